@@ -1,0 +1,135 @@
+//! The facts as data.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+/// Something that the host has, or the reason why not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "state", content = "reason")]
+pub enum Feature {
+    /// It is there.
+    Present,
+    /// It is missing, and why, as a sentence without a full stop.
+    Missing(String),
+}
+
+impl Feature {
+    /// The reason why it is missing.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Feature::Present => None,
+            Feature::Missing(reason) => Some(reason),
+        }
+    }
+}
+
+/// A NUMA node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Node {
+    /// Its number.
+    pub id: u32,
+    /// Its CPUs.
+    pub cpus: Vec<u32>,
+}
+
+/// The processor.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Cpu {
+    /// Model name.
+    pub model: String,
+    /// CPUs that are online.
+    pub online: Vec<u32>,
+    /// NUMA nodes.
+    pub nodes: Vec<Node>,
+    /// The scaling governor, where there is one.
+    pub governor: Option<String>,
+    /// Vulnerability mitigations in force, by vulnerability.
+    pub mitigations: std::collections::BTreeMap<String, String>,
+    /// The kernel's clock source.
+    pub clocksource: Option<String>,
+}
+
+/// What uses a block device; empty means free.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "kind", content = "what")]
+pub enum Usage {
+    /// It, or a part of it, is mounted there.
+    Mounted(String),
+    /// It, or a part of it, is swapped on.
+    Swap(String),
+    /// Another device is built on it (md, device-mapper, LVM, …): that device's name.
+    Holder(String),
+    /// A member of md, LVM, ZFS or the like by its signature.
+    Member(String),
+    /// Exported to others (nvmet, LIO, nbd …).
+    Exported(String),
+    /// Reserved through NVMe reservations.
+    Reserved(String),
+    /// Somebody has it open exclusively.
+    Claimed(String),
+}
+
+/// A block device.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Device {
+    /// The kernel's name (`nvme0n1`, `loop3`, `sda`).
+    pub name: String,
+    /// Its node.
+    pub path: PathBuf,
+    /// Its names under `/dev/disk/by-id`, the most telling one first.
+    pub by_id: Vec<PathBuf>,
+    /// Model, where told.
+    pub model: Option<String>,
+    /// Serial number, where told.
+    pub serial: Option<String>,
+    /// Firmware revision, where told.
+    pub firmware: Option<String>,
+    /// Bytes.
+    pub size_bytes: u64,
+    /// Logical block (sector) bytes.
+    pub logical_block_bytes: u64,
+    /// Whether the volatile write cache is on (`queue/write_cache` is "write back").
+    pub volatile_write_cache: Option<bool>,
+    /// Whether it is rotational.
+    pub rotational: bool,
+    /// Whether it is read-only.
+    pub read_only: bool,
+    /// NUMA node.
+    pub numa_node: Option<u32>,
+    /// The I/O scheduler in force.
+    pub scheduler: Option<String>,
+    /// Its partitions' names.
+    pub partitions: Vec<String>,
+    /// What uses it.
+    pub usage: Vec<Usage>,
+}
+
+/// Facts about this host.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Facts {
+    /// Host name.
+    pub hostname: String,
+    /// Distribution.
+    pub distribution: String,
+    /// Kernel release.
+    pub kernel: String,
+    /// The processor.
+    pub cpu: Cpu,
+    /// Bytes of memory.
+    pub memory_bytes: u64,
+    /// Whether it is a virtual machine, and which kind.
+    pub virtualization: Option<String>,
+    /// `RLIMIT_MEMLOCK` in bytes; none is unlimited, or not in force for this process.
+    pub memlock_bytes: Option<u64>,
+    /// io_uring can be set up by this process.
+    pub io_uring: Feature,
+    /// libaio's system calls work for this process.
+    pub libaio: Feature,
+    /// The kernel knows `RWF_DONTCACHE` (6.14); whether a target does is another fact.
+    pub dontcache: Feature,
+    /// The performance-monitoring unit opens for the whole system.
+    pub perf: Feature,
+    /// Block devices, partitions left out.
+    pub devices: Vec<Device>,
+}
