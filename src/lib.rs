@@ -3,4 +3,8 @@
 pub mod class;
 pub mod error;
 pub mod host;
+pub mod knobs;
+pub mod meter;
+pub mod profile;
+pub mod session;
 pub mod units;

@@ -24,7 +24,7 @@ fn split(text: &str) -> Option<(f64, &str)> {
 fn scaled(number: f64, factor: u64) -> Option<u64> {
     let bytes = number * factor as f64;
     // Above 2^53 a float no longer holds every integer; nothing real is that large.
-    (bytes >= 0.0 && bytes < 9e15 && bytes.fract() == 0.0).then_some(bytes as u64)
+    ((0.0..9e15).contains(&bytes) && bytes.fract() == 0.0).then_some(bytes as u64)
 }
 
 fn factor_of(unit: &str) -> Option<u64> {

@@ -64,7 +64,7 @@ pub enum Usage {
     Member(String),
     /// Exported to others (nvmet, LIO, nbd …).
     Exported(String),
-    /// Reserved through NVMe reservations.
+    /// Reserved through `NVMe` reservations.
     Reserved(String),
     /// Somebody has it open exclusively.
     Claimed(String),
@@ -122,7 +122,7 @@ pub struct Facts {
     pub virtualization: Option<String>,
     /// `RLIMIT_MEMLOCK` in bytes; none is unlimited, or not in force for this process.
     pub memlock_bytes: Option<u64>,
-    /// io_uring can be set up by this process.
+    /// `io_uring` can be set up by this process.
     pub io_uring: Feature,
     /// libaio's system calls work for this process.
     pub libaio: Feature,
@@ -132,4 +132,25 @@ pub struct Facts {
     pub perf: Feature,
     /// Block devices, partitions left out.
     pub devices: Vec<Device>,
+}
+
+/// Facts about an opened target: what its file system or device can do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TargetFacts {
+    /// Whether the members are block devices.
+    pub devices: bool,
+    /// The file system below the files, or `block device`.
+    pub medium: String,
+    /// Direct I/O works.
+    pub direct: Feature,
+    /// The smallest unit and alignment of direct I/O in bytes, the largest over the members.
+    pub direct_align_bytes: u64,
+    /// `RWF_DONTCACHE` works.
+    pub uncached: Feature,
+    /// Why direct I/O is quietly buffered here, where it is (Btrfs with copy-on-write).
+    pub quietly_buffered: Option<String>,
+    /// Nothing may be written.
+    pub read_only: bool,
+    /// Where a member is mounted (only possible read-only).
+    pub mounted: Option<String>,
 }

@@ -4,4 +4,4 @@
 
 mod facts;
 
-pub use facts::{Cpu, Device, Facts, Feature, Node, Usage};
+pub use facts::{Cpu, Device, Facts, Feature, Node, TargetFacts, Usage};

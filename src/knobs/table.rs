@@ -1,0 +1,592 @@
+//! Every knob's definition: key, help, what it accepts, when it can't be chosen.
+
+use std::time::Duration;
+
+use super::value::{Kind, Value};
+use super::{Ground, Scope, Spec};
+use crate::class::Class;
+use crate::host::Feature;
+use crate::profile::settings::{
+    Arrival, Buffering, Cpus, Interface, Named, Offsets, PAGE_SIZE_BYTES_MAX, PAGE_SIZE_BYTES_MIN, Settings,
+    SimDevice, Sync,
+};
+use crate::units::{GIB, MIB, format_size};
+
+/// Prefix, class and knobs of each of the profile's tables.
+pub(super) const SECTIONS: &[(&str, Option<Class>, &[Spec])] = &[
+    ("target", None, TARGET),
+    ("stack", None, STACK),
+    ("io", None, IO),
+    ("scan", Some(Class::Scan), CLASS),
+    ("scan", Some(Class::Scan), RANDOM),
+    ("point", Some(Class::Point), CLASS),
+    ("point", Some(Class::Point), RANDOM),
+    ("wal", Some(Class::Wal), CLASS),
+    ("wal", Some(Class::Wal), WAL),
+    ("background", Some(Class::Background), CLASS),
+    ("background", Some(Class::Background), RANDOM),
+    ("run", None, RUN),
+    ("sim", None, SIM),
+];
+
+const POWERS_TO_1024: &[u64] = &[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
+const RATES: &[u64] = &[
+    1_000_000,
+    2_000_000,
+    5_000_000,
+    10_000_000,
+    25_000_000,
+    50_000_000,
+    100_000_000,
+    150_000_000,
+    250_000_000,
+    500_000_000,
+    1_000_000_000,
+    2_500_000_000,
+    5_000_000_000,
+    10_000_000_000,
+];
+const PAGE_SIZES: &[u64] = &[
+    512,
+    1 << 10,
+    2 << 10,
+    4 << 10,
+    8 << 10,
+    16 << 10,
+    32 << 10,
+    64 << 10,
+    128 << 10,
+    256 << 10,
+    512 << 10,
+    1 << 20,
+];
+const PAGE_SIZE: Kind = Kind::Size {
+    min: PAGE_SIZE_BYTES_MIN,
+    max: PAGE_SIZE_BYTES_MAX,
+    multiple: PAGE_SIZE_BYTES_MIN,
+    power_of_two: true,
+    optional: false,
+    steps: PAGE_SIZES,
+};
+const INTERFACES: Kind = Kind::Choice(&names::<Interface, 5>());
+const BUFFERINGS: Kind = Kind::Choice(&names::<Buffering, 3>());
+
+/// Name and meaning of each value of an enum, for [`Kind::Choice`].
+const fn names<T: Named, const N: usize>() -> [(&'static str, &'static str); N] {
+    let mut out = [("", ""); N];
+    let mut i = 0;
+    while i < N {
+        out[i] = (T::NAMES[i].1, T::NAMES[i].2);
+        i += 1;
+    }
+    assert!(T::NAMES.len() == N);
+    out
+}
+
+/// A knob without conditions, to be completed by `..`.
+const PLAIN: Spec = Spec {
+    key: "",
+    help: "",
+    paper: None,
+    kind: Kind::Bool,
+    inherits: false,
+    scope: Scope::Live,
+    get: |_, _| Value::Inherit,
+    set: |_, _, _| {},
+    inactive: |_, _| None,
+    unavailable: |_, _, _, _| None,
+};
+
+/// How a field is read and written, from one expression for its place.
+macro_rules! at {
+    ($variant:ident, |$s:ident, $c:ident| $place:expr) => {
+        Spec {
+            get: |$s, $c| {
+                let _ = $c;
+                Value::$variant($place.clone())
+            },
+            set: |$s, $c, value| {
+                let _ = $c;
+                if let Value::$variant(value) = value {
+                    $place = value;
+                }
+            },
+            ..PLAIN
+        }
+    };
+    (some $variant:ident, |$s:ident, $c:ident| $place:expr) => {
+        Spec {
+            get: |$s, $c| {
+                let _ = $c;
+                Value::$variant(Some($place))
+            },
+            set: |$s, $c, value| {
+                let _ = $c;
+                if let Value::$variant(Some(value)) = value {
+                    $place = value;
+                }
+            },
+            ..PLAIN
+        }
+    };
+    (named $type:ty, |$s:ident, $c:ident| $place:expr) => {
+        Spec {
+            get: |$s, $c| {
+                let _ = $c;
+                Value::Choice($place.name())
+            },
+            set: |$s, $c, value| {
+                let _ = $c;
+                if let Value::Choice(name) = value {
+                    $place = <$type>::named(name).unwrap_or($place);
+                }
+            },
+            ..PLAIN
+        }
+    };
+    (own $type:ty, |$s:ident, $c:ident| $place:expr) => {
+        Spec {
+            get: |$s, $c| $place.map_or(Value::Inherit, |own: $type| Value::Choice(own.name())),
+            set: |$s, $c, value| {
+                $place = match value {
+                    Value::Choice(name) => <$type>::named(name),
+                    _ => None,
+                };
+            },
+            inherits: true,
+            ..PLAIN
+        }
+    };
+}
+
+const TARGET: &[Spec] = &[
+    Spec {
+        key: "files.dir",
+        help: "The folder of the files, made by stacktune and used by nothing else.",
+        kind: Kind::Text,
+        scope: Scope::Rebuild,
+        inactive: |s, _| on_devices(s),
+        ..at!(Text, |s, c| s.target.dir)
+    },
+    Spec {
+        key: "files.count",
+        help: "How many data files; pages are interleaved over them.",
+        kind: Kind::Int { min: 1, max: 64, steps: &[1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64] },
+        scope: Scope::Rebuild,
+        inactive: |s, _| on_devices(s),
+        ..at!(Int, |s, c| s.target.count)
+    },
+    Spec {
+        key: "files.size",
+        help: "Bytes of each data file; a WAL file of a quarter of their sum comes on top.",
+        kind: Kind::Size {
+            min: 16 * MIB,
+            max: 16 << 40,
+            multiple: MIB,
+            power_of_two: false,
+            optional: false,
+            steps: &[64 * MIB, 256 * MIB, GIB, 4 * GIB, 16 * GIB, 64 * GIB, 100 * GIB, 256 * GIB],
+        },
+        scope: Scope::Rebuild,
+        inactive: |s, _| on_devices(s),
+        ..at!(some Size, |s, c| s.target.size_bytes)
+    },
+    Spec {
+        key: "devices",
+        help: "Block devices to run on, by their names under /dev/disk/by-id; what is on them is destroyed.",
+        kind: Kind::List,
+        scope: Scope::Rebuild,
+        ..at!(List, |s, c| s.target.devices)
+    },
+    Spec {
+        key: "serials",
+        help: "The serial numbers that the devices must have, in the same order.",
+        kind: Kind::List,
+        scope: Scope::Rebuild,
+        inactive: |s, _| s.target.devices.is_empty().then_some("the target is files"),
+        ..at!(List, |s, c| s.target.serials)
+    },
+];
+
+fn on_devices(settings: &Settings) -> Option<&'static str> {
+    (!settings.target.devices.is_empty()).then_some("the target is devices")
+}
+
+const STACK: &[Spec] = &[
+    Spec {
+        key: "raid",
+        help: "How the members become one device; none interleaves pages over them.",
+        paper: Some(
+            "md RAID 0 costs little (5,443 against 5,665 MB/s of scan); RAID 5 nearly doubles the cycles a byte (4.6, Table 5).",
+        ),
+        kind: Kind::Text,
+        scope: Scope::Rebuild,
+        unavailable: |v, _, _, _| only_none(v, "RAID"),
+        ..at!(Text, |s, c| s.stack.raid)
+    },
+    Spec {
+        key: "filesystem",
+        help: "The file system on it; none takes the files or devices as they are.",
+        paper: Some(
+            "XFS comes close to the bare device; ext4 scans 18% less than the device, Btrfs 38% less (4.4, Table 4).",
+        ),
+        kind: Kind::Text,
+        scope: Scope::Rebuild,
+        unavailable: |v, _, _, _| only_none(v, "a file system"),
+        ..at!(Text, |s, c| s.stack.filesystem)
+    },
+];
+
+fn only_none(value: &Value, what: &str) -> Option<String> {
+    match value {
+        Value::Text(text) if text != "none" && !text.is_empty() => {
+            Some(format!("stacktune can't build {what} yet (`{text}`): only `none` runs under a true label"))
+        }
+        _ => None,
+    }
+}
+
+const IO: &[Spec] = &[
+    Spec {
+        key: "interface",
+        help: "The way of I/O into the kernel: the default of all classes.",
+        paper: Some(
+            "Asynchronous I/O lets one thread keep 128 requests in flight; 128 threads of pread cost ten cycles a byte (4.3).",
+        ),
+        kind: INTERFACES,
+        unavailable: interface_unavailable,
+        ..at!(named Interface, |s, c| s.io.interface)
+    },
+    Spec {
+        key: "buffering",
+        help: "The page cache, past it, or through it and out again: the default of all classes.",
+        paper: Some(
+            "Past the page cache the whole load costs 1.01 cycles a byte instead of 7.61 (4.3, Table 2).",
+        ),
+        kind: BUFFERINGS,
+        unavailable: buffering_unavailable,
+        ..at!(named Buffering, |s, c| s.io.buffering)
+    },
+    Spec {
+        key: "page_size",
+        help: "Bytes of a page: the default of all classes.",
+        paper: Some(
+            "64 KiB pages read nearly the full bandwidth at the least CPU, but with 57% more latency than 16 KiB (4.5, Figure 3).",
+        ),
+        kind: PAGE_SIZE,
+        unavailable: page_size_unavailable,
+        ..at!(some Size, |s, c| s.io.page_size_bytes)
+    },
+    Spec {
+        key: "registered_buffers",
+        help: "Register the buffers with the ring once, instead of mapping them for every I/O.",
+        kind: Kind::Bool,
+        inactive: |s, _| no_ring(s),
+        unavailable: memlock_unavailable,
+        ..at!(Bool, |s, c| s.io.registered_buffers)
+    },
+    Spec {
+        key: "registered_files",
+        help: "Register the files with the ring once, instead of looking them up for every I/O.",
+        kind: Kind::Bool,
+        inactive: |s, _| no_ring(s),
+        ..at!(Bool, |s, c| s.io.registered_files)
+    },
+];
+
+fn no_ring(settings: &Settings) -> Option<&'static str> {
+    let any = Class::ALL.iter().any(|&class| settings.interface_of(class) == Interface::IoUring);
+    (!any).then_some("no class uses io_uring")
+}
+
+/// The knobs that every class has.
+const CLASS: &[Spec] = &[
+    Spec {
+        key: "enabled",
+        help: "Whether the class runs.",
+        kind: Kind::Bool,
+        unavailable: |v, _, class, ground| {
+            let refused =
+                class.writes() && *v == Value::Bool(true) && ground.target.is_some_and(|t| t.read_only);
+            refused.then(|| "the target was opened read-only".into())
+        },
+        ..at!(Bool, |s, c| s.classes[c.index()].enabled)
+    },
+    Spec {
+        key: "depth",
+        help: "Outstanding I/Os of each thread.",
+        paper: Some(
+            "At depth 128 the array scans 6.8 GB/s; each further request waits longer (3.2, Figure 2).",
+        ),
+        kind: Kind::Int { min: 1, max: 1024, steps: POWERS_TO_1024 },
+        ..at!(Int, |s, c| s.classes[c.index()].depth)
+    },
+    Spec {
+        key: "batch",
+        help: "I/Os handed to the kernel together: that many where slots are free, or what is due at a rate.",
+        paper: Some("The paper's scan submits 32 at a time (3.2)."),
+        kind: Kind::Int { min: 1, max: 1024, steps: POWERS_TO_1024 },
+        inactive: |s, c| {
+            (s.interface_of(c) == Interface::Sync).then_some("sync hands over one I/O at a time")
+        },
+        ..at!(Int, |s, c| s.classes[c.index()].batch)
+    },
+    Spec {
+        key: "threads",
+        help: "Threads of the class (with sync, each outstanding I/O has one besides).",
+        paper: Some(
+            "With four scan threads instead of one the direct scan rises from 4.5 to 6.5 GB/s (A.2, Table 8).",
+        ),
+        kind: Kind::Int { min: 1, max: 256, steps: &[1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 256] },
+        ..at!(Int, |s, c| s.classes[c.index()].threads)
+    },
+    Spec {
+        key: "cpus",
+        help: "The CPUs that its threads run on: any, a NUMA node, or a list.",
+        kind: Kind::Cpus,
+        unavailable: cpus_unavailable,
+        ..at!(Cpus, |s, c| s.classes[c.index()].cpus)
+    },
+    Spec {
+        key: "rate",
+        help: "Bytes a second of the class, divided over its threads; none is as fast as it goes.",
+        paper: Some("The WAL and the background writer want 250 MB/s each (3.2, Table 3)."),
+        kind: Kind::Rate { steps: RATES },
+        ..at!(Rate, |s, c| s.classes[c.index()].rate_bytes_per_s)
+    },
+    Spec {
+        key: "arrival",
+        help: "How the intended starts of a rated class are spaced.",
+        kind: Kind::Choice(&names::<Arrival, 2>()),
+        inactive: |s, c| s.classes[c.index()].rate_bytes_per_s.is_none().then_some("the class has no rate"),
+        ..at!(named Arrival, |s, c| s.classes[c.index()].arrival)
+    },
+    Spec {
+        key: "page_size",
+        help: "Bytes of a page of this class.",
+        kind: PAGE_SIZE,
+        inherits: true,
+        get: |s, c| s.classes[c.index()].page_size_bytes.map_or(Value::Inherit, |own| Value::Size(Some(own))),
+        set: |s, c, value| {
+            s.classes[c.index()].page_size_bytes = match value {
+                Value::Size(own) => own,
+                _ => None,
+            };
+        },
+        unavailable: page_size_unavailable,
+        ..PLAIN
+    },
+    Spec {
+        key: "buffering",
+        help: "The cache that this class's I/O goes through.",
+        kind: BUFFERINGS,
+        unavailable: buffering_unavailable,
+        ..at!(own Buffering, |s, c| s.classes[c.index()].buffering)
+    },
+    Spec {
+        key: "interface",
+        help: "The way of this class's I/O into the kernel.",
+        kind: INTERFACES,
+        unavailable: interface_unavailable,
+        ..at!(own Interface, |s, c| s.classes[c.index()].interface)
+    },
+];
+
+/// The knobs of the classes whose offsets are drawn.
+const RANDOM: &[Spec] = &[
+    Spec {
+        key: "offsets",
+        help: "How offsets are drawn: every page equally, hot pages scattered, or runs.",
+        paper: Some(
+            "Flash reads random pages nearly as fast as sequential ones, so scans need no locality (4.5).",
+        ),
+        kind: Kind::Choice(&names::<Offsets, 3>()),
+        ..at!(named Offsets, |s, c| s.classes[c.index()].offsets)
+    },
+    Spec {
+        key: "zipf_theta",
+        help: "Zipf's exponent: 0 is uniform, above 1 a handful of pages takes most accesses.",
+        kind: Kind::Float {
+            min: 0.0,
+            max: 4.0,
+            steps: &[0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99, 1.1, 1.2, 1.5, 2.0],
+        },
+        inactive: |s, c| (s.classes[c.index()].offsets != Offsets::Zipf).then_some("offsets are not zipf"),
+        ..at!(Float, |s, c| s.classes[c.index()].zipf_theta)
+    },
+    Spec {
+        key: "jump_share",
+        help: "The share of accesses that jump: 1 is random, 0 sequential.",
+        kind: Kind::Float { min: 0.0, max: 1.0, steps: &[0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0] },
+        inactive: |s, c| (s.classes[c.index()].offsets != Offsets::Runs).then_some("offsets are not runs"),
+        ..at!(Float, |s, c| s.classes[c.index()].jump_share)
+    },
+];
+
+const WAL: &[Spec] = &[
+    Spec {
+        key: "sync",
+        help: "How a commit is made durable; none stands for a persistent-memory log and is not durable.",
+        paper: Some(
+            "Without fdatasync the WAL reaches its 250 MB/s instead of 6, and the scan gains 44% (4.2, Table 2).",
+        ),
+        kind: Kind::Choice(&names::<Sync, 3>()),
+        ..at!(named Sync, |s, c| s.wal.sync)
+    },
+    Spec {
+        key: "sync_every",
+        help: "One flush for this many writes; each of them is committed when the flush ends.",
+        paper: Some(
+            "On consumer drives rarer flushes give the scan its throughput back; enterprise drives do not mind (A.1, Figure 6).",
+        ),
+        kind: Kind::Int { min: 1, max: 1024, steps: POWERS_TO_1024 },
+        inactive: |s, _| {
+            (s.wal.sync != Sync::Fdatasync).then_some("only fdatasync flushes apart from the writes")
+        },
+        ..at!(Int, |s, c| s.wal.sync_every)
+    },
+    Spec {
+        key: "target",
+        help: "A file or device of the WAL's own; none is the region reserved for it on the target.",
+        kind: Kind::Text,
+        scope: Scope::Rebuild,
+        get: |s, _| Value::Text(s.wal.target.clone().unwrap_or_default()),
+        set: |s, _, value| {
+            if let Value::Text(text) = value {
+                s.wal.target = (!text.is_empty()).then_some(text);
+            }
+        },
+        ..PLAIN
+    },
+];
+
+const RUN: &[Spec] = &[
+    Spec {
+        key: "max_writes",
+        help: "Writing stops after so many bytes: drives wear, and the disk is somebody's.",
+        kind: Kind::Size {
+            min: MIB,
+            max: 1 << 50,
+            multiple: 1,
+            power_of_two: false,
+            optional: true,
+            steps: &[GIB, 5 * GIB, 20 * GIB, 100 * GIB, 500 * GIB, 1 << 40, 10 << 40],
+        },
+        ..at!(Size, |s, c| s.run.max_writes_bytes)
+    },
+    Spec {
+        key: "window",
+        help: "The length of a window: the figures on the screen are of the last whole one.",
+        kind: Kind::Time {
+            min: Duration::from_millis(100),
+            max: Duration::from_secs(10),
+            steps: &[
+                Duration::from_millis(100),
+                Duration::from_millis(200),
+                Duration::from_millis(500),
+                Duration::from_secs(1),
+                Duration::from_secs(2),
+                Duration::from_secs(5),
+                Duration::from_secs(10),
+            ],
+        },
+        ..at!(Time, |s, c| s.run.window)
+    },
+    Spec {
+        key: "seed",
+        help: "Seeds offsets and arrivals, so that a run can be repeated.",
+        kind: Kind::Int { min: 0, max: i64::MAX as u64, steps: &[] },
+        scope: Scope::Rebuild,
+        ..at!(Int, |s, c| s.run.seed)
+    },
+];
+
+const SIM: &[Spec] = &[
+    Spec {
+        key: "device",
+        help: "The simulated device of the sim interface.",
+        kind: Kind::Choice(&names::<SimDevice, 3>()),
+        scope: Scope::Rebuild,
+        inactive: |s, _| (!s.is_simulated()).then_some("nothing is simulated"),
+        ..at!(named SimDevice, |s, c| s.sim.device)
+    },
+    Spec {
+        key: "seed",
+        help: "Seeds its latencies and faults.",
+        kind: Kind::Int { min: 0, max: i64::MAX as u64, steps: &[] },
+        scope: Scope::Rebuild,
+        inactive: |s, _| (!s.is_simulated()).then_some("nothing is simulated"),
+        ..at!(Int, |s, c| s.sim.seed)
+    },
+];
+
+fn missing(feature: &Feature) -> Option<String> {
+    feature.reason().map(str::to_owned)
+}
+
+fn interface_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground) -> Option<String> {
+    let Value::Choice(name) = value else { return None };
+    match Interface::named(name)? {
+        Interface::IoUring => missing(&ground.facts.io_uring),
+        Interface::Libaio => missing(&ground.facts.libaio),
+        Interface::Sync | Interface::Null => None,
+        Interface::Sim => {
+            let real = Class::ALL.iter().find(|&&c| s.interface_of(c) != Interface::Sim)?;
+            Some(format!("simulated devices have a clock of their own: {real} would run on the real one"))
+        }
+    }
+}
+
+fn buffering_unavailable(value: &Value, _: &Settings, _: Class, ground: Ground) -> Option<String> {
+    let Value::Choice(name) = value else { return None };
+    match Buffering::named(name)? {
+        Buffering::Cached => None,
+        Buffering::Direct => missing(&ground.target?.direct),
+        Buffering::Uncached => missing(&ground.facts.dontcache).or_else(|| missing(&ground.target?.uncached)),
+    }
+}
+
+fn page_size_unavailable(value: &Value, s: &Settings, class: Class, ground: Ground) -> Option<String> {
+    let Value::Size(Some(bytes)) = value else { return None };
+    let target = ground.target?;
+    let direct = s.buffering_of(class) == Buffering::Direct && target.direct == Feature::Present;
+    (direct && !bytes.is_multiple_of(target.direct_align_bytes)).then(|| {
+        format!("direct I/O on this target takes multiples of {}", format_size(target.direct_align_bytes))
+    })
+}
+
+fn memlock_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground) -> Option<String> {
+    let limit = ground.facts.memlock_bytes?;
+    if *value != Value::Bool(true) {
+        return None;
+    }
+    let registered: u64 = Class::ALL
+        .iter()
+        .filter(|&&class| s.interface_of(class) == Interface::IoUring && s.classes[class.index()].enabled)
+        .map(|&class| {
+            let own = &s.classes[class.index()];
+            own.threads * own.depth * s.page_size_bytes_of(class)
+        })
+        .sum();
+    (registered > limit).then(|| {
+        format!(
+            "the buffers take {} and RLIMIT_MEMLOCK is {}: raise it (ulimit -l) or turn this off",
+            format_size(registered),
+            format_size(limit)
+        )
+    })
+}
+
+fn cpus_unavailable(value: &Value, _: &Settings, _: Class, ground: Ground) -> Option<String> {
+    let cpu = &ground.facts.cpu;
+    match value {
+        Value::Cpus(Cpus::Node(id)) if !cpu.nodes.iter().any(|node| node.id == *id) => {
+            Some(format!("this host has no NUMA node {id}"))
+        }
+        Value::Cpus(Cpus::List(list)) => {
+            let absent = list.iter().find(|id| !cpu.online.contains(id))?;
+            Some(format!("CPU {absent} is not online"))
+        }
+        _ => None,
+    }
+}

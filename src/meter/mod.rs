@@ -1,0 +1,3 @@
+//! Meters: worker counters to windows, cycles, flags, and the ledger of turns.
+
+pub mod window;

@@ -1,0 +1,133 @@
+//! The two directions: commands from the operator, events to the screen and the recorder.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::class::Class;
+use crate::error::Error;
+use crate::host::{Facts, TargetFacts};
+use crate::knobs::Value;
+use crate::meter::window::{LedgerLine, Totals, Window};
+use crate::profile::Settings;
+
+/// What the operator asks.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Command {
+    /// Turn a knob, by its path.
+    Turn {
+        /// The knob's path.
+        knob: String,
+        /// The value.
+        value: Value,
+    },
+    /// Take the last turn back.
+    Undo,
+    /// Pause everything, or go on.
+    Pause(bool),
+    /// Start a class again that was stopped by errors.
+    Restart(Class),
+    /// Take all settings of a profile, building the target anew where it differs.
+    Open(Box<Settings>),
+    /// Start a recording into a new folder, or stop it.
+    Record(Option<PathBuf>),
+    /// Allow what a device holds to be destroyed: its serial, or its name where it has none.
+    Consent(Vec<String>),
+    /// Drain and end.
+    Quit,
+}
+
+/// What the run tells.
+#[derive(Debug, Clone)]
+pub enum Event {
+    /// The run's state changed.
+    Status(Arc<Status>),
+    /// A fill or another long step goes on.
+    Progress(Progress),
+    /// A window ended; totals so far.
+    Window(Arc<Window>, Arc<Totals>),
+    /// A ledger line began, or learnt more (same number).
+    Ledger(Arc<LedgerLine>),
+    /// A turn was acknowledged (`in_force` once the old I/O has drained), or refused with the reason.
+    Turned {
+        /// The knob's path.
+        knob: String,
+        /// The outcome.
+        outcome: Result<bool, String>,
+    },
+    /// A sentence for the operator.
+    Notice(String),
+    /// A device holds something: it is wanted typed, shown with this.
+    ConsentWanted(Vec<Wanted>),
+    /// A recording began or ended, with its folder.
+    Recording(Option<PathBuf>),
+    /// The run can't go on (the screen stays), or has ended.
+    Ended(Result<(), Error>),
+}
+
+/// A device whose content would be destroyed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// What must be typed in full: the serial, or the name where there is none.
+    pub typed: String,
+    /// The device's node.
+    pub path: PathBuf,
+    /// Its model, where told.
+    pub model: Option<String>,
+    /// Its serial, where told.
+    pub serial: Option<String>,
+    /// Bytes.
+    pub size_bytes: u64,
+    /// What is on it, in words.
+    pub content: Vec<String>,
+}
+
+/// A long step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    /// What is done (`filling data-0`).
+    pub what: String,
+    /// Bytes done.
+    pub done_bytes: u64,
+    /// Bytes in all.
+    pub all_bytes: u64,
+    /// Bytes a second so far.
+    pub rate_bytes_per_s: f64,
+}
+
+/// What a run is doing and under which settings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Status {
+    /// The settings in force.
+    pub settings: Settings,
+    /// The host.
+    pub facts: Arc<Facts>,
+    /// The target, once it is open.
+    pub target: Option<TargetFacts>,
+    /// What runs.
+    pub phase: Phase,
+    /// Knobs that were turned and are not yet in force (old I/O drains), by path.
+    pub draining: Vec<String>,
+    /// What the run does otherwise than the settings say, and why (the demo's fallbacks).
+    pub fallbacks: Vec<String>,
+    /// What to know about this target (the flush covers the whole device, …).
+    pub notes: Vec<String>,
+    /// The run's bytes written, fills included, and its limit.
+    pub written_bytes: u64,
+    /// Where a recording goes on.
+    pub recording: Option<PathBuf>,
+}
+
+/// What a run is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Opening and examining the target.
+    Opening,
+    /// Writing data and WAL before first use.
+    Filling,
+    /// The load runs.
+    Running,
+    /// Paused by the operator.
+    Paused,
+    /// Draining to end.
+    Ending,
+}
