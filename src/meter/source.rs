@@ -1,0 +1,206 @@
+//! Where counts come from: a worker's cell in this process, or deltas from another one.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use hdrhistogram::Histogram;
+
+use super::cell::{ERRNO_MAX, LATENCY_NS_MAX, LatencyCell, WorkerCell, value_of};
+use crate::class::Class;
+
+/// What came since the last look, of one class.
+#[derive(Debug)]
+pub struct Delta {
+    /// Completed I/Os.
+    pub ios: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Intended starts.
+    pub intended: u64,
+    /// Dropped ones.
+    pub missed: u64,
+    /// Failures by errno.
+    pub errnos: [u64; ERRNO_MAX],
+    /// Looks at the completion queue.
+    pub polls: u64,
+    /// Looks that found nothing.
+    pub empty_polls: u64,
+    /// Latencies of I/Os, of the WAL commits.
+    pub service: LatencyDelta,
+    /// From the intended start.
+    pub response: LatencyDelta,
+    /// The WAL's writes.
+    pub write: LatencyDelta,
+    /// The WAL's flushes.
+    pub flush: LatencyDelta,
+    /// Bytes read and written by member.
+    pub members: Vec<(u64, u64)>,
+}
+
+/// A histogram and its exact maximum.
+#[derive(Debug, Clone)]
+pub struct LatencyDelta {
+    /// The samples, three digits, 1 ns to 60 s.
+    pub histogram: Histogram<u64>,
+    /// The largest, exact; 0 where there is none.
+    pub max_ns: u64,
+}
+
+impl Default for LatencyDelta {
+    fn default() -> Self {
+        let histogram = Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("these bounds are valid");
+        Self { histogram, max_ns: 0 }
+    }
+}
+
+impl Delta {
+    /// Nothing yet, over so many members.
+    pub fn new(members: usize) -> Self {
+        Self {
+            ios: 0,
+            bytes: 0,
+            intended: 0,
+            missed: 0,
+            errnos: [0; ERRNO_MAX],
+            polls: 0,
+            empty_polls: 0,
+            service: LatencyDelta::default(),
+            response: LatencyDelta::default(),
+            write: LatencyDelta::default(),
+            flush: LatencyDelta::default(),
+            members: vec![(0, 0); members],
+        }
+    }
+}
+
+/// Something that counts for a class.
+pub trait Source: Send {
+    /// The class.
+    fn class(&self) -> Class;
+    /// Adds what came since the last call. Returns whether more can come.
+    fn collect(&mut self, delta: &mut Delta) -> bool;
+    /// The thread that does the work, where it is one of this process.
+    fn thread_id(&self) -> Option<i32>;
+}
+
+/// A worker of this process, with what was read of its cell last.
+#[derive(Debug)]
+pub struct WorkerSource {
+    cell: Arc<WorkerCell>,
+    ios: u64,
+    bytes: u64,
+    intended: u64,
+    missed: u64,
+    errnos: [u64; ERRNO_MAX],
+    polls: u64,
+    empty_polls: u64,
+    latencies: [Vec<u32>; 4],
+    members: Vec<(u64, u64)>,
+}
+
+impl WorkerSource {
+    /// Reads that cell.
+    pub fn new(cell: Arc<WorkerCell>) -> Self {
+        let members = vec![(0, 0); cell.members.len()];
+        Self {
+            cell,
+            ios: 0,
+            bytes: 0,
+            intended: 0,
+            missed: 0,
+            errnos: [0; ERRNO_MAX],
+            polls: 0,
+            empty_polls: 0,
+            latencies: Default::default(),
+            members,
+        }
+    }
+}
+
+/// The difference to what was read last, which becomes what is read now.
+fn step(last: &mut u64, now: u64) -> u64 {
+    now.wrapping_sub(std::mem::replace(last, now))
+}
+
+fn collect_latency(last: &mut Vec<u32>, cell: &LatencyCell, into: &mut LatencyDelta) {
+    for (index, now) in cell.counts().enumerate() {
+        if index == last.len() {
+            last.push(0);
+        }
+        let new = now.wrapping_sub(std::mem::replace(&mut last[index], now));
+        if new > 0 {
+            // The value lies within the histogram's bounds, for both have the same.
+            let _ = into.histogram.record_n(value_of(index), u64::from(new));
+        }
+    }
+    into.max_ns = into.max_ns.max(cell.take_max_ns());
+}
+
+impl Source for WorkerSource {
+    fn class(&self) -> Class {
+        self.cell.class
+    }
+
+    fn collect(&mut self, delta: &mut Delta) -> bool {
+        let cell = &self.cell;
+        // Read first: what is counted before it was set is then seen below.
+        let ended = cell.ended.load(Ordering::Acquire);
+        delta.ios += step(&mut self.ios, cell.ios.get());
+        delta.bytes += step(&mut self.bytes, cell.bytes.get());
+        delta.intended += step(&mut self.intended, cell.intended.get());
+        delta.missed += step(&mut self.missed, cell.missed.get());
+        delta.polls += step(&mut self.polls, cell.polls.get());
+        delta.empty_polls += step(&mut self.empty_polls, cell.empty_polls.get());
+        for ((last, now), into) in self.errnos.iter_mut().zip(cell.errnos.iter()).zip(&mut delta.errnos) {
+            *into += step(last, now.get());
+        }
+        for ((last, now), into) in self.members.iter_mut().zip(&cell.members).zip(&mut delta.members) {
+            into.0 += step(&mut last.0, now.read_bytes.get());
+            into.1 += step(&mut last.1, now.written_bytes.get());
+        }
+        let [service, response, write, flush] = &mut self.latencies;
+        collect_latency(service, &cell.service, &mut delta.service);
+        let optional = [
+            (response, &cell.response, &mut delta.response),
+            (write, &cell.write, &mut delta.write),
+            (flush, &cell.flush, &mut delta.flush),
+        ];
+        for (last, cell, into) in optional {
+            if let Some(cell) = cell {
+                collect_latency(last, cell, into);
+            }
+        }
+        !ended
+    }
+
+    fn thread_id(&self) -> Option<i32> {
+        Some(self.cell.thread_id.load(Ordering::Relaxed)).filter(|id| *id > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deltas_sum_to_what_was_counted() {
+        let cell = Arc::new(WorkerCell::new(Class::Wal, true, 1));
+        let mut source = WorkerSource::new(cell.clone());
+        let mut sum = (0, 0);
+        for round in 1..=5u64 {
+            for i in 0..round {
+                cell.ios.add(1);
+                cell.service.record(1000 * i);
+                cell.members[0].written_bytes.add(512);
+            }
+            let mut delta = Delta::new(1);
+            assert!(source.collect(&mut delta));
+            assert_eq!((delta.ios, delta.service.histogram.len()), (round, round));
+            assert_eq!(delta.members, [(0, 512 * round)]);
+            sum = (sum.0 + delta.ios, sum.1 + delta.service.histogram.len());
+        }
+        assert_eq!(sum, (15, 15));
+        cell.ended.store(true, Ordering::Release);
+        assert!(!source.collect(&mut Delta::new(1)));
+    }
+}
