@@ -8,3 +8,4 @@ pub mod meter;
 pub mod profile;
 pub mod session;
 pub mod units;
+pub mod volume;

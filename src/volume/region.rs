@@ -1,0 +1,74 @@
+//! A region: extents of members over which pages interleave.
+//!
+//! Page `n` of a region lies on member `n mod M`, at its `n div M`-th place (paper 001, Table 5,
+//! row 7). Every extent is a multiple of 1 MiB long and all of a region are equally long, so every
+//! page size covers the same bytes.
+
+use std::path::PathBuf;
+
+/// A part of a member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Extent {
+    /// The file or device.
+    pub path: PathBuf,
+    /// The member's place in [`crate::meter::window::Window::members`].
+    pub member: u32,
+    /// Where the extent begins on the member.
+    pub offset_bytes: u64,
+}
+
+/// Equally long extents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Region {
+    /// Which region of the set: 0 is data, 1 is the WAL.
+    pub id: u8,
+    /// The set that pages of this region carry.
+    pub set: u64,
+    /// The extents.
+    pub extents: Vec<Extent>,
+    /// Bytes of each extent, a multiple of 1 MiB.
+    pub extent_bytes: u64,
+}
+
+impl Region {
+    /// The data region's id.
+    pub const DATA: u8 = 0;
+    /// The WAL region's id.
+    pub const WAL: u8 = 1;
+
+    /// Bytes of the region.
+    pub fn bytes(&self) -> u64 {
+        self.extent_bytes * self.extents.len() as u64
+    }
+
+    /// Pages of that size.
+    pub fn pages(&self, page_bytes: u64) -> u64 {
+        self.bytes() / page_bytes
+    }
+
+    /// Where a page lies: the extent's index, and the offset on its member.
+    #[inline]
+    pub fn place(&self, page: u64, page_bytes: u64) -> (usize, u64) {
+        let members = self.extents.len() as u64;
+        let index = (page % members) as usize;
+        (index, self.extents[index].offset_bytes + page / members * page_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_page_size_covers_the_same_bytes() {
+        let extents = (0..3).map(|member| Extent { path: PathBuf::new(), member, offset_bytes: 1 << 20 });
+        let region = Region { id: 0, set: 0, extents: extents.collect(), extent_bytes: 2 << 20 };
+        for page_bytes in [512, 4096, 1 << 20] {
+            let places: HashSet<_> =
+                (0..region.pages(page_bytes)).map(|page| region.place(page, page_bytes)).collect();
+            assert_eq!(places.len() as u64 * page_bytes, region.bytes());
+            assert!(places.iter().all(|(_, at)| (1 << 20..=(3 << 20) - page_bytes).contains(at)));
+        }
+    }
+}
