@@ -3,8 +3,11 @@
 pub mod class;
 pub mod error;
 pub mod host;
+pub mod io;
 pub mod knobs;
+pub mod load;
 pub mod meter;
+pub mod plan;
 pub mod profile;
 pub mod session;
 pub mod units;

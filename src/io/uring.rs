@@ -1,0 +1,165 @@
+//! `io_uring`: rings shared with the kernel; one system call hands over a batch and waits for
+//! completions.
+#![allow(unsafe_code)] // entries carry addresses of buffers: each push says why they are valid
+
+use std::sync::Arc;
+
+use io_uring::types::{Fd, Fixed, FsyncFlags, SubmitArgs, Timespec};
+use io_uring::{IoUring, opcode, squeue};
+
+use super::buffers::Buffers;
+use super::files::Files;
+use super::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait, clock};
+use crate::error::{Error, Result, describe};
+use crate::units::SECOND_NS;
+
+/// A ring of a worker's own.
+pub struct Uring {
+    // Dropped first: the kernel lets go of the buffers and files before they go.
+    ring: IoUring,
+    buffers: Buffers,
+    files: Arc<Files>,
+    registered_buffers: bool,
+    registered_files: bool,
+    outstanding: u32,
+}
+
+impl Queue for Uring {
+    fn buffer(&mut self, slot: u32) -> &mut [u8] {
+        self.buffers.get(slot)
+    }
+
+    #[inline]
+    fn queue(&mut self, op: Op) {
+        let entry = self.entry(op).user_data(u64::from(op.slot));
+        // SAFETY: the buffer lives in `self.buffers`, which neither moves nor goes before the ring
+        // does, and the slot is the operation's alone until its completion; so is the file.
+        let pushed = unsafe { self.ring.submission().push(&entry) };
+        debug_assert!(pushed.is_ok(), "the ring has an entry for each slot");
+        self.outstanding += 1;
+    }
+}
+
+impl Backend for Uring {
+    type Members = Files;
+
+    fn open_members(request: &OpenRequest) -> Result<Files> {
+        Files::open(request)
+    }
+
+    fn open(files: &Arc<Files>, setup: &Setup) -> Result<Self> {
+        let entries = (setup.slots + setup.flush_slots).next_power_of_two();
+        let ring = build(entries).map_err(|e| {
+            Error::input(format!("cannot set up an io_uring: {}", describe(&e)))
+                .hint("check kernel.io_uring_disabled and the container's seccomp profile, or choose libaio")
+        })?;
+        let mut uring = Self {
+            ring,
+            buffers: Buffers::new(setup.slots, setup.page_bytes),
+            files: files.clone(),
+            registered_buffers: setup.registered_buffers,
+            registered_files: setup.registered_files,
+            outstanding: 0,
+        };
+        uring.register(setup)?;
+        Ok(uring)
+    }
+
+    fn advance(&mut self, wait: Wait, done: &mut Vec<Done>) -> std::result::Result<(), i32> {
+        if self.outstanding == 0 {
+            clock::sleep_until(wait.until_ns.unwrap_or(0));
+            return Ok(());
+        }
+        let want = wait.completions.min(self.outstanding) as usize;
+        let entered = match wait.until_ns {
+            None => self.ring.submit_and_wait(want),
+            Some(until_ns) => self.enter_until(want, until_ns),
+        };
+        match entered.map_err(|e| e.raw_os_error().unwrap_or(libc::EIO)) {
+            // Timed out, interrupted, or no room for now: what is complete is looked at, and the
+            // worker comes again.
+            Ok(_) | Err(libc::ETIME | libc::EINTR | libc::EAGAIN | libc::EBUSY) => {}
+            Err(errno) => return Err(errno),
+        }
+        let before = done.len();
+        let completions = self.ring.completion();
+        done.extend(completions.map(|entry| Done { slot: entry.user_data() as u32, result: entry.result() }));
+        self.outstanding -= (done.len() - before) as u32;
+        Ok(())
+    }
+}
+
+/// A ring for one issuing thread, with what spares interrupts where the kernel knows it (6.1).
+fn build(entries: u32) -> std::io::Result<IoUring> {
+    IoUring::builder()
+        .setup_single_issuer()
+        .setup_defer_taskrun()
+        .build(entries)
+        .or_else(|_| IoUring::builder().build(entries))
+}
+
+impl Uring {
+    fn register(&mut self, setup: &Setup) -> Result<()> {
+        if self.registered_files {
+            let register = self.ring.submitter().register_files(&self.files.raw_all());
+            register.map_err(|e| Error::failed(format!("cannot register the files: {}", describe(&e))))?;
+        }
+        if self.registered_buffers {
+            let iovec =
+                |slot| libc::iovec { iov_base: self.buffers.address(slot).cast(), iov_len: setup.page_bytes };
+            let iovecs: Vec<_> = (0..setup.slots).map(iovec).collect();
+            // SAFETY: the buffers outlive the ring, see the struct.
+            let register = unsafe { self.ring.submitter().register_buffers(&iovecs) };
+            register.map_err(|e| {
+                Error::input(format!("cannot register the buffers: {}", describe(&e)))
+                    .hint("raise RLIMIT_MEMLOCK (ulimit -l), or set io.registered_buffers = false")
+            })?;
+        }
+        Ok(())
+    }
+
+    fn enter_until(&mut self, want: usize, until_ns: u64) -> std::io::Result<usize> {
+        let left_ns = until_ns.saturating_sub(clock::now_ns());
+        let left = Timespec::new().sec(left_ns / SECOND_NS).nsec((left_ns % SECOND_NS) as u32);
+        self.ring.submitter().submit_with_args(want, &SubmitArgs::new().timespec(&left))
+    }
+
+    fn entry(&mut self, op: Op) -> squeue::Entry {
+        // Registered or not is a type of its own to the library: one arm builds, four are made.
+        macro_rules! on_file {
+            (|$file:ident| $build:expr) => {
+                if self.registered_files {
+                    let $file = Fixed(op.file);
+                    $build
+                } else {
+                    let $file = Fd(self.files.raw(op.file));
+                    $build
+                }
+            };
+        }
+        if op.kind == OpKind::Flush {
+            return on_file!(|file| opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build());
+        }
+        let flags = self.files.rw_flags(op.kind).bits().cast_signed();
+        let (at, len) = (op.offset_bytes, self.buffers.page_bytes() as u32);
+        let buffer = self.buffers.address(op.slot);
+        let index = op.slot as u16;
+        match (op.kind, self.registered_buffers) {
+            (OpKind::Read, true) => {
+                on_file!(|f| opcode::ReadFixed::new(f, buffer, len, index).offset(at).rw_flags(flags).build())
+            }
+            (OpKind::Read, false) => {
+                on_file!(|f| opcode::Read::new(f, buffer, len).offset(at).rw_flags(flags).build())
+            }
+            (_, true) => {
+                on_file!(|f| opcode::WriteFixed::new(f, buffer, len, index)
+                    .offset(at)
+                    .rw_flags(flags)
+                    .build())
+            }
+            (_, false) => {
+                on_file!(|f| opcode::Write::new(f, buffer, len).offset(at).rw_flags(flags).build())
+            }
+        }
+    }
+}

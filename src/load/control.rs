@@ -1,0 +1,186 @@
+//! What workers of a class share with each other and with the engine.
+
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
+
+use crate::units::SECOND_NS;
+
+/// A class is stopped over this many errors in a second.
+pub const ERRORS_PER_S_MAX: u32 = 1000;
+/// Threads of a class, at most: 256 of them at depth 1024 with `sync` would be more.
+const SLICES: usize = 64;
+
+/// Stops one generation of a class's workers, and tells why it stopped by itself.
+#[derive(Debug, Default)]
+pub struct Control {
+    stop: AtomicBool,
+    tripped: AtomicI32,
+    exhausted: AtomicBool,
+    broken: AtomicI32,
+    errors_second: AtomicU64,
+    errors: AtomicU32,
+    running: AtomicU32,
+}
+
+impl Control {
+    /// Tells the workers to drain and end.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+    }
+
+    /// Whether the workers are to end.
+    #[inline]
+    pub fn is_stopping(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+
+    /// The errno that came too often, if one did.
+    pub fn tripped(&self) -> Option<i32> {
+        Some(self.tripped.load(Ordering::Acquire)).filter(|errno| *errno != 0)
+    }
+
+    /// The errno of the interface's own failure, if it failed.
+    pub fn broken(&self) -> Option<i32> {
+        Some(self.broken.load(Ordering::Acquire)).filter(|errno| *errno != 0)
+    }
+
+    /// Whether nothing more may be written.
+    pub fn is_exhausted(&self) -> bool {
+        self.exhausted.load(Ordering::Acquire)
+    }
+
+    /// Stops because nothing more may be written.
+    pub fn exhaust(&self) {
+        self.exhausted.store(true, Ordering::Release);
+        self.stop();
+    }
+
+    /// Stops because the interface itself failed.
+    pub fn break_down(&self, errno: i32) {
+        self.broken.store(errno, Ordering::Release);
+        self.stop();
+    }
+
+    /// Counts an error; stops the class at too many within a second.
+    #[cold]
+    pub fn error(&self, now_ns: u64, errno: i32) {
+        let second = now_ns / SECOND_NS;
+        if self.errors_second.swap(second, Ordering::Relaxed) != second {
+            self.errors.store(0, Ordering::Relaxed);
+        }
+        if self.errors.fetch_add(1, Ordering::Relaxed) >= ERRORS_PER_S_MAX {
+            self.tripped.store(errno, Ordering::Release);
+            self.stop();
+        }
+    }
+
+    /// A worker begins.
+    pub fn enter(&self) {
+        self.running.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// A worker has ended.
+    pub fn leave(&self) {
+        self.running.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Workers that have not ended.
+    pub fn running(&self) -> u32 {
+        self.running.load(Ordering::Acquire)
+    }
+}
+
+/// What outlives a class's workers.
+#[derive(Debug)]
+pub struct Shared {
+    /// Where each of the WAL's workers goes on, in bytes from the start of its slice.
+    positions: [AtomicU64; SLICES],
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self { positions: std::array::from_fn(|_| AtomicU64::new(0)) }
+    }
+}
+
+impl Shared {
+    /// Where a worker goes on, in bytes from the start of its slice.
+    pub fn position(&self, worker: usize) -> u64 {
+        self.positions[worker % SLICES].load(Ordering::Relaxed)
+    }
+
+    /// Keeps where a worker is.
+    pub fn keep_position(&self, worker: usize, bytes: u64) {
+        self.positions[worker % SLICES].store(bytes, Ordering::Relaxed);
+    }
+}
+
+/// What all classes share: the sequence of writes, and how many bytes may still be written.
+#[derive(Debug)]
+pub struct Writes {
+    sequence: AtomicU64,
+    left_bytes: AtomicI64,
+}
+
+impl Writes {
+    /// Sequence numbers a worker takes at a time.
+    pub const SEQUENCES: u64 = 1 << 12;
+
+    /// Sequence numbers begin there; no limit yet.
+    pub fn new(sequence: u64) -> Self {
+        let sequence = sequence.next_multiple_of(Self::SEQUENCES);
+        Self { sequence: AtomicU64::new(sequence), left_bytes: AtomicI64::new(i64::MAX) }
+    }
+
+    /// The first of [`Self::SEQUENCES`] numbers for one worker.
+    pub fn take_sequences(&self) -> u64 {
+        self.sequence.fetch_add(Self::SEQUENCES, Ordering::Relaxed)
+    }
+
+    /// From now on so many bytes may be written; `None` is no limit.
+    pub fn limit(&self, left_bytes: Option<u64>) {
+        let left = left_bytes.map_or(i64::MAX, |left| i64::try_from(left).unwrap_or(i64::MAX));
+        self.left_bytes.store(left, Ordering::Relaxed);
+    }
+
+    /// Takes bytes to write, if they may be written.
+    #[inline]
+    pub fn take(&self, bytes: u64) -> bool {
+        let bytes = bytes.cast_signed();
+        if self.left_bytes.load(Ordering::Relaxed) == i64::MAX {
+            return true;
+        }
+        if self.left_bytes.fetch_sub(bytes, Ordering::Relaxed) >= bytes {
+            return true;
+        }
+        self.left_bytes.fetch_add(bytes, Ordering::Relaxed);
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_stops_over_a_thousand_errors_within_one_second() {
+        let control = Control::default();
+        for i in 0..u64::from(ERRORS_PER_S_MAX) * 3 {
+            control.error(i * SECOND_NS / 900, libc::EIO);
+        }
+        assert_eq!(control.tripped(), None, "900 a second");
+        for _ in 0..=ERRORS_PER_S_MAX {
+            control.error(SECOND_NS * 100, libc::EIO);
+        }
+        assert_eq!(control.tripped(), Some(libc::EIO));
+        assert!(control.is_stopping());
+    }
+
+    #[test]
+    fn not_a_byte_over_the_limit_is_written() {
+        let writes = Writes::new(0);
+        assert!(writes.take(1 << 40));
+        writes.limit(Some(10_000));
+        assert!(writes.take(4096) && writes.take(4096) && !writes.take(4096));
+        assert!(writes.take(1024));
+    }
+}

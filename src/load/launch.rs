@@ -1,0 +1,147 @@
+//! The table of interfaces, and the loop of a worker in a thread of its own.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+
+use super::control::Control;
+use super::worker::{Orders, Turn, Worker};
+use crate::error::{Error, Result};
+use crate::io::{Backend, OpenRequest, Setup, clock, libaio::Libaio, null::Null, sync::SyncIo, uring::Uring};
+use crate::meter::cell::WorkerCell;
+use crate::plan::ClassPlan;
+use crate::profile::settings::Interface;
+
+/// Starts a class's workers, one for each of the orders.
+pub type Launcher = fn(&[u32], Vec<Orders>) -> Result<Vec<JoinHandle<()>>>;
+
+/// Which code runs an interface in threads. Simulated devices have an engine of their own.
+pub const LAUNCHERS: &[(Interface, Launcher)] = &[
+    (Interface::Sync, launch::<SyncIo>),
+    (Interface::Libaio, launch::<Libaio>),
+    (Interface::IoUring, launch::<Uring>),
+    (Interface::Null, launch::<Null>),
+];
+
+/// A stack for the loop and one system call deep, not for recursion.
+const STACK_BYTES: usize = 256 << 10;
+
+fn launch<B: Backend>(cpus: &[u32], orders: Vec<Orders>) -> Result<Vec<JoinHandle<()>>> {
+    let Some(first) = orders.first() else { return Ok(Vec::new()) };
+    let plan = first.plan.clone();
+    let control = first.control.clone();
+    let members = Arc::new(B::open_members(&OpenRequest {
+        paths: first.region.extents.iter().map(|extent| extent.path.clone()).collect(),
+        writable: plan.class.writes(),
+        buffering: plan.buffering,
+    })?);
+    let (ready, readiness) = mpsc::channel();
+    let mut threads = Vec::with_capacity(orders.len());
+    for orders in orders {
+        let (members, ready, cpus) = (members.clone(), ready.clone(), cpus.to_vec());
+        let name = format!("{}-{}", plan.class, orders.number);
+        let thread = std::thread::Builder::new().name(name).stack_size(STACK_BYTES);
+        match thread.spawn(move || worker_thread::<B>(&members, orders, &cpus, ready)) {
+            Ok(handle) => threads.push(handle),
+            Err(e) => {
+                let _ = ready_error(&control, threads);
+                return Err(Error::failed(format!("cannot start a worker of {}: {e}", plan.class))
+                    .hint("fewer threads, or a higher limit of processes (ulimit -u)"));
+            }
+        }
+    }
+    drop(ready);
+    match readiness.iter().find_map(Result::err) {
+        None => Ok(threads),
+        Some(error) => {
+            let _ = ready_error(&control, threads);
+            Err(error)
+        }
+    }
+}
+
+/// Ends the workers of a class that did not come up as a whole.
+fn ready_error(control: &Control, threads: Vec<JoinHandle<()>>) -> std::thread::Result<()> {
+    control.stop();
+    threads.into_iter().try_for_each(JoinHandle::join)
+}
+
+fn setup(plan: &ClassPlan, files: usize) -> Setup {
+    Setup {
+        page_bytes: plan.page_bytes as usize,
+        slots: plan.depth as u32,
+        flush_slots: if plan.class == crate::class::Class::Wal { files as u32 } else { 0 },
+        buffering: plan.buffering,
+        registered_buffers: plan.registered_buffers,
+        registered_files: plan.registered_files,
+    }
+}
+
+/// Tells that a worker has ended, however it ends.
+struct Ending(Arc<WorkerCell>, Arc<Control>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.ended.store(true, Ordering::Release);
+        self.1.leave();
+    }
+}
+
+fn worker_thread<B: Backend>(
+    members: &Arc<B::Members>,
+    orders: Orders,
+    cpus: &[u32],
+    ready: mpsc::Sender<Result<()>>,
+) {
+    let (cell, control) = (orders.cell.clone(), orders.control.clone());
+    let ending = Ending(cell.clone(), control.clone());
+    let setup = setup(&orders.plan, orders.region.extents.len());
+    let mut backend = match run_on(cpus).and_then(|()| B::open(members, &setup)) {
+        Ok(backend) => backend,
+        Err(error) => {
+            let _ = ready.send(Err(error));
+            return;
+        }
+    };
+    let thread_id = rustix::thread::gettid().as_raw_nonzero().get();
+    cell.thread_id.store(thread_id, Ordering::Relaxed);
+    clock::sleep_precisely();
+    let mut done = Vec::with_capacity((setup.slots + setup.flush_slots) as usize);
+    let mut now_ns = clock::now_ns();
+    let mut worker = Worker::new(orders, now_ns, &mut backend);
+    let _ = ready.send(Ok(()));
+    drop(ready);
+    while let Turn::Wait(wait) = worker.turn(now_ns, &mut backend) {
+        worker.hand_over(clock::now_ns());
+        if let Err(errno) = backend.advance(wait, &mut done) {
+            control.break_down(errno);
+            break;
+        }
+        now_ns = clock::now_ns();
+        worker.complete(now_ns, &done);
+        done.clear();
+        let (polls, empty) = backend.polls();
+        if polls > 0 {
+            cell.polls.add(polls - cell.polls.get());
+            cell.empty_polls.add(empty - cell.empty_polls.get());
+        }
+    }
+    // The interface goes first: what it counts for ends with it.
+    drop(backend);
+    drop(ending);
+}
+
+fn run_on(cpus: &[u32]) -> Result<()> {
+    if cpus.is_empty() {
+        return Ok(());
+    }
+    let mut set = rustix::thread::CpuSet::new();
+    for &cpu in cpus {
+        set.set(cpu as usize);
+    }
+    rustix::thread::sched_setaffinity(None, &set).map_err(|e| {
+        Error::input(format!("cannot run on CPUs {cpus:?}: {}", crate::error::describe(&e.into())))
+            .hint("name CPUs that are online and allowed to this process")
+    })
+}

@@ -1,0 +1,147 @@
+//! What to run: settings as plain orders to each class, and what changes between two of them.
+
+use crate::class::Class;
+use crate::profile::settings::{Arrival, Buffering, Cpus, Interface, Offsets, Settings, Sync};
+
+/// How a class runs. Two equal plans run alike, so a class is restarted just when its plan changes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClassPlan {
+    /// The class.
+    pub class: Class,
+    /// Whether it runs.
+    pub enabled: bool,
+    /// The interface.
+    pub interface: Interface,
+    /// The buffering.
+    pub buffering: Buffering,
+    /// Register buffers with the ring.
+    pub registered_buffers: bool,
+    /// Register files with the ring.
+    pub registered_files: bool,
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// Outstanding I/Os of each worker.
+    pub depth: u64,
+    /// I/Os handed over together.
+    pub batch: u64,
+    /// Workers.
+    pub workers: u64,
+    /// Where they run.
+    pub cpus: Cpus,
+    /// Bytes a second of the class.
+    pub rate_bytes_per_s: Option<u64>,
+    /// Spacing of intended starts.
+    pub arrival: Arrival,
+    /// How offsets are drawn; the WAL's are sequential.
+    pub offsets: Pattern,
+    /// How writes become durable; [`Sync::None`] for the other classes.
+    pub sync: Sync,
+    /// One flush for this many writes.
+    pub sync_every: u64,
+    /// Seeds offsets and arrivals.
+    pub seed: u64,
+}
+
+/// How offsets are drawn, with its parameter.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Pattern {
+    /// One page after the other, wrapping.
+    Sequential,
+    /// Every page equally often.
+    Uniform,
+    /// Zipf with this exponent, hot pages scattered.
+    Zipf(f64),
+    /// This share jumps, the rest follows on.
+    Runs(f64),
+}
+
+/// The plans of all classes.
+pub fn plan(settings: &Settings) -> [ClassPlan; 4] {
+    Class::ALL.map(|class| plan_of(settings, class))
+}
+
+fn plan_of(settings: &Settings, class: Class) -> ClassPlan {
+    let own = &settings.classes[class.index()];
+    let interface = settings.interface_of(class);
+    let wal = class == Class::Wal;
+    let ring = interface == Interface::IoUring;
+    // sync has a thread for each outstanding I/O: the paper's 128/1/1/1 threads.
+    let per_io = interface == Interface::Sync;
+    ClassPlan {
+        class,
+        enabled: own.enabled,
+        interface,
+        buffering: settings.buffering_of(class),
+        registered_buffers: ring && settings.io.registered_buffers,
+        registered_files: ring && settings.io.registered_files,
+        page_bytes: settings.page_size_bytes_of(class),
+        depth: if per_io { 1 } else { own.depth },
+        batch: if per_io { 1 } else { own.batch.min(own.depth) },
+        workers: if per_io { own.threads * own.depth } else { own.threads },
+        cpus: own.cpus.clone(),
+        rate_bytes_per_s: own.rate_bytes_per_s,
+        arrival: if own.rate_bytes_per_s.is_some() { own.arrival } else { Arrival::Constant },
+        offsets: match (wal, own.offsets) {
+            (true, _) => Pattern::Sequential,
+            (_, Offsets::Uniform) => Pattern::Uniform,
+            (_, Offsets::Zipf) => Pattern::Zipf(own.zipf_theta),
+            (_, Offsets::Runs) => Pattern::Runs(own.jump_share),
+        },
+        sync: if wal { settings.wal.sync } else { Sync::None },
+        sync_every: if wal && settings.wal.sync == Sync::Fdatasync { settings.wal.sync_every } else { 1 },
+        seed: settings.run.seed,
+    }
+}
+
+/// The classes that must be restarted to get from one set of plans to another.
+pub fn changed(old: &[ClassPlan; 4], new: &[ClassPlan; 4]) -> Vec<Class> {
+    Class::ALL.into_iter().filter(|class| old[class.index()] != new[class.index()]).collect()
+}
+
+/// Whether the target must be opened anew to get from one set of settings to another.
+pub fn rebuilds(old: &Settings, new: &Settings) -> bool {
+    old.target != new.target
+        || old.stack != new.stack
+        || old.wal.target != new.wal.target
+        || old.sim != new.sim
+        || old.run.seed != new.run.seed
+        || old.is_simulated() != new.is_simulated()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_papers_baseline_has_a_thread_for_each_outstanding_io() {
+        let mut settings = Settings::default();
+        settings.io.interface = Interface::Sync;
+        let workers = plan(&settings).map(|plan| (plan.workers, plan.depth, plan.batch));
+        assert_eq!(workers, [(128, 1, 1), (1, 1, 1), (1, 1, 1), (1, 1, 1)]);
+    }
+
+    #[test]
+    fn a_turn_restarts_the_classes_that_it_concerns() {
+        let old = Settings::default();
+        let mut new = old.clone();
+        new.classes[Class::Scan.index()].depth = 64;
+        new.wal.sync_every = 8;
+        assert_eq!(changed(&plan(&old), &plan(&new)), [Class::Scan, Class::Wal]);
+        new.io.page_size_bytes = 4096;
+        assert_eq!(changed(&plan(&old), &plan(&new)).len(), 4);
+        assert!(!rebuilds(&old, &new));
+    }
+
+    #[test]
+    fn a_knob_without_effect_restarts_nothing() {
+        let old = Settings::default();
+        let mut new = old.clone();
+        new.classes[0].zipf_theta = 0.5;
+        new.classes[1].arrival = Arrival::Poisson;
+        new.wal.sync = Sync::None;
+        let base = new.clone();
+        new.wal.sync_every = 8;
+        assert_eq!(changed(&plan(&old), &plan(&base)), [Class::Wal]);
+        assert_eq!(changed(&plan(&base), &plan(&new)), []);
+    }
+}
