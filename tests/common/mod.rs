@@ -19,7 +19,7 @@ pub fn skip(test: &str, reason: &str) {
             .append(true)
             .open(&path)
             .and_then(|mut file| file.write_all(line.as_bytes()))
-            .unwrap_or_else(|error| panic!("cannot list the skipped test in {path:?}: {error}"));
+            .unwrap_or_else(|error| panic!("cannot list the skipped test in {}: {error}", path.display()));
     }
 }
 
