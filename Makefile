@@ -1,0 +1,36 @@
+# `make demo` and `make test` are all the set-up there is; `make help` lists the rest.
+
+# A shell that is not make's default also makes the exported PATH below hold for every command.
+SHELL := /bin/bash
+
+# rustup's folder may be missing from PATH, and so may the one where mkfs and losetup live.
+export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH):/usr/sbin:/sbin
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench build check
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.* ## /  make \1\t/p' Makefile | expand -t 16
+	@echo
+	@echo "  NO_INSTALL=1    only names the packages that are missing"
+
+demo: ## install what is missing, build, and open the demo
+	@scripts/setup.sh demo
+	@cargo run --release --locked
+
+test: ## install what is missing and run all tests; lists those that can't run here
+	@scripts/test.sh
+
+bench: ## install what is missing and measure stacktune's own cost, beside fio
+	@scripts/setup.sh bench
+	@cargo build --release --locked
+	@python3 scripts/bench.py $(BENCH)
+
+build: ## the release binary
+	@scripts/setup.sh build
+	@cargo build --release --locked
+
+check: ## formatting and clippy
+	@scripts/setup.sh build
+	cargo fmt --check
+	cargo clippy --all-targets --locked -- -D warnings

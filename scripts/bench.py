@@ -1,0 +1,561 @@
+#!/usr/bin/env python3
+"""stacktune's own cost, beside Debian's fio: what `make bench` prints.
+
+Each row is measured by itself. Where fio is the measure, the two run in turn (A B A B A B) on the
+same file or device, and the median of the ratios is shown with its range. The figures depend on the
+machine; nothing here passes or fails: the bound stands beside the figure. Rows that this machine
+can't measure are left out with the reason. Exit status: 0, or 1 if a row broke off.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import fcntl
+import json
+import os
+import pathlib
+import pty
+import shutil
+import signal
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import threading
+import time
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+PAGE_BYTES = 16 * KIB
+CLASSES = ("scan", "point", "wal", "background")
+
+
+class LeftOut(Exception):
+    """This machine can't measure the row; the text says why."""
+
+
+class Broken(Exception):
+    """A program that should have run did not."""
+
+
+@dataclasses.dataclass
+class Figure:
+    """A line of the output. `bound` is what the figure should be; `holds` whether it is."""
+
+    row: str
+    what: str
+    value: float
+    unit: str
+    bound: str
+    holds: bool
+    detail: str = ""
+
+
+@dataclasses.dataclass
+class Usage:
+    """What a finished child used, its waited-for children included."""
+
+    user_s: float
+    cpu_s: float
+    stdout: str
+
+
+# ---------------------------------------------------------------- running programs
+
+
+def run(argv):
+    """Runs a program to its end and tells what it used; raises `Broken` with its last words."""
+    argv = [str(arg) for arg in argv]
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+        try:
+            _, status, used = os.wait4(child.pid, 0)
+        except BaseException:
+            child.kill()
+            child.wait()
+            raise
+        child.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        err.seek(0)
+        if child.returncode != 0:
+            words = (err.read().strip() or out.read().strip())[-600:]
+            raise Broken(f"{' '.join(argv)}: exit status {child.returncode}: {words}")
+        return Usage(used.ru_utime, used.ru_utime + used.ru_stime, out.read())
+
+
+def tool(argv):
+    """Runs a small tool and returns what it printed."""
+    return run(argv).stdout.strip()
+
+
+def need(command):
+    if shutil.which(command) is None:
+        raise LeftOut(f"{command} is not installed")
+
+
+def need_root():
+    if os.geteuid() != 0:
+        raise LeftOut("needs root")
+
+
+# ---------------------------------------------------------------- stacktune and fio
+
+
+class Bench:
+    """The programs, the folder of the targets, and what to remove at the end."""
+
+    def __init__(self, options, work, cleanup):
+        self.stacktune = find_stacktune(options.stacktune)
+        self.seconds = options.seconds
+        self.rounds = options.rounds
+        self.work = pathlib.Path(work)
+        self.cleanup = cleanup
+        self.made = 0
+
+    def path(self, name):
+        """A new path in the work folder."""
+        self.made += 1
+        return self.work / f"{self.made:03}-{name}"
+
+    def profile(self, target, settings):
+        """Writes a profile. What JSON writes for these values is TOML as well."""
+        path = self.path("bench.toml")
+        keys = {"name": "bench", "about": "Written by scripts/bench.py"} | target.keys | settings
+        path.write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in keys.items()))
+        return path
+
+    def record_argv(self, target, settings, seconds):
+        out = self.path("recording")
+        argv = [self.stacktune, "record", self.profile(target, settings), "--out", out, "--for", f"{seconds}s"]
+        return argv + target.flags, out
+
+    def record(self, target, settings, seconds=None):
+        """Records; returns what the process used and its summary."""
+        argv, out = self.record_argv(target, settings, seconds or self.seconds)
+        usage = run(argv)
+        return usage, json.loads((out / "summary.json").read_text())
+
+    def fill(self, target, settings):
+        """A short run that fills the target, so that no measured run does."""
+        self.record(target, settings, seconds=1)
+
+    def fio(self, filename, *options):
+        """Runs one fio job of random reads; returns what the process used and the job's read figures."""
+        job = ["--name=bench", f"--filename={filename}", "--readonly", "--rw=randread", "--time_based",
+               f"--runtime={self.seconds}", "--output-format=json", *options]
+        usage = run(["fio", *job])
+        # fio prints notes before the JSON.
+        report = json.loads(usage.stdout[usage.stdout.index("{"):])
+        return usage, report["jobs"][0]["read"]
+
+    def ratios(self, ours, others):
+        """Measures both in turn; returns the pairs."""
+        return [(ours(), others()) for _ in range(self.rounds)]
+
+
+@dataclasses.dataclass
+class Target:
+    """What a profile runs on: its keys, the flags that permit it, and the path that fio reads."""
+
+    keys: dict
+    flags: list
+    path: object = None
+
+
+def find_stacktune(given):
+    if given:
+        path = pathlib.Path(given)
+    else:
+        metadata = json.loads(tool(["cargo", "metadata", "--format-version", "1", "--no-deps"]))
+        path = pathlib.Path(metadata["target_directory"]) / "release" / "stacktune"
+    if not path.is_file():
+        sys.exit(f"bench: there is no {path}; build it with `make build`, or name it with --stacktune")
+    return path.resolve()
+
+
+def only(*enabled):
+    """Settings in which these classes run."""
+    return {f"{name}.enabled": name in enabled for name in CLASSES}
+
+
+def files(bench, size_bytes, folder=None):
+    """A target of one data file."""
+    folder = folder or bench.path("files")
+    keys = {"target.files.dir": str(folder), "target.files.count": 1,
+            "target.files.size": f"{size_bytes // MIB}MiB"}
+    return Target(keys, [], folder)
+
+
+def data_file(target, size_bytes):
+    """The data file that stacktune made for the target: the one of the wanted size."""
+    found = [path for path in pathlib.Path(target.path).iterdir()
+             if path.stat().st_size >= size_bytes and "wal" not in path.name]
+    if len(found) != 1:
+        raise Broken(f"expected one data file in {target.path}, found {[path.name for path in found]}")
+    return found[0]
+
+
+def loop_device(bench, size_bytes, direct):
+    """A loop device over a written file, detached at the end."""
+    need_root()
+    need("losetup")
+    backing = bench.path("loop.img")
+    zeros = bytes(MIB)
+    with open(backing, "wb") as file:
+        for _ in range(size_bytes // MIB):
+            file.write(zeros)
+        os.fsync(file.fileno())
+    try:
+        device = tool(["losetup", "--find", "--show", *(["--direct-io=on"] if direct else []), backing])
+    except Broken as error:
+        raise LeftOut(f"no loop device: {error}") from error
+    bench.cleanup.callback(lambda: subprocess.run(["losetup", "--detach", device], check=False))
+    if direct and tool(["losetup", "--noheadings", "--output", "DIO", device]) != "1":
+        raise LeftOut(f"{bench.work} does not allow direct I/O under a loop device")
+    return device
+
+
+def ext4_folder(bench):
+    """A folder on ext4: in the work folder where that is ext4, else on a loop device."""
+    if tool(["findmnt", "--noheadings", "--output", "FSTYPE", "--target", bench.work]) == "ext4":
+        return bench.path("ext4")
+    if os.geteuid() != 0:
+        raise LeftOut(f"{bench.work} is not on ext4 (try --dir), and a loop device needs root")
+    need("mkfs.ext4")
+    device = loop_device(bench, 768 * MIB, direct=False)
+    mount = bench.path("mount")
+    mount.mkdir()
+    tool(["mkfs.ext4", "-q", device])
+    tool(["mount", device, mount])
+    bench.cleanup.callback(lambda: subprocess.run(["umount", str(mount)], check=False))
+    return mount / "files"
+
+
+def spread(ratios):
+    return f"{min(ratios):.3f} to {max(ratios):.3f} in {len(ratios)} pairs"
+
+
+# ---------------------------------------------------------------- the rows
+
+
+def row_a(bench):
+    """User CPU per I/O of the whole generator on `null`."""
+    need("fio")
+    target = files(bench, 64 * MIB)
+    settings = {"io.interface": "null"}
+    bench.fill(target, settings)
+
+    def ours():
+        usage, summary = bench.record(target, settings)
+        return usage.user_s * 1e9 / sum(c["ios"] for c in summary["classes"].values())
+
+    def fios():
+        usage, read = bench.fio("null", "--ioengine=null", f"--size={GIB}", f"--bs={PAGE_BYTES}", "--iodepth=128",
+                                "--iodepth_batch_submit=32", "--iodepth_batch_complete_min=32")
+        return usage.user_s * 1e9 / read["total_ios"]
+
+    pairs = bench.ratios(ours, fios)
+    value = statistics.median(mine for mine, _ in pairs)
+    other = statistics.median(theirs for _, theirs in pairs)
+    yield Figure("a", "user CPU per I/O on null, four classes", value, "ns", "80 or less", value <= 80,
+                 f"fio's null engine {other:.0f} ns")
+
+
+def row_b(bench):
+    """CPU time per read of a page-cached ext4 file."""
+    need("fio")
+    size = 256 * MIB
+    target = files(bench, size, ext4_folder(bench))
+    settings = only("scan") | {
+        "io.interface": "io_uring", "io.buffering": "cached", "io.page_size": "4KiB",
+        "io.registered_buffers": True, "io.registered_files": True, "scan.depth": 128, "scan.batch": 32}
+    bench.fill(target, settings)
+    path = data_file(target, size)
+
+    def into_cache():
+        with open(path, "rb", buffering=0) as file:
+            while file.read(MIB):
+                pass
+
+    def ours():
+        into_cache()
+        usage, summary = bench.record(target, settings)
+        return usage.cpu_s * 1e9 / summary["classes"]["scan"]["ios"]
+
+    def fios():
+        into_cache()
+        usage, read = bench.fio(path, "--ioengine=io_uring", "--invalidate=0", "--bs=4k", *SCAN_OPTIONS)
+        return usage.cpu_s * 1e9 / read["total_ios"]
+
+    pairs = bench.ratios(ours, fios)
+    ratios = [mine / theirs for mine, theirs in pairs]
+    value = statistics.median(ratios)
+    costs = "stacktune {:.0f} ns, fio {:.0f} ns".format(*(statistics.median(side) for side in zip(*pairs)))
+    yield Figure("b", "CPU time per cached 4 KiB read, of fio's", value, "", "0.6 or less", value <= 0.6,
+                 f"{costs}; {spread(ratios)}")
+
+
+SCAN_OPTIONS = ("--iodepth=128", "--iodepth_batch_submit=32", "--iodepth_batch_complete_min=32",
+                "--fixedbufs", "--registerfiles")
+POINT_OPTIONS = ("--iodepth=1", "--fixedbufs", "--registerfiles")
+
+
+def row_c(bench):
+    """Scan and point throughput on a direct-I/O loop device."""
+    need("fio")
+    device = loop_device(bench, GIB, direct=True)
+    target = Target({"target.devices": [device]}, ["--destroy", device], device)
+    io = {"io.interface": "io_uring", "io.buffering": "direct", "io.page_size": f"{PAGE_BYTES // KIB}KiB"}
+    for name, options in (("scan", SCAN_OPTIONS), ("point", POINT_OPTIONS)):
+        settings = only(name) | io
+        bench.fill(target, settings)
+
+        def ours(name=name, settings=settings):
+            figures = bench.record(target, settings)[1]["classes"][name]
+            return figures["iops"], figures["service_ns"]["p50"]
+
+        # fio's "lat" runs from the start of the submission, as the service latency does.
+        def fios(options=options):
+            read = bench.fio(device, "--ioengine=io_uring", "--direct=1", f"--bs={PAGE_BYTES}", "--clat_percentiles=0",
+                             "--lat_percentiles=1", *options)[1]
+            return read["iops"], read["lat_ns"]["percentile"]["50.000000"]
+
+        pairs = bench.ratios(ours, fios)
+        ratios = [mine[0] / theirs[0] for mine, theirs in pairs]
+        value = statistics.median(ratios)
+        iops = statistics.median(theirs[0] for _, theirs in pairs)
+        yield Figure("c", f"{name} throughput on a direct loop device, of fio's", value, "", "0.97 or more",
+                     value >= 0.97, f"fio {iops:.0f} IOPS; {spread(ratios)}")
+        if name == "point":
+            ratios = [mine[1] / theirs[1] for mine, theirs in pairs]
+            value = statistics.median(ratios)
+            p50_us = statistics.median(theirs[1] for _, theirs in pairs) / 1e3
+            yield Figure("c", "point p50 on a direct loop device, of fio's", value, "", "0.95 to 1.05",
+                         0.95 <= value <= 1.05, f"fio {p50_us:.1f} µs; {spread(ratios)}")
+
+
+def row_d(bench):
+    """Rates held over 10 s."""
+    target = files(bench, 512 * MIB)
+    for name in ("background", "scan"):
+        for rate in (10, 50, 250):
+            settings = only(name) | {f"{name}.rate": f"{rate}MB/s"}
+            bench.fill(target, settings)
+            figures = bench.record(target, settings, seconds=max(10, bench.seconds))[1]["classes"][name]
+            value = figures["mb_per_s"] / rate
+            yield Figure("d", f"{name} at {rate} MB/s, of its rate", value, "", "0.99 to 1.01",
+                         0.99 <= value <= 1.01, f"{figures['missed']} intended starts missed")
+
+
+def row_e(bench):
+    """The terminal UI's CPU time at 160×50, and throughput beside headless."""
+    target = files(bench, 512 * MIB)
+    # A light load at a rate, so that the difference of the two is the screen's cost and little else.
+    light = only("point") | {"point.rate": "1MB/s"}
+    bench.fill(target, light)
+    pairs = bench.ratios(lambda: observe(bench, tui(bench, target, light)).cores,
+                         lambda: observe(bench, headless(bench, target, light)).cores)
+    costs = [100 * (on_screen - without) for on_screen, without in pairs]
+    value = statistics.median(costs)
+    totals = "with it {:.1f}%, without {:.1f}%".format(*(100 * statistics.median(side) for side in zip(*pairs)))
+    yield Figure("e", "the screen's CPU time at 160×50", value, "% of a core", "2 or less", value <= 2, totals)
+
+    full = only("scan", "point") | {"io.buffering": "direct"}
+    bench.fill(target, full)
+    pairs = bench.ratios(lambda: observe(bench, tui(bench, target, full)).read_bytes_per_s,
+                         lambda: observe(bench, headless(bench, target, full)).read_bytes_per_s)
+    if any(theirs == 0 for _, theirs in pairs):
+        raise Broken("the kernel counted no reads of the headless run")
+    ratios = [mine / theirs for mine, theirs in pairs]
+    value = statistics.median(ratios)
+    yield Figure("e", "throughput with the screen, of headless", value, "", "0.98 or more", value >= 0.98,
+                 spread(ratios))
+
+
+def row_f(bench):
+    """Memory beyond the I/O buffers."""
+    target = files(bench, 512 * MIB)
+    settings = {"wal.rate": "10MB/s", "background.rate": "10MB/s"}
+    bench.fill(target, settings)
+    depth = {"scan": 128, "point": 1, "wal": 1, "background": 1}
+    buffers = sum(depth.values()) * PAGE_BYTES
+    bound = 64 * MIB + 512 * KIB * len(depth)
+    with headless(bench, target, settings, seconds=bench.seconds * 3 + 30) as pid:
+        time.sleep(5)
+        early = memory(pid)["VmRSS"]
+        time.sleep(bench.seconds * 3)
+        late = memory(pid)
+    beyond = (late["VmHWM"] - buffers) / MIB
+    yield Figure("f", "peak memory beyond the I/O buffers", beyond, "MiB", f"{bound / MIB:.0f} or less",
+                 beyond <= bound / MIB, f"4 workers, {buffers / MIB:.1f} MiB of buffers")
+    growth = (late["VmRSS"] - early) / MIB
+    yield Figure("f", f"growth over {bench.seconds * 3:.0f} s", growth, "MiB", "1 or less", growth <= 1,
+                 f"from {early / MIB:.1f} MiB")
+
+
+# ---------------------------------------------------------------- watching a running stacktune
+
+
+@dataclasses.dataclass
+class Observed:
+    """What a running process did in a span of time, as the kernel counts it."""
+
+    cores: float
+    read_bytes_per_s: float
+
+
+def memory(pid):
+    """VmHWM and VmRSS in bytes."""
+    fields = dict(line.split(":", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines())
+    return {key: int(fields[key].split()[0]) * KIB for key in ("VmHWM", "VmRSS")}
+
+
+def counters(pid):
+    """Nanoseconds on a CPU, summed over the threads, and bytes read from storage."""
+    on_cpu_ns = 0
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            on_cpu_ns += int((task / "schedstat").read_text().split()[0])
+    io = dict(line.split(": ") for line in pathlib.Path(f"/proc/{pid}/io").read_text().splitlines())
+    return time.monotonic(), on_cpu_ns, int(io["read_bytes"])
+
+
+def observe(bench, running):
+    """Lets the run settle, then reads its counters at both ends of the measured span."""
+    with running as pid:
+        time.sleep(3)
+        start, cpu_before, read_before = counters(pid)
+        time.sleep(bench.seconds)
+        end, cpu_after, read_after = counters(pid)
+    return Observed((cpu_after - cpu_before) / 1e9 / (end - start), (read_after - read_before) / (end - start))
+
+
+@contextlib.contextmanager
+def headless(bench, target, settings, seconds=None):
+    """A recording that goes on while the block runs; gives its process id."""
+    argv, _ = bench.record_argv(target, settings, seconds or bench.seconds + 30)
+    with tempfile.TemporaryFile("w+") as said:
+        child = subprocess.Popen([str(arg) for arg in argv], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                 stderr=said)
+        try:
+            yield child.pid
+            said.seek(0)
+            if child.poll() is not None:
+                raise Broken(f"stacktune record ended early: {said.read()[-600:]}")
+        finally:
+            end(child, lambda: child.send_signal(signal.SIGINT))
+
+
+@contextlib.contextmanager
+def tui(bench, target, settings, columns=160, lines=50):
+    """The terminal UI in a pseudo-terminal of that size while the block runs; gives its process id."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    environment = os.environ | {"TERM": "xterm-256color"}
+    # Over ssh the screen is redrawn less often.
+    for name in ("SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY"):
+        environment.pop(name, None)
+    child = subprocess.Popen([str(bench.stacktune), str(bench.profile(target, settings))], env=environment,
+                             stdin=slave, stdout=slave, stderr=slave, start_new_session=True)
+    os.close(slave)
+    shown = bytearray()
+
+    def drain():
+        # Reading fails once the other side is closed.
+        with contextlib.suppress(OSError):
+            while chunk := os.read(master, 1 << 16):
+                shown.extend(chunk)
+                del shown[:-4096]
+
+    reader = threading.Thread(target=drain, daemon=True)
+    reader.start()
+    try:
+        yield child.pid
+        if child.poll() is not None:
+            raise Broken(f"the screen ended early: {bytes(shown[-600:])!r}")
+    finally:
+        end(child, lambda: os.write(master, b"q"))
+        reader.join(timeout=5)
+        os.close(master)
+
+
+def end(child, ask):
+    """Ends a child: asks it, then insists."""
+    for step in (ask, child.terminate, child.kill):
+        if child.poll() is None:
+            with contextlib.suppress(OSError):
+                step()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(timeout=10)
+
+
+# ---------------------------------------------------------------- the command
+
+ROWS = {"a": row_a, "b": row_b, "c": row_c, "d": row_d, "e": row_e, "f": row_f}
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description="stacktune's own cost, beside fio")
+    listed = ", ".join(f"{name}: {row.__doc__.rstrip('.')}" for name, row in ROWS.items())
+    parser.add_argument("--only", default=",".join(ROWS), metavar="a,c", help=f"the rows to measure ({listed})")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--seconds", type=int, default=10, help="length of a measured run (10)")
+    parser.add_argument("--rounds", type=int, default=3, help="pairs of runs (3)")
+    parser.add_argument("--dir", default="/var/tmp", help="where the files go: 4 GiB for the time of the run")
+    parser.add_argument("--stacktune", metavar="PATH", help="the program, else cargo's release build")
+    options = parser.parse_args()
+    options.only = [name.strip() for name in options.only.split(",") if name.strip()]
+    if unknown := [name for name in options.only if name not in ROWS]:
+        parser.error(f"there is no row {', '.join(unknown)}; there are {', '.join(ROWS)}")
+    if options.seconds < 1 or options.rounds < 1:
+        parser.error("--seconds and --rounds begin at 1")
+    if shutil.disk_usage(options.dir).free < 4 * GIB:
+        parser.error(f"{options.dir} has less than 4 GiB free; name another folder with --dir")
+    return options
+
+
+def show(figure):
+    value = f"{figure.value:.3f}" if abs(figure.value) < 10 else f"{figure.value:.1f}"
+    mark = "holds" if figure.holds else "MISSED"
+    print(f"{figure.row}  {figure.what:<50} {value:>8} {figure.unit:<11} {figure.bound:<13} {mark:<7} {figure.detail}",
+          flush=True)
+
+
+def measure(name, options):
+    """One row, with a folder of its own that is gone afterwards; returns its figures and why not."""
+    figures, reason, broken = [], None, False
+    try:
+        with contextlib.ExitStack() as cleanup:
+            work = cleanup.enter_context(tempfile.TemporaryDirectory(prefix="stacktune-bench-", dir=options.dir))
+            for figure in ROWS[name](Bench(options, work, cleanup)):
+                figures.append(figure)
+                if not options.json:
+                    show(figure)
+    except LeftOut as error:
+        reason = f"left out: {error}"
+    except (Broken, OSError, KeyError, ValueError, TypeError, ZeroDivisionError) as error:
+        reason, broken = f"broke off: {type(error).__name__}: {error}", True
+    if reason and not options.json:
+        print(f"{name}  {reason}", flush=True)
+    return figures, reason, broken
+
+
+def main():
+    # So that a terminated run removes its loop devices as well.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    options = arguments()
+    find_stacktune(options.stacktune)
+    results = {name: measure(name, options) for name in options.only}
+    if options.json:
+        figures = [dataclasses.asdict(figure) for rows, _, _ in results.values() for figure in rows]
+        reasons = {name: reason for name, (_, reason, _) in results.items() if reason}
+        print(json.dumps({"figures": figures, "not_measured": reasons}, indent=2, ensure_ascii=False))
+    return 1 if any(broken for _, _, broken in results.values()) else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,159 @@
+#!/bin/bash
+# Makes sure that what a make target needs is here, and installs through apt what is not.
+#
+#   scripts/setup.sh build|demo|test|bench
+#
+# On a terminal it names the packages and asks first; without one it installs where it may (as root,
+# or by a sudo that needs no password). NO_INSTALL=1 only names them. It ends 0 when the target can
+# go on (perhaps with less: tests are skipped), and 1 with the reason when it can't.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+PATH="${CARGO_HOME:-${HOME:-/nonexistent}/.cargo}/bin:$PATH:/usr/sbin:/sbin"
+
+# A line for each tool: the targets that want it, what the target can't do without it ("stop": nothing
+# at all), the command to look for, and Debian's package. Commands are looked for rather than
+# packages, so that a tool installed by hand counts.
+readonly TOOLS='
+build,demo,test,bench | stop                                  | cc         | gcc libc6-dev
+demo,test             | devices are refused                   | wipefs     | util-linux
+demo,test             | devices are refused                   | blkid      | util-linux
+test                  | tests on loop devices are skipped     | losetup    | mount
+test                  | tests of partition tables are skipped | sfdisk     | fdisk
+test                  | comparisons with fio are skipped      | fio        | fio
+test                  | tests on ext4 are skipped             | mkfs.ext4  | e2fsprogs
+test                  | tests on XFS are skipped              | mkfs.xfs   | xfsprogs
+test                  | tests on Btrfs are skipped            | mkfs.btrfs | btrfs-progs
+bench                 | stop                                  | fio        | fio
+bench                 | stop                                  | python3    | python3
+bench                 | rows on loop devices are left out     | losetup    | mount
+bench                 | the ext4 row is left out              | mkfs.ext4  | e2fsprogs
+'
+
+say() { printf '%s\n' "$*" >&2; }
+
+stop() {
+    say "stacktune: $1"
+    shift
+    local line
+    for line in "$@"; do say "  $line"; done
+    exit 1
+}
+
+# Whether a tool is here and works. A compiler without the C library's files can't link anything.
+have() {
+    command -v "$1" >/dev/null || return 1
+    case $1 in
+        cc)
+            local dir linked=0
+            dir=$(mktemp -d)
+            printf 'int main(void) { return 0; }\n' >"$dir/a.c"
+            cc "$dir/a.c" -o "$dir/a" >/dev/null 2>&1 || linked=1
+            rm -r "$dir"
+            return "$linked"
+            ;;
+        python3) python3 -c 'import json, pty, statistics' 2>/dev/null ;;
+    esac
+}
+
+# Fills `missing` (packages), `lost` (what can't be done without them) and `stopped` (commands that
+# the target can't do without).
+look() {
+    missing=() lost=() stopped=()
+    local targets loss command packages package
+    while IFS='|' read -r targets loss command packages; do
+        targets=${targets//[[:space:]]/}
+        command=${command//[[:space:]]/}
+        loss=${loss#"${loss%%[![:space:]]*}"} loss=${loss%"${loss##*[![:space:]]}"}
+        [[ ",$targets," == *",$1,"* ]] || continue
+        have "$command" && continue
+        if [[ $loss == stop ]]; then stopped+=("$command"); else lost+=("no $command: $loss"); fi
+        for package in $packages; do
+            [[ " ${missing[*]} " == *" $package "* ]] || missing+=("$package")
+        done
+    done <<<"$(grep '|' <<<"$TOOLS")"
+}
+
+# Sets `become` to what runs a command as root; fails where nothing does. On a terminal sudo may ask
+# for its password.
+find_root() {
+    become=()
+    ((EUID == 0)) && return 0
+    command -v sudo >/dev/null || return 1
+    become=(sudo)
+    [[ $1 == terminal ]] || sudo -n true 2>/dev/null
+}
+
+apt_install() {
+    local apt=("${become[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120)
+    local install=("${apt[@]}" install --yes --no-install-recommends "$@")
+    # Fresh containers have no package lists; old lists name files that are gone.
+    if compgen -G '/var/lib/apt/lists/*_Packages*' >/dev/null; then
+        "${install[@]}" && return
+        say "That failed; fetching the package lists and trying once more."
+    fi
+    "${apt[@]}" update && "${install[@]}"
+}
+
+# Installs what is missing, or says why not.
+install_missing() {
+    local names="${missing[*]}" answer
+    if [[ -n ${NO_INSTALL:-} && ${NO_INSTALL} != 0 ]]; then
+        say "Missing packages: $names (not installed: NO_INSTALL is set)."
+        return
+    fi
+    if ! command -v apt-get >/dev/null; then
+        say "Missing: $names (by their Debian names; there is no apt here, so install them yourself)."
+        return
+    fi
+    if [[ -t 0 && -t 2 ]]; then
+        find_root terminal || { say "Missing packages: $names (not installed: not root, and no sudo)."; return; }
+        say "Missing packages: $names"
+        read -r -p "Install them with \"${become[*]}${become:+ }apt-get install\"? [Y/n] " answer || answer=n
+        [[ ${answer:-y} == [Yy]* ]] || { say "Not installed."; return; }
+    else
+        find_root quiet ||
+            { say "Missing packages: $names (not installed: not root, and sudo is missing or needs a password)."; return; }
+        say "Installing: $names"
+    fi
+    apt_install "${missing[@]}" >&2 || say "apt-get could not install: $names"
+}
+
+# Rust itself comes from rustup: the distributions' compilers are older than what is needed.
+check_rust() {
+    local wanted found
+    wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+    if ! command -v cargo >/dev/null; then
+        stop "there is no cargo in PATH or in ~/.cargo/bin; Rust $wanted or newer is needed. Install it with" \
+            "curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y" \
+            ${SUDO_USER:+"(or run make without sudo: it asks for sudo itself where it needs it)"}
+    fi
+    if ! found=$(rustc --version 2>&1); then
+        stop "rustc does not run: $found" "rustup default stable    installs a working one"
+    fi
+    found=$(cut -d' ' -f2 <<<"$found")
+    if [[ $(printf '%s\n' "$wanted" "${found%%-*}" | sort -V | head -n1) != "$wanted" ]]; then
+        stop "Rust $found is too old ($(command -v rustc)); $wanted or newer is needed. Get it with" \
+            "rustup update stable"
+    fi
+}
+
+main() {
+    case ${1:-} in
+        build | demo | test | bench) ;;
+        *) stop "usage: scripts/setup.sh build|demo|test|bench" ;;
+    esac
+    check_rust
+    look "$1"
+    if ((${#missing[@]})); then
+        install_missing
+        look "$1"
+    fi
+    if ((${#stopped[@]})); then
+        stop "can't go on without ${stopped[*]}. On Debian and Ubuntu:" \
+            "sudo apt-get install ${missing[*]}"
+    fi
+    ((${#lost[@]} == 0)) || printf 'Going on without: %s\n' "${lost[@]}" >&2
+}
+
+main "$@"
