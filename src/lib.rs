@@ -1,5 +1,6 @@
 //! stacktune: a live tuner for the storage stack under a database.
 
+pub mod calibrate;
 pub mod class;
 pub mod error;
 pub mod host;

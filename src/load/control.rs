@@ -1,6 +1,6 @@
 //! What workers of a class share with each other and with the engine.
 
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use crate::units::SECOND_NS;
 
@@ -114,21 +114,25 @@ impl Shared {
     }
 }
 
-/// What all classes share: the sequence of writes, and how many bytes may still be written.
+/// What all classes share: the sequence of writes, how many bytes were written and may be.
 #[derive(Debug)]
 pub struct Writes {
     sequence: AtomicU64,
-    left_bytes: AtomicI64,
+    written_bytes: AtomicU64,
+    limit_bytes: AtomicU64,
 }
 
 impl Writes {
     /// Sequence numbers a worker takes at a time.
     pub const SEQUENCES: u64 = 1 << 12;
 
-    /// Sequence numbers begin there; no limit yet.
-    pub fn new(sequence: u64) -> Self {
-        let sequence = sequence.next_multiple_of(Self::SEQUENCES);
-        Self { sequence: AtomicU64::new(sequence), left_bytes: AtomicI64::new(i64::MAX) }
+    /// Sequence numbers begin there; so many bytes are written already; no limit yet.
+    pub fn new(sequence: u64, written_bytes: u64) -> Self {
+        Self {
+            sequence: AtomicU64::new(sequence.next_multiple_of(Self::SEQUENCES)),
+            written_bytes: AtomicU64::new(written_bytes),
+            limit_bytes: AtomicU64::new(u64::MAX),
+        }
     }
 
     /// The first of [`Self::SEQUENCES`] numbers for one worker.
@@ -136,24 +140,25 @@ impl Writes {
         self.sequence.fetch_add(Self::SEQUENCES, Ordering::Relaxed)
     }
 
-    /// From now on so many bytes may be written; `None` is no limit.
-    pub fn limit(&self, left_bytes: Option<u64>) {
-        let left = left_bytes.map_or(i64::MAX, |left| i64::try_from(left).unwrap_or(i64::MAX));
-        self.left_bytes.store(left, Ordering::Relaxed);
+    /// Writing stops at so many bytes in all; `None` is no limit.
+    pub fn limit(&self, bytes: Option<u64>) {
+        self.limit_bytes.store(bytes.unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// Bytes that were handed over to be written, whether or not they arrived.
+    pub fn written_bytes(&self) -> u64 {
+        self.written_bytes.load(Ordering::Relaxed)
     }
 
     /// Takes bytes to write, if they may be written.
     #[inline]
     pub fn take(&self, bytes: u64) -> bool {
-        let bytes = bytes.cast_signed();
-        if self.left_bytes.load(Ordering::Relaxed) == i64::MAX {
-            return true;
+        let written = self.written_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let allowed = written <= self.limit_bytes.load(Ordering::Relaxed);
+        if !allowed {
+            self.written_bytes.fetch_sub(bytes, Ordering::Relaxed);
         }
-        if self.left_bytes.fetch_sub(bytes, Ordering::Relaxed) >= bytes {
-            return true;
-        }
-        self.left_bytes.fetch_add(bytes, Ordering::Relaxed);
-        false
+        allowed
     }
 }
 
@@ -177,10 +182,11 @@ mod tests {
 
     #[test]
     fn not_a_byte_over_the_limit_is_written() {
-        let writes = Writes::new(0);
-        assert!(writes.take(1 << 40));
+        let writes = Writes::new(0, 1000);
+        assert!(writes.take(4096));
         writes.limit(Some(10_000));
-        assert!(writes.take(4096) && writes.take(4096) && !writes.take(4096));
-        assert!(writes.take(1024));
+        assert!(writes.take(4096) && !writes.take(4096));
+        assert!(writes.take(512));
+        assert_eq!(writes.written_bytes(), 1000 + 2 * 4096 + 512);
     }
 }

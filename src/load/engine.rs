@@ -204,7 +204,7 @@ mod tests {
     }
 
     fn engine(ground: &Ground) -> Engine {
-        Engine::threaded(ground.data.clone(), ground.wal.clone(), 4, Arc::new(Writes::new(0)))
+        Engine::threaded(ground.data.clone(), ground.wal.clone(), 4, Arc::new(Writes::new(0, 0)))
     }
 
     /// Runs a class until it has done so many I/Os, drains it and returns all that it counted.
@@ -303,7 +303,7 @@ mod tests {
     #[test]
     fn writing_stops_at_the_limit() {
         let ground = ground();
-        let writes = Arc::new(Writes::new(0));
+        let writes = Arc::new(Writes::new(0, 0));
         writes.limit(Some(100 * 16384 + 1));
         let mut engine = Engine::threaded(ground.data.clone(), ground.wal.clone(), 4, writes);
         let mut settings = Settings::default();
@@ -343,7 +343,7 @@ mod tests {
         settings.io.interface = Interface::Sim;
         settings.sim.seed = seed;
         settings.wal.sync = Sync::Fdatasync;
-        let writes = Arc::new(Writes::new(0));
+        let writes = Arc::new(Writes::new(0, 0));
         let mut engine = Engine::simulated(ground.data.clone(), ground.wal.clone(), 4, writes, &settings.sim);
         let mut sources: Vec<_> =
             plan(&settings).iter().flat_map(|plan| engine.start(plan, &[]).unwrap()).collect();
