@@ -3,4 +3,5 @@
 pub mod class;
 pub mod error;
 pub mod host;
+pub mod stack;
 pub mod units;
