@@ -32,6 +32,7 @@ impl Ours for ByMagic {
 struct Loop {
     path: String,
     file: std::path::PathBuf,
+    size: u64,
     dir: TempDir,
     _turn: File,
 }
@@ -45,18 +46,20 @@ impl Loop {
         }
         let turn = File::create(std::env::temp_dir().join("stacktune-test-loop-devices")).unwrap();
         turn.lock().unwrap();
-        let dir = tempfile::tempdir().unwrap();
+        // In memory where there is such a folder: nothing here is about a disk's speed.
+        let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         let file = dir.path().join("device");
         let image = File::create(&file).unwrap();
         image.set_len(SIZE).unwrap();
         prepare(&image);
+        let size = image.metadata().unwrap().len();
         let output = Command::new("losetup").args(["--find", "--show"]).args(options).arg(&file).output();
         let Some(output) = output.ok().filter(|output| output.status.success()) else {
             common::skip(test, "needs loop devices");
             return None;
         };
         let path = String::from_utf8(output.stdout).unwrap().trim().to_owned();
-        Some(Self { path, file, dir, _turn: turn })
+        Some(Self { path, file, size, dir, _turn: turn })
     }
 
     fn blank(test: &str) -> Option<Self> {
@@ -70,7 +73,7 @@ impl Loop {
     fn hash(&self) -> u32 {
         // By way of the device, so that what the page cache holds counts as well.
         let device = File::open(&self.path).unwrap();
-        let mut bytes = vec![0; SIZE as usize];
+        let mut bytes = vec![0; self.size as usize];
         device.read_exact_at(&mut bytes, 0).unwrap();
         crc32c::crc32c(&bytes)
     }
@@ -111,7 +114,7 @@ impl Loop {
         drop(claim);
         let mut edge = vec![0; 1 << 20];
         let device = File::open(&self.path).unwrap();
-        for offset in [0, SIZE - edge.len() as u64] {
+        for offset in [0, self.size - edge.len() as u64] {
             device.read_exact_at(&mut edge, offset).unwrap();
             assert!(edge.iter().all(|byte| *byte == 0), "the edge at {offset} is not zero");
         }
@@ -296,7 +299,7 @@ fn file_systems_and_swap_need_consent() {
 #[test]
 fn xfs_and_btrfs_need_consent() {
     let test = "xfs_and_btrfs_need_consent";
-    let Some(device) = Loop::make(test, &[], |image| image.set_len(512 << 20).unwrap()) else { return };
+    let Some(device) = Loop::make(test, &[], |image| image.set_len(320 << 20).unwrap()) else { return };
     for (program, kind) in [("mkfs.xfs", "xfs"), ("mkfs.btrfs", "btrfs")] {
         if Command::new(program).arg("-V").output().is_err() {
             common::skip(test, &format!("needs {program}"));
@@ -363,7 +366,8 @@ fn partition_tables_need_consent_and_so_does_a_backup_alone() {
 #[test]
 fn members_of_lvm_md_and_zfs_are_refused_even_with_consent() {
     let test = "members_of_lvm_md_and_zfs_are_refused_even_with_consent";
-    let Some(device) = Loop::blank(test) else { return };
+    // libblkid looks for ZFS on 64 MiB and more.
+    let Some(device) = Loop::make(test, &[], |image| image.set_len(64 << 20).unwrap()) else { return };
     let mut label = vec![0_u8; 512];
     label[..8].copy_from_slice(b"LABELONE");
     label[8..16].copy_from_slice(&1_u64.to_le_bytes());

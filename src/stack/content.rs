@@ -49,8 +49,8 @@ impl Signature {
     pub(super) fn describe(&self) -> String {
         let node = self.node.display();
         match self.offset {
-            Some(offset) => format!("a {} signature at byte {offset} of {node}", self.kind),
-            None => format!("a {} signature on {node}", self.kind),
+            Some(offset) => format!("{} signature at byte {offset} of {node}", self.kind),
+            None => format!("{} signature on {node}", self.kind),
         }
     }
 }
@@ -239,7 +239,7 @@ mod tests {
         let json =
             r#"{"signatures": [{"device":"x","offset":"0x438","type":"ext4","uuid":null,"label":null}]}"#;
         let found = parse_wipefs(node, &answer(0, json)).unwrap();
-        assert_eq!(found[0].describe(), "a ext4 signature at byte 1080 of /dev/x");
+        assert_eq!(found[0].describe(), "ext4 signature at byte 1080 of /dev/x");
     }
 
     #[test]

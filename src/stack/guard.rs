@@ -262,7 +262,7 @@ fn refuse_in_use(device: &Device, min_bytes: u64) -> Result<()> {
     if let Some(usage) = system.or(device.usage.first()) {
         let more = match device.usage.len() {
             1 => String::new(),
-            uses => format!(", and {} more uses", uses - 1),
+            uses => format!(" (and {} more)", uses - 1),
         };
         return Err(Error::refused(format!("{path} is in use: {usage}{more}")).hint(way_out(usage)));
     }
@@ -301,7 +301,7 @@ const MEMBER_WAY_OUT: &str = "if that is no longer needed, take it out first \
 fn refuse_member(device: &Device, signatures: &[Signature]) -> Result<()> {
     let member = signatures.iter().find_map(|signature| Some((signature, signature.member.as_ref()?)));
     let Some((signature, of)) = member else { return Ok(()) };
-    let what = format!("{} is part of {of}: it carries {}", device.path.display(), signature.describe());
+    let what = format!("{} is part of {of}: {}", device.path.display(), signature.describe());
     Err(Error::refused(what).hint(MEMBER_WAY_OUT))
 }
 

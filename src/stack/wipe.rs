@@ -33,7 +33,9 @@ pub(super) fn wipe(runner: &Runner, file: &File, device: &Device) -> Result<()> 
     let left = content::signatures(runner, &Device { partitions: Vec::new(), ..device.clone() })?;
     match left.first().map(Signature::describe) {
         None => Ok(()),
-        Some(signature) => Err(Error::failed(format!("{} still carries {signature}", device.path.display()))),
+        Some(signature) => {
+            Err(Error::failed(format!("{} is not blank after the wipe: {signature}", device.path.display())))
+        }
     }
 }
 
