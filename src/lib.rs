@@ -11,5 +11,6 @@ pub mod meter;
 pub mod plan;
 pub mod profile;
 pub mod session;
+pub mod stack;
 pub mod units;
 pub mod volume;

@@ -54,6 +54,8 @@ pub struct Cpu {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind", content = "what")]
 pub enum Usage {
+    /// The system's own drive: it holds this mount point.
+    System(String),
     /// It, or a part of it, is mounted there.
     Mounted(String),
     /// It, or a part of it, is swapped on.
@@ -77,6 +79,8 @@ pub struct Device {
     pub name: String,
     /// Its node.
     pub path: PathBuf,
+    /// `major:minor`.
+    pub number: String,
     /// Its names under `/dev/disk/by-id`, the most telling one first.
     pub by_id: Vec<PathBuf>,
     /// Model, where told.
@@ -101,6 +105,8 @@ pub struct Device {
     pub scheduler: Option<String>,
     /// Its partitions' names.
     pub partitions: Vec<String>,
+    /// What it is itself built on (md, device-mapper, a loop device on another device): names.
+    pub members: Vec<String>,
     /// What uses it.
     pub usage: Vec<Usage>,
 }

@@ -2,6 +2,19 @@
 //!
 //! Everything is read from a root folder, so that a test can fake a host.
 
+mod cpu;
+mod describe;
+mod devices;
+mod exports;
 mod facts;
+mod features;
+mod find;
+mod read;
+mod reservation;
+mod root;
+mod usage;
 
+pub use describe::describe;
 pub use facts::{Cpu, Device, Facts, Feature, Node, TargetFacts, Usage};
+pub(crate) use reservation::reservation;
+pub(crate) use usage::{member_of, number_text};

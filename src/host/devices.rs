@@ -1,0 +1,214 @@
+//! Block devices as sysfs and udev's links tell of them.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::Device;
+use super::root::{Root, last_part};
+use super::usage;
+
+/// A block device or a partition of one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct BlockNode {
+    /// The kernel's name; `!` stands for a slash.
+    pub(super) name: String,
+    /// Its folder in sysfs.
+    pub(super) dir: String,
+    /// `major:minor`.
+    pub(super) number: String,
+    /// The device that it is a partition of.
+    pub(super) whole: Option<String>,
+}
+
+/// All block devices and their partitions.
+pub(super) fn nodes(root: &Root) -> Vec<BlockNode> {
+    let mut nodes = Vec::new();
+    for name in root.names("sys/block") {
+        let dir = format!("sys/block/{name}");
+        // The single paths of an NVMe multipath device are hidden: no node, no I/O.
+        if root.number(&format!("{dir}/hidden")) == Some(1) {
+            continue;
+        }
+        let number = root.text(&format!("{dir}/dev")).unwrap_or_default();
+        for part in root.names(&dir) {
+            let dir = format!("{dir}/{part}");
+            if root.has(&format!("{dir}/partition")) {
+                let number = root.text(&format!("{dir}/dev")).unwrap_or_default();
+                nodes.push(BlockNode { name: part, dir, number, whole: Some(name.clone()) });
+            }
+        }
+        nodes.push(BlockNode { name, dir, number, whole: None });
+    }
+    nodes
+}
+
+/// All devices that hold data: those of no size (empty loop devices, card readers) are left out.
+pub(super) fn read(root: &Root) -> Vec<Device> {
+    let nodes = nodes(root);
+    let graph = usage::Graph::read(root, &nodes);
+    let by_id = by_id_links(root);
+    let whole = nodes.iter().filter(|node| node.whole.is_none());
+    let devices = whole.filter_map(|node| device(root, node, &nodes, &graph, &by_id));
+    devices.collect()
+}
+
+fn device(
+    root: &Root,
+    node: &BlockNode,
+    nodes: &[BlockNode],
+    graph: &usage::Graph,
+    by_id: &BTreeMap<String, Vec<PathBuf>>,
+) -> Option<Device> {
+    let dir = &node.dir;
+    let text = |path: &str| root.text(&format!("{dir}/{path}"));
+    let number = |path: &str| root.number(&format!("{dir}/{path}"));
+    // sysfs counts sizes in 512 bytes, whatever the sector.
+    let size_bytes = number("size")? * 512;
+    if size_bytes == 0 {
+        return None;
+    }
+    let udev = udev_properties(root, &node.number);
+    let serial = serial(root, dir).or_else(|| udev.get("ID_SERIAL_SHORT").cloned());
+    let partitions = nodes.iter().filter(|part| part.whole.as_deref() == Some(&node.name));
+    let mut links = by_id.get(&node.name).cloned().unwrap_or_default();
+    let namespace = number("nsid");
+    links.sort_by_key(|link| rank(link, serial.as_deref(), namespace));
+    Some(Device {
+        name: node.name.clone(),
+        path: PathBuf::from(format!("/dev/{}", node.name.replace('!', "/"))),
+        number: node.number.clone(),
+        by_id: links,
+        model: model(root, dir),
+        serial,
+        firmware: text("device/firmware_rev").or_else(|| text("device/rev")),
+        size_bytes,
+        logical_block_bytes: number("queue/logical_block_size").unwrap_or(512),
+        volatile_write_cache: match text("queue/write_cache").as_deref() {
+            Some("write back") => Some(true),
+            Some("write through") => Some(false),
+            _ => None,
+        },
+        rotational: number("queue/rotational") == Some(1),
+        read_only: number("ro") == Some(1),
+        // A node of -1 means that the bus does not know, and does not parse as a number here.
+        numa_node: ["device/numa_node", "device/device/numa_node"]
+            .iter()
+            .find_map(|path| text(path)?.parse().ok()),
+        scheduler: text("queue/scheduler").map(|line| scheduler_in_force(&line)),
+        partitions: partitions.map(|part| part.name.clone()).collect(),
+        members: graph.members(&node.name),
+        usage: graph.usage(&node.name),
+    })
+}
+
+/// The name in brackets of `none [mq-deadline]`.
+fn scheduler_in_force(line: &str) -> String {
+    let inside = line.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    inside.map_or(line, |(name, _)| name).to_owned()
+}
+
+fn model(root: &Root, dir: &str) -> Option<String> {
+    // A loop device is known by its file.
+    if let Some(file) = root.text(&format!("{dir}/loop/backing_file")) {
+        return Some(file);
+    }
+    let model =
+        ["device/model", "device/name"].iter().find_map(|path| root.text(&format!("{dir}/{path}")))?;
+    // "ATA" stands where the vendor of a SATA drive would: it says nothing.
+    match root.text(&format!("{dir}/device/vendor")) {
+        Some(vendor) if vendor != "ATA" && !vendor.starts_with("0x") && !model.starts_with(&vendor) => {
+            Some(format!("{vendor} {model}"))
+        }
+        _ => Some(model),
+    }
+}
+
+fn serial(root: &Root, dir: &str) -> Option<String> {
+    let text = |path: &str| root.text(&format!("{dir}/{path}"));
+    // NVMe and MMC tell it below the device, virtio beside the queue, SCSI on a page of vital product data.
+    text("device/serial")
+        .or_else(|| text("serial"))
+        .or_else(|| vpd_serial(&root.bytes(&format!("{dir}/device/vpd_pg80"))?))
+        .or_else(|| text("device/wwid"))
+}
+
+/// The serial on SCSI's page 0x80: four bytes of header, of which the last two are its length.
+fn vpd_serial(page: &[u8]) -> Option<String> {
+    let length = usize::from(u16::from_be_bytes([*page.get(2)?, *page.get(3)?]));
+    let text = String::from_utf8_lossy(page.get(4..4 + length)?);
+    let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// Kernel name to names under `/dev/disk/by-id`.
+fn by_id_links(root: &Root) -> BTreeMap<String, Vec<PathBuf>> {
+    let mut links: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+    for name in root.names("dev/disk/by-id") {
+        let target = root.link(&format!("dev/disk/by-id/{name}"));
+        if let Some(kernel_name) = target.as_deref().and_then(last_part) {
+            links.entry(kernel_name).or_default().push(PathBuf::from("/dev/disk/by-id").join(name));
+        }
+    }
+    links
+}
+
+/// Names that tell model and serial come first, bare world-wide numbers last.
+///
+/// Namespaces of one controller share the name without a namespace at its end, so the one with it is better.
+fn rank(link: &std::path::Path, serial: Option<&str>, namespace: Option<u64>) -> (u8, PathBuf) {
+    let name = last_part(link).unwrap_or_default();
+    let tells_serial = serial.is_some_and(|serial| name.contains(&serial.replace(' ', "_")));
+    let tells_namespace = namespace.is_some_and(|id| name.ends_with(&format!("_{id}")));
+    let bare = ["wwn-", "nvme-eui.", "nvme-uuid.", "nvme-nvme.", "scsi-3", "dm-uuid-", "md-uuid-", "lvm-pv-"]
+        .iter()
+        .any(|prefix| name.starts_with(prefix));
+    let rank = match (tells_serial, tells_namespace, bare) {
+        (true, true, false) => 0,
+        (true, false, false) => 1,
+        (false, _, false) => 2,
+        (_, _, true) => 3,
+    };
+    (rank, link.to_owned())
+}
+
+/// What udev knows of a device, by key.
+pub(super) fn udev_properties(root: &Root, number: &str) -> BTreeMap<String, String> {
+    let text = root.text(&format!("run/udev/data/b{number}")).unwrap_or_default();
+    let properties = text.lines().filter_map(|line| line.strip_prefix("E:")?.split_once('='));
+    properties.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn the_serial_of_a_scsi_drive_stands_after_its_header() {
+        assert_eq!(vpd_serial(b"\0\x80\0\x08  ZL2ABC").as_deref(), Some("ZL2ABC"));
+        assert_eq!(vpd_serial(b"\0\x80\0\x20ZL2ABC"), None);
+        assert_eq!(vpd_serial(b"\0"), None);
+    }
+
+    #[test]
+    fn the_name_with_serial_and_namespace_comes_first() {
+        let name = |text: &str| PathBuf::from("/dev/disk/by-id").join(text);
+        let mut links = [name("nvme-eui.0025"), name("nvme-X_S1"), name("nvme-X_S1_1"), name("other")];
+        links.sort_by_key(|link| rank(link, Some("S1"), Some(1)));
+        assert_eq!(links, [name("nvme-X_S1_1"), name("nvme-X_S1"), name("other"), name("nvme-eui.0025")]);
+    }
+
+    #[test]
+    fn the_scheduler_in_force_stands_in_brackets() {
+        assert_eq!(scheduler_in_force("[none] mq-deadline kyber"), "none");
+        assert_eq!(scheduler_in_force("none [mq-deadline]"), "mq-deadline");
+        assert_eq!(scheduler_in_force("none"), "none");
+    }
+
+    #[test]
+    fn missing_folders_are_no_devices() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(read(&Root::new(dir.path())).is_empty());
+        assert!(read(&Root::new(Path::new("/nonexistent"))).is_empty());
+    }
+}

@@ -1,0 +1,64 @@
+//! Reading the facts.
+
+use std::path::Path;
+
+use super::root::Root;
+use super::{Device, Facts, cpu, devices, features, reservation};
+
+impl Facts {
+    /// Reads the facts about the host of which the files lie under `root`: `/` for this one.
+    ///
+    /// Whatever can't be read is left out. What only a system call tells (`io_uring`, libaio, the
+    /// performance-monitoring unit, `NVMe` reservations) is tried on this host alone.
+    pub fn read(root: &Path) -> Self {
+        let root = Root::new(root);
+        let kernel = root.text("proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".to_owned());
+        let virtualization = cpu::virtualization(&root);
+        let features = features::read(&root, &kernel, virtualization.as_deref());
+        Self {
+            hostname: root
+                .text("proc/sys/kernel/hostname")
+                .or_else(|| root.text("etc/hostname"))
+                .unwrap_or_else(|| "unknown".to_owned()),
+            distribution: distribution(&root),
+            kernel,
+            cpu: cpu::read(&root),
+            memory_bytes: memory_bytes(&root),
+            virtualization,
+            memlock_bytes: features.memlock_bytes,
+            io_uring: features.io_uring,
+            libaio: features.libaio,
+            dontcache: features.dontcache,
+            perf: features.perf,
+            devices: read_devices(&root),
+        }
+    }
+
+    /// Reads the block devices of this host alone.
+    pub fn read_devices() -> Vec<Device> {
+        read_devices(&Root::new(Path::new("/")))
+    }
+}
+
+fn read_devices(root: &Root) -> Vec<Device> {
+    let mut devices = devices::read(root);
+    if root.is_running_host() {
+        for device in &mut devices {
+            device.usage.extend(reservation::reservation(device));
+        }
+    }
+    devices
+}
+
+fn distribution(root: &Root) -> String {
+    let text = root.text("etc/os-release").or_else(|| root.text("usr/lib/os-release")).unwrap_or_default();
+    let name = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
+    name.map_or("unknown", |name| name.trim_matches('"')).to_owned()
+}
+
+fn memory_bytes(root: &Root) -> u64 {
+    let text = root.text("proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
+}

@@ -1,0 +1,372 @@
+//! What uses a block device: mounts, swap, devices built on it, exports, programs that write to it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+
+use super::Usage;
+use super::devices::{BlockNode, udev_properties};
+use super::exports;
+use super::root::{Root, last_part};
+
+/// Mount points that make a drive the system's own.
+const SYSTEM_MOUNTS: [&str; 8] = ["/", "/boot", "/boot/efi", "/efi", "/etc", "/usr", "/var", "/nix"];
+
+/// Block devices, what is built on what, and how each is used.
+#[derive(Debug, Default)]
+pub(super) struct Graph {
+    /// How a node is used itself.
+    direct: BTreeMap<String, Vec<Usage>>,
+    /// The devices built on a node.
+    holders: BTreeMap<String, BTreeSet<String>>,
+    /// The nodes that a device is built on.
+    members: BTreeMap<String, BTreeSet<String>>,
+    /// The partitions of a device.
+    partitions: BTreeMap<String, Vec<String>>,
+    /// The device that a partition is on.
+    whole: BTreeMap<String, String>,
+    /// What a person calls a device built on others.
+    labels: BTreeMap<String, String>,
+}
+
+impl Graph {
+    pub(super) fn read(root: &Root, nodes: &[BlockNode]) -> Self {
+        let mut graph = Self::default();
+        for node in nodes {
+            if let Some(whole) = &node.whole {
+                graph.partitions.entry(whole.clone()).or_default().push(node.name.clone());
+                graph.whole.insert(node.name.clone(), whole.clone());
+            }
+            for holder in root.names(&format!("{}/holders", node.dir)) {
+                graph.build(&holder, &node.name);
+            }
+            for member in root.names(&format!("{}/slaves", node.dir)) {
+                graph.build(&node.name, &member);
+            }
+            graph.labels.insert(node.name.clone(), label(root, node));
+            if let Some(member) = signature_in_udev(root, node) {
+                graph.add(&node.name, Usage::Member(member));
+            }
+        }
+        let resolver = Resolver { root, nodes };
+        graph.read_loops(&resolver);
+        graph.read_mounts(&resolver);
+        graph.read_btrfs(&resolver);
+        graph.read_swaps(&resolver);
+        graph.read_boot_drive(&resolver);
+        for (name, usage) in exports::read(&resolver) {
+            graph.add(&name, usage);
+        }
+        graph
+    }
+
+    fn add(&mut self, name: &str, usage: Usage) {
+        let list = self.direct.entry(name.to_owned()).or_default();
+        if !list.contains(&usage) {
+            list.push(usage);
+        }
+    }
+
+    fn build(&mut self, holder: &str, member: &str) {
+        self.holders.entry(member.to_owned()).or_default().insert(holder.to_owned());
+        self.members.entry(holder.to_owned()).or_default().insert(member.to_owned());
+    }
+
+    /// A loop device on a block device is built on it; two on one file write over each other.
+    fn read_loops(&mut self, resolver: &Resolver) {
+        let mut by_file: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for node in resolver.nodes {
+            let file = resolver.root.text(&format!("{}/loop/backing_file", node.dir));
+            let Some(file) = file else { continue };
+            match resolver.node(&file) {
+                Some(member) => self.build(&node.name, &member),
+                None => by_file.entry(file).or_default().push(node.name.clone()),
+            }
+        }
+        for (file, names) in by_file {
+            for name in &names {
+                for other in names.iter().filter(|other| *other != name) {
+                    self.add(name, Usage::Claimed(format!("{other} is another loop device on {file}")));
+                }
+            }
+        }
+    }
+
+    fn read_mounts(&mut self, resolver: &Resolver) {
+        for mount in mounts(resolver.root) {
+            for name in resolver.mounted(&mount) {
+                if SYSTEM_MOUNTS.contains(&mount.point.as_str()) {
+                    self.add(&name, Usage::System(mount.point.clone()));
+                }
+                self.add(&name, Usage::Mounted(mount.point.clone()));
+            }
+        }
+    }
+
+    /// A mounted Btrfs names one of its devices as the source; the others stand in sysfs.
+    fn read_btrfs(&mut self, resolver: &Resolver) {
+        for id in resolver.root.names("sys/fs/btrfs") {
+            let devices = resolver.root.names(&format!("sys/fs/btrfs/{id}/devices"));
+            let known = |usage: &Usage| matches!(usage, Usage::Mounted(_) | Usage::System(_));
+            let mut uses: Vec<Usage> = devices
+                .iter()
+                .flat_map(|name| self.direct.get(name).into_iter().flatten())
+                .filter(|usage| known(usage))
+                .cloned()
+                .collect();
+            if uses.is_empty() {
+                uses.push(Usage::Mounted(format!("Btrfs {id}")));
+            }
+            for name in &devices {
+                for usage in &uses {
+                    self.add(name, usage.clone());
+                }
+            }
+        }
+    }
+
+    fn read_swaps(&mut self, resolver: &Resolver) {
+        let swaps = resolver.root.text("proc/swaps").unwrap_or_default();
+        for line in swaps.lines().skip(1) {
+            let Some(path) = line.split_whitespace().next().map(unescape) else { continue };
+            let on_loops = resolver.loops_on(&path);
+            for name in resolver.node(&path).into_iter().chain(on_loops) {
+                self.add(&name, Usage::Swap(path.clone()));
+            }
+        }
+    }
+
+    /// In a container the root of the machine is not mounted, but the kernel was told of it.
+    fn read_boot_drive(&mut self, resolver: &Resolver) {
+        let line = resolver.root.text("proc/cmdline").unwrap_or_default();
+        let Some(root) = line.split_whitespace().find_map(|word| word.strip_prefix("root=")) else { return };
+        let folders = [
+            ("UUID=", "by-uuid"),
+            ("PARTUUID=", "by-partuuid"),
+            ("LABEL=", "by-label"),
+            ("PARTLABEL=", "by-partlabel"),
+        ];
+        let link = folders.iter().find_map(|(key, folder)| {
+            root.strip_prefix(key).map(|value| format!("/dev/disk/{folder}/{}", value.trim_matches('"')))
+        });
+        if let Some(name) = resolver.node(&link.unwrap_or_else(|| root.to_owned())) {
+            self.add(&name, Usage::System("/".to_owned()));
+        }
+    }
+
+    /// The nodes that a device is built on.
+    pub(super) fn members(&self, name: &str) -> Vec<String> {
+        self.members.get(name).into_iter().flatten().cloned().collect()
+    }
+
+    /// Everything that uses a device: itself, its partitions, all that is built on them, and whatever
+    /// else uses the nodes that it is built on.
+    pub(super) fn usage(&self, name: &str) -> Vec<Usage> {
+        let mut found = Vec::new();
+        let mut seen = BTreeSet::new();
+        self.upwards(name, name, &mut seen, &mut found);
+        let mut below: Vec<&String> = self.members.get(name).into_iter().flatten().collect();
+        while let Some(member) = below.pop() {
+            if !seen.contains(member) {
+                // The device that a member partition lies on may be used as a whole.
+                let whole = self.whole.get(member).and_then(|whole| self.direct.get(whole));
+                found.extend(whole.into_iter().flatten().map(|usage| through(usage, &self.whole[member])));
+                self.upwards(member, name, &mut seen, &mut found);
+                below.extend(self.members.get(member).into_iter().flatten());
+            }
+        }
+        let mut unique = Vec::new();
+        for usage in found {
+            if !unique.contains(&usage) {
+                unique.push(usage);
+            }
+        }
+        unique
+    }
+
+    fn upwards(&self, name: &str, start: &str, seen: &mut BTreeSet<String>, found: &mut Vec<Usage>) {
+        if !seen.insert(name.to_owned()) {
+            return;
+        }
+        for usage in self.direct.get(name).into_iter().flatten() {
+            found.push(if name == start { usage.clone() } else { through(usage, name) });
+        }
+        for holder in self.holders.get(name).into_iter().flatten().filter(|holder| *holder != start) {
+            let label = self.labels.get(holder).unwrap_or(holder);
+            let usage = Usage::Holder(label.clone());
+            found.push(if name == start { usage } else { through(&usage, name) });
+            self.upwards(holder, start, seen, found);
+        }
+        for partition in self.partitions.get(name).into_iter().flatten() {
+            self.upwards(partition, start, seen, found);
+        }
+    }
+}
+
+/// The same use, told to be of `name`, a part of the device or something built on it.
+fn through(usage: &Usage, name: &str) -> Usage {
+    let with = |text: &str| if text.ends_with(')') { text.to_owned() } else { format!("{text} ({name})") };
+    match usage {
+        Usage::System(text) => Usage::System(with(text)),
+        Usage::Mounted(text) => Usage::Mounted(with(text)),
+        Usage::Swap(text) => Usage::Swap(text.clone()),
+        Usage::Holder(text) => Usage::Holder(with(text)),
+        Usage::Member(text) => Usage::Member(with(text)),
+        Usage::Exported(text) => Usage::Exported(with(text)),
+        Usage::Reserved(text) => Usage::Reserved(with(text)),
+        Usage::Claimed(text) => Usage::Claimed(with(text)),
+    }
+}
+
+/// `dm-0 (vg0-root, LVM)`, `md0 (raid1)`, or the bare name.
+fn label(root: &Root, node: &BlockNode) -> String {
+    let text = |path: &str| root.text(&format!("{}/{path}", node.dir));
+    if let Some(level) = text("md/level") {
+        return format!("{} ({level})", node.name);
+    }
+    let Some(name) = text("dm/name") else { return node.name.clone() };
+    let kind = match text("dm/uuid").as_deref().and_then(|uuid| uuid.split_once('-')) {
+        Some(("LVM", _)) => "LVM",
+        Some(("CRYPT", _)) => "dm-crypt",
+        Some(("mpath", _)) => "multipath",
+        _ => "device-mapper",
+    };
+    format!("{} ({name}, {kind})", node.name)
+}
+
+/// What a signature makes a device a member of; none for those of file systems and the like.
+///
+/// `kind` and `usage` are libblkid's `TYPE` and `USAGE`.
+pub(crate) fn member_of(kind: &str, usage: &str) -> Option<String> {
+    match kind {
+        "linux_raid_member" => Some("md".to_owned()),
+        "LVM2_member" | "LVM1_member" => Some("LVM".to_owned()),
+        "zfs_member" => Some("ZFS".to_owned()),
+        "bcache" | "ceph_bluestore" | "drbd" | "DM_snapshot_cow" | "VMFS_volume_member" => {
+            Some(kind.to_owned())
+        }
+        _ if usage == "raid" => Some(kind.to_owned()),
+        _ => None,
+    }
+}
+
+fn signature_in_udev(root: &Root, node: &BlockNode) -> Option<String> {
+    let udev = udev_properties(root, &node.number);
+    let usage = udev.get("ID_FS_USAGE").map_or("", String::as_str);
+    member_of(udev.get("ID_FS_TYPE")?, usage)
+}
+
+/// A mount, of which the source may be several devices.
+struct Mount {
+    number: String,
+    point: String,
+    sources: Vec<String>,
+}
+
+/// The mounts of this process, and of the first one where this one's name space is another.
+fn mounts(root: &Root) -> Vec<Mount> {
+    let files = ["proc/self/mountinfo", "proc/1/mountinfo"];
+    let texts = files.iter().filter_map(|file| root.text(file));
+    texts.flat_map(|text| text.lines().filter_map(mount).collect::<Vec<_>>()).collect()
+}
+
+fn mount(line: &str) -> Option<Mount> {
+    let (left, right) = line.split_once(" - ")?;
+    let mut left = left.split(' ');
+    let number = left.nth(2)?.to_owned();
+    let point = unescape(left.nth(1)?);
+    let source = unescape(right.split(' ').nth(1)?);
+    // bcachefs joins its devices by colons.
+    let sources = source.split(':').map(str::to_owned).collect();
+    Some(Mount { number, point, sources })
+}
+
+/// Undoes the kernel's octal escapes: `\040` is a space.
+fn unescape(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, tail)) = rest.split_first() {
+        let digits = tail.get(..3).filter(|_| byte == b'\\');
+        let octal = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        bytes.push(octal.unwrap_or(byte));
+        rest = if octal.is_some() { &tail[3..] } else { tail };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Finds the node that a path means.
+pub(super) struct Resolver<'a> {
+    pub(super) root: &'a Root,
+    pub(super) nodes: &'a [BlockNode],
+}
+
+impl Resolver<'_> {
+    /// The kernel's name for a device's path or a link to it; none where it is something else.
+    pub(super) fn node(&self, path: &str) -> Option<String> {
+        let inside = path.strip_prefix("/dev/")?;
+        let by_name =
+            |name: &str| self.nodes.iter().find(|node| node.name == name).map(|node| node.name.clone());
+        by_name(&inside.replace('/', "!"))
+            .or_else(|| by_name(&last_part(&self.root.link(path)?)?))
+            .or_else(|| self.by_number(&device_number(&self.root.at(path))?))
+    }
+
+    fn by_number(&self, number: &str) -> Option<String> {
+        self.nodes.iter().find(|node| node.number == number).map(|node| node.name.clone())
+    }
+
+    /// The nodes that a mount uses, by number and by source.
+    fn mounted(&self, mount: &Mount) -> BTreeSet<String> {
+        let by_source = mount.sources.iter().filter_map(|source| self.node(source));
+        self.by_number(&mount.number).into_iter().chain(by_source).collect()
+    }
+
+    /// The loop devices on a file.
+    fn loops_on<'a>(&'a self, file: &'a str) -> impl Iterator<Item = String> + 'a {
+        let on_file = move |node: &&BlockNode| {
+            self.root.text(&format!("{}/loop/backing_file", node.dir)).as_deref() == Some(file)
+        };
+        self.nodes.iter().filter(on_file).map(|node| node.name.clone())
+    }
+}
+
+/// `major:minor` of a block device's node.
+pub(crate) fn device_number(path: &Path) -> Option<String> {
+    let metadata = std::fs::metadata(path).ok().filter(|found| found.file_type().is_block_device())?;
+    Some(number_text(metadata.rdev()))
+}
+
+/// `major:minor` as sysfs writes it.
+pub(crate) fn number_text(device: u64) -> String {
+    format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_is_read_with_its_escapes_and_several_sources() {
+        let line = r"36 25 0:45 /sub /mnt/my\040disk rw,noatime shared:1 - bcachefs /dev/sda:/dev/sdb rw";
+        let mount = mount(line).unwrap();
+        assert_eq!(mount.point, "/mnt/my disk");
+        assert_eq!(mount.number, "0:45");
+        assert_eq!(mount.sources, ["/dev/sda", "/dev/sdb"]);
+    }
+
+    #[test]
+    fn a_backslash_that_escapes_nothing_stays() {
+        assert_eq!(unescape(r"a\b"), r"a\b");
+        assert_eq!(unescape(r"a\04"), r"a\04");
+        assert_eq!(unescape(r"a\134"), r"a\");
+    }
+
+    #[test]
+    fn members_are_told_from_file_systems() {
+        assert_eq!(member_of("LVM2_member", "raid").as_deref(), Some("LVM"));
+        assert_eq!(member_of("zfs_member", "filesystem").as_deref(), Some("ZFS"));
+        assert_eq!(member_of("isw_raid_member", "raid").as_deref(), Some("isw_raid_member"));
+        assert_eq!(member_of("ext4", "filesystem"), None);
+        assert_eq!(member_of("crypto_LUKS", "crypto"), None);
+    }
+}

@@ -1,0 +1,346 @@
+//! The one guard before a block device is written: writing destroys what is on it.
+//!
+//! [`examine`] refuses a device in use and tells what is on it; [`permit`] weighs that against the
+//! operator's consent; [`Permit::open`] looks again, claims the device and opens it for writing.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+
+use super::content::{self, Ours, Signature};
+use super::runner::Runner;
+use super::wipe;
+use crate::error::{Error, Result};
+use crate::host::{Device, Facts, Usage, number_text};
+use crate::units::approx_size;
+
+/// What was found on a device that nothing uses.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Examination {
+    /// The device.
+    pub device: Device,
+    /// What would be destroyed, in words; empty where there is nothing, or only what is ours.
+    pub content: Vec<String>,
+    /// It holds a valid fill of ours and nothing else.
+    pub ours: bool,
+    min_bytes: u64,
+    seen: Seen,
+}
+
+/// What must not change between the examination and the opening.
+#[derive(Debug, Clone, PartialEq)]
+struct Seen {
+    signatures: Vec<Signature>,
+    edges_crc: u32,
+}
+
+impl Examination {
+    /// Whether the operator must consent before the device is written.
+    pub fn needs_consent(&self) -> bool {
+        !self.content.is_empty()
+    }
+
+    /// What the operator types to consent: the serial, or the name where there is none.
+    pub fn to_type(&self) -> &str {
+        self.device.serial.as_deref().unwrap_or(&self.device.name)
+    }
+
+    /// The device in one line: node, model, serial and size.
+    pub fn describe(&self) -> String {
+        let device = &self.device;
+        let model = device.model.as_deref().unwrap_or("unknown model");
+        let serial =
+            device.serial.as_deref().map_or("no serial".to_owned(), |serial| format!("serial {serial}"));
+        format!("{}, {model}, {serial}, {}", device.path.display(), approx_size(device.size_bytes))
+    }
+}
+
+/// The operator's consent to destroy what is on devices.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Consent {
+    devices: Vec<String>,
+    typed: Vec<String>,
+}
+
+impl Consent {
+    /// No consent at all.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Consent by `--destroy DEVICE`; a name that means no whole device here is wrong input.
+    pub fn named(names: &[String], facts: &Facts) -> Result<Self> {
+        let devices = names.iter().map(|name| Ok(whole_device(name, facts)?.name.clone()));
+        Ok(Self { devices: devices.collect::<Result<_>>()?, typed: Vec::new() })
+    }
+
+    /// Consent by what the operator typed, which must be [`Examination::to_type`] in full.
+    pub fn typed(text: &str) -> Self {
+        Self { devices: Vec::new(), typed: vec![text.trim().to_owned()] }
+    }
+
+    fn covers(&self, examination: &Examination) -> bool {
+        let word = examination.to_type();
+        self.devices.contains(&examination.device.name)
+            || !word.is_empty() && self.typed.iter().any(|typed| typed == word)
+    }
+}
+
+/// A device that may be written, and how far the permission reaches. Only [`permit`] makes one.
+#[derive(Debug)]
+pub struct Permit {
+    examination: Examination,
+}
+
+/// The device that a name means; a partition is refused, as its device holds more than it.
+fn whole_device<'a>(named: &str, facts: &'a Facts) -> Result<&'a Device> {
+    let device = facts.find(named)?;
+    match facts.partition_named(named) {
+        None => Ok(device),
+        Some(partition) => Err(Error::input(format!(
+            "{named} is a partition ({partition}) of {}; only whole devices can be a target",
+            device.path.display()
+        ))),
+    }
+}
+
+/// Looks at a device before it is written, and writes nothing.
+///
+/// Refused (3) while anything uses it, its partitions, what is built on it or what it is built on; if
+/// it is read-only or smaller than `min_bytes`; if it is a member of md, LVM, ZFS or the like by a
+/// signature; and if its content can't be told.
+pub fn examine(named: &str, facts: &Facts, min_bytes: u64, ours: &dyn Ours) -> Result<Examination> {
+    let device = whole_device(named, facts)?;
+    refuse_in_use(device, min_bytes)?;
+    let file = claim(device, OpenOptions::new().read(true))?;
+    let signatures = content::signatures(&Runner::default(), device)?;
+    refuse_member(device, &signatures)?;
+    let samples = content::sample(&file, device, ours)?;
+    let mut content: Vec<String> = signatures.iter().map(Signature::describe).collect();
+    if let Some(first) = samples.foreign.first() {
+        let (foreign, pages) = (samples.foreign.len(), samples.pages);
+        content.push(format!("data at {foreign} of {pages} sampled pages, the first at byte {first}"));
+    }
+    Ok(Examination {
+        device: device.clone(),
+        ours: samples.header && content.is_empty(),
+        content,
+        min_bytes,
+        seen: Seen { signatures, edges_crc: samples.edges_crc },
+    })
+}
+
+/// Permits writing where there is nothing to lose, or where the operator consents to lose it.
+pub fn permit(examination: Examination, consent: &Consent) -> Result<Permit> {
+    if !examination.needs_consent() || consent.covers(&examination) {
+        return Ok(Permit { examination });
+    }
+    let device = &examination.device;
+    let what = format!("{} is not empty: {}", examination.describe(), examination.content.join("; "));
+    Err(Error::refused(what)
+        .hint(format!("to destroy all that is on it, add: --destroy {}", name_to_give(device))))
+}
+
+fn name_to_give(device: &Device) -> String {
+    device.by_id.first().unwrap_or(&device.path).display().to_string()
+}
+
+impl Permit {
+    /// What was found.
+    pub fn examination(&self) -> &Examination {
+        &self.examination
+    }
+
+    /// Opens the device for reading and writing and claims it for this process.
+    ///
+    /// Looks again right before: refused (3) if it came into use, became another device or changed
+    /// its content since it was examined.
+    pub fn open(self) -> Result<Claim> {
+        let examined = &self.examination.device;
+        let now = Facts::read_devices();
+        let device = now.iter().find(|device| device.number == examined.number);
+        let device = device.ok_or_else(|| gone(examined))?;
+        let same = |device: &Device| {
+            (&device.name, &device.serial, device.size_bytes)
+                == (&examined.name, &examined.serial, examined.size_bytes)
+        };
+        if !same(device) {
+            return Err(gone(examined));
+        }
+        refuse_in_use(device, self.examination.min_bytes)?;
+        let file = claim(device, OpenOptions::new().read(true).write(true))?;
+        let signatures = content::signatures(&Runner::default(), device)?;
+        let edges_crc = content::edges_crc(&file, device)?;
+        if (Seen { signatures, edges_crc }) != self.examination.seen {
+            let what = format!("{} was written to since it was examined", device.path.display());
+            return Err(Error::refused(what).hint("find out by whom, then start again"));
+        }
+        Ok(Claim { file, device: device.clone(), ours: self.examination.ours })
+    }
+}
+
+fn gone(device: &Device) -> Error {
+    let what = format!("{} is no longer the device that was examined", device.path.display());
+    Error::refused(what).hint("it was removed or replaced meanwhile; start again")
+}
+
+/// A device that is open for writing and that nobody else can mount, swap on or build upon.
+///
+/// Closing it ends the claim.
+#[derive(Debug)]
+pub struct Claim {
+    file: File,
+    device: Device,
+    ours: bool,
+}
+
+impl Claim {
+    /// The device, open for reading and writing.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Whether it holds a valid fill of ours, which [`Claim::wipe`] keeps.
+    pub fn ours(&self) -> bool {
+        self.ours
+    }
+
+    /// Opens the claimed device once more, with flags such as `O_DIRECT`, for reading and writing.
+    pub fn reopen(&self, flags: i32) -> Result<File> {
+        use std::os::fd::AsRawFd;
+        // By way of the open descriptor it can't become another device.
+        let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(flags)
+            .open(path)
+            .map_err(|error| Error::os("cannot open", &self.device.path, error))
+    }
+
+    /// Makes the device blank for programs that look at signatures: wipes those, and the first and
+    /// the last MiB. A valid fill of ours is kept as it is.
+    pub fn wipe(&self) -> Result<()> {
+        if self.ours { Ok(()) } else { wipe::wipe(&Runner::default(), &self.file, &self.device) }
+    }
+}
+
+/// Opens a device so that nobody else holds it exclusively, and makes sure that it is the one meant.
+fn claim(device: &Device, options: &mut OpenOptions) -> Result<File> {
+    let opened = options.custom_flags(libc::O_EXCL | libc::O_CLOEXEC).open(&device.path);
+    let file = opened.map_err(|error| match error.raw_os_error() {
+        Some(libc::EBUSY) => {
+            let what = format!("{} is opened exclusively elsewhere", device.path.display());
+            Error::refused(what).hint(
+                "another program or run, or a mount in another name space (a container), holds it: \
+                 see `fuser -v` and `lsblk`",
+            )
+        }
+        Some(libc::EROFS) => read_only(device),
+        Some(libc::EACCES | libc::EPERM) => {
+            Error::os("cannot open", &device.path, error).hint("writing to block devices needs root")
+        }
+        _ => Error::os("cannot open", &device.path, error),
+    })?;
+    let metadata = file.metadata().map_err(|error| Error::os("cannot examine", &device.path, error))?;
+    if number_text(metadata.rdev()) == device.number { Ok(file) } else { Err(gone(device)) }
+}
+
+fn read_only(device: &Device) -> Error {
+    Error::refused(format!("{} is read-only", device.path.display()))
+}
+
+/// Refuses a device that something uses, or that can't be written, by the facts alone.
+fn refuse_in_use(device: &Device, min_bytes: u64) -> Result<()> {
+    let path = device.path.display();
+    // The system's own drive says more than its mounts do.
+    let system = device.usage.iter().find(|usage| matches!(usage, Usage::System(_)));
+    if let Some(usage) = system.or(device.usage.first()) {
+        let more = match device.usage.len() {
+            1 => String::new(),
+            uses => format!(" (and {} more)", uses - 1),
+        };
+        return Err(Error::refused(format!("{path} is in use: {usage}{more}")).hint(way_out(usage)));
+    }
+    if !device.members.is_empty() {
+        let what = format!("{path} is not a drive: it is built on {}", device.members.join(", "));
+        return Err(Error::refused(what).hint("name the drives themselves"));
+    }
+    if device.read_only {
+        return Err(read_only(device));
+    }
+    if device.size_bytes < min_bytes {
+        let (has, needs) = (approx_size(device.size_bytes), approx_size(min_bytes));
+        return Err(Error::refused(format!("{path} is too small: it has {has}, {needs} are needed")));
+    }
+    Ok(())
+}
+
+/// What the operator can do about a use.
+fn way_out(usage: &Usage) -> &'static str {
+    match usage {
+        Usage::System(_) => "the system's own drive is never written to; choose another one",
+        Usage::Mounted(_) => "unmount it first, if its data is no longer needed",
+        Usage::Swap(_) => "swap it off first (swapoff)",
+        Usage::Holder(_) => "take it out of what is built on it first, if that is no longer needed",
+        Usage::Member(_) => MEMBER_WAY_OUT,
+        Usage::Exported(_) => "end the export first",
+        Usage::Reserved(_) => "another host may use it: release the reservation there first",
+        Usage::Claimed(_) => "end that use first",
+    }
+}
+
+const MEMBER_WAY_OUT: &str = "if that is no longer needed, take it out first \
+     (mdadm --zero-superblock, pvremove, zpool labelclear, or wipefs --all)";
+
+/// A member of md, LVM or ZFS may belong to a whole that is just not assembled: consent does not do.
+fn refuse_member(device: &Device, signatures: &[Signature]) -> Result<()> {
+    let member = signatures.iter().find_map(|signature| Some((signature, signature.member.as_ref()?)));
+    let Some((signature, of)) = member else { return Ok(()) };
+    let what = format!("{} is part of {of}: {}", device.path.display(), signature.describe());
+    Err(Error::refused(what).hint(MEMBER_WAY_OUT))
+}
+
+/// A device to read from only; it may be in use.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReadOnly {
+    /// The device.
+    pub device: Device,
+    /// What uses it, in words, to be shown beside every figure.
+    pub flags: Vec<String>,
+    /// Somebody works with a file system or swap on it: be careful with its bandwidth.
+    pub mounted: bool,
+}
+
+/// Looks at a device that is only read from: uses are told, not refused.
+pub fn examine_read_only(named: &str, facts: &Facts) -> Result<ReadOnly> {
+    let device = whole_device(named, facts)?;
+    let in_use = |usage: &Usage| matches!(usage, Usage::Mounted(_) | Usage::System(_) | Usage::Swap(_));
+    Ok(ReadOnly {
+        flags: device.usage.iter().map(ToString::to_string).collect(),
+        mounted: device.usage.iter().any(in_use),
+        device: device.clone(),
+    })
+}
+
+/// Refuses (3) a device of which the serial is not the one that a profile recorded.
+///
+/// `serials` goes along with `devices`; an empty or missing one was not recorded.
+pub fn check_serials(devices: &[&Device], serials: &[String]) -> Result<()> {
+    for (device, recorded) in devices.iter().zip(serials) {
+        let serial = device.serial.as_deref().unwrap_or("");
+        if !recorded.is_empty() && serial != recorded {
+            let now = if serial.is_empty() { "none".to_owned() } else { format!("`{serial}`") };
+            let what = format!(
+                "{} is another device than the profile's: its serial is {now}, the profile has `{recorded}`",
+                device.path.display()
+            );
+            return Err(Error::refused(what).hint("name the right device, and save the profile with it"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,107 @@
+//! Running the system's own tools.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::error::{Error, Result, describe};
+
+/// A tool, and the package that brings it on Debian and Ubuntu.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tool {
+    /// Its program.
+    pub program: &'static str,
+    /// The package to install for it.
+    pub package: &'static str,
+}
+
+/// Finds and wipes signatures.
+pub const WIPEFS: Tool = Tool { program: "wipefs", package: "util-linux" };
+/// Finds signatures and says what they are used for.
+pub const BLKID: Tool = Tool { program: "blkid", package: "util-linux" };
+
+/// What a tool answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// Exit status; -1 if a signal ended it.
+    pub status: i32,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error, without white space around it.
+    pub stderr: String,
+}
+
+/// Finds tools in a list of folders and runs them.
+#[derive(Debug, Clone)]
+pub struct Runner {
+    folders: Vec<PathBuf>,
+}
+
+impl Default for Runner {
+    /// Looks in `PATH`, and where a user's `PATH` often does not lead: the folders of system tools.
+    fn default() -> Self {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let system = ["/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(PathBuf::from);
+        Self { folders: std::env::split_paths(&path).chain(system).collect() }
+    }
+}
+
+impl Runner {
+    /// Looks in these folders alone.
+    pub fn in_folders(folders: Vec<PathBuf>) -> Self {
+        Self { folders }
+    }
+
+    /// Where a tool is; refused with what to install if it is missing.
+    pub fn find(&self, tool: Tool) -> Result<PathBuf> {
+        let candidates = self.folders.iter().map(|folder| folder.join(tool.program));
+        candidates.into_iter().find(|path| is_program(path)).ok_or_else(|| {
+            Error::refused(format!(
+                "{} is not installed, and without it a device is not touched",
+                tool.program
+            ))
+            .hint(format!("install it: apt-get install {}", tool.package))
+        })
+    }
+
+    /// Runs a tool to its end, in no particular language, with nothing on its standard input.
+    pub fn run(&self, tool: Tool, arguments: &[&OsStr]) -> Result<Answer> {
+        let program = self.find(tool)?;
+        let output =
+            Command::new(&program).args(arguments).env("LC_ALL", "C").stdin(Stdio::null()).output().map_err(
+                |error| Error::failed(format!("cannot run {}: {}", program.display(), describe(&error))),
+            )?;
+        Ok(Answer {
+            status: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+        })
+    }
+}
+
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_tool_is_a_refusal_that_says_what_to_install() {
+        let empty = tempfile::tempdir().unwrap();
+        let runner = Runner::in_folders(vec![empty.path().to_owned()]);
+        let error = runner.run(WIPEFS, &[]).unwrap_err();
+        assert_eq!(error.exit_status(), 3);
+        assert!(error.to_string().contains("apt-get install util-linux"), "{error}");
+    }
+
+    #[test]
+    fn a_tools_output_and_status_are_kept_apart() {
+        let shell = Tool { program: "sh", package: "dash" };
+        let script = "echo out; echo err >&2; exit 8";
+        let answer = Runner::default().run(shell, &["-c".as_ref(), script.as_ref()]).unwrap();
+        assert_eq!(answer, Answer { status: 8, stdout: "out\n".into(), stderr: "err".into() });
+    }
+}

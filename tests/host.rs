@@ -1,0 +1,393 @@
+//! The facts of other hosts, read from files made after theirs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use stacktune::host::{Device, Facts, Usage, describe};
+use stacktune::stack::Ours;
+use stacktune::stack::guard;
+use tempfile::TempDir;
+
+/// The files of a host under a folder of their own.
+struct Host(TempDir);
+
+impl Host {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn at(&self, path: &str) -> PathBuf {
+        let path = self.0.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        path
+    }
+
+    fn file(&self, path: &str, text: impl AsRef<[u8]>) -> &Self {
+        fs::write(self.at(path), text).unwrap();
+        self
+    }
+
+    fn link(&self, path: &str, target: &str) -> &Self {
+        std::os::unix::fs::symlink(target, self.at(path)).unwrap();
+        self
+    }
+
+    fn folder(&self, path: &str) -> &Self {
+        fs::create_dir_all(self.0.path().join(path)).unwrap();
+        self
+    }
+
+    fn facts(&self) -> Facts {
+        Facts::read(self.0.path())
+    }
+
+    /// A block device in sysfs of 512-byte sectors.
+    fn block(&self, name: &str, number: &str, gib: u64) -> &Self {
+        let dir = format!("sys/block/{name}");
+        self.file(&format!("{dir}/dev"), format!("{number}\n"))
+            .file(&format!("{dir}/size"), format!("{}\n", gib << 21))
+            .file(&format!("{dir}/ro"), "0\n")
+            .file(&format!("{dir}/queue/logical_block_size"), "512\n")
+            .file(&format!("{dir}/queue/rotational"), "0\n")
+            .file(&format!("{dir}/queue/write_cache"), "write through\n")
+            .file(&format!("{dir}/queue/scheduler"), "[none] mq-deadline\n")
+    }
+
+    fn nvme(&self, index: u32) -> &Self {
+        let dir = format!("sys/block/nvme{index}n1");
+        self.block(&format!("nvme{index}n1"), &format!("259:{}", index * 8), 3576)
+            .file(&format!("{dir}/nsid"), "1\n")
+            .file(&format!("{dir}/device/model"), "KIOXIA KCMY1RUG3T84                     \n")
+            .file(&format!("{dir}/device/serial"), format!("9FD0A00{index}       \n"))
+            .file(&format!("{dir}/device/firmware_rev"), "1UET7104\n")
+            .file(&format!("{dir}/device/numa_node"), format!("{}\n", index / 2));
+        for link in [
+            "nvme-KIOXIA_KCMY1RUG3T84_9FD0A00#",
+            "nvme-KIOXIA_KCMY1RUG3T84_9FD0A00#_1",
+            "nvme-eui.8ce38ee20#",
+        ] {
+            let link = link.replace('#', &index.to_string());
+            self.link(&format!("dev/disk/by-id/{link}"), &format!("../../nvme{index}n1"));
+        }
+        self
+    }
+
+    fn partition(&self, device: &str, part: u32, number: &str) -> &Self {
+        let dir = format!("sys/block/{device}/{device}p{part}");
+        self.file(&format!("{dir}/partition"), format!("{part}\n"))
+            .file(&format!("{dir}/dev"), format!("{number}\n"))
+            .file(&format!("{dir}/size"), "2097152\n")
+    }
+
+    /// `holder` is built on `member`, of which the folder in sysfs is `dir`.
+    fn built(&self, holder: &str, dir: &str, member: &str) -> &Self {
+        self.folder(&format!("sys/block/{dir}/holders/{holder}"));
+        self.folder(&format!("sys/block/{holder}/slaves/{member}"))
+    }
+}
+
+/// A server: the system on the first drive, md on the second and third, LVM on that; the fourth free.
+fn server() -> Host {
+    let host = Host::new();
+    for index in 0..4 {
+        host.nvme(index);
+    }
+    host.partition("nvme0n1", 1, "259:1").partition("nvme0n1", 2, "259:2").partition("nvme0n1", 3, "259:3");
+    host.block("md0", "9:0", 3500).file("sys/block/md0/md/level", "raid1\n");
+    host.built("md0", "nvme1n1", "nvme1n1").built("md0", "nvme2n1", "nvme2n1");
+    host.block("dm-0", "252:0", 100)
+        .file("sys/block/dm-0/dm/name", "vg0-data\n")
+        .file("sys/block/dm-0/dm/uuid", "LVM-AbCd\n")
+        .built("dm-0", "md0", "md0")
+        .link("dev/mapper/vg0-data", "../dm-0");
+    host.file(
+        "proc/self/mountinfo",
+        "22 1 259:2 / / rw - ext4 /dev/nvme0n1p2 rw\n\
+         23 22 259:1 / /boot/efi rw shared:2 - vfat /dev/nvme0n1p1 rw\n\
+         24 22 252:0 / /srv/my\\040data rw - xfs /dev/mapper/vg0-data rw\n\
+         25 22 0:5 / /proc rw - proc proc rw\n",
+    );
+    host.file("proc/swaps", "Filename Type Size Used Priority\n/dev/nvme0n1p3 partition 8388604 0 -2\n");
+    host.file("proc/sys/kernel/hostname", "db7\n")
+        .file("proc/sys/kernel/osrelease", "6.12.38+deb13-amd64\n")
+        .file("etc/os-release", "NAME=Debian\nPRETTY_NAME=\"Debian GNU/Linux 13 (trixie)\"\n")
+        .file("proc/meminfo", "MemTotal:       263856128 kB\nMemFree: 1 kB\n")
+        .file(
+            "proc/cpuinfo",
+            "processor\t: 0\nmodel name\t: AMD EPYC 9354 32-Core Processor\nflags\t\t: fpu vme\n\n",
+        )
+        .file("sys/class/dmi/id/sys_vendor", "Google-like vendor name\n")
+        .file("sys/devices/system/cpu/online", "0-63\n")
+        .file("sys/devices/system/cpu/vulnerabilities/meltdown", "Not affected\n")
+        .file("sys/devices/system/cpu/vulnerabilities/spectre_v2", "Mitigation: Enhanced IBRS\n")
+        .file("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance\n")
+        .file("sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc\n")
+        .file("sys/devices/system/node/node0/cpulist", "0-31\n")
+        .file("sys/devices/system/node/node1/cpulist", "32-63\n");
+    host
+}
+
+fn device<'a>(facts: &'a Facts, name: &str) -> &'a Device {
+    facts.devices.iter().find(|device| device.name == name).unwrap()
+}
+
+fn uses(device: &Device) -> Vec<String> {
+    device.usage.iter().map(ToString::to_string).collect()
+}
+
+struct Nothing;
+
+impl Ours for Nothing {
+    fn header(&self, _: &[u8]) -> bool {
+        false
+    }
+
+    fn page(&self, _: &fs::File, _: u64, _: &[u8]) -> bool {
+        false
+    }
+}
+
+/// The guard refuses the device by the facts alone, before it opens anything.
+#[track_caller]
+fn refused(facts: &Facts, name: &str, why: &str) {
+    let error = guard::examine(name, facts, 0, &Nothing).unwrap_err();
+    assert_eq!(error.exit_status(), 3, "{error}");
+    assert!(error.what.contains(why), "{error}");
+}
+
+#[test]
+fn a_servers_facts_are_read() {
+    let facts = server().facts();
+    assert_eq!((facts.hostname.as_str(), facts.kernel.as_str()), ("db7", "6.12.38+deb13-amd64"));
+    assert_eq!(facts.distribution, "Debian GNU/Linux 13 (trixie)");
+    assert_eq!(facts.memory_bytes, 263_856_128 * 1024);
+    assert_eq!(facts.virtualization, None, "without the processor's flag it is hardware");
+    assert_eq!(facts.cpu.model, "AMD EPYC 9354 32-Core Processor");
+    assert_eq!(facts.cpu.online.len(), 64);
+    assert_eq!((facts.cpu.nodes.len(), facts.cpu.nodes[1].cpus[0]), (2, 32));
+    assert_eq!(facts.cpu.governor.as_deref(), Some("performance"));
+    assert_eq!(facts.cpu.mitigations["spectre_v2"], "Mitigation: Enhanced IBRS");
+    assert!(facts.dontcache.reason().unwrap().contains("6.14"));
+    let drive = device(&facts, "nvme3n1");
+    assert_eq!(drive.model.as_deref(), Some("KIOXIA KCMY1RUG3T84"));
+    assert_eq!(drive.serial.as_deref(), Some("9FD0A003"));
+    assert_eq!(drive.firmware.as_deref(), Some("1UET7104"));
+    assert_eq!(drive.size_bytes, 3576 << 30);
+    assert_eq!(drive.numa_node, Some(1));
+    assert_eq!(drive.volatile_write_cache, Some(false));
+    assert_eq!(drive.scheduler.as_deref(), Some("none"));
+    assert_eq!(drive.by_id[0], Path::new("/dev/disk/by-id/nvme-KIOXIA_KCMY1RUG3T84_9FD0A003_1"));
+    assert_eq!(drive.by_id.len(), 3);
+}
+
+#[test]
+fn every_use_of_a_servers_drives_is_found() {
+    let facts = server().facts();
+    assert_eq!(
+        uses(device(&facts, "nvme0n1")),
+        [
+            "the system's own drive: holds /boot/efi (nvme0n1p1)",
+            "mounted at /boot/efi (nvme0n1p1)",
+            "the system's own drive: holds / (nvme0n1p2)",
+            "mounted at / (nvme0n1p2)",
+            "swapped on: /dev/nvme0n1p3",
+        ]
+    );
+    // Through md and LVM, down to both drives.
+    for name in ["nvme1n1", "nvme2n1"] {
+        let expected =
+            ["part of md0 (raid1)", "part of dm-0 (vg0-data, LVM)", "mounted at /srv/my data (dm-0)"];
+        assert_eq!(uses(device(&facts, name)), expected);
+    }
+    assert!(device(&facts, "nvme3n1").usage.is_empty());
+    refused(&facts, "nvme0n1", "the system's own drive");
+    refused(&facts, "/dev/disk/by-id/nvme-eui.8ce38ee201", "part of md0 (raid1)");
+    refused(&facts, "/dev/md0", "dm-0");
+    refused(&facts, "dm-0", "mounted at /srv/my data");
+}
+
+#[test]
+fn an_idle_array_is_no_drive() {
+    let host = Host::new();
+    host.nvme(0).block("md0", "9:0", 3500).built("md0", "nvme0n1", "nvme0n1");
+    let facts = host.facts();
+    assert_eq!(device(&facts, "md0").members, ["nvme0n1"]);
+    refused(&facts, "md0", "is built on nvme0n1");
+    refused(&facts, "nvme0n1", "part of md0");
+}
+
+#[test]
+fn a_signature_that_udev_knows_makes_a_member() {
+    let host = Host::new();
+    host.nvme(0).nvme(1).partition("nvme1n1", 1, "259:9");
+    host.file("run/udev/data/b259:0", "S:disk/by-id/x\nE:ID_FS_TYPE=LVM2_member\nE:ID_FS_USAGE=raid\n")
+        .file("run/udev/data/b259:9", "E:ID_FS_TYPE=zfs_member\nE:ID_FS_USAGE=filesystem\n");
+    let facts = host.facts();
+    refused(&facts, "nvme0n1", "a member of LVM");
+    refused(&facts, "nvme1n1", "a member of ZFS (nvme1n1p1) by its signature");
+}
+
+#[test]
+fn a_drive_that_another_host_reserved_is_refused() {
+    let mut facts = server().facts();
+    let drive = facts.devices.iter_mut().find(|device| device.name == "nvme3n1").unwrap();
+    drive.usage.push(Usage::Reserved("write exclusive, 2 registered".to_owned()));
+    refused(&facts, "nvme3n1", "NVMe-reserved: write exclusive");
+}
+
+#[test]
+fn every_device_of_a_btrfs_is_mounted() {
+    let host = Host::new();
+    host.nvme(0).nvme(1).nvme(2);
+    let devices = "sys/fs/btrfs/0b1c-uuid/devices";
+    host.folder(&format!("{devices}/nvme0n1")).folder(&format!("{devices}/nvme1n1"));
+    // Btrfs shows a number of its own in the list of mounts, and one of its devices.
+    host.file("proc/self/mountinfo", "40 22 0:44 / /srv rw - btrfs /dev/nvme0n1 rw\n");
+    let facts = host.facts();
+    for name in ["nvme0n1", "nvme1n1"] {
+        assert_eq!(uses(device(&facts, name)), ["mounted at /srv"]);
+    }
+    assert!(device(&facts, "nvme2n1").usage.is_empty());
+}
+
+#[test]
+fn exports_and_writers_are_found() {
+    let host = Host::new();
+    for index in 0..6 {
+        host.nvme(index);
+    }
+    host.file("sys/kernel/config/nvmet/subsystems/nqn.x/namespaces/1/device_path", "/dev/nvme0n1\n");
+    host.file(
+        "sys/kernel/config/target/core/iblock_0/disk1/udev_path",
+        "/dev/disk/by-id/nvme-eui.8ce38ee201\n",
+    );
+    host.file(
+        "sys/kernel/config/target/core/iblock_1/disk2/info",
+        "Status: ACTIVATED\n iBlock device: nvme2n1  UDEV PATH:\n",
+    );
+    for (process, command, target, flags) in [
+        ("100", "qemu-nbd", "/dev/nvme3n1", "0100000"),
+        ("101", "qemu-system-x86", "/dev/nvme4n1", "0100002"),
+        ("102", "smartd", "/dev/nvme5n1", "0100000"),
+    ] {
+        host.link(&format!("proc/{process}/fd/7"), target)
+            .file(&format!("proc/{process}/fdinfo/7"), format!("pos:\t0\nflags:\t{flags}\n"))
+            .file(&format!("proc/{process}/comm"), format!("{command}\n"));
+    }
+    let facts = host.facts();
+    let expected = [
+        "exported by nvmet, subsystem nqn.x",
+        "exported by LIO target, iblock_0/disk1",
+        "exported by LIO target, iblock_1/disk2",
+        "exported by qemu-nbd, process 100",
+        "in use: process 101, qemu-system-x86, has it open for writing",
+    ];
+    for (index, expected) in expected.iter().enumerate() {
+        let name = format!("nvme{index}n1");
+        assert_eq!(uses(device(&facts, &name)), [*expected]);
+        refused(&facts, &name, expected);
+    }
+    assert!(device(&facts, "nvme5n1").usage.is_empty(), "reading it is no use of it");
+}
+
+#[test]
+fn in_a_container_the_boot_drive_is_told_by_the_kernels_command_line() {
+    let host = Host::new();
+    host.nvme(0).partition("nvme0n1", 2, "259:2");
+    host.link("dev/disk/by-uuid/6f1e", "../../nvme0n1p2");
+    host.file("proc/cmdline", "BOOT_IMAGE=/vmlinuz root=UUID=6f1e ro quiet\n");
+    host.file("proc/self/mountinfo", "1 0 0:50 / / rw - overlay overlay rw\n");
+    refused(&host.facts(), "nvme0n1", "the system's own drive: holds / (nvme0n1p2)");
+}
+
+#[test]
+fn a_container_without_anything_has_facts_too() {
+    let facts = Host::new().facts();
+    assert!(facts.devices.is_empty());
+    assert_eq!((facts.memory_bytes, facts.virtualization.as_deref()), (0, None));
+    let text = describe(&facts);
+    assert!(text.contains("none to be seen"), "{text}");
+    let error = facts.find("/dev/no-such-device").unwrap_err();
+    assert_eq!(error.exit_status(), 2);
+}
+
+#[test]
+fn other_drives_tell_their_names_in_other_places() {
+    let host = Host::new();
+    host.block("sda", "8:0", 100)
+        .file("sys/block/sda/device/vendor", "SEAGATE \n")
+        .file("sys/block/sda/device/model", "ST4000NM0035\n")
+        .file("sys/block/sda/device/rev", "TN05\n")
+        .file("sys/block/sda/device/vpd_pg80", b"\0\x80\0\x08ZC1234AB")
+        .file("sys/block/sda/ro", "1\n");
+    host.block("vda", "254:0", 10)
+        .file("sys/block/vda/serial", "rootdisk\n")
+        .file("sys/block/vda/device/vendor", "0x1af4\n");
+    host.block("loop0", "7:0", 1).file("sys/block/loop0/loop/backing_file", "/srv/image\n");
+    host.block("loop1", "7:1", 0);
+    host.block("nvme0c0n1", "259:9", 1).file("sys/block/nvme0c0n1/hidden", "1\n");
+    let facts = host.facts();
+    let names: Vec<&str> = facts.devices.iter().map(|device| device.name.as_str()).collect();
+    assert_eq!(names, ["loop0", "sda", "vda"], "neither the empty nor the hidden one");
+    let disk = device(&facts, "sda");
+    assert_eq!(disk.model.as_deref(), Some("SEAGATE ST4000NM0035"));
+    assert_eq!(disk.serial.as_deref(), Some("ZC1234AB"));
+    assert_eq!(disk.firmware.as_deref(), Some("TN05"));
+    refused(&facts, "sda", "read-only");
+    assert_eq!(device(&facts, "vda").serial.as_deref(), Some("rootdisk"));
+    assert_eq!(device(&facts, "loop0").model.as_deref(), Some("/srv/image"));
+}
+
+#[test]
+fn a_virtual_machine_tells_its_kind() {
+    let host = Host::new();
+    host.file("proc/cpuinfo", "flags : fpu hypervisor\n");
+    assert_eq!(host.facts().virtualization.as_deref(), Some("a hypervisor that does not tell its name"));
+    host.file("sys/class/dmi/id/sys_vendor", "QEMU\n");
+    assert_eq!(host.facts().virtualization.as_deref(), Some("QEMU"));
+}
+
+#[test]
+fn one_device_under_two_names_is_told() {
+    let facts = server().facts();
+    let link = "/dev/disk/by-id/nvme-eui.8ce38ee203".to_owned();
+    assert!(facts.same_device("nvme3n1", &link).unwrap());
+    assert!(facts.same_device("/dev/nvme0n1p2", "nvme0n1").unwrap(), "a partition means its device");
+    assert!(!facts.same_device("nvme3n1", "nvme2n1").unwrap());
+    let names = ["/dev/nvme3n1".to_owned(), "nvme2n1".to_owned(), link];
+    let error = facts.find_all(&names).unwrap_err();
+    assert_eq!(error.exit_status(), 2);
+    assert!(error.what.contains("/dev/nvme3n1 and /dev/disk/by-id/nvme-eui.8ce38ee203"), "{error}");
+    assert_eq!(facts.find_all(&names[..2]).unwrap().len(), 2);
+}
+
+#[test]
+fn another_serial_than_the_profiles_is_refused() {
+    let facts = server().facts();
+    let devices = [device(&facts, "nvme2n1"), device(&facts, "nvme3n1")];
+    let serials = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
+    for fine in [&[][..], &["9FD0A002"], &["", "9FD0A003"], &["9FD0A002", "9FD0A003"]] {
+        guard::check_serials(&devices, &serials(fine)).unwrap();
+    }
+    let error = guard::check_serials(&devices, &serials(&["9FD0A003", "9FD0A002"])).unwrap_err();
+    assert_eq!(error.exit_status(), 3);
+    assert!(error.what.contains("`9FD0A002`, the profile has `9FD0A003`"), "{error}");
+}
+
+#[test]
+fn reading_from_a_used_device_tells_its_uses() {
+    let facts = server().facts();
+    let system = guard::examine_read_only("nvme0n1", &facts).unwrap();
+    assert!(system.mounted && system.flags.contains(&"mounted at / (nvme0n1p2)".to_owned()));
+    let free = guard::examine_read_only("nvme3n1", &facts).unwrap();
+    assert!(!free.mounted && free.flags.is_empty());
+}
+
+#[test]
+fn the_description_fits_eighty_columns_and_names_what_is_free() {
+    let mut facts = server().facts();
+    facts.devices[0].usage.extend((0..9).map(|at| Usage::Mounted(format!("/mnt/{at}"))));
+    let text = describe(&facts);
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    insta::assert_snapshot!(text);
+}
