@@ -1,5 +1,35 @@
 //! The volume that a run works on: members with their header, WAL and data, filled and verified.
 
+mod direct;
+pub mod files;
+pub mod fill;
+pub mod header;
+pub mod layout;
+mod lock;
+pub mod open;
+mod probe;
+mod read_only;
 pub mod region;
+mod settle;
+pub mod stamp;
+pub mod verify;
 
+pub use files::affordable_size;
+pub use fill::{FillOutcome, FillPlan};
+pub use open::{Member, MemberSource, Request, Volume};
 pub use region::{Extent, Region};
+pub use stamp::{SECTOR_BYTES, Stamper};
+pub use verify::VerifyReport;
+
+/// Whether a sector carries a stamp or a header of stacktune's.
+pub fn is_ours(sector: &[u8]) -> bool {
+    sector.starts_with(header::MAGIC) || stamp::read(sector).is_some()
+}
+
+/// Whether a sector that was read from `place_bytes` of a member was written there by stacktune: a
+/// header, or a page that belongs to that very place. A page of ours that lies elsewhere may be
+/// part of a file in somebody's file system.
+pub fn is_ours_at(sector: &[u8], place_bytes: u64) -> bool {
+    (sector.starts_with(header::MAGIC) && header::COPIES_AT.contains(&place_bytes))
+        || stamp::read(sector).is_some_and(|stamp| stamp.place_bytes == place_bytes)
+}

@@ -1,0 +1,277 @@
+//! The files that stacktune makes: found, made, sized, and never mistaken for somebody else's.
+
+use std::fs::{DirBuilder, File, Metadata, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, FallocateFlags, RenameFlags, fallocate, renameat_with, statvfs};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use super::header::{Found, Header};
+use super::layout::{files_bytes, floor_mib};
+use super::lock::{self, Share};
+use crate::error::{Error, Result, describe};
+use crate::units::{MIB, approx_size, format_size};
+
+/// The file that is locked, and marks the folder as one of stacktune's.
+const LOCK_NAME: &str = "stacktune-set";
+const LOCK_TEXT: &[u8] = b"A set of stacktune: its files lie beside this one.\n";
+/// The WAL's file.
+pub const WAL_NAME: &str = "wal";
+// The demo leaves the disk three times what it takes.
+const ROOM_FACTOR: u64 = 4;
+const AFFORDABLE_LEAST_BYTES: u64 = 16 * MIB;
+
+/// A file that is there, and is ours.
+#[derive(Debug)]
+pub struct OurFile {
+    /// Open for reading, and for writing if that was asked.
+    pub file: File,
+    /// Its header, which may be damaged but is not absent.
+    pub found: Found,
+    /// Its length.
+    pub size_bytes: u64,
+    /// What it takes on the disk.
+    pub allocated_bytes: u64,
+}
+
+/// The data file of that index.
+pub fn data_path(dir: &Path, index: u64) -> PathBuf {
+    dir.join(format!("data-{index}"))
+}
+
+/// Makes the folder, and those above it, for its owner alone.
+pub fn make_folder(dir: &Path) -> Result<()> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
+    made.map_err(|error| Error::os("cannot make the folder", dir, error))
+}
+
+/// The folder of a path; the current one for a bare name.
+pub fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Locks a folder. Reading alone makes nothing: without the lock's file there is nothing to lock.
+pub fn lock_folder(dir: &Path, share: Share) -> Result<Option<File>> {
+    let path = dir.join(LOCK_NAME);
+    loop {
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+        if share == Share::Exclusive {
+            options.write(true).create(true).mode(0o600);
+        }
+        let mut file = match options.open(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound && share == Share::ReadOnly => return Ok(None),
+            Err(error) if error.raw_os_error() == Some(libc::ELOOP) => {
+                return Err(foreign(&path, "a symbolic link"));
+            }
+            opened => opened.map_err(|error| Error::os("cannot open", &path, error))?,
+        };
+        lock::take(&file, dir, share)?;
+        let unreadable = |error| Error::os("cannot read", &path, error);
+        let metadata = file.metadata().map_err(unreadable)?;
+        // A set that was removed in the meantime took its lock's file with it.
+        if std::fs::symlink_metadata(&path).is_ok_and(|there| same_file(&there, &metadata)) {
+            mark(&mut file, &path, share, &metadata)?;
+            return Ok(Some(file));
+        }
+    }
+}
+
+/// Writes the lock file's text, or sees that it is there.
+fn mark(file: &mut File, path: &Path, share: Share, metadata: &Metadata) -> Result<()> {
+    if !metadata.is_file() {
+        return Err(foreign(path, "not a regular file"));
+    }
+    if metadata.len() == 0 && share == Share::Exclusive {
+        return file.write_all(LOCK_TEXT).map_err(|error| Error::os("cannot write", path, error));
+    }
+    let mut text = Vec::new();
+    let read = file.take(LOCK_TEXT.len() as u64 + 1).read_to_end(&mut text);
+    read.map_err(|error| Error::os("cannot read", path, error))?;
+    // A shorter text is one whose writing was cut off.
+    if LOCK_TEXT.starts_with(&text) { Ok(()) } else { Err(foreign(path, "not stacktune's")) }
+}
+
+/// Removes the lock's file of a folder whose lock is held.
+pub fn remove_lock(dir: &Path) -> io::Result<()> {
+    std::fs::remove_file(dir.join(LOCK_NAME))
+}
+
+/// Opens a file of ours, if there is one.
+///
+/// # Errors
+/// Refused where something is there that stacktune did not make.
+pub fn open_ours(path: &Path, writable: bool) -> Result<Option<OurFile>> {
+    let there = match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        outcome => outcome.map_err(|error| Error::os("cannot examine", path, error))?,
+    };
+    refuse_odd(path, &there)?;
+    let failed = |error| Error::os("cannot open", path, error);
+    let opened = OpenOptions::new().read(true).write(writable).custom_flags(libc::O_NOFOLLOW).open(path);
+    let file = opened.map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    if !same_file(&metadata, &there) {
+        return Err(foreign(path, "replaced while it was opened"));
+    }
+    match Found::read(&file).map_err(|error| Error::os("cannot read the header of", path, error))? {
+        Found::Absent => Err(foreign(path, "not a file that stacktune made")),
+        found => {
+            let (size_bytes, allocated_bytes) = (metadata.len(), metadata.blocks() * 512);
+            Ok(Some(OurFile { file, found, size_bytes, allocated_bytes }))
+        }
+    }
+}
+
+fn refuse_odd(path: &Path, metadata: &Metadata) -> Result<()> {
+    let kind = metadata.file_type();
+    let odd = if kind.is_symlink() {
+        "a symbolic link"
+    } else if kind.is_block_device() {
+        "a block device: name it under `devices`"
+    } else if !kind.is_file() {
+        "not a regular file"
+    } else if metadata.nlink() > 1 {
+        "a file with several names (hard links)"
+    } else if metadata.uid() != geteuid().as_raw() && !geteuid().is_root() {
+        "a file of another user"
+    } else {
+        return Ok(());
+    };
+    Err(foreign(path, odd))
+}
+
+fn foreign(path: &Path, what: &str) -> Error {
+    Error::refused(format!("{} is {what}", path.display()))
+        .hint("nothing was changed: move it away, or choose another folder for the target")
+}
+
+fn same_file(a: &Metadata, b: &Metadata) -> bool {
+    (a.dev(), a.ino()) == (b.dev(), b.ino())
+}
+
+/// Makes a member's file. Under its name it never lies without its header.
+pub fn create(path: &Path, header: &mut Header) -> Result<File> {
+    let failed = |error: io::Error| Error::os("cannot make", path, error);
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(".new");
+    let new = path.with_file_name(name);
+    remove_leftover(&new)?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+    let file = options.open(&new).map_err(failed)?;
+    let made = (|| {
+        header.write_area(&file)?;
+        allocate(&file, header.parts.member_bytes())?;
+        file.sync_all()?;
+        rename_to_new(&new, path)?;
+        File::open(folder_of(path))?.sync_all()
+    })();
+    made.map_err(|error| {
+        let _ = std::fs::remove_file(&new);
+        failed(error)
+    })?;
+    Ok(file)
+}
+
+/// A run that was killed while it made the file left it half made: empty, or with its header.
+fn remove_leftover(new: &Path) -> Result<()> {
+    let empty = std::fs::symlink_metadata(new).is_ok_and(|there| there.is_file() && there.len() == 0);
+    if empty || open_ours(new, false)?.is_some() {
+        return std::fs::remove_file(new).map_err(|error| Error::os("cannot remove", new, error));
+    }
+    Ok(())
+}
+
+fn rename_to_new(new: &Path, path: &Path) -> io::Result<()> {
+    match renameat_with(CWD, new, CWD, path, RenameFlags::NOREPLACE) {
+        // Some network file systems know no such rename; the folder is locked, so look first.
+        Err(Errno::INVAL | Errno::NOSYS) if !path.exists() => std::fs::rename(new, path),
+        outcome => Ok(outcome?),
+    }
+}
+
+/// Gives a file its length, and the disk's space where the file system can reserve it.
+pub fn allocate(file: &File, size_bytes: u64) -> io::Result<()> {
+    file.set_len(size_bytes)?;
+    match fallocate(file, FallocateFlags::empty(), 0, size_bytes) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+        outcome => Ok(outcome?),
+    }
+}
+
+/// Removes data files of ours from that index on: they belong to no set any more.
+pub fn remove_surplus(dir: &Path, first: u64) {
+    for path in (first..).map(|index| data_path(dir, index)) {
+        // Whatever is not ours ends the row, and stays.
+        if !matches!(open_ours(&path, false), Ok(Some(_))) || std::fs::remove_file(&path).is_err() {
+            return;
+        }
+    }
+}
+
+/// Free bytes for this user where `dir` is, or will be.
+pub fn free_bytes(dir: &Path) -> Result<u64> {
+    let there = dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("."));
+    let stat = statvfs(there).map_err(|error| Error::os("cannot ask for the free space of", there, error))?;
+    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
+/// Refuses where `needed_bytes` more do not fit.
+pub fn check_room(dir: &Path, needed_bytes: u64) -> Result<()> {
+    let free = free_bytes(dir)?;
+    if needed_bytes <= free {
+        return Ok(());
+    }
+    let (needs, has) = (approx_size(needed_bytes), approx_size(free));
+    Err(Error::refused(format!("{} needs {needs} more, and its disk has {has} free", dir.display()))
+        .hint("free some space, or choose a smaller `target.files.size`"))
+}
+
+/// The largest size up to `wanted_bytes` at which the disk has room for four times all `count`
+/// files and their WAL, and a sentence if that is smaller than wanted. What our own files there
+/// take counts as free, and a size once chosen is kept while it fits, so that nothing is filled
+/// anew because the disk's free space moves.
+pub fn affordable_size(dir: &Path, count: u64, wanted_bytes: u64) -> Result<(u64, Option<String>)> {
+    let paths = (0..count).map(|index| data_path(dir, index)).chain([dir.join(WAL_NAME)]);
+    let ours: Vec<OurFile> = paths.filter_map(|path| open_ours(&path, false).ok().flatten()).collect();
+    let free = free_bytes(dir)? + ours.iter().map(|file| file.allocated_bytes).sum::<u64>();
+    let fits = |size: u64| files_bytes(count, size).saturating_mul(ROOM_FACTOR) <= free;
+    if fits(wanted_bytes) {
+        return Ok((wanted_bytes, None));
+    }
+    // A fifth of all is the WAL's; whole 16 MiB, as nobody needs it finer.
+    let share = free / ROOM_FACTOR / count.max(1) * 4 / 5;
+    let mut size = share / AFFORDABLE_LEAST_BYTES * AFFORDABLE_LEAST_BYTES;
+    while size > AFFORDABLE_LEAST_BYTES && !fits(size) {
+        size -= AFFORDABLE_LEAST_BYTES;
+    }
+    if let Some(kept) = ours.first().map(|file| floor_mib(file.size_bytes)) {
+        if ours.len() as u64 == count + 1 && (AFFORDABLE_LEAST_BYTES..size).contains(&kept) {
+            size = kept;
+        }
+    }
+    if size < AFFORDABLE_LEAST_BYTES {
+        return Err(Error::refused(format!(
+            "{} has {} free: too little for even the smallest demo",
+            dir.display(),
+            approx_size(free)
+        ))
+        .hint("free some space, or name another folder with --set target.files.dir=…"));
+    }
+    let note = format!(
+        "the files are {} each instead of {}, as the disk has {} free",
+        format_size(size),
+        format_size(wanted_bytes),
+        approx_size(free)
+    );
+    Ok((size, Some(note)))
+}
+
+/// A failure to remove, in words.
+pub fn removal_failed(path: &Path, error: &io::Error) -> Error {
+    Error::failed(format!("cannot remove {}: {}", path.display(), describe(error)))
+}

@@ -1,0 +1,89 @@
+//! One run at a time on a target: advisory locks, which end with the process that holds them.
+
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock, major, minor};
+use rustix::io::Errno;
+
+use crate::error::{Error, Result};
+
+// udev holds a shared lock on a device while it looks at it; that passes.
+const PATIENCE: Duration = Duration::from_millis(500);
+const RETRY: Duration = Duration::from_millis(10);
+
+/// Whether others may use the target at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Share {
+    /// Nobody.
+    Exclusive,
+    /// Those that only read.
+    ReadOnly,
+}
+
+/// Takes the lock on an open file, for as long as that file stays open.
+///
+/// # Errors
+/// Refused where another process holds it, named where it is known.
+pub fn take(file: &File, path: &Path, share: Share) -> Result<()> {
+    let operation = match share {
+        Share::Exclusive => FlockOperation::NonBlockingLockExclusive,
+        Share::ReadOnly => FlockOperation::NonBlockingLockShared,
+    };
+    let patience_ends = Instant::now() + PATIENCE;
+    loop {
+        match flock(file, operation) {
+            Ok(()) => return Ok(()),
+            Err(Errno::WOULDBLOCK) => {
+                let holder = holder(file);
+                if holder.is_some() || Instant::now() >= patience_ends {
+                    return Err(in_use(path, holder));
+                }
+                std::thread::sleep(RETRY);
+            }
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(Error::os("cannot lock", path, error)),
+        }
+    }
+}
+
+fn in_use(path: &Path, holder: Option<u32>) -> Error {
+    let who = holder.map_or_else(|| "another process".into(), |pid| format!("process {pid}"));
+    Error::refused(format!("{} is in use by {who}", path.display()))
+        .hint("one run at a time on a target: end the other one, or choose another target")
+}
+
+/// The process that holds an exclusive lock on the file, as far as the kernel tells.
+fn holder(file: &File) -> Option<u32> {
+    let metadata = file.metadata().ok()?;
+    let (dev, ino) = (metadata.dev(), metadata.ino());
+    let place = format!("{:02x}:{:02x}:{ino}", major(dev), minor(dev));
+    holder_in(&std::fs::read_to_string("/proc/locks").ok()?, &place)
+}
+
+/// Finds the exclusive holder in a listing such as `1: FLOCK  ADVISORY  WRITE 812 fd:00:94 0 EOF`.
+fn holder_in(locks: &str, place: &str) -> Option<u32> {
+    locks.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).find_map(
+        |fields| match fields[..] {
+            [_, "FLOCK", _, "WRITE", pid, at, ..] if at == place => pid.parse().ok().filter(|pid| *pid > 0),
+            _ => None,
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_holder_is_read_from_the_kernels_listing() {
+        let locks = "1: POSIX  ADVISORY  WRITE 7 fd:00:94 0 EOF\n\
+                     2: FLOCK  ADVISORY  READ 8 fd:00:94 0 EOF\n\
+                     2: -> FLOCK  ADVISORY  WRITE 11 fd:00:94 0 EOF\n\
+                     3: FLOCK  ADVISORY  WRITE 812 fd:00:94 0 EOF\n";
+        assert_eq!(holder_in(locks, "fd:00:94"), Some(812));
+        assert_eq!(holder_in(locks, "fd:00:95"), None);
+    }
+}

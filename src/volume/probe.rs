@@ -1,0 +1,173 @@
+//! What a target can do, found out by trying.
+
+use std::fs::File;
+use std::io::IoSliceMut;
+use std::num::NonZeroU64;
+use std::os::unix::fs::FileExt;
+
+use rustix::fs::{
+    Advice, AtFlags, IFlags, StatxFlags, fadvise, fstatfs, fstatvfs, ioctl_blksszget, ioctl_getflags, statx,
+};
+use rustix::io::{Errno, ReadWriteFlags, preadv2};
+
+use super::direct::{AlignedBuffer, reopen};
+use crate::error::describe_errno;
+use crate::host::{Feature, TargetFacts};
+
+const RWF_DONTCACHE: u32 = 0x80;
+const BTRFS: u64 = 0x9123_683e;
+const TMPFS: u64 = 0x0102_1994;
+const RAMFS: u64 = 0x8584_58f6;
+const SAMPLE_BYTES: usize = 4096;
+
+/// File systems by the magic that statfs gives (`linux/magic.h`).
+const MEDIA: [(u64, &str); 17] = [
+    (0xef53, "ext4"),
+    (0x5846_5342, "XFS"),
+    (BTRFS, "Btrfs"),
+    (TMPFS, "tmpfs"),
+    (RAMFS, "ramfs"),
+    (0xf2f5_2010, "F2FS"),
+    (0x2fc1_2fc1, "ZFS"),
+    (0xca45_1a4e, "bcachefs"),
+    (0x794c_7630, "overlayfs"),
+    (0x6969, "NFS"),
+    (0xff53_4d42, "CIFS"),
+    (0xfe53_4d42, "SMB"),
+    (0x0102_1997, "9p"),
+    (0x6573_5546, "FUSE"),
+    (0x2011_bab0, "exFAT"),
+    (0x7366_746e, "NTFS"),
+    (0x4d44, "FAT"),
+];
+
+/// Facts about one member.
+#[derive(Debug)]
+struct MemberFacts {
+    medium: String,
+    direct: Feature,
+    direct_align_bytes: u64,
+    uncached: Feature,
+    quietly_buffered: Option<String>,
+}
+
+/// Facts about the members together: the least that all can do.
+pub fn examine(members: &[(&File, bool)], read_only: bool, mounted: Option<String>) -> TargetFacts {
+    let each: Vec<MemberFacts> =
+        members.iter().map(|(file, device)| examine_member(file, *device, read_only)).collect();
+    let least = |feature: fn(&MemberFacts) -> &Feature| {
+        let missing = each.iter().map(feature).find(|feature| feature.reason().is_some());
+        missing.cloned().unwrap_or(Feature::Present)
+    };
+    let mut media: Vec<&str> = each.iter().map(|facts| facts.medium.as_str()).collect();
+    media.dedup();
+    TargetFacts {
+        devices: members.first().is_some_and(|(_, device)| *device),
+        medium: media.join(", "),
+        direct: least(|facts| &facts.direct),
+        direct_align_bytes: each.iter().map(|facts| facts.direct_align_bytes).max().unwrap_or(512),
+        uncached: least(|facts| &facts.uncached),
+        quietly_buffered: each.iter().find_map(|facts| facts.quietly_buffered.clone()),
+        read_only,
+        mounted,
+    }
+}
+
+fn examine_member(file: &File, device: bool, read_only: bool) -> MemberFacts {
+    let magic = fstatfs(file).map_or(0, |stat| stat.f_type as u64 & 0xffff_ffff);
+    let named = MEDIA.iter().find(|(known, _)| *known == magic).map(|(_, name)| (*name).to_owned());
+    let medium = if device { "block device".into() } else { named.unwrap_or_else(|| format!("{magic:#x}")) };
+    let direct_align_bytes = direct_align_bytes(file, device);
+    let direct = try_direct(file, direct_align_bytes);
+    let buffered = || match magic {
+        _ if device || direct != Feature::Present => None,
+        TMPFS | RAMFS => Some(format!("{medium} is memory: direct I/O is the same as cached there")),
+        BTRFS => btrfs_buffers(file).or_else(|| seen_in_cache(file)),
+        _ => seen_in_cache(file),
+    };
+    // To look into the cache takes emptying it first: not for what others may use.
+    let quietly_buffered = if read_only { None } else { buffered() };
+    MemberFacts { medium, direct_align_bytes, uncached: try_uncached(file), direct, quietly_buffered }
+}
+
+/// The unit of direct I/O: told by the kernel (6.1), else the sector of device or file system.
+/// 0 where the kernel says that there is no direct I/O.
+fn direct_align_bytes(file: &File, device: bool) -> u64 {
+    let told = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)
+        .ok()
+        .filter(|stat| stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0);
+    match told {
+        Some(stat) => u64::from(stat.stx_dio_offset_align),
+        None if device => ioctl_blksszget(file).map_or(4096, u64::from),
+        None => fstatvfs(file).map_or(4096, |stat| stat.f_frsize),
+    }
+}
+
+fn try_direct(file: &File, align_bytes: u64) -> Feature {
+    let missing = |reason: &str| Feature::Missing(format!("direct I/O is not possible here: {reason}"));
+    if align_bytes == 0 {
+        return missing("the kernel says so for this file");
+    }
+    let file = match reopen(file, false, true) {
+        Ok(file) => file,
+        Err(error) => return missing(&describe_errno(error.raw_os_error())),
+    };
+    let mut buffer = AlignedBuffer::new(align_bytes as usize);
+    match file.read_exact_at(buffer.bytes_mut(), align_bytes) {
+        Ok(()) => Feature::Present,
+        Err(error) => missing(&crate::error::describe(&error)),
+    }
+}
+
+fn try_uncached(file: &File) -> Feature {
+    let mut buffer = vec![0; SAMPLE_BYTES];
+    let flags = ReadWriteFlags::from_bits_retain(RWF_DONTCACHE);
+    match preadv2(file, &mut [IoSliceMut::new(&mut buffer)], 0, flags) {
+        Ok(_) => Feature::Present,
+        Err(Errno::OPNOTSUPP) => Feature::Missing("RWF_DONTCACHE is not supported here".into()),
+        Err(error) => {
+            let error = describe_errno(error.raw_os_error());
+            Feature::Missing(format!("RWF_DONTCACHE does not work here: {error}"))
+        }
+    }
+}
+
+/// Btrfs writes directly only where there are no checksums. Its buffered writes leave the cache
+/// again at once, so looking does not find them; the file's flag tells instead: without
+/// copy-on-write there are no checksums.
+fn btrfs_buffers(file: &File) -> Option<String> {
+    let nocow = ioctl_getflags(file).is_ok_and(|flags| flags.contains(IFlags::NOCOW));
+    (!nocow).then(|| {
+        "Btrfs passes direct writes of files with copy-on-write and checksums through the page cache".into()
+    })
+}
+
+/// Whether a direct read leaves its page in the page cache. `mincore` tells without side effects;
+/// a read with RWF_NOWAIT would start read-ahead itself and then find what it brought.
+fn seen_in_cache(file: &File) -> Option<String> {
+    let direct = reopen(file, false, true).ok()?;
+    let length = NonZeroU64::new(SAMPLE_BYTES as u64);
+    file.sync_data().ok()?;
+    fadvise(file, 0, length, Advice::DontNeed).ok()?;
+    if first_page_is_cached(file)? {
+        return None;
+    }
+    direct.read_exact_at(AlignedBuffer::new(SAMPLE_BYTES).bytes_mut(), 0).ok()?;
+    first_page_is_cached(file)?.then(|| "a direct read left its page in the page cache".into())
+}
+
+/// Whether the first page of a file is in the page cache; none where the kernel does not tell.
+#[allow(unsafe_code)]
+fn first_page_is_cached(file: &File) -> Option<bool> {
+    use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+    let mut resident = 0_u8;
+    // SAFETY: the mapping is one page at an address that the kernel chooses, is never accessed
+    // through memory, and is unmapped here; mincore writes one byte for that one page.
+    unsafe {
+        let page =
+            mmap(std::ptr::null_mut(), SAMPLE_BYTES, ProtFlags::READ, MapFlags::SHARED, file, 0).ok()?;
+        let told = libc::mincore(page, SAMPLE_BYTES, &raw mut resident);
+        munmap(page, SAMPLE_BYTES).ok()?;
+        (told == 0).then_some(resident & 1 == 1)
+    }
+}

@@ -1,0 +1,120 @@
+//! Opening a volume to read only: whatever is there, without a lock file, a header or a byte written.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use super::files::{self, WAL_NAME};
+use super::header::{Found, Header, Role};
+use super::layout::floor_mib;
+use super::lock::{self, Share};
+use super::open::{Member, MemberSource, Request, Volume, assemble, whole_region};
+use super::settle::name_of;
+use super::{Region, probe};
+use crate::error::{Error, Result};
+
+/// A member as it is found.
+struct Opened {
+    member: Member,
+    size_bytes: u64,
+}
+
+pub(super) fn open(request: Request) -> Result<Volume> {
+    let Request { data, wal, mounted, .. } = request;
+    let dir = match &data[0] {
+        MemberSource::File { path } => Some(files::folder_of(path).to_owned()),
+        MemberSource::Device { .. } => None,
+    };
+    let mut locks = Vec::new();
+    if let Some(dir) = &dir {
+        locks.extend(files::lock_folder(dir, Share::ReadOnly)?);
+    }
+    let opened = data.into_iter().map(open_member).collect::<Result<Vec<_>>>()?;
+    if !is_one_set(&opened) {
+        return whole(opened, locks, mounted);
+    }
+    let unfilled: Vec<String> = opened.iter().filter_map(|opened| unfilled_note(&opened.member)).collect();
+    let mut members: Vec<Member> = opened.into_iter().map(|opened| opened.member).collect();
+    let data_count = members.len();
+    // Only to verify it: a WAL that is not there is no reason to refuse.
+    let wal = wal.or_else(|| {
+        Some(dir?.join(WAL_NAME)).filter(|wal| wal.exists()).map(|path| MemberSource::File { path })
+    });
+    let wal = wal.map(open_member).transpose()?.map(|wal| wal.member);
+    members.extend(wal.filter(|wal| wal.header.as_ref().is_some_and(|header| header.role == Role::Wal)));
+    let mut volume = assemble(members, data_count, locks, true, mounted);
+    volume.notes = unfilled;
+    Ok(volume)
+}
+
+fn open_member(source: MemberSource) -> Result<Opened> {
+    let (path, file, device) = match source {
+        MemberSource::Device { path, file, .. } => (path, file, true),
+        MemberSource::File { path } => {
+            let file = open_file(&path)?;
+            (path, file, false)
+        }
+    };
+    if device {
+        lock::take(&file, &path, Share::ReadOnly)?;
+    }
+    let size = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0));
+    let size_bytes = size.map_err(|error| Error::os("cannot tell the size of", &path, error))?;
+    let found = Found::read(&file).map_err(|error| Error::os("cannot read", &path, error))?;
+    let header = match found {
+        Found::Valid(header) if header.parts.member_bytes() <= size_bytes => Some(header),
+        _ => None,
+    };
+    Ok(Opened { member: Member { name: name_of(&path), path, device, file, header }, size_bytes })
+}
+
+fn open_file(path: &Path) -> Result<File> {
+    // Non-blocking, so that a pipe does not keep us waiting.
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+    let file = file.map_err(|error| Error::os("cannot open", path, error))?;
+    let metadata = file.metadata().map_err(|error| Error::os("cannot examine", path, error))?;
+    if metadata.is_file() {
+        Ok(file)
+    } else {
+        Err(Error::input(format!("{} is not a regular file", path.display())))
+    }
+}
+
+fn is_one_set(opened: &[Opened]) -> bool {
+    let headers: Option<Vec<&Header>> = opened.iter().map(|opened| opened.member.header.as_ref()).collect();
+    let Some(headers) = headers else { return false };
+    let alike = |header: &&Header| {
+        let first = headers[0];
+        (header.set, header.parts, header.role) == (first.set, first.parts, first.role)
+            && header.members as usize == headers.len()
+            && header.parts.data_bytes > 0
+    };
+    let mut indexes: Vec<u32> = headers.iter().map(|header| header.index).collect();
+    indexes.sort_unstable();
+    headers.iter().all(alike) && indexes.iter().copied().eq(0..headers.len() as u32)
+}
+
+fn unfilled_note(member: &Member) -> Option<String> {
+    let header = member.header.as_ref()?;
+    let missing = header.parts.data_bytes - header.data_filled_bytes;
+    (missing > 0).then(|| {
+        let missing = crate::units::approx_size(missing);
+        format!("{missing} of {} were never written: reading them says nothing of the storage", member.name)
+    })
+}
+
+/// Members that are not one set of ours: the data region is all of each.
+fn whole(opened: Vec<Opened>, locks: Vec<File>, mounted: Option<String>) -> Result<Volume> {
+    let smallest = opened.iter().map(|opened| opened.size_bytes).min().unwrap_or_default();
+    let members: Vec<Member> =
+        opened.into_iter().map(|opened| Member { header: None, ..opened.member }).collect();
+    if floor_mib(smallest) == 0 {
+        return Err(Error::input(format!("{} has less than 1 MiB to read", members[0].path.display())));
+    }
+    let data = whole_region(&members, smallest);
+    let wal = Region { id: Region::WAL, set: 0, extents: Vec::new(), extent_bytes: 0 };
+    let each: Vec<(&File, bool)> = members.iter().map(|member| (&member.file, member.device)).collect();
+    let facts = probe::examine(&each, true, mounted);
+    let notes = vec!["not filled by stacktune: what was never written may be read without I/O".into()];
+    Ok(Volume { set: 0, data, wal, members, facts, notes, read_only: true, locks })
+}

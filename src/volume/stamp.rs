@@ -1,0 +1,244 @@
+//! The stamp that every sector carries, so that what was written can be verified.
+//!
+//! A sector verifies by itself, even where pages of different sizes overwrote one another. Its 512
+//! bytes, little-endian:
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 0..8 | the set |
+//! | 8..16 | the place: sector number on the member, and the extent's index in the upper 16 bits |
+//! | 16..24 | the sequence number; above it log2 of the page's sectors (4 bits) and the region (4 bits) |
+//! | 24..32 | a check of all the above and of the body's checksum |
+//! | 32..36 | the body's CRC-32C |
+//! | 36..512 | the body: pseudo-random bytes, which nothing compresses |
+//!
+//! The body is copied into an I/O buffer once; a write renews the first 32 bytes of each sector.
+//! No two stamps are equal, so nothing deduplicates either.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use serde::Serialize;
+
+use crate::units::MIB;
+
+/// Bytes of a sector.
+pub const SECTOR_BYTES: usize = 512;
+/// Sequence numbers are smaller than 2 to the power of this.
+pub const SEQUENCE_BITS: u32 = 56;
+
+const CHECKSUM_AT: usize = 32;
+const BODY_AT: usize = 36;
+const MEMBER_SHIFT: u32 = 48;
+const PAGE_SHIFT: u32 = 56;
+const REGION_SHIFT: u32 = 60;
+// Repeats lie a whole MiB apart, beyond what block devices and file systems compress together.
+const TEMPLATE_SECTORS: usize = MIB as usize / SECTOR_BYTES;
+
+/// What a valid sector says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    /// The set.
+    pub set: u64,
+    /// The region's id.
+    pub region: u8,
+    /// The index of the extent in its region.
+    pub extent: u32,
+    /// Offset on the member.
+    pub place_bytes: u64,
+    /// Sequence number of the write.
+    pub sequence: u64,
+    /// Bytes of the page that the sector was written with.
+    pub page_bytes: u64,
+}
+
+/// What is wrong with a sector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// All zeros.
+    NeverWritten,
+    /// Not written by this set.
+    Foreign,
+    /// A valid sector of this set that belongs elsewhere.
+    Misplaced,
+    /// This set's, but its bytes are not those that were written.
+    Damaged,
+}
+
+impl Fault {
+    /// The name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NeverWritten => "never written",
+            Self::Foreign => "foreign",
+            Self::Misplaced => "misplaced",
+            Self::Damaged => "damaged",
+        }
+    }
+}
+
+/// Stamps the pages of a region.
+#[derive(Debug)]
+pub struct Stamper {
+    set: u64,
+    region: u8,
+    bodies: Vec<u8>,
+    /// Buffers begin at different bodies, so that pages written one after another differ.
+    next_body: AtomicUsize,
+}
+
+impl Stamper {
+    /// For the pages of that region of the set; `seed` makes the bodies.
+    pub fn new(set: u64, region: u8, seed: u64) -> Self {
+        let mut bodies = vec![0; TEMPLATE_SECTORS * SECTOR_BYTES];
+        StdRng::seed_from_u64(seed ^ set).fill_bytes(&mut bodies);
+        for sector in bodies.as_chunks_mut::<SECTOR_BYTES>().0 {
+            let checksum = crc32c::crc32c(&sector[BODY_AT..]);
+            sector[CHECKSUM_AT..BODY_AT].copy_from_slice(&checksum.to_le_bytes());
+        }
+        Self { set, region, bodies, next_body: AtomicUsize::new(0) }
+    }
+
+    /// Fills an I/O buffer (whole sectors) with bodies, once, before [`Stamper::stamp`]. Buffers
+    /// that are prepared one after another get different bodies.
+    pub fn prepare(&self, buffer: &mut [u8]) {
+        let (sectors, _) = buffer.as_chunks_mut::<SECTOR_BYTES>();
+        let (bodies, _) = self.bodies.as_chunks::<SECTOR_BYTES>();
+        let first = self.next_body.fetch_add(sectors.len(), Ordering::Relaxed);
+        for (n, sector) in sectors.iter_mut().enumerate() {
+            *sector = bodies[(first + n) % TEMPLATE_SECTORS];
+        }
+    }
+
+    /// Stamps a prepared page that will be written to `place_bytes` of the region's extent number
+    /// `extent` (the index that [`super::Region::place`] gives). Nanoseconds a sector.
+    #[inline]
+    pub fn stamp(&self, page: &mut [u8], extent: u32, place_bytes: u64, sequence: u64) {
+        let (sectors, _) = page.as_chunks_mut::<SECTOR_BYTES>();
+        let page_log2 = u64::from(sectors.len().max(1).ilog2());
+        let written = (sequence & ((1 << SEQUENCE_BITS) - 1))
+            | (page_log2 << PAGE_SHIFT)
+            | (u64::from(self.region) << REGION_SHIFT);
+        let first = (place_bytes / SECTOR_BYTES as u64) | (u64::from(extent) << MEMBER_SHIFT);
+        for (place, sector) in (first..).zip(sectors) {
+            let body = u32::from_le_bytes([sector[32], sector[33], sector[34], sector[35]]);
+            let check = check_of(self.set, place, written, body);
+            sector[0..8].copy_from_slice(&self.set.to_le_bytes());
+            sector[8..16].copy_from_slice(&place.to_le_bytes());
+            sector[16..24].copy_from_slice(&written.to_le_bytes());
+            sector[24..32].copy_from_slice(&check.to_le_bytes());
+        }
+    }
+}
+
+/// Mixes what a sector says of itself. Not zero for zeros, so that an empty sector is not valid.
+#[inline]
+fn check_of(set: u64, place: u64, written: u64, body: u32) -> u64 {
+    let mut h = (set ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    for word in [place, written, u64::from(body)] {
+        h = (h ^ (h >> 32) ^ word).wrapping_mul(0x94d0_49bb_1331_11eb);
+    }
+    h ^ (h >> 31)
+}
+
+/// What a sector says of itself, if it is whole.
+pub fn read(sector: &[u8]) -> Option<Stamp> {
+    let sector: &[u8; SECTOR_BYTES] = sector.first_chunk()?;
+    let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|n| sector[at + n]));
+    let (set, place, written) = (word(0), word(8), word(16));
+    let body = u32::from_le_bytes(std::array::from_fn(|n| sector[CHECKSUM_AT + n]));
+    let whole = word(24) == check_of(set, place, written, body) && crc32c::crc32c(&sector[BODY_AT..]) == body;
+    whole.then(|| Stamp {
+        set,
+        region: (written >> REGION_SHIFT) as u8,
+        extent: (place >> MEMBER_SHIFT) as u32,
+        place_bytes: (place & ((1 << MEMBER_SHIFT) - 1)) * SECTOR_BYTES as u64,
+        sequence: written & ((1 << SEQUENCE_BITS) - 1),
+        page_bytes: (SECTOR_BYTES as u64) << ((written >> PAGE_SHIFT) & 0xf),
+    })
+}
+
+/// Checks a sector that was read from `place_bytes` of the extent number `extent` of a region.
+pub fn check(sector: &[u8], set: u64, region: u8, extent: u32, place_bytes: u64) -> Result<Stamp, Fault> {
+    let Some(stamp) = read(sector) else {
+        return Err(match sector {
+            _ if sector.iter().all(|&byte| byte == 0) => Fault::NeverWritten,
+            _ if sector.starts_with(&set.to_le_bytes()) => Fault::Damaged,
+            _ => Fault::Foreign,
+        });
+    };
+    if stamp.set != set {
+        Err(Fault::Foreign)
+    } else if (stamp.region, stamp.extent, stamp.place_bytes) != (region, extent, place_bytes) {
+        Err(Fault::Misplaced)
+    } else {
+        Ok(stamp)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn page(bytes: usize, extent: u32, place: u64, sequence: u64) -> Vec<u8> {
+        let stamper = Stamper::new(7, 1, 3);
+        let mut page = vec![0; bytes];
+        stamper.prepare(&mut page);
+        stamper.stamp(&mut page, extent, place, sequence);
+        page
+    }
+
+    #[test]
+    fn every_sector_of_a_page_verifies_at_its_own_place_only() {
+        let page = page(16 << 10, 2, 1 << 30, 99);
+        for (n, sector) in page.chunks(SECTOR_BYTES).enumerate() {
+            let place = (1 << 30) + (n * SECTOR_BYTES) as u64;
+            let stamp = check(sector, 7, 1, 2, place).unwrap();
+            assert_eq!((stamp.sequence, stamp.page_bytes, stamp.region), (99, 16 << 10, 1));
+            assert_eq!(check(sector, 7, 1, 2, place + 512), Err(Fault::Misplaced));
+            assert_eq!(check(sector, 7, 1, 3, place), Err(Fault::Misplaced));
+            assert_eq!(check(sector, 7, 0, 2, place), Err(Fault::Misplaced));
+            assert_eq!(check(sector, 8, 1, 2, place), Err(Fault::Foreign));
+        }
+    }
+
+    #[test]
+    fn a_sector_of_another_page_size_in_the_middle_verifies() {
+        let mut large = page(1 << 20, 0, 1 << 20, 1);
+        large[4096..4608].copy_from_slice(&page(512, 0, (1 << 20) + 4096, 2));
+        for (n, sector) in large.chunks(SECTOR_BYTES).enumerate() {
+            check(sector, 7, 1, 0, (1 << 20) + (n * SECTOR_BYTES) as u64).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_is_not_ours_is_told_apart() {
+        assert_eq!(check(&[0; 512], 7, 1, 0, 0), Err(Fault::NeverWritten));
+        assert_eq!(check(&[0xa5; 512], 7, 1, 0, 0), Err(Fault::Foreign));
+        assert_eq!(read(&[0; 512]), None);
+        assert_eq!(read(&[0; 100]), None);
+    }
+
+    #[test]
+    fn buffers_prepared_one_after_another_differ_in_every_sector() {
+        let stamper = Stamper::new(1, 0, 1);
+        let mut buffers = vec![0; 256 << 10];
+        buffers.chunks_mut(16 << 10).for_each(|buffer| stamper.prepare(buffer));
+        let bodies: std::collections::HashSet<_> =
+            buffers.chunks(SECTOR_BYTES).map(|sector| &sector[BODY_AT..]).collect();
+        assert_eq!(bodies.len(), buffers.len() / SECTOR_BYTES);
+    }
+
+    proptest! {
+        #[test]
+        fn any_flipped_bit_is_found(byte in 0..512_usize, bit in 0..8_u8, sequence in 0..1_u64 << 56) {
+            let mut sector = page(512, 1, 4096, sequence);
+            sector[byte] ^= 1 << bit;
+            let fault = check(&sector, 7, 1, 1, 4096).unwrap_err();
+            prop_assert_eq!(fault, if byte < 8 { Fault::Foreign } else { Fault::Damaged });
+        }
+    }
+}
