@@ -1,0 +1,274 @@
+//! The processor over a window: the whole system's shares and cycles.
+//!
+//! Shares come from `/proc/stat`, whose user time already contains that of guests. Cycles come from
+//! the performance-monitoring unit; where it does not open or did not count, they are estimated as
+//! busy time × clock frequency, without what the hypervisor took, for no cycle of ours ran then.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::frequency::FrequencyProbe;
+use super::pmu::{CycleCounter, Pmu};
+use super::window::{CpuFigures, CyclesSource};
+
+/// Below this a window has too few of the kernel's 10 ms ticks.
+const COARSE_BELOW_NS: u64 = 500_000_000;
+
+/// Whether the kernel's clock is too coarse for shares over so short a time.
+pub(super) fn is_coarse(duration_ns: u64) -> bool {
+    duration_ns < COARSE_BELOW_NS
+}
+
+/// Reads the processor's use of the whole system; or nothing, of simulated runs.
+pub struct CpuProbe(Option<System>);
+
+struct System {
+    stat: PathBuf,
+    counter: Option<Box<dyn CycleCounter>>,
+    frequency: FrequencyProbe,
+    last: Stat,
+}
+
+impl CpuProbe {
+    /// Of this system.
+    pub fn open() -> Self {
+        let root = Path::new("/");
+        let cpus: Vec<u32> = Stat::read(&root.join("proc/stat")).cpus.into_keys().collect();
+        let pmu = Pmu::open(&cpus).ok().filter(|_| !cpus.is_empty());
+        Self::under(root, pmu.map(|pmu| Box::new(pmu) as Box<dyn CycleCounter>))
+    }
+
+    /// Of the system under a root, with that counter of cycles or none.
+    pub fn under(root: &Path, counter: Option<Box<dyn CycleCounter>>) -> Self {
+        let stat = root.join("proc/stat");
+        let last = Stat::read(&stat);
+        Self(Some(System { stat, counter, frequency: FrequencyProbe::new(root), last }))
+    }
+
+    /// Of no system: all figures stay zero, as in simulated runs, which repeat exactly.
+    pub fn none() -> Self {
+        Self(None)
+    }
+
+    /// The figures since the last call. The own cores are left for [`super::tasks`].
+    pub fn window(&mut self, now_ns: u64, duration_ns: u64) -> CpuFigures {
+        self.0.as_mut().map(|system| system.window(now_ns, duration_ns)).unwrap_or_default()
+    }
+}
+
+impl System {
+    fn window(&mut self, now_ns: u64, duration_ns: u64) -> CpuFigures {
+        let now = Stat::read(&self.stat);
+        let last = std::mem::replace(&mut self.last, now);
+        let now = &self.last;
+        let ticks = now.all.since(&last.all);
+        let all = ticks.all().max(1) as f64;
+        let busy_by_cpu: BTreeMap<u32, u64> = now
+            .cpus
+            .iter()
+            .map(|(cpu, ticks)| (*cpu, last.cpus.get(cpu).map_or(0, |last| ticks.since(last).ran())))
+            .collect();
+        let mut figures = CpuFigures {
+            cpus: now.cpus.len() as u32,
+            user: ticks.user as f64 / all,
+            system: ticks.system as f64 / all,
+            interrupt: ticks.interrupt as f64 / all,
+            steal: ticks.steal as f64 / all,
+            busy: (ticks.ran() + ticks.steal) as f64 / all,
+            coarse: is_coarse(duration_ns),
+            ..CpuFigures::default()
+        };
+        let counted = self.counter.as_mut().and_then(|counter| {
+            let cycles = counter.cycles();
+            cycles.filter(|_| now.cpus.keys().eq(counter.cpus()))
+        });
+        if let Some(cycles) = counted {
+            figures.cycles = cycles;
+            figures.cycles_source = CyclesSource::Pmu;
+        } else if let Some(frequencies) = self.frequency.read(now_ns, now.cpus.keys().copied())
+            && let Some(hz) = frequencies.mean_hz(&busy_by_cpu)
+        {
+            let busy_s = ticks.ran() as f64 / all * f64::from(figures.cpus) * duration_ns as f64 / 1e9;
+            figures.cycles = busy_s * hz;
+            figures.frequency_hz = Some(hz);
+            figures.frequency_source = Some(frequencies.source.to_owned());
+        }
+        figures
+    }
+}
+
+/// Ticks since the system's start.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Ticks {
+    user: u64,
+    system: u64,
+    interrupt: u64,
+    steal: u64,
+    idle: u64,
+}
+
+impl Ticks {
+    fn parse<'a>(fields: impl Iterator<Item = &'a str>) -> Self {
+        let mut values = [0; 8]; // guest and guest nice follow: they are in user and nice already
+        for (value, field) in values.iter_mut().zip(fields) {
+            *value = field.parse().unwrap_or(0);
+        }
+        let [user, nice, system, idle, iowait, irq, softirq, steal] = values;
+        Self { user: user + nice, system, interrupt: irq + softirq, steal, idle: idle + iowait }
+    }
+
+    /// The difference; the kernel's idle and waiting times may step back a little, which is nothing.
+    fn since(&self, last: &Self) -> Self {
+        Self {
+            user: self.user.saturating_sub(last.user),
+            system: self.system.saturating_sub(last.system),
+            interrupt: self.interrupt.saturating_sub(last.interrupt),
+            steal: self.steal.saturating_sub(last.steal),
+            idle: self.idle.saturating_sub(last.idle),
+        }
+    }
+
+    /// In which a CPU ran something.
+    fn ran(&self) -> u64 {
+        self.user + self.system + self.interrupt
+    }
+
+    fn all(&self) -> u64 {
+        self.ran() + self.steal + self.idle
+    }
+}
+
+/// `/proc/stat`: all CPUs together, and each that is online.
+#[derive(Debug, Clone, Default)]
+struct Stat {
+    all: Ticks,
+    cpus: BTreeMap<u32, Ticks>,
+}
+
+impl Stat {
+    /// Zeros where it can't be read.
+    fn read(path: &Path) -> Self {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let mut stat = Self::default();
+        for line in text.lines() {
+            let mut fields = line.split_ascii_whitespace();
+            match fields.next().and_then(|name| name.strip_prefix("cpu")) {
+                Some("") => stat.all = Ticks::parse(fields),
+                Some(cpu) => {
+                    if let Ok(cpu) = cpu.parse() {
+                        stat.cpus.insert(cpu, Ticks::parse(fields));
+                    }
+                }
+                None => {}
+            }
+        }
+        stat
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::time::{Duration, Instant};
+
+    const SECOND: u64 = 1_000_000_000;
+
+    struct Scripted(Vec<u32>, Vec<Option<f64>>);
+
+    impl CycleCounter for Scripted {
+        fn cpus(&self) -> &[u32] {
+            &self.0
+        }
+        fn cycles(&mut self) -> Option<f64> {
+            self.1.remove(0)
+        }
+    }
+
+    /// A root with two CPUs: the fields of `cpu0` and `cpu1`.
+    fn write(root: &Path, cpu0: [u64; 10], cpu1: [u64; 10]) {
+        fs::create_dir_all(root.join("proc")).unwrap();
+        let line =
+            |name: &str, fields: [u64; 10]| format!("{name}  {}\n", fields.map(|n| n.to_string()).join(" "));
+        let sum = std::array::from_fn(|at| cpu0[at] + cpu1[at]);
+        let text = line("cpu", sum) + &line("cpu0", cpu0) + &line("cpu1", cpu1) + "intr 5 0\nctxt 9\n";
+        fs::write(root.join("proc/stat"), text).unwrap();
+        let cpuinfo = "processor : 0\ncpu MHz : 3000\n\nprocessor : 1\ncpu MHz : 1000\n";
+        fs::write(root.join("proc/cpuinfo"), cpuinfo).unwrap();
+    }
+
+    const START: [u64; 10] = [100, 0, 50, 1000, 10, 1, 2, 0, 90, 0];
+    // 100 ticks: 30 user (20 of them a guest's), 10 nice, 20 system, 20 idle, 5 waiting, 2 + 3 interrupts, 10 stolen.
+    const BUSY: [u64; 10] = [130, 10, 70, 1020, 15, 3, 5, 10, 110, 0];
+    const IDLE: [u64; 10] = [100, 0, 50, 1100, 10, 1, 2, 0, 90, 0];
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-9 * b.abs().max(1.0)
+    }
+
+    #[test]
+    fn shares_are_of_all_cpu_time_and_an_estimate_leaves_out_what_was_stolen() {
+        let root = tempfile::tempdir().unwrap();
+        write(root.path(), START, START);
+        let mut probe = CpuProbe::under(root.path(), None);
+        write(root.path(), BUSY, IDLE);
+        let cpu = probe.window(SECOND, SECOND);
+        assert_eq!((cpu.cpus, cpu.coarse), (2, false));
+        for (name, share, expected) in [
+            ("user", cpu.user, 0.2),
+            ("system", cpu.system, 0.1),
+            ("interrupt", cpu.interrupt, 0.025),
+            ("steal", cpu.steal, 0.05),
+            ("busy", cpu.busy, 0.375),
+            ("cycles", cpu.cycles, 0.65 * 3e9), // all of them on the faster CPU
+        ] {
+            assert!(close(share, expected), "{name}: {share} for {expected}");
+        }
+        assert_eq!((cpu.cycles_source, cpu.frequency_hz), (CyclesSource::Estimate, Some(3e9)));
+    }
+
+    #[test]
+    fn counted_cycles_come_first_and_an_empty_or_partial_count_is_not_taken() {
+        let root = tempfile::tempdir().unwrap();
+        write(root.path(), START, START);
+        let counter = Scripted(vec![0, 1], vec![Some(5e8), None]);
+        let mut probe = CpuProbe::under(root.path(), Some(Box::new(counter)));
+        write(root.path(), BUSY, IDLE);
+        let cpu = probe.window(SECOND, SECOND);
+        assert_eq!((cpu.cycles, cpu.cycles_source, cpu.frequency_hz), (5e8, CyclesSource::Pmu, None));
+        assert_eq!(probe.window(2 * SECOND, SECOND).cycles_source, CyclesSource::Estimate);
+
+        let counter = Scripted(vec![0], vec![Some(5e8)]); // a CPU has come online since
+        let mut probe = CpuProbe::under(root.path(), Some(Box::new(counter)));
+        assert_eq!(probe.window(SECOND, SECOND).cycles_source, CyclesSource::Estimate);
+    }
+
+    #[test]
+    fn a_missing_system_and_a_simulated_one_are_all_zeros() {
+        let root = tempfile::tempdir().unwrap();
+        let cpu = CpuProbe::under(root.path(), None).window(SECOND, SECOND);
+        assert_eq!((cpu.busy, cpu.cycles), (0.0, 0.0));
+        assert_eq!(CpuProbe::none().window(SECOND, SECOND), CpuFigures::default());
+    }
+
+    #[test]
+    fn this_system_shows_a_busy_loop() {
+        let mut probe = CpuProbe::open();
+        let start = Instant::now();
+        let mut sink = 0u64;
+        while start.elapsed() < Duration::from_millis(60) {
+            sink = std::hint::black_box(sink.wrapping_add(1));
+        }
+        let duration_ns = start.elapsed().as_nanos() as u64;
+        let cpu = probe.window(duration_ns, duration_ns);
+        assert!(cpu.cpus > 0 && cpu.coarse);
+        // One CPU of all was busy, less what the 10 ms clock may miss.
+        assert!(cpu.busy * f64::from(cpu.cpus) > 0.3, "{cpu:?}");
+        assert!((0.0..=1.0).contains(&cpu.busy), "{cpu:?}");
+        let parts = cpu.user + cpu.system + cpu.interrupt + cpu.steal;
+        assert!(close(parts, cpu.busy), "{cpu:?}");
+        if cpu.cycles > 0.0 {
+            assert!((1e6..1e13).contains(&cpu.cycles), "{cpu:?}");
+        }
+    }
+}

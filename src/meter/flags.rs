@@ -1,0 +1,373 @@
+//! Can this be believed? What makes a figure untrustworthy, in words.
+//!
+//! Each flag has a short text, the same on the screen and in files, and a sentence that says what it
+//! means. Most forbid a verdict on storage: under them a figure tells of something else.
+
+use super::window::{ClassFigures, CpuFigures, Flag, State};
+use crate::class::Class;
+use crate::host::TargetFacts;
+use crate::profile::{Buffering, Interface};
+
+/// From this share on the page cache or the hypervisor has a part in the figures; below, it is lost
+/// in what windows differ by anyway.
+const SHARE: f64 = 0.02;
+/// From this share of a CPU on a worker itself is the limit.
+const WORKER_BOUND: f64 = 0.95;
+/// The text of a window in the settling time after a turn.
+pub const SETTLING: &str = "settling";
+/// The text of a class whose windows trend.
+pub const DRIFTING: &str = "drifting";
+
+/// What a class was set to in a window.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClassContext {
+    /// What it was doing at the end of the window.
+    pub state: State,
+    /// The interface in force.
+    pub interface: Interface,
+    /// The buffering in force.
+    pub buffering: Buffering,
+    /// Its rate, where it has one.
+    pub rate_bytes_per_s: Option<u64>,
+}
+
+/// What the meters must know about a window beside the counts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WindowContext<'a> {
+    /// The window's end on the run's clock.
+    pub now_ns: u64,
+    /// See [`super::window::Window::setting`].
+    pub setting: u64,
+    /// See [`super::window::Window::turned`].
+    pub turned: bool,
+    /// See [`super::window::Window::warmup`].
+    pub warmup: bool,
+    /// See [`super::window::Window::paused`].
+    pub paused: bool,
+    /// The classes, by [`Class::index`].
+    pub classes: [ClassContext; 4],
+    /// Whether the WAL's commits survive a crash (its sync is not `none`).
+    pub wal_durable: bool,
+    /// Bytes of the data that scan, point and background share.
+    pub data_bytes: u64,
+    /// The host's memory.
+    pub memory_bytes: u64,
+    /// The opened target; none of simulated runs.
+    pub target: Option<&'a TargetFacts>,
+    /// Pages are read that were never written (read-only on a target without our fill).
+    pub unfilled: bool,
+    /// See [`super::window::Window::written_bytes_total`].
+    pub written_bytes_total: u64,
+}
+
+impl WindowContext<'_> {
+    /// Whether the class's I/O goes through the page cache, by its setting or quietly.
+    pub fn through_cache(&self, class: Class) -> bool {
+        let context = &self.classes[class.index()];
+        let real = !matches!(context.interface, Interface::Null | Interface::Sim);
+        real && (context.buffering != Buffering::Direct || self.quietly_buffered().is_some())
+    }
+
+    /// Whether every class that runs reaches the device past the page cache, so that the block
+    /// layer's count must be that of the engine.
+    pub fn all_direct(&self) -> bool {
+        let direct = |class: Class| {
+            let context = &self.classes[class.index()];
+            let real = !matches!(context.interface, Interface::Null | Interface::Sim);
+            context.state == State::Off || (real && !self.through_cache(class))
+        };
+        Class::ALL.into_iter().all(direct)
+    }
+
+    fn quietly_buffered(&self) -> Option<&str> {
+        self.target.and_then(|target| target.quietly_buffered.as_deref())
+    }
+}
+
+/// A flag under which a figure does not tell of storage.
+fn forbids(text: impl Into<String>, why: impl Into<String>) -> Flag {
+    Flag { text: text.into(), why: why.into(), forbids_verdict: true }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0}%", share * 100.0)
+}
+
+/// What the text of a flag is without its percentage: two with the same kind tell the same.
+pub fn kind(text: &str) -> &str {
+    match text.rsplit_once(' ') {
+        Some((kind, figure)) if figure.ends_with('%') => kind,
+        _ => text,
+    }
+}
+
+/// Reads served without storage I/O.
+pub(super) fn cache(share: f64) -> Option<Flag> {
+    (share > SHARE).then(|| {
+        let why = format!(
+            "{} of the bytes read came from the page cache, without storage I/O: the figures are a mix of memory and storage.",
+            percent(share)
+        );
+        forbids(format!("cache {}", percent(share)), why)
+    })
+}
+
+/// Time that the hypervisor took.
+pub(super) fn steal(share: f64) -> Option<Flag> {
+    (share > SHARE).then(|| {
+        let why = format!(
+            "The hypervisor took {} of the CPU time: what was slow may have been the processor.",
+            percent(share)
+        );
+        forbids(format!("steal {}", percent(share)), why)
+    })
+}
+
+/// The block layer counted otherwise than the engine, by that share of the engine's bytes.
+pub(super) fn block_differs(share: f64) -> Option<Flag> {
+    (share > SHARE).then(|| {
+        let why = format!(
+            "The block layer's count of bytes since the start differs from the engine's by {}: something else uses the devices, or the I/O is not what it seems.",
+            percent(share)
+        );
+        forbids(format!("block layer differs {}", percent(share)), why)
+    })
+}
+
+/// What makes the figures of a class in a window untrustworthy. A class that is off has none.
+pub(super) fn of_class(
+    class: Class,
+    context: &WindowContext,
+    figures: &ClassFigures,
+    drifting: bool,
+) -> Vec<Flag> {
+    let of = &context.classes[class.index()];
+    let mut flags = Vec::new();
+    match &of.state {
+        State::Off => return flags,
+        State::Draining => flags.push(forbids(
+            "draining",
+            "I/O of the former setting is still on its way: the figures belong to no one setting.",
+        )),
+        State::Stopped(why) => flags.push(forbids("stopped", format!("The class does not run: {why}."))),
+        State::Running | State::Paused => {}
+    }
+    match of.interface {
+        Interface::Null => {
+            flags.push(forbids("no storage", "The null interface completes at once: no storage is touched."))
+        }
+        Interface::Sim => {
+            flags.push(forbids("simulated", "The devices are simulated, on a clock of their own."))
+        }
+        Interface::Sync | Interface::Libaio | Interface::IoUring => flags.extend(of_storage(class, context)),
+    }
+    flags.extend(figures.cache_share.and_then(cache));
+    if let Some(busiest) = figures.busiest_worker.filter(|share| *share > WORKER_BOUND) {
+        let why = format!(
+            "A worker is busy {} of its time: it, and not storage, may be the limit. More threads or larger batches may help.",
+            percent(busiest)
+        );
+        flags.push(forbids("worker-bound", why));
+    }
+    if drifting {
+        flags.push(forbids(
+            DRIFTING,
+            "The last windows go one way, by over 5%: the load is not steady, and a change may come from that.",
+        ));
+    }
+    if class == Class::Wal && !context.wal_durable {
+        flags.push(Flag {
+            text: "not durable".into(),
+            why: "Commits are not flushed (sync = none): they stand for a log in persistent memory, and a crash loses them here.".into(),
+            forbids_verdict: false,
+        });
+    }
+    flags
+}
+
+/// Flags that follow from the settings and the target of a class on real storage.
+fn of_storage(class: Class, context: &WindowContext) -> Vec<Flag> {
+    let mut flags = Vec::new();
+    let quietly = context.quietly_buffered();
+    let buffering = context.classes[class.index()].buffering;
+    if let (Buffering::Direct, Some(why)) = (buffering, quietly) {
+        flags.push(forbids(
+            "quietly buffered",
+            format!("Direct I/O goes through the page cache here: {why}."),
+        ));
+    }
+    let stays_cached =
+        buffering == Buffering::Cached || (buffering == Buffering::Direct && quietly.is_some());
+    // The log is written once and not read back.
+    if class != Class::Wal && stays_cached && context.data_bytes < context.memory_bytes {
+        flags.push(forbids(
+            "data fits memory",
+            "The data is smaller than memory, and the page cache may come to hold all of it.",
+        ));
+    }
+    if context.unfilled && !class.writes() {
+        flags.push(forbids(
+            "unfilled",
+            "The target was never filled: blocks that were never written may be answered without touching the medium.",
+        ));
+    }
+    flags
+}
+
+/// What makes a whole window untrustworthy.
+pub(super) fn of_window(
+    context: &WindowContext,
+    cpu: &CpuFigures,
+    settling: bool,
+    block_difference: Option<f64>,
+) -> Vec<Flag> {
+    let mut flags = Vec::new();
+    if context.paused {
+        flags.push(forbids("paused", "The run was paused in this window."));
+    }
+    if context.turned {
+        flags.push(forbids(
+            "turned",
+            "A knob turned in this window, or old I/O still drained: it belongs to no one setting.",
+        ));
+    } else if settling {
+        flags.push(forbids(
+            SETTLING,
+            "The load began or a knob turned less than 2 s or two windows ago: caches, queues and devices still adapt.",
+        ));
+    }
+    flags.extend(steal(cpu.steal));
+    flags.extend(block_difference.and_then(block_differs));
+    if let Some(at) = context.target.and_then(|target| target.mounted.as_deref()) {
+        flags.push(forbids(
+            "mounted",
+            format!("The target is mounted at {at}: others may use it at the same time."),
+        ));
+    }
+    flags
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::host::Feature;
+
+    /// A context in which nothing is to be flagged.
+    pub fn context() -> WindowContext<'static> {
+        let class = ClassContext {
+            state: State::Running,
+            interface: Interface::IoUring,
+            buffering: Buffering::Direct,
+            rate_bytes_per_s: None,
+        };
+        WindowContext {
+            now_ns: 0,
+            setting: 0,
+            turned: false,
+            warmup: false,
+            paused: false,
+            classes: std::array::from_fn(|_| class.clone()),
+            wal_durable: true,
+            data_bytes: 4 << 30,
+            memory_bytes: 1 << 30,
+            target: None,
+            unfilled: false,
+            written_bytes_total: 0,
+        }
+    }
+
+    fn texts(flags: &[Flag]) -> Vec<&str> {
+        flags.iter().map(|flag| flag.text.as_str()).collect()
+    }
+
+    fn scan(context: &WindowContext) -> Vec<String> {
+        let flags = of_class(Class::Scan, context, &ClassFigures::default(), false);
+        assert!(flags.iter().all(|flag| flag.forbids_verdict && flag.why.ends_with('.')), "{flags:?}");
+        flags.into_iter().map(|flag| flag.text).collect()
+    }
+
+    #[test]
+    fn nothing_is_flagged_without_a_reason() {
+        let context = context();
+        for class in Class::ALL {
+            assert_eq!(of_class(class, &context, &ClassFigures::default(), false), []);
+        }
+        assert_eq!(
+            of_window(&context, &CpuFigures { steal: 0.02, ..Default::default() }, false, Some(0.02)),
+            []
+        );
+    }
+
+    #[test]
+    fn what_a_class_measured_is_flagged() {
+        let figures =
+            ClassFigures { cache_share: Some(0.974), busiest_worker: Some(0.96), ..Default::default() };
+        let flags = of_class(Class::Scan, &context(), &figures, true);
+        assert_eq!(texts(&flags), ["cache 97%", "worker-bound", "drifting"]);
+        let figures =
+            ClassFigures { cache_share: Some(0.02), busiest_worker: Some(0.95), ..Default::default() };
+        assert_eq!(of_class(Class::Scan, &context(), &figures, false), []);
+    }
+
+    #[test]
+    fn settings_under_which_no_storage_is_measured_are_flagged() {
+        let mut context = context();
+        context.data_bytes = 1 << 29;
+        assert_eq!(scan(&context), [""; 0], "direct I/O does not fill memory");
+        context.classes[0].buffering = Buffering::Cached;
+        assert_eq!(scan(&context), ["data fits memory"]);
+        context.classes[0].buffering = Buffering::Uncached;
+        assert_eq!(scan(&context), [""; 0]);
+        context.unfilled = true;
+        assert_eq!(scan(&context), ["unfilled"]);
+        context.classes[0].interface = Interface::Sim;
+        assert_eq!(scan(&context), ["simulated"]);
+        context.classes[0].interface = Interface::Null;
+        assert_eq!(scan(&context), ["no storage"]);
+        context.classes[0].state = State::Off;
+        assert_eq!(scan(&context), [""; 0]);
+    }
+
+    #[test]
+    fn direct_io_that_is_quietly_buffered_counts_as_cached() {
+        let target = TargetFacts {
+            devices: false,
+            medium: "btrfs".into(),
+            direct: Feature::Present,
+            direct_align_bytes: 4096,
+            uncached: Feature::Present,
+            quietly_buffered: Some("btrfs keeps checksums".into()),
+            read_only: false,
+            mounted: None,
+        };
+        let context = WindowContext { target: Some(&target), data_bytes: 1, ..context() };
+        assert_eq!(scan(&context), ["quietly buffered", "data fits memory"]);
+        assert!(context.through_cache(Class::Scan) && !context.all_direct());
+    }
+
+    #[test]
+    fn a_log_without_flushes_is_marked_but_may_be_judged() {
+        let context = WindowContext { wal_durable: false, ..context() };
+        let flags = of_class(Class::Wal, &context, &ClassFigures::default(), false);
+        assert_eq!((texts(&flags), flags[0].forbids_verdict), (vec!["not durable"], false));
+    }
+
+    #[test]
+    fn what_a_whole_window_is_flagged_for() {
+        let cpu = CpuFigures { steal: 0.051, ..Default::default() };
+        let flags = of_window(&context(), &cpu, true, Some(0.5));
+        assert_eq!(texts(&flags), ["settling", "steal 5%", "block layer differs 50%"]);
+        let turned = WindowContext { turned: true, paused: true, ..context() };
+        assert_eq!(texts(&of_window(&turned, &CpuFigures::default(), true, None)), ["paused", "turned"]);
+        let mut draining = context();
+        draining.classes[0].state = State::Draining;
+        assert_eq!(scan(&draining), ["draining"]);
+    }
+
+    #[test]
+    fn a_kind_is_the_text_without_its_figure() {
+        assert_eq!(kind("cache 97%"), "cache");
+        assert_eq!(kind("block layer differs 3%"), "block layer differs");
+        assert_eq!(kind("data fits memory"), "data fits memory");
+    }
+}

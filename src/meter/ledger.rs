@@ -1,0 +1,396 @@
+//! The ledger: what each turn of a knob did, as windows before against windows after.
+//!
+//! Compared are clean windows past their settling time: before, the last ten of the former setting;
+//! after, the first five of the new one. A verdict needs three on each side, ranges that do not
+//! overlap, and no flag that forbids it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::flags::{self, DRIFTING, SETTLING};
+use super::window::{Change, Flag, Latency, LedgerLine, State, Verdict, Window};
+use crate::class::Class;
+
+/// The most windows before a turn that count.
+const BEFORE_WINDOWS: usize = 10;
+/// With so many windows after it a line is closed.
+const AFTER_WINDOWS: usize = 5;
+/// The fewest windows on each side for a verdict.
+const VERDICT_WINDOWS: usize = 3;
+/// The mark of a line whose next turn came too early.
+pub const TOO_SHORT: &str = "too short";
+/// The mark of a line whose setting makes commits less durable.
+pub const LESS_DURABLE: &str = "less durable";
+
+/// A turn of a knob.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Turn {
+    /// When, on the run's clock.
+    pub at_ns: u64,
+    /// The knob's path.
+    pub knob: String,
+    /// Its value before.
+    pub from: String,
+    /// Its value after.
+    pub to: String,
+    /// Whether it takes the last turn back.
+    pub undo: bool,
+    /// Whether commits are less durable after it.
+    pub less_durable: bool,
+}
+
+/// The lines so far, and the windows that the next one is compared with.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    lines: Vec<LedgerLine>,
+    /// Steady windows since the last turn.
+    steady: VecDeque<Sample>,
+    /// Those before the open line's turn, and after it.
+    open: Option<(Vec<Sample>, Vec<Sample>)>,
+    turned_at_ns: u64,
+}
+
+/// What a line needs of a window.
+#[derive(Debug, Clone)]
+struct Sample {
+    figures: [Option<f64>; 5],
+    forbidding: Vec<String>,
+    drifting: Vec<String>,
+    errors: bool,
+}
+
+impl Ledger {
+    /// An empty ledger.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Writes a line for a turn; the last one is closed with what it has. Returns the lines that
+    /// changed, the new one last.
+    pub fn turn(&mut self, turn: Turn) -> Vec<LedgerLine> {
+        let mut changed: Vec<_> = self.close_early().into_iter().collect();
+        let before: Vec<_> = self.steady.drain(..).collect();
+        let before = if before.len() < VERDICT_WINDOWS { Vec::new() } else { before };
+        self.turned_at_ns = turn.at_ns;
+        let mut line = LedgerLine {
+            number: self.lines.len() as u64 + 1,
+            at_ns: turn.at_ns,
+            knob: turn.knob,
+            from: turn.from,
+            to: turn.to,
+            undo: turn.undo,
+            less_durable: turn.less_durable,
+            open: true,
+            ..LedgerLine::default()
+        };
+        compare(&mut line, &before, &[]);
+        self.open = Some((before, Vec::new()));
+        changed.push(line.clone());
+        self.lines.push(line);
+        changed
+    }
+
+    /// Takes a window; returns the lines that changed.
+    pub fn window(&mut self, window: &Window) -> Vec<LedgerLine> {
+        let settled = !window.flags.iter().any(|flag| flag.text == SETTLING);
+        if !window.is_clean() || !settled || window.start_ns < self.turned_at_ns {
+            return Vec::new();
+        }
+        let sample = Sample::of(window);
+        if self.steady.len() == BEFORE_WINDOWS {
+            self.steady.pop_front();
+        }
+        self.steady.push_back(sample.clone());
+        let (Some((before, after)), Some(line)) = (&mut self.open, self.lines.last_mut()) else {
+            return Vec::new();
+        };
+        after.push(sample);
+        compare(line, before, after);
+        line.open = after.len() < AFTER_WINDOWS;
+        if !line.open {
+            self.open = None;
+        }
+        vec![line.clone()]
+    }
+
+    /// Closes the open line, as at the end of a run. Returns it where there was one.
+    pub fn close(&mut self) -> Option<LedgerLine> {
+        self.close_early()
+    }
+
+    /// All lines, in order.
+    pub fn lines(&self) -> &[LedgerLine] {
+        &self.lines
+    }
+
+    fn close_early(&mut self) -> Option<LedgerLine> {
+        let (_, after) = self.open.take()?;
+        let line = self.lines.last_mut()?;
+        line.open = false;
+        if after.len() < VERDICT_WINDOWS {
+            line.flags.push(TOO_SHORT.into());
+        }
+        Some(line.clone())
+    }
+}
+
+impl Sample {
+    fn of(window: &Window) -> Self {
+        let running =
+            |class: Class| Some(window.class(class)).filter(|figures| figures.state == State::Running);
+        let p99 = |class: Class| {
+            let latency: Option<&Latency> = running(class)?.latencies.service_ns.as_ref();
+            latency?.p99.map(|ns| ns as f64)
+        };
+        let of_class = |class: Class| {
+            let flags = window.class(class).flags.iter();
+            flags.filter(|flag| flag.forbids_verdict).map(move |flag| (Some(class), flag))
+        };
+        let of_window = window.flags.iter().filter(|flag| flag.forbids_verdict).map(|flag| (None, flag));
+        let all: Vec<(Option<Class>, &Flag)> =
+            of_window.chain(Class::ALL.into_iter().flat_map(of_class)).collect();
+        let (drifting, forbidding): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|(_, flag)| flag.text == DRIFTING);
+        let texts = |flags: Vec<(Option<Class>, &Flag)>| {
+            flags
+                .into_iter()
+                .map(|(class, flag)| match class {
+                    Some(class) => format!("{class} {}", flag.text),
+                    None => flag.text.clone(),
+                })
+                .collect()
+        };
+        Self {
+            figures: [
+                running(Class::Scan).map(|scan| scan.mb_per_s),
+                p99(Class::Point),
+                p99(Class::Wal),
+                Some(window.total.mb_per_s),
+                window.total.cycles_per_byte.filter(|_| !window.cpu.coarse),
+            ],
+            forbidding: texts(forbidding),
+            drifting: texts(drifting),
+            errors: window.classes.iter().any(|class| class.errors > 0),
+        }
+    }
+}
+
+/// Fills in all that a line says of the windows on both sides.
+fn compare(line: &mut LedgerLine, before: &[Sample], after: &[Sample]) {
+    // Each kind once, in the words of the last window that had it.
+    let mut forbidding = BTreeMap::new();
+    for text in before.iter().chain(after).flat_map(|sample| &sample.forbidding) {
+        forbidding.insert(flags::kind(text), text);
+    }
+    // A trend matters where it leads up to the turn, or goes on at the end.
+    for text in [before.last(), after.last()].into_iter().flatten().flat_map(|sample| &sample.drifting) {
+        forbidding.insert(flags::kind(text), text);
+    }
+    line.windows = (before.len() as u64, after.len() as u64);
+    line.flags = forbidding.into_values().cloned().collect();
+    let judged = line.flags.is_empty();
+    if before.iter().chain(after).any(|sample| sample.errors) {
+        line.flags.push("I/O errors".into());
+    }
+    if line.less_durable {
+        line.flags.push(LESS_DURABLE.into());
+    }
+    let changes = [
+        &mut line.scan_mb_per_s,
+        &mut line.point_p99_ns,
+        &mut line.wal_p99_ns,
+        &mut line.total_mb_per_s,
+        &mut line.cycles_per_byte,
+    ];
+    for (at, change) in changes.into_iter().enumerate() {
+        let values =
+            |samples: &[Sample]| samples.iter().filter_map(|sample| sample.figures[at]).collect::<Vec<_>>();
+        *change = changed(&values(before), &values(after), judged);
+    }
+}
+
+fn changed(before: &[f64], after: &[f64], judged: bool) -> Change {
+    let mean =
+        |values: &[f64]| (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
+    let range = |values: &[f64]| {
+        values.iter().copied().map(|value| (value, value)).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
+    };
+    let enough = before.len().min(after.len()) >= VERDICT_WINDOWS;
+    let verdict = match (range(before), range(after)) {
+        (Some(before), Some(after)) if enough && judged => {
+            if after.0 > before.1 {
+                Verdict::Higher
+            } else if after.1 < before.0 {
+                Verdict::Lower
+            } else {
+                Verdict::NoClearChange
+            }
+        }
+        _ => Verdict::None,
+    };
+    Change {
+        before: mean(before),
+        before_range: range(before),
+        after: mean(after),
+        after_range: range(after),
+        verdict,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::SECOND_NS;
+
+    struct Run {
+        ledger: Ledger,
+        second: u64,
+    }
+
+    impl Run {
+        fn new() -> Self {
+            Self { ledger: Ledger::new(), second: 0 }
+        }
+
+        /// Windows of one second with these scan rates, changed by a function.
+        fn windows_with(&mut self, rates: &[f64], change: impl Fn(&mut Window)) -> Vec<LedgerLine> {
+            let mut changed = Vec::new();
+            for rate in rates {
+                let mut window =
+                    Window { start_ns: self.second * SECOND_NS, duration_ns: SECOND_NS, ..Window::default() };
+                window.classes[0].mb_per_s = *rate;
+                window.total.mb_per_s = rate + 50.0;
+                window.total.cycles_per_byte = Some(2.0);
+                window.classes[1].latencies.service_ns =
+                    Some(Latency { p99: Some(90_000), ..Latency::default() });
+                change(&mut window);
+                changed.extend(self.ledger.window(&window));
+                self.second += 1;
+            }
+            changed
+        }
+
+        fn windows(&mut self, rates: &[f64]) -> Vec<LedgerLine> {
+            self.windows_with(rates, |_| {})
+        }
+
+        fn turn(&mut self) -> Vec<LedgerLine> {
+            let changed = self.ledger.turn(Turn {
+                at_ns: self.second * SECOND_NS,
+                knob: "scan.depth".into(),
+                ..Turn::default()
+            });
+            self.windows_with(&[1.0], |window| window.turned = true);
+            self.windows_with(&[1.0; 2], |window| window.flags.push(flag(SETTLING)));
+            changed
+        }
+
+        fn last(&self) -> &LedgerLine {
+            self.ledger.lines().last().unwrap()
+        }
+    }
+
+    fn flag(text: &str) -> Flag {
+        Flag { text: text.into(), why: String::new(), forbids_verdict: true }
+    }
+
+    #[test]
+    fn a_turn_is_measured_by_settled_windows_on_both_sides() {
+        let mut run = Run::new();
+        run.windows(&[9.0, 100.0, 101.0, 102.0, 100.0, 101.0, 102.0, 100.0, 101.0, 102.0, 99.0]);
+        let begun = run.turn();
+        assert_eq!((begun[0].number, begun[0].open, begun[0].windows), (1, true, (10, 0)));
+        let changed = run.windows(&[110.0, 111.0, 112.0, 113.0, 114.0, 500.0]);
+        assert_eq!(changed.len(), 5, "the sixth changes nothing");
+        assert_eq!(changed.iter().map(|line| line.open).collect::<Vec<_>>(), [true, true, true, true, false]);
+        let verdicts: Vec<_> = changed.iter().map(|line| line.scan_mb_per_s.verdict).collect();
+        assert_eq!(verdicts[1..3], [Verdict::None, Verdict::Higher]);
+        let line = run.last();
+        assert_eq!(line.scan_mb_per_s.before_range, Some((99.0, 102.0)));
+        assert_eq!(line.scan_mb_per_s.after, Some(112.0));
+        assert_eq!((line.windows, &line.flags[..]), ((10, 5), &[][..]));
+        assert_eq!(line.point_p99_ns.verdict, Verdict::NoClearChange);
+        assert_eq!(line.wal_p99_ns, Change::default(), "nothing was measured");
+    }
+
+    #[test]
+    fn ranges_that_overlap_are_no_clear_change() {
+        let mut run = Run::new();
+        run.windows(&[100.0, 105.0, 110.0]);
+        run.turn();
+        run.windows(&[110.0, 115.0, 120.0]);
+        assert_eq!(run.last().scan_mb_per_s.verdict, Verdict::NoClearChange);
+        run.turn();
+        run.windows(&[90.0, 91.0, 92.0]);
+        assert_eq!(run.last().scan_mb_per_s.verdict, Verdict::Lower);
+        assert!(!run.ledger.lines()[0].open);
+        assert_eq!(run.last().windows, (3, 3));
+    }
+
+    #[test]
+    fn turns_in_quick_succession_give_no_verdict() {
+        let mut run = Run::new();
+        run.windows(&[100.0; 5]);
+        run.turn();
+        run.windows(&[200.0; 2]);
+        let changed = run.turn();
+        assert_eq!(changed.iter().map(|line| line.number).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!((changed[0].open, &changed[0].flags[..]), (false, &[TOO_SHORT.to_owned()][..]));
+        assert_eq!(changed[0].scan_mb_per_s.verdict, Verdict::None);
+        run.windows(&[300.0; 5]);
+        assert_eq!((run.last().windows, run.last().scan_mb_per_s.verdict), ((0, 5), Verdict::None));
+        let closed = {
+            run.turn();
+            run.ledger.close()
+        };
+        assert_eq!(closed.unwrap().flags, [TOO_SHORT]);
+        assert!(run.ledger.close().is_none());
+    }
+
+    #[test]
+    fn a_flag_on_either_side_forbids_every_verdict_and_is_named_once() {
+        let mut run = Run::new();
+        run.windows(&[100.0; 3]);
+        run.turn();
+        run.windows_with(&[200.0], |window| window.classes[0].flags.push(flag("cache 40%")));
+        run.windows_with(&[200.0], |window| window.classes[0].flags.push(flag("cache 50%")));
+        run.windows_with(&[200.0], |window| window.flags.push(flag("steal 9%")));
+        assert_eq!(run.last().flags, ["scan cache 50%", "steal 9%"]);
+        assert_eq!(run.last().scan_mb_per_s.verdict, Verdict::None);
+        assert_eq!(run.last().scan_mb_per_s.after, Some(200.0), "the figures are still told");
+    }
+
+    #[test]
+    fn a_trend_counts_where_it_leads_up_to_the_turn() {
+        let drifting = |window: &mut Window| window.classes[0].flags.push(flag(DRIFTING));
+        let mut run = Run::new();
+        run.windows_with(&[100.0], drifting);
+        run.windows(&[100.0; 3]);
+        run.turn();
+        run.windows(&[200.0; 5]);
+        assert_eq!(run.last().scan_mb_per_s.verdict, Verdict::Higher, "it had ended before");
+        run.windows_with(&[200.0], drifting);
+        run.turn();
+        run.windows(&[300.0; 5]);
+        assert_eq!(
+            (run.last().scan_mb_per_s.verdict, &run.last().flags[..]),
+            (Verdict::None, &["scan drifting".to_owned()][..])
+        );
+    }
+
+    #[test]
+    fn unclean_windows_and_classes_that_do_not_run_are_left_out() {
+        let mut run = Run::new();
+        run.windows(&[100.0; 3]);
+        run.windows_with(&[1.0; 3], |window| window.paused = true);
+        run.windows_with(&[1.0; 3], |window| window.warmup = true);
+        run.turn();
+        run.windows_with(&[0.0; 5], |window| {
+            window.classes[0].state = State::Off;
+            window.cpu.coarse = true;
+        });
+        let line = run.last();
+        assert_eq!(line.windows, (3, 5));
+        assert_eq!((line.scan_mb_per_s.after, line.scan_mb_per_s.verdict), (None, Verdict::None));
+        assert_eq!((line.cycles_per_byte.after, line.total_mb_per_s.verdict), (None, Verdict::Lower));
+    }
+}

@@ -1,0 +1,365 @@
+//! The meters: at the end of each window every source and probe is read, and all figures are made.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hdrhistogram::Histogram;
+
+use super::block::BlockProbe;
+use super::cpu::CpuProbe;
+use super::flags::{self, WindowContext};
+use super::latency::summarize;
+use super::source::{Delta, LatencyDelta, Source};
+use super::steady::{Settling, Trend};
+use super::tasks::TaskProbe;
+use super::totals::{Sums, per_s};
+use super::window::{
+    ClassFigures, ClassHistograms, CpuFigures, Latencies, MemberFigures, State, TotalFigures, Totals, Window,
+};
+use crate::class::Class;
+use crate::error::errno_name;
+use crate::units::{MIB, mb_per_s};
+
+/// From so many bytes on the block layer's count is compared with the engine's: below, what is
+/// completed and not yet counted would show.
+const COMPARABLE_BYTES: u64 = 64 * MIB;
+
+/// A member as the meters know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// See [`MemberFigures::name`].
+    pub name: String,
+    /// Its device number (major, minor), of a block device.
+    pub device: Option<(u32, u32)>,
+}
+
+/// What is read beside the sources.
+pub struct Probes {
+    /// The processor.
+    pub cpu: CpuProbe,
+    /// This process's threads.
+    pub tasks: TaskProbe,
+    /// The members' devices.
+    pub block: BlockProbe,
+}
+
+impl Probes {
+    /// Of this system and process, from that time on.
+    pub fn system(members: &[Member], now_ns: u64) -> Self {
+        let devices: Vec<_> = members.iter().map(|member| member.device).collect();
+        Self {
+            cpu: CpuProbe::open(),
+            tasks: TaskProbe::open(now_ns),
+            block: BlockProbe::open(Path::new("/"), &devices),
+        }
+    }
+
+    /// None: simulated runs repeat exactly.
+    pub fn none() -> Self {
+        Self { cpu: CpuProbe::none(), tasks: TaskProbe::none(), block: BlockProbe::default() }
+    }
+}
+
+/// Reads sources and probes, and makes windows and totals of them.
+pub struct Meters {
+    members: Vec<Member>,
+    probes: Probes,
+    sources: Vec<Box<dyn Source>>,
+    counts: [Counts; 4],
+    start_ns: u64,
+    windows: u64,
+    settling: Settling,
+    trends: [Trend; 4],
+    reads: [Reads; 4],
+    engine_and_block_bytes: (u64, u64),
+    sums: Sums,
+}
+
+/// What a class counted in a window.
+#[derive(Debug)]
+pub(super) struct Counts {
+    /// From its sources.
+    pub delta: Delta,
+    /// Bytes from storage and bytes read, where both became known.
+    pub storage: Option<(u64, u64)>,
+}
+
+/// A class's reads since storage reads were last told.
+#[derive(Debug, Default)]
+struct Reads {
+    bytes: u64,
+    /// Whether a turn fell into that time.
+    unsteady: bool,
+    share: Option<f64>,
+}
+
+impl Meters {
+    /// Meters over these members, whose first window begins now.
+    pub fn new(now_ns: u64, members: Vec<Member>, probes: Probes) -> Self {
+        let counts = || Counts { delta: Delta::new(members.len()), storage: None };
+        Self {
+            counts: std::array::from_fn(|_| counts()),
+            members,
+            probes,
+            sources: Vec::new(),
+            start_ns: now_ns,
+            windows: 0,
+            settling: Settling::default(),
+            trends: Default::default(),
+            reads: Default::default(),
+            engine_and_block_bytes: (0, 0),
+            sums: Sums::default(),
+        }
+    }
+
+    /// Takes a source; it is dropped when it has ended and was read for the last time.
+    pub fn add(&mut self, source: Box<dyn Source>) {
+        self.sources.push(source);
+    }
+
+    /// Ends a window and begins the next.
+    pub fn window(&mut self, context: &WindowContext) -> Arc<Window> {
+        let start_ns = std::mem::replace(&mut self.start_ns, context.now_ns);
+        let duration_ns = context.now_ns.saturating_sub(start_ns);
+        let workers: Vec<_> =
+            self.sources.iter().filter_map(|source| Some((source.thread_id()?, source.class()))).collect();
+        self.collect();
+        let (cpu, busiest_workers) = self.threads(&workers, duration_ns, context);
+        let unsteady = context.turned || context.paused;
+        let settling = self.settling.window(start_ns, context.now_ns, unsteady);
+        let steady = !unsteady && !settling;
+
+        let mut classes = Class::ALL.map(|class| {
+            let busiest_worker = busiest_workers[class.index()];
+            ClassFigures { busiest_worker, ..self.figures(class, context, duration_ns) }
+        });
+        for class in Class::ALL {
+            let figures = &mut classes[class.index()];
+            let drifting = self.drifts(class, figures, steady);
+            figures.flags = flags::of_class(class, context, figures, drifting);
+        }
+        let members = self.members_and_block(context);
+        let bytes = classes.iter().map(|class| class.bytes).sum();
+        let window = Window {
+            index: self.windows,
+            start_ns,
+            duration_ns,
+            setting: context.setting,
+            turned: context.turned,
+            warmup: context.warmup,
+            paused: context.paused,
+            total: TotalFigures {
+                bytes,
+                mb_per_s: mb_per_s(bytes, duration_ns),
+                cycles_per_byte: (bytes > 0 && cpu.cycles > 0.0).then(|| cpu.cycles / bytes as f64),
+            },
+            flags: flags::of_window(context, &cpu, settling, self.block_difference()),
+            classes,
+            cpu,
+            members,
+            written_bytes_total: context.written_bytes_total,
+            histograms: Arc::new(std::array::from_fn(|at| histograms(&self.counts[at].delta))),
+        };
+        self.windows += 1;
+        if !context.warmup {
+            self.sums.add(&window, &self.counts, &context.classes);
+        }
+        Arc::new(window)
+    }
+
+    /// The sums over the counted windows so far.
+    pub fn totals(&self) -> Arc<Totals> {
+        Arc::new(self.sums.totals(self.block_difference()))
+    }
+
+    /// Begins the totals anew with the next window.
+    pub fn reset_totals(&mut self) {
+        self.sums = Sums::default();
+    }
+
+    /// Reads all sources into emptied counts.
+    fn collect(&mut self) {
+        for counts in &mut self.counts {
+            counts.storage = None;
+            clear(&mut counts.delta);
+        }
+        let counts = &mut self.counts;
+        self.sources.retain_mut(|source| source.collect(&mut counts[source.class().index()].delta));
+    }
+
+    /// The processor, and the busiest worker of each class; takes in what was read from storage.
+    fn threads(
+        &mut self,
+        workers: &[(i32, Class)],
+        duration_ns: u64,
+        context: &WindowContext,
+    ) -> (CpuFigures, [Option<f64>; 4]) {
+        let through_cache = Class::ALL.map(|class| !class.writes() && context.through_cache(class));
+        let tasks = self.probes.tasks.window(context.now_ns, workers, through_cache);
+        for (at, reads) in self.reads.iter_mut().enumerate() {
+            reads.bytes += self.counts[at].delta.bytes;
+            reads.unsteady |= context.turned;
+            if !through_cache[at] {
+                *reads = Reads::default();
+            } else if let Some(storage) = &tasks.storage_reads {
+                let known = storage[at].filter(|_| !reads.unsteady).map(|storage| (storage, reads.bytes));
+                let share = known.and_then(|(storage, read)| cache_share(storage, read));
+                *reads = Reads { share, ..Reads::default() };
+                self.counts[at].storage = known;
+            }
+        }
+        let cpu = self.probes.cpu.window(context.now_ns, duration_ns);
+        let cpu = CpuFigures { own_cores: tasks.own_cores, overhead_cores: tasks.overhead_cores, ..cpu };
+        (cpu, tasks.busiest_worker)
+    }
+
+    /// All figures of a class but its busiest worker and its flags.
+    fn figures(&self, class: Class, context: &WindowContext, duration_ns: u64) -> ClassFigures {
+        let at = class.index();
+        let of = &context.classes[at];
+        let delta = &self.counts[at].delta;
+        let errnos: Vec<_> = delta.errnos.iter().enumerate().filter(|(_, count)| **count > 0).collect();
+        let not_held = not_held(delta.intended, delta.missed);
+        ClassFigures {
+            state: of.state.clone(),
+            ios: delta.ios,
+            bytes: delta.bytes,
+            errors: delta.errnos.iter().sum(),
+            errnos: errnos.into_iter().map(|(errno, count)| (symbol(errno), *count)).collect(),
+            intended: delta.intended,
+            missed: delta.missed,
+            mb_per_s: mb_per_s(delta.bytes, duration_ns),
+            iops: per_s(delta.ios, duration_ns),
+            target_mb_per_s: of.rate_bytes_per_s.map(|rate| rate as f64 / 1e6),
+            not_held,
+            latencies: Latencies {
+                service_ns: summarize(&delta.service),
+                response_ns: summarize(&delta.response).filter(|_| !not_held),
+                write_ns: summarize(&delta.write),
+                flush_ns: summarize(&delta.flush),
+            },
+            busiest_worker: None,
+            cache_share: self.reads[at].share,
+            flags: Vec::new(),
+        }
+    }
+
+    /// Whether what the class is measured for trends over the last steady windows.
+    fn drifts(&mut self, class: Class, figures: &ClassFigures, steady: bool) -> bool {
+        let trend = &mut self.trends[class.index()];
+        let value = match class {
+            Class::Scan | Class::Background => Some(figures.mb_per_s),
+            Class::Point | Class::Wal => {
+                let latency = figures.latencies.service_ns.as_ref();
+                latency.and_then(|latency| latency.p50.map(|ns| ns as f64).or(latency.mean))
+            }
+        };
+        match value.filter(|_| steady && figures.state == State::Running) {
+            Some(value) => trend.push(value),
+            None => {
+                trend.clear();
+                false
+            }
+        }
+    }
+
+    /// The members' bytes; where all I/O is direct, they are added up beside the block layer's.
+    fn members_and_block(&mut self, context: &WindowContext) -> Vec<MemberFigures> {
+        let blocks = self.probes.block.window();
+        let figures: Vec<_> = self
+            .members
+            .iter()
+            .enumerate()
+            .map(|(at, member)| {
+                let sum = |bytes: fn(&(u64, u64)) -> u64| -> u64 {
+                    self.counts.iter().filter_map(|counts| counts.delta.members.get(at)).map(bytes).sum()
+                };
+                let block = blocks.get(at).copied().flatten();
+                MemberFigures {
+                    name: member.name.clone(),
+                    read_bytes: sum(|(read, _)| *read),
+                    written_bytes: sum(|(_, written)| *written),
+                    block_read_bytes: block.map(|(read, _)| read),
+                    block_written_bytes: block.map(|(_, written)| written),
+                }
+            })
+            .collect();
+        if context.all_direct() && !context.turned && blocks.iter().all(Option::is_some) {
+            let (engine, block) = &mut self.engine_and_block_bytes;
+            *engine += figures.iter().map(|member| member.read_bytes + member.written_bytes).sum::<u64>();
+            *block += blocks.iter().flatten().map(|(read, written)| read + written).sum::<u64>();
+        }
+        figures
+    }
+
+    /// By which share of the engine's bytes the block layer's differ since the start.
+    fn block_difference(&self) -> Option<f64> {
+        let (engine, block) = self.engine_and_block_bytes;
+        (engine >= COMPARABLE_BYTES).then(|| engine.abs_diff(block) as f64 / engine as f64)
+    }
+}
+
+/// Whether over 1% of the intended starts were missed.
+pub(super) fn not_held(intended: u64, missed: u64) -> bool {
+    missed.saturating_mul(100) > intended
+}
+
+/// The share of the bytes read that storage did not serve. Reading ahead may take more from storage
+/// than was read.
+pub(super) fn cache_share(storage_bytes: u64, read_bytes: u64) -> Option<f64> {
+    (read_bytes > 0).then(|| 1.0 - (storage_bytes as f64 / read_bytes as f64).min(1.0))
+}
+
+fn symbol(errno: usize) -> String {
+    errno_name(errno as i32).map_or_else(|| format!("errno {errno}"), str::to_owned)
+}
+
+/// Empties a delta and keeps its memory.
+fn clear(delta: &mut Delta) {
+    let empty = |latency: &mut LatencyDelta| {
+        if !latency.histogram.is_empty() {
+            latency.histogram.reset();
+        }
+        latency.max_ns = 0;
+    };
+    let Delta {
+        ios,
+        bytes,
+        intended,
+        missed,
+        errnos,
+        polls,
+        empty_polls,
+        service,
+        response,
+        write,
+        flush,
+        members,
+    } = delta;
+    for count in [ios, bytes, intended, missed, polls, empty_polls] {
+        *count = 0;
+    }
+    errnos.fill(0);
+    for latency in [service, response, write, flush] {
+        empty(latency);
+    }
+    members.fill((0, 0));
+}
+
+/// The histograms to hand out, no larger than their highest value needs.
+fn histograms(delta: &Delta) -> ClassHistograms {
+    let fitted = |latency: &LatencyDelta| {
+        if latency.histogram.is_empty() {
+            return None;
+        }
+        let mut fitted = Histogram::new(3).ok()?; // grows by itself
+        fitted.add(&latency.histogram).ok()?;
+        Some(fitted)
+    };
+    ClassHistograms {
+        service: fitted(&delta.service),
+        response: fitted(&delta.response),
+        write: fitted(&delta.write),
+        flush: fitted(&delta.flush),
+    }
+}

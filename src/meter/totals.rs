@@ -1,0 +1,278 @@
+//! Sums over the counted windows, which are all but those of the warm-up.
+
+use std::collections::BTreeMap;
+
+use super::flags::{self, ClassContext};
+use super::latency::summarize;
+use super::meters::{Counts, cache_share, not_held};
+use super::source::LatencyDelta;
+use super::window::{
+    ClassFigures, CpuFigures, CyclesSource, Flag, Latencies, MemberFigures, TotalFigures, Totals, Window,
+};
+use crate::class::Class;
+use crate::units::mb_per_s;
+
+/// A flag is one of the whole run from this share of the windows on.
+const FLAG_WINDOWS_ONE_IN: u64 = 10;
+
+/// The sums behind [`Totals`].
+#[derive(Debug, Default)]
+pub(super) struct Sums {
+    duration_ns: u64,
+    windows: u64,
+    paused_ns: u64,
+    settings: Option<(u64, u64)>,
+    classes: [ClassSums; 4],
+    cpu: CpuSums,
+    members: Vec<MemberFigures>,
+    flags: FlagCounts,
+}
+
+#[derive(Debug, Default)]
+struct ClassSums {
+    figures: ClassFigures,
+    latencies: [LatencySum; 4],
+    busiest_ns: f64,
+    busiest_of_ns: u64,
+    /// Bytes from storage and bytes read, where both are known.
+    storage: (u64, u64),
+    flags: FlagCounts,
+}
+
+/// Samples so far; the histogram grows to what it holds.
+#[derive(Debug, Default)]
+struct LatencySum(Option<LatencyDelta>);
+
+/// Each kind of flag with the windows that it was in and its last words.
+#[derive(Debug, Default)]
+struct FlagCounts(BTreeMap<String, (u64, Flag)>);
+
+/// Figures times nanoseconds.
+#[derive(Debug, Default)]
+struct CpuSums {
+    weighted: CpuFigures,
+    frequency_ns: u64,
+    /// Bytes of the windows whose cycles are known.
+    bytes: u64,
+    estimated: bool,
+    last: CpuFigures,
+}
+
+impl Sums {
+    /// Adds a counted window, with the counts that its figures were made of.
+    pub fn add(&mut self, window: &Window, counts: &[Counts; 4], contexts: &[ClassContext; 4]) {
+        self.duration_ns += window.duration_ns;
+        self.windows += 1;
+        self.paused_ns += if window.paused { window.duration_ns } else { 0 };
+        self.settings = Some((self.settings.map_or(window.setting, |(first, _)| first), window.setting));
+        for class in Class::ALL {
+            let at = class.index();
+            self.classes[at].add(window.class(class), &counts[at], window.duration_ns);
+            self.classes[at].figures.target_mb_per_s =
+                contexts[at].rate_bytes_per_s.map(|rate| rate as f64 / 1e6);
+        }
+        self.cpu.add(window);
+        add_members(&mut self.members, &window.members);
+        self.flags.add(&window.flags);
+    }
+
+    /// The totals so far, with what the cumulative counts of the block layer say.
+    pub fn totals(&self, block_difference: Option<f64>) -> Totals {
+        // The last window's say is replaced by that of all windows.
+        const OF_A_WINDOW: [&str; 4] = ["steal", "block layer differs", "paused", "turned"];
+        let classes = std::array::from_fn(|at| self.classes[at].figures(self.duration_ns, self.windows));
+        let bytes = classes.iter().map(|class: &ClassFigures| class.bytes).sum();
+        let mut flags = self.flags.over(self.windows);
+        flags.retain(|flag| !OF_A_WINDOW.contains(&flags::kind(&flag.text)));
+        let cpu = self.cpu.figures(self.duration_ns);
+        flags.extend(flags::steal(cpu.steal));
+        flags.extend(block_difference.and_then(flags::block_differs));
+        flags.extend(self.mixed());
+        Totals {
+            duration_s: self.duration_ns as f64 / 1e9,
+            windows: self.windows,
+            classes,
+            total: TotalFigures {
+                bytes,
+                mb_per_s: mb_per_s(bytes, self.duration_ns),
+                cycles_per_byte: (cpu.cycles > 0.0 && self.cpu.bytes > 0)
+                    .then(|| cpu.cycles / self.cpu.bytes as f64),
+            },
+            cpu,
+            members: self.members.clone(),
+            flags,
+        }
+    }
+
+    /// What only a whole run can suffer from.
+    fn mixed(&self) -> Vec<Flag> {
+        let mut flags = Vec::new();
+        if let Some((first, last)) = self.settings.filter(|(first, last)| first != last) {
+            flags.push(Flag {
+                text: "mixed settings".into(),
+                why: format!(
+                    "Knobs turned {} times: the totals are of no one setting.",
+                    last.abs_diff(first)
+                ),
+                forbids_verdict: true,
+            });
+        }
+        if self.paused_ns > 0 {
+            flags.push(Flag {
+                text: "paused".into(),
+                why: format!(
+                    "The run was paused for about {:.0} s, which the means contain.",
+                    self.paused_ns as f64 / 1e9
+                ),
+                forbids_verdict: true,
+            });
+        }
+        flags
+    }
+}
+
+impl ClassSums {
+    fn add(&mut self, window: &ClassFigures, counts: &Counts, duration_ns: u64) {
+        let sum = &mut self.figures;
+        sum.state = window.state.clone();
+        sum.ios += window.ios;
+        sum.bytes += window.bytes;
+        sum.errors += window.errors;
+        for (errno, count) in &window.errnos {
+            *sum.errnos.entry(errno.clone()).or_default() += count;
+        }
+        sum.intended += window.intended;
+        sum.missed += window.missed;
+        let deltas =
+            [&counts.delta.service, &counts.delta.response, &counts.delta.write, &counts.delta.flush];
+        for (latency, delta) in self.latencies.iter_mut().zip(deltas) {
+            latency.add(delta);
+        }
+        if let Some(busiest) = window.busiest_worker {
+            self.busiest_ns += busiest * duration_ns as f64;
+            self.busiest_of_ns += duration_ns;
+        }
+        if let Some((storage, read)) = counts.storage {
+            self.storage = (self.storage.0 + storage, self.storage.1 + read);
+        }
+        self.flags.add(&window.flags);
+    }
+
+    fn figures(&self, duration_ns: u64, windows: u64) -> ClassFigures {
+        let mut figures = self.figures.clone();
+        let [service, response, write, flush] = &self.latencies;
+        figures.not_held = not_held(figures.intended, figures.missed);
+        figures.mb_per_s = mb_per_s(figures.bytes, duration_ns);
+        figures.iops = per_s(figures.ios, duration_ns);
+        figures.latencies = Latencies {
+            service_ns: service.summary(),
+            response_ns: response.summary().filter(|_| !figures.not_held),
+            write_ns: write.summary(),
+            flush_ns: flush.summary(),
+        };
+        figures.busiest_worker =
+            (self.busiest_of_ns > 0).then(|| self.busiest_ns / self.busiest_of_ns as f64);
+        figures.cache_share = cache_share(self.storage.0, self.storage.1);
+        figures.flags = self.flags.over(windows);
+        figures.flags.retain(|flag| flags::kind(&flag.text) != "cache");
+        figures.flags.extend(figures.cache_share.and_then(flags::cache));
+        figures
+    }
+}
+
+impl LatencySum {
+    fn add(&mut self, delta: &LatencyDelta) {
+        if delta.histogram.is_empty() && delta.max_ns == 0 {
+            return;
+        }
+        let sum = self.0.get_or_insert_with(LatencyDelta::default);
+        // Both have the same bounds, so nothing can fall outside.
+        let _ = sum.histogram.add(&delta.histogram);
+        sum.max_ns = sum.max_ns.max(delta.max_ns);
+    }
+
+    fn summary(&self) -> Option<super::window::Latency> {
+        self.0.as_ref().and_then(summarize)
+    }
+}
+
+impl FlagCounts {
+    fn add(&mut self, flags: &[Flag]) {
+        for flag in flags {
+            let entry = self.0.entry(flags::kind(&flag.text).to_owned()).or_insert_with(|| (0, flag.clone()));
+            entry.0 += 1;
+            entry.1 = flag.clone();
+        }
+    }
+
+    /// Those that were there in a tenth of the windows or more.
+    fn over(&self, windows: u64) -> Vec<Flag> {
+        let often = |count: u64| count * FLAG_WINDOWS_ONE_IN >= windows;
+        self.0.values().filter(|(count, _)| often(*count)).map(|(_, flag)| flag.clone()).collect()
+    }
+}
+
+impl CpuSums {
+    fn add(&mut self, window: &Window) {
+        let (cpu, sum) = (&window.cpu, &mut self.weighted);
+        let ns = window.duration_ns as f64;
+        sum.user += cpu.user * ns;
+        sum.system += cpu.system * ns;
+        sum.interrupt += cpu.interrupt * ns;
+        sum.steal += cpu.steal * ns;
+        sum.busy += cpu.busy * ns;
+        sum.own_cores += cpu.own_cores * ns;
+        sum.overhead_cores += cpu.overhead_cores * ns;
+        if cpu.cycles > 0.0 {
+            sum.cycles += cpu.cycles;
+            self.bytes += window.total.bytes;
+            self.estimated |= cpu.cycles_source == CyclesSource::Estimate;
+        }
+        if let Some(hz) = cpu.frequency_hz {
+            sum.frequency_hz = Some(sum.frequency_hz.unwrap_or(0.0) + hz * ns);
+            self.frequency_ns += window.duration_ns;
+            sum.frequency_source.clone_from(&cpu.frequency_source);
+        }
+        self.last = cpu.clone();
+    }
+
+    fn figures(&self, duration_ns: u64) -> CpuFigures {
+        let (sum, ns) = (&self.weighted, duration_ns.max(1) as f64);
+        let counted = sum.cycles > 0.0 && !self.estimated;
+        CpuFigures {
+            cpus: self.last.cpus,
+            user: sum.user / ns,
+            system: sum.system / ns,
+            interrupt: sum.interrupt / ns,
+            steal: sum.steal / ns,
+            busy: sum.busy / ns,
+            own_cores: sum.own_cores / ns,
+            overhead_cores: sum.overhead_cores / ns,
+            cycles: sum.cycles,
+            cycles_source: if counted { CyclesSource::Pmu } else { CyclesSource::Estimate },
+            frequency_hz: sum.frequency_hz.map(|hz_ns| hz_ns / self.frequency_ns.max(1) as f64),
+            frequency_source: sum.frequency_source.clone(),
+            // Ticks add up: over a run they are fine enough.
+            coarse: super::cpu::is_coarse(duration_ns),
+        }
+    }
+}
+
+fn add_members(sums: &mut Vec<MemberFigures>, members: &[MemberFigures]) {
+    if sums.is_empty() {
+        sums.extend_from_slice(members);
+        return;
+    }
+    let both = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| a + b);
+    for (sum, member) in sums.iter_mut().zip(members) {
+        sum.read_bytes += member.read_bytes;
+        sum.written_bytes += member.written_bytes;
+        sum.block_read_bytes = both(sum.block_read_bytes, member.block_read_bytes);
+        sum.block_written_bytes = both(sum.block_written_bytes, member.block_written_bytes);
+    }
+}
+
+/// A count over a time, a second.
+pub(super) fn per_s(count: u64, duration_ns: u64) -> f64 {
+    if duration_ns == 0 { 0.0 } else { count as f64 * 1e9 / duration_ns as f64 }
+}
