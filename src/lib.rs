@@ -1,6 +1,7 @@
 //! stacktune: a live tuner for the storage stack under a database.
 
 pub mod class;
+pub mod cli;
 pub mod error;
 pub mod host;
 pub mod knobs;
