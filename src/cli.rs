@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Command, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_mangen::Man;
+use clap_mangen::roff::{Roff, roman};
 
 use crate::error::{Error, Result};
 use crate::knobs::{self, Value, nearest_of};
@@ -47,6 +48,12 @@ Examples:
 
 ";
 
+const FILES: &str = "\
+$XDG_CONFIG_HOME/stacktune/profiles/*.toml, else ~/.config/stacktune/profiles/*.toml
+  the user's profiles
+~/.cache/stacktune
+  the files that the built-in profiles run on";
+
 /// A live tuner for the storage stack under a database
 ///
 /// Runs table scans, point reads, a write-ahead log and a background writer against files or
@@ -57,7 +64,7 @@ Examples:
     name = "stacktune",
     version,
     args_conflicts_with_subcommands = true,
-    subcommand_help_heading = "Other commands",
+    subcommand_help_heading = "Commands",
     override_usage = "stacktune [OPTIONS] [PROFILE]\n       stacktune <COMMAND>",
     after_help = format!("{MAIN_HELP}{EXIT_STATUS}"),
     max_term_width = 100
@@ -286,8 +293,17 @@ pub fn write_man(out: &mut dyn Write) -> io::Result<()> {
     for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help") {
         out.write_all(command_section(sub)?.as_bytes())?;
     }
-    page.render_extra_section(out)?;
+    verbatim("NOTES AND EXAMPLES", &format!("{MAIN_HELP}{}", RECORD_HELP.trim_end()), out)?;
+    verbatim("EXIT STATUS", EXIT_STATUS.trim_start_matches("Exit status:\n"), out)?;
+    verbatim("FILES", FILES, out)?;
     page.render_version_section(out)
+}
+
+/// A section whose lines stay as they are.
+fn verbatim(heading: &str, text: &str, out: &mut dyn Write) -> io::Result<()> {
+    let mut roff = Roff::new();
+    roff.control("SH", [heading]).control("nf", []).text([roman(text)]).control("fi", []);
+    roff.to_writer(out)
 }
 
 /// A command's part of the man page.

@@ -51,7 +51,7 @@ mod tests {
         assert_eq!(
             texts,
             [
-                "`target.serials` can't be A: 1 serials for 0 devices: each device has one, in the same order",
+                "`target.serials` can't be A: serials: 1, devices: 0; each device has one serial, in the same order",
                 "`stack.raid` can't be raid5: stacktune can't build RAID yet (`raid5`): only `none` runs under a true label",
             ]
         );

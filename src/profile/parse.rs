@@ -84,7 +84,13 @@ impl Walk<'_> {
             let at = key.span().start;
             if key.get_ref().contains('.') {
                 // Joined to a path, it would pass for several keys.
-                self.wrong.push((at, format!("there is no {}", shown(&format!("{:?}", key.get_ref())))));
+                self.wrong.push((
+                    at,
+                    format!(
+                        "there is no {}: a key has no dots within quotes",
+                        shown(&format!("{:?}", key.get_ref()))
+                    ),
+                ));
                 continue;
             }
             let path = format!("{prefix}{}", key.get_ref());

@@ -125,7 +125,7 @@ fn assert_settings_or_place(bytes: &[u8]) -> std::result::Result<(), TestCaseErr
     match parse_bytes(bytes, "fuzz.toml") {
         Ok(settings) => {
             let again = parse(&crate::profile::write::to_toml(&settings), "again.toml");
-            prop_assert_eq!(again.map(|s| s.name), Ok(settings.name));
+            prop_assert_eq!(again, Ok(settings));
         }
         Err(error) => {
             let text = String::from_utf8_lossy(bytes);

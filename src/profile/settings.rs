@@ -249,7 +249,7 @@ impl Target {
     pub fn serials_mismatch(&self) -> Option<String> {
         let (serials, devices) = (self.serials.len(), self.devices.len());
         (serials != 0 && serials != devices).then(|| {
-            format!("{serials} serials for {devices} devices: each device has one, in the same order")
+            format!("serials: {serials}, devices: {devices}; each device has one serial, in the same order")
         })
     }
 }

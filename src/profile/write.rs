@@ -73,14 +73,19 @@ fn inline_of(knob: &Knob) -> Option<&'static str> {
 }
 
 fn push_entry(text: &mut String, key: &str, value: &toml::Value) {
-    let _ = match value {
-        // One device a line.
+    match value {
         toml::Value::Array(items) if items.len() > 1 => {
-            let lines: String = items.iter().map(|item| format!("    {item},\n")).collect();
-            writeln!(text, "{key} = [\n{lines}]")
+            // One device a line.
+            let _ = writeln!(text, "{key} = [");
+            for item in items {
+                let _ = writeln!(text, "    {item},");
+            }
+            text.push_str("]\n");
         }
-        _ => writeln!(text, "{key} = {value}"),
-    };
+        _ => {
+            let _ = writeln!(text, "{key} = {value}");
+        }
+    }
 }
 
 fn to_value(value: &Value) -> toml::Value {
