@@ -2,6 +2,7 @@
 
 pub mod calibrate;
 pub mod class;
+pub mod cli;
 pub mod error;
 pub mod host;
 pub mod io;

@@ -138,6 +138,23 @@ impl Knob {
             .map_err(|e| if self.spec.inherits { format!("{e}, or default") } else { e })
     }
 
+    /// What the knob accepts, as words.
+    pub fn expected(&self) -> String {
+        let or_default = if self.spec.inherits { ", or default" } else { "" };
+        format!("{}{or_default}", self.spec.kind.expected())
+    }
+
+    /// Why the value, shown as written, is wrong; with the nearest right name where it has names.
+    pub fn refusal(&self, shown: &str) -> String {
+        let refusal = format!("`{}` wants {}, not {shown}", self.path, self.expected());
+        let Kind::Choice(choices) = self.spec.kind else { return refusal };
+        let names = choices.iter().map(|(name, _)| *name);
+        match nearest_of(shown.trim_matches(['"', '\'']), names) {
+            Some(name) => format!("{refusal}; did you mean `{name}`?"),
+            None => refusal,
+        }
+    }
+
     /// Why the knob has no effect under these settings, if it has none.
     pub fn inactive(&self, settings: &Settings) -> Option<&'static str> {
         (self.spec.inactive)(settings, self.class.unwrap_or(Class::Scan))

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::value::{Kind, Value};
+use super::value::{Kind, NONE, Value};
 use super::{Ground, Scope, Spec};
 use crate::class::Class;
 use crate::host::Feature;
@@ -166,6 +166,10 @@ const TARGET: &[Spec] = &[
         kind: Kind::Text,
         scope: Scope::Rebuild,
         inactive: |s, _| on_devices(s),
+        unavailable: |v, s, _, _| {
+            let nowhere = s.target.devices.is_empty() && *v == Value::Text(String::new());
+            nowhere.then(|| "it names no folder".into())
+        },
         ..at!(Text, |s, c| s.target.dir)
     },
     Spec {
@@ -196,6 +200,15 @@ const TARGET: &[Spec] = &[
         help: "Block devices to run on, by their names under /dev/disk/by-id; what is on them is destroyed.",
         kind: Kind::List,
         scope: Scope::Rebuild,
+        set: |s, _, value| {
+            if let Value::List(devices) = value
+                && devices != s.target.devices
+            {
+                // The recorded serials belong to the devices that were named before.
+                s.target.serials.clear();
+                s.target.devices = devices;
+            }
+        },
         ..at!(List, |s, c| s.target.devices)
     },
     Spec {
@@ -204,6 +217,7 @@ const TARGET: &[Spec] = &[
         kind: Kind::List,
         scope: Scope::Rebuild,
         inactive: |s, _| s.target.devices.is_empty().then_some("the target is files"),
+        unavailable: |_, s, _, _| s.target.serials_mismatch(),
         ..at!(List, |s, c| s.target.serials)
     },
 ];
@@ -222,6 +236,7 @@ const STACK: &[Spec] = &[
         kind: Kind::Text,
         scope: Scope::Rebuild,
         unavailable: |v, _, _, _| only_none(v, "RAID"),
+        set: |s, _, value| s.stack.raid = none_if_empty(value),
         ..at!(Text, |s, c| s.stack.raid)
     },
     Spec {
@@ -233,13 +248,21 @@ const STACK: &[Spec] = &[
         kind: Kind::Text,
         scope: Scope::Rebuild,
         unavailable: |v, _, _, _| only_none(v, "a file system"),
+        set: |s, _, value| s.stack.filesystem = none_if_empty(value),
         ..at!(Text, |s, c| s.stack.filesystem)
     },
 ];
 
+fn none_if_empty(value: Value) -> String {
+    match value {
+        Value::Text(text) if !text.is_empty() => text,
+        _ => NONE.into(),
+    }
+}
+
 fn only_none(value: &Value, what: &str) -> Option<String> {
     match value {
-        Value::Text(text) if text != "none" && !text.is_empty() => {
+        Value::Text(text) if text != NONE && !text.is_empty() => {
             Some(format!("stacktune can't build {what} yet (`{text}`): only `none` runs under a true label"))
         }
         _ => None,
@@ -453,7 +476,7 @@ const WAL: &[Spec] = &[
         get: |s, _| Value::Text(s.wal.target.clone().unwrap_or_default()),
         set: |s, _, value| {
             if let Value::Text(text) = value {
-                s.wal.target = (!text.is_empty()).then_some(text);
+                s.wal.target = (!text.is_empty() && text != NONE).then_some(text);
             }
         },
         ..PLAIN

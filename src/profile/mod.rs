@@ -1,5 +1,20 @@
-//! Profiles: settings as TOML, there and back; the built-in ones.
+//! Profiles: settings as TOML, there and back; the built-in ones, and where the user's are kept.
 
+pub mod builtin;
+pub mod check;
+pub mod identity;
+pub mod parse;
 pub mod settings;
+pub mod store;
+pub mod write;
 
+pub use builtin::builtin;
+pub use check::{Problem, check};
+pub use identity::by_identity;
+pub use parse::{parse, parse_bytes};
 pub use settings::Settings;
+pub use store::{Entry, Source, Store, expand_home};
+pub use write::to_toml;
+
+#[cfg(test)]
+pub(crate) mod testing;

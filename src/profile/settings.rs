@@ -244,6 +244,16 @@ impl Default for Settings {
     }
 }
 
+impl Target {
+    /// How the number of serials contradicts that of the devices, if it does.
+    pub fn serials_mismatch(&self) -> Option<String> {
+        let (serials, devices) = (self.serials.len(), self.devices.len());
+        (serials != 0 && serials != devices).then(|| {
+            format!("serials: {serials}, devices: {devices}; each device has one serial, in the same order")
+        })
+    }
+}
+
 impl ClassSettings {
     /// The row of the paper's Table 3.
     pub fn default_of(class: Class) -> Self {

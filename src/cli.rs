@@ -1,0 +1,322 @@
+//! The command line: what can be given, and the help that says so. What a command does is not here.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Command, CommandFactory, Parser, Subcommand, ValueEnum, ValueHint};
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, roman};
+
+use crate::error::{Error, Result};
+use crate::knobs::{self, Value, nearest_of};
+use crate::profile::Settings;
+use crate::units::parse_duration;
+
+const EXIT_STATUS: &str = "\
+Exit status:
+  0    all is well
+  1    something failed; a recording with I/O errors is one that failed
+  2    the input is wrong, or asks for what this host can't do
+  3    refused, for the safety of data
+  130  interrupted";
+
+const MAIN_HELP: &str = "\
+A profile is a name from `stacktune profiles`, or the path of a file if it has a `/` or ends in
+`.toml`. A profile that is called like a command is reached by its path.
+
+Examples:
+  stacktune                              the demo, on files in your cache folder
+  stacktune table2-4-direct              a built-in profile
+  stacktune ./mine.toml --set wal.sync=dsync
+  stacktune --read-only ./mine.toml      scans and point reads, nothing opened for writing
+  stacktune record demo --out run1 --for 1m
+  stacktune compare run1 run2
+
+";
+
+const RECORD_HELP: &str = "\
+DIR receives profile.toml (as run), host.json, windows.jsonl, latency.hlog, ledger.jsonl and, at
+the end, summary.json. Ctrl-C ends the recording early, with a summary of what was measured.
+
+Examples:
+  stacktune record demo --out run1
+  stacktune record ./mine.toml --out run2 --for 5m --warmup 30s
+  stacktune record ./mine.toml --out run3 --set io.interface=libaio --set scan.depth=64
+  stacktune record table2-5-block --out run4 \\
+      --set target.devices=/dev/disk/by-id/nvme-X --destroy /dev/disk/by-id/nvme-X
+
+";
+
+const FILES: &str = "\
+$XDG_CONFIG_HOME/stacktune/profiles/*.toml, else ~/.config/stacktune/profiles/*.toml
+  the user's profiles
+~/.cache/stacktune
+  the files that the built-in profiles run on";
+
+/// A live tuner for the storage stack under a database
+///
+/// Runs table scans, point reads, a write-ahead log and a background writer against files or
+/// devices, and lets you turn every knob while they run. Without a command it opens the terminal
+/// UI.
+#[derive(Debug, Clone, PartialEq, Eq, Parser)]
+#[command(
+    name = "stacktune",
+    version,
+    args_conflicts_with_subcommands = true,
+    subcommand_help_heading = "Commands",
+    override_usage = "stacktune [OPTIONS] [PROFILE]\n       stacktune <COMMAND>",
+    after_help = format!("{MAIN_HELP}{EXIT_STATUS}"),
+    max_term_width = 100
+)]
+pub struct Cli {
+    /// What to do; the terminal UI without one.
+    #[command(subcommand)]
+    pub command: Option<Cmd>,
+    /// The profile to open: a name, or a path; the demo without one
+    #[arg(value_name = "PROFILE", value_hint = ValueHint::AnyPath)]
+    pub profile: Option<String>,
+    /// How to run it.
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+/// The options of everything that runs a profile.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub struct RunArgs {
+    /// Run scans and point reads only, and open nothing for writing
+    ///
+    /// Works on unfilled and on mounted devices; the scan is held to 100 MB/s on a mounted one
+    /// unless a rate is given.
+    #[arg(long)]
+    pub read_only: bool,
+    /// Permit that what this device holds is destroyed (may be repeated)
+    ///
+    /// Without it a device that carries anything but stacktune's own data is refused. It must be
+    /// one of the profile's devices, and none that is in use.
+    #[arg(long, value_name = "DEVICE", value_hint = ValueHint::AnyPath, conflicts_with = "read_only")]
+    pub destroy: Vec<PathBuf>,
+    /// Knobs to turn before it starts.
+    #[command(flatten)]
+    pub sets: SetArgs,
+}
+
+/// Knobs given on the command line.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub struct SetArgs {
+    /// Give a knob another value than the profile's (may be repeated)
+    ///
+    /// `stacktune knobs` lists the knobs and what they accept; a list of devices is separated by
+    /// commas.
+    #[arg(long = "set", value_name = "KNOB=VALUE")]
+    pub set: Vec<String>,
+}
+
+/// The output's form.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub struct JsonArgs {
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The commands beside the terminal UI.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum Cmd {
+    /// Run a profile without a terminal and write down what was measured
+    Record(RecordArgs),
+    /// Show a recording
+    #[command(after_help = EXIT_STATUS)]
+    Show {
+        /// The recording's folder
+        #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+        dir: PathBuf,
+        /// The output's form.
+        #[command(flatten)]
+        output: JsonArgs,
+    },
+    /// Compare recordings, of any hosts, figure by figure
+    #[command(after_help = EXIT_STATUS)]
+    Compare {
+        /// The recordings' folders; the others are compared with the first
+        #[arg(value_name = "DIR", num_args = 2.., required = true, value_hint = ValueHint::DirPath)]
+        dirs: Vec<PathBuf>,
+        /// The output's form.
+        #[command(flatten)]
+        output: JsonArgs,
+    },
+    /// Read a target back and check every page that stacktune wrote
+    #[command(after_help = EXIT_STATUS)]
+    Verify {
+        /// The profile whose target is read; the demo without one
+        #[arg(value_name = "PROFILE", value_hint = ValueHint::AnyPath)]
+        profile: Option<String>,
+        /// Knobs to turn before it starts.
+        #[command(flatten)]
+        sets: SetArgs,
+        /// The output's form.
+        #[command(flatten)]
+        output: JsonArgs,
+    },
+    /// List everything that can be turned, and what it accepts
+    Knobs(JsonArgs),
+    /// List the profiles
+    Profiles(JsonArgs),
+    /// Tell what this host has and can do
+    Host(JsonArgs),
+    /// Measure the generator's own cost per I/O on this host, by interface
+    Calibrate(JsonArgs),
+    /// Tell what of a profile this host can't do, and why
+    #[command(after_help = EXIT_STATUS)]
+    Check {
+        /// The profile: a name, or a path
+        #[arg(value_name = "PROFILE", value_hint = ValueHint::AnyPath)]
+        profile: String,
+        /// Knobs to turn before it is checked.
+        #[command(flatten)]
+        sets: SetArgs,
+    },
+    /// Print the completions of a shell
+    ///
+    /// For bash: stacktune completions bash > ~/.local/share/bash-completion/completions/stacktune
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Print the man page
+    #[command(hide = true)]
+    Man,
+}
+
+/// What `stacktune record` is given.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+#[command(after_help = format!("{RECORD_HELP}{EXIT_STATUS}"))]
+pub struct RecordArgs {
+    /// The profile to run: a name, or a path
+    #[arg(value_name = "PROFILE", value_hint = ValueHint::AnyPath)]
+    pub profile: String,
+    /// The folder to write to; one that holds a recording is not overwritten
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub out: PathBuf,
+    /// How long to measure, after the warm-up
+    #[arg(long = "for", value_name = "TIME", default_value = "30s", value_parser = parse_positive)]
+    pub duration: Duration,
+    /// How long to run before that; its windows are written, marked, and left out of the totals
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
+    pub warmup: Duration,
+    /// How to run it.
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// The output's form.
+    #[command(flatten)]
+    pub output: JsonArgs,
+}
+
+/// The shells that have completions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Shell {
+    /// Bash.
+    Bash,
+    /// Zsh.
+    Zsh,
+    /// Fish.
+    Fish,
+}
+
+fn parse_positive(text: &str) -> std::result::Result<Duration, String> {
+    match parse_duration(text)? {
+        Duration::ZERO => Err("it must be longer than nothing".into()),
+        duration => Ok(duration),
+    }
+}
+
+/// Turns the knobs that `--set` gives. Nothing is turned if any of them is wrong.
+///
+/// # Errors
+/// Of the kind `Input`, naming the knob, what it accepts, and the nearest right name.
+pub fn apply_sets(settings: &mut Settings, sets: &[String]) -> Result<()> {
+    let mut values: Vec<(usize, Value)> = sets.iter().map(|set| parse_set(set)).collect::<Result<_>>()?;
+    // In the table's order, as in a file; of two values of one knob the later one stands.
+    values.sort_by_key(|(index, _)| *index);
+    for (index, value) in values {
+        knobs::all()[index].set(settings, value);
+    }
+    Ok(())
+}
+
+/// The knob, by its place in the table, and its value from `KNOB=VALUE`.
+fn parse_set(set: &str) -> Result<(usize, Value)> {
+    let Some((path, text)) = set.split_once('=') else {
+        return Err(Error::input(format!("--set {set}: write KNOB=VALUE, such as scan.depth=64")));
+    };
+    let path = path.trim();
+    let Some(index) = knobs::all().iter().position(|knob| knob.path == path) else {
+        let meant = knobs::nearest(path).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        let error = Error::input(format!("--set {set}: there is no `{path}`{meant}"));
+        return Err(error.hint("`stacktune knobs` lists them"));
+    };
+    let knob = &knobs::all()[index];
+    let wrong = |_| Error::input(format!("--set {set}: {}", knob.refusal(&format!("\"{}\"", text.trim()))));
+    Ok((index, knob.parse(text).map_err(wrong)?))
+}
+
+/// The command that a mistaken profile name may have meant.
+pub fn nearest_command(word: &str) -> Option<String> {
+    let command = Cli::command();
+    let names = command.get_subcommands().filter(|sub| !sub.is_hide_set()).map(Command::get_name);
+    nearest_of(word, names).map(str::to_owned)
+}
+
+/// Writes the completions of a shell.
+pub fn write_completions(shell: Shell, out: &mut dyn Write) -> io::Result<()> {
+    // The generators panic where writing fails (a closed pipe), so they get memory to write to.
+    let mut text = Vec::new();
+    let shell = match shell {
+        Shell::Bash => clap_complete::Shell::Bash,
+        Shell::Zsh => clap_complete::Shell::Zsh,
+        Shell::Fish => clap_complete::Shell::Fish,
+    };
+    clap_complete::generate(shell, &mut Cli::command(), "stacktune", &mut text);
+    out.write_all(&text)
+}
+
+/// Writes the man page, in roff: one page with a section for each command.
+pub fn write_man(out: &mut dyn Write) -> io::Result<()> {
+    let mut command = Cli::command();
+    command.build();
+    let page = Man::new(command.clone());
+    page.render_title(out)?;
+    page.render_name_section(out)?;
+    page.render_synopsis_section(out)?;
+    page.render_description_section(out)?;
+    page.render_options_section(out)?;
+    for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help") {
+        out.write_all(command_section(sub)?.as_bytes())?;
+    }
+    verbatim("NOTES AND EXAMPLES", &format!("{MAIN_HELP}{}", RECORD_HELP.trim_end()), out)?;
+    verbatim("EXIT STATUS", EXIT_STATUS.trim_start_matches("Exit status:\n"), out)?;
+    verbatim("FILES", FILES, out)?;
+    page.render_version_section(out)
+}
+
+/// A section whose lines stay as they are.
+fn verbatim(heading: &str, text: &str, out: &mut dyn Write) -> io::Result<()> {
+    let mut roff = Roff::new();
+    roff.control("SH", [heading]).control("nf", []).text([roman(text)]).control("fi", []);
+    roff.to_writer(out)
+}
+
+/// A command's part of the man page.
+fn command_section(sub: &Command) -> io::Result<String> {
+    let page = Man::new(sub.clone().after_help(""));
+    let mut body = Vec::new();
+    page.render_synopsis_section(&mut body)?;
+    page.render_description_section(&mut body)?;
+    page.render_options_section(&mut body)?;
+    let body = String::from_utf8_lossy(&body).replace(".SH ", ".SS ");
+    Ok(format!(".SH \"STACKTUNE {}\"\n{body}", sub.get_name().to_uppercase()))
+}
+
+#[cfg(test)]
+#[path = "cli_tests.rs"]
+mod tests;

@@ -1,0 +1,65 @@
+//! What of a profile this host can't do.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::Settings;
+use crate::knobs::{self, Ground};
+
+/// A value that this host, or this target, can't do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// The knob's path.
+    pub knob: &'static str,
+    /// Its value, as profiles write it.
+    pub value: String,
+    /// Why not, as a sentence without a full stop.
+    pub reason: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` can't be {}: {}", self.knob, self.value, self.reason)
+    }
+}
+
+/// Every value of the settings that can't be done here; none means that they can run.
+pub fn check(settings: &Settings, ground: Ground) -> Vec<Problem> {
+    knobs::problems(settings, ground)
+        .into_iter()
+        .filter_map(|(path, reason)| {
+            let knob = knobs::find(path)?;
+            Some(Problem { knob: path, value: knob.get(settings).to_string(), reason })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::testing::capable_host;
+
+    #[test]
+    fn a_stack_that_cannot_be_built_is_a_problem_with_its_value() {
+        let facts = capable_host();
+        let mut settings = Settings::default();
+        settings.stack.raid = "raid5".into();
+        settings.target.serials = vec!["A".into()];
+        let problems = check(&settings, Ground { facts: &facts, target: None });
+        let texts: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            texts,
+            [
+                "`target.serials` can't be A: serials: 1, devices: 0; each device has one serial, in the same order",
+                "`stack.raid` can't be raid5: stacktune can't build RAID yet (`raid5`): only `none` runs under a true label",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_defaults_run_on_a_capable_host() {
+        let facts = capable_host();
+        assert_eq!(check(&Settings::default(), Ground { facts: &facts, target: None }), []);
+    }
+}

@@ -1,0 +1,54 @@
+//! What the tests of profiles share.
+
+use std::path::PathBuf;
+
+use crate::host::{Cpu, Device, Facts, Feature, Node};
+
+/// A host that can do everything, with two drives.
+pub(crate) fn capable_host() -> Facts {
+    Facts {
+        hostname: "db1".into(),
+        distribution: "Debian 13".into(),
+        kernel: "6.18.0".into(),
+        cpu: Cpu {
+            model: "a fast one".into(),
+            online: (0..8).collect(),
+            nodes: vec![Node { id: 0, cpus: (0..8).collect() }],
+            governor: None,
+            mitigations: [].into(),
+            clocksource: Some("tsc".into()),
+        },
+        memory_bytes: 64 << 30,
+        virtualization: None,
+        memlock_bytes: None,
+        io_uring: Feature::Present,
+        libaio: Feature::Present,
+        dontcache: Feature::Present,
+        perf: Feature::Present,
+        devices: vec![drive(0, Some("S4EWNX0R")), drive(1, None)],
+    }
+}
+
+fn drive(number: u32, serial: Option<&str>) -> Device {
+    let name = format!("nvme{number}n1");
+    Device {
+        path: PathBuf::from(format!("/dev/{name}")),
+        by_id: vec![
+            PathBuf::from(format!("/dev/disk/by-id/nvme-drive-{number}")),
+            PathBuf::from(format!("/dev/disk/by-id/nvme-eui.{number}")),
+        ],
+        model: Some("drive".into()),
+        serial: serial.map(String::from),
+        firmware: None,
+        size_bytes: 1 << 40,
+        logical_block_bytes: 512,
+        volatile_write_cache: Some(true),
+        rotational: false,
+        read_only: false,
+        numa_node: Some(0),
+        scheduler: Some("none".into()),
+        partitions: vec![format!("{name}p1")],
+        usage: Vec::new(),
+        name,
+    }
+}
