@@ -1,5 +1,16 @@
 //! A run: what the operator asks of it and what it tells.
+//!
+//! [`Session::open`] opens and fills the target, [`Session::start`] starts the load, and from then on
+//! [`Session::tick`] does what is due. [`live`] drives a session by an operator's commands,
+//! [`headless`] for a given time.
 
+pub mod fallback;
+pub mod headless;
+pub mod live;
 pub mod message;
+mod run;
+pub mod target;
+mod turn;
 
-pub use message::{Command, Event, Progress, Status};
+pub use message::{Command, Event, Phase, Progress, Status, Wanted};
+pub use run::{Attendant, Options, Session};

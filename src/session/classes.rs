@@ -1,0 +1,219 @@
+//! The classes of a session: which run, drain, or are stopped and why.
+
+use std::io;
+use std::path::PathBuf;
+use std::thread::JoinHandle;
+
+use super::message::Event;
+use super::run::Session;
+use crate::class::Class;
+use crate::error::{Result, describe, describe_errno};
+use crate::load::{Activity, Engine};
+use crate::meter::flags::ClassContext;
+use crate::meter::window::State;
+use crate::plan::ClassPlan;
+use crate::profile::settings::{Buffering, Cpus};
+use crate::units::format_size;
+use crate::volume::Region;
+
+/// What is known of each class.
+#[derive(Debug, Default)]
+pub(super) struct Classes([ClassRun; 4]);
+
+#[derive(Debug, Default)]
+struct ClassRun {
+    /// The plan of the workers that run or drain.
+    running: Option<ClassPlan>,
+    draining: bool,
+    stopped: Option<Stopped>,
+    /// Writes back and drops what the page cache holds, before direct I/O begins.
+    dropping: Option<JoinHandle<io::Result<()>>>,
+}
+
+#[derive(Debug)]
+struct Stopped {
+    why: String,
+    /// Nothing more may be written: a higher limit starts it again.
+    exhausted: bool,
+}
+
+impl Classes {
+    /// Whether a class is draining or waits to be started.
+    pub fn any_pending(&self) -> bool {
+        self.0.iter().any(|run| run.draining || run.dropping.is_some())
+    }
+
+    /// A class as the meters know it.
+    pub fn context(&self, plan: &ClassPlan, paused: bool) -> ClassContext {
+        let run = &self.0[plan.class.index()];
+        let state = match &run.stopped {
+            _ if run.draining || run.dropping.is_some() => State::Draining,
+            Some(stopped) if plan.enabled => State::Stopped(stopped.why.clone()),
+            _ if !plan.enabled => State::Off,
+            _ if paused => State::Paused,
+            _ => State::Running,
+        };
+        let plan = run.running.as_ref().unwrap_or(plan);
+        ClassContext {
+            state,
+            interface: plan.interface,
+            buffering: plan.buffering,
+            rate_bytes_per_s: plan.rate_bytes_per_s,
+        }
+    }
+
+    /// Whether a class has no workers any more.
+    pub fn is_idle(&self, class: Class, engine: &mut Engine) -> bool {
+        self.0[class.index()].dropping.as_ref().is_none_or(JoinHandle::is_finished)
+            && !matches!(engine.activity(class), Activity::Running | Activity::Draining)
+    }
+
+    /// Forgets why classes were stopped, so that they start again.
+    pub fn forgive(&mut self, only_exhausted: bool) {
+        for run in &mut self.0 {
+            if run.stopped.as_ref().is_some_and(|stopped| stopped.exhausted || !only_exhausted) {
+                run.stopped = None;
+            }
+        }
+    }
+
+    /// Forgets why one class was stopped.
+    pub fn forgive_class(&mut self, class: Class) {
+        self.0[class.index()].stopped = None;
+    }
+
+    /// A class was told to drain.
+    pub fn drains(&mut self, class: Class) {
+        let run = &mut self.0[class.index()];
+        run.draining = run.running.is_some();
+    }
+}
+
+impl Session {
+    /// Lets a class drain; it starts again under its plan then.
+    pub(super) fn stop_class(&mut self, class: Class) {
+        self.engine.stop(class);
+        self.classes.drains(class);
+        self.turned = true;
+    }
+
+    /// Looks at every class: what has drained starts again, what stopped by itself is told.
+    pub(super) fn settle_classes(&mut self) {
+        for class in Class::ALL {
+            if let Some(stopped) = self.look_at(class) {
+                self.tell(Event::Notice(format!("{class} stopped: {}", stopped.why)));
+                self.classes.0[class.index()].stopped = Some(stopped);
+                self.turned = true;
+            }
+        }
+        if !self.classes.any_pending() && !self.draining.is_empty() {
+            for knob in std::mem::take(&mut self.draining) {
+                self.tell(Event::Turned { knob, outcome: Ok(true) });
+            }
+            self.status();
+        }
+    }
+
+    /// Takes a class one step on. Returns why it stopped, if it did so by itself.
+    fn look_at(&mut self, class: Class) -> Option<Stopped> {
+        let activity = self.engine.activity(class);
+        if matches!(activity, Activity::Running | Activity::Draining) {
+            return None;
+        }
+        let run = &mut self.classes.0[class.index()];
+        let before = run.running.take();
+        let by_turn = std::mem::take(&mut run.draining);
+        match activity {
+            _ if by_turn => {}
+            Activity::Tripped(errno) => {
+                let why = format!("over 1,000 errors in a second, the last: {}", describe_errno(errno));
+                return Some(Stopped { why, exhausted: false });
+            }
+            Activity::Broken(errno) => {
+                let why = format!("its interface failed: {}", describe_errno(errno));
+                return Some(Stopped { why, exhausted: false });
+            }
+            Activity::Exhausted => return Some(self.exhausted()),
+            _ => {}
+        }
+        if !self.should_run(class) {
+            return None;
+        }
+        if self.drops_cache(class, before.as_ref()) {
+            return None;
+        }
+        self.start_class(class).err().map(|error| Stopped { why: error.to_string(), exhausted: false })
+    }
+
+    fn exhausted(&self) -> Stopped {
+        let limit = self.settings.run.max_writes_bytes.map_or_else(String::new, format_size);
+        Stopped { why: format!("{limit} are written, which is run.max_writes"), exhausted: true }
+    }
+
+    fn should_run(&self, class: Class) -> bool {
+        let run = &self.classes.0[class.index()];
+        self.plans[class.index()].enabled && !self.paused && !self.ending && run.stopped.is_none()
+    }
+
+    /// Starts a class's workers, if it is to run.
+    pub(super) fn start_class(&mut self, class: Class) -> Result<()> {
+        if !self.should_run(class) {
+            return Ok(());
+        }
+        let plan = self.plans[class.index()].clone();
+        let cpus = self.cpus(&plan.cpus);
+        for source in self.engine.start(&plan, &cpus)? {
+            self.meters.add(source);
+        }
+        self.classes.0[class.index()].running = Some(plan);
+        Ok(())
+    }
+
+    fn cpus(&self, cpus: &Cpus) -> Vec<u32> {
+        match cpus {
+            Cpus::Any => Vec::new(),
+            Cpus::List(list) => list.clone(),
+            Cpus::Node(id) => {
+                let node = self.facts.cpu.nodes.iter().find(|node| node.id == *id);
+                node.map(|node| node.cpus.clone()).unwrap_or_default()
+            }
+        }
+    }
+
+    /// Before a class goes from the page cache to direct I/O, what is cached is written back and
+    /// dropped, in a thread of its own. Returns whether that still goes on.
+    fn drops_cache(&mut self, class: Class, before: Option<&ClassPlan>) -> bool {
+        let at = class.index();
+        let leaves_cache = before.is_some_and(|plan| plan.buffering != Buffering::Direct)
+            && self.plans[at].buffering == Buffering::Direct;
+        if leaves_cache && self.target.volume.is_some() {
+            let region = if class == Class::Wal { &self.target.wal } else { &self.target.data };
+            let paths = paths_of(region);
+            self.classes.0[at].dropping = Some(std::thread::spawn(move || drop_cached(&paths)));
+            self.turned = true;
+        }
+        let dropping = &mut self.classes.0[at].dropping;
+        if dropping.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            return true;
+        }
+        if let Some(Ok(Err(error))) = dropping.take().map(JoinHandle::join) {
+            let text = format!("what is cached could not be written back and dropped: {}", describe(&error));
+            self.tell(Event::Notice(text));
+        }
+        false
+    }
+}
+
+fn paths_of(region: &Region) -> Vec<PathBuf> {
+    region.extents.iter().map(|extent| extent.path.clone()).collect()
+}
+
+/// Writes back and drops what the page cache holds of these files or devices.
+fn drop_cached(paths: &[PathBuf]) -> io::Result<()> {
+    for path in paths {
+        let file = std::fs::File::open(path)?;
+        rustix::fs::fdatasync(&file)?;
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,45 @@
+//! What the demo does where a system forbids something: fall back, and say so.
+//!
+//! Outside the demo nothing falls back: it is refused with the reason.
+
+use crate::error::Result;
+use crate::knobs::{self, Ground, Value};
+use crate::profile::Settings;
+use crate::profile::store::expand_home;
+use crate::volume::affordable_size;
+
+/// What to try instead, in this order.
+const INSTEAD: &[(&str, &[&str])] = &[
+    ("io.interface", &["libaio", "sync"]),
+    ("io.registered_buffers", &["off"]),
+    ("io.buffering", &["cached"]),
+    ("io.page_size", &["16KiB", "64KiB"]),
+];
+
+/// Replaces what this host or target can't do by what it can, as far as there is something.
+pub fn fall_back(settings: &mut Settings, ground: Ground, notes: &mut Vec<String>) {
+    for (path, candidates) in INSTEAD {
+        let Some(knob) = knobs::find(path) else { continue };
+        let Some(reason) = knob.unavailable(&knob.get(settings), settings, ground) else { continue };
+        let from = knob.get(settings);
+        let parse = |text: &&str| knob.parse(text).ok();
+        let works = |value: &Value| knob.unavailable(value, settings, ground).is_none();
+        if let Some(value) = candidates.iter().filter_map(parse).find(works) {
+            notes.push(format!("{path} is {value} instead of {from}: {reason}"));
+            knob.set(settings, value);
+        }
+    }
+}
+
+/// Makes the files smaller where the disk is short of four times what they take.
+pub fn files(settings: &mut Settings, notes: &mut Vec<String>) -> Result<()> {
+    if !settings.target.devices.is_empty() {
+        return Ok(());
+    }
+    let dir = expand_home(&settings.target.dir)?;
+    std::fs::create_dir_all(&dir).map_err(|e| crate::error::Error::os("cannot create", &dir, e))?;
+    let (size_bytes, note) = affordable_size(&dir, settings.target.count, settings.target.size_bytes)?;
+    settings.target.size_bytes = size_bytes;
+    notes.extend(note);
+    Ok(())
+}

@@ -1,0 +1,400 @@
+//! A session: settings in force, the target, the engine and the meters, and what is due when.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+use super::classes::Classes;
+use super::fallback;
+use super::message::{Event, Phase, Progress, Status, Wanted};
+use super::target::{self, Target};
+use crate::class::Class;
+use crate::error::{Error, Result};
+use crate::host::Facts;
+use crate::knobs::{Ground, Value};
+use crate::load::Engine;
+use crate::load::control::Writes;
+use crate::meter::flags::WindowContext;
+use crate::meter::ledger::Ledger;
+use crate::meter::meters::{Meters, Probes};
+use crate::meter::window::{State, Totals, Window};
+use crate::plan::{self, ClassPlan};
+use crate::profile::settings::{Settings, Sync};
+use crate::profile::{check, to_toml};
+use crate::record::{Header, Outcome, Summary, Writer};
+use crate::units::{approx_size, format_size};
+
+/// How a session may be opened, beside its settings.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Scan and point only; nothing is opened for writing.
+    pub read_only: bool,
+    /// Devices of which the content may be destroyed.
+    pub destroy: Vec<String>,
+    /// What this host can't do is replaced, and said (the demo); else it is refused.
+    pub fallbacks: bool,
+    /// Windows that begin before are marked and left out of totals.
+    pub warmup: Duration,
+}
+
+/// Who waits while a session is opened.
+pub trait Attendant {
+    /// A long step goes on. Returns whether it may.
+    fn progress(&mut self, progress: Progress) -> bool;
+    /// A sentence for the operator.
+    fn notice(&mut self, text: &str);
+    /// Devices hold something: what the operator types, or none if nobody can be asked.
+    fn consent(&mut self, wanted: Vec<Wanted>) -> Option<Vec<String>>;
+}
+
+/// A turn that can be taken back.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Turned {
+    pub knob: String,
+    pub from: Value,
+}
+
+/// A run.
+pub struct Session {
+    pub(super) options: Options,
+    pub(super) facts: Arc<Facts>,
+    pub(super) settings: Settings,
+    pub(super) plans: [ClassPlan; 4],
+    pub(super) target: Target,
+    pub(super) fallbacks: Vec<String>,
+    pub(super) engine: Engine,
+    pub(super) writes: Arc<Writes>,
+    pub(super) classes: Classes,
+    pub(super) meters: Meters,
+    pub(super) ledger: Ledger,
+    pub(super) setting: u64,
+    pub(super) turned: bool,
+    pub(super) draining: Vec<String>,
+    pub(super) paused: bool,
+    pub(super) ending: bool,
+    pub(super) undo: Vec<Turned>,
+    events: VecDeque<Event>,
+    /// Where the run's clock stands at 0, on the engine's.
+    epoch_ns: u64,
+    started: SystemTime,
+    next_window_ns: u64,
+    recording: Option<Writer>,
+}
+
+impl Session {
+    /// Opens the target of the settings, filling it where it must be.
+    ///
+    /// # Errors
+    /// Input where this host can't do what the settings say; refused where data is at risk;
+    /// interrupted where the attendant ends the fill.
+    pub fn open(
+        mut settings: Settings,
+        options: Options,
+        facts: Arc<Facts>,
+        attendant: &mut dyn Attendant,
+    ) -> Result<Self> {
+        let mut fallbacks = Vec::new();
+        if options.read_only {
+            settings.classes[Class::Wal.index()].enabled = false;
+            settings.classes[Class::Background.index()].enabled = false;
+        }
+        if options.fallbacks {
+            fallback::files(&mut settings, &mut fallbacks)?;
+        }
+        settle(&mut settings, Ground { facts: &facts, target: None }, &options, &mut fallbacks)?;
+        let mut target = target::open(&mut settings, &options, &facts, attendant)?;
+        settle(&mut settings, Ground { facts: &facts, target: target.facts() }, &options, &mut fallbacks)?;
+        fallbacks.iter().for_each(|text| attendant.notice(text));
+        let filled_bytes = fill(&mut target, &settings, attendant)?;
+        let sequence = match &mut target.volume {
+            Some(volume) if !options.read_only => volume.next_sequence_base()?,
+            _ => 0,
+        };
+        let writes = Arc::new(Writes::new(sequence, filled_bytes));
+        writes.limit(settings.run.max_writes_bytes);
+        let (data, wal, members) = (target.data.clone(), target.wal.clone(), target.members.clone());
+        let engine = if settings.is_simulated() {
+            Engine::simulated(data, wal, members.len(), writes.clone(), &settings.sim)
+        } else {
+            Engine::threaded(data, wal, members.len(), writes.clone())
+        };
+        let probes = if engine.is_simulated() { Probes::none() } else { Probes::system(&members, 0) };
+        Ok(Self {
+            plans: plan::plan(&settings),
+            classes: Classes::default(),
+            meters: Meters::new(0, members, probes),
+            ledger: Ledger::new(),
+            setting: 0,
+            turned: false,
+            draining: Vec::new(),
+            paused: false,
+            ending: false,
+            undo: Vec::new(),
+            events: VecDeque::new(),
+            epoch_ns: engine.now_ns(),
+            started: SystemTime::now(),
+            next_window_ns: settings.run.window.as_nanos() as u64,
+            recording: None,
+            options,
+            facts,
+            settings,
+            target,
+            fallbacks,
+            engine,
+            writes,
+        })
+    }
+
+    /// Starts every class that is enabled.
+    ///
+    /// # Errors
+    /// Where a class can't be started; those that could go on until the session is dropped.
+    pub fn start(&mut self) -> Result<()> {
+        for class in Class::ALL {
+            self.start_class(class)?;
+        }
+        self.status();
+        Ok(())
+    }
+
+    /// The run's clock.
+    pub fn now_ns(&self) -> u64 {
+        self.engine.now_ns().saturating_sub(self.epoch_ns)
+    }
+
+    /// Whether time passes only as [`Self::advance`] lets it.
+    pub fn is_simulated(&self) -> bool {
+        self.engine.is_simulated()
+    }
+
+    /// Lets simulated time pass until then, at most to the next window's end.
+    pub fn advance(&mut self, ns: u64) {
+        self.engine.run_until(self.epoch_ns + ns.min(self.next_window_ns));
+    }
+
+    /// When something is due next.
+    pub fn next_ns(&self) -> u64 {
+        self.next_window_ns
+    }
+
+    /// Whether a class is draining or being restarted, so that a tick soon is worth it.
+    pub fn is_settling(&self) -> bool {
+        self.classes.any_pending()
+    }
+
+    /// Does what is due: restarts drained classes, ends a window.
+    pub fn tick(&mut self) -> Result<()> {
+        self.settle_classes();
+        if self.now_ns() >= self.next_window_ns {
+            self.end_window()?;
+        }
+        Ok(())
+    }
+
+    /// Events since the last call.
+    pub fn events(&mut self) -> impl Iterator<Item = Event> {
+        self.events.drain(..)
+    }
+
+    pub(super) fn tell(&mut self, event: Event) {
+        self.events.push_back(event);
+    }
+
+    /// Tells what the run is doing now.
+    pub(super) fn status(&mut self) {
+        let phase = match (self.ending, self.paused) {
+            (true, _) => Phase::Ending,
+            (_, true) => Phase::Paused,
+            _ => Phase::Running,
+        };
+        let mut notes = self.target.notes.clone();
+        notes.extend(self.setting_notes());
+        let status = Status {
+            settings: self.settings.clone(),
+            facts: self.facts.clone(),
+            target: self.target.facts().cloned(),
+            phase,
+            draining: self.draining.clone(),
+            fallbacks: self.fallbacks.clone(),
+            notes,
+            written_bytes: self.writes.written_bytes(),
+            recording: self.recording.as_ref().map(|writer| writer.dir().to_owned()),
+        };
+        self.tell(Event::Status(Arc::new(status)));
+    }
+
+    /// What to know about these settings on this target.
+    fn setting_notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let wal = &self.plans[Class::Wal.index()];
+        let Some(target) = self.target.facts() else { return notes };
+        let cached = wal.buffering != crate::profile::settings::Buffering::Direct;
+        if wal.enabled && target.devices && cached && wal.sync == Sync::Fdatasync {
+            notes.push("a flush of the WAL covers the whole device: it pays for the background's dirty pages".into());
+        }
+        notes
+    }
+
+    /// Ends the window that runs, whether or not it is due.
+    pub(super) fn end_window(&mut self) -> Result<()> {
+        let now_ns = self.now_ns();
+        let window = self.meters.window(&self.context(now_ns));
+        let window_ns = self.settings.run.window.as_nanos() as u64;
+        // After a stall (a suspended machine) the missing windows are one long one.
+        self.next_window_ns = (self.next_window_ns + window_ns).max(now_ns + window_ns / 2);
+        self.turned = self.classes.any_pending();
+        let lines = self.ledger.window(&window);
+        let written = self.write_window(&window, &lines);
+        let totals = self.meters.totals();
+        self.tell(Event::Window(window, totals));
+        lines.into_iter().for_each(|line| self.tell(Event::Ledger(Arc::new(line))));
+        written
+    }
+
+    fn context(&self, now_ns: u64) -> WindowContext<'_> {
+        let plans = &self.plans;
+        WindowContext {
+            now_ns,
+            setting: self.setting,
+            turned: self.turned,
+            warmup: u128::from(now_ns) <= self.options.warmup.as_nanos(),
+            paused: self.paused,
+            classes: Class::ALL.map(|class| self.classes.context(&plans[class.index()], self.paused)),
+            wal_durable: plans[Class::Wal.index()].sync != Sync::None,
+            data_bytes: self.target.data.bytes(),
+            memory_bytes: self.facts.memory_bytes,
+            target: self.target.facts(),
+            unfilled: self.options.read_only && self.target.data.set == 0 && self.target.volume.is_some(),
+            written_bytes_total: self.writes.written_bytes(),
+        }
+    }
+
+    /// Totals since the start, or since a recording began.
+    pub fn totals(&self) -> Arc<Totals> {
+        self.meters.totals()
+    }
+
+    /// What a class is doing.
+    pub fn state(&self, class: Class) -> State {
+        self.classes.context(&self.plans[class.index()], self.paused).state
+    }
+
+    /// Starts a recording into a new folder; totals begin anew with the next window.
+    pub fn record(&mut self, dir: &Path) -> Result<()> {
+        let mut notes = self.fallbacks.clone();
+        notes.extend(self.target.notes.iter().cloned());
+        notes.extend(self.setting_notes());
+        let writer = Writer::create(
+            dir,
+            &Header {
+                profile: self.settings.name.clone(),
+                profile_toml: to_toml(&self.settings),
+                facts: (*self.facts).clone(),
+                target: self.target.facts().cloned(),
+                notes,
+                run_started: self.started,
+            },
+        )?;
+        self.meters.reset_totals();
+        self.recording = Some(writer);
+        self.tell(Event::Recording(Some(dir.to_owned())));
+        self.status();
+        Ok(())
+    }
+
+    /// Ends the recording, if there is one, with its summary.
+    pub fn end_recording(&mut self, outcome: &Outcome) -> Result<Option<Summary>> {
+        let Some(mut writer) = self.recording.take() else { return Ok(None) };
+        if let Some(line) = self.ledger.close() {
+            writer.ledger(&line)?;
+        }
+        let summary = writer.finish(&self.meters.totals(), outcome)?;
+        self.tell(Event::Recording(None));
+        self.status();
+        Ok(Some(summary))
+    }
+
+    fn write_window(&mut self, window: &Window, lines: &[crate::meter::window::LedgerLine]) -> Result<()> {
+        let Some(writer) = &mut self.recording else { return Ok(()) };
+        let written =
+            writer.window(window).and_then(|()| lines.iter().try_for_each(|line| writer.ledger(line)));
+        if written.is_err() {
+            self.recording = None;
+            self.tell(Event::Recording(None));
+        }
+        written
+    }
+
+    /// Stops all classes; they have drained once [`Self::is_drained`].
+    pub fn end(&mut self) {
+        self.ending = true;
+        Class::ALL.into_iter().for_each(|class| self.engine.stop(class));
+        self.status();
+    }
+
+    /// Windows are that long from now on, the running one included.
+    pub(super) fn change_window(&mut self, window_ns: u64) {
+        self.next_window_ns = self.now_ns() + window_ns;
+    }
+
+    pub(super) fn tell_line(&mut self, line: crate::meter::window::LedgerLine) {
+        if let Some(writer) = &mut self.recording
+            && let Err(error) = writer.ledger(&line)
+        {
+            self.recording = None;
+            self.tell(Event::Notice(format!("the recording ended: {error}")));
+            self.tell(Event::Recording(None));
+        }
+        self.tell(Event::Ledger(Arc::new(line)));
+    }
+
+    /// Whether no I/O is outstanding any more.
+    pub fn is_drained(&mut self) -> bool {
+        if self.is_simulated() {
+            let now_ns = self.engine.now_ns();
+            self.engine.run_until(now_ns + crate::units::SECOND_NS);
+        }
+        Class::ALL.into_iter().all(|class| self.classes.is_idle(class, &mut self.engine))
+    }
+}
+
+/// Makes settings that can run here, by falling back where that is allowed.
+fn settle(settings: &mut Settings, ground: Ground, options: &Options, notes: &mut Vec<String>) -> Result<()> {
+    if options.fallbacks {
+        fallback::fall_back(settings, ground, notes);
+    }
+    let problems = check(settings, ground);
+    if problems.is_empty() {
+        return Ok(());
+    }
+    let list: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    Err(Error::input(format!("profile `{}` can't run here:\n  {}", settings.name, list.join("\n  ")))
+        .hint("`stacktune knobs` lists what each of them accepts"))
+}
+
+/// Fills what is not filled. Returns the bytes written.
+fn fill(target: &mut Target, settings: &Settings, attendant: &mut dyn Attendant) -> Result<u64> {
+    let Some(volume) = &mut target.volume else { return Ok(0) };
+    let Some(whole) = volume.missing_fill() else { return Ok(0) };
+    if let Some(limit) = settings.run.max_writes_bytes.filter(|limit| whole.bytes > *limit) {
+        let (needs, limit) = (approx_size(whole.bytes), format_size(limit));
+        return Err(Error::input(format!("filling the target takes {needs}, and run.max_writes is {limit}"))
+            .hint("a smaller target, or a higher limit: --set run.max_writes=…"));
+    }
+    let stop = AtomicBool::new(false);
+    let (start, rest) = volume.measure_fill(&stop)?;
+    let Some(rest) = rest else { return Ok(start.written_bytes) };
+    attendant.notice(&rest.to_string());
+    let mut progress = |progress: Progress| {
+        if !attendant.progress(progress) {
+            stop.store(true, Ordering::Relaxed);
+        }
+    };
+    let end = volume.fill(&mut progress, &stop)?;
+    if !end.complete {
+        return Err(Error::interrupted("the fill was stopped").hint("the next run goes on where it stopped"));
+    }
+    Ok(start.written_bytes + end.written_bytes)
+}

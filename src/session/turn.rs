@@ -1,0 +1,138 @@
+//! Turning knobs while the load runs.
+
+use super::message::Event;
+use super::run::{Session, Turned};
+use super::target::touches_storage;
+use crate::class::Class;
+use crate::knobs::{self, Ground, Knob, Scope, Value};
+use crate::load::Activity;
+use crate::meter::ledger::Turn;
+use crate::plan;
+use crate::profile::check;
+use crate::profile::settings::{Settings, Sync};
+
+impl Session {
+    /// Turns a knob: acknowledged at once, in force when the old I/O has drained.
+    pub fn turn(&mut self, path: &str, value: &Value) {
+        let outcome = self.try_turn(path, value, false).map(|()| !self.classes.any_pending());
+        if outcome == Ok(false) {
+            self.draining.push(path.to_owned());
+        }
+        self.tell(Event::Turned { knob: path.to_owned(), outcome });
+        self.status();
+    }
+
+    /// Takes the last turn back.
+    pub fn undo(&mut self) {
+        let Some(last) = self.undo.pop() else {
+            self.tell(Event::Notice("there is no turn to take back".into()));
+            return;
+        };
+        let outcome = self.try_turn(&last.knob, &last.from, true).map(|()| !self.classes.any_pending());
+        if outcome == Ok(false) {
+            self.draining.push(last.knob.clone());
+        }
+        self.tell(Event::Turned { knob: last.knob, outcome });
+        self.status();
+    }
+
+    fn try_turn(&mut self, path: &str, value: &Value, undo: bool) -> Result<(), String> {
+        let knob = knobs::find(path).ok_or_else(|| format!("there is no `{path}`"))?;
+        let from = knob.get(&self.settings);
+        if from == *value {
+            return Ok(());
+        }
+        let settings = self.turned_settings(knob, value)?;
+        let turn = Turn {
+            at_ns: self.now_ns(),
+            knob: path.to_owned(),
+            from: from.to_string(),
+            to: value.to_string(),
+            undo,
+            less_durable: durability(&settings) < durability(&self.settings),
+        };
+        if !undo {
+            self.undo.push(Turned { knob: path.to_owned(), from });
+        }
+        self.apply(settings);
+        for line in self.ledger.turn(turn) {
+            self.tell_line(line);
+        }
+        Ok(())
+    }
+
+    /// The settings after a turn, or why it can't be made.
+    fn turned_settings(&self, knob: &Knob, value: &Value) -> Result<Settings, String> {
+        if knob.spec.scope == Scope::Rebuild {
+            return Err("it takes effect when a target is opened: save a profile with it and open that".into());
+        }
+        let ground = Ground { facts: &self.facts, target: self.target.facts() };
+        if let Some(reason) = knob.unavailable(value, &self.settings, ground) {
+            return Err(reason);
+        }
+        let mut settings = self.settings.clone();
+        knob.set(&mut settings, value.clone());
+        if let Some(problem) = check(&settings, ground).into_iter().next() {
+            return Err(problem.to_string());
+        }
+        let needs_target = touches_storage(&settings) && self.target.volume.is_none();
+        if needs_target || settings.is_simulated() != self.is_simulated() {
+            return Err("this run has no storage open: open a profile on a real interface instead".into());
+        }
+        Ok(settings)
+    }
+
+    /// Puts settings in force that differ in live knobs only.
+    fn apply(&mut self, settings: Settings) {
+        let plans = plan::plan(&settings);
+        let changed = plan::changed(&self.plans, &plans);
+        if settings.run.max_writes_bytes != self.settings.run.max_writes_bytes {
+            self.writes.limit(settings.run.max_writes_bytes);
+            self.classes.forgive(true);
+        }
+        if settings.run.window != self.settings.run.window {
+            self.change_window(settings.run.window.as_nanos() as u64);
+        }
+        self.settings = settings;
+        self.plans = plans;
+        self.setting += 1;
+        self.turned = true;
+        for class in changed {
+            self.classes.forgive_class(class);
+            self.stop_class(class);
+        }
+        self.settle_classes();
+    }
+
+    /// Pauses everything, or goes on. Nothing is intended while paused.
+    pub fn pause(&mut self, paused: bool) {
+        if self.paused == paused {
+            return;
+        }
+        self.paused = paused;
+        self.turned = true;
+        if paused {
+            Class::ALL.into_iter().for_each(|class| self.stop_class(class));
+        } else {
+            self.settle_classes();
+        }
+        self.status();
+    }
+
+    /// Starts a class again that was stopped.
+    pub fn restart(&mut self, class: Class) {
+        self.classes.forgive_class(class);
+        if matches!(self.engine.activity(class), Activity::Running) {
+            return;
+        }
+        self.turned = true;
+        self.settle_classes();
+        self.status();
+    }
+}
+
+/// How durable commits are; a class that is off makes none less so.
+fn durability(settings: &Settings) -> u8 {
+    let wal = &settings.classes[Class::Wal.index()];
+    u8::from(!wal.enabled || settings.wal.sync != Sync::None)
+}
