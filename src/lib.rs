@@ -6,5 +6,7 @@ pub mod host;
 pub mod knobs;
 pub mod meter;
 pub mod profile;
+pub mod record;
+pub mod report;
 pub mod session;
 pub mod units;
