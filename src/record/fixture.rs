@@ -107,7 +107,7 @@ pub fn window(index: u64, like: Like) -> Window {
         members: (0..2)
             .map(|member| MemberFigures {
                 name: format!("data-{member}"),
-                read_bytes: (scan_ios + 9_000) / 2 * PAGE_BYTES,
+                read_bytes: u64::midpoint(scan_ios, 9_000) * PAGE_BYTES,
                 written_bytes: rated_ios * PAGE_BYTES,
                 ..MemberFigures::default()
             })

@@ -91,16 +91,12 @@ fn add(
 ) -> Result<(), String> {
     let histogram = decode(interval, deserializer)?;
     let tag = interval.tag().map_or("", |tag| tag.as_str());
-    match sums.get_mut(tag) {
-        Some(sum) => {
-            sum.auto(true);
-            sum.add(histogram).map_err(|e| e.to_string())
-        }
-        None => {
-            sums.insert(tag.to_owned(), histogram);
-            Ok(())
-        }
-    }
+    let Some(sum) = sums.get_mut(tag) else {
+        sums.insert(tag.to_owned(), histogram);
+        return Ok(());
+    };
+    sum.auto(true);
+    sum.add(histogram).map_err(|e| e.to_string())
 }
 
 /// An interval's histogram.

@@ -11,6 +11,8 @@ use crate::meter::window::{
 };
 use crate::units::mb_per_s;
 
+/// A flag is one of the whole run from this share of the windows on.
+const FLAG_WINDOWS_ONE_IN: usize = 10;
 /// Fewer samples beyond a percentile than this make it none.
 const SAMPLES_BEYOND_MIN: u64 = 10;
 
@@ -31,13 +33,20 @@ pub fn totals(windows: &[&Window], sums: &BTreeMap<String, Histogram<u64>>) -> T
         total: TotalFigures {
             bytes,
             mb_per_s: mb_per_s(bytes, duration_ns),
-            cycles_per_byte: (bytes > 0).then(|| cpu.cycles / bytes as f64),
+            cycles_per_byte: cycles_per_byte(windows),
         },
         classes,
         cpu,
         members: members(windows),
-        flags: union(windows.iter().flat_map(|window| &window.flags)),
+        flags: lasting(windows.iter().flat_map(|window| &window.flags), windows.len()),
     }
+}
+
+/// Cycles over bytes, both of the windows whose cycles are known.
+fn cycles_per_byte(windows: &[&Window]) -> Option<f64> {
+    let known = || windows.iter().filter(|window| window.cpu.cycles > 0.0);
+    let bytes: u64 = known().map(|window| window.total.bytes).sum();
+    (bytes > 0).then(|| known().map(|window| window.cpu.cycles).sum::<f64>() / bytes as f64)
 }
 
 fn class_figures(
@@ -48,7 +57,7 @@ fn class_figures(
 ) -> ClassFigures {
     let all = || windows.iter().map(|window| window.class(class));
     let sum = |of: fn(&ClassFigures) -> u64| all().map(of).sum::<u64>();
-    let last = all().last().cloned().unwrap_or_default();
+    let last = all().next_back().cloned().unwrap_or_default();
     let (ios, bytes) = (sum(|f| f.ios), sum(|f| f.bytes));
     let (intended, missed) = (sum(|f| f.intended), sum(|f| f.missed));
     let not_held = missed * 100 > intended;
@@ -77,7 +86,7 @@ fn class_figures(
         },
         busiest_worker: all().filter_map(|f| f.busiest_worker).reduce(f64::max),
         cache_share: None, // the bytes read are not in the windows, so a share of them can't be summed
-        flags: union(all().flat_map(|figures| &figures.flags)),
+        flags: lasting(all().flat_map(|figures| &figures.flags), windows.len()),
     }
 }
 
@@ -142,14 +151,17 @@ fn members(windows: &[&Window]) -> Vec<MemberFigures> {
     sums
 }
 
-/// Each flag once; of those that differ only in a figure (`cache 97%`), the last.
-fn union<'a>(flags: impl Iterator<Item = &'a Flag>) -> Vec<Flag> {
-    let mut kinds = BTreeMap::new();
+/// The flags that a tenth of the windows or more have, each once; of those that differ only in a
+/// figure (`cache 97%`), the last.
+fn lasting<'a>(flags: impl Iterator<Item = &'a Flag>, windows: usize) -> Vec<Flag> {
+    let mut kinds: BTreeMap<&str, (usize, &Flag)> = BTreeMap::new();
     for flag in flags {
         let kind = flag.text.split(|c: char| c.is_ascii_digit()).next().unwrap_or_default();
-        kinds.insert(kind.trim_end(), flag.clone());
+        let seen = kinds.get(kind.trim_end()).map_or(0, |(seen, _)| *seen);
+        kinds.insert(kind.trim_end(), (seen + 1, flag));
     }
-    kinds.into_values().collect()
+    let lasts = |seen: usize| seen * FLAG_WINDOWS_ONE_IN >= windows;
+    kinds.into_values().filter(|(seen, _)| lasts(*seen)).map(|(_, flag)| flag.clone()).collect()
 }
 
 #[cfg(test)]
@@ -174,6 +186,7 @@ mod tests {
     fn flags_that_differ_in_a_figure_are_one() {
         let flag = |text: &str| Flag { text: text.into(), why: String::new(), forbids_verdict: true };
         let flags = [flag("cache 97%"), flag("steal"), flag("cache 93%")];
-        assert_eq!(union(flags.iter()), [flag("cache 93%"), flag("steal")]);
+        assert_eq!(lasting(flags.iter(), 10), [flag("cache 93%"), flag("steal")]);
+        assert_eq!(lasting(flags.iter(), 20), [flag("cache 93%")]);
     }
 }

@@ -41,10 +41,8 @@ impl Recording {
         }
         let mut notes = Vec::new();
         let windows = lines(&dir.join(WINDOWS), &mut notes)?;
-        let ledger = match dir.join(LEDGER).exists() {
-            true => lines(&dir.join(LEDGER), &mut notes)?,
-            false => Vec::new(),
-        };
+        let ledger =
+            if dir.join(LEDGER).exists() { lines(&dir.join(LEDGER), &mut notes)? } else { Vec::new() };
         let host = optional(&dir.join(HOST))?.unwrap_or_default();
         let profile_toml = std::fs::read_to_string(dir.join(PROFILE)).unwrap_or_else(|e| {
             notes.push(format!("{PROFILE} can't be read: {}.", crate::error::describe(&e)));

@@ -232,9 +232,10 @@ impl Summary {
         let parts: Vec<_> = failed()
             .map(|(class, figures)| {
                 let errnos: Vec<_> = figures.errnos.keys().map(String::as_str).collect();
-                match errnos.is_empty() {
-                    true => format!("{class} {}", figures.errors),
-                    false => format!("{class} {} ({})", figures.errors, errnos.join(", ")),
+                if errnos.is_empty() {
+                    format!("{class} {}", figures.errors)
+                } else {
+                    format!("{class} {} ({})", figures.errors, errnos.join(", "))
                 }
             })
             .collect();

@@ -13,7 +13,9 @@ use crate::meter::window::{Latency, Window};
 
 fn written(dir: &Path, windows: &[Window]) -> Writer {
     let mut writer = Writer::create(dir, &fixture::header()).unwrap();
-    windows.iter().for_each(|window| writer.window(window).unwrap());
+    for window in windows {
+        writer.window(window).unwrap();
+    }
     writer
 }
 
@@ -207,7 +209,7 @@ fn an_open_line_is_written_once_at_the_end() {
     for turn in [open(1), open(2), open(1), fixture::turn(1)] {
         writer.ledger(&turn).unwrap();
     }
-    writer.finish(&Default::default(), &Outcome::Interrupted).unwrap();
+    writer.finish(&crate::meter::window::Totals::default(), &Outcome::Interrupted).unwrap();
     let read = Recording::open(dir.path()).unwrap();
     assert_eq!(read.ledger, [fixture::turn(1), open(2)]);
     assert!(read.summary.interrupted);
@@ -257,7 +259,7 @@ fn errors_are_told_in_a_line() {
     let dir = tempfile::tempdir().unwrap();
     let windows = fixture::windows(Like::default());
     let mut totals = fixture::totals(&windows);
-    assert_eq!(Summary::of(&totals, Default::default()).errors_line(), None);
+    assert_eq!(Summary::of(&totals, summary::Frame::default()).errors_line(), None);
     totals.classes[0].errors = 2;
     totals.classes[0].errnos.insert("EIO".into(), 2);
     totals.classes[2].errors = 1;

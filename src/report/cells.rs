@@ -30,19 +30,41 @@ pub fn percent(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
 }
 
-/// Breaks a sentence into lines of at most `width` columns; those after the first start with `indent`.
+/// Breaks a sentence into lines of at most `width` columns; those after the first start with `indent`,
+/// the first with what spaces it has.
 pub fn wrap(text: &str, width: usize, indent: &str) -> String {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let line = lines.last().map_or(0, |line| line.chars().count());
-        if line > 0 && line + 1 + word.chars().count() > width {
-            lines.push(format!("{indent}{word}"));
-        } else if let Some(last) = lines.last_mut() {
-            if line > 0 {
-                last.push(' ');
-            }
-            last.push_str(word);
+    let words = text.trim_start();
+    let mut out = text[..text.len() - words.len()].to_owned();
+    let mut used = out.len();
+    let mut starts_line = true;
+    for word in words.split_whitespace() {
+        let long = word.chars().count();
+        if !starts_line && used + 1 + long > width {
+            out.push('\n');
+            out.push_str(indent);
+            used = indent.len();
+            starts_line = true;
         }
+        if !starts_line {
+            out.push(' ');
+            used += 1;
+        }
+        out.push_str(word);
+        used += long;
+        starts_line = false;
     }
-    lines.join("\n")
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrapped_text_keeps_its_indent_and_its_width() {
+        assert_eq!(wrap("  aa bb cc", 7, "    "), "  aa bb\n    cc");
+        assert_eq!(wrap("aa", 1, ""), "aa");
+        assert_eq!(wrap("µµ µµ µµ", 5, " "), "µµ µµ\n µµ");
+        assert_eq!(wrap("", 5, " "), "");
+    }
 }

@@ -321,7 +321,10 @@ impl fmt::Display for Comparison {
             let columns: Vec<_> = std::iter::once(0).chain(block.iter().copied()).collect();
             self.fmt_block(f, &columns)?;
         }
-        writeln!(f, "\n[a–b] smallest and largest clean window; change against A with its spread;\n(…) no verdict, and why")
+        writeln!(
+            f,
+            "\n[a–b] smallest and largest clean window; change against A with its spread;\n(…) no verdict, and why"
+        )
     }
 }
 

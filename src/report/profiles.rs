@@ -32,3 +32,23 @@ pub fn text(rows: &[Row]) -> String {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_descriptions_are_wrapped_beside_the_names() {
+        let row = |name: &str, about: &str, from: &str| Row {
+            name: name.into(),
+            about: about.into(),
+            from: from.into(),
+        };
+        let about = "Four files in the cache folder, WAL and background at a rate that any drive holds";
+        let text = text(&[row("demo", about, "built in"), row("mine", "", "/home/u/mine.toml")]);
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert!(text.starts_with("demo  Four files"), "{text}");
+        assert!(text.ends_with("mine  /home/u/mine.toml\n"), "{text}");
+        assert!(text.lines().nth(1).unwrap().starts_with("      "), "{text}");
+    }
+}

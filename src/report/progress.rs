@@ -1,6 +1,7 @@
 //! What `record` says while it runs: a line that is drawn over on a terminal, a line each ten seconds
 //! elsewhere.
 
+use std::fmt::Write as _;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -78,17 +79,17 @@ impl<W: Write> Progress<W> {
         let share = self.all.map(|all| elapsed.as_secs_f64() / all.as_secs_f64().max(f64::MIN_POSITIVE));
         let errors: u64 = totals.classes.iter().map(|class| class.errors).sum();
         let mut text = share.map_or_else(String::new, |share| self.bar(share));
-        text += &format!("{}{of}", approx_span(elapsed.as_secs_f64()));
+        let _ = write!(text, "{}{of}", approx_span(elapsed.as_secs_f64()));
         if window.warmup {
             text += " warm-up";
         }
-        text += &format!(" {} MB/s:", three_digits(window.total.mb_per_s));
+        let _ = write!(text, " {} MB/s:", three_digits(window.total.mb_per_s));
         for class in Class::ALL {
             let short = if class == Class::Background { "bg" } else { class.name() };
-            text += &format!(" {short} {}", three_digits(window.class(class).mb_per_s));
+            let _ = write!(text, " {short} {}", three_digits(window.class(class).mb_per_s));
         }
         if errors > 0 {
-            text += &format!(", {errors} errors");
+            let _ = write!(text, ", {errors} errors");
         }
         self.say(&text);
     }

@@ -94,8 +94,12 @@ pub fn table(summary: &Summary) -> String {
 }
 
 fn row(label: &str, cells: [&str; 8]) -> String {
-    let cells: String = cells.iter().map(|cell| format!(" {}", right(cell, 7))).collect();
-    format!("{}\n", format!("{}{cells}", left(label, 16)).trim_end())
+    let mut line = left(label, 16);
+    for cell in cells {
+        line.push(' ');
+        line += &right(cell, 7);
+    }
+    format!("{}\n", line.trim_end())
 }
 
 fn class_rows(class: Class, summary: &Summary) -> String {
@@ -193,9 +197,9 @@ fn turn(line: &LedgerLine) -> String {
     if line.less_durable {
         out += "     less durable than before\n";
     }
-    let plain = |x: f64| three_digits(x);
-    let time = |x: f64| format_latency(x.round() as u64);
-    let figures: [(&str, &Change, &dyn Fn(f64) -> String); 5] = [
+    let plain: fn(f64) -> String = three_digits;
+    let time: fn(f64) -> String = |x| format_latency(x.round() as u64);
+    let figures = [
         ("scan MB/s", &line.scan_mb_per_s, &plain),
         ("point p99", &line.point_p99_ns, &time),
         ("WAL p99", &line.wal_p99_ns, &time),

@@ -11,7 +11,9 @@ use crate::record::{Header, Outcome, Recording, Writer};
 fn recorded(dir: &Path, name: &str, header: &Header, windows: &[Window]) -> Recording {
     let dir = dir.join(name);
     let mut writer = Writer::create(&dir, header).unwrap();
-    windows.iter().for_each(|window| writer.window(window).unwrap());
+    for window in windows {
+        writer.window(window).unwrap();
+    }
     writer.finish(&fixture::totals(windows), &Outcome::Complete).unwrap();
     Recording::open(&dir).unwrap()
 }
@@ -50,7 +52,9 @@ fn a_recording_is_shown() {
         window.classes[3].missed = 100;
     }
     let mut writer = Writer::create(&dir.path().join("base"), &fixture::header()).unwrap();
-    windows.iter().for_each(|window| writer.window(window).unwrap());
+    for window in &windows {
+        writer.window(window).unwrap();
+    }
     writer.ledger(&fixture::turn(1)).unwrap();
     let mut totals = fixture::totals(&windows);
     totals.classes[0].errors = 3;
@@ -156,12 +160,16 @@ fn what_can_not_be_judged_gets_no_verdict() {
     let (verdict, why, _) = against("turned", &|windows| windows[4].setting = 1);
     assert_eq!((verdict, why.as_str()), (Verdict::None, "knobs turned"));
     let (verdict, _, comparison) = against("counted", &|windows| {
-        windows.iter_mut().for_each(|window| window.cpu.cycles_source = CyclesSource::Pmu);
+        for window in windows {
+            window.cpu.cycles_source = CyclesSource::Pmu;
+        }
     });
     assert_eq!(verdict, Verdict::Higher);
     assert_eq!(cell(&comparison, "total.cycles_per_byte", 1).verdict, Verdict::None);
     let (.., comparison) = against("behind", &|windows| {
-        windows.iter_mut().for_each(|window| window.classes[3].missed = 100);
+        for window in windows {
+            window.classes[3].missed = 100;
+        }
     });
     let response = cell(&comparison, "classes.background.response_ns.p50", 1);
     assert_eq!((response.value, response.why.as_deref()), (None, Some("not held")));
