@@ -11,6 +11,8 @@ pub mod load;
 pub mod meter;
 pub mod plan;
 pub mod profile;
+pub mod record;
+pub mod report;
 pub mod session;
 pub mod stack;
 pub mod units;

@@ -1,0 +1,39 @@
+//! A run written to a folder, and read back.
+//!
+//! | file | holds | written |
+//! |---|---|---|
+//! | `profile.toml` | the profile as run | at the start |
+//! | `host.json` | `schema`, `stacktune`, `started_unix_s`, all of [`crate::host::Facts`], `target`, `notes` | at the start |
+//! | `windows.jsonl` | a line a window: [`crate::meter::window::Window`] | after each window |
+//! | `latency.hlog` | an HdrHistogram interval log, see [`hlog`] | after each window |
+//! | `ledger.jsonl` | a line a turn: [`crate::meter::window::LedgerLine`] | when a line closes |
+//! | `summary.json` | the totals, see [`summary`] | at the end |
+//!
+//! A window's histograms are written before its line, so that each line in `windows.jsonl` has its
+//! histograms even where the process was killed between the two. Files that are written whole appear
+//! by a rename: they are never seen in part.
+
+mod files;
+#[cfg(test)]
+pub(crate) mod fixture;
+pub mod hlog;
+mod rebuild;
+mod recording;
+pub mod summary;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use recording::Recording;
+pub use summary::Summary;
+pub use writer::{Header, Outcome, Writer};
+
+/// The version of the files' layout; a reader refuses newer ones.
+pub const SCHEMA: u32 = 1;
+
+const PROFILE: &str = "profile.toml";
+const HOST: &str = "host.json";
+const WINDOWS: &str = "windows.jsonl";
+const LATENCY: &str = "latency.hlog";
+const LEDGER: &str = "ledger.jsonl";
+const SUMMARY: &str = "summary.json";

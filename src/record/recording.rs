@@ -1,0 +1,136 @@
+//! Reading a recording, also one whose process was killed.
+
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+
+use super::summary::{Frame, Summary};
+use super::{HOST, LATENCY, LEDGER, PROFILE, SCHEMA, SUMMARY, WINDOWS, hlog, rebuild};
+use crate::error::{Error, Result};
+use crate::meter::window::{LedgerLine, Window};
+
+/// A recording as read.
+#[derive(Debug, Clone)]
+pub struct Recording {
+    /// Its folder.
+    pub dir: PathBuf,
+    /// Its totals.
+    pub summary: Summary,
+    /// Its windows, without their histograms.
+    pub windows: Vec<Window>,
+    /// Its turns.
+    pub ledger: Vec<LedgerLine>,
+    /// The content of `host.json`, as any version of stacktune wrote it.
+    pub host: serde_json::Value,
+    /// The profile as run.
+    pub profile_toml: String,
+    /// What is missing or damaged, in sentences.
+    pub notes: Vec<String>,
+}
+
+impl Recording {
+    /// Reads a recording.
+    ///
+    /// # Errors
+    /// Bad input where the folder holds none, or one of a newer layout; failed where a file is damaged
+    /// other than by being cut off.
+    pub fn open(dir: &Path) -> Result<Self> {
+        if !dir.join(WINDOWS).is_file() {
+            return Err(Error::input(format!("{} holds no recording", dir.display()))
+                .hint("name a folder that `stacktune record --out` made"));
+        }
+        let mut notes = Vec::new();
+        let windows = lines(&dir.join(WINDOWS), &mut notes)?;
+        let ledger =
+            if dir.join(LEDGER).exists() { lines(&dir.join(LEDGER), &mut notes)? } else { Vec::new() };
+        let host = optional(&dir.join(HOST))?.unwrap_or_default();
+        let profile_toml = std::fs::read_to_string(dir.join(PROFILE)).unwrap_or_else(|e| {
+            notes.push(format!("{PROFILE} can't be read: {}.", crate::error::describe(&e)));
+            String::new()
+        });
+        let summary = match read_summary(&dir.join(SUMMARY))? {
+            Some(summary) => summary,
+            None => rebuilt(dir, &windows, &profile_toml, &mut notes)?,
+        };
+        Ok(Self { dir: dir.to_owned(), summary, windows, ledger, host, profile_toml, notes })
+    }
+
+    /// The folder's own name, for tables.
+    pub fn name(&self) -> String {
+        let path = self.dir.canonicalize().unwrap_or_else(|_| self.dir.clone());
+        path.file_name()
+            .map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
+    }
+}
+
+fn read_summary(path: &Path) -> Result<Option<Summary>> {
+    let Some(value) = optional(path)? else { return Ok(None) };
+    let schema = value.get("schema").and_then(serde_json::Value::as_u64);
+    if schema.is_some_and(|schema| schema > u64::from(SCHEMA)) {
+        return Err(Error::input(format!("{} was written by a newer stacktune", path.display()))
+            .hint("read it with that version"));
+    }
+    serde_json::from_value(value)
+        .map(Some)
+        .map_err(|e| Error::failed(format!("{} is damaged: {e}", path.display())))
+}
+
+fn rebuilt(dir: &Path, windows: &[Window], toml: &str, notes: &mut Vec<String>) -> Result<Summary> {
+    notes.push(format!(
+        "{SUMMARY} is missing: the recording still goes on or was killed. These totals are made of its \
+         {} finished windows.",
+        windows.len()
+    ));
+    let path = dir.join(LATENCY);
+    let log = std::fs::read(&path).map_err(|e| Error::os("cannot read", &path, e))?;
+    let counted: Vec<_> = windows.iter().filter(|window| rebuild::counts(window)).collect();
+    let (sums, damage) = hlog::sums(whole_lines(&log).0, &counted);
+    notes.extend(damage.map(|damage| format!("{LATENCY} is damaged: {damage}.")));
+    let profile = toml.parse::<toml::Table>().ok();
+    let name = profile.as_ref().and_then(|table| table.get("name")?.as_str());
+    let warmup = || windows.iter().filter(|window| window.warmup);
+    let frame = Frame {
+        profile: name.unwrap_or("unnamed").to_owned(),
+        warmup_s: warmup().map(|window| window.duration_ns).sum::<u64>() as f64 / 1e9,
+        warmup_windows: warmup().count() as u64,
+        rebuilt: true,
+        ..Frame::default()
+    };
+    Ok(Summary::of(&rebuild::totals(&counted, &sums), frame))
+}
+
+/// The JSON of a file, or none where there is no such file.
+fn optional(path: &Path) -> Result<Option<serde_json::Value>> {
+    match std::fs::read(path) {
+        Ok(bytes) => serde_json::from_slice(&bytes)
+            .map(Some)
+            .map_err(|e| Error::failed(format!("{} is damaged: {e}", path.display()))),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Error::os("cannot read", path, e)),
+    }
+}
+
+/// Each line's value. A last line without its end is left out, and said.
+fn lines<T: DeserializeOwned>(path: &Path, notes: &mut Vec<String>) -> Result<Vec<T>> {
+    let bytes = std::fs::read(path).map_err(|e| Error::os("cannot read", path, e))?;
+    let (whole, torn) = whole_lines(&bytes);
+    if torn {
+        let name = path.file_name().unwrap_or_default().display().to_string();
+        notes.push(format!("The last line of {name} is cut off and left out."));
+    }
+    whole
+        .split(|&byte| byte == b'\n')
+        .enumerate()
+        .filter(|(_, line)| !line.is_empty())
+        .map(|(at, line)| {
+            serde_json::from_slice(line)
+                .map_err(|e| Error::failed(format!("{}:{}: damaged: {e}", path.display(), at + 1)))
+        })
+        .collect()
+}
+
+/// What ends with an end of line, and whether something follows it.
+fn whole_lines(bytes: &[u8]) -> (&[u8], bool) {
+    let end = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+    (&bytes[..end], end < bytes.len())
+}

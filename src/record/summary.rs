@@ -1,0 +1,294 @@
+//! `summary.json`: a run's totals.
+//!
+//! ```text
+//! schema, stacktune      layout version; stacktune's version
+//! profile                the profile's name
+//! duration_s, windows    of the counted windows; warmup_s, warmup_windows are beside them
+//! interrupted            ended early by a signal or the operator
+//! failure                why the run failed, or null
+//! rebuilt                the run was killed: made of the windows when it was read
+//! classes.{scan,point,wal,background}
+//!     state, why         running, off, paused, draining, or stopped (and why) at the end
+//!     bytes, ios         of completed I/Os (flushes do not count)
+//!     errors, errnos     failed I/Os, and those by errno
+//!     intended, missed   starts of a rated class; those dropped, a second late
+//!     mb_per_s, iops     MB are 10^6 bytes
+//!     target_mb_per_s    the rate asked for, or null
+//!     response_not_held  over 1% missed: response times mean nothing
+//!     service_ns         {count,mean,p50,p90,p99,p999,p9999,max}; the WAL's is the commit
+//!     response_ns        likewise, from the intended start; null without a rate or if not held
+//!     write_ns, flush_ns likewise, of the wal alone
+//!     flags              what makes these figures untrustworthy, as short texts
+//! total
+//!     bytes, mb_per_s    of the four classes
+//!     cycles_per_byte    the whole system's cycles over these bytes; null where none moved
+//!     cycles_source      "pmu" or "estimate"
+//!     cpu_busy           share of all CPU time, 0 to 1
+//!     cpu                shares, cores, the clock's frequency and its source
+//! members                bytes by member, and the block layer's count of devices
+//! flags, flag_notes      of the whole run; what each flag means and whether it forbids a verdict
+//! ```
+//! A percentile with fewer than ten samples beyond it is null, and so is a latency without samples.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::SCHEMA;
+use crate::class::Class;
+use crate::meter::window::{
+    ClassFigures, CpuFigures, CyclesSource, Flag, Latency, MemberFigures, State, Totals,
+};
+
+/// The content of `summary.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The layout's version.
+    pub schema: u32,
+    /// stacktune's version.
+    pub stacktune: String,
+    /// The profile's name.
+    pub profile: String,
+    /// Seconds in counted windows.
+    pub duration_s: f64,
+    /// Counted windows.
+    pub windows: u64,
+    /// Seconds of warm-up, left out.
+    pub warmup_s: f64,
+    /// Windows of warm-up, left out.
+    pub warmup_windows: u64,
+    /// Ended early by a signal or the operator.
+    pub interrupted: bool,
+    /// Why the run failed, where it did.
+    pub failure: Option<String>,
+    /// The run was not ended in order: the figures were made of its windows.
+    pub rebuilt: bool,
+    /// The classes.
+    pub classes: Classes,
+    /// All classes together.
+    pub total: Total,
+    /// The members.
+    pub members: Vec<MemberFigures>,
+    /// What makes the whole run untrustworthy.
+    pub flags: Vec<String>,
+    /// What each flag of the run and of its classes means.
+    pub flag_notes: BTreeMap<String, FlagNote>,
+}
+
+/// The four classes by name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Classes {
+    /// Table scans.
+    pub scan: ClassSummary,
+    /// Point reads.
+    pub point: ClassSummary,
+    /// The write-ahead log.
+    pub wal: WalSummary,
+    /// The background writer.
+    pub background: ClassSummary,
+}
+
+/// A class over the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClassSummary {
+    /// What it was doing at the end.
+    #[serde(flatten)]
+    pub state: State,
+    /// Bytes of completed I/Os.
+    pub bytes: u64,
+    /// Completed I/Os.
+    pub ios: u64,
+    /// Failed I/Os.
+    pub errors: u64,
+    /// Failed I/Os by errno.
+    pub errnos: BTreeMap<String, u64>,
+    /// Intended starts, of a rated class.
+    pub intended: u64,
+    /// Intended starts that were dropped.
+    pub missed: u64,
+    /// Decimal MB a second.
+    pub mb_per_s: f64,
+    /// I/Os a second.
+    pub iops: f64,
+    /// Its rate as MB/s, where it has one.
+    pub target_mb_per_s: Option<f64>,
+    /// Over 1% of the intended starts were missed.
+    pub response_not_held: bool,
+    /// Start to completion; of the WAL, the commit.
+    pub service_ns: Option<Latency>,
+    /// Intended start to completion.
+    pub response_ns: Option<Latency>,
+    /// Short texts; see [`Summary::flag_notes`].
+    pub flags: Vec<String>,
+}
+
+/// The WAL over the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WalSummary {
+    /// What every class has.
+    #[serde(flatten)]
+    pub class: ClassSummary,
+    /// Its writes alone.
+    pub write_ns: Option<Latency>,
+    /// Its flushes alone.
+    pub flush_ns: Option<Latency>,
+}
+
+/// All classes together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Total {
+    /// Bytes of the four classes.
+    pub bytes: u64,
+    /// Decimal MB a second.
+    pub mb_per_s: f64,
+    /// The whole system's cycles over all bytes.
+    pub cycles_per_byte: Option<f64>,
+    /// Counted or estimated.
+    pub cycles_source: CyclesSource,
+    /// Share of all CPU time, 0 to 1.
+    pub cpu_busy: f64,
+    /// The processor in detail.
+    pub cpu: CpuFigures,
+}
+
+/// What a flag means.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlagNote {
+    /// A sentence.
+    pub why: String,
+    /// Whether it forbids a verdict on storage.
+    pub forbids_verdict: bool,
+}
+
+/// What [`Totals`] do not know of a run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Frame {
+    pub profile: String,
+    pub warmup_s: f64,
+    pub warmup_windows: u64,
+    pub interrupted: bool,
+    pub failure: Option<String>,
+    pub rebuilt: bool,
+}
+
+impl Summary {
+    /// The summary of these totals.
+    pub(super) fn of(totals: &Totals, frame: Frame) -> Self {
+        let class = |class: Class| ClassSummary::of(&totals.classes[class.index()]);
+        let wal = &totals.classes[Class::Wal.index()].latencies;
+        let all_flags = totals.classes.iter().flat_map(|class| &class.flags).chain(&totals.flags);
+        Self {
+            schema: SCHEMA,
+            stacktune: env!("CARGO_PKG_VERSION").to_owned(),
+            profile: frame.profile,
+            duration_s: finite(totals.duration_s),
+            windows: totals.windows,
+            warmup_s: frame.warmup_s,
+            warmup_windows: frame.warmup_windows,
+            interrupted: frame.interrupted,
+            failure: frame.failure,
+            rebuilt: frame.rebuilt,
+            classes: Classes {
+                scan: class(Class::Scan),
+                point: class(Class::Point),
+                wal: WalSummary {
+                    class: class(Class::Wal),
+                    write_ns: held(wal.write_ns.as_ref()),
+                    flush_ns: held(wal.flush_ns.as_ref()),
+                },
+                background: class(Class::Background),
+            },
+            total: Total::of(totals),
+            members: totals.members.clone(),
+            flags: texts(&totals.flags),
+            flag_notes: all_flags
+                .map(|flag| {
+                    let note = FlagNote { why: flag.why.clone(), forbids_verdict: flag.forbids_verdict };
+                    (flag.text.clone(), note)
+                })
+                .collect(),
+        }
+    }
+
+    /// The figures of a class.
+    pub fn class(&self, class: Class) -> &ClassSummary {
+        match class {
+            Class::Scan => &self.classes.scan,
+            Class::Point => &self.classes.point,
+            Class::Wal => &self.classes.wal.class,
+            Class::Background => &self.classes.background,
+        }
+    }
+
+    /// Whether one of these flags forbids a verdict on storage.
+    pub fn forbids_verdict(&self, flags: &[String]) -> bool {
+        flags.iter().any(|flag| self.flag_notes.get(flag).is_some_and(|note| note.forbids_verdict))
+    }
+
+    /// The I/O errors in a line, where there were some: `3 I/O errors: scan 2 (EIO), wal 1 (ENOSPC)`.
+    pub fn errors_line(&self) -> Option<String> {
+        let failed = || Class::ALL.into_iter().map(|c| (c, self.class(c))).filter(|(_, f)| f.errors > 0);
+        let count: u64 = failed().map(|(_, figures)| figures.errors).sum();
+        let parts: Vec<_> = failed()
+            .map(|(class, figures)| {
+                let errnos: Vec<_> = figures.errnos.keys().map(String::as_str).collect();
+                if errnos.is_empty() {
+                    format!("{class} {}", figures.errors)
+                } else {
+                    format!("{class} {} ({})", figures.errors, errnos.join(", "))
+                }
+            })
+            .collect();
+        let noun = if count == 1 { "I/O error" } else { "I/O errors" };
+        (count > 0).then(|| format!("{count} {noun}: {}", parts.join(", ")))
+    }
+}
+
+impl ClassSummary {
+    fn of(figures: &ClassFigures) -> Self {
+        let response = held(figures.latencies.response_ns.as_ref());
+        Self {
+            state: figures.state.clone(),
+            bytes: figures.bytes,
+            ios: figures.ios,
+            errors: figures.errors,
+            errnos: figures.errnos.clone(),
+            intended: figures.intended,
+            missed: figures.missed,
+            mb_per_s: finite(figures.mb_per_s),
+            iops: finite(figures.iops),
+            target_mb_per_s: figures.target_mb_per_s,
+            response_not_held: figures.not_held,
+            service_ns: held(figures.latencies.service_ns.as_ref()),
+            response_ns: response.filter(|_| !figures.not_held),
+            flags: texts(&figures.flags),
+        }
+    }
+}
+
+impl Total {
+    fn of(totals: &Totals) -> Self {
+        Self {
+            bytes: totals.total.bytes,
+            mb_per_s: finite(totals.total.mb_per_s),
+            cycles_per_byte: totals.total.cycles_per_byte.filter(|x| x.is_finite()),
+            cycles_source: totals.cpu.cycles_source,
+            cpu_busy: finite(totals.cpu.busy),
+            cpu: totals.cpu.clone(),
+        }
+    }
+}
+
+/// A latency that holds samples.
+fn held(latency: Option<&Latency>) -> Option<Latency> {
+    latency.filter(|latency| latency.count > 0).cloned()
+}
+
+/// A rate over no time at all is none: JSON knows no infinity.
+fn finite(x: f64) -> f64 {
+    if x.is_finite() { x } else { 0.0 }
+}
+
+fn texts(flags: &[Flag]) -> Vec<String> {
+    flags.iter().map(|flag| flag.text.clone()).collect()
+}

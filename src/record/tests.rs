@@ -1,0 +1,277 @@
+//! A run written to a folder is the run that is read.
+
+use std::fs;
+use std::path::Path;
+
+use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+
+use super::fixture::{self, Like};
+use super::*;
+use crate::class::Class;
+use crate::error::Kind;
+use crate::meter::window::{Latency, Window};
+
+fn written(dir: &Path, windows: &[Window]) -> Writer {
+    let mut writer = Writer::create(dir, &fixture::header()).unwrap();
+    for window in windows {
+        writer.window(window).unwrap();
+    }
+    writer
+}
+
+/// Histograms are not part of `windows.jsonl`.
+fn bare(windows: &[Window]) -> Vec<Window> {
+    windows.iter().map(|w| Window { histograms: std::sync::Arc::default(), ..w.clone() }).collect()
+}
+
+/// Equal but for the last digits that sums of floats and their decimal forms differ in.
+fn same<T: serde::Serialize>(a: &T, b: &T) {
+    fn round(value: &mut serde_json::Value) {
+        use serde_json::Value;
+        match value {
+            Value::Number(n) if n.is_f64() => {
+                *value = Value::String(format!("{:.9e}", n.as_f64().unwrap()));
+            }
+            Value::Array(items) => items.iter_mut().for_each(round),
+            Value::Object(map) => map.values_mut().for_each(round),
+            _ => {}
+        }
+    }
+    let [a, b] = [a, b].map(|item| {
+        let mut value = serde_json::to_value(item).unwrap();
+        round(&mut value);
+        serde_json::to_string_pretty(&value).unwrap()
+    });
+    assert_eq!(a, b);
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path().join("a/run");
+    let windows = fixture::windows(Like::default());
+    let mut writer = written(&dir, &windows);
+    writer.ledger(&fixture::turn(1)).unwrap();
+    let summary = writer.finish(&fixture::totals(&windows), &Outcome::Complete).unwrap();
+
+    let read = Recording::open(&dir).unwrap();
+    assert_eq!(read.name(), "run");
+    same(&read.summary, &summary);
+    same(&read.windows, &bare(&windows));
+    assert_eq!(read.ledger, [fixture::turn(1)]);
+    assert_eq!(read.host["cpu"]["governor"], "performance");
+    assert_eq!(read.host["devices"][0]["firmware"], "F2");
+    assert_eq!(read.profile_toml, fixture::header().profile_toml);
+    assert_eq!(read.notes, [] as [String; 0]);
+    assert_eq!((summary.warmup_s, summary.warmup_windows, summary.windows), (1.0, 1, 4));
+}
+
+#[test]
+fn a_killed_recording_gives_all_its_finished_windows() {
+    let dir = tempfile::tempdir().unwrap();
+    let windows = fixture::windows(Like::default());
+    drop(written(dir.path(), &windows));
+    // The kill came while a further window was written: its histograms whole, its line in part.
+    let next = fixture::window(windows.len() as u64, Like::default());
+    let log = hlog::intervals(&next, &mut hdrhistogram::serialization::V2DeflateSerializer::new()).unwrap();
+    append(&dir.path().join(LATENCY), &log[..log.len() - 7]);
+    append(&dir.path().join(WINDOWS), br#"{"index":5,"start_ns":50"#);
+
+    let read = Recording::open(dir.path()).unwrap();
+    assert_eq!(read.windows.len(), windows.len());
+    assert!(read.summary.rebuilt);
+    assert!(read.notes[0].contains("windows.jsonl is cut off"), "{:?}", read.notes);
+    assert!(read.notes[1].contains("summary.json is missing"), "{:?}", read.notes);
+    assert_eq!(read.notes.len(), 2);
+
+    let mut finished = read.summary.clone();
+    finished.rebuilt = false;
+    let whole = tempfile::tempdir().unwrap();
+    let totals = fixture::totals(&windows);
+    let summary = written(whole.path(), &windows).finish(&totals, &Outcome::Complete).unwrap();
+    same(&finished, &summary);
+}
+
+fn append(path: &Path, bytes: &[u8]) {
+    use std::io::Write;
+    fs::OpenOptions::new().append(true).open(path).unwrap().write_all(bytes).unwrap();
+}
+
+#[test]
+fn a_recording_killed_before_its_first_window_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(written(dir.path(), &[]));
+    let read = Recording::open(dir.path()).unwrap();
+    assert_eq!((read.windows.len(), read.summary.total.bytes), (0, 0));
+    assert_eq!(read.summary.classes.scan.service_ns, None);
+}
+
+#[test]
+fn a_line_damaged_in_the_middle_is_told_with_its_place() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(written(dir.path(), &fixture::windows(Like::default())));
+    let path = dir.path().join(WINDOWS);
+    let text = fs::read_to_string(&path).unwrap();
+    let mut lines: Vec<_> = text.lines().collect();
+    lines[2] = "{";
+    fs::write(&path, lines.join("\n") + "\n").unwrap();
+    let error = Recording::open(dir.path()).unwrap_err();
+    assert!(error.what.contains("windows.jsonl:3: damaged"), "{error}");
+}
+
+#[test]
+fn the_log_sums_to_the_windows() {
+    let dir = tempfile::tempdir().unwrap();
+    let windows = fixture::windows(Like::default());
+    drop(written(dir.path(), &windows));
+    let log = fs::read(dir.path().join(LATENCY)).unwrap();
+    let entries: Vec<_> = IntervalLogIterator::new(&log).map(Result::unwrap).collect();
+    assert!(matches!(entries[0], LogEntry::StartTime(t) if t.as_secs() == 1_700_000_000));
+    assert!(matches!(entries[1], LogEntry::BaseTime(_)));
+    let intervals = entries.iter().filter_map(|e| match e {
+        LogEntry::Interval(interval) => Some(interval),
+        _ => None,
+    });
+    // Services of four classes, responses of two, the WAL's writes and flushes.
+    assert_eq!(intervals.clone().count(), windows.len() * 8);
+    let tags: std::collections::BTreeSet<_> = intervals.map(|i| i.tag().unwrap().as_str()).collect();
+    let expected = [
+        "background",
+        "background.response",
+        "point",
+        "scan",
+        "wal",
+        "wal.flush",
+        "wal.response",
+        "wal.write",
+    ];
+    assert!(tags.into_iter().eq(expected));
+
+    let counted: Vec<_> = windows.iter().filter(|window| !window.warmup).collect();
+    let (sums, damage) = hlog::sums(&log, &counted);
+    assert_eq!(damage, None);
+    for class in Class::ALL {
+        let ios: u64 = counted.iter().map(|window| window.class(class).ios).sum();
+        assert_eq!(sums[class.name()].len(), ios, "{class}");
+    }
+}
+
+#[test]
+fn the_summary_is_the_sum_of_the_counted_windows() {
+    let dir = tempfile::tempdir().unwrap();
+    let windows = fixture::windows(Like { warmup: 2, ..Like::default() });
+    drop(written(dir.path(), &windows));
+    let read = Recording::open(dir.path()).unwrap();
+    let counted = || read.windows.iter().filter(|window| !window.warmup);
+    for class in Class::ALL {
+        let figures = read.summary.class(class);
+        assert_eq!(figures.bytes, counted().map(|w| w.class(class).bytes).sum::<u64>());
+        assert_eq!(figures.ios, counted().map(|w| w.class(class).ios).sum::<u64>());
+        assert_eq!(figures.service_ns.as_ref().unwrap().count, figures.ios);
+    }
+    assert_eq!(read.summary.total.bytes, counted().map(|w| w.total.bytes).sum::<u64>());
+    assert!((read.summary.duration_s - 4.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_folder_that_holds_something_is_left_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let windows = fixture::windows(Like::default());
+    drop(written(dir.path(), &windows));
+    let before = fs::read(dir.path().join(WINDOWS)).unwrap();
+    let error = Writer::create(dir.path(), &fixture::header()).err().unwrap();
+    assert_eq!(error.kind, Kind::Input);
+    assert!(error.what.ends_with("already holds a recording"), "{error}");
+    assert_eq!(fs::read(dir.path().join(WINDOWS)).unwrap(), before);
+
+    let other = tempfile::tempdir().unwrap();
+    fs::write(other.path().join("letter.txt"), "dear").unwrap();
+    let error = Writer::create(other.path(), &fixture::header()).err().unwrap();
+    assert!(error.what.ends_with("is not empty"), "{error}");
+    assert_eq!(fs::read_dir(other.path()).unwrap().count(), 1);
+
+    let error = Recording::open(other.path()).unwrap_err();
+    assert_eq!(error.kind, Kind::Input);
+}
+
+#[test]
+fn a_file_in_the_folders_place_is_told() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let error = Writer::create(file.path(), &fixture::header()).err().unwrap();
+    assert!(error.what.contains(&file.path().display().to_string()), "{error}");
+}
+
+#[test]
+fn an_open_line_is_written_once_at_the_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = written(dir.path(), &[]);
+    let open = |number| crate::meter::window::LedgerLine { open: true, ..fixture::turn(number) };
+    for turn in [open(1), open(2), open(1), fixture::turn(1)] {
+        writer.ledger(&turn).unwrap();
+    }
+    writer.finish(&crate::meter::window::Totals::default(), &Outcome::Interrupted).unwrap();
+    let read = Recording::open(dir.path()).unwrap();
+    assert_eq!(read.ledger, [fixture::turn(1), open(2)]);
+    assert!(read.summary.interrupted);
+}
+
+#[test]
+fn the_summary_has_the_keys_that_scripts_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let windows = fixture::windows(Like::default());
+    let mut totals = fixture::totals(&windows);
+    totals.classes[0].mb_per_s = f64::NAN; // of a run without time
+    totals.classes[1].latencies.service_ns = Some(Latency::default());
+    totals.classes[3].not_held = true;
+    written(dir.path(), &windows).finish(&totals, &Outcome::Complete).unwrap();
+    let text = fs::read(dir.path().join(SUMMARY)).unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    assert_eq!(json["schema"], SCHEMA);
+    assert_eq!(json["stacktune"], env!("CARGO_PKG_VERSION"));
+    assert!(json["duration_s"].is_f64());
+    for class in ["scan", "point", "wal", "background"] {
+        for key in ["bytes", "ios", "errors", "missed", "mb_per_s", "iops"] {
+            assert!(json["classes"][class][key].is_number(), "{class}.{key}");
+        }
+        assert!(json["classes"][class]["flags"].is_array());
+        assert_eq!(json["classes"][class]["state"], "running");
+    }
+    let wal = &json["classes"]["wal"];
+    for key in ["service_ns", "response_ns", "write_ns", "flush_ns"] {
+        for figure in ["mean", "p50", "p90", "p99", "max"] {
+            assert!(wal[key][figure].is_number(), "{key}.{figure}");
+        }
+        assert!(wal[key].as_object().unwrap()["p9999"].is_null());
+    }
+    let total = &json["total"];
+    for key in ["bytes", "mb_per_s", "cycles_per_byte", "cpu_busy"] {
+        assert!(total[key].is_number(), "{key}");
+    }
+    assert_eq!(total["cycles_source"], "estimate");
+    assert_eq!(json["classes"]["scan"]["mb_per_s"], 0.0);
+    assert!(json["classes"]["point"].as_object().unwrap()["service_ns"].is_null());
+    assert!(json["classes"]["background"].as_object().unwrap()["response_ns"].is_null());
+    assert!(json["flags"].is_array());
+}
+
+#[test]
+fn errors_are_told_in_a_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let windows = fixture::windows(Like::default());
+    let mut totals = fixture::totals(&windows);
+    assert_eq!(Summary::of(&totals, summary::Frame::default()).errors_line(), None);
+    totals.classes[0].errors = 2;
+    totals.classes[0].errnos.insert("EIO".into(), 2);
+    totals.classes[2].errors = 1;
+    let summary = written(dir.path(), &windows).finish(&totals, &Outcome::Complete).unwrap();
+    assert_eq!(summary.errors_line().unwrap(), "3 I/O errors: scan 2 (EIO), wal 1");
+}
+
+#[test]
+fn a_newer_layout_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(written(dir.path(), &[]));
+    fs::write(dir.path().join(SUMMARY), r#"{"schema": 99}"#).unwrap();
+    let error = Recording::open(dir.path()).unwrap_err();
+    assert!(error.what.contains("newer stacktune"), "{error}");
+}

@@ -1,0 +1,184 @@
+//! Writing a run while it goes on.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use hdrhistogram::serialization::V2DeflateSerializer;
+use serde::Serialize;
+
+use super::files::{Appender, replace};
+use super::summary::{Frame, Summary};
+use super::{HOST, LATENCY, LEDGER, PROFILE, SCHEMA, SUMMARY, WINDOWS, hlog};
+use crate::error::{Error, Result};
+use crate::host::{Facts, TargetFacts};
+use crate::meter::window::{LedgerLine, Totals, Window};
+
+/// What is known when a recording starts.
+#[derive(Debug, Clone)]
+pub struct Header {
+    /// The profile's name.
+    pub profile: String,
+    /// The profile as run.
+    pub profile_toml: String,
+    /// The host.
+    pub facts: Facts,
+    /// The opened target.
+    pub target: Option<TargetFacts>,
+    /// What a reader should know: fallbacks, what the flush covers, ….
+    pub notes: Vec<String>,
+    /// The wall clock when the run's clock stood at 0.
+    pub run_started: SystemTime,
+}
+
+/// How a recording ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// As planned.
+    Complete,
+    /// Early, by a signal or the operator.
+    Interrupted,
+    /// The run failed, and why.
+    Failed(String),
+}
+
+/// `host.json`.
+#[derive(Serialize)]
+struct Host<'a> {
+    schema: u32,
+    stacktune: &'a str,
+    started_unix_s: u64,
+    #[serde(flatten)]
+    facts: &'a Facts,
+    target: Option<&'a TargetFacts>,
+    notes: &'a [String],
+}
+
+/// A recording that goes on. Every call hands what it got to the kernel before it returns.
+pub struct Writer {
+    dir: PathBuf,
+    profile: String,
+    windows: Appender,
+    latency: Appender,
+    ledger: Appender,
+    /// Lines that were not closed when they were last seen.
+    open_lines: BTreeMap<u64, LedgerLine>,
+    serializer: V2DeflateSerializer,
+    warmup_ns: u64,
+    warmup_windows: u64,
+}
+
+impl Writer {
+    /// Starts a recording in a new or empty folder.
+    ///
+    /// # Errors
+    /// Bad input where the folder holds something, which is left as it is; failed where it can't be
+    /// written.
+    pub fn create(dir: &Path, header: &Header) -> Result<Self> {
+        std::fs::create_dir_all(dir).map_err(|e| Error::os("cannot create", dir, e))?;
+        refuse_content(dir)?;
+        // Of two that start at once, the second fails here.
+        let windows = Appender::create(dir.join(WINDOWS))?;
+        let mut latency = Appender::create(dir.join(LATENCY))?;
+        let ledger = Appender::create(dir.join(LEDGER))?;
+        replace(&dir.join(PROFILE), header.profile_toml.as_bytes())?;
+        let host = Host {
+            schema: SCHEMA,
+            stacktune: env!("CARGO_PKG_VERSION"),
+            started_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_secs()),
+            facts: &header.facts,
+            target: header.target.as_ref(),
+            notes: &header.notes,
+        };
+        replace(&dir.join(HOST), &pretty(&host)?)?;
+        latency.append(&hlog::header(header.run_started).map_err(Error::failed)?)?;
+        Ok(Self {
+            dir: dir.to_owned(),
+            profile: header.profile.clone(),
+            windows,
+            latency,
+            ledger,
+            open_lines: BTreeMap::new(),
+            serializer: V2DeflateSerializer::new(),
+            warmup_ns: 0,
+            warmup_windows: 0,
+        })
+    }
+
+    /// The folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Writes a finished window.
+    pub fn window(&mut self, window: &Window) -> Result<()> {
+        let intervals = hlog::intervals(window, &mut self.serializer)
+            .map_err(|e| Error::failed(format!("cannot encode histograms for {LATENCY}: {e}")))?;
+        self.latency.append(&intervals)?;
+        self.windows.append(&line(window)?)?;
+        if window.warmup {
+            self.warmup_ns += window.duration_ns;
+            self.warmup_windows += 1;
+        }
+        Ok(())
+    }
+
+    /// Takes a ledger line: a closed one is written, an open one is kept until it closes.
+    pub fn ledger(&mut self, turn: &LedgerLine) -> Result<()> {
+        if turn.open {
+            self.open_lines.insert(turn.number, turn.clone());
+            return Ok(());
+        }
+        self.open_lines.remove(&turn.number);
+        self.ledger.append(&line(turn)?)
+    }
+
+    /// Ends the recording: lines still open are written as such, then the summary.
+    pub fn finish(mut self, totals: &Totals, outcome: &Outcome) -> Result<Summary> {
+        for turn in std::mem::take(&mut self.open_lines).values() {
+            self.ledger.append(&line(turn)?)?;
+        }
+        for file in [&self.windows, &self.latency, &self.ledger] {
+            file.sync()?;
+        }
+        let failure = match outcome {
+            Outcome::Failed(why) => Some(why.clone()),
+            Outcome::Complete | Outcome::Interrupted => None,
+        };
+        let frame = Frame {
+            profile: self.profile,
+            warmup_s: self.warmup_ns as f64 / 1e9,
+            warmup_windows: self.warmup_windows,
+            interrupted: *outcome == Outcome::Interrupted,
+            failure,
+            rebuilt: false,
+        };
+        let summary = Summary::of(totals, frame);
+        replace(&self.dir.join(SUMMARY), &pretty(&summary)?)?;
+        Ok(summary)
+    }
+}
+
+fn refuse_content(dir: &Path) -> Result<()> {
+    let mut entries = std::fs::read_dir(dir).map_err(|e| Error::os("cannot read", dir, e))?;
+    if entries.next().is_none() {
+        return Ok(());
+    }
+    let recording = [WINDOWS, SUMMARY, LATENCY, HOST].iter().any(|name| dir.join(name).exists());
+    let what = if recording { "already holds a recording" } else { "is not empty" };
+    Err(Error::input(format!("{} {what}", dir.display()))
+        .hint("nothing was changed; name a new folder, or remove this one first"))
+}
+
+fn line(value: &impl Serialize) -> Result<Vec<u8>> {
+    let mut bytes = serde_json::to_vec(value).map_err(|e| Error::failed(format!("cannot encode: {e}")))?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+fn pretty(value: &impl Serialize) -> Result<Vec<u8>> {
+    let mut bytes =
+        serde_json::to_vec_pretty(value).map_err(|e| Error::failed(format!("cannot encode: {e}")))?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}

@@ -1,0 +1,18 @@
+//! What a person or a script reads of a run, a comparison, the knobs and the profiles.
+//!
+//! Text is at most 80 columns wide and has no colours.
+
+mod cells;
+pub mod compare;
+mod differences;
+mod figures;
+pub mod knobs;
+pub mod profiles;
+pub mod progress;
+pub mod show;
+#[cfg(test)]
+mod tests;
+
+pub use compare::{Comparison, compare};
+pub use progress::Progress;
+pub use show::{Shown, show, table};

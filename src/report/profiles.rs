@@ -1,0 +1,54 @@
+//! The list of profiles.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use super::cells::{left, wrap};
+
+const WIDTH: usize = 80;
+
+/// A profile as the list shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Row {
+    /// What names it on the command line.
+    pub name: String,
+    /// Its own line about itself.
+    pub about: String,
+    /// Where it comes from: `built in`, or its file.
+    pub from: String,
+}
+
+/// The list as text.
+pub fn text(rows: &[Row]) -> String {
+    let width = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0) + 2;
+    let indent = " ".repeat(width);
+    let mut out = String::new();
+    for row in rows {
+        let about = if row.about.is_empty() { &row.from } else { &format!("{} ({})", row.about, row.from) };
+        // Names have no spaces, so that the padding survives the wrapping of the rest alone.
+        let rest = wrap(about, WIDTH - width.min(WIDTH / 2), &indent);
+        let _ = writeln!(out, "{}{rest}", left(&row.name, width));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_descriptions_are_wrapped_beside_the_names() {
+        let row = |name: &str, about: &str, from: &str| Row {
+            name: name.into(),
+            about: about.into(),
+            from: from.into(),
+        };
+        let about = "Four files in the cache folder, WAL and background at a rate that any drive holds";
+        let text = text(&[row("demo", about, "built in"), row("mine", "", "/home/u/mine.toml")]);
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert!(text.starts_with("demo  Four files"), "{text}");
+        assert!(text.ends_with("mine  /home/u/mine.toml\n"), "{text}");
+        assert!(text.lines().nth(1).unwrap().starts_with("      "), "{text}");
+    }
+}

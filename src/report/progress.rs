@@ -1,0 +1,189 @@
+//! What `record` says while it runs: a line that is drawn over on a terminal, a line each ten seconds
+//! elsewhere.
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use crate::class::Class;
+use crate::meter::window::{Totals, Window};
+use crate::session;
+use crate::units::{approx_size, approx_span, format_rate, three_digits};
+
+const LINE_EACH: Duration = Duration::from_secs(10);
+const BAR_WIDTH: usize = 16;
+/// Narrower than 80, so that a terminal never wraps the line.
+const WIDTH: usize = 79;
+
+/// The progress of a recording.
+pub struct Progress<W> {
+    out: W,
+    terminal: bool,
+    all: Option<Duration>,
+    /// Where the run's clock stood when the first window began.
+    began_ns: Option<u64>,
+    /// When the next plain line of the run is due, after its beginning.
+    next_line: Duration,
+    fill_line: Option<Instant>,
+    /// A line stands on the terminal that the next one is drawn over.
+    drawn: bool,
+}
+
+impl<W: Write> Progress<W> {
+    /// Progress to `out` of a run of `all`, warm-up included; none goes on until it is ended.
+    pub fn new(out: W, terminal: bool, all: Option<Duration>) -> Self {
+        Self { out, terminal, all, began_ns: None, next_line: LINE_EACH, fill_line: None, drawn: false }
+    }
+
+    /// A fill goes on.
+    pub fn fill(&mut self, fill: &session::Progress) {
+        self.fill_at(fill, Instant::now());
+    }
+
+    fn fill_at(&mut self, fill: &session::Progress, now: Instant) {
+        let due = self.fill_line.is_none_or(|last| now.duration_since(last) >= LINE_EACH);
+        if !self.terminal && !due {
+            return;
+        }
+        self.fill_line = Some(now);
+        let share = if fill.all_bytes == 0 { 1.0 } else { fill.done_bytes as f64 / fill.all_bytes as f64 };
+        let left_bytes = fill.all_bytes.saturating_sub(fill.done_bytes);
+        let left = match fill.rate_bytes_per_s {
+            rate if rate > 0.0 => format!(", {} left", approx_span(left_bytes as f64 / rate)),
+            _ => String::new(),
+        };
+        self.say(&format!(
+            "{}{}: {} of {}, {} MB/s{left}",
+            self.bar(share),
+            fill.what,
+            approx_size(fill.done_bytes),
+            approx_size(fill.all_bytes),
+            three_digits(fill.rate_bytes_per_s / 1e6),
+        ));
+    }
+
+    /// A window ended.
+    pub fn window(&mut self, window: &Window, totals: &Totals) {
+        let began_ns = *self.began_ns.get_or_insert(window.start_ns);
+        let end_ns = window.start_ns + window.duration_ns;
+        let elapsed = Duration::from_nanos(end_ns.saturating_sub(began_ns));
+        if !self.terminal {
+            if elapsed < self.next_line {
+                return;
+            }
+            while self.next_line <= elapsed {
+                self.next_line += LINE_EACH;
+            }
+        }
+        let of = self.all.map_or_else(String::new, |all| format!("/{}", approx_span(all.as_secs_f64())));
+        let share = self.all.map(|all| elapsed.as_secs_f64() / all.as_secs_f64().max(f64::MIN_POSITIVE));
+        let errors: u64 = totals.classes.iter().map(|class| class.errors).sum();
+        let mut text = share.map_or_else(String::new, |share| self.bar(share));
+        let _ = write!(text, "{}{of}", approx_span(elapsed.as_secs_f64()));
+        if window.warmup {
+            text += " warm-up";
+        }
+        let _ = write!(text, " {} MB/s:", three_digits(window.total.mb_per_s));
+        for class in Class::ALL {
+            let short = if class == Class::Background { "bg" } else { class.name() };
+            let _ = write!(text, " {short} {}", three_digits(window.class(class).mb_per_s));
+        }
+        if errors > 0 {
+            let _ = write!(text, ", {errors} errors");
+        }
+        self.say(&text);
+    }
+
+    /// Ends the line that stands on the terminal.
+    pub fn done(&mut self) {
+        if self.drawn {
+            let _ = writeln!(self.out);
+            self.drawn = false;
+        }
+    }
+
+    /// The bar of a terminal, with a space after it.
+    fn bar(&self, share: f64) -> String {
+        if !self.terminal {
+            return String::new();
+        }
+        let full = ((share.clamp(0.0, 1.0) * BAR_WIDTH as f64) as usize).min(BAR_WIDTH);
+        format!("[{}{}] ", "#".repeat(full), "-".repeat(BAR_WIDTH - full))
+    }
+
+    /// Progress that can't be written is no reason to end a recording.
+    fn say(&mut self, text: &str) {
+        if self.terminal {
+            let text: String = text.chars().take(WIDTH).collect();
+            let _ = write!(self.out, "\r{text}\x1b[K");
+            self.drawn = true;
+        } else {
+            let _ = writeln!(self.out, "{text}");
+        }
+        let _ = self.out.flush();
+    }
+}
+
+/// What is written before a fill begins: `5.0 GiB to fill at about 250MB/s: 21s`.
+pub fn before_fill(all_bytes: u64, rate_bytes_per_s: u64) -> String {
+    let seconds = all_bytes as f64 / rate_bytes_per_s.max(1) as f64;
+    let (size, rate) = (approx_size(all_bytes), format_rate(rate_bytes_per_s));
+    format!("{size} to fill at about {rate}: {}", approx_span(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::fixture::{self, Like};
+
+    fn run(terminal: bool, windows: u64) -> String {
+        let mut out = Vec::new();
+        let mut progress = Progress::new(&mut out, terminal, Some(Duration::from_secs(30)));
+        for index in 7..7 + windows {
+            let window = fixture::window(index, Like { warmup: 9, ..Like::default() });
+            progress.window(&window, &Totals::default());
+        }
+        progress.done();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn without_a_terminal_a_line_comes_each_ten_seconds() {
+        assert_eq!(run(false, 9), "");
+        let text = run(false, 25);
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(text.starts_with("10s/30s "), "{text}");
+        assert!(!text.contains(['\r', '\x1b']));
+    }
+
+    #[test]
+    fn on_a_terminal_one_line_is_drawn_over() {
+        let text = run(true, 15);
+        assert_eq!(text.matches('\r').count(), 15);
+        assert_eq!(text.matches('\n').count(), 1);
+        assert!(text.contains("\r[########--------] 15s/30s "), "{text}");
+        assert!(text.contains("2s/30s warm-up "), "{text}");
+        assert!(
+            text.split('\r').all(|line| line.trim_end().trim_end_matches("\x1b[K").chars().count() <= WIDTH)
+        );
+    }
+
+    #[test]
+    fn a_fill_tells_bytes_rate_and_time_left() {
+        let mut out = Vec::new();
+        let mut progress = Progress::new(&mut out, false, None);
+        let start = Instant::now();
+        let fill = |done_bytes| session::Progress {
+            what: "filling data-0".into(),
+            done_bytes,
+            all_bytes: 4 << 30,
+            rate_bytes_per_s: f64::from(1 << 28),
+        };
+        for second in 0..12 {
+            progress.fill_at(&fill(second << 28), start + Duration::from_secs(second));
+        }
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert_eq!(text.lines().nth(1).unwrap(), "filling data-0: 2.50 GiB of 4.00 GiB, 268 MB/s, 6s left");
+    }
+}
