@@ -12,7 +12,7 @@ pub use builtin::builtin;
 pub use check::{Problem, check};
 pub use identity::by_identity;
 pub use parse::{parse, parse_bytes};
-pub use settings::Settings;
+pub use settings::{Buffering, Interface, Settings};
 pub use store::{Entry, Source, Store, expand_home};
 pub use write::to_toml;
 

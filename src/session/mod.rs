@@ -4,13 +4,15 @@
 //! [`Session::tick`] does what is due. [`live`] drives a session by an operator's commands,
 //! [`headless`] for a given time.
 
-pub mod fallback;
+mod classes;
+mod fallback;
 pub mod headless;
 pub mod live;
 pub mod message;
 mod run;
-pub mod target;
+mod target;
 mod turn;
 
 pub use message::{Command, Event, Phase, Progress, Status, Wanted};
 pub use run::{Attendant, Options, Session};
+pub use target::{Target, open as open_target};

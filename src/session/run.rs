@@ -12,7 +12,7 @@ use super::message::{Event, Phase, Progress, Status, Wanted};
 use super::target::{self, Target};
 use crate::class::Class;
 use crate::error::{Error, Result};
-use crate::host::Facts;
+use crate::host::{Facts, TargetFacts};
 use crate::knobs::{Ground, Value};
 use crate::load::Engine;
 use crate::load::control::Writes;
@@ -240,7 +240,8 @@ impl Session {
     /// Ends the window that runs, whether or not it is due.
     pub(super) fn end_window(&mut self) -> Result<()> {
         let now_ns = self.now_ns();
-        let window = self.meters.window(&self.context(now_ns));
+        let target = self.target.facts().cloned();
+        let window = self.meters.window(&self.context(now_ns, target.as_ref()));
         let window_ns = self.settings.run.window.as_nanos() as u64;
         // After a stall (a suspended machine) the missing windows are one long one.
         self.next_window_ns = (self.next_window_ns + window_ns).max(now_ns + window_ns / 2);
@@ -253,7 +254,14 @@ impl Session {
         written
     }
 
-    fn context(&self, now_ns: u64) -> WindowContext<'_> {
+    /// Ends the window that runs, unless it has only just begun.
+    pub fn finish_window(&mut self) -> Result<()> {
+        let window_ns = self.settings.run.window.as_nanos() as u64;
+        let left_ns = self.next_window_ns.saturating_sub(self.now_ns());
+        if left_ns > window_ns - window_ns / 100 { Ok(()) } else { self.end_window() }
+    }
+
+    fn context<'a>(&self, now_ns: u64, target: Option<&'a TargetFacts>) -> WindowContext<'a> {
         let plans = &self.plans;
         WindowContext {
             now_ns,
@@ -265,7 +273,7 @@ impl Session {
             wal_durable: plans[Class::Wal.index()].sync != Sync::None,
             data_bytes: self.target.data.bytes(),
             memory_bytes: self.facts.memory_bytes,
-            target: self.target.facts(),
+            target,
             unfilled: self.options.read_only && self.target.data.set == 0 && self.target.volume.is_some(),
             written_bytes_total: self.writes.written_bytes(),
         }

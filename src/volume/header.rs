@@ -18,7 +18,8 @@ pub const MAGIC: &[u8; 16] = b"stacktune volume";
 pub const COPIES_AT: [u64; 2] = [0, HEADER_BYTES / 2];
 
 const VERSION: u32 = 1;
-const COPY_BYTES: usize = 512;
+/// Bytes of each copy of the header.
+pub const COPY_BYTES: usize = 512;
 const CHECKSUM_AT: usize = COPY_BYTES - 4;
 // A copy is written as a whole block, so that no drive reads before it writes.
 const BLOCK_BYTES: usize = 4096;

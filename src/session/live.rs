@@ -1,0 +1,220 @@
+//! A session under an operator's commands, in a thread of its own.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use super::message::{Command, Event, Phase, Progress, Status, Wanted};
+use super::run::{Attendant, Options, Session};
+use crate::error::{Error, Result};
+use crate::host::Facts;
+use crate::profile::Settings;
+use crate::record::Outcome;
+
+/// Classes that stop by themselves are noticed within this.
+const LOOK: Duration = Duration::from_millis(250);
+/// A class that drains or starts is looked at this often.
+const SETTLE: Duration = Duration::from_millis(2);
+
+/// What comes after a session.
+enum Next {
+    Quit,
+    Open(Box<Settings>),
+}
+
+/// Runs sessions until the operator quits; every end is told by [`Event::Ended`].
+pub fn run(
+    mut settings: Settings,
+    mut options: Options,
+    facts: &Arc<Facts>,
+    commands: &Receiver<Command>,
+    events: &Sender<Event>,
+) {
+    loop {
+        let (next, ended) = run_one(settings, options.clone(), facts.clone(), commands, events);
+        match next {
+            Next::Quit => {
+                let _ = events.send(Event::Ended(ended));
+                return;
+            }
+            Next::Open(other) => settings = *other,
+        }
+        // Only the demo falls back; what was permitted to be destroyed was named for its target.
+        options.fallbacks = false;
+    }
+}
+
+fn run_one(
+    settings: Settings,
+    options: Options,
+    facts: Arc<Facts>,
+    commands: &Receiver<Command>,
+    events: &Sender<Event>,
+) -> (Next, Result<()>) {
+    let mut waiting = Waiting { settings: settings.clone(), facts: facts.clone(), commands, events, next: None };
+    waiting.status(Phase::Opening);
+    match Session::open(settings, options, facts, &mut waiting) {
+        Ok(session) => operate(session, commands, events),
+        Err(error) => match waiting.next {
+            Some(next) => (next, Ok(())),
+            None => (after_failure(&error, commands, events), Err(error)),
+        },
+    }
+}
+
+/// The run can't go on: the operator sees why, and opens another profile or quits.
+fn after_failure(error: &Error, commands: &Receiver<Command>, events: &Sender<Event>) -> Next {
+    let _ = events.send(Event::Ended(Err(error.clone())));
+    loop {
+        match commands.recv() {
+            Ok(Command::Open(settings)) => return Next::Open(settings),
+            Ok(Command::Quit) | Err(_) => return Next::Quit,
+            Ok(_) => {}
+        }
+    }
+}
+
+/// Runs an opened session.
+fn operate(mut session: Session, commands: &Receiver<Command>, events: &Sender<Event>) -> (Next, Result<()>) {
+    let began = Instant::now();
+    let mut next = None;
+    session.begin();
+    while next.is_none() {
+        match commands.recv_timeout(pause_of(&session, began)) {
+            Ok(Command::Quit) | Err(RecvTimeoutError::Disconnected) => next = Some(Next::Quit),
+            Ok(Command::Open(settings)) => next = Some(Next::Open(settings)),
+            Ok(command) => session.obey(command),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if session.is_simulated() {
+            session.advance(began.elapsed().as_nanos() as u64);
+        }
+        if let Err(error) = session.tick() {
+            let _ = events.send(Event::Notice(format!("the recording ended: {error}")));
+        }
+        session.events().for_each(|event| drop(events.send(event)));
+    }
+    let ended = close(&mut session, commands, events);
+    (next.unwrap_or(Next::Quit), ended)
+}
+
+fn pause_of(session: &Session, began: Instant) -> Duration {
+    if session.is_settling() {
+        return SETTLE;
+    }
+    let now_ns =
+        if session.is_simulated() { began.elapsed().as_nanos() as u64 } else { session.now_ns() };
+    Duration::from_nanos(session.next_ns().saturating_sub(now_ns)).min(LOOK)
+}
+
+/// Ends a recording in order and drains; a further quit no longer waits.
+fn close(session: &mut Session, commands: &Receiver<Command>, events: &Sender<Event>) -> Result<()> {
+    let ended = session.finish_window().and_then(|()| session.end_recording(&Outcome::Complete)).map(drop);
+    session.end();
+    session.events().for_each(|event| drop(events.send(event)));
+    while !session.is_drained() {
+        match commands.recv_timeout(SETTLE) {
+            Ok(Command::Quit) | Err(RecvTimeoutError::Disconnected) => break,
+            _ => {}
+        }
+    }
+    ended
+}
+
+impl Session {
+    /// Starts the classes; one that can't be started is shown as stopped, the others run.
+    fn begin(&mut self) {
+        self.settle_classes();
+        self.status();
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Turn { knob, value } => self.turn(&knob, &value),
+            Command::Undo => self.undo(),
+            Command::Pause(paused) => self.pause(paused),
+            Command::Restart(class) => self.restart(class),
+            Command::Record(Some(dir)) => self.begin_recording(dir),
+            Command::Record(None) => {
+                let ended = self.finish_window().and_then(|()| self.end_recording(&Outcome::Complete));
+                if let Err(error) = ended {
+                    self.tell(Event::Notice(error.to_string()));
+                }
+            }
+            // Nothing waits for consent while a session runs, and the rest is the caller's.
+            Command::Consent(_) | Command::Open(_) | Command::Quit => {}
+        }
+    }
+
+    fn begin_recording(&mut self, dir: PathBuf) {
+        // The recording begins with a window of its own.
+        let begun = self.finish_window().and_then(|()| self.record(&dir));
+        if let Err(error) = begun {
+            self.tell(Event::Notice(error.to_string()));
+        }
+    }
+}
+
+/// The operator, while a session is being opened.
+struct Waiting<'a> {
+    settings: Settings,
+    facts: Arc<Facts>,
+    commands: &'a Receiver<Command>,
+    events: &'a Sender<Event>,
+    next: Option<Next>,
+}
+
+impl Waiting<'_> {
+    fn status(&self, phase: Phase) {
+        let status = Status {
+            settings: self.settings.clone(),
+            facts: self.facts.clone(),
+            target: None,
+            phase,
+            draining: Vec::new(),
+            fallbacks: Vec::new(),
+            notes: Vec::new(),
+            written_bytes: 0,
+            recording: None,
+        };
+        let _ = self.events.send(Event::Status(Arc::new(status)));
+    }
+
+    /// Takes a command that ends the opening; others can't be obeyed yet.
+    fn take(&mut self, command: Option<Command>) {
+        match command {
+            Some(Command::Open(settings)) => self.next = Some(Next::Open(settings)),
+            Some(Command::Quit) | None => self.next = Some(Next::Quit),
+            Some(_) => {}
+        }
+    }
+}
+
+impl Attendant for Waiting<'_> {
+    fn progress(&mut self, progress: Progress) -> bool {
+        if progress.done_bytes == 0 {
+            self.status(Phase::Filling);
+        }
+        let _ = self.events.send(Event::Progress(progress));
+        while let Ok(command) = self.commands.try_recv() {
+            self.take(Some(command));
+        }
+        self.next.is_none()
+    }
+
+    fn notice(&mut self, text: &str) {
+        let _ = self.events.send(Event::Notice(text.to_owned()));
+    }
+
+    fn consent(&mut self, wanted: Vec<Wanted>) -> Option<Vec<String>> {
+        let _ = self.events.send(Event::ConsentWanted(wanted));
+        while self.next.is_none() {
+            match self.commands.recv() {
+                Ok(Command::Consent(typed)) => return Some(typed),
+                command => self.take(command.ok()),
+            }
+        }
+        None
+    }
+}
