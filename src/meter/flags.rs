@@ -6,7 +6,7 @@
 use super::window::{ClassFigures, CpuFigures, Flag, State};
 use crate::class::Class;
 use crate::host::TargetFacts;
-use crate::profile::{Buffering, Interface};
+use crate::profile::settings::{Buffering, Interface};
 
 /// From this share on the page cache or the hypervisor has a part in the figures; below, it is lost
 /// in what windows differ by anyway.
