@@ -254,12 +254,11 @@ impl Meters {
                 latency.and_then(|latency| latency.p50.map(|ns| ns as f64).or(latency.mean))
             }
         };
-        match value.filter(|_| steady && figures.state == State::Running) {
-            Some(value) => trend.push(value),
-            None => {
-                trend.clear();
-                false
-            }
+        if let Some(value) = value.filter(|_| steady && figures.state == State::Running) {
+            trend.push(value)
+        } else {
+            trend.clear();
+            false
         }
     }
 
@@ -311,7 +310,8 @@ pub(super) fn cache_share(storage_bytes: u64, read_bytes: u64) -> Option<f64> {
 }
 
 fn symbol(errno: usize) -> String {
-    errno_name(errno as i32).map_or_else(|| format!("errno {errno}"), str::to_owned)
+    let name = i32::try_from(errno).ok().and_then(errno_name);
+    name.map_or_else(|| format!("errno {errno}"), str::to_owned)
 }
 
 /// Empties a delta and keeps its memory.
@@ -406,7 +406,7 @@ mod tests {
         context
     }
 
-    fn random_source(class: Class, seed: u64) -> Box<Scripted> {
+    fn random_source(class: Class, seed: u64) -> Scripted {
         let mut random = StdRng::seed_from_u64(seed);
         let mut left = 30 + seed;
         let step = move |delta: &mut Delta| {
@@ -427,14 +427,14 @@ mod tests {
             left -= 1;
             left > 0
         };
-        Box::new(Scripted(class, Box::new(step)))
+        Scripted(class, Box::new(step))
     }
 
     #[test]
     fn the_counted_windows_sum_exactly_to_the_totals() {
         let mut meters = meters();
         for seed in 0..12 {
-            meters.add(random_source(Class::ALL[seed as usize % 4], seed));
+            meters.add(Box::new(random_source(Class::ALL[seed as usize % 4], seed)));
         }
         let mut counted = Vec::new();
         for at in 1..=60 {
@@ -485,7 +485,7 @@ mod tests {
     fn a_simulated_run_repeats_exactly() {
         let run = || {
             let mut meters = meters();
-            meters.add(random_source(Class::Wal, 5));
+            meters.add(Box::new(random_source(Class::Wal, 5)));
             let windows: Vec<_> = (1..20).map(|at| meters.window(&simulated(at))).collect();
             (windows, meters.totals())
         };
@@ -584,6 +584,65 @@ mod tests {
             assert_eq!(flag.map(|flag| flag.text.as_str()), expected, "at {at} s");
         }
         assert_eq!(meters.totals().flags.last().unwrap().text, "block layer differs 7%");
+    }
+
+    struct NoClocks;
+
+    impl super::super::tasks::Clocks for NoClocks {
+        fn process_ns(&self) -> u64 {
+            0
+        }
+        fn thread_ns(&self, _: i32) -> Option<u64> {
+            Some(0)
+        }
+    }
+
+    /// A worker whose thread is numbered 10, and reads 1000 bytes a window.
+    struct Reader;
+
+    impl Source for Reader {
+        fn class(&self) -> Class {
+            Class::Scan
+        }
+        fn collect(&mut self, delta: &mut Delta) -> bool {
+            delta.bytes += 1000;
+            true
+        }
+        fn thread_id(&self) -> Option<i32> {
+            Some(10)
+        }
+    }
+
+    #[test]
+    fn reads_that_storage_did_not_serve_are_flagged_in_windows_and_totals() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("10")).unwrap();
+        let io = folder.path().join("10/io");
+        std::fs::write(&io, "read_bytes: 7000").unwrap();
+        let tasks = TaskProbe::under(folder.path(), Box::new(NoClocks), 0);
+        let mut meters = Meters::new(0, members(), Probes { tasks, ..Probes::none() });
+        meters.add(Box::new(Reader));
+        let mut shares = Vec::new();
+        // Half a second a window: bytes from storage become known with every other one.
+        for (at, read_bytes, turned) in [
+            (1, 7000, false),
+            (2, 7000, false),
+            (3, 7100, false),
+            (4, 7500, false),
+            (5, 7500, true),
+            (6, 9000, false),
+            (8, 9600, false),
+        ] {
+            std::fs::write(&io, format!("rchar: 1\nread_bytes: {read_bytes}\n")).unwrap();
+            let mut context = WindowContext { now_ns: at * SECOND_NS / 2, turned, ..context() };
+            context.classes[0].buffering = Buffering::Cached;
+            shares.push(meters.window(&context).classes[0].cache_share);
+        }
+        let turned = None;
+        assert_eq!(shares, [None, None, None, Some(0.75), Some(0.75), turned, Some(0.4)]);
+        let total = &meters.totals().classes[0];
+        assert_eq!(total.cache_share, Some(1.0 - 1100.0 / 3000.0));
+        assert_eq!(total.flags.iter().map(|flag| flag.text.as_str()).collect::<Vec<_>>(), ["cache 63%"]);
     }
 
     #[test]
