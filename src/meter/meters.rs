@@ -283,7 +283,8 @@ impl Meters {
                 }
             })
             .collect();
-        if context.all_direct() && !context.turned && blocks.iter().all(Option::is_some) {
+        let counted = !blocks.is_empty() && blocks.iter().all(Option::is_some);
+        if counted && context.all_direct() && !context.turned {
             let (engine, block) = &mut self.engine_and_block_bytes;
             *engine += figures.iter().map(|member| member.read_bytes + member.written_bytes).sum::<u64>();
             *block += blocks.iter().flatten().map(|(read, written)| read + written).sum::<u64>();
