@@ -59,6 +59,10 @@ impl CpuProbe {
 impl System {
     fn window(&mut self, now_ns: u64, duration_ns: u64) -> CpuFigures {
         let now = Stat::read(&self.stat);
+        if now.cpus.is_empty() {
+            // It can't be read now: what was read last still holds for the next window.
+            return CpuFigures::default();
+        }
         let last = std::mem::replace(&mut self.last, now);
         let now = &self.last;
         let ticks = now.all.since(&last.all);
@@ -249,6 +253,17 @@ mod tests {
         let cpu = CpuProbe::under(root.path(), None).window(SECOND, SECOND);
         assert_eq!((cpu.busy, cpu.cycles), (0.0, 0.0));
         assert_eq!(CpuProbe::none().window(SECOND, SECOND), CpuFigures::default());
+    }
+
+    #[test]
+    fn a_reading_that_fails_leaves_the_next_one_right() {
+        let root = tempfile::tempdir().unwrap();
+        write(root.path(), START, START);
+        let mut probe = CpuProbe::under(root.path(), None);
+        fs::remove_file(root.path().join("proc/stat")).unwrap();
+        assert_eq!(probe.window(SECOND, SECOND), CpuFigures::default());
+        write(root.path(), BUSY, IDLE);
+        assert!(close(probe.window(2 * SECOND, SECOND).busy, 0.375));
     }
 
     #[test]

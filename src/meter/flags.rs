@@ -6,7 +6,7 @@
 use super::window::{ClassFigures, CpuFigures, Flag, State};
 use crate::class::Class;
 use crate::host::TargetFacts;
-use crate::profile::{Buffering, Interface};
+use crate::profile::settings::{Buffering, Interface};
 
 /// From this share on the page cache or the hypervisor has a part in the figures; below, it is lost
 /// in what windows differ by anyway.
@@ -89,6 +89,11 @@ fn forbids(text: impl Into<String>, why: impl Into<String>) -> Flag {
     Flag { text: text.into(), why: why.into(), forbids_verdict: true }
 }
 
+/// A flag that tells what the figures are of, and leaves the verdict.
+fn notes(text: &str, why: &str) -> Flag {
+    Flag { text: text.into(), why: why.into(), forbids_verdict: false }
+}
+
 fn percent(share: f64) -> String {
     format!("{:.0}%", share * 100.0)
 }
@@ -154,10 +159,10 @@ pub(super) fn of_class(
     }
     match of.interface {
         Interface::Null => {
-            flags.push(forbids("no storage", "The null interface completes at once: no storage is touched."))
+            flags.push(forbids("no storage", "The null interface completes at once: no storage is touched."));
         }
         Interface::Sim => {
-            flags.push(forbids("simulated", "The devices are simulated, on a clock of their own."))
+            flags.push(notes("simulated", "The devices are simulated, on a clock of their own."));
         }
         Interface::Sync | Interface::Libaio | Interface::IoUring => flags.extend(of_storage(class, context)),
     }
@@ -176,11 +181,10 @@ pub(super) fn of_class(
         ));
     }
     if class == Class::Wal && !context.wal_durable {
-        flags.push(Flag {
-            text: "not durable".into(),
-            why: "Commits are not flushed (sync = none): they stand for a log in persistent memory, and a crash loses them here.".into(),
-            forbids_verdict: false,
-        });
+        flags.push(notes(
+            "not durable",
+            "Commits are not flushed (sync = none): they stand for a log in persistent memory, and a crash loses them here.",
+        ));
     }
     flags
 }
@@ -282,7 +286,8 @@ pub(super) mod tests {
 
     fn scan(context: &WindowContext) -> Vec<String> {
         let flags = of_class(Class::Scan, context, &ClassFigures::default(), false);
-        assert!(flags.iter().all(|flag| flag.forbids_verdict && flag.why.ends_with('.')), "{flags:?}");
+        assert!(flags.iter().all(|flag| flag.why.ends_with('.')), "{flags:?}");
+        assert!(flags.iter().all(|flag| flag.forbids_verdict != (flag.text == "simulated")), "{flags:?}");
         flags.into_iter().map(|flag| flag.text).collect()
     }
 

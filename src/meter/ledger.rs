@@ -50,12 +50,13 @@ pub struct Ledger {
 }
 
 /// What a line needs of a window.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct Sample {
     figures: [Option<f64>; 5],
     forbidding: Vec<String>,
     drifting: Vec<String>,
-    errors: bool,
+    /// What is worth knowing and forbids nothing.
+    noted: Vec<String>,
 }
 
 impl Ledger {
@@ -141,56 +142,41 @@ impl Sample {
             let latency: Option<&Latency> = running(class)?.latencies.service_ns.as_ref();
             latency?.p99.map(|ns| ns as f64)
         };
-        let of_class = |class: Class| {
-            let flags = window.class(class).flags.iter();
-            flags.filter(|flag| flag.forbids_verdict).map(move |flag| (Some(class), flag))
-        };
-        let of_window = window.flags.iter().filter(|flag| flag.forbids_verdict).map(|flag| (None, flag));
-        let all: Vec<(Option<Class>, &Flag)> =
-            of_window.chain(Class::ALL.into_iter().flat_map(of_class)).collect();
-        let (drifting, forbidding): (Vec<_>, Vec<_>) =
-            all.into_iter().partition(|(_, flag)| flag.text == DRIFTING);
-        let texts = |flags: Vec<(Option<Class>, &Flag)>| {
-            flags
-                .into_iter()
-                .map(|(class, flag)| match class {
-                    Some(class) => format!("{class} {}", flag.text),
-                    None => flag.text.clone(),
-                })
-                .collect()
-        };
-        Self {
-            figures: [
-                running(Class::Scan).map(|scan| scan.mb_per_s),
-                p99(Class::Point),
-                p99(Class::Wal),
-                Some(window.total.mb_per_s),
-                window.total.cycles_per_byte.filter(|_| !window.cpu.coarse),
-            ],
-            forbidding: texts(forbidding),
-            drifting: texts(drifting),
-            errors: window.classes.iter().any(|class| class.errors > 0),
+        let mut sample = Self::default();
+        let of_classes = Class::ALL
+            .into_iter()
+            .flat_map(|class| window.class(class).flags.iter().map(move |flag| (Some(class), flag)));
+        for (class, flag) in window.flags.iter().map(|flag| (None, flag)).chain(of_classes) {
+            let text = class.map_or(flag.text.clone(), |class| format!("{class} {}", flag.text));
+            match flag {
+                _ if flag.text == DRIFTING => sample.drifting.push(text),
+                Flag { forbids_verdict: true, .. } => sample.forbidding.push(text),
+                Flag { forbids_verdict: false, .. } => sample.noted.push(text),
+            }
         }
+        let failed = Class::ALL.into_iter().filter(|class| window.class(*class).errors > 0);
+        sample.noted.extend(failed.map(|class| format!("{class} errors")));
+        sample.figures = [
+            running(Class::Scan).map(|scan| scan.mb_per_s),
+            p99(Class::Point),
+            p99(Class::Wal),
+            Some(window.total.mb_per_s),
+            window.total.cycles_per_byte.filter(|_| !window.cpu.coarse),
+        ];
+        sample
     }
 }
 
 /// Fills in all that a line says of the windows on both sides.
 fn compare(line: &mut LedgerLine, before: &[Sample], after: &[Sample]) {
-    // Each kind once, in the words of the last window that had it.
-    let mut forbidding = BTreeMap::new();
-    for text in before.iter().chain(after).flat_map(|sample| &sample.forbidding) {
-        forbidding.insert(flags::kind(text), text);
-    }
+    let both = || before.iter().chain(after);
     // A trend matters where it leads up to the turn, or goes on at the end.
-    for text in [before.last(), after.last()].into_iter().flatten().flat_map(|sample| &sample.drifting) {
-        forbidding.insert(flags::kind(text), text);
-    }
+    let ends = [before.last(), after.last()].into_iter().flatten();
+    let drifting = ends.flat_map(|sample| &sample.drifting);
     line.windows = (before.len() as u64, after.len() as u64);
-    line.flags = forbidding.into_values().cloned().collect();
+    line.flags = once(both().flat_map(|sample| &sample.forbidding).chain(drifting));
     let judged = line.flags.is_empty();
-    if before.iter().chain(after).any(|sample| sample.errors) {
-        line.flags.push("I/O errors".into());
-    }
+    line.flags.extend(once(both().flat_map(|sample| &sample.noted)));
     if line.less_durable {
         line.flags.push(LESS_DURABLE.into());
     }
@@ -206,6 +192,12 @@ fn compare(line: &mut LedgerLine, before: &[Sample], after: &[Sample]) {
             |samples: &[Sample]| samples.iter().filter_map(|sample| sample.figures[at]).collect::<Vec<_>>();
         *change = changed(&values(before), &values(after), judged);
     }
+}
+
+/// Each kind of flag once, in the words of the last window that had it.
+fn once<'a>(texts: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let by_kind: BTreeMap<_, _> = texts.map(|text| (flags::kind(text), text)).collect();
+    by_kind.into_values().cloned().collect()
 }
 
 fn changed(before: &[f64], after: &[f64], judged: bool) -> Change {
@@ -357,6 +349,19 @@ mod tests {
         assert_eq!(run.last().flags, ["scan cache 50%", "steal 9%"]);
         assert_eq!(run.last().scan_mb_per_s.verdict, Verdict::None);
         assert_eq!(run.last().scan_mb_per_s.after, Some(200.0), "the figures are still told");
+    }
+
+    #[test]
+    fn what_is_only_worth_knowing_is_named_and_leaves_the_verdict() {
+        let mut run = Run::new();
+        run.windows(&[100.0; 3]);
+        run.turn();
+        run.windows_with(&[200.0; 3], |window| {
+            window.classes[2].flags.push(Flag { forbids_verdict: false, ..flag("not durable") });
+            window.classes[3].errors = 1;
+        });
+        assert_eq!(run.last().flags, ["background errors", "wal not durable"]);
+        assert_eq!(run.last().scan_mb_per_s.verdict, Verdict::Higher);
     }
 
     #[test]

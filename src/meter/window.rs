@@ -101,9 +101,13 @@ pub struct ClassFigures {
     pub not_held: bool,
     /// Its latencies.
     pub latencies: Latencies,
-    /// Workers' busiest share of a CPU, 0 to 1.
+    /// The busiest worker's share of a CPU, 0 to 1, by the thread's own clock; kernel-side threads
+    /// that serve it do not count. Over a run the mean of the windows, by time.
     pub busiest_worker: Option<f64>,
-    /// Share of read bytes served without storage I/O, 0 to 1; of classes that read through the cache.
+    /// Share of read bytes served without storage I/O, 0 to 1; of classes that read through the cache:
+    /// 1 − bytes that the kernel counts as fetched from storage by the workers and the kernel-side
+    /// threads that serve them / bytes read. Found once a second at most: shorter windows repeat the
+    /// last one. None where a turn fell into that time.
     pub cache_share: Option<f64>,
     /// What makes these figures untrustworthy.
     pub flags: Vec<Flag>,
@@ -133,17 +137,19 @@ pub struct CpuFigures {
     pub interrupt: f64,
     /// Taken by the hypervisor.
     pub steal: f64,
-    /// Everything but idle and waiting for I/O.
+    /// Everything but idle and waiting for I/O; what the hypervisor took counts as busy.
     pub busy: f64,
     /// Cores that this process kept busy, its kernel-side workers included.
     pub own_cores: f64,
-    /// Cores that stacktune itself used outside the workers (screen, meters).
+    /// Cores that stacktune itself used outside the workers (screen, meters): the CPU time of its
+    /// threads that are neither workers nor kernel-side ones that serve them.
     pub overhead_cores: f64,
-    /// Cycles of the whole system.
+    /// Cycles of the whole system: counted, or estimated as busy time without what the hypervisor
+    /// took × frequency. 0 where neither is known.
     pub cycles: f64,
     /// Where the cycles come from.
     pub cycles_source: CyclesSource,
-    /// The frequency of an estimate in Hz.
+    /// The frequency of an estimate in Hz: the mean over CPUs, each by its busy time.
     pub frequency_hz: Option<f64>,
     /// Where that frequency comes from.
     pub frequency_source: Option<String>,
@@ -173,7 +179,7 @@ pub struct TotalFigures {
     pub bytes: u64,
     /// Decimal MB a second.
     pub mb_per_s: f64,
-    /// The whole system's cycles over all bytes; none where no byte moved.
+    /// The whole system's cycles over all bytes; none where no byte moved or no cycles are known.
     pub cycles_per_byte: Option<f64>,
 }
 
@@ -251,7 +257,8 @@ pub struct Totals {
     pub cpu: CpuFigures,
     /// The members.
     pub members: Vec<MemberFigures>,
-    /// What makes the whole run untrustworthy.
+    /// What makes the whole run untrustworthy: what did a tenth of its windows, what the sums show, and
+    /// pauses and turns. The classes' flags likewise.
     pub flags: Vec<Flag>,
 }
 
@@ -316,6 +323,7 @@ pub struct LedgerLine {
     pub open: bool,
     /// Commits are less durable than before: never called a gain.
     pub less_durable: bool,
-    /// What forbids a verdict, by [`Flag::text`], or makes the line worth a second look.
+    /// What forbids a verdict (no change then has one), by [`Flag::text`] after its class's name, or
+    /// makes the line worth a second look.
     pub flags: Vec<String>,
 }

@@ -1,5 +1,7 @@
 //! Figures in words: what a turn did, and what the processor has left.
 
+use std::fmt::Write;
+
 use super::window::{Change, CpuFigures, LedgerLine, TotalFigures, Verdict};
 use crate::units::{format_latency, three_digits};
 
@@ -90,13 +92,9 @@ pub fn processor(
     let mut text = format!("{used} of {} cores used, {} left", cpu.cpus, three_digits(cores_left(cpu)));
     if let (Some(cycles_per_byte), Some(hz)) = (total.cycles_per_byte, busy_frequency_hz(cpu, duration_s)) {
         let needed = three_digits(cores_needed(cycles_per_byte, hz, drives, gb_per_s));
-        let plural = if drives == 1 { ("drive", "needs") } else { ("drives", "need") };
-        text += &format!(
-            "; {drives} {} at {} GB/s {} {needed} cores",
-            plural.0,
-            three_digits(gb_per_s),
-            plural.1
-        );
+        let (drives_word, need) = if drives == 1 { ("drive", "needs") } else { ("drives", "need") };
+        let rate = three_digits(gb_per_s);
+        let _ = write!(text, "; {drives} {drives_word} at {rate} GB/s {need} {needed} cores");
     }
     text
 }
