@@ -1,1 +1,7 @@
-fn main() {}
+//! stacktune: a live tuner for the storage stack under a database.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    stacktune::app::run()
+}

@@ -159,8 +159,13 @@ impl Writer {
     }
 }
 
-fn refuse_content(dir: &Path) -> Result<()> {
-    let mut entries = std::fs::read_dir(dir).map_err(|e| Error::os("cannot read", dir, e))?;
+/// Refuses a folder that holds anything; one that is not there yet can be made.
+pub fn refuse_content(dir: &Path) -> Result<()> {
+    let mut entries = match std::fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(Error::os("cannot read", dir, error)),
+    };
     if entries.next().is_none() {
         return Ok(());
     }

@@ -1,0 +1,122 @@
+//! The composition root: each command, put together from the parts.
+
+mod inspect;
+mod record;
+mod signals;
+mod ui;
+mod verify;
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Parser;
+use serde::Serialize;
+
+use crate::cli::{self, Cli, Cmd, RunArgs};
+use crate::error::{Error, Kind, Result};
+use crate::host::Facts;
+use crate::profile::{Settings, Store, builtin};
+use crate::session::Options;
+
+/// The profile that is opened without a name.
+const DEMO: &str = "demo";
+
+/// Runs the command line of this process.
+pub fn run() -> ExitCode {
+    let cli = Cli::parse();
+    raise_file_limit();
+    match dispatch(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // A closed standard error leaves nobody to tell.
+            let _ = writeln!(std::io::stderr(), "stacktune: {error}");
+            ExitCode::from(error.exit_status())
+        }
+    }
+}
+
+fn dispatch(cli: Cli) -> Result<()> {
+    match cli.command {
+        None => ui::run(cli.profile.as_deref(), &cli.run),
+        Some(Cmd::Record(args)) => record::run(&args),
+        Some(Cmd::Show { dir, output }) => inspect::show(&dir, output.json),
+        Some(Cmd::Compare { dirs, output }) => inspect::compare(&dirs, output.json),
+        Some(Cmd::Verify { profile, sets, output }) => verify::run(profile.as_deref(), &sets.set, output.json),
+        Some(Cmd::Knobs(output)) => inspect::knobs(output.json),
+        Some(Cmd::Profiles(output)) => inspect::profiles(output.json),
+        Some(Cmd::Host(output)) => inspect::host(output.json),
+        Some(Cmd::Calibrate(output)) => inspect::calibrate(output.json),
+        Some(Cmd::Check { profile, sets }) => inspect::check(&profile, &sets.set),
+        Some(Cmd::Completions { shell }) => print_with(|out| cli::write_completions(shell, out)),
+        Some(Cmd::Man) => print_with(|out| cli::write_man(out)),
+    }
+}
+
+/// The settings of a profile with what the command line turns; whether they are the built-in demo's.
+fn settings(profile: Option<&str>, sets: &[String]) -> Result<(Settings, bool)> {
+    let store = Store::of_user();
+    let (mut settings, demo) = match profile {
+        None => (builtin(DEMO).ok_or_else(|| Error::failed("the demo is missing"))?, true),
+        Some(name) => {
+            let settings = store.load(name).map_err(|error| hint_at_command(name, error))?;
+            let demo = name == DEMO && builtin(DEMO).as_ref() == Some(&settings);
+            (settings, demo)
+        }
+    };
+    cli::apply_sets(&mut settings, sets)?;
+    Ok((settings, demo))
+}
+
+/// A mistyped command looks like the name of a profile.
+fn hint_at_command(name: &str, error: Error) -> Error {
+    match cli::nearest_command(name) {
+        Some(command) if error.kind == Kind::Input && !name.contains('/') => {
+            let hint = error.hint.as_deref().map_or(String::new(), |hint| format!("{hint}\n  "));
+            error.hint(format!("{hint}or the command `stacktune {command}`?"))
+        }
+        _ => error,
+    }
+}
+
+fn options(run: &RunArgs, demo: bool) -> Options {
+    Options {
+        read_only: run.read_only,
+        destroy: run.destroy.iter().map(|path| path.display().to_string()).collect(),
+        fallbacks: demo,
+        warmup: std::time::Duration::ZERO,
+    }
+}
+
+fn facts() -> Arc<Facts> {
+    Arc::new(Facts::read(std::path::Path::new("/")))
+}
+
+/// Files are opened for each class and member: the soft limit of 1,024 is soon reached.
+fn raise_file_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // Where it can't be raised, opening says what is missing.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}
+
+/// Prints to standard output; a closed pipe (`| head`) is no error.
+fn print_with(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    match write(&mut out).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Error::failed(format!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn print(text: &str) -> Result<()> {
+    print_with(|out| out.write_all(text.as_bytes()))
+}
+
+fn print_json(value: &impl Serialize) -> Result<()> {
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| Error::failed(format!("cannot encode the answer: {error}")))?;
+    print(&format!("{text}\n"))
+}

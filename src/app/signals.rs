@@ -1,0 +1,35 @@
+//! Signals that end a run in order.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::error::{Error, Result};
+
+/// Counts the signals that ask for the end.
+pub struct Interrupts(Arc<AtomicUsize>);
+
+impl Interrupts {
+    /// Counts from now on, instead of dying.
+    pub fn watch() -> Result<Self> {
+        let count = Arc::new(AtomicUsize::new(0));
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            let theirs = count.clone();
+            // SAFETY: the handler only adds to an atomic.
+            #[allow(unsafe_code)]
+            let registered = unsafe {
+                signal_hook::low_level::register(signal, move || {
+                    theirs.fetch_add(1, Ordering::SeqCst);
+                })
+            };
+            registered.map_err(|e| Error::failed(format!("cannot watch for signals: {e}")))?;
+        }
+        Ok(Self(count))
+    }
+
+    /// How many came.
+    pub fn count(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}

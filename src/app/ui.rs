@@ -1,0 +1,83 @@
+//! The terminal UI on a session that runs in a thread of its own.
+
+use std::io::{IsTerminal, stdin, stdout};
+use std::path::PathBuf;
+use std::sync::mpsc::channel;
+
+use super::{facts, options, settings};
+use crate::cli::RunArgs;
+use crate::error::{Error, Result};
+use crate::profile::{Settings, Source, Store, by_identity};
+use crate::session::live;
+use crate::tui::{self, Link, ProfileEntry, ProfileStore, ThemeChoice};
+
+/// Opens the UI with a profile; the demo without one.
+pub fn run(profile: Option<&str>, args: &RunArgs) -> Result<()> {
+    if !stdin().is_terminal() || !stdout().is_terminal() {
+        return Err(Error::input("the terminal UI needs a terminal")
+            .hint("without one, use `stacktune record PROFILE --out DIR`"));
+    }
+    let (settings, demo) = settings(profile, &args.sets.set)?;
+    let options = options(args, demo);
+    let facts = facts();
+    let (commands, asked) = channel();
+    let (told, events) = channel();
+    let session_facts = facts.clone();
+    let session = std::thread::Builder::new()
+        .name("session".into())
+        .spawn(move || live::run(settings, options, &session_facts, &asked, &told))
+        .map_err(|e| Error::failed(format!("cannot start a thread: {e}")))?;
+    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let ended = tui::run(
+        Link { commands, events },
+        tui::Options {
+            no_color: set("NO_COLOR"),
+            over_ssh: set("SSH_CONNECTION"),
+            theme: ThemeChoice::Auto,
+            profiles: Box::new(Profiles { store: Store::of_user(), facts }),
+            recordings: recordings(),
+        },
+    );
+    match &ended {
+        // Ended at once, on the operator's word: what still drains goes with the process.
+        Err(error) if error.kind == crate::error::Kind::Interrupted => {}
+        _ => drop(session.join()),
+    }
+    ended
+}
+
+/// Where `r` puts recordings: the XDG data folder.
+fn recordings() -> PathBuf {
+    let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share"));
+    data.or_else(home).unwrap_or_default().join("stacktune/recordings")
+}
+
+/// The user's and the built-in profiles.
+struct Profiles {
+    store: Store,
+    facts: std::sync::Arc<crate::host::Facts>,
+}
+
+impl ProfileStore for Profiles {
+    fn list(&self) -> Vec<ProfileEntry> {
+        let entries = self.store.list().unwrap_or_default();
+        let entry = |entry: crate::profile::Entry| ProfileEntry {
+            about: entry.error.map_or(entry.about, |error| format!("broken: {error}")),
+            name: entry.name,
+            path: match entry.source {
+                Source::BuiltIn => None,
+                Source::File(path) => Some(path),
+            },
+        };
+        entries.into_iter().map(entry).collect()
+    }
+
+    fn load(&self, name: &str) -> Result<Settings> {
+        self.store.load(name)
+    }
+
+    fn save(&self, settings: &Settings, name: &str, replace: bool) -> Result<PathBuf> {
+        self.store.save(&by_identity(settings, &self.facts), name, replace)
+    }
+}

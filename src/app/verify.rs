@@ -1,0 +1,65 @@
+//! `stacktune verify`: every page that was written is read back and checked.
+
+use std::fs::File;
+use std::io::{IsTerminal, stderr};
+use std::os::unix::fs::FileTypeExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::signals::Interrupts;
+use super::{facts, print, print_json, settings};
+use crate::error::{Error, Result};
+use crate::profile::{Settings, expand_home};
+use crate::report::Progress;
+use crate::volume::{MemberSource, Request, Volume};
+
+/// Runs the command.
+pub fn run(profile: Option<&str>, sets: &[String], json: bool) -> Result<()> {
+    let (settings, _) = settings(profile, sets)?;
+    let interrupts = Interrupts::watch()?;
+    let volume = Volume::open(request(&settings)?)?;
+    let mut progress = Progress::new(stderr(), stderr().is_terminal(), None);
+    let stop = AtomicBool::new(false);
+    let mut on_progress = |step: crate::session::Progress| {
+        progress.fill(&step);
+        stop.store(interrupts.count() > 0, Ordering::Relaxed);
+    };
+    let report = volume.verify(&mut on_progress, &stop)?;
+    progress.done();
+    if json { print_json(&report)? } else { print(&format!("{report}\n"))? }
+    if interrupts.count() > 0 {
+        return Err(Error::interrupted("interrupted: not all was read"));
+    }
+    if report.is_clean() { Ok(()) } else { Err(Error::failed("not all pages are what was written")) }
+}
+
+/// The profile's target, to be read only.
+fn request(settings: &Settings) -> Result<Request> {
+    let mut request = if settings.target.devices.is_empty() {
+        let dir = expand_home(&settings.target.dir)?;
+        Request::of_files(&dir, settings.target.count, settings.target.size_bytes)
+    } else {
+        let facts = facts();
+        let devices = facts.find_all(&settings.target.devices)?;
+        let source = |device: &&crate::host::Device| {
+            let path = device.path.clone();
+            let file = File::open(&path).map_err(|e| Error::os("cannot open", &path, e))?;
+            Ok(MemberSource::Device { path, file, size_bytes: device.size_bytes })
+        };
+        Request::of_devices(devices.iter().map(source).collect::<Result<_>>()?)
+    };
+    request.read_only = true;
+    request.wal = settings.wal.target.as_deref().map(wal_source).transpose()?;
+    Ok(request)
+}
+
+fn wal_source(wal: &str) -> Result<MemberSource> {
+    let path = expand_home(wal)?;
+    let metadata = std::fs::metadata(&path).map_err(|e| Error::os("cannot examine", &path, e))?;
+    if !metadata.file_type().is_block_device() {
+        return Ok(MemberSource::File { path });
+    }
+    let file = File::open(&path).map_err(|e| Error::os("cannot open", &path, e))?;
+    let size_bytes = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0))
+        .map_err(|e| Error::os("cannot measure", &path, e))?;
+    Ok(MemberSource::Device { path, file, size_bytes })
+}
