@@ -9,7 +9,9 @@ use std::sync::atomic::AtomicBool;
 use stacktune::error::{Kind, Result};
 use stacktune::host::Feature;
 use stacktune::units::MIB;
-use stacktune::volume::{MemberSource, Region, Request, Stamper, Volume, affordable_size, is_ours, is_ours_at};
+use stacktune::volume::{
+    MemberSource, Region, Request, Stamper, Volume, affordable_size, is_ours, is_ours_at,
+};
 use tempfile::TempDir;
 
 static GO_ON: AtomicBool = AtomicBool::new(false);
@@ -52,7 +54,10 @@ fn files_are_made_filled_once_verified_and_removed() {
     let mut volume = open(&target, 2, 16).unwrap();
     assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o700);
     assert_eq!((volume.data.bytes(), volume.wal.bytes()), (30 * MIB, 8 * MIB));
-    assert_eq!(volume.members.iter().map(|m| m.name.as_str()).collect::<Vec<_>>(), ["data-0", "data-1", "wal"]);
+    assert_eq!(
+        volume.members.iter().map(|m| m.name.as_str()).collect::<Vec<_>>(),
+        ["data-0", "data-1", "wal"]
+    );
     assert_eq!(volume.wal.extents[0].member, 2);
 
     let mut last = None;

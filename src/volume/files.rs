@@ -249,11 +249,8 @@ pub fn affordable_size(dir: &Path, count: u64, wanted_bytes: u64) -> Result<(u64
     while size > AFFORDABLE_LEAST_BYTES && !fits(size) {
         size -= AFFORDABLE_LEAST_BYTES;
     }
-    if let Some(kept) = ours.first().map(|file| floor_mib(file.size_bytes)) {
-        if ours.len() as u64 == count + 1 && (AFFORDABLE_LEAST_BYTES..size).contains(&kept) {
-            size = kept;
-        }
-    }
+    let kept = ours.first().map(|file| floor_mib(file.size_bytes)).filter(|_| ours.len() as u64 == count + 1);
+    size = kept.filter(|kept| (AFFORDABLE_LEAST_BYTES..size).contains(kept)).unwrap_or(size);
     if size < AFFORDABLE_LEAST_BYTES {
         return Err(Error::refused(format!(
             "{} has {} free: too little for even the smallest demo",

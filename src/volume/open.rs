@@ -108,7 +108,7 @@ pub struct Volume {
     pub notes: Vec<String>,
     pub(super) read_only: bool,
     /// Held as long as the volume is open.
-    pub(super) locks: Vec<File>,
+    pub(super) _locks: Vec<File>,
 }
 
 impl Volume {
@@ -276,7 +276,7 @@ pub(super) fn assemble(
     let opened: Vec<(&File, bool)> = members.iter().map(|member| (&member.file, member.device)).collect();
     let facts = probe::examine(&opened, read_only, mounted);
     let notes = Vec::new();
-    Volume { set: data.set, data, wal, members, facts, notes, read_only, locks }
+    Volume { set: data.set, data, wal, members, facts, notes, read_only, _locks: locks }
 }
 
 /// The region over those members, the first of which is number `first`: the extents are in the

@@ -143,7 +143,7 @@ fn btrfs_buffers(file: &File) -> Option<String> {
 }
 
 /// Whether a direct read leaves its page in the page cache. `mincore` tells without side effects;
-/// a read with RWF_NOWAIT would start read-ahead itself and then find what it brought.
+/// a read with `RWF_NOWAIT` would start read-ahead itself and then find what it brought.
 fn seen_in_cache(file: &File) -> Option<String> {
     let direct = reopen(file, false, true).ok()?;
     let length = NonZeroU64::new(SAMPLE_BYTES as u64);

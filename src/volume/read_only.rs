@@ -116,5 +116,5 @@ fn whole(opened: Vec<Opened>, locks: Vec<File>, mounted: Option<String>) -> Resu
     let each: Vec<(&File, bool)> = members.iter().map(|member| (&member.file, member.device)).collect();
     let facts = probe::examine(&each, true, mounted);
     let notes = vec!["not filled by stacktune: what was never written may be read without I/O".into()];
-    Ok(Volume { set: 0, data, wal, members, facts, notes, read_only: true, locks })
+    Ok(Volume { set: 0, data, wal, members, facts, notes, read_only: true, _locks: locks })
 }
