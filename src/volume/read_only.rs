@@ -55,9 +55,7 @@ fn open_member(source: MemberSource) -> Result<Opened> {
             (path, file, false)
         }
     };
-    if device {
-        lock::take(&file, &path, Share::ReadOnly)?;
-    }
+    lock::take(&file, &path, Share::ReadOnly)?;
     let size = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0));
     let size_bytes = size.map_err(|error| Error::os("cannot tell the size of", &path, error))?;
     let found = Found::read(&file).map_err(|error| Error::os("cannot read", &path, error))?;
