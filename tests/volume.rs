@@ -231,6 +231,21 @@ fn what_is_not_ours_is_refused_and_stays_as_it_is() {
     assert_eq!(fs::read(&path).unwrap(), vec![9; 4 << 20]);
 }
 
+#[test]
+fn a_file_half_made_when_a_run_was_killed_is_made_anew() {
+    let dir = folder();
+    let (half, whole) = (dir.path().join("data-0.new"), dir.path().join("data-0"));
+    File::create(&half).unwrap();
+    drop(open(dir.path(), 1, 4).unwrap());
+    fs::rename(&whole, &half).unwrap();
+    drop(open(dir.path(), 1, 4).unwrap());
+    assert!(whole.exists() && !half.exists());
+    fs::remove_file(&whole).unwrap();
+    fs::write(&half, b"somebody's").unwrap();
+    assert_eq!(open(dir.path(), 1, 4).unwrap_err().kind, Kind::Refused);
+    assert_eq!(fs::read(&half).unwrap(), b"somebody's");
+}
+
 /// Puts something odd where a file of ours would lie.
 type Make = fn(&Path, &Path) -> std::io::Result<()>;
 
