@@ -9,7 +9,9 @@ use std::sync::atomic::AtomicBool;
 use stacktune::error::{Kind, Result};
 use stacktune::host::Feature;
 use stacktune::units::MIB;
-use stacktune::volume::{MemberSource, Region, Request, Stamper, Volume, affordable_size, is_ours, is_ours_at};
+use stacktune::volume::{
+    MemberSource, Region, Request, Stamper, Volume, affordable_size, is_ours, is_ours_at,
+};
 use tempfile::TempDir;
 
 static GO_ON: AtomicBool = AtomicBool::new(false);
@@ -52,7 +54,10 @@ fn files_are_made_filled_once_verified_and_removed() {
     let mut volume = open(&target, 2, 16).unwrap();
     assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o700);
     assert_eq!((volume.data.bytes(), volume.wal.bytes()), (30 * MIB, 8 * MIB));
-    assert_eq!(volume.members.iter().map(|m| m.name.as_str()).collect::<Vec<_>>(), ["data-0", "data-1", "wal"]);
+    assert_eq!(
+        volume.members.iter().map(|m| m.name.as_str()).collect::<Vec<_>>(),
+        ["data-0", "data-1", "wal"]
+    );
     assert_eq!(volume.wal.extents[0].member, 2);
 
     let mut last = None;
@@ -148,6 +153,23 @@ fn a_stopped_fill_goes_on_where_it_was() {
     panic!("no fill could be stopped in the middle");
 }
 
+#[test]
+fn a_measured_start_counts_and_tells_the_time_left() {
+    let dir = folder();
+    let mut volume = open(dir.path(), 2, 16).unwrap();
+    let all = volume.missing_fill().unwrap();
+    assert_eq!((all.to_string().as_str(), all.rate_bytes_per_s), ("38.0 MiB to fill on 3 members", None));
+    let (outcome, plan) = volume.measure_fill(&GO_ON).unwrap();
+    assert!(outcome.written_bytes > 0);
+    let left = plan.map_or(0, |plan| {
+        assert!(plan.rate_bytes_per_s.unwrap() > 0.0 && plan.to_string().contains(", about "));
+        plan.bytes
+    });
+    assert_eq!(fill(&mut volume), left);
+    assert_eq!(left + outcome.written_bytes, all.bytes);
+    assert!(verify(&volume).is_clean());
+}
+
 const CHILD_DIR: &str = "STACKTUNE_TEST_FILL_DIR";
 
 /// Runs in a process of its own, for the test below: fills until it is killed.
@@ -210,11 +232,28 @@ fn what_is_not_ours_is_refused_and_stays_as_it_is() {
 }
 
 #[test]
+fn a_file_half_made_when_a_run_was_killed_is_made_anew() {
+    let dir = folder();
+    let (half, whole) = (dir.path().join("data-0.new"), dir.path().join("data-0"));
+    File::create(&half).unwrap();
+    drop(open(dir.path(), 1, 4).unwrap());
+    fs::rename(&whole, &half).unwrap();
+    drop(open(dir.path(), 1, 4).unwrap());
+    assert!(whole.exists() && !half.exists());
+    fs::remove_file(&whole).unwrap();
+    fs::write(&half, b"somebody's").unwrap();
+    assert_eq!(open(dir.path(), 1, 4).unwrap_err().kind, Kind::Refused);
+    assert_eq!(fs::read(&half).unwrap(), b"somebody's");
+}
+
+/// Puts something odd where a file of ours would lie.
+type Make = fn(&Path, &Path) -> std::io::Result<()>;
+
+#[test]
 fn links_folders_and_a_foreign_lock_file_are_refused() {
     let other = folder();
     drop(open(other.path(), 1, 4).unwrap());
     let ours = other.path().join("data-0");
-    type Make = fn(&Path, &Path) -> std::io::Result<()>;
     let odd: [(&str, Make); 5] = [
         ("data-0", |ours, path| symlink(ours, path)),
         ("data-0", |ours, path| fs::hard_link(ours, path)),
@@ -322,6 +361,19 @@ fn the_wal_cannot_be_one_of_the_data_files() {
     let wal = Some(MemberSource::File { path: dir.path().join("data-0") });
     let error = Volume::open(Request { wal, ..Request::of_files(dir.path(), 2, 4 * MIB) }).unwrap_err();
     assert_eq!(error.kind, Kind::Input);
+}
+
+#[test]
+fn another_target_s_files_are_no_wal_target() {
+    let (dir, other) = (folder(), folder());
+    let held = open(other.path(), 1, 4).unwrap();
+    for name in ["data-0", "wal"] {
+        let wal = Some(MemberSource::File { path: other.path().join(name) });
+        let error = Volume::open(Request { wal, ..Request::of_files(dir.path(), 1, 4 * MIB) }).unwrap_err();
+        assert_eq!(error.kind, Kind::Refused, "{error}");
+        assert!(!dir.path().join("data-0").exists());
+    }
+    assert_eq!(missing(&held), 4 * MIB);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use rustix::fs::{CWD, FallocateFlags, RenameFlags, fallocate, renameat_with, sta
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use super::header::{Found, Header};
+use super::header::{Found, Header, Role};
 use super::layout::{files_bytes, floor_mib};
 use super::lock::{self, Share};
 use crate::error::{Error, Result, describe};
@@ -206,8 +206,10 @@ pub fn allocate(file: &File, size_bytes: u64) -> io::Result<()> {
 /// Removes data files of ours from that index on: they belong to no set any more.
 pub fn remove_surplus(dir: &Path, first: u64) {
     for path in (first..).map(|index| data_path(dir, index)) {
-        // Whatever is not ours ends the row, and stays.
-        if !matches!(open_ours(&path, false), Ok(Some(_))) || std::fs::remove_file(&path).is_err() {
+        let ours = open_ours(&path, false).ok().flatten().map(|file| file.found);
+        let data = matches!(ours, Some(Found::Valid(Header { role: Role::Data, .. })));
+        // Whatever is not a data file of ours ends the row, and stays.
+        if !data || std::fs::remove_file(&path).is_err() {
             return;
         }
     }
@@ -249,11 +251,8 @@ pub fn affordable_size(dir: &Path, count: u64, wanted_bytes: u64) -> Result<(u64
     while size > AFFORDABLE_LEAST_BYTES && !fits(size) {
         size -= AFFORDABLE_LEAST_BYTES;
     }
-    if let Some(kept) = ours.first().map(|file| floor_mib(file.size_bytes)) {
-        if ours.len() as u64 == count + 1 && (AFFORDABLE_LEAST_BYTES..size).contains(&kept) {
-            size = kept;
-        }
-    }
+    let kept = ours.first().map(|file| floor_mib(file.size_bytes)).filter(|_| ours.len() as u64 == count + 1);
+    size = kept.filter(|kept| (AFFORDABLE_LEAST_BYTES..size).contains(kept)).unwrap_or(size);
     if size < AFFORDABLE_LEAST_BYTES {
         return Err(Error::refused(format!(
             "{} has {} free: too little for even the smallest demo",

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use super::files::{self, WAL_NAME};
-use super::header::{Header, Role};
+use super::header::{Found, Header, Role};
 use super::layout::{HEADER_BYTES, Parts, floor_mib};
 use super::lock::{self, Share};
 use super::settle::{Candidate, settle};
@@ -108,7 +108,7 @@ pub struct Volume {
     pub notes: Vec<String>,
     pub(super) read_only: bool,
     /// Held as long as the volume is open.
-    pub(super) locks: Vec<File>,
+    pub(super) _locks: Vec<File>,
 }
 
 impl Volume {
@@ -188,7 +188,6 @@ fn open_to_write(request: Request, devices: bool) -> Result<Volume> {
         files::make_folder(&dir)?;
         locks.extend(files::lock_folder(&dir, Share::Exclusive)?);
     }
-    let own_wal = wal.is_some();
     let wal = match wal {
         None if !devices => {
             Some(files::folder_of(data[0].path()).join(WAL_NAME)).map(|path| MemberSource::File { path })
@@ -203,10 +202,13 @@ fn open_to_write(request: Request, devices: bool) -> Result<Volume> {
     }
     let data = data.into_iter().map(Candidate::of).collect::<Result<Vec<_>>>()?;
     let wal = wal.map(Candidate::of).transpose()?;
-    for candidate in data.iter().filter(|_| devices).chain(wal.iter().filter(|_| own_wal)) {
+    for candidate in data.iter().filter(|_| devices).chain(&wal) {
         if let Some(file) = &candidate.file {
             lock::take(file, &candidate.path, Share::Exclusive)?;
         }
+    }
+    if let Some(wal) = &wal {
+        refuse_others_data(wal)?;
     }
     let (data_parts, role) = if devices {
         let smallest = data.iter().map(|candidate| candidate.size_bytes).min().unwrap_or_default();
@@ -226,11 +228,23 @@ fn open_to_write(request: Request, devices: bool) -> Result<Volume> {
         let made_now = wal.file.is_none();
         members.extend(settle(vec![wal], parts, Role::Wal)?);
         let wal = &members[data_count];
-        if own_wal && made_now {
+        if made_now {
             lock::take(&wal.file, &wal.path, Share::Exclusive)?;
         }
     }
     Ok(assemble(members, data_count, locks, false, mounted))
+}
+
+/// A file that holds the data of a set, maybe of another target, does not become a WAL.
+fn refuse_others_data(wal: &Candidate) -> Result<()> {
+    match &wal.found {
+        Found::Valid(header) if !wal.device && header.role != Role::Wal => {
+            let path = wal.path.display();
+            Err(Error::refused(format!("{path} holds the data of a set of stacktune's: it can't be a WAL"))
+                .hint("choose another file for `wal.target`"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The WAL's own member has 20% of everything if it is a file, and all of a device.
@@ -276,7 +290,7 @@ pub(super) fn assemble(
     let opened: Vec<(&File, bool)> = members.iter().map(|member| (&member.file, member.device)).collect();
     let facts = probe::examine(&opened, read_only, mounted);
     let notes = Vec::new();
-    Volume { set: data.set, data, wal, members, facts, notes, read_only, locks }
+    Volume { set: data.set, data, wal, members, facts, notes, read_only, _locks: locks }
 }
 
 /// The region over those members, the first of which is number `first`: the extents are in the

@@ -143,7 +143,7 @@ fn btrfs_buffers(file: &File) -> Option<String> {
 }
 
 /// Whether a direct read leaves its page in the page cache. `mincore` tells without side effects;
-/// a read with RWF_NOWAIT would start read-ahead itself and then find what it brought.
+/// a read with `RWF_NOWAIT` would start read-ahead itself and then find what it brought.
 fn seen_in_cache(file: &File) -> Option<String> {
     let direct = reopen(file, false, true).ok()?;
     let length = NonZeroU64::new(SAMPLE_BYTES as u64);
@@ -169,5 +169,32 @@ fn first_page_is_cached(file: &File) -> Option<bool> {
         let told = libc::mincore(page, SAMPLE_BYTES, &raw mut resident);
         munmap(page, SAMPLE_BYTES).ok()?;
         (told == 0).then_some(resident & 1 == 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_the_page_cache_is_seen_there() {
+        let file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        file.write_all_at(&[1; SAMPLE_BYTES], 0).unwrap();
+        assert_eq!(first_page_is_cached(&file), Some(true));
+        let medium = examine_member(&file, false, false).medium;
+        if medium == "ext4" || medium == "XFS" {
+            assert_eq!(seen_in_cache(&file), None);
+            assert_eq!(first_page_is_cached(&file), Some(false));
+        }
+    }
+
+    #[test]
+    fn the_least_of_all_members_counts() {
+        let (file, pipe) =
+            (tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap(), std::io::pipe().unwrap());
+        file.write_all_at(&[1; 2 * SAMPLE_BYTES], 0).unwrap();
+        let pipe = File::from(std::os::fd::OwnedFd::from(pipe.1));
+        let facts = examine(&[(&file, false), (&pipe, false)], true, None);
+        assert!(facts.direct.reason().is_some() && facts.uncached.reason().is_some());
     }
 }

@@ -55,9 +55,7 @@ fn open_member(source: MemberSource) -> Result<Opened> {
             (path, file, false)
         }
     };
-    if device {
-        lock::take(&file, &path, Share::ReadOnly)?;
-    }
+    lock::take(&file, &path, Share::ReadOnly)?;
     let size = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0));
     let size_bytes = size.map_err(|error| Error::os("cannot tell the size of", &path, error))?;
     let found = Found::read(&file).map_err(|error| Error::os("cannot read", &path, error))?;
@@ -116,5 +114,5 @@ fn whole(opened: Vec<Opened>, locks: Vec<File>, mounted: Option<String>) -> Resu
     let each: Vec<(&File, bool)> = members.iter().map(|member| (&member.file, member.device)).collect();
     let facts = probe::examine(&each, true, mounted);
     let notes = vec!["not filled by stacktune: what was never written may be read without I/O".into()];
-    Ok(Volume { set: 0, data, wal, members, facts, notes, read_only: true, locks })
+    Ok(Volume { set: 0, data, wal, members, facts, notes, read_only: true, _locks: locks })
 }

@@ -115,16 +115,17 @@ impl Stamper {
     /// Stamps a prepared page that will be written to `place_bytes` of the region's extent number
     /// `extent` (the index that [`super::Region::place`] gives). Nanoseconds a sector.
     #[inline]
-    pub fn stamp(&self, page: &mut [u8], extent: u32, place_bytes: u64, sequence: u64) {
-        let (sectors, _) = page.as_chunks_mut::<SECTOR_BYTES>();
+    pub fn stamp(&self, buffer: &mut [u8], extent: u32, place_bytes: u64, sequence: u64) {
+        let (sectors, _) = buffer.as_chunks_mut::<SECTOR_BYTES>();
         let page_log2 = u64::from(sectors.len().max(1).ilog2());
         let written = (sequence & ((1 << SEQUENCE_BITS) - 1))
             | (page_log2 << PAGE_SHIFT)
             | (u64::from(self.region) << REGION_SHIFT);
         let first = (place_bytes / SECTOR_BYTES as u64) | (u64::from(extent) << MEMBER_SHIFT);
+        let page = page_mix(self.set, written);
         for (place, sector) in (first..).zip(sectors) {
             let body = u32::from_le_bytes([sector[32], sector[33], sector[34], sector[35]]);
-            let check = check_of(self.set, place, written, body);
+            let check = sector_mix(page, place, body);
             sector[0..8].copy_from_slice(&self.set.to_le_bytes());
             sector[8..16].copy_from_slice(&place.to_le_bytes());
             sector[16..24].copy_from_slice(&written.to_le_bytes());
@@ -133,13 +134,19 @@ impl Stamper {
     }
 }
 
-/// Mixes what a sector says of itself. Not zero for zeros, so that an empty sector is not valid.
+/// Mixes what all sectors of a page say alike.
 #[inline]
-fn check_of(set: u64, place: u64, written: u64, body: u32) -> u64 {
-    let mut h = (set ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    for word in [place, written, u64::from(body)] {
-        h = (h ^ (h >> 32) ^ word).wrapping_mul(0x94d0_49bb_1331_11eb);
-    }
+fn page_mix(set: u64, written: u64) -> u64 {
+    let h = (set ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (h ^ (h >> 32) ^ written).wrapping_mul(0x94d0_49bb_1331_11eb)
+}
+
+/// Mixes what a sector says of itself into that of its page. Not zero for zeros, so that an empty
+/// sector is not valid.
+#[inline]
+fn sector_mix(page: u64, place: u64, body: u32) -> u64 {
+    let h = (page ^ (page >> 32) ^ place).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let h = (h ^ (h >> 32) ^ u64::from(body)).wrapping_mul(0x94d0_49bb_1331_11eb);
     h ^ (h >> 31)
 }
 
@@ -149,7 +156,8 @@ pub fn read(sector: &[u8]) -> Option<Stamp> {
     let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|n| sector[at + n]));
     let (set, place, written) = (word(0), word(8), word(16));
     let body = u32::from_le_bytes(std::array::from_fn(|n| sector[CHECKSUM_AT + n]));
-    let whole = word(24) == check_of(set, place, written, body) && crc32c::crc32c(&sector[BODY_AT..]) == body;
+    let whole = word(24) == sector_mix(page_mix(set, written), place, body)
+        && crc32c::crc32c(&sector[BODY_AT..]) == body;
     whole.then(|| Stamp {
         set,
         region: (written >> REGION_SHIFT) as u8,

@@ -1,0 +1,180 @@
+//! Volumes on loop devices and on a Btrfs of its own: what needs root.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+
+use stacktune::error::Kind;
+use stacktune::host::Feature;
+use stacktune::units::MIB;
+use stacktune::volume::{MemberSource, Request, Volume, is_ours_at};
+use tempfile::TempDir;
+
+static GO_ON: AtomicBool = AtomicBool::new(false);
+
+/// Whether loop devices can be made; says so where not.
+fn loops_or_skipped() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        eprintln!("skipped: loop devices need root");
+    }
+    root
+}
+
+fn run(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// A loop device over a file in a folder of its own; both go with it.
+struct Loop {
+    path: PathBuf,
+    size_bytes: u64,
+    folder: TempDir,
+}
+
+impl Loop {
+    fn new(size_mib: u64) -> Self {
+        let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let backing = folder.path().join("backing");
+        let size_bytes = size_mib * MIB;
+        File::create(&backing).unwrap().set_len(size_bytes).unwrap();
+        let path = run("losetup", &["--find", "--show", "--direct-io=on", backing.to_str().unwrap()]).into();
+        Self { path, size_bytes, folder }
+    }
+
+    fn open(&self, read_only: bool) -> File {
+        let flags = if read_only { 0 } else { libc::O_EXCL };
+        OpenOptions::new().read(true).write(!read_only).custom_flags(flags).open(&self.path).unwrap()
+    }
+
+    fn source(&self, read_only: bool) -> MemberSource {
+        let file = self.open(read_only);
+        MemberSource::Device { path: self.path.clone(), file, size_bytes: self.size_bytes }
+    }
+
+    fn str(&self) -> &str {
+        self.path.to_str().unwrap()
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").args(["--detach", self.str()]).status();
+        assert!(self.folder.path().exists());
+    }
+}
+
+fn open(loops: &[&Loop]) -> stacktune::error::Result<Volume> {
+    Volume::open(Request::of_devices(loops.iter().map(|device| device.source(false)).collect()))
+}
+
+#[test]
+fn devices_have_header_wal_and_data_and_keep_their_fill_in_any_order() {
+    if !loops_or_skipped() {
+        return;
+    }
+    let (a, b) = (Loop::new(32), Loop::new(40));
+    let mut volume = open(&[&a, &b]).unwrap();
+    assert!(volume.facts.devices && volume.facts.direct == Feature::Present);
+    assert_eq!(volume.facts.medium, "block device");
+    assert_eq!(volume.facts.quietly_buffered, None);
+    // The smallest counts: 31 MiB behind the header, of which 20% are the WAL's.
+    assert_eq!((volume.wal.extent_bytes, volume.data.extent_bytes), (6 * MIB, 25 * MIB));
+    assert_eq!((volume.wal.extents[1].offset_bytes, volume.data.extents[1].offset_bytes), (MIB, 7 * MIB));
+    let outcome = volume.fill(&mut |_| {}, &GO_ON).unwrap();
+    assert_eq!((outcome.written_bytes, outcome.complete), (62 * MIB, true));
+    let report = volume.verify(&mut |_| {}, &GO_ON).unwrap();
+    assert!(report.is_clean(), "{report}");
+    drop(volume);
+
+    let volume = open(&[&b, &a]).unwrap();
+    assert!(volume.missing_fill().is_none());
+    assert_eq!(volume.data.extents[0].path, a.path);
+    assert_eq!(volume.data.extents[0].member, 1);
+    assert!(volume.verify(&mut |_| {}, &GO_ON).unwrap().is_clean());
+    assert_eq!(volume.remove().unwrap_err().kind, Kind::Input);
+    let mut sector = [0; 512];
+    for at in [0, MIB, 20 * MIB, 32 * MIB - 512] {
+        a.open(true).read_exact_at(&mut sector, at).unwrap();
+        assert!(is_ours_at(&sector, at), "{at}");
+    }
+    // The larger device's rest was never touched.
+    b.open(true).read_exact_at(&mut sector, 32 * MIB).unwrap();
+    assert_eq!(sector, [0; 512]);
+}
+
+#[test]
+fn a_device_is_locked_and_serves_as_the_wal_alone() {
+    if !loops_or_skipped() {
+        return;
+    }
+    let (data, wal) = (Loop::new(16), Loop::new(8));
+    let request =
+        || Request { wal: Some(wal.source(false)), ..Request::of_devices(vec![data.source(false)]) };
+    let mut volume = Volume::open(request()).unwrap();
+    assert_eq!((volume.wal.bytes(), volume.data.bytes()), (7 * MIB, 12 * MIB));
+    assert_eq!(volume.wal.extents[0].member, 1);
+    volume.fill(&mut |_| {}, &GO_ON).unwrap();
+    assert!(volume.verify(&mut |_| {}, &GO_ON).unwrap().is_clean());
+    let second =
+        MemberSource::Device { path: data.path.clone(), file: data.open(true), size_bytes: data.size_bytes };
+    let reader = Request { read_only: true, ..Request::of_devices(vec![second]) };
+    assert_eq!(Volume::open(reader).unwrap_err().kind, Kind::Refused);
+    drop(volume);
+    // Without a WAL of its own the reserved region is used, and alone yet to be filled.
+    let volume = open(&[&data]).unwrap();
+    assert_eq!(volume.missing_fill().unwrap().bytes, 3 * MIB);
+}
+
+#[test]
+fn an_unfilled_device_is_read_whole_and_stays_as_it_is() {
+    if !loops_or_skipped() {
+        return;
+    }
+    let device = Loop::new(8);
+    let source = device.source(true);
+    let request =
+        Request { read_only: true, mounted: Some("/mnt".into()), ..Request::of_devices(vec![source]) };
+    let volume = Volume::open(request).unwrap();
+    assert_eq!((volume.data.bytes(), volume.wal.bytes()), (8 * MIB, 0));
+    assert_eq!((volume.facts.mounted.as_deref(), volume.facts.read_only), (Some("/mnt"), true));
+    assert!(!volume.notes.is_empty());
+    assert!(fs::read(device.folder.path().join("backing")).unwrap().iter().all(|&byte| byte == 0));
+}
+
+/// A mounted file system, unmounted with it.
+struct Mount<'a>(&'a Path);
+
+impl Drop for Mount<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0).status();
+    }
+}
+
+#[test]
+fn btrfs_is_flagged_unless_copy_on_write_is_off() {
+    if !loops_or_skipped() {
+        return;
+    }
+    let device = Loop::new(256);
+    let point = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    run("mkfs.btrfs", &["--quiet", device.str()]);
+    run("mount", &[device.str(), point.path().to_str().unwrap()]);
+    let _mount = Mount(point.path());
+    for (name, cow) in [("cow", true), ("nocow", false)] {
+        let dir = point.path().join(name);
+        fs::create_dir(&dir).unwrap();
+        if !cow {
+            run("chattr", &["+C", dir.to_str().unwrap()]);
+        }
+        let mut volume = Volume::open(Request::of_files(&dir, 1, 8 * MIB)).unwrap();
+        assert_eq!(volume.facts.medium, "Btrfs");
+        assert_eq!(volume.facts.quietly_buffered.is_some(), cow, "{:?}", volume.facts);
+        volume.fill(&mut |_| {}, &GO_ON).unwrap();
+        assert!(volume.verify(&mut |_| {}, &GO_ON).unwrap().is_clean());
+    }
+}
