@@ -7,4 +7,5 @@ pub mod knobs;
 pub mod meter;
 pub mod profile;
 pub mod session;
+pub mod tui;
 pub mod units;
