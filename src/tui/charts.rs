@@ -2,13 +2,14 @@
 
 const EIGHTHS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The end of a scale from zero: the next 1, 2 or 5 times a power of ten.
+/// The end of a scale from zero: a round number.
 pub fn round_up(x: f64) -> f64 {
     if !x.is_finite() || x <= 0.0 {
         return 1.0;
     }
     let power = 10f64.powi(x.log10().floor() as i32);
-    [1.0, 2.0, 5.0].into_iter().map(|step| step * power).find(|end| *end >= x).unwrap_or(10.0 * power)
+    const STEPS: [f64; 9] = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0];
+    STEPS.into_iter().map(|step| step * power).find(|end| *end >= x).unwrap_or(10.0 * power)
 }
 
 /// A column of a bar chart, the lowest row first. Zero is a line at the bottom, never a bar; more
@@ -77,10 +78,7 @@ mod tests {
 
     #[test]
     fn scales_end_at_round_numbers() {
-        assert_eq!(
-            [0.0, 0.7, 1.0, 3.0, 2310.0, 6000.0].map(round_up),
-            [1.0, 1.0, 1.0, 5.0, 5000.0, 10_000.0]
-        );
+        assert_eq!([0.0, 1.0, 3.1, 2310.0, 9000.0].map(round_up), [1.0, 1.0, 4.0, 2500.0, 10_000.0]);
     }
 
     #[test]

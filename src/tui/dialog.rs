@@ -114,6 +114,9 @@ impl Consent {
         row("device", &device.path.display().to_string());
         row("model", &told(&device.model));
         row("serial", &told(&device.serial));
+        if device.serial.as_ref() != Some(&device.typed) {
+            row("name", &device.typed);
+        }
         row("size", &format!("{} ({} bytes)", approx_size(device.size_bytes), device.size_bytes));
         for (i, content) in device.content.iter().enumerate() {
             row(if i == 0 { "holds" } else { "" }, content);

@@ -83,7 +83,7 @@ pub fn areas(area: Rect, view: View) -> Option<Areas> {
     let [header, body, message, hints] = Layout::vertical([
         Constraint::Length(1),
         Constraint::Min(0),
-        Constraint::Length(if tier == Tier::Large { 2 } else { 1 }),
+        Constraint::Length(2),
         Constraint::Length(1),
     ])
     .areas(area);
@@ -138,7 +138,7 @@ fn large(frame: Areas, body: Rect) -> Areas {
     let [knobs, right] = columns(body, 36);
     let [classes, charts, system, ledger] = Layout::vertical([
         Constraint::Length(9),
-        Constraint::Length(15),
+        Constraint::Length(14),
         Constraint::Length(9),
         Constraint::Min(0),
     ])

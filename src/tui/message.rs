@@ -10,7 +10,7 @@ use crate::profile::Settings;
 use crate::session::{Command, Event};
 
 /// Something happened.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Msg {
     /// A key was pressed.
     Key(KeyEvent),

@@ -22,7 +22,8 @@ pub fn pressed(state: &mut State, action: Option<Action>, typed: Option<char>) -
                 Err(error) => state.dialog = Some(Dialog::Edit { knob, input, error: Some(error) }),
             },
             _ => {
-                let error = error.filter(|_| !type_into(&mut input, action, typed));
+                let changed = type_into(&mut input, action, typed);
+                let error = error.filter(|_| !changed);
                 state.dialog = Some(Dialog::Edit { knob, input, error });
             }
         },
@@ -30,7 +31,8 @@ pub fn pressed(state: &mut State, action: Option<Action>, typed: Option<char>) -
             Some(Action::Close) => {}
             Some(Action::Accept) => return save(state, input),
             _ => {
-                let error = error.filter(|_| !type_into(&mut input, action, typed));
+                let changed = type_into(&mut input, action, typed);
+                let error = error.filter(|_| !changed);
                 state.dialog = Some(Dialog::Save { input, error });
             }
         },

@@ -15,6 +15,8 @@ use crate::units::{approx_span, format_latency};
 
 /// Cells of the numbers beside a strip.
 const LABEL_CELLS: u16 = 17;
+/// The same with the scale beside the number, where a strip has one row.
+const LABEL_CELLS_ONE_ROW: u16 = 24;
 /// Rows of the tallest strip.
 const ROWS_MAX: u16 = 4;
 
@@ -24,9 +26,14 @@ struct Strips {
     remark: String,
     /// The number beside the strip, and its scale in words.
     labels: [(String, String); 4],
+    /// Cells that they take.
+    label_cells: u16,
     /// A column a window, the newest last; each the lowest row first.
     columns: [Vec<Vec<char>>; 4],
 }
+
+/// Makes the strips of these windows in so many rows each.
+type Draw = fn(&State, &[&Point], usize) -> Strips;
 
 /// Draws it: side by side where there is room, else one above the other.
 pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
@@ -39,10 +46,12 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     for (place, draw) in halves.into_iter().zip([throughput as fn(&State, &[&Point], usize) -> Strips, tails])
     {
         let rows = (place.height.saturating_sub(2) / 4).clamp(1, ROWS_MAX);
-        let cells = usize::from(place.width.saturating_sub(LABEL_CELLS));
+        let one_row = rows == 1 && std::ptr::fn_addr_eq(draw, throughput as Draw);
+        let label_cells = if one_row { LABEL_CELLS_ONE_ROW } else { LABEL_CELLS };
+        let cells = usize::from(place.width.saturating_sub(label_cells));
         let history = &state.figures().history;
         let points: Vec<_> = history.iter().skip(history.len().saturating_sub(cells)).collect();
-        let strips = draw(state, &points, usize::from(rows));
+        let strips = Strips { label_cells, ..draw(state, &points, usize::from(rows)) };
         let inner = panel(state, buf, place, strips.title, &strips.remark, false);
         let marks = marks(state.figures(), &points, cells);
         for class in Class::ALL {
@@ -51,7 +60,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         }
         let axis = Rect { y: inner.y + 4 * rows, height: 1, ..inner };
         if axis.y < place.bottom() {
-            draw_axis(state, buf, axis, &points, &marks);
+            draw_axis(state, buf, axis, label_cells, &points, &marks);
         }
     }
 }
@@ -63,10 +72,10 @@ fn throughput(_: &State, points: &[&Point], rows: usize) -> Strips {
         let at = class.index();
         let end = round_up(points.iter().map(|p| p.mb_per_s[at]).fold(0.0, f64::max));
         let now = points.last().map_or_else(|| NONE.into(), |p| mb(p.mb_per_s[at]));
-        labels[at] = (now, format!("0–{end}"));
+        labels[at] = (now, format!("0–{}", (end * 1000.0).round() / 1000.0));
         columns[at] = points.iter().map(|p| bar(p.mb_per_s[at], end, rows)).collect();
     }
-    Strips { title: "MB/s", remark: "from 0".into(), labels, columns }
+    Strips { title: "MB/s", remark: "from 0".into(), labels, label_cells: LABEL_CELLS, columns }
 }
 
 fn tails(state: &State, points: &[&Point], rows: usize) -> Strips {
@@ -84,7 +93,7 @@ fn tails(state: &State, points: &[&Point], rows: usize) -> Strips {
     }
     let scale = scale.map_or_else(String::new, |(low, high)| format!(" {}–{}", decade(low), decade(high)));
     let remark = format!("{}, log{scale}", if response { "response" } else { "service" });
-    Strips { title: "p99", remark, labels, columns }
+    Strips { title: "p99", remark, labels, label_cells: LABEL_CELLS, columns }
 }
 
 /// A power of ten of nanoseconds: `10µs`.
@@ -131,12 +140,16 @@ fn draw_strip(
     let label =
         Line::from(vec![span(left(class.name(), 10), theme.class(class)), span(number, theme.strong)]);
     put(buf, area.x, area.y, LABEL_CELLS, &label);
+    let cells = strips.label_cells;
     if area.height > 1 && !scale.is_empty() {
-        let text = right(scale, usize::from(LABEL_CELLS) - 1);
-        put(buf, area.x, area.y + 1, LABEL_CELLS, &Line::from(span(text, theme.dim)));
+        let text = right(scale, usize::from(cells) - 1);
+        put(buf, area.x, area.y + 1, cells, &Line::from(span(text, theme.dim)));
+    } else if cells > LABEL_CELLS {
+        let text = right(scale, usize::from(cells - LABEL_CELLS));
+        put(buf, area.x + LABEL_CELLS - 1, area.y, cells, &Line::from(span(text, theme.dim)));
     }
-    let left = area.x + LABEL_CELLS;
-    let cells = usize::from(area.width.saturating_sub(LABEL_CELLS));
+    let left = area.x + cells;
+    let cells = usize::from(area.width.saturating_sub(cells));
     for &(column, _) in marks {
         for y in area.top()..area.bottom() {
             set(buf, left + column as u16, y, '┊', theme.rule);
@@ -153,11 +166,18 @@ fn draw_strip(
 }
 
 /// The time, and the turns by their numbers in the ledger.
-fn draw_axis(state: &State, buf: &mut Buffer, area: Rect, points: &[&Point], marks: &[(usize, u64)]) {
+fn draw_axis(
+    state: &State,
+    buf: &mut Buffer,
+    area: Rect,
+    label_cells: u16,
+    points: &[&Point],
+    marks: &[(usize, u64)],
+) {
     let theme = &state.theme;
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return };
-    let cells = usize::from(area.width.saturating_sub(LABEL_CELLS));
-    let left = area.x + LABEL_CELLS;
+    let cells = usize::from(area.width.saturating_sub(label_cells));
+    let left = area.x + label_cells;
     let mut row = vec!['─'; cells];
     let mut write = |at: usize, text: &str| {
         let free = row.get(at..at + width(text)).is_some_and(|part| part.iter().all(|c| *c == '─'));
@@ -174,7 +194,7 @@ fn draw_axis(state: &State, buf: &mut Buffer, area: Rect, points: &[&Point], mar
     let text: String = row.into_iter().collect();
     put(buf, left, area.y, cells as u16, &Line::from(span(text, theme.dim)));
     let turns = if marks.is_empty() { "" } else { "▴ turns" };
-    put(buf, area.x, area.y, LABEL_CELLS, &Line::from(span(turns, theme.dim)));
+    put(buf, area.x, area.y, label_cells, &Line::from(span(turns, theme.dim)));
 }
 
 fn set(buf: &mut Buffer, x: u16, y: u16, c: char, style: Style) {

@@ -61,7 +61,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
             "own",
             vec![span(
                 format!(
-                    "{} cores, of it {} screen, meters",
+                    "{} cores (screen and meters: {})",
                     three_digits(cpu.own_cores),
                     three_digits(cpu.overhead_cores)
                 ),

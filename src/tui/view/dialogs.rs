@@ -124,7 +124,7 @@ fn open(state: &State, entries: Option<&[ProfileEntry]>, chosen: usize, buf: &mu
     lines.push(text(place, theme.dim));
     lines.push(Line::from(vec![
         span(format!("{}/{}  ", (chosen + 1).min(entries.len()), entries.len()), theme.dim),
-        span("Enter opens it, and builds the target anew where it differs · Esc cancels", theme.dim),
+        span("Enter opens it (the target is built anew where it differs)", theme.dim),
     ]));
     show(state, buf, screen, "open a profile", &lines);
 }

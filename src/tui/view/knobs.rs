@@ -80,7 +80,7 @@ fn heading(state: &State, table: &str) -> Line<'static> {
 fn parts(state: &State, knob: &'static Knob, chosen: bool, cells: usize) -> Parts {
     let key = knob.spec.key;
     let Some(status) = &state.status else {
-        return Parts { key: left(key, KEY_CELLS), value: String::new(), tag: "", faint: true };
+        return Parts { key: key.into(), value: String::new(), tag: "", faint: true };
     };
     let settings = &status.settings;
     let asked = state.asked.get(knob.path.as_str());
@@ -96,11 +96,7 @@ fn parts(state: &State, knob: &'static Knob, chosen: bool, cells: usize) -> Part
         () => "",
     };
     let tag_cells = if tag.is_empty() { 0 } else { tag.len().min(9) + 1 };
-    let key = if width(key) < KEY_CELLS || chosen {
-        left(key, KEY_CELLS.max(width(key) + 1))
-    } else {
-        left(key, width(key) + 1)
-    };
+    let key = left(key, KEY_CELLS.max(width(key) + 1));
     let room = cells.saturating_sub(1 + width(&key) + 2 + tag_cells).max(4);
     let value = match &own {
         // The default is told with what it stands for.

@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use super::{has_focus, panel, put, span};
 use crate::meter::window::{Change, LedgerLine, Verdict};
 use crate::tui::state::{Focus, State};
-use crate::tui::text::{NONE, fit, left, mb, width};
+use crate::tui::text::{NONE, left, mb, width};
 use crate::units::{approx_span, format_latency, three_digits};
 
 /// From this width on a turn takes one row.
@@ -95,15 +95,15 @@ fn titles(state: &State) -> Line<'static> {
 fn entry(state: &State, line: &LedgerLine, open: bool, cells: usize) -> Vec<Line<'static>> {
     let head = head(state, line, open);
     if open {
-        let mut rows = vec![Line::from(head)];
+        let mut rows = head_rows(head, cells);
         rows.extend(remarks(state, line, cells));
-        rows.extend(FIGURES.iter().map(|figure| spread(state, line, figure)));
+        rows.extend(FIGURES.iter().flat_map(|figure| spread(state, line, figure, cells)));
         return rows;
     }
     if cells >= TABLE_CELLS {
         return table(state, line, head, cells);
     }
-    let mut rows = vec![Line::from(head)];
+    let mut rows = head_rows(head, cells);
     rows.extend(remarks(state, line, cells));
     rows.extend(flow(state, line, cells));
     rows
@@ -233,8 +233,9 @@ fn flow(state: &State, line: &LedgerLine, cells: usize) -> Vec<Line<'static>> {
     rows.into_iter().map(Line::from).collect()
 }
 
-/// A figure with the smallest and the largest window of both sides.
-fn spread(state: &State, line: &LedgerLine, figure: &Figure) -> Line<'static> {
+/// A figure with the smallest and the largest window of both sides, in two rows where one is too short.
+fn spread(state: &State, line: &LedgerLine, figure: &Figure, cells: usize) -> Vec<Line<'static>> {
+    const NAME_CELLS: usize = 17;
     let change = (figure.of)(line);
     let side = |mean: Option<f64>, range: Option<(f64, f64)>| match (mean, range) {
         (Some(mean), Some((low, high))) => {
@@ -245,18 +246,29 @@ fn spread(state: &State, line: &LedgerLine, figure: &Figure) -> Line<'static> {
     };
     let verdict = match change.verdict {
         Verdict::None => "",
-        Verdict::NoClearChange => "≈ no clear change",
-        Verdict::Higher => "▲ higher",
-        Verdict::Lower => "▼ lower",
+        Verdict::NoClearChange => "  ≈ no clear change",
+        Verdict::Higher => "  ▲ higher",
+        Verdict::Lower => "  ▼ lower",
     };
-    let both = format!(
-        "{} → {}  ",
-        side(change.before, change.before_range),
-        side(change.after, change.after_range)
-    );
-    Line::from(vec![
-        span(left(&format!("     {}", figure.name), 17), state.theme.dim),
-        span(fit(&both, 200), state.theme.plain),
-        span(verdict, style(state, line, figure, change.verdict)),
-    ])
+    let theme = &state.theme;
+    let name = span(left(&format!("     {}", figure.name), NAME_CELLS), theme.dim);
+    let before = span(side(change.before, change.before_range), theme.plain);
+    let after = span(format!(" → {}", side(change.after, change.after_range)), theme.plain);
+    let verdict = span(verdict, style(state, line, figure, change.verdict));
+    let all = Line::from(vec![name.clone(), before.clone(), after.clone(), verdict.clone()]);
+    if all.width() <= cells {
+        return vec![all];
+    }
+    let indent = Span::raw(" ".repeat(NAME_CELLS - 3));
+    vec![Line::from(vec![name, before]), Line::from(vec![indent, after, verdict])]
+}
+
+/// The head in one row, or with its values in a second one.
+fn head_rows(mut head: Vec<Span<'static>>, cells: usize) -> Vec<Line<'static>> {
+    let wide: usize = head.iter().map(Span::width).sum();
+    if wide <= cells {
+        return vec![Line::from(head)];
+    }
+    let values = head.pop().unwrap_or_default();
+    vec![Line::from(head), Line::from(vec![Span::raw(" ".repeat(5)), values])]
 }
