@@ -1,5 +1,30 @@
 //! stacktune: a live tuner for the storage stack under a database.
+//!
+//! The modules in the order in which data flows; what the operator asks flows back as one message
+//! type, [`session::Command`]:
+//!
+//! ```text
+//! profile → plan → volume → load (over io) → meter → session → {tui, record} → report
+//! ```
+//!
+//! | module | is about | may import |
+//! |---|---|---|
+//! | [`class`], [`error`], [`units`] | what all share | – |
+//! | [`host`] | facts about this host | – |
+//! | [`knobs`], [`profile`] | the one table of all that can be turned; settings, and TOML there and back | each other, host |
+//! | [`plan`] | settings → what each class is to do; what changes between two of them | profile |
+//! | [`stack`] | the guard before a block device is written, the runner of tools | host |
+//! | [`volume`] | layout, headers, page stamps, fill, verification, locks | host |
+//! | [`io`] | the interfaces, one file each | – |
+//! | [`load`] | the four classes: pacing, offsets, commits, workers | plan, volume, io, meter |
+//! | [`meter`] | counters to windows and totals; processor, flags, ledger | host, profile |
+//! | [`calibrate`] | the generator's own cost | load, plan |
+//! | [`record`], [`report`] | a run written and read back; tables and comparison | meter, knobs, host |
+//! | [`session`] | a run: open, start, turn, pause, record | all above |
+//! | [`tui`] | the terminal UI | session's messages, meter's data, knobs |
+//! | [`cli`], [`app`] | the command line; the composition root, which alone knows all others | all |
 
+pub mod app;
 pub mod calibrate;
 pub mod class;
 pub mod cli;
@@ -15,5 +40,6 @@ pub mod record;
 pub mod report;
 pub mod session;
 pub mod stack;
+pub mod tui;
 pub mod units;
 pub mod volume;

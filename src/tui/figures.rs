@@ -1,0 +1,110 @@
+//! The figures on the screen: the last window, the totals, what the charts show, the ledger.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::class::Class;
+use crate::meter::window::{LedgerLine, Totals, Window};
+
+/// Windows kept for the charts: more than any screen has columns.
+const HISTORY_MAX: usize = 1024;
+/// Ledger lines kept on the screen; all of them are in a recording.
+const LEDGER_MAX: usize = 1000;
+
+/// What freezing keeps.
+#[derive(Debug, Clone, Default)]
+pub struct Figures {
+    /// The last window.
+    pub window: Option<Arc<Window>>,
+    /// The run so far.
+    pub totals: Option<Arc<Totals>>,
+    /// The windows that the charts show, oldest first.
+    pub history: VecDeque<Point>,
+    /// The ledger, oldest first.
+    pub ledger: VecDeque<Arc<LedgerLine>>,
+}
+
+/// What the charts need of a window.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Point {
+    /// The window's end, from the run's start.
+    pub end_ns: u64,
+    /// MB/s by class.
+    pub mb_per_s: [f64; 4],
+    /// p99 of the service time by class.
+    pub service_p99_ns: [Option<u64>; 4],
+    /// p99 of the response time by class.
+    pub response_p99_ns: [Option<u64>; 4],
+}
+
+impl Figures {
+    /// Takes a window and the totals up to it.
+    pub fn window(&mut self, window: Arc<Window>, totals: Arc<Totals>) {
+        // A smaller number is a new run on the same screen.
+        if self.window.as_ref().is_some_and(|last| window.index < last.index) {
+            self.history.clear();
+        }
+        let p99 = |latency: &Option<crate::meter::window::Latency>| latency.as_ref().and_then(|l| l.p99);
+        if self.history.len() == HISTORY_MAX {
+            self.history.pop_front();
+        }
+        self.history.push_back(Point {
+            end_ns: window.start_ns + window.duration_ns,
+            mb_per_s: Class::ALL.map(|c| window.class(c).mb_per_s),
+            service_p99_ns: Class::ALL.map(|c| p99(&window.class(c).latencies.service_ns)),
+            response_p99_ns: Class::ALL.map(|c| {
+                let figures = window.class(c);
+                if figures.not_held { None } else { p99(&figures.latencies.response_ns) }
+            }),
+        });
+        self.window = Some(window);
+        self.totals = Some(totals);
+    }
+
+    /// Takes a ledger line: a new one, or more about one that is known by its number.
+    pub fn ledger(&mut self, line: Arc<LedgerLine>) {
+        if let Some(known) = self.ledger.iter_mut().rev().find(|known| known.number == line.number) {
+            *known = line;
+            return;
+        }
+        if self.ledger.len() == LEDGER_MAX {
+            self.ledger.pop_front();
+        }
+        self.ledger.push_back(line);
+    }
+
+    /// I/O errors of the run so far.
+    pub fn errors(&self) -> u64 {
+        self.totals.as_ref().map_or(0, |totals| totals.classes.iter().map(|class| class.errors).sum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(number: u64, open: bool) -> Arc<LedgerLine> {
+        Arc::new(LedgerLine { number, open, ..LedgerLine::default() })
+    }
+
+    #[test]
+    fn a_ledger_line_that_learns_more_stays_one_line() {
+        let mut figures = Figures::default();
+        figures.ledger(line(1, true));
+        figures.ledger(line(2, true));
+        figures.ledger(line(1, false));
+        assert_eq!(figures.ledger.len(), 2);
+        assert!(!figures.ledger[0].open);
+    }
+
+    #[test]
+    fn the_history_is_bounded() {
+        let mut figures = Figures::default();
+        for index in 0..HISTORY_MAX as u64 + 10 {
+            let window = Window { index, start_ns: index, duration_ns: 1, ..Window::default() };
+            figures.window(Arc::new(window), Arc::default());
+        }
+        assert_eq!(figures.history.len(), HISTORY_MAX);
+        assert_eq!(figures.history[0].end_ns, 11);
+    }
+}

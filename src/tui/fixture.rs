@@ -1,0 +1,347 @@
+//! A run as the session would tell it, with figures that never change, for the screen's tests.
+
+use std::sync::Arc;
+
+use crate::class::Class;
+use crate::host::{Facts, Feature, TargetFacts};
+use crate::meter::window::{
+    Change, ClassFigures, CpuFigures, Flag, Latency, LedgerLine, MemberFigures, State as ClassState,
+    TotalFigures, Totals, Verdict, Window,
+};
+use crate::profile::Settings;
+use crate::profile::settings::Interface;
+use crate::session::Event;
+use crate::session::message::{Phase, Progress, Status, Wanted};
+use crate::tui::message::Msg;
+use crate::tui::state::State;
+use crate::tui::theme::Theme;
+use crate::tui::update::update;
+use crate::units::{GIB, SECOND_NS};
+
+/// A host of two CPUs whose kernel does not know `RWF_DONTCACHE`.
+pub fn facts() -> Facts {
+    Facts {
+        hostname: "host".into(),
+        distribution: "Debian GNU/Linux 13".into(),
+        kernel: "6.12.0".into(),
+        cpu: crate::host::Cpu {
+            model: "A processor".into(),
+            online: vec![0, 1],
+            nodes: vec![crate::host::Node { id: 0, cpus: vec![0, 1] }],
+            governor: None,
+            mitigations: std::collections::BTreeMap::new(),
+            clocksource: Some("tsc".into()),
+        },
+        memory_bytes: 8 * GIB,
+        virtualization: None,
+        memlock_bytes: None,
+        io_uring: Feature::Present,
+        libaio: Feature::Missing("this container forbids io_setup".into()),
+        dontcache: Feature::Missing("kernel 6.12 has no RWF_DONTCACHE (6.14 does)".into()),
+        perf: Feature::Missing("no performance-monitoring unit".into()),
+        devices: Vec::new(),
+    }
+}
+
+pub fn settings() -> Settings {
+    let mut settings = Settings { name: "demo".into(), ..Settings::default() };
+    settings.classes[Class::Wal.index()].rate_bytes_per_s = Some(25_000_000);
+    settings.classes[Class::Background.index()].rate_bytes_per_s = Some(25_000_000);
+    settings.run.max_writes_bytes = Some(20 * GIB);
+    settings
+}
+
+pub fn status(phase: Phase) -> Status {
+    let target = TargetFacts {
+        devices: false,
+        medium: "ext4".into(),
+        direct: Feature::Present,
+        direct_align_bytes: 4096,
+        uncached: Feature::Present,
+        quietly_buffered: None,
+        read_only: false,
+        mounted: None,
+    };
+    Status {
+        settings: settings(),
+        facts: Arc::new(facts()),
+        target: (phase != Phase::Opening).then_some(target),
+        phase,
+        draining: Vec::new(),
+        fallbacks: Vec::new(),
+        notes: Vec::new(),
+        written_bytes: 5 * GIB,
+        recording: None,
+    }
+}
+
+fn latency(p50: u64) -> Latency {
+    Latency {
+        count: 100_000,
+        mean: Some(p50 as f64 * 1.1),
+        p50: Some(p50),
+        p90: Some(p50 * 3 / 2),
+        p99: Some(p50 * 3),
+        p999: Some(p50 * 8),
+        p9999: None,
+        max: Some(p50 * 20),
+    }
+}
+
+/// A figure that swings a little with the window, the same in every run.
+fn swing(base: f64, index: u64) -> f64 {
+    const SWING: [f64; 8] = [1.0, 1.04, 0.97, 1.02, 0.93, 1.06, 0.99, 0.96];
+    base * SWING[(index % 8) as usize]
+}
+
+/// The figures of a class in a window: what a consumer drive does.
+fn class(class: Class, index: u64) -> ClassFigures {
+    // From the turn at the 40th window on the scan is deeper.
+    let scan = if index < 40 { 1850.0 } else { 2310.0 };
+    let (mb, p50, target) = match class {
+        Class::Scan => (swing(scan, index), 820_000, None),
+        Class::Point => (swing(158.0, index * 3), 96_000, None),
+        Class::Wal => (swing(6.2, index * 5), 2_400_000, Some(25.0)),
+        Class::Background => (25.0, 41_000, Some(25.0)),
+    };
+    let p50 = swing(p50 as f64, index * 7) as u64;
+    let bytes = (mb * 1e6) as u64;
+    let rated = target.is_some();
+    let wal = class == Class::Wal;
+    ClassFigures {
+        state: ClassState::Running,
+        ios: bytes / 16384,
+        bytes,
+        mb_per_s: mb,
+        iops: (bytes / 16384) as f64,
+        intended: if rated { 1525 } else { 0 },
+        missed: if wal { 1147 } else { 0 },
+        target_mb_per_s: target,
+        not_held: wal,
+        latencies: crate::meter::window::Latencies {
+            service_ns: Some(latency(p50)),
+            response_ns: (rated && !wal).then(|| latency(p50 * 5 / 4)),
+            write_ns: wal.then(|| latency(p50 / 20)),
+            flush_ns: wal.then(|| latency(p50 * 19 / 20)),
+        },
+        busiest_worker: Some(0.4),
+        ..ClassFigures::default()
+    }
+}
+
+pub fn window(index: u64) -> Window {
+    let classes = Class::ALL.map(|c| class(c, index));
+    let bytes = classes.iter().map(|c| c.bytes).sum::<u64>();
+    let quarter = bytes / 4;
+    Window {
+        index,
+        start_ns: index * SECOND_NS,
+        duration_ns: SECOND_NS,
+        setting: u64::from(index >= 40),
+        turned: index == 40,
+        total: TotalFigures { bytes, mb_per_s: bytes as f64 / 1e6, cycles_per_byte: Some(1.37) },
+        cpu: cpu(),
+        members: (0..4)
+            .map(|i| MemberFigures {
+                name: format!("data-{i}"),
+                read_bytes: quarter + i * 1_000_000,
+                written_bytes: 6_250_000,
+                ..MemberFigures::default()
+            })
+            .collect(),
+        written_bytes_total: 5 * GIB + index * 31_200_000,
+        classes,
+        ..Window::default()
+    }
+}
+
+fn cpu() -> CpuFigures {
+    CpuFigures {
+        cpus: 2,
+        user: 0.11,
+        system: 0.43,
+        interrupt: 0.05,
+        steal: 0.002,
+        busy: 0.592,
+        own_cores: 1.06,
+        overhead_cores: 0.012,
+        cycles: 3.4e9,
+        frequency_hz: Some(2.9e9),
+        frequency_source: Some("/proc/cpuinfo".into()),
+        ..CpuFigures::default()
+    }
+}
+
+pub fn totals(windows: u64) -> Totals {
+    let mut classes = Class::ALL.map(|c| class(c, windows));
+    for class in &mut classes {
+        class.bytes *= windows;
+        class.ios *= windows;
+    }
+    Totals {
+        duration_s: windows as f64,
+        windows,
+        classes,
+        total: TotalFigures { bytes: 1, mb_per_s: 2400.0, cycles_per_byte: Some(1.41) },
+        cpu: cpu(),
+        members: {
+            let mut members = window(windows).members;
+            for member in &mut members {
+                member.read_bytes *= windows;
+                member.written_bytes *= windows;
+            }
+            members
+        },
+        flags: Vec::new(),
+    }
+}
+
+fn change(before: f64, after: f64, verdict: Verdict) -> Change {
+    Change {
+        before: Some(before),
+        before_range: Some((before * 0.97, before * 1.04)),
+        after: Some(after),
+        after_range: Some((after * 0.97, after * 1.04)),
+        verdict,
+    }
+}
+
+/// Four turns: a gain, a loss of durability, one under a flag, and one that still gathers.
+pub fn ledger() -> Vec<LedgerLine> {
+    let line = |number: u64, at_s: u64, knob: &str, from: &str, to: &str| LedgerLine {
+        number,
+        at_ns: at_s * SECOND_NS,
+        knob: knob.into(),
+        from: from.into(),
+        to: to.into(),
+        scan_mb_per_s: change(1850.0, 2310.0, Verdict::Higher),
+        point_p99_ns: change(288_000.0, 291_000.0, Verdict::NoClearChange),
+        wal_p99_ns: change(7_200_000.0, 7_150_000.0, Verdict::NoClearChange),
+        total_mb_per_s: change(2040.0, 2500.0, Verdict::Higher),
+        cycles_per_byte: change(1.52, 1.37, Verdict::Lower),
+        windows: (8, 8),
+        ..LedgerLine::default()
+    };
+    vec![
+        line(1, 40, "scan.depth", "64", "128"),
+        LedgerLine {
+            less_durable: true,
+            wal_p99_ns: change(7_200_000.0, 46_000.0, Verdict::Lower),
+            ..line(2, 52, "wal.sync", "fdatasync", "none")
+        },
+        LedgerLine {
+            undo: true,
+            flags: vec!["cache 97%".into(), "drifting".into()],
+            scan_mb_per_s: change(2310.0, 2290.0, Verdict::None),
+            point_p99_ns: change(291_000.0, 290_000.0, Verdict::None),
+            wal_p99_ns: change(46_000.0, 7_210_000.0, Verdict::None),
+            total_mb_per_s: change(2500.0, 2480.0, Verdict::None),
+            cycles_per_byte: change(1.37, 1.38, Verdict::None),
+            ..line(3, 58, "wal.sync", "none", "fdatasync")
+        },
+        LedgerLine {
+            number: 4,
+            at_ns: 66 * SECOND_NS,
+            knob: "io.page_size".into(),
+            from: "16KiB".into(),
+            to: "64KiB".into(),
+            open: true,
+            scan_mb_per_s: Change { before: Some(2290.0), ..Change::default() },
+            ..LedgerLine::default()
+        },
+    ]
+}
+
+pub fn wanted() -> Wanted {
+    Wanted {
+        typed: "S4EWNX0R123456".into(),
+        path: "/dev/disk/by-id/nvme-Samsung_SSD_970_EVO_Plus_1TB_S4EWNX0R123456-part-of-a-very-long-name"
+            .into(),
+        model: Some("Samsung SSD 970 EVO Plus 1TB".into()),
+        serial: Some("S4EWNX0R123456".into()),
+        size_bytes: 1_000_204_886_016,
+        content: vec![
+            "a GPT partition table with 3 partitions".into(),
+            "an ext4 file system `home` at partition 2, last mounted at /home".into(),
+            "pages that are not zero and not stacktune's at 14 of 16 sampled places".into(),
+        ],
+    }
+}
+
+/// A screen at that size that knows nothing yet.
+pub fn empty(columns: u16, lines: u16) -> State {
+    State::new(Theme::mono(), columns, lines)
+}
+
+pub fn tell(state: &mut State, event: Event) {
+    update(state, Msg::Session(event));
+}
+
+/// A screen while the data files are filled.
+pub fn filling(columns: u16, lines: u16) -> State {
+    let mut state = empty(columns, lines);
+    tell(&mut state, Event::Status(Arc::new(status(Phase::Filling))));
+    let progress = Progress {
+        what: "filling data-2".into(),
+        done_bytes: 9 * GIB / 4,
+        all_bytes: 5 * GIB,
+        rate_bytes_per_s: 412e6,
+    };
+    tell(&mut state, Event::Progress(progress));
+    state
+}
+
+/// A screen after 70 windows without a turn.
+pub fn running(columns: u16, lines: u16) -> State {
+    let mut state = empty(columns, lines);
+    tell(&mut state, Event::Status(Arc::new(status(Phase::Running))));
+    for index in 0..70 {
+        tell(&mut state, Event::Window(Arc::new(window(index)), Arc::new(totals(index + 1))));
+    }
+    state
+}
+
+/// The same with four turns.
+pub fn turned(columns: u16, lines: u16) -> State {
+    let mut state = running(columns, lines);
+    for line in ledger() {
+        tell(&mut state, Event::Ledger(Arc::new(line)));
+    }
+    state
+}
+
+/// The same with errors, flags, a stopped class, fallbacks and notes.
+pub fn troubled(columns: u16, lines: u16) -> State {
+    let mut state = turned(columns, lines);
+    let flag = |text: &str, why: &str| Flag { text: text.into(), why: why.into(), forbids_verdict: true };
+    let mut bad = status(Phase::Running);
+    bad.settings.io.interface = Interface::IoUring;
+    bad.draining = vec!["io.page_size".into()];
+    bad.fallbacks = vec!["unregistered buffers: RLIMIT_MEMLOCK is 64KiB".into()];
+    bad.notes = vec!["the flush covers the whole device".into()];
+    tell(&mut state, Event::Status(Arc::new(bad)));
+    let mut window = window(70);
+    let mut totals = totals(71);
+    window.turned = true;
+    window.flags = vec![flag("steal", "other guests took 12% of the CPU time")];
+    let scan = &mut window.classes[0];
+    scan.flags = vec![
+        flag("cache 97%", "reads were served without storage I/O"),
+        flag("data fits memory", "the data is smaller than the memory"),
+    ];
+    let point = &mut window.classes[1];
+    *point = ClassFigures {
+        state: ClassState::Stopped("1,204 errors in a second".into()),
+        errors: 1204,
+        ..ClassFigures::default()
+    };
+    window.classes[3].state = ClassState::Off;
+    window.classes[3].latencies = crate::meter::window::Latencies::default();
+    window.classes[3].mb_per_s = 0.0;
+    window.classes[3].iops = 0.0;
+    totals.classes[1].errors = 1209;
+    totals.classes[1].errnos = [("EIO".to_owned(), 1204), ("ETIMEDOUT".to_owned(), 5)].into();
+    tell(&mut state, Event::Window(Arc::new(window), Arc::new(totals)));
+    tell(&mut state, Event::Notice("point was paused: 1,204 errors in a second".into()));
+    state
+}

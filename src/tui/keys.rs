@@ -1,0 +1,193 @@
+//! The one key map: what a key does where. The line of keys and the help come from it.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+/// Where a key is pressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Context {
+    /// The list of knobs has the focus.
+    Knobs,
+    /// The ledger has the focus.
+    Ledger,
+    /// Either of them.
+    Main,
+    /// A value, a name or a serial is typed.
+    Text,
+    /// A question that takes yes or no.
+    Question,
+    /// The list of profiles.
+    Open,
+    /// The help.
+    Help,
+    /// Everywhere.
+    Always,
+}
+
+/// What a key does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)] // each is described in the table
+pub enum Action {
+    Up,
+    Down,
+    PageUp,
+    PageDown,
+    First,
+    Last,
+    TurnDown,
+    TurnUp,
+    Edit,
+    Pause,
+    Mute,
+    MuteClass(usize),
+    Restart,
+    Save,
+    Open,
+    Record,
+    Undo,
+    Freeze,
+    Cumulative,
+    Response,
+    View,
+    Focus,
+    Help,
+    Quit,
+    Close,
+    Accept,
+    Yes,
+    Erase,
+    EraseAll,
+}
+
+/// A row of the key map.
+#[derive(Debug)]
+pub struct Binding {
+    /// Where it holds.
+    pub context: Context,
+    /// The keys, any of them.
+    pub keys: &'static [KeyCode],
+    /// The keys as shown.
+    pub label: &'static str,
+    /// What they do.
+    pub action: Action,
+    /// What they do in a word, for the line of keys; empty keeps them out of it.
+    pub hint: &'static str,
+    /// What they do in a sentence, for the help.
+    pub help: &'static str,
+}
+
+const fn bind(
+    context: Context,
+    keys: &'static [KeyCode],
+    label: &'static str,
+    action: Action,
+    hint: &'static str,
+    help: &'static str,
+) -> Binding {
+    Binding { context, keys, label, action, hint, help }
+}
+
+use Context::{Always, Help, Knobs, Ledger, Main, Open, Question, Text};
+use KeyCode::{
+    BackTab, Backspace, Char, Down, End, Enter, Esc, Home, Left, PageDown, PageUp, Right, Tab, Up,
+};
+
+/// The key map, in the order of the line of keys and of the help.
+#[rustfmt::skip] // a table reads as rows
+pub const MAP: &[Binding] = &[
+    bind(Knobs, &[Up, Char('k')], "↑ k", Action::Up, "", "Choose the knob above."),
+    bind(Knobs, &[Down, Char('j')], "↓ j", Action::Down, "", "Choose the knob below."),
+    bind(Knobs, &[Left, Char('h')], "← h", Action::TurnDown, "", "Turn the knob one stop down; a value that this host can't do is shown with the reason and passed over."),
+    bind(Knobs, &[Right, Char('l')], "→ l", Action::TurnUp, "turn", "Turn the knob one stop up."),
+    bind(Knobs, &[Enter], "⏎", Action::Edit, "type", "Type the knob's value exactly."),
+    bind(Ledger, &[Up, Char('k')], "↑ k", Action::Up, "", "Choose the newer line."),
+    bind(Ledger, &[Down, Char('j')], "↓ j", Action::Down, "scroll", "Choose the older line: its figures are shown with their spread."),
+    bind(Main, &[Char(' ')], "space", Action::Pause, "pause", "Pause the load, or go on; nothing is intended while paused."),
+    bind(Main, &[Char('m')], "m", Action::Mute, "mute", "Switch the class of the chosen knob off or on."),
+    bind(Main, &[Char('u')], "u", Action::Undo, "undo", "Take the last turn back."),
+    bind(Main, &[Char('v')], "v", Action::View, "view", "Show the next panel where not all fit: charts, system, ledger, notes."),
+    bind(Main, &[Tab, BackTab], "tab", Action::Focus, "focus", "Move between the knobs and the ledger."),
+    bind(Main, &[Char('s')], "s", Action::Save, "save", "Save the settings as a profile."),
+    bind(Main, &[Char('o')], "o", Action::Open, "open", "Open a profile; the target is built anew where it differs."),
+    bind(Main, &[Char('r')], "r", Action::Record, "record", "Start a recording, or end it."),
+    bind(Main, &[Char('f')], "f", Action::Freeze, "freeze", "Freeze the figures on the screen while the load goes on, or thaw them."),
+    bind(Main, &[Char('c')], "c", Action::Cumulative, "totals", "Show the totals of the run instead of the last window, or the window again."),
+    bind(Main, &[Char('t')], "t", Action::Response, "times", "Show response times (from the intended start) instead of service times, or service times again."),
+    bind(Main, &[Char('1')], "1", Action::MuteClass(0), "", "Switch the scan off or on."),
+    bind(Main, &[Char('2')], "2", Action::MuteClass(1), "", "Switch the point reads off or on."),
+    bind(Main, &[Char('3')], "3", Action::MuteClass(2), "", "Switch the WAL off or on."),
+    bind(Main, &[Char('4')], "4", Action::MuteClass(3), "", "Switch the background writes off or on."),
+    bind(Main, &[Char('R')], "R", Action::Restart, "", "Start the classes again that were stopped by errors."),
+    bind(Main, &[PageUp], "PgUp", Action::PageUp, "", "Go a page up."),
+    bind(Main, &[PageDown], "PgDn", Action::PageDown, "", "Go a page down."),
+    bind(Main, &[Home, Char('g')], "Home g", Action::First, "", "Go to the first row."),
+    bind(Main, &[End, Char('G')], "End G", Action::Last, "", "Go to the last row."),
+    bind(Main, &[Char('?')], "?", Action::Help, "help", "Show this help."),
+    bind(Main, &[Char('q')], "q", Action::Quit, "quit", "Drain and quit; a second time quits at once."),
+    bind(Text, &[Enter], "⏎", Action::Accept, "accept", "Accept what is typed."),
+    bind(Text, &[Esc], "Esc", Action::Close, "cancel", "Close without doing anything."),
+    bind(Text, &[Backspace], "⌫", Action::Erase, "", "Erase a character."),
+    bind(Text, &[Up], "↑", Action::Up, "", "Scroll up where not all fits."),
+    bind(Text, &[Down], "↓", Action::Down, "", "Scroll down where not all fits."),
+    bind(Question, &[Char('y')], "y", Action::Yes, "yes", "Yes."),
+    bind(Question, &[Char('n'), Esc], "n Esc", Action::Close, "no", "No."),
+    bind(Open, &[Up, Char('k')], "↑ k", Action::Up, "", "Choose the profile above."),
+    bind(Open, &[Down, Char('j')], "↓ j", Action::Down, "choose", "Choose the profile below."),
+    bind(Open, &[Enter], "⏎", Action::Accept, "open", "Open the chosen profile."),
+    bind(Open, &[Esc, Char('q')], "Esc", Action::Close, "cancel", "Close the list."),
+    bind(Help, &[Up, Char('k')], "↑ k", Action::Up, "", "Scroll up."),
+    bind(Help, &[Down, Char('j')], "↓ j", Action::Down, "scroll", "Scroll down."),
+    bind(Help, &[PageUp], "PgUp", Action::PageUp, "", "Scroll a page up."),
+    bind(Help, &[PageDown, Char(' ')], "PgDn", Action::PageDown, "page", "Scroll a page down."),
+    bind(Help, &[Home, Char('g')], "Home g", Action::First, "", "Go to the beginning."),
+    bind(Help, &[End, Char('G')], "End G", Action::Last, "", "Go to the end."),
+    bind(Help, &[Esc, Char('q'), Char('?')], "Esc", Action::Close, "close", "Close the help."),
+];
+
+/// Holding Ctrl: everywhere.
+const WITH_CTRL: &[(char, Action, Context)] =
+    &[('c', Action::Quit, Always), ('u', Action::EraseAll, Text), ('z', Action::Undo, Main)];
+
+/// What a key does in the first of the contexts that know it.
+pub fn action(contexts: &[Context], key: &KeyEvent) -> Option<Action> {
+    if key.modifiers.contains(KeyModifiers::CONTROL) {
+        let KeyCode::Char(pressed) = key.code else { return None };
+        return WITH_CTRL
+            .iter()
+            .find(|(c, _, context)| *c == pressed && (*context == Always || contexts.contains(context)))
+            .map(|(_, action, _)| *action);
+    }
+    contexts.iter().find_map(|context| {
+        MAP.iter().find(|row| row.context == *context && row.keys.contains(&key.code)).map(|row| row.action)
+    })
+}
+
+/// The rows for the line of keys.
+pub fn hints(contexts: &[Context]) -> impl Iterator<Item = &'static Binding> {
+    MAP.iter().filter(move |row| contexts.contains(&row.context) && !row.hint.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_key_means_two_things_in_one_place() {
+        for (i, row) in MAP.iter().enumerate() {
+            for other in &MAP[i + 1..] {
+                let together = row.context == other.context
+                    || (other.context == Main && matches!(row.context, Knobs | Ledger));
+                let shared = row.keys.iter().find(|key| other.keys.contains(key));
+                assert!(!together || shared.is_none(), "{shared:?}: {} and {}", row.help, other.help);
+            }
+        }
+    }
+
+    #[test]
+    fn the_letter_c_is_not_ctrl_c() {
+        let plain = KeyEvent::new(Char('c'), KeyModifiers::NONE);
+        let ctrl = KeyEvent::new(Char('c'), KeyModifiers::CONTROL);
+        assert_eq!(action(&[Knobs, Main], &plain), Some(Action::Cumulative));
+        assert_eq!(action(&[Text], &ctrl), Some(Action::Quit));
+        assert_eq!(action(&[Text], &plain), None);
+    }
+}

@@ -1,0 +1,247 @@
+//! Everything that the screen shows. Only [`update`](super::update) changes it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use ratatui::layout::Rect;
+
+use super::dialog::Dialog;
+use super::figures::Figures;
+use super::keys::Context;
+use super::layout::{self, View};
+use super::theme::Theme;
+use crate::error::Error;
+use crate::knobs::{self, Ground, Knob, Value};
+use crate::profile::Settings;
+use crate::session::message::{Phase, Progress, Status};
+
+/// Notices kept for the notes.
+const NOTICES_MAX: usize = 50;
+/// The tables in the order of the screen: what is turned live first.
+const TABLES: [&str; 9] = ["io", "scan", "point", "wal", "background", "run", "target", "stack", "sim"];
+
+/// A row of the list of knobs.
+#[derive(Debug, Clone, Copy)]
+pub enum Row {
+    /// The name of a table.
+    Heading(&'static str),
+    /// A knob of it.
+    Knob(&'static Knob),
+}
+
+/// The list of knobs.
+pub fn rows() -> &'static [Row] {
+    static ROWS: OnceLock<Vec<Row>> = OnceLock::new();
+    ROWS.get_or_init(|| {
+        let mut rows = Vec::new();
+        for table in TABLES {
+            rows.push(Row::Heading(table));
+            let of_table = |knob: &&Knob| knob.path.split('.').next() == Some(table);
+            rows.extend(knobs::all().iter().filter(of_table).map(Row::Knob));
+        }
+        rows
+    })
+}
+
+/// What has the focus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Focus {
+    /// The knobs.
+    #[default]
+    Knobs,
+    /// The ledger.
+    Ledger,
+}
+
+/// A value that was stepped onto but can't be chosen here.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Passing {
+    /// The value.
+    pub value: Value,
+    /// Why it can't be chosen.
+    pub reason: String,
+}
+
+/// What was said last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// The sentence.
+    pub text: String,
+    /// Whether something went wrong.
+    pub wrong: bool,
+}
+
+/// Everything that the screen shows.
+#[derive(Debug)]
+pub struct State {
+    /// The palette.
+    pub theme: Theme,
+    /// The terminal.
+    pub screen: Rect,
+    /// The run's state, once known.
+    pub status: Option<Arc<Status>>,
+    /// A long step that goes on.
+    pub progress: Option<Progress>,
+    /// The figures as they come.
+    pub live: Figures,
+    /// The figures as they were when the picture was frozen.
+    pub frozen: Option<Box<Figures>>,
+    /// The chosen row of [`rows`]: always a knob's.
+    pub chosen: usize,
+    /// The first row shown.
+    pub top: usize,
+    /// A value stepped onto that can't be chosen.
+    pub passing: Option<Passing>,
+    /// Turns asked for and not yet told as in the settings, by path.
+    pub asked: BTreeMap<&'static str, Value>,
+    /// What has the focus.
+    pub focus: Focus,
+    /// The panel shown where not all fit.
+    pub view: View,
+    /// The chosen ledger line, counted from the newest.
+    pub ledger_chosen: usize,
+    /// Totals instead of the last window.
+    pub cumulative: bool,
+    /// Response instead of service times.
+    pub response: bool,
+    /// What lies over the screen.
+    pub dialog: Option<Dialog>,
+    /// What was said last.
+    pub message: Option<Message>,
+    /// The run's notices, newest last.
+    pub notices: VecDeque<String>,
+    /// Where a recording goes on.
+    pub recording: Option<PathBuf>,
+    /// The operator wants out.
+    pub quitting: bool,
+    /// How the run ended.
+    pub ended: Option<Result<(), Error>>,
+}
+
+impl State {
+    /// The screen before anything is known.
+    pub fn new(theme: Theme, columns: u16, lines: u16) -> Self {
+        let first = |row: &Row| matches!(row, Row::Knob(_));
+        Self {
+            theme,
+            screen: Rect::new(0, 0, columns, lines),
+            status: None,
+            progress: None,
+            live: Figures::default(),
+            frozen: None,
+            chosen: rows().iter().position(first).unwrap_or(0),
+            top: 0,
+            passing: None,
+            asked: BTreeMap::new(),
+            focus: Focus::default(),
+            view: View::default(),
+            ledger_chosen: 0,
+            cumulative: false,
+            response: false,
+            dialog: None,
+            message: None,
+            notices: VecDeque::new(),
+            recording: None,
+            quitting: false,
+            ended: None,
+        }
+    }
+
+    /// The figures to draw: the frozen ones where the picture is frozen.
+    pub fn figures(&self) -> &Figures {
+        self.frozen.as_deref().unwrap_or(&self.live)
+    }
+
+    /// The chosen knob.
+    pub fn knob(&self) -> &'static Knob {
+        match rows().get(self.chosen) {
+            Some(Row::Knob(knob)) => knob,
+            _ => &knobs::all()[0],
+        }
+    }
+
+    /// The settings with all turns asked for.
+    pub fn settings_asked(&self) -> Option<Settings> {
+        let mut settings = self.status.as_ref()?.settings.clone();
+        for knob in rows().iter().filter_map(|row| if let Row::Knob(knob) = row { Some(knob) } else { None })
+        {
+            if let Some(value) = self.asked.get(knob.path.as_str()) {
+                knob.set(&mut settings, value.clone());
+            }
+        }
+        Some(settings)
+    }
+
+    /// What the run is doing; opening before anything is known.
+    pub fn phase(&self) -> Phase {
+        self.status.as_ref().map_or(Phase::Opening, |status| status.phase)
+    }
+
+    /// Where keys go.
+    pub fn contexts(&self) -> &'static [Context] {
+        match (&self.dialog, self.focus) {
+            (Some(Dialog::Edit { .. } | Dialog::Save { .. } | Dialog::Consent(_)), _) => &[Context::Text],
+            (Some(Dialog::Replace { .. }), _) => &[Context::Question],
+            (Some(Dialog::Open { .. }), _) => &[Context::Open],
+            (Some(Dialog::Help { .. }), _) => &[Context::Help],
+            (None, Focus::Knobs) => &[Context::Knobs, Context::Main],
+            (None, Focus::Ledger) => &[Context::Ledger, Context::Main],
+        }
+    }
+
+    /// Says something.
+    pub fn say(&mut self, text: impl Into<String>) {
+        self.message = Some(Message { text: text.into(), wrong: false });
+    }
+
+    /// Says that something is wrong.
+    pub fn complain(&mut self, text: impl Into<String>) {
+        self.message = Some(Message { text: text.into(), wrong: true });
+    }
+
+    /// Keeps a notice.
+    pub fn notice(&mut self, text: String) {
+        if self.notices.len() == NOTICES_MAX {
+            self.notices.pop_front();
+        }
+        self.notices.push_back(text);
+    }
+
+    /// Moves the list of knobs so that the chosen row is on the screen.
+    pub fn scroll_to_chosen(&mut self) {
+        let Some(areas) = layout::areas(self.screen, self.view) else { return };
+        let height = usize::from(areas.knobs.height.saturating_sub(1)).max(1);
+        // The table's heading comes into sight with its first knob.
+        let first = if self.chosen == 1 { 0 } else { self.chosen };
+        self.top = self.top.min(first).max((self.chosen + 1).saturating_sub(height));
+        self.top = self.top.min(rows().len().saturating_sub(height));
+    }
+}
+
+/// What decides whether a value can be chosen.
+pub fn ground(status: &Status) -> Ground<'_> {
+    Ground { facts: &status.facts, target: status.target.as_ref() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_knob_has_a_row() {
+        let knobs = rows().iter().filter(|row| matches!(row, Row::Knob(_))).count();
+        assert_eq!(knobs, knobs::all().len());
+    }
+
+    #[test]
+    fn the_chosen_row_is_always_on_the_screen() {
+        let mut state = State::new(Theme::mono(), 80, 24);
+        for chosen in (1..rows().len()).chain((1..rows().len()).rev()) {
+            state.chosen = chosen;
+            state.scroll_to_chosen();
+            let height = layout::areas(state.screen, state.view).unwrap().knobs.height as usize - 1;
+            assert!((state.top..state.top + height).contains(&chosen), "{chosen} {}", state.top);
+        }
+    }
+}

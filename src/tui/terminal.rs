@@ -1,0 +1,72 @@
+//! The terminal: set up, and given back at any end.
+
+use std::io::{Stdout, Write, stdout};
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crossterm::cursor::Show;
+use crossterm::event::{DisableMouseCapture, EnableMouseCapture};
+use crossterm::execute;
+use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+
+use crate::error::{Error, Result, describe};
+
+/// Whether the terminal is ours and must be given back.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// The terminal while the screen is up; dropping it gives it back.
+pub struct Screen {
+    /// What ratatui draws on.
+    pub terminal: Terminal<CrosstermBackend<Stdout>>,
+}
+
+impl Screen {
+    /// Takes the terminal: raw mode, the other screen, the mouse. A panic gives it back before it is told.
+    pub fn take() -> Result<Self> {
+        give_back_on_panic();
+        let failed =
+            |e: std::io::Error| Error::failed(format!("cannot set up the terminal: {}", describe(&e)));
+        TAKEN.store(true, Ordering::SeqCst);
+        let set_up = || -> std::io::Result<_> {
+            enable_raw_mode()?;
+            execute!(stdout(), EnterAlternateScreen, EnableMouseCapture)?;
+            Terminal::new(CrosstermBackend::new(stdout()))
+        };
+        match set_up() {
+            Ok(terminal) => Ok(Self { terminal }),
+            Err(error) => {
+                give_back();
+                Err(failed(error))
+            }
+        }
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+/// Gives the terminal back, once; what fails now can't be told anyone.
+pub fn give_back() {
+    if TAKEN.swap(false, Ordering::SeqCst) {
+        let mut out = stdout();
+        let _ = execute!(out, DisableMouseCapture, LeaveAlternateScreen, Show);
+        let _ = disable_raw_mode();
+        let _ = out.flush();
+    }
+}
+
+fn give_back_on_panic() {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let told = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            give_back();
+            told(panic);
+        }));
+    });
+}

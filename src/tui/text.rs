@@ -1,0 +1,164 @@
+//! Text that fits: cutting, wrapping, and figures in few cells.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::units::{format_latency, three_digits};
+
+/// What stands for a figure that is not known.
+pub const NONE: &str = "–";
+
+/// Cells that a text takes.
+pub fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// The text, cut to so many cells, with `…` where something is missing.
+pub fn fit(text: &str, cells: usize) -> String {
+    if width(text) <= cells {
+        return text.to_owned();
+    }
+    let mut out = String::new();
+    let mut used = 0;
+    for c in text.chars() {
+        let w = c.width().unwrap_or(0);
+        if used + w + 1 > cells {
+            break;
+        }
+        used += w;
+        out.push(c);
+    }
+    if cells > 0 {
+        out.push('…');
+    }
+    out
+}
+
+/// The end of the text (of a path, say), cut to so many cells.
+pub fn fit_end(text: &str, cells: usize) -> String {
+    if width(text) <= cells {
+        return text.to_owned();
+    }
+    let mut out = Vec::new();
+    let mut used = 0;
+    for c in text.chars().rev() {
+        let w = c.width().unwrap_or(0);
+        if used + w + 1 > cells {
+            break;
+        }
+        used += w;
+        out.push(c);
+    }
+    if cells > 0 {
+        out.push('…');
+    }
+    out.into_iter().rev().collect()
+}
+
+/// The text in lines of at most so many cells; a word longer than a line is broken, nothing is lost.
+pub fn wrap(text: &str, cells: usize) -> Vec<String> {
+    let cells = cells.max(1);
+    let mut lines = vec![String::new()];
+    let mut used = 0;
+    for word in text.split_whitespace() {
+        let w = width(word);
+        if used > 0 && used + 1 + w > cells {
+            lines.push(String::new());
+            used = 0;
+        }
+        if used > 0 {
+            push(&mut lines, ' ');
+            used += 1;
+        }
+        for c in word.chars() {
+            let w = c.width().unwrap_or(0);
+            if used + w > cells && used > 0 {
+                lines.push(String::new());
+                used = 0;
+            }
+            push(&mut lines, c);
+            used += w;
+        }
+    }
+    lines
+}
+
+fn push(lines: &mut [String], c: char) {
+    if let Some(line) = lines.last_mut() {
+        line.push(c);
+    }
+}
+
+/// Pads on the right to so many cells, cutting what is longer.
+pub fn left(text: &str, cells: usize) -> String {
+    let text = fit(text, cells);
+    let pad = cells.saturating_sub(width(&text));
+    text + &" ".repeat(pad)
+}
+
+/// Pads on the left to so many cells; a figure that does not fit is not cut but told as `#`.
+pub fn right(figure: &str, cells: usize) -> String {
+    let w = width(figure);
+    if w > cells {
+        return "#".repeat(cells);
+    }
+    " ".repeat(cells - w) + figure
+}
+
+/// A count in six cells at most: `870`, `9876`, `12.3k`, `1.23M`.
+pub fn count(x: f64) -> String {
+    match x.abs() {
+        a if a < 9999.5 => format!("{x:.0}"),
+        a if a < 999_500.0 => format!("{}k", three_digits(x / 1e3)),
+        a if a < 999_500_000.0 => format!("{}M", three_digits(x / 1e6)),
+        _ => format!("{}G", three_digits(x / 1e9)),
+    }
+}
+
+/// MB/s in five cells: `0`, `25.0`, `2310`, `27000`.
+pub fn mb(x: f64) -> String {
+    if x == 0.0 { "0".into() } else { three_digits(x) }
+}
+
+/// A latency, or `–` where it is not known.
+pub fn latency(ns: Option<u64>) -> String {
+    ns.map_or_else(|| NONE.into(), format_latency)
+}
+
+/// A share as whole percents; what is there but rounds to nothing reads `<1%`.
+pub fn percent(share: f64) -> String {
+    match share * 100.0 {
+        p if p > 0.0 && p < 0.5 => "<1%".into(),
+        p => format!("{p:.0}%"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_with_a_mark() {
+        assert_eq!(fit("background", 10), "background");
+        assert_eq!(fit("background", 6), "backg…");
+        assert_eq!(fit_end("/var/lib/data", 6), "…/data");
+        assert_eq!(fit("日本語", 4), "日…");
+        assert_eq!(fit("x", 0), "");
+    }
+
+    #[test]
+    fn wrapping_loses_nothing() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("abcdefghij", 4), ["abcd", "efgh", "ij"]);
+        assert_eq!(wrap("", 4), [""]);
+    }
+
+    #[test]
+    fn a_figure_is_never_cut_into_another_one() {
+        assert_eq!(right("12345", 6), " 12345");
+        assert_eq!(right("1234567", 6), "######");
+        assert_eq!(count(9999.4), "9999");
+        assert_eq!(count(9999.6), "10.0k");
+        assert_eq!(count(1_234_567.0), "1.23M");
+        assert_eq!(percent(0.001), "<1%");
+    }
+}

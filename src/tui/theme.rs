@@ -1,0 +1,167 @@
+//! Palettes. Nothing is told by colour alone: without any, bold, dim and reversed remain.
+
+use ratatui::style::{Color, Modifier, Style};
+
+use crate::class::Class;
+
+/// Which palette is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Choice {
+    /// As the environment tells (`COLORTERM`, `COLORFGBG`).
+    #[default]
+    Auto,
+    /// Full colours on a dark background.
+    Dark,
+    /// Full colours on a light background.
+    Light,
+    /// The terminal's own 16 colours, which suit its background.
+    Sixteen,
+}
+
+/// The styles of everything on the screen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Theme {
+    /// Figures and texts.
+    pub plain: Style,
+    /// What matters less.
+    pub dim: Style,
+    /// What matters most.
+    pub strong: Style,
+    /// Panel titles.
+    pub title: Style,
+    /// Rules and axes.
+    pub rule: Style,
+    /// Keys, and what has the focus.
+    pub accent: Style,
+    /// A gain.
+    pub good: Style,
+    /// Something to look at.
+    pub warn: Style,
+    /// Something failed.
+    pub bad: Style,
+    /// The chosen row.
+    pub chosen: Style,
+    /// The classes' own, the same in table and charts.
+    classes: [Style; 4],
+}
+
+impl Theme {
+    /// The palette for a choice in this environment: `colorterm` and `colorfgbg` are the values of
+    /// the variables of those names.
+    pub fn new(choice: Choice, no_color: bool, colorterm: Option<&str>, colorfgbg: Option<&str>) -> Self {
+        let full = matches!(colorterm, Some("truecolor" | "24bit"));
+        let background = colorfgbg.and_then(|v| v.rsplit(';').next()?.parse::<u8>().ok());
+        let light = matches!(background, Some(7 | 9..=15));
+        match choice {
+            _ if no_color => Self::mono(),
+            Choice::Dark => Self::dark(),
+            Choice::Light => Self::light(),
+            // Without a word about the background only the terminal's own colours are safe on it.
+            Choice::Auto if full && background.is_some() && !light => Self::dark(),
+            Choice::Auto if full && light => Self::light(),
+            Choice::Auto | Choice::Sixteen => Self::sixteen(),
+        }
+    }
+
+    /// No colour at all.
+    pub fn mono() -> Self {
+        let plain = Style::new();
+        let bold = plain.add_modifier(Modifier::BOLD);
+        let dim = plain.add_modifier(Modifier::DIM);
+        Self {
+            plain,
+            dim,
+            strong: bold,
+            title: bold,
+            rule: dim,
+            accent: bold,
+            good: plain,
+            warn: bold,
+            bad: bold.add_modifier(Modifier::UNDERLINED),
+            chosen: plain.add_modifier(Modifier::REVERSED),
+            classes: [plain; 4],
+        }
+    }
+
+    /// The terminal's own 16 colours.
+    pub fn sixteen() -> Self {
+        let fg = |color| Style::new().fg(color);
+        Self {
+            accent: fg(Color::Cyan),
+            good: fg(Color::Green),
+            warn: fg(Color::Yellow).add_modifier(Modifier::BOLD),
+            bad: fg(Color::Red).add_modifier(Modifier::BOLD),
+            classes: [fg(Color::Cyan), fg(Color::Yellow), fg(Color::Magenta), fg(Color::Blue)],
+            ..Self::mono()
+        }
+    }
+
+    /// Full colours on a dark background. The classes' are Okabe and Ito's, made for colour-blind eyes.
+    pub fn dark() -> Self {
+        let rgb = |r, g, b| Style::new().fg(Color::Rgb(r, g, b));
+        let bold = Modifier::BOLD;
+        Self {
+            plain: rgb(0xd6, 0xdb, 0xe3),
+            dim: rgb(0x83, 0x8d, 0x9c),
+            strong: rgb(0xff, 0xff, 0xff).add_modifier(bold),
+            title: rgb(0xff, 0xff, 0xff).add_modifier(bold),
+            rule: rgb(0x4a, 0x53, 0x61),
+            accent: rgb(0x7c, 0xc7, 0xff),
+            good: rgb(0x2f, 0xc4, 0x9a),
+            warn: rgb(0xf0, 0xc0, 0x4a).add_modifier(bold),
+            bad: rgb(0xff, 0x80, 0x6a).add_modifier(bold),
+            chosen: rgb(0xff, 0xff, 0xff).bg(Color::Rgb(0x24, 0x3b, 0x55)).add_modifier(bold),
+            classes: [
+                rgb(0x56, 0xb4, 0xe9),
+                rgb(0xe6, 0x9f, 0x00),
+                rgb(0xd8, 0x8f, 0xb8),
+                rgb(0x4f, 0xbf, 0x9f),
+            ],
+        }
+    }
+
+    /// Full colours on a light background.
+    pub fn light() -> Self {
+        let rgb = |r, g, b| Style::new().fg(Color::Rgb(r, g, b));
+        let bold = Modifier::BOLD;
+        Self {
+            plain: rgb(0x22, 0x28, 0x31),
+            dim: rgb(0x6a, 0x73, 0x80),
+            strong: rgb(0x00, 0x00, 0x00).add_modifier(bold),
+            title: rgb(0x00, 0x00, 0x00).add_modifier(bold),
+            rule: rgb(0xb4, 0xbb, 0xc4),
+            accent: rgb(0x00, 0x5f, 0xa3),
+            good: rgb(0x00, 0x7a, 0x57),
+            warn: rgb(0x8f, 0x62, 0x00).add_modifier(bold),
+            bad: rgb(0xb3, 0x2d, 0x00).add_modifier(bold),
+            chosen: rgb(0x00, 0x00, 0x00).bg(Color::Rgb(0xcf, 0xe3, 0xf7)).add_modifier(bold),
+            classes: [
+                rgb(0x00, 0x72, 0xb2),
+                rgb(0xb3, 0x5c, 0x00),
+                rgb(0x9b, 0x3f, 0x78),
+                rgb(0x00, 0x7a, 0x57),
+            ],
+        }
+    }
+
+    /// The class's own style.
+    pub fn class(&self, class: Class) -> Style {
+        self.classes[class.index()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_decides_only_where_nothing_was_chosen() {
+        let new = Theme::new;
+        assert_eq!(new(Choice::Dark, true, Some("truecolor"), None), Theme::mono());
+        assert_eq!(new(Choice::Auto, false, Some("truecolor"), Some("15;0")), Theme::dark());
+        assert_eq!(new(Choice::Auto, false, Some("truecolor"), Some("0;15")), Theme::light());
+        assert_eq!(new(Choice::Auto, false, Some("truecolor"), None), Theme::sixteen());
+        assert_eq!(new(Choice::Auto, false, None, Some("0;15")), Theme::sixteen());
+        assert_eq!(new(Choice::Light, false, None, None), Theme::light());
+    }
+}

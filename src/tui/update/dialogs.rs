@@ -1,0 +1,153 @@
+//! Keys while a dialog lies over the screen.
+
+use crate::session::Command;
+use crate::tui::dialog::{Consented, Dialog};
+use crate::tui::keys::Action;
+use crate::tui::message::Effect;
+use crate::tui::state::State;
+use crate::tui::update::turn;
+use crate::tui::view;
+
+/// The longest text that is typed: longer than any path, serial or list of CPUs.
+const INPUT_MAX: usize = 4096;
+
+/// Takes a key: what it means here, or the character that it types.
+pub fn pressed(state: &mut State, action: Option<Action>, typed: Option<char>) -> Vec<Effect> {
+    let Some(dialog) = state.dialog.take() else { return Vec::new() };
+    match dialog {
+        Dialog::Edit { knob, mut input, error } => match action {
+            Some(Action::Close) => {}
+            Some(Action::Accept) => match turn::typed(state, knob, &input) {
+                Ok(effects) => return effects,
+                Err(error) => state.dialog = Some(Dialog::Edit { knob, input, error: Some(error) }),
+            },
+            _ => {
+                let changed = type_into(&mut input, action, typed);
+                let error = error.filter(|_| !changed);
+                state.dialog = Some(Dialog::Edit { knob, input, error });
+            }
+        },
+        Dialog::Save { mut input, error } => match action {
+            Some(Action::Close) => {}
+            Some(Action::Accept) => return save(state, input),
+            _ => {
+                let changed = type_into(&mut input, action, typed);
+                let error = error.filter(|_| !changed);
+                state.dialog = Some(Dialog::Save { input, error });
+            }
+        },
+        Dialog::Replace { name } => match action {
+            Some(Action::Yes) => return save_effect(state, name, true),
+            Some(Action::Close) => state.say("not saved"),
+            _ => state.dialog = Some(Dialog::Replace { name }),
+        },
+        Dialog::Open { entries, chosen } => return open(state, entries, chosen, action),
+        Dialog::Consent(_) => {
+            state.dialog = Some(dialog);
+            return consent(state, action, typed);
+        }
+        Dialog::Help { top } => help(state, top, action),
+    }
+    Vec::new()
+}
+
+/// Types or erases; whether anything was.
+fn type_into(input: &mut String, action: Option<Action>, typed: Option<char>) -> bool {
+    match (action, typed) {
+        (Some(Action::Erase), _) => input.pop().is_some(),
+        (Some(Action::EraseAll), _) => !std::mem::take(input).is_empty(),
+        (None, Some(c)) if input.len() < INPUT_MAX => {
+            input.push(c);
+            true
+        }
+        _ => false,
+    }
+}
+
+fn save(state: &mut State, input: String) -> Vec<Effect> {
+    let name = input.trim().to_owned();
+    let fits = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+    if name.is_empty() || name.starts_with('.') || !name.chars().all(fits) {
+        let error = Some("a name of letters, digits, - _ and . is expected".into());
+        state.dialog = Some(Dialog::Save { input, error });
+        return Vec::new();
+    }
+    save_effect(state, name, false)
+}
+
+fn save_effect(state: &State, name: String, replace: bool) -> Vec<Effect> {
+    let Some(mut settings) = state.settings_asked() else { return Vec::new() };
+    settings.name.clone_from(&name);
+    vec![Effect::Save { settings: Box::new(settings), name, replace }]
+}
+
+fn open(
+    state: &mut State,
+    entries: Option<Vec<crate::tui::ProfileEntry>>,
+    chosen: usize,
+    action: Option<Action>,
+) -> Vec<Effect> {
+    let last = entries.as_ref().map_or(0, |list| list.len().saturating_sub(1));
+    let chosen = match action {
+        Some(Action::Close) => return Vec::new(),
+        Some(Action::Accept) => {
+            if let Some(entry) = entries.as_ref().and_then(|list| list.get(chosen)) {
+                return vec![Effect::Load(entry.name.clone())];
+            }
+            chosen
+        }
+        Some(Action::Up) => chosen.saturating_sub(1),
+        Some(Action::Down) => (chosen + 1).min(last),
+        _ => chosen,
+    };
+    state.dialog = Some(Dialog::Open { entries, chosen });
+    Vec::new()
+}
+
+fn consent(state: &mut State, action: Option<Action>, typed: Option<char>) -> Vec<Effect> {
+    let visible = crate::tui::layout::tier(state.screen).is_some();
+    let screen = state.screen;
+    let Some(Dialog::Consent(consent)) = &mut state.dialog else { return Vec::new() };
+    match action {
+        Some(Action::Close) => {
+            state.dialog = None;
+            state.say("nothing was allowed: nothing is destroyed");
+            // An empty list allows nothing, and lets the run say what becomes of it.
+            return vec![Effect::Send(Command::Consent(Vec::new()))];
+        }
+        // What can't be read can't be agreed to.
+        _ if !visible => {}
+        Some(Action::Accept) => {
+            if let Consented::Fully(typed) = consent.accept() {
+                state.dialog = None;
+                return vec![Effect::Send(Command::Consent(typed))];
+            }
+        }
+        Some(Action::Up) => consent.top = consent.top.saturating_sub(1),
+        Some(Action::Down) => {
+            consent.top = (consent.top + 1).min(view::dialogs::consent_overhang(consent, screen))
+        }
+        _ => {
+            if type_into(&mut consent.input, action, typed) {
+                consent.error = None;
+            }
+        }
+    }
+    Vec::new()
+}
+
+fn help(state: &mut State, top: usize, action: Option<Action>) {
+    let (lines, page) = view::help::size(state);
+    let last = lines.saturating_sub(page);
+    let top = match action {
+        Some(Action::Close) => return,
+        Some(Action::Up) => top.saturating_sub(1),
+        Some(Action::Down) => top + 1,
+        Some(Action::PageUp) => top.saturating_sub(page),
+        Some(Action::PageDown) => top + page,
+        Some(Action::First) => 0,
+        Some(Action::Last) => last,
+        _ => top,
+    };
+    state.dialog = Some(Dialog::Help { top: top.min(last) });
+}

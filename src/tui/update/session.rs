@@ -1,0 +1,102 @@
+//! What the run tells.
+
+use std::sync::Arc;
+
+use crate::error::Error;
+use crate::session::message::{Event, Phase, Status};
+use crate::tui::dialog::{Consent, Dialog};
+use crate::tui::message::Effect;
+use crate::tui::state::{Passing, State, ground};
+use crate::tui::update::one_line;
+
+/// Takes an event.
+pub fn told(state: &mut State, event: Event) -> Vec<Effect> {
+    match event {
+        Event::Status(status) => take_status(state, status),
+        Event::Progress(progress) => state.progress = Some(progress),
+        Event::Window(window, totals) => state.live.window(window, totals),
+        Event::Ledger(line) => take_ledger(state, line),
+        Event::Turned { knob, outcome: Ok(_) } => {
+            // A value that the run took differently must not be shown as asked for ever.
+            state.asked.retain(|path, _| *path != knob);
+        }
+        Event::Turned { knob, outcome: Err(reason) } => {
+            state.asked.retain(|path, _| *path != knob);
+            state.complain(format!("{knob} was not turned: {reason}"));
+        }
+        Event::Notice(text) => {
+            state.say(text.clone());
+            state.notice(text);
+        }
+        Event::ConsentWanted(wanted) if !wanted.is_empty() && !state.quitting => {
+            state.dialog = Some(Dialog::Consent(Consent::new(wanted)));
+        }
+        Event::ConsentWanted(_) => {}
+        Event::Recording(folder) => take_recording(state, folder),
+        Event::Ended(outcome) => return ended(state, outcome),
+    }
+    Vec::new()
+}
+
+fn take_status(state: &mut State, status: Arc<Status>) {
+    state.asked.retain(|path, value| {
+        crate::knobs::find(path).is_some_and(|knob| knob.get(&status.settings) != *value)
+    });
+    if status.phase != Phase::Filling && status.phase != Phase::Opening {
+        state.progress = None;
+    }
+    if status.phase != Phase::Ending {
+        state.ended = None; // another profile was opened after the last one could not run
+    }
+    // Whether the shown value can be chosen may have changed with the target.
+    if let Some(passing) = state.passing.take() {
+        let reason = state.knob().unavailable(&passing.value, &status.settings, ground(&status));
+        state.passing = reason.map(|reason| Passing { reason, ..passing });
+    }
+    state.recording.clone_from(&status.recording);
+    state.status = Some(status);
+}
+
+fn take_ledger(state: &mut State, line: Arc<crate::meter::window::LedgerLine>) {
+    let before = state.live.ledger.len();
+    state.live.ledger(line);
+    // A new line on top must not move what the operator reads.
+    let grown = state.live.ledger.len() > before;
+    if grown && state.ledger_chosen > 0 && state.frozen.is_none() {
+        state.ledger_chosen += 1;
+    }
+}
+
+fn take_recording(state: &mut State, folder: Option<std::path::PathBuf>) {
+    match (&folder, &state.recording) {
+        (Some(folder), _) => state.say(format!("recording into {}", folder.display())),
+        (None, Some(folder)) => state.say(format!("recorded in {}", folder.display())),
+        (None, None) => state.say("the recording has ended"),
+    }
+    state.recording = folder;
+}
+
+fn ended(state: &mut State, outcome: Result<(), Error>) -> Vec<Effect> {
+    let leave = state.quitting || outcome.is_ok();
+    if let Err(error) = &outcome {
+        state.complain(one_line(error));
+        state.notice(one_line(error));
+    }
+    if matches!(state.dialog, Some(Dialog::Consent(_) | Dialog::Edit { .. })) {
+        state.dialog = None;
+    }
+    state.progress = None;
+    state.ended = Some(outcome);
+    if leave { vec![Effect::Exit] } else { Vec::new() }
+}
+
+/// The session's thread is gone.
+pub fn gone(state: &mut State) -> Vec<Effect> {
+    if state.ended.is_some() {
+        return Vec::new();
+    }
+    ended(
+        state,
+        Err(Error::failed("the run's thread ended without a word").hint("this is a bug: please report it")),
+    )
+}

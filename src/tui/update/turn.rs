@@ -1,0 +1,135 @@
+//! Turning knobs: by a stop, by an exact value, and the switches of the classes.
+
+use crate::class::Class;
+use crate::knobs::{Knob, Scope, Value, find};
+use crate::meter::window::State as ClassState;
+use crate::session::Command;
+use crate::tui::dialog::Dialog;
+use crate::tui::message::Effect;
+use crate::tui::state::{Passing, State, ground};
+
+/// Whether nothing can be turned now; says why.
+pub fn blocked(state: &mut State) -> bool {
+    if state.ended.is_some() {
+        state.complain("the run has ended: o opens a profile, q quits");
+    } else if state.quitting {
+        state.say("draining to end");
+    } else if state.status.is_none() {
+        state.say("not yet: the profile is being opened");
+    } else {
+        return false;
+    }
+    true
+}
+
+/// Whether the knob takes effect only with the target; says so.
+fn rebuilds(state: &mut State, knob: &Knob) -> bool {
+    if knob.spec.scope == Scope::Live {
+        return false;
+    }
+    state.say(format!("{} can't be turned live: it takes effect when a profile is opened (o)", knob.path));
+    true
+}
+
+/// Turns the chosen knob by one stop.
+pub fn turn(state: &mut State, up: bool) -> Vec<Effect> {
+    let knob = state.knob();
+    if blocked(state) || rebuilds(state, knob) {
+        return Vec::new();
+    }
+    let (Some(status), Some(mut from)) = (state.status.clone(), state.settings_asked()) else {
+        return Vec::new();
+    };
+    if let Some(passing) = &state.passing {
+        knob.set(&mut from, passing.value.clone());
+    }
+    let ground = ground(&status);
+    if knob.steps(ground).is_empty() {
+        state.say(format!("{} has no stops: Enter types its value", knob.path));
+        return Vec::new();
+    }
+    match knob.step(&from, ground, up) {
+        Some(value) => offer(state, knob, value),
+        None => {
+            let end = if up { "highest" } else { "lowest" };
+            state.say(format!("the {end} stop of {}: Enter types a value exactly", knob.path));
+            Vec::new()
+        }
+    }
+}
+
+/// Sends a value that this host can do; shows one that it can't, with the reason.
+fn offer(state: &mut State, knob: &'static Knob, value: Value) -> Vec<Effect> {
+    let (Some(status), Some(settings)) = (state.status.clone(), state.settings_asked()) else {
+        return Vec::new();
+    };
+    state.passing = None;
+    if value == knob.get(&settings) {
+        return Vec::new(); // back from a value that can't be chosen
+    }
+    if let Some(reason) = knob.unavailable(&value, &settings, ground(&status)) {
+        state.passing = Some(Passing { value, reason });
+        return Vec::new();
+    }
+    if let Some(why) = knob.inactive(&settings) {
+        state.say(format!("{} is kept, but has no effect now: {why}", knob.path));
+    }
+    state.asked.insert(&knob.path, value.clone());
+    vec![Effect::Send(Command::Turn { knob: knob.path.clone(), value })]
+}
+
+/// Opens the line in which the chosen knob's value is typed.
+pub fn edit(state: &mut State) {
+    let knob = state.knob();
+    if blocked(state) || rebuilds(state, knob) {
+        return;
+    }
+    if let Some(settings) = state.settings_asked() {
+        let input = knob.get(&settings).to_string();
+        state.dialog = Some(Dialog::Edit { knob: &knob.path, input, error: None });
+    }
+}
+
+/// Takes a typed value, or tells what is wrong with it.
+pub fn typed(state: &mut State, path: &str, text: &str) -> Result<Vec<Effect>, String> {
+    let knob = find(path).ok_or_else(|| format!("there is no knob `{path}`"))?;
+    let value = knob.parse(text).map_err(|expected| format!("expected {expected}"))?;
+    let effects = offer(state, knob, value);
+    match state.passing.take() {
+        Some(passing) => Err(passing.reason),
+        None => Ok(effects),
+    }
+}
+
+/// Switches a class off or on.
+pub fn mute(state: &mut State, class: Class) -> Vec<Effect> {
+    if blocked(state) {
+        return Vec::new();
+    }
+    let (Some(settings), Some(knob)) = (state.settings_asked(), find(&format!("{class}.enabled"))) else {
+        return Vec::new();
+    };
+    let on = !settings.classes[class.index()].enabled;
+    let effects = offer(state, knob, Value::Bool(on));
+    if let Some(passing) = state.passing.take() {
+        state.complain(format!("{} can't be switched on: {}", class, passing.reason));
+    }
+    effects
+}
+
+/// Starts the classes again that were stopped by errors.
+pub fn restart(state: &mut State) -> Vec<Effect> {
+    if blocked(state) {
+        return Vec::new();
+    }
+    let window = state.live.window.clone();
+    let stopped = |class: &Class| {
+        window.as_ref().is_some_and(|w| matches!(w.class(*class).state, ClassState::Stopped(_)))
+    };
+    let effects: Vec<_> =
+        Class::ALL.into_iter().filter(stopped).map(|c| Effect::Send(Command::Restart(c))).collect();
+    if effects.is_empty() {
+        state.say("no class was stopped");
+    }
+    effects
+}

@@ -1,0 +1,189 @@
+//! The help: the chosen knob, all keys, what the figures mean, every note, every knob.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::Line;
+
+use super::{centred, notes, put, span, window};
+use crate::knobs::value::Kind;
+use crate::knobs::{self, Knob};
+use crate::tui::keys::{Context, MAP};
+use crate::tui::state::State;
+use crate::tui::text::{left, wrap};
+
+const CELLS_MAX: u16 = 100;
+
+/// What each figure means.
+const FIGURES: &[(&str, &str)] = &[
+    ("MB/s", "Completed bytes a second; 1 MB is 10⁶ bytes. Sizes are binary: 1 KiB is 1024 bytes."),
+    ("target", "The class's rate, where it has one."),
+    ("IOPS", "Completed I/Os a second; flushes do not count."),
+    (
+        "p50 … max",
+        "Percentiles and the largest time in this window (c: in the whole run). A – stands where fewer than ten samples lie beyond a percentile.",
+    ),
+    (
+        "service",
+        "From the start of an I/O to its completion. Of the wal: the commit, from the start of a write to the end of the flush that covers it.",
+    ),
+    (
+        "response",
+        "From the intended start to the completion: what a client of a rated class waits. A class with no rate has none.",
+    ),
+    (
+        "not held",
+        "Over 1% of the intended starts were a second late and were dropped (missed): response times mean nothing then.",
+    ),
+    ("cores", "CPU time of the whole system that was neither idle nor waiting for I/O, and what is left."),
+    (
+        "cycles",
+        "The whole system's CPU cycles over all bytes of the four classes (paper, 3.2); ≈ where estimated as busy time × clock frequency.",
+    ),
+    ("needs", "The cores that eight drives of 3 GB/s would take at these cycles a byte (paper, 4.3)."),
+    (
+        "own",
+        "The cores that stacktune itself keeps busy, its I/O in the kernel included; apart from it the screen and the meters.",
+    ),
+    (
+        "ledger",
+        "Means of the windows before a turn and after it has settled. ▲ or ▼ only where every window after lies above or below every one before, else ≈ no clear change. Under flags there is no verdict.",
+    ),
+];
+
+/// Draws it, scrolled by so many lines.
+pub fn render(state: &State, top: usize, buf: &mut Buffer, screen: Rect) {
+    let (cells, lines) = outer(screen);
+    let inner = window(&state.theme, buf, screen, cells, lines, "help · Esc closes");
+    let text = text(state, usize::from(inner.width));
+    let top = top.min(text.len().saturating_sub(usize::from(inner.height)));
+    for (y, (line, style)) in (inner.y..inner.bottom()).zip(text.iter().skip(top)) {
+        put(buf, inner.x, y, inner.width, &Line::from(span(line.clone(), *style)));
+    }
+    let seen = (top + usize::from(inner.height)).min(text.len());
+    let place = format!(" {}–{seen} of {} ", top + 1, text.len());
+    let area = centred(screen, cells, lines);
+    put(buf, area.x + 2, area.bottom() - 1, area.width - 4, &Line::from(span(place, state.theme.dim)));
+}
+
+fn outer(screen: Rect) -> (u16, u16) {
+    (CELLS_MAX.min(screen.width.saturating_sub(4)), screen.height.saturating_sub(2))
+}
+
+/// The help's lines and those of a page.
+pub fn size(state: &State) -> (usize, usize) {
+    let (cells, lines) = outer(state.screen);
+    let inner = usize::from(cells.saturating_sub(4));
+    (text(state, inner).len(), usize::from(lines.saturating_sub(2)).max(1))
+}
+
+/// All of it.
+fn text(state: &State, cells: usize) -> Vec<(String, Style)> {
+    let theme = &state.theme;
+    let mut out: Vec<(String, Style)> = Vec::new();
+    let knob = state.knob();
+    out.push((format!("The chosen knob: {}", knob.path), theme.title));
+    describe(&mut out, state, knob, cells);
+    let notes = notes::gather(state);
+    if !notes.is_empty() {
+        heading(&mut out, state, "Notes");
+        for (note, style) in notes {
+            entry(&mut out, "·", 1, &note, cells, style);
+        }
+    }
+    for (title, context) in [
+        ("Keys for the knobs", Context::Knobs),
+        ("Keys for the ledger", Context::Ledger),
+        ("Keys everywhere", Context::Main),
+        ("Keys while typing", Context::Text),
+    ] {
+        heading(&mut out, state, title);
+        for row in MAP.iter().filter(|row| row.context == context) {
+            entry(&mut out, row.label, 8, row.help, cells, theme.plain);
+        }
+    }
+    entry(&mut out, "Ctrl-C", 8, "As q, also while typing.", cells, theme.plain);
+    entry(
+        &mut out,
+        "mouse",
+        8,
+        "A click chooses a knob; the wheel over the chosen one, or a click on ◂ ▸, turns it; elsewhere the wheel scrolls.",
+        cells,
+        theme.plain,
+    );
+    heading(&mut out, state, "What the figures mean");
+    for (name, meaning) in FIGURES {
+        entry(&mut out, name, 10, meaning, cells, theme.plain);
+    }
+    heading(&mut out, state, "All knobs, and what the paper found");
+    for (names, knob) in grouped() {
+        out.push((names, theme.strong));
+        entry(&mut out, "", 1, knob.spec.help, cells, theme.plain);
+        if let Some(paper) = knob.spec.paper {
+            entry(&mut out, "", 1, &format!("Paper: {paper}"), cells, theme.dim);
+        }
+    }
+    out
+}
+
+fn heading(out: &mut Vec<(String, Style)>, state: &State, title: &str) {
+    out.push((String::new(), state.theme.plain));
+    out.push((title.into(), state.theme.title));
+}
+
+fn entry(
+    out: &mut Vec<(String, Style)>,
+    name: &str,
+    name_cells: usize,
+    text: &str,
+    cells: usize,
+    style: Style,
+) {
+    for (i, part) in wrap(text, cells.saturating_sub(name_cells + 3)).into_iter().enumerate() {
+        let name = if i == 0 { name } else { "" };
+        out.push((format!(" {} {part}", left(name, name_cells)), style));
+    }
+}
+
+/// Everything about a knob.
+fn describe(out: &mut Vec<(String, Style)>, state: &State, knob: &Knob, cells: usize) {
+    let theme = &state.theme;
+    let mut row = |name: &str, text: &str| entry(out, name, 10, text, cells, theme.plain);
+    row("does", knob.spec.help);
+    let default = if knob.spec.inherits { ", or default (the [io] table's)" } else { "" };
+    row("accepts", &format!("{}{default}", knob.spec.kind.expected()));
+    if let Kind::Choice(choices) = knob.spec.kind {
+        for (name, meaning) in choices {
+            row("", &format!("{name}: {meaning}"));
+        }
+    }
+    row(
+        "in force",
+        match knob.spec.scope {
+            knobs::Scope::Live => "at once, while the load runs",
+            knobs::Scope::Rebuild => "when a profile is opened: the target is built or opened anew",
+        },
+    );
+    if let Some(why) = state.status.as_ref().and_then(|status| knob.inactive(&status.settings)) {
+        row("inactive", why);
+    }
+    if let Some(paper) = knob.spec.paper {
+        row("paper", paper);
+    }
+}
+
+/// Every definition once, with all the places that have it.
+fn grouped() -> Vec<(String, &'static Knob)> {
+    let mut groups: Vec<(Vec<&str>, &'static Knob)> = Vec::new();
+    for knob in knobs::all() {
+        let table = knob.path.split('.').next().unwrap_or_default();
+        match groups.iter_mut().find(|(_, known)| std::ptr::eq(known.spec, knob.spec)) {
+            Some((tables, _)) => tables.push(table),
+            None => groups.push((vec![table], knob)),
+        }
+    }
+    let name = |(tables, knob): (Vec<&str>, &'static Knob)| {
+        (format!("{} – {}", knob.spec.key, tables.join(", ")), knob)
+    };
+    groups.into_iter().map(name).collect()
+}

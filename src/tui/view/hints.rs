@@ -1,0 +1,136 @@
+//! The lowest lines: what was said last or what the chosen knob does, and the keys.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use super::{put, span};
+use crate::session::message::Phase;
+use crate::tui::keys;
+use crate::tui::state::State;
+use crate::tui::text::{percent, width, wrap};
+use crate::units::{approx_size, approx_span};
+
+/// Draws what was said last; the progress of a fill; else what the chosen knob does.
+pub fn message(state: &State, buf: &mut Buffer, area: Rect) {
+    if let Some(line) = progress(state, usize::from(area.width)) {
+        put(buf, area.x, area.y, area.width, &line);
+        if area.height > 1 {
+            let below = Rect { y: area.y + 1, height: area.height - 1, ..area };
+            text(state, buf, below);
+        }
+        return;
+    }
+    text(state, buf, area);
+}
+
+fn text(state: &State, buf: &mut Buffer, area: Rect) {
+    let (text, style) = said(state);
+    let cells = usize::from(area.width).saturating_sub(2);
+    let room = usize::from(area.height);
+    let mut lines = wrap(&text, cells);
+    if lines.len() > room {
+        let cut = lines.split_off(room.saturating_sub(1)).join(" ");
+        lines.push(crate::tui::text::fit(&cut, cells));
+    }
+    for (y, line) in (area.y..area.bottom()).zip(lines) {
+        put(buf, area.x + 1, y, area.width - 1, &Line::from(span(line, style)));
+    }
+}
+
+fn said(state: &State) -> (String, Style) {
+    let theme = &state.theme;
+    let knob = state.knob();
+    if let Some(passing) = &state.passing {
+        return (format!("{} {} can't be chosen: {}", knob.path, passing.value, passing.reason), theme.warn);
+    }
+    if let Some(message) = &state.message {
+        return (message.text.clone(), if message.wrong { theme.bad } else { theme.plain });
+    }
+    if state.quitting {
+        return ("draining… q again quits at once".into(), theme.warn);
+    }
+    if let Some(Err(error)) = &state.ended {
+        return (super::super::update::one_line(error), theme.bad);
+    }
+    let inactive = state.status.as_ref().and_then(|status| knob.inactive(&status.settings));
+    match inactive {
+        Some(why) => (format!("{} has no effect now: {why}. {}", knob.path, knob.spec.help), theme.dim),
+        None => (format!("{}: {}", knob.path, knob.spec.help), theme.dim),
+    }
+}
+
+/// A long step: bar, share, bytes, rate, time left.
+fn progress(state: &State, cells: usize) -> Option<Line<'static>> {
+    let progress = state.progress.as_ref().filter(|_| state.phase() != Phase::Running)?;
+    let share = if progress.all_bytes == 0 {
+        0.0
+    } else {
+        (progress.done_bytes as f64 / progress.all_bytes as f64).clamp(0.0, 1.0)
+    };
+    let left_bytes = progress.all_bytes.saturating_sub(progress.done_bytes);
+    let left = if progress.rate_bytes_per_s > 0.0 {
+        format!("{} left", approx_span(left_bytes as f64 / progress.rate_bytes_per_s))
+    } else {
+        "time left not known".into()
+    };
+    let text = format!(
+        " {} · {} of {} at {:.0} MB/s · {left}",
+        percent(share),
+        approx_size(progress.done_bytes),
+        approx_size(progress.all_bytes),
+        progress.rate_bytes_per_s / 1e6,
+    );
+    let what = format!(" {} ", crate::tui::text::fit(&progress.what, 24));
+    let room = cells.saturating_sub(width(&what) + width(&text) + 1).min(40);
+    let full = (share * room as f64) as usize;
+    Some(Line::from(vec![
+        span(what, state.theme.strong),
+        span("█".repeat(full), state.theme.accent),
+        span("░".repeat(room - full), state.theme.rule),
+        span(text, state.theme.plain),
+    ]))
+}
+
+/// Draws the keys that fit the context, as many as there is room for; help and quit are never left out.
+pub fn keys(state: &State, buf: &mut Buffer, area: Rect) {
+    let theme = &state.theme;
+    let cells = usize::from(area.width);
+    let rows: Vec<_> = keys::hints(state.contexts()).collect();
+    let wide = |row: &&keys::Binding| width(label(row)) + 1 + width(hint(state, row)) + 2;
+    let kept = |row: &&keys::Binding| matches!(row.action, keys::Action::Help | keys::Action::Quit);
+    let mut room = cells.saturating_sub(1 + rows.iter().filter(|r| kept(r)).map(wide).sum::<usize>());
+    let mut spans = vec![Span::raw(" ")];
+    for row in &rows {
+        if !kept(row) {
+            if wide(row) > room {
+                continue;
+            }
+            room -= wide(row);
+        }
+        spans.push(span(label(row), theme.accent));
+        spans.push(span(format!(" {}  ", hint(state, row)), theme.dim));
+    }
+    put(buf, area.x, area.y, area.width, &Line::from(spans));
+}
+
+/// The keys of a row, with their counterpart where one row stands for both.
+fn label(row: &keys::Binding) -> &'static str {
+    match row.action {
+        keys::Action::TurnUp => "←→",
+        keys::Action::Down => "↑↓",
+        _ => row.label,
+    }
+}
+
+/// What a key does now.
+fn hint(state: &State, row: &keys::Binding) -> &'static str {
+    match row.action {
+        keys::Action::Pause if state.phase() == Phase::Paused => "go on",
+        keys::Action::Freeze if state.frozen.is_some() => "thaw",
+        keys::Action::Record if state.recording.is_some() => "stop rec",
+        keys::Action::Cumulative if state.cumulative => "window",
+        _ => row.hint,
+    }
+}
