@@ -42,7 +42,9 @@ fn dispatch(cli: Cli) -> Result<()> {
         Some(Cmd::Record(args)) => record::run(&args),
         Some(Cmd::Show { dir, output }) => inspect::show(&dir, output.json),
         Some(Cmd::Compare { dirs, output }) => inspect::compare(&dirs, output.json),
-        Some(Cmd::Verify { profile, sets, output }) => verify::run(profile.as_deref(), &sets.set, output.json),
+        Some(Cmd::Verify { profile, sets, output }) => {
+            verify::run(profile.as_deref(), &sets.set, output.json)
+        }
         Some(Cmd::Knobs(output)) => inspect::knobs(output.json),
         Some(Cmd::Profiles(output)) => inspect::profiles(output.json),
         Some(Cmd::Host(output)) => inspect::host(output.json),

@@ -25,12 +25,17 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     let mut watcher = Watcher { progress, interrupts: &interrupts };
     let mut session = Session::open(settings, options, facts, &mut watcher)?;
     let mut on_event = |event| watcher.watch(&event);
-    let summary =
-        headless::record(&mut session, &args.out, time, &|| interrupts.count(), &mut on_event)?;
+    let summary = headless::record(&mut session, &args.out, time, &|| interrupts.count(), &mut on_event)?;
     watcher.progress.done();
-    if args.output.json { print_json(&summary)? } else { print(&report::table(&summary))? }
+    if args.output.json {
+        print_json(&summary)?;
+    } else {
+        print(&report::table(&summary))?;
+    }
     match summary.errors_line() {
-        _ if summary.interrupted => Err(Error::interrupted("interrupted: the summary holds what was measured")),
+        _ if summary.interrupted => {
+            Err(Error::interrupted("interrupted: the summary holds what was measured"))
+        }
         Some(errors) => Err(Error::failed(errors)),
         None => Ok(()),
     }

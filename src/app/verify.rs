@@ -25,7 +25,11 @@ pub fn run(profile: Option<&str>, sets: &[String], json: bool) -> Result<()> {
     };
     let report = volume.verify(&mut on_progress, &stop)?;
     progress.done();
-    if json { print_json(&report)? } else { print(&format!("{report}\n"))? }
+    if json {
+        print_json(&report)?;
+    } else {
+        print(&format!("{report}\n"))?;
+    }
     if interrupts.count() > 0 {
         return Err(Error::interrupted("interrupted: not all was read"));
     }

@@ -307,7 +307,7 @@ mod tests {
         writes.limit(Some(100 * 16384 + 1));
         let mut engine = Engine::threaded(ground.data.clone(), ground.wal.clone(), 4, writes);
         let mut settings = Settings::default();
-        settings.io.interface = Interface::Null;
+        settings.io.interface = Interface::Sync;
         let background = Class::Background.index();
         settings.classes[background].rate_bytes_per_s = None;
         let mut sources = engine.start(&plan(&settings)[background], &[]).unwrap();

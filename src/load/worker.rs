@@ -16,7 +16,7 @@ use crate::class::Class;
 use crate::io::{Done, Op, OpKind, Queue, Wait};
 use crate::meter::cell::WorkerCell;
 use crate::plan::{ClassPlan, Pattern};
-use crate::profile::settings::Sync;
+use crate::profile::settings::{Interface, Sync};
 use crate::units::SECOND_NS;
 use crate::volume::Region;
 use crate::volume::stamp::Stamper;
@@ -62,6 +62,8 @@ struct Slot {
 pub struct Worker {
     orders: Orders,
     kind: OpKind,
+    /// Whether writes reach storage, so that they count against the limit.
+    wears: bool,
     page_bytes: u64,
     batch: u32,
     offsets: Offsets,
@@ -100,6 +102,7 @@ impl Worker {
                 (true, Sync::Dsync) => OpKind::WriteDurable,
                 (true, _) => OpKind::Write,
             },
+            wears: plan.class.writes() && !matches!(plan.interface, Interface::Null | Interface::Sim),
             page_bytes,
             batch: plan.batch as u32,
             offsets,
@@ -216,8 +219,7 @@ impl Worker {
     /// Queues one I/O; false, and the class ends, if no more bytes may be written.
     #[inline]
     fn issue(&mut self, intended_ns: Option<u64>, queue: &mut impl Queue) -> bool {
-        let writes = self.kind != OpKind::Read;
-        if writes && !self.orders.writes.take(self.page_bytes) {
+        if self.wears && !self.orders.writes.take(self.page_bytes) {
             self.orders.control.exhaust();
             return false;
         }

@@ -32,6 +32,8 @@ pub(crate) fn capable_host() -> Facts {
 fn drive(number: u32, serial: Option<&str>) -> Device {
     let name = format!("nvme{number}n1");
     Device {
+        number: format!("259:{number}"),
+        members: Vec::new(),
         path: PathBuf::from(format!("/dev/{name}")),
         by_id: vec![
             PathBuf::from(format!("/dev/disk/by-id/nvme-drive-{number}")),

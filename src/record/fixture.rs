@@ -203,6 +203,8 @@ pub fn facts() -> Facts {
 
 fn device() -> Device {
     Device {
+        number: "259:0".into(),
+        members: Vec::new(),
         name: "nvme0n1".into(),
         path: "/dev/nvme0n1".into(),
         by_id: Vec::new(),

@@ -26,7 +26,7 @@ mod writer;
 
 pub use recording::Recording;
 pub use summary::Summary;
-pub use writer::{refuse_content, Header, Outcome, Writer};
+pub use writer::{Header, Outcome, Writer, refuse_content};
 
 /// The version of the files' layout; a reader refuses newer ones.
 pub const SCHEMA: u32 = 1;

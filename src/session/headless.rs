@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::message::Event;
 use super::run::Session;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::io::clock;
 use crate::record::{Outcome, Summary};
 use crate::units::SECOND_NS;
@@ -42,7 +42,7 @@ pub fn record(
         clock::sleep_until(clock::now_ns() + SETTLE_NS);
     }
     ran?;
-    Ok(finished?.expect("a recording goes on until it is ended here"))
+    finished?.ok_or_else(|| Error::failed("the recording ended before the run"))
 }
 
 fn run_until(

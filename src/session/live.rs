@@ -1,6 +1,6 @@
 //! A session under an operator's commands, in a thread of its own.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
@@ -52,7 +52,8 @@ fn run_one(
     commands: &Receiver<Command>,
     events: &Sender<Event>,
 ) -> (Next, Result<()>) {
-    let mut waiting = Waiting { settings: settings.clone(), facts: facts.clone(), commands, events, next: None };
+    let mut waiting =
+        Waiting { settings: settings.clone(), facts: facts.clone(), commands, events, next: None };
     waiting.status(Phase::Opening);
     match Session::open(settings, options, facts, &mut waiting) {
         Ok(session) => operate(session, commands, events),
@@ -103,8 +104,7 @@ fn pause_of(session: &Session, began: Instant) -> Duration {
     if session.is_settling() {
         return SETTLE;
     }
-    let now_ns =
-        if session.is_simulated() { began.elapsed().as_nanos() as u64 } else { session.now_ns() };
+    let now_ns = if session.is_simulated() { began.elapsed().as_nanos() as u64 } else { session.now_ns() };
     Duration::from_nanos(session.next_ns().saturating_sub(now_ns)).min(LOOK)
 }
 
@@ -135,7 +135,7 @@ impl Session {
             Command::Undo => self.undo(),
             Command::Pause(paused) => self.pause(paused),
             Command::Restart(class) => self.restart(class),
-            Command::Record(Some(dir)) => self.begin_recording(dir),
+            Command::Record(Some(dir)) => self.begin_recording(&dir),
             Command::Record(None) => {
                 let ended = self.finish_window().and_then(|()| self.end_recording(&Outcome::Complete));
                 if let Err(error) = ended {
@@ -147,9 +147,9 @@ impl Session {
         }
     }
 
-    fn begin_recording(&mut self, dir: PathBuf) {
+    fn begin_recording(&mut self, dir: &Path) {
         // The recording begins with a window of its own.
-        let begun = self.finish_window().and_then(|()| self.record(&dir));
+        let begun = self.finish_window().and_then(|()| self.record(dir));
         if let Err(error) = begun {
             self.tell(Event::Notice(error.to_string()));
         }

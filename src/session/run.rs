@@ -25,6 +25,7 @@ use crate::profile::settings::{Settings, Sync};
 use crate::profile::{check, to_toml};
 use crate::record::{Header, Outcome, Summary, Writer};
 use crate::units::{approx_size, format_size};
+use crate::volume::FillPlan;
 
 /// How a session may be opened, beside its settings.
 #[derive(Debug, Clone, Default)]
@@ -232,7 +233,9 @@ impl Session {
         let Some(target) = self.target.facts() else { return notes };
         let cached = wal.buffering != crate::profile::settings::Buffering::Direct;
         if wal.enabled && target.devices && cached && wal.sync == Sync::Fdatasync {
-            notes.push("a flush of the WAL covers the whole device: it pays for the background's dirty pages".into());
+            notes.push(
+                "a flush of the WAL covers the whole device: it pays for the background's dirty pages".into(),
+            );
         }
         notes
     }
@@ -394,7 +397,7 @@ fn fill(target: &mut Target, settings: &Settings, attendant: &mut dyn Attendant)
     let stop = AtomicBool::new(false);
     let (start, rest) = volume.measure_fill(&stop)?;
     let Some(rest) = rest else { return Ok(start.written_bytes) };
-    attendant.notice(&rest.to_string());
+    attendant.notice(&FillPlan { rate_bytes_per_s: rest.rate_bytes_per_s, ..whole }.to_string());
     let mut progress = |progress: Progress| {
         if !attendant.progress(progress) {
             stop.store(true, Ordering::Relaxed);

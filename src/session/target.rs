@@ -71,11 +71,20 @@ pub fn open(
     } else if options.read_only {
         read_only_devices(settings, facts)?
     } else {
-        Request::of_devices(guarded(&settings.target.devices, settings, options, facts, attendant, &mut claims)?)
+        Request::of_devices(guarded(
+            &settings.target.devices,
+            settings,
+            options,
+            facts,
+            attendant,
+            &mut claims,
+        )?)
     };
     request.read_only = options.read_only;
     request.wal = match settings.wal.target.clone() {
-        Some(wal) if !options.read_only => Some(wal_source(&wal, settings, options, facts, attendant, &mut claims)?),
+        Some(wal) if !options.read_only => {
+            Some(wal_source(&wal, settings, options, facts, attendant, &mut claims)?)
+        }
         _ => None,
     };
     let volume = Volume::open(request)?;
@@ -167,8 +176,8 @@ fn guarded(
     }
     let mut sources = Vec::new();
     for examination in examined {
-        let permits = consents.iter().filter_map(|consent| guard::permit(examination.clone(), consent).ok());
-        let permit = match permits.last() {
+        let permitted = consents.iter().find_map(|consent| guard::permit(examination.clone(), consent).ok());
+        let permit = match permitted {
             Some(permit) => permit,
             None => guard::permit(examination, &consents[0])?,
         };

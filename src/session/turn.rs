@@ -64,7 +64,9 @@ impl Session {
     /// The settings after a turn, or why it can't be made.
     fn turned_settings(&self, knob: &Knob, value: &Value) -> Result<Settings, String> {
         if knob.spec.scope == Scope::Rebuild {
-            return Err("it takes effect when a target is opened: save a profile with it and open that".into());
+            return Err(
+                "it takes effect when a target is opened: save a profile with it and open that".into()
+            );
         }
         let ground = Ground { facts: &self.facts, target: self.target.facts() };
         if let Some(reason) = knob.unavailable(value, &self.settings, ground) {
