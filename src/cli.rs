@@ -186,6 +186,9 @@ pub enum Cmd {
     /// Print the man page
     #[command(hide = true)]
     Man,
+    /// Draw the screen of a run into an SVG file
+    #[command(hide = true)]
+    Picture(PictureArgs),
 }
 
 /// What `stacktune record` is given.
@@ -210,6 +213,32 @@ pub struct RecordArgs {
     /// The output's form.
     #[command(flatten)]
     pub output: JsonArgs,
+}
+
+/// What `stacktune picture` is given.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct PictureArgs {
+    /// The profile to run; the demo without one
+    #[arg(value_name = "PROFILE", value_hint = ValueHint::AnyPath)]
+    pub profile: Option<String>,
+    /// The file to write
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub out: PathBuf,
+    /// How long to run before the screen is drawn
+    #[arg(long = "for", value_name = "TIME", default_value = "30s", value_parser = parse_positive)]
+    pub duration: Duration,
+    /// Columns of the screen
+    #[arg(long, default_value_t = 160, value_parser = clap::value_parser!(u16).range(20..=400))]
+    pub columns: u16,
+    /// Lines of the screen
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(10..=200))]
+    pub lines: u16,
+    /// Turn a knob while it runs (may be repeated; the turns are spread evenly)
+    #[arg(long = "turn", value_name = "KNOB=VALUE")]
+    pub turns: Vec<String>,
+    /// How to run it.
+    #[command(flatten)]
+    pub run: RunArgs,
 }
 
 /// The shells that have completions.
@@ -245,7 +274,7 @@ pub fn apply_sets(settings: &mut Settings, sets: &[String]) -> Result<()> {
 }
 
 /// The knob, by its place in the table, and its value from `KNOB=VALUE`.
-fn parse_set(set: &str) -> Result<(usize, Value)> {
+pub fn parse_set(set: &str) -> Result<(usize, Value)> {
     let Some((path, text)) = set.split_once('=') else {
         return Err(Error::input(format!("--set {set}: write KNOB=VALUE, such as scan.depth=64")));
     };

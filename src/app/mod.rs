@@ -1,6 +1,7 @@
 //! The composition root: each command, put together from the parts.
 
 mod inspect;
+mod picture;
 mod record;
 mod signals;
 mod ui;
@@ -51,6 +52,7 @@ fn dispatch(cli: Cli) -> Result<()> {
         Some(Cmd::Calibrate(output)) => inspect::calibrate(output.json),
         Some(Cmd::Check { profile, sets }) => inspect::check(&profile, &sets.set),
         Some(Cmd::Completions { shell }) => print_with(|out| cli::write_completions(shell, out)),
+        Some(Cmd::Picture(args)) => picture::run(&args),
         Some(Cmd::Man) => print_with(|out| cli::write_man(out)),
     }
 }

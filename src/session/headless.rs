@@ -28,8 +28,8 @@ pub fn record(
     on_event: &mut dyn FnMut(Event),
 ) -> Result<Summary> {
     session.record(out)?;
-    session.start()?;
-    let ran = run_until(session, time.as_nanos() as u64, interrupts, on_event);
+    let end_ns = time.as_nanos() as u64;
+    let ran = session.start().and_then(|()| run_until(session, end_ns, interrupts, on_event));
     let outcome = match &ran {
         Err(error) => Outcome::Failed(error.to_string()),
         Ok(()) if interrupts() > 0 => Outcome::Interrupted,

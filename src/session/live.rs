@@ -9,7 +9,7 @@ use super::message::{Command, Event, Phase, Progress, Status, Wanted};
 use super::run::{Attendant, Options, Session};
 use crate::error::{Error, Result};
 use crate::host::Facts;
-use crate::profile::Settings;
+use crate::profile::{Settings, builtin};
 use crate::record::Outcome;
 
 /// Classes that stop by themselves are noticed within this.
@@ -40,8 +40,9 @@ pub fn run(
             }
             Next::Open(other) => settings = *other,
         }
-        // Only the demo falls back; what was permitted to be destroyed was named for its target.
-        options.fallbacks = false;
+        // Only the demo falls back; what may be destroyed was named for the target before.
+        options.fallbacks = builtin("demo").as_ref() == Some(&settings);
+        options.destroy.clear();
     }
 }
 
@@ -52,8 +53,14 @@ fn run_one(
     commands: &Receiver<Command>,
     events: &Sender<Event>,
 ) -> (Next, Result<()>) {
-    let mut waiting =
-        Waiting { settings: settings.clone(), facts: facts.clone(), commands, events, next: None };
+    let mut waiting = Waiting {
+        settings: settings.clone(),
+        facts: facts.clone(),
+        commands,
+        events,
+        next: None,
+        filling: false,
+    };
     waiting.status(Phase::Opening);
     match Session::open(settings, options, facts, &mut waiting) {
         Ok(session) => operate(session, commands, events),
@@ -163,6 +170,7 @@ struct Waiting<'a> {
     commands: &'a Receiver<Command>,
     events: &'a Sender<Event>,
     next: Option<Next>,
+    filling: bool,
 }
 
 impl Waiting<'_> {
@@ -193,7 +201,7 @@ impl Waiting<'_> {
 
 impl Attendant for Waiting<'_> {
     fn progress(&mut self, progress: Progress) -> bool {
-        if progress.done_bytes == 0 {
+        if !std::mem::replace(&mut self.filling, true) {
             self.status(Phase::Filling);
         }
         let _ = self.events.send(Event::Progress(progress));
