@@ -9,6 +9,7 @@ use crate::host::{Facts, TargetFacts};
 use crate::knobs::Value;
 use crate::meter::window::{LedgerLine, Totals, Window};
 use crate::profile::Settings;
+pub use crate::volume::Progress;
 
 /// What the operator asks.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,19 +80,6 @@ pub struct Wanted {
     pub size_bytes: u64,
     /// What is on it, in words.
     pub content: Vec<String>,
-}
-
-/// A long step.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Progress {
-    /// What is done (`filling data-0`).
-    pub what: String,
-    /// Bytes done.
-    pub done_bytes: u64,
-    /// Bytes in all.
-    pub all_bytes: u64,
-    /// Bytes a second so far.
-    pub rate_bytes_per_s: f64,
 }
 
 /// What a run is doing and under which settings.

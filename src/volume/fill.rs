@@ -19,10 +19,10 @@ use rustix::fs::{Advice, fadvise};
 use super::direct::{AlignedBuffer, reopen};
 use super::header::Header;
 use super::open::{Member, Volume};
+use super::progress::Progress;
 use super::stamp::Stamper;
 use crate::error::{Error, Result};
 use crate::host::Feature;
-use crate::session::message::Progress;
 use crate::units::{MIB, approx_size, approx_span};
 
 const CHUNK_BYTES: u64 = MIB;

@@ -13,11 +13,11 @@ use serde::Serialize;
 
 use super::direct::{AlignedBuffer, reopen};
 use super::open::Volume;
+use super::progress::Progress;
 use super::region::Region;
 use super::stamp::{Fault, SECTOR_BYTES, check};
 use crate::error::{Error, Result, describe};
 use crate::host::Feature;
-use crate::session::message::Progress;
 use crate::units::{MIB, approx_size};
 
 const CHUNK_BYTES: u64 = MIB;

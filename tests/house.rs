@@ -1,0 +1,108 @@
+//! What one crate can't enforce: which modules import which, and how long files have become.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Each module with those it may import; all may import what all share.
+const MAY_IMPORT: &[(&str, &[&str])] = &[
+    ("class", &[]),
+    ("error", &[]),
+    ("units", &[]),
+    ("host", &[]),
+    ("knobs", &["profile", "host"]),
+    ("profile", &["knobs", "host"]),
+    ("plan", &["profile"]),
+    ("stack", &["host"]),
+    ("volume", &["host"]),
+    ("io", &["profile"]),
+    ("load", &["profile", "plan", "volume", "io", "meter"]),
+    ("meter", &["profile", "host"]),
+    ("calibrate", &["profile", "plan", "volume", "io", "meter", "load", "host"]),
+    ("record", &["meter", "host"]),
+    ("session", &["profile", "knobs", "plan", "stack", "volume", "io", "load", "meter", "record", "host"]),
+    ("report", &["record", "meter", "knobs", "profile", "host", "session"]),
+    ("tui", &["session", "meter", "knobs", "profile", "host"]),
+    ("cli", &["knobs", "profile"]),
+];
+const SHARED: &[&str] = &["class", "error", "units"];
+/// The composition root may import everything.
+const ROOT: &str = "app";
+const FILE_LINES_MAX: usize = 700;
+
+fn sources(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] }).collect()
+}
+
+fn source_root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+}
+
+fn rust_files() -> Vec<PathBuf> {
+    let files = sources(&source_root());
+    files.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "rs")).collect()
+}
+
+/// The module of the crate that a file belongs to.
+fn module_of(path: &Path) -> String {
+    let inside = path.strip_prefix(source_root()).unwrap();
+    inside.iter().next().unwrap().to_str().unwrap().trim_end_matches(".rs").to_owned()
+}
+
+fn imports(text: &str) -> BTreeSet<&str> {
+    let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    code.flat_map(|line| line.match_indices("crate::").map(move |(at, found)| &line[at + found.len()..]))
+        .map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or(""))
+        .filter(|name| !name.is_empty() && name.starts_with(char::is_lowercase))
+        .collect()
+}
+
+#[test]
+fn data_flows_one_way() {
+    let mut wrong = Vec::new();
+    for path in rust_files() {
+        let module = module_of(&path);
+        if [ROOT, "lib", "main"].contains(&module.as_str()) {
+            continue;
+        }
+        let (_, allowed) = MAY_IMPORT
+            .iter()
+            .find(|(name, _)| *name == module)
+            .unwrap_or_else(|| panic!("{module} is new: say here what it may import"));
+        let text = fs::read_to_string(&path).unwrap();
+        for import in imports(&text) {
+            if import != module && !SHARED.contains(&import) && !allowed.contains(&import) {
+                wrong.push(format!("{} imports {import}", path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn files_are_about_one_thing() {
+    let long = rust_files().into_iter().filter_map(|path| {
+        let lines = fs::read_to_string(&path).unwrap().lines().count();
+        (lines > FILE_LINES_MAX).then(|| format!("{} has {lines} lines", path.display()))
+    });
+    let long: Vec<_> = long.collect();
+    assert!(long.is_empty(), "{}", long.join("\n"));
+}
+
+#[test]
+fn unsafe_code_is_allowed_in_named_places_only() {
+    let named = [
+        "io/uring.rs",
+        "io/libaio.rs",
+        "calibrate.rs",
+        "app/signals.rs",
+        "meter/tasks.rs",
+        "volume/probe.rs",
+    ];
+    for path in rust_files() {
+        let allows = fs::read_to_string(&path).unwrap().contains("allow(unsafe_code)");
+        let is_named = named.iter().any(|name| path.ends_with(name));
+        assert!(!allows || is_named, "{} has unsafe code: name it here, if it must be there", path.display());
+    }
+}
