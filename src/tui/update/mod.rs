@@ -214,6 +214,10 @@ fn next_view(state: &mut State) {
         Some(tier) => state.view = state.view.next(tier),
         None => {}
     }
+    // The focus is never on a panel that is not shown.
+    if layout::areas(state.screen, state.view).is_some_and(|areas| areas.ledger.is_empty()) {
+        state.focus = Focus::Knobs;
+    }
     state.scroll_to_chosen();
 }
 
@@ -221,7 +225,6 @@ fn focus(state: &mut State) {
     state.focus = match state.focus {
         Focus::Ledger => Focus::Knobs,
         Focus::Knobs => {
-            // The focus is never on a panel that is not shown.
             if layout::areas(state.screen, state.view).is_some_and(|areas| areas.ledger.is_empty()) {
                 state.view = View::Ledger;
             }
