@@ -99,12 +99,12 @@ fn class(class: Class, index: u64) -> ClassFigures {
     // From the turn at the 40th window on the scan is deeper.
     let scan = if index < 40 { 1850.0 } else { 2310.0 };
     let (mb, p50, target) = match class {
-        Class::Scan => (swing(scan, index), 820_000, None),
-        Class::Point => (swing(158.0, index * 3), 96_000, None),
-        Class::Wal => (swing(6.2, index * 5), 2_400_000, Some(25.0)),
-        Class::Background => (25.0, 41_000, Some(25.0)),
+        Class::Scan => (swing(scan, index), 820_000.0, None),
+        Class::Point => (swing(158.0, index * 3), 96_000.0, None),
+        Class::Wal => (swing(6.2, index * 5), 2_400_000.0, Some(25.0)),
+        Class::Background => (25.0, 41_000.0, Some(25.0)),
     };
-    let p50 = swing(p50 as f64, index * 7) as u64;
+    let p50 = swing(p50, index * 7) as u64;
     let bytes = (mb * 1e6) as u64;
     let rated = target.is_some();
     let wal = class == Class::Wal;

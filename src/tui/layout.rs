@@ -102,7 +102,7 @@ fn columns(area: Rect, left: u16) -> [Rect; 2] {
 fn small(frame: Areas, body: Rect, view: View) -> Areas {
     let [classes, below] = Layout::vertical([Constraint::Length(7), Constraint::Min(0)]).areas(body);
     let [knobs, right] = columns(below, 33);
-    let mut areas = Areas { classes, knobs, ..frame };
+    let mut areas = Areas { knobs, classes, ..frame };
     match view {
         View::Charts => areas.charts = right,
         View::Ledger => areas.ledger = right,
@@ -127,9 +127,9 @@ fn medium(frame: Areas, body: Rect, view: View) -> Areas {
     let [cpu, members] = columns(system, 47);
     let mut areas = Areas { knobs, classes, charts, cpu, members, ..frame };
     if view == View::Notes {
-        areas.notes = bottom
+        areas.notes = bottom;
     } else {
-        areas.ledger = bottom
+        areas.ledger = bottom;
     }
     areas
 }
@@ -145,7 +145,7 @@ fn large(frame: Areas, body: Rect) -> Areas {
     .areas(right);
     let [cpu, rest] = columns(system, 47);
     let [members, notes] = columns(rest, rest.width.saturating_sub(2) / 2 - 3);
-    Areas { knobs, classes, charts, cpu, members, notes, ledger, ..frame }
+    Areas { knobs, classes, charts, cpu, members, ledger, notes, ..frame }
 }
 
 #[cfg(test)]

@@ -22,6 +22,8 @@ pub mod view;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
+mod pty_tests;
+#[cfg(test)]
 mod tests;
 
 use std::path::PathBuf;

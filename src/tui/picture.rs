@@ -119,6 +119,7 @@ fn shape(c: char) -> bool {
     is_block(c) || is_braille(c) || "─│╭╮╰╯┊░_".contains(c)
 }
 
+#[allow(clippy::many_single_char_names)] // they are the geometry's own
 fn draw_shape(out: &mut String, c: char, x: f64, y: f64, run: usize, fg: &str) {
     let (w, h) = CELL;
     let (right, bottom, mid_x, mid_y) = (x + w * run as f64, y + h, x + w / 2.0, y + h / 2.0);
@@ -159,8 +160,7 @@ fn dots(out: &mut String, c: char, x: f64, y: f64, fg: &str) {
     const PLACES: [(f64, f64); 8] =
         [(0.0, 0.0), (0.0, 1.0), (0.0, 2.0), (1.0, 0.0), (1.0, 1.0), (1.0, 2.0), (0.0, 3.0), (1.0, 3.0)];
     let bits = c as u32 - 0x2800;
-    for (bit, (column, row)) in PLACES.iter().enumerate().filter(|(bit, _)| bits & (1 << bit) != 0) {
-        let _ = bit;
+    for (_, (column, row)) in PLACES.iter().enumerate().filter(|(bit, _)| bits & (1 << bit) != 0) {
         let (cx, cy) = (x + CELL.0 * (0.25 + column * 0.5), y + CELL.1 * (row + 0.5) / 4.0);
         let _ = writeln!(out, "<circle cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"1.5\" fill=\"{fg}\"/>");
     }

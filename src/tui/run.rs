@@ -13,7 +13,7 @@ use signal_hook::iterator::{Handle, Signals};
 
 use super::message::{Effect, Msg};
 use super::state::State;
-use super::terminal::Screen;
+use super::terminal::{self, Screen};
 use super::theme::Theme;
 use super::update::update;
 use super::{Link, Options, clock, view};
@@ -38,6 +38,7 @@ enum Wake {
 }
 
 /// Why the loop was left.
+#[derive(Debug, Clone, Copy)]
 enum Left {
     /// The operator or the run's end.
     Done,
@@ -45,6 +46,8 @@ enum Left {
     Interrupted,
     /// SIGHUP, or a terminal that is gone: nobody watches any more.
     HungUp,
+    /// A thread panicked: the terminal was given back for its message.
+    Panicked,
 }
 
 /// Runs the screen until the operator quits, the run ends, or a signal comes.
@@ -59,7 +62,7 @@ pub fn run(link: Link, options: Options) -> Result<()> {
     let signals = watch_signals(wake.clone())?;
     let mut screen = Screen::take()?;
     let wanted = Arc::new(AtomicBool::new(true));
-    let input = read_input(wake.clone(), Arc::clone(&wanted));
+    read_input(wake.clone(), Arc::clone(&wanted));
     // It ends with the session, which may outlive a second `q`: nobody waits for it.
     forward(events, wake);
 
@@ -70,8 +73,6 @@ pub fn run(link: Link, options: Options) -> Result<()> {
     wanted.store(false, Ordering::Relaxed);
     let outcome = ui.finish(left, &woken);
     signals.close();
-    drop(woken);
-    let _ = input.join();
     outcome
 }
 
@@ -96,6 +97,9 @@ impl Ui {
         let mut next_draw = Instant::now();
         let mut changed = true;
         loop {
+            if !terminal::is_taken() {
+                return Left::Panicked;
+            }
             if changed && Instant::now() >= next_draw {
                 let state = &self.state;
                 if screen.terminal.draw(|frame| view::draw(state, frame.buffer_mut())).is_err() {
@@ -114,10 +118,11 @@ impl Ui {
                     self.take(msg);
                     changed = true;
                 }
-                Ok(Wake::Signal(SIGHUP) | Wake::InputGone) => return Left::HungUp,
+                Ok(Wake::Signal(SIGHUP) | Wake::InputGone) | Err(RecvTimeoutError::Disconnected) => {
+                    return Left::HungUp;
+                }
                 Ok(Wake::Signal(_)) => return Left::Interrupted,
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Left::HungUp,
             }
             if self.exit {
                 return Left::Done;
@@ -166,24 +171,29 @@ impl Ui {
 
     /// Waits for the drain where one is due, and tells how all ended.
     fn finish(&mut self, left: Left, woken: &Receiver<Wake>) -> Result<()> {
-        let (told, why) = match left {
+        let (told, error) = match left {
             Left::Done => {
                 return match self.state.ended.take() {
                     Some(outcome) => outcome,
                     None => Err(Error::interrupted("quit before the I/O had drained")),
                 };
             }
-            Left::Interrupted => (true, "interrupted"),
-            Left::HungUp => (false, "the terminal hung up"),
+            Left::Interrupted => (true, Error::interrupted("interrupted")),
+            Left::HungUp => (false, Error::interrupted("the terminal hung up")),
+            Left::Panicked => (
+                true,
+                Error::failed("a part of stacktune failed, as told above")
+                    .hint("this is a bug: please report it"),
+            ),
         };
         if self.state.ended.is_none() {
             if told {
-                eprintln!("stacktune: {why}, draining…");
+                eprintln!("stacktune: {}, draining…", error.what);
             }
             let _ = self.commands.send(Command::Quit);
             drain(woken);
         }
-        Err(Error::interrupted(why))
+        Err(error)
     }
 }
 
@@ -192,8 +202,10 @@ fn drain(woken: &Receiver<Wake>) {
     let until = Instant::now() + DRAIN_MAX;
     loop {
         match woken.recv_timeout(until.saturating_duration_since(Instant::now())) {
-            Ok(Wake::Msg(Msg::Session(Event::Ended(_)) | Msg::SessionGone)) | Err(_) => return,
-            Ok(Wake::Signal(SIGINT | SIGTERM)) => return,
+            Ok(
+                Wake::Msg(Msg::Session(Event::Ended(_)) | Msg::SessionGone) | Wake::Signal(SIGINT | SIGTERM),
+            )
+            | Err(_) => return,
             Ok(_) => {}
         }
     }
@@ -215,13 +227,13 @@ fn watch_signals(wake: Sender<Wake>) -> Result<Handle> {
 }
 
 /// Reads keys, the mouse and sizes until nobody wants them any more.
-fn read_input(wake: Sender<Wake>, wanted: Arc<AtomicBool>) -> thread::JoinHandle<()> {
+fn read_input(wake: Sender<Wake>, wanted: Arc<AtomicBool>) {
     thread::spawn(move || {
         while wanted.load(Ordering::Relaxed) {
             let msg = match event::poll(INPUT_WAIT) {
                 Ok(false) => continue,
                 Ok(true) => match event::read() {
-                    Ok(input) => message(input),
+                    Ok(input) => message(&input),
                     Err(_) => break,
                 },
                 Err(_) => break,
@@ -233,16 +245,16 @@ fn read_input(wake: Sender<Wake>, wanted: Arc<AtomicBool>) -> thread::JoinHandle
             }
         }
         let _ = wake.send(Wake::InputGone);
-    })
+    });
 }
 
 /// Input that matters; where the mouse merely moves does not.
-fn message(input: Input) -> Option<Msg> {
+fn message(input: &Input) -> Option<Msg> {
     match input {
-        Input::Key(key) => Some(Msg::Key(key)),
+        Input::Key(key) => Some(Msg::Key(*key)),
         Input::Mouse(mouse) if matches!(mouse.kind, MouseEventKind::Moved | MouseEventKind::Drag(_)) => None,
-        Input::Mouse(mouse) => Some(Msg::Mouse(mouse)),
-        Input::Resize(columns, lines) => Some(Msg::Resize(columns, lines)),
+        Input::Mouse(mouse) => Some(Msg::Mouse(*mouse)),
+        Input::Resize(columns, lines) => Some(Msg::Resize(*columns, *lines)),
         Input::FocusGained | Input::FocusLost | Input::Paste(_) => None,
     }
 }

@@ -50,8 +50,13 @@ impl Drop for Screen {
     }
 }
 
+/// Whether the terminal is still ours: a panic gives it back.
+pub fn is_taken() -> bool {
+    TAKEN.load(Ordering::SeqCst)
+}
+
 /// Gives the terminal back, once; what fails now can't be told anyone.
-pub fn give_back() {
+fn give_back() {
     if TAKEN.swap(false, Ordering::SeqCst) {
         let mut out = stdout();
         let _ = execute!(out, DisableMouseCapture, LeaveAlternateScreen, Show);

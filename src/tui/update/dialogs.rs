@@ -125,7 +125,7 @@ fn consent(state: &mut State, action: Option<Action>, typed: Option<char>) -> Ve
         }
         Some(Action::Up) => consent.top = consent.top.saturating_sub(1),
         Some(Action::Down) => {
-            consent.top = (consent.top + 1).min(view::dialogs::consent_overhang(consent, screen))
+            consent.top = (consent.top + 1).min(view::dialogs::consent_overhang(consent, screen));
         }
         _ => {
             if type_into(&mut consent.input, action, typed) {

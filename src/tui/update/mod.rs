@@ -24,7 +24,7 @@ pub fn update(state: &mut State, msg: Msg) -> Vec<Effect> {
     match msg {
         Msg::Key(key) if key.kind != KeyEventKind::Release => key_pressed(state, &key),
         Msg::Key(_) => Vec::new(),
-        Msg::Mouse(event) => mouse::mouse(state, &event),
+        Msg::Mouse(event) => mouse::mouse(state, event),
         Msg::Resize(columns, lines) => {
             state.screen = Rect::new(0, 0, columns, lines);
             state.scroll_to_chosen();
@@ -112,7 +112,8 @@ fn act(state: &mut State, action: Action) -> Vec<Effect> {
         Action::Mute => match state.knob().class {
             Some(class) => return turn::mute(state, class),
             None => {
-                state.say("m switches the class of the chosen knob: choose one of its knobs, or press 1 to 4")
+                state
+                    .say("m switches the class of the chosen knob: choose one of its knobs, or press 1 to 4");
             }
         },
         Action::MuteClass(index) => return turn::mute(state, crate::class::Class::ALL[index]),
@@ -213,6 +214,10 @@ fn next_view(state: &mut State) {
         Some(tier) => state.view = state.view.next(tier),
         None => {}
     }
+    // The focus is never on a panel that is not shown.
+    if layout::areas(state.screen, state.view).is_some_and(|areas| areas.ledger.is_empty()) {
+        state.focus = Focus::Knobs;
+    }
     state.scroll_to_chosen();
 }
 
@@ -220,7 +225,6 @@ fn focus(state: &mut State) {
     state.focus = match state.focus {
         Focus::Ledger => Focus::Knobs,
         Focus::Knobs => {
-            // The focus is never on a panel that is not shown.
             if layout::areas(state.screen, state.view).is_some_and(|areas| areas.ledger.is_empty()) {
                 state.view = View::Ledger;
             }

@@ -15,7 +15,7 @@ use crate::tui::view::knobs::{Hit, hit};
 const NOTCH: usize = 3;
 
 /// Takes a click or a notch of the wheel.
-pub fn mouse(state: &mut State, event: &MouseEvent) -> Vec<Effect> {
+pub fn mouse(state: &mut State, event: MouseEvent) -> Vec<Effect> {
     let Some(areas) = layout::areas(state.screen, state.view) else { return Vec::new() };
     let at = Position::new(event.column, event.row);
     let wheel = match event.kind {

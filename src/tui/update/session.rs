@@ -16,7 +16,7 @@ pub fn told(state: &mut State, event: Event) -> Vec<Effect> {
         Event::Progress(progress) => state.progress = Some(progress),
         Event::Window(window, totals) => state.live.window(window, totals),
         Event::Ledger(line) => take_ledger(state, line),
-        Event::Turned { knob, outcome: Ok(_) } => {
+        Event::Turned { knob, outcome: Ok(true) } => {
             // A value that the run took differently must not be shown as asked for ever.
             state.asked.retain(|path, _| *path != knob);
         }
@@ -31,7 +31,8 @@ pub fn told(state: &mut State, event: Event) -> Vec<Effect> {
         Event::ConsentWanted(wanted) if !wanted.is_empty() && !state.quitting => {
             state.dialog = Some(Dialog::Consent(Consent::new(wanted)));
         }
-        Event::ConsentWanted(_) => {}
+        // After an acknowledgement the settings follow; until then the value asked for is shown.
+        Event::ConsentWanted(_) | Event::Turned { outcome: Ok(false), .. } => {}
         Event::Recording(folder) => take_recording(state, folder),
         Event::Ended(outcome) => return ended(state, outcome),
     }

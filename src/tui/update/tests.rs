@@ -235,6 +235,8 @@ fn undo_view_focus_and_figures() {
     assert_eq!(state.ledger_chosen, 1);
     key(&mut state, KeyCode::End);
     assert_eq!(state.ledger_chosen, 3);
+    letter(&mut state, 'v');
+    assert_eq!((state.focus, state.view), (Focus::Knobs, View::Notes), "the ledger is out of sight");
     letter(&mut state, 'c');
     letter(&mut state, 't');
     assert!(state.cumulative && state.response);
@@ -299,6 +301,8 @@ fn a_refused_turn_says_why_and_is_forgotten() {
     let mut state = running(80, 24);
     choose(&mut state, "scan.depth");
     letter(&mut state, 'l');
+    tell(&mut state, Event::Turned { knob: "scan.depth".into(), outcome: Ok(false) });
+    assert!(!state.asked.is_empty(), "shown until the settings tell it");
     tell(&mut state, Event::Turned { knob: "scan.depth".into(), outcome: Err("no memory".into()) });
     assert_eq!(said(&state), "scan.depth was not turned: no memory");
     assert!(state.asked.is_empty());

@@ -48,14 +48,12 @@ pub fn turn(state: &mut State, up: bool) -> Vec<Effect> {
         state.say(format!("{} has no stops: Enter types its value", knob.path));
         return Vec::new();
     }
-    match knob.step(&from, ground, up) {
-        Some(value) => offer(state, knob, value),
-        None => {
-            let end = if up { "highest" } else { "lowest" };
-            state.say(format!("the {end} stop of {}: Enter types a value exactly", knob.path));
-            Vec::new()
-        }
+    if let Some(value) = knob.step(&from, ground, up) {
+        return offer(state, knob, value);
     }
+    let end = if up { "highest" } else { "lowest" };
+    state.say(format!("the {end} stop of {}: Enter types a value exactly", knob.path));
+    Vec::new()
 }
 
 /// Sends a value that this host can do; shows one that it can't, with the reason.

@@ -26,6 +26,8 @@ struct Strips {
     remark: String,
     /// The number beside the strip, and its scale in words.
     labels: [(String, String); 4],
+    /// Bars, not lines.
+    is_bars: bool,
     /// Cells that they take.
     label_cells: u16,
     /// A column a window, the newest last; each the lowest row first.
@@ -70,12 +72,20 @@ fn throughput(_: &State, points: &[&Point], rows: usize) -> Strips {
     let mut columns: [Vec<Vec<char>>; 4] = Default::default();
     for class in Class::ALL {
         let at = class.index();
-        let end = round_up(points.iter().map(|p| p.mb_per_s[at]).fold(0.0, f64::max));
+        // Some room above keeps the strips apart.
+        let end = round_up(points.iter().map(|p| p.mb_per_s[at]).fold(0.0, f64::max) * 1.05);
         let now = points.last().map_or_else(|| NONE.into(), |p| mb(p.mb_per_s[at]));
         labels[at] = (now, format!("0–{}", (end * 1000.0).round() / 1000.0));
         columns[at] = points.iter().map(|p| bar(p.mb_per_s[at], end, rows)).collect();
     }
-    Strips { title: "MB/s", remark: "from 0".into(), labels, label_cells: LABEL_CELLS, columns }
+    Strips {
+        title: "MB/s",
+        remark: "from 0".into(),
+        labels,
+        is_bars: true,
+        label_cells: LABEL_CELLS,
+        columns,
+    }
 }
 
 fn tails(state: &State, points: &[&Point], rows: usize) -> Strips {
@@ -93,7 +103,7 @@ fn tails(state: &State, points: &[&Point], rows: usize) -> Strips {
     }
     let scale = scale.map_or_else(String::new, |(low, high)| format!(" {}–{}", decade(low), decade(high)));
     let remark = format!("{}, log{scale}", if response { "response" } else { "service" });
-    Strips { title: "p99", remark, labels, label_cells: LABEL_CELLS, columns }
+    Strips { title: "p99", remark, labels, is_bars: false, label_cells: LABEL_CELLS, columns }
 }
 
 /// A power of ten of nanoseconds: `10µs`.
@@ -159,7 +169,9 @@ fn draw_strip(
     let offset = cells.saturating_sub(columns.len());
     for (i, column) in columns.iter().enumerate() {
         for (row, &c) in column.iter().enumerate().filter(|(_, c)| **c != ' ') {
-            let style = if c == '_' { theme.rule } else { theme.class(class) };
+            // A turn is seen as a cut through the bars; the axis tells its number.
+            let cut = marks.iter().any(|(column, _)| *column == offset + i) && c != '_';
+            let style = if c == '_' || cut && strips.is_bars { theme.rule } else { theme.class(class) };
             set(buf, left + (offset + i) as u16, area.bottom() - 1 - row as u16, c, style);
         }
     }

@@ -64,7 +64,7 @@ fn heading(state: &State, table: &str) -> Line<'static> {
     let theme = &state.theme;
     let class = Class::ALL.into_iter().find(|class| class.name() == table);
     let style = class.map_or(theme.strong, |class| theme.class(class).add_modifier(Modifier::BOLD));
-    let mut spans = vec![span(format!(" {table}"), style)];
+    let mut spans = vec![span(table.to_owned(), style)];
     if let Some(class) = class {
         let on = state.status.as_ref().is_none_or(|s| s.settings.classes[class.index()].enabled);
         if !on {

@@ -46,7 +46,9 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         1 => "1 turn · ".into(),
         n => format!("{n} turns · "),
     };
-    let remark = format!("{count}▲ higher  ▼ lower  ≈ no clear change");
+    let legend =
+        if area.width < 60 { "≈ no clear change" } else { "▲ higher  ▼ lower  ≈ no clear change" };
+    let remark = count + legend;
     let inner = panel(state, buf, area, "ledger", &remark, focused);
     let theme = &state.theme;
     if ledger.is_empty() {
@@ -260,6 +262,10 @@ fn spread(state: &State, line: &LedgerLine, figure: &Figure, cells: usize) -> Ve
         return vec![all];
     }
     let indent = Span::raw(" ".repeat(NAME_CELLS - 3));
+    // Where the words do not fit, the mark alone stands for them.
+    let room = cells.saturating_sub(indent.width() + after.width());
+    let short = span(format!("  {}", mark(change.verdict)), verdict.style);
+    let verdict = if verdict.width() <= room { verdict } else { short };
     vec![Line::from(vec![name, before]), Line::from(vec![indent, after, verdict])]
 }
 

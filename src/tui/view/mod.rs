@@ -25,6 +25,9 @@ use super::state::{Focus, State};
 use super::text::{fit, width};
 use super::theme::Theme;
 
+/// Draws a panel into its place.
+type Render = fn(&State, &mut Buffer, Rect);
+
 /// Draws the whole screen.
 pub fn draw(state: &State, buf: &mut Buffer) {
     let screen = buf.area;
@@ -36,7 +39,7 @@ pub fn draw(state: &State, buf: &mut Buffer) {
     header::render(state, buf, areas.header);
     knobs::render(state, buf, areas.knobs);
     classes::render(state, buf, areas.classes);
-    let panels: [(Rect, fn(&State, &mut Buffer, Rect)); 5] = [
+    let panels: [(Rect, Render); 5] = [
         (areas.charts, charts::render),
         (areas.cpu, cpu::render),
         (areas.members, members::render),
