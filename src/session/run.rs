@@ -107,8 +107,8 @@ impl Session {
         settle(&mut settings, Ground { facts: &facts, target: None }, &options, &mut fallbacks)?;
         let mut target = target::open(&mut settings, &options, &facts, attendant)?;
         settle(&mut settings, Ground { facts: &facts, target: target.facts() }, &options, &mut fallbacks)?;
-        fallbacks.iter().for_each(|text| attendant.notice(text));
         let filled_bytes = fill(&mut target, &settings, attendant)?;
+        fallbacks.iter().for_each(|text| attendant.notice(text));
         let sequence = match &mut target.volume {
             Some(volume) if !options.read_only => volume.next_sequence_base()?,
             _ => 0,

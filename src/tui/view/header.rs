@@ -34,6 +34,11 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     parts.extend(doing(state));
     if let Some(status) = &state.status {
         parts.push(Part { text: way(status), style: theme.plain, need: 3 });
+        // Figures under another setting than the profile's must not pass unseen.
+        if !status.fallbacks.is_empty() {
+            let text = format!("{} otherwise than set: see notes", status.fallbacks.len());
+            parts.push(Part { text, style: theme.warn, need: 8 });
+        }
     }
     if let Some(window) = &state.figures().window {
         let elapsed = approx_span((window.start_ns + window.duration_ns) as f64 / 1e9);
