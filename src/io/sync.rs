@@ -108,6 +108,9 @@ fn result(moved: std::result::Result<usize, Errno>) -> i32 {
     moved.map_or_else(|e| -e.raw_os_error(), |bytes| bytes as i32)
 }
 
+/// How the name of a thread begins that flushes for another one, whose number follows.
+pub const SERVES: &str = "flush-";
+
 const IDLE: u32 = 0;
 const ASKED: u32 = 1;
 const ANSWERED: u32 = 2;
@@ -137,8 +140,10 @@ impl Flusher {
             owner: std::thread::current(),
         });
         let theirs = shared.clone();
+        // The meters find by this name that it works for this thread.
+        let name = format!("{SERVES}{}", rustix::thread::gettid().as_raw_nonzero());
         let thread = std::thread::Builder::new()
-            .name("flusher".into())
+            .name(name)
             .stack_size(64 << 10)
             .spawn(move || theirs.serve(&files))
             .map_err(|e| Error::failed(format!("cannot start a thread: {e}")))?;

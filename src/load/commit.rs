@@ -26,6 +26,7 @@ pub struct Commits {
 #[derive(Debug)]
 struct Flush {
     started_ns: u64,
+    handed_over: bool,
     left: u32,
     failed: bool,
 }
@@ -78,17 +79,24 @@ impl Commits {
     pub fn begin(&mut self, now_ns: u64) -> impl Iterator<Item = u32> {
         let left = self.dirty.iter().filter(|dirty| **dirty).count() as u32;
         self.issued = 0;
-        self.flush = (left > 0).then_some(Flush { started_ns: now_ns, left, failed: false });
+        self.flush = (left > 0).then_some(Flush {
+            started_ns: now_ns,
+            handed_over: false,
+            left,
+            failed: false,
+        });
         self.dirty
             .iter_mut()
             .enumerate()
             .filter_map(|(file, dirty)| std::mem::take(dirty).then_some(file as u32))
     }
 
-    /// The flush is handed over now.
+    /// A flush that was not yet handed over is so now. A worker that was woken before its end comes
+    /// here again, which changes nothing.
     pub fn handed_over(&mut self, now_ns: u64) {
-        if let Some(flush) = &mut self.flush {
+        if let Some(flush) = self.flush.as_mut().filter(|flush| !flush.handed_over) {
             flush.started_ns = now_ns;
+            flush.handed_over = true;
         }
     }
 
@@ -139,6 +147,16 @@ mod tests {
         assert_eq!(commits.synced(true), Some(Flushed { started_ns: 30, durable: true }));
         assert_eq!(commits.take_written().count(), 2);
         assert_eq!(commits.room(), 2);
+    }
+
+    #[test]
+    fn a_flush_starts_when_it_is_first_handed_over() {
+        let mut commits = Commits::new(1, 1);
+        write(&mut commits, 0, 1);
+        assert_eq!(commits.begin(3).count(), 1);
+        commits.handed_over(5);
+        commits.handed_over(900);
+        assert_eq!(commits.synced(true), Some(Flushed { started_ns: 5, durable: true }));
     }
 
     #[test]

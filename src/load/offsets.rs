@@ -6,9 +6,6 @@ use rand_distr::{Distribution, Zipf};
 
 use crate::plan::Pattern;
 
-/// A prime above any number of pages: multiplying by it scatters ranks, one to one.
-const SCATTER: u64 = 0x9E37_79B9_7F4A_7C55;
-
 /// Draws pages of one worker.
 #[derive(Debug)]
 pub struct Offsets {
@@ -46,7 +43,7 @@ impl Offsets {
             Pattern::Sequential => Drawn::Sequential,
             Pattern::Uniform => Drawn::Uniform,
             Pattern::Zipf(theta) => match Zipf::new(pages as f64, theta) {
-                Ok(ranks) => Drawn::Zipf { ranks, scatter: SCATTER % pages },
+                Ok(ranks) => Drawn::Zipf { ranks, scatter: scatter(pages) },
                 // Only a negative exponent is refused, which the knob rules out.
                 Err(_) => Drawn::Uniform,
             },
@@ -91,6 +88,18 @@ impl Offsets {
     }
 }
 
+/// The step from one rank's page to the next one's: near the golden section of the pages, so that the
+/// hottest so many lie about evenly over them, and without a common divisor, so that no two ranks
+/// share a page.
+fn scatter(pages: u64) -> u64 {
+    let golden = (u128::from(pages) * 0x9E37_79B9_7F4A_7C15 >> 64) as u64;
+    (golden.max(1)..).find(|step| gcd(*step, pages) == 1).unwrap_or(1)
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
 /// A page by multiply and shift; the bias is below 2⁻²⁰ for any real number of pages.
 #[inline]
 fn uniform(rng: &mut SmallRng, pages: u64) -> u64 {
@@ -133,10 +142,14 @@ mod tests {
 
     #[test]
     fn scattered_ranks_stay_apart() {
-        for pages in [1, 2, 7, 1024, 65_536, 99_991] {
-            let scatter = SCATTER % pages;
-            let scattered = |rank: u64| (u128::from(rank) * u128::from(scatter) % u128::from(pages)) as u64;
+        for pages in [1, 2, 7, 1024, 65_536, 99_991, 4 * 819 * 64] {
+            let step = scatter(pages);
+            let scattered = |rank: u64| (u128::from(rank) * u128::from(step) % u128::from(pages)) as u64;
             assert_eq!((0..pages).map(scattered).collect::<HashSet<_>>().len() as u64, pages);
+            let mut hottest: Vec<_> = (0..pages.min(50)).map(scattered).collect();
+            hottest.sort_unstable();
+            let widest = hottest.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
+            assert!(widest <= (pages / 50 * 3).max(4), "of {pages}: {widest} between hot pages");
         }
     }
 

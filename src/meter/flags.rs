@@ -17,6 +17,8 @@ const WORKER_BOUND: f64 = 0.95;
 pub const SETTLING: &str = "settling";
 /// The text of a class whose windows trend.
 pub const DRIFTING: &str = "drifting";
+/// The kind of flag of a run that the block layer counted otherwise.
+pub const BLOCK_DIFFERS: &str = "block layer differs";
 
 /// What a class was set to in a window.
 #[derive(Debug, Clone, PartialEq)]
@@ -132,10 +134,10 @@ pub(super) fn steal(share: f64) -> Option<Flag> {
 pub(super) fn block_differs(share: f64) -> Option<Flag> {
     (share > SHARE).then(|| {
         let why = format!(
-            "The block layer's count of bytes since the start differs from the engine's by {}: something else uses the devices, or the I/O is not what it seems.",
+            "The block layer's count of bytes since the totals began differs from the engine's by {}: something else uses the devices, or the I/O is not what it seems.",
             percent(share)
         );
-        forbids(format!("block layer differs {}", percent(share)), why)
+        forbids(format!("{BLOCK_DIFFERS} {}", percent(share)), why)
     })
 }
 

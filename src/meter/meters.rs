@@ -77,7 +77,7 @@ pub struct Meters {
 
 /// What a class counted in a window.
 #[derive(Debug)]
-pub(super) struct Counts {
+struct Counts {
     /// From its sources.
     pub delta: Delta,
     /// Bytes from storage and bytes read, where both became known.
@@ -162,19 +162,29 @@ impl Meters {
         };
         self.windows += 1;
         if !context.warmup {
-            self.sums.add(&window, &self.counts, &context.classes);
+            self.sums.add(&window, std::array::from_fn(|at| self.counts[at].storage));
+            for (class, Counts { delta, .. }) in Class::ALL.into_iter().zip(&self.counts) {
+                let latencies = [&delta.service, &delta.response, &delta.write, &delta.flush];
+                self.sums.add_latencies(class, latencies);
+            }
         }
         Arc::new(window)
     }
 
-    /// The sums over the counted windows so far.
-    pub fn totals(&self) -> Arc<Totals> {
-        Arc::new(self.sums.totals(self.block_difference()))
+    /// Where the window that runs began.
+    pub fn start_ns(&self) -> u64 {
+        self.start_ns
     }
 
-    /// Begins the totals anew with the next window.
+    /// The sums over the counted windows so far.
+    pub fn totals(&self) -> Arc<Totals> {
+        Arc::new(self.sums.totals(self.block_difference().and_then(flags::block_differs)))
+    }
+
+    /// Begins the totals anew with the next window, the comparison with the block layer among them.
     pub fn reset_totals(&mut self) {
         self.sums = Sums::default();
+        self.engine_and_block_bytes = (0, 0);
     }
 
     /// Reads all sources into emptied counts.
@@ -292,7 +302,7 @@ impl Meters {
         figures
     }
 
-    /// By which share of the engine's bytes the block layer's differ since the start.
+    /// By which share of the engine's bytes the block layer's differ since the totals began.
     fn block_difference(&self) -> Option<f64> {
         let (engine, block) = self.engine_and_block_bytes;
         (engine >= COMPARABLE_BYTES).then(|| engine.abs_diff(block) as f64 / engine as f64)
@@ -585,6 +595,9 @@ mod tests {
             assert_eq!(flag.map(|flag| flag.text.as_str()), expected, "at {at} s");
         }
         assert_eq!(meters.totals().flags.last().unwrap().text, "block layer differs 7%");
+        meters.reset_totals();
+        let window = meters.window(&WindowContext { now_ns: 4 * SECOND_NS, ..context() });
+        assert!(!window.flags.iter().any(|flag| flag.text.starts_with("block")), "what was before counts");
     }
 
     struct NoClocks;

@@ -19,7 +19,7 @@ pub mod pmu;
 pub mod source;
 pub mod steady;
 pub mod tasks;
-mod totals;
+pub mod totals;
 pub mod window;
 pub mod words;
 

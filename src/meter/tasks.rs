@@ -3,7 +3,7 @@
 //! A worker's CPU time comes from its thread's clock. The process's clock holds every thread's,
 //! `io_uring`'s kernel-side ones included: these are threads of the process, named after the thread
 //! that they serve (`iou-wrk-TID`; `iou-sqp-TID` for a polled submission queue, whose own helpers
-//! are named after it). `read_bytes` in a thread's `io` file counts what the block layer was asked
+//! are named after it). The threads that flush for a worker of `sync` are named so too (`flush-TID`). `read_bytes` in a thread's `io` file counts what the block layer was asked
 //! for by that thread, so reads that a cache answers are not in it.
 
 use std::collections::HashMap;
@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::time::ClockId;
 
 use crate::class::Class;
+use crate::io::sync::SERVES;
 use crate::units::SECOND_NS;
 
 /// What the threads did since the last call.
@@ -245,7 +246,7 @@ fn claim(reads: &mut [Option<u64>; 4], through_cache: [bool; 4], unclaimed: u64)
 
 fn kind(folder: &Path, id: i32) -> Kind {
     let name = std::fs::read_to_string(folder.join(id.to_string()).join("comm")).unwrap_or_default();
-    let served = name.strip_prefix("iou-wrk-").or_else(|| name.strip_prefix("iou-sqp-"));
+    let served = ["iou-wrk-", "iou-sqp-", SERVES].iter().find_map(|prefix| name.strip_prefix(prefix));
     served.and_then(|id| id.trim().parse().ok()).map_or(Kind::Other, Kind::Serves)
 }
 
@@ -306,10 +307,11 @@ mod tests {
         fake.thread(11, "scan", 900_000_000, 0);
         fake.thread(12, "point", 100_000_000, 0);
         fake.thread(20, "iou-sqp-10", 1_000_000_000, 0);
+        fake.thread(21, &format!("{SERVES}12"), 50_000_000, 0);
         let figures = probe.window(SECOND_NS, &WORKERS, [false; 4]);
         assert_eq!(figures.busiest_worker, [Some(0.9), Some(0.1), None, None]);
         assert!((figures.overhead_cores - 0.02).abs() < 1e-9, "{figures:?}");
-        assert!((figures.own_cores - 2.42).abs() < 1e-9, "{figures:?}");
+        assert!((figures.own_cores - 2.47).abs() < 1e-9, "{figures:?}");
         // A worker that has ended is no overhead while its thread is still there.
         fake.thread(12, "point", 600_000_000, 0);
         let figures = probe.window(2 * SECOND_NS, &WORKERS[..2], [false; 4]);

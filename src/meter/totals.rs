@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::flags::{self, ClassContext};
+use super::flags;
 use super::latency::summarize;
-use super::meters::{Counts, cache_share, not_held};
+use super::meters::{cache_share, not_held};
 use super::source::LatencyDelta;
 use super::window::{
     ClassFigures, CpuFigures, CyclesSource, Flag, Latencies, MemberFigures, TotalFigures, Totals, Window,
@@ -15,9 +15,9 @@ use crate::units::mb_per_s;
 /// A flag is one of the whole run from this share of the windows on.
 const FLAG_WINDOWS_ONE_IN: u64 = 10;
 
-/// The sums behind [`Totals`].
+/// The sums behind [`Totals`]: of a run that goes on, and of one that is read from its windows.
 #[derive(Debug, Default)]
-pub(super) struct Sums {
+pub struct Sums {
     duration_ns: u64,
     windows: u64,
     paused_ns: u64,
@@ -59,34 +59,40 @@ struct CpuSums {
 }
 
 impl Sums {
-    /// Adds a counted window, with the counts that its figures were made of.
-    pub fn add(&mut self, window: &Window, counts: &[Counts; 4], contexts: &[ClassContext; 4]) {
+    /// Adds a counted window but for its latencies; with the bytes from storage and the bytes read of
+    /// each class where both became known with it.
+    pub fn add(&mut self, window: &Window, storage: [Option<(u64, u64)>; 4]) {
         self.duration_ns += window.duration_ns;
         self.windows += 1;
         self.paused_ns += if window.paused { window.duration_ns } else { 0 };
         self.settings = Some((self.settings.map_or(window.setting, |(first, _)| first), window.setting));
         for class in Class::ALL {
             let at = class.index();
-            self.classes[at].add(window.class(class), &counts[at], window.duration_ns);
-            self.classes[at].figures.target_mb_per_s =
-                contexts[at].rate_bytes_per_s.map(|rate| rate as f64 / 1e6);
+            self.classes[at].add(window.class(class), storage[at], window.duration_ns);
         }
         self.cpu.add(window);
         add_members(&mut self.members, &window.members);
         self.flags.add(&window.flags);
     }
 
+    /// Adds latencies of a class, of one window or several: service, response, write and flush.
+    pub fn add_latencies(&mut self, class: Class, latencies: [&LatencyDelta; 4]) {
+        for (sum, delta) in self.classes[class.index()].latencies.iter_mut().zip(latencies) {
+            sum.add(delta);
+        }
+    }
+
     /// The totals so far, with what the cumulative counts of the block layer say.
-    pub fn totals(&self, block_difference: Option<f64>) -> Totals {
+    pub fn totals(&self, block_differs: Option<Flag>) -> Totals {
         // The last window's say is replaced by that of all windows.
-        const OF_A_WINDOW: [&str; 4] = ["steal", "block layer differs", "paused", "turned"];
+        const OF_A_WINDOW: [&str; 4] = ["steal", flags::BLOCK_DIFFERS, "paused", "turned"];
         let classes = std::array::from_fn(|at| self.classes[at].figures(self.duration_ns, self.windows));
         let bytes = classes.iter().map(|class: &ClassFigures| class.bytes).sum();
         let mut flags = self.flags.over(self.windows);
         flags.retain(|flag| !OF_A_WINDOW.contains(&flags::kind(&flag.text)));
         let cpu = self.cpu.figures(self.duration_ns);
         flags.extend(flags::steal(cpu.steal));
-        flags.extend(block_difference.and_then(flags::block_differs));
+        flags.extend(block_differs);
         flags.extend(self.mixed());
         Totals {
             duration_s: self.duration_ns as f64 / 1e9,
@@ -132,9 +138,10 @@ impl Sums {
 }
 
 impl ClassSums {
-    fn add(&mut self, window: &ClassFigures, counts: &Counts, duration_ns: u64) {
+    fn add(&mut self, window: &ClassFigures, storage: Option<(u64, u64)>, duration_ns: u64) {
         let sum = &mut self.figures;
         sum.state = window.state.clone();
+        sum.target_mb_per_s = window.target_mb_per_s;
         sum.ios += window.ios;
         sum.bytes += window.bytes;
         sum.errors += window.errors;
@@ -143,16 +150,11 @@ impl ClassSums {
         }
         sum.intended += window.intended;
         sum.missed += window.missed;
-        let deltas =
-            [&counts.delta.service, &counts.delta.response, &counts.delta.write, &counts.delta.flush];
-        for (latency, delta) in self.latencies.iter_mut().zip(deltas) {
-            latency.add(delta);
-        }
         if let Some(busiest) = window.busiest_worker {
             self.busiest_ns += busiest * duration_ns as f64;
             self.busiest_of_ns += duration_ns;
         }
-        if let Some((storage, read)) = counts.storage {
+        if let Some((storage, read)) = storage {
             self.storage = (self.storage.0 + storage, self.storage.1 + read);
         }
         self.flags.add(&window.flags);

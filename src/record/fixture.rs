@@ -9,6 +9,9 @@ use hdrhistogram::Histogram;
 use super::{Header, rebuild};
 use crate::class::Class;
 use crate::host::{Cpu, Device, Facts, Feature, Node};
+use crate::meter::latency::summarize;
+use crate::meter::source::LatencyDelta;
+use crate::meter::totals::Sums;
 use crate::meter::window::{
     Change, ClassFigures, ClassHistograms, CpuFigures, Latencies, LedgerLine, MemberFigures, TotalFigures,
     Totals, Verdict, Window,
@@ -48,7 +51,7 @@ fn histogram(count: u64, median_ns: u64) -> Histogram<u64> {
 }
 
 fn class(ios: u64, rated: bool, histograms: &ClassHistograms) -> ClassFigures {
-    let of = |histogram: &Option<Histogram<u64>>| histogram.as_ref().map(rebuild::latency);
+    let of = |histogram: &Option<Histogram<u64>>| summarize(&delta(histogram));
     let bytes = ios * PAGE_BYTES;
     ClassFigures {
         ios,
@@ -136,24 +139,25 @@ pub fn windows(like: Like) -> Vec<Window> {
     (0..like.warmup + 4).map(|index| window(index, like)).collect()
 }
 
-/// The sums of the counted windows, from the histograms in memory.
+/// The sums of the counted windows as the meters add them up.
 pub fn totals(windows: &[Window]) -> Totals {
-    let counted: Vec<_> = windows.iter().filter(|window| rebuild::counts(window)).collect();
-    let mut sums: BTreeMap<String, Histogram<u64>> = BTreeMap::new();
-    for (window, class) in counted.iter().flat_map(|w| Class::ALL.map(|class| (w, class))) {
-        let of = &window.histograms[class.index()];
-        for (suffix, histogram) in
-            [("", &of.service), (".response", &of.response), (".write", &of.write), (".flush", &of.flush)]
-        {
-            if let Some(histogram) = histogram {
-                sums.entry(format!("{class}{suffix}"))
-                    .or_insert_with(|| Histogram::new_from(histogram))
-                    .add(histogram)
-                    .unwrap();
-            }
+    let mut sums = Sums::default();
+    for window in windows.iter().filter(|window| rebuild::counts(window)) {
+        sums.add(window, [None; 4]);
+        for class in Class::ALL {
+            let ClassHistograms { service, response, write, flush } = &window.histograms[class.index()];
+            let deltas = [service, response, write, flush].map(delta);
+            sums.add_latencies(class, deltas.each_ref());
         }
     }
-    rebuild::totals(&counted, &sums)
+    sums.totals(None)
+}
+
+fn delta(histogram: &Option<Histogram<u64>>) -> LatencyDelta {
+    match histogram {
+        Some(histogram) => LatencyDelta { max_ns: histogram.max(), histogram: histogram.clone() },
+        None => LatencyDelta::default(),
+    }
 }
 
 /// A turn of the scan's depth that made it faster.

@@ -31,7 +31,7 @@ pub use writer::{Header, Outcome, Writer, refuse_content};
 /// The version of the files' layout; a reader refuses newer ones.
 pub const SCHEMA: u32 = 1;
 
-const PROFILE: &str = "profile.toml";
+pub(crate) const PROFILE: &str = "profile.toml";
 const HOST: &str = "host.json";
 const WINDOWS: &str = "windows.jsonl";
 const LATENCY: &str = "latency.hlog";

@@ -8,7 +8,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::cells::{NOTHING, left, wrap};
-use super::differences::{Difference, differences, is_not_durable};
+use super::differences::{Difference, differences, is_not_durable, unreadable_settings};
 use super::figures::{self, Figure, Unit};
 use crate::class::Class;
 use crate::error::{Error, Result};
@@ -144,6 +144,7 @@ fn notes(recordings: &[Recording], columns: &[Column]) -> Vec<String> {
     for (recording, column) in recordings.iter().zip(columns) {
         let label = &column.label;
         notes.extend(recording.notes.iter().map(|note| format!("{label}: {note}")));
+        notes.extend(unreadable_settings(recording).map(|note| format!("{label}: {note}")));
         if is_turned(recording) {
             notes.push(format!("{label}: knobs were turned while it was recorded: no verdict."));
         }
@@ -208,16 +209,24 @@ fn is_forbidden(figure: &Figure, recording: &Recording) -> bool {
 }
 
 /// Whether a window may be compared by this figure.
-fn is_clean(figure: &Figure, window: &Window) -> bool {
+fn is_clean(figure: &Figure, window: &Window, least_ns: u64) -> bool {
     let concerned = |class: &Class| figure.class.is_none_or(|own| own == *class);
     let classes = Class::ALL.iter().filter(|class| concerned(class));
     let mut flags = classes.flat_map(|&class| &window.class(class).flags).chain(&window.flags);
-    window.is_clean() && !flags.any(|flag| flag.forbids_verdict)
+    window.is_clean() && window.duration_ns >= least_ns && !flags.any(|flag| flag.forbids_verdict)
+}
+
+/// Half of what windows last: one that was cut short at an end spreads more than the others.
+fn least_ns(recording: &Recording) -> u64 {
+    let mut durations: Vec<_> = recording.windows.iter().map(|window| window.duration_ns).collect();
+    durations.sort_unstable();
+    durations.get(durations.len() / 2).map_or(0, |median| median / 2)
 }
 
 impl Cell {
     fn of(figure: &Figure, recording: &Recording) -> Self {
-        let clean = recording.windows.iter().filter(|window| is_clean(figure, window));
+        let least_ns = least_ns(recording);
+        let clean = recording.windows.iter().filter(|window| is_clean(figure, window, least_ns));
         let values: Vec<_> = clean.filter_map(|window| figure.of_window(window)).collect();
         let range = values.iter().fold(None, |range: Option<(f64, f64)>, &x| {
             Some(range.map_or((x, x), |(low, high)| (low.min(x), high.max(x))))

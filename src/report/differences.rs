@@ -3,9 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::Value as Json;
 
-use crate::record::Recording;
+use crate::class::Class;
+use crate::knobs::{self, Value};
+use crate::profile::settings::{Settings, Sync};
+use crate::profile;
+use crate::record::{PROFILE, Recording};
 use crate::units::approx_size;
 
 /// Something that is not the same in all recordings.
@@ -15,6 +19,13 @@ pub struct Difference {
     pub what: String,
     /// Its value in each recording; none where the recording does not say.
     pub values: Vec<Option<String>>,
+}
+
+/// A knob's value in force.
+struct Setting {
+    value: String,
+    /// Whether it is that of the `[io]` table.
+    inherited: bool,
 }
 
 /// All differences: the hosts first, then the settings.
@@ -27,14 +38,15 @@ pub fn differences(recordings: &[Recording]) -> Vec<Difference> {
         }
         order
     });
-    let keys: BTreeSet<_> = settings.iter().flat_map(BTreeMap::keys).cloned().collect();
+    // What all classes take from `[io]` is told once.
+    let keys: BTreeSet<_> = settings.iter().flatten().filter(|(_, s)| !s.inherited).map(|(key, _)| *key).collect();
     let of_hosts = order.into_iter().map(|what| Difference {
         what: what.to_owned(),
         values: hosts.iter().map(|host| find(host, what)).collect(),
     });
     let of_settings = keys.into_iter().map(|key| Difference {
-        values: settings.iter().map(|settings| settings.get(&key).cloned()).collect(),
-        what: key,
+        values: settings.iter().map(|settings| Some(settings.get(key)?.value.clone())).collect(),
+        what: key.to_owned(),
     });
     of_hosts.chain(of_settings).filter(|d| d.values.iter().any(|value| *value != d.values[0])).collect()
 }
@@ -46,12 +58,11 @@ fn find(host: &[(&str, Option<String>)], what: &str) -> Option<String> {
 /// What of a host bears on the figures.
 fn host(recording: &Recording) -> Vec<(&'static str, Option<String>)> {
     let at = |path: &str| recording.host.pointer(path).filter(|value| !value.is_null());
-    let text = |path: &str| at(path).and_then(Value::as_str).map(String::from);
-    let mitigations = at("/cpu/mitigations").and_then(Value::as_object).map(|all| {
+    let text = |path: &str| at(path).and_then(Json::as_str).map(String::from);
+    let mitigations = at("/cpu/mitigations").and_then(Json::as_object).map(|all| {
         let all = all.iter().map(|(name, value)| format!("{name}: {}", value.as_str().unwrap_or("?")));
         all.collect::<Vec<_>>().join("; ")
     });
-    let window_ns = recording.windows.iter().map(|window| window.duration_ns).max();
     vec![
         ("stacktune", Some(recording.summary.stacktune.clone())),
         ("host", text("/hostname")),
@@ -59,52 +70,56 @@ fn host(recording: &Recording) -> Vec<(&'static str, Option<String>)> {
         ("kernel", text("/kernel")),
         ("virtualization", text("/virtualization")),
         ("CPU", text("/cpu/model")),
-        ("CPUs online", at("/cpu/online").and_then(Value::as_array).map(|cpus| cpus.len().to_string())),
+        ("CPUs online", at("/cpu/online").and_then(Json::as_array).map(|cpus| cpus.len().to_string())),
         ("governor", text("/cpu/governor")),
         ("mitigations", mitigations),
         ("clock source", text("/cpu/clocksource")),
-        ("memory", at("/memory_bytes").and_then(Value::as_u64).map(approx_size)),
-        ("drives", at("/devices").and_then(Value::as_array).map(|drives| drives_text(drives))),
+        ("memory", at("/memory_bytes").and_then(Json::as_u64).map(approx_size)),
+        ("drives", at("/devices").and_then(Json::as_array).map(|drives| drives_text(drives))),
         ("medium", text("/target/medium")),
-        // Windows are never exactly as long as asked for.
-        ("window", window_ns.map(|ns| format!("{:.1}s", ns as f64 / 1e9))),
     ]
 }
 
-fn drives_text(drives: &[Value]) -> String {
-    let drive = |drive: &Value| {
+fn drives_text(drives: &[Json]) -> String {
+    let drive = |drive: &Json| {
         let parts = ["name", "model", "firmware"].map(|key| drive[key].as_str());
         parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
     };
     drives.iter().map(drive).collect::<Vec<_>>().join("; ")
 }
 
-/// The profile's keys and values, but for its name and description.
-fn settings(recording: &Recording) -> BTreeMap<String, String> {
-    let mut out = BTreeMap::new();
-    if let Ok(table) = recording.profile_toml.parse::<toml::Table>() {
-        flatten("", &table, &mut out);
-    }
-    out.remove("name");
-    out.remove("about");
-    out
+/// Every knob's value in force where it has an effect; nothing of a profile that can't be read.
+fn settings(recording: &Recording) -> BTreeMap<&'static str, Setting> {
+    let Some(settings) = parsed(recording) else { return BTreeMap::new() };
+    let devices = !settings.target.devices.is_empty();
+    knobs::all()
+        .iter()
+        .filter(|knob| knob.inactive(&settings).is_none())
+        .filter(|knob| !(devices && knob.path.starts_with("target.files.")))
+        .map(|knob| {
+            let value = Setting {
+                value: knob.effective(&settings).to_string(),
+                inherited: knob.get(&settings) == Value::Inherit,
+            };
+            (knob.path.as_str(), value)
+        })
+        .collect()
 }
 
-fn flatten(prefix: &str, table: &toml::Table, out: &mut BTreeMap<String, String>) {
-    for (key, value) in table {
-        match value {
-            toml::Value::Table(table) => flatten(&format!("{prefix}{key}."), table, out),
-            toml::Value::String(text) => {
-                out.insert(format!("{prefix}{key}"), text.clone());
-            }
-            other => {
-                out.insert(format!("{prefix}{key}"), other.to_string());
-            }
-        }
-    }
+/// The settings as run.
+fn parsed(recording: &Recording) -> Option<Settings> {
+    profile::parse(&recording.profile_toml, &recording.dir.join(PROFILE).display().to_string()).ok()
+}
+
+/// Why the settings of a recording can't be compared, if they can't be read.
+pub fn unreadable_settings(recording: &Recording) -> Option<String> {
+    let error =
+        profile::parse(&recording.profile_toml, &recording.dir.join(PROFILE).display().to_string()).err()?;
+    Some(format!("its settings can't be read, and are not compared: {}.", error.what))
 }
 
 /// Whether commits of this recording were not made durable.
 pub fn is_not_durable(recording: &Recording) -> bool {
-    settings(recording).get("wal.sync").is_some_and(|sync| sync == "none")
+    let wal = Class::Wal.index();
+    parsed(recording).is_some_and(|settings| settings.classes[wal].enabled && settings.wal.sync == Sync::None)
 }

@@ -65,3 +65,65 @@ fn run_until(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::profile::Settings;
+    use crate::profile::settings::Interface;
+    use crate::record::{Recording, fixture};
+    use crate::session::{Attendant, Options, Progress, Wanted};
+
+    struct Nobody;
+
+    impl Attendant for Nobody {
+        fn progress(&mut self, _: Progress) -> bool {
+            true
+        }
+        fn notice(&mut self, _: &str) {}
+        fn consent(&mut self, _: Vec<Wanted>) -> Option<Vec<String>> {
+            None
+        }
+    }
+
+    /// A simulated run of so long, after so much of warm-up.
+    fn recorded(out: &Path, time: Duration, warmup: Duration, change: impl Fn(&mut Settings)) -> Summary {
+        let mut settings = Settings::default();
+        settings.io.interface = Interface::Sim;
+        change(&mut settings);
+        let options = Options { warmup, ..Options::default() };
+        let mut session = Session::open(settings, options, Arc::new(fixture::facts()), &mut Nobody).unwrap();
+        record(&mut session, out, warmup + time, &|| 0, &mut |_| {}).unwrap()
+    }
+
+    #[test]
+    fn totals_are_of_just_the_time_after_the_warm_up() {
+        let dir = tempfile::tempdir().unwrap();
+        for (at, warmup_ms) in [0, 500, 1000, 1500].into_iter().enumerate() {
+            let (time, warmup) = (Duration::from_secs(3), Duration::from_millis(warmup_ms));
+            let summary = recorded(&dir.path().join(at.to_string()), time, warmup, |_| {});
+            assert_eq!(summary.duration_s, 3.0, "after {warmup_ms} ms");
+            assert_eq!(summary.warmup_s, warmup.as_secs_f64());
+            let wal = summary.class(crate::class::Class::Wal);
+            assert!((wal.mb_per_s / 250.0 - 1.0).abs() < 0.01, "after {warmup_ms} ms: {}", wal.mb_per_s);
+        }
+    }
+
+    #[test]
+    fn a_killed_run_has_the_totals_that_it_would_have_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("run");
+        let (time, warmup) = (Duration::from_secs(5), Duration::from_millis(1500));
+        let summary = recorded(&out, time, warmup, |settings| {
+            settings.classes[1].rate_bytes_per_s = Some(1_000_000_000); // far more than it can
+            settings.run.window = Duration::from_millis(400);
+        });
+        assert!(summary.classes.point.response_not_held);
+        std::fs::remove_file(out.join("summary.json")).unwrap();
+        let rebuilt = Recording::open(&out).unwrap().summary;
+        assert!(rebuilt.rebuilt);
+        assert_eq!(Summary { rebuilt: false, ..rebuilt }, summary);
+    }
+}

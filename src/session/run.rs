@@ -74,6 +74,8 @@ pub struct Session {
     pub(super) turned: bool,
     pub(super) draining: Vec<String>,
     pub(super) paused: bool,
+    /// Whether the run was paused at any time in the window that runs.
+    pub(super) paused_in_window: bool,
     pub(super) ending: bool,
     pub(super) undo: Vec<Turned>,
     events: VecDeque<Event>,
@@ -131,12 +133,18 @@ impl Session {
             turned: false,
             draining: Vec::new(),
             paused: false,
+            paused_in_window: false,
             ending: false,
             undo: Vec::new(),
             events: VecDeque::new(),
             epoch_ns: engine.now_ns(),
             started: SystemTime::now(),
-            next_window_ns: settings.run.window.as_nanos() as u64,
+            next_window_ns: window_end_ns(
+                0,
+                0,
+                settings.run.window.as_nanos() as u64,
+                options.warmup.as_nanos() as u64,
+            ),
             recording: None,
             options,
             facts,
@@ -246,10 +254,12 @@ impl Session {
         let target = self.target.facts().cloned();
         let window = self.meters.window(&self.context(now_ns, target.as_ref()));
         let window_ns = self.settings.run.window.as_nanos() as u64;
-        // After a stall (a suspended machine) the missing windows are one long one.
-        self.next_window_ns = (self.next_window_ns + window_ns).max(now_ns + window_ns / 2);
+        let warmup_ns = self.options.warmup.as_nanos() as u64;
+        self.next_window_ns = window_end_ns(self.next_window_ns, now_ns, window_ns, warmup_ns);
         self.turned = self.classes.any_pending();
-        let lines = self.ledger.window(&window);
+        self.paused_in_window = self.paused;
+        // One that was cut short spreads more than the others: it is not to be compared with them.
+        let lines = if window.duration_ns < window_ns / 2 { Vec::new() } else { self.ledger.window(&window) };
         let written = self.write_window(&window, &lines);
         let totals = self.meters.totals();
         self.tell(Event::Window(window, totals));
@@ -260,8 +270,8 @@ impl Session {
     /// Ends the window that runs, unless it has only just begun.
     pub fn finish_window(&mut self) -> Result<()> {
         let window_ns = self.settings.run.window.as_nanos() as u64;
-        let left_ns = self.next_window_ns.saturating_sub(self.now_ns());
-        if left_ns > window_ns - window_ns / 100 { Ok(()) } else { self.end_window() }
+        let age_ns = self.now_ns().saturating_sub(self.meters.start_ns());
+        if age_ns < window_ns / 100 { Ok(()) } else { self.end_window() }
     }
 
     fn context<'a>(&self, now_ns: u64, target: Option<&'a TargetFacts>) -> WindowContext<'a> {
@@ -270,8 +280,8 @@ impl Session {
             now_ns,
             setting: self.setting,
             turned: self.turned,
-            warmup: u128::from(now_ns) <= self.options.warmup.as_nanos(),
-            paused: self.paused,
+            warmup: u128::from(self.meters.start_ns()) < self.options.warmup.as_nanos(),
+            paused: self.paused || self.paused_in_window,
             classes: Class::ALL.map(|class| self.classes.context(&plans[class.index()], self.paused)),
             wal_durable: plans[Class::Wal.index()].sync != Sync::None,
             data_bytes: self.target.data.bytes(),
@@ -320,6 +330,7 @@ impl Session {
         let Some(mut writer) = self.recording.take() else { return Ok(None) };
         if let Some(line) = self.ledger.close() {
             writer.ledger(&line)?;
+            self.tell(Event::Ledger(Arc::new(line)));
         }
         let summary = writer.finish(&self.meters.totals(), outcome)?;
         self.tell(Event::Recording(None));
@@ -371,6 +382,16 @@ impl Session {
     }
 }
 
+/// Where the window after this moment ends: the grid goes on from `due_ns`, where the last one was to
+/// end. A window that was ended early leaves the rest of its time to one of its own or, where that is
+/// less than half a window, to the next; after a stall (a suspended machine) the missing windows are
+/// one long one. The warm-up ends with a window, so that what follows is as long as was asked for.
+fn window_end_ns(due_ns: u64, now_ns: u64, window_ns: u64, warmup_ns: u64) -> u64 {
+    let next_ns = if due_ns.saturating_sub(now_ns) < window_ns / 2 { due_ns + window_ns } else { due_ns };
+    let end_ns = next_ns.max(now_ns + window_ns / 2);
+    if now_ns < warmup_ns { end_ns.min(warmup_ns) } else { end_ns }
+}
+
 /// Makes settings that can run here, by falling back where that is allowed.
 fn settle(settings: &mut Settings, ground: Ground, options: &Options, notes: &mut Vec<String>) -> Result<()> {
     if options.fallbacks {
@@ -408,4 +429,21 @@ fn fill(target: &mut Target, settings: &Settings, attendant: &mut dyn Attendant)
         return Err(Error::interrupted("the fill was stopped").hint("the next run goes on where it stopped"));
     }
     Ok(start.written_bytes + end.written_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::window_end_ns;
+
+    #[test]
+    fn windows_keep_their_grid_and_the_warm_up_ends_with_one() {
+        assert_eq!(window_end_ns(0, 0, 1000, 0), 1000);
+        assert_eq!(window_end_ns(1000, 1003, 1000, 0), 2000, "ended a little late");
+        assert_eq!(window_end_ns(1000, 300, 1000, 0), 1000, "ended early: the rest is a window");
+        assert_eq!(window_end_ns(1000, 700, 1000, 0), 2000, "ended early: the rest is too short for one");
+        assert_eq!(window_end_ns(1000, 5900, 1000, 0), 6400, "after a stall");
+        assert_eq!(window_end_ns(0, 0, 1000, 300), 300);
+        assert_eq!(window_end_ns(1000, 1003, 1000, 1500), 1500);
+        assert_eq!(window_end_ns(1500, 1501, 1000, 1500), 2500);
+    }
 }

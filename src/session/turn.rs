@@ -112,6 +112,7 @@ impl Session {
             return;
         }
         self.paused = paused;
+        self.paused_in_window = true;
         self.turned = true;
         if paused {
             Class::ALL.into_iter().for_each(|class| self.stop_class(class));
