@@ -36,7 +36,8 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         parts.push(Part { text: way(status), style: theme.plain, need: 3 });
         // Figures under another setting than the profile's must not pass unseen.
         if !status.fallbacks.is_empty() {
-            let text = format!("{} otherwise than set: see notes", status.fallbacks.len());
+            let many = status.fallbacks.len();
+            let text = format!("{many} fallback{}", if many == 1 { "" } else { "s" });
             parts.push(Part { text, style: theme.warn, need: 8 });
         }
     }
