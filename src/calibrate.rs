@@ -66,7 +66,7 @@ fn make_file(path: &Path) -> Result<Arc<Region>> {
     for _ in 0..FILE_BYTES / MIB {
         file.write_all(&noise).map_err(fail)?;
     }
-    let extents = vec![Extent { path: path.to_owned(), member: 0, offset_bytes: 0 }];
+    let extents = vec![Extent { path: path.to_owned(), identity: None, member: 0, offset_bytes: 0 }];
     Ok(Arc::new(Region { id: Region::DATA, set: 0, extents, extent_bytes: FILE_BYTES }))
 }
 

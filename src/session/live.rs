@@ -42,6 +42,7 @@ pub fn run(
         }
         // Only the demo falls back; what was permitted to be destroyed was named for its target.
         options.fallbacks = false;
+        options.destroy.clear();
     }
 }
 
