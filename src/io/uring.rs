@@ -176,3 +176,56 @@ impl Uring {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::settings::Buffering;
+
+    /// Whether memory is mapped at that address.
+    fn is_mapped(address: usize) -> bool {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let range = |line: &str| {
+            let (from, to) = line.split(' ').next()?.split_once('-')?;
+            Some(usize::from_str_radix(from, 16).ok()?..usize::from_str_radix(to, 16).ok()?)
+        };
+        maps.lines().filter_map(range).any(|range| range.contains(&address))
+    }
+
+    /// A ring on a pipe, with a read that nobody answers; its buffers are large enough to be mapped
+    /// on their own. None where this process may have no ring.
+    fn waiting_ring(dir: &std::path::Path) -> Option<Uring> {
+        let path = dir.join("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        let request = OpenRequest {
+            paths: vec![path],
+            identities: vec![None],
+            writable: true,
+            buffering: Buffering::Cached,
+        };
+        let setup = Setup {
+            page_bytes: 1 << 20,
+            slots: 64,
+            flush_slots: 0,
+            buffering: Buffering::Cached,
+            registered_buffers: false,
+            registered_files: false,
+        };
+        let mut ring = Uring::open(&Arc::new(Files::open(&request).unwrap()), &setup).ok()?;
+        ring.queue(Op { slot: 0, kind: OpKind::Read, file: 0, offset_bytes: 0 });
+        let mut done = Vec::new();
+        let wait = Wait { completions: 1, until_ns: Some(clock::now_ns() + SECOND_NS / 1000) };
+        ring.advance(wait, &mut done).unwrap();
+        assert!(done.is_empty(), "{done:?}");
+        Some(ring)
+    }
+
+    #[test]
+    fn buffers_outlive_a_ring_that_goes_with_io_outstanding() {
+        let dir = tempfile::tempdir().unwrap();
+        let Some(mut ring) = waiting_ring(dir.path()) else { return };
+        let address = ring.buffers.address(0) as usize;
+        drop(ring);
+        assert!(is_mapped(address), "the kernel may still write there");
+    }
+}
