@@ -33,6 +33,9 @@ pub fn run(profile: Option<&str>, sets: &[String], json: bool) -> Result<()> {
     if interrupts.count() > 0 {
         return Err(Error::interrupted("interrupted: not all was read"));
     }
+    if volume.wal.bytes() == 0 {
+        return Err(Error::failed("the WAL is not verified: it is missing, or its header is damaged"));
+    }
     if report.is_clean() { Ok(()) } else { Err(Error::failed("not all pages are what was written")) }
 }
 

@@ -4,7 +4,7 @@
 const ALIGN: usize = 4096;
 
 /// Page buffers in one block, aligned for direct I/O.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Buffers {
     block: Vec<u8>,
     start: usize,

@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::profile::settings::Buffering;
+use crate::volume::Identity;
 
 /// What an operation does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +86,8 @@ pub struct Setup {
 pub struct OpenRequest {
     /// The files or devices, by the index that operations use.
     pub paths: Vec<PathBuf>,
+    /// What each path has to mean still, where that is known.
+    pub identities: Vec<Option<Identity>>,
     /// Whether they are written.
     pub writable: bool,
     /// The cache that the I/O goes through.

@@ -15,13 +15,24 @@ use crate::units::SECOND_NS;
 
 /// A ring of a worker's own.
 pub struct Uring {
-    // Dropped first: the kernel lets go of the buffers and files before they go.
     ring: IoUring,
     buffers: Buffers,
     files: Arc<Files>,
     registered_buffers: bool,
     registered_files: bool,
     outstanding: u32,
+}
+
+/// Closing a ring does not wait for what is outstanding: the kernel ends that in its own time, and
+/// reads still arrive in the buffers.
+impl Drop for Uring {
+    fn drop(&mut self) {
+        if self.outstanding > 0 {
+            // The interface broke down: better memory lost than memory that the kernel writes to
+            // after it has become something else. (The kernel holds the files by itself.)
+            std::mem::forget(std::mem::take(&mut self.buffers));
+        }
+    }
 }
 
 impl Queue for Uring {
@@ -32,8 +43,9 @@ impl Queue for Uring {
     #[inline]
     fn queue(&mut self, op: Op) {
         let entry = self.entry(op).user_data(u64::from(op.slot));
-        // SAFETY: the buffer lives in `self.buffers`, which neither moves nor goes before the ring
-        // does, and the slot is the operation's alone until its completion; so is the file.
+        // SAFETY: the buffer lives in `self.buffers`, whose block never moves and is freed only with
+        // nothing outstanding (see `drop`); the slot is the operation's alone until its completion.
+        // A file is the kernel's own once the entry is taken, and open here until then.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         debug_assert!(pushed.is_ok(), "the ring has an entry for each slot");
         self.outstanding += 1;
@@ -108,7 +120,8 @@ impl Uring {
             let iovec =
                 |slot| libc::iovec { iov_base: self.buffers.address(slot).cast(), iov_len: setup.page_bytes };
             let iovecs: Vec<_> = (0..setup.slots).map(iovec).collect();
-            // SAFETY: the buffers outlive the ring, see the struct.
+            // SAFETY: the kernel holds on to registered memory by itself, and the buffers are freed with
+            // nothing outstanding only, see `drop`.
             let register = unsafe { self.ring.submitter().register_buffers(&iovecs) };
             register.map_err(|e| {
                 Error::input(format!("cannot register the buffers: {}", describe(&e)))
@@ -161,5 +174,58 @@ impl Uring {
                 on_file!(|f| opcode::Write::new(f, buffer, len).offset(at).rw_flags(flags).build())
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::settings::Buffering;
+
+    /// Whether memory is mapped at that address.
+    fn is_mapped(address: usize) -> bool {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let range = |line: &str| {
+            let (from, to) = line.split(' ').next()?.split_once('-')?;
+            Some(usize::from_str_radix(from, 16).ok()?..usize::from_str_radix(to, 16).ok()?)
+        };
+        maps.lines().filter_map(range).any(|range| range.contains(&address))
+    }
+
+    /// A ring on a pipe, with a read that nobody answers; its buffers are large enough to be mapped
+    /// on their own. None where this process may have no ring.
+    fn waiting_ring(dir: &std::path::Path) -> Option<Uring> {
+        let path = dir.join("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        let request = OpenRequest {
+            paths: vec![path],
+            identities: vec![None],
+            writable: true,
+            buffering: Buffering::Cached,
+        };
+        let setup = Setup {
+            page_bytes: 1 << 20,
+            slots: 64,
+            flush_slots: 0,
+            buffering: Buffering::Cached,
+            registered_buffers: false,
+            registered_files: false,
+        };
+        let mut ring = Uring::open(&Arc::new(Files::open(&request).unwrap()), &setup).ok()?;
+        ring.queue(Op { slot: 0, kind: OpKind::Read, file: 0, offset_bytes: 0 });
+        let mut done = Vec::new();
+        let wait = Wait { completions: 1, until_ns: Some(clock::now_ns() + SECOND_NS / 1000) };
+        ring.advance(wait, &mut done).unwrap();
+        assert!(done.is_empty(), "{done:?}");
+        Some(ring)
+    }
+
+    #[test]
+    fn buffers_outlive_a_ring_that_goes_with_io_outstanding() {
+        let dir = tempfile::tempdir().unwrap();
+        let Some(mut ring) = waiting_ring(dir.path()) else { return };
+        let address = ring.buffers.address(0) as usize;
+        drop(ring);
+        assert!(is_mapped(address), "the kernel may still write there");
     }
 }

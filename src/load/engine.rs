@@ -196,7 +196,7 @@ mod tests {
             let extent = |i: u32| {
                 let path = dir.path().join(format!("{name}-{i}"));
                 std::fs::write(&path, vec![1; 4 * MIB as usize]).unwrap();
-                Extent { path, member: first + i, offset_bytes: MIB }
+                Extent { path, identity: None, member: first + i, offset_bytes: MIB }
             };
             Arc::new(Region { id, set: SET, extents: (0..2).map(extent).collect(), extent_bytes: 3 * MIB })
         };

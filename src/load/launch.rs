@@ -33,6 +33,7 @@ fn launch<B: Backend>(cpus: &[u32], orders: Vec<Orders>) -> Result<Vec<JoinHandl
     let control = first.control.clone();
     let members = Arc::new(B::open_members(&OpenRequest {
         paths: first.region.extents.iter().map(|extent| extent.path.clone()).collect(),
+        identities: first.region.extents.iter().map(|extent| extent.identity).collect(),
         writable: plan.class.writes(),
         buffering: plan.buffering,
     })?);

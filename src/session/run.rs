@@ -24,7 +24,6 @@ use crate::plan::{self, ClassPlan};
 use crate::profile::settings::{Settings, Sync};
 use crate::profile::{check, to_toml};
 use crate::record::{Header, Outcome, Summary, Writer};
-use crate::units::{approx_size, format_size};
 use crate::volume::FillPlan;
 
 /// How a session may be opened, beside its settings.
@@ -63,9 +62,10 @@ pub struct Session {
     pub(super) facts: Arc<Facts>,
     pub(super) settings: Settings,
     pub(super) plans: [ClassPlan; 4],
-    pub(super) target: Target,
     pub(super) fallbacks: Vec<String>,
+    // Dropped before the target: its workers drain while locks and claims still keep others away.
     pub(super) engine: Engine,
+    pub(super) target: Target,
     pub(super) writes: Arc<Writes>,
     pub(super) classes: Classes,
     pub(super) meters: Meters,
@@ -410,11 +410,7 @@ fn settle(settings: &mut Settings, ground: Ground, options: &Options, notes: &mu
 fn fill(target: &mut Target, settings: &Settings, attendant: &mut dyn Attendant) -> Result<u64> {
     let Some(volume) = &mut target.volume else { return Ok(0) };
     let Some(whole) = volume.missing_fill() else { return Ok(0) };
-    if let Some(limit) = settings.run.max_writes_bytes.filter(|limit| whole.bytes > *limit) {
-        let (needs, limit) = (approx_size(whole.bytes), format_size(limit));
-        return Err(Error::input(format!("filling the target takes {needs}, and run.max_writes is {limit}"))
-            .hint("a smaller target, or a higher limit: --set run.max_writes=…"));
-    }
+    target::refuse_over_limit(whole.bytes, settings)?;
     let stop = AtomicBool::new(false);
     let (start, rest) = volume.measure_fill(&stop)?;
     let Some(rest) = rest else { return Ok(start.written_bytes) };

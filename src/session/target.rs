@@ -15,8 +15,9 @@ use crate::profile::settings::{Interface, Settings};
 use crate::profile::store::expand_home;
 use crate::stack::Ours;
 use crate::stack::guard::{self, Claim, Consent, Examination};
-use crate::units::MIB;
-use crate::volume::header::Header;
+use crate::units::{MIB, approx_size, format_size};
+use crate::volume::header::{Found, Header};
+use crate::volume::layout::Parts;
 use crate::volume::{self, Extent, MemberSource, Region, Request, Volume, is_ours_at};
 
 /// A device must hold a header, and some pages of WAL and data.
@@ -64,28 +65,10 @@ pub fn open(
     if !touches_storage(settings) {
         return Ok(imagined(settings));
     }
-    let mut claims = Vec::new();
-    let mut request = if settings.target.devices.is_empty() {
-        let dir = expand_home(&settings.target.dir)?;
-        Request::of_files(&dir, settings.target.count, settings.target.size_bytes)
-    } else if options.read_only {
-        read_only_devices(settings, facts)?
+    let (request, claims) = if options.read_only {
+        (to_read(settings, facts)?, Vec::new())
     } else {
-        Request::of_devices(guarded(
-            &settings.target.devices,
-            settings,
-            options,
-            facts,
-            attendant,
-            &mut claims,
-        )?)
-    };
-    request.read_only = options.read_only;
-    request.wal = match settings.wal.target.clone() {
-        Some(wal) if !options.read_only => {
-            Some(wal_source(&wal, settings, options, facts, attendant, &mut claims)?)
-        }
-        _ => None,
+        to_write(settings, options, facts, attendant)?
     };
     let volume = Volume::open(request)?;
     let members = volume.members.iter().map(|member| Member {
@@ -106,7 +89,7 @@ pub fn open(
 fn imagined(settings: &Settings) -> Target {
     let count = settings.target.count as u32;
     let region = |id, extent_bytes: u64| {
-        let extent = |member| Extent { path: PathBuf::new(), member, offset_bytes: 0 };
+        let extent = |member| Extent { path: PathBuf::new(), identity: None, member, offset_bytes: 0 };
         Arc::new(Region { id, set: 0, extents: (0..count).map(extent).collect(), extent_bytes })
     };
     let size_bytes = settings.target.size_bytes;
@@ -125,7 +108,18 @@ fn device_number(path: &Path) -> Option<(u32, u32)> {
     Some((rustix::fs::major(number), rustix::fs::minor(number)))
 }
 
-fn read_only_devices(settings: &mut Settings, facts: &Facts) -> Result<Request> {
+fn to_read(settings: &mut Settings, facts: &Facts) -> Result<Request> {
+    let request =
+        if settings.target.devices.is_empty() { files(settings)? } else { devices_to_read(settings, facts)? };
+    Ok(Request { read_only: true, ..request })
+}
+
+fn files(settings: &Settings) -> Result<Request> {
+    let dir = expand_home(&settings.target.dir)?;
+    Ok(Request::of_files(&dir, settings.target.count, settings.target.size_bytes))
+}
+
+fn devices_to_read(settings: &mut Settings, facts: &Facts) -> Result<Request> {
     let mut devices = Vec::new();
     let mut uses = Vec::new();
     let mut mounted = false;
@@ -152,21 +146,110 @@ fn check_serials(settings: &Settings, facts: &Facts) -> Result<()> {
     guard::check_serials(&devices, &settings.target.serials)
 }
 
-/// Devices that the guard permits, with the operator's consent where they hold anything.
-fn guarded(
-    names: &[String],
+/// Where the WAL has a place of its own.
+enum OwnWal {
+    File(PathBuf),
+    Device(String),
+}
+
+/// Everything that may refuse does so before the first byte is written.
+fn to_write(
     settings: &Settings,
     options: &Options,
     facts: &Facts,
     attendant: &mut dyn Attendant,
-    claims: &mut Vec<Claim>,
-) -> Result<Vec<MemberSource>> {
+) -> Result<(Request, Vec<Claim>)> {
+    let wal = settings.wal.target.as_deref().map(|wal| own_wal(wal, facts)).transpose()?;
+    let mut names = settings.target.devices.clone();
+    if let Some(OwnWal::Device(name)) = &wal {
+        names.push(name.clone());
+    }
+    refuse_stray_consent(&options.destroy, &names, facts)?;
     check_serials(settings, facts)?;
+    // The WAL's device among the data's as well: none may be meant twice.
+    facts.find_all(&names)?;
+    let mut request = if settings.target.devices.is_empty() { Some(files(settings)?) } else { None };
+    let ours = request.iter().flat_map(|request| &request.data).map(MemberSource::path);
+    let wal_file = match &wal {
+        Some(OwnWal::File(path)) => Some(path.as_path()),
+        _ => None,
+    };
+    ours.chain(wal_file).try_for_each(volume::refuse_foreign)?;
+
+    let claims = claim_all(&names, options, facts, attendant)?;
+    refuse_too_much(&claims, wal.is_some(), settings)?;
+    claims.iter().try_for_each(Claim::wipe)?;
+    let mut sources = claims.iter().map(source).collect::<Result<Vec<_>>>()?;
+    let wal = match wal {
+        Some(OwnWal::File(path)) => Some(MemberSource::File { path }),
+        // It was named last.
+        Some(OwnWal::Device(_)) => sources.pop(),
+        None => None,
+    };
+    let mut request = request.take().unwrap_or_else(|| Request::of_devices(sources));
+    request.wal = wal;
+    Ok((request, claims))
+}
+
+/// A fill that `run.max_writes` forbids is refused before anything is wiped for it.
+fn refuse_too_much(claims: &[Claim], own_wal: bool, settings: &Settings) -> Result<()> {
+    let data = &claims[..settings.target.devices.len()];
+    let smallest_bytes = data.iter().map(|claim| claim.device().size_bytes).min();
+    let Some(parts) = smallest_bytes.map(Parts::of_device).transpose()? else { return Ok(()) };
+    let each_bytes = parts.data_bytes + if own_wal { 0 } else { parts.wal_bytes };
+    let new = data.iter().filter(|claim| !claim.ours()).count() as u64;
+    refuse_over_limit(each_bytes * new, settings)
+}
+
+/// Refuses to fill more than `run.max_writes`.
+pub(super) fn refuse_over_limit(bytes: u64, settings: &Settings) -> Result<()> {
+    match settings.run.max_writes_bytes {
+        Some(limit) if bytes > limit => {
+            let (needs, limit) = (approx_size(bytes), format_size(limit));
+            Err(Error::input(format!("filling the target takes {needs}, and run.max_writes is {limit}"))
+                .hint("a smaller target, or a higher limit: --set run.max_writes=…"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn own_wal(wal: &str, facts: &Facts) -> Result<OwnWal> {
+    let path = expand_home(wal)?;
+    let is_device = std::fs::metadata(&path).is_ok_and(|metadata| metadata.file_type().is_block_device());
+    // A file made under /dev takes memory, and is a mistyped device.
+    let among_devices = path.starts_with("/dev") && !path.starts_with("/dev/shm") && !path.exists();
+    match facts.find(wal) {
+        Err(error) if is_device || among_devices => Err(error),
+        Err(_) => Ok(OwnWal::File(path)),
+        Ok(_) => Ok(OwnWal::Device(wal.to_owned())),
+    }
+}
+
+/// Consent for a device that is not of the target is a mistake: maybe another one was meant.
+fn refuse_stray_consent(destroy: &[String], names: &[String], facts: &Facts) -> Result<()> {
+    for named in destroy {
+        let is_of_target = |name: &String| facts.same_device(named, name).unwrap_or(false);
+        if facts.find(named).is_ok() && !names.iter().any(is_of_target) {
+            return Err(Error::input(format!("--destroy {named}: it is not a device of this target"))
+                .hint("name a device of the profile's target, or leave --destroy out"));
+        }
+    }
+    Ok(())
+}
+
+/// Claims devices that the guard permits, with the operator's consent where they hold anything.
+/// Nothing is written.
+fn claim_all(
+    names: &[String],
+    options: &Options,
+    facts: &Facts,
+    attendant: &mut dyn Attendant,
+) -> Result<Vec<Claim>> {
+    let mut consents = vec![Consent::named(&options.destroy, facts)?];
     let examined: Vec<_> = names
         .iter()
         .map(|name| guard::examine(name, facts, DEVICE_BYTES_MIN, &OursCheck))
         .collect::<Result<_>>()?;
-    let mut consents = vec![Consent::named(&options.destroy, facts)?];
     let wanted: Vec<_> =
         examined.iter().filter(|e| guard::permit((*e).clone(), &consents[0]).is_err()).map(wanted).collect();
     if !wanted.is_empty()
@@ -174,21 +257,21 @@ fn guarded(
     {
         consents.extend(typed.iter().map(|text| Consent::typed(text)));
     }
-    let mut sources = Vec::new();
-    for examination in examined {
-        let permitted = consents.iter().find_map(|consent| guard::permit(examination.clone(), consent).ok());
-        let permit = match permitted {
-            Some(permit) => permit,
-            None => guard::permit(examination, &consents[0])?,
-        };
-        let claim = permit.open()?;
-        claim.wipe()?;
-        let device = claim.device();
-        let file = claim.file().try_clone().map_err(|e| Error::os("cannot hold", &device.path, e))?;
-        sources.push(MemberSource::Device { path: device.path.clone(), file, size_bytes: device.size_bytes });
-        claims.push(claim);
-    }
-    Ok(sources)
+    let permits: Vec<_> = examined
+        .into_iter()
+        .map(|examination| {
+            let permitted =
+                consents.iter().find_map(|consent| guard::permit(examination.clone(), consent).ok());
+            permitted.map_or_else(|| guard::permit(examination, &consents[0]), Ok)
+        })
+        .collect::<Result<_>>()?;
+    permits.into_iter().map(guard::Permit::open).collect()
+}
+
+fn source(claim: &Claim) -> Result<MemberSource> {
+    let device = claim.device();
+    let file = claim.file().try_clone().map_err(|e| Error::os("cannot hold", &device.path, e))?;
+    Ok(MemberSource::Device { path: device.path.clone(), file, size_bytes: device.size_bytes })
 }
 
 fn wanted(examination: &Examination) -> Wanted {
@@ -203,41 +286,16 @@ fn wanted(examination: &Examination) -> Wanted {
     }
 }
 
-fn wal_source(
-    wal: &str,
-    settings: &Settings,
-    options: &Options,
-    facts: &Facts,
-    attendant: &mut dyn Attendant,
-    claims: &mut Vec<Claim>,
-) -> Result<MemberSource> {
-    let path = expand_home(wal)?;
-    let is_device = std::fs::metadata(&path).is_ok_and(|metadata| metadata.file_type().is_block_device());
-    if !is_device {
-        return Ok(MemberSource::File { path });
-    }
-    // Serials go along with the data devices; the WAL's own device has none recorded.
-    let unrecorded = Settings {
-        target: crate::profile::settings::Target {
-            devices: vec![wal.to_owned()],
-            serials: Vec::new(),
-            ..settings.target.clone()
-        },
-        ..settings.clone()
-    };
-    let mut sources = guarded(&[wal.to_owned()], &unrecorded, options, facts, attendant, claims)?;
-    sources.pop().ok_or_else(|| Error::failed(format!("{wal} could not be opened")))
-}
-
 /// Tells the guard what stacktune wrote itself.
 struct OursCheck;
 
 impl Ours for OursCheck {
     fn header(&self, head: &[u8]) -> bool {
-        volume::header::COPIES_AT
-            .iter()
-            .filter_map(|&at| head.get(at as usize..at as usize + volume::header::COPY_BYTES))
-            .any(|copy| Header::decode(copy).is_some())
+        header_in(head).is_some()
+    }
+
+    fn says_filled(&self, head: &[u8], offset: u64) -> bool {
+        header_in(head).is_some_and(|header| header.says_filled(offset))
     }
 
     fn page(&self, _: &File, offset: u64, page: &[u8]) -> bool {
@@ -246,5 +304,14 @@ impl Ours for OursCheck {
                 || (offset < volume::layout::HEADER_BYTES && sector.iter().all(|byte| *byte == 0))
         };
         page.chunks(volume::SECTOR_BYTES).enumerate().all(sector_is_ours)
+    }
+}
+
+fn header_in(head: &[u8]) -> Option<Header> {
+    let copy = |at: &u64| head.get(*at as usize..*at as usize + volume::header::COPY_BYTES);
+    let copies: Vec<&[u8]> = volume::header::COPIES_AT.iter().filter_map(copy).collect();
+    match Found::of(&copies) {
+        Found::Valid(header) => Some(header),
+        Found::Damaged | Found::Absent => None,
     }
 }

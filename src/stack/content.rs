@@ -27,6 +27,11 @@ pub trait Ours {
     /// Whether the first MiB of the device is a valid header of ours.
     fn header(&self, head: &[u8]) -> bool;
 
+    /// Whether that header says that the page at byte `offset` was written by us. All is, unless told.
+    fn says_filled(&self, _head: &[u8], _offset: u64) -> bool {
+        true
+    }
+
     /// Whether `page`, which was read from the device at byte `offset` (a multiple of 4 KiB; at most
     /// 4 KiB), is a part of what we wrote. In the first MiB: of a header of ours that is damaged.
     fn page(&self, device: &File, offset: u64, page: &[u8]) -> bool;
@@ -143,8 +148,8 @@ fn parse_blkid(node: &Path, answer: &Answer) -> Result<Vec<Signature>> {
 /// What the sampled places hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Samples {
-    /// The header is a valid one of ours.
-    pub(super) header: bool,
+    /// The header is a valid one of ours, and whatever it says was filled is.
+    pub(super) fill: bool,
     /// Pages that were looked at.
     pub(super) pages: u64,
     /// Offsets of pages that are neither zero nor ours.
@@ -161,12 +166,13 @@ pub(super) fn sample(file: &File, device: &Device, ours: &dyn Ours) -> Result<Sa
     let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Random);
     let Edges { head, tail_at, tail } = edges(file, device)?;
     let mut samples =
-        Samples { header: ours.header(&head), pages: 0, foreign: Vec::new(), edges_crc: crc(&head, &tail) };
+        Samples { fill: ours.header(&head), pages: 0, foreign: Vec::new(), edges_crc: crc(&head, &tail) };
     let mut judge = |offset: u64, bytes: &[u8]| {
         for (page, at) in bytes.chunks(PAGE_BYTES as usize).zip((offset..).step_by(PAGE_BYTES as usize)) {
             samples.pages += 1;
-            let in_our_header = samples.header && at < EDGE_BYTES;
-            if !in_our_header && page.iter().any(|byte| *byte != 0) && !ours.page(file, at, page) {
+            let zero = page.iter().all(|byte| *byte == 0);
+            if !zero && !ours.page(file, at, page) {
+                samples.fill &= !ours.says_filled(&head, at);
                 samples.foreign.push(at);
             }
         }

@@ -20,7 +20,8 @@ pub struct Examination {
     pub device: Device,
     /// What would be destroyed, in words; empty where there is nothing, or only what is ours.
     pub content: Vec<String>,
-    /// It holds a valid fill of ours and nothing else.
+    /// It holds a valid fill of ours, complete or not, which is kept. What lies beyond it may still
+    /// be in `content`.
     pub ours: bool,
     min_bytes: u64,
     seen: Seen,
@@ -122,7 +123,7 @@ pub fn examine(named: &str, facts: &Facts, min_bytes: u64, ours: &dyn Ours) -> R
     }
     Ok(Examination {
         device: device.clone(),
-        ours: samples.header && content.is_empty(),
+        ours: samples.fill && signatures.is_empty(),
         content,
         min_bytes,
         seen: Seen { signatures, edges_crc: samples.edges_crc },

@@ -82,8 +82,10 @@ pub fn lock_folder(dir: &Path, share: Share) -> Result<Option<File>> {
 
 /// Writes the lock file's text, or sees that it is there.
 fn mark(file: &mut File, path: &Path, share: Share, metadata: &Metadata) -> Result<()> {
-    if !metadata.is_file() {
-        return Err(foreign(path, "not a regular file"));
+    match share {
+        Share::Exclusive => refuse_odd(path, metadata)?,
+        Share::ReadOnly if !metadata.is_file() => return Err(foreign(path, "not a regular file")),
+        Share::ReadOnly => {}
     }
     if metadata.len() == 0 && share == Share::Exclusive {
         return file.write_all(LOCK_TEXT).map_err(|error| Error::os("cannot write", path, error));
@@ -98,6 +100,14 @@ fn mark(file: &mut File, path: &Path, share: Share, metadata: &Metadata) -> Resu
 /// Removes the lock's file of a folder whose lock is held.
 pub fn remove_lock(dir: &Path) -> io::Result<()> {
     std::fs::remove_file(dir.join(LOCK_NAME))
+}
+
+/// Looks at what lies under the name of a member's file.
+///
+/// # Errors
+/// Refused where something is there that stacktune did not make.
+pub fn refuse_foreign(path: &Path) -> Result<()> {
+    open_ours(path, false).map(drop)
 }
 
 /// Opens a file of ours, if there is one.

@@ -76,6 +76,14 @@ impl Header {
         Self { set, index, members, role, parts, wal_filled_bytes, data_filled_bytes, epoch, generation }
     }
 
+    /// Whether it says that the byte at `offset` of its member was written: as header, WAL or data.
+    pub fn says_filled(&self, offset: u64) -> bool {
+        let within = |start: u64, bytes: u64| (start..start + bytes).contains(&offset);
+        offset < HEADER_BYTES
+            || within(self.parts.wal_offset_bytes(), self.wal_filled_bytes)
+            || within(self.parts.data_offset_bytes(), self.data_filled_bytes)
+    }
+
     /// Bytes of that region that are filled, from its start.
     pub fn filled_bytes(&self, region: u8) -> u64 {
         if region == Region::WAL { self.wal_filled_bytes } else { self.data_filled_bytes }
@@ -133,7 +141,9 @@ impl Header {
             epoch: word(5),
             generation: word(6),
         };
+        let bytes = parts.wal_bytes.checked_add(parts.data_bytes);
         let sound = header.index < header.members
+            && bytes.is_some_and(|bytes| bytes <= i64::MAX as u64 - HEADER_BYTES)
             && header.wal_filled_bytes <= parts.wal_bytes
             && header.data_filled_bytes <= parts.data_bytes;
         sound.then_some(header)

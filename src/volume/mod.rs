@@ -15,11 +15,11 @@ mod settle;
 pub mod stamp;
 pub mod verify;
 
-pub use files::affordable_size;
+pub use files::{affordable_size, refuse_foreign};
 pub use fill::{FillOutcome, FillPlan};
 pub use open::{Member, MemberSource, Request, Volume};
 pub use progress::Progress;
-pub use region::{Extent, Region};
+pub use region::{Extent, Identity, Region};
 pub use stamp::{SECTOR_BYTES, Stamper};
 pub use verify::VerifyReport;
 

@@ -9,7 +9,7 @@ use super::layout::{HEADER_BYTES, Parts, floor_mib};
 use super::lock::{self, Share};
 use super::settle::{Candidate, settle};
 use super::stamp::SEQUENCE_BITS;
-use super::{Extent, Region, probe, read_only};
+use super::{Extent, Identity, Region, probe, read_only};
 use crate::error::{Error, Result};
 use crate::host::TargetFacts;
 
@@ -306,6 +306,7 @@ fn region_of(id: u8, members: &[Member], first: usize) -> Region {
     let extent_bytes = headers.iter().map(|(.., header)| place(header.parts).1).min().unwrap_or_default();
     let extents = headers.iter().filter(|_| extent_bytes > 0).map(|(n, member, header)| Extent {
         path: member.path.clone(),
+        identity: Identity::of(&member.file).ok(),
         member: *n,
         offset_bytes: place(header.parts).0,
     });
@@ -317,6 +318,7 @@ fn region_of(id: u8, members: &[Member], first: usize) -> Region {
 pub(super) fn whole_region(members: &[Member], smallest_bytes: u64) -> Region {
     let extents = (0..).zip(members).map(|(n, member)| Extent {
         path: member.path.clone(),
+        identity: Identity::of(&member.file).ok(),
         member: n,
         offset_bytes: 0,
     });

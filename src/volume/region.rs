@@ -4,13 +4,37 @@
 //! row 7). Every extent is a multiple of 1 MiB long and all of a region are equally long, so every
 //! page size covers the same bytes.
 
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::PathBuf;
+
+/// Which file or device it is, whatever its path may come to mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Identity {
+    /// Device and inode of a file; of a block device, whose node may be made anew, nothing.
+    file: Option<(u64, u64)>,
+    /// The number of a block device.
+    device: Option<u64>,
+}
+
+impl Identity {
+    /// That of an open file or device.
+    pub fn of(file: &File) -> io::Result<Self> {
+        let found = file.metadata()?;
+        let device = found.file_type().is_block_device().then(|| found.rdev());
+        Ok(Self { file: device.is_none().then(|| (found.dev(), found.ino())), device })
+    }
+}
 
 /// A part of a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extent {
     /// The file or device.
     pub path: PathBuf,
+    /// What was found under the path when the target was opened; what has taken its place since is
+    /// not touched. None where nothing was.
+    pub identity: Option<Identity>,
     /// The member's place in [`crate::meter::window::Window::members`].
     pub member: u32,
     /// Where the extent begins on the member.
@@ -62,7 +86,12 @@ mod tests {
 
     #[test]
     fn every_page_size_covers_the_same_bytes() {
-        let extents = (0..3).map(|member| Extent { path: PathBuf::new(), member, offset_bytes: 1 << 20 });
+        let extents = (0..3).map(|member| Extent {
+            path: PathBuf::new(),
+            identity: None,
+            member,
+            offset_bytes: 1 << 20,
+        });
         let region = Region { id: 0, set: 0, extents: extents.collect(), extent_bytes: 2 << 20 };
         for page_bytes in [512, 4096, 1 << 20] {
             let places: HashSet<_> =
