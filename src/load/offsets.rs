@@ -93,7 +93,7 @@ impl Offsets {
 /// share a page.
 fn scatter(pages: u64) -> u64 {
     let golden = ((u128::from(pages) * 0x9E37_79B9_7F4A_7C15) >> 64) as u64;
-    (golden.max(1)..).find(|step| gcd(*step, pages) == 1).unwrap_or(1)
+    (golden.max(1)..=pages).find(|step| gcd(*step, pages) == 1).unwrap_or(1)
 }
 
 fn gcd(a: u64, b: u64) -> u64 {
