@@ -79,12 +79,8 @@ impl Commits {
     pub fn begin(&mut self, now_ns: u64) -> impl Iterator<Item = u32> {
         let left = self.dirty.iter().filter(|dirty| **dirty).count() as u32;
         self.issued = 0;
-        self.flush = (left > 0).then_some(Flush {
-            started_ns: now_ns,
-            handed_over: false,
-            left,
-            failed: false,
-        });
+        self.flush =
+            (left > 0).then_some(Flush { started_ns: now_ns, handed_over: false, left, failed: false });
         self.dirty
             .iter_mut()
             .enumerate()

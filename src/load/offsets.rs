@@ -92,8 +92,8 @@ impl Offsets {
 /// hottest so many lie about evenly over them, and without a common divisor, so that no two ranks
 /// share a page.
 fn scatter(pages: u64) -> u64 {
-    let golden = (u128::from(pages) * 0x9E37_79B9_7F4A_7C15 >> 64) as u64;
-    (golden.max(1)..).find(|step| gcd(*step, pages) == 1).unwrap_or(1)
+    let golden = ((u128::from(pages) * 0x9E37_79B9_7F4A_7C15) >> 64) as u64;
+    (golden.max(1)..=pages).find(|step| gcd(*step, pages) == 1).unwrap_or(1)
 }
 
 fn gcd(a: u64, b: u64) -> u64 {

@@ -36,13 +36,15 @@ pub struct Latency {
 /// Latencies of a class. Flushes do not count as I/Os.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latencies {
-    /// Start to completion; of the WAL, the commit: start of the write to the end of its flush.
+    /// Start to completion: from the hand-over of the batch that the I/O is in to the moment at which
+    /// its worker sees the completion. Of the WAL the commit: start of the write to the end of the
+    /// flush that covers it (`dsync`, `none`: of the write); none where that flush failed.
     pub service_ns: Option<Latency>,
     /// Intended start to completion (or commit); none without a rate or with over 1% missed.
     pub response_ns: Option<Latency>,
     /// The WAL's writes alone.
     pub write_ns: Option<Latency>,
-    /// The WAL's flushes alone.
+    /// The WAL's flushes alone: all files of one together, from the hand-over to the last one's end.
     pub flush_ns: Option<Latency>,
 }
 
@@ -83,11 +85,11 @@ pub struct ClassFigures {
     pub ios: u64,
     /// Bytes of completed I/Os.
     pub bytes: u64,
-    /// Failed I/Os.
+    /// Failed I/Os and flushes; a transfer cut short is one.
     pub errors: u64,
     /// Failed I/Os by errno's symbol.
     pub errnos: BTreeMap<String, u64>,
-    /// Intended starts, of a rated class.
+    /// Intended starts, of a rated class: I/Os handed over and those missed.
     pub intended: u64,
     /// Intended starts that were dropped, a second late.
     pub missed: u64,
@@ -102,7 +104,7 @@ pub struct ClassFigures {
     /// Its latencies.
     pub latencies: Latencies,
     /// The busiest worker's share of a CPU, 0 to 1, by the thread's own clock; kernel-side threads
-    /// that serve it do not count. Over a run the mean of the windows, by time.
+    /// that serve it do not count. Over a run the mean of the windows that have it, by time.
     pub busiest_worker: Option<f64>,
     /// Share of read bytes served without storage I/O, 0 to 1; of classes that read through the cache:
     /// 1 − bytes that the kernel counts as fetched from storage by the workers and the kernel-side
@@ -142,7 +144,7 @@ pub struct CpuFigures {
     /// Cores that this process kept busy, its kernel-side workers included.
     pub own_cores: f64,
     /// Cores that stacktune itself used outside the workers (screen, meters): the CPU time of its
-    /// threads that are neither workers nor kernel-side ones that serve them.
+    /// threads that are neither workers nor serve them (kernel-side ones, and those that flush).
     pub overhead_cores: f64,
     /// Cycles of the whole system: counted, or estimated as busy time without what the hypervisor
     /// took × frequency. 0 where neither is known.
@@ -196,9 +198,9 @@ pub struct Window {
     pub setting: u64,
     /// A knob turned in it, or old I/O still drained: left out of comparisons.
     pub turned: bool,
-    /// Part of the warm-up: left out of totals.
+    /// Begun in the warm-up, with the end of which a window ends: left out of totals.
     pub warmup: bool,
-    /// The run was paused in it.
+    /// The run was paused at some time in it.
     pub paused: bool,
     /// The classes, by [`Class::index`].
     pub classes: [ClassFigures; 4],
@@ -208,7 +210,7 @@ pub struct Window {
     pub cpu: CpuFigures,
     /// The members, in order; the WAL's own last where it has one.
     pub members: Vec<MemberFigures>,
-    /// Bytes written since the program began to fill, fills included.
+    /// Bytes handed over to be written since the run's target was opened, fills included.
     pub written_bytes_total: u64,
     /// What makes the whole window untrustworthy.
     pub flags: Vec<Flag>,

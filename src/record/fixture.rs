@@ -51,7 +51,7 @@ fn histogram(count: u64, median_ns: u64) -> Histogram<u64> {
 }
 
 fn class(ios: u64, rated: bool, histograms: &ClassHistograms) -> ClassFigures {
-    let of = |histogram: &Option<Histogram<u64>>| summarize(&delta(histogram));
+    let of = |histogram: &Option<Histogram<u64>>| summarize(&delta(histogram.as_ref()));
     let bytes = ios * PAGE_BYTES;
     ClassFigures {
         ios,
@@ -146,14 +146,14 @@ pub fn totals(windows: &[Window]) -> Totals {
         sums.add(window, [None; 4]);
         for class in Class::ALL {
             let ClassHistograms { service, response, write, flush } = &window.histograms[class.index()];
-            let deltas = [service, response, write, flush].map(delta);
+            let deltas = [service, response, write, flush].map(|histogram| delta(histogram.as_ref()));
             sums.add_latencies(class, deltas.each_ref());
         }
     }
     sums.totals(None)
 }
 
-fn delta(histogram: &Option<Histogram<u64>>) -> LatencyDelta {
+fn delta(histogram: Option<&Histogram<u64>>) -> LatencyDelta {
     match histogram {
         Some(histogram) => LatencyDelta { max_ns: histogram.max(), histogram: histogram.clone() },
         None => LatencyDelta::default(),

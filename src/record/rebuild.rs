@@ -58,9 +58,7 @@ fn latency(
 ) -> LatencyDelta {
     let maxima = windows.iter().filter_map(|window| of(&window.class(class).latencies)?.max);
     match logged.get(&format!("{class}{suffix}")) {
-        Some(histogram) => {
-            LatencyDelta { histogram: histogram.clone(), max_ns: maxima.max().unwrap_or(0) }
-        }
+        Some(histogram) => LatencyDelta { histogram: histogram.clone(), max_ns: maxima.max().unwrap_or(0) },
         None => LatencyDelta::default(),
     }
 }

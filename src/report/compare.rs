@@ -253,10 +253,10 @@ impl Cell {
             cell.change_range = (a.0 > 0.0).then(|| (b.0 / a.1 - 1.0, b.1 / a.0 - 1.0));
         }
         let differ = first.summary.total.cycles_source != other.summary.total.cycles_source;
-        let obstacle = if is_forbidden(figure, first) || is_forbidden(figure, other) {
-            Some("flagged")
-        } else if is_turned(first) || is_turned(other) {
+        let obstacle = if is_turned(first) || is_turned(other) {
             Some("knobs turned")
+        } else if is_forbidden(figure, first) || is_forbidden(figure, other) {
+            Some("flagged")
         } else if figure.is_cycles() && differ {
             Some("other source")
         } else if self.windows.min(cell.windows) < WINDOWS_MIN {

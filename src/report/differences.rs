@@ -7,8 +7,8 @@ use serde_json::Value as Json;
 
 use crate::class::Class;
 use crate::knobs::{self, Value};
-use crate::profile::settings::{Settings, Sync};
 use crate::profile;
+use crate::profile::settings::{Settings, Sync};
 use crate::record::{PROFILE, Recording};
 use crate::units::approx_size;
 
@@ -39,7 +39,8 @@ pub fn differences(recordings: &[Recording]) -> Vec<Difference> {
         order
     });
     // What all classes take from `[io]` is told once.
-    let keys: BTreeSet<_> = settings.iter().flatten().filter(|(_, s)| !s.inherited).map(|(key, _)| *key).collect();
+    let keys: BTreeSet<_> =
+        settings.iter().flatten().filter(|(_, s)| !s.inherited).map(|(key, _)| *key).collect();
     let of_hosts = order.into_iter().map(|what| Difference {
         what: what.to_owned(),
         values: hosts.iter().map(|host| find(host, what)).collect(),
@@ -88,20 +89,17 @@ fn drives_text(drives: &[Json]) -> String {
     drives.iter().map(drive).collect::<Vec<_>>().join("; ")
 }
 
-/// Every knob's value in force where it has an effect; nothing of a profile that can't be read.
+/// Every knob's value in force; nothing of a profile that can't be read.
 fn settings(recording: &Recording) -> BTreeMap<&'static str, Setting> {
     let Some(settings) = parsed(recording) else { return BTreeMap::new() };
     let devices = !settings.target.devices.is_empty();
     knobs::all()
         .iter()
-        .filter(|knob| knob.inactive(&settings).is_none())
-        .filter(|knob| !(devices && knob.path.starts_with("target.files.")))
         .map(|knob| {
-            let value = Setting {
-                value: knob.effective(&settings).to_string(),
-                inherited: knob.get(&settings) == Value::Inherit,
-            };
-            (knob.path.as_str(), value)
+            let idle =
+                knob.inactive(&settings).is_some() || (devices && knob.path.starts_with("target.files."));
+            let value = if idle { "(no effect)".into() } else { knob.effective(&settings).to_string() };
+            (knob.path.as_str(), Setting { value, inherited: knob.get(&settings) == Value::Inherit })
         })
         .collect()
 }

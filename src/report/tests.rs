@@ -35,9 +35,8 @@ fn fits(text: &str) {
 fn flagged(windows: &mut [Window], forbids_verdict: bool) {
     for window in windows {
         window.classes[0].flags = vec![Flag {
-            text: "cache 97%".into(),
-            why: "97% of the reads were served without storage I/O, so they say little about the drives"
-                .into(),
+            text: "data fits memory".into(),
+            why: "The reads may be served without storage I/O, so they say little about the drives".into(),
             forbids_verdict,
         }];
     }
@@ -65,7 +64,7 @@ fn a_recording_is_shown() {
     fits(&text);
     insta::assert_snapshot!(text);
     let json = serde_json::to_value(Shown::of(&recording)).unwrap();
-    assert_eq!(json["summary"]["classes"]["scan"]["flags"][0], "cache 97%");
+    assert_eq!(json["summary"]["classes"]["scan"]["flags"][0], "data fits memory");
     assert_eq!(json["ledger"][0]["knob"], "scan.depth");
 }
 
@@ -90,6 +89,12 @@ fn two_recordings_are_compared() {
     let faster = Like { scan_ios: 75_000, commit_ns: 410_000, ..Like::default() };
     let b = recorded(dir.path(), "faster", &header, &fixture::windows(faster));
     let comparison = compare(&[a, b]).unwrap();
+    let difference = |what: &str| {
+        let found = comparison.differences.iter().find(|difference| difference.what == what);
+        found.map(|found| found.values.iter().flatten().map(String::as_str).collect::<Vec<_>>())
+    };
+    assert_eq!(difference("scan.depth"), Some(vec!["128", "64"]), "what is not given has its default");
+    assert_eq!(difference("scan.interface"), None, "it is told with `[io]`");
 
     let scan = cell(&comparison, "classes.scan.mb_per_s", 1);
     assert_eq!(scan.verdict, Verdict::Higher);
@@ -149,7 +154,7 @@ fn what_can_not_be_judged_gets_no_verdict() {
 
     let (verdict, why, comparison) = against("flagged", &|windows| flagged(windows, true));
     assert_eq!((verdict, why.as_str()), (Verdict::None, "flagged"));
-    assert!(comparison.to_string().contains("! B scan: cache 97%"));
+    assert!(comparison.to_string().contains("! B scan: data fits memory"));
     assert_eq!(cell(&comparison, "total.mb_per_s", 1).verdict, Verdict::None);
     assert_eq!(cell(&comparison, "classes.point.mb_per_s", 1).verdict, Verdict::NoClearChange);
 
@@ -187,6 +192,32 @@ fn less_durable_is_never_a_gain() {
     assert!(cell(&comparison, "classes.wal.service_ns.p50", 1).less_durable);
     let text = comparison.to_string();
     assert!(text.contains("note: B is less durable than A"), "{text}");
+}
+
+#[test]
+fn windows_that_were_cut_short_do_not_spread_a_range() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut windows = fixture::windows(Like::default());
+    let whole = recorded(dir.path(), "whole", &fixture::header(), &windows);
+    let mut cut = fixture::window(5, Like::default());
+    cut.duration_ns /= 20;
+    cut.classes[0].mb_per_s = 1.0;
+    windows.push(cut);
+    let with = recorded(dir.path(), "cut", &fixture::header(), &windows);
+    let comparison = compare(&[whole, with]).unwrap();
+    let range = |column| cell(&comparison, "classes.scan.mb_per_s", column).range;
+    assert_eq!(range(0), range(1));
+}
+
+#[test]
+fn settings_that_can_not_be_read_are_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let a = like(dir.path(), "a", Like::default());
+    let mut header = fixture::header();
+    header.profile_toml = "[scan]\ndepht = 3\n".into();
+    let b = recorded(dir.path(), "b", &header, &fixture::windows(Like::default()));
+    let comparison = compare(&[a, b]).unwrap();
+    assert!(comparison.notes[0].starts_with("B: its settings can't be read"), "{:?}", comparison.notes);
 }
 
 #[test]

@@ -88,13 +88,17 @@ mod tests {
         }
     }
 
-    /// A simulated run of so long, after so much of warm-up.
-    fn recorded(out: &Path, time: Duration, warmup: Duration, change: impl Fn(&mut Settings)) -> Summary {
+    fn opened(warmup: Duration, change: impl Fn(&mut Settings)) -> Session {
         let mut settings = Settings::default();
         settings.io.interface = Interface::Sim;
         change(&mut settings);
         let options = Options { warmup, ..Options::default() };
-        let mut session = Session::open(settings, options, Arc::new(fixture::facts()), &mut Nobody).unwrap();
+        Session::open(settings, options, Arc::new(fixture::facts()), &mut Nobody).unwrap()
+    }
+
+    /// A simulated run of so long, after so much of warm-up.
+    fn recorded(out: &Path, time: Duration, warmup: Duration, change: impl Fn(&mut Settings)) -> Summary {
+        let mut session = opened(warmup, change);
         record(&mut session, out, warmup + time, &|| 0, &mut |_| {}).unwrap()
     }
 
@@ -103,12 +107,38 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         for (at, warmup_ms) in [0, 500, 1000, 1500].into_iter().enumerate() {
             let (time, warmup) = (Duration::from_secs(3), Duration::from_millis(warmup_ms));
-            let summary = recorded(&dir.path().join(at.to_string()), time, warmup, |_| {});
-            assert_eq!(summary.duration_s, 3.0, "after {warmup_ms} ms");
-            assert_eq!(summary.warmup_s, warmup.as_secs_f64());
-            let wal = summary.class(crate::class::Class::Wal);
-            assert!((wal.mb_per_s / 250.0 - 1.0).abs() < 0.01, "after {warmup_ms} ms: {}", wal.mb_per_s);
+            let background = crate::class::Class::Background;
+            let summary = recorded(&dir.path().join(at.to_string()), time, warmup, |settings| {
+                settings.classes[background.index()].rate_bytes_per_s = Some(20_000_000);
+            });
+            let times = [summary.duration_s, summary.warmup_s].map(Duration::from_secs_f64);
+            assert_eq!(times, [time, warmup]);
+            let mb_per_s = summary.class(background).mb_per_s;
+            assert!((mb_per_s / 20.0 - 1.0).abs() < 0.01, "after {warmup_ms} ms: {mb_per_s}");
         }
+    }
+
+    #[test]
+    fn a_pause_within_a_window_marks_it_and_a_window_ended_early_loses_nothing() {
+        let mut session = opened(Duration::ZERO, |_| {});
+        session.start().unwrap();
+        let ms = SECOND_NS / 1000;
+        session.advance(300 * ms);
+        session.pause(true);
+        session.advance(500 * ms);
+        session.pause(false);
+        session.advance(1000 * ms);
+        session.tick().unwrap();
+        for early_ms in [1300, 1700] {
+            session.advance(early_ms * ms);
+            session.finish_window().unwrap();
+            session.finish_window().unwrap();
+        }
+        let windows = session.events().filter_map(|event| match event {
+            Event::Window(window, _) => Some((window.duration_ns / ms, window.paused)),
+            _ => None,
+        });
+        assert_eq!(windows.collect::<Vec<_>>(), [(1000, true), (300, false), (400, false)]);
     }
 
     #[test]
