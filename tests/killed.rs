@@ -93,9 +93,9 @@ fn filled(target: &Path) -> BTreeMap<String, u64> {
             continue; // not yet that long
         }
         let copies = COPIES_AT.iter().map(|&at| &head[at as usize..at as usize + COPY_BYTES]);
-        let bytes = copies.filter_map(Header::decode).map(|header| {
-            [0, 1].iter().map(|&region| header.filled_bytes(region)).sum::<u64>()
-        });
+        let bytes = copies
+            .filter_map(Header::decode)
+            .map(|header| [0, 1].iter().map(|&region| header.filled_bytes(region)).sum::<u64>());
         if let Some(bytes) = bytes.max() {
             filled.insert(entry.file_name().to_string_lossy().into_owned(), bytes);
         }
@@ -132,7 +132,10 @@ fn a_killed_fill_goes_on_where_it_stopped() {
         .sum();
     let written = first["written_bytes_total"].as_u64().unwrap();
     let missing = all - before;
-    assert!((missing..=missing + load + (1 << 20)).contains(&written), "{written}, {missing}, {load}; {next:?}");
+    assert!(
+        (missing..=missing + load + (1 << 20)).contains(&written),
+        "{written}, {missing}, {load}; {next:?}"
+    );
     let mut verify = home.command(["verify", "demo", "--json"]);
     let verified = common::program::Outcome::of(&verify.args(home.sets(&LARGE)).output().unwrap()).expect(0);
     assert_eq!(verified.json()["sectors_ok"].as_u64().unwrap() * 512, all, "{verified:?}");
@@ -143,9 +146,7 @@ fn an_interrupted_fill_ends_in_order() {
     let home = Home::new();
     // More than is written while the rate of the fill is measured.
     let running = Running::start(&mut home.record("first", "1s", &["target.files.size=4GiB"]));
-    wait_for("a part of the fill", || {
-        filled(&home.target()).values().any(|bytes| *bytes > 0).then_some(())
-    });
+    wait_for("a part of the fill", || filled(&home.target()).values().any(|bytes| *bytes > 0).then_some(()));
     running.signal(Signal::INT);
     let outcome = running.outcome().expect(130);
     assert!(outcome.stderr.contains("the next run goes on where it stopped"), "{outcome:?}");

@@ -29,7 +29,8 @@ fn simulate(home: &Home, out: &str, sets: &[&str]) -> Outcome {
 /// The interval log without the wall clock of its start.
 fn log_without_clock(dir: &Path) -> String {
     let log = fs::read_to_string(dir.join("latency.hlog")).unwrap();
-    let (clock, rest): (Vec<_>, Vec<_>) = log.lines().partition(|line| line.starts_with("#[BaseTime: ") || line.starts_with("#[StartTime: "));
+    let (clock, rest): (Vec<_>, Vec<_>) =
+        log.lines().partition(|line| line.starts_with("#[BaseTime: ") || line.starts_with("#[StartTime: "));
     assert!(!clock.is_empty(), "{log}");
     rest.join("\n")
 }
@@ -193,8 +194,7 @@ impl Show {
             let knob = find(knob).unwrap();
             knob.set(&mut settings, knob.parse(text).unwrap());
         }
-        let mut session =
-            Session::open(settings, Options::default(), Arc::new(host()), &mut Alone).unwrap();
+        let mut session = Session::open(settings, Options::default(), Arc::new(host()), &mut Alone).unwrap();
         session.start().unwrap();
         Self { session, state: State::new(Theme::mono(), columns, lines) }
     }

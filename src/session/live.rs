@@ -52,8 +52,14 @@ fn run_one(
     commands: &Receiver<Command>,
     events: &Sender<Event>,
 ) -> (Next, Result<()>) {
-    let mut waiting =
-        Waiting { settings: settings.clone(), facts: facts.clone(), commands, events, next: None };
+    let mut waiting = Waiting {
+        settings: settings.clone(),
+        facts: facts.clone(),
+        commands,
+        events,
+        next: None,
+        filling: false,
+    };
     waiting.status(Phase::Opening);
     match Session::open(settings, options, facts, &mut waiting) {
         Ok(session) => operate(session, commands, events),
@@ -163,6 +169,8 @@ struct Waiting<'a> {
     commands: &'a Receiver<Command>,
     events: &'a Sender<Event>,
     next: Option<Next>,
+    /// Whether it was told that a fill goes on.
+    filling: bool,
 }
 
 impl Waiting<'_> {
@@ -193,7 +201,7 @@ impl Waiting<'_> {
 
 impl Attendant for Waiting<'_> {
     fn progress(&mut self, progress: Progress) -> bool {
-        if progress.done_bytes == 0 {
+        if !std::mem::replace(&mut self.filling, true) {
             self.status(Phase::Filling);
         }
         let _ = self.events.send(Event::Progress(progress));

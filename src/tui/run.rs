@@ -65,13 +65,15 @@ pub fn run(link: Link, options: Options) -> Result<()> {
 
     let mut ui = Ui { state: first_state(&options, &screen), commands, options, exit: false };
     let left = ui.run_loop(&mut screen, &woken);
+    // On a terminal that is gone, reading keys may never come to an end: nobody waits for that.
+    let input = (!matches!(left, Left::HungUp)).then_some(input);
 
     drop(screen);
     wanted.store(false, Ordering::Relaxed);
     let outcome = ui.finish(left, &woken);
     signals.close();
     drop(woken);
-    let _ = input.join();
+    drop(input.map(thread::JoinHandle::join));
     outcome
 }
 

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
 use std::os::unix::fs::OpenOptionsExt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -22,6 +22,8 @@ struct Seen {
     parser: vt100::Parser,
     bytes: Vec<u8>,
     ended: bool,
+    /// The window is closed with the next bytes.
+    closing: bool,
 }
 
 type Shared = Arc<(Mutex<Seen>, Condvar)>;
@@ -75,8 +77,10 @@ impl Terminal {
         let child = pair.slave.spawn_command(command).unwrap();
         drop(pair.slave);
         let parser = vt100::Parser::new(cells(size.1), cells(size.0), 0);
-        let seen: Shared =
-            Arc::new((Mutex::new(Seen { parser, bytes: Vec::new(), ended: false }), Condvar::new()));
+        let seen: Shared = Arc::new((
+            Mutex::new(Seen { parser, bytes: Vec::new(), ended: false, closing: false }),
+            Condvar::new(),
+        ));
         let reader = pair.master.try_clone_reader().unwrap();
         let theirs = seen.clone();
         Self {
@@ -96,7 +100,7 @@ impl Terminal {
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.0.lock().unwrap()
+        lock(&self.seen)
     }
 
     /// What is on the screen.
@@ -116,7 +120,8 @@ impl Terminal {
         writer.flush().unwrap();
     }
 
-    /// Waits for a screen of which this is true, and returns it.
+    /// Waits for a screen of which this is true, and returns it. A picture comes in pieces: what is
+    /// to be seen together must be waited for together.
     #[track_caller]
     pub fn wait(&self, what: &str, is_there: impl Fn(&str) -> bool) -> String {
         let until = Instant::now() + DEADLINE;
@@ -128,7 +133,7 @@ impl Terminal {
             }
             let left = until.saturating_duration_since(Instant::now());
             assert!(!left.is_zero() && !seen.ended, "waited in vain for {what}; the screen:\n{screen}");
-            seen = self.seen.1.wait_timeout(seen, left).unwrap().0;
+            seen = self.seen.1.wait_timeout(seen, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
@@ -147,7 +152,9 @@ impl Terminal {
     /// Waits until the load runs and its first window is shown.
     #[track_caller]
     pub fn wait_until_running(&self) -> String {
-        self.wait("a running load", |screen| first_line(screen).contains("running") && mb_of(screen, "scan") > 0.0)
+        self.wait("a running load", |screen| {
+            first_line(screen).contains("running") && mb_of(screen, "scan") > 0.0
+        })
     }
 
     /// Chooses a knob that is on the way down from the first one.
@@ -174,6 +181,9 @@ impl Terminal {
 
     /// Closes the window: the terminal is gone. Returns the exit status.
     pub fn hang_up(mut self) -> u32 {
+        // The reader holds the terminal too: a picture that is drawn wakes it.
+        self.seen().closing = true;
+        self.reader.take().unwrap().join().unwrap();
         (self.line, self.keys, self.master) = (None, None, None);
         self.exit_status()
     }
@@ -230,17 +240,26 @@ impl Drop for Terminal {
     }
 }
 
+/// A test that failed while it looked at the screen does not matter to the reader.
+fn lock(seen: &Shared) -> MutexGuard<'_, Seen> {
+    seen.0.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn read(mut from: Box<dyn Read + Send>, seen: &Shared) {
     let mut buffer = [0; 4096];
     // The last end of the line that closes is told as an error.
     while let Ok(count @ 1..) = from.read(&mut buffer) {
-        let mut seen_now = seen.0.lock().unwrap();
+        let mut seen_now = lock(seen);
         seen_now.parser.process(&buffer[..count]);
         seen_now.bytes.extend_from_slice(&buffer[..count]);
+        let closing = seen_now.closing;
         drop(seen_now);
         seen.1.notify_all();
+        if closing {
+            break;
+        }
     }
-    seen.0.lock().unwrap().ended = true;
+    lock(seen).ended = true;
     seen.1.notify_all();
 }
 
