@@ -170,6 +170,7 @@ struct Waiting<'a> {
     commands: &'a Receiver<Command>,
     events: &'a Sender<Event>,
     next: Option<Next>,
+    /// Whether it was told that a fill goes on.
     filling: bool,
 }
 

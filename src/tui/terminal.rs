@@ -1,6 +1,7 @@
 //! The terminal: set up, and given back at any end.
 
 use std::io::{Stdout, Write, stdout};
+use std::mem::ManuallyDrop;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,8 +19,9 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// The terminal while the screen is up; dropping it gives it back.
 pub struct Screen {
-    /// What ratatui draws on.
-    pub terminal: Terminal<CrosstermBackend<Stdout>>,
+    /// What ratatui draws on. Never dropped: where the terminal is gone, that would panic, as it tells
+    /// standard error that the cursor can't be shown. [`give_back`] shows it.
+    pub terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
 }
 
 impl Screen {
@@ -35,7 +37,7 @@ impl Screen {
             Terminal::new(CrosstermBackend::new(stdout()))
         };
         match set_up() {
-            Ok(terminal) => Ok(Self { terminal }),
+            Ok(terminal) => Ok(Self { terminal: ManuallyDrop::new(terminal) }),
             Err(error) => {
                 give_back();
                 Err(failed(error))

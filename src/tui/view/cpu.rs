@@ -35,6 +35,11 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let inner = panel(state, buf, area, "cpu", remark, false);
     let hz = frequency_hz(cpu, duration_s);
     let theme = &state.theme;
+    if cpu.cpus == 0 {
+        // A simulated run has a clock of its own, and no processor.
+        put(buf, inner.x, inner.y, inner.width, &Line::from(span("not measured", theme.dim)));
+        return;
+    }
     let used = cpu.busy * f64::from(cpu.cpus);
     let free = f64::from(cpu.cpus) - used;
     let cells = usize::from(inner.width.saturating_sub(NAME_CELLS));
@@ -101,7 +106,7 @@ fn cycles(state: &State, cpu: &CpuFigures, cycles_per_byte: Option<f64>) -> Vec<
             span(format!("{}{}", about(cpu), three_digits(cycles)), state.theme.strong),
             span(" per byte of the classes", state.theme.plain),
         ],
-        None => vec![span("– per byte: nothing moved", state.theme.dim)],
+        None => vec![span("– per byte: nothing moved, or cycles not known", state.theme.dim)],
     }
 }
 

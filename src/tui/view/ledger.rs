@@ -6,6 +6,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::{has_focus, panel, put, span};
+use crate::meter::ledger::LESS_DURABLE;
 use crate::meter::window::{Change, LedgerLine, Verdict};
 use crate::tui::state::{Focus, State};
 use crate::tui::text::{NONE, left, mb, width};
@@ -130,8 +131,9 @@ fn words(line: &LedgerLine) -> Vec<String> {
     if line.open {
         words.push("gathering…".into());
     }
-    if line.less_durable {
-        words.push("less durable".into());
+    // A line that is compared says so among its flags.
+    if line.less_durable && !line.flags.iter().any(|flag| flag == LESS_DURABLE) {
+        words.push(LESS_DURABLE.into());
     }
     if !line.flags.is_empty() {
         words.push(line.flags.join(", "));

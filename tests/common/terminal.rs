@@ -1,0 +1,297 @@
+//! The real program in a real pseudo-terminal: keys in, screen out.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::num::NonZeroU16;
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use rustix::process::Signal;
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+
+use super::program::{DEADLINE, Home, signal, wait_for};
+
+/// Columns and lines.
+pub type Size = (u16, u16);
+
+/// The screen as a person reads it, and every byte that came.
+struct Seen {
+    parser: vt100::Parser,
+    bytes: Vec<u8>,
+    ended: bool,
+    /// The window is closed with the next bytes.
+    closing: bool,
+}
+
+type Shared = Arc<(Mutex<Seen>, Condvar)>;
+
+/// The program on a terminal of its own. It ends with this.
+pub struct Terminal {
+    master: Option<Box<dyn MasterPty + Send>>,
+    keys: Option<Box<dyn Write + Send>>,
+    /// Keeps the terminal's modes readable after the program's end.
+    line: Option<File>,
+    before: Termios,
+    child: Box<dyn Child + Send + Sync>,
+    seen: Shared,
+    reader: Option<JoinHandle<()>>,
+}
+
+/// What a program left behind.
+pub struct Left {
+    /// The exit status.
+    pub status: u32,
+    /// Every byte that it wrote to the terminal.
+    pub bytes: Vec<u8>,
+    /// The screen after its end.
+    pub screen: String,
+    /// What is not as it was: empty if the terminal was given back.
+    pub not_restored: Vec<&'static str>,
+}
+
+impl Left {
+    /// Fails unless it ended with this status and gave the terminal back.
+    #[track_caller]
+    pub fn expect(&self, status: u32) {
+        assert_eq!((self.status, &self.not_restored[..]), (status, &[][..]), "{}", self.screen);
+    }
+}
+
+impl Terminal {
+    /// Starts the program on a terminal of that size.
+    pub fn start(home: &Home, arguments: &[String], size: Size, environment: &[(&str, &str)]) -> Self {
+        let pair = native_pty_system().openpty(pty_size(size)).unwrap();
+        let name = pair.master.tty_name().unwrap();
+        let no_control = rustix::fs::OFlags::NOCTTY.bits().cast_signed();
+        let line = OpenOptions::new().read(true).write(true).custom_flags(no_control).open(name).unwrap();
+        let before = tcgetattr(&line).unwrap();
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_stacktune"));
+        command.env_clear();
+        home.environment().iter().for_each(|(name, value)| command.env(name, value));
+        command.env("TERM", "xterm-256color");
+        environment.iter().for_each(|(name, value)| command.env(name, value));
+        command.args(arguments);
+        let child = pair.slave.spawn_command(command).unwrap();
+        drop(pair.slave);
+        let parser = vt100::Parser::new(cells(size.1), cells(size.0), 0);
+        let seen: Shared = Arc::new((
+            Mutex::new(Seen { parser, bytes: Vec::new(), ended: false, closing: false }),
+            Condvar::new(),
+        ));
+        let reader = pair.master.try_clone_reader().unwrap();
+        let theirs = seen.clone();
+        Self {
+            keys: Some(pair.master.take_writer().unwrap()),
+            master: Some(pair.master),
+            line: Some(line),
+            before,
+            child,
+            seen,
+            reader: Some(std::thread::spawn(move || read(reader, &theirs))),
+        }
+    }
+
+    /// The demo on a home's small files.
+    pub fn demo(home: &Home, sets: &[&str], size: Size) -> Self {
+        Self::start(home, &home.sets(sets), size, &[])
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        lock(&self.seen)
+    }
+
+    /// What is on the screen.
+    pub fn screen(&self) -> String {
+        self.seen().parser.screen().contents()
+    }
+
+    /// Every byte that came.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.seen().bytes.clone()
+    }
+
+    /// Types.
+    pub fn press(&mut self, keys: &str) {
+        let writer = self.keys.as_mut().unwrap();
+        writer.write_all(keys.as_bytes()).unwrap();
+        writer.flush().unwrap();
+    }
+
+    /// Waits for a screen of which this is true, and returns it. A picture comes in pieces: what is
+    /// to be seen together must be waited for together.
+    #[track_caller]
+    pub fn wait(&self, what: &str, is_there: impl Fn(&str) -> bool) -> String {
+        let until = Instant::now() + DEADLINE;
+        let mut seen = self.seen();
+        loop {
+            let screen = seen.parser.screen().contents();
+            if is_there(&screen) {
+                return screen;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero() && !seen.ended, "waited in vain for {what}; the screen:\n{screen}");
+            seen = self.seen.1.wait_timeout(seen, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Waits for a text on the screen.
+    #[track_caller]
+    pub fn wait_for(&self, text: &str) -> String {
+        self.wait(text, |screen| screen.contains(text))
+    }
+
+    /// Waits until a text is gone from the screen.
+    #[track_caller]
+    pub fn wait_until_gone(&self, text: &str) -> String {
+        self.wait(&format!("{text} to go"), |screen| !screen.contains(text))
+    }
+
+    /// Waits until the load runs and its first window is shown.
+    #[track_caller]
+    pub fn wait_until_running(&self) -> String {
+        self.wait("a running load", |screen| {
+            first_line(screen).contains("running") && mb_of(screen, "scan") > 0.0
+        })
+    }
+
+    /// Chooses a knob that is on the way down from the first one.
+    #[track_caller]
+    pub fn choose(&mut self, path: &str) {
+        use stacktune::tui::state::{Row, rows};
+        let mut knobs = rows().iter().filter(|row| matches!(row, Row::Knob(_)));
+        let down = knobs.position(|row| matches!(row, Row::Knob(knob) if knob.path == path)).unwrap();
+        self.press("g");
+        self.press(&"j".repeat(down));
+        self.wait_for(&format!("{path}: "));
+    }
+
+    /// Gives the terminal another size.
+    pub fn resize(&mut self, size: Size) {
+        self.seen().parser.screen_mut().set_size(cells(size.1), cells(size.0));
+        self.master.as_ref().unwrap().resize(pty_size(size)).unwrap();
+    }
+
+    /// Sends a signal to the program.
+    pub fn signal(&self, which: Signal) {
+        signal(self.child.process_id().unwrap(), which);
+    }
+
+    /// Closes the window: the terminal is gone. Returns the exit status.
+    pub fn hang_up(mut self) -> u32 {
+        // The reader holds the terminal too: a picture that is drawn wakes it.
+        self.seen().closing = true;
+        self.reader.take().unwrap().join().unwrap();
+        (self.line, self.keys, self.master) = (None, None, None);
+        self.exit_status()
+    }
+
+    fn exit_status(&mut self) -> u32 {
+        let ended = || self.child.try_wait().unwrap();
+        let status = wait_for("the program's end", ended);
+        assert_eq!(status.signal(), None);
+        status.exit_code()
+    }
+
+    /// Waits for the program's end.
+    #[track_caller]
+    pub fn left(mut self) -> Left {
+        let status = self.exit_status();
+        let line = self.line.take().unwrap();
+        let after = tcgetattr(&line).unwrap();
+        drop(line);
+        self.reader.take().unwrap().join().unwrap();
+        let seen = self.seen();
+        let screen = seen.parser.screen();
+        let same_modes = after.local_modes == self.before.local_modes
+            && after.input_modes == self.before.input_modes
+            && after.output_modes == self.before.output_modes;
+        let checks = [
+            ("raw mode", same_modes && after.local_modes.contains(LocalModes::ICANON | LocalModes::ECHO)),
+            ("the other screen", !screen.alternate_screen()),
+            ("the cursor", !screen.hide_cursor()),
+            ("the mouse", screen.mouse_protocol_mode() == vt100::MouseProtocolMode::None),
+        ];
+        Left {
+            status,
+            bytes: seen.bytes.clone(),
+            screen: screen.contents(),
+            not_restored: checks.iter().filter(|(_, fine)| !fine).map(|(what, _)| *what).collect(),
+        }
+    }
+
+    /// Whether the program has the terminal: raw mode, the other screen.
+    pub fn is_taken(&self) -> bool {
+        let modes = tcgetattr(self.line.as_ref().unwrap()).unwrap().local_modes;
+        !modes.contains(LocalModes::ICANON) && self.seen().parser.screen().alternate_screen()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if let Some(line) = &self.line {
+            // What a failed test leaves unread must not hold the reader up.
+            let _ = tcsetattr(line, OptionalActions::Flush, &self.before);
+        }
+    }
+}
+
+/// A test that failed while it looked at the screen does not matter to the reader.
+fn lock(seen: &Shared) -> MutexGuard<'_, Seen> {
+    seen.0.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn read(mut from: Box<dyn Read + Send>, seen: &Shared) {
+    let mut buffer = [0; 4096];
+    // The last end of the line that closes is told as an error.
+    while let Ok(count @ 1..) = from.read(&mut buffer) {
+        let mut seen_now = lock(seen);
+        seen_now.parser.process(&buffer[..count]);
+        seen_now.bytes.extend_from_slice(&buffer[..count]);
+        let closing = seen_now.closing;
+        drop(seen_now);
+        seen.1.notify_all();
+        if closing {
+            break;
+        }
+    }
+    lock(seen).ended = true;
+    seen.1.notify_all();
+}
+
+fn pty_size((columns, lines): Size) -> PtySize {
+    PtySize { rows: lines, cols: columns, pixel_width: 0, pixel_height: 0 }
+}
+
+fn cells(count: u16) -> NonZeroU16 {
+    NonZeroU16::new(count).unwrap()
+}
+
+/// The header.
+pub fn first_line(screen: &str) -> &str {
+    screen.lines().next().unwrap_or_default()
+}
+
+/// The row of a class in the table: what stands behind its name, cell by cell.
+pub fn class_row<'a>(screen: &'a str, class: &str) -> Vec<&'a str> {
+    let title = screen.lines().position(|line| line.contains("MB/s") && line.contains("IOPS"));
+    let mut rows = screen.lines().skip(title.map_or(usize::MAX, |at| at + 1)).take(8);
+    let row = rows.find_map(|line| line.split_once(&format!("{class}  ")).map(|(_, figures)| figures));
+    row.unwrap_or_default().split_whitespace().collect()
+}
+
+/// The MB/s of a class in the table; 0 where there are none.
+pub fn mb_of(screen: &str, class: &str) -> f64 {
+    class_row(screen, class).first().and_then(|text| text.parse().ok()).unwrap_or(0.0)
+}
+
+/// How long something takes.
+pub fn timed<T>(act: impl FnOnce() -> T) -> (T, Duration) {
+    let began = Instant::now();
+    let done = act();
+    (done, began.elapsed())
+}
