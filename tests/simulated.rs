@@ -210,8 +210,8 @@ impl Show {
         }
     }
 
-    fn turn(&mut self, knob: &str, value: Setting) {
-        self.session.turn(knob, &value);
+    fn turn(&mut self, knob: &str, value: &Setting) {
+        self.session.turn(knob, value);
     }
 
     /// The screen, as text.
@@ -231,9 +231,9 @@ impl Show {
 fn turned(size: (u16, u16)) -> String {
     let mut show = Show::open("consumer", "32", size);
     show.run(Duration::from_secs(8));
-    show.turn("wal.sync", Setting::Choice("none"));
+    show.turn("wal.sync", &Setting::Choice("none"));
     show.run(Duration::from_secs(8));
-    show.turn("scan.depth", Setting::Int(8));
+    show.turn("scan.depth", &Setting::Int(8));
     show.run(Duration::from_secs(8));
     show.shown()
 }

@@ -4,11 +4,15 @@ mod common;
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use common::program::{Home, MODEST, json_file, json_lines, wait_for};
 use common::terminal::{Terminal, class_row, first_line, mb_of, timed};
 use rustix::process::Signal;
+use stacktune::error::Result;
+use stacktune::profile::Settings;
+use stacktune::tui::{Link, Options, ProfileEntry, ProfileStore, ThemeChoice};
 
 const ALL: (u16, u16) = (160, 50);
 
@@ -432,6 +436,52 @@ fn no_color_means_none() {
     let left = terminal.left();
     left.expect(0);
     assert!(!coloured(&left.bytes));
+}
+
+/// Profiles on a disk that makes the program panic.
+struct Cursed;
+
+impl ProfileStore for Cursed {
+    fn list(&self) -> Vec<ProfileEntry> {
+        panic!("the list is cursed");
+    }
+
+    fn load(&self, _: &str) -> Result<Settings> {
+        unreachable!()
+    }
+
+    fn save(&self, _: &Settings, _: &str, _: bool) -> Result<PathBuf> {
+        unreachable!()
+    }
+}
+
+#[test]
+fn a_panic_restores_the_terminal_and_is_told_there() {
+    // The screen in a process of its own: this test again, on a terminal.
+    const HELPER: &str = "STACKTUNE_TEST_PANIC_HELPER";
+    if std::env::var_os(HELPER).is_some() {
+        let (commands, _asked) = channel();
+        let (_told, events) = channel();
+        let profiles = Box::new(Cursed);
+        let theme = ThemeChoice::Auto;
+        let options =
+            Options { no_color: false, over_ssh: false, theme, profiles, recordings: PathBuf::new() };
+        let _ = stacktune::tui::run(Link { commands, events }, options);
+        return;
+    }
+    let home = Home::new();
+    let name = "a_panic_restores_the_terminal_and_is_told_there";
+    let arguments = ["--exact", name, "--nocapture"].map(String::from);
+    let itself = std::env::current_exe().unwrap();
+    let mut terminal = Terminal::start_program(&itself, &home, &arguments, (80, 24), &[(HELPER, "1")]);
+    terminal.wait_for("opening…");
+    assert!(terminal.is_taken());
+    terminal.press("o");
+    let left = terminal.left();
+    left.expect(101);
+    let written = String::from_utf8_lossy(&left.bytes);
+    let (_, after_the_screen) = written.rsplit_once("\x1b[?1049l").unwrap();
+    assert!(after_the_screen.contains("the list is cursed"), "{}", left.screen);
 }
 
 #[test]

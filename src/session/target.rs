@@ -98,7 +98,14 @@ fn imagined(settings: &Settings) -> Target {
         data: region(Region::DATA, size_bytes),
         wal: region(Region::WAL, (size_bytes / 4).next_multiple_of(MIB)),
         members: (0..count).map(|i| Member { name: format!("imagined-{i}"), device: None }).collect(),
-        notes: vec!["nothing touches storage: the figures tell of the generator alone".into()],
+        notes: vec![
+            if settings.is_simulated() {
+                "nothing touches storage: the figures tell of simulated devices"
+            } else {
+                "nothing touches storage: the figures tell of the generator alone"
+            }
+            .into(),
+        ],
         _claims: Vec::new(),
     }
 }

@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -63,12 +64,24 @@ impl Left {
 impl Terminal {
     /// Starts the program on a terminal of that size.
     pub fn start(home: &Home, arguments: &[String], size: Size, environment: &[(&str, &str)]) -> Self {
+        let program = Path::new(env!("CARGO_BIN_EXE_stacktune"));
+        Self::start_program(program, home, arguments, size, environment)
+    }
+
+    /// Starts another program likewise.
+    pub fn start_program(
+        program: &Path,
+        home: &Home,
+        arguments: &[String],
+        size: Size,
+        environment: &[(&str, &str)],
+    ) -> Self {
         let pair = native_pty_system().openpty(pty_size(size)).unwrap();
         let name = pair.master.tty_name().unwrap();
         let no_control = rustix::fs::OFlags::NOCTTY.bits().cast_signed();
         let line = OpenOptions::new().read(true).write(true).custom_flags(no_control).open(name).unwrap();
         let before = tcgetattr(&line).unwrap();
-        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_stacktune"));
+        let mut command = CommandBuilder::new(program);
         command.env_clear();
         home.environment().iter().for_each(|(name, value)| command.env(name, value));
         command.env("TERM", "xterm-256color");
