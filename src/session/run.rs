@@ -411,6 +411,7 @@ fn fill(target: &mut Target, settings: &Settings, attendant: &mut dyn Attendant)
     let Some(volume) = &mut target.volume else { return Ok(0) };
     let Some(whole) = volume.missing_fill() else { return Ok(0) };
     target::refuse_over_limit(whole.bytes, settings)?;
+    attendant.notice(&whole.to_string());
     let stop = AtomicBool::new(false);
     let (start, rest) = volume.measure_fill(&stop)?;
     let Some(rest) = rest else { return Ok(start.written_bytes) };

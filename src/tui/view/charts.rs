@@ -14,9 +14,9 @@ use crate::tui::text::{NONE, latency, left, mb, right, width};
 use crate::units::{approx_span, format_latency};
 
 /// Cells of the numbers beside a strip.
-const LABEL_CELLS: u16 = 17;
+const LABEL_CELLS: u16 = 18;
 /// The same with the scale beside the number, where a strip has one row.
-const LABEL_CELLS_ONE_ROW: u16 = 24;
+const LABEL_CELLS_ONE_ROW: u16 = 25;
 /// Rows of the tallest strip.
 const ROWS_MAX: u16 = 4;
 
