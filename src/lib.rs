@@ -15,9 +15,9 @@
 //! | [`plan`] | settings → what each class is to do; what changes between two of them | profile |
 //! | [`stack`] | the guard before a block device is written, the runner of tools | host |
 //! | [`volume`] | layout, headers, page stamps, fill, verification, locks | host |
-//! | [`io`] | the interfaces, one file each | – |
+//! | [`io`] | the interfaces, one file each | volume's identities |
 //! | [`load`] | the four classes: pacing, offsets, commits, workers | plan, volume, io, meter |
-//! | [`meter`] | counters to windows and totals; processor, flags, ledger | host, profile |
+//! | [`meter`] | counters to windows and totals; processor, flags, ledger | host, profile, io's thread names |
 //! | [`calibrate`] | the generator's own cost | load, plan |
 //! | [`record`], [`report`] | a run written and read back; tables and comparison | meter, knobs, host |
 //! | [`session`] | a run: open, start, turn, pause, record | all above |
