@@ -3,6 +3,9 @@
 // Each test binary compiles this module for itself and uses a part of it.
 #![allow(dead_code)]
 
+pub mod devices;
+pub mod program;
+
 use std::fs::OpenOptions;
 use std::io::Write;
 
