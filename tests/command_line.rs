@@ -30,7 +30,7 @@ fn each_list_comes_as_text_and_as_json() {
     let knobs = home.run(&["knobs", "--json"]).json();
     let listed: Vec<_> =
         knobs.as_array().unwrap().iter().map(|knob| knob["path"].as_str().unwrap()).collect();
-    let all: Vec<_> = stacktune::knobs::all().iter().map(|knob| knob.path).collect();
+    let all: Vec<_> = stacktune::knobs::all().iter().map(|knob| knob.path.as_str()).collect();
     assert_eq!(listed, all);
     let text = home.run(&["knobs"]);
     for path in all {

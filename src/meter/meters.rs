@@ -177,14 +177,24 @@ impl Meters {
         self.sums = Sums::default();
     }
 
-    /// Reads all sources into emptied counts.
+    /// Reads all sources into emptied counts: first what is counted, of all of them in little time, so
+    /// that it belongs to the window that ends now; the latencies of many workers take longer.
     fn collect(&mut self) {
         for counts in &mut self.counts {
             counts.storage = None;
             clear(&mut counts.delta);
         }
         let counts = &mut self.counts;
-        self.sources.retain_mut(|source| source.collect(&mut counts[source.class().index()].delta));
+        let more: Vec<_> = self
+            .sources
+            .iter_mut()
+            .map(|source| source.counts(&mut counts[source.class().index()].delta))
+            .collect();
+        for source in &mut self.sources {
+            source.latencies(&mut counts[source.class().index()].delta);
+        }
+        let mut more = more.into_iter();
+        self.sources.retain(|_| more.next().unwrap_or(true));
     }
 
     /// The processor, and the busiest worker of each class; takes in what was read from storage.

@@ -80,6 +80,7 @@ pub struct Session {
     /// Where the run's clock stands at 0, on the engine's.
     epoch_ns: u64,
     started: SystemTime,
+    window_start_ns: u64,
     next_window_ns: u64,
     recording: Option<Writer>,
 }
@@ -136,7 +137,8 @@ impl Session {
             events: VecDeque::new(),
             epoch_ns: engine.now_ns(),
             started: SystemTime::now(),
-            next_window_ns: settings.run.window.as_nanos() as u64,
+            window_start_ns: 0,
+            next_window_ns: within_warmup(settings.run.window.as_nanos() as u64, 0, options.warmup),
             recording: None,
             options,
             facts,
@@ -247,7 +249,9 @@ impl Session {
         let window = self.meters.window(&self.context(now_ns, target.as_ref()));
         let window_ns = self.settings.run.window.as_nanos() as u64;
         // After a stall (a suspended machine) the missing windows are one long one.
-        self.next_window_ns = (self.next_window_ns + window_ns).max(now_ns + window_ns / 2);
+        let next_ns = (self.next_window_ns + window_ns).max(now_ns + window_ns / 2);
+        self.next_window_ns = within_warmup(next_ns, now_ns, self.options.warmup);
+        self.window_start_ns = now_ns;
         self.turned = self.classes.any_pending();
         let lines = self.ledger.window(&window);
         let written = self.write_window(&window, &lines);
@@ -270,7 +274,7 @@ impl Session {
             now_ns,
             setting: self.setting,
             turned: self.turned,
-            warmup: u128::from(now_ns) <= self.options.warmup.as_nanos(),
+            warmup: self.window_start_ns < self.options.warmup.as_nanos() as u64,
             paused: self.paused,
             classes: Class::ALL.map(|class| self.classes.context(&plans[class.index()], self.paused)),
             wal_durable: plans[Class::Wal.index()].sync != Sync::None,
@@ -369,6 +373,13 @@ impl Session {
         }
         Class::ALL.into_iter().all(|class| self.classes.is_idle(class, &mut self.engine))
     }
+}
+
+/// The end of the window that begins now: one that begins in the warm-up ends with it at the latest, so
+/// that all of what was asked for is measured.
+fn within_warmup(end_ns: u64, now_ns: u64, warmup: Duration) -> u64 {
+    let warmup_ns = warmup.as_nanos() as u64;
+    if now_ns < warmup_ns { end_ns.min(warmup_ns) } else { end_ns }
 }
 
 /// Makes settings that can run here, by falling back where that is allowed.

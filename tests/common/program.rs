@@ -131,6 +131,12 @@ impl Recorded {
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
+    /// Whether a class that ran completed nothing.
+    pub fn starved(&self) -> bool {
+        let classes = &self.any_summary()["classes"];
+        classes.as_object().unwrap().values().any(|class| class["state"] == "running" && class["ios"] == 0)
+    }
+
     /// All four classes moved bytes and none failed.
     #[track_caller]
     pub fn all_classes_ran(&self) -> Value {
