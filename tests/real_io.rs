@@ -176,10 +176,12 @@ fn every_way_to_commit_runs_and_verifies() {
             let wal = &summary["classes"]["wal"];
             let (ios, commits) = (wal["ios"].as_u64().unwrap(), wal["service_ns"]["count"].as_u64().unwrap());
             let flushes = wal["flush_ns"]["count"].as_u64().unwrap_or(0);
-            assert!(commits <= ios && ios < commits + 16, "{sync}: {wal:#}");
+            // The last commits may be under way, and a few may end between two reads of the counters.
+            let close = |a: u64, b: u64| a.abs_diff(b) <= 16;
+            assert!(commits > 0 && close(ios, commits), "{sync}: {wal:#}");
             match (sync, every) {
-                ("fdatasync", "1") => assert_eq!(flushes, commits, "{wal:#}"),
-                ("fdatasync", _) => assert_eq!(flushes * 8, commits, "{wal:#}"),
+                ("fdatasync", "1") => assert!(close(flushes, commits), "{wal:#}"),
+                ("fdatasync", _) => assert!(close(flushes * 8, commits), "{wal:#}"),
                 _ => assert_eq!(flushes, 0, "{wal:#}"),
             }
             let durable = !texts(&wal["flags"]).contains(&"not durable");

@@ -7,7 +7,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
 use crate::error::{Error, Result};
 
-/// A write beyond RLIMIT_FSIZE fails as others do (EFBIG) and is counted, instead of ending the run.
+/// A write beyond `RLIMIT_FSIZE` fails as others do (EFBIG) and is counted, instead of ending the run.
 pub fn outlive_file_limit() {
     // Where the signal can't be caught, it ends the run as it would without this.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));

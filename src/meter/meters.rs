@@ -184,6 +184,10 @@ impl Meters {
             counts.storage = None;
             clear(&mut counts.delta);
         }
+        // The classes with few workers first, so that they don't wait for the others' latencies.
+        let mut workers = [0_usize; 4];
+        self.sources.iter().for_each(|source| workers[source.class().index()] += 1);
+        self.sources.sort_by_key(|source| workers[source.class().index()]);
         let counts = &mut self.counts;
         let more: Vec<_> = self
             .sources
@@ -393,9 +397,10 @@ mod tests {
         fn class(&self) -> Class {
             self.0
         }
-        fn collect(&mut self, delta: &mut Delta) -> bool {
+        fn counts(&mut self, delta: &mut Delta) -> bool {
             (self.1)(delta)
         }
+        fn latencies(&mut self, _: &mut Delta) {}
         fn thread_id(&self) -> Option<i32> {
             None
         }
@@ -615,10 +620,11 @@ mod tests {
         fn class(&self) -> Class {
             Class::Scan
         }
-        fn collect(&mut self, delta: &mut Delta) -> bool {
+        fn counts(&mut self, delta: &mut Delta) -> bool {
             delta.bytes += 1000;
             true
         }
+        fn latencies(&mut self, _: &mut Delta) {}
         fn thread_id(&self) -> Option<i32> {
             Some(10)
         }
