@@ -41,8 +41,16 @@ fn bytes_are_those_that_the_block_layer_counts() {
     let (device, profile) = filled(&home, &loops);
     let before = device.block_bytes();
     // At a moderate rate, so that what is moved after the last window is little.
-    let sets =
-        ["--set", "scan.rate=200MB/s", "--set", "background.rate=20MB/s", "--set", "background.depth=16"];
+    let sets = [
+        "--set",
+        "scan.rate=100MB/s",
+        "--set",
+        "point.rate=10MB/s",
+        "--set",
+        "background.rate=20MB/s",
+        "--set",
+        "background.depth=16",
+    ];
     let recorded = home.record(&profile, "out", &[&["--for", "1s"][..], &sets].concat());
     let after = device.block_bytes();
     let summary = recorded.all_classes_ran();

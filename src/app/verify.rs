@@ -40,8 +40,8 @@ pub fn run(profile: Option<&str>, sets: &[String], json: bool) -> Result<()> {
 fn request(settings: &Settings) -> Result<Request> {
     let mut request = if settings.target.devices.is_empty() {
         let dir = expand_home(&settings.target.dir)?;
-        if !dir.is_dir() {
-            let what = format!("there is nothing to verify: {} does not exist", dir.display());
+        if !dir.join("data-0").exists() {
+            let what = format!("there is nothing to verify: {} holds no files of stacktune", dir.display());
             return Err(
                 Error::input(what).hint("`stacktune record` makes the files of a profile and fills them")
             );

@@ -216,6 +216,13 @@ fn wal_source(
     if !is_device {
         return Ok(MemberSource::File { path });
     }
+    let [device] = &facts.find_all(&[wal.to_owned()])?[..] else {
+        return Err(Error::input(format!("{wal} is no block device that this host knows")));
+    };
+    if facts.find_all(&settings.target.devices)?.iter().any(|data| data.path == device.path) {
+        let what = format!("wal.target: {wal} is a device of the target already");
+        return Err(Error::input(what).hint("leave wal.target out: each device has a region for the WAL"));
+    }
     // Serials go along with the data devices; the WAL's own device has none recorded.
     let unrecorded = Settings {
         target: crate::profile::settings::Target {
