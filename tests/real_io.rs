@@ -109,7 +109,7 @@ fn every_interface_and_buffering_runs_all_classes_on_a_direct_loop_device() {
                 continue;
             }
             let summary = recorded.all_classes_ran();
-            assert_eq!(summary["members"][0]["block_read_bytes"].is_u64(), true, "{summary:#}");
+            assert!(summary["members"][0]["block_read_bytes"].is_u64(), "{summary:#}");
             verify(&home, &profile, &[]);
         }
     };
@@ -389,6 +389,9 @@ fn read_only_works_on_a_mounted_device_at_a_gentle_rate() {
     assert_eq!(device.hash(), before, "something was written");
 }
 
+/// An ordinary user.
+const NOBODY: u32 = 65534;
+
 /// Runs the demo, small, and a profile that is not the demo; how, is up to `prepare`.
 fn demo_and_other(home: &Home, prepare: &dyn Fn(&mut Command)) -> (Recorded, Recorded) {
     let run = |profile: &str, sets: &[&str], out: &str| {
@@ -424,7 +427,7 @@ fn forbid_io_uring(command: &mut Command) {
         jf: jump_else,
         k: value,
     };
-    let filter = vec![
+    let filter = [
         // The system call's number is the first word.
         statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
         statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, libc::SYS_io_uring_setup as u32),
@@ -452,7 +455,6 @@ fn under_a_small_memory_limit_the_demo_falls_back_and_says_so_and_others_are_ref
         common::skip(test, "needs root to become an ordinary user");
         return;
     }
-    const NOBODY: u32 = 65534;
     let home = Home::new();
     // Where an ordinary user reaches the program and its home, whatever folder the tests run in.
     let open = tempfile::Builder::new()
@@ -500,7 +502,7 @@ fn direct_io_that_btrfs_quietly_buffers_is_flagged() {
     let dir = mount.at.path().join("files");
     let profile = home.profile(
         "btrfs",
-        &format!("[target]\nfiles = {{ dir = {dir:?}, count = 2, size = \"16MiB\" }}\n{LOAD}"),
+        &format!("[target]\nfiles = {{ dir = \"{}\", count = 2, size = \"16MiB\" }}\n{LOAD}", dir.display()),
     );
     let summary = record(&home, &profile, "out", &[], &[]).all_classes_ran();
     let flags =

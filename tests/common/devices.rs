@@ -36,6 +36,7 @@ impl Loops {
     }
 
     /// A device whose content is made by `prepare`.
+    #[allow(clippy::unused_self)] // whoever makes one has its turn
     pub fn device(&self, size_mib: u64, prepare: impl FnOnce(&Path)) -> Loop {
         let dir = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let backing = dir.path().join("backing");

@@ -66,7 +66,10 @@ impl Home {
         let dir = self.path(&format!("{name}-files"));
         self.profile(
             name,
-            &format!("[target]\nfiles = {{ dir = {dir:?}, count = 2, size = \"16MiB\" }}\n{LOAD}"),
+            &format!(
+                "[target]\nfiles = {{ dir = \"{}\", count = 2, size = \"16MiB\" }}\n{LOAD}",
+                dir.display()
+            ),
         )
     }
 
