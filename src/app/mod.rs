@@ -27,6 +27,7 @@ const DEMO: &str = "demo";
 pub fn run() -> ExitCode {
     let cli = Cli::parse();
     raise_file_limit();
+    signals::outlive_file_limit();
     match dispatch(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

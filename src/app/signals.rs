@@ -1,11 +1,17 @@
 //! Signals that end a run in order.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
 use crate::error::{Error, Result};
+
+/// A write beyond `RLIMIT_FSIZE` fails as others do (EFBIG) and is counted, instead of ending the run.
+pub fn outlive_file_limit() {
+    // Where the signal can't be caught, it ends the run as it would without this.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
+}
 
 /// Counts the signals that ask for the end.
 pub struct Interrupts(Arc<AtomicUsize>);

@@ -43,6 +43,12 @@ pub fn run(profile: Option<&str>, sets: &[String], json: bool) -> Result<()> {
 fn request(settings: &Settings) -> Result<Request> {
     let mut request = if settings.target.devices.is_empty() {
         let dir = expand_home(&settings.target.dir)?;
+        if !dir.join("data-0").exists() {
+            let what = format!("there is nothing to verify: {} holds no files of stacktune", dir.display());
+            return Err(
+                Error::input(what).hint("`stacktune record` makes the files of a profile and fills them")
+            );
+        }
         Request::of_files(&dir, settings.target.count, settings.target.size_bytes)
     } else {
         let facts = facts();

@@ -187,14 +187,28 @@ impl Meters {
         self.engine_and_block_bytes = (0, 0);
     }
 
-    /// Reads all sources into emptied counts.
+    /// Reads all sources into emptied counts: first what is counted, of all of them in little time, so
+    /// that it belongs to the window that ends now; the latencies of many workers take longer.
     fn collect(&mut self) {
         for counts in &mut self.counts {
             counts.storage = None;
             clear(&mut counts.delta);
         }
+        // The classes with few workers first, so that they don't wait for the others' latencies.
+        let mut workers = [0_usize; 4];
+        self.sources.iter().for_each(|source| workers[source.class().index()] += 1);
+        self.sources.sort_by_key(|source| workers[source.class().index()]);
         let counts = &mut self.counts;
-        self.sources.retain_mut(|source| source.collect(&mut counts[source.class().index()].delta));
+        let more: Vec<_> = self
+            .sources
+            .iter_mut()
+            .map(|source| source.counts(&mut counts[source.class().index()].delta))
+            .collect();
+        for source in &mut self.sources {
+            source.latencies(&mut counts[source.class().index()].delta);
+        }
+        let mut more = more.into_iter();
+        self.sources.retain(|_| more.next().unwrap_or(true));
     }
 
     /// The processor, and the busiest worker of each class; takes in what was read from storage.
@@ -393,9 +407,10 @@ mod tests {
         fn class(&self) -> Class {
             self.0
         }
-        fn collect(&mut self, delta: &mut Delta) -> bool {
+        fn counts(&mut self, delta: &mut Delta) -> bool {
             (self.1)(delta)
         }
+        fn latencies(&mut self, _: &mut Delta) {}
         fn thread_id(&self) -> Option<i32> {
             None
         }
@@ -619,10 +634,11 @@ mod tests {
         fn class(&self) -> Class {
             Class::Scan
         }
-        fn collect(&mut self, delta: &mut Delta) -> bool {
+        fn counts(&mut self, delta: &mut Delta) -> bool {
             delta.bytes += 1000;
             true
         }
+        fn latencies(&mut self, _: &mut Delta) {}
         fn thread_id(&self) -> Option<i32> {
             Some(10)
         }

@@ -77,8 +77,16 @@ impl Delta {
 pub trait Source: Send {
     /// The class.
     fn class(&self) -> Class;
-    /// Adds what came since the last call. Returns whether more can come.
-    fn collect(&mut self, delta: &mut Delta) -> bool;
+    /// Adds what was counted since the last call, latencies apart. Returns whether more can come.
+    fn counts(&mut self, delta: &mut Delta) -> bool;
+    /// Adds the latencies since the last call, which takes longer.
+    fn latencies(&mut self, delta: &mut Delta);
+    /// Adds all that came since the last call. Returns whether more can come.
+    fn collect(&mut self, delta: &mut Delta) -> bool {
+        let more = self.counts(delta);
+        self.latencies(delta);
+        more
+    }
     /// The thread that does the work, where it is one of this process.
     fn thread_id(&self) -> Option<i32>;
 }
@@ -141,7 +149,7 @@ impl Source for WorkerSource {
         self.cell.class
     }
 
-    fn collect(&mut self, delta: &mut Delta) -> bool {
+    fn counts(&mut self, delta: &mut Delta) -> bool {
         let cell = &self.cell;
         // Read first: what is counted before it was set is then seen below.
         let ended = cell.ended.load(Ordering::Acquire);
@@ -158,6 +166,11 @@ impl Source for WorkerSource {
             into.0 += step(&mut last.0, now.read_bytes.get());
             into.1 += step(&mut last.1, now.written_bytes.get());
         }
+        !ended
+    }
+
+    fn latencies(&mut self, delta: &mut Delta) {
+        let cell = &self.cell;
         let [service, response, write, flush] = &mut self.latencies;
         collect_latency(service, &cell.service, &mut delta.service);
         let optional = [
@@ -170,7 +183,6 @@ impl Source for WorkerSource {
                 collect_latency(last, cell, into);
             }
         }
-        !ended
     }
 
     fn thread_id(&self) -> Option<i32> {

@@ -3,7 +3,9 @@
 // Each test binary compiles this module for itself and uses a part of it.
 #![allow(dead_code)]
 
+pub mod devices;
 pub mod program;
+pub mod recorded;
 pub mod terminal;
 
 use std::fs::OpenOptions;
