@@ -101,11 +101,11 @@ impl Backend for Uring {
     }
 }
 
-/// A ring for one issuing thread, with what spares interrupts where the kernel knows it (6.1).
+/// A ring for one issuing thread, with what spares interrupts where the kernel knows it (6.0).
 fn build(entries: u32) -> std::io::Result<IoUring> {
     IoUring::builder()
         .setup_single_issuer()
-        .setup_defer_taskrun()
+        .setup_coop_taskrun()
         .build(entries)
         .or_else(|_| IoUring::builder().build(entries))
 }
