@@ -7,7 +7,7 @@ SHELL := /bin/bash
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH):/usr/sbin:/sbin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench build check
+.PHONY: help demo test bench build check picture
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.* ## /  make \1\t/p' Makefile | expand -t 16
@@ -29,6 +29,10 @@ bench: ## install what is missing and measure stacktune's own cost, beside fio
 build: ## the release binary
 	@scripts/setup.sh build
 	@cargo build --release --locked
+
+picture: build ## draw the demo's screen for the README, from a real run
+	@cargo run --release --locked -- picture --out assets/screen.svg --for 45s \
+		--turn scan.depth=32 --turn wal.sync_every=8 --turn io.interface=libaio
 
 check: ## formatting and clippy
 	@scripts/setup.sh build
