@@ -458,7 +458,7 @@ const WAL: &[Spec] = &[
     },
     Spec {
         key: "sync_every",
-        help: "One flush for this many writes; each of them is committed when the flush ends.",
+        help: "One flush for this many writes of a worker; each is committed when the flush ends.",
         paper: Some(
             "On consumer drives rarer flushes give the scan its throughput back; enterprise drives do not mind (A.1, Figure 6).",
         ),

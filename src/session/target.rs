@@ -173,8 +173,7 @@ fn to_write(
     }
     refuse_stray_consent(&options.destroy, &names, facts)?;
     check_serials(settings, facts)?;
-    // The WAL's device among the data's as well: none may be meant twice.
-    facts.find_all(&names)?;
+    refuse_shared_wal(wal.as_ref(), &settings.target.devices, facts)?;
     let mut request = if settings.target.devices.is_empty() { Some(files(settings)?) } else { None };
     let ours = request.iter().flat_map(|request| &request.data).map(MemberSource::path);
     let wal_file = match &wal {
@@ -196,6 +195,18 @@ fn to_write(
     let mut request = request.take().unwrap_or_else(|| Request::of_devices(sources));
     request.wal = wal;
     Ok((request, claims))
+}
+
+/// Refuses a WAL on a device that holds data already.
+fn refuse_shared_wal(wal: Option<&OwnWal>, devices: &[String], facts: &Facts) -> Result<()> {
+    let Some(OwnWal::Device(wal)) = wal else { return Ok(()) };
+    for device in devices {
+        if facts.same_device(wal, device)? {
+            let what = format!("wal.target: {wal} is a device of the target already");
+            return Err(Error::input(what).hint("leave wal.target out: each device has a region for the WAL"));
+        }
+    }
+    Ok(())
 }
 
 /// A fill that `run.max_writes` forbids is refused before anything is wiped for it.
