@@ -45,7 +45,7 @@ fn finished_windows_of_a_killed_recording_are_readable() {
     assert_eq!(summary["windows"].as_u64().unwrap(), windows.len() as u64);
     assert_eq!(summary["total"]["bytes"].as_u64().unwrap(), bytes_of(&windows));
     for class in ["scan", "point", "wal", "background"] {
-        assert!(summary["classes"][class]["service_ns"]["p50"].as_u64().is_some(), "{class}: {shown}");
+        assert!(summary["classes"][class]["service_ns"]["max"].as_u64().is_some(), "{class}: {shown}");
     }
     let text = home.run(["show".as_ref(), dir.as_os_str()]).expect(0);
     assert!(text.stdout.contains("scan"), "{text:?}");
@@ -77,8 +77,8 @@ fn a_killed_run_holds_no_lock_and_leaves_clean_pages() {
     home.verify().expect(0);
 }
 
-/// Two files of 256 MiB: filling takes a while.
-const LARGE: [&str; 2] = ["target.files.size=256MiB", "run.window=100ms"];
+/// Two files of 1 GiB: filling takes a while on any disk.
+const LARGE: [&str; 2] = ["target.files.size=1GiB", "run.window=100ms"];
 
 /// Bytes that are filled, of each member, as the members' headers say.
 fn filled(target: &Path) -> BTreeMap<String, u64> {
@@ -117,7 +117,7 @@ fn a_killed_fill_goes_on_where_it_stopped() {
     assert_eq!(running.outcome().status, None);
     let before: u64 = filled(&home.target()).values().sum();
     // Data without the headers, and the WAL of a quarter of the files.
-    let all: u64 = (2 * 255 + 128) << 20;
+    let all: u64 = (2 * 1023 + 512) << 20;
     assert!((1..all).contains(&before), "{before} of {all}");
     assert!(!home.path("first").exists(), "nothing was measured");
 

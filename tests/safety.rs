@@ -106,7 +106,9 @@ fn nothing_is_wiped_where_the_run_is_refused_for_another_reason() {
     let before = loops.content(0);
     let destroy = ["--destroy", first.as_str()];
     for wal in [first.as_str(), link.to_str().unwrap(), first.trim_start_matches("/dev/")] {
-        assert!(ended(&loops.record(1, Some(wal), &destroy), 2).contains("is a device of the target already"));
+        assert!(
+            ended(&loops.record(1, Some(wal), &destroy), 2).contains("is a device of the target already")
+        );
     }
     assert!(ended(&loops.record(1, theirs.to_str(), &destroy), 3).contains("not a file that stacktune made"));
     assert!(ended(&loops.record(1, Some("/dev/no-such-drive"), &destroy), 2).contains("no block device"));
