@@ -140,7 +140,7 @@ fn every_page_size_and_mixtures_of_them_cover_the_same_bytes() {
             format!("background.page_size={}", pair[1]),
         ];
         let sets = [buffering, &sets[0], &sets[1], &sets[2], &sets[3]];
-        let recorded = home.record(&profile, pair[0], &[&["--for", "300ms"][..], &set(&sets)].concat());
+        let recorded = home.record(&profile, pair[0], &[&["--for", "1s"][..], &set(&sets)].concat());
         recorded.all_classes_ran();
     }
     verify(&home, &profile, &[]);
@@ -250,7 +250,7 @@ fn record_under_limit(home: &Home, profile: &str, out: &str, limit_bytes: u64, s
     let dir = home.path(out);
     let mut command = Command::new("prlimit");
     command.arg(format!("--fsize={limit_bytes}")).arg(PROGRAM);
-    command.args(["record", profile, "--for", "600ms", "--out", dir.to_str().unwrap()]).args(set(sets));
+    command.args(["record", profile, "--for", "2s", "--out", dir.to_str().unwrap()]).args(set(sets));
     let ran = Ran::of(&home.inhabit(&mut command).output().unwrap());
     Recorded { ran, dir }
 }
@@ -397,7 +397,7 @@ fn demo_and_other(home: &Home, prepare: &dyn Fn(&mut Command)) -> (Recorded, Rec
     let run = |profile: &str, sets: &[&str], out: &str| {
         let dir = home.path(out);
         let mut command = Command::new(PROGRAM);
-        command.args(["record", profile, "--for", "500ms", "--out", dir.to_str().unwrap()]).args(set(sets));
+        command.args(["record", profile, "--for", "1500ms", "--out", dir.to_str().unwrap()]).args(set(sets));
         prepare(&mut command);
         Recorded { ran: Ran::of(&home.inhabit(&mut command).output().unwrap()), dir }
     };
@@ -474,7 +474,7 @@ fn under_a_small_memory_limit_the_demo_falls_back_and_says_so_and_others_are_ref
             "--regid=65534",
             "--clear-groups",
         ]);
-        command.arg(&program).args(["record", profile, "--for", "500ms", "--out", out]);
+        command.arg(&program).args(["record", profile, "--for", "1500ms", "--out", out]);
         command.args(set(&["target.files.size=16MiB", "target.files.count=2"]));
         home.inhabit(&mut command).env("HOME", &files).current_dir(&files);
         Recorded { ran: Ran::of(&command.output().unwrap()), dir: files.join(out) }
