@@ -127,8 +127,7 @@ impl Worker {
         if ending {
             return self.drain();
         }
-        let wait =
-            if self.pacer.is_some() { self.issue_due(now_ns, queue) } else { self.issue_batches(queue) };
+        let wait = if self.pacer.is_some() { self.issue_due(now_ns, queue) } else { self.issue_batch(queue) };
         match wait {
             Some(wait) => Turn::Wait(wait),
             None => self.drain(),
@@ -163,24 +162,24 @@ impl Worker {
         (left > 0).then_some(Wait { completions: left, until_ns: None })
     }
 
-    /// Closed loop: whole batches into free slots. `None` if nothing more may be written.
-    fn issue_batches(&mut self, queue: &mut impl Queue) -> Option<Wait> {
-        loop {
-            let room = self.commits.as_ref().map_or(u32::MAX, Commits::room);
-            let batch = self.batch.min(room);
-            if batch == 0 {
-                return Some(Wait { completions: self.outstanding, until_ns: None });
-            }
-            let free = self.free.len() as u32;
-            if free < batch {
-                return Some(Wait { completions: batch - free, until_ns: None });
-            }
+    /// Closed loop: one batch, handed over by itself. `None` if nothing more may be written.
+    fn issue_batch(&mut self, queue: &mut impl Queue) -> Option<Wait> {
+        let room = self.commits.as_ref().map_or(u32::MAX, Commits::room);
+        let batch = self.batch.min(room);
+        if batch == 0 {
+            return Some(Wait { completions: self.outstanding, until_ns: None });
+        }
+        if self.free.len() as u32 >= batch {
             for _ in 0..batch {
                 if !self.issue(None, queue) {
                     return None;
                 }
             }
         }
+        // With room for another batch nothing is waited for, but what has completed is taken first:
+        // its buffers are still in the processor's cache.
+        let missing = batch.saturating_sub(self.free.len() as u32);
+        Some(Wait { completions: missing, until_ns: None })
     }
 
     /// Open loop: what is due, at most a batch. `None` if nothing more may be written.
