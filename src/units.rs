@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+/// One KiB in bytes.
+pub const KIB: u64 = 1 << 10;
 /// One MiB in bytes.
 pub const MIB: u64 = 1 << 20;
 /// One GiB in bytes.

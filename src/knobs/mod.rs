@@ -3,6 +3,9 @@
 //! A knob is defined once, in [`table`]: the profile's key, the row on the screen, `--set`,
 //! `stacktune knobs` and the checks all come from it.
 
+#[macro_use]
+mod spec;
+mod stack;
 mod table;
 pub mod value;
 
@@ -217,7 +220,7 @@ impl Knob {
 fn magnitude(value: &Value) -> f64 {
     match value {
         Value::Bool(on) => f64::from(u8::from(*on)),
-        Value::Int(n) | Value::Size(Some(n)) | Value::Rate(Some(n)) => *n as f64,
+        Value::Int(n) | Value::Percent(n) | Value::Size(Some(n)) | Value::Rate(Some(n)) => *n as f64,
         Value::Float(x) => *x,
         Value::Size(None) | Value::Rate(None) => f64::INFINITY,
         Value::Time(time) => time.as_secs_f64(),

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use super::spec::{Named, PLAIN, names};
+use super::stack::{BACKGROUND, QUEUE, STACK};
 use super::value::{Kind, NONE, Value};
 use super::{Ground, Scope, Spec};
 use crate::class::Class;
 use crate::host::Feature;
 use crate::profile::settings::{
-    Arrival, Buffering, Cpus, Interface, Named, Offsets, PAGE_SIZE_BYTES_MAX, PAGE_SIZE_BYTES_MIN, Settings,
+    Arrival, Buffering, Cpus, Interface, Offsets, PAGE_SIZE_BYTES_MAX, PAGE_SIZE_BYTES_MIN, Settings,
     SimDevice, Sync,
 };
 use crate::units::{GIB, MIB, format_size};
@@ -25,6 +27,8 @@ pub(super) const SECTIONS: &[(&str, Option<Class>, &[Spec])] = &[
     ("wal", Some(Class::Wal), WAL),
     ("background", Some(Class::Background), CLASS),
     ("background", Some(Class::Background), RANDOM),
+    ("background", Some(Class::Background), BACKGROUND),
+    ("queue", None, QUEUE),
     ("run", None, RUN),
     ("sim", None, SIM),
 ];
@@ -70,94 +74,6 @@ const PAGE_SIZE: Kind = Kind::Size {
 };
 const INTERFACES: Kind = Kind::Choice(&names::<Interface, 5>());
 const BUFFERINGS: Kind = Kind::Choice(&names::<Buffering, 3>());
-
-/// Name and meaning of each value of an enum, for [`Kind::Choice`].
-const fn names<T: Named, const N: usize>() -> [(&'static str, &'static str); N] {
-    let mut out = [("", ""); N];
-    let mut i = 0;
-    while i < N {
-        out[i] = (T::NAMES[i].1, T::NAMES[i].2);
-        i += 1;
-    }
-    assert!(T::NAMES.len() == N);
-    out
-}
-
-/// A knob without conditions, to be completed by `..`.
-const PLAIN: Spec = Spec {
-    key: "",
-    help: "",
-    paper: None,
-    kind: Kind::Bool,
-    inherits: false,
-    scope: Scope::Live,
-    get: |_, _| Value::Inherit,
-    set: |_, _, _| {},
-    inactive: |_, _| None,
-    unavailable: |_, _, _, _| None,
-};
-
-/// How a field is read and written, from one expression for its place.
-macro_rules! at {
-    ($variant:ident, |$s:ident, $c:ident| $place:expr) => {
-        Spec {
-            get: |$s, $c| {
-                let _ = $c;
-                Value::$variant($place.clone())
-            },
-            set: |$s, $c, value| {
-                let _ = $c;
-                if let Value::$variant(value) = value {
-                    $place = value;
-                }
-            },
-            ..PLAIN
-        }
-    };
-    (some $variant:ident, |$s:ident, $c:ident| $place:expr) => {
-        Spec {
-            get: |$s, $c| {
-                let _ = $c;
-                Value::$variant(Some($place))
-            },
-            set: |$s, $c, value| {
-                let _ = $c;
-                if let Value::$variant(Some(value)) = value {
-                    $place = value;
-                }
-            },
-            ..PLAIN
-        }
-    };
-    (named $type:ty, |$s:ident, $c:ident| $place:expr) => {
-        Spec {
-            get: |$s, $c| {
-                let _ = $c;
-                Value::Choice($place.name())
-            },
-            set: |$s, $c, value| {
-                let _ = $c;
-                if let Value::Choice(name) = value {
-                    $place = <$type>::named(name).unwrap_or($place);
-                }
-            },
-            ..PLAIN
-        }
-    };
-    (own $type:ty, |$s:ident, $c:ident| $place:expr) => {
-        Spec {
-            get: |$s, $c| $place.map_or(Value::Inherit, |own: $type| Value::Choice(own.name())),
-            set: |$s, $c, value| {
-                $place = match value {
-                    Value::Choice(name) => <$type>::named(name),
-                    _ => None,
-                };
-            },
-            inherits: true,
-            ..PLAIN
-        }
-    };
-}
 
 const TARGET: &[Spec] = &[
     Spec {
@@ -224,49 +140,6 @@ const TARGET: &[Spec] = &[
 
 fn on_devices(settings: &Settings) -> Option<&'static str> {
     (!settings.target.devices.is_empty()).then_some("the target is devices")
-}
-
-const STACK: &[Spec] = &[
-    Spec {
-        key: "raid",
-        help: "How the members become one device; none interleaves pages over them.",
-        paper: Some(
-            "md RAID 0 costs little (5,443 against 5,665 MB/s of scan); RAID 5 nearly doubles the cycles a byte (4.6, Table 5).",
-        ),
-        kind: Kind::Text,
-        scope: Scope::Rebuild,
-        unavailable: |v, _, _, _| only_none(v, "RAID"),
-        set: |s, _, value| s.stack.raid = none_if_empty(value),
-        ..at!(Text, |s, c| s.stack.raid)
-    },
-    Spec {
-        key: "filesystem",
-        help: "The file system on it; none takes the files or devices as they are.",
-        paper: Some(
-            "XFS comes close to the bare device; ext4 scans 18% less than the device, Btrfs 38% less (4.4, Table 4).",
-        ),
-        kind: Kind::Text,
-        scope: Scope::Rebuild,
-        unavailable: |v, _, _, _| only_none(v, "a file system"),
-        set: |s, _, value| s.stack.filesystem = none_if_empty(value),
-        ..at!(Text, |s, c| s.stack.filesystem)
-    },
-];
-
-fn none_if_empty(value: Value) -> String {
-    match value {
-        Value::Text(text) if !text.is_empty() => text,
-        _ => NONE.into(),
-    }
-}
-
-fn only_none(value: &Value, what: &str) -> Option<String> {
-    match value {
-        Value::Text(text) if text != NONE && !text.is_empty() => {
-            Some(format!("stacktune can't build {what} yet (`{text}`): only `none` runs under a true label"))
-        }
-        _ => None,
-    }
 }
 
 const IO: &[Spec] = &[
@@ -496,6 +369,20 @@ const RUN: &[Spec] = &[
             steps: &[GIB, 5 * GIB, 20 * GIB, 100 * GIB, 500 * GIB, 1 << 40, 10 << 40],
         },
         ..at!(Size, |s, c| s.run.max_writes_bytes)
+    },
+    Spec {
+        key: "cache_limit",
+        help: "The page cache's budget: memory of a cgroup that stacktune puts itself into; none is all there is.",
+        paper: Some("The paper gives the page cache 10 GB of 500 GB of data (3.2)."),
+        kind: Kind::Size {
+            min: 64 * MIB,
+            max: 1 << 50,
+            multiple: 1,
+            power_of_two: false,
+            optional: true,
+            steps: &[256 * MIB, GIB, 2 * GIB, 4 * GIB, 10 * GIB, 20 * GIB, 50 * GIB, 100 * GIB],
+        },
+        ..at!(Size, |s, c| s.run.cache_limit_bytes)
     },
     Spec {
         key: "window",

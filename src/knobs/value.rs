@@ -13,6 +13,8 @@ pub enum Value {
     Bool(bool),
     /// A whole number.
     Int(u64),
+    /// A share in percent.
+    Percent(u64),
     /// A number.
     Float(f64),
     /// Bytes; `None` is no limit.
@@ -44,6 +46,7 @@ impl fmt::Display for Value {
             Value::Bool(true) => f.write_str("on"),
             Value::Bool(false) => f.write_str("off"),
             Value::Int(n) => write!(f, "{n}"),
+            Value::Percent(n) => write!(f, "{n}%"),
             Value::Float(x) => write!(f, "{x}"),
             Value::Size(Some(bytes)) => f.write_str(&units::format_size(*bytes)),
             Value::Rate(Some(rate)) => f.write_str(&units::format_rate(*rate)),
@@ -66,6 +69,15 @@ pub enum Kind {
     Bool,
     /// A whole number within bounds.
     Int {
+        /// Smallest.
+        min: u64,
+        /// Largest.
+        max: u64,
+        /// Stops.
+        steps: &'static [u64],
+    },
+    /// A share in percent, written with its sign.
+    Percent {
         /// Smallest.
         min: u64,
         /// Largest.
@@ -132,6 +144,10 @@ impl Kind {
                 _ => return Err(self.expected()),
             },
             Kind::Int { .. } => Value::Int(text.parse().map_err(|_| self.expected())?),
+            Kind::Percent { .. } => {
+                let number = text.strip_suffix('%').unwrap_or(text).trim_end();
+                Value::Percent(number.parse().map_err(|_| self.expected())?)
+            }
             Kind::Float { .. } => Value::Float(text.parse().map_err(|_| self.expected())?),
             Kind::Size { optional: true, .. } if text == NONE => Value::Size(None),
             Kind::Size { .. } => Value::Size(Some(units::parse_size(text)?)),
@@ -153,7 +169,8 @@ impl Kind {
     /// Whether the value lies within the kind's bounds.
     pub fn bounds(&self, value: &Value) -> Result<(), String> {
         let within = match (self, value) {
-            (Kind::Int { min, max, .. }, Value::Int(n)) => (min..=max).contains(&n),
+            (Kind::Int { min, max, .. }, Value::Int(n))
+            | (Kind::Percent { min, max, .. }, Value::Percent(n)) => (min..=max).contains(&n),
             (Kind::Float { min, max, .. }, Value::Float(x)) => (min..=max).contains(&x),
             (Kind::Size { min, max, multiple, power_of_two, .. }, Value::Size(Some(n))) => {
                 (min..=max).contains(&n)
@@ -171,6 +188,7 @@ impl Kind {
         match self {
             Kind::Bool => "on or off".into(),
             Kind::Int { min, max, .. } => format!("a whole number from {min} to {max}"),
+            Kind::Percent { min, max, .. } => format!("a share from {min}% to {max}%"),
             Kind::Float { min, max, .. } => format!("a number from {min} to {max}"),
             Kind::Size { min, max, multiple, power_of_two, optional, .. } => {
                 let sort = if *power_of_two { "a power of two" } else { "a size" };
@@ -205,6 +223,7 @@ impl Kind {
         match self {
             Kind::Bool => vec![Value::Bool(false), Value::Bool(true)],
             Kind::Int { steps, .. } => steps.iter().map(|&n| Value::Int(n)).collect(),
+            Kind::Percent { steps, .. } => steps.iter().map(|&n| Value::Percent(n)).collect(),
             Kind::Float { steps, .. } => steps.iter().map(|&x| Value::Float(x)).collect(),
             Kind::Size { steps, optional, .. } => steps
                 .iter()

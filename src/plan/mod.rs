@@ -1,7 +1,9 @@
 //! What to run: settings as plain orders to each class, and what changes between two of them.
 
 use crate::class::Class;
-use crate::profile::settings::{Arrival, Buffering, Cpus, Interface, Offsets, Settings, Sync};
+use crate::profile::settings::{
+    Arrival, Buffering, Cpus, Interface, Offsets, Placement, Settings, Stack, Sync,
+};
 
 /// How a class runs. Two equal plans run alike, so a class is restarted just when its plan changes.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,7 +83,7 @@ fn plan_of(settings: &Settings, class: Class) -> ClassPlan {
         cpus: own.cpus.clone(),
         rate_bytes_per_s: own.rate_bytes_per_s,
         arrival: if own.rate_bytes_per_s.is_some() { own.arrival } else { Arrival::Constant },
-        offsets: match (wal, own.offsets) {
+        offsets: match (wal || logged(settings, class), own.offsets) {
             (true, _) => Pattern::Sequential,
             (_, Offsets::Uniform) => Pattern::Uniform,
             (_, Offsets::Zipf) => Pattern::Zipf(own.zipf_theta),
@@ -93,6 +95,11 @@ fn plan_of(settings: &Settings, class: Class) -> ClassPlan {
     }
 }
 
+/// Whether the class writes on and on instead of in place.
+fn logged(settings: &Settings, class: Class) -> bool {
+    class == Class::Background && settings.placement == Placement::Log
+}
+
 /// The classes that must be restarted to get from one set of plans to another.
 pub fn changed(old: &[ClassPlan; 4], new: &[ClassPlan; 4]) -> Vec<Class> {
     Class::ALL.into_iter().filter(|class| old[class.index()] != new[class.index()]).collect()
@@ -100,8 +107,9 @@ pub fn changed(old: &[ClassPlan; 4], new: &[ClassPlan; 4]) -> Vec<Class> {
 
 /// Whether the target must be opened anew to get from one set of settings to another.
 pub fn rebuilds(old: &Settings, new: &Settings) -> bool {
+    let built = |settings: &Settings| Stack { price: 0.0, ..settings.stack.clone() };
     old.target != new.target
-        || old.stack != new.stack
+        || built(old) != built(new)
         || old.wal.target != new.wal.target
         || old.sim != new.sim
         || old.run.seed != new.run.seed

@@ -5,6 +5,7 @@ pub mod check;
 pub mod identity;
 pub mod parse;
 pub mod settings;
+pub mod stack;
 pub mod store;
 pub mod write;
 

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+pub use super::stack::{DriveState, Filesystem, Placement, QueueSettings, Raid, Stack};
 use crate::class::Class;
 use crate::units::{GIB, MIB};
 
@@ -32,6 +33,10 @@ pub struct Settings {
     pub wal: Wal,
     /// The run as a whole.
     pub run: Run,
+    /// The block layer's queue settings of the members.
+    pub queue: QueueSettings,
+    /// Where the background writer's next page goes.
+    pub placement: Placement,
     /// The simulated devices of the `sim` interface.
     pub sim: Sim,
 }
@@ -49,15 +54,6 @@ pub struct Target {
     pub devices: Vec<String>,
     /// The serials the devices must have, in the same order; empty where none were recorded.
     pub serials: Vec<String>,
-}
-
-/// The stack between the interface and the drives. Only `none` can be built so far.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stack {
-    /// `none`: pages are interleaved over the members (paper 001, Table 5, row 7).
-    pub raid: String,
-    /// `none`: the files or devices of `[target]` as they are.
-    pub filesystem: String,
 }
 
 /// Which way an I/O takes into the kernel, or around it.
@@ -190,6 +186,8 @@ pub struct Wal {
 pub struct Run {
     /// Writing stops after so many bytes.
     pub max_writes_bytes: Option<u64>,
+    /// The page cache's budget.
+    pub cache_limit_bytes: Option<u64>,
     /// The length of a window.
     pub window: Duration,
     /// Seeds offsets and arrivals.
@@ -228,7 +226,7 @@ impl Default for Settings {
                 devices: Vec::new(),
                 serials: Vec::new(),
             },
-            stack: Stack { raid: "none".into(), filesystem: "none".into() },
+            stack: Stack::default(),
             io: Io {
                 interface: Interface::IoUring,
                 buffering: Buffering::Direct,
@@ -238,7 +236,14 @@ impl Default for Settings {
             },
             classes: Class::ALL.map(ClassSettings::default_of),
             wal: Wal { sync: Sync::Fdatasync, sync_every: 1, target: None },
-            run: Run { max_writes_bytes: None, window: Duration::from_secs(1), seed: 1 },
+            run: Run {
+                max_writes_bytes: None,
+                cache_limit_bytes: None,
+                window: Duration::from_secs(1),
+                seed: 1,
+            },
+            queue: QueueSettings::default(),
+            placement: Placement::Random,
             sim: Sim { device: SimDevice::Consumer, seed: 1 },
         }
     }

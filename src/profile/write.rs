@@ -97,6 +97,7 @@ fn to_value(value: &Value) -> toml::Value {
         Value::Text(text) => text.as_str().into(),
         Value::List(items) => items.iter().map(String::as_str).collect::<Vec<_>>().into(),
         Value::Size(_)
+        | Value::Percent(_)
         | Value::Rate(_)
         | Value::Time(_)
         | Value::Choice(_)

@@ -19,7 +19,8 @@ use crate::session::message::{Phase, Progress, Status};
 /// Notices kept for the notes.
 const NOTICES_MAX: usize = 50;
 /// The tables in the order of the screen: what is turned live first.
-const TABLES: [&str; 9] = ["io", "scan", "point", "wal", "background", "run", "target", "stack", "sim"];
+const TABLES: [&str; 10] =
+    ["io", "scan", "point", "wal", "background", "queue", "run", "target", "stack", "sim"];
 
 /// A row of the list of knobs.
 #[derive(Debug, Clone, Copy)]

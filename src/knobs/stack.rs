@@ -1,0 +1,256 @@
+//! The knobs of what lies under the load: members, RAID, file system, queues.
+
+use super::spec::{Named, PLAIN, names};
+use super::value::{Kind, NONE, Value};
+use super::{Ground, Scope, Spec};
+use crate::class::Class;
+use crate::profile::settings::{DriveState, Filesystem, Placement, Raid, Settings};
+use crate::profile::stack::CHUNK_BYTES_MAX;
+use crate::units::{GIB, KIB, MIB};
+
+pub(super) const STACK: &[Spec] = &[
+    Spec {
+        key: "loops",
+        help: "Make loop devices over the target's files even where nothing is built on them.",
+        scope: Scope::Rebuild,
+        inactive: |s, _| (!s.target.devices.is_empty()).then_some("the target is devices"),
+        ..at!(Bool, |s, c| s.stack.loops)
+    },
+    Spec {
+        key: "use",
+        help: "The share of each drive that is used, as a partition; the rest is trimmed and never written.",
+        paper: Some(
+            "Room that is never written lets the drive's garbage collection run cheaper (paper 000, 4.6).",
+        ),
+        kind: Kind::Percent { min: 10, max: 100, steps: &[50, 60, 70, 80, 90, 100] },
+        scope: Scope::Rebuild,
+        ..at!(Percent, |s, c| s.stack.use_percent)
+    },
+    Spec {
+        key: "state",
+        help: "What is done to the drives first: nothing, discarded, or written until garbage collection runs.",
+        paper: Some(
+            "A trimmed drive and a used one are two drives: say which one was measured (paper 000, 3.4).",
+        ),
+        kind: Kind::Choice(&names::<DriveState, 3>()),
+        scope: Scope::Rebuild,
+        ..at!(named DriveState, |s, c| s.stack.state)
+    },
+    Spec {
+        key: "raid",
+        help: "How the members become one device; none interleaves pages over them.",
+        paper: Some(
+            "md RAID 0 costs little (5,443 against 5,665 MB/s of scan); RAID 5 nearly doubles the cycles a byte (4.6, Table 5).",
+        ),
+        kind: Kind::Choice(&names::<Raid, 10>()),
+        scope: Scope::Rebuild,
+        unavailable: raid_unavailable,
+        ..at!(named Raid, |s, c| s.stack.raid)
+    },
+    Spec {
+        key: "chunk",
+        help: "Bytes of a chunk of an md array.",
+        kind: Kind::Size {
+            min: 4 * KIB,
+            max: CHUNK_BYTES_MAX,
+            multiple: 4 * KIB,
+            power_of_two: true,
+            optional: false,
+            steps: &[4 * KIB, 16 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, 512 * KIB, MIB],
+        },
+        scope: Scope::Rebuild,
+        inactive: |s, _| {
+            (!s.stack.raid.is_md() || s.stack.raid == Raid::Md1).then_some("the raid has no chunks of md's")
+        },
+        ..at!(some Size, |s, c| s.stack.chunk_bytes)
+    },
+    Spec {
+        key: "assume_clean",
+        help: "Take the members of a redundant array to be in sync; off waits for md's resync.",
+        scope: Scope::Rebuild,
+        inactive: |s, _| {
+            let redundant = s.stack.raid.is_md() && s.stack.raid != Raid::Md0;
+            (!redundant).then_some("no md array that keeps copies or parity")
+        },
+        ..at!(Bool, |s, c| s.stack.assume_clean)
+    },
+    Spec {
+        key: "filesystem",
+        help: "The file system on it; none takes the files or devices as they are.",
+        paper: Some(
+            "XFS comes close to the bare device; ext4 scans 18% less than the device, Btrfs 38% less (4.4, Table 4).",
+        ),
+        kind: Kind::Choice(&names::<Filesystem, 5>()),
+        scope: Scope::Rebuild,
+        unavailable: filesystem_unavailable,
+        ..at!(named Filesystem, |s, c| s.stack.filesystem)
+    },
+    Spec {
+        key: "copy_on_write",
+        help: "Btrfs: copy data on write, with checksums; off writes in place, as the paper did.",
+        scope: Scope::Rebuild,
+        inactive: |s, _| (s.stack.filesystem != Filesystem::Btrfs).then_some("the file system is not btrfs"),
+        ..at!(Bool, |s, c| s.stack.copy_on_write)
+    },
+    Spec {
+        key: "mkfs_options",
+        help: "More options of mkfs, separated by blanks.",
+        kind: Kind::Text,
+        scope: Scope::Rebuild,
+        inactive: |s, _| no_filesystem(s),
+        ..at!(Text, |s, c| s.stack.mkfs_options)
+    },
+    Spec {
+        key: "mount_options",
+        help: "Options of mount, separated by commas.",
+        kind: Kind::Text,
+        scope: Scope::Rebuild,
+        inactive: |s, _| no_filesystem(s),
+        ..at!(Text, |s, c| s.stack.mount_options)
+    },
+    Spec {
+        key: "data",
+        help: "Bytes of the data file; none is the paper's 400 GB, or four fifths of what there is.",
+        paper: Some("400 GB of data and 100 GB of WAL (3.2)."),
+        kind: FILE_SIZE,
+        scope: Scope::Rebuild,
+        inactive: |s, _| no_filesystem(s),
+        ..at!(Size, |s, c| s.stack.data_bytes)
+    },
+    Spec {
+        key: "wal",
+        help: "Bytes of the WAL file; none is a quarter of the data file.",
+        kind: FILE_SIZE,
+        scope: Scope::Rebuild,
+        inactive: |s, _| no_filesystem(s),
+        ..at!(Size, |s, c| s.stack.wal_bytes)
+    },
+    Spec {
+        key: "price",
+        help: "The price of a drive in $, for $ per TB and per GB/s; 0 is not told.",
+        kind: Kind::Float { min: 0.0, max: 1e6, steps: &[0.0, 50.0, 100.0, 200.0, 400.0, 800.0, 1600.0] },
+        ..at!(Float, |s, c| s.stack.price)
+    },
+];
+
+const FILE_SIZE: Kind = Kind::Size {
+    min: 16 * MIB,
+    max: 16 << 40,
+    multiple: MIB,
+    power_of_two: false,
+    optional: true,
+    steps: &[64 * MIB, GIB, 10 * GIB, 100 * GIB, 400 * GIB],
+};
+
+/// The members that the settings name.
+fn members(settings: &Settings) -> u64 {
+    match settings.target.devices.len() as u64 {
+        0 => settings.target.count,
+        devices => devices,
+    }
+}
+
+fn no_filesystem(settings: &Settings) -> Option<&'static str> {
+    (settings.stack.filesystem == Filesystem::None).then_some("there is no file system")
+}
+
+fn raid_unavailable(value: &Value, s: &Settings, _: Class, _: Ground) -> Option<String> {
+    let Value::Choice(name) = value else { return None };
+    let raid = Raid::named(name)?;
+    let members = members(s);
+    if members < raid.members_min() {
+        return Some(format!("it takes {} members, and the target has {members}", raid.members_min()));
+    }
+    if raid.is_btrfs() && s.stack.filesystem != Filesystem::Btrfs {
+        return Some("Btrfs's own RAID takes `stack.filesystem = \"btrfs\"`".into());
+    }
+    None
+}
+
+fn filesystem_unavailable(value: &Value, s: &Settings, _: Class, _: Ground) -> Option<String> {
+    let Value::Choice(name) = value else { return None };
+    let several = members(s) > 1 && s.stack.raid == Raid::None && *name != NONE;
+    several.then(|| {
+        format!(
+            "a file system takes one device and the target has {} members: choose a raid first",
+            members(s)
+        )
+    })
+}
+
+/// How a queue setting that is a number is read and written.
+macro_rules! own_number {
+    ($field:ident) => {
+        Spec {
+            get: |s, _| s.queue.$field.map_or(Value::Inherit, Value::Int),
+            set: |s, _, value| {
+                s.queue.$field = match value {
+                    Value::Int(n) => Some(n),
+                    _ => None,
+                };
+            },
+            ..PLAIN
+        }
+    };
+}
+
+pub(super) const QUEUE: &[Spec] = &[
+    Spec {
+        key: "scheduler",
+        help: "The members' I/O scheduler; default leaves the host's. Restored at the end.",
+        kind: Kind::Text,
+        inherits: true,
+        get: |s, _| s.queue.scheduler.clone().map_or(Value::Inherit, Value::Text),
+        set: |s, _, value| {
+            s.queue.scheduler = match value {
+                Value::Text(name) if name.is_empty() => Some(NONE.into()),
+                Value::Text(name) => Some(name),
+                _ => None,
+            };
+        },
+        ..PLAIN
+    },
+    Spec {
+        key: "nr_requests",
+        help: "Requests that the members' queues hold; default leaves the host's. Restored at the end.",
+        kind: Kind::Int { min: 1, max: 65_536, steps: &[32, 64, 128, 256, 512, 1023, 2048] },
+        inherits: true,
+        ..own_number!(nr_requests)
+    },
+    Spec {
+        key: "read_ahead_kb",
+        help: "KiB that the page cache reads ahead from the members; default leaves the host's.",
+        kind: Kind::Int { min: 0, max: 65_536, steps: &[0, 16, 64, 128, 256, 512, 1024, 4096, 8192] },
+        inherits: true,
+        ..own_number!(read_ahead_kb)
+    },
+    Spec {
+        key: "wbt_lat_usec",
+        help: "Read latency in µs at which write-back is throttled; 0 never throttles.",
+        kind: Kind::Int { min: 0, max: 10_000_000, steps: &[0, 500, 2_000, 10_000, 75_000] },
+        inherits: true,
+        ..own_number!(wbt_lat_usec)
+    },
+    Spec {
+        key: "nomerges",
+        help: "0 merges adjacent requests, 1 only where that is cheap to find, 2 never.",
+        kind: Kind::Int { min: 0, max: 2, steps: &[0, 1, 2] },
+        inherits: true,
+        ..own_number!(nomerges)
+    },
+    Spec {
+        key: "rq_affinity",
+        help: "0 completes anywhere, 1 in the submitter's group of CPUs, 2 on its CPU.",
+        kind: Kind::Int { min: 0, max: 2, steps: &[0, 1, 2] },
+        inherits: true,
+        ..own_number!(rq_affinity)
+    },
+];
+
+pub(super) const BACKGROUND: &[Spec] = &[Spec {
+    key: "pattern",
+    help: "Where the next page goes: in place at random, or on, as a store that never updates in place.",
+    paper: Some("Written as a log, RAID 5 loses its penalty of reading before writing (4.6)."),
+    kind: Kind::Choice(&names::<Placement, 2>()),
+    ..at!(named Placement, |s, c| s.placement)
+}];

@@ -1,0 +1,173 @@
+//! The steps by which a stack is built: each is a command, and each has an undo.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::place::{Drive, Place};
+use crate::profile::settings::{Filesystem, Raid};
+
+/// A step. Everything that it makes is named by the plan, so that its undo can be written down
+/// before it acts, and finds just that again.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// Makes a folder of the stack's own.
+    MakeFolder {
+        /// The folder.
+        dir: PathBuf,
+    },
+    /// Makes a file of that size, all of it allocated, for a loop device.
+    MakeFile {
+        /// The file.
+        file: PathBuf,
+        /// Bytes.
+        bytes: u64,
+    },
+    /// Attaches a loop device with direct I/O to a file.
+    AttachLoop {
+        /// The file.
+        file: PathBuf,
+    },
+    /// Wipes signatures, and the first and the last MiB, through the guard.
+    Blank {
+        /// The drive.
+        drive: Drive,
+    },
+    /// Discards from `from_bytes` to the end.
+    Trim {
+        /// What is discarded.
+        place: Place,
+        /// The first byte.
+        from_bytes: u64,
+    },
+    /// Writes all of it once in order, then random pages of twice its size.
+    Precondition {
+        /// What is written.
+        place: Place,
+        /// Bytes of it.
+        bytes: u64,
+    },
+    /// Writes a partition table with one partition from the start.
+    Partition {
+        /// The drive.
+        drive: Drive,
+        /// The table's unique id.
+        disk_uuid: String,
+        /// The partition's unique id.
+        uuid: String,
+        /// Bytes of the partition.
+        bytes: u64,
+    },
+    /// Creates an md array.
+    CreateArray {
+        /// The node.
+        path: PathBuf,
+        /// Its UUID.
+        uuid: String,
+        /// The level.
+        raid: Raid,
+        /// Bytes of a chunk; none for a mirror.
+        chunk_bytes: Option<u64>,
+        /// Whether the members are taken to be in sync.
+        assume_clean: bool,
+        /// The members.
+        members: Vec<Place>,
+    },
+    /// Waits until the array is in sync.
+    AwaitResync {
+        /// The array.
+        array: Place,
+    },
+    /// Makes a file system.
+    MakeFilesystem {
+        /// Which.
+        filesystem: Filesystem,
+        /// Btrfs's own RAID, or none.
+        raid: Raid,
+        /// On what; several with Btrfs's own RAID.
+        places: Vec<Place>,
+        /// Its UUID.
+        uuid: String,
+        /// More options.
+        options: Vec<String>,
+    },
+    /// Mounts it.
+    Mount {
+        /// Which.
+        filesystem: Filesystem,
+        /// On what it lies (any of them with Btrfs's own RAID).
+        place: Place,
+        /// Where.
+        dir: PathBuf,
+        /// Options, separated by commas.
+        options: String,
+        /// The file system's UUID.
+        uuid: String,
+    },
+}
+
+/// How what a step made is taken away: each looks for what is named, does nothing where it is gone,
+/// and touches nothing that is not the stack's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "undo")]
+pub enum Undo {
+    /// Removes a folder of the stack's own, if it is empty.
+    RemoveFolder {
+        /// The folder.
+        dir: PathBuf,
+    },
+    /// Removes a file in a folder of the stack's own.
+    RemoveFile {
+        /// The file.
+        file: PathBuf,
+    },
+    /// Detaches the loop devices over a file of the stack's own.
+    DetachLoop {
+        /// The file.
+        file: PathBuf,
+    },
+    /// Wipes the partition table with that id.
+    RemovePartitions {
+        /// The drive.
+        drive: Drive,
+        /// The table's unique id.
+        disk_uuid: String,
+    },
+    /// Stops the array of that UUID and clears the superblocks that name it.
+    RemoveArray {
+        /// The node.
+        path: PathBuf,
+        /// Its UUID.
+        uuid: String,
+        /// The members.
+        members: Vec<Place>,
+    },
+    /// Wipes the file system of that UUID from the devices.
+    RemoveFilesystem {
+        /// Its UUID.
+        uuid: String,
+        /// On what.
+        places: Vec<Place>,
+    },
+    /// Unmounts what is mounted at a folder of the stack's own.
+    Unmount {
+        /// The folder.
+        dir: PathBuf,
+    },
+    /// Writes a queue setting back, if it still has the value that stacktune gave it.
+    RestoreQueue {
+        /// The drive.
+        drive: Drive,
+        /// The file below `queue/`.
+        attribute: String,
+        /// What it was.
+        old: String,
+        /// What stacktune wrote.
+        new: String,
+    },
+    /// Removes a memory cgroup that stacktune made.
+    RemoveCgroup {
+        /// Its folder.
+        dir: PathBuf,
+    },
+}
