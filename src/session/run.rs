@@ -393,7 +393,12 @@ fn window_end_ns(due_ns: u64, now_ns: u64, window_ns: u64, warmup_ns: u64) -> u6
 }
 
 /// Makes settings that can run here, by falling back where that is allowed.
-fn settle(settings: &mut Settings, ground: Ground, options: &Options, notes: &mut Vec<String>) -> Result<()> {
+pub(super) fn settle(
+    settings: &mut Settings,
+    ground: Ground,
+    options: &Options,
+    notes: &mut Vec<String>,
+) -> Result<()> {
     if options.fallbacks {
         fallback::fall_back(settings, ground, notes);
     }

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::message::Wanted;
-use super::run::{Attendant, Options};
+use super::run::{Attendant, Options, settle};
 use crate::class::Class;
 use crate::error::{Error, Result};
 use crate::host::{Facts, TargetFacts};
+use crate::knobs::Ground;
 use crate::meter::meters::Member;
 use crate::profile::settings::{Interface, Settings};
 use crate::profile::store::expand_home;
@@ -17,8 +18,7 @@ use crate::stack::Ours;
 use crate::stack::guard::{self, Claim, Consent, Examination};
 use crate::units::{MIB, approx_size, format_size};
 use crate::volume::header::{Found, Header};
-use crate::volume::layout::Parts;
-use crate::volume::{self, Extent, MemberSource, Region, Request, Volume, is_ours_at};
+use crate::volume::{self, Extent, MemberSource, Region, Request, Survey, Volume, is_ours_at};
 
 /// A device must hold a header, and some pages of WAL and data.
 const DEVICE_BYTES_MIN: u64 = 64 * MIB;
@@ -159,7 +159,7 @@ enum OwnWal {
     Device(String),
 }
 
-/// Everything that may refuse does so before the first byte is written.
+/// Everything that may refuse does so before anything is made or written.
 fn to_write(
     settings: &Settings,
     options: &Options,
@@ -183,8 +183,6 @@ fn to_write(
     ours.chain(wal_file).try_for_each(volume::refuse_foreign)?;
 
     let claims = claim_all(&names, options, facts, attendant)?;
-    refuse_too_much(&claims, wal.is_some(), settings)?;
-    claims.iter().try_for_each(Claim::wipe)?;
     let mut sources = claims.iter().map(source).collect::<Result<Vec<_>>>()?;
     let wal = match wal {
         Some(OwnWal::File(path)) => Some(MemberSource::File { path }),
@@ -194,7 +192,24 @@ fn to_write(
     };
     let mut request = request.take().unwrap_or_else(|| Request::of_devices(sources));
     request.wal = wal;
+    let survey = Survey::of(&request)?;
+    if let Some(target) = &survey.facts {
+        // On a copy: what the demo falls back to is said once the target is open.
+        settle(&mut settings.clone(), Ground { facts, target: Some(target) }, options, &mut Vec::new())?;
+    }
+    refuse_over_limit(bytes_to_fill(&survey, &request, &claims), settings)?;
+    claims.iter().try_for_each(Claim::wipe)?;
     Ok((request, claims))
+}
+
+/// Bytes that will be filled: of a device that is to be wiped, all.
+fn bytes_to_fill(survey: &Survey, request: &Request, claims: &[Claim]) -> u64 {
+    let sources = request.data.iter().chain(&request.wal);
+    let bytes = sources.zip(&survey.members).map(|(source, member)| {
+        let wiped = claims.iter().any(|claim| claim.device().path == source.path() && !claim.ours());
+        if wiped { member.whole_bytes } else { member.missing_bytes }
+    });
+    bytes.sum()
 }
 
 /// Refuses a WAL on a device that holds data already.
@@ -207,16 +222,6 @@ fn refuse_shared_wal(wal: Option<&OwnWal>, devices: &[String], facts: &Facts) ->
         }
     }
     Ok(())
-}
-
-/// A fill that `run.max_writes` forbids is refused before anything is wiped for it.
-fn refuse_too_much(claims: &[Claim], own_wal: bool, settings: &Settings) -> Result<()> {
-    let data = &claims[..settings.target.devices.len()];
-    let smallest_bytes = data.iter().map(|claim| claim.device().size_bytes).min();
-    let Some(parts) = smallest_bytes.map(Parts::of_device).transpose()? else { return Ok(()) };
-    let each_bytes = parts.data_bytes + if own_wal { 0 } else { parts.wal_bytes };
-    let new = data.iter().filter(|claim| !claim.ours()).count() as u64;
-    refuse_over_limit(each_bytes * new, settings)
 }
 
 /// Refuses to fill more than `run.max_writes`.
