@@ -4,6 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::message::Wanted;
 use super::run::{Attendant, Options, settle};
@@ -148,9 +149,17 @@ fn devices_to_read(settings: &mut Settings, facts: &Facts) -> Result<Request> {
     Ok(request)
 }
 
-fn check_serials(settings: &Settings, facts: &Facts) -> Result<()> {
+/// Refuses devices, the WAL's own included, that are not those of which the profile has the serials.
+///
+/// # Errors
+/// Input where there is no such device; refused (3) where it has another serial.
+pub fn check_serials(settings: &Settings, facts: &Facts) -> Result<()> {
     let devices = facts.find_all(&settings.target.devices)?;
-    guard::check_serials(&devices, &settings.target.serials)
+    guard::check_serials(&devices, &settings.target.serials)?;
+    match (&settings.wal.target, &settings.wal.serial) {
+        (Some(wal), Some(serial)) => guard::check_serials(&[facts.find(wal)?], std::slice::from_ref(serial)),
+        _ => Ok(()),
+    }
 }
 
 /// Where the WAL has a place of its own.
@@ -197,16 +206,16 @@ fn to_write(
         // On a copy: what the demo falls back to is said once the target is open.
         settle(&mut settings.clone(), Ground { facts, target: Some(target) }, options, &mut Vec::new())?;
     }
-    refuse_over_limit(bytes_to_fill(&survey, &request, &claims), settings)?;
+    let written_bytes = options.written_bytes.load(Ordering::Relaxed);
+    refuse_over_limit(bytes_to_fill(&survey, &claims), written_bytes, settings)?;
     claims.iter().try_for_each(Claim::wipe)?;
     Ok((request, claims))
 }
 
 /// Bytes that will be filled: of a device that is to be wiped, all.
-fn bytes_to_fill(survey: &Survey, request: &Request, claims: &[Claim]) -> u64 {
-    let sources = request.data.iter().chain(&request.wal);
-    let bytes = sources.zip(&survey.members).map(|(source, member)| {
-        let wiped = claims.iter().any(|claim| claim.device().path == source.path() && !claim.ours());
+fn bytes_to_fill(survey: &Survey, claims: &[Claim]) -> u64 {
+    let bytes = survey.members.iter().map(|member| {
+        let wiped = claims.iter().any(|claim| claim.device().path == member.path && !claim.ours());
         if wiped { member.whole_bytes } else { member.missing_bytes }
     });
     bytes.sum()
@@ -224,13 +233,19 @@ fn refuse_shared_wal(wal: Option<&OwnWal>, devices: &[String], facts: &Facts) ->
     Ok(())
 }
 
-/// Refuses to fill more than `run.max_writes`.
-pub(super) fn refuse_over_limit(bytes: u64, settings: &Settings) -> Result<()> {
+/// Refuses to fill so much that, with what is written already, it is more than `run.max_writes`.
+pub(super) fn refuse_over_limit(bytes: u64, written_bytes: u64, settings: &Settings) -> Result<()> {
     match settings.run.max_writes_bytes {
-        Some(limit) if bytes > limit => {
+        Some(limit) if bytes > 0 && written_bytes.saturating_add(bytes) > limit => {
             let (needs, limit) = (approx_size(bytes), format_size(limit));
-            Err(Error::input(format!("filling the target takes {needs}, and run.max_writes is {limit}"))
-                .hint("a smaller target, or a higher limit: --set run.max_writes=…"))
+            let written = match written_bytes {
+                0 => String::new(),
+                bytes => format!(", of which {} are written", approx_size(bytes)),
+            };
+            Err(Error::input(format!(
+                "filling the target takes {needs}, and run.max_writes is {limit}{written}"
+            ))
+            .hint("a smaller target, or a higher limit: --set run.max_writes=…"))
         }
         _ => Ok(()),
     }

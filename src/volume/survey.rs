@@ -2,7 +2,7 @@
 //! speaks against it is known then.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 
@@ -23,8 +23,10 @@ pub struct Survey {
 }
 
 /// A member of a survey.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Surveyed {
+    /// Its path.
+    pub path: PathBuf,
     /// Bytes that are to be filled if nothing of it is kept.
     pub whole_bytes: u64,
     /// Bytes that are to be filled, given what is filled already.
@@ -59,23 +61,24 @@ fn refuse_homeless_wal(gathered: &Gathered) -> Result<()> {
 fn members(gathered: &Gathered) -> Vec<Surveyed> {
     let headers = reconcile(&gathered.data, gathered.data_parts, gathered.role);
     let own_wal = gathered.own_wal();
-    let data = headers.iter().map(|(header, _)| {
+    let data = headers.iter().zip(&gathered.data).map(|((header, _), candidate)| {
         let mut bytes = [(header.parts.data_bytes, header.filled_bytes(Region::DATA)); 2];
         bytes[1] = match own_wal {
             Some(_) => (0, 0),
             None => (header.parts.wal_bytes, header.filled_bytes(Region::WAL)),
         };
-        surveyed(&bytes)
+        surveyed(&candidate.path, &bytes)
     });
     let wal = own_wal.map(|(wal, parts, role)| {
         let (header, _) = &reconcile(std::slice::from_ref(wal), parts, role)[0];
-        surveyed(&[(parts.wal_bytes, header.filled_bytes(Region::WAL))])
+        surveyed(&wal.path, &[(parts.wal_bytes, header.filled_bytes(Region::WAL))])
     });
     data.chain(wal).collect()
 }
 
-fn surveyed(regions: &[(u64, u64)]) -> Surveyed {
+fn surveyed(path: &Path, regions: &[(u64, u64)]) -> Surveyed {
     Surveyed {
+        path: path.to_owned(),
         whole_bytes: regions.iter().map(|(whole, _)| whole).sum(),
         missing_bytes: regions.iter().map(|(whole, filled)| whole.saturating_sub(*filled)).sum(),
     }
