@@ -100,7 +100,8 @@ fn plan_of(interface: Interface, class: Class, rate_bytes_per_s: Option<u64>) ->
 }
 
 fn measure(region: &Arc<Region>, plan: &ClassPlan, time: Duration) -> Result<Cost> {
-    let mut engine = Engine::threaded(region.clone(), region.clone(), 1, Arc::new(Writes::new(0, 0)));
+    let mut engine =
+        Engine::threaded(region.clone(), region.clone(), 1, Arc::new(Writes::new(0, Arc::default())));
     let mut sources = engine.start(plan, &[])?;
     // What starts up (rings, first touches) is not the cost of an I/O.
     std::thread::sleep(time / 10);

@@ -178,6 +178,10 @@ fn devices_are_named_once_and_whole() {
     // The serial that the profile recorded is another drive's: a loop device has none.
     record("serial", &["target.serials=S1"], &[]).ended(3, &["S1", &device.path]);
     home.run(&["check", &profile, "--set", "target.serials=S1"]).ended(2, &["S1"]);
+    let other = loops.blank(64);
+    let wal = [format!("wal.target={}", other.path), "wal.serial=S2".into()];
+    record("wal-serial", &[&wal[0], &wal[1]], &[]).ended(3, &["S2", &other.path]);
+    home.run(&["check", &profile, "--set", &wal[0], "--set", &wal[1]]).ended(2, &["S2"]);
     record("other", &[], &["--destroy", "/dev/none"]).ended(2, &["/dev/none"]);
     assert_eq!(device.hash(), hash, "something was written");
 

@@ -49,6 +49,11 @@ impl Loops {
         file.sync_all().unwrap();
     }
 
+    fn sectors_of_4_kib(&self, device: usize) {
+        let set = Command::new("losetup").args(["--sector-size", "4096", &self.devices[device]]).status();
+        assert!(set.unwrap().success());
+    }
+
     fn content(&self, device: usize) -> Vec<u8> {
         std::fs::read(&self.devices[device]).unwrap()
     }
@@ -115,6 +120,10 @@ fn nothing_is_wiped_where_the_run_is_refused_for_another_reason() {
     assert!(!Path::new("/dev/no-such-drive").exists());
     let limited = [&destroy[..], &["--set", "run.max_writes=8MiB"]].concat();
     assert!(ended(&loops.record(1, None, &limited), 2).contains("run.max_writes"));
+    // Direct I/O is refused for what the device itself can do.
+    let small = [&destroy[..], &["--set", "io.buffering=direct", "--set", "io.page_size=512B"]].concat();
+    loops.sectors_of_4_kib(0);
+    assert!(ended(&loops.record(1, None, &small), 2).contains("io.page_size"));
     loops.write(1, 0, &[0x5a; 4096]);
     assert!(ended(&loops.record(2, None, &destroy), 3).contains(&second));
     loops.write(1, 0, &[0; 4096]);
@@ -167,4 +176,53 @@ fn an_empty_file_of_two_names_does_not_become_the_lock() {
     let files = format!("files = {{ dir = {target:?}, count = 1, size = \"16MiB\" }}");
     assert!(ended(&record(dir.path(), &files, "", &[]), 3).contains("hard links"));
     assert_eq!(std::fs::metadata(theirs).unwrap().len(), 0);
+}
+
+#[test]
+fn a_refused_run_on_files_makes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("above/target");
+    let files = |size: &str| format!("files = {{ dir = {target:?}, count = 1, size = {size:?} }}");
+    let theirs = dir.path().join("theirs");
+    std::fs::write(&theirs, "precious").unwrap();
+    let wal = |path: &Path| format!("target = {path:?}\n");
+    let limited = ["--set", "run.max_writes=8MiB"];
+    let missing = dir.path().join("none/wal");
+    for (size, wal, arguments, status) in [
+        ("16MiB", String::new(), &limited[..], 2),
+        ("16TiB", String::new(), &[], 3),
+        ("16MiB", wal(&theirs), &[], 3),
+        ("16MiB", wal(&missing), &[], 2),
+    ] {
+        ended(&record(dir.path(), &files(size), &wal, arguments), status);
+        assert!(!target.parent().unwrap().exists(), "{size} {wal} {arguments:?}");
+    }
+}
+
+#[test]
+fn a_run_that_the_file_system_refuses_makes_nothing() {
+    let name = "a_run_that_the_file_system_refuses_makes_nothing";
+    let Some(loops) = Loops::make(name, &[512]) else { return };
+    loops.sectors_of_4_kib(0);
+    let at = loops.dir.path().join("mounted");
+    std::fs::create_dir(&at).unwrap();
+    let done = |program: &str, arguments: &[&str]| {
+        assert!(Command::new(program).args(arguments).output().unwrap().status.success(), "{program}");
+    };
+    done("mkfs.ext4", &["-q", &loops.devices[0]]);
+    done("mount", &[&loops.devices[0], at.to_str().unwrap()]);
+    let target = at.join("above/target");
+    let files = format!("files = {{ dir = {target:?}, count = 1, size = \"16MiB\" }}");
+    // The file system's sectors are 4 KiB: direct I/O of less is not possible.
+    let small = ["--set", "io.buffering=direct", "--set", "scan.page_size=512B"];
+    let profile = record(loops.dir.path(), &files, "", &small);
+    let dir = format!("target.files.dir={}", target.display());
+    let mut demo = Command::new(env!("CARGO_BIN_EXE_stacktune"));
+    demo.args(["record", "demo", "--for", "100ms", "--set", &dir, "--set", "scan.page_size=512B", "--out"]);
+    let demo = demo.arg(loops.dir.path().join("demo")).output().unwrap();
+    let made = target.parent().unwrap().exists();
+    done("umount", &[at.to_str().unwrap()]);
+    assert!(ended(&profile, 2).contains("scan.page_size"));
+    assert!(ended(&demo, 2).contains("scan.page_size"));
+    assert!(!made);
 }

@@ -10,6 +10,7 @@ use crate::knobs::Ground;
 use crate::profile::{Source, Store, check as problems_of};
 use crate::record::Recording;
 use crate::report::{self, Shown, profiles::Row};
+use crate::session::check_serials;
 use crate::{calibrate as calibration, host};
 
 /// Each shape of load is measured so long.
@@ -91,13 +92,7 @@ pub fn check(profile: &str, sets: &[String]) -> Result<()> {
         .iter()
         .map(ToString::to_string)
         .collect();
-    match facts.find_all(&settings.target.devices) {
-        Err(error) => problems.push(error.to_string()),
-        Ok(devices) => {
-            let serials = crate::stack::guard::check_serials(&devices, &settings.target.serials);
-            problems.extend(serials.err().map(|error| error.to_string()));
-        }
-    }
+    problems.extend(check_serials(&settings, &facts).err().map(|error| error.to_string()));
     if problems.is_empty() {
         return print(&format!("{}: this host can do all of it\n", settings.name));
     }

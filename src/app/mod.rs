@@ -90,6 +90,7 @@ fn options(run: &RunArgs, demo: bool) -> Options {
         destroy: run.destroy.iter().map(|path| path.display().to_string()).collect(),
         fallbacks: demo,
         warmup: std::time::Duration::ZERO,
+        written_bytes: Arc::default(),
     }
 }
 

@@ -22,7 +22,6 @@ pub fn run(args: &PictureArgs) -> Result<()> {
     let (settings, demo) = settings(args.profile.as_deref(), &args.run.sets.set)?;
     let turns: Vec<_> = args.turns.iter().map(|turn| parse_set(turn)).collect::<Result<_>>()?;
     let options = options(&args.run, demo);
-    let facts = facts();
     let (commands, asked) = channel();
     let (told, events) = channel();
     let session = std::thread::spawn(move || live::run(settings, options, &facts, &asked, &told));

@@ -19,13 +19,11 @@ pub fn run(profile: Option<&str>, args: &RunArgs) -> Result<()> {
     }
     let (settings, demo) = settings(profile, &args.sets.set)?;
     let options = options(args, demo);
-    let facts = facts();
     let (commands, asked) = channel();
     let (told, events) = channel();
-    let session_facts = facts.clone();
     let session = std::thread::Builder::new()
         .name("session".into())
-        .spawn(move || live::run(settings, options, &session_facts, &asked, &told))
+        .spawn(move || live::run(settings, options, &facts, &asked, &told))
         .map_err(|e| Error::failed(format!("cannot start a thread: {e}")))?;
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let ended = tui::run(
@@ -34,7 +32,7 @@ pub fn run(profile: Option<&str>, args: &RunArgs) -> Result<()> {
             no_color: set("NO_COLOR"),
             over_ssh: set("SSH_CONNECTION"),
             theme: ThemeChoice::Auto,
-            profiles: Box::new(Profiles { store: Store::of_user(), facts }),
+            profiles: Box::new(Profiles { store: Store::of_user() }),
             recordings: recordings(),
         },
     );
@@ -56,7 +54,6 @@ fn recordings() -> PathBuf {
 /// The user's and the built-in profiles.
 struct Profiles {
     store: Store,
-    facts: std::sync::Arc<crate::host::Facts>,
 }
 
 impl ProfileStore for Profiles {
@@ -78,6 +75,6 @@ impl ProfileStore for Profiles {
     }
 
     fn save(&self, settings: &Settings, name: &str, replace: bool) -> Result<PathBuf> {
-        self.store.save(&by_identity(settings, &self.facts), name, replace)
+        self.store.save(&by_identity(settings, &facts()), name, replace)
     }
 }

@@ -10,6 +10,7 @@ use super::{facts, print, print_json, settings};
 use crate::error::{Error, Result};
 use crate::profile::{Settings, expand_home};
 use crate::report::Progress;
+use crate::session::check_serials;
 use crate::volume::{MemberSource, Request, Volume};
 
 /// Runs the command.
@@ -52,6 +53,7 @@ fn request(settings: &Settings) -> Result<Request> {
         Request::of_files(&dir, settings.target.count, settings.target.size_bytes)
     } else {
         let facts = facts();
+        check_serials(settings, &facts)?;
         let devices = facts.find_all(&settings.target.devices)?;
         let source = |device: &&crate::host::Device| {
             let path = device.path.clone();

@@ -476,7 +476,26 @@ const WAL: &[Spec] = &[
         get: |s, _| Value::Text(s.wal.target.clone().unwrap_or_default()),
         set: |s, _, value| {
             if let Value::Text(text) = value {
-                s.wal.target = (!text.is_empty() && text != NONE).then_some(text);
+                let target = (!text.is_empty() && text != NONE).then_some(text);
+                if target != s.wal.target {
+                    // The recorded serial belongs to the device that was named before.
+                    s.wal.serial = None;
+                    s.wal.target = target;
+                }
+            }
+        },
+        ..PLAIN
+    },
+    Spec {
+        key: "serial",
+        help: "The serial number that the WAL's own device must have.",
+        kind: Kind::Text,
+        scope: Scope::Rebuild,
+        inactive: |s, _| s.wal.target.is_none().then_some("the WAL has no device of its own"),
+        get: |s, _| Value::Text(s.wal.serial.clone().unwrap_or_default()),
+        set: |s, _, value| {
+            if let Value::Text(text) = value {
+                s.wal.serial = (!text.is_empty() && text != NONE).then_some(text);
             }
         },
         ..PLAIN

@@ -1,5 +1,6 @@
 //! What workers of a class share with each other and with the engine.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use crate::units::SECOND_NS;
@@ -10,9 +11,10 @@ pub const ERRORS_PER_S_MAX: u32 = 1000;
 const SLICES: usize = 64;
 
 /// Stops one generation of a class's workers, and tells why it stopped by itself.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Control {
-    stop: AtomicBool,
+    /// When the workers were told to end; none yet is the largest number.
+    stop_ns: AtomicU64,
     tripped: AtomicI32,
     exhausted: AtomicBool,
     broken: AtomicI32,
@@ -21,16 +23,35 @@ pub struct Control {
     running: AtomicU32,
 }
 
+impl Default for Control {
+    fn default() -> Self {
+        Self {
+            stop_ns: AtomicU64::new(u64::MAX),
+            tripped: AtomicI32::default(),
+            exhausted: AtomicBool::default(),
+            broken: AtomicI32::default(),
+            errors_second: AtomicU64::default(),
+            errors: AtomicU32::default(),
+            running: AtomicU32::default(),
+        }
+    }
+}
+
 impl Control {
-    /// Tells the workers to drain and end.
-    pub fn stop(&self) {
-        self.stop.store(true, Ordering::Release);
+    /// Tells the workers, at this time, to drain and end.
+    pub fn stop(&self, now_ns: u64) {
+        self.stop_ns.fetch_min(now_ns, Ordering::AcqRel);
+    }
+
+    /// When the workers were told to end: nothing is intended after that.
+    pub fn stopped_ns(&self) -> Option<u64> {
+        Some(self.stop_ns.load(Ordering::Acquire)).filter(|ns| *ns != u64::MAX)
     }
 
     /// Whether the workers are to end.
     #[inline]
     pub fn is_stopping(&self) -> bool {
-        self.stop.load(Ordering::Acquire)
+        self.stopped_ns().is_some()
     }
 
     /// The errno that came too often, if one did.
@@ -49,15 +70,15 @@ impl Control {
     }
 
     /// Stops because nothing more may be written.
-    pub fn exhaust(&self) {
+    pub fn exhaust(&self, now_ns: u64) {
         self.exhausted.store(true, Ordering::Release);
-        self.stop();
+        self.stop(now_ns);
     }
 
     /// Stops because the interface itself failed.
-    pub fn break_down(&self, errno: i32) {
+    pub fn break_down(&self, now_ns: u64, errno: i32) {
         self.broken.store(errno, Ordering::Release);
-        self.stop();
+        self.stop(now_ns);
     }
 
     /// Counts an error; stops the class at too many within a second.
@@ -69,7 +90,7 @@ impl Control {
         }
         if self.errors.fetch_add(1, Ordering::Relaxed) >= ERRORS_PER_S_MAX {
             self.tripped.store(errno, Ordering::Release);
-            self.stop();
+            self.stop(now_ns);
         }
     }
 
@@ -118,7 +139,7 @@ impl Shared {
 #[derive(Debug)]
 pub struct Writes {
     sequence: AtomicU64,
-    written_bytes: AtomicU64,
+    written_bytes: Arc<AtomicU64>,
     limit_bytes: AtomicU64,
 }
 
@@ -126,11 +147,11 @@ impl Writes {
     /// Sequence numbers a worker takes at a time.
     pub const SEQUENCES: u64 = 1 << 12;
 
-    /// Sequence numbers begin there; so many bytes are written already; no limit yet.
-    pub fn new(sequence: u64, written_bytes: u64) -> Self {
+    /// Sequence numbers begin there; bytes are added to those that are written already; no limit yet.
+    pub fn new(sequence: u64, written_bytes: Arc<AtomicU64>) -> Self {
         Self {
             sequence: AtomicU64::new(sequence.next_multiple_of(Self::SEQUENCES)),
-            written_bytes: AtomicU64::new(written_bytes),
+            written_bytes,
             limit_bytes: AtomicU64::new(u64::MAX),
         }
     }
@@ -182,7 +203,7 @@ mod tests {
 
     #[test]
     fn not_a_byte_over_the_limit_is_written() {
-        let writes = Writes::new(0, 1000);
+        let writes = Writes::new(0, Arc::new(1000.into()));
         assert!(writes.take(4096));
         writes.limit(Some(10_000));
         assert!(writes.take(4096) && !writes.take(4096));

@@ -128,7 +128,7 @@ impl Engine {
     /// Tells a class's workers to drain and end.
     pub fn stop(&mut self, class: Class) {
         if let Some(generation) = &self.generations[class.index()] {
-            generation.control.stop();
+            generation.control.stop(self.now_ns());
         }
     }
 
@@ -204,7 +204,7 @@ mod tests {
     }
 
     fn engine(ground: &Ground) -> Engine {
-        Engine::threaded(ground.data.clone(), ground.wal.clone(), 4, Arc::new(Writes::new(0, 0)))
+        Engine::threaded(ground.data.clone(), ground.wal.clone(), 4, Arc::new(Writes::new(0, Arc::default())))
     }
 
     /// Runs a class until it has done so many I/Os, drains it and returns all that it counted.
@@ -303,7 +303,7 @@ mod tests {
     #[test]
     fn writing_stops_at_the_limit() {
         let ground = ground();
-        let writes = Arc::new(Writes::new(0, 0));
+        let writes = Arc::new(Writes::new(0, Arc::default()));
         writes.limit(Some(100 * 16384 + 1));
         let mut engine = Engine::threaded(ground.data.clone(), ground.wal.clone(), 4, writes);
         let mut settings = Settings::default();
@@ -343,7 +343,7 @@ mod tests {
         settings.io.interface = Interface::Sim;
         settings.sim.seed = seed;
         settings.wal.sync = Sync::Fdatasync;
-        let writes = Arc::new(Writes::new(0, 0));
+        let writes = Arc::new(Writes::new(0, Arc::default()));
         let mut engine = Engine::simulated(ground.data.clone(), ground.wal.clone(), 4, writes, &settings.sim);
         let mut sources: Vec<_> =
             plan(&settings).iter().flat_map(|plan| engine.start(plan, &[]).unwrap()).collect();
@@ -356,6 +356,26 @@ mod tests {
             (delta.ios, delta.missed, delta.service.max_ns, percentiles.to_vec())
         });
         figures.collect()
+    }
+
+    #[test]
+    fn what_was_intended_before_a_class_stopped_is_begun_or_missed_and_nothing_after() {
+        let ground = ground();
+        let mut settings = Settings::default();
+        settings.io.interface = Interface::Sim;
+        let point = Class::Point.index();
+        settings.classes[point].rate_bytes_per_s = Some(16384 * 100_000); // far more than it can
+        let writes = Arc::new(Writes::new(0, Arc::default()));
+        let mut engine = Engine::simulated(ground.data.clone(), ground.wal.clone(), 4, writes, &settings.sim);
+        let mut sources = engine.start(&plan(&settings)[point], &[]).unwrap();
+        engine.run_until(SECOND_NS / 2);
+        engine.stop(Class::Point);
+        engine.run_until(SECOND_NS);
+        let mut delta = Delta::new(4);
+        assert!(!sources[0].collect(&mut delta), "the worker has ended");
+        assert_eq!(delta.intended, delta.ios + delta.missed);
+        assert!(delta.intended.abs_diff(50_000) <= 1, "half a second's: {}", delta.intended);
+        assert!(delta.ios > 0 && delta.missed > 0);
     }
 
     #[test]

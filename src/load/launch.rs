@@ -64,7 +64,7 @@ fn launch<B: Backend>(cpus: &[u32], orders: Vec<Orders>) -> Result<Vec<JoinHandl
 
 /// Ends the workers of a class that did not come up as a whole.
 fn ready_error(control: &Control, threads: Vec<JoinHandle<()>>) -> std::thread::Result<()> {
-    control.stop();
+    control.stop(clock::now_ns());
     threads.into_iter().try_for_each(JoinHandle::join)
 }
 
@@ -116,7 +116,9 @@ fn worker_thread<B: Backend>(
     while let Turn::Wait(wait) = worker.turn(now_ns, &mut backend) {
         worker.hand_over(clock::now_ns());
         if let Err(errno) = backend.advance(wait, &mut done) {
-            control.break_down(errno);
+            let now_ns = clock::now_ns();
+            control.break_down(now_ns, errno);
+            worker.drop_pending(now_ns);
             break;
         }
         now_ns = clock::now_ns();

@@ -59,8 +59,14 @@ impl Pacer {
     /// Drops the intents that are too late and tells how many.
     #[inline]
     pub fn drop_late(&mut self, now_ns: u64) -> u64 {
+        self.drop_before(now_ns.saturating_sub(LATE_NS_MAX))
+    }
+
+    /// Drops the intents before that time and tells how many.
+    #[inline]
+    pub fn drop_before(&mut self, ns: u64) -> u64 {
         let mut missed = 0;
-        while self.next_ns() + LATE_NS_MAX < now_ns {
+        while self.next_ns() < ns {
             self.advance();
             missed += 1;
         }

@@ -121,16 +121,36 @@ impl Worker {
     /// Queues what is to be handed over now.
     pub fn turn(&mut self, now_ns: u64, queue: &mut impl Queue) -> Turn {
         let ending = self.orders.control.is_stopping();
+        if let Some(stopped_ns) = self.orders.control.stopped_ns() {
+            self.drop_pending(stopped_ns);
+        }
         if let Some(wait) = self.commit_turn(now_ns, ending, queue) {
             return Turn::Wait(wait);
         }
         if ending {
             return self.drain();
         }
-        let wait = if self.pacer.is_some() { self.issue_due(now_ns, queue) } else { self.issue_batch(queue) };
+        let wait = if self.pacer.is_some() {
+            self.issue_due(now_ns, queue)
+        } else {
+            self.issue_batch(now_ns, queue)
+        };
         match wait {
             Some(wait) => Turn::Wait(wait),
-            None => self.drain(),
+            None => {
+                self.drop_pending(now_ns);
+                self.drain()
+            }
+        }
+    }
+
+    /// Drops what was intended before the class stopped and has not begun: it counts as missed, like
+    /// what came over a second too late, for no I/O tells of it. Later calls find nothing more.
+    pub fn drop_pending(&mut self, stopped_ns: u64) {
+        if let Some(pacer) = &mut self.pacer {
+            let missed = pacer.drop_before(stopped_ns);
+            self.orders.cell.intended.add(missed);
+            self.orders.cell.missed.add(missed);
         }
     }
 
@@ -163,7 +183,7 @@ impl Worker {
     }
 
     /// Closed loop: one batch, handed over by itself. `None` if nothing more may be written.
-    fn issue_batch(&mut self, queue: &mut impl Queue) -> Option<Wait> {
+    fn issue_batch(&mut self, now_ns: u64, queue: &mut impl Queue) -> Option<Wait> {
         let room = self.commits.as_ref().map_or(u32::MAX, Commits::room);
         let batch = self.batch.min(room);
         if batch == 0 {
@@ -171,7 +191,7 @@ impl Worker {
         }
         if self.free.len() as u32 >= batch {
             for _ in 0..batch {
-                if !self.issue(None, queue) {
+                if !self.issue(now_ns, None, queue) {
                     return None;
                 }
             }
@@ -200,7 +220,9 @@ impl Worker {
             }
             pacer.advance();
             intended += 1;
-            if !self.issue(Some(next_ns), queue) {
+            if !self.issue(now_ns, Some(next_ns), queue) {
+                // It was intended, and no I/O tells of it.
+                self.orders.cell.missed.add(1);
                 self.orders.cell.intended.add(intended);
                 return None;
             }
@@ -217,9 +239,9 @@ impl Worker {
 
     /// Queues one I/O; false, and the class ends, if no more bytes may be written.
     #[inline]
-    fn issue(&mut self, intended_ns: Option<u64>, queue: &mut impl Queue) -> bool {
+    fn issue(&mut self, now_ns: u64, intended_ns: Option<u64>, queue: &mut impl Queue) -> bool {
         if self.wears && !self.orders.writes.take(self.page_bytes) {
-            self.orders.control.exhaust();
+            self.orders.control.exhaust(now_ns);
             return false;
         }
         let Some(slot) = self.free.pop() else { return true };

@@ -25,6 +25,8 @@ pub const BLOCK_DIFFERS: &str = "block layer differs";
 pub struct ClassContext {
     /// What it was doing at the end of the window.
     pub state: State,
+    /// I/O of a former setting was on its way when the window began, even if it has drained since.
+    pub drained: bool,
     /// The interface in force.
     pub interface: Interface,
     /// The buffering in force.
@@ -152,12 +154,14 @@ pub(super) fn of_class(
     let mut flags = Vec::new();
     match &of.state {
         State::Off => return flags,
-        State::Draining => flags.push(forbids(
-            "draining",
-            "I/O of the former setting is still on its way: the figures belong to no one setting.",
-        )),
         State::Stopped(why) => flags.push(forbids("stopped", format!("The class does not run: {why}."))),
-        State::Running | State::Paused => {}
+        State::Draining | State::Running | State::Paused => {}
+    }
+    if of.drained || of.state == State::Draining {
+        flags.push(forbids(
+            "draining",
+            "I/O of a former setting was on its way in this window: the figures belong to no one setting.",
+        ));
     }
     match of.interface {
         Interface::Null => {
@@ -262,6 +266,7 @@ pub(super) mod tests {
     pub fn context() -> WindowContext<'static> {
         let class = ClassContext {
             state: State::Running,
+            drained: false,
             interface: Interface::IoUring,
             buffering: Buffering::Direct,
             rate_bytes_per_s: None,
@@ -369,6 +374,9 @@ pub(super) mod tests {
         let mut draining = context();
         draining.classes[0].state = State::Draining;
         assert_eq!(scan(&draining), ["draining"]);
+        draining.classes[0] =
+            ClassContext { state: State::Running, drained: true, ..draining.classes[0].clone() };
+        assert_eq!(scan(&draining), ["draining"], "it has drained since the window began");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::Settings;
 use crate::host::{Device, Facts};
 
 /// The settings with devices named by-id, `wal.target` too where it is one, and with the serials
-/// of the devices where none are recorded and the host tells them.
+/// of the devices, that one's included, where none are recorded and the host tells them.
 ///
 /// A serial that is recorded is kept. A device that the host does not know keeps its name.
 pub fn by_identity(settings: &Settings, facts: &Facts) -> Settings {
@@ -24,10 +24,12 @@ pub fn by_identity(settings: &Settings, facts: &Facts) -> Settings {
     if target.serials.iter().all(String::is_empty) {
         target.serials.clear();
     }
-    if let Some(name) = &mut named.wal.target
-        && let Some((_, by_id)) = identify(name, facts)
+    let wal = &mut named.wal;
+    if let Some(name) = &mut wal.target
+        && let Some((device, by_id)) = identify(name, facts)
     {
         *name = by_id;
+        wal.serial = wal.serial.take().or_else(|| device.serial.clone());
     }
     named
 }
@@ -102,5 +104,16 @@ mod tests {
         assert_eq!(named.target.devices, ["/dev/disk/by-id/nvme-drive-0-part1"]);
         assert_eq!(named.target.serials, ["S4EWNX0R"]);
         assert_eq!(named.wal.target.as_deref(), Some("/dev/disk/by-id/nvme-drive-1"));
+        assert_eq!(named.wal.serial, None, "it tells none");
+    }
+
+    #[test]
+    fn the_serial_of_the_logs_device_is_recorded_once() {
+        let mut settings = Settings::default();
+        settings.wal.target = Some("/dev/nvme0n1".into());
+        let named = by_identity(&settings, &capable_host());
+        assert_eq!(named.wal.serial.as_deref(), Some("S4EWNX0R"));
+        settings.wal.serial = Some("OTHER".into());
+        assert_eq!(by_identity(&settings, &capable_host()).wal.serial.as_deref(), Some("OTHER"));
     }
 }

@@ -183,6 +183,8 @@ pub struct Wal {
     pub sync_every: u64,
     /// A file or device of its own, or none: the region reserved for it on the target.
     pub target: Option<String>,
+    /// The serial that a device of its own must have; none where it was not recorded.
+    pub serial: Option<String>,
 }
 
 /// The run as a whole.
@@ -237,7 +239,7 @@ impl Default for Settings {
                 registered_files: true,
             },
             classes: Class::ALL.map(ClassSettings::default_of),
-            wal: Wal { sync: Sync::Fdatasync, sync_every: 1, target: None },
+            wal: Wal { sync: Sync::Fdatasync, sync_every: 1, target: None, serial: None },
             run: Run { max_writes_bytes: None, window: Duration::from_secs(1), seed: 1 },
             sim: Sim { device: SimDevice::Consumer, seed: 1 },
         }

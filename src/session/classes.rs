@@ -25,6 +25,8 @@ struct ClassRun {
     /// The plan of the workers that run or drain.
     running: Option<ClassPlan>,
     draining: bool,
+    /// It drained, or waited to be started, when the window that runs began.
+    drained: bool,
     stopped: Option<Stopped>,
     /// Writes back and drops what the page cache holds, before direct I/O begins.
     dropping: Option<JoinHandle<io::Result<()>>>,
@@ -43,6 +45,13 @@ impl Classes {
         self.0.iter().any(|run| run.draining || run.dropping.is_some())
     }
 
+    /// A window begins: what drains now belongs to it too, even if that has ended when it ends.
+    pub fn begin_window(&mut self) {
+        for run in &mut self.0 {
+            run.drained = run.draining || run.dropping.is_some();
+        }
+    }
+
     /// A class as the meters know it.
     pub fn context(&self, plan: &ClassPlan, paused: bool) -> ClassContext {
         let run = &self.0[plan.class.index()];
@@ -56,6 +65,7 @@ impl Classes {
         let plan = run.running.as_ref().unwrap_or(plan);
         ClassContext {
             state,
+            drained: run.drained,
             interface: plan.interface,
             buffering: plan.buffering,
             rate_bytes_per_s: plan.rate_bytes_per_s,

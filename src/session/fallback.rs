@@ -38,7 +38,6 @@ pub fn files(settings: &mut Settings, notes: &mut Vec<String>) -> Result<()> {
         return Ok(());
     }
     let dir = expand_home(&settings.target.dir)?;
-    std::fs::create_dir_all(&dir).map_err(|e| crate::error::Error::os("cannot create", &dir, e))?;
     let (size_bytes, note) = affordable_size(&dir, settings.target.count, settings.target.size_bytes)?;
     settings.target.size_bytes = size_bytes;
     notes.extend(note);

@@ -142,6 +142,35 @@ mod tests {
     }
 
     #[test]
+    fn a_recording_begun_while_a_class_drains_says_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut session = opened(Duration::ZERO, |_| {});
+        session.start().unwrap();
+        session.advance(500 * SECOND_NS / 1000);
+        session.turn("scan.depth", &crate::knobs::Value::Int(8));
+        assert!(session.is_settling());
+        session.finish_window().unwrap();
+        session.record(&dir.path().join("run")).unwrap();
+        session.events().for_each(drop);
+        while session.is_settling() {
+            session.advance(session.now_ns() + SECOND_NS / 1000);
+            session.tick().unwrap();
+        }
+        for end_ns in [1, 2].map(|s| s * SECOND_NS) {
+            session.advance(end_ns);
+            session.tick().unwrap();
+        }
+        let windows = session.events().filter_map(|event| match event {
+            Event::Window(window, _) => {
+                let draining = window.classes[0].flags.iter().any(|flag| flag.text == "draining");
+                Some((window.turned, draining))
+            }
+            _ => None,
+        });
+        assert_eq!(windows.collect::<Vec<_>>(), [(true, true), (false, false)]);
+    }
+
+    #[test]
     fn a_killed_run_has_the_totals_that_it_would_have_told() {
         let dir = tempfile::tempdir().unwrap();
         let out = dir.path().join("run");

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
@@ -23,16 +24,17 @@ enum Next {
     Open(Box<Settings>),
 }
 
-/// Runs sessions until the operator quits; every end is told by [`Event::Ended`].
+/// Runs sessions until the operator quits; every end is told by [`Event::Ended`]. The facts are read
+/// for each: what uses a device may have changed since the last.
 pub fn run(
     mut settings: Settings,
     mut options: Options,
-    facts: &Arc<Facts>,
+    facts: &dyn Fn() -> Arc<Facts>,
     commands: &Receiver<Command>,
     events: &Sender<Event>,
 ) {
     loop {
-        let (next, ended) = run_one(settings, options.clone(), facts.clone(), commands, events);
+        let (next, ended) = run_one(settings, options.clone(), facts(), commands, events);
         match next {
             Next::Quit => {
                 let _ = events.send(Event::Ended(ended));
@@ -56,6 +58,7 @@ fn run_one(
     let mut waiting = Waiting {
         settings: settings.clone(),
         facts: facts.clone(),
+        written_bytes: options.written_bytes.clone(),
         commands,
         events,
         next: None,
@@ -167,6 +170,7 @@ impl Session {
 struct Waiting<'a> {
     settings: Settings,
     facts: Arc<Facts>,
+    written_bytes: Arc<AtomicU64>,
     commands: &'a Receiver<Command>,
     events: &'a Sender<Event>,
     next: Option<Next>,
@@ -184,7 +188,7 @@ impl Waiting<'_> {
             draining: Vec::new(),
             fallbacks: Vec::new(),
             notes: Vec::new(),
-            written_bytes: 0,
+            written_bytes: self.written_bytes.load(Ordering::Relaxed),
             recording: None,
         };
         let _ = self.events.send(Event::Status(Arc::new(status)));
@@ -225,5 +229,65 @@ impl Attendant for Waiting<'_> {
             }
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::profile::settings::{Buffering, Interface};
+    use crate::units::MIB;
+
+    /// The bytes written when the load runs.
+    fn written_once_running(told: &Receiver<Event>) -> u64 {
+        let running = |event| match event {
+            Event::Status(status) if status.phase == Phase::Running => Some(status.written_bytes),
+            Event::Ended(ended) => panic!("{ended:?}"),
+            _ => None,
+        };
+        told.iter().find_map(running).unwrap()
+    }
+
+    #[test]
+    fn another_profile_adds_to_the_bytes_written_and_finds_the_facts_of_its_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let on = |name: &str| {
+            let mut settings = Settings::default();
+            (settings.io.interface, settings.io.buffering) = (Interface::Sync, Buffering::Cached);
+            (settings.target.count, settings.target.size_bytes) = (1, 16 * MIB);
+            settings.target.dir = dir.path().join(name).to_string_lossy().into_owned();
+            settings.classes.iter_mut().for_each(|class| class.enabled = false);
+            settings
+        };
+        let looks = AtomicU64::new(0);
+        let facts = || {
+            looks.fetch_add(1, Ordering::Relaxed);
+            Arc::new(crate::record::fixture::facts())
+        };
+        let ((commands, asked), (events, told)) = (channel(), channel());
+        std::thread::scope(|scope| {
+            let (profile, facts) = (on("first"), &facts);
+            scope.spawn(move || run(profile, Options::default(), facts, &asked, &events));
+            let first = written_once_running(&told);
+            assert!(first >= 15 * MIB, "{first}");
+            commands.send(Command::Open(Box::new(on("second")))).unwrap();
+            assert_eq!(written_once_running(&told), 2 * first);
+            // What is written counts against the limit of the next profile.
+            let limited =
+                |run: &mut crate::profile::settings::Run| run.max_writes_bytes = Some(3 * first - 1);
+            let mut third = on("third");
+            limited(&mut third.run);
+            commands.send(Command::Open(Box::new(third))).unwrap();
+            let ended = told.iter().find_map(|event| match event {
+                Event::Ended(ended) => Some(ended),
+                _ => None,
+            });
+            assert!(ended.unwrap().unwrap_err().what.contains("run.max_writes"));
+            commands.send(Command::Quit).unwrap();
+        });
+        assert_eq!(looks.load(Ordering::Relaxed), 3);
+        assert!(!dir.path().join("third").exists());
     }
 }

@@ -99,7 +99,7 @@ pub struct Status {
     pub fallbacks: Vec<String>,
     /// What to know about this target (the flush covers the whole device, …).
     pub notes: Vec<String>,
-    /// The run's bytes written, fills included, and its limit.
+    /// Bytes that this process has written, fills and former sessions included.
     pub written_bytes: u64,
     /// Where a recording goes on.
     pub recording: Option<PathBuf>,

@@ -15,4 +15,5 @@ mod turn;
 
 pub use message::{Command, Event, Phase, Progress, Status, Wanted};
 pub use run::{Attendant, Options, Session};
+pub use target::check_serials;
 pub use target::{Target, open as open_target};

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use super::classes::Classes;
@@ -22,7 +22,7 @@ use crate::meter::meters::{Meters, Probes};
 use crate::meter::window::{State, Totals, Window};
 use crate::plan::{self, ClassPlan};
 use crate::profile::settings::{Settings, Sync};
-use crate::profile::{check, to_toml};
+use crate::profile::{by_identity, check, to_toml};
 use crate::record::{Header, Outcome, Summary, Writer};
 use crate::volume::FillPlan;
 
@@ -37,6 +37,9 @@ pub struct Options {
     pub fallbacks: bool,
     /// Windows that begin before are marked and left out of totals.
     pub warmup: Duration,
+    /// Bytes that this process has written, over all its sessions: the disk does not get them back
+    /// when another profile is opened.
+    pub written_bytes: Arc<AtomicU64>,
 }
 
 /// Who waits while a session is opened.
@@ -109,13 +112,13 @@ impl Session {
         settle(&mut settings, Ground { facts: &facts, target: None }, &options, &mut fallbacks)?;
         let mut target = target::open(&mut settings, &options, &facts, attendant)?;
         settle(&mut settings, Ground { facts: &facts, target: target.facts() }, &options, &mut fallbacks)?;
-        let filled_bytes = fill(&mut target, &settings, attendant)?;
+        fill(&mut target, &settings, &options.written_bytes, attendant)?;
         fallbacks.iter().for_each(|text| attendant.notice(text));
         let sequence = match &mut target.volume {
             Some(volume) if !options.read_only => volume.next_sequence_base()?,
             _ => 0,
         };
-        let writes = Arc::new(Writes::new(sequence, filled_bytes));
+        let writes = Arc::new(Writes::new(sequence, options.written_bytes.clone()));
         writes.limit(settings.run.max_writes_bytes);
         let (data, wal, members) = (target.data.clone(), target.wal.clone(), target.members.clone());
         let engine = if settings.is_simulated() {
@@ -257,6 +260,7 @@ impl Session {
         let warmup_ns = self.options.warmup.as_nanos() as u64;
         self.next_window_ns = window_end_ns(self.next_window_ns, now_ns, window_ns, warmup_ns);
         self.turned = self.classes.any_pending();
+        self.classes.begin_window();
         self.paused_in_window = self.paused;
         // One that was cut short spreads more than the others: it is not to be compared with them.
         let lines = if window.duration_ns < window_ns / 2 { Vec::new() } else { self.ledger.window(&window) };
@@ -311,7 +315,7 @@ impl Session {
             dir,
             &Header {
                 profile: self.settings.name.clone(),
-                profile_toml: to_toml(&self.settings),
+                profile_toml: to_toml(&by_identity(&self.settings, &self.facts)),
                 facts: (*self.facts).clone(),
                 target: self.target.facts().cloned(),
                 notes,
@@ -393,7 +397,12 @@ fn window_end_ns(due_ns: u64, now_ns: u64, window_ns: u64, warmup_ns: u64) -> u6
 }
 
 /// Makes settings that can run here, by falling back where that is allowed.
-fn settle(settings: &mut Settings, ground: Ground, options: &Options, notes: &mut Vec<String>) -> Result<()> {
+pub(super) fn settle(
+    settings: &mut Settings,
+    ground: Ground,
+    options: &Options,
+    notes: &mut Vec<String>,
+) -> Result<()> {
     if options.fallbacks {
         fallback::fall_back(settings, ground, notes);
     }
@@ -406,15 +415,21 @@ fn settle(settings: &mut Settings, ground: Ground, options: &Options, notes: &mu
         .hint("`stacktune knobs` lists what each of them accepts"))
 }
 
-/// Fills what is not filled. Returns the bytes written.
-fn fill(target: &mut Target, settings: &Settings, attendant: &mut dyn Attendant) -> Result<u64> {
-    let Some(volume) = &mut target.volume else { return Ok(0) };
-    let Some(whole) = volume.missing_fill() else { return Ok(0) };
-    target::refuse_over_limit(whole.bytes, settings)?;
+/// Fills what is not filled, and adds the bytes to those written.
+fn fill(
+    target: &mut Target,
+    settings: &Settings,
+    written_bytes: &AtomicU64,
+    attendant: &mut dyn Attendant,
+) -> Result<()> {
+    let Some(volume) = &mut target.volume else { return Ok(()) };
+    let Some(whole) = volume.missing_fill() else { return Ok(()) };
+    target::refuse_over_limit(whole.bytes, written_bytes.load(Ordering::Relaxed), settings)?;
     attendant.notice(&whole.to_string());
     let stop = AtomicBool::new(false);
     let (start, rest) = volume.measure_fill(&stop)?;
-    let Some(rest) = rest else { return Ok(start.written_bytes) };
+    written_bytes.fetch_add(start.written_bytes, Ordering::Relaxed);
+    let Some(rest) = rest else { return Ok(()) };
     attendant.notice(&FillPlan { rate_bytes_per_s: rest.rate_bytes_per_s, ..whole }.to_string());
     let mut progress = |progress: Progress| {
         if !attendant.progress(progress) {
@@ -422,10 +437,11 @@ fn fill(target: &mut Target, settings: &Settings, attendant: &mut dyn Attendant)
         }
     };
     let end = volume.fill(&mut progress, &stop)?;
+    written_bytes.fetch_add(end.written_bytes, Ordering::Relaxed);
     if !end.complete {
         return Err(Error::interrupted("the fill was stopped").hint("the next run goes on where it stopped"));
     }
-    Ok(start.written_bytes + end.written_bytes)
+    Ok(())
 }
 
 #[cfg(test)]

@@ -4,12 +4,14 @@ use std::fs::File;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::message::Wanted;
-use super::run::{Attendant, Options};
+use super::run::{Attendant, Options, settle};
 use crate::class::Class;
 use crate::error::{Error, Result};
 use crate::host::{Facts, TargetFacts};
+use crate::knobs::Ground;
 use crate::meter::meters::Member;
 use crate::profile::settings::{Interface, Settings};
 use crate::profile::store::expand_home;
@@ -17,8 +19,7 @@ use crate::stack::Ours;
 use crate::stack::guard::{self, Claim, Consent, Examination};
 use crate::units::{MIB, approx_size, format_size};
 use crate::volume::header::{Found, Header};
-use crate::volume::layout::Parts;
-use crate::volume::{self, Extent, MemberSource, Region, Request, Volume, is_ours_at};
+use crate::volume::{self, Extent, MemberSource, Region, Request, Survey, Volume, is_ours_at};
 
 /// A device must hold a header, and some pages of WAL and data.
 const DEVICE_BYTES_MIN: u64 = 64 * MIB;
@@ -148,9 +149,17 @@ fn devices_to_read(settings: &mut Settings, facts: &Facts) -> Result<Request> {
     Ok(request)
 }
 
-fn check_serials(settings: &Settings, facts: &Facts) -> Result<()> {
+/// Refuses devices, the WAL's own included, that are not those of which the profile has the serials.
+///
+/// # Errors
+/// Input where there is no such device; refused (3) where it has another serial.
+pub fn check_serials(settings: &Settings, facts: &Facts) -> Result<()> {
     let devices = facts.find_all(&settings.target.devices)?;
-    guard::check_serials(&devices, &settings.target.serials)
+    guard::check_serials(&devices, &settings.target.serials)?;
+    match (&settings.wal.target, &settings.wal.serial) {
+        (Some(wal), Some(serial)) => guard::check_serials(&[facts.find(wal)?], std::slice::from_ref(serial)),
+        _ => Ok(()),
+    }
 }
 
 /// Where the WAL has a place of its own.
@@ -159,7 +168,7 @@ enum OwnWal {
     Device(String),
 }
 
-/// Everything that may refuse does so before the first byte is written.
+/// Everything that may refuse does so before anything is made or written.
 fn to_write(
     settings: &Settings,
     options: &Options,
@@ -183,8 +192,6 @@ fn to_write(
     ours.chain(wal_file).try_for_each(volume::refuse_foreign)?;
 
     let claims = claim_all(&names, options, facts, attendant)?;
-    refuse_too_much(&claims, wal.is_some(), settings)?;
-    claims.iter().try_for_each(Claim::wipe)?;
     let mut sources = claims.iter().map(source).collect::<Result<Vec<_>>>()?;
     let wal = match wal {
         Some(OwnWal::File(path)) => Some(MemberSource::File { path }),
@@ -194,7 +201,24 @@ fn to_write(
     };
     let mut request = request.take().unwrap_or_else(|| Request::of_devices(sources));
     request.wal = wal;
+    let survey = Survey::of(&request)?;
+    if let Some(target) = &survey.facts {
+        // On a copy: what the demo falls back to is said once the target is open.
+        settle(&mut settings.clone(), Ground { facts, target: Some(target) }, options, &mut Vec::new())?;
+    }
+    let written_bytes = options.written_bytes.load(Ordering::Relaxed);
+    refuse_over_limit(bytes_to_fill(&survey, &claims), written_bytes, settings)?;
+    claims.iter().try_for_each(Claim::wipe)?;
     Ok((request, claims))
+}
+
+/// Bytes that will be filled: of a device that is to be wiped, all.
+fn bytes_to_fill(survey: &Survey, claims: &[Claim]) -> u64 {
+    let bytes = survey.members.iter().map(|member| {
+        let wiped = claims.iter().any(|claim| claim.device().path == member.path && !claim.ours());
+        if wiped { member.whole_bytes } else { member.missing_bytes }
+    });
+    bytes.sum()
 }
 
 /// Refuses a WAL on a device that holds data already.
@@ -209,23 +233,19 @@ fn refuse_shared_wal(wal: Option<&OwnWal>, devices: &[String], facts: &Facts) ->
     Ok(())
 }
 
-/// A fill that `run.max_writes` forbids is refused before anything is wiped for it.
-fn refuse_too_much(claims: &[Claim], own_wal: bool, settings: &Settings) -> Result<()> {
-    let data = &claims[..settings.target.devices.len()];
-    let smallest_bytes = data.iter().map(|claim| claim.device().size_bytes).min();
-    let Some(parts) = smallest_bytes.map(Parts::of_device).transpose()? else { return Ok(()) };
-    let each_bytes = parts.data_bytes + if own_wal { 0 } else { parts.wal_bytes };
-    let new = data.iter().filter(|claim| !claim.ours()).count() as u64;
-    refuse_over_limit(each_bytes * new, settings)
-}
-
-/// Refuses to fill more than `run.max_writes`.
-pub(super) fn refuse_over_limit(bytes: u64, settings: &Settings) -> Result<()> {
+/// Refuses to fill so much that, with what is written already, it is more than `run.max_writes`.
+pub(super) fn refuse_over_limit(bytes: u64, written_bytes: u64, settings: &Settings) -> Result<()> {
     match settings.run.max_writes_bytes {
-        Some(limit) if bytes > limit => {
+        Some(limit) if bytes > 0 && written_bytes.saturating_add(bytes) > limit => {
             let (needs, limit) = (approx_size(bytes), format_size(limit));
-            Err(Error::input(format!("filling the target takes {needs}, and run.max_writes is {limit}"))
-                .hint("a smaller target, or a higher limit: --set run.max_writes=…"))
+            let written = match written_bytes {
+                0 => String::new(),
+                bytes => format!(", of which {} are written", approx_size(bytes)),
+            };
+            Err(Error::input(format!(
+                "filling the target takes {needs}, and run.max_writes is {limit}{written}"
+            ))
+            .hint("a smaller target, or a higher limit: --set run.max_writes=…"))
         }
         _ => Ok(()),
     }

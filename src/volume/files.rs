@@ -225,9 +225,14 @@ pub fn remove_surplus(dir: &Path, first: u64) {
     }
 }
 
+/// The folder itself or, where it is yet to be made, the nearest one above that is there.
+pub fn nearest_folder(dir: &Path) -> &Path {
+    dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("."))
+}
+
 /// Free bytes for this user where `dir` is, or will be.
 pub fn free_bytes(dir: &Path) -> Result<u64> {
-    let there = dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("."));
+    let there = nearest_folder(dir);
     let stat = statvfs(there).map_err(|error| Error::os("cannot ask for the free space of", there, error))?;
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }

@@ -13,6 +13,7 @@ mod read_only;
 pub mod region;
 mod settle;
 pub mod stamp;
+mod survey;
 pub mod verify;
 
 pub use files::{affordable_size, refuse_foreign};
@@ -21,6 +22,7 @@ pub use open::{Member, MemberSource, Request, Volume};
 pub use progress::Progress;
 pub use region::{Extent, Identity, Region};
 pub use stamp::{SECTOR_BYTES, Stamper};
+pub use survey::{Survey, Surveyed};
 pub use verify::VerifyReport;
 
 /// Whether a sector carries a stamp or a header of stacktune's.

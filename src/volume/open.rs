@@ -46,6 +46,17 @@ impl MemberSource {
     fn is_device(&self) -> bool {
         matches!(self, Self::Device { .. })
     }
+
+    /// The same once more.
+    pub(super) fn try_clone(&self) -> Result<Self> {
+        Ok(match self {
+            Self::File { path } => Self::File { path: path.clone() },
+            Self::Device { path, file, size_bytes } => {
+                let file = file.try_clone().map_err(|error| Error::os("cannot hold", path, error))?;
+                Self::Device { path: path.clone(), file, size_bytes: *size_bytes }
+            }
+        })
+    }
 }
 
 /// What is to be opened.
@@ -181,44 +192,17 @@ fn open_to_write(request: Request, devices: bool) -> Result<Volume> {
     let Request { data, file_bytes, wal, mounted, .. } = request;
     let mut locks = Vec::new();
     if !devices {
-        let dir = files::folder_of(data[0].path()).to_owned();
-        if data.iter().any(|source| files::folder_of(source.path()) != dir) {
-            return Err(Error::input("the data files of a target lie in one folder"));
-        }
+        let dir = one_folder(&data)?;
         files::make_folder(&dir)?;
         locks.extend(files::lock_folder(&dir, Share::Exclusive)?);
     }
-    let wal = match wal {
-        None if !devices => {
-            Some(files::folder_of(data[0].path()).join(WAL_NAME)).map(|path| MemberSource::File { path })
-        }
-        wal => wal,
-    };
-    if let Some(path) = wal.as_ref().map(MemberSource::path) {
-        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        if data.iter().any(|source| real(source.path()) == real(path)) {
-            return Err(Error::input(format!("{} can't hold both data and the WAL alone", path.display())));
-        }
-    }
-    let data = data.into_iter().map(Candidate::of).collect::<Result<Vec<_>>>()?;
-    let wal = wal.map(Candidate::of).transpose()?;
-    for candidate in data.iter().filter(|_| devices).chain(&wal) {
+    let gathered = Gathered::of(data, wal, file_bytes)?;
+    for candidate in gathered.data.iter().filter(|_| devices).chain(&gathered.wal) {
         if let Some(file) = &candidate.file {
             lock::take(file, &candidate.path, Share::Exclusive)?;
         }
     }
-    if let Some(wal) = &wal {
-        refuse_others_data(wal)?;
-    }
-    let (data_parts, role) = if devices {
-        let smallest = data.iter().map(|candidate| candidate.size_bytes).min().unwrap_or_default();
-        (Parts::of_device(smallest)?, Role::Both)
-    } else {
-        (Parts::of_data_file(file_bytes)?, Role::Data)
-    };
-    let wal_parts = wal.as_ref().map(|wal| wal_parts(wal, &data, data_parts)).transpose()?;
-    check_room(&data, data_parts, wal.as_ref().zip(wal_parts))?;
-
+    let Gathered { data, wal, data_parts, wal_parts, role, .. } = gathered;
     let mut members = settle(data, data_parts, role)?;
     let data_count = members.len();
     if !devices {
@@ -233,6 +217,70 @@ fn open_to_write(request: Request, devices: bool) -> Result<Volume> {
         }
     }
     Ok(assemble(members, data_count, locks, false, mounted))
+}
+
+/// The one folder in which the data files lie.
+fn one_folder(data: &[MemberSource]) -> Result<PathBuf> {
+    let dir = files::folder_of(data[0].path());
+    if data.iter().any(|source| files::folder_of(source.path()) != dir) {
+        return Err(Error::input("the data files of a target lie in one folder"));
+    }
+    Ok(dir.to_owned())
+}
+
+/// The members that are to be, as they are now, and their parts. Nothing of them is written yet.
+#[derive(Debug)]
+pub(super) struct Gathered {
+    pub devices: bool,
+    pub data: Vec<Candidate>,
+    pub data_parts: Parts,
+    pub role: Role,
+    pub wal: Option<Candidate>,
+    pub wal_parts: Option<Parts>,
+}
+
+impl Gathered {
+    /// Looks at every member.
+    ///
+    /// # Errors
+    /// Refused where something is in the way that stacktune did not make, or where the disk has no
+    /// room.
+    pub fn of(data: Vec<MemberSource>, wal: Option<MemberSource>, file_bytes: u64) -> Result<Self> {
+        let devices = data.first().is_some_and(MemberSource::is_device);
+        let wal = match wal {
+            None if !devices => Some(MemberSource::File { path: one_folder(&data)?.join(WAL_NAME) }),
+            wal => wal,
+        };
+        if let Some(path) = wal.as_ref().map(MemberSource::path) {
+            let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+            if data.iter().any(|source| real(source.path()) == real(path)) {
+                return Err(Error::input(format!(
+                    "{} can't hold both data and the WAL alone",
+                    path.display()
+                )));
+            }
+        }
+        let data = data.into_iter().map(Candidate::of).collect::<Result<Vec<_>>>()?;
+        let wal = wal.map(Candidate::of).transpose()?;
+        if let Some(wal) = &wal {
+            refuse_others_data(wal)?;
+        }
+        let (data_parts, role) = if devices {
+            let smallest = data.iter().map(|candidate| candidate.size_bytes).min().unwrap_or_default();
+            (Parts::of_device(smallest)?, Role::Both)
+        } else {
+            (Parts::of_data_file(file_bytes)?, Role::Data)
+        };
+        let wal_parts = wal.as_ref().map(|wal| wal_parts(wal, &data, data_parts)).transpose()?;
+        check_room(&data, data_parts, wal.as_ref().zip(wal_parts))?;
+        Ok(Self { devices, data, data_parts, role, wal, wal_parts })
+    }
+
+    /// The WAL's own member with its parts and role, if it has one.
+    pub fn own_wal(&self) -> Option<(&Candidate, Parts, Role)> {
+        let (wal, parts) = self.wal.as_ref().zip(self.wal_parts)?;
+        Some((wal, parts, Role::Wal))
+    }
 }
 
 /// A file that holds the data of a set, maybe of another target, does not become a WAL.

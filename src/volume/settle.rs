@@ -70,7 +70,7 @@ impl Candidate {
 /// A header for each candidate, and whether it is a new one.
 ///
 /// The set that most members agree on goes on; a member that has no part in it joins it unfilled.
-fn reconcile(candidates: &[Candidate], parts: Parts, role: Role) -> Vec<(Header, bool)> {
+pub(super) fn reconcile(candidates: &[Candidate], parts: Parts, role: Role) -> Vec<(Header, bool)> {
     let count = candidates.len() as u32;
     let counting: Vec<Option<&Header>> = candidates
         .iter()
