@@ -135,13 +135,11 @@ impl Worker {
         } else {
             self.issue_batch(now_ns, queue)
         };
-        match wait {
-            Some(wait) => Turn::Wait(wait),
-            None => {
-                self.drop_pending(now_ns);
-                self.drain()
-            }
+        if let Some(wait) = wait {
+            return Turn::Wait(wait);
         }
+        self.drop_pending(now_ns);
+        self.drain()
     }
 
     /// Drops what was intended before the class stopped and has not begun: it counts as missed, like
