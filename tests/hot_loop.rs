@@ -29,14 +29,8 @@ static ALLOCATIONS: PerThread = PerThread::new();
 static CALLS: PerThread = PerThread::new();
 
 /// Sleeping and waking, and memory from the system.
-const COUNTED_CALLS: [libc::c_long; 6] = [
-    libc::SYS_futex,
-    libc::SYS_brk,
-    libc::SYS_mmap,
-    libc::SYS_munmap,
-    libc::SYS_mremap,
-    libc::SYS_madvise,
-];
+const COUNTED_CALLS: [libc::c_long; 6] =
+    [libc::SYS_futex, libc::SYS_brk, libc::SYS_mmap, libc::SYS_munmap, libc::SYS_mremap, libc::SYS_madvise];
 
 /// I/Os, or failures, after which a worker has started, and then those that are looked at.
 const STARTED: u64 = 4;

@@ -101,6 +101,7 @@ fn unsafe_code_is_allowed_in_named_places_only() {
         "io/libaio.rs",
         "io/uring.rs",
         "meter/tasks.rs",
+        "session/prompt.rs",
         "stack/wipe.rs",
         "tui/clock.rs",
         "volume/probe.rs",

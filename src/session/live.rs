@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use super::message::{Command, Event, Phase, Progress, Status, Wanted};
+use super::prompt::answer_promptly;
 use super::run::{Attendant, Options, Session};
 use crate::error::{Error, Result};
 use crate::host::Facts;
@@ -31,6 +32,7 @@ pub fn run(
     commands: &Receiver<Command>,
     events: &Sender<Event>,
 ) {
+    answer_promptly();
     loop {
         let (next, ended) = run_one(settings, options.clone(), facts.clone(), commands, events);
         match next {
