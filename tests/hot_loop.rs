@@ -53,18 +53,22 @@ fn count() {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
+        // SAFETY: as the caller's.
         unsafe { System.alloc(layout) }
     }
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count();
+        // SAFETY: as the caller's.
         unsafe { System.alloc_zeroed(layout) }
     }
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         count();
+        // SAFETY: as the caller's.
         unsafe { System.realloc(block, layout, bytes) }
     }
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         count();
+        // SAFETY: as the caller's.
         unsafe { System.dealloc(block, layout) }
     }
 }
@@ -123,7 +127,7 @@ fn look(ground: &Ground, plans: &[ClassPlan], what: &str) -> Vec<Looked> {
 fn wait(sources: &mut [Box<dyn Source>], done: &mut [u64], until: u64, what: &str) {
     let began = Instant::now();
     while done.iter().any(|done| *done < until) {
-        assert!(began.elapsed() < Duration::from_secs(60), "{what}: {done:?}");
+        assert!(began.elapsed() < Duration::from_mins(1), "{what}: {done:?}");
         std::thread::sleep(Duration::from_millis(1));
         for (source, done) in sources.iter_mut().zip(&mut *done) {
             let mut delta = Delta::new(2);
