@@ -118,6 +118,13 @@ impl Worker {
         }
     }
 
+    /// Begins so much later than it was made.
+    pub fn postpone(&mut self, by_ns: u64) {
+        if let Some(pacer) = &mut self.pacer {
+            pacer.postpone(by_ns);
+        }
+    }
+
     /// Queues what is to be handed over now.
     pub fn turn(&mut self, now_ns: u64, queue: &mut impl Queue) -> Turn {
         let ending = self.orders.control.is_stopping();
