@@ -97,6 +97,7 @@ fn unsafe_code_is_allowed_in_named_places_only() {
         "app/signals.rs",
         "calibrate.rs",
         "host/features.rs",
+        "host/loops.rs",
         "host/reservation.rs",
         "io/libaio.rs",
         "io/uring.rs",
