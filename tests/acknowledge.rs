@@ -61,7 +61,8 @@ fn a_turn_is_acknowledged_at_once_beside_128_busy_threads() {
     let facts = Arc::new(Facts::read(Path::new("/")));
     let (commands, asked) = channel();
     let (told, events) = channel();
-    let session = std::thread::spawn(move || live::run(settings, Options::default(), &facts, &asked, &told));
+    let session =
+        std::thread::spawn(move || live::run(settings, Options::default(), &|| facts.clone(), &asked, &told));
     for event in &events {
         match event {
             Event::Window(window, _) if window.classes[0].ios > 0 => break,

@@ -106,7 +106,7 @@ struct Looked {
 
 /// Lets these classes run together until each has done enough.
 fn look(ground: &Ground, plans: &[ClassPlan], what: &str) -> Vec<Looked> {
-    let writes = Arc::new(Writes::new(0, 0));
+    let writes = Arc::new(Writes::new(0, Arc::default()));
     let mut engine = Engine::threaded(ground.data.clone(), ground.wal.clone(), 2, writes);
     let mut sources: Vec<_> = plans.iter().flat_map(|plan| engine.start(plan, &[]).unwrap()).collect();
     let mut done = vec![0; sources.len()];
