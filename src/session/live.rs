@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use super::message::{Command, Event, Phase, Progress, Status, Wanted};
+use super::prompt::answer_promptly;
 use super::run::{Attendant, Options, Session};
 use crate::error::{Error, Result};
 use crate::host::Facts;
@@ -33,6 +34,7 @@ pub fn run(
     commands: &Receiver<Command>,
     events: &Sender<Event>,
 ) {
+    answer_promptly();
     loop {
         let (next, ended) = run_one(settings, options.clone(), facts(), commands, events);
         match next {
@@ -81,7 +83,7 @@ fn after_failure(error: &Error, commands: &Receiver<Command>, events: &Sender<Ev
         match commands.recv() {
             Ok(Command::Open(settings)) => return Next::Open(settings),
             Ok(Command::Quit) | Err(_) => return Next::Quit,
-            Ok(_) => {}
+            Ok(command) => decline(&command, "the run has ended", events),
         }
     }
 }
@@ -126,10 +128,22 @@ fn close(session: &mut Session, commands: &Receiver<Command>, events: &Sender<Ev
     while !session.is_drained() {
         match commands.recv_timeout(SETTLE) {
             Ok(Command::Quit) | Err(RecvTimeoutError::Disconnected) => break,
-            _ => {}
+            Ok(command) => decline(&command, "the run is ending", events),
+            Err(RecvTimeoutError::Timeout) => {}
         }
     }
     ended
+}
+
+/// Tells that a command can't be obeyed now, where its asker waits for an answer.
+fn decline(command: &Command, why: &str, events: &Sender<Event>) {
+    let event = match command {
+        Command::Turn { knob, .. } => Event::Turned { knob: knob.clone(), outcome: Err(why.to_owned()) },
+        Command::Undo => Event::Notice(format!("nothing was taken back: {why}")),
+        Command::Record(Some(_)) => Event::Notice(format!("nothing is recorded: {why}")),
+        _ => return,
+    };
+    let _ = events.send(event);
 }
 
 impl Session {
@@ -199,7 +213,7 @@ impl Waiting<'_> {
         match command {
             Some(Command::Open(settings)) => self.next = Some(Next::Open(settings)),
             Some(Command::Quit) | None => self.next = Some(Next::Quit),
-            Some(_) => {}
+            Some(command) => decline(&command, "not yet: the target is being opened", self.events),
         }
     }
 }
@@ -248,6 +262,32 @@ mod tests {
             _ => None,
         };
         told.iter().find_map(running).unwrap()
+    }
+
+    #[test]
+    fn what_cannot_be_obeyed_while_a_target_is_opened_is_answered() {
+        let ((commands, asked), (events, told)) = (channel(), channel());
+        let mut waiting = Waiting {
+            settings: Settings::default(),
+            facts: Arc::new(crate::record::fixture::facts()),
+            written_bytes: Arc::default(),
+            commands: &asked,
+            events: &events,
+            next: None,
+            filling: false,
+        };
+        let turn =
+            |value| Command::Turn { knob: "scan.depth".into(), value: crate::knobs::Value::Int(value) };
+        let refused =
+            |event| matches!(event, Event::Turned { outcome: Err(why), .. } if why.contains("not yet"));
+        commands.send(turn(64)).unwrap();
+        let progress = Progress { what: String::new(), done_bytes: 0, all_bytes: 1, rate_bytes_per_s: 0.0 };
+        assert!(waiting.progress(progress), "a turn does not end the fill");
+        assert_eq!(told.try_iter().filter(|event| refused(event.clone())).count(), 1);
+        commands.send(turn(32)).unwrap();
+        commands.send(Command::Consent(vec!["S1".into()])).unwrap();
+        assert_eq!(waiting.consent(Vec::new()), Some(vec!["S1".into()]));
+        assert_eq!(told.try_iter().filter(|event| refused(event.clone())).count(), 1);
     }
 
     #[test]

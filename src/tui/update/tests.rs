@@ -136,6 +136,25 @@ fn space_pauses_and_goes_on() {
 }
 
 #[test]
+fn nothing_is_turned_before_the_load_runs_or_once_it_ends() {
+    for phase in [Phase::Opening, Phase::Filling, Phase::Ending] {
+        let mut state = running(80, 24);
+        choose(&mut state, "scan.depth");
+        key(&mut state, KeyCode::Enter);
+        tell(&mut state, Event::Status(Arc::new(fixture::status(phase))));
+        typed(&mut state, "7");
+        assert_eq!(key(&mut state, KeyCode::Enter), [], "{phase:?}: a line opened before is not taken");
+        assert!(matches!(&state.dialog, Some(Dialog::Edit { error: Some(_), .. })));
+        key(&mut state, KeyCode::Esc);
+        for c in "lhm2uRr".chars() {
+            assert_eq!(letter(&mut state, c), [], "{phase:?} {c}");
+            assert!(!said(&state).is_empty());
+        }
+        assert!(state.asked.is_empty());
+    }
+}
+
+#[test]
 fn classes_are_muted_by_their_knobs_or_numbers() {
     let mut state = running(80, 24);
     assert_eq!(letter(&mut state, 'm'), [], "[io] is of no class");

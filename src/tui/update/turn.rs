@@ -4,6 +4,7 @@ use crate::class::Class;
 use crate::knobs::{Knob, Scope, Value, find};
 use crate::meter::window::State as ClassState;
 use crate::session::Command;
+use crate::session::message::Phase;
 use crate::tui::dialog::Dialog;
 use crate::tui::message::Effect;
 use crate::tui::state::{Passing, State, ground};
@@ -14,10 +15,13 @@ pub fn blocked(state: &mut State) -> bool {
         state.complain("the run has ended: o opens a profile, q quits");
     } else if state.quitting {
         state.say("draining to end");
-    } else if state.status.is_none() {
-        state.say("not yet: the profile is being opened");
     } else {
-        return false;
+        match state.phase() {
+            Phase::Running | Phase::Paused => return false,
+            Phase::Opening => state.say("not yet: the profile is being opened"),
+            Phase::Filling => state.say("not yet: the target is being filled"),
+            Phase::Ending => state.say("draining to end"),
+        }
     }
     true
 }
@@ -92,6 +96,10 @@ pub fn edit(state: &mut State) {
 pub fn typed(state: &mut State, path: &str, text: &str) -> Result<Vec<Effect>, String> {
     let knob = find(path).ok_or_else(|| format!("there is no knob `{path}`"))?;
     let value = knob.parse(text).map_err(|expected| format!("expected {expected}"))?;
+    if blocked(state) {
+        let why = state.message.take().map(|message| message.text);
+        return Err(why.unwrap_or_default());
+    }
     let effects = offer(state, knob, value);
     match state.passing.take() {
         Some(passing) => Err(passing.reason),
