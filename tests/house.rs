@@ -13,7 +13,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("knobs", &["profile", "host"]),
     ("profile", &["knobs", "host"]),
     ("plan", &["profile"]),
-    ("stack", &["host"]),
+    ("stack", &["host", "profile"]),
     ("volume", &["host"]),
     ("io", &["profile", "volume"]),
     ("load", &["profile", "plan", "volume", "io", "meter"]),
