@@ -3,17 +3,49 @@
 
 mod common;
 
-use std::fs;
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
-use common::devices::Loops;
-use common::stacks::{Ground, confirmed, new_id, traces};
+use common::devices::{Loops, Mount, has, run};
+use common::stacks::{Ground, Nobodys, confirmed, new_id, of_steps, plan, traces};
+use stacktune::error::Kind;
+use stacktune::host::{Device, Facts};
 use stacktune::profile::settings::{Filesystem, Raid};
 use stacktune::stack::build::{self, Advance};
+use stacktune::stack::guard::{self, Consent};
+use stacktune::stack::leftovers::{self, State, Wanted};
+use stacktune::stack::place::{Drive, Place};
+use stacktune::stack::plan::{Destroyed, Plan, Top};
+use stacktune::stack::runner::Runner;
+use stacktune::stack::step::{Step, Undo};
+
+/// Tells a helper process, which is this program, what to build.
+const HELPER: &str = "STACKTUNE_TEST_BUILD";
 
 /// Lets everything go on.
 fn go_on(_: &Advance) -> bool {
     true
+}
+
+/// A folder of tools that stand before the real ones: name and shell script.
+fn fakes(ground: &Ground, tools: &[(&str, &str)]) -> Runner {
+    let dir = ground.path().join("tools");
+    fs::create_dir_all(&dir).unwrap();
+    for (name, script) in tools {
+        let path = dir.join(name);
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let system = ["/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(PathBuf::from);
+    Runner::in_folders(std::iter::once(dir).chain(system).collect())
+}
+
+fn clean(ground: &Ground, ids: &[&str]) -> Vec<leftovers::Cleaned> {
+    let wanted = Wanted { ids: ids.iter().map(ToString::to_string).collect(), ..Wanted::default() };
+    leftovers::cleanup(&ground.state(), &wanted, &Runner::default(), &mut go_on).unwrap()
 }
 
 /// What is mounted at the plan's top.
@@ -69,4 +101,246 @@ fn striped_btrfs_is_built_and_nothing_is_left() {
 #[test]
 fn mirrored_btrfs_is_built_and_nothing_is_left() {
     builds_and_goes("mirrored_btrfs_is_built_and_nothing_is_left", Filesystem::Btrfs, Raid::Btrfs1, "btrfs");
+}
+
+#[test]
+fn a_failing_tool_at_any_step_leaves_nothing_and_is_quoted() {
+    let Some(_loops) = Loops::take("a_failing_tool_at_any_step_leaves_nothing_and_is_quoted") else { return };
+    let losetup = |nth: u32| {
+        format!(
+            "case $1 in --find) echo >>$0.calls; [ $(wc -l <$0.calls) -lt {nth} ] || {{ echo no device >&2; exit 5; }};; esac
+             exec /usr/sbin/losetup \"$@\""
+        )
+    };
+    let (first, second) = (losetup(1), losetup(2));
+    let tools = [
+        ("losetup", first.as_str(), "step 3 of 8", "no device"),
+        ("losetup", second.as_str(), "step 5 of 8", "no device"),
+        ("mkfs.btrfs", "echo bad blocks; exit 1", "step 6 of 8", "bad blocks"),
+        // It has done its work by the time it fails.
+        ("mkfs.btrfs", "/usr/sbin/mkfs.btrfs \"$@\"; echo late >&2; exit 9", "step 6 of 8", "late"),
+        ("mount", "echo wrong fs type >&2; exit 32", "step 8 of 8", "wrong fs type"),
+        ("mount", "/usr/bin/mount \"$@\"; echo late >&2; exit 32", "step 8 of 8", "late"),
+    ];
+    for (tool, script, step, words) in tools {
+        let (ground, id) = (Ground::new(), new_id());
+        let runner = fakes(&ground, &[(tool, script)]);
+        let plan = ground.plan(&id, Filesystem::Btrfs, Raid::Btrfs1);
+        let error = build::build(confirmed(plan), &ground.site_with(runner), &mut go_on).unwrap_err();
+        assert_eq!(error.exit_status(), 1);
+        for part in [step, words, tool, "everything that was built is undone"] {
+            assert!(error.what.contains(part), "{part}: {error}");
+        }
+        ground.assert_nothing_left(&id);
+    }
+}
+
+#[test]
+fn the_watch_stops_it_at_any_step_and_nothing_is_left() {
+    let Some(_loops) = Loops::take("the_watch_stops_it_at_any_step_and_nothing_is_left") else { return };
+    for stop_at in 0..6 {
+        let (ground, id) = (Ground::new(), new_id());
+        let plan = ground.plan(&id, Filesystem::Ext4, Raid::None);
+        assert_eq!(plan.steps.len(), 6);
+        let mut watch = |advance: &Advance| advance.step != stop_at;
+        let error = build::build(confirmed(plan), &ground.site(), &mut watch).unwrap_err();
+        assert_eq!(error.exit_status(), 130, "{error}");
+        ground.assert_nothing_left(&id);
+    }
+    // In the middle of a step: its tool is let finish, and is undone then.
+    let (ground, id) = (Ground::new(), new_id());
+    let runner = fakes(&ground, &[("mkfs.ext4", "sleep 0.3; exec /usr/sbin/mkfs.ext4 \"$@\"")]);
+    let plan = ground.plan(&id, Filesystem::Ext4, Raid::None);
+    let mut looks = 0;
+    let mut watch = |advance: &Advance| {
+        looks += usize::from(advance.command.starts_with("mkfs.ext4"));
+        looks < 2
+    };
+    let error = build::build(confirmed(plan), &ground.site_with(runner), &mut watch).unwrap_err();
+    assert!(error.what.contains("stopped in step 4 of 6"), "{error}");
+    ground.assert_nothing_left(&id);
+}
+
+#[test]
+fn a_full_disk_under_the_journal_or_the_members_is_undone() {
+    let Some(loops) = Loops::take("a_full_disk_under_the_journal_or_the_members_is_undone") else { return };
+    let disk = loops.device(24, |file| drop(run("mkfs.ext4", &["-q", file.to_str().unwrap()])));
+    let mount = Mount::of(&disk, "noatime");
+    let id = new_id();
+    let dir = mount.at.path().join(format!("stacktune-{id}"));
+    let file = dir.join("member");
+    let steps = vec![Step::MakeFolder { dir: dir.clone() }, Step::MakeFile { file, bytes: 1 << 30 }];
+    let ground = Ground::new();
+    let top = Top::Devices(Vec::new());
+    let error = build::build(confirmed(of_steps(&id, steps, top)), &ground.site(), &mut go_on).unwrap_err();
+    assert!(error.what.contains("no space left on device"), "{error}");
+    ground.assert_nothing_left(&id);
+    assert!(!dir.exists());
+}
+
+/// The helper process: builds what it is told, and dies by its own hand or its killer's.
+#[test]
+fn helper_process() {
+    let Some(told) = std::env::var_os(HELPER) else { return };
+    let told = told.into_string().unwrap();
+    let [ground, id, kind, die_at] = told.split('|').collect::<Vec<_>>().try_into().unwrap();
+    let (filesystem, raid) = match kind {
+        "ext4" => (Filesystem::Ext4, Raid::None),
+        _ => (Filesystem::Btrfs, Raid::Btrfs1),
+    };
+    let ground = Path::new(ground);
+    let die_at: Option<usize> = die_at.parse().ok();
+    let mut calls = 0;
+    let mut watch = |_: &Advance| {
+        if Some(calls) == die_at {
+            let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+        }
+        calls += 1;
+        true
+    };
+    let site = stacktune::stack::site::Site {
+        state_dir: ground.join("state/stacktune"),
+        profile: "mine".into(),
+        runner: fakes_of(ground),
+        ours: &Nobodys,
+    };
+    loop {
+        let plan = plan(ground, id, filesystem, raid);
+        let built = build::build(confirmed(plan), &site, &mut watch).unwrap();
+        built.tear_down(&mut watch).unwrap();
+    }
+}
+
+/// The fakes that the test has put there, before the real tools.
+fn fakes_of(ground: &Path) -> Runner {
+    let folders = [ground.join("tools"), "/usr/sbin".into(), "/sbin".into(), "/usr/bin".into(), "/bin".into()];
+    Runner::in_folders(folders.to_vec())
+}
+
+fn helper(ground: &Ground, id: &str, kind: &str, die_at: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "helper_process"]).stdout(Stdio::null()).stderr(Stdio::null());
+    command.env(HELPER, format!("{}|{id}|{kind}|{die_at}", ground.path().display()));
+    command
+}
+
+#[test]
+fn a_build_that_is_killed_at_any_step_is_cleaned_up() {
+    let Some(_loops) = Loops::take("a_build_that_is_killed_at_any_step_is_cleaned_up") else { return };
+    // Its watch is asked before each of the six steps, and before each of their undos.
+    for die_at in 0..12 {
+        let (ground, id) = (Ground::new(), new_id());
+        let died = helper(&ground, &id, "ext4", &die_at.to_string()).status().unwrap();
+        assert!(!died.success());
+        let left = leftovers::leftovers(&ground.state()).unwrap();
+        assert_eq!(left.len(), 1, "killed at {die_at}");
+        assert_eq!((left[0].state, left[0].id.as_str()), (State::Dead, id.as_str()));
+        let cleaned = clean(&ground, &[]);
+        assert_eq!(cleaned[0].problem, None, "killed at {die_at}");
+        ground.assert_nothing_left(&id);
+        assert!(clean(&ground, &[]).is_empty(), "once more does nothing");
+    }
+}
+
+#[test]
+fn a_build_that_is_killed_at_any_moment_is_cleaned_up_and_no_more() {
+    let Some(loops) = Loops::take("a_build_that_is_killed_at_any_moment_is_cleaned_up_and_no_more") else {
+        return;
+    };
+    // Somebody else's device, mount and file, beside the stack's.
+    let disk = loops.device(24, |file| drop(run("mkfs.ext4", &["-q", file.to_str().unwrap()])));
+    let mount = Mount::of(&disk, "noatime");
+    fs::write(mount.at.path().join("theirs"), "kept").unwrap();
+    for moment in 0..12 {
+        let (ground, id) = (Ground::new(), new_id());
+        let theirs = ground.path().join("theirs");
+        fs::write(&theirs, "kept").unwrap();
+        let mut child = helper(&ground, &id, "btrfs1", "never").spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(5 + moment * 37 + rand::random::<u64>() % 30));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        for cleaned in clean(&ground, &[]) {
+            assert_eq!(cleaned.problem, None, "killed at moment {moment}");
+        }
+        ground.assert_nothing_left(&id);
+        assert_eq!(fs::read_to_string(theirs).unwrap(), "kept");
+    }
+    assert_eq!(fs::read_to_string(mount.at.path().join("theirs")).unwrap(), "kept");
+    assert!(mounted_as(mount.at.path()).is_some());
+}
+
+#[test]
+fn a_tool_that_outlives_its_killed_process_is_waited_for() {
+    let Some(_loops) = Loops::take("a_tool_that_outlives_its_killed_process_is_waited_for") else { return };
+    let (ground, id) = (Ground::new(), new_id());
+    fakes(&ground, &[("mkfs.ext4", "kill -9 $PPID; sleep 0.5; exec /usr/sbin/mkfs.ext4 \"$@\"")]);
+    helper(&ground, &id, "ext4", "never").status().unwrap();
+    let left = leftovers::leftovers(&ground.state()).unwrap();
+    assert_eq!(left[0].state, State::Ending);
+    assert_eq!(clean(&ground, &[])[0].problem, None);
+    ground.assert_nothing_left(&id);
+}
+
+#[test]
+fn a_busy_mount_is_told_with_its_holder_and_goes_later() {
+    let Some(_loops) = Loops::take("a_busy_mount_is_told_with_its_holder_and_goes_later") else { return };
+    let (ground, id) = (Ground::new(), new_id());
+    let plan = ground.plan(&id, Filesystem::Ext4, Raid::None);
+    let built = build::build(confirmed(plan), &ground.site(), &mut go_on).unwrap();
+    let mount = ground.state().join("mnt").join(&id);
+    let held = File::create(mount.join("held")).unwrap();
+    let error = built.tear_down(&mut go_on).unwrap_err();
+    assert!(error.what.contains("target is busy"), "{error}");
+    let process = format!("process {} (", std::process::id());
+    assert!(error.hint.as_deref().is_some_and(|hint| hint.contains(&process)), "{error}");
+    // All below it still stands.
+    assert_eq!(mounted_as(&mount).as_deref(), Some("ext4"));
+    drop(held);
+    assert_eq!(clean(&ground, &[&id])[0].problem, None);
+    ground.assert_nothing_left(&id);
+}
+
+#[test]
+fn what_others_put_into_a_stack_stays_theirs() {
+    let Some(loops) = Loops::take("what_others_put_into_a_stack_stays_theirs") else { return };
+    let (ground, id) = (Ground::new(), new_id());
+    let plan = ground.plan(&id, Filesystem::Ext4, Raid::None);
+    let built = build::build(confirmed(plan), &ground.site(), &mut go_on).unwrap();
+    let mount = ground.state().join("mnt").join(&id);
+    // A mount over the stack's, and a file in its folder.
+    let disk = loops.device(24, |file| drop(run("mkfs.ext4", &["-q", file.to_str().unwrap()])));
+    run("mount", &[&disk.path, mount.to_str().unwrap()]);
+    let theirs = ground.target().join(format!("stacktune-{id}")).join("theirs");
+    fs::write(&theirs, "kept").unwrap();
+    let error = built.tear_down(&mut go_on).unwrap_err();
+    assert!(error.what.contains(&format!("{} is mounted over", disk.path)), "{error}");
+    run("umount", &[mount.to_str().unwrap()]);
+    let problem = clean(&ground, &[])[0].problem.clone().unwrap();
+    assert!(problem.contains("is not empty: it has theirs"), "{problem}");
+    assert_eq!(fs::read_to_string(&theirs).unwrap(), "kept");
+    fs::remove_file(theirs).unwrap();
+    assert_eq!(clean(&ground, &[])[0].problem, None);
+    ground.assert_nothing_left(&id);
+}
+
+#[test]
+fn a_kept_stack_stands_until_it_is_named_and_its_commands_remove_it() {
+    let Some(_loops) = Loops::take("a_kept_stack_stands_until_it_is_named_and_its_commands_remove_it") else {
+        return;
+    };
+    for by_hand in [false, true] {
+        let (ground, id) = (Ground::new(), new_id());
+        let plan = ground.plan(&id, Filesystem::Btrfs, Raid::Btrfs0);
+        let commands = build::build(confirmed(plan), &ground.site(), &mut go_on).unwrap().keep().unwrap();
+        assert!(clean(&ground, &[]).is_empty());
+        assert!(!traces(&id).is_empty());
+        let left = leftovers::leftovers(&ground.state()).unwrap();
+        assert_eq!((left[0].state, left[0].stands.len()), (State::Kept, 8));
+        if by_hand {
+            commands.iter().for_each(|command| drop(run("sh", &["-ec", command])));
+            assert!(traces(&id).is_empty());
+        }
+        assert_eq!(clean(&ground, &[&id])[0].problem, None);
+        ground.assert_nothing_left(&id);
+    }
 }

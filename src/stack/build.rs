@@ -1,4 +1,6 @@
-//! Building a stack step by step, and taking it down: each undo is in the journal before its step acts.
+//! Building a stack step by step, and taking it down.
+//!
+//! Right before a step acts the guard looks once more, and its undo is made durable in the journal.
 
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
@@ -233,10 +235,12 @@ impl Builder<'_> {
                 self.refuse_place(place)?;
                 refuse_mount_point(dir)
             }
-            Step::MakeFolder { .. }
-            | Step::MakeFile { .. }
-            | Step::AttachLoop { .. }
-            | Step::AwaitResync { .. } => Ok(()),
+            // What is there already was not made by this stack, and its undo must not find it.
+            Step::MakeFolder { dir: path } | Step::MakeFile { file: path, .. } => match path.symlink_metadata() {
+                Ok(_) => Err(Error::refused(format!("{} is there already", path.display()))),
+                Err(_) => Ok(()),
+            },
+            Step::AttachLoop { .. } | Step::AwaitResync { .. } => Ok(()),
         }
     }
 
