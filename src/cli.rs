@@ -52,7 +52,9 @@ const FILES: &str = "\
 $XDG_CONFIG_HOME/stacktune/profiles/*.toml, else ~/.config/stacktune/profiles/*.toml
   the user's profiles
 ~/.cache/stacktune
-  the files that the built-in profiles run on";
+  the files that the built-in profiles run on
+$XDG_STATE_HOME/stacktune, else /var/lib/stacktune for root and ~/.local/state/stacktune for others
+  journals of the stacks that stand, and where they are mounted";
 
 /// A live tuner for the storage stack under a database
 ///
@@ -176,6 +178,14 @@ pub enum Cmd {
         #[command(flatten)]
         sets: SetArgs,
     },
+    /// Tell which stacks stand, which run, and what a crash has left over
+    #[command(after_help = EXIT_STATUS)]
+    Status(JsonArgs),
+    /// Take away what a crash has left over: mounts, arrays, loop devices, partitions, settings
+    ///
+    /// Goes by the journal that each stack keeps, and touches nothing that stacktune did not make.
+    /// Stacks of a living process are left alone, and so are kept ones unless they are named.
+    Cleanup(CleanupArgs),
     /// Print the completions of a shell
     ///
     /// For bash: stacktune completions bash > ~/.local/share/bash-completion/completions/stacktune
@@ -210,6 +220,24 @@ pub struct RecordArgs {
     /// How to run it.
     #[command(flatten)]
     pub run: RunArgs,
+    /// The output's form.
+    #[command(flatten)]
+    pub output: JsonArgs,
+}
+
+/// What `stacktune cleanup` is given.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+#[command(after_help = EXIT_STATUS)]
+pub struct CleanupArgs {
+    /// The stacks to take down, kept ones too; all that a crash has left without any
+    #[arg(value_name = "ID", conflicts_with = "all")]
+    pub ids: Vec<String>,
+    /// Take down every stack that was kept, too
+    #[arg(long)]
+    pub all: bool,
+    /// Give up what lies on drives that are not there any more
+    #[arg(long)]
+    pub forget_missing: bool,
     /// The output's form.
     #[command(flatten)]
     pub output: JsonArgs,

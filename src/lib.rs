@@ -13,13 +13,13 @@
 //! | [`host`] | facts about this host | – |
 //! | [`knobs`], [`profile`] | the one table of all that can be turned; settings, and TOML there and back | each other, host |
 //! | [`plan`] | settings → what each class is to do; what changes between two of them | profile |
-//! | [`stack`] | the guard before a block device is written, the runner of tools | host |
+//! | [`stack`] | the storage under the load: the guard before a block device is written, plans, building and undoing | host, profile's settings |
 //! | [`volume`] | layout, headers, page stamps, fill, verification, locks | host |
 //! | [`io`] | the interfaces, one file each | volume's identities |
 //! | [`load`] | the four classes: pacing, offsets, commits, workers | plan, volume, io, meter |
 //! | [`meter`] | counters to windows and totals; processor, flags, ledger | host, profile, io's thread names |
 //! | [`calibrate`] | the generator's own cost | load, plan |
-//! | [`record`], [`report`] | a run written and read back; tables and comparison | meter, knobs, host |
+//! | [`record`], [`report`] | a run written and read back; tables and comparison | meter, knobs, host, stack |
 //! | [`session`] | a run: open, start, turn, pause, record | all above |
 //! | [`tui`] | the terminal UI | session's messages, meter's data, knobs |
 //! | [`cli`], [`app`] | the command line; the composition root, which alone knows all others | all |

@@ -13,7 +13,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("knobs", &["profile", "host"]),
     ("profile", &["knobs", "host"]),
     ("plan", &["profile"]),
-    ("stack", &["host"]),
+    ("stack", &["host", "profile"]),
     ("volume", &["host"]),
     ("io", &["profile", "volume"]),
     ("load", &["profile", "plan", "volume", "io", "meter"]),
@@ -21,7 +21,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("calibrate", &["profile", "plan", "volume", "io", "meter", "load", "host"]),
     ("record", &["meter", "host"]),
     ("session", &["profile", "knobs", "plan", "stack", "volume", "io", "load", "meter", "record", "host"]),
-    ("report", &["record", "meter", "knobs", "profile", "host", "session"]),
+    ("report", &["stack", "record", "meter", "knobs", "profile", "host", "session"]),
     ("tui", &["session", "meter", "knobs", "profile", "host"]),
     ("cli", &["knobs", "profile"]),
 ];

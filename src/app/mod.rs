@@ -4,6 +4,7 @@ mod inspect;
 mod picture;
 mod record;
 mod signals;
+mod stacks;
 mod ui;
 mod verify;
 
@@ -52,6 +53,8 @@ fn dispatch(cli: Cli) -> Result<()> {
         Some(Cmd::Host(output)) => inspect::host(output.json),
         Some(Cmd::Calibrate(output)) => inspect::calibrate(output.json),
         Some(Cmd::Check { profile, sets }) => inspect::check(&profile, &sets.set),
+        Some(Cmd::Status(output)) => stacks::status(output.json),
+        Some(Cmd::Cleanup(args)) => stacks::cleanup(&args),
         Some(Cmd::Completions { shell }) => print_with(|out| cli::write_completions(shell, out)),
         Some(Cmd::Picture(args)) => picture::run(&args),
         Some(Cmd::Man) => print_with(|out| cli::write_man(out)),

@@ -18,4 +18,4 @@ mod usage;
 pub use describe::describe;
 pub use facts::{Cpu, Device, Facts, Feature, Node, TargetFacts, Usage};
 pub(crate) use reservation::reservation;
-pub(crate) use usage::{member_of, number_text};
+pub(crate) use usage::{member_of, mounted_at, number_text};

@@ -278,6 +278,14 @@ fn mounts(root: &Root) -> Vec<Mount> {
     texts.flat_map(|text| text.lines().filter_map(mount).collect::<Vec<_>>()).collect()
 }
 
+/// What is mounted at exactly that folder in this process's name space, the lowest first: the source
+/// of each.
+pub(crate) fn mounted_at(dir: &Path) -> std::io::Result<Vec<String>> {
+    let text = std::fs::read_to_string("/proc/self/mountinfo")?;
+    let here = text.lines().filter_map(mount).filter(|mount| Path::new(&mount.point) == dir);
+    Ok(here.map(|mount| mount.sources.join(":")).collect())
+}
+
 fn mount(line: &str) -> Option<Mount> {
     let (left, right) = line.split_once(" - ")?;
     let mut left = left.split(' ');

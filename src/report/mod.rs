@@ -10,6 +10,7 @@ pub mod knobs;
 pub mod profiles;
 pub mod progress;
 pub mod show;
+pub mod stacks;
 #[cfg(test)]
 mod tests;
 

@@ -1,7 +1,24 @@
-//! Building a stack step by step, and taking it down: each undo is in the journal before its step acts.
+//! Building a stack step by step, and taking it down.
+//!
+//! Right before a step acts the guard looks once more, and its undo is made durable in the journal.
 
+use std::ffi::OsStr;
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+
+use super::attend::{Gauge, attended};
+use super::guard::{self, Claim};
+use super::journal::{Journal, boot_id};
+use super::place::{Drive, Place};
 use super::plan::{Confirmed, Plan};
-use crate::error::Result;
+use super::precondition::{self, Progress};
+use super::resync;
+use super::runner::{Runner, failure, quoted};
+use super::site::Site;
+use super::step::{Arg, CommandLine, Step, Undo};
+use super::undo::{Hands, Outcome};
+use crate::error::{Error, Kind, Result};
+use crate::host::{Device, Facts, Usage, mounted_at};
 
 /// How far a build or a tear-down is.
 #[derive(Debug, Clone, PartialEq)]
@@ -10,30 +27,62 @@ pub struct Advance {
     pub step: usize,
     /// Of so many.
     pub steps: usize,
-    /// The command that runs, as the plan showed it.
+    /// The command that runs, as the plan showed it; what is taken away, when a step is undone.
     pub command: String,
+    /// Whether the step is being undone.
+    pub undoing: bool,
     /// Bytes done and to do, where the step counts any.
     pub bytes: Option<(u64, u64)>,
 }
 
 /// Who watches: returns whether it may go on. A step in progress is finished or undone, and then
-/// everything before it is.
+/// everything before it is. What is being undone is undone to its end.
 pub type Watch<'a> = &'a mut dyn FnMut(&Advance) -> bool;
 
 /// A stack that stands. Dropping it leaves it to `cleanup`.
 #[derive(Debug)]
 pub struct Built {
     plan: Plan,
+    journal: Journal,
+    runner: Runner,
 }
 
 /// Builds.
 ///
 /// # Errors
 /// Where a step fails, with the tool's own words; everything before it is undone by then, or what
-/// could not be is named.
-pub fn build(confirmed: Confirmed, watch: Watch) -> Result<Built> {
-    let _ = (confirmed, watch);
-    todo!()
+/// could not be is named. Refused (3) where a drive came into use or changed since it was planned;
+/// interrupted (130) where the watch said so.
+pub fn build(confirmed: Confirmed, site: &Site, watch: Watch) -> Result<Built> {
+    let plan = confirmed.plan;
+    for destroyed in &plan.destroys {
+        as_shown(&plan, &destroyed.drive, site)?;
+    }
+    let drives: Vec<Drive> = plan.destroys.iter().map(|destroyed| destroyed.drive.clone()).collect();
+    // Before anything is written to them, which would look like somebody else's writes.
+    let progress = drives.iter().map(|drive| precondition::kept(&site.state_dir, drive)).collect();
+    let mut journal = Journal::begin(&site.state_dir, &plan.id, &site.profile, &drives)?;
+    let builder = Builder { plan: &plan, site, drives, progress };
+    match builder.run(&mut journal, watch) {
+        Ok(()) => {
+            builder.drives.iter().for_each(|drive| precondition::forget(&site.state_dir, drive));
+            Ok(Built { plan, journal, runner: site.runner.clone() })
+        }
+        Err(error) => Err(after(error, undo_all(journal, &site.runner, watch))),
+    }
+}
+
+/// A step's error, with how undoing what was before it went.
+fn after(error: Error, undone: Result<()>) -> Error {
+    match undone {
+        Ok(()) => Error { what: format!("{}; everything that was built is undone", error.what), ..error },
+        Err(left) => Error {
+            // What is left concerns data: whoever reads the status must not take it for a clean stop.
+            kind: if error.kind == Kind::Interrupted { left.kind } else { error.kind },
+            what: format!("{}; and then {}", error.what, left.what),
+            hint: [error.hint, left.hint].into_iter().flatten().reduce(|one, other| format!("{one}\n  {other}")),
+        },
+    }
 }
 
 impl Built {
@@ -42,14 +91,328 @@ impl Built {
         &self.plan
     }
 
+    /// Its journal: whatever else is set for the stack's sake (queue settings, cgroups) goes there.
+    pub fn journal(&mut self) -> &mut Journal {
+        &mut self.journal
+    }
+
     /// Takes it down, in reverse. Nothing that it made is left.
+    ///
+    /// # Errors
+    /// What could not be taken away, and why; it stays in the journal, for `cleanup`.
     pub fn tear_down(self, watch: Watch) -> Result<()> {
-        let _ = watch;
-        todo!()
+        undo_all(self.journal, &self.runner, watch)
     }
 
     /// Leaves it standing; the commands that remove it, in order.
     pub fn keep(self) -> Result<Vec<String>> {
-        todo!()
+        let undos = self.journal.record().entries.iter().rev().filter_map(|entry| entry.to_undo());
+        let commands = undos.flat_map(|undo| undo.commands(&self.runner)).collect();
+        self.journal.keep()?;
+        Ok(commands)
+    }
+}
+
+/// Undoes everything that the journal says, in reverse, and removes the journal.
+pub fn undo_all(journal: Journal, runner: &Runner, watch: Watch) -> Result<()> {
+    undo_with(journal, runner, false, watch)
+}
+
+/// The same; `forget_missing` gives up what lies on drives that are not there any more.
+pub(super) fn undo_with(
+    mut journal: Journal,
+    runner: &Runner,
+    forget_missing: bool,
+    watch: Watch,
+) -> Result<()> {
+    let header = journal.record().header.clone();
+    let same_boot = header.boot == boot_id()?;
+    let hands = Hands { runner, id: &header.id, same_boot, forget_missing };
+    let steps = journal.record().entries.len();
+    let mut problems = Vec::new();
+    let mut blocked = false;
+    for number in (0..steps).rev() {
+        let Some(undo) = journal.record().entries[number].to_undo().cloned() else { continue };
+        // What is below something that stands can't be taken away; settings can be put back.
+        if blocked && !is_setting(&undo) {
+            continue;
+        }
+        let command = undo.describe();
+        let advance = Advance { step: number, steps, command, undoing: true, bytes: None };
+        watch(&advance);
+        let (outcome, _) =
+            journal.shared_with_tools(|| attended(&mut *watch, advance, |_| hands.undo(&undo)));
+        match outcome {
+            Ok(Outcome::Undone) => journal.undone(number as u64),
+            Ok(Outcome::Missing(error)) => problems.push(error),
+            Err(error) => {
+                blocked |= !is_setting(&undo);
+                problems.push(Error { what: format!("{}: {}", undo.describe(), error.what), ..error });
+            }
+        }
+    }
+    if problems.is_empty() { journal.end() } else { Err(left_over(&journal, &problems)) }
+}
+
+fn is_setting(undo: &Undo) -> bool {
+    matches!(undo, Undo::RestoreQueue { .. } | Undo::RemoveCgroup { .. })
+}
+
+fn left_over(journal: &Journal, problems: &[Error]) -> Error {
+    let record = journal.record();
+    let left = record.entries.iter().filter(|entry| entry.to_undo().is_some()).count();
+    let why: Vec<&str> = problems.iter().map(|problem| problem.what.as_str()).collect();
+    let what = format!("not all of stack {} could be undone ({left} left): {}", record.header.id.0, why.join("; "));
+    let hints = problems.iter().filter_map(|problem| problem.hint.clone());
+    let again = format!("then, `stacktune cleanup {}` undoes the rest", record.header.id.0);
+    Error::failed(what).hint(hints.chain([again]).collect::<Vec<_>>().join("\n  "))
+}
+
+/// Examines a drive in full: it is the one that was planned with, nothing uses it, and it holds what was
+/// shown to the operator.
+fn as_shown(plan: &Plan, drive: &Drive, site: &Site) -> Result<()> {
+    let Some(shown) = plan.destroys.iter().find(|destroyed| destroyed.drive == *drive) else {
+        return Err(Error::refused(format!("the plan did not say that {} is destroyed", drive.describe())));
+    };
+    drive.find()?;
+    let facts = Facts::read(Path::new("/"));
+    let name = drive.path.display().to_string();
+    let found = guard::examine(&name, &facts, drive.size_bytes, site.ours)?;
+    if found.content == shown.content {
+        return Ok(());
+    }
+    let now = if found.content.is_empty() { "nothing".to_owned() } else { found.content.join("; ") };
+    let what = format!("{} was written to since the plan was shown: it holds {now}", drive.describe());
+    Err(Error::refused(what).hint("find out by whom, then plan again"))
+}
+
+/// Runs the steps of a plan.
+struct Builder<'a> {
+    plan: &'a Plan,
+    site: &'a Site<'a>,
+    drives: Vec<Drive>,
+    /// How far each drive is preconditioned.
+    progress: Vec<Progress>,
+}
+
+impl Builder<'_> {
+    fn run(&self, journal: &mut Journal, watch: Watch) -> Result<()> {
+        let steps = self.plan.steps.len();
+        for (number, step) in self.plan.steps.iter().enumerate() {
+            let command = step.words();
+            let advance = Advance { step: number, steps, command, undoing: false, bytes: None };
+            let stopped = || Error::interrupted(format!("stopped before step {} of {steps}", number + 1));
+            if !watch(&advance) {
+                return Err(stopped());
+            }
+            let at_step = |error: Error| {
+                let what = format!("step {} of {steps}: {}", number + 1, error.what);
+                Error { what, ..error }
+            };
+            self.refuse(step).map_err(at_step)?;
+            let command = advance.command.clone();
+            let act = || {
+                let (outcome, stop) = attended(&mut *watch, advance, |gauge| self.perform(step, gauge));
+                outcome.map(|()| stop)
+            };
+            if journal.act(&command, step.undo(), act).map_err(at_step)? {
+                return Err(Error::interrupted(format!("stopped in step {} of {steps}", number + 1)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The guard, right before a step acts.
+    fn refuse(&self, step: &Step) -> Result<()> {
+        match step {
+            Step::Blank { drive } => as_shown(self.plan, drive, self.site),
+            Step::Partition { drive, .. } => self.refuse_place(&Place::Drive(drive.clone())),
+            Step::Trim { place, .. } | Step::Precondition { place, .. } => self.refuse_place(place),
+            Step::CreateArray { members: places, .. } | Step::MakeFilesystem { places, .. } => {
+                places.iter().try_for_each(|place| self.refuse_place(place))
+            }
+            Step::Mount { place, dir, .. } => {
+                self.refuse_place(place)?;
+                refuse_mount_point(dir)
+            }
+            // What is there already was not made by this stack, and its undo must not find it.
+            Step::MakeFolder { dir: path } | Step::MakeFile { file: path, .. } => match path.symlink_metadata() {
+                Ok(_) => Err(Error::refused(format!("{} is there already", path.display()))),
+                Err(_) => Ok(()),
+            },
+            Step::AttachLoop { .. } | Step::AwaitResync { .. } => Ok(()),
+        }
+    }
+
+    /// Refuses a device that is not the one that was planned with, or that came into use.
+    fn refuse_place(&self, place: &Place) -> Result<()> {
+        let node = place.resolve(&self.site.runner)?;
+        if let Place::Drive(drive) | Place::Partition { drive, .. } = place
+            && !self.drives.contains(drive)
+        {
+            let what = format!("the plan did not say that {} is destroyed", drive.describe());
+            return Err(Error::refused(what));
+        }
+        let mut device = whole(&node)?;
+        // An array's members carry its mark.
+        if matches!(place, Place::Array { .. }) {
+            device.usage.retain(|usage| !matches!(usage, Usage::Member(_)));
+        }
+        guard::refuse_used(&node, &device.usage)?;
+        guard::refuse_claimed(&node)
+    }
+
+    fn perform(&self, step: &Step, gauge: &Gauge) -> Result<()> {
+        match step {
+            Step::MakeFolder { dir } => self.make_folder(dir),
+            Step::MakeFile { file, bytes } => make_file(file, *bytes),
+            Step::Blank { drive } => {
+                let claim = guard::claim_again(&drive.find()?, drive.size_bytes)?;
+                claim.blank(&self.site.runner)
+            }
+            Step::AwaitResync { array } => resync::wait(&array.resolve(&self.site.runner)?, gauge),
+            Step::Precondition { place, bytes } => self.precondition(place, *bytes, gauge),
+            Step::Trim { place, .. } => {
+                refuse_untrimmable(&place.resolve(&self.site.runner)?)?;
+                self.run_commands(step)
+            }
+            Step::AttachLoop { file } => {
+                self.run_commands(step)?;
+                Place::Loop { file: file.clone() }.resolve(&self.site.runner).map(drop)
+            }
+            _ => self.run_commands(step),
+        }
+    }
+
+    fn run_commands(&self, step: &Step) -> Result<()> {
+        step.commands().iter().try_for_each(|command| command.run(&self.site.runner))
+    }
+
+    /// Makes a folder; those between it and the state folder stay for the next stack.
+    fn make_folder(&self, dir: &Path) -> Result<()> {
+        let above = dir.parent().filter(|above| above.starts_with(&self.site.state_dir));
+        if let Some(above) = above {
+            fs::create_dir_all(above).map_err(|error| Error::os("cannot create", above, error))?;
+        }
+        fs::create_dir(dir).map_err(|error| Error::os("cannot create", dir, error))
+    }
+
+    fn precondition(&self, place: &Place, bytes: u64, gauge: &Gauge) -> Result<()> {
+        let claim = self.claim(place)?;
+        let drive = match place {
+            Place::Drive(drive) => self.drives.iter().position(|known| known == drive),
+            _ => None,
+        };
+        let begun = drive.map_or_else(Progress::default, |index| self.progress[index]);
+        let progress = precondition::run(&claim, bytes, begun, gauge)?;
+        // The count of what was written must not move on when the device is closed.
+        drop(claim);
+        if let Some(index) = drive {
+            precondition::keep(&self.site.state_dir, &self.drives[index], progress);
+        }
+        Ok(())
+    }
+
+    fn claim(&self, place: &Place) -> Result<Claim> {
+        let device = whole(&place.resolve(&self.site.runner)?)?;
+        guard::claim_again(&device, 0)
+    }
+}
+
+/// The device of a node, or the one that it is a partition of.
+fn whole(node: &Path) -> Result<Device> {
+    let name = node.file_name().unwrap_or_default().to_string_lossy();
+    let is = |device: &Device| device.path == node || device.partitions.iter().any(|part| *part == name);
+    Facts::read_devices()
+        .into_iter()
+        .find(is)
+        .ok_or_else(|| Error::refused(format!("{} is no longer there", node.display())))
+}
+
+fn refuse_mount_point(dir: &Path) -> Result<()> {
+    let cannot = |error| Error::os("cannot examine", dir, error);
+    let found = dir.symlink_metadata().map_err(cannot)?;
+    let empty = found.is_dir() && fs::read_dir(dir).map_err(cannot)?.next().is_none();
+    if !empty || !mounted_at(dir).map_err(cannot)?.is_empty() {
+        return Err(Error::refused(format!("{} is not the empty folder that was made", dir.display())));
+    }
+    Ok(())
+}
+
+fn refuse_untrimmable(node: &Path) -> Result<()> {
+    let device = whole(node)?;
+    let file = PathBuf::from(format!("/sys/block/{}/queue/discard_max_bytes", device.name));
+    let text = fs::read_to_string(&file).map_err(|error| Error::os("cannot read", &file, error))?;
+    if text.trim() != "0" {
+        return Ok(());
+    }
+    Err(Error::input(format!("{} can't discard: its discard_max_bytes is 0", node.display()))
+        .hint("leave its state as it is, or precondition it"))
+}
+
+fn make_file(file: &Path, bytes: u64) -> Result<()> {
+    let made = OpenOptions::new().write(true).create_new(true).open(file);
+    let made = made.map_err(|error| Error::os("cannot create", file, error))?;
+    rustix::fs::fallocate(&made, rustix::fs::FallocateFlags::empty(), 0, bytes)
+        .map_err(|error| Error::os("cannot allocate", file, error))?;
+    made.sync_all().map_err(|error| Error::os("cannot sync", file, error))
+}
+
+impl Step {
+    /// What takes away what the step makes.
+    pub fn undo(&self) -> Option<Undo> {
+        Some(match self {
+            Self::MakeFolder { dir } => Undo::RemoveFolder { dir: dir.clone() },
+            Self::MakeFile { file, .. } => Undo::RemoveFile { file: file.clone() },
+            Self::AttachLoop { file } => Undo::DetachLoop { file: file.clone() },
+            Self::Partition { drive, disk_uuid, .. } => {
+                Undo::RemovePartitions { drive: drive.clone(), disk_uuid: disk_uuid.clone() }
+            }
+            Self::CreateArray { path, uuid, members, .. } => {
+                Undo::RemoveArray { path: path.clone(), uuid: uuid.clone(), members: members.clone() }
+            }
+            Self::MakeFilesystem { places, uuid, .. } => {
+                Undo::RemoveFilesystem { uuid: uuid.clone(), places: places.clone() }
+            }
+            Self::Mount { dir, .. } => Undo::Unmount { dir: dir.clone() },
+            Self::Blank { .. }
+            | Self::Trim { .. }
+            | Self::Precondition { .. }
+            | Self::AwaitResync { .. } => return None,
+        })
+    }
+
+    /// The step as it is shown while it runs: its commands, or what it does itself.
+    fn words(&self) -> String {
+        let own = |verb: &str, path: &Path| format!("{verb} {}", quoted(path.as_os_str()));
+        match self {
+            Self::MakeFolder { dir } => own("mkdir", dir),
+            Self::MakeFile { file, bytes } => own(&format!("fallocate --length {bytes}"), file),
+            Self::Blank { drive } => own("wipefs --all", &drive.path),
+            Self::Precondition { place, .. } => format!("precondition {}", place.describe()),
+            Self::AwaitResync { array } => format!("wait for the resync of {}", array.describe()),
+            _ => self.commands().iter().map(CommandLine::words).collect::<Vec<_>>().join("; "),
+        }
+    }
+}
+
+impl CommandLine {
+    fn run(&self, runner: &Runner) -> Result<()> {
+        let args = self.args.iter().map(|arg| match arg {
+            Arg::Text(text) => Ok(PathBuf::from(text)),
+            Arg::Place(place) => place.resolve(runner),
+        });
+        let args: Vec<PathBuf> = args.collect::<Result<_>>()?;
+        let args: Vec<&OsStr> = args.iter().map(|arg| arg.as_os_str()).collect();
+        let answer = runner.run_fed(self.tool, &args, &self.input)?;
+        if answer.status == 0 { Ok(()) } else { Err(failure(self.tool, &args, &answer)) }
+    }
+
+    fn words(&self) -> String {
+        let args = self.args.iter().map(|arg| match arg {
+            Arg::Text(text) => quoted(OsStr::new(text)),
+            Arg::Place(place) => place.describe(),
+        });
+        std::iter::once(self.tool.program.to_owned()).chain(args).collect::<Vec<_>>().join(" ")
     }
 }

@@ -5,6 +5,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
 
 use super::content::{self, Ours, Signature};
 use super::runner::Runner;
@@ -80,8 +81,13 @@ impl Consent {
     }
 
     fn covers(&self, examination: &Examination) -> bool {
-        let word = examination.to_type();
-        self.devices.contains(&examination.device.name)
+        self.covers_device(&examination.device.name, examination.device.serial.as_deref())
+    }
+
+    /// Whether it is consent to destroy what is on the device of that name and serial.
+    pub(super) fn covers_device(&self, name: &str, serial: Option<&str>) -> bool {
+        let word = serial.unwrap_or(name);
+        self.devices.iter().any(|device| device == name)
             || !word.is_empty() && self.typed.iter().any(|typed| typed == word)
     }
 }
@@ -223,6 +229,11 @@ impl Claim {
             .map_err(|error| Error::os("cannot open", &self.device.path, error))
     }
 
+    /// Makes the device blank like [`Claim::wipe`], a fill of ours as well.
+    pub(super) fn blank(&self, runner: &Runner) -> Result<()> {
+        wipe::wipe(runner, &self.file, &self.device)
+    }
+
     /// Makes the device blank for programs that look at signatures: wipes those, and the first and
     /// the last MiB. A valid fill of ours is kept as it is.
     pub fn wipe(&self) -> Result<()> {
@@ -233,46 +244,70 @@ impl Claim {
 /// Opens a device so that nobody else holds it exclusively, and makes sure that it is the one meant.
 fn claim(device: &Device, options: &mut OpenOptions) -> Result<File> {
     let opened = options.custom_flags(libc::O_EXCL | libc::O_CLOEXEC).open(&device.path);
-    let file = opened.map_err(|error| match error.raw_os_error() {
+    let file = opened.map_err(|error| cannot_claim(&device.path, error))?;
+    let metadata = file.metadata().map_err(|error| Error::os("cannot examine", &device.path, error))?;
+    if number_text(metadata.rdev()) == device.number { Ok(file) } else { Err(gone(device)) }
+}
+
+fn cannot_claim(path: &Path, error: std::io::Error) -> Error {
+    match error.raw_os_error() {
         Some(libc::EBUSY) => {
-            let what = format!("{} is opened exclusively elsewhere", device.path.display());
+            let what = format!("{} is opened exclusively elsewhere", path.display());
             Error::refused(what).hint(
                 "another program or run, or a mount in another name space (a container), holds it: \
                  see `fuser -v` and `lsblk`",
             )
         }
-        Some(libc::EROFS) => read_only(device),
+        Some(libc::EROFS) => read_only(path),
         Some(libc::EACCES | libc::EPERM) => {
-            Error::os("cannot open", &device.path, error).hint("writing to block devices needs root")
+            Error::os("cannot open", path, error).hint("writing to block devices needs root")
         }
-        _ => Error::os("cannot open", &device.path, error),
-    })?;
-    let metadata = file.metadata().map_err(|error| Error::os("cannot examine", &device.path, error))?;
-    if number_text(metadata.rdev()) == device.number { Ok(file) } else { Err(gone(device)) }
+        _ => Error::os("cannot open", path, error),
+    }
 }
 
-fn read_only(device: &Device) -> Error {
-    Error::refused(format!("{} is read-only", device.path.display()))
+/// Claims a device for a step of a plan that the operator has confirmed: a drive, or what the stack has
+/// made of it. Its content was judged before the first step; uses are judged anew.
+pub(super) fn claim_again(device: &Device, min_bytes: u64) -> Result<Claim> {
+    refuse_in_use(device, min_bytes)?;
+    let file = claim(device, OpenOptions::new().read(true).write(true))?;
+    Ok(Claim { file, device: device.clone(), ours: false })
+}
+
+/// Makes sure that nobody holds a node exclusively.
+pub(super) fn refuse_claimed(node: &Path) -> Result<()> {
+    match OpenOptions::new().read(true).custom_flags(libc::O_EXCL | libc::O_CLOEXEC).open(node) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(cannot_claim(node, error)),
+    }
+}
+
+fn read_only(path: &Path) -> Error {
+    Error::refused(format!("{} is read-only", path.display()))
+}
+
+/// Refuses what something uses.
+pub(super) fn refuse_used(path: &Path, uses: &[Usage]) -> Result<()> {
+    // The system's own drive says more than its mounts do.
+    let system = uses.iter().find(|usage| matches!(usage, Usage::System(_)));
+    let Some(usage) = system.or(uses.first()) else { return Ok(()) };
+    let more = match uses.len() {
+        1 => String::new(),
+        uses => format!(" (and {} more)", uses - 1),
+    };
+    Err(Error::refused(format!("{} is in use: {usage}{more}", path.display())).hint(way_out(usage)))
 }
 
 /// Refuses a device that something uses, or that can't be written, by the facts alone.
 fn refuse_in_use(device: &Device, min_bytes: u64) -> Result<()> {
     let path = device.path.display();
-    // The system's own drive says more than its mounts do.
-    let system = device.usage.iter().find(|usage| matches!(usage, Usage::System(_)));
-    if let Some(usage) = system.or(device.usage.first()) {
-        let more = match device.usage.len() {
-            1 => String::new(),
-            uses => format!(" (and {} more)", uses - 1),
-        };
-        return Err(Error::refused(format!("{path} is in use: {usage}{more}")).hint(way_out(usage)));
-    }
+    refuse_used(&device.path, &device.usage)?;
     if !device.members.is_empty() {
         let what = format!("{path} is not a drive: it is built on {}", device.members.join(", "));
         return Err(Error::refused(what).hint("name the drives themselves"));
     }
     if device.read_only {
-        return Err(read_only(device));
+        return Err(read_only(&device.path));
     }
     if device.size_bytes < min_bytes {
         let (has, needs) = (approx_size(device.size_bytes), approx_size(min_bytes));

@@ -3,13 +3,21 @@
 //! A block device is opened for writing in one place alone, [`guard`]: whoever wants to write needs
 //! its [`guard::Claim`].
 
+mod attend;
 pub mod build;
 mod content;
 pub mod guard;
+mod holders;
+pub mod journal;
+pub mod leftovers;
 pub mod place;
 pub mod plan;
+mod precondition;
+mod resync;
 pub mod runner;
+pub mod site;
 pub mod step;
+mod undo;
 mod wipe;
 
 pub use content::Ours;

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::guard::Consent;
 use super::place::{Drive, Place};
 use super::step::Step;
@@ -10,7 +12,7 @@ use crate::host::Facts;
 use crate::profile::Settings;
 
 /// A stack's own id: 16 hexadecimal digits, random; folders, arrays and ids are named after it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct StackId(pub String);
 
 /// Steps to a stack, in order.
@@ -122,7 +124,13 @@ impl Plan {
 
     /// Goes on only with consent for each drive that is destroyed.
     pub fn confirm(self, consent: &Consent) -> Result<Confirmed> {
-        let _ = consent;
-        todo!()
+        for destroyed in self.destroys.iter().filter(|destroyed| !destroyed.content.is_empty()) {
+            let drive = &destroyed.drive;
+            if !consent.covers_device(&drive.name, drive.serial.as_deref()) {
+                let what = format!("{} is not empty: {}", drive.path.display(), destroyed.content.join("; "));
+                return Err(crate::error::Error::refused(what));
+            }
+        }
+        Ok(Confirmed { plan: self })
     }
 }

@@ -1,6 +1,7 @@
 //! Running the system's own tools.
 
 use std::ffi::OsStr;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -19,6 +20,15 @@ pub struct Tool {
 pub const WIPEFS: Tool = Tool { program: "wipefs", package: "util-linux" };
 /// Finds signatures and says what they are used for.
 pub const BLKID: Tool = Tool { program: "blkid", package: "util-linux" };
+
+/// Attaches and detaches loop devices.
+pub const LOSETUP: Tool = Tool { program: "losetup", package: "mount" };
+/// Reads and writes partition tables.
+pub const SFDISK: Tool = Tool { program: "sfdisk", package: "fdisk" };
+/// Makes and stops md arrays.
+pub const MDADM: Tool = Tool { program: "mdadm", package: "mdadm" };
+/// Unmounts.
+pub const UMOUNT: Tool = Tool { program: "umount", package: "mount" };
 
 /// What a tool answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,16 +76,56 @@ impl Runner {
 
     /// Runs a tool to its end, in no particular language, with nothing on its standard input.
     pub fn run(&self, tool: Tool, arguments: &[&OsStr]) -> Result<Answer> {
+        self.run_fed(tool, arguments, "")
+    }
+
+    /// Runs a tool that reads `input`, of a few lines at most.
+    pub fn run_fed(&self, tool: Tool, arguments: &[&OsStr], input: &str) -> Result<Answer> {
         let program = self.find(tool)?;
-        let output =
-            Command::new(&program).args(arguments).env("LC_ALL", "C").stdin(Stdio::null()).output().map_err(
-                |error| Error::failed(format!("cannot run {}: {}", program.display(), describe(&error))),
-            )?;
+        let cannot = |error| Error::failed(format!("cannot run {}: {}", program.display(), describe(&error)));
+        let mut command = Command::new(&program);
+        command.args(arguments).env("LC_ALL", "C").stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
+        let mut child = command.spawn().map_err(cannot)?;
+        if let Some(mut pipe) = child.stdin.take() {
+            // A tool that ends before it has read says why itself.
+            let _ = pipe.write_all(input.as_bytes());
+        }
+        let output = child.wait_with_output().map_err(cannot)?;
         Ok(Answer {
             status: output.status.code().unwrap_or(-1),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
             stderr: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
         })
+    }
+
+    /// Runs a tool that must succeed: another exit status than 0 is an error in the tool's own words.
+    pub fn run_well(&self, tool: Tool, arguments: &[&OsStr]) -> Result<Answer> {
+        let answer = self.run(tool, arguments)?;
+        if answer.status == 0 { Ok(answer) } else { Err(failure(tool, arguments, &answer)) }
+    }
+}
+
+/// How a tool failed: its command, its status, and what it said.
+pub(super) fn failure(tool: Tool, arguments: &[&OsStr], answer: &Answer) -> Error {
+    let words = arguments.iter().map(|argument| quoted(argument));
+    let command = std::iter::once(tool.program.to_owned()).chain(words).collect::<Vec<_>>().join(" ");
+    let said = [answer.stderr.as_str(), answer.stdout.trim()].into_iter().find(|text| !text.is_empty());
+    let ended = match answer.status {
+        -1 => "was ended by a signal".to_owned(),
+        status => format!("failed with exit status {status}"),
+    };
+    Error::failed(format!("`{command}` {ended}: {}", said.unwrap_or("it gave no reason")))
+}
+
+/// A word as a shell takes it for just that word.
+pub(super) fn quoted(word: &OsStr) -> String {
+    let text = word.to_string_lossy();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:=,+@%^".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.into_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
     }
 }
 
@@ -95,6 +145,16 @@ mod tests {
         let error = runner.run(WIPEFS, &[]).unwrap_err();
         assert_eq!(error.exit_status(), 3);
         assert!(error.to_string().contains("apt-get install util-linux"), "{error}");
+    }
+
+    #[test]
+    fn a_failure_carries_the_command_as_one_can_type_it_and_the_tools_own_words() {
+        let shell = Tool { program: "sh", package: "dash" };
+        let script = "echo no room >&2; exit 3";
+        let error = Runner::default().run_well(shell, &["-c".as_ref(), script.as_ref()]).unwrap_err();
+        assert_eq!(error.what, "`sh -c 'echo no room >&2; exit 3'` failed with exit status 3: no room");
+        assert_eq!(quoted("it's".as_ref()), r"'it'\''s'");
+        assert_eq!(quoted("".as_ref()), "''");
     }
 
     #[test]

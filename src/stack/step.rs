@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::place::{Drive, Place};
+use super::runner::Tool;
 use crate::profile::settings::{Filesystem, Raid};
 
 /// A step. Everything that it makes is named by the plan, so that its undo can be written down
@@ -106,6 +107,26 @@ pub enum Step {
     },
 }
 
+/// A word of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Arg {
+    /// As it is.
+    Text(String),
+    /// The node of a place, which may be known only once it was made.
+    Place(Place),
+}
+
+/// A command that a step runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandLine {
+    /// The tool.
+    pub tool: Tool,
+    /// Its arguments.
+    pub args: Vec<Arg>,
+    /// What it reads from its standard input; empty is nothing.
+    pub input: String,
+}
+
 /// How what a step made is taken away: each looks for what is named, does nothing where it is gone,
 /// and touches nothing that is not the stack's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -170,4 +191,80 @@ pub enum Undo {
         /// Its folder.
         dir: PathBuf,
     },
+}
+
+impl Step {
+    /// The commands that the step runs, in order.
+    pub fn commands(&self) -> Vec<CommandLine> {
+        let tool = |program, package| Tool { program, package };
+        let line = |tool, text: &[&str], places: &[Place]| {
+            let text = text.iter().map(|word| Arg::Text((*word).to_owned()));
+            let args = text.chain(places.iter().cloned().map(Arg::Place)).collect();
+            CommandLine { tool, args, input: String::new() }
+        };
+        match self {
+            Self::AttachLoop { file } => vec![line(
+                super::runner::LOSETUP,
+                &["--find", "--show", "--direct-io=on", "--nooverlap", &file.display().to_string()],
+                &[],
+            )],
+            Self::Trim { place, from_bytes } => {
+                let offset = format!("--offset={from_bytes}");
+                vec![line(tool("blkdiscard", "util-linux"), &[&offset], std::slice::from_ref(place))]
+            }
+            Self::Partition { drive, disk_uuid, uuid, bytes } => vec![CommandLine {
+                input: format!(
+                    "label: gpt\nlabel-id: {disk_uuid}\nstart=2048, size={}, uuid={uuid}\n",
+                    bytes / 512
+                ),
+                ..line(super::runner::SFDISK, &["--quiet"], &[Place::Drive(drive.clone())])
+            }],
+            Self::CreateArray { path, uuid, raid, assume_clean, members, .. } => {
+                let (path, uuid) = (path.display().to_string(), format!("--uuid={uuid}"));
+                let level = match raid {
+                    Raid::Md0 => "--level=0",
+                    Raid::Md1 => "--level=1",
+                    Raid::Md6 => "--level=6",
+                    Raid::Md10 => "--level=10",
+                    _ => "--level=5",
+                };
+                let devices = format!("--raid-devices={}", members.len());
+                let mut words = vec!["--create", &path, "--run", &uuid, level, &devices];
+                words.extend(assume_clean.then_some("--assume-clean"));
+                vec![line(super::runner::MDADM, &words, members)]
+            }
+            Self::MakeFilesystem { filesystem, raid, places, uuid, options } => {
+                let options = options.iter().map(String::as_str);
+                let (tool, words) = match filesystem {
+                    Filesystem::Ext4 => (tool("mkfs.ext4", "e2fsprogs"), vec!["-q", "-U", uuid]),
+                    Filesystem::Xfs => {
+                        (tool("mkfs.xfs", "xfsprogs"), vec!["-q", "-m", ""])
+                    }
+                    Filesystem::F2fs => (tool("mkfs.f2fs", "f2fs-tools"), vec!["-q", "-U", uuid]),
+                    _ => {
+                        let data = match raid {
+                            Raid::Btrfs1 => "raid1",
+                            Raid::Btrfs0 => "raid0",
+                            _ => "single",
+                        };
+                        (tool("mkfs.btrfs", "btrfs-progs"), vec!["-q", "-U", uuid, "-d", data])
+                    }
+                };
+                let own = format!("uuid={uuid}");
+                let words: Vec<&str> =
+                    words.into_iter().map(|word| if word.is_empty() { &own } else { word }).chain(options).collect();
+                vec![line(tool, &words, places)]
+            }
+            Self::Mount { place, dir, options, .. } => {
+                let mut mount = line(tool("mount", "mount"), &["-o", options], std::slice::from_ref(place));
+                mount.args.push(Arg::Text(dir.display().to_string()));
+                vec![mount]
+            }
+            Self::MakeFolder { .. }
+            | Self::MakeFile { .. }
+            | Self::Blank { .. }
+            | Self::Precondition { .. }
+            | Self::AwaitResync { .. } => Vec::new(),
+        }
+    }
 }

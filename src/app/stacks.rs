@@ -1,0 +1,52 @@
+//! `stacktune status` and `stacktune cleanup`: what stacks have left on this host.
+
+use std::io::{IsTerminal, Write, stderr};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::signals::Interrupts;
+use super::{print, print_json};
+use crate::cli::CleanupArgs;
+use crate::error::{Error, Result};
+use crate::report::stacks as report;
+use crate::stack::build::Advance;
+use crate::stack::leftovers::{self, Wanted};
+use crate::stack::runner::Runner;
+use crate::stack::site::state_dir;
+
+/// `stacktune status`.
+pub fn status(json: bool) -> Result<()> {
+    let found = leftovers::leftovers(&state_dir())?;
+    if json { print_json(&found) } else { print(&report::status(&found, now_unix_s())) }
+}
+
+/// `stacktune cleanup`.
+pub fn cleanup(args: &CleanupArgs) -> Result<()> {
+    // What is being taken away is taken away to its end: a signal must not stop it half-way.
+    let _interrupts = Interrupts::watch()?;
+    let wanted = Wanted { ids: args.ids.clone(), kept: args.all, forget_missing: args.forget_missing };
+    let mut last = None;
+    let mut watch = |advance: &Advance| {
+        if stderr().is_terminal() && last != Some(advance.step) {
+            last = Some(advance.step);
+            // Nobody reads it where this fails.
+            let _ = writeln!(stderr(), "stacktune: taking away {}", advance.command);
+        }
+        true
+    };
+    let cleaned = leftovers::cleanup(&state_dir(), &wanted, &Runner::default(), &mut watch)?;
+    if args.output.json {
+        print_json(&cleaned)?;
+    } else {
+        print(&report::cleaned(&cleaned))?;
+    }
+    let failed = cleaned.iter().filter(|one| one.problem.is_some()).count();
+    match failed {
+        0 => Ok(()),
+        _ => Err(Error::failed(format!("something is left of {failed} of {} stacks", cleaned.len()))
+            .hint("see above for why, and run `stacktune cleanup` again")),
+    }
+}
+
+fn now_unix_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

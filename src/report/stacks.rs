@@ -1,0 +1,129 @@
+//! What stacks have left on this host, as text.
+
+use std::fmt::Write;
+
+use crate::stack::leftovers::{Cleaned, Leftover, State};
+use crate::units::approx_span;
+
+/// All stacks, each with what stands of it and the commands that take it away by hand. Names and
+/// commands are never cut off.
+pub fn status(found: &[Leftover], now_unix_s: u64) -> String {
+    if found.is_empty() {
+        return "no stack stands, and nothing is left over\n".to_owned();
+    }
+    let mut out = String::new();
+    for leftover in found {
+        let _ = writeln!(out, "{}", headline(leftover, now_unix_s));
+        if let Some(problem) = &leftover.problem {
+            let _ = writeln!(out, "  {}", problem.replace('\n', "\n  "));
+        }
+        for drive in &leftover.drives {
+            let _ = writeln!(out, "  on {drive}");
+        }
+        for standing in &leftover.stands {
+            let _ = writeln!(out, "  {}", standing.what);
+            for command in &standing.commands {
+                let _ = writeln!(out, "      {command}");
+            }
+        }
+        if let Some(way_out) = way_out(leftover) {
+            let _ = writeln!(out, "  {way_out}");
+        }
+    }
+    out
+}
+
+fn headline(leftover: &Leftover, now_unix_s: u64) -> String {
+    let Leftover { id, profile, pid, .. } = leftover;
+    let ago = approx_span(now_unix_s.saturating_sub(leftover.since_unix_s) as f64);
+    let restarted = if leftover.restarted { ", before this host was restarted" } else { "" };
+    let of = format!("of {profile}, built {ago} ago{restarted}");
+    match leftover.state {
+        State::Running => format!("{id} runs: {of}, by process {pid}"),
+        State::Ending => format!("{id} is ending: {of}; its process is dead, a tool of it still works"),
+        State::Dead => format!("{id} is left over: {of}; its process is dead"),
+        State::Kept => format!("{id} was kept: {of}"),
+        State::Unreadable => format!("{id} is unknown"),
+    }
+}
+
+fn way_out(leftover: &Leftover) -> Option<String> {
+    match leftover.state {
+        State::Dead | State::Ending => Some("to take it away: stacktune cleanup".to_owned()),
+        State::Kept => Some(format!("to take it away: stacktune cleanup {}", leftover.id)),
+        State::Running | State::Unreadable => None,
+    }
+}
+
+/// What was taken away, and what could not be.
+pub fn cleaned(cleaned: &[Cleaned]) -> String {
+    if cleaned.is_empty() {
+        return "nothing is left over\n".to_owned();
+    }
+    let mut out = String::new();
+    for Cleaned { leftover, problem } in cleaned {
+        let Leftover { id, profile, stands, .. } = leftover;
+        match problem {
+            None => {
+                let _ = writeln!(out, "{id} of {profile} is gone");
+                for standing in stands {
+                    let _ = writeln!(out, "  {}", standing.what);
+                }
+            }
+            Some(problem) => {
+                let _ = writeln!(out, "{id} is not gone: {}", problem.replace('\n', "\n  "));
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stack::leftovers::Standing;
+
+    fn leftover(state: State) -> Leftover {
+        let standing = |what: &str, command: &str| Standing { what: what.into(), commands: vec![command.into()] };
+        Leftover {
+            id: "00112233aabbccdd".into(),
+            state,
+            profile: "mine".into(),
+            pid: 812,
+            since_unix_s: 1000,
+            restarted: false,
+            drives: vec!["/dev/nvme0n1 (serial S1)".into()],
+            stands: vec![standing("mount at /s/mnt", "umount /s/mnt"), standing("folder /s/mnt", "rmdir /s/mnt")],
+            problem: None,
+        }
+    }
+
+    #[test]
+    fn the_status_says_what_stands_and_how_it_goes_away() {
+        let text = status(&[leftover(State::Dead)], 1090);
+        assert_eq!(
+            text,
+            "00112233aabbccdd is left over: of mine, built 1m 30s ago; its process is dead\n\
+             \x20 on /dev/nvme0n1 (serial S1)\n\
+             \x20 mount at /s/mnt\n\
+             \x20     umount /s/mnt\n\
+             \x20 folder /s/mnt\n\
+             \x20     rmdir /s/mnt\n\
+             \x20 to take it away: stacktune cleanup\n"
+        );
+        assert!(status(&[leftover(State::Running)], 1090).contains("runs: of mine"));
+        assert!(status(&[leftover(State::Kept)], 1090).contains("stacktune cleanup 00112233aabbccdd"));
+        let old = Leftover { restarted: true, ..leftover(State::Dead) };
+        assert!(status(&[old], 1090).contains("before this host was restarted"));
+        assert!(status(&[], 0).contains("nothing is left over"));
+    }
+
+    #[test]
+    fn what_could_not_be_taken_away_says_why() {
+        let gone = Cleaned { leftover: leftover(State::Dead), problem: None };
+        let busy = Cleaned { problem: Some("it is held by process 9".into()), ..gone.clone() };
+        let text = cleaned(&[gone, busy]);
+        assert!(text.starts_with("00112233aabbccdd of mine is gone\n  mount at /s/mnt\n"), "{text}");
+        assert!(text.ends_with("00112233aabbccdd is not gone: it is held by process 9\n"), "{text}");
+    }
+}

@@ -1,0 +1,376 @@
+//! Taking away what a step made: each undo looks for what is named, does nothing where that is gone,
+//! and touches nothing that is not provably the stack's.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::holders;
+use super::place::{self, Drive, Found, Place, same_id};
+use super::plan::StackId;
+use super::runner::{BLKID, LOSETUP, MDADM, Runner, Tool, UMOUNT, WIPEFS, failure, quoted};
+use super::step::Undo;
+use crate::error::{Error, Result};
+use crate::host::{Facts, Usage, mounted_at};
+
+/// What was closed a moment ago may still be held: by the kernel, which ends I/O after its process,
+/// or by udev, which looks at each device that changes.
+const PATIENCE: Duration = Duration::from_secs(3);
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What undoes.
+pub(super) struct Hands<'a> {
+    /// Runs the tools.
+    pub(super) runner: &'a Runner,
+    /// The stack, of which the folders are named by its id.
+    pub(super) id: &'a StackId,
+    /// Whether it was built since the kernel came up.
+    pub(super) same_boot: bool,
+    /// What lay on a drive that is not there any more counts as gone with it.
+    pub(super) forget_missing: bool,
+}
+
+/// How an undo went that did not fail.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// What it takes away is gone.
+    Undone,
+    /// So it is, but for what lies on a drive that is not there.
+    Missing(Error),
+}
+
+impl Hands<'_> {
+    /// Undoes it. Once more does nothing.
+    pub(super) fn undo(&self, undo: &Undo) -> Result<Outcome> {
+        let missing = match undo {
+            Undo::RemovePartitions { drive, disk_uuid } => self.remove_table(drive, disk_uuid)?,
+            Undo::RemoveArray { path, uuid, members } => self.remove_array(path, uuid, members)?,
+            Undo::RemoveFilesystem { uuid, places } => self.remove_filesystem(uuid, places)?,
+            other => {
+                self.undo_in_kernel_or_folder(other)?;
+                None
+            }
+        };
+        Ok(missing.filter(|_| !self.forget_missing).map_or(Outcome::Undone, |drive| {
+            Outcome::Missing(self.missing(&drive))
+        }))
+    }
+
+    fn missing(&self, drive: &Drive) -> Error {
+        let (drive, id) = (drive.describe(), &self.id.0);
+        Error::failed(format!("{drive} is not there, so what the stack left on it stays on it")).hint(format!(
+            "bring it back and run `stacktune cleanup {id}`, or give it up: \
+             `stacktune cleanup --forget-missing {id}`"
+        ))
+    }
+
+    fn undo_in_kernel_or_folder(&self, undo: &Undo) -> Result<()> {
+        match undo {
+            Undo::RemoveFolder { dir } => self.own(dir).and_then(|()| remove_folder(dir)),
+            Undo::RemoveFile { file } => self.own(file).and_then(|()| self.remove_file(file)),
+            Undo::DetachLoop { file } => self.own(file).and_then(|()| self.detach_loops(file)),
+            // These go with the kernel that knew them: what is there now is somebody else's.
+            Undo::Unmount { .. } | Undo::RestoreQueue { .. } | Undo::RemoveCgroup { .. } if !self.same_boot => {
+                Ok(())
+            }
+            Undo::Unmount { dir } => self.own(dir).and_then(|()| self.unmount(dir)),
+            Undo::RestoreQueue { drive, attribute, old, new } => restore_queue(drive, attribute, old, new),
+            Undo::RemoveCgroup { dir } => self.own(dir).and_then(|()| remove_cgroup(dir)),
+            Undo::RemovePartitions { .. } | Undo::RemoveArray { .. } | Undo::RemoveFilesystem { .. } => {
+                unreachable!("these lie on devices")
+            }
+        }
+    }
+
+    /// A path is the stack's own if a folder in it is named by the stack's id, which is random.
+    fn own(&self, path: &Path) -> Result<()> {
+        let named = |part: &OsStr| part.to_string_lossy().contains(&self.id.0);
+        if path.is_absolute() && !self.id.0.is_empty() && path.iter().any(named) {
+            return Ok(());
+        }
+        Err(Error::refused(format!("{} is not in a folder of stack {}", path.display(), self.id.0)))
+    }
+
+    fn remove_file(&self, file: &Path) -> Result<()> {
+        let found = match file.symlink_metadata() {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            found => found.map_err(|error| Error::os("cannot examine", file, error))?,
+        };
+        if !found.is_file() {
+            return Err(Error::refused(format!("{} is not the file that was made there", file.display())));
+        }
+        if let Some(node) = place::loops_over(self.runner, file)?.first() {
+            return Err(Error::failed(format!("{} is still attached to {}", file.display(), node.display())));
+        }
+        fs::remove_file(file).map_err(|error| Error::os("cannot remove", file, error))
+    }
+
+    fn detach_loops(&self, file: &Path) -> Result<()> {
+        for node in place::loops_over(self.runner, file)? {
+            // The kernel would detach a device in use later, and say that it has.
+            refuse_used(&node)?;
+            self.tool(LOSETUP, &["--detach".as_ref(), node.as_os_str()])?;
+        }
+        persist(|| match place::loops_over(self.runner, file)?.first() {
+            None => Ok(()),
+            Some(node) => {
+                let holders = holders::in_words(node);
+                Err(Error::failed(format!("{} is still held{holders}", node.display())))
+            }
+        })
+    }
+
+    fn unmount(&self, dir: &Path) -> Result<()> {
+        // The kernel tells mount points without links, and the folder itself may not answer any more.
+        let dir = &place::canonical_parent(dir);
+        let mounted =
+            || mounted_at(dir).map_err(|error| Error::os("cannot read", Path::new("/proc/self/mountinfo"), error));
+        let sources = mounted()?;
+        if sources.len() > 1 {
+            let what = format!("{} is mounted over {}", sources[1], dir.display());
+            return Err(Error::refused(what).hint("unmount that first: it is not the stack's"));
+        }
+        if sources.is_empty() {
+            return Ok(());
+        }
+        let arguments = ["--no-canonicalize".as_ref(), dir.as_os_str()];
+        persist(|| {
+            let answer = self.runner.run(UMOUNT, &arguments)?;
+            if answer.status == 0 || mounted()?.is_empty() {
+                return Ok(());
+            }
+            let error = failure(UMOUNT, &arguments, &answer);
+            Err(match holders::in_words(dir).as_str() {
+                "" => error.hint("see `fuser -vm` and `lsof` for what works in it"),
+                holders => error.hint(format!("it is held{holders}: end that, or leave the folder")),
+            })
+        })
+    }
+
+    fn remove_filesystem(&self, uuid: &str, places: &[Place]) -> Result<Option<Drive>> {
+        self.each(places, |node| {
+            if !self.filesystem_uuid(node)?.is_some_and(|found| same_id(&found, uuid)) {
+                return Ok(());
+            }
+            refuse_used(node)?;
+            // Not by force: wipefs then refuses what is in use after all.
+            self.tool(WIPEFS, &["--all".as_ref(), "--quiet".as_ref(), node.as_os_str()])
+        })
+    }
+
+    /// The UUID of the file system on a device.
+    fn filesystem_uuid(&self, node: &Path) -> Result<Option<String>> {
+        let arguments = ["-p", "-o", "value", "-s", "UUID"].map(OsStr::new);
+        let arguments = [&arguments[..], &[node.as_os_str()]].concat();
+        let answer = self.runner.run(BLKID, &arguments)?;
+        match answer.status {
+            0 => Ok(Some(answer.stdout.trim().to_owned()).filter(|uuid| !uuid.is_empty())),
+            2 => Ok(None),
+            8 => Err(Error::failed(format!("{} has contradictory signatures", node.display()))
+                .hint("it is left as it is; `wipefs` lists them")),
+            _ => Err(failure(BLKID, &arguments, &answer)),
+        }
+    }
+
+    fn remove_array(&self, path: &Path, uuid: &str, members: &[Place]) -> Result<Option<Drive>> {
+        for node in place::arrays(self.runner, uuid)? {
+            refuse_used(&node)?;
+            self.tool(MDADM, &["--stop".as_ref(), node.as_os_str()])?;
+        }
+        let missing = self.each(members, |node| {
+            if !place::member_uuid(self.runner, node)?.is_some_and(|found| same_id(&found, uuid)) {
+                return Ok(());
+            }
+            self.tool(MDADM, &["--zero-superblock".as_ref(), node.as_os_str()])
+        })?;
+        // Without udev mdadm makes the link itself, and leaves it.
+        let dangling = path.starts_with("/dev/md") && path.is_symlink() && !path.exists();
+        if dangling {
+            fs::remove_file(path).map_err(|error| Error::os("cannot remove", path, error))?;
+        }
+        Ok(missing)
+    }
+
+    fn remove_table(&self, drive: &Drive, disk_uuid: &str) -> Result<Option<Drive>> {
+        self.each(&[Place::Drive(drive.clone())], |node| {
+            let table = place::table(self.runner, node)?;
+            if !table.is_some_and(|table| same_id(&table.id, disk_uuid)) {
+                return Ok(());
+            }
+            refuse_used(node)?;
+            self.tool(WIPEFS, &["--all".as_ref(), "--quiet".as_ref(), node.as_os_str()])?;
+            persist(|| no_partitions(node))
+        })
+    }
+
+    /// Does it to each node of each place; tells the first drive that was missing.
+    fn each(&self, places: &[Place], mut act: impl FnMut(&Path) -> Result<()>) -> Result<Option<Drive>> {
+        let mut missing = None;
+        for place in places {
+            match place.nodes(self.runner, self.same_boot)? {
+                Found::At(nodes) => nodes.iter().try_for_each(|node| act(node))?,
+                Found::Missing(drive) => drop(missing.get_or_insert(drive)),
+            }
+        }
+        Ok(missing)
+    }
+
+    /// Runs a tool until it succeeds; what was closed a moment ago may make it fail for a while.
+    fn tool(&self, tool: Tool, arguments: &[&OsStr]) -> Result<()> {
+        persist(|| self.runner.run_well(tool, arguments).map(drop))
+    }
+}
+
+/// Tries again for a while.
+fn persist(mut attempt: impl FnMut() -> Result<()>) -> Result<()> {
+    let patience_ends = Instant::now() + PATIENCE;
+    loop {
+        match attempt() {
+            Err(_) if Instant::now() < patience_ends => std::thread::sleep(LOOK),
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Refuses a device on which somebody works; its being a member of what was just stopped is no use.
+fn refuse_used(node: &Path) -> Result<()> {
+    persist(|| {
+        let facts = Facts::read_devices();
+        let name = node.file_name().unwrap_or_default().to_string_lossy();
+        let device = facts.iter().find(|device| {
+            device.path == node || device.partitions.iter().any(|partition| *partition == name)
+        });
+        let usage = device.iter().flat_map(|device| &device.usage);
+        match usage.into_iter().find(|usage| !matches!(usage, Usage::Member(_))) {
+            None => Ok(()),
+            Some(usage) => {
+                Err(Error::refused(format!("{} is in use: {usage}", node.display())).hint("end that use first"))
+            }
+        }
+    })
+}
+
+fn no_partitions(node: &Path) -> Result<()> {
+    let name = node.file_name().unwrap_or_default();
+    let dir = Path::new("/sys/block").join(name);
+    let entries = fs::read_dir(&dir).into_iter().flatten().flatten();
+    match entries.map(|entry| entry.path()).find(|path| path.join("partition").exists()) {
+        None => Ok(()),
+        Some(path) => {
+            let partition = path.file_name().unwrap_or_default().display().to_string();
+            Err(Error::failed(format!("the kernel still knows {partition} of {}", node.display())))
+        }
+    }
+}
+
+fn remove_folder(dir: &Path) -> Result<()> {
+    match fs::remove_dir(dir) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => {
+            let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+            let names: Vec<_> = entries.take(3).map(|entry| entry.file_name().display().to_string()).collect();
+            Err(Error::refused(format!("{} is not empty: it has {}", dir.display(), names.join(", ")))
+                .hint("stacktune did not put that there: move it away"))
+        }
+        outcome => outcome.map_err(|error| Error::os("cannot remove", dir, error)),
+    }
+}
+
+fn restore_queue(drive: &Drive, attribute: &str, old: &str, new: &str) -> Result<()> {
+    if !attribute.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        return Err(Error::refused(format!("`{attribute}` is no queue setting")));
+    }
+    // A drive that is gone took its settings along; another one in its place has its own.
+    let Some(device) = drive.candidates(true).pop() else { return Ok(()) };
+    let file = PathBuf::from(format!("/sys/block/{}/queue/{attribute}", device.name));
+    let now = fs::read_to_string(&file).map_err(|error| Error::os("cannot read", &file, error))?;
+    if in_force(&now) != in_force(new) || in_force(old) == in_force(new) {
+        return Ok(());
+    }
+    fs::write(&file, in_force(old)).map_err(|error| Error::os("cannot write", &file, error))
+}
+
+/// What a queue attribute says: the choice in brackets of several, or all of it.
+fn in_force(text: &str) -> &str {
+    let inside = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    inside.map_or(text, |(name, _)| name).trim()
+}
+
+fn remove_cgroup(dir: &Path) -> Result<()> {
+    let known = dir.symlink_metadata().is_ok_and(|found| found.is_dir()) && dir.join("cgroup.procs").exists();
+    if !known {
+        return Ok(());
+    }
+    let procs = dir.join("cgroup.procs");
+    let inside = || fs::read_to_string(&procs).unwrap_or_default();
+    let own = std::process::id().to_string();
+    if inside().lines().any(|pid| pid == own) {
+        let above = dir.parent().unwrap_or(dir).join("cgroup.procs");
+        fs::write(&above, &own).map_err(|error| Error::os("cannot leave the cgroup by", &above, error))?;
+    }
+    persist(|| match fs::remove_dir(dir) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(_) if !inside().trim().is_empty() => {
+            let pids = inside().split_whitespace().collect::<Vec<_>>().join(", ");
+            Err(Error::failed(format!("the cgroup {} still has processes: {pids}", dir.display())))
+        }
+        outcome => outcome.map_err(|error| Error::os("cannot remove", dir, error)),
+    })
+}
+
+impl Undo {
+    /// What it takes away, in words.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::RemoveFolder { dir } => format!("folder {}", dir.display()),
+            Self::RemoveFile { file } => format!("file {}", file.display()),
+            Self::DetachLoop { file } => format!("loop device over {}", file.display()),
+            Self::RemovePartitions { drive, .. } => format!("partition table on {}", drive.describe()),
+            Self::RemoveArray { path, uuid, .. } => format!("md array {} ({uuid})", path.display()),
+            Self::RemoveFilesystem { uuid, places } => {
+                let places: Vec<String> = places.iter().map(Place::describe).collect();
+                format!("file system {uuid} on {}", places.join(", "))
+            }
+            Self::Unmount { dir } => format!("mount at {}", dir.display()),
+            Self::RestoreQueue { drive, attribute, old, new } => {
+                format!("queue setting {attribute} of {}: {new} instead of {old}", drive.describe())
+            }
+            Self::RemoveCgroup { dir } => format!("cgroup {}", dir.display()),
+        }
+    }
+
+    /// The commands that do the same by hand, with the nodes as they are now; none where what it
+    /// takes away is not there.
+    pub fn commands(&self, runner: &Runner) -> Vec<String> {
+        let nodes = |place: &Place| match place.nodes(runner, true) {
+            Ok(Found::At(nodes)) => nodes,
+            _ => Vec::new(),
+        };
+        let typed = |words: &str, path: &Path| format!("{words} {}", quoted(path.as_os_str()));
+        match self {
+            Self::RemoveFolder { dir } | Self::RemoveCgroup { dir } => vec![typed("rmdir", dir)],
+            Self::RemoveFile { file } => vec![typed("rm", file)],
+            Self::Unmount { dir } => vec![typed("umount", dir)],
+            Self::DetachLoop { file } => {
+                let nodes = place::loops_over(runner, file).unwrap_or_default();
+                nodes.iter().map(|node| typed("losetup --detach", node)).collect()
+            }
+            Self::RemovePartitions { drive, .. } => vec![typed("wipefs --all", &drive.path)],
+            Self::RemoveFilesystem { places, .. } => {
+                places.iter().flat_map(nodes).map(|node| typed("wipefs --all", &node)).collect()
+            }
+            Self::RemoveArray { uuid, members, .. } => {
+                let arrays = place::arrays(runner, uuid).unwrap_or_default();
+                let stop = arrays.iter().map(|node| typed("mdadm --stop", node));
+                let members = members.iter().flat_map(nodes);
+                stop.chain(members.map(|node| typed("mdadm --zero-superblock", &node))).collect()
+            }
+            Self::RestoreQueue { drive, attribute, old, .. } => {
+                let file = PathBuf::from(format!("/sys/block/{}/queue/{attribute}", drive.name));
+                vec![typed(&format!("echo {} >", quoted(OsStr::new(in_force(old)))), &file)]
+            }
+        }
+    }
+}
