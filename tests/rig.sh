@@ -32,7 +32,7 @@ set -euo pipefail
 readonly BOOT_MODULES=(virtio_pci virtio_console 9pnet_virtio 9p overlay)
 readonly ALL_MODULES=("${BOOT_MODULES[@]}" nvme loop raid0 raid1 raid10 raid456 ext4 xfs btrfs f2fs)
 readonly TOOLS='qemu-system-x86_64=qemu-system-x86 busybox=busybox-static modprobe=kmod depmod=kmod
-    xz=xz-utils setsid=util-linux stty=coreutils'
+    xz=xz-utils script=bsdutils'
 # How long a kernel may take to say its first word under KVM.
 readonly KVM_WAIT_S=10
 
@@ -210,7 +210,7 @@ mkdir /memory/upper /memory/work
 mount -t overlay -o lowerdir=/host,upperdir=/memory/upper,workdir=/memory/work root /new
 cd /new
 mkdir -p .rig share lib/modules proc sys dev run
-cp /second /command .rig
+cp /second /command ${terminal:+/session} .rig
 mount -t proc proc proc
 mount -t sysfs sys sys
 mount -t cgroup2 cgroup sys/fs/cgroup
@@ -237,9 +237,15 @@ INIT
 write_second_stage() {
     local run_it='bash /.rig/command </dev/null >/dev/virtio-ports/output 2>&1' name
     if [[ -n $terminal ]]; then
-        run_it="stty rows ${1:-24} cols ${2:-80} </dev/hvc0
-while read -r rows columns; do stty rows \$rows cols \$columns </dev/hvc0; done </dev/virtio-ports/size &
-setsid --ctty --wait bash /.rig/command <>/dev/hvc0 >&0 2>&1"
+        # Not the console of virtio, which loses what a slow terminal does not take at once: a
+        # pseudo-terminal, between which and the port `script` copies.
+        printf 'stty sane rows %d cols %d\ntty >/run/terminal\nexec bash /.rig/command\n' "${1:-24}" "${2:-80}" \
+            >"$run/root/session"
+        # shellcheck disable=SC2016 # the guest expands them
+        run_it='while read -r rows columns; do
+    stty rows "$rows" cols "$columns" <"$(</run/terminal)"
+done </dev/virtio-ports/size &
+script --quiet --return --flush --command "bash /.rig/session" /dev/null <>/dev/virtio-ports/terminal >&0 2>&1'
     fi
     {
         printf 'drives=%d\n' "$drives"
@@ -303,11 +309,11 @@ describe_machine() {
         -nodefaults -no-user-config -display none -no-reboot -serial "file:$run/log"
         -device "intel-iommu,intremap=on,caching-mode=on" # before the drives, for VFIO in the guest
         -kernel "$kernel" -initrd "$run/initrd"
-        -append "console=ttyS0 quiet panic=-1 tsc=reliable mitigations=off intel_iommu=on iommu=pt $append"
+        -append "console=ttyS0 quiet panic=-1 no_timer_check tsc=reliable mitigations=off intel_iommu=on iommu=pt $append"
         -fsdev local,id=host,path=/,readonly=on,security_model=none,multidevs=remap
         -device virtio-9p-pci,fsdev=host,mount_tag=host -device virtio-serial-pci)
     if [[ -n $terminal ]]; then
-        machine+=(-chardev stdio,id=terminal,signal=off -device virtconsole,chardev=terminal)
+        port terminal "stdio,signal=off"
         port size "pipe,path=$run/size"
     else
         port output "file,path=$run/output"
