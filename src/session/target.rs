@@ -75,11 +75,15 @@ pub fn open(
         name: member.name.clone(),
         device: member.device.then(|| device_number(&member.path)).flatten(),
     });
+    let mut notes = volume.notes.clone();
+    if let Some(model) = &volume.facts.emulated {
+        notes.push(format!("emulated drives ({model}): the figures say nothing of real ones"));
+    }
     Ok(Target {
         data: Arc::new(volume.data.clone()),
         wal: Arc::new(volume.wal.clone()),
         members: members.collect(),
-        notes: volume.notes.clone(),
+        notes,
         volume: Some(volume),
         _claims: claims,
     })

@@ -59,6 +59,7 @@ pub fn status(phase: Phase) -> Status {
         direct_align_bytes: 4096,
         uncached: Feature::Present,
         quietly_buffered: None,
+        emulated: None,
         read_only: false,
         mounted: None,
     };
