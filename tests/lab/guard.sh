@@ -11,10 +11,10 @@ record() { "$STACKTUNE" record "$all" --for 1s --out "$LAB_WORK/out" "$@"; }
 #   refused DRIVE WHY
 refused() {
     local before
-    before=$(for n in 0 1 2 3; do edges "$(node "$n")"; done)
+    before=$(edges)
     expect 3 "$2" record
     expect 3 "$2" record --destroy "$(node "$1")"
-    [[ $(for n in 0 1 2 3; do edges "$(node "$n")"; done) == "$before" ]]
+    [[ $(edges) == "$before" ]]
     [[ ! -e $LAB_WORK/out/summary.json ]]
 }
 

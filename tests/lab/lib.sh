@@ -26,7 +26,8 @@ blank_drives() {
     done
 }
 
-# Writes a profile of all drives, or of those that are named, and prints its path.
+# Writes a profile of these drives and prints its path. Each class has a rate: emulated processors
+# that are never idle starve one class or another.
 #   profile NAME DEVICES [MORE]      DEVICES with commas; MORE: further lines of TOML
 profile() {
     local file=$LAB_WORK/$1.toml
@@ -38,6 +39,9 @@ ${3:-}
 [scan]
 depth = 16
 batch = 4
+rate = "20MB/s"
+[point]
+rate = "2MB/s"
 [wal]
 rate = "1MB/s"
 [background]
@@ -48,12 +52,15 @@ TOML
     printf '%s' "$file"
 }
 
-# What the first and last MiB of a drive hold, by a checksum.
+# What the first and last MiB of each drive hold, by a checksum.
 edges() {
-    local sectors
-    sectors=$(blockdev --getsz "$1")
-    blockdev --flushbufs "$1"
-    { head -c 1M "$1"; tail -c +$(((sectors - 2048) * 512 + 1)) "$1"; } | sha256sum
+    local drive last
+    for drive in /dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_RIG?_1; do
+        blockdev --flushbufs "$drive"
+        last=$(($(blockdev --getsize64 "$drive") / 1048576 - 1))
+        dd if="$drive" bs=1M count=1 status=none
+        dd if="$drive" bs=1M count=1 skip="$last" status=none
+    done | cksum
 }
 
 # The command ends with that status and says that (an extended regular expression).
