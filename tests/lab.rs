@@ -168,7 +168,9 @@ fn every_test_of_the_guest_is_seen_here_and_every_script_ran() {
 
 #[test]
 fn the_host_has_four_nvme_drives_with_serials_and_names_that_last() {
-    let Some(ran) = BARE.ran("the_host_has_four_nvme_drives_with_serials_and_names_that_last") else { return };
+    let Some(ran) = BARE.ran("the_host_has_four_nvme_drives_with_serials_and_names_that_last") else {
+        return;
+    };
     let host = ran.json("host.json");
     let devices = host["devices"].as_array().unwrap();
     let nvme = devices.iter().filter(|device| device["name"].as_str().unwrap().starts_with("nvme"));
@@ -177,7 +179,10 @@ fn the_host_has_four_nvme_drives_with_serials_and_names_that_last() {
             let serial = drive["serial"].as_str().unwrap();
             let by_id = format!("/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_{serial}_1");
             assert_eq!(drive["by_id"][0], by_id.as_str());
-            assert_eq!((&drive["model"], &drive["size_bytes"]), (&"QEMU NVMe Ctrl".into(), &(128 << 20).into()));
+            assert_eq!(
+                (&drive["model"], &drive["size_bytes"]),
+                (&"QEMU NVMe Ctrl".into(), &(128 << 20).into())
+            );
             assert_eq!(drive["usage"], Value::Array(Vec::new()));
             serial
         })

@@ -66,9 +66,9 @@ fn below_dir(root: &Root, dir: &Path, layers: u32) -> Option<String> {
     if let Some(file) = text("loop/backing_file") {
         return below_file(root, Path::new(&file), layers);
     }
-    let members = fs::read_dir(dir.join("slaves")).into_iter().flatten().flatten();
+    let mut members = fs::read_dir(dir.join("slaves")).into_iter().flatten().flatten();
     let member = |entry: fs::DirEntry| below_dir(root, &fs::canonicalize(entry.path()).ok()?, layers);
-    if let Some(model) = members.filter_map(member).next() {
+    if let Some(model) = members.find_map(member) {
         return Some(model);
     }
     let model = text("device/model").or_else(|| text("device/device/model"))?;
@@ -127,7 +127,8 @@ mod tests {
     fn the_mount_nearest_to_a_file_is_its_source() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join("proc/self")).unwrap();
-        let mounts = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n30 22 0:40 / /mnt/a rw shared:1 - btrfs /dev/nvme0n1 rw\n";
+        let mounts =
+            "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n30 22 0:40 / /mnt/a rw shared:1 - btrfs /dev/nvme0n1 rw\n";
         fs::write(dir.path().join("proc/self/mountinfo"), mounts).unwrap();
         let source = |path: &str| mount_source(&Root::new(dir.path()), Path::new(path));
         assert_eq!(source("/mnt/a/file").as_deref(), Some("/dev/nvme0n1"));

@@ -293,7 +293,12 @@ pub(super) mod tests {
     fn scan(context: &WindowContext) -> Vec<String> {
         let flags = of_class(Class::Scan, context, &ClassFigures::default(), false);
         assert!(flags.iter().all(|flag| flag.why.ends_with('.')), "{flags:?}");
-        assert!(flags.iter().all(|flag| flag.forbids_verdict != ["simulated", "emulated"].contains(&flag.text.as_str())), "{flags:?}");
+        assert!(
+            flags
+                .iter()
+                .all(|flag| flag.forbids_verdict != ["simulated", "emulated"].contains(&flag.text.as_str())),
+            "{flags:?}"
+        );
         flags.into_iter().map(|flag| flag.text).collect()
     }
 
