@@ -7,7 +7,7 @@ SHELL := /bin/bash
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH):/usr/sbin:/sbin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench build check picture
+.PHONY: help demo lab test bench build check picture
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.* ## /  make \1\t/p' Makefile | expand -t 16
@@ -17,6 +17,12 @@ help: ## this list
 demo: ## install what is missing, build, and open the demo
 	@scripts/setup.sh demo
 	@cargo run --release --locked
+
+lab: ## try every rebuild with nothing at risk: a virtual machine with four NVMe drives
+	@scripts/setup.sh lab
+	@cargo build --release --locked
+	@tests/rig.sh --terminal --drives 4 --size $(or $(SIZE),1G) -- \
+		$(or $(RUN),$(or $(CARGO_TARGET_DIR),target)/release/stacktune lab)
 
 test: ## install what is missing and run all tests; lists those that can't run here
 	@scripts/test.sh

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Makes sure that what a make target needs is here, and installs through apt what is not.
 #
-#   scripts/setup.sh build|demo|test|bench
+#   scripts/setup.sh build|demo|lab|test|bench
 #
 # On a terminal it names the packages and asks first; without one it installs where it may (as root,
 # or by a sudo that needs no password). NO_INSTALL=1 only names them. It ends 0 when the target can
@@ -15,19 +15,37 @@ PATH="${CARGO_HOME:-${HOME:-/nonexistent}/.cargo}/bin:$PATH:/usr/sbin:/sbin"
 # at all), the command to look for, and Debian's package. Commands are looked for rather than
 # packages, so that a tool installed by hand counts.
 readonly TOOLS='
-build,demo,test,bench | stop                                  | cc         | gcc libc6-dev
-demo,test             | devices are refused                   | wipefs     | util-linux
-demo,test             | devices are refused                   | blkid      | util-linux
-test                  | tests on loop devices are skipped     | losetup    | mount
-test                  | tests of partition tables are skipped | sfdisk     | fdisk
-test                  | comparisons with fio are skipped      | fio        | fio
-test                  | tests on ext4 are skipped             | mkfs.ext4  | e2fsprogs
-test                  | tests on XFS are skipped              | mkfs.xfs   | xfsprogs
-test                  | tests on Btrfs are skipped            | mkfs.btrfs | btrfs-progs
-bench                 | stop                                  | fio        | fio
-bench                 | stop                                  | python3    | python3
-bench                 | rows on loop devices are left out     | losetup    | mount
-bench                 | the ext4 row is left out              | mkfs.ext4  | e2fsprogs
+build,demo,lab,test,bench | stop                                  | cc                 | gcc libc6-dev
+demo,lab,test             | devices are refused                   | wipefs             | util-linux
+demo,lab,test             | devices are refused                   | blkid              | util-linux
+test                      | tests on loop devices are skipped     | losetup            | mount
+test                      | tests of partition tables are skipped | sfdisk             | fdisk
+test                      | comparisons with fio are skipped      | fio                | fio
+test                      | tests on ext4 are skipped             | mkfs.ext4          | e2fsprogs
+test                      | tests on XFS are skipped              | mkfs.xfs           | xfsprogs
+test                      | tests on Btrfs are skipped            | mkfs.btrfs         | btrfs-progs
+test                      | tests on F2FS are skipped             | mkfs.f2fs          | f2fs-tools
+test                      | tests of md arrays are skipped        | mdadm              | mdadm
+test                      | tests on NVMe drives are skipped      | qemu-system-x86_64 | qemu-system-x86
+test                      | tests on NVMe drives are skipped      | busybox            | busybox-static
+test                      | tests on NVMe drives are skipped      | modprobe           | kmod
+test                      | tests on NVMe drives are skipped      | xz                 | xz-utils
+test                      | tests on NVMe drives are skipped      | zstd               | zstd
+lab                       | stop                                  | qemu-system-x86_64 | qemu-system-x86
+lab                       | stop                                  | busybox            | busybox-static
+lab                       | stop                                  | modprobe           | kmod
+lab                       | stop                                  | xz                 | xz-utils
+lab                       | some kernels cannot be unpacked       | zstd               | zstd
+lab                       | there are no md arrays                | mdadm              | mdadm
+lab                       | there is no ext4                      | mkfs.ext4          | e2fsprogs
+lab                       | there is no XFS                       | mkfs.xfs           | xfsprogs
+lab                       | there is no Btrfs                     | mkfs.btrfs         | btrfs-progs
+lab                       | there is no F2FS                      | mkfs.f2fs          | f2fs-tools
+lab                       | there is no trimming or formatting    | nvme               | nvme-cli
+bench                     | stop                                  | fio                | fio
+bench                     | stop                                  | python3            | python3
+bench                     | rows on loop devices are left out     | losetup            | mount
+bench                     | the ext4 row is left out              | mkfs.ext4          | e2fsprogs
 '
 
 say() { printf '%s\n' "$*" >&2; }
@@ -52,6 +70,8 @@ have() {
             rm -r "$dir"
             return "$linked"
             ;;
+        # What runs in the virtual machine before any library is there.
+        busybox) ! ldd "$(command -v busybox)" >/dev/null 2>&1 ;;
         python3) python3 -c 'import json, pty, statistics' 2>/dev/null ;;
     esac
 }
@@ -152,8 +172,8 @@ check_rust() {
 
 main() {
     case ${1:-} in
-        build | demo | test | bench) ;;
-        *) stop "usage: scripts/setup.sh build|demo|test|bench" ;;
+        build | demo | lab | test | bench) ;;
+        *) stop "usage: scripts/setup.sh build|demo|lab|test|bench" ;;
     esac
     check_rust
     look "$1"

@@ -154,6 +154,12 @@ impl Attendant for Alone {
     fn consent(&mut self, _: Vec<Wanted>) -> Option<Vec<String>> {
         None
     }
+    fn plan(&mut self, _: stacktune::session::PlanShown) -> Option<Vec<String>> {
+        None
+    }
+    fn step(&mut self, _: &stacktune::session::Advance) -> bool {
+        true
+    }
 }
 
 /// A host that can do everything, so that the screen is the same on each.

@@ -214,7 +214,8 @@ fn helper_process() {
 
 /// The fakes that the test has put there, before the real tools.
 fn fakes_of(ground: &Path) -> Runner {
-    let folders = [ground.join("tools"), "/usr/sbin".into(), "/sbin".into(), "/usr/bin".into(), "/bin".into()];
+    let folders =
+        [ground.join("tools"), "/usr/sbin".into(), "/sbin".into(), "/usr/bin".into(), "/bin".into()];
     Runner::in_folders(folders.to_vec())
 }
 
@@ -476,8 +477,7 @@ fn a_drive_that_comes_into_use_between_two_steps_is_refused_and_the_rest_undone(
 
 fn preconditioned(drive: &Drive, then: Option<Step>) -> Vec<Step> {
     let place = Place::Drive(drive.clone());
-    let first =
-        [Step::Blank { drive: drive.clone() }, Step::Precondition { place, bytes: drive.size_bytes }];
+    let first = [Step::Blank { drive: drive.clone() }, Step::Precondition { place, bytes: drive.size_bytes }];
     first.into_iter().chain(then).collect()
 }
 
@@ -517,7 +517,10 @@ fn preconditioning_writes_three_times_the_size_and_goes_on_where_it_was_stopped(
     assert_eq!(outcome.unwrap_err().exit_status(), 130);
     assert!(written < 8 << 20, "it was all there: {written}");
     // Somebody wrote to it in between: it begins anew, and the stack that stands forgets it.
-    run("dd", &["if=/dev/zero", &format!("of={}", device.path), "bs=4096", "count=1", "seek=5000", "conv=fsync"]);
+    run(
+        "dd",
+        &["if=/dev/zero", &format!("of={}", device.path), "bs=4096", "count=1", "seek=5000", "conv=fsync"],
+    );
     let (outcome, written, _) = build(usize::MAX, &mut seen);
     outcome.unwrap().unwrap();
     assert!(written >= all, "{written}");

@@ -94,6 +94,8 @@ fn options(run: &RunArgs, demo: bool) -> Options {
         fallbacks: demo,
         warmup: std::time::Duration::ZERO,
         written_bytes: Arc::default(),
+        typed: Vec::new(),
+        agreed: None,
     }
 }
 

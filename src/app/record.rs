@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::profile::by_identity;
 use crate::record::refuse_content;
 use crate::report::{self, Progress};
-use crate::session::{Attendant, Event, Options, Session, Wanted, headless};
+use crate::session::{Advance, Attendant, Event, Options, PlanShown, Session, Wanted, headless};
 
 /// Runs the command.
 pub fn run(args: &RecordArgs) -> Result<()> {
@@ -74,5 +74,14 @@ impl Attendant for Watcher<'_> {
 
     fn consent(&mut self, _: Vec<Wanted>) -> Option<Vec<String>> {
         None
+    }
+
+    fn plan(&mut self, _: PlanShown) -> Option<Vec<String>> {
+        None
+    }
+
+    fn step(&mut self, advance: &Advance) -> bool {
+        self.progress.step(advance);
+        self.interrupts.count() == 0
     }
 }

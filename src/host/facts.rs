@@ -155,6 +155,8 @@ pub struct TargetFacts {
     pub uncached: Feature,
     /// Why direct I/O is quietly buffered here, where it is (Btrfs with copy-on-write).
     pub quietly_buffered: Option<String>,
+    /// The model of a drive below it that is emulated, where one is.
+    pub emulated: Option<String>,
     /// Nothing may be written.
     pub read_only: bool,
     /// What uses the members, in words: `mounted at /srv` (only possible read-only).

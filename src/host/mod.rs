@@ -5,6 +5,7 @@
 mod cpu;
 mod describe;
 mod devices;
+mod emulated;
 mod exports;
 mod facts;
 mod features;
@@ -16,6 +17,7 @@ mod root;
 mod usage;
 
 pub use describe::describe;
+pub use emulated::emulated_drive;
 pub use facts::{Cpu, Device, Facts, Feature, Node, TargetFacts, Usage};
 pub(crate) use reservation::reservation;
 pub(crate) use usage::{member_of, mounted_at, number_text};

@@ -186,6 +186,10 @@ pub(super) fn of_class(
             "The last windows go one way, by over 5%: the load is not steady, and a change may come from that.",
         ));
     }
+    let real = !matches!(of.interface, Interface::Null | Interface::Sim);
+    if real && context.target.is_some_and(|target| target.emulated.is_some()) {
+        flags.push(notes("emulated", "The drives are emulated: the figures say nothing of real ones."));
+    }
     if class == Class::Wal && !context.wal_durable {
         flags.push(notes(
             "not durable",
@@ -294,7 +298,12 @@ pub(super) mod tests {
     fn scan(context: &WindowContext) -> Vec<String> {
         let flags = of_class(Class::Scan, context, &ClassFigures::default(), false);
         assert!(flags.iter().all(|flag| flag.why.ends_with('.')), "{flags:?}");
-        assert!(flags.iter().all(|flag| flag.forbids_verdict != (flag.text == "simulated")), "{flags:?}");
+        assert!(
+            flags
+                .iter()
+                .all(|flag| flag.forbids_verdict != ["simulated", "emulated"].contains(&flag.text.as_str())),
+            "{flags:?}"
+        );
         flags.into_iter().map(|flag| flag.text).collect()
     }
 
@@ -348,6 +357,7 @@ pub(super) mod tests {
             direct_align_bytes: 4096,
             uncached: Feature::Present,
             quietly_buffered: None,
+            emulated: None,
             read_only: false,
             mounted: None,
         }
@@ -359,6 +369,15 @@ pub(super) mod tests {
         let context = WindowContext { target: Some(&target), data_bytes: 1, ..context() };
         assert_eq!(scan(&context), ["quietly buffered", "data fits memory"]);
         assert!(context.through_cache(Class::Scan) && !context.all_direct());
+    }
+
+    #[test]
+    fn emulated_drives_are_flagged_where_they_are_used() {
+        let target = TargetFacts { emulated: Some("QEMU NVMe Ctrl".into()), ..target() };
+        let mut emulated = WindowContext { target: Some(&target), ..context() };
+        assert_eq!(scan(&emulated), ["emulated"]);
+        emulated.classes[0].interface = Interface::Null;
+        assert_eq!(scan(&emulated), ["no storage"]);
     }
 
     #[test]

@@ -4,8 +4,9 @@ use super::Settings;
 use super::parse::parse;
 
 /// Name and text of each, in the order of lists.
-pub const BUILTIN: [(&str, &str); 6] = [
+pub const BUILTIN: [(&str, &str); 7] = [
     ("demo", include_str!("../../profiles/demo.toml")),
+    ("lab", include_str!("../../profiles/lab.toml")),
     ("table2-1-baseline", include_str!("../../profiles/table2-1-baseline.toml")),
     ("table2-2-no-fdatasync", include_str!("../../profiles/table2-2-no-fdatasync.toml")),
     ("table2-3-async", include_str!("../../profiles/table2-3-async.toml")),
@@ -64,6 +65,15 @@ mod tests {
         for class in Class::ALL {
             let rate = demo.classes[class.index()].rate_bytes_per_s;
             assert_eq!(rate, class.writes().then_some(25_000_000), "{class}");
+        }
+    }
+
+    #[test]
+    fn the_practice_array_has_names_that_no_real_drive_has() {
+        let lab = builtin("lab").unwrap();
+        assert_eq!(lab.target.devices.len(), 4);
+        for (number, device) in lab.target.devices.iter().enumerate() {
+            assert_eq!(*device, format!("/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_RIG{number}_1"));
         }
     }
 

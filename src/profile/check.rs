@@ -44,7 +44,8 @@ mod tests {
     fn a_stack_that_cannot_be_built_is_a_problem_with_its_value() {
         let facts = capable_host();
         let mut settings = Settings::default();
-        settings.stack.raid = "raid5".into();
+        settings.stack.raid = crate::profile::settings::Raid::Md5;
+        settings.target.count = 2;
         settings.target.serials = vec!["A".into()];
         let problems = check(&settings, Ground { facts: &facts, target: None });
         let texts: Vec<_> = problems.iter().map(ToString::to_string).collect();
@@ -52,7 +53,7 @@ mod tests {
             texts,
             [
                 "`target.serials` can't be A: serials: 1, devices: 0; each device has one serial, in the same order",
-                "`stack.raid` can't be raid5: stacktune can't build RAID yet (`raid5`): only `none` runs under a true label",
+                "`stack.raid` can't be md5: it takes 3 members, and the target has 2",
             ]
         );
     }

@@ -14,6 +14,7 @@ fn any_value(knob: &'static Knob) -> BoxedStrategy<Value> {
     let own = match knob.spec.kind {
         Kind::Bool => any::<bool>().prop_map(Value::Bool).boxed(),
         Kind::Int { min, max, .. } => (min..=max).prop_map(Value::Int).boxed(),
+        Kind::Percent { min, max, .. } => (min..=max).prop_map(Value::Percent).boxed(),
         Kind::Float { min, max, .. } => (min..=max).prop_map(Value::Float).boxed(),
         Kind::Size { min, max, multiple, power_of_two, optional, .. } => {
             let bytes = if power_of_two {

@@ -25,6 +25,8 @@ pub struct Progress<W> {
     /// When the next plain line of the run is due, after its beginning.
     next_line: Duration,
     fill_line: Option<Instant>,
+    /// The step told last, and whether it was being undone.
+    step: Option<(usize, bool)>,
     /// A line stands on the terminal that the next one is drawn over.
     drawn: bool,
 }
@@ -32,7 +34,16 @@ pub struct Progress<W> {
 impl<W: Write> Progress<W> {
     /// Progress to `out` of a run of `all`, warm-up included; none goes on until it is ended.
     pub fn new(out: W, terminal: bool, all: Option<Duration>) -> Self {
-        Self { out, terminal, all, began_ns: None, next_line: LINE_EACH, fill_line: None, drawn: false }
+        Self {
+            out,
+            terminal,
+            all,
+            began_ns: None,
+            next_line: LINE_EACH,
+            fill_line: None,
+            step: None,
+            drawn: false,
+        }
     }
 
     /// A fill goes on.
@@ -60,6 +71,23 @@ impl<W: Write> Progress<W> {
             approx_size(fill.all_bytes),
             three_digits(fill.rate_bytes_per_s / 1e6),
         ));
+    }
+
+    /// A step of building or taking down goes on.
+    pub fn step(&mut self, advance: &session::Advance) {
+        let now = Instant::now();
+        let due = self.fill_line.is_none_or(|last| now.duration_since(last) >= LINE_EACH);
+        let begins = self.step != Some((advance.step, advance.undoing));
+        if !self.terminal && !due && !begins {
+            return;
+        }
+        self.fill_line = Some(now);
+        self.step = Some((advance.step, advance.undoing));
+        let bytes = advance.bytes.map_or_else(String::new, |(done, all)| {
+            format!(": {} of {}", approx_size(done), approx_size(all))
+        });
+        let doing = if advance.undoing { "undo " } else { "" };
+        self.say(&format!("{doing}{}/{} {}{bytes}", advance.step + 1, advance.steps, advance.command));
     }
 
     /// A window ended.

@@ -86,6 +86,12 @@ mod tests {
         fn consent(&mut self, _: Vec<Wanted>) -> Option<Vec<String>> {
             None
         }
+        fn plan(&mut self, _: crate::session::PlanShown) -> Option<Vec<String>> {
+            None
+        }
+        fn step(&mut self, _: &crate::session::Advance) -> bool {
+            true
+        }
     }
 
     fn opened(warmup: Duration, change: impl Fn(&mut Settings)) -> Session {

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use super::message::{Command, Event, Phase, Progress, Status, Wanted};
+use super::message::{Advance, Command, Event, Phase, PlanShown, Progress, Status, Wanted};
 use super::prompt::answer_promptly;
-use super::run::{Attendant, Options, Session};
+use super::rebuild::Rebuild;
+use super::run::{Attendant, Carried, Options, Session};
 use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::profile::{Settings, builtin};
@@ -21,8 +22,9 @@ const SETTLE: Duration = Duration::from_millis(2);
 
 /// What comes after a session.
 enum Next {
-    Quit,
+    Quit { keep: bool },
     Open(Box<Settings>),
+    Rebuild(Box<Rebuild>),
 }
 
 /// Runs sessions until the operator quits; every end is told by [`Event::Ended`]. The facts are read
@@ -35,24 +37,42 @@ pub fn run(
     events: &Sender<Event>,
 ) {
     answer_promptly();
+    let mut begin = Begin::default();
     loop {
-        let (next, ended) = run_one(settings, options.clone(), facts(), commands, events);
+        let (next, ended) = run_one((settings, options.clone(), begin), facts(), commands, events);
+        // Only the demo falls back; what may be destroyed was named for the target before.
+        options.destroy.clear();
+        (options.typed, options.agreed) = (Vec::new(), None);
         match next {
-            Next::Quit => {
+            Next::Quit { .. } => {
                 let _ = events.send(Event::Ended(ended));
                 return;
             }
-            Next::Open(other) => settings = *other,
+            Next::Open(other) => {
+                settings = *other;
+                options.fallbacks = builtin("demo").as_ref() == Some(&settings);
+                begin = Begin::default();
+            }
+            Next::Rebuild(rebuild) => {
+                let Rebuild { settings: new, typed, former, agreed, carried } = *rebuild;
+                settings = new;
+                (options.typed, options.agreed, options.fallbacks) = (typed, agreed, false);
+                begin = Begin { carried, former: Some(former) };
+            }
         }
-        // Only the demo falls back; what may be destroyed was named for the target before.
-        options.fallbacks = builtin("demo").as_ref() == Some(&settings);
-        options.destroy.clear();
     }
 }
 
+/// How a session begins.
+#[derive(Default)]
+struct Begin {
+    carried: Carried,
+    /// The settings that ran before, where the target is built anew.
+    former: Option<Settings>,
+}
+
 fn run_one(
-    settings: Settings,
-    options: Options,
+    (settings, options, begin): (Settings, Options, Begin),
     facts: Arc<Facts>,
     commands: &Receiver<Command>,
     events: &Sender<Event>,
@@ -64,15 +84,20 @@ fn run_one(
         commands,
         events,
         next: None,
-        filling: false,
+        phase: Phase::Opening,
     };
-    waiting.status(Phase::Opening);
-    match Session::open(settings, options, facts, &mut waiting) {
+    waiting.status();
+    match Session::open_after(settings, options, facts, &mut waiting, begin.carried) {
         Ok(session) => operate(session, commands, events),
-        Err(error) => match waiting.next {
-            Some(next) => (next, Ok(())),
-            None => (after_failure(&error, commands, events), Err(error)),
-        },
+        Err(error) => {
+            if let Some(next) = waiting.next {
+                return (next, Ok(()));
+            }
+            if let Some(former) = begin.former {
+                let _ = events.send(Event::Former(Box::new(former)));
+            }
+            (after_failure(&error, commands, events), Err(error))
+        }
     }
 }
 
@@ -82,7 +107,7 @@ fn after_failure(error: &Error, commands: &Receiver<Command>, events: &Sender<Ev
     loop {
         match commands.recv() {
             Ok(Command::Open(settings)) => return Next::Open(settings),
-            Ok(Command::Quit) | Err(_) => return Next::Quit,
+            Ok(Command::Quit | Command::QuitKeeping) | Err(_) => return Next::Quit { keep: false },
             Ok(command) => decline(&command, "the run has ended", events),
         }
     }
@@ -95,8 +120,12 @@ fn operate(mut session: Session, commands: &Receiver<Command>, events: &Sender<E
     session.begin();
     while next.is_none() {
         match commands.recv_timeout(pause_of(&session, began)) {
-            Ok(Command::Quit) | Err(RecvTimeoutError::Disconnected) => next = Some(Next::Quit),
+            Ok(Command::Quit) | Err(RecvTimeoutError::Disconnected) => {
+                next = Some(Next::Quit { keep: false })
+            }
+            Ok(Command::QuitKeeping) => next = Some(Next::Quit { keep: true }),
             Ok(Command::Open(settings)) => next = Some(Next::Open(settings)),
+            Ok(Command::Build { plan, typed }) => next = session.rebuild(plan, typed),
             Ok(command) => session.obey(command),
             Err(RecvTimeoutError::Timeout) => {}
         }
@@ -109,7 +138,22 @@ fn operate(mut session: Session, commands: &Receiver<Command>, events: &Sender<E
         session.events().for_each(|event| drop(events.send(event)));
     }
     let ended = close(&mut session, commands, events);
-    (next.unwrap_or(Next::Quit), ended)
+    let next = next.unwrap_or(Next::Quit { keep: false });
+    let keep = matches!(next, Next::Quit { keep: true });
+    let dismantled = session.dismantle(keep, &mut |advance| {
+        let _ = events.send(Event::Step(advance.clone()));
+        true
+    });
+    match dismantled {
+        Ok(commands) if keep => drop(events.send(Event::Kept(commands))),
+        Ok(_) => {}
+        // Nothing is built on what could not be taken away.
+        Err(error) if !matches!(next, Next::Quit { .. }) => {
+            return (after_failure(&error, commands, events), Err(error));
+        }
+        Err(error) => return (next, Err(error)),
+    }
+    (next, ended)
 }
 
 fn pause_of(session: &Session, began: Instant) -> Duration {
@@ -127,7 +171,7 @@ fn close(session: &mut Session, commands: &Receiver<Command>, events: &Sender<Ev
     session.events().for_each(|event| drop(events.send(event)));
     while !session.is_drained() {
         match commands.recv_timeout(SETTLE) {
-            Ok(Command::Quit) | Err(RecvTimeoutError::Disconnected) => break,
+            Ok(Command::Quit | Command::QuitKeeping) | Err(RecvTimeoutError::Disconnected) => break,
             Ok(command) => decline(&command, "the run is ending", events),
             Err(RecvTimeoutError::Timeout) => {}
         }
@@ -140,6 +184,8 @@ fn decline(command: &Command, why: &str, events: &Sender<Event>) {
     let event = match command {
         Command::Turn { knob, .. } => Event::Turned { knob: knob.clone(), outcome: Err(why.to_owned()) },
         Command::Undo => Event::Notice(format!("nothing was taken back: {why}")),
+        Command::Plan(_) => Event::Planned(Err(why.to_owned())),
+        Command::Build { .. } => Event::Notice(format!("nothing is built: {why}")),
         Command::Record(Some(_)) => Event::Notice(format!("nothing is recorded: {why}")),
         _ => return,
     };
@@ -166,9 +212,23 @@ impl Session {
                     self.tell(Event::Notice(error.to_string()));
                 }
             }
+            Command::Plan(turns) => self.tell_plan(&turns),
             // Nothing waits for consent while a session runs, and the rest is the caller's.
-            Command::Consent(_) | Command::Open(_) | Command::Quit => {}
+            Command::Consent(_)
+            | Command::Open(_)
+            | Command::Build { .. }
+            | Command::Quit
+            | Command::QuitKeeping => {}
         }
+    }
+
+    /// What is to be done by the plan of that number, if it still waits.
+    fn rebuild(&mut self, plan: u64, typed: Vec<String>) -> Option<Next> {
+        let Some(pending) = self.take_plan(plan) else {
+            self.tell(Event::Notice("that plan is no longer the one that waits: plan again".into()));
+            return None;
+        };
+        Some(Next::Rebuild(Box::new(self.carry(pending, typed))))
     }
 
     fn begin_recording(&mut self, dir: &Path) {
@@ -188,31 +248,48 @@ struct Waiting<'a> {
     commands: &'a Receiver<Command>,
     events: &'a Sender<Event>,
     next: Option<Next>,
-    /// Whether it was told that a fill goes on.
-    filling: bool,
+    /// What was told last.
+    phase: Phase,
 }
 
 impl Waiting<'_> {
-    fn status(&self, phase: Phase) {
+    /// Tells what goes on, unless that was told already.
+    fn enter(&mut self, phase: Phase) {
+        if std::mem::replace(&mut self.phase, phase) != phase {
+            self.status();
+        }
+    }
+
+    fn status(&self) {
         let status = Status {
             settings: self.settings.clone(),
             facts: self.facts.clone(),
             target: None,
-            phase,
+            phase: self.phase,
             draining: Vec::new(),
             fallbacks: Vec::new(),
             notes: Vec::new(),
             written_bytes: self.written_bytes.load(Ordering::Relaxed),
             recording: None,
+            worth: Vec::new(),
+            standing: false,
         };
         let _ = self.events.send(Event::Status(Arc::new(status)));
+    }
+
+    /// Whether no command came that ends the opening.
+    fn may_go_on(&mut self) -> bool {
+        while let Ok(command) = self.commands.try_recv() {
+            self.take(Some(command));
+        }
+        self.next.is_none()
     }
 
     /// Takes a command that ends the opening; others can't be obeyed yet.
     fn take(&mut self, command: Option<Command>) {
         match command {
             Some(Command::Open(settings)) => self.next = Some(Next::Open(settings)),
-            Some(Command::Quit) | None => self.next = Some(Next::Quit),
+            Some(Command::Quit | Command::QuitKeeping) | None => self.next = Some(Next::Quit { keep: false }),
             Some(command) => decline(&command, "not yet: the target is being opened", self.events),
         }
     }
@@ -220,14 +297,28 @@ impl Waiting<'_> {
 
 impl Attendant for Waiting<'_> {
     fn progress(&mut self, progress: Progress) -> bool {
-        if !std::mem::replace(&mut self.filling, true) {
-            self.status(Phase::Filling);
-        }
+        self.enter(Phase::Filling);
         let _ = self.events.send(Event::Progress(progress));
-        while let Ok(command) = self.commands.try_recv() {
-            self.take(Some(command));
+        self.may_go_on()
+    }
+
+    fn plan(&mut self, plan: PlanShown) -> Option<Vec<String>> {
+        let number = plan.number;
+        let _ = self.events.send(Event::Planned(Ok(Arc::new(plan))));
+        while self.next.is_none() {
+            match self.commands.recv() {
+                Ok(Command::Build { plan, typed }) if plan == number => return Some(typed),
+                Ok(Command::Consent(_)) => return None,
+                command => self.take(command.ok()),
+            }
         }
-        self.next.is_none()
+        None
+    }
+
+    fn step(&mut self, advance: &Advance) -> bool {
+        self.enter(Phase::Building);
+        let _ = self.events.send(Event::Step(advance.clone()));
+        self.may_go_on()
     }
 
     fn notice(&mut self, text: &str) {
@@ -274,7 +365,7 @@ mod tests {
             commands: &asked,
             events: &events,
             next: None,
-            filling: false,
+            phase: Phase::Opening,
         };
         let turn =
             |value| Command::Turn { knob: "scan.depth".into(), value: crate::knobs::Value::Int(value) };

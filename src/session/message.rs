@@ -9,6 +9,7 @@ use crate::host::{Facts, TargetFacts};
 use crate::knobs::Value;
 use crate::meter::window::{LedgerLine, Totals, Window};
 use crate::profile::Settings;
+pub use crate::stack::build::Advance;
 pub use crate::volume::Progress;
 
 /// What the operator asks.
@@ -27,14 +28,25 @@ pub enum Command {
     Pause(bool),
     /// Start a class again that was stopped by errors.
     Restart(Class),
+    /// Tell what it takes to build the target anew with these knobs turned: path and value.
+    Plan(Vec<(String, Value)>),
+    /// Do what that plan says, with what the operator typed for each device that is destroyed.
+    Build {
+        /// [`PlanShown::number`].
+        plan: u64,
+        /// The words.
+        typed: Vec<String>,
+    },
     /// Take all settings of a profile, building the target anew where it differs.
     Open(Box<Settings>),
     /// Start a recording into a new folder, or stop it.
     Record(Option<PathBuf>),
     /// Allow what a device holds to be destroyed: its serial, or its name where it has none.
     Consent(Vec<String>),
-    /// Drain and end.
+    /// Drain, take down what was built, and end.
     Quit,
+    /// Drain and end; what was built stays.
+    QuitKeeping,
 }
 
 /// What the run tells.
@@ -59,10 +71,37 @@ pub enum Event {
     Notice(String),
     /// A device holds something: it is wanted typed, shown with this.
     ConsentWanted(Vec<Wanted>),
+    /// What it takes to build the target anew, or why that can't be. It waits for [`Command::Build`].
+    Planned(Result<Arc<PlanShown>, String>),
+    /// A step of building or taking down goes on.
+    Step(Advance),
+    /// What was built stays: the commands that remove it.
+    Kept(Vec<String>),
+    /// Building failed; with these settings the run was as it was before.
+    Former(Box<Settings>),
     /// A recording began or ended, with its folder.
     Recording(Option<PathBuf>),
     /// The run can't go on (the screen stays), or has ended.
     Ended(Result<(), Error>),
+}
+
+/// What it takes to build the target anew, as the operator sees it before it is done.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlanShown {
+    /// Which plan it is.
+    pub number: u64,
+    /// The knobs turned: path, value before, value after.
+    pub turns: Vec<(String, String, String)>,
+    /// The steps, a line each: what runs is what is shown.
+    pub lines: Vec<String>,
+    /// The devices of which everything is destroyed.
+    pub destroys: Vec<Wanted>,
+    /// Bytes that are written in all, the fill included.
+    pub writes_bytes: u64,
+    /// What the stack survives and holds, as sentences.
+    pub worth: Vec<String>,
+    /// How long the same steps took last time.
+    pub last_time: Option<std::time::Duration>,
 }
 
 /// A device whose content would be destroyed.
@@ -103,6 +142,10 @@ pub struct Status {
     pub written_bytes: u64,
     /// Where a recording goes on.
     pub recording: Option<PathBuf>,
+    /// What the stack survives and costs, as sentences; empty where nothing was built.
+    pub worth: Vec<String>,
+    /// Whether something that was built stands.
+    pub standing: bool,
 }
 
 /// What a run is doing.
@@ -110,6 +153,8 @@ pub struct Status {
 pub enum Phase {
     /// Opening and examining the target.
     Opening,
+    /// Building what lies under the target.
+    Building,
     /// Writing data and WAL before first use.
     Filling,
     /// The load runs.

@@ -10,11 +10,13 @@ pub mod headless;
 pub mod live;
 pub mod message;
 mod prompt;
+mod rebuild;
 mod run;
+mod standing;
 mod target;
 mod turn;
 
-pub use message::{Command, Event, Phase, Progress, Status, Wanted};
+pub use message::{Advance, Command, Event, Phase, PlanShown, Progress, Status, Wanted};
 pub use prompt::answer_promptly;
 pub use run::{Attendant, Options, Session};
 pub use target::check_serials;

@@ -8,7 +8,9 @@ use std::time::{Duration, SystemTime};
 
 use super::classes::Classes;
 use super::fallback;
-use super::message::{Event, Phase, Progress, Status, Wanted};
+use super::message::{Advance, Event, Phase, PlanShown, Progress, Status, Wanted};
+use super::rebuild::Pending;
+use super::standing;
 use super::target::{self, Target};
 use crate::class::Class;
 use crate::error::{Error, Result};
@@ -17,13 +19,15 @@ use crate::knobs::{Ground, Value};
 use crate::load::Engine;
 use crate::load::control::Writes;
 use crate::meter::flags::WindowContext;
-use crate::meter::ledger::Ledger;
+use crate::meter::ledger::{Ledger, Turn};
 use crate::meter::meters::{Meters, Probes};
 use crate::meter::window::{State, Totals, Window};
 use crate::plan::{self, ClassPlan};
 use crate::profile::settings::{Settings, Sync};
 use crate::profile::{by_identity, check, to_toml};
 use crate::record::{Header, Outcome, Summary, Writer};
+use crate::stack::build::Watch;
+use crate::stack::plan::StackId;
 use crate::volume::FillPlan;
 
 /// How a session may be opened, beside its settings.
@@ -40,6 +44,10 @@ pub struct Options {
     /// Bytes that this process has written, over all its sessions: the disk does not get them back
     /// when another profile is opened.
     pub written_bytes: Arc<AtomicU64>,
+    /// What the operator typed for devices of which the content may be destroyed.
+    pub typed: Vec<String>,
+    /// The stack's id and steps that the operator agreed to: nothing else is built.
+    pub agreed: Option<(StackId, Vec<String>)>,
 }
 
 /// Who waits while a session is opened.
@@ -50,13 +58,29 @@ pub trait Attendant {
     fn notice(&mut self, text: &str);
     /// Devices hold something: what the operator types, or none if nobody can be asked.
     fn consent(&mut self, wanted: Vec<Wanted>) -> Option<Vec<String>>;
+    /// What is to be built destroys something: what the operator types, or none if nobody can be asked.
+    fn plan(&mut self, plan: PlanShown) -> Option<Vec<String>>;
+    /// A step of building or taking down goes on. Returns whether it may.
+    fn step(&mut self, advance: &Advance) -> bool;
 }
 
-/// A turn that can be taken back.
+/// A turn that can be taken back: of one knob, or of those that were built anew together.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Turned {
-    pub knob: String,
-    pub from: Value,
+    /// Each knob's path and its value before.
+    pub from: Vec<(String, Value)>,
+}
+
+/// What a session leaves to one that goes on with another target.
+#[derive(Debug, Default)]
+pub(super) struct Carried {
+    pub ledger: Ledger,
+    pub setting: u64,
+    pub undo: Vec<Turned>,
+    pub epoch_ns: Option<u64>,
+    pub started: Option<SystemTime>,
+    /// The turn that it is for; its time is when the load goes on.
+    pub turn: Option<Turn>,
 }
 
 /// A run.
@@ -81,6 +105,9 @@ pub struct Session {
     pub(super) paused_in_window: bool,
     pub(super) ending: bool,
     pub(super) undo: Vec<Turned>,
+    /// Plans shown so far, and the one that waits for the operator.
+    pub(super) plans_made: u64,
+    pub(super) pending: Option<Pending>,
     events: VecDeque<Event>,
     /// Where the run's clock stands at 0, on the engine's.
     epoch_ns: u64,
@@ -96,10 +123,21 @@ impl Session {
     /// Input where this host can't do what the settings say; refused where data is at risk;
     /// interrupted where the attendant ends the fill.
     pub fn open(
+        settings: Settings,
+        options: Options,
+        facts: Arc<Facts>,
+        attendant: &mut dyn Attendant,
+    ) -> Result<Self> {
+        Self::open_after(settings, options, facts, attendant, Carried::default())
+    }
+
+    /// The same, going on with what another session leaves.
+    pub(super) fn open_after(
         mut settings: Settings,
         options: Options,
         facts: Arc<Facts>,
         attendant: &mut dyn Attendant,
+        carried: Carried,
     ) -> Result<Self> {
         let mut fallbacks = Vec::new();
         if options.read_only {
@@ -111,13 +149,17 @@ impl Session {
         }
         settle(&mut settings, Ground { facts: &facts, target: None }, &options, &mut fallbacks)?;
         let mut target = target::open(&mut settings, &options, &facts, attendant)?;
-        settle(&mut settings, Ground { facts: &facts, target: target.facts() }, &options, &mut fallbacks)?;
-        fill(&mut target, &settings, &options.written_bytes, attendant)?;
+        let sequence =
+            match make_ready(&mut target, &mut settings, &options, &facts, &mut fallbacks, attendant) {
+                Ok(sequence) => sequence,
+                Err(error) => {
+                    let built = target.close();
+                    return Err(
+                        built.map_or(error.clone(), |built| standing::give_up(built, error, attendant))
+                    );
+                }
+            };
         fallbacks.iter().for_each(|text| attendant.notice(text));
-        let sequence = match &mut target.volume {
-            Some(volume) if !options.read_only => volume.next_sequence_base()?,
-            _ => 0,
-        };
         let writes = Arc::new(Writes::new(sequence, options.written_bytes.clone()));
         writes.limit(settings.run.max_writes_bytes);
         let (data, wal, members) = (target.data.clone(), target.wal.clone(), target.members.clone());
@@ -127,24 +169,30 @@ impl Session {
             Engine::threaded(data, wal, members.len(), writes.clone())
         };
         let probes = if engine.is_simulated() { Probes::none() } else { Probes::system(&members, 0) };
+        let mut ledger = carried.ledger;
+        let epoch_ns = carried.epoch_ns.unwrap_or_else(|| engine.now_ns());
+        let now_ns = engine.now_ns().saturating_sub(epoch_ns);
+        let lines = carried.turn.map(|turn| ledger.turn(Turn { at_ns: now_ns, ..turn })).unwrap_or_default();
         Ok(Self {
             plans: plan::plan(&settings),
             classes: Classes::default(),
-            meters: Meters::new(0, members, probes),
-            ledger: Ledger::new(),
-            setting: 0,
+            meters: Meters::new(now_ns, members, probes),
+            ledger,
+            setting: carried.setting,
             turned: false,
             draining: Vec::new(),
             paused: false,
             paused_in_window: false,
             ending: false,
-            undo: Vec::new(),
-            events: VecDeque::new(),
-            epoch_ns: engine.now_ns(),
-            started: SystemTime::now(),
+            undo: carried.undo,
+            plans_made: 0,
+            pending: None,
+            events: lines.into_iter().map(|line| Event::Ledger(Arc::new(line))).collect(),
+            epoch_ns,
+            started: carried.started.unwrap_or_else(SystemTime::now),
             next_window_ns: window_end_ns(
-                0,
-                0,
+                now_ns,
+                now_ns,
                 settings.run.window.as_nanos() as u64,
                 options.warmup.as_nanos() as u64,
             ),
@@ -169,6 +217,14 @@ impl Session {
         }
         self.status();
         Ok(())
+    }
+
+    pub(super) fn epoch_ns(&self) -> u64 {
+        self.epoch_ns
+    }
+
+    pub(super) fn started(&self) -> SystemTime {
+        self.started
     }
 
     /// The run's clock.
@@ -232,9 +288,32 @@ impl Session {
             fallbacks: self.fallbacks.clone(),
             notes,
             written_bytes: self.writes.written_bytes(),
+            worth: self.worth(),
+            standing: self.target.built.is_some(),
             recording: self.recording.as_ref().map(|writer| writer.dir().to_owned()),
         };
         self.tell(Event::Status(Arc::new(status)));
+    }
+
+    /// What the stack survives and costs, as sentences.
+    fn worth(&self) -> Vec<String> {
+        self.target.built.as_ref().map(|built| standing::sentences(&built.plan().worth)).unwrap_or_default()
+    }
+
+    /// Closes the target and takes down what was built for it, or leaves that standing; what would
+    /// then remove it.
+    ///
+    /// # Errors
+    /// What could not be taken away.
+    pub fn dismantle(self, keep: bool, watch: Watch) -> Result<Vec<String>> {
+        let Self { engine, target, .. } = self;
+        // Its workers hold the files open.
+        drop(engine);
+        match target.close() {
+            Some(built) if keep => built.keep(),
+            Some(built) => built.tear_down(watch).map(|()| Vec::new()),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// What to know about these settings on this target.
@@ -413,6 +492,24 @@ pub(super) fn settle(
     let list: Vec<_> = problems.iter().map(ToString::to_string).collect();
     Err(Error::input(format!("profile `{}` can't run here:\n  {}", settings.name, list.join("\n  ")))
         .hint("`stacktune knobs` lists what each of them accepts"))
+}
+
+/// Sees that the opened target can do what the settings say, and fills it. Returns where sequence
+/// numbers begin.
+fn make_ready(
+    target: &mut Target,
+    settings: &mut Settings,
+    options: &Options,
+    facts: &Facts,
+    fallbacks: &mut Vec<String>,
+    attendant: &mut dyn Attendant,
+) -> Result<u64> {
+    settle(settings, Ground { facts, target: target.facts() }, options, fallbacks)?;
+    fill(target, settings, &options.written_bytes, attendant)?;
+    match &mut target.volume {
+        Some(volume) if !options.read_only => volume.next_sequence_base(),
+        _ => Ok(0),
+    }
 }
 
 /// Fills what is not filled, and adds the bytes to those written.

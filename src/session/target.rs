@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use super::message::Wanted;
 use super::run::{Attendant, Options, settle};
+use super::standing;
 use crate::class::Class;
 use crate::error::{Error, Result};
 use crate::host::{Facts, TargetFacts};
@@ -16,6 +17,7 @@ use crate::meter::meters::Member;
 use crate::profile::settings::{Interface, Settings};
 use crate::profile::store::expand_home;
 use crate::stack::Ours;
+use crate::stack::build::Built;
 use crate::stack::guard::{self, Claim, Consent, Examination};
 use crate::units::{MIB, approx_size, format_size};
 use crate::volume::header::{Found, Header};
@@ -40,9 +42,16 @@ pub struct Target {
     pub notes: Vec<String>,
     /// Holds devices against other programs as long as the target is open.
     _claims: Vec<Claim>,
+    /// What was built for it.
+    pub built: Option<Built>,
 }
 
 impl Target {
+    /// Closes it, and hands over what was built for it.
+    pub fn close(self) -> Option<Built> {
+        self.built
+    }
+
     /// What it can do; none where nothing touches storage.
     pub fn facts(&self) -> Option<&TargetFacts> {
         self.volume.as_ref().map(|volume| &volume.facts)
@@ -66,24 +75,70 @@ pub fn open(
     if !touches_storage(settings) {
         return Ok(imagined(settings));
     }
+    if settings.stack.is_built() {
+        return open_built(settings, options, facts, attendant);
+    }
     let (request, claims) = if options.read_only {
         (to_read(settings, facts)?, Vec::new())
     } else {
         to_write(settings, options, facts, attendant)?
     };
-    let volume = Volume::open(request)?;
+    Ok(opened(Volume::open(request)?, claims))
+}
+
+/// Builds what the target stands on, and opens that; takes it down again where it can't be opened.
+fn open_built(
+    settings: &Settings,
+    options: &Options,
+    facts: &Facts,
+    attendant: &mut dyn Attendant,
+) -> Result<Target> {
+    if options.read_only {
+        let what = "a stack is built by writing, and --read-only writes nothing";
+        return Err(Error::input(what).hint("set stack.* to none, or leave --read-only out"));
+    }
+    if settings.wal.target.is_some() {
+        let what = "wal.target names a place beside the target, and a stack keeps the WAL on itself";
+        return Err(Error::input(what).hint("leave wal.target out, or build no stack"));
+    }
+    check_serials(settings, facts)?;
+    refuse_stray_consent(&options.destroy, &settings.target.devices, facts)?;
+    let built = standing::raise(settings, options, facts, attendant)?;
+    match open_on(&built, settings, options, facts) {
+        Ok(target) => Ok(Target { built: Some(built), ..target }),
+        Err(error) => Err(standing::give_up(built, error, attendant)),
+    }
+}
+
+fn open_on(built: &Built, settings: &Settings, options: &Options, facts: &Facts) -> Result<Target> {
+    let (request, claims) = standing::request(built)?;
+    let survey = Survey::of(&request)?;
+    if let Some(target) = &survey.facts {
+        settle(&mut settings.clone(), Ground { facts, target: Some(target) }, options, &mut Vec::new())?;
+    }
+    let written_bytes = options.written_bytes.load(Ordering::Relaxed);
+    refuse_over_limit(bytes_to_fill(&survey, &claims), written_bytes, settings)?;
+    Ok(opened(Volume::open(request)?, claims))
+}
+
+fn opened(volume: Volume, claims: Vec<Claim>) -> Target {
     let members = volume.members.iter().map(|member| Member {
         name: member.name.clone(),
         device: member.device.then(|| device_number(&member.path)).flatten(),
     });
-    Ok(Target {
+    let mut notes = volume.notes.clone();
+    if let Some(model) = &volume.facts.emulated {
+        notes.push(format!("emulated drives ({model}): the figures say nothing of real ones"));
+    }
+    Target {
         data: Arc::new(volume.data.clone()),
         wal: Arc::new(volume.wal.clone()),
         members: members.collect(),
-        notes: volume.notes.clone(),
+        notes,
         volume: Some(volume),
         _claims: claims,
-    })
+        built: None,
+    }
 }
 
 /// Regions without storage, as large as the files would be.
@@ -108,6 +163,7 @@ fn imagined(settings: &Settings) -> Target {
             .into(),
         ],
         _claims: Vec::new(),
+        built: None,
     }
 }
 
@@ -192,7 +248,7 @@ fn to_write(
     ours.chain(wal_file).try_for_each(volume::refuse_foreign)?;
 
     let claims = claim_all(&names, options, facts, attendant)?;
-    let mut sources = claims.iter().map(source).collect::<Result<Vec<_>>>()?;
+    let mut sources = claims.iter().map(standing::source).collect::<Result<Vec<_>>>()?;
     let wal = match wal {
         Some(OwnWal::File(path)) => Some(MemberSource::File { path }),
         // It was named last.
@@ -306,12 +362,6 @@ fn claim_all(
     permits.into_iter().map(guard::Permit::open).collect()
 }
 
-fn source(claim: &Claim) -> Result<MemberSource> {
-    let device = claim.device();
-    let file = claim.file().try_clone().map_err(|e| Error::os("cannot hold", &device.path, e))?;
-    Ok(MemberSource::Device { path: device.path.clone(), file, size_bytes: device.size_bytes })
-}
-
 fn wanted(examination: &Examination) -> Wanted {
     let device = &examination.device;
     Wanted {
@@ -325,7 +375,7 @@ fn wanted(examination: &Examination) -> Wanted {
 }
 
 /// Tells the guard what stacktune wrote itself.
-struct OursCheck;
+pub(super) struct OursCheck;
 
 impl Ours for OursCheck {
     fn header(&self, head: &[u8]) -> bool {

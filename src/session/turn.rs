@@ -1,5 +1,7 @@
 //! Turning knobs while the load runs.
 
+use std::sync::Arc;
+
 use super::message::Event;
 use super::run::{Session, Turned};
 use super::target::touches_storage;
@@ -28,11 +30,21 @@ impl Session {
             self.tell(Event::Notice("there is no turn to take back".into()));
             return;
         };
-        let outcome = self.try_turn(&last.knob, &last.from, true).map(|()| !self.classes.any_pending());
-        if outcome == Ok(false) {
-            self.draining.push(last.knob.clone());
+        if last.from.iter().any(|(knob, _)| knobs::find(knob).is_some_and(|k| k.spec.scope == Scope::Rebuild))
+        {
+            // Building is confirmed first; the turn stays to be taken back until then.
+            let planned = self.plan(&last.from);
+            self.undo.push(last);
+            self.tell(Event::Planned(planned.map(Arc::new)));
+            return;
         }
-        self.tell(Event::Turned { knob: last.knob, outcome });
+        for (knob, from) in last.from {
+            let outcome = self.try_turn(&knob, &from, true).map(|()| !self.classes.any_pending());
+            if outcome == Ok(false) {
+                self.draining.push(knob.clone());
+            }
+            self.tell(Event::Turned { knob, outcome });
+        }
         self.status();
     }
 
@@ -52,7 +64,7 @@ impl Session {
             durability: (durability(&self.settings), durability(&settings)),
         };
         if !undo {
-            self.undo.push(Turned { knob: path.to_owned(), from });
+            self.undo.push(Turned { from: vec![(path.to_owned(), from)] });
         }
         self.apply(settings);
         for line in self.ledger.turn(turn) {
@@ -64,9 +76,7 @@ impl Session {
     /// The settings after a turn, or why it can't be made.
     fn turned_settings(&self, knob: &Knob, value: &Value) -> Result<Settings, String> {
         if knob.spec.scope == Scope::Rebuild {
-            return Err(
-                "it takes effect when a target is opened: save a profile with it and open that".into()
-            );
+            return Err("it takes effect when the target is built anew: a plan says what that takes".into());
         }
         let ground = Ground { facts: &self.facts, target: self.target.facts() };
         if let Some(reason) = knob.unavailable(value, &self.settings, ground) {
@@ -135,7 +145,7 @@ impl Session {
 }
 
 /// How durable commits are; a class that is off makes none less so.
-fn durability(settings: &Settings) -> u8 {
+pub(super) fn durability(settings: &Settings) -> u8 {
     let wal = &settings.classes[Class::Wal.index()];
     u8::from(!wal.enabled || settings.wal.sync != Sync::None)
 }

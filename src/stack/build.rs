@@ -80,7 +80,10 @@ fn after(error: Error, undone: Result<()>) -> Error {
             // What is left concerns data: whoever reads the status must not take it for a clean stop.
             kind: if error.kind == Kind::Interrupted { left.kind } else { error.kind },
             what: format!("{}; and then {}", error.what, left.what),
-            hint: [error.hint, left.hint].into_iter().flatten().reduce(|one, other| format!("{one}\n  {other}")),
+            hint: [error.hint, left.hint]
+                .into_iter()
+                .flatten()
+                .reduce(|one, other| format!("{one}\n  {other}")),
         },
     }
 }
@@ -162,7 +165,8 @@ fn left_over(journal: &Journal, problems: &[Error]) -> Error {
     let record = journal.record();
     let left = record.entries.iter().filter(|entry| entry.to_undo().is_some()).count();
     let why: Vec<&str> = problems.iter().map(|problem| problem.what.as_str()).collect();
-    let what = format!("not all of stack {} could be undone ({left} left): {}", record.header.id.0, why.join("; "));
+    let what =
+        format!("not all of stack {} could be undone ({left} left): {}", record.header.id.0, why.join("; "));
     let hints = problems.iter().filter_map(|problem| problem.hint.clone());
     let again = format!("then, `stacktune cleanup {}` undoes the rest", record.header.id.0);
     Error::failed(what).hint(hints.chain([again]).collect::<Vec<_>>().join("\n  "))
@@ -236,10 +240,12 @@ impl Builder<'_> {
                 refuse_mount_point(dir)
             }
             // What is there already was not made by this stack, and its undo must not find it.
-            Step::MakeFolder { dir: path } | Step::MakeFile { file: path, .. } => match path.symlink_metadata() {
-                Ok(_) => Err(Error::refused(format!("{} is there already", path.display()))),
-                Err(_) => Ok(()),
-            },
+            Step::MakeFolder { dir: path } | Step::MakeFile { file: path, .. } => {
+                match path.symlink_metadata() {
+                    Ok(_) => Err(Error::refused(format!("{} is there already", path.display()))),
+                    Err(_) => Ok(()),
+                }
+            }
             Step::AttachLoop { .. } | Step::AwaitResync { .. } => Ok(()),
         }
     }
@@ -375,10 +381,9 @@ impl Step {
                 Undo::RemoveFilesystem { uuid: uuid.clone(), places: places.clone() }
             }
             Self::Mount { dir, .. } => Undo::Unmount { dir: dir.clone() },
-            Self::Blank { .. }
-            | Self::Trim { .. }
-            | Self::Precondition { .. }
-            | Self::AwaitResync { .. } => return None,
+            Self::Blank { .. } | Self::Trim { .. } | Self::Precondition { .. } | Self::AwaitResync { .. } => {
+                return None;
+            }
         })
     }
 

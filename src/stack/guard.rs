@@ -75,6 +75,13 @@ impl Consent {
         Ok(Self { devices: devices.collect::<Result<_>>()?, typed: Vec::new() })
     }
 
+    /// This consent, and what the operator typed besides.
+    #[must_use]
+    pub fn and_typed(mut self, words: &[String]) -> Self {
+        self.typed.extend(words.iter().map(|word| word.trim().to_owned()));
+        self
+    }
+
     /// Consent by what the operator typed, which must be [`Examination::to_type`] in full.
     pub fn typed(text: &str) -> Self {
         Self { devices: Vec::new(), typed: vec![text.trim().to_owned()] }
@@ -272,6 +279,25 @@ pub(super) fn claim_again(device: &Device, min_bytes: u64) -> Result<Claim> {
     refuse_in_use(device, min_bytes)?;
     let file = claim(device, OpenOptions::new().read(true).write(true))?;
     Ok(Claim { file, device: device.clone(), ours: false })
+}
+
+/// Claims a block device that a stack was built to: its top. What was on it before was the stack's
+/// own matter.
+pub fn claim_built(node: &Path) -> Result<Claim> {
+    let devices = Facts::read_devices();
+    let name = node.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let gone = || Error::failed(format!("{} has gone", node.display()));
+    let is_of = |device: &&Device| device.path == node || device.partitions.contains(&name);
+    let whole = devices.iter().find(is_of).ok_or_else(gone)?;
+    let number = std::fs::metadata(node).map_err(|e| Error::os("cannot examine", node, e))?.rdev();
+    let mut device = Device { path: node.to_owned(), number: number_text(number), ..whole.clone() };
+    let file = claim(&device, OpenOptions::new().read(true).write(true))?;
+    if whole.path != node {
+        (device.name, device.partitions) = (name, Vec::new());
+        let end = std::io::Seek::seek(&mut &file, std::io::SeekFrom::End(0));
+        device.size_bytes = end.map_err(|e| Error::os("cannot measure", node, e))?;
+    }
+    Ok(Claim { file, device, ours: false })
 }
 
 /// Makes sure that nobody holds a node exclusively.

@@ -197,8 +197,9 @@ impl Journal {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(cannot)?;
         let record = parse(&bytes).map_err(|why| {
-            Error::failed(format!("the journal {} can't be read: {why}", path.display()))
-                .hint("what it names may still stand: compare it with `lsblk` and /proc/mounts, then remove it")
+            Error::failed(format!("the journal {} can't be read: {why}", path.display())).hint(
+                "what it names may still stand: compare it with `lsblk` and /proc/mounts, then remove it",
+            )
         })?;
         if !free {
             return Ok(Opened::Held(record));

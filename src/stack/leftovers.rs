@@ -155,8 +155,10 @@ fn take(path: &Path) -> Result<Option<Journal>> {
             Opened::Gone => return Ok(None),
             Opened::Held(record) if Instant::now() >= patience_ends => {
                 let id = record.header.id.0;
-                return Err(Error::failed(format!("something still works on stack {id}"))
-                    .hint(format!("wait for the tool that was running to end; `fuser -v {}` tells it", path.display())));
+                return Err(Error::failed(format!("something still works on stack {id}")).hint(format!(
+                    "wait for the tool that was running to end; `fuser -v {}` tells it",
+                    path.display()
+                )));
             }
             Opened::Held(_) => std::thread::sleep(LOOK),
         }

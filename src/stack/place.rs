@@ -74,9 +74,8 @@ impl Drive {
             return Err(Error::refused(format!("{} is no longer there", self.describe()))
                 .hint("it was removed meanwhile; plan again"));
         };
-        let same = device.name == self.name
-            && device.serial == self.serial
-            && device.size_bytes == self.size_bytes;
+        let same =
+            device.name == self.name && device.serial == self.serial && device.size_bytes == self.size_bytes;
         if same {
             return Ok(device);
         }
@@ -190,7 +189,9 @@ pub(super) fn loops_over(runner: &Runner, file: &Path) -> Result<Vec<PathBuf>> {
     let deleted = PathBuf::from(format!("{} (deleted)", file.display()));
     let mut found = Vec::new();
     for name in block_names("loop") {
-        let Ok(backing) = fs::read_to_string(format!("/sys/block/{name}/loop/backing_file")) else { continue };
+        let Ok(backing) = fs::read_to_string(format!("/sys/block/{name}/loop/backing_file")) else {
+            continue;
+        };
         let backing = Path::new(backing.trim_end_matches('\n'));
         let node = Path::new("/dev").join(&name);
         if backing == deleted || backing == file && is_over(runner, &node, &file)? {
@@ -268,7 +269,8 @@ fn partition(runner: &Runner, device: &Device, uuid: &str) -> Result<Option<Path
     let entries = table(runner, &device.path)?.map_or(Vec::new(), |table| table.partitions);
     let node = entries.into_iter().find(|entry| same_id(&entry.uuid, uuid)).map(|entry| entry.node);
     let known = |node: &PathBuf| {
-        node.file_name().is_some_and(|name| Path::new("/sys/class/block").join(name).join("partition").exists())
+        node.file_name()
+            .is_some_and(|name| Path::new("/sys/class/block").join(name).join("partition").exists())
     };
     Ok(node.filter(known))
 }

@@ -15,6 +15,13 @@ use crate::profile::Settings;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct StackId(pub String);
 
+impl StackId {
+    /// A new one.
+    pub fn random() -> Self {
+        Self(format!("{:016x}", rand::random::<u64>()))
+    }
+}
+
 /// Steps to a stack, in order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
@@ -95,12 +102,20 @@ pub struct Confirmed {
 
 /// Plans the stack of the settings. Looks at drives and files, writes nothing.
 ///
-/// `state_dir` is where stacktune keeps journals and mount points.
+/// `state_dir` is where stacktune keeps journals and mount points. The drives of `standing` are those
+/// of a stack that is taken down before: what uses them now is that, and they are not looked at. The
+/// same id gives the same plan.
 ///
 /// # Errors
 /// Refused (3) where the guard refuses a drive; input (2) where the settings don't make a stack.
-pub fn plan(settings: &Settings, facts: &Facts, id: StackId, state_dir: &Path) -> Result<Plan> {
-    let _ = (settings, facts, id, state_dir);
+pub fn plan(
+    settings: &Settings,
+    facts: &Facts,
+    id: StackId,
+    state_dir: &Path,
+    standing: &[Drive],
+) -> Result<Plan> {
+    let _ = (settings, facts, id, state_dir, standing);
     todo!()
 }
 
@@ -111,6 +126,11 @@ pub fn worth(settings: &Settings, facts: &Facts) -> Worth {
 }
 
 impl Plan {
+    /// The drives that it is built on; none where it is built on files.
+    pub fn drives(&self) -> Vec<Drive> {
+        self.destroys.iter().map(|destroyed| destroyed.drive.clone()).collect()
+    }
+
     /// The plan as text, a line a step, each with the command that it is; what runs is what is shown.
     pub fn lines(&self) -> Vec<String> {
         todo!()

@@ -53,17 +53,19 @@ impl Hands<'_> {
                 None
             }
         };
-        Ok(missing.filter(|_| !self.forget_missing).map_or(Outcome::Undone, |drive| {
-            Outcome::Missing(self.missing(&drive))
-        }))
+        Ok(missing
+            .filter(|_| !self.forget_missing)
+            .map_or(Outcome::Undone, |drive| Outcome::Missing(self.missing(&drive))))
     }
 
     fn missing(&self, drive: &Drive) -> Error {
         let (drive, id) = (drive.describe(), &self.id.0);
-        Error::failed(format!("{drive} is not there, so what the stack left on it stays on it")).hint(format!(
-            "bring it back and run `stacktune cleanup {id}`, or give it up: \
+        Error::failed(format!("{drive} is not there, so what the stack left on it stays on it")).hint(
+            format!(
+                "bring it back and run `stacktune cleanup {id}`, or give it up: \
              `stacktune cleanup --forget-missing {id}`"
-        ))
+            ),
+        )
     }
 
     fn undo_in_kernel_or_folder(&self, undo: &Undo) -> Result<()> {
@@ -72,7 +74,9 @@ impl Hands<'_> {
             Undo::RemoveFile { file } => self.own(file).and_then(|()| self.remove_file(file)),
             Undo::DetachLoop { file } => self.own(file).and_then(|()| self.detach_loops(file)),
             // These go with the kernel that knew them: what is there now is somebody else's.
-            Undo::Unmount { .. } | Undo::RestoreQueue { .. } | Undo::RemoveCgroup { .. } if !self.same_boot => {
+            Undo::Unmount { .. } | Undo::RestoreQueue { .. } | Undo::RemoveCgroup { .. }
+                if !self.same_boot =>
+            {
                 Ok(())
             }
             Undo::Unmount { dir } => self.own(dir).and_then(|()| self.unmount(dir)),
@@ -125,8 +129,10 @@ impl Hands<'_> {
     fn unmount(&self, dir: &Path) -> Result<()> {
         // The kernel tells mount points without links, and the folder itself may not answer any more.
         let dir = &place::canonical_parent(dir);
-        let mounted =
-            || mounted_at(dir).map_err(|error| Error::os("cannot read", Path::new("/proc/self/mountinfo"), error));
+        let mounted = || {
+            mounted_at(dir)
+                .map_err(|error| Error::os("cannot read", Path::new("/proc/self/mountinfo"), error))
+        };
         let sources = mounted()?;
         if sources.len() > 1 {
             let what = format!("{} is mounted over {}", sources[1], dir.display());
@@ -246,7 +252,8 @@ fn refuse_used(node: &Path) -> Result<()> {
         match usage.into_iter().find(|usage| !matches!(usage, Usage::Member(_))) {
             None => Ok(()),
             Some(usage) => {
-                Err(Error::refused(format!("{} is in use: {usage}", node.display())).hint("end that use first"))
+                Err(Error::refused(format!("{} is in use: {usage}", node.display()))
+                    .hint("end that use first"))
             }
         }
     })
@@ -270,7 +277,8 @@ fn remove_folder(dir: &Path) -> Result<()> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => {
             let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-            let names: Vec<_> = entries.take(3).map(|entry| entry.file_name().display().to_string()).collect();
+            let names: Vec<_> =
+                entries.take(3).map(|entry| entry.file_name().display().to_string()).collect();
             Err(Error::refused(format!("{} is not empty: it has {}", dir.display(), names.join(", ")))
                 .hint("stacktune did not put that there: move it away"))
         }

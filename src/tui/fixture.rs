@@ -59,6 +59,7 @@ pub fn status(phase: Phase) -> Status {
         direct_align_bytes: 4096,
         uncached: Feature::Present,
         quietly_buffered: None,
+        emulated: None,
         read_only: false,
         mounted: None,
     };
@@ -72,6 +73,8 @@ pub fn status(phase: Phase) -> Status {
         notes: Vec::new(),
         written_bytes: 5 * GIB,
         recording: None,
+        worth: Vec::new(),
+        standing: false,
     }
 }
 

@@ -69,6 +69,8 @@ pub struct Request {
     /// The WAL's own file or device. Without one it lies in the file `wal` beside the data files,
     /// or in the region that each device reserves for it.
     pub wal: Option<MemberSource>,
+    /// Bytes of the WAL's own file; none is a quarter of the data.
+    pub wal_bytes: Option<u64>,
     /// Open nothing for writing.
     pub read_only: bool,
     /// What uses the members, in words, if the guard has found any use (read-only).
@@ -79,12 +81,19 @@ impl Request {
     /// `count` data files of `size_bytes` in a folder.
     pub fn of_files(dir: &Path, count: u64, size_bytes: u64) -> Self {
         let data = (0..count).map(|index| MemberSource::File { path: files::data_path(dir, index) });
-        Self { data: data.collect(), file_bytes: size_bytes, wal: None, read_only: false, mounted: None }
+        Self {
+            data: data.collect(),
+            file_bytes: size_bytes,
+            wal: None,
+            wal_bytes: None,
+            read_only: false,
+            mounted: None,
+        }
     }
 
     /// These devices ([`MemberSource::Device`]).
     pub fn of_devices(devices: Vec<MemberSource>) -> Self {
-        Self { data: devices, file_bytes: 0, wal: None, read_only: false, mounted: None }
+        Self { data: devices, file_bytes: 0, wal: None, wal_bytes: None, read_only: false, mounted: None }
     }
 }
 
@@ -189,14 +198,14 @@ impl Volume {
 }
 
 fn open_to_write(request: Request, devices: bool) -> Result<Volume> {
-    let Request { data, file_bytes, wal, mounted, .. } = request;
+    let Request { data, file_bytes, wal, wal_bytes, mounted, .. } = request;
     let mut locks = Vec::new();
     if !devices {
         let dir = one_folder(&data)?;
         files::make_folder(&dir)?;
         locks.extend(files::lock_folder(&dir, Share::Exclusive)?);
     }
-    let gathered = Gathered::of(data, wal, file_bytes)?;
+    let gathered = Gathered::of(data, (wal, wal_bytes), file_bytes)?;
     for candidate in gathered.data.iter().filter(|_| devices).chain(&gathered.wal) {
         if let Some(file) = &candidate.file {
             lock::take(file, &candidate.path, Share::Exclusive)?;
@@ -245,7 +254,11 @@ impl Gathered {
     /// # Errors
     /// Refused where something is in the way that stacktune did not make, or where the disk has no
     /// room.
-    pub fn of(data: Vec<MemberSource>, wal: Option<MemberSource>, file_bytes: u64) -> Result<Self> {
+    pub fn of(
+        data: Vec<MemberSource>,
+        (wal, wal_bytes): (Option<MemberSource>, Option<u64>),
+        file_bytes: u64,
+    ) -> Result<Self> {
         let devices = data.first().is_some_and(MemberSource::is_device);
         let wal = match wal {
             None if !devices => Some(MemberSource::File { path: one_folder(&data)?.join(WAL_NAME) }),
@@ -271,7 +284,7 @@ impl Gathered {
         } else {
             (Parts::of_data_file(file_bytes)?, Role::Data)
         };
-        let wal_parts = wal.as_ref().map(|wal| wal_parts(wal, &data, data_parts)).transpose()?;
+        let wal_parts = wal.as_ref().map(|wal| wal_parts(wal, wal_bytes, &data, data_parts)).transpose()?;
         check_room(&data, data_parts, wal.as_ref().zip(wal_parts))?;
         Ok(Self { devices, data, data_parts, role, wal, wal_parts })
     }
@@ -296,9 +309,17 @@ fn refuse_others_data(wal: &Candidate) -> Result<()> {
 }
 
 /// The WAL's own member has 20% of everything if it is a file, and all of a device.
-fn wal_parts(wal: &Candidate, data: &[Candidate], data_parts: Parts) -> Result<Parts> {
+fn wal_parts(
+    wal: &Candidate,
+    wal_bytes: Option<u64>,
+    data: &[Candidate],
+    data_parts: Parts,
+) -> Result<Parts> {
     if wal.device {
         return Parts::of_wal_device(wal.size_bytes);
+    }
+    if let Some(bytes) = wal_bytes {
+        return Parts::of_wal_device(bytes);
     }
     let devices = data.iter().any(|candidate| candidate.device);
     let each = if devices { data_parts.data_bytes } else { data_parts.member_bytes() };

@@ -12,7 +12,7 @@ use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
 use super::direct::{AlignedBuffer, reopen};
 use crate::error::describe_errno;
-use crate::host::{Feature, TargetFacts};
+use crate::host::{Feature, TargetFacts, emulated_drive};
 
 const RWF_DONTCACHE: u32 = 0x80;
 const BTRFS: u64 = 0x9123_683e;
@@ -68,6 +68,7 @@ pub fn examine(members: &[(&File, bool)], read_only: bool, mounted: Option<Strin
         direct_align_bytes: each.iter().map(|facts| facts.direct_align_bytes).max().unwrap_or(512),
         uncached: least(|facts| &facts.uncached),
         quietly_buffered: each.iter().find_map(|facts| facts.quietly_buffered.clone()),
+        emulated: members.iter().find_map(|(file, _)| emulated_drive(file)),
         read_only,
         mounted,
     }

@@ -41,7 +41,7 @@ impl Survey {
     pub fn of(request: &Request) -> Result<Self> {
         let copies = request.data.iter().map(MemberSource::try_clone).collect::<Result<_>>()?;
         let wal = request.wal.as_ref().map(MemberSource::try_clone).transpose()?;
-        let gathered = Gathered::of(copies, wal, request.file_bytes)?;
+        let gathered = Gathered::of(copies, (wal, request.wal_bytes), request.file_bytes)?;
         refuse_homeless_wal(&gathered)?;
         Ok(Self { facts: facts(&gathered), members: members(&gathered) })
     }

@@ -164,7 +164,7 @@ fn pause(state: &mut State) -> Vec<Effect> {
         _ if state.quitting || state.ended.is_some() => Vec::new(),
         Phase::Running => vec![Effect::Send(Command::Pause(true))],
         Phase::Paused => vec![Effect::Send(Command::Pause(false))],
-        Phase::Opening | Phase::Filling | Phase::Ending => {
+        Phase::Opening | Phase::Building | Phase::Filling | Phase::Ending => {
             state.say("nothing to pause: the load does not run");
             Vec::new()
         }

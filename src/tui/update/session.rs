@@ -32,7 +32,12 @@ pub fn told(state: &mut State, event: Event) -> Vec<Effect> {
             state.dialog = Some(Dialog::Consent(Consent::new(wanted)));
         }
         // After an acknowledgement the settings follow; until then the value asked for is shown.
-        Event::ConsentWanted(_) | Event::Turned { outcome: Ok(false), .. } => {}
+        Event::ConsentWanted(_)
+        | Event::Turned { outcome: Ok(false), .. }
+        | Event::Planned(_)
+        | Event::Step(_)
+        | Event::Kept(_)
+        | Event::Former(_) => {}
         Event::Recording(folder) => take_recording(state, folder),
         Event::Ended(outcome) => return ended(state, outcome),
     }

@@ -19,6 +19,7 @@ pub fn blocked(state: &mut State) -> bool {
         match state.phase() {
             Phase::Running | Phase::Paused => return false,
             Phase::Opening => state.say("not yet: the profile is being opened"),
+            Phase::Building => state.say("not yet: what lies under the target is being built"),
             Phase::Filling => state.say("not yet: the target is being filled"),
             Phase::Ending => state.say("draining to end"),
         }

@@ -69,6 +69,7 @@ fn doing(state: &State) -> Vec<Part> {
         (Some(Ok(())), _) => part("ended", theme.plain),
         (None, _) if state.quitting => part("draining…", theme.warn),
         (None, Phase::Opening) => part("opening…", theme.accent),
+        (None, Phase::Building) => part("building", theme.accent),
         (None, Phase::Filling) => part("filling", theme.accent),
         (None, Phase::Running) => part("running", theme.good),
         (None, Phase::Paused) => part("PAUSED", theme.warn),

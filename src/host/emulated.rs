@@ -1,0 +1,137 @@
+//! Whether what lies below a file or a device is a drive that a hypervisor only plays.
+
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+
+use super::number_text;
+use super::root::Root;
+
+/// What the models of emulated drives begin with.
+const MODELS: [&str; 5] = ["QEMU ", "VMware Virtual", "VBOX", "ORCL-VBOX", "VirtualBox"];
+/// Layers below a device; sysfs has no circles, but one that does not end must not hang us.
+const LAYERS_MAX: u32 = 16;
+
+/// The model of an emulated drive that the file or device lies on, through partitions, arrays and
+/// loop devices; none where no drive is known to be emulated.
+pub fn emulated_drive(file: &File) -> Option<String> {
+    let metadata = file.metadata().ok()?;
+    if metadata.file_type().is_block_device() {
+        return below(&Root::new(Path::new("/")), &number_text(metadata.rdev()), LAYERS_MAX);
+    }
+    let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
+    below_file(&Root::new(Path::new("/")), &path, LAYERS_MAX)
+}
+
+fn below_file(root: &Root, path: &Path, layers: u32) -> Option<String> {
+    let device = fs::metadata(root.at(&path.to_string_lossy())).ok()?.dev();
+    if rustix::fs::major(device) != 0 {
+        return below(root, &number_text(device), layers);
+    }
+    // Btrfs gives its files numbers of no device: the mount tells the device, and sysfs its fellows.
+    let source = mount_source(root, path)?;
+    let number = number_text(fs::metadata(root.at(&source)).ok()?.rdev());
+    let name = Path::new(&source).file_name()?.to_string_lossy().into_owned();
+    let of_filesystem = |id: &String| root.has(&format!("sys/fs/btrfs/{id}/devices/{name}"));
+    let filesystem = root.names("sys/fs/btrfs").into_iter().find(of_filesystem);
+    let fellows = filesystem.map(|id| root.names(&format!("sys/fs/btrfs/{id}/devices"))).unwrap_or_default();
+    let fellow = |name: &String| root.text(&format!("sys/class/block/{name}/dev"));
+    let fellows = fellows.iter().filter_map(fellow);
+    std::iter::once(number).chain(fellows).find_map(|number| below(root, &number, layers))
+}
+
+/// What is mounted where the path lies.
+fn mount_source(root: &Root, path: &Path) -> Option<String> {
+    let text = root.text("proc/self/mountinfo")?;
+    let mounts = text.lines().filter_map(|line| {
+        let (before, after) = line.split_once(" - ")?;
+        Some((before.split(' ').nth(4)?, after.split(' ').nth(1)?))
+    });
+    // A later mount hides an earlier one.
+    let (_, source) = mounts.filter(|(at, _)| path.starts_with(at)).max_by_key(|(at, _)| at.len())?;
+    Some(source.to_owned())
+}
+
+fn below(root: &Root, number: &str, layers: u32) -> Option<String> {
+    below_dir(root, &fs::canonicalize(root.at(&format!("sys/dev/block/{number}"))).ok()?, layers)
+}
+
+fn below_dir(root: &Root, dir: &Path, layers: u32) -> Option<String> {
+    let layers = layers.checked_sub(1)?;
+    let text = |path: &str| fs::read_to_string(dir.join(path)).ok().map(|text| text.trim().to_owned());
+    if dir.join("partition").exists() {
+        return below_dir(root, dir.parent()?, layers);
+    }
+    if let Some(file) = text("loop/backing_file") {
+        return below_file(root, Path::new(&file), layers);
+    }
+    let mut members = fs::read_dir(dir.join("slaves")).into_iter().flatten().flatten();
+    let member = |entry: fs::DirEntry| below_dir(root, &fs::canonicalize(entry.path()).ok()?, layers);
+    if let Some(model) = members.find_map(member) {
+        return Some(model);
+    }
+    let model = text("device/model").or_else(|| text("device/device/model"))?;
+    MODELS.iter().any(|known| model.starts_with(known)).then_some(model)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    /// A host with an array on a partition of one drive and on another drive whole.
+    fn host(first: &str, second: &str) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |path: &str| dir.path().join(path);
+        let make = |path: &str| fs::create_dir_all(at(path)).unwrap();
+        make("sys/block/nvme0n1/nvme0n1p1");
+        make("sys/block/nvme0n1/device");
+        make("sys/block/nvme1n1/device");
+        make("sys/block/md0/slaves");
+        make("sys/dev/block");
+        fs::write(at("sys/block/nvme0n1/nvme0n1p1/partition"), "1\n").unwrap();
+        fs::write(at("sys/block/nvme0n1/device/model"), first).unwrap();
+        fs::write(at("sys/block/nvme1n1/device/model"), second).unwrap();
+        symlink("../../nvme0n1/nvme0n1p1", at("sys/block/md0/slaves/nvme0n1p1")).unwrap();
+        symlink("../../nvme1n1", at("sys/block/md0/slaves/nvme1n1")).unwrap();
+        for (number, device) in [("259:0", "nvme0n1"), ("259:1", "nvme1n1"), ("9:0", "md0")] {
+            symlink(format!("../../block/{device}"), at(&format!("sys/dev/block/{number}"))).unwrap();
+        }
+        symlink("../../block/nvme0n1/nvme0n1p1", at("sys/dev/block/259:2")).unwrap();
+        dir
+    }
+
+    fn found(host: &tempfile::TempDir, number: &str) -> Option<String> {
+        below(&Root::new(host.path()), number, LAYERS_MAX)
+    }
+
+    #[test]
+    fn an_emulated_drive_is_known_through_partitions_and_arrays() {
+        let emulated = "QEMU NVMe Ctrl                          \n";
+        let host = host(emulated, "KIOXIA KCMY1RUG3T84\n");
+        for number in ["259:0", "259:2", "9:0"] {
+            assert_eq!(found(&host, number).as_deref(), Some("QEMU NVMe Ctrl"), "{number}");
+        }
+        assert_eq!(found(&host, "259:1"), None);
+        assert_eq!(found(&host, "7:0"), None, "a device that is not there");
+    }
+
+    #[test]
+    fn real_drives_are_not_emulated() {
+        let host = host("Samsung SSD 990 PRO\n", "Amazon EC2 NVMe Instance Storage\n");
+        assert_eq!(found(&host, "9:0"), None);
+    }
+
+    #[test]
+    fn the_mount_nearest_to_a_file_is_its_source() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("proc/self")).unwrap();
+        let mounts =
+            "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n30 22 0:40 / /mnt/a rw shared:1 - btrfs /dev/nvme0n1 rw\n";
+        fs::write(dir.path().join("proc/self/mountinfo"), mounts).unwrap();
+        let source = |path: &str| mount_source(&Root::new(dir.path()), Path::new(path));
+        assert_eq!(source("/mnt/a/file").as_deref(), Some("/dev/nvme0n1"));
+        assert_eq!(source("/mnt/ab").as_deref(), Some("/dev/sda1"));
+    }
+}

@@ -1,0 +1,153 @@
+//! What a target stands on: the stack that is built before it is opened, and taken down after.
+
+use super::message::{PlanShown, Wanted};
+use super::run::{Attendant, Options};
+use super::target::{OursCheck, touches_storage};
+use crate::error::{Error, Result};
+use crate::host::Facts;
+use crate::profile::Settings;
+use crate::stack::build::{Built, build};
+use crate::stack::guard::{Claim, Consent, claim_built};
+use crate::stack::plan::{Confirmed, Plan, PowerCut, StackId, Top, Worth, plan};
+use crate::stack::runner::Runner;
+use crate::stack::site::{Site, state_dir};
+use crate::units::approx_size;
+use crate::volume::layout::files_bytes;
+use crate::volume::{MemberSource, Request};
+
+/// What it takes to build the stack of the settings; `standing` is what will be taken down before.
+pub fn planned(settings: &Settings, facts: &Facts, standing: Option<&Built>) -> Result<Plan> {
+    let drives = standing.map(|built| built.plan().drives()).unwrap_or_default();
+    plan(settings, facts, StackId::random(), &state_dir(), &drives)
+}
+
+/// The plan that the operator agreed to, made anew; a new one where none was.
+fn agreed(settings: &Settings, options: &Options, facts: &Facts) -> Result<Plan> {
+    let Some((id, lines)) = &options.agreed else { return planned(settings, facts, None) };
+    let plan = plan(settings, facts, id.clone(), &state_dir(), &[])?;
+    if plan.lines() == *lines {
+        return Ok(plan);
+    }
+    let what = "what would be done is no longer what was shown: the host has changed meanwhile";
+    Err(Error::refused(what).hint("look at the plan again"))
+}
+
+/// The plan as the operator sees it.
+pub fn shown(plan: &Plan, number: u64, turns: Vec<(String, String, String)>) -> PlanShown {
+    let wanted = |destroyed: &crate::stack::plan::Destroyed| Wanted {
+        typed: destroyed.drive.serial.clone().unwrap_or_else(|| destroyed.drive.name.clone()),
+        path: destroyed.drive.path.clone(),
+        model: destroyed.drive.model.clone(),
+        serial: destroyed.drive.serial.clone(),
+        size_bytes: destroyed.drive.size_bytes,
+        content: destroyed.content.clone(),
+    };
+    PlanShown {
+        number,
+        turns,
+        lines: plan.lines(),
+        destroys: plan.destroys.iter().map(wanted).collect(),
+        writes_bytes: plan.writes_bytes,
+        worth: sentences(&plan.worth),
+        last_time: None,
+    }
+}
+
+/// What opening the target takes where nothing is built for it: what it holds is asked when it is
+/// opened.
+pub fn plain(settings: &Settings, number: u64, turns: Vec<(String, String, String)>) -> PlanShown {
+    let target = &settings.target;
+    let line = if !touches_storage(settings) {
+        "open nothing: no class touches storage".to_owned()
+    } else if target.devices.is_empty() {
+        let bytes = files_bytes(target.count, target.size_bytes);
+        format!("open {} files in {}, {} with the WAL", target.count, target.dir, approx_size(bytes))
+    } else {
+        format!(
+            "open {}; what they hold is shown and asked for before it is touched",
+            target.devices.join(", ")
+        )
+    };
+    let lines = vec![line, "fill what is not filled".to_owned()];
+    let (destroys, worth) = (Vec::new(), Vec::new());
+    PlanShown { number, turns, lines, destroys, writes_bytes: 0, worth, last_time: None }
+}
+
+/// What a stack survives, holds and costs.
+pub fn sentences(worth: &Worth) -> Vec<String> {
+    let power_cut = match worth.power_cut {
+        PowerCut::Yes => "yes",
+        PowerCut::No => "no",
+        PowerCut::Unknown => "unknown",
+    };
+    let mut sentences = vec![
+        format!("survives a power cut: {power_cut} ({})", worth.why),
+        format!("survives the loss of drives: {}", worth.drives_lost),
+        format!("usable: {}", approx_size(worth.usable_bytes)),
+    ];
+    if let Some(price) = worth.price {
+        let per_tb = price / (worth.usable_bytes as f64 / 1e12);
+        sentences.push(format!("price: ${price:.0}, ${per_tb:.0} per usable TB"));
+    }
+    sentences
+}
+
+/// Builds the stack of the settings, with the operator's consent where it destroys anything.
+pub fn raise(
+    settings: &Settings,
+    options: &Options,
+    facts: &Facts,
+    attendant: &mut dyn Attendant,
+) -> Result<Built> {
+    let confirmed = confirm(agreed(settings, options, facts)?, options, facts, attendant)?;
+    let site = Site {
+        state_dir: state_dir(),
+        profile: settings.name.clone(),
+        runner: Runner::default(),
+        ours: &OursCheck,
+    };
+    build(confirmed, &site, &mut |advance| attendant.step(advance))
+}
+
+fn confirm(plan: Plan, options: &Options, facts: &Facts, attendant: &mut dyn Attendant) -> Result<Confirmed> {
+    let consent = Consent::named(&options.destroy, facts)?.and_typed(&options.typed);
+    let asked = match plan.clone().confirm(&consent) {
+        Ok(confirmed) => return Ok(confirmed),
+        Err(_) => attendant.plan(shown(&plan, 0, Vec::new())),
+    };
+    plan.confirm(&consent.and_typed(&asked.unwrap_or_default()))
+}
+
+/// What the target is opened on, held against others as long as it is.
+pub fn request(built: &Built) -> Result<(Request, Vec<Claim>)> {
+    match &built.plan().top {
+        Top::Files { dir, data_bytes, wal_bytes } => {
+            let mut request = Request::of_files(dir, 1, *data_bytes);
+            request.wal_bytes = Some(*wal_bytes);
+            Ok((request, Vec::new()))
+        }
+        Top::Devices(places) => {
+            let claims = places
+                .iter()
+                .map(|place| claim_built(&place.resolve(&Runner::default())?))
+                .collect::<Result<Vec<_>>>()?;
+            let sources = claims.iter().map(source).collect::<Result<_>>()?;
+            Ok((Request::of_devices(sources), claims))
+        }
+    }
+}
+
+/// The claimed device as a member.
+pub fn source(claim: &Claim) -> Result<MemberSource> {
+    let device = claim.device();
+    let file = claim.file().try_clone().map_err(|e| Error::os("cannot hold", &device.path, e))?;
+    Ok(MemberSource::Device { path: device.path.clone(), file, size_bytes: device.size_bytes })
+}
+
+/// Takes down what was built for a target that can't be opened; tells both errors.
+pub fn give_up(built: Built, error: Error, attendant: &mut dyn Attendant) -> Error {
+    match built.tear_down(&mut |advance| attendant.step(advance)) {
+        Ok(()) => error,
+        Err(left) => Error { what: format!("{}; and then {}", error.what, left.what), ..error },
+    }
+}

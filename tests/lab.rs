@@ -1,0 +1,214 @@
+//! The program on a real NVMe array, in a virtual machine that several tests share.
+//!
+//! `tests/rig.sh` boots it and runs scripts of `tests/lab` in it, each of which prints a line for each
+//! of its tests. To add one: write it there, and name it below, so that it is seen as a test here.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use common::recorded::json;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+/// After so long a machine is given up, on a host that is busy and emulates it.
+const MACHINE_S: &str = "900";
+
+/// A machine, what runs in it, and what came of it.
+struct Machine {
+    /// The scripts, in order.
+    scripts: &'static [&'static str],
+    /// Options of the rig.
+    options: &'static [&'static str],
+    ran: OnceLock<Result<Ran, String>>,
+}
+
+/// What the guest printed and left.
+struct Ran {
+    log: String,
+    share: TempDir,
+    tests: BTreeMap<String, Outcome>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Outcome {
+    Passed,
+    Skipped(String),
+    Failed(String),
+}
+
+/// Four drives, used bare: small, so that filling and verifying them takes no time.
+static BARE: Machine = Machine {
+    scripts: &["host", "raw", "guard", "pull"],
+    options: &["--drives", "4", "--size", "128M", "--monitor"],
+    ran: OnceLock::new(),
+};
+static MACHINES: [&Machine; 1] = [&BARE];
+
+/// The guest's tests, by machine: each becomes one of this program's.
+macro_rules! in_guest {
+    ($($machine:ident: $($name:ident)*;)*) => {
+        $($(#[test] fn $name() { $machine.expect_passed(stringify!($name)); })*)*
+        const NAMED: &[(&Machine, &[&str])] = &[$((&$machine, &[$(stringify!($name)),*])),*];
+    };
+}
+
+in_guest! {
+    BARE:
+        the_host_is_described
+        the_practice_profile_fits_the_practice_array
+        io_uring_on_bare_drives_is_verified
+        libaio_on_bare_drives_is_verified
+        system_calls_on_bare_drives_are_verified
+        a_mounted_drive_is_refused
+        a_drive_with_a_mounted_partition_is_refused
+        a_drive_that_is_swapped_on_is_refused
+        members_of_a_running_array_are_refused
+        members_of_a_stopped_array_are_refused
+        a_drive_exported_over_nvme_is_refused
+        a_drive_named_twice_by_two_names_is_refused
+        a_drive_whose_serial_is_another_is_refused
+        a_file_system_needs_consent_and_is_wiped_with_it
+        a_run_whose_drive_is_pulled_ends_in_order;
+}
+
+impl Machine {
+    /// What came of it; none, with the reason told, where it can't run here. The first caller boots it.
+    fn ran(&self, test: &str) -> Option<&Ran> {
+        match self.ran.get_or_init(|| self.boot()) {
+            Ok(ran) => Some(ran),
+            Err(reason) => {
+                common::skip(test, reason);
+                None
+            }
+        }
+    }
+
+    fn boot(&self) -> Result<Ran, String> {
+        let rig = format!("{ROOT}/tests/rig.sh");
+        let check = Command::new(&rig).arg("--check").stdin(Stdio::null()).output().unwrap();
+        if !check.status.success() {
+            let told = String::from_utf8_lossy(&check.stderr);
+            return Err(told.trim().lines().last().unwrap_or("tests/rig.sh can't run here").to_owned());
+        }
+        let share = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let run = format!("{ROOT}/tests/lab/run.sh");
+        let output = Command::new(&rig)
+            .args(self.options)
+            .args(["--timeout", MACHINE_S, "--dir", env!("CARGO_TARGET_TMPDIR"), "--share"])
+            .arg(share.path())
+            .args(["--", "bash", &run, env!("CARGO_BIN_EXE_stacktune")])
+            .args(self.scripts)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let told = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let log = told.concat();
+        let tests = log.lines().filter_map(outcome).collect();
+        Ok(Ran { log, share, tests })
+    }
+
+    #[track_caller]
+    fn expect_passed(&self, test: &str) {
+        let Some(ran) = self.ran(test) else { return };
+        match ran.tests.get(test) {
+            Some(Outcome::Passed) => {}
+            Some(Outcome::Skipped(why)) => common::skip(test, why),
+            Some(Outcome::Failed(why)) => panic!("{why}\n{}", ran.log),
+            None => panic!("the guest says nothing of it\n{}", ran.log),
+        }
+    }
+}
+
+impl Ran {
+    fn json(&self, path: &str) -> Value {
+        json(&self.share.path().join(path))
+    }
+}
+
+/// A test's name and outcome from a line that the guest printed; none of other lines.
+fn outcome(line: &str) -> Option<(String, Outcome)> {
+    let of = |text: &str, make: fn(String) -> Outcome| {
+        let (name, why) = text.split_once(": ").unwrap_or((text, "it does not say why"));
+        (name.to_owned(), make(why.to_owned()))
+    };
+    let passed = |name: &str| (name.to_owned(), Outcome::Passed);
+    (line.strip_prefix("ok ").map(passed))
+        .or_else(|| Some(of(line.strip_prefix("not ok ")?, Outcome::Failed)))
+        .or_else(|| Some(of(line.strip_prefix("skip ")?, Outcome::Skipped)))
+}
+
+#[test]
+fn every_test_of_the_guest_is_seen_here_and_every_script_ran() {
+    let mut scripts: Vec<_> = MACHINES.iter().flat_map(|machine| machine.scripts).copied().collect();
+    scripts.sort_unstable();
+    let files = fs::read_dir(Path::new(ROOT).join("tests/lab")).unwrap();
+    let mut there: Vec<String> = files
+        .map(|file| file.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
+        .filter(|name| !["run", "lib"].contains(&name.as_str()))
+        .collect();
+    there.sort();
+    assert_eq!(scripts, there);
+    for (machine, named) in NAMED {
+        let Some(ran) = machine.ran("every_test_of_the_guest_is_seen_here_and_every_script_ran") else {
+            return;
+        };
+        let unseen: Vec<_> = ran.tests.keys().filter(|name| !named.contains(&name.as_str())).collect();
+        assert!(unseen.is_empty(), "name them in tests/lab.rs: {unseen:?}");
+        for script in machine.scripts {
+            assert!(ran.log.contains(&format!("\nend {script} 0")), "{script} did not end\n{}", ran.log);
+        }
+    }
+}
+
+#[test]
+fn the_host_has_four_nvme_drives_with_serials_and_names_that_last() {
+    let Some(ran) = BARE.ran("the_host_has_four_nvme_drives_with_serials_and_names_that_last") else {
+        return;
+    };
+    let host = ran.json("host.json");
+    let devices = host["devices"].as_array().unwrap();
+    let nvme = devices.iter().filter(|device| device["name"].as_str().unwrap().starts_with("nvme"));
+    let mut serials: Vec<_> = nvme
+        .map(|drive| {
+            let serial = drive["serial"].as_str().unwrap();
+            let by_id = format!("/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_{serial}_1");
+            assert_eq!(drive["by_id"][0], by_id.as_str());
+            assert_eq!(
+                (&drive["model"], &drive["size_bytes"]),
+                (&"QEMU NVMe Ctrl".into(), &(128 << 20).into())
+            );
+            assert_eq!(drive["usage"], Value::Array(Vec::new()));
+            serial
+        })
+        .collect();
+    serials.sort_unstable();
+    assert_eq!(serials, ["RIG0", "RIG1", "RIG2", "RIG3"]);
+    assert!(host["virtualization"].is_string(), "{host:#}");
+}
+
+#[test]
+fn figures_of_emulated_drives_say_so() {
+    let Some(ran) = BARE.ran("figures_of_emulated_drives_say_so") else { return };
+    for interface in ["io_uring", "libaio", "sync"] {
+        let host = ran.json(&format!("raw-{interface}/host.json"));
+        assert_eq!(host["target"]["emulated"], "QEMU NVMe Ctrl");
+        assert!(host["notes"][0].as_str().unwrap().starts_with("emulated drives"), "{host:#}");
+        let summary = ran.json(&format!("raw-{interface}/summary.json"));
+        for class in ["scan", "point", "wal", "background"] {
+            let figures = &summary["classes"][class];
+            assert!(figures["ios"].as_u64() > Some(0), "{class}: {summary:#}");
+            assert_eq!(figures["errors"], 0, "{class}: {summary:#}");
+            assert!(common::recorded::texts(&figures["flags"]).contains(&"emulated"), "{summary:#}");
+        }
+        let verified = ran.json(&format!("verify-{interface}.json"));
+        // All but a header of 1 MiB on each of the four drives.
+        assert_eq!(verified["sectors_ok"], (4 * 127 << 20) / 512, "{verified:#}");
+        assert_eq!(verified["complete"], true);
+    }
+}

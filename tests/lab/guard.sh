@@ -1,0 +1,102 @@
+#!/bin/bash
+# Drives that are in use are refused (3), whatever the operator permits, and stay as they are.
+# shellcheck source=tests/lab/lib.sh
+. ./lib.sh
+
+all=$(profile all "$(drives)")
+
+record() { "$STACKTUNE" record "$all" --for 1s --out "$LAB_WORK/out" "$@"; }
+
+# The whole array is refused for that reason, with and without consent, and nothing is written.
+#   refused DRIVE WHY
+refused() {
+    local before
+    before=$(edges)
+    expect 3 "$2" record
+    expect 3 "$2" record --destroy "$(node "$1")"
+    [[ $(edges) == "$before" ]]
+    [[ ! -e $LAB_WORK/out/summary.json ]]
+}
+
+a_mounted_drive_is_refused() {
+    need mkfs.ext4
+    mkfs.ext4 -q "$(node 1)"
+    mount -o ro "$(node 1)" /mnt
+    refused 1 'mounted at /mnt'
+    umount /mnt
+}
+
+a_drive_with_a_mounted_partition_is_refused() {
+    need sfdisk mkfs.ext4
+    wipefs -qa "$(node 1)"
+    echo 'size=64MiB' | sfdisk -q --label gpt "$(node 1)"
+    wait_for 10 test -b "$(node 1)p1"
+    mkfs.ext4 -q "$(node 1)p1"
+    mount -o ro "$(node 1)p1" /mnt
+    refused 1 'mounted at /mnt'
+    umount /mnt
+    wipefs -qaf "$(node 1)p1" "$(node 1)"
+    blockdev --rereadpt "$(node 1)"
+}
+
+a_drive_that_is_swapped_on_is_refused() {
+    mkswap -q "$(node 2)"
+    swapon "$(node 2)"
+    refused 2 'swapped on'
+    swapoff "$(node 2)"
+    wipefs -qa "$(node 2)"
+}
+
+members_of_a_running_array_are_refused() {
+    need mdadm
+    modprobe raid1
+    mdadm --quiet --create /dev/md7 --run --assume-clean --level=1 --metadata=1.2 --raid-devices=2 \
+        "$(node 0)" "$(node 3)"
+    refused 0 'md7'
+}
+
+members_of_a_stopped_array_are_refused() {
+    need mdadm
+    [[ ! -b /dev/md7 ]] || mdadm --quiet --stop /dev/md7
+    refused 0 'part of md'
+    mdadm --quiet --zero-superblock "$(node 0)" "$(node 3)"
+}
+
+a_drive_exported_over_nvme_is_refused() {
+    modprobe nvmet || skip 'needs the nvmet module'
+    local tree=/sys/kernel/config/nvmet/subsystems/exported
+    mountpoint -q /sys/kernel/config || mount -t configfs config /sys/kernel/config
+    mkdir -p "$tree/namespaces/1"
+    node 3 >"$tree/namespaces/1/device_path"
+    echo 1 >"$tree/namespaces/1/enable"
+    refused 3 'exported'
+    echo 0 >"$tree/namespaces/1/enable"
+    rmdir "$tree/namespaces/1" "$tree"
+}
+
+a_drive_named_twice_by_two_names_is_refused() {
+    local twice
+    twice=$(profile twice "$(drive 0),$(node 0)")
+    expect 2 'are the same device' "$STACKTUNE" record "$twice" --for 1s --out "$LAB_WORK/out"
+}
+
+a_drive_whose_serial_is_another_is_refused() {
+    local moved
+    moved=$(profile moved "$(node 0)" 'serials = ["RIG1"]')
+    expect 3 'RIG1' "$STACKTUNE" record "$moved" --for 1s --out "$LAB_WORK/out"
+}
+
+a_file_system_needs_consent_and_is_wiped_with_it() {
+    need mkfs.ext4
+    blank_drives
+    mkfs.ext4 -q "$(node 1)"
+    expect 3 'ext4' record
+    "$STACKTUNE" record "$all" --for 1s --out "$LAB_WORK/with-consent" --destroy "$(drive 1)"
+    "$STACKTUNE" verify "$all"
+}
+
+run_tests a_mounted_drive_is_refused a_drive_with_a_mounted_partition_is_refused \
+    a_drive_that_is_swapped_on_is_refused members_of_a_running_array_are_refused \
+    members_of_a_stopped_array_are_refused a_drive_exported_over_nvme_is_refused \
+    a_drive_named_twice_by_two_names_is_refused a_drive_whose_serial_is_another_is_refused \
+    a_file_system_needs_consent_and_is_wiped_with_it

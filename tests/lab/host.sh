@@ -1,0 +1,16 @@
+#!/bin/bash
+# What the program tells of a host with NVMe drives; tests/lab.rs reads the rest from its output.
+# shellcheck source=tests/lab/lib.sh
+. ./lib.sh
+
+the_host_is_described() {
+    "$STACKTUNE" host --json >/share/host.json
+    "$STACKTUNE" host >/share/host.txt
+    grep -q RIG0 /share/host.txt
+}
+
+the_practice_profile_fits_the_practice_array() {
+    "$STACKTUNE" check lab
+}
+
+run_tests the_host_is_described the_practice_profile_fits_the_practice_array

@@ -1,0 +1,121 @@
+# What the guest's scripts share. A script sources it, defines a function for each test, and ends with
+# "run_tests NAME...". A test fails at its first command that fails.
+# shellcheck shell=bash
+
+# The drives by the names that stay theirs; the guest's kernel numbers them as it finds them.
+drive() { printf '/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_RIG%d_1' "$1"; }
+node() { realpath "$(drive "$1")"; }
+
+# All drives that are there, as a list with commas.
+drives() {
+    local list=(/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_RIG?_1)
+    (IFS=,; printf '%s' "${list[*]}")
+}
+
+# Takes away whatever uses the drives, and what they hold.
+blank_drives() {
+    local at device
+    swapoff -a
+    while read -r at; do umount "$at"; done < <(awk '$1 ~ "^/dev/(nvme|md|loop)" { print $2 }' /proc/mounts | tac)
+    for device in /dev/md[0-9]*; do
+        [[ ! -b $device ]] || mdadm --quiet --stop "$device"
+    done
+    for device in /dev/nvme*n1; do
+        blkdiscard --force --zeroout "$device" 2>/dev/null || return
+        blockdev --rereadpt "$device" 2>/dev/null || true
+    done
+}
+
+# Writes a profile of these drives and prints its path. Each class has a rate: emulated processors
+# that are never idle starve one class or another.
+#   profile NAME DEVICES [MORE]      DEVICES with commas; MORE: further lines of TOML
+profile() {
+    local file=$LAB_WORK/$1.toml
+    cat >"$file" <<TOML
+name = "$1"
+[target]
+devices = ["${2//,/\", \"}"]
+${3:-}
+[scan]
+depth = 16
+batch = 4
+rate = "20MB/s"
+[point]
+rate = "2MB/s"
+[wal]
+rate = "1MB/s"
+[background]
+rate = "1MB/s"
+[run]
+window = "500ms"
+TOML
+    printf '%s' "$file"
+}
+
+# What the first and last MiB of each drive hold, by a checksum.
+edges() {
+    local drive last
+    for drive in /dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_RIG?_1; do
+        blockdev --flushbufs "$drive"
+        last=$(($(blockdev --getsize64 "$drive") / 1048576 - 1))
+        dd if="$drive" bs=1M count=1 status=none
+        dd if="$drive" bs=1M count=1 skip="$last" status=none
+    done | cksum
+}
+
+# The command ends with that status and says that (an extended regular expression).
+#   expect STATUS SAID COMMAND...
+expect() {
+    local wanted=$1 said=$2 output status=0
+    shift 2
+    output=$("$@" 2>&1) || status=$?
+    if ((status != wanted)) || ! grep -qE -- "$said" <<<"$output"; then
+        printf '%s\nended with %d; expected %d and "%s"\n' "$output" "$status" "$wanted" "$said" >&2
+        return 1
+    fi
+}
+
+# Gives QEMU a command: device_del drive0, say.
+monitor() { printf '%s\n' "$*" >/dev/virtio-ports/monitor; }
+
+# Waits until a command succeeds, at most so many seconds.
+#   wait_for SECONDS COMMAND...
+wait_for() {
+    local i=$(($1 * 10))
+    shift
+    until "$@"; do
+        ((i-- > 0)) || return
+        sleep 0.1
+    done
+}
+
+# A test that can't run: the reason why.
+skip() {
+    printf '%s\n' "$*" >"$LAB_WORK/skipped"
+    exit 0
+}
+
+need() {
+    local tool
+    for tool in "$@"; do command -v "$tool" >/dev/null || skip "needs $tool"; done
+}
+
+# Runs each test in a shell of its own and prints "ok NAME", "skip NAME: why" or "not ok NAME: why",
+# and after the last one what the test wrote.
+run_tests() {
+    local name status log=$LAB_WORK/log
+    for name in "$@"; do
+        rm -f "$LAB_WORK/skipped"
+        # Not in a condition: there -e would not be in force.
+        (set -euo pipefail; "$name") >"$log" 2>&1
+        status=$?
+        if [[ -e $LAB_WORK/skipped ]]; then
+            printf 'skip %s: %s\n' "$name" "$(<"$LAB_WORK/skipped")"
+        elif ((status == 0)); then
+            printf 'ok %s\n' "$name"
+        else
+            printf 'not ok %s: %s\n' "$name" "$(tail -n 1 "$log")"
+            sed 's/^/# /' "$log"
+        fi
+    done
+}

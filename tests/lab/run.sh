@@ -1,0 +1,22 @@
+#!/bin/bash
+# Runs scripts of this folder one after another, in the guest; tests/lab.rs reads what they print.
+#
+#   run.sh PROGRAM SCRIPT...      PROGRAM: stacktune's binary; SCRIPT: a name without its .sh
+#
+# Each script starts with blank drives, and one that hangs ends with its time.
+set -u
+cd "$(dirname "$0")" || exit
+export STACKTUNE=$1 LAB_WORK=/run/lab
+shift
+# shellcheck source=tests/lab/lib.sh
+. ./lib.sh
+
+for script in "$@"; do
+    printf '# %s, at %s s\n' "$script" "$(cut -d' ' -f1 /proc/uptime)"
+    rm -rf "$LAB_WORK"
+    mkdir -p "$LAB_WORK"
+    blank_drives || printf '# drives could not be blanked\n'
+    status=0
+    timeout --kill-after=10 "${LAB_SCRIPT_S:-300}" bash "./$script.sh" </dev/null || status=$?
+    printf 'end %s %d\n' "$script" "$status"
+done

@@ -1,0 +1,434 @@
+#!/bin/bash
+# Boots a virtual machine with emulated NVMe drives and runs one command in it, as root.
+#
+#   tests/rig.sh [options] -- COMMAND [ARGUMENT...]     a single argument is taken as a shell script
+#   tests/rig.sh --check                                says why it can't run here, if it can't
+#
+#   --drives N      NVMe drives, /dev/nvme0n1 and on, serials RIG0 and on          (4)
+#   --size SIZE     of each drive, in a sparse file                                (1G)
+#   --dir DIR       the folder of these files, removed at the end        ($TMPDIR, /var/tmp)
+#   --mem SIZE      the guest's memory                                             (3G)
+#   --cpus N        the guest's CPUs, 2 or more                         (the host's, 2 to 4)
+#   --share DIR     a folder that the guest sees as /share and can write to      (none)
+#   --timeout S     gives up after so many seconds; with --terminal, on booting  (600)
+#   --monitor       the guest can give commands to QEMU (device_del drive0, …), a line each,
+#                   through /dev/virtio-ports/monitor
+#   --terminal      the command has this terminal: keys, colours, and size as it changes
+#   --append TEXT   more arguments for the kernel
+#   --accel NAME    kvm or tcg (software); else KVM where a guest really runs under it
+#
+# The guest has the host's root, read-only, under a layer in memory that takes what it writes: each
+# program here is there too, under the same path. What the user who starts this can't read is not
+# there. Nothing remains but what was written to --share. Needs neither root nor a network.
+#
+# Exit status: the command's; 124 after --timeout; 125 where the machine did not come up or died.
+#
+# The kernel is this host's own where its image can be read and has the modules; else the
+# distribution's is fetched once with "apt-get download" and unpacked (not installed) in
+# $RIG_KERNEL, else $XDG_CACHE_HOME/stacktune/lab-kernel.
+set -euo pipefail
+
+# What the guest's first stage loads, and what its programs may load.
+readonly BOOT_MODULES=(virtio_pci virtio_console 9pnet_virtio 9p overlay)
+readonly ALL_MODULES=("${BOOT_MODULES[@]}" nvme loop raid0 raid1 raid10 raid456 ext4 xfs btrfs f2fs)
+readonly TOOLS='qemu-system-x86_64=qemu-system-x86 busybox=busybox-static modprobe=kmod depmod=kmod
+    xz=xz-utils script=bsdutils'
+# How long a kernel may take to say its first word under KVM.
+readonly KVM_WAIT_S=10
+
+drives=4 size=1G mem=3G cpus='' timeout=600 share='' append='' accel=''
+monitor='' terminal='' check=''
+dir=${TMPDIR:-/var/tmp}
+command=()
+PATH=$PATH:/usr/sbin:/sbin
+
+die() {
+    printf 'rig: %s\n' "$*" >&2
+    exit 125
+}
+
+help() { sed -n '2,/^set -/{/^#/s/^# \?//p}' "$0"; }
+
+read_arguments() {
+    while (($#)); do
+        case $1 in
+            --drives | --size | --dir | --mem | --cpus | --share | --timeout | --append | --accel)
+                (($# > 1)) || die "$1 wants a value"
+                printf -v "${1#--}" %s "$2"
+                shift
+                ;;
+            --monitor | --terminal | --check) printf -v "${1#--}" yes ;;
+            -h | --help) help; exit ;;
+            --) shift; command=("$@"); break ;;
+            *) die "unknown option $1 (--help lists them)" ;;
+        esac
+        shift
+    done
+    [[ -n $check || ${#command[@]} -gt 0 ]] || die "no command (--help shows how)"
+    if [[ -z $cpus ]]; then
+        cpus=$(nproc)
+        cpus=$((cpus < 2 ? 2 : cpus > 4 ? 4 : cpus))
+    fi
+    # With one CPU, QEMU leaves memory barriers out of the code that it makes, and its drives miss
+    # requests.
+    ((cpus >= 2)) || die "--cpus must be 2 or more"
+    [[ -z $terminal || (-t 0 && -t 1) ]] || die "--terminal needs a terminal"
+}
+
+# Ends with the reason where a tool is missing.
+need_tools() {
+    local pair packages=()
+    [[ $(uname -m) == x86_64 ]] || die "needs an x86-64 host"
+    for pair in $TOOLS; do
+        command -v "${pair%=*}" >/dev/null || packages+=("${pair#*=}")
+    done
+    if ((${#packages[@]} == 0)) && ldd "$(command -v busybox)" >/dev/null 2>&1; then
+        packages+=(busybox-static)
+    fi
+    ((${#packages[@]} == 0)) ||
+        die "needs packages that are not installed: $(printf '%s\n' "${packages[@]}" | sort -u | paste -sd' ')"
+}
+
+# --- the kernel -------------------------------------------------------------------------------------
+
+# Whether the modules under a root, of a release, are all there (built in ones count).
+has_modules() {
+    modprobe -d "$1" -S "$2" --all --show-depends "${ALL_MODULES[@]}" >/dev/null 2>&1
+}
+
+# Sets `kernel` (the image), `release` and `base` (the root that its modules lie under).
+find_kernel() {
+    local cache
+    cache=$(realpath -m "${RIG_KERNEL:-${XDG_CACHE_HOME:-${HOME:-/var/tmp}/.cache}/stacktune/lab-kernel}")
+    release=$(uname -r) base=/ kernel=/boot/vmlinuz-$release
+    [[ -r $kernel ]] && has_modules / "$release" && return
+    base=$cache kernel=$cache/vmlinux
+    [[ -r $kernel ]] || fetch_kernel "$cache"
+    release=$(ls "$base/lib/modules")
+}
+
+# The packages of the newest kernel that apt knows: the image, and the modules that go with it.
+kernel_packages() {
+    local name
+    for name in linux-image-amd64 linux-image-generic; do
+        apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts --no-breaks \
+            --no-replaces --no-enhances "$name" 2>/dev/null |
+            grep -E '^linux-(image|modules|modules-extra)-[0-9]' | sort -u | grep . && return
+    done
+    return 1
+}
+
+fetch_kernel() {
+    local packages new
+    command -v apt-get >/dev/null || die "needs a kernel with the modules ${ALL_MODULES[*]}, and there is no apt to fetch one"
+    packages=$(kernel_packages) || die "apt knows no kernel package: run apt-get update"
+    mkdir -p "${1%/*}" || die "cannot write to ${1%/*}"
+    new=$(mktemp -d "$1.XXXX") || die "cannot write to ${1%/*}"
+    (
+        cd "$new"
+        # The sandbox user can't write here, and apt would warn of it.
+        # shellcheck disable=SC2086 # a list of words
+        apt-get download -qq -o APT::Sandbox::User="$(id -un)" $packages >&2
+        for package in ./*.deb; do dpkg-deb -x "$package" . && rm "$package"; done
+        depmod -b . "$(ls lib/modules)"
+        unpack_kernel boot/vmlinuz-* vmlinux
+        chmod 755 .
+    ) || { rm -rf "$new"; die "could not fetch the kernel: $(paste -sd' ' <<<"$packages")"; }
+    mv -T "$new" "$1" 2>/dev/null || rm -rf "$new" # another one was first
+}
+
+# The plain kernel inside the packed image boots too, and saves unpacking it on an emulated CPU.
+unpack_kernel() {
+    local magic tool offset
+    for magic in $'\xfd7zXZ=xz' $'\x28\xb5\x2f\xfd=zstd'; do
+        tool=${magic##*=}
+        command -v "$tool" >/dev/null || continue
+        for offset in $(LC_ALL=C grep -aboF "${magic%=*}" "$1" | cut -d: -f1 | head -n4); do
+            tail -c "+$((offset + 1))" "$1" | "$tool" -dc >"$2" 2>/dev/null || true
+            [[ $(head -c 4 "$2" | tr -d '\0') == $'\x7fELF' ]] && return
+        done
+    done
+    cp "$1" "$2"
+}
+
+# Whether a guest runs under KVM: on some hosts the device opens, and the guest never starts.
+kvm_works() {
+    local known pid i
+    [[ -r /dev/kvm && -w /dev/kvm ]] || return 1
+    known=${XDG_CACHE_HOME:-${HOME:-/var/tmp}/.cache}/stacktune/kvm-$(</proc/sys/kernel/random/boot_id)
+    if [[ -e $known ]]; then
+        [[ $(<"$known") == yes ]]
+        return
+    fi
+    timeout "$KVM_WAIT_S" qemu-system-x86_64 -machine q35,accel=kvm -cpu max -smp 2 -m 512 -nodefaults \
+        -no-user-config -display none -no-reboot -kernel "$kernel" -serial "file:$run/kvm" \
+        -append "console=ttyS0 earlyprintk=ttyS0 panic=-1" </dev/null >/dev/null 2>&1 &
+    pid=$!
+    for ((i = 0; i < KVM_WAIT_S * 10; i++)); do
+        grep -qs 'Linux version' "$run/kvm" && break
+        kill -0 "$pid" 2>/dev/null || break
+        sleep 0.1
+    done
+    kill "$pid" 2>/dev/null || true
+    wait "$pid" 2>/dev/null || true
+    local answer=no
+    grep -qs 'Linux version' "$run/kvm" && answer=yes
+    { mkdir -p "${known%/*}" && rm -f "${known%-*-*-*-*-*}"-* && echo $answer >"$known"; } 2>/dev/null || true
+    [[ $answer == yes ]]
+}
+
+# --- what the guest starts with ---------------------------------------------------------------------
+
+# Copies the first stage's modules, unpacked, in the order in which they are loaded.
+copy_modules() {
+    local path number=100 to
+    while read -r path; do
+        number=$((number + 1)) to=$run/root/modules/$number.ko
+        case $path in
+            *.xz) xz -dc "$path" >"$to" ;;
+            *.zst) zstd -dcq "$path" >"$to" || die "needs zstd to unpack the kernel's modules" ;;
+            *.gz) gzip -dc "$path" >"$to" ;;
+            *) cp "$path" "$to" ;;
+        esac
+    done < <(modprobe -d "$base" -S "$release" --all --show-depends "${BOOT_MODULES[@]}" |
+        awk '$1 == "insmod" && !seen[$2]++ { print $2 }')
+}
+
+# The first stage, in busybox: the host's root below a layer in memory, and every mount it needs.
+write_first_stage() {
+    local modules=
+    [[ $base == / ]] || modules="mount --bind $(printf %q "/host$base/lib/modules") lib/modules"
+    cat >"$run/root/init" <<INIT
+#!/bin/busybox sh
+/bin/busybox --install -s /bin
+mkdir -p /host /memory /new
+for module in /modules/*.ko; do insmod \$module; done
+p9=trans=virtio,version=9p2000.L,msize=262144
+mount -t 9p -o ro,\$p9,cache=loose host /host
+mount -t tmpfs memory /memory
+mkdir /memory/upper /memory/work
+mount -t overlay -o lowerdir=/host,upperdir=/memory/upper,workdir=/memory/work root /new
+cd /new
+mkdir -p .rig share lib/modules proc sys dev run
+cp /second /command ${terminal:+/session} .rig
+mount -t proc proc proc
+mount -t sysfs sys sys
+mount -t cgroup2 cgroup sys/fs/cgroup
+mount -t devtmpfs dev dev
+mount -t tmpfs run run
+mkdir -p dev/shm dev/pts dev/virtio-ports run/home
+mount -t tmpfs shm dev/shm
+mount -t devpts pts dev/pts
+ln -s /proc/self/fd dev/fd
+ln -s fd/0 dev/stdin
+ln -s fd/1 dev/stdout
+ln -s fd/2 dev/stderr
+$modules
+${share:+mount -t 9p -o \$p9,cache=mmap share share}
+ifconfig lo up
+hostname practice
+exec switch_root /new /bin/bash /.rig/second
+INIT
+    chmod +x "$run/root/init"
+}
+
+# The second stage, the host's bash as process 1: waits for the drives, names ports and drives as
+# udev would, runs the command, and sends its exit status.
+write_second_stage() {
+    local run_it='bash /.rig/command </dev/null >/dev/virtio-ports/output 2>&1' name
+    if [[ -n $terminal ]]; then
+        # Not the console of virtio, which loses what a slow terminal does not take at once: a
+        # pseudo-terminal, between which and the port `script` copies.
+        printf 'stty sane rows %d cols %d\ntty >/run/terminal\nexec bash /.rig/command\n' "${1:-24}" "${2:-80}" \
+            >"$run/root/session"
+        # shellcheck disable=SC2016 # the guest expands them
+        run_it='while read -r rows columns; do
+    stty rows "$rows" cols "$columns" <"$(</run/terminal)"
+done </dev/virtio-ports/size &
+script --quiet --return --flush --command "bash /.rig/session" /dev/null <>/dev/virtio-ports/terminal >&0 2>&1'
+    fi
+    {
+        printf 'drives=%d\n' "$drives"
+        printf 'export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/run/home\n'
+        for name in TERM COLORTERM NO_COLOR LANG LC_ALL LC_CTYPE; do
+            [[ -n ${!name:-} ]] && printf 'export %s=%q\n' "$name" "${!name}"
+        done
+        cat <<'SECOND'
+for port in /sys/class/virtio-ports/*/name; do
+    device=${port%/name}
+    ln -s "/dev/${device##*/}" "/dev/virtio-ports/$(<"$port")"
+done
+modprobe nvme
+for i in {1..600}; do
+    found=(/sys/block/nvme*n1)
+    [[ -e ${found[0]} && ${#found[@]} -ge $drives ]] && break
+    ((drives == 0)) && break
+    sleep 0.1
+done
+mkdir -p /dev/disk/by-id
+for drive in /sys/block/nvme*n1; do
+    [[ -e $drive ]] || continue
+    read -r model <"$drive/device/model"
+    read -r serial <"$drive/device/serial"
+    ln -s "../../${drive##*/}" "/dev/disk/by-id/nvme-${model// /_}_${serial}_1"
+done
+ulimit -l unlimited
+echo up >/dev/virtio-ports/status
+SECOND
+        printf 'cd %q 2>/dev/null || cd /\n' "$PWD"
+        printf '%s\n' "$run_it"
+        # The power goes off while this process sleeps: it must not end.
+        printf 'echo "exit $?" >/dev/virtio-ports/status\nsync\necho o >/proc/sysrq-trigger\nsleep 1000\n'
+    } >"$run/root/second"
+}
+
+write_initrd() {
+    mkdir -p "$run/root/bin" "$run/root/modules"
+    cp "$(command -v busybox)" "$run/root/bin/busybox"
+    copy_modules
+    write_first_stage
+    # shellcheck disable=SC2046 # two words: rows and columns
+    write_second_stage $([[ -z $terminal ]] || stty size <&3)
+    if ((${#command[@]} == 1)); then
+        printf '%s\n' "${command[0]}"
+    else
+        printf '%q ' "${command[@]}"
+    fi >"$run/root/command"
+    (cd "$run/root" && find . | busybox cpio -o -H newc 2>/dev/null) >"$run/initrd"
+}
+
+# --- the machine ------------------------------------------------------------------------------------
+
+# A port of the guest's: its name, then the options of what is at the other end.
+port() { machine+=(-chardev "$2,id=$1" -device "virtserialport,chardev=$1,name=$1"); }
+
+# Fills `machine`: QEMU's arguments, whose commas are its own.
+# shellcheck disable=SC2054
+describe_machine() {
+    machine=(-machine "q35,kernel-irqchip=split,accel=$accel" -cpu max -smp "$cpus" -m "$mem"
+        -nodefaults -no-user-config -display none -no-reboot -serial "file:$run/log"
+        -device "intel-iommu,intremap=on,caching-mode=on" # before the drives, for VFIO in the guest
+        -kernel "$kernel" -initrd "$run/initrd"
+        -append "console=ttyS0 quiet panic=-1 no_timer_check tsc=reliable mitigations=off intel_iommu=on iommu=pt $append"
+        -fsdev local,id=host,path=/,readonly=on,security_model=none,multidevs=remap
+        -device virtio-9p-pci,fsdev=host,mount_tag=host -device virtio-serial-pci)
+    if [[ -n $terminal ]]; then
+        port terminal "stdio,signal=off"
+        port size "pipe,path=$run/size"
+    else
+        port output "file,path=$run/output"
+    fi
+    port status "file,path=$run/status"
+    if [[ -n $monitor ]]; then
+        # QEMU answers itself: the guest's port is a client of the monitor's socket.
+        machine+=(-chardev "socket,id=ears,path=$run/monitor,server=on,wait=off" -mon chardev=ears,mode=readline)
+        port monitor "socket,path=$run/monitor"
+    fi
+    if [[ -n $share ]]; then
+        machine+=(-fsdev "local,id=share,path=$share,security_model=none,multidevs=remap"
+            -device virtio-9p-pci,fsdev=share,mount_tag=share)
+    fi
+    local i
+    for ((i = 0; i < drives; i++)); do
+        truncate -s "$size" "$run/drive$i"
+        # A slot of its own: what sits on the root bus can't be pulled out.
+        machine+=(-device "pcie-root-port,id=slot$i,chassis=$((i + 1)),slot=$((i + 1))"
+            -drive "file=$run/drive$i,if=none,id=file$i,format=raw,discard=unmap"
+            -device "nvme,id=drive$i,drive=file$i,serial=RIG$i,bus=slot$i")
+    done
+}
+
+# shellcheck disable=SC2317 # a trap calls it
+end() {
+    local status=$?
+    trap '' INT TERM HUP WINCH
+    if [[ -n $qemu ]]; then
+        kill "$qemu" 2>/dev/null || true
+        wait "$qemu" 2>/dev/null || true
+    fi
+    [[ -z $modes ]] || stty "$modes" <&3
+    rm -rf "$run"
+    exit "$status"
+}
+
+# Waits until QEMU has ended; a trapped signal only interrupts the waiting.
+wait_for_qemu() {
+    local status
+    while :; do
+        status=0
+        wait "$qemu" || status=$?
+        kill -0 "$qemu" 2>/dev/null || break
+    done
+    qemu=
+    ended=$status
+}
+
+# Runs the machine with its output through a pipe: not every file can be opened anew by its name.
+run_batch() {
+    [[ -p $run/output ]] || mkfifo "$run/output"
+    cat "$run/output" &
+    timeout --foreground --kill-after=5 "$timeout" \
+        qemu-system-x86_64 "${machine[@]}" </dev/null >"$run/qemu" 2>&1 &
+    qemu=$!
+    # QEMU may fail before it opens the pipe, and `cat` would wait for ever.
+    exec 4<>"$run/output"
+    wait_for_qemu
+    exec 4>&-
+    wait
+}
+
+# Runs the machine on the terminal, which has a file description of its own here: QEMU makes it
+# non-blocking, and others who share it would suffer.
+run_terminal() {
+    local i
+    mkfifo "$run/size.in" "$run/size.out"
+    exec 5<>"$run/size.in"
+    trap 'stty size <&3 >&5' WINCH
+    stty raw -echo -onlcr <&3
+    qemu-system-x86_64 "${machine[@]}" <&3 >&3 2>"$run/qemu" &
+    qemu=$!
+    for ((i = 0; i < timeout * 10; i++)); do
+        { [[ -s $run/status ]] || ! kill -0 "$qemu" 2>/dev/null; } && break
+        sleep 0.1 || true
+    done
+    [[ -s $run/status ]] || kill "$qemu" 2>/dev/null || true
+    wait_for_qemu
+    stty "$modes" <&3
+}
+
+main() {
+    read_arguments "$@"
+    need_tools
+    find_kernel
+    [[ -z $check ]] || exit 0
+    qemu='' modes='' ended=0
+    mkdir -p "$dir"
+    if [[ -n $share ]]; then mkdir -p "$share" && share=$(realpath "$share"); fi
+    run=$(mktemp -d "$(realpath "$dir")/stacktune-rig.XXXXXX")
+    trap end EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM HUP
+    if [[ -n $terminal ]]; then
+        exec 3<>/dev/tty
+        modes=$(stty -g <&3)
+    fi
+    if [[ -z $accel ]]; then if kvm_works; then accel=kvm; else accel=tcg; fi; fi
+    write_initrd
+    describe_machine
+    if [[ -n $terminal ]]; then run_terminal; else run_batch; fi
+    # A host that is too busy can keep an emulated kernel from finding its clocks; the command has
+    # not begun then.
+    if [[ -z $terminal && $ended -ne 124 && ! -s $run/status ]]; then run_batch; fi
+    local code
+    code=$(sed -n 's/^exit //p' "$run/status" 2>/dev/null || true)
+    [[ -z $code ]] || exit "$code"
+    cat "$run/qemu" >&2
+    tail -n 30 "$run/log" >&2 || true
+    if ((ended == 124)); then
+        printf 'rig: gave up after %s s\n' "$timeout" >&2
+        exit 124
+    fi
+    die "the guest ended without an exit status"
+}
+
+main "$@"
