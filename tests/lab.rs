@@ -208,7 +208,7 @@ fn figures_of_emulated_drives_say_so() {
         }
         let verified = ran.json(&format!("verify-{interface}.json"));
         // All but a header of 1 MiB on each of the four drives.
-        assert_eq!(verified["sectors_ok"], (4 * 127 << 20) / 512, "{verified:#}");
+        assert_eq!(verified["sectors_ok"], ((4 * 127) << 20) / 512, "{verified:#}");
         assert_eq!(verified["complete"], true);
     }
 }

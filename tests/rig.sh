@@ -346,8 +346,9 @@ end() {
         kill "$qemu" 2>/dev/null || true
         wait "$qemu" 2>/dev/null || true
     fi
-    [[ -z $modes ]] || stty "$modes" <&3
     rm -rf "$run"
+    # A terminal that was closed has no modes any more.
+    [[ -z $modes ]] || stty "$modes" <&3 2>/dev/null || true
     exit "$status"
 }
 
