@@ -217,6 +217,12 @@ pub struct RecordArgs {
     /// How long to run before that; its windows are written, marked, and left out of the totals
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
     pub warmup: Duration,
+    /// Leave what was built standing at the end, and print the commands that remove it
+    #[arg(long)]
+    pub keep: bool,
+    /// Print what would be built and destroyed, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
     /// How to run it.
     #[command(flatten)]
     pub run: RunArgs,

@@ -6,7 +6,9 @@ use super::signals::Interrupts;
 use super::{facts, options, print, print_json, settings};
 use crate::cli::RecordArgs;
 use crate::error::{Error, Result};
-use crate::profile::by_identity;
+use crate::host::Facts;
+use crate::knobs::Ground;
+use crate::profile::{Settings, by_identity, check};
 use crate::record::refuse_content;
 use crate::report::{self, Progress};
 use crate::session::{Advance, Attendant, Event, Options, PlanShown, Session, Wanted, headless};
@@ -23,14 +25,26 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     let time = args.warmup + args.duration;
     let progress = Progress::new(stderr(), stderr().is_terminal(), Some(time));
     let mut watcher = Watcher { progress, interrupts: &interrupts };
+    if args.dry_run {
+        return dry_run(&settings, &facts);
+    }
     let mut session = Session::open(settings, options, facts, &mut watcher)?;
     let mut on_event = |event| watcher.watch(&event);
-    let summary = headless::record(&mut session, &args.out, time, &|| interrupts.count(), &mut on_event)?;
+    let recorded = headless::record(&mut session, &args.out, time, &|| interrupts.count(), &mut on_event);
     watcher.progress.done();
     if interrupts.count() > 1 {
-        // Nobody waits any more for I/O that does not drain; the kernel ends it with the process.
+        // Nobody waits any more for I/O that does not drain; the kernel ends it with the process, and
+        // `stacktune cleanup` what was built.
         std::mem::forget(session);
+    } else {
+        let commands = session.dismantle(args.keep, &mut |advance| {
+            watcher.progress.step(advance);
+            true
+        })?;
+        watcher.progress.done();
+        tell_kept(&commands);
     }
+    let summary = recorded?;
     if args.output.json {
         print_json(&summary)?;
     } else {
@@ -42,6 +56,23 @@ pub fn run(args: &RecordArgs) -> Result<()> {
         }
         Some(errors) => Err(Error::failed(errors)),
         None => Ok(()),
+    }
+}
+
+/// Prints what would be done, and does nothing.
+fn dry_run(settings: &Settings, facts: &Facts) -> Result<()> {
+    let problems = check(settings, Ground { facts, target: None });
+    if let Some(problem) = problems.first() {
+        return Err(Error::input(problem.to_string()));
+    }
+    print(&report::plan(&crate::session::plan_shown(settings, facts)?))
+}
+
+/// Says how to remove what was kept.
+fn tell_kept(commands: &[String]) {
+    if !commands.is_empty() {
+        eprintln!("stacktune: what was built stays; `stacktune cleanup` removes it, or:");
+        commands.iter().for_each(|command| eprintln!("  {command}"));
     }
 }
 

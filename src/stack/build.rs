@@ -270,7 +270,7 @@ impl Builder<'_> {
 
     fn perform(&self, step: &Step, gauge: &Gauge) -> Result<()> {
         match step {
-            Step::MakeFolder { dir } => self.make_folder(dir),
+            Step::MakeFolder { dir } => Self::make_folder(dir),
             Step::MakeFile { file, bytes } => make_file(file, *bytes),
             Step::Blank { drive } => {
                 let claim = guard::claim_again(&drive.find()?, drive.size_bytes)?;
@@ -294,10 +294,9 @@ impl Builder<'_> {
         step.commands().iter().try_for_each(|command| command.run(&self.site.runner))
     }
 
-    /// Makes a folder; those between it and the state folder stay for the next stack.
-    fn make_folder(&self, dir: &Path) -> Result<()> {
-        let above = dir.parent().filter(|above| above.starts_with(&self.site.state_dir));
-        if let Some(above) = above {
+    /// Makes a folder; those above it stay for the next stack.
+    fn make_folder(dir: &Path) -> Result<()> {
+        if let Some(above) = dir.parent() {
             fs::create_dir_all(above).map_err(|error| Error::os("cannot create", above, error))?;
         }
         fs::create_dir(dir).map_err(|error| Error::os("cannot create", dir, error))
@@ -388,7 +387,7 @@ impl Step {
     }
 
     /// The step as it is shown while it runs: its commands, or what it does itself.
-    fn words(&self) -> String {
+    pub(super) fn words(&self) -> String {
         let own = |verb: &str, path: &Path| format!("{verb} {}", quoted(path.as_os_str()));
         match self {
             Self::MakeFolder { dir } => own("mkdir", dir),

@@ -5,11 +5,13 @@
 
 mod attend;
 pub mod build;
+mod command;
 mod content;
 pub mod guard;
 mod holders;
 pub mod journal;
 pub mod leftovers;
+mod layers;
 pub mod place;
 pub mod plan;
 mod precondition;
@@ -19,5 +21,6 @@ pub mod site;
 pub mod step;
 mod undo;
 mod wipe;
+pub mod worth;
 
 pub use content::Ours;
