@@ -11,6 +11,11 @@ pub const GIB: u64 = 1 << 30;
 /// One second in nanoseconds.
 pub const SECOND_NS: u64 = 1_000_000_000;
 
+/// Rounded down to whole MiB.
+pub const fn floor_mib(bytes: u64) -> u64 {
+    bytes / MIB * MIB
+}
+
 const BINARY: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
 const DECIMAL: [(&str, u64); 4] =
     [("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1000)];

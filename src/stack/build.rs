@@ -13,7 +13,7 @@ use super::place::{Drive, Place};
 use super::plan::{Confirmed, Plan};
 use super::precondition::{self, Progress};
 use super::resync;
-use super::runner::{Runner, failure, quoted};
+use super::runner::{Runner, failure};
 use super::site::Site;
 use super::step::{Arg, CommandLine, Step, Undo};
 use super::undo::{Hands, Outcome};
@@ -385,19 +385,6 @@ impl Step {
             }
         })
     }
-
-    /// The step as it is shown while it runs: its commands, or what it does itself.
-    pub(super) fn words(&self) -> String {
-        let own = |verb: &str, path: &Path| format!("{verb} {}", quoted(path.as_os_str()));
-        match self {
-            Self::MakeFolder { dir } => own("mkdir", dir),
-            Self::MakeFile { file, bytes } => own(&format!("fallocate --length {bytes}"), file),
-            Self::Blank { drive } => own("wipefs --all", &drive.path),
-            Self::Precondition { place, .. } => format!("precondition {}", place.describe()),
-            Self::AwaitResync { array } => format!("wait for the resync of {}", array.describe()),
-            _ => self.commands().iter().map(CommandLine::words).collect::<Vec<_>>().join("; "),
-        }
-    }
 }
 
 impl CommandLine {
@@ -410,13 +397,5 @@ impl CommandLine {
         let args: Vec<&OsStr> = args.iter().map(|arg| arg.as_os_str()).collect();
         let answer = runner.run_fed(self.tool, &args, &self.input)?;
         if answer.status == 0 { Ok(()) } else { Err(failure(self.tool, &args, &answer)) }
-    }
-
-    fn words(&self) -> String {
-        let args = self.args.iter().map(|arg| match arg {
-            Arg::Text(text) => quoted(OsStr::new(text)),
-            Arg::Place(place) => place.describe(),
-        });
-        std::iter::once(self.tool.program.to_owned()).chain(args).collect::<Vec<_>>().join(" ")
     }
 }

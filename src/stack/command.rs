@@ -1,11 +1,18 @@
 //! The commands of each step: what is shown, and what is run.
 
-use std::path::Path;
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::{Path, PathBuf};
 
 use super::place::Place;
-use super::runner::{LOSETUP, MDADM, SFDISK, Tool};
+use super::room::PARTITION_START_BYTES;
+use super::runner::{LOSETUP, MDADM, SFDISK, Tool, quoted};
 use super::step::{Arg, CommandLine, Step};
-use crate::profile::settings::{Filesystem, Raid};
+use crate::profile::settings::{Filesystem, Named, Raid};
+use crate::units::{KIB, MIB, approx_size};
+
+/// What arrays and partitions of a stack are called.
+const NAME: &str = "stacktune";
 
 const BLKDISCARD: Tool = Tool { program: "blkdiscard", package: "util-linux" };
 const MOUNT: Tool = Tool { program: "mount", package: "mount" };
@@ -32,23 +39,30 @@ impl Step {
                 vec![line(BLKDISCARD, &[&format!("--offset={from_bytes}")]).place(place)]
             }
             Self::Partition { drive, disk_uuid, uuid, bytes } => {
+                let (start, size) = (PARTITION_START_BYTES / MIB, bytes / MIB);
                 let input = format!(
-                    "label: gpt\nlabel-id: {disk_uuid}\nstart=2048, size={}, uuid={uuid}\n",
-                    bytes / 512
+                    "label: gpt\nlabel-id: {disk_uuid}\nstart={start}MiB, size={size}MiB, uuid={uuid}, name={NAME}\n"
                 );
-                vec![CommandLine { input, ..line(SFDISK, &["--quiet"]).place(&Place::Drive(drive.clone())) }]
+                let sfdisk = line(SFDISK, &["--quiet", "--wipe=always", "--wipe-partitions=always"]);
+                vec![CommandLine { input, ..sfdisk.place(&Place::Drive(drive.clone())) }]
             }
             Self::CreateArray { path, uuid, raid, chunk_bytes, assume_clean, members } => {
-                let level = level(*raid);
+                let name = uuid.split(['-', ':']).next().unwrap_or_default();
                 let mut create = line(MDADM, &["--create"]).path(path).with(&[
                     "--run",
                     "--metadata=1.2",
                     &format!("--uuid={uuid}"),
-                    &format!("--level={level}"),
+                    &format!("--name={NAME}-{name}"),
+                    &format!("--level={}", raid.name().trim_start_matches("md")),
                     &format!("--raid-devices={}", members.len()),
                 ]);
                 if let Some(bytes) = chunk_bytes {
-                    create = create.with(&[&format!("--chunk={}K", bytes >> 10)]);
+                    create = create.with(&[&format!("--chunk={}K", bytes / KIB)]);
+                }
+                if *raid != Raid::Md0 {
+                    // Else it hangs on the members' size: mdadm adds one from 100 GB on, and setting
+                    // its bits costs writes of their own.
+                    create = create.with(&["--bitmap=none"]);
                 }
                 if *assume_clean {
                     create = create.with(&["--assume-clean"]);
@@ -56,12 +70,11 @@ impl Step {
                 vec![members.iter().fold(create, CommandLine::place)]
             }
             Self::MakeFilesystem { filesystem, raid, places, uuid, options } => {
-                let own = line(maker(*filesystem), &[]).texts(&maker_options(*filesystem, *raid, uuid));
-                vec![places.iter().fold(own.texts(options), CommandLine::place)]
+                let words = maker_options(*filesystem, *raid, uuid, options);
+                vec![places.iter().fold(line(maker(*filesystem), &[]).texts(&words), CommandLine::place)]
             }
             Self::Mount { filesystem, place, dir, options, .. } => {
-                let kind = filesystem_name(*filesystem);
-                let mount = line(MOUNT, &["-t", kind]);
+                let mount = line(MOUNT, &["-t", filesystem.name()]);
                 let mount = if options.is_empty() { mount } else { mount.with(&["-o", options]) };
                 vec![mount.place(place).path(dir)]
             }
@@ -70,6 +83,28 @@ impl Step {
             | Self::Blank { .. }
             | Self::Precondition { .. }
             | Self::AwaitResync { .. } => Vec::new(),
+        }
+    }
+
+    /// The step as it is shown: its commands, or in words what stacktune does itself.
+    pub fn words(&self) -> String {
+        match self {
+            Self::MakeFolder { dir } => format!("mkdir {}", quoted(dir.as_os_str())),
+            Self::MakeFile { file, bytes } => {
+                format!("fallocate --length {bytes} {}", quoted(file.as_os_str()))
+            }
+            Self::Blank { drive } => format!(
+                "wipe {}: all signatures (wipefs --all --force), and zeros over its first and last MiB",
+                drive.describe()
+            ),
+            Self::Precondition { place, bytes } => format!(
+                "write the first {} of {} once in order, then {} of 4 KiB pages at random",
+                approx_size(*bytes),
+                place.shown(),
+                approx_size(2 * bytes)
+            ),
+            Self::AwaitResync { array } => format!("wait until {} is in sync", array.shown()),
+            _ => self.commands().iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
         }
     }
 }
@@ -99,31 +134,13 @@ impl CommandLine {
     }
 }
 
-fn level(raid: Raid) -> u8 {
-    match raid {
-        Raid::Md1 => 1,
-        Raid::Md5 => 5,
-        Raid::Md6 => 6,
-        Raid::Md10 => 10,
-        _ => 0,
-    }
-}
-
-fn filesystem_name(filesystem: Filesystem) -> &'static str {
-    match filesystem {
-        Filesystem::Xfs => "xfs",
-        Filesystem::Btrfs => "btrfs",
-        Filesystem::F2fs => "f2fs",
-        Filesystem::Ext4 | Filesystem::None => "ext4",
-    }
-}
-
-/// The options that stacktune gives itself: quiet, the plan's UUID, and nothing that goes on in the
-/// background afterwards and would be measured (ext4's lazy initialisation).
-fn maker_options(filesystem: Filesystem, raid: Raid, uuid: &str) -> Vec<String> {
+/// Options of mkfs: quiet, with the plan's UUID, then the operator's own. None discards: in which state
+/// the drives are was decided before, and a drive that was written full must not be emptied again.
+fn maker_options(filesystem: Filesystem, raid: Raid, uuid: &str, theirs: &[String]) -> Vec<String> {
+    let mut theirs = theirs.to_vec();
     let options: &[&str] = match filesystem {
-        Filesystem::Xfs => &["-q", "-f", "-m", &format!("uuid={uuid}")],
-        Filesystem::F2fs => &["-q", "-f", "-U", uuid],
+        Filesystem::Xfs => &["-q", "-f", "-K", "-m", &format!("uuid={uuid}")],
+        Filesystem::F2fs => &["-q", "-f", "-t", "0", "-U", uuid],
         Filesystem::Btrfs => {
             let (data, metadata) = match raid {
                 Raid::Btrfs0 => ("raid0", "raid1"),
@@ -133,11 +150,136 @@ fn maker_options(filesystem: Filesystem, raid: Raid, uuid: &str) -> Vec<String> 
                 Raid::Btrfs5 => ("raid5", "raid1"),
                 _ => ("single", "dup"),
             };
-            &["-q", "-f", "-U", uuid, "-d", data, "-m", metadata]
+            &["-q", "-f", "-K", "-U", uuid, "-d", data, "-m", metadata]
         }
         Filesystem::Ext4 | Filesystem::None => {
-            &["-q", "-F", "-U", uuid, "-E", "lazy_itable_init=0,lazy_journal_init=0"]
+            // Zeroed inode tables take 1.6% of the drives' bytes; they are left out, and the mount's
+            // noinit_itable keeps the kernel from making up for it below the load.
+            let extended;
+            (extended, theirs) = extended_options("nodiscard,lazy_itable_init=1", &theirs);
+            &["-q", "-F", "-U", uuid, "-E", &extended.clone()]
         }
     };
-    options.iter().map(|option| (*option).to_owned()).collect()
+    options.iter().map(|option| (*option).to_owned()).chain(theirs).collect()
+}
+
+/// mke2fs listens to its last `-E` alone: what the operator says there is joined to what must be.
+fn extended_options(own: &str, theirs: &[String]) -> (String, Vec<String>) {
+    let (mut extended, mut others) = (vec![own.to_owned()], Vec::new());
+    let mut words = theirs.iter();
+    while let Some(word) = words.next() {
+        match word.strip_prefix("-E") {
+            Some("") => extended.extend(words.next().cloned()),
+            Some(value) => extended.push(value.to_owned()),
+            None => others.push(word.clone()),
+        }
+    }
+    (extended.join(","), others)
+}
+
+impl fmt::Display for CommandLine {
+    /// As a shell takes it; a node that nobody knows yet stands in angle brackets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.input.is_empty() {
+            write!(f, "printf {} | ", quoted(OsStr::new(&self.input.replace('\n', "\\n"))))?;
+        }
+        f.write_str(self.tool.program)?;
+        for arg in &self.args {
+            match arg {
+                Arg::Text(text) => write!(f, " {}", quoted(OsStr::new(text)))?,
+                Arg::Place(place) => write!(f, " {}", place.shown())?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Place {
+    /// Its node as a command has it; a loop device has a number only once it is attached.
+    pub fn shown(&self) -> String {
+        match self {
+            Self::Drive(drive) => quoted(drive.path.as_os_str()),
+            Self::Loop { file } => format!("<loop of {}>", file.display()),
+            Self::Partition { drive, .. } => quoted(first_partition(&drive.path).as_os_str()),
+            Self::Array { path, .. } => quoted(path.as_os_str()),
+        }
+    }
+}
+
+/// The node of a drive's first partition, as the kernel names it.
+fn first_partition(drive: &Path) -> PathBuf {
+    let text = drive.display().to_string();
+    let divider = if text.ends_with(|last: char| last.is_ascii_digit()) { "p" } else { "" };
+    PathBuf::from(format!("{text}{divider}1"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stack::place::Drive;
+
+    fn drive(name: &str) -> Drive {
+        Drive {
+            name: name.into(),
+            path: Path::new("/dev").join(name),
+            number: "259:0".into(),
+            model: None,
+            serial: Some("S1".into()),
+            size_bytes: 1 << 40,
+        }
+    }
+
+    #[test]
+    fn what_is_shown_holds_every_word_of_every_command_and_its_input() {
+        let place = Place::Drive(drive("sda"));
+        let steps = [
+            Step::Partition { drive: drive("sda"), disk_uuid: "D".into(), uuid: "P".into(), bytes: 5 * MIB },
+            Step::AttachLoop { file: "/a folder/loop-0.img".into() },
+            Step::MakeFilesystem {
+                filesystem: Filesystem::Xfs,
+                raid: Raid::None,
+                places: vec![place.clone()],
+                uuid: "U".into(),
+                options: vec!["-d".into(), "agcount=8".into()],
+            },
+            Step::Trim { place, from_bytes: 4096 },
+        ];
+        for step in steps {
+            let shown = step.words();
+            for command in step.commands() {
+                assert!(shown.contains(command.tool.program), "{shown}");
+                for arg in &command.args {
+                    let word = match arg {
+                        Arg::Text(text) => quoted(OsStr::new(text)),
+                        Arg::Place(place) => place.shown(),
+                    };
+                    assert!(shown.contains(&format!(" {word}")), "{word} in {shown}");
+                }
+                assert!(command.input.lines().all(|line| shown.contains(line)), "{shown}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_place_is_shown_by_the_node_that_it_will_have() {
+        let partition = |name| Place::Partition { drive: drive(name), uuid: "P".into() }.shown();
+        assert_eq!([partition("sda"), partition("nvme0n1")], ["/dev/sda1", "/dev/nvme0n1p1"]);
+        let file = Place::Loop { file: "/t/loop-0.img".into() };
+        assert_eq!(file.shown(), "<loop of /t/loop-0.img>");
+    }
+
+    #[test]
+    fn what_the_operator_extends_ext4_by_does_not_take_away_what_must_be() {
+        let theirs = ["-m", "0", "-E", "stride=4", "-Estripe_width=8"].map(str::to_owned);
+        let words = maker_options(Filesystem::Ext4, Raid::None, "U", &theirs).join(" ");
+        assert_eq!(words, "-q -F -U U -E nodiscard,lazy_itable_init=1,stride=4,stripe_width=8 -m 0");
+    }
+
+    #[test]
+    fn no_mkfs_discards() {
+        let words = |filesystem| format!(" {} ", maker_options(filesystem, Raid::None, "U", &[]).join(" "));
+        assert!(words(Filesystem::Ext4).contains("nodiscard"));
+        assert!(words(Filesystem::Xfs).contains(" -K ") && words(Filesystem::Btrfs).contains(" -K "));
+        assert!(words(Filesystem::F2fs).contains(" -t 0 "));
+    }
 }

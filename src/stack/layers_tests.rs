@@ -1,6 +1,7 @@
 //! The steps of each combination, as they are shown.
 
 use super::*;
+use crate::profile::settings::Named as _;
 use crate::stack::place::Drive;
 use crate::stack::plan::{Plan, Worth};
 use crate::stack::worth::PowerCut;
@@ -15,7 +16,8 @@ fn drives(count: u64) -> Vec<Destroyed> {
         serial: Some(format!("S{number}")),
         size_bytes: 100 * GIB,
     };
-    let destroyed = |n| Destroyed { drive: drive(n), content: Vec::new(), writes_bytes: 0, rated_bytes: None };
+    let destroyed =
+        |n| Destroyed { drive: drive(n), content: Vec::new(), writes_bytes: 0, rated_bytes: None };
     (0..count).map(destroyed).collect()
 }
 
@@ -27,34 +29,62 @@ fn on_drives(change: impl Fn(&mut Settings)) -> Result<Layers> {
     let mut settings = Settings::default();
     settings.target.devices = (0..4).map(|n| format!("/dev/nvme{n}n1")).collect();
     change(&mut settings);
-    Layers::of(&settings, &drives(4), Path::new("/state"), &id())
+    Layers::of(&settings, &drives(4), &Ground { id: &id(), state_dir: Path::new("/state"), missing: &[] })
 }
 
 fn lines(layers: Layers) -> String {
     let worth =
         Worth { power_cut: PowerCut::Yes, why: String::new(), drives_lost: 0, usable_bytes: 0, price: None };
-    let Layers { steps, top, writes_bytes, .. } = layers;
-    Plan { id: id(), steps, destroys: Vec::new(), top, worth, writes_bytes }.lines().join("\n")
+    let Layers { steps, top, .. } = layers;
+    Plan { id: id(), steps, destroys: Vec::new(), top, worth, writes_bytes: 0 }.lines().join("\n")
 }
 
 #[test]
 fn each_raid_and_file_system_has_its_steps() {
-    for raid in [Raid::Md0, Raid::Md1, Raid::Md5, Raid::Md6, Raid::Md10] {
-        let text = lines(on_drives(|s| s.stack.raid = raid).unwrap());
-        insta::assert_snapshot!(format!("array_{raid:?}").to_lowercase(), text);
+    let filesystems =
+        [Filesystem::Ext4, Filesystem::Xfs, Filesystem::Btrfs, Filesystem::F2fs, Filesystem::None];
+    let md = [Raid::Md0, Raid::Md1, Raid::Md5, Raid::Md6, Raid::Md10];
+    let on_md = md.into_iter().flat_map(|raid| filesystems.map(|filesystem| (raid, filesystem)));
+    let own = [Raid::Btrfs0, Raid::Btrfs1, Raid::Btrfs10, Raid::Btrfs5].map(|raid| (raid, Filesystem::Btrfs));
+    for (raid, filesystem) in on_md.chain(own) {
+        let text = lines(on_drives(|s| (s.stack.raid, s.stack.filesystem) = (raid, filesystem)).unwrap());
+        insta::assert_snapshot!(format!("{}_{}", raid.name(), filesystem.name()), text);
     }
-    for filesystem in [Filesystem::Ext4, Filesystem::Xfs, Filesystem::Btrfs, Filesystem::F2fs] {
-        let text = lines(
-            on_drives(|s| (s.stack.raid, s.stack.filesystem) = (Raid::Md0, filesystem)).unwrap(),
-        );
-        insta::assert_snapshot!(format!("filesystem_{filesystem:?}").to_lowercase(), text);
-    }
-    for raid in [Raid::Btrfs0, Raid::Btrfs1, Raid::Btrfs10, Raid::Btrfs5] {
-        let text = lines(
-            on_drives(|s| (s.stack.raid, s.stack.filesystem) = (raid, Filesystem::Btrfs)).unwrap(),
-        );
-        insta::assert_snapshot!(format!("own_{raid:?}").to_lowercase(), text);
-    }
+}
+
+#[test]
+fn files_are_made_in_a_folder_of_the_stacks_own_with_those_that_miss_above() {
+    let mut settings = Settings::default();
+    (settings.target.dir, settings.target.count) = ("/data/new".into(), 2);
+    (settings.stack.raid, settings.stack.filesystem) = (Raid::Btrfs1, Filesystem::Btrfs);
+    settings.stack.state = DriveState::Trimmed;
+    let missing = [PathBuf::from("/data/new")];
+    let ground = Ground { id: &id(), state_dir: Path::new("/state"), missing: &missing };
+    insta::assert_snapshot!(lines(Layers::of(&settings, &[], &ground).unwrap()));
+    settings.target.size_bytes = 63 * MIB;
+    assert_eq!(Layers::of(&settings, &[], &ground).err().unwrap().exit_status(), 2);
+    (settings.target.size_bytes, settings.stack.use_percent) = (GIB, 80);
+    assert!(Layers::of(&settings, &[], &ground).err().unwrap().what.contains("stack.use"));
+}
+
+#[test]
+fn a_preconditioned_drive_is_not_trimmed_again_where_it_is_used() {
+    let layers = on_drives(|s| {
+        (s.stack.use_percent, s.stack.state) = (80, DriveState::Preconditioned);
+    });
+    let layers = layers.unwrap();
+    let trims = layers.steps.iter().filter_map(|step| match step {
+        Step::Trim { from_bytes, .. } => Some(*from_bytes),
+        _ => None,
+    });
+    assert_eq!(trims.collect::<Vec<_>>(), [80 * GIB; 4]);
+    let order = |wanted: fn(&Step) -> bool| layers.steps.iter().position(wanted).unwrap();
+    let (trim, partition) = (
+        order(|step| matches!(step, Step::Trim { .. })),
+        order(|step| matches!(step, Step::Partition { .. })),
+    );
+    assert!(trim < partition, "the table's copy at the end would be discarded");
+    assert_eq!(layers.writes_each_bytes, 4 * (80 * GIB - MIB));
 }
 
 #[test]
@@ -67,20 +97,6 @@ fn a_part_of_each_drive_is_a_partition_and_the_rest_is_trimmed() {
         .unwrap(),
     );
     insta::assert_snapshot!(text);
-}
-
-#[test]
-fn files_are_as_in_the_paper_or_four_fifths_and_a_fifth() {
-    let sizes = |gib: u64| {
-        let mut settings = Settings::default();
-        settings.stack.filesystem = Filesystem::Xfs;
-        file_sizes(&settings, gib * GIB)
-    };
-    assert_eq!(sizes(1000).unwrap(), (PAPERS_DATA_BYTES, PAPERS_WAL_BYTES));
-    let (data, wal) = sizes(10).unwrap();
-    assert!((3.9..=4.1).contains(&(data as f64 / wal as f64)), "{data} {wal}");
-    assert!(data + wal < 10 * GIB && data + wal > 9 * GIB);
-    assert_eq!(file_sizes(&Settings::default(), 4 * MIB).unwrap_err().exit_status(), 2);
 }
 
 #[test]
@@ -98,6 +114,9 @@ fn redundancy_costs_room_and_writes() {
     assert!((usable(Raid::Md5) - 3.0).abs() < 0.02);
     assert!((usable(Raid::Md6) - 2.0).abs() < 0.02);
     assert!((usable(Raid::Md1) - 1.0).abs() < 0.02);
-    let written = |raid| layers(raid).writes_bytes as f64 / (100 * GIB) as f64;
+    let written = |raid| (layers(raid).writes_each_bytes * 4) as f64 / (100 * GIB) as f64;
     assert!((written(Raid::Md5) - 4.0).abs() < 0.05, "{}", written(Raid::Md5));
+    let resynced = on_drives(|s| (s.stack.raid, s.stack.assume_clean) = (Raid::Md1, false)).unwrap();
+    let each = resynced.writes_each_bytes as f64 / (100 * GIB) as f64;
+    assert!((each - 1.75).abs() < 0.01, "{each}: three of four are copied to, and then all are filled");
 }

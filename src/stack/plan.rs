@@ -6,19 +6,17 @@ use serde::{Deserialize, Serialize};
 
 use super::content::Ours;
 use super::guard::{self, Consent};
-use super::layers::Layers;
+use super::layers::{Ground, Layers, MEMBER_BYTES_MIN, files_dir};
 use super::place::{Drive, Place};
-use super::runner::Runner;
+use super::runner::{BLKID, Runner, UMOUNT, WIPEFS};
 use super::step::Step;
 use super::worth::worth;
 pub use super::worth::{PowerCut, Worth};
 use crate::error::{Error, Result};
 use crate::host::{Device, Facts};
+use crate::profile::settings::DriveState;
 use crate::profile::{Settings, expand_home};
-use crate::units::{MIB, approx_size};
-
-/// A drive must hold a header, and some pages of WAL and data.
-const DRIVE_BYTES_MIN: u64 = 64 * MIB;
+use crate::units::{approx_size, floor_mib};
 
 /// A stack's own id: 16 hexadecimal digits, random; folders, arrays and ids are named after it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -44,7 +42,8 @@ pub struct Plan {
     pub top: Top,
     /// What it survives and costs.
     pub worth: Worth,
-    /// Bytes that the steps write, and then the fill, of all drives.
+    /// Bytes that the steps write, and then the fill, of all drives; what mkfs and md note for themselves
+    /// is not counted.
     pub writes_bytes: u64,
 }
 
@@ -57,7 +56,8 @@ pub struct Destroyed {
     pub content: Vec<String>,
     /// Bytes that are written to it, by steps and fill.
     pub writes_bytes: u64,
-    /// Its rated endurance in bytes, where known.
+    /// Its rated endurance in bytes, where known. No drive tells: `NVMe` counts the share that is used up,
+    /// not what of.
     pub rated_bytes: Option<u64>,
 }
 
@@ -107,17 +107,46 @@ pub fn plan(settings: &Settings, lay: &Lay, id: StackId) -> Result<Plan> {
         return Err(Error::refused("building a stack takes root: it attaches devices, and mounts")
             .hint("start stacktune with sudo, or set stack.* to none"));
     }
-    let destroys = destroyed(settings, lay)?;
-    let layers = Layers::of(settings, &destroys, lay.state_dir, &id)?;
+    let mut destroys = destroyed(settings, lay)?;
+    let missing = if destroys.is_empty() { missing_folders(settings, lay, &id)? } else { Vec::new() };
+    let ground = Ground { id: &id, state_dir: lay.state_dir, missing: &missing };
+    let layers = Layers::of(settings, &destroys, &ground)?;
     if destroys.is_empty() && lay.standing.is_none() {
         refuse_full(settings)?;
     }
+    require_tools(&layers.steps)?;
+    destroys.iter_mut().for_each(|destroyed| destroyed.writes_bytes = layers.writes_each_bytes);
+    Ok(Plan {
+        worth: worth(settings, lay.facts, layers.usable_bytes),
+        id,
+        destroys,
+        steps: layers.steps,
+        top: layers.top,
+        writes_bytes: layers.writes_each_bytes * layers.members,
+    })
+}
+
+/// Refuses where a tool is missing that the guard, the steps or their undo run.
+fn require_tools(steps: &[Step]) -> Result<()> {
     let runner = Runner::default();
-    for command in layers.steps.iter().flat_map(Step::commands) {
-        runner.find(command.tool)?;
-    }
-    let worth = worth(settings, lay.facts, layers.usable_bytes);
-    Ok(Plan { id, destroys, worth, steps: layers.steps, top: layers.top, writes_bytes: layers.writes_bytes })
+    let mounts = steps.iter().any(|step| matches!(step, Step::Mount { .. }));
+    let own = [BLKID, WIPEFS].into_iter().chain(mounts.then_some(UMOUNT));
+    let tools = own.chain(steps.iter().flat_map(Step::commands).map(|command| command.tool));
+    tools.into_iter().try_for_each(|tool| runner.find(tool).map(drop))
+}
+
+/// The folders above the stack's own that it has to make, the uppermost first; those of the stack that
+/// is taken down before go with it.
+fn missing_folders(settings: &Settings, lay: &Lay, id: &StackId) -> Result<Vec<PathBuf>> {
+    let own = files_dir(settings, id)?;
+    let goes = |dir: &Path| {
+        let steps = lay.standing.iter().flat_map(|plan| &plan.steps);
+        steps.into_iter().any(|step| matches!(step, Step::MakeFolder { dir: made } if made == dir))
+    };
+    let above = own.ancestors().skip(1).take_while(|dir| !dir.exists() || goes(dir));
+    let mut missing: Vec<PathBuf> = above.map(Path::to_owned).collect();
+    missing.reverse();
+    Ok(missing)
 }
 
 /// The drives of the target with what is on them; none where it is files.
@@ -129,11 +158,27 @@ fn destroyed(settings: &Settings, lay: &Lay) -> Result<Vec<Destroyed>> {
         let content = if stands {
             vec!["the stack that stands now".to_owned()]
         } else {
-            guard::examine(named, lay.facts, DRIVE_BYTES_MIN, lay.ours)?.content
+            guard::examine(named, lay.facts, MEMBER_BYTES_MIN, lay.ours)?.content
         };
         Ok(Destroyed { drive, content, writes_bytes: 0, rated_bytes: None })
     };
+    devices.iter().try_for_each(|device| refuse_undiscardable(settings, device))?;
     devices.iter().zip(&settings.target.devices).map(look).collect()
+}
+
+/// Refuses a drive that has to discard and can't, before anything on it is destroyed.
+fn refuse_undiscardable(settings: &Settings, device: &Device) -> Result<()> {
+    let takes = match (settings.stack.state, settings.stack.use_percent) {
+        (DriveState::Trimmed, _) => "stack.state = \"trimmed\"",
+        (_, ..100) => "stack.use",
+        _ => return Ok(()),
+    };
+    let file = format!("/sys/block/{}/queue/discard_max_bytes", device.name);
+    if std::fs::read_to_string(file).is_ok_and(|text| text.trim() != "0") {
+        return Ok(());
+    }
+    let what = format!("{} can't discard, which {takes} takes", device.path.display());
+    Err(Error::input(what).hint("use all of the drive as it is, or precondition it"))
 }
 
 /// Refuses files that the disk has no room for.
@@ -141,8 +186,10 @@ fn refuse_full(settings: &Settings) -> Result<()> {
     let dir = expand_home(&settings.target.dir)?;
     let there = dir.ancestors().find(|dir| dir.is_dir()).unwrap_or(Path::new("/"));
     let free = rustix::fs::statvfs(there).map_err(|error| Error::os("cannot examine", there, error))?;
-    let (free_bytes, bytes) =
-        (free.f_bavail * free.f_frsize, settings.target.count * settings.target.size_bytes);
+    let free_bytes = free.f_bavail.saturating_mul(free.f_frsize);
+    let files_bytes = settings.target.count.saturating_mul(floor_mib(settings.target.size_bytes));
+    // What the file system notes about them takes room too.
+    let bytes = files_bytes.saturating_add(files_bytes / 100);
     if bytes <= free_bytes {
         return Ok(());
     }
@@ -190,8 +237,7 @@ impl Plan {
             return Ok(Confirmed { plan: self });
         }
         let list: Vec<_> = missing.iter().map(|destroyed| destroyed.describe()).collect();
-        let hint: Vec<_> =
-            missing.iter().map(|d| format!("--destroy {}", d.drive.path.display())).collect();
+        let hint: Vec<_> = missing.iter().map(|d| format!("--destroy {}", d.drive.path.display())).collect();
         Err(Error::refused(format!("building this stack destroys all that is on:\n  {}", list.join("\n  ")))
             .hint(format!("to do that, add: {}", hint.join(" "))))
     }
@@ -201,8 +247,10 @@ impl Destroyed {
     fn describe(&self) -> String {
         let drive = &self.drive;
         let model = drive.model.as_deref().unwrap_or("unknown model");
-        let serial = drive.serial.as_deref().map_or("no serial".to_owned(), |serial| format!("serial {serial}"));
-        let content = if self.content.is_empty() { "nothing found on it".to_owned() } else { self.content.join("; ") };
+        let serial =
+            drive.serial.as_deref().map_or("no serial".to_owned(), |serial| format!("serial {serial}"));
+        let content =
+            if self.content.is_empty() { "nothing found on it".to_owned() } else { self.content.join("; ") };
         let (path, size) = (drive.path.display(), approx_size(drive.size_bytes));
         format!("{path}, {model}, {serial}, {size}: {content}")
     }

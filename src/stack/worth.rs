@@ -3,7 +3,7 @@
 use crate::class::Class;
 use crate::host::Facts;
 use crate::profile::Settings;
-use crate::profile::settings::{Raid, Sync};
+use crate::profile::settings::{DriveState, Raid, Sync};
 
 /// What survives a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,56 +33,63 @@ pub struct Worth {
 
 /// What the settings' stack of that many usable bytes survives, holds and costs on this host.
 pub fn worth(settings: &Settings, facts: &Facts, usable_bytes: u64) -> Worth {
-    let (power_cut, why) = power_cut(settings, facts);
-    let members = members(settings);
-    let price = settings.stack.price * members as f64;
-    Worth {
-        power_cut,
-        why: why.to_owned(),
-        drives_lost: drives_lost(settings.stack.raid, members),
-        usable_bytes,
-        price: (price > 0.0).then_some(price),
+    let (power_cut, mut why) = power_cut(settings, facts);
+    let (drives_lost, fewer) = drives_lost(settings);
+    if let Some(fewer) = fewer {
+        why = format!("{why}; {fewer}");
     }
+    // Files have no drives of their own.
+    let price = settings.stack.price * settings.target.devices.len() as f64;
+    Worth { power_cut, why, drives_lost, usable_bytes, price: (price > 0.0).then_some(price) }
 }
 
-/// The members that the settings name.
-pub(super) fn members(settings: &Settings) -> u64 {
-    match settings.target.devices.len() as u64 {
-        0 => settings.target.count,
-        devices => devices,
-    }
-}
-
-/// Drives that may be lost, whichever they are.
-fn drives_lost(raid: Raid, members: u64) -> u64 {
-    match raid {
+/// Drives that may be lost, whichever they are, and why that is fewer than the level says.
+fn drives_lost(settings: &Settings) -> (u64, Option<&'static str>) {
+    let stack = &settings.stack;
+    let files = settings.target.devices.is_empty();
+    let members = if files { settings.target.count } else { settings.target.devices.len() as u64 };
+    let level = match stack.raid {
         Raid::None | Raid::Md0 | Raid::Btrfs0 => 0,
         Raid::Md1 => members.saturating_sub(1),
         // Of striped mirrors more may go, but not two that mirror each other.
         Raid::Md5 | Raid::Md10 | Raid::Btrfs1 | Raid::Btrfs10 | Raid::Btrfs5 => 1,
         Raid::Md6 => 2,
+    };
+    // Parity over what happens to be on the drives is wrong, and md, when it changes a part of a stripe,
+    // carries the error on. New files are zeros, and so is their parity.
+    let zeros = files && stack.state != DriveState::Preconditioned;
+    if matches!(stack.raid, Raid::Md5 | Raid::Md6) && stack.assume_clean && !zeros {
+        return (0, Some("no drive may be lost, as with stack.assume_clean the parity was never computed"));
     }
+    (level, None)
 }
 
-fn power_cut(settings: &Settings, facts: &Facts) -> (PowerCut, &'static str) {
-    if settings.target.devices.is_empty() {
-        return (PowerCut::Unknown, "loop devices: it depends on the disk below the files");
-    }
-    let Ok(devices) = facts.find_all(&settings.target.devices) else {
-        return (PowerCut::Unknown, "a drive is not there");
-    };
+/// Commits survive where they are flushed, to caches that are known.
+fn power_cut(settings: &Settings, facts: &Facts) -> (PowerCut, String) {
     if settings.classes[Class::Wal.index()].enabled && settings.wal.sync == Sync::None {
-        let volatile = devices.iter().any(|device| device.volatile_write_cache != Some(false));
-        return if volatile {
-            (PowerCut::No, "commits are not flushed")
-        } else {
-            (PowerCut::Unknown, "commits are not flushed; the drives' caches are not volatile")
-        };
+        return (PowerCut::No, "commits are not flushed (wal.sync is none)".into());
     }
+    let own_wal = settings.wal.target.as_ref().map(std::slice::from_ref);
+    let names = own_wal.unwrap_or(&settings.target.devices);
+    if names.is_empty() {
+        return (PowerCut::Unknown, "loop devices: it depends on the disk below the files".into());
+    }
+    let Ok(devices) = facts.find_all(names) else {
+        return (PowerCut::Unknown, "what the WAL lies on is no drive that is there".into());
+    };
     if devices.iter().any(|device| device.volatile_write_cache.is_none()) {
-        return (PowerCut::Unknown, "a drive does not tell whether its cache is volatile");
+        let why = "a drive does not tell whether its write cache is volatile";
+        return (PowerCut::Unknown, why.into());
     }
-    (PowerCut::Yes, "commits are flushed")
+    let volatile = devices.iter().filter(|device| device.volatile_write_cache == Some(true)).count();
+    let why = match volatile {
+        0 => "commits are flushed, and no drive has a volatile write cache".to_owned(),
+        _ => format!(
+            "commits are flushed, which empties the volatile write caches of {volatile} of {} drives",
+            devices.len()
+        ),
+    };
+    (PowerCut::Yes, why)
 }
 
 #[cfg(test)]
@@ -90,26 +97,69 @@ mod tests {
     use super::*;
     use crate::profile::testing::capable_host;
 
+    fn settings() -> Settings {
+        let mut settings = Settings::default();
+        settings.target.devices = vec!["nvme0n1".into(), "nvme1n1".into()];
+        settings
+    }
+
     #[test]
     fn what_is_lost_with_power_depends_on_flushes_and_caches() {
         let mut facts = capable_host();
-        let mut settings = Settings::default();
-        settings.target.devices = vec!["nvme0n1".into(), "nvme1n1".into()];
-        assert_eq!(worth(&settings, &facts, 1).power_cut, PowerCut::Yes);
+        let mut settings = settings();
+        let cut = |settings: &Settings, facts: &Facts| worth(settings, facts, 1).power_cut;
+        assert_eq!(cut(&settings, &facts), PowerCut::Yes);
+        assert!(worth(&settings, &facts, 1).why.contains("volatile write caches of 2 of 2"));
         settings.wal.sync = Sync::None;
-        assert_eq!(worth(&settings, &facts, 1).power_cut, PowerCut::No);
-        facts.devices.iter_mut().for_each(|device| device.volatile_write_cache = Some(false));
-        assert_eq!(worth(&settings, &facts, 1).power_cut, PowerCut::Unknown);
+        assert_eq!(cut(&settings, &facts), PowerCut::No);
         settings.wal.sync = Sync::Fdatasync;
-        assert_eq!(worth(&settings, &facts, 1).power_cut, PowerCut::Yes);
+        facts.devices.iter_mut().for_each(|device| device.volatile_write_cache = Some(false));
+        assert_eq!(cut(&settings, &facts), PowerCut::Yes);
         facts.devices[1].volatile_write_cache = None;
-        assert_eq!(worth(&settings, &facts, 1).power_cut, PowerCut::Unknown);
+        assert_eq!(cut(&settings, &facts), PowerCut::Unknown);
+        settings.wal.target = Some("/dev/nvme0n1".into());
+        assert_eq!(cut(&settings, &facts), PowerCut::Yes, "what the WAL lies on counts");
+        settings.wal.target = Some("/var/wal".into());
+        assert_eq!(cut(&settings, &facts), PowerCut::Unknown);
+        assert_eq!(cut(&Settings::default(), &facts), PowerCut::Unknown);
     }
 
     #[test]
     fn redundancy_is_what_may_be_lost_whichever_drives_they_are() {
-        let lost = |raid| drives_lost(raid, 4);
-        assert_eq!([Raid::None, Raid::Md0, Raid::Md5, Raid::Md10].map(lost), [0, 0, 1, 1]);
-        assert_eq!([Raid::Md1, Raid::Md6].map(lost), [3, 2]);
+        let mut settings = Settings::default();
+        settings.stack.assume_clean = false;
+        let mut lost = |raid| {
+            settings.stack.raid = raid;
+            worth(&settings, &capable_host(), 1).drives_lost
+        };
+        assert_eq!([Raid::None, Raid::Md0, Raid::Md5, Raid::Md10].map(&mut lost), [0, 0, 1, 1]);
+        assert_eq!([Raid::Md1, Raid::Md6, Raid::Btrfs0].map(&mut lost), [3, 2, 0]);
+        assert_eq!([Raid::Btrfs1, Raid::Btrfs10, Raid::Btrfs5].map(&mut lost), [1, 1, 1]);
+    }
+
+    #[test]
+    fn parity_that_was_never_computed_saves_no_drive() {
+        let mut settings = settings();
+        settings.stack.raid = Raid::Md5;
+        let now = worth(&settings, &capable_host(), 1);
+        assert_eq!(now.drives_lost, 0);
+        assert!(now.why.contains("stack.assume_clean"), "{}", now.why);
+        settings.stack.raid = Raid::Md1;
+        assert_eq!(worth(&settings, &capable_host(), 1).drives_lost, 1, "what is written is on both");
+        settings.stack.raid = Raid::Md5;
+        settings.target.devices.clear();
+        assert_eq!(worth(&settings, &capable_host(), 1).drives_lost, 1, "new files are zeros");
+        settings.stack.state = DriveState::Preconditioned;
+        assert_eq!(worth(&settings, &capable_host(), 1).drives_lost, 0);
+    }
+
+    #[test]
+    fn the_price_is_that_of_all_drives() {
+        let mut settings = settings();
+        assert_eq!(worth(&settings, &capable_host(), 1).price, None);
+        settings.stack.price = 250.0;
+        assert_eq!(worth(&settings, &capable_host(), 1).price, Some(500.0));
+        settings.target.devices.clear();
+        assert_eq!(worth(&settings, &capable_host(), 1).price, None, "files are no drives");
     }
 }
