@@ -95,7 +95,10 @@ pub fn sentences(worth: &Worth) -> Vec<String> {
     };
     let mut sentences = vec![
         format!("survives a power cut: {power_cut} ({})", worth.why),
-        format!("survives the loss of drives: {}", worth.drives_lost),
+        match worth.drives_why {
+            Some(why) => format!("survives the loss of drives: {} ({why})", worth.drives_lost),
+            None => format!("survives the loss of drives: {}", worth.drives_lost),
+        },
         format!("usable: {}", approx_size(worth.usable_bytes)),
     ];
     if let Some(price) = worth.price {

@@ -33,8 +33,14 @@ fn on_drives(change: impl Fn(&mut Settings)) -> Result<Layers> {
 }
 
 fn lines(layers: Layers) -> String {
-    let worth =
-        Worth { power_cut: PowerCut::Yes, why: String::new(), drives_lost: 0, usable_bytes: 0, price: None };
+    let worth = Worth {
+        power_cut: PowerCut::Yes,
+        why: String::new(),
+        drives_lost: 0,
+        drives_why: None,
+        usable_bytes: 0,
+        price: None,
+    };
     let Layers { steps, top, .. } = layers;
     Plan { id: id(), steps, destroys: Vec::new(), top, worth, writes_bytes: 0 }.lines().join("\n")
 }

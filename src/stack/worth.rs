@@ -25,6 +25,8 @@ pub struct Worth {
     pub why: String,
     /// Drives that may be lost without losing data.
     pub drives_lost: u64,
+    /// Why that is fewer than the level says, where it is.
+    pub drives_why: Option<&'static str>,
     /// Usable bytes.
     pub usable_bytes: u64,
     /// The price of all drives in $, where told.
@@ -33,14 +35,11 @@ pub struct Worth {
 
 /// What the settings' stack of that many usable bytes survives, holds and costs on this host.
 pub fn worth(settings: &Settings, facts: &Facts, usable_bytes: u64) -> Worth {
-    let (power_cut, mut why) = power_cut(settings, facts);
-    let (drives_lost, fewer) = drives_lost(settings);
-    if let Some(fewer) = fewer {
-        why = format!("{why}; {fewer}");
-    }
+    let (power_cut, why) = power_cut(settings, facts);
+    let (drives_lost, drives_why) = drives_lost(settings);
     // Files have no drives of their own.
     let price = settings.stack.price * settings.target.devices.len() as f64;
-    Worth { power_cut, why, drives_lost, usable_bytes, price: (price > 0.0).then_some(price) }
+    Worth { power_cut, why, drives_lost, drives_why, usable_bytes, price: (price > 0.0).then_some(price) }
 }
 
 /// Drives that may be lost, whichever they are, and why that is fewer than the level says.
@@ -59,7 +58,7 @@ fn drives_lost(settings: &Settings) -> (u64, Option<&'static str>) {
     // carries the error on. New files are zeros, and so is their parity.
     let zeros = files && stack.state != DriveState::Preconditioned;
     if matches!(stack.raid, Raid::Md5 | Raid::Md6) && stack.assume_clean && !zeros {
-        return (0, Some("no drive may be lost, as with stack.assume_clean the parity was never computed"));
+        return (0, Some("with stack.assume_clean the parity was never computed"));
     }
     (level, None)
 }
@@ -143,7 +142,7 @@ mod tests {
         settings.stack.raid = Raid::Md5;
         let now = worth(&settings, &capable_host(), 1);
         assert_eq!(now.drives_lost, 0);
-        assert!(now.why.contains("stack.assume_clean"), "{}", now.why);
+        assert!(now.drives_why.unwrap().contains("stack.assume_clean"));
         settings.stack.raid = Raid::Md1;
         assert_eq!(worth(&settings, &capable_host(), 1).drives_lost, 1, "what is written is on both");
         settings.stack.raid = Raid::Md5;

@@ -131,6 +131,7 @@ pub fn of_steps(id: &str, steps: Vec<Step>, top: Top) -> Plan {
         power_cut: PowerCut::Unknown,
         why: "nobody asked".into(),
         drives_lost: 0,
+        drives_why: None,
         usable_bytes: 0,
         price: None,
     };
