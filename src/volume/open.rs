@@ -185,6 +185,7 @@ fn open_to_write(request: Request, devices: bool) -> Result<Volume> {
         if data.iter().any(|source| files::folder_of(source.path()) != dir) {
             return Err(Error::input("the data files of a target lie in one folder"));
         }
+        refuse_in_the_way(&data, wal.is_some())?;
         files::make_folder(&dir)?;
         locks.extend(files::lock_folder(&dir, Share::Exclusive)?);
     }
@@ -233,6 +234,21 @@ fn open_to_write(request: Request, devices: bool) -> Result<Volume> {
         }
     }
     Ok(assemble(members, data_count, locks, false, mounted))
+}
+
+/// Looks at all that lies where the files of a target go, before any of them is made: the data files,
+/// the lock of their folder, and the WAL's file unless the WAL has a place of its own.
+///
+/// # Errors
+/// Refused where something is there that stacktune did not make.
+pub fn refuse_in_the_way(data: &[MemberSource], own_wal: bool) -> Result<()> {
+    let files = data.iter().filter(|source| !source.is_device()).map(MemberSource::path);
+    files.clone().try_for_each(files::refuse_foreign)?;
+    let Some(dir) = files.map(files::folder_of).next() else { return Ok(()) };
+    if !own_wal {
+        files::refuse_foreign(&dir.join(WAL_NAME))?;
+    }
+    files::refuse_foreign_lock(dir)
 }
 
 /// A file that holds the data of a set, maybe of another target, does not become a WAL.
