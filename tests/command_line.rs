@@ -442,3 +442,39 @@ fn the_cost_of_the_generator_is_measured_by_interface() {
     }
     assert!(of("null")["user_ns"].as_f64() > Some(0.0), "{costs:#}");
 }
+
+#[test]
+fn a_full_standard_output_is_told_in_words() {
+    let home = Home::new();
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let ran = home.command(&["knobs"]).stdout(full).output().unwrap();
+    let told = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(1), "{told}");
+    assert!(told.contains("standard output: no space left on device (ENOSPC)"), "{told}");
+    assert!(!told.contains("os error"), "{told}");
+}
+
+#[test]
+fn a_picture_takes_the_place_of_another_picture_alone() {
+    let home = Home::new();
+    let picture = |out: &str| {
+        let arguments = ["picture", "demo", "--for=300ms", "--set=io.interface=null", "--out"];
+        let ran = home.command(&arguments).arg(home.path(out)).output().unwrap();
+        (ran.status.code(), String::from_utf8_lossy(&ran.stderr).into_owned())
+    };
+    fs::write(home.path("theirs.svg"), "<svg xmlns='x'>\n</svg>\n").unwrap();
+    fs::write(home.path("empty"), "").unwrap();
+    for (theirs, text) in [("theirs.svg", "<svg xmlns='x'>\n</svg>\n"), ("empty", "")] {
+        let (status, told) = picture(theirs);
+        assert_eq!(status, Some(3), "{told}");
+        assert!(told.contains("is no picture that stacktune drew"), "{told}");
+        assert_eq!(fs::read_to_string(home.path(theirs)).unwrap(), text);
+    }
+    for _ in 0..2 {
+        let (status, told) = picture("ours.svg");
+        assert_eq!(status, Some(0), "{told}");
+        assert!(fs::read_to_string(home.path("ours.svg")).unwrap().ends_with("</svg>\n"));
+        // Maybe cut off, when a disk was full.
+        fs::OpenOptions::new().write(true).open(home.path("ours.svg")).unwrap().set_len(999).unwrap();
+    }
+}

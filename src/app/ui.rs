@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 
 use super::{facts, options, settings};
 use crate::cli::RunArgs;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, describe};
 use crate::profile::{Settings, Source, Store, by_identity};
 use crate::session::live;
 use crate::tui::{self, Link, ProfileEntry, ProfileStore, ThemeChoice};
@@ -24,7 +24,7 @@ pub fn run(profile: Option<&str>, args: &RunArgs) -> Result<()> {
     let session = std::thread::Builder::new()
         .name("session".into())
         .spawn(move || live::run(settings, options, &facts, &asked, &told))
-        .map_err(|e| Error::failed(format!("cannot start a thread: {e}")))?;
+        .map_err(|e| Error::failed(format!("cannot start a thread: {}", describe(&e))))?;
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let ended = tui::run(
         Link { commands, events },

@@ -18,7 +18,7 @@ mod turn;
 
 pub use message::{Advance, Command, Event, Phase, PlanShown, Progress, Status, Wanted};
 pub use prompt::answer_promptly;
-pub use standing::for_settings as plan_shown;
 pub use run::{Attendant, Options, Session};
+pub use standing::for_settings as plan_shown;
 pub use target::check_serials;
 pub use target::{Target, open as open_target};

@@ -240,12 +240,12 @@ fn to_write(
     check_serials(settings, facts)?;
     refuse_shared_wal(wal.as_ref(), &settings.target.devices, facts)?;
     let mut request = if settings.target.devices.is_empty() { Some(files(settings)?) } else { None };
-    let ours = request.iter().flat_map(|request| &request.data).map(MemberSource::path);
-    let wal_file = match &wal {
-        Some(OwnWal::File(path)) => Some(path.as_path()),
-        _ => None,
-    };
-    ours.chain(wal_file).try_for_each(volume::refuse_foreign)?;
+    if let Some(request) = &request {
+        volume::refuse_in_the_way(&request.data, wal.is_some())?;
+    }
+    if let Some(OwnWal::File(path)) = &wal {
+        volume::refuse_foreign(path)?;
+    }
 
     let claims = claim_all(&names, options, facts, attendant)?;
     let mut sources = claims.iter().map(standing::source).collect::<Result<Vec<_>>>()?;

@@ -6,8 +6,8 @@ use super::place::Place;
 use super::plan::{Destroyed, StackId, Top};
 use super::step::Step;
 use crate::error::{Error, Result};
-use crate::profile::settings::{DriveState, Filesystem, Raid, Settings};
 use crate::profile::expand_home;
+use crate::profile::settings::{DriveState, Filesystem, Raid, Settings};
 use crate::units::{MIB, approx_size};
 use crate::volume::layout::floor_mib;
 
@@ -46,7 +46,8 @@ impl Layers {
             loops(settings, id, &mut steps)?
         } else {
             drives.iter().for_each(|d| steps.push(Step::Blank { drive: d.drive.clone() }));
-            let member = |d: &Destroyed| Member { place: Place::Drive(d.drive.clone()), bytes: d.drive.size_bytes };
+            let member =
+                |d: &Destroyed| Member { place: Place::Drive(d.drive.clone()), bytes: d.drive.size_bytes };
             drives.iter().map(member).collect()
         };
         let prepared_bytes = prepare(settings, &members, &mut steps);
@@ -242,7 +243,8 @@ fn file_sizes(settings: &Settings, usable_bytes: u64) -> Result<(u64, u64)> {
     if data_bytes + wal_bytes > room_bytes || data_bytes < least || wal_bytes < 2 * MIB {
         let (data, wal) = (approx_size(data_bytes), approx_size(wal_bytes));
         let (room, usable) = (approx_size(room_bytes), approx_size(usable_bytes));
-        let what = format!("{data} of data and {wal} of WAL on a file system of {usable}: it has about {room}");
+        let what =
+            format!("{data} of data and {wal} of WAL on a file system of {usable}: it has about {room}");
         return Err(Error::input(what).hint("choose stack.data and stack.wal to fit, or larger members"));
     }
     Ok((data_bytes, wal_bytes))

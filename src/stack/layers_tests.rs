@@ -15,7 +15,8 @@ fn drives(count: u64) -> Vec<Destroyed> {
         serial: Some(format!("S{number}")),
         size_bytes: 100 * GIB,
     };
-    let destroyed = |n| Destroyed { drive: drive(n), content: Vec::new(), writes_bytes: 0, rated_bytes: None };
+    let destroyed =
+        |n| Destroyed { drive: drive(n), content: Vec::new(), writes_bytes: 0, rated_bytes: None };
     (0..count).map(destroyed).collect()
 }
 
@@ -44,15 +45,13 @@ fn each_raid_and_file_system_has_its_steps() {
         insta::assert_snapshot!(format!("array_{raid:?}").to_lowercase(), text);
     }
     for filesystem in [Filesystem::Ext4, Filesystem::Xfs, Filesystem::Btrfs, Filesystem::F2fs] {
-        let text = lines(
-            on_drives(|s| (s.stack.raid, s.stack.filesystem) = (Raid::Md0, filesystem)).unwrap(),
-        );
+        let text =
+            lines(on_drives(|s| (s.stack.raid, s.stack.filesystem) = (Raid::Md0, filesystem)).unwrap());
         insta::assert_snapshot!(format!("filesystem_{filesystem:?}").to_lowercase(), text);
     }
     for raid in [Raid::Btrfs0, Raid::Btrfs1, Raid::Btrfs10, Raid::Btrfs5] {
-        let text = lines(
-            on_drives(|s| (s.stack.raid, s.stack.filesystem) = (raid, Filesystem::Btrfs)).unwrap(),
-        );
+        let text =
+            lines(on_drives(|s| (s.stack.raid, s.stack.filesystem) = (raid, Filesystem::Btrfs)).unwrap());
         insta::assert_snapshot!(format!("own_{raid:?}").to_lowercase(), text);
     }
 }

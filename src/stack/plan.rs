@@ -190,8 +190,7 @@ impl Plan {
             return Ok(Confirmed { plan: self });
         }
         let list: Vec<_> = missing.iter().map(|destroyed| destroyed.describe()).collect();
-        let hint: Vec<_> =
-            missing.iter().map(|d| format!("--destroy {}", d.drive.path.display())).collect();
+        let hint: Vec<_> = missing.iter().map(|d| format!("--destroy {}", d.drive.path.display())).collect();
         Err(Error::refused(format!("building this stack destroys all that is on:\n  {}", list.join("\n  ")))
             .hint(format!("to do that, add: {}", hint.join(" "))))
     }
@@ -201,8 +200,10 @@ impl Destroyed {
     fn describe(&self) -> String {
         let drive = &self.drive;
         let model = drive.model.as_deref().unwrap_or("unknown model");
-        let serial = drive.serial.as_deref().map_or("no serial".to_owned(), |serial| format!("serial {serial}"));
-        let content = if self.content.is_empty() { "nothing found on it".to_owned() } else { self.content.join("; ") };
+        let serial =
+            drive.serial.as_deref().map_or("no serial".to_owned(), |serial| format!("serial {serial}"));
+        let content =
+            if self.content.is_empty() { "nothing found on it".to_owned() } else { self.content.join("; ") };
         let (path, size) = (drive.path.display(), approx_size(drive.size_bytes));
         format!("{path}, {model}, {serial}, {size}: {content}")
     }

@@ -296,9 +296,14 @@ pub fn filling(columns: u16, lines: u16) -> State {
 
 /// A screen after 70 windows without a turn.
 pub fn running(columns: u16, lines: u16) -> State {
+    running_for(70, columns, lines)
+}
+
+/// A screen after so many windows.
+pub fn running_for(windows: u64, columns: u16, lines: u16) -> State {
     let mut state = empty(columns, lines);
     tell(&mut state, Event::Status(Arc::new(status(Phase::Running))));
-    for index in 0..70 {
+    for index in 0..windows {
         tell(&mut state, Event::Window(Arc::new(window(index)), Arc::new(totals(index + 1))));
     }
     state

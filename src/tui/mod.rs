@@ -33,7 +33,7 @@ use crate::error::Error;
 use crate::profile::Settings;
 use crate::session::{Command, Event};
 
-pub use picture::svg;
+pub use picture::{is_svg_of_ours, svg};
 pub use run::run;
 pub use theme::Choice as ThemeChoice;
 

@@ -72,6 +72,16 @@ fn running_shows_everything() {
 }
 
 #[test]
+fn the_charts_end_now_however_few_windows_there_are() {
+    for windows in 1..20 {
+        let screen = shown(&fixture::running_for(windows, 160, 50));
+        assert_eq!(screen.matches(" now").count(), 2, "{windows}: {screen}");
+    }
+    let screen = shown(&fixture::running_for(9, 160, 50));
+    assert!(screen.contains("-8s ─ now"), "{screen}");
+}
+
+#[test]
 fn turns_are_marked() {
     snapshot("turned", turned);
 }

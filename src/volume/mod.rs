@@ -6,6 +6,7 @@ pub mod fill;
 pub mod header;
 pub mod layout;
 mod lock;
+mod make;
 pub mod open;
 mod probe;
 mod progress;
@@ -18,7 +19,7 @@ pub mod verify;
 
 pub use files::{affordable_size, refuse_foreign};
 pub use fill::{FillOutcome, FillPlan};
-pub use open::{Member, MemberSource, Request, Volume};
+pub use open::{Member, MemberSource, Request, Volume, refuse_in_the_way};
 pub use progress::Progress;
 pub use region::{Extent, Identity, Region};
 pub use stamp::{SECTOR_BYTES, Stamper};
