@@ -84,7 +84,8 @@ mod tests {
     use crate::stack::leftovers::Standing;
 
     fn leftover(state: State) -> Leftover {
-        let standing = |what: &str, command: &str| Standing { what: what.into(), commands: vec![command.into()] };
+        let standing =
+            |what: &str, command: &str| Standing { what: what.into(), commands: vec![command.into()] };
         Leftover {
             id: "00112233aabbccdd".into(),
             state,
@@ -93,7 +94,10 @@ mod tests {
             since_unix_s: 1000,
             restarted: false,
             drives: vec!["/dev/nvme0n1 (serial S1)".into()],
-            stands: vec![standing("mount at /s/mnt", "umount /s/mnt"), standing("folder /s/mnt", "rmdir /s/mnt")],
+            stands: vec![
+                standing("mount at /s/mnt", "umount /s/mnt"),
+                standing("folder /s/mnt", "rmdir /s/mnt"),
+            ],
             problem: None,
         }
     }

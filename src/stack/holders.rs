@@ -20,8 +20,7 @@ pub(super) fn in_words(path: &Path) -> String {
 
 fn processes(path: &Path) -> Vec<String> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let mut pids: Vec<u32> =
-        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    let mut pids: Vec<u32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     pids.sort_unstable();
     let holds = |pid: &u32| links(*pid).iter().any(|link| link.starts_with(path));
     pids.into_iter().filter(holds).map(describe).collect()

@@ -74,9 +74,8 @@ impl Drive {
             return Err(Error::refused(format!("{} is no longer there", self.describe()))
                 .hint("it was removed meanwhile; plan again"));
         };
-        let same = device.name == self.name
-            && device.serial == self.serial
-            && device.size_bytes == self.size_bytes;
+        let same =
+            device.name == self.name && device.serial == self.serial && device.size_bytes == self.size_bytes;
         if same {
             return Ok(device);
         }
@@ -190,7 +189,9 @@ pub(super) fn loops_over(runner: &Runner, file: &Path) -> Result<Vec<PathBuf>> {
     let deleted = PathBuf::from(format!("{} (deleted)", file.display()));
     let mut found = Vec::new();
     for name in block_names("loop") {
-        let Ok(backing) = fs::read_to_string(format!("/sys/block/{name}/loop/backing_file")) else { continue };
+        let Ok(backing) = fs::read_to_string(format!("/sys/block/{name}/loop/backing_file")) else {
+            continue;
+        };
         let backing = Path::new(backing.trim_end_matches('\n'));
         let node = Path::new("/dev").join(&name);
         if backing == deleted || backing == file && is_over(runner, &node, &file)? {
@@ -268,7 +269,8 @@ fn partition(runner: &Runner, device: &Device, uuid: &str) -> Result<Option<Path
     let entries = table(runner, &device.path)?.map_or(Vec::new(), |table| table.partitions);
     let node = entries.into_iter().find(|entry| same_id(&entry.uuid, uuid)).map(|entry| entry.node);
     let known = |node: &PathBuf| {
-        node.file_name().is_some_and(|name| Path::new("/sys/class/block").join(name).join("partition").exists())
+        node.file_name()
+            .is_some_and(|name| Path::new("/sys/class/block").join(name).join("partition").exists())
     };
     Ok(node.filter(known))
 }
@@ -277,12 +279,10 @@ fn partition(runner: &Runner, device: &Device, uuid: &str) -> Result<Option<Path
 pub(super) fn arrays(runner: &Runner, uuid: &str) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for name in block_names("md") {
-        // A stopped array may stay as an empty node.
-        let state = fs::read_to_string(format!("/sys/block/{name}/md/array_state")).unwrap_or_default();
-        if ["", "clear"].contains(&state.trim()) {
+        let node = Path::new("/dev").join(&name);
+        if !is_array(&node) {
             continue;
         }
-        let node = Path::new("/dev").join(&name);
         let arguments = ["--detail".as_ref(), "--export".as_ref(), node.as_os_str()];
         let answer = runner.run(MDADM, &arguments)?;
         if answer.status == 0 && exported_uuid(&answer.stdout).is_some_and(|id| same_id(id, uuid)) {
@@ -290,6 +290,13 @@ pub(super) fn arrays(runner: &Runner, uuid: &str) -> Result<Vec<PathBuf>> {
         }
     }
     Ok(found)
+}
+
+/// Whether there is an array at a node, or at what it links to: a stopped one may stay as an empty node.
+pub(super) fn is_array(node: &Path) -> bool {
+    let name = node.canonicalize().ok().and_then(|node| Some(node.file_name()?.to_owned()));
+    let state = |name| fs::read_to_string(Path::new("/sys/block").join(name).join("md/array_state")).ok();
+    name.and_then(state).is_some_and(|state| state.trim() != "clear")
 }
 
 /// The UUID of the md superblock on a device, where it has one.

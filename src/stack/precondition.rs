@@ -56,7 +56,8 @@ pub(super) fn run(claim: &Claim, bytes: u64, progress: Progress, gauge: &Gauge) 
         ORDERED.run(&file, bytes, now.ordered_bytes, gauge, &mut at, &in_order).map_err(cannot)?;
     if now.ordered_bytes == bytes {
         let pages = (bytes / RANDOM.write_bytes).max(1);
-        let at_random = |_, random: &mut rand::rngs::SmallRng| random.random_range(0..pages) * RANDOM.write_bytes;
+        let at_random =
+            |_, random: &mut rand::rngs::SmallRng| random.random_range(0..pages) * RANDOM.write_bytes;
         let mut at = |done: u64| gauge.set(bytes + done, all);
         let target = bytes / RANDOM.write_bytes * RANDOM.write_bytes * RANDOM_TIMES;
         now.random_bytes =

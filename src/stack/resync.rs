@@ -54,7 +54,9 @@ enum State {
     InSync,
     /// Bytes done, and of how many, where told.
     Working(Option<(u64, u64)>),
-    Idle { missing: u64 },
+    Idle {
+        missing: u64,
+    },
 }
 
 fn state(text: impl Fn(&str) -> Option<String>) -> State {

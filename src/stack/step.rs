@@ -237,9 +237,7 @@ impl Step {
                 let options = options.iter().map(String::as_str);
                 let (tool, words) = match filesystem {
                     Filesystem::Ext4 => (tool("mkfs.ext4", "e2fsprogs"), vec!["-q", "-U", uuid]),
-                    Filesystem::Xfs => {
-                        (tool("mkfs.xfs", "xfsprogs"), vec!["-q", "-m", ""])
-                    }
+                    Filesystem::Xfs => (tool("mkfs.xfs", "xfsprogs"), vec!["-q", "-m", ""]),
                     Filesystem::F2fs => (tool("mkfs.f2fs", "f2fs-tools"), vec!["-q", "-U", uuid]),
                     _ => {
                         let data = match raid {
@@ -251,8 +249,11 @@ impl Step {
                     }
                 };
                 let own = format!("uuid={uuid}");
-                let words: Vec<&str> =
-                    words.into_iter().map(|word| if word.is_empty() { &own } else { word }).chain(options).collect();
+                let words: Vec<&str> = words
+                    .into_iter()
+                    .map(|word| if word.is_empty() { &own } else { word })
+                    .chain(options)
+                    .collect();
                 vec![line(tool, &words, places)]
             }
             Self::Mount { place, dir, options, .. } => {
