@@ -597,6 +597,8 @@ fn a_queue_setting_goes_back_unless_somebody_else_has_set_it_since() {
 #[test]
 fn a_cgroup_is_left_and_removed_and_one_with_others_in_it_is_told() {
     let test = "a_cgroup_is_left_and_removed_and_one_with_others_in_it_is_told";
+    // A tool that another test starts at the wrong moment would hold this one's journal for a while.
+    let Some(_alone) = Loops::take(test) else { return };
     let roots = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"].map(Path::new);
     let root = roots.into_iter().find(|root| root.join("cgroup.procs").exists());
     let (ground, id) = (Ground::new(), StackId(new_id()));

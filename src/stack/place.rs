@@ -89,18 +89,25 @@ impl Drive {
         Err(Error::refused(what).hint("it was replaced meanwhile; plan again"))
     }
 
-    /// The devices that may be this drive: the very same in the same boot; after another one, names
-    /// and numbers may have changed, and whoever looks has to go by an id that lies on the device.
+    /// The devices that may be this drive: the very same in the same boot. After another one, or after
+    /// it was pulled and plugged in again, names and numbers may have changed, and whoever looks has
+    /// to go by an id that lies on the device.
     pub(super) fn candidates(&self, same_boot: bool) -> Vec<Device> {
         let devices = Facts::read_devices();
-        if same_boot {
-            return self.among(devices).into_iter().collect();
+        match self.among(devices.clone()) {
+            Ok(device) if same_boot => vec![device],
+            _ => self.alike(devices, same_boot),
         }
+    }
+
+    /// The devices of the same serial and size; of the same name, where it has no serial.
+    fn alike(&self, devices: Vec<Device>, same_boot: bool) -> Vec<Device> {
         let same = |device: &Device| {
             let told = if self.serial.is_some() {
                 device.serial == self.serial
             } else {
-                device.name == self.name && device.serial.is_none()
+                // In the same boot a name without a serial that has changed is another drive's.
+                !same_boot && device.name == self.name && device.serial.is_none()
             };
             told && device.size_bytes == self.size_bytes
         };
@@ -376,6 +383,18 @@ mod tests {
         }
         let gone = drive().among(vec![Device { number: "259:98".into(), ..same }]).unwrap_err();
         assert!(gone.what.contains("no longer there"), "{gone}");
+    }
+
+    #[test]
+    fn a_drive_is_found_again_by_its_serial_and_without_one_by_its_name_after_a_boot() {
+        let moved = Device { name: "nvme3n1".into(), number: "259:3".into(), ..device(&drive()) };
+        let other = Device { serial: Some("S2".into()), ..moved.clone() };
+        let found = drive().alike(vec![other, moved.clone()], true);
+        assert_eq!(found, [moved]);
+        let nameless = Drive { serial: None, ..drive() };
+        let same_name = device(&nameless);
+        assert_eq!(nameless.alike(vec![same_name.clone()], false), std::slice::from_ref(&same_name));
+        assert!(nameless.alike(vec![same_name], true).is_empty());
     }
 
     #[test]

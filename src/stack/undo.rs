@@ -367,7 +367,7 @@ fn restore_queue(drive: &Drive, attribute: &str, old: &str, new: &str) -> Result
         return Err(Error::refused(format!("`{attribute}` is no queue setting")));
     }
     // A drive that is gone took its settings along; another one in its place has its own.
-    let Some(device) = drive.candidates(true).pop() else { return Ok(()) };
+    let Ok(device) = drive.find() else { return Ok(()) };
     let file = PathBuf::from(format!("/sys/block/{}/queue/{attribute}", device.name));
     let now = fs::read_to_string(&file).map_err(|error| Error::os("cannot read", &file, error))?;
     if in_force(&now) != in_force(new) || in_force(old) == in_force(new) {
