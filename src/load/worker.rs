@@ -30,6 +30,8 @@ pub struct Orders {
     pub plan: Arc<ClassPlan>,
     /// Which of the class's workers it is.
     pub number: u64,
+    /// How often the class was started before: what is drawn at random goes on, not from the start.
+    pub generation: u64,
     /// Where it reads or writes.
     pub region: Arc<Region>,
     /// Stops it.
@@ -85,6 +87,7 @@ impl Worker {
         let (number, workers, page_bytes) = (orders.number, plan.workers, plan.page_bytes);
         let depth = plan.depth as u32;
         let seed = plan.seed ^ ((plan.class.index() as u64 + 1) << 56) ^ (number << 32);
+        let seed = seed.wrapping_add(orders.generation.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let position = orders.shared.position(number as usize).div_ceil(page_bytes);
         let region = &orders.region;
         let offsets = Offsets::new(plan.offsets, region.pages(page_bytes), (number, workers), position, seed);
