@@ -110,7 +110,7 @@ fn worker_thread<B: Backend>(
     clock::sleep_precisely();
     let mut done = Vec::with_capacity((setup.slots + setup.flush_slots) as usize);
     let mut now_ns = clock::now_ns();
-    let mut worker = Worker::new(orders, now_ns, &mut backend);
+    let mut worker = Worker::new(orders, now_ns);
     let _ = ready.send(Ok(()));
     drop(ready);
     while let Turn::Wait(wait) = worker.turn(now_ns, &mut backend) {

@@ -81,8 +81,8 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// A worker that begins now; its queue's buffers get their content.
-    pub fn new(orders: Orders, now_ns: u64, queue: &mut impl Queue) -> Self {
+    /// A worker that begins now.
+    pub fn new(orders: Orders, now_ns: u64) -> Self {
         let plan = orders.plan.clone();
         let (number, workers, page_bytes) = (orders.number, plan.workers, plan.page_bytes);
         let depth = plan.depth as u32;
@@ -94,10 +94,7 @@ impl Worker {
         let pacer = plan.rate_bytes_per_s.map(|rate| {
             Pacer::new(now_ns, page_bytes, rate, (number, workers), plan.arrival, seed.rotate_left(17))
         });
-        let stamper = plan.class.writes().then(|| Stamper::new(region.set, region.id, seed));
-        if let Some(stamper) = &stamper {
-            (0..depth).for_each(|slot| stamper.prepare(queue.buffer(slot)));
-        }
+        let stamper = plan.class.writes().then(|| Stamper::new(region.set, region.id));
         let flushes = plan.class == Class::Wal && plan.sync == Sync::Fdatasync;
         Self {
             kind: match (plan.class.writes(), plan.sync) {
