@@ -86,13 +86,25 @@ find_root() {
 
 apt_install() {
     local apt=("${become[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120)
-    local install=("${apt[@]}" install --yes --no-install-recommends "$@")
+    local install=("${apt[@]}" install --yes --no-install-recommends) package known=() status=0
     # Fresh containers have no package lists; old lists name files that are gone.
     if compgen -G '/var/lib/apt/lists/*_Packages*' >/dev/null; then
-        "${install[@]}" && return
+        "${install[@]}" "$@" && return
         say "That failed; fetching the package lists and trying once more."
     fi
-    "${apt[@]}" update && "${install[@]}"
+    # 100 is apt's own failure, of one source out of several perhaps; others mean that it did not run.
+    "${apt[@]}" update || status=$?
+    ((status == 0 || status == 100)) || return "$status"
+    # One package that this system's sources lack (as fio, in an Ubuntu without universe) must not
+    # keep the others out.
+    for package; do
+        if apt-get install --simulate --no-install-recommends "$package" >/dev/null 2>&1; then
+            known+=("$package")
+        else
+            say "This system's package sources can't give $package."
+        fi
+    done
+    ((${#known[@]})) && "${install[@]}" "${known[@]}"
 }
 
 # Installs what is missing, or says why not.

@@ -284,6 +284,72 @@ fn two_loop_devices_on_one_file_are_refused() {
     device.refused(&everything(&device), "another loop device on");
 }
 
+/// Another loop device on `path`, which goes with the guard that is returned.
+fn loop_on(path: &Path) -> (String, Undo) {
+    let output = Command::new("losetup").args(["--find", "--show"]).arg(path).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let name = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+    let detach = undo(&["losetup", "--detach", &name]);
+    (name, detach)
+}
+
+#[test]
+fn a_file_mounted_through_a_loop_device_on_another_name_of_it_is_refused() {
+    let test = "a_file_mounted_through_a_loop_device_on_another_name_of_it_is_refused";
+    let Some(device) = Loop::blank(test) else { return };
+    let link = device.dir.path().join("link");
+    std::fs::hard_link(&device.file, &link).unwrap();
+    let bound = device.dir.path().join("bound");
+    File::create(&bound).unwrap();
+    run("mount", &["--bind", device.file.to_str().unwrap(), bound.to_str().unwrap()]);
+    let _unbind = undo(&["umount", bound.to_str().unwrap()]);
+    let at = device.dir.path().join("mount");
+    std::fs::create_dir(&at).unwrap();
+    let at = at.to_str().unwrap();
+    for name in [&link, &bound] {
+        let (other, _detach) = loop_on(name);
+        run("mkfs.ext4", &["-q", "-F", &other]);
+        run("mount", &["-o", "ro", &other, at]);
+        let _unmount = undo(&["umount", at]);
+        device
+            .refused(&everything(&device), &format!("{} is another loop device on", &other["/dev/".len()..]));
+    }
+}
+
+#[test]
+fn a_device_under_a_loop_device_by_a_node_elsewhere_is_refused() {
+    let test = "a_device_under_a_loop_device_by_a_node_elsewhere_is_refused";
+    let Some(device) = Loop::blank(test) else { return };
+    // Not in memory: such file systems may be mounted without device nodes.
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let node = dir.path().join("node");
+    let number = std::os::unix::fs::MetadataExt::rdev(&std::fs::metadata(&device.path).unwrap());
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &node, rustix::fs::FileType::BlockDevice, mode, number).unwrap();
+    if File::open(&node).is_err() {
+        common::skip(test, "needs device nodes on a disk");
+        return;
+    }
+    let (upper, _detach) = loop_on(&node);
+    device.refused(&everything(&device), &format!("part of {}", &upper["/dev/".len()..]));
+}
+
+#[test]
+fn a_device_whose_file_system_is_in_use_without_a_mount_in_the_list_is_told() {
+    let test = "a_device_whose_file_system_is_in_use_without_a_mount_in_the_list_is_told";
+    let Some(device) = Loop::blank(test) else { return };
+    device.run("mkfs.ext4", &["-q", "-F"]);
+    let at = device.dir.path().join("mount");
+    std::fs::create_dir(&at).unwrap();
+    run("mount", &[&device.path, at.to_str().unwrap()]);
+    let file = at.join("file");
+    File::create(&file).unwrap().set_len(1 << 20).unwrap();
+    let (upper, _detach) = loop_on(&file);
+    run("umount", &["--lazy", at.to_str().unwrap()]);
+    let name = &upper["/dev/".len()..];
+    device.refused(&everything(&device), &format!("{name} is a loop device on a file of its file system"));
+}
+
 #[test]
 fn file_systems_and_swap_need_consent() {
     let Some(device) = Loop::blank("file_systems_and_swap_need_consent") else { return };

@@ -280,7 +280,7 @@ fn exports_and_writers_are_found() {
         "exported by LIO target, iblock_0/disk1",
         "exported by LIO target, iblock_1/disk2",
         "exported by qemu-nbd, process 100",
-        "in use: process 101, qemu-system-x86, has it open for writing",
+        "process 101, qemu-system-x86, has it open for writing",
     ];
     for (index, expected) in expected.iter().enumerate() {
         let name = format!("nvme{index}n1");
@@ -336,6 +336,26 @@ fn other_drives_tell_their_names_in_other_places() {
     refused(&facts, "sda", "read-only");
     assert_eq!(device(&facts, "vda").serial.as_deref(), Some("rootdisk"));
     assert_eq!(device(&facts, "loop0").model.as_deref(), Some("/srv/image"));
+}
+
+#[test]
+fn what_writes_to_a_loop_devices_file_uses_the_device_whatever_the_files_name() {
+    let host = Host::new();
+    for (index, name) in ["a", "link-to-a", "b", "c"].iter().enumerate() {
+        host.block(&format!("loop{index}"), &format!("7:{index}"), 1)
+            .file(&format!("sys/block/loop{index}/loop/backing_file"), format!("/srv/{name}\n"));
+    }
+    host.file("srv/a", "").file("srv/b", "").file("srv/c", "");
+    fs::hard_link(host.at("srv/a"), host.at("srv/link-to-a")).unwrap();
+    fs::hard_link(host.at("srv/b"), host.at("srv/swap")).unwrap();
+    fs::hard_link(host.at("srv/c"), host.at("srv/export")).unwrap();
+    host.file("proc/swaps", "Filename Type Size Used Priority\n/srv/swap file 1024 0 -2\n");
+    host.file("sys/kernel/config/nvmet/subsystems/x/namespaces/1/device_path", "/srv/export\n");
+    let facts = host.facts();
+    refused(&facts, "loop0", "loop0 is in use: loop1 is another loop device on /srv/link-to-a");
+    refused(&facts, "loop1", "loop1 is in use: loop0 is another loop device on /srv/a");
+    refused(&facts, "loop2", "swapped on: /srv/swap");
+    refused(&facts, "loop3", "exported by nvmet");
 }
 
 #[test]

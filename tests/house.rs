@@ -97,10 +97,12 @@ fn unsafe_code_is_allowed_in_named_places_only() {
         "app/signals.rs",
         "calibrate.rs",
         "host/features.rs",
+        "host/loops.rs",
         "host/reservation.rs",
         "io/libaio.rs",
         "io/uring.rs",
         "meter/tasks.rs",
+        "session/prompt.rs",
         "stack/wipe.rs",
         "tui/clock.rs",
         "volume/probe.rs",
@@ -109,5 +111,25 @@ fn unsafe_code_is_allowed_in_named_places_only() {
         let allows = fs::read_to_string(&path).unwrap().contains("allow(unsafe_code)");
         let is_named = named.iter().any(|name| path.ends_with(name));
         assert!(!allows || is_named, "{} has unsafe code: name it here, if it must be there", path.display());
+    }
+}
+
+/// A worker takes no lock after its start. One in contention shows when it runs (see `hot_loop.rs`);
+/// that there is none at all shows here, in what its loop is made of.
+#[test]
+fn the_code_of_a_workers_loop_knows_no_lock() {
+    let loops = ["io", "load/worker.rs", "load/commit.rs", "load/control.rs", "load/offsets.rs"];
+    let more = ["load/pacing.rs", "meter/cell.rs", "volume/stamp.rs", "volume/region.rs"];
+    let locks = ["Mutex", "RwLock", "Condvar", "Barrier", "Once", "LazyLock", "mpsc", "channel("];
+    for path in rust_files() {
+        let inside = path.strip_prefix(source_root()).unwrap();
+        if !loops.iter().chain(&more).any(|part| inside.starts_with(part)) {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let code = text.split("#[cfg(test)]").next().unwrap_or("");
+        for lock in locks {
+            assert!(!code.contains(lock), "{} names {lock}", path.display());
+        }
     }
 }

@@ -148,7 +148,7 @@ impl std::fmt::Display for Usage {
             Usage::Member(of) => write!(f, "a member of {of} by its signature"),
             Usage::Exported(by) => write!(f, "exported by {by}"),
             Usage::Reserved(how) => write!(f, "NVMe-reserved: {how}"),
-            Usage::Claimed(by) => write!(f, "in use: {by}"),
+            Usage::Claimed(by) => write!(f, "{by}"),
         }
     }
 }

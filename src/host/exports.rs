@@ -1,7 +1,7 @@
 //! Block devices that are served to others, or that another program writes to.
 
 use super::Usage;
-use super::usage::Resolver;
+use super::usage::{Resolver, device_number};
 
 /// Programs that serve block devices over the network.
 const SERVERS: [&str; 7] =
@@ -24,7 +24,7 @@ fn nvme_targets(resolver: &Resolver) -> Vec<(String, Usage)> {
         let folder = format!("{top}/{subsystem}/namespaces");
         for id in root.names(&folder) {
             let path = root.text(&format!("{folder}/{id}/device_path"));
-            if let Some(name) = path.and_then(|path| resolver.node(&path)) {
+            for name in path.map(|path| resolver.behind(&path)).unwrap_or_default() {
                 found.push((name, Usage::Exported(format!("nvmet, subsystem {subsystem}"))));
             }
         }
@@ -43,11 +43,14 @@ fn scsi_targets(resolver: &Resolver) -> Vec<(String, Usage)> {
             let told = root.text(&format!("{folder}/udev_path"));
             let info = root.text(&format!("{folder}/info")).unwrap_or_default();
             // "iBlock device: sda  UDEV PATH: /dev/sda", or "File: /dev/sda  Size: …".
-            let words = info
-                .split_whitespace()
-                .map(|word| resolver.node(&format!("/dev/{word}")).or_else(|| resolver.node(word)));
-            let name = told.and_then(|path| resolver.node(&path)).or_else(|| words.flatten().next());
-            if let Some(name) = name {
+            let mut words =
+                info.split_whitespace().map(|word| match resolver.node(&format!("/dev/{word}")) {
+                    Some(name) => vec![name],
+                    None => resolver.behind(word),
+                });
+            let told = told.map(|path| resolver.behind(&path)).filter(|names| !names.is_empty());
+            let names = told.or_else(|| words.find(|names| !names.is_empty()));
+            for name in names.unwrap_or_default() {
                 found.push((name, Usage::Exported(format!("LIO target, {adapter}/{store}"))));
             }
         }
@@ -65,9 +68,7 @@ fn writers(resolver: &Resolver) -> Vec<(String, Usage)> {
             continue;
         }
         for fd in root.names(&format!("proc/{process}/fd")) {
-            let target = root.link(&format!("proc/{process}/fd/{fd}"));
-            let path = target.filter(|path| path.starts_with("/dev/"));
-            let Some(name) = path.and_then(|path| resolver.node(&path.to_string_lossy())) else { continue };
+            let Some(name) = opened(resolver, &format!("proc/{process}/fd/{fd}")) else { continue };
             let served = root.text(&format!("proc/{process}/comm")).unwrap_or_default();
             if SERVERS.contains(&served.as_str()) {
                 found.push((name, Usage::Exported(format!("{served}, process {process}"))));
@@ -78,6 +79,16 @@ fn writers(resolver: &Resolver) -> Vec<(String, Usage)> {
         }
     }
     found
+}
+
+/// The device behind a process's descriptor, if it is one.
+fn opened(resolver: &Resolver, fd: &str) -> Option<String> {
+    let root = resolver.root;
+    let path = root.link(fd)?.to_string_lossy().into_owned();
+    // The descriptor itself tells the number, where the path may be of another name space.
+    let number = if root.is_running_host() { device_number(&root.at(fd)) } else { None };
+    let by_path = || path.starts_with("/dev/").then(|| resolver.node(&path))?;
+    number.and_then(|number| resolver.by_number(&number)).or_else(by_path)
 }
 
 /// Whether the open flags in a process's `fdinfo` allow writing.

@@ -157,6 +157,6 @@ pub struct TargetFacts {
     pub quietly_buffered: Option<String>,
     /// Nothing may be written.
     pub read_only: bool,
-    /// Where a member is mounted (only possible read-only).
+    /// What uses the members, in words: `mounted at /srv` (only possible read-only).
     pub mounted: Option<String>,
 }

@@ -9,6 +9,7 @@ mod exports;
 mod facts;
 mod features;
 mod find;
+mod loops;
 mod read;
 mod reservation;
 mod root;

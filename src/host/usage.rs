@@ -1,12 +1,14 @@
 //! What uses a block device: mounts, swap, devices built on it, exports, programs that write to it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
 
 use super::Usage;
 use super::devices::{BlockNode, udev_properties};
 use super::exports;
+use super::loops::Backing;
 use super::root::{Root, last_part};
 
 /// Mount points that make a drive the system's own.
@@ -48,10 +50,11 @@ impl Graph {
                 graph.add(&node.name, Usage::Member(member));
             }
         }
-        let resolver = Resolver { root, nodes };
+        let resolver = Resolver { root, nodes, loops: Backing::read(root, nodes) };
         graph.read_loops(&resolver);
         graph.read_mounts(&resolver);
         graph.read_btrfs(&resolver);
+        graph.read_hidden_mounts(&resolver);
         graph.read_swaps(&resolver);
         graph.read_boot_drive(&resolver);
         for (name, usage) in exports::read(&resolver) {
@@ -74,21 +77,27 @@ impl Graph {
 
     /// A loop device on a block device is built on it; two on one file write over each other.
     fn read_loops(&mut self, resolver: &Resolver) {
-        let mut by_file: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for node in resolver.nodes {
-            let file = resolver.root.text(&format!("{}/loop/backing_file", node.dir));
-            let Some(file) = file else { continue };
-            match resolver.node(&file) {
-                Some(member) => self.build(&node.name, &member),
-                None => by_file.entry(file).or_default().push(node.name.clone()),
+        for (name, backing) in &resolver.loops {
+            if let Some(member) = resolver.node_of(backing) {
+                self.build(name, &member);
+                continue;
+            }
+            let others = resolver.loops.iter().filter(|(other, at)| other != name && at.is_same(backing));
+            for (other, at) in others {
+                let file = &at.path;
+                self.add(name, Usage::Claimed(format!("{other} is another loop device on {file}")));
             }
         }
-        for (file, names) in by_file {
-            for name in &names {
-                for other in names.iter().filter(|other| *other != name) {
-                    self.add(name, Usage::Claimed(format!("{other} is another loop device on {file}")));
-                }
-            }
+    }
+
+    /// A file system that is mounted in another name space, or was unmounted while in use, is in no
+    /// list; a loop device on a file of it gives it away.
+    fn read_hidden_mounts(&mut self, resolver: &Resolver) {
+        for (name, backing) in &resolver.loops {
+            let on = backing.file_system().and_then(|number| resolver.by_number(&number));
+            let Some(device) = on.filter(|device| !self.direct.contains_key(device)) else { continue };
+            let text = format!("{name} is a loop device on a file of its file system, {}", backing.path);
+            self.add(&device, Usage::Claimed(text));
         }
     }
 
@@ -129,8 +138,7 @@ impl Graph {
         let swaps = resolver.root.text("proc/swaps").unwrap_or_default();
         for line in swaps.lines().skip(1) {
             let Some(path) = line.split_whitespace().next().map(unescape) else { continue };
-            let on_loops = resolver.loops_on(&path);
-            for name in resolver.node(&path).into_iter().chain(on_loops) {
+            for name in resolver.behind(&path) {
                 self.add(&name, Usage::Swap(path.clone()));
             }
         }
@@ -298,21 +306,32 @@ fn unescape(text: &str) -> String {
 pub(super) struct Resolver<'a> {
     pub(super) root: &'a Root,
     pub(super) nodes: &'a [BlockNode],
+    /// What lies behind each loop device.
+    pub(super) loops: Vec<(String, Backing)>,
 }
 
 impl Resolver<'_> {
     /// The kernel's name for a device's path or a link to it; none where it is something else.
     pub(super) fn node(&self, path: &str) -> Option<String> {
-        let inside = path.strip_prefix("/dev/")?;
         let by_name =
             |name: &str| self.nodes.iter().find(|node| node.name == name).map(|node| node.name.clone());
-        by_name(&inside.replace('/', "!"))
-            .or_else(|| by_name(&last_part(&self.root.link(path)?)?))
-            .or_else(|| self.by_number(&device_number(&self.root.at(path))?))
+        let under_dev = |inside: &str| {
+            by_name(&inside.replace('/', "!")).or_else(|| by_name(&last_part(&self.root.link(path)?)?))
+        };
+        // A device's node may lie anywhere.
+        let by_number = || {
+            let absolute = path.starts_with('/').then(|| self.root.at(path))?;
+            self.by_number(&device_number(&absolute)?)
+        };
+        path.strip_prefix("/dev/").and_then(under_dev).or_else(by_number)
     }
 
-    fn by_number(&self, number: &str) -> Option<String> {
+    pub(super) fn by_number(&self, number: &str) -> Option<String> {
         self.nodes.iter().find(|node| node.number == number).map(|node| node.name.clone())
+    }
+
+    fn node_of(&self, backing: &Backing) -> Option<String> {
+        backing.device().and_then(|number| self.by_number(&number)).or_else(|| self.node(&backing.path))
     }
 
     /// The nodes that a mount uses, by number and by source.
@@ -321,19 +340,26 @@ impl Resolver<'_> {
         self.by_number(&mount.number).into_iter().chain(by_source).collect()
     }
 
-    /// The loop devices on a file.
-    fn loops_on<'a>(&'a self, file: &'a str) -> impl Iterator<Item = String> + 'a {
-        let on_file = move |node: &&BlockNode| {
-            self.root.text(&format!("{}/loop/backing_file", node.dir)).as_deref() == Some(file)
-        };
-        self.nodes.iter().filter(on_file).map(|node| node.name.clone())
+    /// The nodes that whoever writes to that path writes to: the device, or the loop devices on the file.
+    pub(super) fn behind(&self, path: &str) -> Vec<String> {
+        if !path.starts_with('/') {
+            return Vec::new();
+        }
+        if let Some(node) = self.node(path) {
+            return vec![node];
+        }
+        let file = Backing::at(self.root, path);
+        let on_file = self.loops.iter().filter(|(_, backing)| backing.is_same(&file));
+        on_file.map(|(name, _)| name.clone()).collect()
     }
 }
 
 /// `major:minor` of a block device's node.
 pub(crate) fn device_number(path: &Path) -> Option<String> {
-    let metadata = std::fs::metadata(path).ok().filter(|found| found.file_type().is_block_device())?;
-    Some(number_text(metadata.rdev()))
+    // Whether it is a device is known without asking a file server that may not answer.
+    let found = statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE).ok()?;
+    let is_device = FileType::from_raw_mode(found.stx_mode.into()).is_block_device();
+    is_device.then(|| format!("{}:{}", found.stx_rdev_major, found.stx_rdev_minor))
 }
 
 /// `major:minor` as sysfs writes it.

@@ -1,8 +1,8 @@
 //! The table of interfaces, and the loop of a worker in a thread of its own.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 use std::thread::JoinHandle;
 
 use super::control::Control;
@@ -38,15 +38,20 @@ fn launch<B: Backend>(cpus: &[u32], orders: Vec<Orders>) -> Result<Vec<JoinHandl
         buffering: plan.buffering,
     })?);
     let (ready, readiness) = mpsc::channel();
+    // Held until all are ready: workers that run already would hold up those that still start, by
+    // taking the processors and, while they wait for one, the lock of the process's memory map.
+    let gate = Arc::new(RwLock::new(()));
+    let closed = gate.write().unwrap_or_else(PoisonError::into_inner);
     let mut threads = Vec::with_capacity(orders.len());
     for orders in orders {
-        let (members, ready, cpus) = (members.clone(), ready.clone(), cpus.to_vec());
+        let (members, cpus) = (members.clone(), cpus.to_vec());
+        let start = Start { ready: ready.clone(), gate: gate.clone() };
         let name = format!("{}-{}", plan.class, orders.number);
         let thread = std::thread::Builder::new().name(name).stack_size(STACK_BYTES);
-        match thread.spawn(move || worker_thread::<B>(&members, orders, &cpus, ready)) {
+        match thread.spawn(move || worker_thread::<B>(&members, orders, &cpus, start)) {
             Ok(handle) => threads.push(handle),
             Err(e) => {
-                let _ = ready_error(&control, threads);
+                give_up(&control, closed, threads);
                 return Err(Error::failed(format!("cannot start a worker of {}: {e}", plan.class))
                     .hint("fewer threads, or a higher limit of processes (ulimit -u)"));
             }
@@ -56,16 +61,35 @@ fn launch<B: Backend>(cpus: &[u32], orders: Vec<Orders>) -> Result<Vec<JoinHandl
     match readiness.iter().find_map(Result::err) {
         None => Ok(threads),
         Some(error) => {
-            let _ = ready_error(&control, threads);
+            give_up(&control, closed, threads);
             Err(error)
         }
     }
 }
 
 /// Ends the workers of a class that did not come up as a whole.
-fn ready_error(control: &Control, threads: Vec<JoinHandle<()>>) -> std::thread::Result<()> {
+fn give_up(control: &Control, closed: RwLockWriteGuard<()>, threads: Vec<JoinHandle<()>>) {
     control.stop(clock::now_ns());
-    threads.into_iter().try_for_each(JoinHandle::join)
+    drop(closed);
+    threads.into_iter().for_each(|thread| drop(thread.join()));
+}
+
+/// How a worker tells that it is ready, and waits until all are.
+struct Start {
+    ready: mpsc::Sender<Result<()>>,
+    gate: Arc<RwLock<()>>,
+}
+
+impl Start {
+    fn fail(self, error: Error) {
+        let _ = self.ready.send(Err(error));
+    }
+
+    fn wait(self) {
+        let _ = self.ready.send(Ok(()));
+        drop(self.ready);
+        drop(self.gate.read());
+    }
 }
 
 fn setup(plan: &ClassPlan, files: usize) -> Setup {
@@ -89,19 +113,14 @@ impl Drop for Ending {
     }
 }
 
-fn worker_thread<B: Backend>(
-    members: &Arc<B::Members>,
-    orders: Orders,
-    cpus: &[u32],
-    ready: mpsc::Sender<Result<()>>,
-) {
+fn worker_thread<B: Backend>(members: &Arc<B::Members>, orders: Orders, cpus: &[u32], start: Start) {
     let (cell, control) = (orders.cell.clone(), orders.control.clone());
     let ending = Ending(cell.clone(), control.clone());
     let setup = setup(&orders.plan, orders.region.extents.len());
     let mut backend = match run_on(cpus).and_then(|()| B::open(members, &setup)) {
         Ok(backend) => backend,
         Err(error) => {
-            let _ = ready.send(Err(error));
+            start.fail(error);
             return;
         }
     };
@@ -109,10 +128,11 @@ fn worker_thread<B: Backend>(
     cell.thread_id.store(thread_id, Ordering::Relaxed);
     clock::sleep_precisely();
     let mut done = Vec::with_capacity((setup.slots + setup.flush_slots) as usize);
+    let made_ns = clock::now_ns();
+    let mut worker = Worker::new(orders, made_ns);
+    start.wait();
     let mut now_ns = clock::now_ns();
-    let mut worker = Worker::new(orders, now_ns);
-    let _ = ready.send(Ok(()));
-    drop(ready);
+    worker.postpone(now_ns - made_ns);
     while let Turn::Wait(wait) = worker.turn(now_ns, &mut backend) {
         worker.hand_over(clock::now_ns());
         if let Err(errno) = backend.advance(wait, &mut done) {

@@ -56,6 +56,11 @@ impl Pacer {
         };
     }
 
+    /// Moves all intents so much later.
+    pub fn postpone(&mut self, by_ns: u64) {
+        self.next += u128::from(by_ns) << FRACTION_BITS;
+    }
+
     /// Drops the intents that are too late and tells how many.
     #[inline]
     pub fn drop_late(&mut self, now_ns: u64) -> u64 {

@@ -118,6 +118,13 @@ impl Worker {
         }
     }
 
+    /// Begins so much later than it was made.
+    pub fn postpone(&mut self, by_ns: u64) {
+        if let Some(pacer) = &mut self.pacer {
+            pacer.postpone(by_ns);
+        }
+    }
+
     /// Queues what is to be handed over now.
     pub fn turn(&mut self, now_ns: u64, queue: &mut impl Queue) -> Turn {
         let ending = self.orders.control.is_stopping();
@@ -135,13 +142,11 @@ impl Worker {
         } else {
             self.issue_batch(now_ns, queue)
         };
-        match wait {
-            Some(wait) => Turn::Wait(wait),
-            None => {
-                self.drop_pending(now_ns);
-                self.drain()
-            }
+        if let Some(wait) = wait {
+            return Turn::Wait(wait);
         }
+        self.drop_pending(now_ns);
+        self.drain()
     }
 
     /// Drops what was intended before the class stopped and has not begun: it counts as missed, like

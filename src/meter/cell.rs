@@ -116,7 +116,7 @@ pub struct WorkerCell {
     pub bytes: Counter,
     /// Intended starts of a rated class.
     pub intended: Counter,
-    /// Intended starts dropped, a second late.
+    /// See [`super::window::ClassFigures::missed`].
     pub missed: Counter,
     /// Failed I/Os and flushes by errno.
     pub errnos: Box<[Counter; ERRNO_MAX]>,

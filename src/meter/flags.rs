@@ -248,10 +248,10 @@ pub(super) fn of_window(
     }
     flags.extend(stolen.and_then(steal));
     flags.extend(block_difference.and_then(block_differs));
-    if let Some(at) = context.target.and_then(|target| target.mounted.as_deref()) {
+    if let Some(uses) = context.target.and_then(|target| target.mounted.as_deref()) {
         flags.push(forbids(
             "mounted",
-            format!("The target is mounted at {at}: others may use it at the same time."),
+            format!("The target is in use ({uses}): others may read and write it at the same time."),
         ));
     }
     flags
@@ -337,18 +337,22 @@ pub(super) mod tests {
         assert_eq!(scan(&context), [""; 0]);
     }
 
-    #[test]
-    fn direct_io_that_is_quietly_buffered_counts_as_cached() {
-        let target = TargetFacts {
+    fn target() -> TargetFacts {
+        TargetFacts {
             devices: false,
             medium: "btrfs".into(),
             direct: Feature::Present,
             direct_align_bytes: 4096,
             uncached: Feature::Present,
-            quietly_buffered: Some("btrfs keeps checksums".into()),
+            quietly_buffered: None,
             read_only: false,
             mounted: None,
-        };
+        }
+    }
+
+    #[test]
+    fn direct_io_that_is_quietly_buffered_counts_as_cached() {
+        let target = TargetFacts { quietly_buffered: Some("btrfs keeps checksums".into()), ..target() };
         let context = WindowContext { target: Some(&target), data_bytes: 1, ..context() };
         assert_eq!(scan(&context), ["quietly buffered", "data fits memory"]);
         assert!(context.through_cache(Class::Scan) && !context.all_direct());
@@ -373,6 +377,20 @@ pub(super) mod tests {
         draining.classes[0] =
             ClassContext { state: State::Running, drained: true, ..draining.classes[0].clone() };
         assert_eq!(scan(&draining), ["draining"], "it has drained since the window began");
+    }
+
+    #[test]
+    fn a_target_in_use_is_flagged_with_its_uses() {
+        let target =
+            TargetFacts { mounted: Some("mounted at /srv, swapped on: /dev/sdb2".into()), ..target() };
+        let context = WindowContext { target: Some(&target), ..context() };
+        let flags = of_window(&context, None, false, None);
+        assert_eq!(texts(&flags), ["mounted"]);
+        assert!(
+            flags[0].why.starts_with("The target is in use (mounted at /srv, swapped"),
+            "{}",
+            flags[0].why
+        );
     }
 
     #[test]

@@ -3,6 +3,9 @@
 //! Compared are clean windows past their settling time: before, the last ten of the former setting;
 //! after, the first five of the new one. A verdict needs three on each side, ranges that do not
 //! overlap, and no flag that forbids it.
+//!
+//! A turn that comes before its predecessor can be judged overtakes it: the windows before the first
+//! such turn are then compared with those after the last, and the last one's line says so.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -16,7 +19,7 @@ const BEFORE_WINDOWS: usize = 10;
 const AFTER_WINDOWS: usize = 5;
 /// The fewest windows on each side for a verdict.
 const VERDICT_WINDOWS: usize = 3;
-/// The mark of a line whose next turn came too early.
+/// The mark of a line for which the run ended too early, or whose setting was not measured before it.
 pub const TOO_SHORT: &str = "too short";
 /// The mark of a line whose setting makes commits less durable.
 pub const LESS_DURABLE: &str = "less durable";
@@ -34,8 +37,8 @@ pub struct Turn {
     pub to: String,
     /// Whether it takes the last turn back.
     pub undo: bool,
-    /// Whether commits are less durable after it.
-    pub less_durable: bool,
+    /// How durable commits are before and after it; more is better.
+    pub durability: (u8, u8),
 }
 
 /// The lines so far, and the windows that the next one is compared with.
@@ -44,9 +47,28 @@ pub struct Ledger {
     lines: Vec<LedgerLine>,
     /// Steady windows since the last turn.
     steady: VecDeque<Sample>,
-    /// Those before the open line's turn, and after it.
-    open: Option<(Vec<Sample>, Vec<Sample>)>,
+    /// What the last line still gathers.
+    open: Option<Open>,
     turned_at_ns: u64,
+}
+
+/// A line that is gathering windows.
+#[derive(Debug)]
+struct Open {
+    began: Beginning,
+    before: Vec<Sample>,
+    after: Vec<Sample>,
+}
+
+/// The setting that a line's windows before were measured under: that before its turn, or before the
+/// first of several that came too quickly to be judged one by one.
+#[derive(Debug)]
+struct Beginning {
+    /// The number of that turn.
+    number: u64,
+    /// The only knob that was turned since, and its value then; none where it were several knobs.
+    knob: Option<(String, String)>,
+    durability: u8,
 }
 
 /// What a line needs of a window.
@@ -68,26 +90,42 @@ impl Ledger {
     /// Writes a line for a turn; the last one is closed with what it has. Returns the lines that
     /// changed, the new one last.
     pub fn turn(&mut self, turn: Turn) -> Vec<LedgerLine> {
-        let mut changed: Vec<_> = self.close_early().into_iter().collect();
-        let before: Vec<_> = self.steady.drain(..).collect();
-        let before = if before.len() < VERDICT_WINDOWS { Vec::new() } else { before };
+        let number = self.lines.len() as u64 + 1;
+        let steady: Vec<_> = self.steady.drain(..).collect();
+        let (overtaken, judged): (Option<Open>, _) = match self.open.take() {
+            Some(open) if open.is_early() && !open.before.is_empty() => (Some(open), None),
+            judged => (None, judged),
+        };
+        let closed = match &overtaken {
+            Some(_) => self.close_with(Some(format!("overtaken by turn {number}"))),
+            None => judged.and_then(|open| self.close_with(open.is_early().then(|| TOO_SHORT.into()))),
+        };
+        let own = Beginning {
+            number,
+            knob: Some((turn.knob.clone(), turn.from.clone())),
+            durability: turn.durability.0,
+        };
+        let open = match overtaken {
+            Some(open) => Open { began: open.began.and(own), before: open.before, after: Vec::new() },
+            None if steady.len() < VERDICT_WINDOWS => Open { began: own, before: vec![], after: vec![] },
+            None => Open { began: own, before: steady, after: Vec::new() },
+        };
         self.turned_at_ns = turn.at_ns;
         let mut line = LedgerLine {
-            number: self.lines.len() as u64 + 1,
+            number,
             at_ns: turn.at_ns,
+            from: open.began.knob.as_ref().map_or(turn.from, |(_, from)| from.clone()),
             knob: turn.knob,
-            from: turn.from,
             to: turn.to,
             undo: turn.undo,
-            less_durable: turn.less_durable,
+            less_durable: turn.durability.1 < open.began.durability,
             open: true,
             ..LedgerLine::default()
         };
-        compare(&mut line, &before, &[]);
-        self.open = Some((before, Vec::new()));
-        changed.push(line.clone());
-        self.lines.push(line);
-        changed
+        compare(&mut line, &open);
+        self.open = Some(open);
+        self.lines.push(line.clone());
+        closed.into_iter().chain([line]).collect()
     }
 
     /// Takes a window; returns the lines that changed.
@@ -101,12 +139,12 @@ impl Ledger {
             self.steady.pop_front();
         }
         self.steady.push_back(sample.clone());
-        let (Some((before, after)), Some(line)) = (&mut self.open, self.lines.last_mut()) else {
+        let (Some(open), Some(line)) = (&mut self.open, self.lines.last_mut()) else {
             return Vec::new();
         };
-        after.push(sample);
-        compare(line, before, after);
-        line.open = after.len() < AFTER_WINDOWS;
+        open.after.push(sample);
+        compare(line, open);
+        line.open = open.after.len() < AFTER_WINDOWS;
         if !line.open {
             self.open = None;
         }
@@ -115,7 +153,8 @@ impl Ledger {
 
     /// Closes the open line, as at the end of a run. Returns it where there was one.
     pub fn close(&mut self) -> Option<LedgerLine> {
-        self.close_early()
+        let open = self.open.take()?;
+        self.close_with(open.is_early().then(|| TOO_SHORT.into()))
     }
 
     /// All lines, in order.
@@ -123,14 +162,26 @@ impl Ledger {
         &self.lines
     }
 
-    fn close_early(&mut self) -> Option<LedgerLine> {
-        let (_, after) = self.open.take()?;
+    fn close_with(&mut self, flag: Option<String>) -> Option<LedgerLine> {
         let line = self.lines.last_mut()?;
         line.open = false;
-        if after.len() < VERDICT_WINDOWS {
-            line.flags.push(TOO_SHORT.into());
-        }
+        line.flags.extend(flag);
         Some(line.clone())
+    }
+}
+
+impl Open {
+    /// Whether too few windows have come for a verdict.
+    fn is_early(&self) -> bool {
+        self.after.len() < VERDICT_WINDOWS
+    }
+}
+
+impl Beginning {
+    /// The beginning of both, where `next` follows at once.
+    fn and(self, next: Self) -> Self {
+        let one = self.knob.zip(next.knob).filter(|((knob, _), (next, _))| knob == next);
+        Self { knob: one.map(|(first, _)| first), ..self }
     }
 }
 
@@ -168,7 +219,8 @@ impl Sample {
 }
 
 /// Fills in all that a line says of the windows on both sides.
-fn compare(line: &mut LedgerLine, before: &[Sample], after: &[Sample]) {
+fn compare(line: &mut LedgerLine, open: &Open) {
+    let Open { began, before, after } = open;
     let both = || before.iter().chain(after);
     // A trend matters where it leads up to the turn, or goes on at the end.
     let ends = [before.last(), after.last()].into_iter().flatten();
@@ -177,6 +229,9 @@ fn compare(line: &mut LedgerLine, before: &[Sample], after: &[Sample]) {
     line.flags = once(both().flat_map(|sample| &sample.forbidding).chain(drifting));
     let judged = line.flags.is_empty();
     line.flags.extend(once(both().flat_map(|sample| &sample.noted)));
+    if began.number < line.number {
+        line.flags.push(format!("turns {}–{} together", began.number, line.number));
+    }
     if line.less_durable {
         line.flags.push(LESS_DURABLE.into());
     }
@@ -266,11 +321,17 @@ mod tests {
         }
 
         fn turn(&mut self) -> Vec<LedgerLine> {
-            let changed = self.ledger.turn(Turn {
-                at_ns: self.second * SECOND_NS,
-                knob: "scan.depth".into(),
-                ..Turn::default()
-            });
+            self.turn_of(Turn { knob: "scan.depth".into(), ..Turn::default() })
+        }
+
+        /// A turn from and to these values.
+        fn turn_from(&mut self, from: &str, to: &str) -> Vec<LedgerLine> {
+            let knob = "scan.depth".into();
+            self.turn_of(Turn { knob, from: from.into(), to: to.into(), ..Turn::default() })
+        }
+
+        fn turn_of(&mut self, turn: Turn) -> Vec<LedgerLine> {
+            let changed = self.ledger.turn(Turn { at_ns: self.second * SECOND_NS, ..turn });
             self.windows_with(&[1.0], |window| window.turned = true);
             self.windows_with(&[1.0; 2], |window| window.flags.push(flag(SETTLING)));
             changed
@@ -319,22 +380,104 @@ mod tests {
     }
 
     #[test]
-    fn turns_in_quick_succession_give_no_verdict() {
+    fn quick_turns_of_one_knob_are_judged_from_the_first_value_to_the_last() {
         let mut run = Run::new();
         run.windows(&[100.0; 5]);
-        run.turn();
+        run.turn_from("128", "64");
         run.windows(&[200.0; 2]);
-        let changed = run.turn();
+        let changed = run.turn_from("64", "32");
         assert_eq!(changed.iter().map(|line| line.number).collect::<Vec<_>>(), [1, 2]);
-        assert_eq!((changed[0].open, &changed[0].flags[..]), (false, &[TOO_SHORT.to_owned()][..]));
+        assert_eq!(
+            (changed[0].open, &changed[0].flags[..]),
+            (false, &["overtaken by turn 2".to_owned()][..])
+        );
         assert_eq!(changed[0].scan_mb_per_s.verdict, Verdict::None);
+        let changed = run.turn_from("32", "16");
+        assert_eq!(changed[0].flags, ["turns 1–2 together", "overtaken by turn 3"]);
         run.windows(&[300.0; 5]);
-        assert_eq!((run.last().windows, run.last().scan_mb_per_s.verdict), ((0, 5), Verdict::None));
-        let closed = {
-            run.turn();
-            run.ledger.close()
-        };
-        assert_eq!(closed.unwrap().flags, [TOO_SHORT]);
+        let line = run.last();
+        assert_eq!((line.from.as_str(), line.to.as_str(), line.windows), ("128", "16", (5, 5)));
+        assert_eq!(
+            line.scan_mb_per_s.before_range,
+            Some((100.0, 100.0)),
+            "that of the values between is left out"
+        );
+        assert_eq!(
+            (line.scan_mb_per_s.verdict, &line.flags[..]),
+            (Verdict::Higher, &["turns 1–3 together".to_owned()][..])
+        );
+        // The next one has windows of its own before it.
+        run.turn_from("16", "8");
+        run.windows(&[200.0; 5]);
+        let line = run.last();
+        assert_eq!(
+            (line.from.as_str(), line.windows, line.scan_mb_per_s.verdict),
+            ("16", (5, 5), Verdict::Lower)
+        );
+        assert_eq!(line.flags, [""; 0]);
+    }
+
+    #[test]
+    fn a_quick_undo_is_judged_as_no_turn_at_all() {
+        let mut run = Run::new();
+        run.windows(&[100.0, 102.0, 101.0]);
+        run.turn_from("128", "64");
+        let knob = "scan.depth".into();
+        run.turn_of(Turn { knob, from: "64".into(), to: "128".into(), undo: true, ..Turn::default() });
+        run.windows(&[101.0; 3]);
+        let line = run.last();
+        assert_eq!((line.from.as_str(), line.to.as_str(), line.undo), ("128", "128", true));
+        assert_eq!(line.scan_mb_per_s.verdict, Verdict::NoClearChange);
+    }
+
+    #[test]
+    fn quick_turns_of_several_knobs_keep_their_values_and_are_named_together() {
+        let mut run = Run::new();
+        run.windows(&[100.0; 3]);
+        run.turn_from("128", "64");
+        let knob = "scan.batch".to_owned();
+        run.turn_of(Turn { knob: knob.clone(), from: "32".into(), to: "8".into(), ..Turn::default() });
+        run.turn_of(Turn { knob, from: "8".into(), to: "4".into(), ..Turn::default() });
+        run.windows(&[50.0; 3]);
+        let line = run.last();
+        assert_eq!((line.from.as_str(), line.to.as_str()), ("8", "4"), "it is not what batch alone did");
+        assert_eq!(
+            (line.scan_mb_per_s.verdict, &line.flags[..]),
+            (Verdict::Lower, &["turns 1–3 together".to_owned()][..])
+        );
+    }
+
+    #[test]
+    fn durability_is_that_before_the_first_and_after_the_last_of_quick_turns() {
+        let of = |durability| Turn { knob: "wal.sync".into(), durability, ..Turn::default() };
+        let mut run = Run::new();
+        run.windows(&[100.0; 3]);
+        assert!(run.turn_of(of((1, 0)))[0].less_durable);
+        let changed = run.turn_of(Turn { knob: "scan.depth".into(), ..of((0, 0)) });
+        assert!(changed[1].less_durable, "what it is compared with was more durable");
+        run.windows(&[100.0; 2]);
+        assert_eq!(run.last().flags, ["turns 1–2 together", LESS_DURABLE]);
+        let changed = run.turn_of(of((0, 1)));
+        assert!(changed[0].less_durable && !changed[1].less_durable);
+        run.windows(&[100.0; 5]);
+        assert!(!run.turn_of(of((1, 1)))[0].less_durable);
+    }
+
+    #[test]
+    fn without_windows_before_the_first_turn_there_is_no_verdict() {
+        let mut run = Run::new();
+        run.windows(&[100.0; 2]);
+        run.turn_from("128", "64");
+        let changed = run.turn_from("64", "32");
+        assert_eq!(changed[0].flags, [TOO_SHORT]);
+        run.windows(&[300.0; 5]);
+        let line = run.last();
+        assert_eq!(
+            (line.from.as_str(), line.windows, line.scan_mb_per_s.verdict),
+            ("64", (0, 5), Verdict::None)
+        );
+        run.turn();
+        assert_eq!(run.ledger.close().unwrap().flags, [TOO_SHORT]);
         assert!(run.ledger.close().is_none());
     }
 

@@ -91,7 +91,8 @@ pub struct ClassFigures {
     pub errnos: BTreeMap<String, u64>,
     /// Intended starts, of a rated class: I/Os handed over and those missed.
     pub intended: u64,
-    /// Intended starts that were dropped, a second late.
+    /// Intended starts that were dropped: over a second late, or not begun when their class stopped
+    /// (by a turn, a pause or itself). Nothing is intended after that until it starts again.
     pub missed: u64,
     /// Decimal MB a second.
     pub mb_per_s: f64,

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use super::message::{Command, Event, Phase, Progress, Status, Wanted};
+use super::prompt::answer_promptly;
 use super::run::{Attendant, Options, Session};
 use crate::error::{Error, Result};
 use crate::host::Facts;
@@ -33,6 +34,7 @@ pub fn run(
     commands: &Receiver<Command>,
     events: &Sender<Event>,
 ) {
+    answer_promptly();
     loop {
         let (next, ended) = run_one(settings, options.clone(), facts(), commands, events);
         match next {

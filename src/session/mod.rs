@@ -9,11 +9,13 @@ mod fallback;
 pub mod headless;
 pub mod live;
 pub mod message;
+mod prompt;
 mod run;
 mod target;
 mod turn;
 
 pub use message::{Command, Event, Phase, Progress, Status, Wanted};
+pub use prompt::answer_promptly;
 pub use run::{Attendant, Options, Session};
 pub use target::check_serials;
 pub use target::{Target, open as open_target};

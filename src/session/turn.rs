@@ -49,7 +49,7 @@ impl Session {
             from: from.to_string(),
             to: value.to_string(),
             undo,
-            less_durable: durability(&settings) < durability(&self.settings),
+            durability: (durability(&self.settings), durability(&settings)),
         };
         if !undo {
             self.undo.push(Turned { knob: path.to_owned(), from });

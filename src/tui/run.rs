@@ -18,7 +18,7 @@ use super::theme::Theme;
 use super::update::update;
 use super::{Link, Options, clock, view};
 use crate::error::{Error, Result, describe};
-use crate::session::{Command, Event};
+use crate::session::{Command, Event, answer_promptly};
 
 /// Between two drawings.
 const REDRAW: Duration = Duration::from_millis(100);
@@ -58,6 +58,7 @@ enum Left {
 /// [`Kind::Interrupted`]: crate::error::Kind::Interrupted
 pub fn run(link: Link, options: Options) -> Result<()> {
     let Link { commands, events } = link;
+    answer_promptly();
     let (wake, woken) = channel();
     let signals = watch_signals(wake.clone())?;
     let mut screen = Screen::take()?;
@@ -229,6 +230,7 @@ fn watch_signals(wake: Sender<Wake>) -> Result<Handle> {
 /// Reads keys, the mouse and sizes until nobody wants them any more.
 fn read_input(wake: Sender<Wake>, wanted: Arc<AtomicBool>) {
     thread::spawn(move || {
+        answer_promptly();
         while wanted.load(Ordering::Relaxed) {
             let msg = match event::poll(INPUT_WAIT) {
                 Ok(false) => continue,
@@ -261,6 +263,7 @@ fn message(input: &Input) -> Option<Msg> {
 
 fn forward(events: Receiver<Event>, wake: Sender<Wake>) {
     thread::spawn(move || {
+        answer_promptly();
         for event in events {
             if wake.send(Wake::Msg(Msg::Session(event))).is_err() {
                 return;

@@ -71,7 +71,7 @@ pub struct Request {
     pub wal: Option<MemberSource>,
     /// Open nothing for writing.
     pub read_only: bool,
-    /// Where a member is mounted, if the guard has found that (read-only).
+    /// What uses the members, in words, if the guard has found any use (read-only).
     pub mounted: Option<String>,
 }
 

@@ -6,6 +6,7 @@
 pub mod devices;
 pub mod program;
 pub mod recorded;
+pub mod syscalls;
 pub mod terminal;
 
 use std::fs::OpenOptions;

@@ -56,7 +56,15 @@ impl Home {
     pub fn sets(&self, more: &[&str]) -> Vec<String> {
         let target = format!("target.files.dir={}", self.target().display());
         let small = [&target, "target.files.size=16MiB", "target.files.count=2"];
-        small.into_iter().chain(more.iter().copied()).map(|set| format!("--set={set}")).collect()
+        // What all processes of an ordinary user have locked counts together against RLIMIT_MEMLOCK,
+        // that of the tests beside and of a process just killed as well.
+        let unlocked = (!super::is_root()).then_some("io.registered_buffers=false");
+        small
+            .into_iter()
+            .chain(unlocked)
+            .chain(more.iter().copied())
+            .map(|set| format!("--set={set}"))
+            .collect()
     }
 
     /// The program with these arguments.

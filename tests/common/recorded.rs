@@ -64,10 +64,13 @@ impl Home {
     /// A profile of two small files in a folder of its own, writing gently.
     pub fn small_files(&self, name: &str) -> String {
         let dir = self.path(&format!("{name}-files"));
+        // What all processes of an ordinary user have locked counts together, and tests run side by
+        // side: they would take each other's share of RLIMIT_MEMLOCK.
+        let io = if super::is_root() { "" } else { "[io]\nregistered_buffers = false\n" };
         self.profile(
             name,
             &format!(
-                "[target]\nfiles = {{ dir = \"{}\", count = 2, size = \"16MiB\" }}\n{LOAD}",
+                "[target]\nfiles = {{ dir = \"{}\", count = 2, size = \"16MiB\" }}\n{io}{LOAD}",
                 dir.display()
             ),
         )

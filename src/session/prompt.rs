@@ -1,0 +1,64 @@
+//! Threads that answer the operator come before the load, of which there may be far more threads than
+//! processors.
+#![allow(unsafe_code)] // the scheduler's attributes, which rustix does not have
+
+/// Above all that has no wish of its own, below what an administrator puts higher.
+const NICE: i32 = -10;
+/// A short slice is served early: the shortest that the kernel grants (Linux 6.12; older ones ignore
+/// it). The time that a thread gets altogether stays the same.
+const SLICE_NS: u64 = 100_000;
+
+/// Has the calling thread run soon after it wakes; the threads that it starts are ordinary ones.
+///
+/// The higher priority needs root or `RLIMIT_NICE`; without, there is the short slice alone. What the
+/// operator has chosen for the whole process (`nice`, `chrt`) stays.
+pub fn answer_promptly() {
+    // SAFETY: the call takes numbers only.
+    if unsafe { libc::sched_getscheduler(0) } != libc::SCHED_OTHER {
+        return;
+    }
+    let Ok(nice) = rustix::process::getpriority_process(None) else { return };
+    if nice < 0 {
+        return;
+    }
+    let wished = if nice == 0 { NICE } else { nice };
+    // Where neither can be had, the thread is an ordinary one, as slow to answer as any.
+    let _ = schedule(wished) || schedule(nice);
+}
+
+fn schedule(nice: i32) -> bool {
+    let attributes = libc::sched_attr {
+        size: size_of::<libc::sched_attr>() as u32,
+        sched_policy: libc::SCHED_OTHER.cast_unsigned(),
+        sched_flags: libc::SCHED_FLAG_RESET_ON_FORK as u64,
+        sched_nice: nice,
+        sched_priority: 0,
+        sched_runtime: SLICE_NS,
+        sched_deadline: 0,
+        sched_period: 0,
+    };
+    // SAFETY: the kernel reads the structure, whose size it finds in it.
+    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) == 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nice() -> i32 {
+        rustix::process::getpriority_process(None).unwrap()
+    }
+
+    #[test]
+    fn threads_of_one_that_answers_promptly_are_ordinary() {
+        std::thread::spawn(|| {
+            let before = nice();
+            answer_promptly();
+            assert!(nice() <= before);
+            let child = std::thread::spawn(nice).join().unwrap();
+            assert_eq!(child, before);
+        })
+        .join()
+        .unwrap();
+    }
+}

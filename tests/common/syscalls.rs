@@ -1,0 +1,137 @@
+//! Counts some system calls of a thread and of those that it starts, by thread, without a debugger.
+//!
+//! A seccomp filter hands each of these calls to a supervisor (the thread that asked), which counts it
+//! and lets it go on. It needs no privilege, and a filter holds for one thread and its children only,
+//! so nothing else in the process notices.
+#![allow(unsafe_code)] // the filter, and the supervisor's calls: each says why it is sound
+
+use std::mem::{MaybeUninit, size_of};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+const THREADS: usize = 1024;
+
+/// Counts by thread, without a lock and without an allocation.
+pub struct PerThread([(AtomicI32, AtomicU64); THREADS]);
+
+impl PerThread {
+    pub const fn new() -> Self {
+        Self([const { (AtomicI32::new(0), AtomicU64::new(0)) }; THREADS])
+    }
+
+    fn of(&self, thread: i32) -> Option<&AtomicU64> {
+        let first = thread.unsigned_abs() as usize;
+        (first..first + THREADS).map(|at| &self.0[at % THREADS]).find_map(|(owner, count)| {
+            let taken = owner.compare_exchange(0, thread, Ordering::Relaxed, Ordering::Relaxed);
+            (taken.is_ok() || taken == Err(thread)).then_some(count)
+        })
+    }
+
+    /// Counts one of that thread; with more threads than there is room for, it is lost.
+    pub fn add(&self, thread: i32) {
+        if let Some(count) = self.of(thread) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub fn get(&self, thread: i32) -> u64 {
+        self.of(thread).map_or(0, |count| count.load(Ordering::Relaxed))
+    }
+}
+
+/// Runs that in a thread of its own, counting these system calls of it and of the threads that it
+/// starts; or tells why this process may not.
+pub fn counted<R: Send>(
+    calls: &[libc::c_long],
+    counts: &PerThread,
+    run: impl FnOnce() -> R + Send,
+) -> Result<R, String> {
+    const NONE_YET: RawFd = -1;
+    let listener = AtomicI32::new(NONE_YET);
+    thread::scope(|scope| {
+        let counted = scope.spawn(|| {
+            let filter = filter(calls).map_err(|error| error.to_string())?;
+            // Told without a wake-up: that would be one of the calls that wait for the supervisor.
+            listener.store(filter.as_raw_fd(), Ordering::Release);
+            Ok((run(), filter))
+        });
+        loop {
+            match listener.load(Ordering::Acquire) {
+                NONE_YET if counted.is_finished() => break,
+                NONE_YET => thread::sleep(Duration::from_millis(1)),
+                // A thread that ends still makes calls: all of them must be gone.
+                listener if supervise(listener, counts) => {}
+                _ => break,
+            }
+        }
+        let ended = counted.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        ended.map(|(result, _)| result)
+    })
+}
+
+/// Has these calls of the calling thread, and of those that it starts from now on, ask for leave.
+fn filter(calls: &[libc::c_long]) -> std::io::Result<OwnedFd> {
+    let statement = |code: u32, k: u32, yes: usize| libc::sock_filter {
+        code: u16::try_from(code).unwrap(),
+        jt: u8::try_from(yes).unwrap(),
+        jf: 0,
+        k,
+    };
+    // The call's number is the first field of what a filter is given.
+    let mut program = vec![statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0)];
+    for (at, call) in calls.iter().enumerate() {
+        let number = u32::try_from(*call).unwrap();
+        program.push(statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, number, calls.len() - at));
+    }
+    program.push(statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW, 0));
+    program.push(statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_USER_NOTIF, 0));
+    let program =
+        libc::sock_fprog { len: u16::try_from(program.len()).unwrap(), filter: program.as_mut_ptr() };
+    // SAFETY: the program lives through the call; what it returns is a file of our own, or an error.
+    let listener = unsafe {
+        // Who can gain no privileges may filter without having any.
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            libc::SECCOMP_FILTER_FLAG_NEW_LISTENER,
+            &raw const program,
+        )
+    };
+    if listener < 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    // SAFETY: as above.
+    Ok(unsafe { OwnedFd::from_raw_fd(listener as RawFd) })
+}
+
+/// Waits for a call that asks, counts it and lets it go on; false once nobody is left to ask (this is
+/// told as of Linux 5.9).
+fn supervise(listener: RawFd, counts: &PerThread) -> bool {
+    let mut asked = libc::pollfd { fd: listener, events: libc::POLLIN, revents: 0 };
+    // SAFETY: both structures are plain numbers that the kernel fills, and as large as it expects:
+    // they are its own as of Linux 5.5, which let calls go on first.
+    unsafe {
+        libc::poll(&raw mut asked, 1, -1);
+        if asked.revents & libc::POLLIN == 0 {
+            return asked.revents == 0;
+        }
+        let mut call = MaybeUninit::<libc::seccomp_notif>::zeroed();
+        if libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_RECV, call.as_mut_ptr()) != 0 {
+            return true;
+        }
+        let call = call.assume_init();
+        counts.add(call.pid.cast_signed());
+        let go_on = libc::seccomp_notif_resp {
+            id: call.id,
+            val: 0,
+            error: 0,
+            flags: libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32,
+        };
+        libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const go_on);
+    }
+    const { assert!(size_of::<libc::seccomp_notif>() == 80) };
+    true
+}
