@@ -51,7 +51,7 @@ Examples:
 const FILES: &str = "\
 $XDG_CONFIG_HOME/stacktune/profiles/*.toml, else ~/.config/stacktune/profiles/*.toml
   the user's profiles
-~/.cache/stacktune
+$XDG_CACHE_HOME/stacktune, else ~/.cache/stacktune
   the files that the built-in profiles run on";
 
 /// A live tuner for the storage stack under a database

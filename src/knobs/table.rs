@@ -173,7 +173,7 @@ macro_rules! at {
 const TARGET: &[Spec] = &[
     Spec {
         key: "files.dir",
-        help: "The folder of the files, made by stacktune and used by nothing else.",
+        help: "The folder of the files, made by stacktune and used by nothing else. `~/.cache` is the user's cache folder: $XDG_CACHE_HOME where that is set.",
         kind: Kind::Text,
         scope: Scope::Rebuild,
         inactive: |s, _| on_devices(s),
