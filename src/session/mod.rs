@@ -8,12 +8,14 @@ mod classes;
 mod fallback;
 pub mod headless;
 pub mod live;
+mod look;
 pub mod message;
 mod prompt;
 mod run;
 mod target;
 mod turn;
 
+pub use look::{Look, look};
 pub use message::{Command, Event, Phase, Progress, Status, Wanted};
 pub use prompt::answer_promptly;
 pub use run::{Attendant, Options, Session};
