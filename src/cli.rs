@@ -51,7 +51,7 @@ Examples:
 const FILES: &str = "\
 $XDG_CONFIG_HOME/stacktune/profiles/*.toml, else ~/.config/stacktune/profiles/*.toml
   the user's profiles
-~/.cache/stacktune
+$XDG_CACHE_HOME/stacktune, else ~/.cache/stacktune
   the files that the built-in profiles run on
 $XDG_STATE_HOME/stacktune, else /var/lib/stacktune for root and ~/.local/state/stacktune for others
   journals of the stacks that stand, and where they are mounted";

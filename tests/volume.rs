@@ -87,9 +87,8 @@ fn pages_of_a_run_verify_among_those_of_the_fill() {
     fill(&mut volume);
     let base = volume.next_sequence_base().unwrap();
     for (region, page_bytes) in [(&volume.data, 16 << 10), (&volume.data, 512), (&volume.wal, 4096)] {
-        let stamper = Stamper::new(region.set, region.id, 5);
+        let stamper = Stamper::new(region.set, region.id);
         let mut page = vec![0; page_bytes];
-        stamper.prepare(&mut page);
         for n in [0, 7, region.pages(page_bytes as u64) - 1] {
             let (extent, place) = region.place(n, page_bytes as u64);
             stamper.stamp(&mut page, extent as u32, place, base + n);

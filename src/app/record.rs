@@ -23,6 +23,7 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     let facts = facts();
     let settings = by_identity(&settings, &facts);
     let options = Options { warmup: args.warmup, ..options(&args.run, demo) };
+    let array = settings.run.clone();
     let time = args.warmup + args.duration;
     let progress = Progress::new(stderr(), stderr().is_terminal(), Some(time));
     let mut watcher = Watcher { progress, interrupts: &interrupts };
@@ -53,7 +54,7 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     if args.output.json {
         print_json(&summary)?;
     } else {
-        print(&report::table(&summary))?;
+        print(&report::table(&summary, &array))?;
     }
     verified?;
     match summary.errors_line() {
