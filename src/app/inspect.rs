@@ -95,8 +95,9 @@ pub fn check(profile: &str, sets: &[String]) -> Result<()> {
     let (settings, demo) = settings(Some(profile), sets)?;
     let Look { problems, notes } = look(&settings, demo, &facts());
     if problems.is_empty() {
-        let notes: String = notes.iter().map(|note| format!("  note: {note}\n")).collect();
-        return print(&format!("{}: this host can do all of it\n{notes}", settings.name));
+        let mut text = format!("{}: this host can do all of it\n", settings.name);
+        notes.iter().for_each(|note| _ = writeln!(text, "  note: {note}"));
+        return print(&text);
     }
     let problems: Vec<_> = problems.iter().map(|problem| problem.replace('\n', "\n  ")).collect();
     Err(Error::input(format!("{} can't run here:\n  {}", settings.name, problems.join("\n  "))))

@@ -271,8 +271,8 @@ mod tests {
         }
     }
 
-    fn turn(session: &mut Session, knob: &str, value: Value) {
-        session.turn(knob, &value);
+    fn turn(session: &mut Session, knob: &str, value: &Value) {
+        session.turn(knob, value);
         let refused = |event: &Event| matches!(event, Event::Turned { outcome: Err(_), .. });
         assert!(!session.events().any(|event| refused(&event)), "{knob} was not turned");
     }
@@ -286,17 +286,17 @@ mod tests {
         }
         let rest = |session: &mut Session, muted: bool, rests: bool| {
             if muted {
-                turn(session, "scan.enabled", Value::Bool(!rests));
+                turn(session, "scan.enabled", &Value::Bool(!rests));
             } else {
                 session.pause(rests);
             }
         };
         for muted in [false, true] {
-            turn(&mut session, "io.buffering", Value::Choice("cached"));
+            turn(&mut session, "io.buffering", &Value::Choice("cached"));
             settle(&mut session);
             rest(&mut session, muted, true);
             settle(&mut session);
-            turn(&mut session, "io.buffering", Value::Choice("direct"));
+            turn(&mut session, "io.buffering", &Value::Choice("direct"));
             assert!(session.classes.0[0].running.is_none() && session.classes.0[0].dropping.is_none());
             rest(&mut session, muted, false);
             assert!(session.classes.0[0].dropping.is_some(), "muted: {muted}");

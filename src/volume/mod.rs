@@ -15,6 +15,7 @@ pub mod region;
 mod settle;
 pub mod stamp;
 mod survey;
+mod template;
 pub mod verify;
 
 pub use files::{affordable_size, refuse_foreign};

@@ -12,47 +12,25 @@
 //! | 32..36 | the body's CRC-32C |
 //! | 36..512 | the body: pseudo-random bytes, which nothing compresses |
 //!
-//! The body is a sector of one random template, XORed with a key that each page written has for
-//! itself: no two pages share a run of bytes, whatever lies between them, so that a compressor with a
-//! window of any size finds nothing, and nothing deduplicates. As CRC-32C is linear, the body's comes
-//! from the template sector's and the key's, without reading the body once more.
+//! The body is the exclusive or of a sector of one random template with a key of its page's own: no
+//! two pages share a run of bytes, whatever lies between them, so that a compressor with a window of
+//! any size finds nothing, and nothing deduplicates. As CRC-32C is linear, the body's comes from the
+//! template sector's and the key's, without reading the body once more.
 
-use std::sync::OnceLock;
-
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
 use serde::Serialize;
 
-use crate::units::MIB;
+use super::template::template;
 
 /// Bytes of a sector.
 pub const SECTOR_BYTES: usize = 512;
 /// Sequence numbers are smaller than 2 to the power of this.
 pub const SEQUENCE_BITS: u32 = 56;
 
-const CHECKSUM_AT: usize = 32;
-const BODY_AT: usize = 36;
+pub(super) const CHECKSUM_AT: usize = 32;
+pub(super) const BODY_AT: usize = 36;
 const MEMBER_SHIFT: u32 = 48;
 const PAGE_SHIFT: u32 = 56;
 const REGION_SHIFT: u32 = 60;
-/// As long as the longest page, so that no two sectors of a page are made from the same.
-const TEMPLATE_SECTORS: usize = MIB as usize / SECTOR_BYTES;
-const TEMPLATE_SEED: u64 = 0x7374_6163_6b74_756e;
-
-/// Random sectors, each with the checksum of its body in its place.
-fn template() -> &'static [[u8; SECTOR_BYTES]] {
-    static TEMPLATE: OnceLock<Box<[[u8; SECTOR_BYTES]]>> = OnceLock::new();
-    TEMPLATE.get_or_init(|| {
-        let mut random = StdRng::seed_from_u64(TEMPLATE_SEED);
-        let mut sectors = vec![[0; SECTOR_BYTES]; TEMPLATE_SECTORS];
-        for sector in &mut sectors {
-            random.fill_bytes(sector);
-            let checksum = crc32c::crc32c(&sector[BODY_AT..]);
-            sector[CHECKSUM_AT..BODY_AT].copy_from_slice(&checksum.to_le_bytes());
-        }
-        sectors.into()
-    })
-}
 
 /// What a valid sector says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,7 +120,7 @@ impl Stamper {
     }
 }
 
-/// What XORing a key over a body changes of its CRC-32C: the same for every body of that length.
+/// What the exclusive or with a key changes of a body's CRC-32C: the same for every body of that length.
 #[inline]
 fn checksum_of_key(key: u64) -> u32 {
     const ZEROS: [u8; SECTOR_BYTES] = [0; SECTOR_BYTES];
@@ -275,7 +253,7 @@ mod tests {
         let mut load = Vec::new();
         let mut buffer = vec![0; 16 << 10];
         for (extent, place, sequence) in
-            (0..128).map(|n| (n as u32 % 3, u64::from(n < 64) * n << 14, n + 100))
+            (0..128).map(|n| (n as u32 % 3, (u64::from(n < 64) * n) << 14, n + 100))
         {
             stamper.stamp(&mut buffer, extent, place, sequence);
             load.extend_from_slice(&buffer);
