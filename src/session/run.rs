@@ -140,6 +140,9 @@ impl Session {
         carried: Carried,
     ) -> Result<Self> {
         let mut fallbacks = Vec::new();
+        if let Some(text) = standing::left_over() {
+            attendant.notice(&text);
+        }
         if options.read_only {
             settings.classes[Class::Wal.index()].enabled = false;
             settings.classes[Class::Background.index()].enabled = false;

@@ -28,7 +28,7 @@ stacked() {
 nothing_left() {
     local drive
     ! grep -q '^md' /proc/mdstat || { cat /proc/mdstat; return 1; }
-    ! grep -E '^/dev/(nvme|md|loop)' /proc/mounts
+    if grep -E '^/dev/(nvme|md|loop)' /proc/mounts; then return 1; fi
     for drive in /dev/nvme*n1; do
         [[ -z $(wipefs --noheadings "$drive") ]] || { wipefs "$drive"; return 1; }
     done
@@ -95,12 +95,12 @@ a_tool_that_fails_leaves_nothing() {
     mapfile -t consent < <(consent)
     for tool in mdadm mkfs.ext4 mount; do
         rm -f "$LAB_WORK"/failing/*
-        if [[ $tool == mdadm ]]; then
-            # Only where it creates: its undo needs the rest.
-            printf '#!/bin/sh\n[ "$1" != --create ] || { echo "mdadm: no such luck" >&2; exit 1; }\nexec /sbin/mdadm "$@"\n'
-        else
-            printf '#!/bin/sh\necho "%s: no such luck" >&2\nexit 1\n' "$tool"
-        fi >"$LAB_WORK/failing/$tool"
+        # Only where it makes something: undoing needs the rest of mdadm.
+        cat >"$LAB_WORK/failing/$tool" <<SH
+#!/bin/sh
+case "$tool \$1" in "mdadm --create" | mkfs* | mount*) echo "$tool: no such luck" >&2; exit 1 ;; esac
+exec /sbin/$tool "\$@"
+SH
         chmod +x "$LAB_WORK/failing/$tool"
         PATH=$LAB_WORK/failing:$PATH expect '[1-3]' 'no such luck' "$STACKTUNE" record "$array" --for 1s \
             --out "/share/failing-$tool" --set stack.raid=md0 --set stack.filesystem=ext4 "${consent[@]}"
