@@ -583,6 +583,7 @@ fn a_queue_setting_goes_back_unless_somebody_else_has_set_it_since() {
                 attribute: "read_ahead_kb".into(),
                 old: old.into(),
                 new: new.into(),
+                beside: Vec::new(),
             };
             let set = || fs::write(&file, new).map_err(|error| Error::failed(error.to_string()));
             journal.act(&format!("echo {new}"), Some(undo), set).unwrap();
@@ -656,7 +657,7 @@ fn undos_that_name_what_is_not_the_stacks_are_refused() {
         Undo::RemoveFolder { dir: ground.target() },
         Undo::Unmount { dir: theirs.clone() },
         Undo::DetachLoop { file: file.clone() },
-        Undo::RemoveCgroup { dir: theirs },
+        Undo::RemoveCgroup { dir: theirs, switched_on: false },
     ];
     for undo in undos {
         let id = StackId(new_id());

@@ -412,6 +412,7 @@ const RUN: &[Spec] = &[
             optional: true,
             steps: &[256 * MIB, GIB, 2 * GIB, 4 * GIB, 10 * GIB, 20 * GIB, 50 * GIB, 100 * GIB],
         },
+        unavailable: cache_limit_unavailable,
         ..at!(Size, |s, c| s.run.cache_limit_bytes)
     },
     Spec {
@@ -508,19 +509,31 @@ fn page_size_unavailable(value: &Value, s: &Settings, class: Class, ground: Grou
     })
 }
 
+/// Bytes of the buffers of the enabled classes that run on such an interface.
+fn buffers_bytes(s: &Settings, on: impl Fn(Interface) -> bool) -> u64 {
+    let classes = Class::ALL.iter().filter(|&&class| s.classes[class.index()].enabled);
+    let buffers = classes.filter(|&&class| on(s.interface_of(class))).map(|&class| {
+        let own = &s.classes[class.index()];
+        own.threads * own.depth * s.page_size_bytes_of(class)
+    });
+    buffers.sum()
+}
+
+fn cache_limit_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground) -> Option<String> {
+    let Value::Size(Some(limit)) = value else { return None };
+    // Beyond, the kernel would end the process rather than drop cached pages.
+    let buffers = buffers_bytes(s, |_| true);
+    missing(&ground.facts.cgroup_memory.limit).or_else(|| {
+        (buffers > limit / 2).then(|| format!("the buffers alone take {} of it", format_size(buffers)))
+    })
+}
+
 fn memlock_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground) -> Option<String> {
     let limit = ground.facts.memlock_bytes?;
     if *value != Value::Bool(true) {
         return None;
     }
-    let registered: u64 = Class::ALL
-        .iter()
-        .filter(|&&class| s.interface_of(class) == Interface::IoUring && s.classes[class.index()].enabled)
-        .map(|&class| {
-            let own = &s.classes[class.index()];
-            own.threads * own.depth * s.page_size_bytes_of(class)
-        })
-        .sum();
+    let registered = buffers_bytes(s, |interface| interface == Interface::IoUring);
     (registered > limit).then(|| {
         format!(
             "the buffers take {} and RLIMIT_MEMLOCK is {}: raise it (ulimit -l) or turn this off",

@@ -225,12 +225,12 @@ impl Session {
     }
 }
 
-fn paths_of(region: &Region) -> Vec<PathBuf> {
+pub(super) fn paths_of(region: &Region) -> Vec<PathBuf> {
     region.extents.iter().map(|extent| extent.path.clone()).collect()
 }
 
 /// Writes back and drops what the page cache holds of these files or devices.
-fn drop_cached(paths: &[PathBuf]) -> io::Result<()> {
+pub(super) fn drop_cached(paths: &[PathBuf]) -> io::Result<()> {
     for path in paths {
         let file = std::fs::File::open(path)?;
         rustix::fs::fdatasync(&file)?;

@@ -4,6 +4,7 @@
 //! [`Session::tick`] does what is due. [`live`] drives a session by an operator's commands,
 //! [`headless`] for a given time.
 
+mod adjust;
 mod classes;
 mod fallback;
 pub mod headless;

@@ -372,6 +372,7 @@ mod tests {
             read_only: false,
             numa_node: None,
             scheduler: None,
+            queue: crate::host::Queue::default(),
             partitions: Vec::new(),
             members: Vec::new(),
             usage: Vec::new(),

@@ -7,9 +7,11 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::cgroup;
 use super::holders;
 use super::place::{self, Drive, Found, Place, same_id};
 use super::plan::StackId;
+use super::queue::{self, in_force};
 use super::runner::{BLKID, LOSETUP, MDADM, Runner, Tool, UMOUNT, WIPEFS, failure, quoted};
 use super::step::Undo;
 use crate::error::{Error, Result};
@@ -78,8 +80,12 @@ impl Hands<'_> {
             Undo::DetachLoop { file } => self.own(file).and_then(|()| self.detach_loops(file)),
             gone if self.went_with_the_kernel(gone) => Ok(()),
             Undo::Unmount { dir } => self.own(dir).and_then(|()| self.unmount(dir)),
-            Undo::RestoreQueue { drive, attribute, old, new } => restore_queue(drive, attribute, old, new),
-            Undo::RemoveCgroup { dir } => self.own(dir).and_then(|()| remove_cgroup(dir)),
+            Undo::RestoreQueue { drive, attribute, old, new, beside } => {
+                queue::restore(drive, attribute, (old, new), beside)
+            }
+            Undo::RemoveCgroup { dir, switched_on } => {
+                self.own(dir).and_then(|()| persist(|| cgroup::remove(dir, *switched_on)))
+            }
             Undo::RemovePartitions { .. } | Undo::RemoveArray { .. } | Undo::RemoveFilesystem { .. } => {
                 unreachable!("these lie on devices")
             }
@@ -271,7 +277,7 @@ impl Hands<'_> {
         // What can't be told just now is not offered to be typed.
         let found = |ours: Result<Ours>| ours.map(|(nodes, _)| nodes).unwrap_or_default();
         match undo {
-            Undo::RemoveFolder { dir } | Undo::RemoveCgroup { dir } => vec![typed("rmdir", dir)],
+            Undo::RemoveFolder { dir } | Undo::RemoveCgroup { dir, .. } => vec![typed("rmdir", dir)],
             Undo::RemoveFile { file } => vec![typed("rm", file)],
             Undo::Unmount { dir } => vec![typed("umount", dir)],
             Undo::DetachLoop { file } => {
@@ -362,48 +368,6 @@ fn remove_folder(dir: &Path) -> Result<()> {
     }
 }
 
-fn restore_queue(drive: &Drive, attribute: &str, old: &str, new: &str) -> Result<()> {
-    if !attribute.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-        return Err(Error::refused(format!("`{attribute}` is no queue setting")));
-    }
-    // A drive that is gone took its settings along; another one in its place has its own.
-    let Ok(device) = drive.find() else { return Ok(()) };
-    let file = PathBuf::from(format!("/sys/block/{}/queue/{attribute}", device.name));
-    let now = fs::read_to_string(&file).map_err(|error| Error::os("cannot read", &file, error))?;
-    if in_force(&now) != in_force(new) || in_force(old) == in_force(new) {
-        return Ok(());
-    }
-    fs::write(&file, in_force(old)).map_err(|error| Error::os("cannot write", &file, error))
-}
-
-/// What a queue attribute says: the choice in brackets of several, or all of it.
-fn in_force(text: &str) -> &str {
-    let inside = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
-    inside.map_or(text, |(name, _)| name).trim()
-}
-
-fn remove_cgroup(dir: &Path) -> Result<()> {
-    let known = dir.symlink_metadata().is_ok_and(|found| found.is_dir()) && dir.join("cgroup.procs").exists();
-    if !known {
-        return Ok(());
-    }
-    let procs = dir.join("cgroup.procs");
-    let inside = || fs::read_to_string(&procs).unwrap_or_default();
-    let own = std::process::id().to_string();
-    if inside().lines().any(|pid| pid == own) {
-        let above = dir.parent().unwrap_or(dir).join("cgroup.procs");
-        fs::write(&above, &own).map_err(|error| Error::os("cannot leave the cgroup by", &above, error))?;
-    }
-    persist(|| match fs::remove_dir(dir) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(_) if !inside().trim().is_empty() => {
-            let pids = inside().split_whitespace().collect::<Vec<_>>().join(", ");
-            Err(Error::failed(format!("the cgroup {} still has processes: {pids}", dir.display())))
-        }
-        outcome => outcome.map_err(|error| Error::os("cannot remove", dir, error)),
-    })
-}
-
 impl Undo {
     /// What it takes away, in words.
     pub fn describe(&self) -> String {
@@ -418,10 +382,10 @@ impl Undo {
                 format!("file system {uuid} on {}", places.join(", "))
             }
             Self::Unmount { dir } => format!("mount at {}", dir.display()),
-            Self::RestoreQueue { drive, attribute, old, new } => {
+            Self::RestoreQueue { drive, attribute, old, new, .. } => {
                 format!("queue setting {attribute} of {}: {new} instead of {old}", drive.describe())
             }
-            Self::RemoveCgroup { dir } => format!("cgroup {}", dir.display()),
+            Self::RemoveCgroup { dir, .. } => format!("cgroup {}", dir.display()),
         }
     }
 }

@@ -39,6 +39,10 @@ pub fn facts() -> Facts {
         libaio: Feature::Missing("this container forbids io_setup".into()),
         dontcache: Feature::Missing("kernel 6.12 has no RWF_DONTCACHE (6.14 does)".into()),
         perf: Feature::Missing("no performance-monitoring unit".into()),
+        cgroup_memory: crate::host::CgroupMemory {
+            version: None,
+            limit: Feature::Missing("no cgroups".into()),
+        },
         devices: Vec::new(),
     }
 }
