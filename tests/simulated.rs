@@ -183,6 +183,10 @@ fn host() -> Facts {
         libaio: Feature::Present,
         dontcache: Feature::Present,
         perf: Feature::Present,
+        cgroup_memory: stacktune::host::CgroupMemory {
+            version: None,
+            limit: Feature::Missing("no cgroups".into()),
+        },
         devices: Vec::new(),
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::Device;
+use super::queue::{self, in_force};
 use super::root::{Root, last_part};
 use super::usage;
 
@@ -94,17 +95,12 @@ fn device(
         numa_node: ["device/numa_node", "device/device/numa_node"]
             .iter()
             .find_map(|path| text(path)?.parse().ok()),
-        scheduler: text("queue/scheduler").map(|line| scheduler_in_force(&line)),
+        scheduler: text("queue/scheduler").map(|line| in_force(&line)),
+        queue: queue::read(root, dir),
         partitions: partitions.map(|part| part.name.clone()).collect(),
         members: graph.members(&node.name),
         usage: graph.usage(&node.name),
     })
-}
-
-/// The name in brackets of `none [mq-deadline]`.
-fn scheduler_in_force(line: &str) -> String {
-    let inside = line.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
-    inside.map_or(line, |(name, _)| name).to_owned()
 }
 
 fn model(root: &Root, dir: &str) -> Option<String> {
@@ -196,13 +192,6 @@ mod tests {
         let mut links = [name("nvme-eui.0025"), name("nvme-X_S1"), name("nvme-X_S1_1"), name("other")];
         links.sort_by_key(|link| rank(link, Some("S1"), Some(1)));
         assert_eq!(links, [name("nvme-X_S1_1"), name("nvme-X_S1"), name("other"), name("nvme-eui.0025")]);
-    }
-
-    #[test]
-    fn the_scheduler_in_force_stands_in_brackets() {
-        assert_eq!(scheduler_in_force("[none] mq-deadline kyber"), "none");
-        assert_eq!(scheduler_in_force("none [mq-deadline]"), "mq-deadline");
-        assert_eq!(scheduler_in_force("none"), "none");
     }
 
     #[test]

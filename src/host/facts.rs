@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use super::{CgroupMemory, Queue};
+
 /// Something that the host has, or the reason why not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "state", content = "reason")]
@@ -103,6 +105,8 @@ pub struct Device {
     pub numa_node: Option<u32>,
     /// The I/O scheduler in force.
     pub scheduler: Option<String>,
+    /// The block layer's queue.
+    pub queue: Queue,
     /// Its partitions' names.
     pub partitions: Vec<String>,
     /// What it is itself built on (md, device-mapper, a loop device on another device): names.
@@ -136,6 +140,8 @@ pub struct Facts {
     pub dontcache: Feature,
     /// The performance-monitoring unit opens for the whole system.
     pub perf: Feature,
+    /// Control of memory by cgroups.
+    pub cgroup_memory: CgroupMemory,
     /// Block devices, partitions left out.
     pub devices: Vec<Device>,
 }

@@ -2,6 +2,7 @@
 //!
 //! Everything is read from a root folder, so that a test can fake a host.
 
+mod cgroup;
 mod cpu;
 mod describe;
 mod devices;
@@ -11,13 +12,16 @@ mod facts;
 mod features;
 mod find;
 mod loops;
+mod queue;
 mod read;
 mod reservation;
 mod root;
 mod usage;
 
+pub use cgroup::{CgroupMemory, CgroupPlace, CgroupVersion, cgroup_place};
 pub use describe::describe;
 pub use emulated::emulated_drive;
 pub use facts::{Cpu, Device, Facts, Feature, Node, TargetFacts, Usage};
+pub use queue::Queue;
 pub(crate) use reservation::reservation;
 pub(crate) use usage::{member_of, mounted_at, number_text};

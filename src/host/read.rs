@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::root::Root;
-use super::{Device, Facts, cpu, devices, features, reservation};
+use super::{Device, Facts, cgroup, cpu, devices, features, reservation};
 
 impl Facts {
     /// Reads the facts about the host of which the files lie under `root`: `/` for this one.
@@ -30,6 +30,7 @@ impl Facts {
             libaio: features.libaio,
             dontcache: features.dontcache,
             perf: features.perf,
+            cgroup_memory: cgroup::read(&root),
             devices: read_devices(&root),
         }
     }

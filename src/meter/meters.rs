@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hdrhistogram::Histogram;
 
 use super::block::BlockProbe;
-use super::cpu::CpuProbe;
+use super::cpu::{CpuProbe, Steal};
 use super::flags::{self, WindowContext};
 use super::latency::summarize;
 use super::source::{Delta, LatencyDelta, Source};
@@ -69,6 +69,7 @@ pub struct Meters {
     start_ns: u64,
     windows: u64,
     settling: Settling,
+    steal: Steal,
     trends: [Trend; 4],
     reads: [Reads; 4],
     engine_and_block_bytes: (u64, u64),
@@ -105,6 +106,7 @@ impl Meters {
             start_ns: now_ns,
             windows: 0,
             settling: Settling::default(),
+            steal: Steal::default(),
             trends: Default::default(),
             reads: Default::default(),
             engine_and_block_bytes: (0, 0),
@@ -139,6 +141,7 @@ impl Meters {
             figures.flags = flags::of_class(class, context, figures, drifting);
         }
         let members = self.members_and_block(context);
+        let stolen = self.steal.window(duration_ns, cpu.steal);
         let bytes = classes.iter().map(|class| class.bytes).sum();
         let window = Window {
             index: self.windows,
@@ -153,7 +156,7 @@ impl Meters {
                 mb_per_s: mb_per_s(bytes, duration_ns),
                 cycles_per_byte: (bytes > 0 && cpu.cycles > 0.0).then(|| cpu.cycles / bytes as f64),
             },
-            flags: flags::of_window(context, &cpu, settling, self.block_difference()),
+            flags: flags::of_window(context, stolen, settling, self.block_difference()),
             classes,
             cpu,
             members,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::host::{Cpu, Device, Facts, Feature, Node};
+use crate::host::{CgroupMemory, CgroupVersion, Cpu, Device, Facts, Feature, Node};
 
 /// A host that can do everything, with two drives.
 pub(crate) fn capable_host() -> Facts {
@@ -25,6 +25,7 @@ pub(crate) fn capable_host() -> Facts {
         libaio: Feature::Present,
         dontcache: Feature::Present,
         perf: Feature::Present,
+        cgroup_memory: CgroupMemory { version: Some(CgroupVersion::V2), limit: Feature::Present },
         devices: vec![drive(0, Some("S4EWNX0R")), drive(1, None)],
     }
 }
@@ -49,6 +50,7 @@ fn drive(number: u32, serial: Option<&str>) -> Device {
         read_only: false,
         numa_node: Some(0),
         scheduler: Some("none".into()),
+        queue: crate::host::Queue::default(),
         partitions: vec![format!("{name}p1")],
         usage: Vec::new(),
         name,

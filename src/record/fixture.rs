@@ -201,6 +201,10 @@ pub fn facts() -> Facts {
         libaio: Feature::Present,
         dontcache: Feature::Missing("the kernel is older than 6.14".into()),
         perf: Feature::Missing("perf_event_paranoid is 3".into()),
+        cgroup_memory: crate::host::CgroupMemory {
+            version: None,
+            limit: Feature::Missing("no cgroups".into()),
+        },
         devices: vec![device()],
     }
 }
@@ -222,6 +226,7 @@ fn device() -> Device {
         read_only: false,
         numa_node: None,
         scheduler: Some("none".into()),
+        queue: crate::host::Queue::default(),
         partitions: Vec::new(),
         usage: Vec::new(),
     }

@@ -4,10 +4,12 @@
 //! [`Session::tick`] does what is due. [`live`] drives a session by an operator's commands,
 //! [`headless`] for a given time.
 
+mod adjust;
 mod classes;
 mod fallback;
 pub mod headless;
 pub mod live;
+mod look;
 pub mod message;
 mod prompt;
 mod rebuild;
@@ -16,6 +18,7 @@ mod standing;
 mod target;
 mod turn;
 
+pub use look::{Look, look};
 pub use message::{Advance, Command, Event, Phase, PlanShown, Progress, Status, Wanted};
 pub use prompt::answer_promptly;
 pub use run::{Attendant, Options, Session};

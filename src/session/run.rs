@@ -4,8 +4,10 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
+use super::adjust;
 use super::classes::Classes;
 use super::fallback;
 use super::message::{Advance, Event, Phase, PlanShown, Progress, Status, Wanted};
@@ -26,9 +28,10 @@ use crate::plan::{self, ClassPlan};
 use crate::profile::settings::{Settings, Sync};
 use crate::profile::{by_identity, check, to_toml};
 use crate::record::{Header, Outcome, Summary, Writer};
-use crate::stack::build::Watch;
+use crate::stack::adjust::Adjustments;
+use crate::stack::build::{Built, Watch};
 use crate::stack::plan::StackId;
-use crate::volume::FillPlan;
+use crate::volume::{FillPlan, VerifyReport};
 
 /// How a session may be opened, beside its settings.
 #[derive(Debug, Clone, Default)]
@@ -93,6 +96,10 @@ pub struct Session {
     // Dropped before the target: its workers drain while locks and claims still keep others away.
     pub(super) engine: Engine,
     pub(super) target: Target,
+    /// What is changed of the host.
+    pub(super) adjustments: Adjustments,
+    /// Drops what was cached before the page cache got a budget.
+    pub(super) dropping: Option<JoinHandle<std::io::Result<()>>>,
     pub(super) writes: Arc<Writes>,
     pub(super) classes: Classes,
     pub(super) meters: Meters,
@@ -140,6 +147,9 @@ impl Session {
         carried: Carried,
     ) -> Result<Self> {
         let mut fallbacks = Vec::new();
+        if let Some(text) = standing::left_over() {
+            attendant.notice(&text);
+        }
         if options.read_only {
             settings.classes[Class::Wal.index()].enabled = false;
             settings.classes[Class::Background.index()].enabled = false;
@@ -149,16 +159,15 @@ impl Session {
         }
         settle(&mut settings, Ground { facts: &facts, target: None }, &options, &mut fallbacks)?;
         let mut target = target::open(&mut settings, &options, &facts, attendant)?;
-        let sequence =
-            match make_ready(&mut target, &mut settings, &options, &facts, &mut fallbacks, attendant) {
-                Ok(sequence) => sequence,
-                Err(error) => {
-                    let built = target.close();
-                    return Err(
-                        built.map_or(error.clone(), |built| standing::give_up(built, error, attendant))
-                    );
-                }
-            };
+        let ready = make_ready(&mut target, &mut settings, &options, &facts, &mut fallbacks, attendant)
+            .and_then(|sequence| Ok((sequence, adjust::begin(&settings, &options, &facts, &mut target)?)));
+        let (sequence, adjustments) = match ready {
+            Ok(ready) => ready,
+            Err(error) => {
+                let built = target.close();
+                return Err(built.map_or(error.clone(), |built| standing::give_up(built, error, attendant)));
+            }
+        };
         fallbacks.iter().for_each(|text| attendant.notice(text));
         let writes = Arc::new(Writes::new(sequence, options.written_bytes.clone()));
         writes.limit(settings.run.max_writes_bytes);
@@ -201,6 +210,8 @@ impl Session {
             facts,
             settings,
             target,
+            adjustments,
+            dropping: None,
             fallbacks,
             engine,
             writes,
@@ -255,6 +266,8 @@ impl Session {
     /// Does what is due: restarts drained classes, ends a window.
     pub fn tick(&mut self) -> Result<()> {
         self.settle_classes();
+        // Until then reads may be served by what no budget holds.
+        self.turned |= self.is_dropping();
         if self.now_ns() >= self.next_window_ns {
             self.end_window()?;
         }
@@ -268,6 +281,10 @@ impl Session {
 
     pub(super) fn tell(&mut self, event: Event) {
         self.events.push_back(event);
+    }
+
+    pub(super) fn notice(&mut self, text: String) {
+        self.tell(Event::Notice(text));
     }
 
     /// Tells what the run is doing now.
@@ -300,20 +317,32 @@ impl Session {
         self.target.built.as_ref().map(|built| standing::sentences(&built.plan().worth)).unwrap_or_default()
     }
 
+    /// Reads the target back once all has drained, and checks every page that was written; none where
+    /// nothing touches storage.
+    pub fn verify(
+        &self,
+        progress: &mut dyn FnMut(Progress),
+        stop: &AtomicBool,
+    ) -> Result<Option<VerifyReport>> {
+        self.target.volume.as_ref().map(|volume| volume.verify(progress, stop)).transpose()
+    }
+
     /// Closes the target and takes down what was built for it, or leaves that standing; what would
     /// then remove it.
     ///
     /// # Errors
     /// What could not be taken away.
     pub fn dismantle(self, keep: bool, watch: Watch) -> Result<Vec<String>> {
-        let Self { engine, target, .. } = self;
+        let Self { engine, mut target, mut adjustments, .. } = self;
         // Its workers hold the files open.
         drop(engine);
-        match target.close() {
+        let restored = adjustments.restore(target.built.as_mut().map(Built::journal));
+        let closed = match target.close() {
             Some(built) if keep => built.keep(),
             Some(built) => built.tear_down(watch).map(|()| Vec::new()),
             None => Ok(Vec::new()),
-        }
+        };
+        restored.and(closed)
     }
 
     /// What to know about these settings on this target.

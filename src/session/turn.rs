@@ -55,6 +55,7 @@ impl Session {
             return Ok(());
         }
         let settings = self.turned_settings(knob, value)?;
+        self.adjust(&settings)?;
         let turn = Turn {
             at_ns: self.now_ns(),
             knob: path.to_owned(),

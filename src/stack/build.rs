@@ -109,8 +109,11 @@ impl Built {
 
     /// Leaves it standing; the commands that remove it, in order.
     pub fn keep(self) -> Result<Vec<String>> {
-        let undos = self.journal.record().entries.iter().rev().filter_map(|entry| entry.to_undo());
-        let commands = undos.flat_map(|undo| undo.commands(&self.runner)).collect();
+        let record = self.journal.record();
+        let hands =
+            Hands { runner: &self.runner, id: &record.header.id, same_boot: true, forget_missing: false };
+        let undos = record.entries.iter().rev().filter_map(|entry| entry.to_undo());
+        let commands = undos.flat_map(|undo| hands.commands(undo)).collect();
         self.journal.keep()?;
         Ok(commands)
     }
@@ -164,12 +167,15 @@ fn is_setting(undo: &Undo) -> bool {
 fn left_over(journal: &Journal, problems: &[Error]) -> Error {
     let record = journal.record();
     let left = record.entries.iter().filter(|entry| entry.to_undo().is_some()).count();
-    let why: Vec<&str> = problems.iter().map(|problem| problem.what.as_str()).collect();
+    let mut why: Vec<&str> = problems.iter().map(|problem| problem.what.as_str()).collect();
+    why.dedup();
     let what =
         format!("not all of stack {} could be undone ({left} left): {}", record.header.id.0, why.join("; "));
-    let hints = problems.iter().filter_map(|problem| problem.hint.clone());
     let again = format!("then, `stacktune cleanup {}` undoes the rest", record.header.id.0);
-    Error::failed(what).hint(hints.chain([again]).collect::<Vec<_>>().join("\n  "))
+    let mut hints: Vec<String> = problems.iter().filter_map(|problem| problem.hint.clone()).collect();
+    hints.dedup();
+    hints.push(again);
+    Error::failed(what).hint(hints.join("\n  "))
 }
 
 /// Examines a drive in full: it is the one that was planned with, nothing uses it, and it holds what was

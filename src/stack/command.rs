@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::place::Place;
 use super::room::PARTITION_START_BYTES;
@@ -194,25 +194,6 @@ impl fmt::Display for CommandLine {
     }
 }
 
-impl Place {
-    /// Its node as a command has it; a loop device has a number only once it is attached.
-    pub fn shown(&self) -> String {
-        match self {
-            Self::Drive(drive) => quoted(drive.path.as_os_str()),
-            Self::Loop { file } => format!("<loop of {}>", file.display()),
-            Self::Partition { drive, .. } => quoted(first_partition(&drive.path).as_os_str()),
-            Self::Array { path, .. } => quoted(path.as_os_str()),
-        }
-    }
-}
-
-/// The node of a drive's first partition, as the kernel names it.
-fn first_partition(drive: &Path) -> PathBuf {
-    let text = drive.display().to_string();
-    let divider = if text.ends_with(|last: char| last.is_ascii_digit()) { "p" } else { "" };
-    PathBuf::from(format!("{text}{divider}1"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -265,7 +246,7 @@ mod tests {
         let partition = |name| Place::Partition { drive: drive(name), uuid: "P".into() }.shown();
         assert_eq!([partition("sda"), partition("nvme0n1")], ["/dev/sda1", "/dev/nvme0n1p1"]);
         let file = Place::Loop { file: "/t/loop-0.img".into() };
-        assert_eq!(file.shown(), "<loop of /t/loop-0.img>");
+        assert_eq!(file.shown(), "<loop of loop-0.img>");
     }
 
     #[test]

@@ -3,8 +3,10 @@
 //! A block device is opened for writing in one place alone, [`guard`]: whoever wants to write needs
 //! its [`guard::Claim`].
 
+pub mod adjust;
 mod attend;
 pub mod build;
+mod cgroup;
 mod command;
 mod content;
 pub mod guard;
@@ -16,6 +18,7 @@ mod options;
 pub mod place;
 pub mod plan;
 mod precondition;
+pub mod queue;
 mod resync;
 mod room;
 pub mod runner;

@@ -216,7 +216,7 @@ impl Plan {
                 format!("fill {data} of data and {wal} of WAL in {}", dir.display())
             }
             Top::Devices(places) => {
-                let places: Vec<_> = places.iter().map(Place::describe).collect();
+                let places: Vec<_> = places.iter().map(Place::shown).collect();
                 format!("fill {}", places.join(", "))
             }
         };

@@ -185,10 +185,16 @@ pub enum Undo {
         old: String,
         /// What stacktune wrote.
         new: String,
+        /// Settings that the kernel changes along with this one, as they were.
+        #[serde(default)]
+        beside: Vec<(String, String)>,
     },
     /// Removes a memory cgroup that stacktune made.
     RemoveCgroup {
         /// Its folder.
         dir: PathBuf,
+        /// Whether stacktune switched the memory controller on in the folder above, for this one.
+        #[serde(default)]
+        switched_on: bool,
     },
 }

@@ -71,7 +71,7 @@ fn child() {
         recordings: std::env::temp_dir(),
     };
     let outcome = super::run(Link { commands, events }, options);
-    std::process::exit(outcome.map_or_else(|error| i32::from(error.exit_status()), |()| 0));
+    std::process::exit(outcome.ended.map_or_else(|error| i32::from(error.exit_status()), |()| 0));
 }
 
 fn nonzero(n: u16) -> std::num::NonZero<u16> {

@@ -1,0 +1,69 @@
+//! The block layer's queue of a device.
+
+use std::collections::BTreeMap;
+
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+use serde::Serialize;
+
+use super::root::Root;
+
+/// The settings that knobs turn.
+const SETTINGS: [&str; 5] = ["nr_requests", "read_ahead_kb", "wbt_lat_usec", "nomerges", "rq_affinity"];
+
+/// The block layer's queue of a device.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Queue {
+    /// The I/O schedulers that it can have.
+    pub schedulers: Vec<String>,
+    /// The settings that it has, by their names below `queue/`, as they are.
+    pub settings: BTreeMap<String, String>,
+    /// Why its settings can't be changed, where they can't.
+    pub fixed: Option<String>,
+    /// Hardware queues, where told.
+    pub hardware_queues: Option<u64>,
+    /// Whether completions can be polled for.
+    pub polling: Option<bool>,
+}
+
+pub(super) fn read(root: &Root, dir: &str) -> Queue {
+    let text = |path: &str| root.text(&format!("{dir}/queue/{path}"));
+    let schedulers = text("scheduler").unwrap_or_default();
+    let settings = SETTINGS.iter().filter_map(|name| Some(((*name).to_owned(), text(name)?)));
+    let queues = root.names(&format!("{dir}/mq")).len() as u64;
+    Queue {
+        schedulers: schedulers.split_whitespace().map(|name| name.trim_matches(['[', ']']).into()).collect(),
+        settings: settings.collect(),
+        fixed: fixed(root, dir),
+        hardware_queues: (queues > 0).then_some(queues),
+        polling: text("io_poll").map(|polls| polls == "1"),
+    }
+}
+
+/// Why its settings can't be changed.
+fn fixed(root: &Root, dir: &str) -> Option<String> {
+    let path = root.at(&format!("{dir}/queue/nomerges"));
+    match accessat(CWD, &path, Access::WRITE_OK, AtFlags::EACCESS) {
+        Ok(()) => None,
+        Err(rustix::io::Errno::NOENT) => Some("it has no queue of requests".to_owned()),
+        Err(rustix::io::Errno::ROFS) => Some("/sys is mounted read-only, as containers do".to_owned()),
+        Err(_) => Some("changing a queue setting takes root".to_owned()),
+    }
+}
+
+/// The name in brackets of `none [mq-deadline]`.
+pub(super) fn in_force(line: &str) -> String {
+    let inside = line.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    inside.map_or(line, |(name, _)| name).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scheduler_in_force_stands_in_brackets() {
+        assert_eq!(in_force("[none] mq-deadline kyber"), "none");
+        assert_eq!(in_force("none [mq-deadline]"), "mq-deadline");
+        assert_eq!(in_force("none"), "none");
+    }
+}
