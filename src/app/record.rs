@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, stderr};
 
 use super::signals::Interrupts;
-use super::{facts, options, print, print_json, settings};
+use super::{facts_with_versions, options, print, print_json, settings};
 use crate::cli::RecordArgs;
 use crate::error::{Error, Result};
 use crate::profile::by_identity;
@@ -17,7 +17,7 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     // Before hours are spent on a fill.
     refuse_content(&args.out)?;
     let interrupts = Interrupts::watch()?;
-    let facts = facts();
+    let facts = facts_with_versions();
     let settings = by_identity(&settings, &facts);
     let options = Options { warmup: args.warmup, ..options(&args.run, demo) };
     let time = args.warmup + args.duration;

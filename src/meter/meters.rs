@@ -1,6 +1,6 @@
 //! The meters: at the end of each window every source and probe is read, and all figures are made.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hdrhistogram::Histogram;
@@ -12,6 +12,7 @@ use super::latency::summarize;
 use super::source::{Delta, LatencyDelta, Source};
 use super::steady::{Settling, Trend};
 use super::tasks::TaskProbe;
+use super::temperature::TemperatureProbe;
 use super::totals::{Sums, per_s};
 use super::window::{
     ClassFigures, ClassHistograms, CpuFigures, Latencies, MemberFigures, State, TotalFigures, Totals, Window,
@@ -31,6 +32,8 @@ pub struct Member {
     pub name: String,
     /// Its device number (major, minor), of a block device.
     pub device: Option<(u32, u32)>,
+    /// Where it is; none of what is only imagined.
+    pub path: Option<PathBuf>,
 }
 
 /// What is read beside the sources.
@@ -41,6 +44,8 @@ pub struct Probes {
     pub tasks: TaskProbe,
     /// The members' devices.
     pub block: BlockProbe,
+    /// How warm the drives below the members are.
+    pub temperature: TemperatureProbe,
 }
 
 impl Probes {
@@ -51,12 +56,18 @@ impl Probes {
             cpu: CpuProbe::open(),
             tasks: TaskProbe::open(now_ns),
             block: BlockProbe::open(Path::new("/"), &devices),
+            temperature: TemperatureProbe::open(Path::new("/"), members),
         }
     }
 
     /// None: simulated runs repeat exactly.
     pub fn none() -> Self {
-        Self { cpu: CpuProbe::none(), tasks: TaskProbe::none(), block: BlockProbe::default() }
+        Self {
+            cpu: CpuProbe::none(),
+            tasks: TaskProbe::none(),
+            block: BlockProbe::default(),
+            temperature: TemperatureProbe::default(),
+        }
     }
 }
 
@@ -138,7 +149,13 @@ impl Meters {
             let drifting = self.drifts(class, figures, steady);
             figures.flags = flags::of_class(class, context, figures, drifting);
         }
-        let members = self.members_and_block(context);
+        let temperatures = self.probes.temperature.window();
+        let mut members = self.members_and_block(context);
+        for (member, temperature_c) in members.iter_mut().zip(&temperatures.members_c) {
+            member.temperature_c = *temperature_c;
+        }
+        let mut flags = flags::of_window(context, &cpu, settling, self.block_difference());
+        flags.extend(flags::hot(&temperatures.hot));
         let bytes = classes.iter().map(|class| class.bytes).sum();
         let window = Window {
             index: self.windows,
@@ -153,7 +170,7 @@ impl Meters {
                 mb_per_s: mb_per_s(bytes, duration_ns),
                 cycles_per_byte: (bytes > 0 && cpu.cycles > 0.0).then(|| cpu.cycles / bytes as f64),
             },
-            flags: flags::of_window(context, &cpu, settling, self.block_difference()),
+            flags,
             classes,
             cpu,
             members,
@@ -304,6 +321,7 @@ impl Meters {
                     written_bytes: sum(|(_, written)| *written),
                     block_read_bytes: block.map(|(read, _)| read),
                     block_written_bytes: block.map(|(_, written)| written),
+                    temperature_c: None,
                 }
             })
             .collect();
@@ -417,7 +435,7 @@ mod tests {
     }
 
     fn members() -> Vec<Member> {
-        ["data-0", "data-1"].map(|name| Member { name: name.into(), device: None }).to_vec()
+        ["data-0", "data-1"].map(|name| Member { name: name.into(), device: None, path: None }).to_vec()
     }
 
     fn meters() -> Meters {
@@ -590,7 +608,7 @@ mod tests {
         let stat =
             |sectors: u64| std::fs::write(folder.join("stat"), format!("0 0 {sectors} 0 0 0 0 0")).unwrap();
         stat(0);
-        let member = Member { name: "nvme0n1".into(), device: Some((259, 0)) };
+        let member = Member { name: "nvme0n1".into(), device: Some((259, 0)), path: None };
         let block = BlockProbe::open(root.path(), &[member.device]);
         let mut meters = Meters::new(0, vec![member], Probes { block, ..Probes::none() });
         let step = |delta: &mut Delta| {
@@ -614,6 +632,31 @@ mod tests {
         stat(551_072);
         let window = meters.window(&WindowContext { now_ns: 4 * SECOND_NS, ..context() });
         assert!(!window.flags.iter().any(|flag| flag.text.starts_with("block")), "what was before is over");
+    }
+
+    #[test]
+    fn a_hot_drive_is_in_the_window_and_in_the_totals() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("sys/dev/block/259:0/device/hwmon0");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("temp1_max"), "70000").unwrap();
+        let member = Member { name: "nvme0n1".into(), device: Some((259, 0)), path: None };
+        let mut meters = Meters::new(0, vec![member.clone()], Probes::none());
+        let mut at_s = 0;
+        let mut window = |meters: &mut Meters, thousandths: &str| {
+            std::fs::write(folder.join("temp1_input"), thousandths).unwrap();
+            meters.probes.temperature = TemperatureProbe::read_once(root.path(), (259, 0));
+            at_s += 1;
+            meters.window(&WindowContext { now_ns: at_s * SECOND_NS, ..context() })
+        };
+        let hot = |window: &Window| window.flags.iter().any(|flag| flag.text == "hot");
+        let cool = window(&mut meters, "45000");
+        assert_eq!((cool.members[0].temperature_c, hot(&cool)), (Some(45.0), false));
+        let warm = window(&mut meters, "70000");
+        assert_eq!((warm.members[0].temperature_c, hot(&warm)), (Some(70.0), true));
+        let unknown = window(&mut meters, "?");
+        assert_eq!((unknown.members[0].temperature_c, hot(&unknown)), (None, false));
+        assert_eq!(meters.totals().members[0].temperature_c, Some(70.0));
     }
 
     struct NoClocks;

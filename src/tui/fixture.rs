@@ -43,6 +43,8 @@ pub fn facts() -> Facts {
             version: None,
             limit: Feature::Missing("no cgroups".into()),
         },
+        platform: crate::host::Platform::default(),
+        storage: crate::host::Storage::default(),
         devices: Vec::new(),
     }
 }
