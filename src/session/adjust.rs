@@ -9,6 +9,7 @@ use super::target::{Target, touches_storage};
 use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::profile::Settings;
+use crate::profile::settings::QueueSettings;
 use crate::stack::adjust::Adjustments;
 use crate::stack::build::Built;
 use crate::stack::place::Drive;
@@ -24,7 +25,7 @@ pub(super) fn begin(
     target: &mut Target,
 ) -> Result<Adjustments> {
     let (queue, limit_bytes) = (&settings.queue, settings.run.cache_limit_bytes);
-    if options.read_only && *queue != crate::profile::settings::QueueSettings::default() {
+    if options.read_only && *queue != QueueSettings::default() {
         let what = "queue.* would be set on devices that --read-only leaves to those who use them";
         return Err(Error::input(what).hint("leave queue.* out, or leave --read-only out"));
     }

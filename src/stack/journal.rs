@@ -48,6 +48,7 @@ pub struct Header {
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "line")]
+#[allow(clippy::large_enum_variant)] // there is one at a time
 enum Line {
     Intend { number: u64, command: String, undo: Option<Undo> },
     Done { number: u64 },
