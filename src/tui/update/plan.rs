@@ -87,8 +87,7 @@ pub fn pressed(
         state.dialog = Some(Dialog::Plan(asked));
         return Vec::new();
     }
-    let (rows, last) =
-        (view::plan::rows(&asked, state.screen), view::plan::overhang(&asked, state.screen));
+    let (rows, last) = (view::plan::rows(&asked, state.screen), view::plan::overhang(&asked, state.screen));
     look(&mut asked, state);
     let agreed = agree(&mut asked, action, typed);
     asked.top = scrolled(asked.top, action, rows, last);
@@ -163,8 +162,7 @@ pub fn conflict(state: &State, knob: &Knob) -> Option<String> {
 pub fn settle(state: &mut State) {
     let Some(status) = state.status.clone() else { return };
     state.collected.retain(|path, value| {
-        find(path).is_some_and(|knob| {
-            knob.spec.scope == Scope::Rebuild && knob.get(&status.settings) != *value
-        })
+        find(path)
+            .is_some_and(|knob| knob.spec.scope == Scope::Rebuild && knob.get(&status.settings) != *value)
     });
 }
