@@ -98,7 +98,7 @@ impl Agreement {
         match plan.writes_bytes {
             0 => row("bytes written: what filling takes, where something is not filled"),
             bytes => {
-                row(&format!("bytes written: {} ({bytes} bytes), the fill included", approx_size(bytes)))
+                row(&format!("bytes written: {} ({bytes} bytes), the fill included", approx_size(bytes)));
             }
         }
         match plan.last_time {
