@@ -22,6 +22,8 @@ use stacktune::stack::queue::drive_of;
 use tempfile::TempDir;
 
 const MIB: u64 = 1 << 20;
+/// The page cache's budget in the tests.
+const LIMIT: u64 = 64 * MIB;
 
 /// A queue setting of a device.
 fn queue(device: &Loop, attribute: &str) -> String {
@@ -130,7 +132,7 @@ fn a_value_that_a_device_can_not_have_is_unavailable_with_the_reason() {
     let why = |facts: &Facts, knob: &str, value: Value| {
         find(knob).unwrap().unavailable(&value, &settings, Ground { facts, target: None })
     };
-    assert_eq!(why(&facts, "queue.scheduler", Value::Text("bfq".into())), None);
+    assert_eq!(why(&facts, "queue.scheduler", Value::Text("mq-deadline".into())), None);
     let reason = why(&facts, "queue.scheduler", Value::Text("cfq".into())).unwrap();
     assert!(reason.contains("mq-deadline") && reason.contains("no cfq"), "{reason}");
     assert!(why(&facts, "queue.read_ahead_kb", Value::Int(67)).unwrap().contains("4 KiB"));
@@ -268,7 +270,7 @@ fn turns_on(device: &str) {
     let facts = Arc::new(Facts::read(Path::new("/")));
     let mut session = Session::open(settings, options, facts, &mut Nobody).unwrap();
     session.start().unwrap();
-    let mut turn = |session: &mut Session, knob: &str, value: Value| -> Vec<Event> {
+    let turn = |session: &mut Session, knob: &str, value: Value| -> Vec<Event> {
         session.turn(knob, &value);
         session.events().collect()
     };
@@ -333,7 +335,6 @@ fn the_page_cache_of_a_cached_scan_stays_within_its_budget() {
     if let Some(why) = Facts::read(Path::new("/")).cgroup_memory.limit.reason() {
         return skip(name, why);
     }
-    const LIMIT: u64 = 64 * MIB;
     let home = Home::new();
     let run = |out: &str, time: &str| {
         let mut command = with_state(&home, &["record", "demo", "--for", time, "--out"]);

@@ -403,6 +403,172 @@ fn reading_from_a_used_device_tells_its_uses() {
     assert!(!free.mounted && free.flags.is_empty());
 }
 
+impl Host {
+    /// A drive's function on the bus and its controller, as Linux 5.12 and newer show them.
+    fn controller(&self, index: u32, link: (&str, u32), max: (&str, u32), celsius: f64) -> &Self {
+        let function = format!("sys/devices/pci0000:00/0000:0{index}:00.0");
+        let dir = format!("{function}/nvme/nvme{index}");
+        self.file(&format!("{function}/current_link_speed"), format!("{}\n", link.0))
+            .file(&format!("{function}/current_link_width"), format!("{}\n", link.1))
+            .file(&format!("{function}/max_link_speed"), format!("{}\n", max.0))
+            .file(&format!("{function}/max_link_width"), format!("{}\n", max.1))
+            .file(&format!("{dir}/model"), "Samsung SSD 990 PRO 2TB                 \n")
+            .file(&format!("{dir}/serial"), format!("S7DN00{index}\n"))
+            .file(&format!("{dir}/firmware_rev"), "4B2QJXD7\n")
+            .file(&format!("{dir}/transport"), "pcie\n")
+            .file(&format!("{dir}/address"), format!("0000:0{index}:00.0\n"))
+            .file(&format!("{dir}/state"), "live\n")
+            .file(&format!("{dir}/numa_node"), "-1\n")
+            .file(&format!("{dir}/hwmon2/temp1_input"), format!("{}\n", celsius * 1000.0))
+            .file(&format!("{dir}/hwmon2/temp1_max"), "81850\n")
+            .file(&format!("{dir}/hwmon2/temp1_crit"), "84850\n")
+            .link(&format!("{dir}/device"), &format!("../../../0000:0{index}:00.0"))
+            .link(&format!("sys/class/nvme/nvme{index}"), &format!("../../../{dir}"));
+        let block = format!("nvme{index}n1");
+        self.block(&block, &format!("259:{index}"), 1863)
+            .link(&format!("sys/block/{block}/device"), &format!("../../../{dir}"))
+            .file(&format!("sys/block/{block}/queue/physical_block_size"), "4096\n")
+            .file(&format!("sys/block/{block}/queue/nomerges"), "0\n")
+            .file(&format!("sys/block/{block}/queue/nr_requests"), "1023\n")
+            .file(&format!("sys/block/{block}/queue/io_poll"), "1\n");
+        for queue in 0..8 {
+            self.folder(&format!("sys/block/{block}/mq/{queue}"));
+        }
+        self
+    }
+}
+
+/// A workstation: two consumer drives, of which one sits in a slow slot and is hot, and a SATA disk.
+fn workstation() -> Host {
+    let host = Host::new();
+    host.controller(1, ("16.0 GT/s PCIe", 4), ("16.0 GT/s PCIe", 4), 41.85).controller(
+        2,
+        ("8.0 GT/s PCIe", 2),
+        ("16.0 GT/s PCIe", 4),
+        82.0,
+    );
+    host.block("sda", "8:0", 100)
+        .file("sys/block/sda/queue/rotational", "1\n")
+        .file("sys/block/sda/device/model", "WDC WD40\n")
+        .file("sys/block/sda/device/hwmon/hwmon4/temp1_input", "30000\n");
+    host.file("sys/module/nvme/parameters/poll_queues", "2\n")
+        .file("proc/sys/kernel/hostname", "desk\n")
+        .file("proc/sys/kernel/osrelease", "6.17.2-arch1\n")
+        .file("lib/modules/6.17.2-arch1/kernel/block/bfq.ko.zst", "")
+        .file("lib/modules/6.17.2-arch1/kernel/block/kyber-iosched.ko.zst", "")
+        .file("lib/modules/6.17.2-arch1/kernel/block/t10-pi.ko.zst", "")
+        .file(
+            "proc/meminfo",
+            "MemTotal: 32768 kB\nHugePages_Total: 16\nHugePages_Free: 4\nHugepagesize: 2048 kB\n",
+        )
+        .file("dev/vfio/vfio", "")
+        .folder("sys/kernel/iommu_groups/0")
+        .folder("sys/kernel/iommu_groups/1")
+        .file("usr/bin/nvme", "")
+        .file("usr/bin/mdadm", "");
+    host
+}
+
+#[test]
+fn a_workstations_links_temperatures_and_queues_are_read() {
+    let facts = workstation().facts();
+    let (fast, slow) = (device(&facts, "nvme1n1"), device(&facts, "nvme2n1"));
+    let link = fast.link.as_ref().unwrap();
+    assert_eq!((link.speed_gt_per_s, link.width, link.is_reduced()), (16.0, 4, false));
+    assert_eq!(link.bandwidth_bytes_per_s / 1_000_000, 7876);
+    let link = slow.link.as_ref().unwrap();
+    assert_eq!((link.bandwidth_bytes_per_s / 1_000_000, link.is_reduced()), (1969, true));
+    assert!(link.to_string().contains("could have 16 GT/s × 4"), "{link}");
+    let warm = slow.temperature.as_ref().unwrap();
+    assert_eq!((warm.now_c, warm.warning_c, warm.critical_c), (82.0, Some(81.85), Some(84.85)));
+    let disk = device(&facts, "sda");
+    assert_eq!(disk.temperature.as_ref().map(|warm| (warm.now_c, warm.warning_c)), Some((30.0, None)));
+    assert_eq!((&disk.link, &disk.controller), (&None, &None));
+    assert_eq!((fast.controller.as_deref(), fast.physical_block_bytes), (Some("nvme1"), 4096));
+    let queue = &fast.queue;
+    assert_eq!((queue.hardware_queues, queue.polling, queue.schedulers.len()), (Some(8), Some(true), 2));
+    assert_eq!(queue.loadable_schedulers, ["bfq", "kyber"]);
+    assert_eq!(queue.settings["nr_requests"], "1023");
+    assert!(disk.queue.loadable_schedulers.is_empty(), "it has no queues to schedule");
+
+    let controllers: Vec<_> = facts.storage.controllers.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(controllers, ["nvme1", "nvme2"]);
+    let first = &facts.storage.controllers[0];
+    assert_eq!((first.address.as_deref(), first.numa_node), (Some("0000:01:00.0"), None));
+    assert_eq!((&first.link, &first.temperature), (&fast.link, &fast.temperature));
+    assert_eq!(facts.storage.nvme_poll_queues, Some(2));
+    let pages = &facts.platform.hugepages;
+    assert_eq!((pages.total, pages.free, pages.size_bytes), (16, 4, 2 << 20));
+    assert_eq!((facts.platform.iommu_groups, facts.platform.vfio.reason()), (2, None));
+    let tool = |name: &str| facts.storage.tools.iter().find(|tool| tool.name == name).unwrap();
+    assert_eq!(tool("nvme").path.as_deref(), Some(Path::new("/usr/bin/nvme")));
+    assert_eq!((&tool("mkfs.xfs").path, tool("mkfs.xfs").package.as_str()), (&None, "xfsprogs"));
+    insta::assert_snapshot!(describe(&facts));
+}
+
+/// A storage server in trouble: a RAID 5 rebuilds onto a spare, an NVMe subsystem with two paths, and
+/// cgroups of which this process may make none.
+fn degraded() -> Host {
+    let host = Host::new();
+    for name in ["sdb", "sdc", "sdd"] {
+        host.block(name, &format!("8:{}", u32::from(name.as_bytes()[2]) * 16), 100);
+        host.built("md127", name, name);
+    }
+    host.block("md127", "9:127", 200);
+    let md = "sys/block/md127/md";
+    host.file(&format!("{md}/level"), "raid5\n")
+        .file(&format!("{md}/array_state"), "clean\n")
+        .file(&format!("{md}/degraded"), "1\n")
+        .file(&format!("{md}/sync_action"), "recover\n")
+        .file(&format!("{md}/sync_completed"), "512 / 2048\n")
+        .file(&format!("{md}/chunk_size"), "524288\n")
+        .file(&format!("{md}/dev-sdb/state"), "in_sync\n")
+        .file(&format!("{md}/dev-sdc/state"), "in_sync\n")
+        .file(&format!("{md}/dev-sdd/state"), "spare\n");
+    // A stopped array that left its node.
+    host.folder("sys/block/md0").file("sys/block/md0/md/array_state", "clear\n");
+    host.block("nvme0n1", "259:0", 10)
+        .file("sys/block/nvme0n1/device/nvme1/hwmon5/temp1_input", "55000\n")
+        .file("sys/block/nvme0n1/device/subsysnqn", "nqn.x\n");
+    host.file(
+        "proc/self/mountinfo",
+        "22 1 9:127 / /srv rw,noatime shared:1 - xfs /dev/md127 rw,inode64\n\
+         24 22 0:22 / /proc rw - proc proc rw\n\
+         25 22 0:44 / /data rw - btrfs /dev/nvme0n1 rw,space_cache=v2\n\
+         30 22 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+    );
+    host.file("proc/self/cgroup", "0::/user.slice/a.scope\n")
+        .file("sys/fs/cgroup/cgroup.type", "domain\n")
+        .file("sys/fs/cgroup/cgroup.controllers", "cpu memory\n")
+        .file("sys/fs/cgroup/user.slice/cgroup.type", "domain\n");
+    host
+}
+
+#[test]
+fn a_degraded_array_a_multipath_drive_and_mounts_are_read() {
+    let facts = degraded().facts();
+    let [array] = &facts.storage.arrays[..] else { panic!("{:?}", facts.storage.arrays) };
+    assert_eq!((array.name.as_str(), array.level.as_deref()), ("md127", Some("raid5")));
+    assert_eq!((array.degraded, array.sync_action.as_deref()), (1, Some("recover")));
+    assert_eq!((array.sync_sectors, array.chunk_bytes), (Some((512, 2048)), Some(512 << 10)));
+    let members: Vec<_> = array.members.iter().map(|one| (one.name.as_str(), one.state.as_str())).collect();
+    assert_eq!(members, [("sdb", "in_sync"), ("sdc", "in_sync"), ("sdd", "spare")]);
+    let drive = device(&facts, "nvme0n1");
+    assert_eq!(drive.controller.as_deref(), Some("nvme1"), "a path of its subsystem");
+    assert_eq!(drive.temperature.as_ref().map(|warm| warm.now_c), Some(55.0));
+    let mounts: Vec<_> =
+        facts.storage.mounts.iter().map(|one| (one.dir.as_str(), &*one.filesystem)).collect();
+    assert_eq!(mounts, [("/srv", "xfs"), ("/data", "btrfs")]);
+    assert_eq!(facts.storage.mounts[0].options, "rw,noatime,rw,inode64");
+    assert!(facts.cgroup_memory.limit.reason().unwrap().contains("not handed on"));
+    assert!(facts.platform.vfio.reason().unwrap().contains("modprobe vfio-pci"));
+    let text = describe(&facts);
+    assert!(text.contains("recover, 25%") && text.contains("1 missing"), "{text}");
+    let json = serde_json::to_value(&facts).unwrap();
+    assert_eq!(json["arrays"][0]["degraded"], 1, "it is in `host --json`");
+    assert_eq!(json["devices"][0]["queue"]["hardware_queues"], serde_json::Value::Null);
+}
+
 #[test]
 fn the_description_fits_eighty_columns_and_names_what_is_free() {
     let mut facts = server().facts();

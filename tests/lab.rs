@@ -79,13 +79,13 @@ in_guest! {
         a_file_system_needs_consent_and_is_wiped_with_it
         a_run_whose_drive_is_pulled_ends_in_order;
     STACKS:
-        md0_on_each_file_system_is_verified_and_leaves_nothing
-        md1_on_each_file_system_is_verified_and_leaves_nothing
-        md5_on_each_file_system_is_verified_and_leaves_nothing
-        md6_on_each_file_system_is_verified_and_leaves_nothing
-        md10_on_each_file_system_is_verified_and_leaves_nothing
+        each_file_system_on_md0_is_verified_and_leaves_nothing
+        mirrors_are_verified_and_leave_nothing
+        one_parity_is_verified_and_leaves_nothing
+        two_parities_are_verified_and_leave_nothing
+        striped_mirrors_are_verified_and_leave_nothing
         btrfs_on_its_own_raid_is_verified_and_leaves_nothing
-        bare_arrays_are_verified_and_leave_nothing
+        a_bare_array_is_verified_and_leaves_nothing
         a_part_of_each_drive_is_used_and_resynced
         without_consent_nothing_is_built
         a_kept_stack_is_told_and_cleaned_up

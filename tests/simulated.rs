@@ -187,6 +187,8 @@ fn host() -> Facts {
             version: None,
             limit: Feature::Missing("no cgroups".into()),
         },
+        platform: stacktune::host::Platform::default(),
+        storage: stacktune::host::Storage::default(),
         devices: Vec::new(),
     }
 }

@@ -611,7 +611,9 @@ fn a_cgroup_is_left_and_removed_and_one_with_others_in_it_is_told() {
     let mut other = Command::new("sleep").arg("60").spawn().unwrap();
     fs::write(dir.join("cgroup.procs"), other.id().to_string()).unwrap();
     let mut journal = Journal::begin(&ground.state(), &id, "mine", &[]).unwrap();
-    journal.act("mkdir", Some(Undo::RemoveCgroup { dir: dir.clone(), switched_on: false }), || Ok(())).unwrap();
+    journal
+        .act("mkdir", Some(Undo::RemoveCgroup { dir: dir.clone(), switched_on: false }), || Ok(()))
+        .unwrap();
     let error = build::undo_all(journal, &Runner::default(), &mut go_on).unwrap_err();
     assert!(error.what.contains(&format!("still has processes: {}", other.id())), "{error}");
     other.kill().unwrap();

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{facts, print, print_json, settings};
+use super::{facts, facts_with_versions, print, print_json, settings};
 use crate::error::{Error, Result};
 use crate::knobs::Ground;
 use crate::profile::{Source, Store};
@@ -52,7 +52,7 @@ pub fn profiles(json: bool) -> Result<()> {
 
 /// `stacktune host`.
 pub fn host(json: bool) -> Result<()> {
-    let facts = facts();
+    let facts = facts_with_versions();
     if json { print_json(&*facts) } else { print(&host::describe(&facts)) }
 }
 

@@ -103,6 +103,11 @@ fn facts() -> Arc<Facts> {
     Arc::new(Facts::read(std::path::Path::new("/")))
 }
 
+/// The same with the tools' versions, for recordings.
+fn facts_with_versions() -> Arc<Facts> {
+    Arc::new(Facts::read(std::path::Path::new("/")).with_tool_versions())
+}
+
 /// Files are opened for each class and member: the soft limit of 1,024 is soon reached.
 fn raise_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

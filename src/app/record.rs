@@ -4,7 +4,7 @@ use std::io::{IsTerminal, stderr};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::signals::Interrupts;
-use super::{facts, options, print, print_json, settings};
+use super::{facts_with_versions, options, print, print_json, settings};
 use crate::cli::RecordArgs;
 use crate::error::{Error, Result};
 use crate::host::Facts;
@@ -20,7 +20,7 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     // Before hours are spent on a fill.
     refuse_content(&args.out)?;
     let interrupts = Interrupts::watch()?;
-    let facts = facts();
+    let facts = facts_with_versions();
     let settings = by_identity(&settings, &facts);
     let options = Options { warmup: args.warmup, ..options(&args.run, demo) };
     let array = settings.run.clone();

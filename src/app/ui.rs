@@ -4,7 +4,7 @@ use std::io::{IsTerminal, stdin, stdout};
 use std::path::PathBuf;
 use std::sync::mpsc::channel;
 
-use super::{facts, options, settings};
+use super::{facts, facts_with_versions, options, settings};
 use crate::cli::RunArgs;
 use crate::error::{Error, Result, describe};
 use crate::profile::{Settings, Source, Store, by_identity};
@@ -23,7 +23,7 @@ pub fn run(profile: Option<&str>, args: &RunArgs) -> Result<()> {
     let (told, events) = channel();
     let session = std::thread::Builder::new()
         .name("session".into())
-        .spawn(move || live::run(settings, options, &facts, &asked, &told))
+        .spawn(move || live::run(settings, options, &facts_with_versions, &asked, &told))
         .map_err(|e| Error::failed(format!("cannot start a thread: {}", describe(&e))))?;
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let tui::Outcome { ended, kept } = tui::run(

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::{Device, Facts, Feature, Usage};
+use super::{
+    Array, CgroupVersion, Controller, Device, Facts, Feature, MountPoint, Temperature, ToolFound, Usage,
+};
 use crate::units::approx_size;
 
 /// Columns of a terminal.
@@ -37,8 +39,123 @@ pub fn describe(facts: &Facts) -> String {
         };
         row(&mut out, name, &text);
     }
+    platform(&mut out, facts);
+    tools(&mut out, &facts.storage.tools);
     devices(&mut out, &facts.devices);
+    facts.storage.controllers.iter().for_each(|one| controller(&mut out, one, &facts.devices));
+    facts.storage.arrays.iter().for_each(|one| array(&mut out, one));
+    mounts(&mut out, &facts.storage.mounts);
     out
+}
+
+fn platform(out: &mut String, facts: &Facts) {
+    let platform = &facts.platform;
+    if let Some(operations) = platform.io_uring_operations {
+        row(out, "", &format!("{operations} operations of io_uring"));
+    }
+    let cgroups = match (facts.cgroup_memory.version, &facts.cgroup_memory.limit) {
+        (Some(version), Feature::Present) => format!("yes, by cgroups of {version}"),
+        (_, Feature::Missing(reason)) => format!("no: {reason}"),
+        (None, Feature::Present) => "yes".to_owned(),
+    };
+    row(out, "cache limit", &cgroups);
+    let vfio = platform.vfio.reason().map_or("yes".to_owned(), |reason| format!("no: {reason}"));
+    row(out, "VFIO", &vfio);
+    let iommu = match platform.iommu_groups {
+        0 => "not in use".to_owned(),
+        groups => format!("{groups} groups"),
+    };
+    row(out, "IOMMU", &iommu);
+    let pages = &platform.hugepages;
+    let text = match pages.total {
+        0 => "none set aside".to_owned(),
+        total => format!("{total} of {}, {} free", approx_size(pages.size_bytes), pages.free),
+    };
+    row(out, "huge pages", &text);
+    if let Some(queues) = facts.storage.nvme_poll_queues {
+        let text = match queues {
+            0 => "none (the nvme module's parameter poll_queues)".to_owned(),
+            queues => queues.to_string(),
+        };
+        row(out, "poll queues", &text);
+    }
+}
+
+fn tools(out: &mut String, tools: &[ToolFound]) {
+    let (found, missing): (Vec<_>, Vec<_>) = tools.iter().partition(|tool| tool.path.is_some());
+    let named = |tool: &&ToolFound| match &tool.version {
+        Some(version) => format!("{} {version}", tool.name),
+        None => tool.name.clone(),
+    };
+    let list = |tools: &[&ToolFound], named: &dyn Fn(&&ToolFound) -> String| {
+        let names: Vec<String> = tools.iter().map(named).collect();
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+    };
+    row(out, "tools", &list(&found, &named));
+    if !missing.is_empty() {
+        let text = list(&missing, &|tool| format!("{} (in {})", tool.name, tool.package));
+        row(out, "not installed", &text);
+    }
+}
+
+fn temperature(out: &mut String, temperature: Option<&Temperature>) {
+    let Some(Temperature { now_c, warning_c, critical_c }) = temperature else { return };
+    let mut text = format!("{now_c:.0} °C");
+    for (limit, name) in [(warning_c, "warning"), (critical_c, "critical")] {
+        if let Some(limit) = limit {
+            let _ = write!(text, ", {name} from {limit:.0} °C");
+        }
+    }
+    row(out, "  temperature", &text);
+}
+
+fn controller(out: &mut String, controller: &Controller, devices: &[Device]) {
+    out.push('\n');
+    let parts = [&controller.model, &controller.transport, &controller.address, &controller.state];
+    let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
+    row(out, &controller.name, &parts.join(", "));
+    if let Some(link) = &controller.link {
+        row(out, "  link", &link.to_string());
+    }
+    temperature(out, controller.temperature.as_ref());
+    let own = devices.iter().filter(|device| device.controller.as_ref() == Some(&controller.name));
+    let own: Vec<&str> = own.map(|device| device.name.as_str()).collect();
+    if !own.is_empty() {
+        row(out, "  devices", &own.join(", "));
+    }
+}
+
+fn array(out: &mut String, array: &Array) {
+    out.push('\n');
+    let chunk = array.chunk_bytes.map(|bytes| format!("chunks of {}", approx_size(bytes)));
+    let parts = [array.level.clone(), array.state.clone(), chunk];
+    row(out, &array.name, &parts.into_iter().flatten().collect::<Vec<_>>().join(", "));
+    let members = array.members.iter().map(|member| format!("{} ({})", member.name, member.state));
+    row(out, "  members", &members.collect::<Vec<_>>().join(", "));
+    if array.degraded > 0 {
+        row(out, "  degraded", &format!("{} missing", array.degraded));
+    }
+    if let Some(action) = array.sync_action.as_deref().filter(|action| *action != "idle") {
+        let share = array.sync_sectors.filter(|(_, all)| *all > 0);
+        let share = share.map(|(done, all)| format!(", {:.0}%", 100.0 * done as f64 / all as f64));
+        row(out, "  doing", &format!("{action}{}", share.unwrap_or_default()));
+    }
+}
+
+/// More mounts than this (a container host's) are only counted.
+const MOUNTS_SHOWN: usize = 16;
+
+fn mounts(out: &mut String, mounts: &[MountPoint]) {
+    if !mounts.is_empty() {
+        out.push('\n');
+    }
+    for (at, mount) in mounts.iter().take(MOUNTS_SHOWN).enumerate() {
+        let text = format!("{} on {}, {}", mount.source, mount.dir, mount.filesystem);
+        row(out, if at == 0 { "mounts" } else { "" }, &text);
+    }
+    if mounts.len() > MOUNTS_SHOWN {
+        row(out, "", &format!("and {} more", mounts.len() - MOUNTS_SHOWN));
+    }
 }
 
 fn cpu(out: &mut String, facts: &Facts) {
@@ -76,8 +193,12 @@ fn devices(out: &mut String, devices: &[Device]) {
             None => "",
         };
         let kind = if device.rotational { ", rotational" } else { "" };
+        let physical = match device.physical_block_bytes {
+            bytes if bytes > device.logical_block_bytes => format!(" ({} physical)", approx_size(bytes)),
+            _ => String::new(),
+        };
         let text = format!(
-            "{}, sectors of {} B{cache}{kind}",
+            "{}, sectors of {} B{physical}{cache}{kind}",
             approx_size(device.size_bytes),
             device.logical_block_bytes
         );
@@ -91,6 +212,11 @@ fn devices(out: &mut String, devices: &[Device]) {
         if let Some(link) = device.by_id.first() {
             row(out, "  named", &link.display().to_string());
         }
+        queue(out, device);
+        if let Some(link) = &device.link {
+            row(out, "  link", &link.to_string());
+        }
+        temperature(out, device.temperature.as_ref());
         if device.read_only {
             row(out, "  state", "read-only");
         }
@@ -98,6 +224,17 @@ fn devices(out: &mut String, devices: &[Device]) {
             row(out, "  built on", &device.members.join(", "));
         }
         uses(out, device);
+    }
+}
+
+fn queue(out: &mut String, device: &Device) {
+    let queues = device.queue.hardware_queues.map(|queues| format!("{queues} hardware queues"));
+    let polling = device.queue.polling.filter(|polls| *polls).map(|_| "completions can be polled for".into());
+    let node = device.numa_node.map(|node| format!("NUMA node {node}"));
+    let scheduler = device.scheduler.as_ref().map(|name| format!("scheduler {name}"));
+    let parts: Vec<String> = [scheduler, queues, polling, node].into_iter().flatten().collect();
+    if !parts.is_empty() {
+        row(out, "  queue", &parts.join(", "));
     }
 }
 
@@ -136,6 +273,15 @@ fn row(out: &mut String, name: &str, value: &str) {
         begun = true;
     }
     let _ = writeln!(out, "{}", line.trim_end());
+}
+
+impl std::fmt::Display for CgroupVersion {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::V1 => "version 1",
+            Self::V2 => "version 2",
+        })
+    }
 }
 
 impl std::fmt::Display for Usage {

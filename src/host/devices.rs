@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::Device;
+use super::pcie;
 use super::queue::{self, in_force};
 use super::root::{Root, last_part};
+use super::temperature;
 use super::usage;
 
 /// A block device or a partition of one.
@@ -84,6 +86,7 @@ fn device(
         firmware: text("device/firmware_rev").or_else(|| text("device/rev")),
         size_bytes,
         logical_block_bytes: number("queue/logical_block_size").unwrap_or(512),
+        physical_block_bytes: number("queue/physical_block_size").unwrap_or(512),
         volatile_write_cache: match text("queue/write_cache").as_deref() {
             Some("write back") => Some(true),
             Some("write through") => Some(false),
@@ -97,10 +100,26 @@ fn device(
             .find_map(|path| text(path)?.parse().ok()),
         scheduler: text("queue/scheduler").map(|line| in_force(&line)),
         queue: queue::read(root, dir),
+        controller: controller(root, dir),
+        // Of NVMe the device is its controller, and that one's the function on the bus.
+        link: ["device/device", "device"].iter().find_map(|path| pcie::link(root, &format!("{dir}/{path}"))),
+        temperature: temperature::read(root, dir),
         partitions: partitions.map(|part| part.name.clone()).collect(),
         members: graph.members(&node.name),
         usage: graph.usage(&node.name),
     })
+}
+
+/// The `NVMe` controller of a device. With multipath the device is a subsystem, of one or more.
+fn controller(root: &Root, dir: &str) -> Option<String> {
+    let is_controller = |name: &String| {
+        let digits = name.strip_prefix("nvme").unwrap_or_default();
+        !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit())
+    };
+    let linked = root.link(&format!("{dir}/device")).as_deref().and_then(last_part);
+    linked
+        .filter(is_controller)
+        .or_else(|| root.names(&format!("{dir}/device")).into_iter().find(is_controller))
 }
 
 fn model(root: &Root, dir: &str) -> Option<String> {

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::number_text;
 use super::root::Root;
@@ -17,19 +17,32 @@ const LAYERS_MAX: u32 = 16;
 /// loop devices; none where no drive is known to be emulated.
 pub fn emulated_drive(file: &File) -> Option<String> {
     let metadata = file.metadata().ok()?;
-    if metadata.file_type().is_block_device() {
-        return below(&Root::new(Path::new("/")), &number_text(metadata.rdev()), LAYERS_MAX);
-    }
-    let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
-    below_file(&Root::new(Path::new("/")), &path, LAYERS_MAX)
+    let root = Root::new(Path::new("/"));
+    let found = if metadata.file_type().is_block_device() {
+        drives(&root, &number_text(metadata.rdev()), LAYERS_MAX)
+    } else {
+        let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
+        drives_below_file(&root, &path, LAYERS_MAX)
+    };
+    emulated_model(&found)
 }
 
-fn below_file(root: &Root, path: &Path, layers: u32) -> Option<String> {
-    let device = fs::metadata(root.at(&path.to_string_lossy())).ok()?.dev();
+fn drives_below_file(root: &Root, path: &Path, layers: u32) -> Vec<PathBuf> {
+    let Ok(metadata) = fs::metadata(root.at(&path.to_string_lossy())) else { return Vec::new() };
+    let device = metadata.dev();
     if rustix::fs::major(device) != 0 {
-        return below(root, &number_text(device), layers);
+        return drives(root, &number_text(device), layers);
     }
-    // Btrfs gives its files numbers of no device: the mount tells the device, and sysfs its fellows.
+    let mut found = Vec::new();
+    for number in mounted_devices(root, path).unwrap_or_default() {
+        found.extend(drives(root, &number, layers));
+    }
+    found.dedup();
+    found
+}
+
+/// Btrfs gives its files numbers of no device: the mount tells the device, and sysfs its fellows.
+fn mounted_devices(root: &Root, path: &Path) -> Option<Vec<String>> {
     let source = mount_source(root, path)?;
     let number = number_text(fs::metadata(root.at(&source)).ok()?.rdev());
     let name = Path::new(&source).file_name()?.to_string_lossy().into_owned();
@@ -37,8 +50,28 @@ fn below_file(root: &Root, path: &Path, layers: u32) -> Option<String> {
     let filesystem = root.names("sys/fs/btrfs").into_iter().find(of_filesystem);
     let fellows = filesystem.map(|id| root.names(&format!("sys/fs/btrfs/{id}/devices"))).unwrap_or_default();
     let fellow = |name: &String| root.text(&format!("sys/class/block/{name}/dev"));
-    let fellows = fellows.iter().filter_map(fellow);
-    std::iter::once(number).chain(fellows).find_map(|number| below(root, &number, layers))
+    let fellows = fellows.iter().filter_map(fellow).filter(|fellow| *fellow != number);
+    Some(std::iter::once(number.clone()).chain(fellows.collect::<Vec<_>>()).collect())
+}
+
+/// The drives below a device, by their folders in sysfs.
+fn drives(root: &Root, number: &str, layers: u32) -> Vec<PathBuf> {
+    let dir = fs::canonicalize(root.at(&format!("sys/dev/block/{number}")));
+    dir.map(|dir| drives_of_dir(root, &dir, layers)).unwrap_or_default()
+}
+
+fn drives_of_dir(root: &Root, dir: &Path, layers: u32) -> Vec<PathBuf> {
+    let Some(layers) = layers.checked_sub(1) else { return Vec::new() };
+    if dir.join("partition").exists() {
+        return dir.parent().map(|whole| drives_of_dir(root, whole, layers)).unwrap_or_default();
+    }
+    if let Ok(file) = fs::read_to_string(dir.join("loop/backing_file")) {
+        return drives_below_file(root, Path::new(file.trim()), layers);
+    }
+    let members = fs::read_dir(dir.join("slaves")).into_iter().flatten().flatten();
+    let members = members.filter_map(|entry| fs::canonicalize(entry.path()).ok());
+    let below: Vec<_> = members.flat_map(|member| drives_of_dir(root, &member, layers)).collect();
+    if below.is_empty() { vec![dir.to_owned()] } else { below }
 }
 
 /// What is mounted where the path lies.
@@ -53,28 +86,31 @@ fn mount_source(root: &Root, path: &Path) -> Option<String> {
     Some(source.to_owned())
 }
 
-fn below(root: &Root, number: &str, layers: u32) -> Option<String> {
-    below_dir(root, &fs::canonicalize(root.at(&format!("sys/dev/block/{number}"))).ok()?, layers)
+/// The first model of an emulated drive.
+fn emulated_model(drives: &[PathBuf]) -> Option<String> {
+    drives.iter().find_map(|dir| {
+        let text = |path: &str| fs::read_to_string(dir.join(path)).ok().map(|text| text.trim().to_owned());
+        let model = text("device/model").or_else(|| text("device/device/model"))?;
+        MODELS.iter().any(|known| model.starts_with(known)).then_some(model)
+    })
 }
 
-fn below_dir(root: &Root, dir: &Path, layers: u32) -> Option<String> {
-    let layers = layers.checked_sub(1)?;
-    let text = |path: &str| fs::read_to_string(dir.join(path)).ok().map(|text| text.trim().to_owned());
-    if dir.join("partition").exists() {
-        return below_dir(root, dir.parent()?, layers);
-    }
-    if let Some(file) = text("loop/backing_file") {
-        return below_file(root, Path::new(&file), layers);
-    }
-    let mut members = fs::read_dir(dir.join("slaves")).into_iter().flatten().flatten();
-    let member = |entry: fs::DirEntry| below_dir(root, &fs::canonicalize(entry.path()).ok()?, layers);
-    if let Some(model) = members.find_map(member) {
-        return Some(model);
-    }
-    let model = text("device/model").or_else(|| text("device/device/model"))?;
-    MODELS.iter().any(|known| model.starts_with(known)).then_some(model)
+/// The folders in sysfs of the drives below the device of that number, through partitions, arrays and
+/// loop devices.
+pub(super) fn drives_below(root: &Root, number: &str) -> Vec<PathBuf> {
+    drives(root, number, LAYERS_MAX)
 }
 
+/// The same, below a file or a device.
+pub(super) fn drives_below_path(path: &Path) -> Vec<PathBuf> {
+    let root = Root::new(Path::new("/"));
+    let Ok(metadata) = fs::metadata(path) else { return Vec::new() };
+    if metadata.file_type().is_block_device() {
+        return drives(&root, &number_text(metadata.rdev()), LAYERS_MAX);
+    }
+    let Ok(path) = path.canonicalize() else { return Vec::new() };
+    drives_below_file(&root, &path, LAYERS_MAX)
+}
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,7 +139,7 @@ mod tests {
     }
 
     fn found(host: &tempfile::TempDir, number: &str) -> Option<String> {
-        below(&Root::new(host.path()), number, LAYERS_MAX)
+        emulated_model(&drives_below(&Root::new(host.path()), number))
     }
 
     #[test]

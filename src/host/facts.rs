@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::{CgroupMemory, Queue};
+use super::{CgroupMemory, PcieLink, Platform, Queue, Storage, Temperature};
 
 /// Something that the host has, or the reason why not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -95,6 +95,8 @@ pub struct Device {
     pub size_bytes: u64,
     /// Logical block (sector) bytes.
     pub logical_block_bytes: u64,
+    /// Physical block bytes: what the medium writes at once, as far as it tells.
+    pub physical_block_bytes: u64,
     /// Whether the volatile write cache is on (`queue/write_cache` is "write back").
     pub volatile_write_cache: Option<bool>,
     /// Whether it is rotational.
@@ -107,6 +109,12 @@ pub struct Device {
     pub scheduler: Option<String>,
     /// The block layer's queue.
     pub queue: Queue,
+    /// Its `NVMe` controller.
+    pub controller: Option<String>,
+    /// Its link, where it is on PCI Express.
+    pub link: Option<PcieLink>,
+    /// Its temperature, where it has a sensor.
+    pub temperature: Option<Temperature>,
     /// Its partitions' names.
     pub partitions: Vec<String>,
     /// What it is itself built on (md, device-mapper, a loop device on another device): names.
@@ -142,6 +150,12 @@ pub struct Facts {
     pub perf: Feature,
     /// Control of memory by cgroups.
     pub cgroup_memory: CgroupMemory,
+    /// What the kernel and the machine allow beyond plain I/O.
+    #[serde(flatten)]
+    pub platform: Platform,
+    /// What the host has to build storage of.
+    #[serde(flatten)]
+    pub storage: Storage,
     /// Block devices, partitions left out.
     pub devices: Vec<Device>,
 }

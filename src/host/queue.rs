@@ -15,6 +15,8 @@ const SETTINGS: [&str; 5] = ["nr_requests", "read_ahead_kb", "wbt_lat_usec", "no
 pub struct Queue {
     /// The I/O schedulers that it can have.
     pub schedulers: Vec<String>,
+    /// Those that the kernel would load when they are asked for.
+    pub loadable_schedulers: Vec<String>,
     /// The settings that it has, by their names below `queue/`, as they are.
     pub settings: BTreeMap<String, String>,
     /// Why its settings can't be changed, where they can't.
@@ -30,13 +32,31 @@ pub(super) fn read(root: &Root, dir: &str) -> Queue {
     let schedulers = text("scheduler").unwrap_or_default();
     let settings = SETTINGS.iter().filter_map(|name| Some(((*name).to_owned(), text(name)?)));
     let queues = root.names(&format!("{dir}/mq")).len() as u64;
+    let schedulers: Vec<String> =
+        schedulers.split_whitespace().map(|name| name.trim_matches(['[', ']']).into()).collect();
+    // A device without queues of its own hands requests on: it has none to schedule.
+    let mut loadable = if queues > 0 { loadable(root) } else { Vec::new() };
+    loadable.retain(|name| !schedulers.contains(name));
     Queue {
-        schedulers: schedulers.split_whitespace().map(|name| name.trim_matches(['[', ']']).into()).collect(),
+        schedulers,
+        loadable_schedulers: loadable,
         settings: settings.collect(),
         fixed: fixed(root, dir),
         hardware_queues: (queues > 0).then_some(queues),
         polling: text("io_poll").map(|polls| polls == "1"),
     }
+}
+
+/// The schedulers among the running kernel's modules: `bfq.ko.xz`, `kyber-iosched.ko`.
+fn loadable(root: &Root) -> Vec<String> {
+    let release = root.text("proc/sys/kernel/osrelease").unwrap_or_default();
+    let modules = root.names(&format!("lib/modules/{release}/kernel/block"));
+    let names = modules.iter().filter_map(|module| {
+        let (name, _) = module.split_once(".ko")?;
+        let name = name.strip_suffix("-iosched").unwrap_or(name);
+        ["mq-deadline", "kyber", "bfq"].contains(&name).then(|| name.to_owned())
+    });
+    names.collect()
 }
 
 /// Why its settings can't be changed.

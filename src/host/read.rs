@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::root::Root;
-use super::{Device, Facts, cgroup, cpu, devices, features, reservation};
+use super::{Device, Facts, cgroup, cpu, devices, features, platform, reservation, storage};
 
 impl Facts {
     /// Reads the facts about the host of which the files lie under `root`: `/` for this one.
@@ -31,6 +31,8 @@ impl Facts {
             dontcache: features.dontcache,
             perf: features.perf,
             cgroup_memory: cgroup::read(&root),
+            platform: platform::read(&root),
+            storage: storage::read(&root),
             devices: read_devices(&root),
         }
     }

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
 
-use super::Usage;
 use super::devices::{BlockNode, udev_properties};
 use super::exports;
 use super::loops::Backing;
 use super::root::{Root, last_part};
+use super::{MountPoint, Usage};
 
 /// Mount points that make a drive the system's own.
 const SYSTEM_MOUNTS: [&str; 8] = ["/", "/boot", "/boot/efi", "/efi", "/etc", "/usr", "/var", "/nix"];
@@ -268,7 +268,10 @@ fn signature_in_udev(root: &Root, node: &BlockNode) -> Option<String> {
 struct Mount {
     number: String,
     point: String,
+    kind: String,
+    source: String,
     sources: Vec<String>,
+    options: String,
 }
 
 /// The mounts of this process, and of the first one where this one's name space is another.
@@ -291,10 +294,32 @@ fn mount(line: &str) -> Option<Mount> {
     let mut left = left.split(' ');
     let number = left.nth(2)?.to_owned();
     let point = unescape(left.nth(1)?);
-    let source = unescape(right.split(' ').nth(1)?);
+    let mut right = right.split(' ');
+    let kind = right.next()?.to_owned();
+    let source = unescape(right.next()?);
+    let options = [left.next().unwrap_or_default(), right.next().unwrap_or_default()].join(",");
     // bcachefs joins its devices by colons.
     let sources = source.split(':').map(str::to_owned).collect();
-    Some(Mount { number, point, sources })
+    Some(Mount { number, point, kind, source, sources, options })
+}
+
+/// The mounts of block devices.
+pub(super) fn block_mounts(root: &Root) -> Vec<MountPoint> {
+    let mut found: Vec<MountPoint> = Vec::new();
+    // Only a device's file system has a number that is not one of the kernel's own.
+    let is_block = |mount: &Mount| mount.source.starts_with("/dev/") || !mount.number.starts_with("0:");
+    for mount in mounts(root).into_iter().filter(is_block) {
+        let point = MountPoint {
+            dir: mount.point,
+            source: mount.source,
+            filesystem: mount.kind,
+            options: mount.options,
+        };
+        if !found.contains(&point) {
+            found.push(point);
+        }
+    }
+    found
 }
 
 /// Undoes the kernel's octal escapes: `\040` is a space.

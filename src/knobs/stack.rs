@@ -196,7 +196,10 @@ fn queue_unavailable(attribute: &str, value: &Value, s: &Settings, ground: Groun
             return Some(format!("{name}: {why}"));
         }
         match value {
-            Value::Text(scheduler) if !queue.schedulers.contains(scheduler) => {
+            Value::Text(scheduler)
+                if !queue.schedulers.contains(scheduler)
+                    && !queue.loadable_schedulers.contains(scheduler) =>
+            {
                 Some(format!("{name} has {} and no {scheduler}", queue.schedulers.join(", ")))
             }
             Value::Int(_) if !queue.settings.contains_key(attribute) => {

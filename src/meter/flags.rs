@@ -143,6 +143,17 @@ pub(super) fn block_differs(share: f64) -> Option<Flag> {
     })
 }
 
+/// Drives at or above the temperature from which on they may slow themselves down.
+pub(super) fn hot(drives: &[String]) -> Option<Flag> {
+    (!drives.is_empty()).then(|| {
+        let why = format!(
+            "At or above the temperature from which on they may slow themselves down: {}. What was slow may have been that.",
+            drives.join(", ")
+        );
+        forbids("hot", why)
+    })
+}
+
 /// What makes the figures of a class in a window untrustworthy. A class that is off has none.
 pub(super) fn of_class(
     class: Class,

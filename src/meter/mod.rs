@@ -19,6 +19,7 @@ pub mod pmu;
 pub mod source;
 pub mod steady;
 pub mod tasks;
+pub mod temperature;
 pub mod totals;
 pub mod window;
 pub mod words;

@@ -271,6 +271,8 @@ fn add_members(sums: &mut Vec<MemberFigures>, members: &[MemberFigures]) {
         sum.written_bytes += member.written_bytes;
         sum.block_read_bytes = both(sum.block_read_bytes, member.block_read_bytes);
         sum.block_written_bytes = both(sum.block_written_bytes, member.block_written_bytes);
+        let temperatures = [sum.temperature_c, member.temperature_c].into_iter().flatten();
+        sum.temperature_c = temperatures.reduce(f64::max);
     }
 }
 

@@ -174,6 +174,9 @@ pub struct MemberFigures {
     pub block_read_bytes: Option<u64>,
     /// Bytes that the block layer counted, of devices.
     pub block_written_bytes: Option<u64>,
+    /// The hottest of the drives below it, in degrees Celsius, read once a second at most; over a run the
+    /// highest of its windows. None where no drive has a sensor that can be read.
+    pub temperature_c: Option<f64>,
 }
 
 /// All classes together.

@@ -205,6 +205,8 @@ pub fn facts() -> Facts {
             version: None,
             limit: Feature::Missing("no cgroups".into()),
         },
+        platform: crate::host::Platform::default(),
+        storage: crate::host::Storage::default(),
         devices: vec![device()],
     }
 }
@@ -221,12 +223,16 @@ fn device() -> Device {
         firmware: Some("F2".into()),
         size_bytes: 1 << 40,
         logical_block_bytes: 512,
+        physical_block_bytes: 512,
         volatile_write_cache: Some(true),
         rotational: false,
         read_only: false,
         numa_node: None,
         scheduler: Some("none".into()),
         queue: crate::host::Queue::default(),
+        controller: None,
+        link: None,
+        temperature: None,
         partitions: Vec::new(),
         usage: Vec::new(),
     }

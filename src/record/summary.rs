@@ -25,7 +25,8 @@
 //!     cycles_source      "pmu" or "estimate"
 //!     cpu_busy           share of all CPU time, 0 to 1
 //!     cpu                shares, cores, the clock's frequency and its source
-//! members                bytes by member, and the block layer's count of devices
+//! members                bytes by member, the block layer's count of devices, and how warm the
+//!                        drives below got, in degrees Celsius
 //! flags, flag_notes      of the whole run; what each flag means and whether it forbids a verdict
 //! ```
 //! A percentile with fewer than ten samples beyond it is null, and so is a latency without samples.

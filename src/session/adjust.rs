@@ -9,6 +9,7 @@ use super::target::{Target, touches_storage};
 use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::profile::Settings;
+use crate::profile::settings::QueueSettings;
 use crate::stack::adjust::Adjustments;
 use crate::stack::build::Built;
 use crate::stack::place::Drive;
@@ -24,7 +25,7 @@ pub(super) fn begin(
     target: &mut Target,
 ) -> Result<Adjustments> {
     let (queue, limit_bytes) = (&settings.queue, settings.run.cache_limit_bytes);
-    if options.read_only && *queue != Default::default() {
+    if options.read_only && *queue != QueueSettings::default() {
         let what = "queue.* would be set on devices that --read-only leaves to those who use them";
         return Err(Error::input(what).hint("leave queue.* out, or leave --read-only out"));
     }
@@ -85,13 +86,12 @@ impl Session {
     /// Tells where the cache could not be dropped. Returns whether it is still being dropped.
     pub(super) fn is_dropping(&mut self) -> bool {
         match self.dropping.take_if(|thread| thread.is_finished()).map(JoinHandle::join) {
-            Some(Ok(Ok(()))) => {}
             Some(Ok(Err(error))) => {
                 let why = crate::error::describe(&error);
                 self.notice(format!("what is cached of the target could not be dropped: {why}"));
             }
             Some(Err(_)) => self.notice("what is cached of the target was not dropped".into()),
-            None => {}
+            Some(Ok(Ok(()))) | None => {}
         }
         self.dropping.is_some()
     }

@@ -125,6 +125,7 @@ fn opened(volume: Volume, claims: Vec<Claim>) -> Target {
     let members = volume.members.iter().map(|member| Member {
         name: member.name.clone(),
         device: member.device.then(|| device_number(&member.path)).flatten(),
+        path: Some(member.path.clone()),
     });
     let mut notes = volume.notes.clone();
     if let Some(model) = &volume.facts.emulated {
@@ -153,7 +154,9 @@ fn imagined(settings: &Settings) -> Target {
         volume: None,
         data: region(Region::DATA, size_bytes),
         wal: region(Region::WAL, (size_bytes / 4).next_multiple_of(MIB)),
-        members: (0..count).map(|i| Member { name: format!("imagined-{i}"), device: None }).collect(),
+        members: (0..count)
+            .map(|i| Member { name: format!("imagined-{i}"), device: None, path: None })
+            .collect(),
         notes: vec![
             if settings.is_simulated() {
                 "nothing touches storage: the figures tell of simulated devices"

@@ -45,9 +45,9 @@ pub struct Header {
 }
 
 /// A line after the first. One is read or written at a time: that one is larger costs nothing.
-#[allow(clippy::large_enum_variant)]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "line")]
+#[allow(clippy::large_enum_variant)] // there is one at a time
 enum Line {
     Intend { number: u64, command: String, undo: Option<Undo> },
     Done { number: u64 },

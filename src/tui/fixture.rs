@@ -44,6 +44,8 @@ pub fn facts() -> Facts {
             version: None,
             limit: Feature::Missing("no cgroups".into()),
         },
+        platform: crate::host::Platform::default(),
+        storage: crate::host::Storage::default(),
         devices: Vec::new(),
     }
 }
@@ -335,7 +337,10 @@ pub fn plan_short() -> PlanShown {
     PlanShown {
         number: 3,
         turns: vec![("target.files.count".into(), "4".into(), "8".into())],
-        lines: vec!["open 8 files in /tmp/demo, 10.0 GiB with the WAL".into(), "fill what is not filled".into()],
+        lines: vec![
+            "open 8 files in /tmp/demo, 10.0 GiB with the WAL".into(),
+            "fill what is not filled".into(),
+        ],
         destroys: Vec::new(),
         writes_bytes: 0,
         worth: Vec::new(),

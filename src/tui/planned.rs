@@ -97,7 +97,9 @@ impl Agreement {
         let mut row = |text: &str| entry(lines, "", wrap(text, cells.saturating_sub(2)));
         match plan.writes_bytes {
             0 => row("bytes written: what filling takes, where something is not filled"),
-            bytes => row(&format!("bytes written: {} ({bytes} bytes), the fill included", approx_size(bytes))),
+            bytes => {
+                row(&format!("bytes written: {} ({bytes} bytes), the fill included", approx_size(bytes)));
+            }
         }
         match plan.last_time {
             Some(time) => row(&format!("last time these steps took {}", approx_span(time.as_secs_f64()))),

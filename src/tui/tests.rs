@@ -262,10 +262,10 @@ fn a_plan_scrolled_to_its_end_was_shown_whole_at_every_size() {
 fn knobs_collected_for_a_plan_are_marked() {
     snapshot("collected", |w, h| {
         let mut state = running(w, h);
-        choose(&mut state, "stack.filesystem");
-        press(&mut state, &[KeyCode::Right]);
         choose(&mut state, "stack.raid");
         press(&mut state, &[KeyCode::Right, KeyCode::Right]);
+        choose(&mut state, "stack.filesystem");
+        press(&mut state, &[KeyCode::Right]);
         state
     });
 }

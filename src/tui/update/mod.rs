@@ -275,4 +275,6 @@ fn leave(state: &mut State, way: Command) -> Vec<Effect> {
 }
 
 #[cfg(test)]
+mod plan_tests;
+#[cfg(test)]
 mod tests;

@@ -1,5 +1,7 @@
 //! Building the target anew: knobs are collected, the plan is asked for, read and agreed to.
 
+use std::sync::Arc;
+
 use crate::knobs::{Knob, Scope, Value, find};
 use crate::session::Command;
 use crate::session::message::PlanShown;
@@ -12,7 +14,6 @@ use crate::tui::state::State;
 use crate::tui::update::dialogs::{scrolled, type_into};
 use crate::tui::update::turn;
 use crate::tui::view;
-use std::sync::Arc;
 
 /// Keeps a value for the plan; the one in force needs none.
 pub fn collect(state: &mut State, knob: &'static Knob, value: Value) {
@@ -87,8 +88,7 @@ pub fn pressed(
         state.dialog = Some(Dialog::Plan(asked));
         return Vec::new();
     }
-    let (rows, last) =
-        (view::plan::rows(&asked, state.screen), view::plan::overhang(&asked, state.screen));
+    let (rows, last) = (view::plan::rows(&asked, state.screen), view::plan::overhang(&asked, state.screen));
     look(&mut asked, state);
     let agreed = agree(&mut asked, action, typed);
     asked.top = scrolled(asked.top, action, rows, last);
@@ -130,27 +130,25 @@ fn declined(state: &mut State, asked: &Agreement) -> Vec<Effect> {
         // An empty list allows nothing, and lets the run say what becomes of it.
         return vec![Effect::Send(Command::Consent(Vec::new()))];
     }
-    state.say(match state.collected.is_empty() {
-        true => "nothing is built",
-        false => "nothing is built; what was collected is kept: Enter plans again, Esc drops it",
+    state.say(if state.collected.is_empty() {
+        "nothing is built"
+    } else {
+        "nothing is built; what was collected is kept: Enter plans again, Esc drops it"
     });
     Vec::new()
 }
 
 /// Builds what ran before the failure.
 pub fn former(state: &mut State) -> Vec<Effect> {
-    match (&state.ended, state.former.clone()) {
-        (Some(Err(_)), Some(former)) => {
-            state.say(format!("building the former stack of {}", former.name));
-            state.asked.clear();
-            state.collected.clear();
-            vec![Effect::Send(Command::Open(former))]
-        }
-        _ => {
-            state.say("b builds the former stack after building failed: nothing failed");
-            Vec::new()
-        }
-    }
+    let failed = matches!(state.ended, Some(Err(_)));
+    let Some(former) = state.former.clone().filter(|_| failed) else {
+        state.say("b builds the former stack after building failed: nothing failed");
+        return Vec::new();
+    };
+    state.say(format!("building the former stack of {}", former.name));
+    state.asked.clear();
+    state.collected.clear();
+    vec![Effect::Send(Command::Open(former))]
 }
 
 /// Why a collected value can't be built with the others, if it can't.
@@ -163,8 +161,7 @@ pub fn conflict(state: &State, knob: &Knob) -> Option<String> {
 pub fn settle(state: &mut State) {
     let Some(status) = state.status.clone() else { return };
     state.collected.retain(|path, value| {
-        find(path).is_some_and(|knob| {
-            knob.spec.scope == Scope::Rebuild && knob.get(&status.settings) != *value
-        })
+        find(path)
+            .is_some_and(|knob| knob.spec.scope == Scope::Rebuild && knob.get(&status.settings) != *value)
     });
 }

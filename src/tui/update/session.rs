@@ -34,8 +34,7 @@ pub fn told(state: &mut State, event: Event) -> Vec<Effect> {
             state.dialog = Some(Dialog::Consent(Consent::new(wanted)));
         }
         // After an acknowledgement the settings follow; until then the value asked for is shown.
-        Event::ConsentWanted(_)
-        | Event::Turned { outcome: Ok(false), .. } => {}
+        Event::ConsentWanted(_) | Event::Turned { outcome: Ok(false), .. } => {}
         Event::Planned(planned) => plan::planned(state, planned),
         Event::Step(advance) => {
             state.progress = None;

@@ -133,7 +133,9 @@ fn describe(out: &mut Vec<(String, Style)>, state: &State, knob: &Knob, cells: u
         "in force",
         match knob.spec.scope {
             knobs::Scope::Live => "at once, while the load runs",
-            knobs::Scope::Rebuild => "when the target is built anew: turned knobs are collected, and Enter shows the plan",
+            knobs::Scope::Rebuild => {
+                "when the target is built anew: turned knobs are collected, and Enter shows the plan"
+            }
         },
     );
     if let Some(why) = state.status.as_ref().and_then(|status| knob.inactive(&status.settings)) {

@@ -9,8 +9,8 @@ use super::{put, span};
 use crate::session::message::Phase;
 use crate::tui::keys;
 use crate::tui::state::State;
-use crate::tui::update::{one_line, plan::conflict};
 use crate::tui::text::{fit_middle, percent, width, wrap};
+use crate::tui::update::{one_line, plan::conflict};
 use crate::units::{approx_size, approx_span};
 
 /// Draws what was said last; the progress of a fill; else what the chosen knob does.
@@ -55,7 +55,8 @@ fn said(state: &State) -> (String, Style) {
         return (format!("draining… q again quits at once{left}"), theme.warn);
     }
     if let Some(Err(error)) = &state.ended {
-        let former = if state.former.is_some() { "b builds the former stack, o opens, q quits: " } else { "" };
+        let former =
+            if state.former.is_some() { "b builds the former stack, o opens, q quits: " } else { "" };
         return (format!("{former}{}", one_line(error)), theme.bad);
     }
     if let Some(why) = conflict(state, knob) {

@@ -14,6 +14,8 @@ use crate::tui::theme::Theme;
 const CELLS_MAX: u16 = 100;
 /// Cells and lines of the frame and the margin within.
 const FRAME: (u16, u16) = (4, 2);
+/// The line of keys stays to be seen.
+const KEYS: u16 = 1;
 /// The line that is typed into, counted from the last one.
 const INPUT_FROM_END: usize = 2;
 
@@ -28,7 +30,7 @@ fn cells(screen: Rect) -> usize {
 /// The plan's lines that are seen at once on this screen.
 pub fn rows(asked: &Agreement, screen: Rect) -> usize {
     let foot = asked.foot(cells(screen), 0).len();
-    usize::from(screen.height.saturating_sub(FRAME.1)).saturating_sub(foot).max(1)
+    usize::from(screen.height.saturating_sub(FRAME.1 + KEYS)).saturating_sub(foot).max(1)
 }
 
 /// How far the plan can be scrolled on this screen.

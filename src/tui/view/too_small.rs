@@ -18,7 +18,9 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let needs = format!("stacktune needs {}×{}, has {}×{}.", MIN.0, MIN.1, area.width, area.height);
     let more = "The load goes on. Enlarge the terminal, or quit with Ctrl-C.";
     let more = match state.dialog {
-        Some(Dialog::Leave) => "What was built still stands: t takes it down and quits, k keeps it, Esc stays.",
+        Some(Dialog::Leave) => {
+            "What was built still stands: t takes it down and quits, k keeps it, Esc stays."
+        }
         _ => more,
     };
     let mut lines: Vec<_> = wrap(&needs, usize::from(area.width))

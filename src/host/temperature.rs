@@ -1,0 +1,97 @@
+//! How warm a drive is, and from where on that slows it down.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::root::Root;
+
+/// A drive's temperature, in degrees Celsius.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Temperature {
+    /// When the facts were read.
+    pub now_c: f64,
+    /// From here on the drive may slow itself down.
+    pub warning_c: Option<f64>,
+    /// From here on it may shut itself down.
+    pub critical_c: Option<f64>,
+}
+
+/// A drive's sensor, to be read again and again. The kernel asks an `NVMe` drive for it once a second
+/// at most.
+#[derive(Debug, Clone)]
+pub struct Thermometer {
+    /// The drive's kernel name.
+    pub drive: String,
+    dir: PathBuf,
+    /// From here on the drive may slow itself down.
+    pub warning_c: Option<f64>,
+}
+
+impl Thermometer {
+    /// The sensors of the drives below a device of that number (major, minor), or below a file's file
+    /// system's device, through partitions, arrays and loop devices; under a root (`/`).
+    pub fn below(root: &Path, number: (u32, u32)) -> Vec<Self> {
+        let root = Root::new(root);
+        let number = format!("{}:{}", number.0, number.1);
+        let drives = super::emulated::drives_below(&root, &number);
+        drives.iter().filter_map(|dir| Self::of(dir)).collect()
+    }
+
+    /// The same, below a file or a device.
+    pub fn below_path(path: &Path) -> Vec<Self> {
+        super::emulated::drives_below_path(path).iter().filter_map(|dir| Self::of(dir)).collect()
+    }
+
+    fn of(drive: &Path) -> Option<Self> {
+        let dir = sensor(drive)?;
+        let warning_c = degrees(&dir.join("temp1_max"));
+        Some(Self { drive: drive.file_name()?.to_string_lossy().into_owned(), dir, warning_c })
+    }
+
+    /// Degrees Celsius now; none where the drive does not answer.
+    pub fn read_c(&self) -> Option<f64> {
+        degrees(&self.dir.join("temp1_input"))
+    }
+
+    /// Whether a temperature is one at which the drive may slow itself down, or it says so itself.
+    pub fn is_hot(&self, temperature_c: f64) -> bool {
+        let alarm = fs::read_to_string(self.dir.join("temp1_alarm")).is_ok_and(|text| text.trim() == "1");
+        alarm || self.warning_c.is_some_and(|limit| temperature_c >= limit)
+    }
+}
+
+/// The temperature of the device in that folder of sysfs.
+pub(super) fn read(root: &Root, dir: &str) -> Option<Temperature> {
+    let sensor = sensor(&root.at(dir))?;
+    Some(Temperature {
+        now_c: degrees(&sensor.join("temp1_input"))?,
+        warning_c: degrees(&sensor.join("temp1_max")),
+        critical_c: degrees(&sensor.join("temp1_crit")),
+    })
+}
+
+/// The folder of the sensor of the block device (or `NVMe` controller) in that folder.
+fn sensor(dir: &Path) -> Option<PathBuf> {
+    let device = dir.join("device");
+    // With NVMe multipath the device is a subsystem, of which the controllers have sensors.
+    let paths = folders(&device, "nvme");
+    let places = [dir.to_owned(), device.clone(), device.join("device")].into_iter().chain(paths);
+    let hwmon = |place: PathBuf| [folders(&place, "hwmon"), folders(&place.join("hwmon"), "hwmon")].concat();
+    places.flat_map(hwmon).find(|found| found.join("temp1_input").exists())
+}
+
+fn folders(dir: &Path, prefix: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let named = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));
+    let mut found: Vec<_> = named.map(|entry| entry.path()).collect();
+    found.sort();
+    found
+}
+
+/// A sensor tells thousandths of a degree.
+fn degrees(file: &Path) -> Option<f64> {
+    let thousandths: i64 = fs::read_to_string(file).ok()?.trim().parse().ok()?;
+    Some(thousandths as f64 / 1000.0)
+}

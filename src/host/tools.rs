@@ -1,0 +1,105 @@
+//! The tools that stacks are built with.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde::Serialize;
+
+use super::Facts;
+use super::root::Root;
+
+/// Each tool, how it is asked for its version, and the package that has it on Debian and Ubuntu.
+const TOOLS: [(&str, &str, &str); 9] = [
+    ("mdadm", "--version", "mdadm"),
+    ("mkfs.ext4", "-V", "e2fsprogs"),
+    ("mkfs.xfs", "-V", "xfsprogs"),
+    ("mkfs.btrfs", "--version", "btrfs-progs"),
+    ("mkfs.f2fs", "-V", "f2fs-tools"),
+    ("nvme", "version", "nvme-cli"),
+    ("sfdisk", "--version", "fdisk"),
+    ("losetup", "--version", "mount"),
+    ("blkdiscard", "--version", "util-linux"),
+];
+const FOLDERS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+
+/// A tool, found or not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ToolFound {
+    /// Its program.
+    pub name: String,
+    /// Where it is; none where it is not installed.
+    pub path: Option<PathBuf>,
+    /// Its version, once it was asked.
+    pub version: Option<String>,
+    /// The package to install for it.
+    pub package: String,
+}
+
+pub(super) fn find(root: &Root) -> Vec<ToolFound> {
+    let found = TOOLS.iter().map(|(name, _, package)| {
+        let mut paths = FOLDERS.iter().map(|folder| format!("{folder}/{name}"));
+        let path = paths.find(|path| root.has(path)).map(PathBuf::from);
+        ToolFound { name: (*name).to_owned(), path, version: None, package: (*package).to_owned() }
+    });
+    found.collect()
+}
+
+impl Facts {
+    /// The same with the tools' versions, which each of them is asked for. Of this host alone.
+    #[must_use]
+    pub fn with_tool_versions(mut self) -> Self {
+        let ask = |tool: &ToolFound| {
+            let (_, argument, _) = TOOLS.iter().find(|(name, ..)| *name == tool.name)?;
+            version(tool.path.as_deref()?, argument)
+        };
+        let tools = &mut self.storage.tools;
+        // Each starts a process: all of them at once.
+        let versions: Vec<_> = std::thread::scope(|scope| {
+            let asked: Vec<_> = tools.iter().map(|tool| scope.spawn(move || ask(tool))).collect();
+            asked.into_iter().map(|thread| thread.join().ok().flatten()).collect()
+        });
+        tools.iter_mut().zip(versions).for_each(|(tool, version)| tool.version = version);
+        self
+    }
+}
+
+fn version(program: &Path, argument: &str) -> Option<String> {
+    let mut command = Command::new(program);
+    command.arg(argument).env("LC_ALL", "C").stdin(Stdio::null());
+    let output = command.output().ok()?;
+    // Some say it where others put errors.
+    let said = [output.stdout, output.stderr].concat();
+    version_in(&String::from_utf8_lossy(&said))
+}
+
+/// The first word that is a version: digits with dots between, after a `v` perhaps.
+fn version_in(text: &str) -> Option<String> {
+    let words = text.split(|c: char| c.is_whitespace() || "(),".contains(c));
+    let version = |word: &str| {
+        let number = word.strip_prefix('v').unwrap_or(word);
+        let begins = number.starts_with(|c: char| c.is_ascii_digit()) && number.contains('.');
+        begins.then(|| number.to_owned())
+    };
+    words.into_iter().find_map(version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_found_in_what_each_tool_says() {
+        for (text, expected) in [
+            ("mdadm - v4.3 - 2024-02-15 - Debian 4.3-1\n", "4.3"),
+            ("mke2fs 1.47.0 (5-Feb-2023)\n\tUsing EXT2FS Library version 1.47.0\n", "1.47.0"),
+            ("mkfs.xfs version 6.6.0\n", "6.6.0"),
+            ("mkfs.btrfs, part of btrfs-progs v6.6.3\n", "6.6.3"),
+            ("mkfs.f2fs 1.16.0 (2023-04-11)\n", "1.16.0"),
+            ("nvme version 2.8 (git 2.8)\nlibnvme version 1.8\n", "2.8"),
+            ("sfdisk from util-linux 2.39.3\n", "2.39.3"),
+        ] {
+            assert_eq!(version_in(text).as_deref(), Some(expected), "{text}");
+        }
+        assert_eq!(version_in("no such thing"), None);
+    }
+}
