@@ -209,7 +209,7 @@ impl Meters {
     fn collect(&mut self) {
         for counts in &mut self.counts {
             counts.storage = None;
-            clear(&mut counts.delta);
+            counts.delta.clear();
         }
         // The classes with few workers first, so that they don't wait for the others' latencies.
         let mut workers = [0_usize; 4];
@@ -355,38 +355,6 @@ pub(super) fn cache_share(storage_bytes: u64, read_bytes: u64) -> Option<f64> {
 fn symbol(errno: usize) -> String {
     let name = i32::try_from(errno).ok().and_then(errno_name);
     name.map_or_else(|| format!("errno {errno}"), str::to_owned)
-}
-
-/// Empties a delta and keeps its memory.
-fn clear(delta: &mut Delta) {
-    let empty = |latency: &mut LatencyDelta| {
-        if !latency.histogram.is_empty() {
-            latency.histogram.reset();
-        }
-        latency.max_ns = 0;
-    };
-    let Delta {
-        ios,
-        bytes,
-        intended,
-        missed,
-        errnos,
-        polls,
-        empty_polls,
-        service,
-        response,
-        write,
-        flush,
-        members,
-    } = delta;
-    for count in [ios, bytes, intended, missed, polls, empty_polls] {
-        *count = 0;
-    }
-    errnos.fill(0);
-    for latency in [service, response, write, flush] {
-        empty(latency);
-    }
-    members.fill((0, 0));
 }
 
 /// The histograms to hand out, no larger than their highest value needs.
@@ -632,31 +600,6 @@ mod tests {
         stat(551_072);
         let window = meters.window(&WindowContext { now_ns: 4 * SECOND_NS, ..context() });
         assert!(!window.flags.iter().any(|flag| flag.text.starts_with("block")), "what was before is over");
-    }
-
-    #[test]
-    fn a_hot_drive_is_in_the_window_and_in_the_totals() {
-        let root = tempfile::tempdir().unwrap();
-        let folder = root.path().join("sys/dev/block/259:0/device/hwmon0");
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("temp1_max"), "70000").unwrap();
-        let member = Member { name: "nvme0n1".into(), device: Some((259, 0)), path: None };
-        let mut meters = Meters::new(0, vec![member.clone()], Probes::none());
-        let mut at_s = 0;
-        let mut window = |meters: &mut Meters, thousandths: &str| {
-            std::fs::write(folder.join("temp1_input"), thousandths).unwrap();
-            meters.probes.temperature = TemperatureProbe::read_once(root.path(), (259, 0));
-            at_s += 1;
-            meters.window(&WindowContext { now_ns: at_s * SECOND_NS, ..context() })
-        };
-        let hot = |window: &Window| window.flags.iter().any(|flag| flag.text == "hot");
-        let cool = window(&mut meters, "45000");
-        assert_eq!((cool.members[0].temperature_c, hot(&cool)), (Some(45.0), false));
-        let warm = window(&mut meters, "70000");
-        assert_eq!((warm.members[0].temperature_c, hot(&warm)), (Some(70.0), true));
-        let unknown = window(&mut meters, "?");
-        assert_eq!((unknown.members[0].temperature_c, hot(&unknown)), (None, false));
-        assert_eq!(meters.totals().members[0].temperature_c, Some(70.0));
     }
 
     struct NoClocks;
