@@ -8,6 +8,11 @@ pub const KIB: u64 = 1 << 10;
 pub const MIB: u64 = 1 << 20;
 /// One GiB in bytes.
 pub const GIB: u64 = 1 << 30;
+/// Rounded down to whole MiB, the unit of every layout.
+pub const fn floor_mib(bytes: u64) -> u64 {
+    bytes / MIB * MIB
+}
+
 /// One second in nanoseconds.
 pub const SECOND_NS: u64 = 1_000_000_000;
 

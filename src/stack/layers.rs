@@ -8,8 +8,7 @@ use super::step::Step;
 use crate::error::{Error, Result};
 use crate::profile::expand_home;
 use crate::profile::settings::{DriveState, Filesystem, Raid, Settings};
-use crate::units::{MIB, approx_size};
-use crate::volume::layout::floor_mib;
+use crate::units::{MIB, approx_size, floor_mib};
 
 /// The paper's data and WAL (section 3.2), in whole MiB.
 const PAPERS_DATA_BYTES: u64 = floor_mib(400_000_000_000);

@@ -5,6 +5,7 @@
 //! files it is a file of its own, else its flush would pay for the background's dirty pages.
 
 use crate::error::{Error, Result};
+pub use crate::units::floor_mib;
 use crate::units::{MIB, approx_size};
 
 /// The header's bytes at the start of each member.
@@ -79,11 +80,6 @@ impl Parts {
 pub fn files_bytes(count: u64, size_bytes: u64) -> u64 {
     let data = count.saturating_mul(floor_mib(size_bytes));
     data.saturating_add(Parts::of_wal_file(data).member_bytes())
-}
-
-/// Rounded down to whole MiB.
-pub const fn floor_mib(bytes: u64) -> u64 {
-    bytes / MIB * MIB
 }
 
 fn too_small(size_bytes: u64, least_bytes: u64) -> Error {
