@@ -8,13 +8,13 @@ pub const KIB: u64 = 1 << 10;
 pub const MIB: u64 = 1 << 20;
 /// One GiB in bytes.
 pub const GIB: u64 = 1 << 30;
-/// One second in nanoseconds.
-pub const SECOND_NS: u64 = 1_000_000_000;
-
-/// Rounded down to whole MiB.
+/// Rounded down to whole MiB, the unit of every layout.
 pub const fn floor_mib(bytes: u64) -> u64 {
     bytes / MIB * MIB
 }
+
+/// One second in nanoseconds.
+pub const SECOND_NS: u64 = 1_000_000_000;
 
 const BINARY: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
 const DECIMAL: [(&str, u64); 4] =

@@ -540,7 +540,8 @@ fn degraded() -> Host {
     host.file("proc/self/cgroup", "0::/user.slice/a.scope\n")
         .file("sys/fs/cgroup/cgroup.type", "domain\n")
         .file("sys/fs/cgroup/cgroup.controllers", "cpu memory\n")
-        .file("sys/fs/cgroup/user.slice/cgroup.type", "domain\n");
+        .file("sys/fs/cgroup/user.slice/cgroup.type", "domain\n")
+        .file("sys/fs/cgroup/user.slice/a.scope/cgroup.type", "domain\n");
     host
 }
 

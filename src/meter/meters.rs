@@ -212,7 +212,7 @@ impl Meters {
     fn collect(&mut self) {
         for counts in &mut self.counts {
             counts.storage = None;
-            clear(&mut counts.delta);
+            counts.delta.clear();
         }
         // The classes with few workers first, so that they don't wait for the others' latencies.
         let mut workers = [0_usize; 4];
@@ -358,38 +358,6 @@ pub(super) fn cache_share(storage_bytes: u64, read_bytes: u64) -> Option<f64> {
 fn symbol(errno: usize) -> String {
     let name = i32::try_from(errno).ok().and_then(errno_name);
     name.map_or_else(|| format!("errno {errno}"), str::to_owned)
-}
-
-/// Empties a delta and keeps its memory.
-fn clear(delta: &mut Delta) {
-    let empty = |latency: &mut LatencyDelta| {
-        if !latency.histogram.is_empty() {
-            latency.histogram.reset();
-        }
-        latency.max_ns = 0;
-    };
-    let Delta {
-        ios,
-        bytes,
-        intended,
-        missed,
-        errnos,
-        polls,
-        empty_polls,
-        service,
-        response,
-        write,
-        flush,
-        members,
-    } = delta;
-    for count in [ios, bytes, intended, missed, polls, empty_polls] {
-        *count = 0;
-    }
-    errnos.fill(0);
-    for latency in [service, response, write, flush] {
-        empty(latency);
-    }
-    members.fill((0, 0));
 }
 
 /// The histograms to hand out, no larger than their highest value needs.

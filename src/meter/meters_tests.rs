@@ -224,31 +224,6 @@ fn direct_io_is_held_against_the_block_layers_count() {
     assert!(!window.flags.iter().any(|flag| flag.text.starts_with("block")), "what was before is over");
 }
 
-#[test]
-fn a_hot_drive_is_in_the_window_and_in_the_totals() {
-    let root = tempfile::tempdir().unwrap();
-    let folder = root.path().join("sys/dev/block/259:0/device/hwmon0");
-    std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("temp1_max"), "70000").unwrap();
-    let member = Member { name: "nvme0n1".into(), device: Some((259, 0)), path: None };
-    let mut meters = Meters::new(0, vec![member.clone()], Probes::none());
-    let mut at_s = 0;
-    let mut window = |meters: &mut Meters, thousandths: &str| {
-        std::fs::write(folder.join("temp1_input"), thousandths).unwrap();
-        meters.probes.temperature = TemperatureProbe::read_once(root.path(), (259, 0));
-        at_s += 1;
-        meters.window(&WindowContext { now_ns: at_s * SECOND_NS, ..context() })
-    };
-    let hot = |window: &Window| window.flags.iter().any(|flag| flag.text == "hot");
-    let cool = window(&mut meters, "45000");
-    assert_eq!((cool.members[0].temperature_c, hot(&cool)), (Some(45.0), false));
-    let warm = window(&mut meters, "70000");
-    assert_eq!((warm.members[0].temperature_c, hot(&warm)), (Some(70.0), true));
-    let unknown = window(&mut meters, "?");
-    assert_eq!((unknown.members[0].temperature_c, hot(&unknown)), (None, false));
-    assert_eq!(meters.totals().members[0].temperature_c, Some(70.0));
-}
-
 struct NoClocks;
 
 impl super::super::tasks::Clocks for NoClocks {

@@ -54,6 +54,38 @@ impl Default for LatencyDelta {
 }
 
 impl Delta {
+    /// Empties it and keeps its memory.
+    pub fn clear(&mut self) {
+        let empty = |latency: &mut LatencyDelta| {
+            if !latency.histogram.is_empty() {
+                latency.histogram.reset();
+            }
+            latency.max_ns = 0;
+        };
+        let Self {
+            ios,
+            bytes,
+            intended,
+            missed,
+            errnos,
+            polls,
+            empty_polls,
+            service,
+            response,
+            write,
+            flush,
+            members,
+        } = self;
+        for count in [ios, bytes, intended, missed, polls, empty_polls] {
+            *count = 0;
+        }
+        errnos.fill(0);
+        for latency in [service, response, write, flush] {
+            empty(latency);
+        }
+        members.fill((0, 0));
+    }
+
     /// Nothing yet, over so many members.
     pub fn new(members: usize) -> Self {
         Self {

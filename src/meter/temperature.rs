@@ -81,14 +81,6 @@ impl TemperatureProbe {
         Self { drives: Arc::new(Drives { thermometers, readings }), members, _running: None }
     }
 
-    /// The same, read now and never again.
-    #[cfg(test)]
-    pub(super) fn read_once(root: &Path, number: (u32, u32)) -> Self {
-        let probe = Self::of(vec![Thermometer::below(root, number)]);
-        probe.drives.read();
-        probe
-    }
-
     /// What was read last.
     pub fn window(&self) -> Temperatures {
         self.at(Instant::now())
@@ -136,6 +128,10 @@ impl Drives {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::meter::flags::WindowContext;
+    use crate::meter::flags::tests::context;
+    use crate::meter::meters::{Meters, Probes};
+    use crate::units::SECOND_NS;
     use std::fs;
     use std::os::unix::fs::symlink;
 
@@ -196,5 +192,26 @@ mod tests {
         warm(&root, "nvme1n1", "");
         probe.drives.read();
         assert_eq!(probe.window().members_c[2], None, "it does not answer any more");
+    }
+
+    #[test]
+    fn a_hot_drive_is_in_the_window_and_in_the_totals() {
+        let root = host();
+        warm(&root, "nvme0n1", "45000");
+        let number = (259, 0);
+        let temperature = TemperatureProbe::of(vec![Thermometer::below(root.path(), number)]);
+        let drives = temperature.drives.clone();
+        let member = Member { name: "nvme0n1".into(), device: Some(number), path: None };
+        let mut meters = Meters::new(0, vec![member], Probes { temperature, ..Probes::none() });
+        for (at_s, text, read_c, hot) in
+            [(1, "45000", Some(45.0), false), (2, "70000", Some(70.0), true), (3, "?", None, false)]
+        {
+            warm(&root, "nvme0n1", text);
+            drives.read();
+            let window = meters.window(&WindowContext { now_ns: at_s * SECOND_NS, ..context() });
+            assert_eq!(window.members[0].temperature_c, read_c);
+            assert_eq!(window.flags.iter().any(|flag| flag.text == "hot"), hot, "{:?}", window.flags);
+        }
+        assert_eq!(meters.totals().members[0].temperature_c, Some(70.0));
     }
 }
