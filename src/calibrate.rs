@@ -26,6 +26,10 @@ use crate::volume::{Extent, Region};
 
 const PAGE_BYTES: u64 = 4096;
 const FILE_BYTES: u64 = 64 * MIB;
+/// The longest tick of the kernels of the distributions: 250 Hz.
+const TICK_NS: f64 = 4e6;
+/// A part of a time has to be so many ticks to be told.
+const TICKS_MIN: f64 = 5.0;
 
 /// What one kind of I/O costs through one interface.
 #[derive(Debug, Clone, Serialize)]
@@ -34,10 +38,13 @@ pub struct Cost {
     pub interface: &'static str,
     /// How it is driven, in words.
     pub how: &'static str,
-    /// CPU time of this process in user mode, nanoseconds per I/O.
-    pub user_ns: f64,
-    /// CPU time of this process in the kernel, nanoseconds per I/O.
-    pub system_ns: f64,
+    /// CPU time of this process, nanoseconds per I/O.
+    pub cpu_ns: f64,
+    /// That in user mode. Most kernels only look at each tick of their clock where a thread is, and
+    /// share its time out by that; none where so few ticks tell nothing.
+    pub user_ns: Option<f64>,
+    /// That in the kernel, likewise.
+    pub system_ns: Option<f64>,
     /// I/Os a second.
     pub iops: f64,
 }
@@ -118,13 +125,20 @@ fn measure(region: &Arc<Region>, plan: &ClassPlan, time: Duration) -> Result<Cos
         std::thread::sleep(Duration::from_millis(1));
     }
     let ios = delta.ios.max(1) as f64;
+    let (user_ns, system_ns) = (user - cpu.0, system - cpu.1);
     Ok(Cost {
         interface: "",
         how: "",
-        user_ns: (user - cpu.0) / ios,
-        system_ns: (system - cpu.1) / ios,
+        cpu_ns: (user_ns + system_ns) / ios,
+        user_ns: resolved(user_ns).map(|ns| ns / ios),
+        system_ns: resolved(system_ns).map(|ns| ns / ios),
         iops: delta.ios as f64 / elapsed_s,
     })
+}
+
+/// A part of the CPU time, where it is long enough for the kernel's clock.
+fn resolved(ns: f64) -> Option<f64> {
+    (ns >= TICKS_MIN * TICK_NS).then_some(ns)
 }
 
 /// This process's CPU time so far, user and system, in nanoseconds.
@@ -145,6 +159,11 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_part_of_a_few_ticks_is_not_told() {
+        assert_eq!([0.0, 8e6, 40e6].map(resolved), [None, None, Some(40e6)]);
+    }
+
+    #[test]
     fn every_interface_is_measured_and_the_file_removed() {
         let dir = tempfile::tempdir_in("/var/tmp").unwrap();
         let facts = Facts::read(Path::new("/"));
@@ -152,7 +171,7 @@ mod tests {
         for name in ["null", "sync"] {
             let own: Vec<_> = costs.iter().filter(|cost| cost.interface == name).collect();
             assert_eq!(own.len(), SHAPES.len());
-            assert!(own.iter().all(|cost| cost.iops > 0.0 && cost.user_ns.is_finite()), "{own:?}");
+            assert!(own.iter().all(|cost| cost.iops > 0.0 && cost.cpu_ns > 0.0), "{own:?}");
         }
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }

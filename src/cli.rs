@@ -51,7 +51,7 @@ Examples:
 const FILES: &str = "\
 $XDG_CONFIG_HOME/stacktune/profiles/*.toml, else ~/.config/stacktune/profiles/*.toml
   the user's profiles
-~/.cache/stacktune
+$XDG_CACHE_HOME/stacktune, else ~/.cache/stacktune
   the files that the built-in profiles run on
 $XDG_STATE_HOME/stacktune, else /var/lib/stacktune for root and ~/.local/state/stacktune for others
   journals of the stacks that stand, and where they are mounted";
@@ -217,6 +217,15 @@ pub struct RecordArgs {
     /// How long to run before that; its windows are written, marked, and left out of the totals
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
     pub warmup: Duration,
+    /// Leave what was built standing at the end, and print the commands that remove it
+    #[arg(long)]
+    pub keep: bool,
+    /// Read the target back at the end, and check every page that was written
+    #[arg(long)]
+    pub verify: bool,
+    /// Print what would be built and destroyed, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
     /// How to run it.
     #[command(flatten)]
     pub run: RunArgs,

@@ -151,13 +151,71 @@ fn a_mistake_in_a_profile_is_told_with_file_line_and_column() {
     }
 }
 
+/// `--set` before each of them.
+fn set<'a>(sets: &[&'a str]) -> Vec<&'a str> {
+    sets.iter().flat_map(|set| ["--set", *set]).collect()
+}
+
 #[test]
 fn check_tells_all_that_this_host_cannot_do() {
     let home = Home::new();
-    home.run(&["check", "table2-4-direct"]).ended(0, &[]);
+    let small = home.small_files("small");
+    home.run(&["check", &small]).ended(0, &[]);
     let sets = ["--set", "scan.cpus=900", "--set", "stack.raid=raid0"];
     let checked = home.run(&[&["check", "demo"][..], &sets].concat());
     checked.ended(2, &["`scan.cpus` can't be 900", "`stack.raid` can't be raid0"]);
+}
+
+#[test]
+fn check_looks_at_the_target_and_makes_nothing() {
+    let home = Home::new();
+    let small = home.small_files("small");
+    let foreign = home.path("small-files");
+    let table: &[(&[&str], &[&str])] = &[
+        (&["target.files.size=16TiB", "target.files.count=64"], &["needs", "free"]),
+        (&["target.files.dir=/proc/stacktune"], &["/proc"]),
+        (&["wal.target=/dev/nonexist"], &["no block device /dev/nonexist"]),
+        (&["wal.target=/var/tmp/none/wal"], &["there is no folder /var/tmp/none"]),
+        (&["run.max_writes=16MiB"], &["run.max_writes is 16MiB"]),
+        (&["scan.cpus=900", "wal.target=/dev/nonexist"], &["`scan.cpus` can't be 900", "/dev/nonexist"]),
+    ];
+    for (sets, said) in table {
+        home.run(&[&["check", &small][..], &set(sets)].concat()).ended(2, said);
+        assert!(!foreign.exists(), "{sets:?}");
+    }
+    let memory = format!("target.files.dir=/dev/shm/stacktune-check-{}", std::process::id());
+    let uncached = ["io.buffering=uncached", memory.as_str()];
+    home.run(&[&["check", &small][..], &set(&uncached)].concat()).ended(2, &["can't be uncached"]);
+    std::fs::create_dir(&foreign).unwrap();
+    std::fs::write(foreign.join("data-0"), "mine").unwrap();
+    home.run(&["check", &small]).ended(2, &["data-0"]);
+    assert_eq!(std::fs::read(foreign.join("data-0")).unwrap(), b"mine");
+}
+
+#[test]
+fn check_looks_at_devices_and_writes_nothing() {
+    let Some(loops) = Loops::take("check_looks_at_devices_and_writes_nothing") else { return };
+    let home = Home::new();
+    let blank = loops.blank(64);
+    let profile = home.profile("blank", &blank.profile());
+    home.run(&["check", &profile]).ended(0, &[]);
+    let device =
+        loops.device(64, |backing| _ = common::devices::run("mkfs.ext4", &["-q", backing.to_str().unwrap()]));
+    let hash = device.hash();
+    let profile = home.profile("device", &device.profile());
+    let checked = home.run(&["check", &profile]);
+    checked.ended(0, &[]);
+    assert!(checked.out.contains("ext4") && checked.out.contains("--destroy"), "{}", checked.out);
+    let uncached = home.run(&["check", &profile, "--set", "io.buffering=uncached"]);
+    assert!(uncached.status == Some(0) || uncached.err.contains("can't be uncached"), "{}", uncached.err);
+    common::devices::run("losetup", &["--sector-size", "4096", &blank.path]);
+    let profile = home.profile("blank4k", &blank.profile());
+    home.run(&["check", &profile, "--set", "scan.page_size=512B"])
+        .ended(2, &["`scan.page_size` can't be 512B"]);
+    let mount = common::devices::Mount::of(&device, "ro,noload");
+    home.run(&["check", &home.profile("mounted", &device.profile())]).ended(2, &["mounted"]);
+    drop(mount);
+    assert_eq!(device.hash(), hash, "something was written");
 }
 
 #[test]
@@ -440,5 +498,42 @@ fn the_cost_of_the_generator_is_measured_by_interface() {
     for interface in ["null", "sync", "libaio", "io_uring"] {
         assert!(of(interface)["iops"].as_f64() > Some(0.0), "{costs:#}");
     }
-    assert!(of("null")["user_ns"].as_f64() > Some(0.0), "{costs:#}");
+    assert!(!home.path(".cache").exists(), "what was made for it is gone");
+    assert!(of("null")["cpu_ns"].as_f64() > Some(0.0), "{costs:#}");
+}
+
+#[test]
+fn a_full_standard_output_is_told_in_words() {
+    let home = Home::new();
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let ran = home.command(&["knobs"]).stdout(full).output().unwrap();
+    let told = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(1), "{told}");
+    assert!(told.contains("standard output: no space left on device (ENOSPC)"), "{told}");
+    assert!(!told.contains("os error"), "{told}");
+}
+
+#[test]
+fn a_picture_takes_the_place_of_another_picture_alone() {
+    let home = Home::new();
+    let picture = |out: &str| {
+        let arguments = ["picture", "demo", "--for=300ms", "--set=io.interface=null", "--out"];
+        let ran = home.command(&arguments).arg(home.path(out)).output().unwrap();
+        (ran.status.code(), String::from_utf8_lossy(&ran.stderr).into_owned())
+    };
+    fs::write(home.path("theirs.svg"), "<svg xmlns='x'>\n</svg>\n").unwrap();
+    fs::write(home.path("empty"), "").unwrap();
+    for (theirs, text) in [("theirs.svg", "<svg xmlns='x'>\n</svg>\n"), ("empty", "")] {
+        let (status, told) = picture(theirs);
+        assert_eq!(status, Some(3), "{told}");
+        assert!(told.contains("is no picture that stacktune drew"), "{told}");
+        assert_eq!(fs::read_to_string(home.path(theirs)).unwrap(), text);
+    }
+    for _ in 0..2 {
+        let (status, told) = picture("ours.svg");
+        assert_eq!(status, Some(0), "{told}");
+        assert!(fs::read_to_string(home.path("ours.svg")).unwrap().ends_with("</svg>\n"));
+        // Maybe cut off, when a disk was full.
+        fs::OpenOptions::new().write(true).open(home.path("ours.svg")).unwrap().set_len(999).unwrap();
+    }
 }

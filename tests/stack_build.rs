@@ -12,6 +12,7 @@ use std::time::Duration;
 use common::devices::{Loop, Loops, Mount, run};
 use common::program::Home;
 use common::stacks::{Ground, Nobodys, confirmed, new_id, of_steps, plan, traces};
+use stacktune::error::Error;
 use stacktune::host::Facts;
 use stacktune::profile::settings::{Filesystem, Raid};
 use stacktune::stack::build::{self, Advance};
@@ -486,7 +487,7 @@ fn preconditioning_writes_three_times_the_size_and_goes_on_where_it_was_stopped(
     let test = "preconditioning_writes_three_times_the_size_and_goes_on_where_it_was_stopped";
     let Some(loops) = Loops::take(test) else { return };
     let device = loops.blank(64);
-    let all = 3 * 64 << 20;
+    let all = 3 * (64 << 20);
     let drives = [drive(&device)];
     let ground = Ground::new();
     // The next step is stopped, and what was written is known the next time.
@@ -536,8 +537,8 @@ fn preconditioning_that_is_stopped_half_way_goes_on_from_there() {
     let Some(loops) = Loops::take("preconditioning_that_is_stopped_half_way_goes_on_from_there") else {
         return;
     };
-    let device = loops.blank(256);
-    let all: u64 = 3 * 256 << 20;
+    let device = loops.blank(128);
+    let all: u64 = 3 * (128 << 20);
     let drives = [drive(&device)];
     let ground = Ground::new();
     let mut written = Vec::new();
@@ -584,13 +585,66 @@ fn a_queue_setting_goes_back_unless_somebody_else_has_set_it_since() {
                 new: new.into(),
                 beside: Vec::new(),
             };
-            journal.act(&format!("echo {new}"), Some(undo), || Ok(fs::write(&file, new).unwrap())).unwrap();
+            let set = || fs::write(&file, new).map_err(|error| Error::failed(error.to_string()));
+            journal.act(&format!("echo {new}"), Some(undo), set).unwrap();
         }
         theirs.iter().for_each(|value| fs::write(&file, value).unwrap());
         build::undo_all(journal, &Runner::default(), &mut go_on).unwrap();
         assert_eq!(read(), after);
         ground.assert_nothing_left(&id.0);
     }
+}
+
+#[test]
+fn a_cgroup_is_left_and_removed_and_one_with_others_in_it_is_told() {
+    let test = "a_cgroup_is_left_and_removed_and_one_with_others_in_it_is_told";
+    // A tool that another test starts at the wrong moment would hold this one's journal for a while.
+    let Some(_alone) = Loops::take(test) else { return };
+    let roots = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"].map(Path::new);
+    let root = roots.into_iter().find(|root| root.join("cgroup.procs").exists());
+    let (ground, id) = (Ground::new(), StackId(new_id()));
+    let made = root.map(|root| root.join(format!("stacktune-{}", id.0)));
+    let Some(dir) = made.filter(|dir| fs::create_dir(dir).is_ok()) else {
+        common::skip(test, "needs a memory cgroup that can be made");
+        return;
+    };
+    let mut other = Command::new("sleep").arg("60").spawn().unwrap();
+    fs::write(dir.join("cgroup.procs"), other.id().to_string()).unwrap();
+    let mut journal = Journal::begin(&ground.state(), &id, "mine", &[]).unwrap();
+    journal
+        .act("mkdir", Some(Undo::RemoveCgroup { dir: dir.clone(), switched_on: false }), || Ok(()))
+        .unwrap();
+    let error = build::undo_all(journal, &Runner::default(), &mut go_on).unwrap_err();
+    assert!(error.what.contains(&format!("still has processes: {}", other.id())), "{error}");
+    other.kill().unwrap();
+    other.wait().unwrap();
+    assert_eq!(clean(&ground, &[])[0].problem, None);
+    assert!(!dir.exists());
+    ground.assert_nothing_left(&id.0);
+}
+
+#[test]
+fn after_another_boot_what_went_with_the_kernel_is_not_looked_for() {
+    let test = "after_another_boot_what_went_with_the_kernel_is_not_looked_for";
+    let Some(_loops) = Loops::take(test) else { return };
+    let (ground, id) = (Ground::new(), new_id());
+    let plan = ground.plan(&id, Filesystem::Ext4, Raid::None);
+    drop(build::build(confirmed(plan), &ground.site(), &mut go_on).unwrap());
+    let journal = ground.state().join("journal").join(format!("{id}.jsonl"));
+    let text = fs::read_to_string(&journal).unwrap();
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    fs::write(&journal, text.replace(boot.trim(), "another")).unwrap();
+    let left = &leftovers::leftovers(&ground.state()).unwrap()[0];
+    assert!(left.restarted);
+    assert!(left.stands.iter().all(|standing| !standing.what.contains("mount at")), "{left:?}");
+    // What is mounted at its place now is somebody else's: it stays, and is told.
+    let problem = clean(&ground, &[])[0].problem.clone().unwrap();
+    assert!(problem.contains("mnt"), "{problem}");
+    let mount = ground.state().join("mnt").join(&id);
+    assert_eq!(mounted_as(&mount).as_deref(), Some("ext4"));
+    run("umount", &[mount.to_str().unwrap()]);
+    assert_eq!(clean(&ground, &[])[0].problem, None);
+    ground.assert_nothing_left(&id);
 }
 
 #[test]

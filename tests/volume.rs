@@ -87,9 +87,8 @@ fn pages_of_a_run_verify_among_those_of_the_fill() {
     fill(&mut volume);
     let base = volume.next_sequence_base().unwrap();
     for (region, page_bytes) in [(&volume.data, 16 << 10), (&volume.data, 512), (&volume.wal, 4096)] {
-        let stamper = Stamper::new(region.set, region.id, 5);
+        let stamper = Stamper::new(region.set, region.id);
         let mut page = vec![0; page_bytes];
-        stamper.prepare(&mut page);
         for n in [0, 7, region.pages(page_bytes as u64) - 1] {
             let (extent, place) = region.place(n, page_bytes as u64);
             stamper.stamp(&mut page, extent as u32, place, base + n);
@@ -231,19 +230,39 @@ fn what_is_not_ours_is_refused_and_stays_as_it_is() {
     assert_eq!(fs::read(&path).unwrap(), vec![9; 4 << 20]);
 }
 
+/// What lies in a folder, with its content.
+fn content(dir: &Path) -> Vec<(std::ffi::OsString, Vec<u8>)> {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
+    let mut files: Vec<_> = entries.map(|e| (e.file_name(), fs::read(e.path()).unwrap())).collect();
+    files.sort();
+    files
+}
+
 #[test]
-fn a_file_half_made_when_a_run_was_killed_is_made_anew() {
+fn where_a_foreign_file_is_in_the_way_nothing_is_made() {
+    for name in ["data-0", "data-1", "wal", "stacktune-set"] {
+        for text in ["", "somebody's"] {
+            let dir = folder();
+            fs::write(dir.path().join(name), text).unwrap();
+            let before = content(dir.path());
+            assert_eq!(open(dir.path(), 2, 4).unwrap_err().kind, Kind::Refused, "{name}");
+            assert_eq!(content(dir.path()), before, "{name}");
+        }
+    }
+}
+
+#[test]
+fn files_beside_those_of_the_target_are_left_alone() {
     let dir = folder();
-    let (half, whole) = (dir.path().join("data-0.new"), dir.path().join("data-0"));
-    File::create(&half).unwrap();
-    drop(open(dir.path(), 1, 4).unwrap());
-    fs::rename(&whole, &half).unwrap();
-    drop(open(dir.path(), 1, 4).unwrap());
-    assert!(whole.exists() && !half.exists());
-    fs::remove_file(&whole).unwrap();
-    fs::write(&half, b"somebody's").unwrap();
-    assert_eq!(open(dir.path(), 1, 4).unwrap_err().kind, Kind::Refused);
-    assert_eq!(fs::read(&half).unwrap(), b"somebody's");
+    for name in ["data-0.new", "data-1.new", "wal.new"] {
+        fs::write(dir.path().join(name), "").unwrap();
+    }
+    drop(open(dir.path(), 2, 4).unwrap());
+    let names = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<_> = names.collect();
+    names.sort();
+    let all = ["data-0", "data-0.new", "data-1", "data-1.new", "stacktune-set", "wal", "wal.new"];
+    assert_eq!(names, all);
 }
 
 /// Puts something odd where a file of ours would lie.

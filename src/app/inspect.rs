@@ -7,10 +7,10 @@ use std::time::Duration;
 use super::{facts, facts_with_versions, print, print_json, settings};
 use crate::error::{Error, Result};
 use crate::knobs::Ground;
-use crate::profile::{Source, Store, check as problems_of};
+use crate::profile::{Source, Store};
 use crate::record::Recording;
 use crate::report::{self, Shown, profiles::Row};
-use crate::session::check_serials;
+use crate::session::{Look, look};
 use crate::{calibrate as calibration, host};
 
 /// Each shape of load is measured so long.
@@ -58,43 +58,47 @@ pub fn host(json: bool) -> Result<()> {
 
 /// `stacktune calibrate`.
 pub fn calibrate(json: bool) -> Result<()> {
-    let costs = calibration::calibrate(&calibration_folder()?, CALIBRATION_TIME, &facts())?;
+    let (dir, made) = calibration_folder()?;
+    let costs = calibration::calibrate(&dir, CALIBRATION_TIME, &facts());
+    // What was there before, or came to lie there, stays: only empty folders go.
+    made.iter().take_while(|dir| std::fs::remove_dir(dir).is_ok()).for_each(drop);
+    let costs = costs?;
     if json {
         return print_json(&costs);
     }
     let mut text = String::from(
         "CPU time of this process per I/O, on a file of 64 MiB that the page cache holds\n\n\
-         interface  how                                user ns  system ns      I/O/s\n",
+         interface  how                                 CPU ns  user ns  system ns      I/O/s\n",
     );
+    let resolved = |ns: Option<f64>| ns.map_or_else(|| "–".to_owned(), |ns| format!("{ns:.0}"));
     for cost in costs {
-        let (user, system) = (cost.user_ns, cost.system_ns);
+        let (cpu, user, system) = (cost.cpu_ns, resolved(cost.user_ns), resolved(cost.system_ns));
         let _ = writeln!(
             text,
-            "{:<10} {:<33} {user:>8.0} {system:>10.0} {:>10.0}",
+            "{:<10} {:<33} {cpu:>7.0} {user:>8} {system:>10} {:>10.0}",
             cost.interface, cost.how, cost.iops
         );
     }
     print(&text)
 }
 
-/// A folder on a disk: the user's cache.
-fn calibration_folder() -> Result<PathBuf> {
+/// A folder on a disk, in the user's cache, and those that were made for it, the innermost first.
+fn calibration_folder() -> Result<(PathBuf, Vec<PathBuf>)> {
     let dir = crate::profile::expand_home("~/.cache/stacktune")?;
+    let made = dir.ancestors().take_while(|dir| !dir.exists()).map(PathBuf::from).collect();
     std::fs::create_dir_all(&dir).map_err(|e| Error::os("cannot create", &dir, e))?;
-    Ok(dir)
+    Ok((dir, made))
 }
 
-/// `stacktune check`.
+/// `stacktune check`: looks at the target too, and makes and writes nothing.
 pub fn check(profile: &str, sets: &[String]) -> Result<()> {
-    let (settings, _) = settings(Some(profile), sets)?;
-    let facts = facts();
-    let mut problems: Vec<_> = problems_of(&settings, Ground { facts: &facts, target: None })
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    problems.extend(check_serials(&settings, &facts).err().map(|error| error.to_string()));
+    let (settings, demo) = settings(Some(profile), sets)?;
+    let Look { problems, notes } = look(&settings, demo, &facts());
     if problems.is_empty() {
-        return print(&format!("{}: this host can do all of it\n", settings.name));
+        let mut text = format!("{}: this host can do all of it\n", settings.name);
+        notes.iter().for_each(|note| _ = writeln!(text, "  note: {note}"));
+        return print(&text);
     }
+    let problems: Vec<_> = problems.iter().map(|problem| problem.replace('\n', "\n  ")).collect();
     Err(Error::input(format!("{} can't run here:\n  {}", settings.name, problems.join("\n  "))))
 }

@@ -16,7 +16,7 @@ use clap::Parser;
 use serde::Serialize;
 
 use crate::cli::{self, Cli, Cmd, RunArgs};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, describe};
 use crate::host::Facts;
 use crate::profile::{Settings, Store, builtin};
 use crate::session::Options;
@@ -121,7 +121,7 @@ fn print_with(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Resu
     let mut out = std::io::stdout().lock();
     match write(&mut out).and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Error::failed(format!("cannot write to standard output: {error}")))
+            Err(Error::failed(format!("cannot write to standard output: {}", describe(&error))))
         }
         _ => Ok(()),
     }

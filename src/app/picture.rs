@@ -1,5 +1,8 @@
 //! `stacktune picture`: the screen of a real run, drawn into an SVG file for documents.
 
+use std::fs::{File, OpenOptions, metadata};
+use std::io::{ErrorKind, Read, Write};
+use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -15,10 +18,15 @@ use crate::tui::message::Msg;
 use crate::tui::state::State;
 use crate::tui::theme::{Choice, Theme};
 use crate::tui::update::update;
-use crate::tui::{svg, view};
+use crate::tui::{is_svg_of_ours, svg, view};
+
+/// A picture is known by its first lines.
+const HEAD_BYTES: u64 = 4096;
 
 /// Runs the command.
 pub fn run(args: &PictureArgs) -> Result<()> {
+    // Before the time of a run is spent.
+    refuse_other_file(&args.out)?;
     let (settings, demo) = settings(args.profile.as_deref(), &args.run.sets.set)?;
     let turns: Vec<_> = args.turns.iter().map(|turn| parse_set(turn)).collect::<Result<_>>()?;
     let options = options(&args.run, demo);
@@ -59,5 +67,31 @@ pub fn run(args: &PictureArgs) -> Result<()> {
     view::draw(&state, &mut screen);
     let _ = commands.send(Command::Quit);
     let _ = session.join();
-    std::fs::write(&args.out, svg(&screen)).map_err(|e| Error::os("cannot write", &args.out, e))
+    write(&args.out, &svg(&screen))
+}
+
+/// Refuses to write over anything but a picture drawn by this command; whether there is one.
+fn refuse_other_file(out: &Path) -> Result<bool> {
+    let unreadable = |e| Error::os("cannot read", out, e);
+    let is_file = match metadata(out) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(false),
+        found => found.map_err(unreadable)?.is_file(),
+    };
+    let mut text = Vec::new();
+    if is_file {
+        let file = File::open(out).map_err(unreadable)?;
+        file.take(HEAD_BYTES).read_to_end(&mut text).map_err(unreadable)?;
+    }
+    if is_svg_of_ours(&text) {
+        return Ok(true);
+    }
+    let what = format!("{} is there already, and is no picture that stacktune drew", out.display());
+    Err(Error::refused(what).hint("it was left as it is: name another file with --out"))
+}
+
+fn write(out: &Path, svg: &str) -> Result<()> {
+    let replace = refuse_other_file(out)?;
+    let opened = OpenOptions::new().write(true).truncate(replace).create_new(!replace).open(out);
+    let written = opened.and_then(|mut file| file.write_all(svg.as_bytes()));
+    written.map_err(|e| Error::os("cannot write", out, e))
 }

@@ -1,12 +1,15 @@
 //! `stacktune record`: a profile run without a terminal.
 
 use std::io::{IsTerminal, stderr};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::signals::Interrupts;
 use super::{facts_with_versions, options, print, print_json, settings};
 use crate::cli::RecordArgs;
 use crate::error::{Error, Result};
-use crate::profile::by_identity;
+use crate::host::Facts;
+use crate::knobs::Ground;
+use crate::profile::{Settings, by_identity, check};
 use crate::record::refuse_content;
 use crate::report::{self, Progress};
 use crate::session::{Advance, Attendant, Event, Options, PlanShown, Session, Wanted, headless};
@@ -20,28 +23,75 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     let facts = facts_with_versions();
     let settings = by_identity(&settings, &facts);
     let options = Options { warmup: args.warmup, ..options(&args.run, demo) };
+    let array = settings.run.clone();
     let time = args.warmup + args.duration;
     let progress = Progress::new(stderr(), stderr().is_terminal(), Some(time));
     let mut watcher = Watcher { progress, interrupts: &interrupts };
+    if args.dry_run {
+        return dry_run(&settings, &facts);
+    }
     let mut session = Session::open(settings, options, facts, &mut watcher)?;
     let mut on_event = |event| watcher.watch(&event);
-    let summary = headless::record(&mut session, &args.out, time, &|| interrupts.count(), &mut on_event)?;
+    let recorded = headless::record(&mut session, &args.out, time, &|| interrupts.count(), &mut on_event);
     watcher.progress.done();
+    let mut verified = Ok(());
     if interrupts.count() > 1 {
-        // Nobody waits any more for I/O that does not drain; the kernel ends it with the process.
+        // Nobody waits any more for I/O that does not drain; the kernel ends it with the process, and
+        // `stacktune cleanup` what was built.
         std::mem::forget(session);
+    } else {
+        if args.verify && recorded.is_ok() {
+            verified = verify(&session, &mut watcher);
+        }
+        let commands = session.dismantle(args.keep, &mut |advance| {
+            watcher.progress.step(advance);
+            true
+        })?;
+        watcher.progress.done();
+        tell_kept(&commands);
     }
+    let summary = recorded?;
     if args.output.json {
         print_json(&summary)?;
     } else {
-        print(&report::table(&summary))?;
+        print(&report::table(&summary, &array))?;
     }
+    verified?;
     match summary.errors_line() {
         _ if summary.interrupted => {
             Err(Error::interrupted("interrupted: the summary holds what was measured"))
         }
         Some(errors) => Err(Error::failed(errors)),
         None => Ok(()),
+    }
+}
+
+/// Prints what would be done, and does nothing.
+fn dry_run(settings: &Settings, facts: &Facts) -> Result<()> {
+    let problems = check(settings, Ground { facts, target: None });
+    if let Some(problem) = problems.first() {
+        return Err(Error::input(problem.to_string()));
+    }
+    print(&report::plan(&crate::session::plan_shown(settings, facts)?))
+}
+
+/// Reads the target back, and says on standard error what came of it.
+fn verify(session: &Session, watcher: &mut Watcher) -> Result<()> {
+    let stop = AtomicBool::new(false);
+    let mut on_progress = |step: crate::session::Progress| {
+        watcher.progress.fill(&step);
+        stop.store(watcher.interrupts.count() > 0, Ordering::Relaxed);
+    };
+    let Some(report) = session.verify(&mut on_progress, &stop)? else { return Ok(()) };
+    watcher.notice(&report.to_string());
+    if report.is_clean() { Ok(()) } else { Err(Error::failed("not all pages are what was written")) }
+}
+
+/// Says how to remove what was kept.
+fn tell_kept(commands: &[String]) {
+    if !commands.is_empty() {
+        eprintln!("stacktune: what was built stays; `stacktune cleanup` removes it, or:");
+        commands.iter().for_each(|command| eprintln!("  {command}"));
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, describe};
 
 /// A write beyond `RLIMIT_FSIZE` fails as others do (EFBIG) and is counted, instead of ending the run.
 pub fn outlive_file_limit() {
@@ -29,7 +29,7 @@ impl Interrupts {
                     theirs.fetch_add(1, Ordering::SeqCst);
                 })
             };
-            registered.map_err(|e| Error::failed(format!("cannot watch for signals: {e}")))?;
+            registered.map_err(|e| Error::failed(format!("cannot watch for signals: {}", describe(&e))))?;
         }
         Ok(Self(count))
     }

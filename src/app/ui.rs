@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 
 use super::{facts, facts_with_versions, options, settings};
 use crate::cli::RunArgs;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, describe};
 use crate::profile::{Settings, Source, Store, by_identity};
 use crate::session::live;
 use crate::tui::{self, Link, ProfileEntry, ProfileStore, ThemeChoice};
@@ -24,9 +24,9 @@ pub fn run(profile: Option<&str>, args: &RunArgs) -> Result<()> {
     let session = std::thread::Builder::new()
         .name("session".into())
         .spawn(move || live::run(settings, options, &facts_with_versions, &asked, &told))
-        .map_err(|e| Error::failed(format!("cannot start a thread: {e}")))?;
+        .map_err(|e| Error::failed(format!("cannot start a thread: {}", describe(&e))))?;
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let ended = tui::run(
+    let tui::Outcome { ended, kept } = tui::run(
         Link { commands, events },
         tui::Options {
             no_color: set("NO_COLOR"),
@@ -41,7 +41,17 @@ pub fn run(profile: Option<&str>, args: &RunArgs) -> Result<()> {
         Err(error) if error.kind == crate::error::Kind::Interrupted => {}
         _ => drop(session.join()),
     }
+    tell_kept(&kept);
     ended
+}
+
+/// What was built and stays: how to remove it.
+fn tell_kept(commands: &[String]) {
+    if commands.is_empty() {
+        return;
+    }
+    println!("What was built stays. These commands remove it:");
+    commands.iter().for_each(|command| println!("  {command}"));
 }
 
 /// Where `r` puts recordings: the XDG data folder.

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use super::buffers::Buffers;
 use super::files::Files;
 use super::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait, clock};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, describe};
 
 /// Blocking system calls.
 #[derive(Debug)]
@@ -146,7 +146,7 @@ impl Flusher {
             .name(name)
             .stack_size(64 << 10)
             .spawn(move || theirs.serve(&files))
-            .map_err(|e| Error::failed(format!("cannot start a thread: {e}")))?;
+            .map_err(|e| Error::failed(format!("cannot start a thread: {}", describe(&e))))?;
         Ok(Self { shared, thread: Some(thread) })
     }
 

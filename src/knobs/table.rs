@@ -50,6 +50,17 @@ const RATES: &[u64] = &[
     5_000_000_000,
     10_000_000_000,
 ];
+/// From a SATA drive to the newest NVMe drives.
+const DRIVE_RATES: &[u64] = &[
+    500_000_000,
+    1_000_000_000,
+    2_000_000_000,
+    3_000_000_000,
+    5_000_000_000,
+    7_000_000_000,
+    10_000_000_000,
+    14_000_000_000,
+];
 const PAGE_SIZES: &[u64] = &[
     512,
     1 << 10,
@@ -78,7 +89,7 @@ const BUFFERINGS: Kind = Kind::Choice(&names::<Buffering, 3>());
 const TARGET: &[Spec] = &[
     Spec {
         key: "files.dir",
-        help: "The folder of the files, made by stacktune and used by nothing else.",
+        help: "The folder of the files, made by stacktune and used by nothing else. `~/.cache` is the user's cache folder: $XDG_CACHE_HOME where that is set.",
         kind: Kind::Text,
         scope: Scope::Rebuild,
         inactive: |s, _| on_devices(s),
@@ -421,6 +432,19 @@ const RUN: &[Spec] = &[
             ],
         },
         ..at!(Time, |s, c| s.run.window)
+    },
+    Spec {
+        key: "drives",
+        help: "The drives of an array: how many cores it needs is told at the cycles per byte measured.",
+        paper: Some("§4.3: 8 drives at 3 GB/s and 10 cycles a byte take 85 cores of 2.8 GHz."),
+        kind: Kind::Int { min: 1, max: 1024, steps: &[1, 2, 4, 8, 12, 16, 24, 32, 48, 64] },
+        ..at!(Int, |s, c| s.run.drives)
+    },
+    Spec {
+        key: "drive_rate",
+        help: "What each drive of that array moves; none: the cores needed are not told.",
+        kind: Kind::Rate { steps: DRIVE_RATES },
+        ..at!(Rate, |s, c| s.run.drive_rate_bytes_per_s)
     },
     Spec {
         key: "seed",

@@ -42,6 +42,8 @@ pub struct Engine {
     shared: [Arc<Shared>; 4],
     writes: Arc<Writes>,
     generations: [Option<Generation>; 4],
+    /// How often each class was started: it goes on with other pages, not the same from the start.
+    starts: [u64; 4],
     simulation: Option<Simulation>,
 }
 
@@ -55,7 +57,8 @@ impl Engine {
     /// An engine over these regions, in threads.
     pub fn threaded(data: Arc<Region>, wal: Arc<Region>, members: usize, writes: Arc<Writes>) -> Self {
         let shared = std::array::from_fn(|_| Arc::default());
-        Self { data, wal, members, shared, writes, generations: Default::default(), simulation: None }
+        let generations = Default::default();
+        Self { data, wal, members, shared, writes, generations, starts: [0; 4], simulation: None }
     }
 
     /// An engine over simulated devices.
@@ -93,6 +96,7 @@ impl Engine {
         let at = plan.class.index();
         let control = Arc::new(Control::default());
         let orders: Vec<_> = (0..plan.workers).map(|number| self.orders(plan, number, &control)).collect();
+        self.starts[at] += 1;
         let cells: Vec<_> = orders.iter().map(|orders| orders.cell.clone()).collect();
         orders.iter().for_each(|_| control.enter());
         let threads = match (&mut self.simulation, plan.interface) {
@@ -117,6 +121,7 @@ impl Engine {
         Orders {
             plan: Arc::new(plan.clone()),
             number,
+            generation: self.starts[plan.class.index()],
             region: region.clone(),
             control: control.clone(),
             shared: self.shared[plan.class.index()].clone(),
@@ -226,6 +231,11 @@ mod tests {
         delta
     }
 
+    /// Pages of 16 KiB of a region that carry stamps.
+    fn stamped_pages(region: &Region) -> u64 {
+        stamped_sectors(region) / 32
+    }
+
     /// Sectors of a region that carry the stamp of their place.
     fn stamped_sectors(region: &Region) -> u64 {
         let mut stamped = 0;
@@ -317,6 +327,29 @@ mod tests {
         let mut delta = Delta::new(4);
         sources[0].collect(&mut delta);
         assert_eq!(delta.ios, 100);
+    }
+
+    #[test]
+    fn a_class_that_starts_again_draws_other_pages() {
+        let ground = ground();
+        let writes = Arc::new(Writes::new(0, Arc::default()));
+        let mut engine = Engine::threaded(ground.data.clone(), ground.wal.clone(), 4, writes.clone());
+        let mut settings = Settings::default();
+        settings.io.interface = Interface::Sync;
+        settings.io.buffering = Buffering::Cached;
+        let background = Class::Background.index();
+        settings.classes[background].rate_bytes_per_s = None;
+        let mut pages = Vec::new();
+        for round in 1..=2 {
+            writes.limit(Some(round * 20 * 16384));
+            engine.start(&plan(&settings)[background], &[]).unwrap();
+            while engine.activity(Class::Background) != Activity::Exhausted {
+                std::thread::yield_now();
+            }
+            pages.push(stamped_pages(&ground.data));
+        }
+        // 20 of 384 pages each time: by chance about one is drawn again.
+        assert!(pages[1] > pages[0] + 10, "{pages:?}");
     }
 
     #[test]

@@ -129,7 +129,7 @@ fn worker_thread<B: Backend>(members: &Arc<B::Members>, orders: Orders, cpus: &[
     clock::sleep_precisely();
     let mut done = Vec::with_capacity((setup.slots + setup.flush_slots) as usize);
     let made_ns = clock::now_ns();
-    let mut worker = Worker::new(orders, made_ns, &mut backend);
+    let mut worker = Worker::new(orders, made_ns);
     start.wait();
     let mut now_ns = clock::now_ns();
     worker.postpone(now_ns - made_ns);

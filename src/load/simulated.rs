@@ -62,10 +62,10 @@ impl Simulation {
     /// Adds a class's workers; they begin now.
     pub fn start(&mut self, orders: Vec<Orders>) {
         for orders in orders {
-            let mut queue = SimQueue::new(orders.plan.depth as u32, orders.plan.page_bytes as usize);
+            let queue = SimQueue::new(orders.plan.depth as u32, orders.plan.page_bytes as usize);
             let devices = orders.region.extents.iter().map(|extent| extent.member as usize).collect();
             let ending = (orders.cell.clone(), orders.control.clone());
-            let worker = Worker::new(orders, self.now_ns, &mut queue);
+            let worker = Worker::new(orders, self.now_ns);
             self.counter += 1;
             let wait = Wait { completions: 0, until_ns: Some(self.now_ns) };
             let (id, done) = (self.counter, Vec::new());

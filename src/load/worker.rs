@@ -30,6 +30,8 @@ pub struct Orders {
     pub plan: Arc<ClassPlan>,
     /// Which of the class's workers it is.
     pub number: u64,
+    /// How often the class was started before: what is drawn at random goes on, not from the start.
+    pub generation: u64,
     /// Where it reads or writes.
     pub region: Arc<Region>,
     /// Stops it.
@@ -79,22 +81,20 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// A worker that begins now; its queue's buffers get their content.
-    pub fn new(orders: Orders, now_ns: u64, queue: &mut impl Queue) -> Self {
+    /// A worker that begins now.
+    pub fn new(orders: Orders, now_ns: u64) -> Self {
         let plan = orders.plan.clone();
         let (number, workers, page_bytes) = (orders.number, plan.workers, plan.page_bytes);
         let depth = plan.depth as u32;
         let seed = plan.seed ^ ((plan.class.index() as u64 + 1) << 56) ^ (number << 32);
+        let seed = seed.wrapping_add(orders.generation.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let position = orders.shared.position(number as usize).div_ceil(page_bytes);
         let region = &orders.region;
         let offsets = Offsets::new(plan.offsets, region.pages(page_bytes), (number, workers), position, seed);
         let pacer = plan.rate_bytes_per_s.map(|rate| {
             Pacer::new(now_ns, page_bytes, rate, (number, workers), plan.arrival, seed.rotate_left(17))
         });
-        let stamper = plan.class.writes().then(|| Stamper::new(region.set, region.id, seed));
-        if let Some(stamper) = &stamper {
-            (0..depth).for_each(|slot| stamper.prepare(queue.buffer(slot)));
-        }
+        let stamper = plan.class.writes().then(|| Stamper::new(region.set, region.id));
         let flushes = plan.class == Class::Wal && plan.sync == Sync::Fdatasync;
         Self {
             kind: match (plan.class.writes(), plan.sync) {

@@ -4,7 +4,7 @@
 //! the performance-monitoring unit; where it does not open or did not count, they are estimated as
 //! busy time × clock frequency, without what the hypervisor took, for no cycle of ours ran then.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 
 use super::frequency::FrequencyProbe;
@@ -17,6 +17,28 @@ const COARSE_BELOW_NS: u64 = 500_000_000;
 /// Whether the kernel's clock is too coarse for shares over so short a time.
 pub(super) fn is_coarse(duration_ns: u64) -> bool {
     duration_ns < COARSE_BELOW_NS
+}
+
+/// Steal over the last half second or more: in shorter windows a single tick of the kernel's clock
+/// looks like much.
+#[derive(Debug, Default)]
+pub(super) struct Steal(VecDeque<(u64, f64)>);
+
+impl Steal {
+    /// The share up to the end of a window of that length and share; none as long as all windows so far
+    /// are too short together.
+    pub fn window(&mut self, duration_ns: u64, share: f64) -> Option<f64> {
+        self.0.push_back((duration_ns, share));
+        let mut all_ns: u64 = self.0.iter().map(|(ns, _)| ns).sum();
+        while let Some((first_ns, _)) = self.0.front()
+            && !is_coarse(all_ns - first_ns)
+        {
+            all_ns -= first_ns;
+            self.0.pop_front();
+        }
+        let stolen_ns: f64 = self.0.iter().map(|(ns, share)| *ns as f64 * share).sum();
+        (!is_coarse(all_ns)).then(|| stolen_ns / all_ns as f64)
+    }
 }
 
 /// Reads the processor's use of the whole system; or nothing, of simulated runs.
@@ -208,6 +230,19 @@ mod tests {
 
     fn close(a: f64, b: f64) -> bool {
         (a - b).abs() < 1e-9 * b.abs().max(1.0)
+    }
+
+    #[test]
+    fn one_tick_of_a_short_window_is_no_steal() {
+        let mut steal = Steal::default();
+        let short = |steal: &mut Steal, share| steal.window(100_000_000, share);
+        assert_eq!(short(&mut steal, 0.05), None, "too little is known yet");
+        assert!((0..3).all(|_| short(&mut steal, 0.0).is_none()));
+        let shares: Vec<_> = (0..6).map(|_| short(&mut steal, 0.0).unwrap()).collect();
+        assert!((shares[0] - 0.01).abs() < 1e-9 && shares[1..] == [0.0; 5], "{shares:?}");
+        let lasting = (0..5).map(|_| short(&mut steal, 0.1).unwrap()).last().unwrap();
+        assert!((lasting - 0.1).abs() < 1e-9, "{lasting}");
+        assert_eq!(steal.window(1_000_000_000, 0.04), Some(0.04), "a long window tells by itself");
     }
 
     #[test]

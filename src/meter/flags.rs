@@ -3,7 +3,7 @@
 //! Each flag has a short text, the same on the screen and in files, and a sentence that says what it
 //! means. Most forbid a verdict on storage: under them a figure tells of something else.
 
-use super::window::{ClassFigures, CpuFigures, Flag, State};
+use super::window::{ClassFigures, Flag, State};
 use crate::class::Class;
 use crate::host::TargetFacts;
 use crate::profile::settings::{Buffering, Interface};
@@ -239,10 +239,10 @@ fn of_storage(class: Class, context: &WindowContext) -> Vec<Flag> {
     flags
 }
 
-/// What makes a whole window untrustworthy.
+/// What makes a whole window untrustworthy; with the steal, where it is known well enough.
 pub(super) fn of_window(
     context: &WindowContext,
-    cpu: &CpuFigures,
+    stolen: Option<f64>,
     settling: bool,
     block_difference: Option<f64>,
 ) -> Vec<Flag> {
@@ -261,7 +261,7 @@ pub(super) fn of_window(
             "The load began or a knob turned less than 2 s or two windows ago: caches, queues and devices still adapt.",
         ));
     }
-    flags.extend(steal(cpu.steal));
+    flags.extend(stolen.and_then(steal));
     flags.extend(block_difference.and_then(block_differs));
     if let Some(uses) = context.target.and_then(|target| target.mounted.as_deref()) {
         flags.push(forbids(
@@ -324,10 +324,7 @@ pub(super) mod tests {
         for class in Class::ALL {
             assert_eq!(of_class(class, &context, &ClassFigures::default(), false), []);
         }
-        assert_eq!(
-            of_window(&context, &CpuFigures { steal: 0.02, ..Default::default() }, false, Some(0.02)),
-            []
-        );
+        assert_eq!(of_window(&context, Some(0.02), false, Some(0.02)), []);
     }
 
     #[test]
@@ -400,11 +397,10 @@ pub(super) mod tests {
 
     #[test]
     fn what_a_whole_window_is_flagged_for() {
-        let cpu = CpuFigures { steal: 0.051, ..Default::default() };
-        let flags = of_window(&context(), &cpu, true, Some(0.5));
+        let flags = of_window(&context(), Some(0.051), true, Some(0.5));
         assert_eq!(texts(&flags), ["settling", "steal 5%", "block layer differs 50%"]);
         let turned = WindowContext { turned: true, paused: true, ..context() };
-        assert_eq!(texts(&of_window(&turned, &CpuFigures::default(), true, None)), ["paused", "turned"]);
+        assert_eq!(texts(&of_window(&turned, None, true, None)), ["paused", "turned"]);
         let mut draining = context();
         draining.classes[0].state = State::Draining;
         assert_eq!(scan(&draining), ["draining"]);
@@ -418,7 +414,7 @@ pub(super) mod tests {
         let target =
             TargetFacts { mounted: Some("mounted at /srv, swapped on: /dev/sdb2".into()), ..target() };
         let context = WindowContext { target: Some(&target), ..context() };
-        let flags = of_window(&context, &CpuFigures::default(), false, None);
+        let flags = of_window(&context, None, false, None);
         assert_eq!(texts(&flags), ["mounted"]);
         assert!(
             flags[0].why.starts_with("The target is in use (mounted at /srv, swapped"),

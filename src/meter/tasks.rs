@@ -1,6 +1,7 @@
 //! What the process's own threads cost and read: workers, the kernel's helpers of theirs, the rest.
 //!
-//! A worker's CPU time comes from its thread's clock. The process's clock holds every thread's,
+//! A worker's CPU time comes from its thread's clock; a worker that can run and waits for a CPU is busy
+//! too, for it is not storage that it waits for: field 2 of its `schedstat`, where the kernel has it. The process's clock holds every thread's,
 //! `io_uring`'s kernel-side ones included: these are threads of the process, named after the thread
 //! that they serve (`iou-wrk-TID`; `iou-sqp-TID` for a polled submission queue, whose own helpers
 //! are named after it). The threads that flush for a worker of `sync` are named so too (`flush-TID`). `read_bytes` in a thread's `io` file counts what the block layer was asked
@@ -75,6 +76,8 @@ struct Tasks {
 struct Thread {
     kind: Kind,
     cpu_ns: u64,
+    /// Time in run queues, of workers.
+    waited_ns: u64,
     /// At the last look; none where it was not looked at.
     read_bytes: Option<u64>,
     looks: u32,
@@ -143,7 +146,7 @@ impl Tasks {
     }
 
     /// Finds the threads and reads their clocks: CPU time since the last look of all that neither
-    /// work nor serve workers, and of the busiest worker of each class.
+    /// work nor serve workers, and of the busiest worker of each class with its waits for a CPU.
     fn look(&mut self, workers: &[(i32, Class)]) -> (u64, [Option<u64>; 4]) {
         self.round += 1;
         let first = self.round == 1;
@@ -158,6 +161,7 @@ impl Tasks {
             let thread = self.threads.entry(id).or_insert_with(|| Thread {
                 kind: Kind::Other,
                 cpu_ns: if first { cpu_ns } else { 0 },
+                waited_ns: if first { waited_ns(&self.folder, id).unwrap_or(0) } else { 0 },
                 read_bytes: (!first).then_some(0),
                 looks: 0,
                 round: 0,
@@ -173,8 +177,11 @@ impl Tasks {
             let used_ns = cpu_ns.saturating_sub(std::mem::replace(&mut thread.cpu_ns, cpu_ns));
             match thread.kind {
                 Kind::Worker(class) => {
+                    let waited_ns = waited_ns(&self.folder, id).unwrap_or(thread.waited_ns);
+                    let wait_ns =
+                        waited_ns.saturating_sub(std::mem::replace(&mut thread.waited_ns, waited_ns));
                     let busiest = &mut busiest_ns[class.index()];
-                    *busiest = Some(busiest.unwrap_or(0).max(used_ns));
+                    *busiest = Some(busiest.unwrap_or(0).max(used_ns + wait_ns));
                 }
                 Kind::Other => overhead_ns += used_ns,
                 Kind::Serves(_) => {}
@@ -250,6 +257,12 @@ fn kind(folder: &Path, id: i32) -> Kind {
     served.and_then(|id| id.trim().parse().ok()).map_or(Kind::Other, Kind::Serves)
 }
 
+/// Time that a thread could have run and waited for a CPU.
+fn waited_ns(folder: &Path, id: i32) -> Option<u64> {
+    let text = std::fs::read_to_string(folder.join(id.to_string()).join("schedstat")).ok()?;
+    text.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
 fn read_bytes(folder: &Path, id: i32) -> Option<u64> {
     let text = std::fs::read_to_string(folder.join(id.to_string()).join("io")).ok()?;
     text.lines().find_map(|line| line.strip_prefix("read_bytes:"))?.trim().parse().ok()
@@ -320,6 +333,22 @@ mod tests {
     }
 
     #[test]
+    fn a_worker_that_waits_for_a_cpu_is_not_idle() {
+        let fake = Fake::new();
+        let mut probe = fake.probe();
+        let busiest = |probe: &mut TaskProbe, at_s: u64, cpu_ns: u64, schedstat: Option<&str>| {
+            fake.thread(10, "scan", cpu_ns, 0);
+            let path = fake.folder.path().join("10/schedstat");
+            schedstat.map_or_else(|| fs::remove_file(&path), |text| fs::write(&path, text)).unwrap();
+            probe.window(at_s * SECOND_NS, &WORKERS, [false; 4]).busiest_worker[0]
+        };
+        assert_eq!(busiest(&mut probe, 1, 500_000_000, Some("500000000 470000000 99\n")), Some(0.97));
+        assert_eq!(busiest(&mut probe, 2, 600_000_000, Some("600000000 480000000 99\n")), Some(0.11));
+        assert_eq!(busiest(&mut probe, 3, 700_000_000, None), Some(0.1), "the kernel does not tell");
+        assert_eq!(busiest(&mut probe, 4, 800_000_000, Some("800000000 480000000 99\n")), Some(0.1));
+    }
+
+    #[test]
     fn reads_of_kernel_side_threads_belong_to_the_class_they_serve() {
         let fake = Fake::new();
         let mut probe = fake.probe();
@@ -371,15 +400,19 @@ mod tests {
     #[test]
     fn this_process_shows_its_busy_thread() {
         let mut probe = TaskProbe::open(0);
+        let began = std::time::Instant::now();
         let id = rustix::thread::gettid().as_raw_nonzero().get();
         let before = KernelClocks.thread_ns(id).unwrap();
-        let mut used = 0;
-        while used < 20_000_000 {
-            used = KernelClocks.thread_ns(id).unwrap() - before;
-        }
-        let figures = probe.window(used * 2, &[(id, Class::Scan)], [false; 4]);
+        while KernelClocks.thread_ns(id).unwrap() - before < 20_000_000 {}
+        let elapsed_ns = began.elapsed().as_nanos() as u64;
+        let figures = probe.window(elapsed_ns, &[(id, Class::Scan)], [false; 4]);
         let busiest = figures.busiest_worker[0].unwrap();
-        assert!((0.49..0.75).contains(&busiest), "{figures:?}");
+        if waited_ns(Path::new("/proc/self/task"), id).is_some() {
+            // It never slept, however long others had its CPU.
+            assert!(busiest > 0.9, "{figures:?} over {elapsed_ns}");
+        } else {
+            assert!(busiest > 20_000_000.0 / elapsed_ns as f64, "{figures:?}");
+        }
         assert!(KernelClocks.thread_ns(i32::MAX >> 4).is_none());
     }
 }

@@ -104,8 +104,9 @@ pub struct ClassFigures {
     pub not_held: bool,
     /// Its latencies.
     pub latencies: Latencies,
-    /// The busiest worker's share of a CPU, 0 to 1, by the thread's own clock; kernel-side threads
-    /// that serve it do not count. Over a run the mean of the windows that have it, by time.
+    /// The share of the time in which the busiest worker ran or could have run and waited for a CPU,
+    /// 0 to 1, by the thread's own clock and the scheduler's; kernel-side threads that serve it do not
+    /// count. Over a run the mean of the windows that have it, by time.
     pub busiest_worker: Option<f64>,
     /// Share of read bytes served without storage I/O, 0 to 1; of classes that read through the cache:
     /// 1 − bytes that the kernel counts as fetched from storage by the workers and the kernel-side

@@ -1,8 +1,7 @@
 //! Figures in words: what a turn did, and what the processor has left.
 
-use std::fmt::Write;
-
-use super::window::{Change, CpuFigures, LedgerLine, TotalFigures, Verdict};
+use super::window::{Change, CpuFigures, CyclesSource, LedgerLine, Verdict};
+use crate::profile::settings::Run;
 use crate::units::{format_latency, three_digits};
 
 /// What a ledger line says of one figure.
@@ -64,39 +63,38 @@ pub fn cores_used(cpu: &CpuFigures) -> f64 {
     cpu.busy * f64::from(cpu.cpus)
 }
 
-/// Cores that were idle or waited for I/O.
-pub fn cores_left(cpu: &CpuFigures) -> f64 {
-    (1.0 - cpu.busy) * f64::from(cpu.cpus)
-}
-
-/// Cores that so many drives at so many decimal GB/s each would keep busy.
-pub fn cores_needed(cycles_per_byte: f64, frequency_hz: f64, drives: u32, gb_per_s: f64) -> f64 {
-    cycles_per_byte * f64::from(drives) * gb_per_s * 1e9 / frequency_hz
+/// The cores in words: `4.00 used, 12.0 left of 16`.
+pub fn cores(cpu: &CpuFigures) -> String {
+    let (used, all) = (cores_used(cpu), f64::from(cpu.cpus));
+    format!("{} used, {} left of {}", three_digits(used), three_digits(all - used), cpu.cpus)
 }
 
 /// Cycles a second of a busy core: an estimate's own frequency, else counted cycles over busy time.
 pub fn busy_frequency_hz(cpu: &CpuFigures, duration_s: f64) -> Option<f64> {
     let busy_s = (cpu.busy - cpu.steal) * f64::from(cpu.cpus) * duration_s;
-    cpu.frequency_hz.or_else(|| (busy_s > 0.0 && cpu.cycles > 0.0).then(|| cpu.cycles / busy_s))
+    let counted = (busy_s > 0.0).then(|| cpu.cycles / busy_s);
+    cpu.frequency_hz.or(counted).filter(|hz| *hz > 0.0)
 }
 
-/// The processor in words: `1.40 of 2 cores used, 0.60 left; 8 drives at 3.00 GB/s need 12.3 cores`.
-pub fn processor(
+/// `≈ ` before what rests on an estimate: of that no sign may be lost.
+pub fn about(source: CyclesSource) -> &'static str {
+    if source == CyclesSource::Estimate { "≈ " } else { "" }
+}
+
+/// The cores that the run's array would keep busy at these cycles a byte, in words: `≈ 85.7 cores for
+/// 8 drives at 3 GB/s`. None where that is not asked for, or not known.
+pub fn cores_needed(
     cpu: &CpuFigures,
-    total: &TotalFigures,
+    cycles_per_byte: Option<f64>,
     duration_s: f64,
-    drives: u32,
-    gb_per_s: f64,
-) -> String {
-    let used = three_digits(cores_used(cpu));
-    let mut text = format!("{used} of {} cores used, {} left", cpu.cpus, three_digits(cores_left(cpu)));
-    if let (Some(cycles_per_byte), Some(hz)) = (total.cycles_per_byte, busy_frequency_hz(cpu, duration_s)) {
-        let needed = three_digits(cores_needed(cycles_per_byte, hz, drives, gb_per_s));
-        let (drives_word, need) = if drives == 1 { ("drive", "needs") } else { ("drives", "need") };
-        let rate = three_digits(gb_per_s);
-        let _ = write!(text, "; {drives} {drives_word} at {rate} GB/s {need} {needed} cores");
-    }
-    text
+    array: &Run,
+) -> Option<String> {
+    let gb_per_s = array.drive_rate_bytes_per_s? as f64 / 1e9;
+    let drives = array.drives;
+    let cores = cycles_per_byte? * drives as f64 * gb_per_s * 1e9 / busy_frequency_hz(cpu, duration_s)?;
+    let word = if drives == 1 { "drive" } else { "drives" };
+    let about = about(cpu.cycles_source);
+    Some(format!("{about}{} cores for {drives} {word} at {gb_per_s} GB/s", three_digits(cores)))
 }
 
 #[cfg(test)]
@@ -141,12 +139,33 @@ mod tests {
     }
 
     #[test]
-    fn the_processor_in_words() {
-        let cpu = CpuFigures { cpus: 16, busy: 0.25, cycles: 16e9, ..CpuFigures::default() };
-        let total = TotalFigures { cycles_per_byte: Some(2.0), ..TotalFigures::default() };
-        let text = processor(&cpu, &total, 1.0, 8, 3.0);
-        assert_eq!(text, "4.00 of 16 cores used, 12.0 left; 8 drives at 3.00 GB/s need 12.0 cores");
-        let unknown = processor(&cpu, &TotalFigures::default(), 1.0, 8, 3.0);
-        assert_eq!(unknown, "4.00 of 16 cores used, 12.0 left");
+    fn ten_cycles_a_byte_need_what_the_paper_says() {
+        let cpu = CpuFigures { frequency_hz: Some(2.8e9), ..CpuFigures::default() };
+        let array = Run::default();
+        // 8 × 3 GB/s × 10 cycles ÷ 2.8 GHz
+        let needed = cores_needed(&cpu, Some(10.0), 1.0, &array);
+        assert_eq!(needed.as_deref(), Some("≈ 85.7 cores for 8 drives at 3 GB/s"));
+        let one = Run { drives: 1, drive_rate_bytes_per_s: Some(500_000_000), ..array.clone() };
+        let needed = cores_needed(&cpu, Some(10.0), 1.0, &one);
+        assert_eq!(needed.as_deref(), Some("≈ 1.79 cores for 1 drive at 0.5 GB/s"));
+        assert_eq!(cores_needed(&cpu, None, 1.0, &array), None);
+        let none = Run { drive_rate_bytes_per_s: None, ..array };
+        assert_eq!(cores_needed(&cpu, Some(10.0), 1.0, &none), None);
+    }
+
+    #[test]
+    fn counted_cycles_tell_their_own_frequency_without_what_was_stolen() {
+        let cpu = CpuFigures {
+            cpus: 16,
+            busy: 0.25,
+            steal: 0.05,
+            cycles: 16e9,
+            cycles_source: CyclesSource::Pmu,
+            ..CpuFigures::default()
+        };
+        assert_eq!(cores(&cpu), "4.00 used, 12.0 left of 16");
+        assert!((busy_frequency_hz(&cpu, 1.0).unwrap() - 5e9).abs() < 1.0);
+        let idle = CpuFigures { busy: 0.0, steal: 0.0, ..cpu };
+        assert_eq!(cores_needed(&idle, Some(1.0), 1.0, &Run::default()), None);
     }
 }

@@ -36,7 +36,7 @@ fn every_kind_of_value_is_taken_as_toml_has_it() {
         "[scan]\nenabled = false\ncpus = [2, 0, 1]\nzipf_theta = 1\njump_share = 5e-1\nrate = \"none\"\n\
          [point]\ncpus = 3\nenabled = \"off\"\ninterface = \"default\"\n\
          [wal]\nrate = \"none\"\ntarget = \"none\"\ninterface = \"libaio\"\n\
-         [stack]\nraid = \"\"\n[run]\nwindow = \"100ms\"\nmax_writes = \"none\"",
+         [stack]\nraid = \"none\"\n[run]\nwindow = \"100ms\"\nmax_writes = \"none\"",
     );
     let [scan, point, wal, _] = &settings.classes;
     assert!(!scan.enabled && !point.enabled);

@@ -194,6 +194,24 @@ pub struct Run {
     pub window: Duration,
     /// Seeds offsets and arrivals.
     pub seed: u64,
+    /// Drives of the array for which the cores needed are told.
+    pub drives: u64,
+    /// Bytes a second of each of them; without, nothing is told.
+    pub drive_rate_bytes_per_s: Option<u64>,
+}
+
+impl Default for Run {
+    /// The array is that of the paper, section 4.3.
+    fn default() -> Self {
+        Self {
+            max_writes_bytes: None,
+            cache_limit_bytes: None,
+            window: Duration::from_secs(1),
+            seed: 1,
+            drives: 8,
+            drive_rate_bytes_per_s: Some(3_000_000_000),
+        }
+    }
 }
 
 /// Which simulated device the `sim` interface has.
@@ -238,12 +256,7 @@ impl Default for Settings {
             },
             classes: Class::ALL.map(ClassSettings::default_of),
             wal: Wal { sync: Sync::Fdatasync, sync_every: 1, target: None, serial: None },
-            run: Run {
-                max_writes_bytes: None,
-                cache_limit_bytes: None,
-                window: Duration::from_secs(1),
-                seed: 1,
-            },
+            run: Run::default(),
             queue: QueueSettings::default(),
             placement: Placement::Random,
             sim: Sim { device: SimDevice::Consumer, seed: 1 },

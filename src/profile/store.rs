@@ -217,22 +217,26 @@ fn check_name(name: &str) -> Result<()> {
     Err(Error::input(format!("`{}` can't name a profile: a name {wrong}", name.escape_debug())))
 }
 
-/// A path with the home folder in place of a leading `~`.
+/// A path with the home folder in place of a leading `~`, and the user's cache folder, wherever
+/// `XDG_CACHE_HOME` says that it is, in place of a leading `~/.cache`.
 pub fn expand_home(path: &str) -> Result<PathBuf> {
-    expand_with(path, std::env::var_os("HOME"))
+    expand_with(path, std::env::var_os("HOME"), std::env::var_os("XDG_CACHE_HOME"))
 }
 
-fn expand_with(path: &str, home: Option<OsString>) -> Result<PathBuf> {
+fn expand_with(path: &str, home: Option<OsString>, cache: Option<OsString>) -> Result<PathBuf> {
     let Some(rest) = path.strip_prefix('~') else { return Ok(path.into()) };
     if !rest.is_empty() && !rest.starts_with('/') {
         return Err(Error::input(format!("`{path}` names another user's home folder: write it in full")));
     }
-    let home = home.map(PathBuf::from).filter(|home| home.is_absolute());
-    let home = home.ok_or_else(|| Error::input(format!("cannot find `{path}`: {NO_HOME}")))?;
-    Ok(match rest.trim_start_matches('/') {
-        "" => home,
-        below => home.join(below),
-    })
+    // The XDG specification ignores paths that are not absolute.
+    let absolute = |folder: Option<OsString>| folder.map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let below = Path::new(rest.trim_start_matches('/'));
+    let (folder, below) = match (below.strip_prefix(".cache"), absolute(cache)) {
+        (Ok(below), Some(cache)) => (Some(cache), below),
+        _ => (absolute(home), below),
+    };
+    let folder = folder.ok_or_else(|| Error::input(format!("cannot find `{path}`: {NO_HOME}")))?;
+    Ok(if below.as_os_str().is_empty() { folder } else { folder.join(below) })
 }
 
 #[cfg(test)]

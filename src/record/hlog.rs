@@ -3,7 +3,8 @@
 //! `StartTime` and `BaseTime` are the wall clock when the run's clock stood at 0, so an interval's
 //! time stamp is its window's `start_ns` in seconds. Values are nanoseconds. The tag `scan`, `point`,
 //! `wal` or `background` is the class's service latency (the WAL's is the commit); `.response`,
-//! `wal.write` and `wal.flush` stand for the others.
+//! `wal.write` and `wal.flush` stand for the others. Those of the warm-up, which no total counts, have
+//! tags of their own (`warmup.scan`): whoever merges a tag gets the percentiles of the summary.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, SystemTime};
@@ -42,6 +43,7 @@ pub(super) fn intervals(window: &Window, serializer: &mut V2DeflateSerializer) -
     let (start, length) = (Duration::from_nanos(window.start_ns), Duration::from_nanos(window.duration_ns));
     for class in Class::ALL {
         for (tag, histogram) in tagged(class, &window.histograms[class.index()]) {
+            let tag = if window.warmup { format!("warmup.{tag}") } else { tag };
             log.write_histogram(histogram, start, length, Tag::new(&tag)).map_err(|e| e.to_string())?;
         }
     }

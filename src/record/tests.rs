@@ -135,6 +135,8 @@ fn the_log_sums_to_the_windows() {
     // Services of four classes, responses of two, the WAL's writes and flushes.
     assert_eq!(intervals.clone().count(), windows.len() * 8);
     let tags: std::collections::BTreeSet<_> = intervals.map(|i| i.tag().unwrap().as_str()).collect();
+    let (of_warm_up, tags): (Vec<_>, Vec<_>) = tags.into_iter().partition(|tag| tag.starts_with("warmup."));
+    assert!(of_warm_up.iter().map(|tag| &tag["warmup.".len()..]).eq(tags.iter().copied()));
     let expected = [
         "background",
         "background.response",
@@ -163,6 +165,13 @@ fn the_summary_is_the_sum_of_the_counted_windows() {
     drop(written(dir.path(), &windows));
     let read = Recording::open(dir.path()).unwrap();
     let counted = || read.windows.iter().filter(|window| !window.warmup);
+    // Whoever merges all of a tag, windows unseen, has what the summary tells.
+    let log = fs::read(dir.path().join(LATENCY)).unwrap();
+    let (merged, damage) = hlog::sums(&log, &read.windows.iter().collect::<Vec<_>>());
+    assert_eq!(damage, None);
+    for class in Class::ALL {
+        assert_eq!(merged[class.name()].len(), read.summary.class(class).ios);
+    }
     for class in Class::ALL {
         let figures = read.summary.class(class);
         assert_eq!(figures.bytes, counted().map(|w| w.class(class).bytes).sum::<u64>());

@@ -7,6 +7,7 @@ pub mod compare;
 mod differences;
 mod figures;
 pub mod knobs;
+mod plan;
 pub mod profiles;
 pub mod progress;
 pub mod show;
@@ -15,5 +16,6 @@ pub mod stacks;
 mod tests;
 
 pub use compare::{Comparison, compare};
+pub use plan::plan;
 pub use progress::Progress;
 pub use show::{Shown, show, table};

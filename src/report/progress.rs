@@ -27,6 +27,9 @@ pub struct Progress<W> {
     fill_line: Option<Instant>,
     /// The step told last, and whether it was being undone.
     step: Option<(usize, bool)>,
+    /// The longest window so far, and the rates of the last one that was not cut short.
+    window_ns: u64,
+    rates: String,
     /// A line stands on the terminal that the next one is drawn over.
     drawn: bool,
 }
@@ -42,6 +45,8 @@ impl<W: Write> Progress<W> {
             next_line: LINE_EACH,
             fill_line: None,
             step: None,
+            window_ns: 0,
+            rates: String::new(),
             drawn: false,
         }
     }
@@ -95,6 +100,11 @@ impl<W: Write> Progress<W> {
         let began_ns = *self.began_ns.get_or_insert(window.start_ns);
         let end_ns = window.start_ns + window.duration_ns;
         let elapsed = Duration::from_nanos(end_ns.saturating_sub(began_ns));
+        self.window_ns = self.window_ns.max(window.duration_ns);
+        // What is left at the end, less than half a window, tells no rate.
+        if window.duration_ns >= self.window_ns / 2 {
+            self.rates = rates(window);
+        }
         if !self.terminal {
             if elapsed < self.next_line {
                 return;
@@ -111,11 +121,7 @@ impl<W: Write> Progress<W> {
         if window.warmup {
             text += " warm-up";
         }
-        let _ = write!(text, " {} MB/s:", three_digits(window.total.mb_per_s));
-        for class in Class::ALL {
-            let short = if class == Class::Background { "bg" } else { class.name() };
-            let _ = write!(text, " {short} {}", three_digits(window.class(class).mb_per_s));
-        }
+        text += &self.rates;
         if errors > 0 {
             let _ = write!(text, ", {errors} errors");
         }
@@ -150,6 +156,16 @@ impl<W: Write> Progress<W> {
         }
         let _ = self.out.flush();
     }
+}
+
+/// ` 131 MB/s: scan 25.0 point …`.
+fn rates(window: &Window) -> String {
+    let mut text = format!(" {} MB/s:", three_digits(window.total.mb_per_s));
+    for class in Class::ALL {
+        let short = if class == Class::Background { "bg" } else { class.name() };
+        let _ = write!(text, " {short} {}", three_digits(window.class(class).mb_per_s));
+    }
+    text
 }
 
 /// What is written before a fill begins: `5.0 GiB to fill at about 250MB/s: 21s`.
@@ -194,6 +210,25 @@ mod tests {
         assert!(
             text.split('\r').all(|line| line.trim_end().trim_end_matches("\x1b[K").chars().count() <= WIDTH)
         );
+    }
+
+    #[test]
+    fn a_window_that_was_cut_short_moves_the_time_and_leaves_the_rates() {
+        let mut out = Vec::new();
+        let mut progress = Progress::new(&mut out, true, Some(Duration::from_secs(30)));
+        let whole = fixture::window(0, Like::default());
+        progress.window(&whole, &Totals::default());
+        let mut stub = fixture::window(1, Like::default());
+        (stub.start_ns, stub.duration_ns) = (whole.start_ns + 29_974_000_000, 26_000_000);
+        stub.total.mb_per_s = 7777.0;
+        progress.window(&stub, &Totals::default());
+        let text = String::from_utf8(out).unwrap();
+        let lines: Vec<&str> = text.split('\r').collect();
+        let rates = |line: &str| {
+            line.split_once(" MB/s").map(|(head, _)| head.rsplit(' ').next().unwrap().to_owned())
+        };
+        assert!(lines[2].contains("] 30s/30s "), "{text}");
+        assert_eq!(rates(lines[1]), rates(lines[2]), "{text}");
     }
 
     #[test]

@@ -7,6 +7,8 @@ use serde::Serialize;
 use super::cells::{NOTHING, figure, latency, left, percent, right, wrap};
 use crate::class::Class;
 use crate::meter::window::{Change, CyclesSource, Latency, LedgerLine, State, Verdict};
+use crate::meter::words;
+use crate::profile::{self, settings::Run};
 use crate::record::Recording;
 use crate::record::summary::{ClassSummary, Summary};
 use crate::units::{approx_size, approx_span, format_latency, three_digits};
@@ -57,7 +59,9 @@ pub fn show(recording: &Recording) -> String {
         let _ = writeln!(out, "{}", wrap(&format!("note: {note}"), WIDTH, "  "));
     }
     out.push('\n');
-    out += &table(summary);
+    // A turn of the array while it was recorded changed nothing of what was measured.
+    let settings = profile::parse(&recording.profile_toml, "profile.toml").unwrap_or_default();
+    out += &table(summary, &settings.run);
     if !recording.ledger.is_empty() {
         out += "\nTurns\n";
         recording.ledger.iter().for_each(|line| out += &turn(line));
@@ -76,13 +80,14 @@ fn heading(summary: &Summary) -> String {
     text
 }
 
-/// The table of classes with the totals below it, and every flag in words.
-pub fn table(summary: &Summary) -> String {
+/// The table of classes with the totals below it, the cores that the run's array would need, and every
+/// flag in words.
+pub fn table(summary: &Summary, array: &Run) -> String {
     let mut out = row("class", ["MB/s", "target", "IOPS", "p50", "p99", "p99.9", "max", "errors"]);
     for class in Class::ALL {
         out += &class_rows(class, summary);
     }
-    out += &totals(summary);
+    out += &totals(summary, array);
     out += &flags(summary);
     if let Some(why) = &summary.failure {
         let _ = writeln!(out, "{}", wrap(&format!("failed: {why}"), WIDTH, "  "));
@@ -149,7 +154,7 @@ fn latencies(of: Option<&Latency>) -> [String; 4] {
     [of.p50, of.p99, of.p999, of.max].map(latency)
 }
 
-fn totals(summary: &Summary) -> String {
+fn totals(summary: &Summary, array: &Run) -> String {
     let (total, cpu) = (&summary.total, &summary.total.cpu);
     let mut out = row("total", [&three_digits(total.mb_per_s), "", "", "", "", "", "", ""]);
     let estimate = total.cycles_source == CyclesSource::Estimate;
@@ -174,6 +179,13 @@ fn totals(summary: &Summary) -> String {
         cpu.cpus,
     );
     let _ = writeln!(out, "\n{}\n{}", wrap(&cycles, WIDTH, "  "), wrap(&shares, WIDTH, "  "));
+    if cpu.cpus > 0 {
+        let mut cores = format!("cores {}", words::cores(cpu));
+        if let Some(needed) = words::cores_needed(cpu, total.cycles_per_byte, summary.duration_s, array) {
+            let _ = write!(cores, "; needs {needed}");
+        }
+        let _ = writeln!(out, "{}", wrap(&cores, WIDTH, "  "));
+    }
     out
 }
 

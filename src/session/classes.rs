@@ -24,6 +24,8 @@ pub(super) struct Classes([ClassRun; 4]);
 struct ClassRun {
     /// The plan of the workers that run or drain.
     running: Option<ClassPlan>,
+    /// Whether its workers went through the page cache since that was last dropped.
+    cached: bool,
     draining: bool,
     /// It drained, or waited to be started, when the window that runs began.
     drained: bool,
@@ -131,7 +133,7 @@ impl Session {
             return None;
         }
         let run = &mut self.classes.0[class.index()];
-        let before = run.running.take();
+        run.running = None;
         let by_turn = std::mem::take(&mut run.draining);
         match activity {
             _ if by_turn => {}
@@ -146,10 +148,11 @@ impl Session {
             Activity::Exhausted => return Some(self.exhausted()),
             _ => {}
         }
-        if !self.should_run(class) {
+        // What was begun is ended even where the class was muted or paused meanwhile.
+        if self.drops_cache(class) || !self.should_run(class) {
             return None;
         }
-        if self.drops_cache(class, before.as_ref()) {
+        if self.begins_to_drop(class) {
             return None;
         }
         self.start_class(class).err().map(|error| Stopped { why: error.to_string(), exhausted: false })
@@ -175,7 +178,9 @@ impl Session {
         for source in self.engine.start(&plan, &cpus)? {
             self.meters.add(source);
         }
-        self.classes.0[class.index()].running = Some(plan);
+        let run = &mut self.classes.0[class.index()];
+        run.cached |= plan.buffering != Buffering::Direct;
+        run.running = Some(plan);
         Ok(())
     }
 
@@ -190,19 +195,25 @@ impl Session {
         }
     }
 
-    /// Before a class goes from the page cache to direct I/O, what is cached is written back and
-    /// dropped, in a thread of its own. Returns whether that still goes on.
-    fn drops_cache(&mut self, class: Class, before: Option<&ClassPlan>) -> bool {
-        let at = class.index();
-        let leaves_cache = before.is_some_and(|plan| plan.buffering != Buffering::Direct)
-            && self.plans[at].buffering == Buffering::Direct;
-        if leaves_cache && self.target.volume.is_some() {
-            let region = if class == Class::Wal { &self.target.wal } else { &self.target.data };
-            let paths = paths_of(region);
-            self.classes.0[at].dropping = Some(std::thread::spawn(move || drop_cached(&paths)));
-            self.turned = true;
+    /// Before a class that went through the page cache, however long ago, begins with direct I/O, what
+    /// is cached is written back and dropped, in a thread of its own. Returns whether that has begun.
+    fn begins_to_drop(&mut self, class: Class) -> bool {
+        let run = &mut self.classes.0[class.index()];
+        let leaves_cache = run.cached && self.plans[class.index()].buffering == Buffering::Direct;
+        if !leaves_cache || self.target.volume.is_none() {
+            return false;
         }
-        let dropping = &mut self.classes.0[at].dropping;
+        let region = if class == Class::Wal { &self.target.wal } else { &self.target.data };
+        let paths = paths_of(region);
+        run.cached = false;
+        run.dropping = Some(std::thread::spawn(move || drop_cached(&paths)));
+        self.turned = true;
+        true
+    }
+
+    /// Whether what a class left in the page cache is still being dropped.
+    fn drops_cache(&mut self, class: Class) -> bool {
+        let dropping = &mut self.classes.0[class.index()].dropping;
         if dropping.as_ref().is_some_and(|thread| !thread.is_finished()) {
             return true;
         }
@@ -226,4 +237,76 @@ pub(super) fn drop_cached(paths: &[PathBuf]) -> io::Result<()> {
         rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::knobs::Value;
+    use crate::profile::Settings;
+    use crate::profile::settings::Interface;
+    use crate::session::headless::tests::Nobody;
+    use crate::session::run::Options;
+    use crate::units::MIB;
+
+    /// Scans alone, through the page cache.
+    fn scanning(dir: &std::path::Path) -> Session {
+        let mut settings = Settings::default();
+        (settings.io.interface, settings.io.buffering) = (Interface::Sync, Buffering::Cached);
+        (settings.target.count, settings.target.size_bytes) = (1, 16 * MIB);
+        settings.target.dir = dir.join("target").to_string_lossy().into_owned();
+        settings.classes.iter_mut().skip(1).for_each(|class| class.enabled = false);
+        settings.classes[0].depth = 1;
+        let facts = std::sync::Arc::new(crate::record::fixture::facts());
+        let mut session = Session::open(settings, Options::default(), facts, &mut Nobody).unwrap();
+        session.start().unwrap();
+        session
+    }
+
+    /// Lets what drains or drops come to its end.
+    fn settle(session: &mut Session) {
+        while session.is_settling() {
+            std::thread::yield_now();
+            session.settle_classes();
+        }
+    }
+
+    fn turn(session: &mut Session, knob: &str, value: &Value) {
+        session.turn(knob, value);
+        let refused = |event: &Event| matches!(event, Event::Turned { outcome: Err(_), .. });
+        assert!(!session.events().any(|event| refused(&event)), "{knob} was not turned");
+    }
+
+    #[test]
+    fn what_is_cached_is_dropped_even_where_the_turn_to_direct_came_while_nothing_ran() {
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        let mut session = scanning(dir.path());
+        if session.target.facts().is_none_or(|facts| facts.direct != crate::host::Feature::Present) {
+            return;
+        }
+        let rest = |session: &mut Session, muted: bool, rests: bool| {
+            if muted {
+                turn(session, "scan.enabled", &Value::Bool(!rests));
+            } else {
+                session.pause(rests);
+            }
+        };
+        for muted in [false, true] {
+            turn(&mut session, "io.buffering", &Value::Choice("cached"));
+            settle(&mut session);
+            rest(&mut session, muted, true);
+            settle(&mut session);
+            turn(&mut session, "io.buffering", &Value::Choice("direct"));
+            assert!(session.classes.0[0].running.is_none() && session.classes.0[0].dropping.is_none());
+            rest(&mut session, muted, false);
+            assert!(session.classes.0[0].dropping.is_some(), "muted: {muted}");
+            // It does not stay begun where the class rests again meanwhile.
+            rest(&mut session, muted, true);
+            settle(&mut session);
+            rest(&mut session, muted, false);
+            settle(&mut session);
+            assert!(session.classes.0[0].running.is_some() && !session.classes.0[0].cached);
+        }
+        session.end();
+    }
 }

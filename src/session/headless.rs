@@ -67,7 +67,7 @@ fn run_until(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::Arc;
 
     use super::*;
@@ -76,7 +76,7 @@ mod tests {
     use crate::record::{Recording, fixture};
     use crate::session::{Attendant, Options, Progress, Wanted};
 
-    struct Nobody;
+    pub struct Nobody;
 
     impl Attendant for Nobody {
         fn progress(&mut self, _: Progress) -> bool {

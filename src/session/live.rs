@@ -121,7 +121,7 @@ fn operate(mut session: Session, commands: &Receiver<Command>, events: &Sender<E
     while next.is_none() {
         match commands.recv_timeout(pause_of(&session, began)) {
             Ok(Command::Quit) | Err(RecvTimeoutError::Disconnected) => {
-                next = Some(Next::Quit { keep: false })
+                next = Some(Next::Quit { keep: false });
             }
             Ok(Command::QuitKeeping) => next = Some(Next::Quit { keep: true }),
             Ok(Command::Open(settings)) => next = Some(Next::Open(settings)),

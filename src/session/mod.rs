@@ -9,6 +9,7 @@ mod classes;
 mod fallback;
 pub mod headless;
 pub mod live;
+mod look;
 pub mod message;
 mod prompt;
 mod rebuild;
@@ -17,8 +18,10 @@ mod standing;
 mod target;
 mod turn;
 
+pub use look::{Look, look};
 pub use message::{Advance, Command, Event, Phase, PlanShown, Progress, Status, Wanted};
 pub use prompt::answer_promptly;
 pub use run::{Attendant, Options, Session};
+pub use standing::for_settings as plan_shown;
 pub use target::check_serials;
 pub use target::{Target, open as open_target};

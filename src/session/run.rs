@@ -31,7 +31,7 @@ use crate::record::{Header, Outcome, Summary, Writer};
 use crate::stack::adjust::Adjustments;
 use crate::stack::build::{Built, Watch};
 use crate::stack::plan::StackId;
-use crate::volume::FillPlan;
+use crate::volume::{FillPlan, VerifyReport};
 
 /// How a session may be opened, beside its settings.
 #[derive(Debug, Clone, Default)]
@@ -147,6 +147,9 @@ impl Session {
         carried: Carried,
     ) -> Result<Self> {
         let mut fallbacks = Vec::new();
+        if let Some(text) = standing::left_over() {
+            attendant.notice(&text);
+        }
         if options.read_only {
             settings.classes[Class::Wal.index()].enabled = false;
             settings.classes[Class::Background.index()].enabled = false;
@@ -312,6 +315,16 @@ impl Session {
     /// What the stack survives and costs, as sentences.
     fn worth(&self) -> Vec<String> {
         self.target.built.as_ref().map(|built| standing::sentences(&built.plan().worth)).unwrap_or_default()
+    }
+
+    /// Reads the target back once all has drained, and checks every page that was written; none where
+    /// nothing touches storage.
+    pub fn verify(
+        &self,
+        progress: &mut dyn FnMut(Progress),
+        stop: &AtomicBool,
+    ) -> Result<Option<VerifyReport>> {
+        self.target.volume.as_ref().map(|volume| volume.verify(progress, stop)).transpose()
     }
 
     /// Closes the target and takes down what was built for it, or leaves that standing; what would

@@ -1,5 +1,7 @@
 //! What a target stands on: the stack that is built before it is opened, and taken down after.
 
+use std::path::Path;
+
 use super::message::{PlanShown, Wanted};
 use super::run::{Attendant, Options};
 use super::target::{OursCheck, touches_storage};
@@ -8,28 +10,53 @@ use crate::host::Facts;
 use crate::profile::Settings;
 use crate::stack::build::{Built, build};
 use crate::stack::guard::{Claim, Consent, claim_built};
-use crate::stack::plan::{Confirmed, Plan, PowerCut, StackId, Top, Worth, plan};
+use crate::stack::leftovers::{State, leftovers};
+use crate::stack::plan::{Confirmed, Lay, Plan, PowerCut, StackId, Top, Worth, plan};
 use crate::stack::runner::Runner;
 use crate::stack::site::{Site, state_dir};
 use crate::units::approx_size;
 use crate::volume::layout::files_bytes;
 use crate::volume::{MemberSource, Request};
 
+/// What dead processes have left on this host, if anything.
+pub fn left_over() -> Option<String> {
+    let found = leftovers(&state_dir()).ok()?;
+    let dead: Vec<_> = found.iter().filter(|stack| stack.state == State::Dead).collect();
+    let (first, count) = (dead.first()?, dead.len());
+    let what = first.stands.iter().map(|standing| standing.what.as_str()).collect::<Vec<_>>().join(", ");
+    let more = if count > 1 { format!(", and {} more stacks", count - 1) } else { String::new() };
+    let (id, profile) = (&first.id, &first.profile);
+    Some(format!(
+        "left over from a run of `{profile}` that died (stack {id}): {what}{more}; `stacktune cleanup` takes it away"
+    ))
+}
+
 /// What it takes to build the stack of the settings; `standing` is what will be taken down before.
 pub fn planned(settings: &Settings, facts: &Facts, standing: Option<&Built>) -> Result<Plan> {
-    let drives = standing.map(|built| built.plan().drives()).unwrap_or_default();
-    plan(settings, facts, StackId::random(), &state_dir(), &drives)
+    plan(settings, &lay(facts, standing, &state_dir()), StackId::random())
+}
+
+fn lay<'a>(facts: &'a Facts, standing: Option<&'a Built>, state_dir: &'a Path) -> Lay<'a> {
+    Lay { facts, state_dir, ours: &OursCheck, standing: standing.map(Built::plan) }
 }
 
 /// The plan that the operator agreed to, made anew; a new one where none was.
 fn agreed(settings: &Settings, options: &Options, facts: &Facts) -> Result<Plan> {
     let Some((id, lines)) = &options.agreed else { return planned(settings, facts, None) };
-    let plan = plan(settings, facts, id.clone(), &state_dir(), &[])?;
+    let plan = plan(settings, &lay(facts, None, &state_dir()), id.clone())?;
     if plan.lines() == *lines {
         return Ok(plan);
     }
     let what = "what would be done is no longer what was shown: the host has changed meanwhile";
     Err(Error::refused(what).hint("look at the plan again"))
+}
+
+/// What opening the settings' target takes, as the operator sees it.
+pub fn for_settings(settings: &Settings, facts: &Facts) -> Result<PlanShown> {
+    if settings.stack.is_built() && touches_storage(settings) {
+        return Ok(shown(&planned(settings, facts, None)?, 0, Vec::new()));
+    }
+    Ok(plain(settings, 0, Vec::new()))
 }
 
 /// The plan as the operator sees it.

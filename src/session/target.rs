@@ -24,7 +24,7 @@ use crate::volume::header::{Found, Header};
 use crate::volume::{self, Extent, MemberSource, Region, Request, Survey, Volume, is_ours_at};
 
 /// A device must hold a header, and some pages of WAL and data.
-const DEVICE_BYTES_MIN: u64 = 64 * MIB;
+pub(super) const DEVICE_BYTES_MIN: u64 = 64 * MIB;
 /// Scans of a mounted device are held to this unless a rate is given: somebody works on it.
 const MOUNTED_SCAN_BYTES_PER_S: u64 = 100_000_000;
 
@@ -181,7 +181,7 @@ fn to_read(settings: &mut Settings, facts: &Facts) -> Result<Request> {
     Ok(Request { read_only: true, ..request })
 }
 
-fn files(settings: &Settings) -> Result<Request> {
+pub(super) fn files(settings: &Settings) -> Result<Request> {
     let dir = expand_home(&settings.target.dir)?;
     Ok(Request::of_files(&dir, settings.target.count, settings.target.size_bytes))
 }
@@ -222,7 +222,7 @@ pub fn check_serials(settings: &Settings, facts: &Facts) -> Result<()> {
 }
 
 /// Where the WAL has a place of its own.
-enum OwnWal {
+pub(super) enum OwnWal {
     File(PathBuf),
     Device(String),
 }
@@ -243,12 +243,12 @@ fn to_write(
     check_serials(settings, facts)?;
     refuse_shared_wal(wal.as_ref(), &settings.target.devices, facts)?;
     let mut request = if settings.target.devices.is_empty() { Some(files(settings)?) } else { None };
-    let ours = request.iter().flat_map(|request| &request.data).map(MemberSource::path);
-    let wal_file = match &wal {
-        Some(OwnWal::File(path)) => Some(path.as_path()),
-        _ => None,
-    };
-    ours.chain(wal_file).try_for_each(volume::refuse_foreign)?;
+    if let Some(request) = &request {
+        volume::refuse_in_the_way(&request.data, wal.is_some())?;
+    }
+    if let Some(OwnWal::File(path)) = &wal {
+        volume::refuse_foreign(path)?;
+    }
 
     let claims = claim_all(&names, options, facts, attendant)?;
     let mut sources = claims.iter().map(standing::source).collect::<Result<Vec<_>>>()?;
@@ -281,7 +281,7 @@ fn bytes_to_fill(survey: &Survey, claims: &[Claim]) -> u64 {
 }
 
 /// Refuses a WAL on a device that holds data already.
-fn refuse_shared_wal(wal: Option<&OwnWal>, devices: &[String], facts: &Facts) -> Result<()> {
+pub(super) fn refuse_shared_wal(wal: Option<&OwnWal>, devices: &[String], facts: &Facts) -> Result<()> {
     let Some(OwnWal::Device(wal)) = wal else { return Ok(()) };
     for device in devices {
         if facts.same_device(wal, device)? {
@@ -310,7 +310,7 @@ pub(super) fn refuse_over_limit(bytes: u64, written_bytes: u64, settings: &Setti
     }
 }
 
-fn own_wal(wal: &str, facts: &Facts) -> Result<OwnWal> {
+pub(super) fn own_wal(wal: &str, facts: &Facts) -> Result<OwnWal> {
     let path = expand_home(wal)?;
     let is_device = std::fs::metadata(&path).is_ok_and(|metadata| metadata.file_type().is_block_device());
     // A file made under /dev takes memory, and is a mistyped device.

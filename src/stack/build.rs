@@ -109,8 +109,11 @@ impl Built {
 
     /// Leaves it standing; the commands that remove it, in order.
     pub fn keep(self) -> Result<Vec<String>> {
-        let undos = self.journal.record().entries.iter().rev().filter_map(|entry| entry.to_undo());
-        let commands = undos.flat_map(|undo| undo.commands(&self.runner)).collect();
+        let record = self.journal.record();
+        let hands =
+            Hands { runner: &self.runner, id: &record.header.id, same_boot: true, forget_missing: false };
+        let undos = record.entries.iter().rev().filter_map(|entry| entry.to_undo());
+        let commands = undos.flat_map(|undo| hands.commands(undo)).collect();
         self.journal.keep()?;
         Ok(commands)
     }
@@ -164,12 +167,15 @@ fn is_setting(undo: &Undo) -> bool {
 fn left_over(journal: &Journal, problems: &[Error]) -> Error {
     let record = journal.record();
     let left = record.entries.iter().filter(|entry| entry.to_undo().is_some()).count();
-    let why: Vec<&str> = problems.iter().map(|problem| problem.what.as_str()).collect();
+    let mut why: Vec<&str> = problems.iter().map(|problem| problem.what.as_str()).collect();
+    why.dedup();
     let what =
         format!("not all of stack {} could be undone ({left} left): {}", record.header.id.0, why.join("; "));
-    let hints = problems.iter().filter_map(|problem| problem.hint.clone());
     let again = format!("then, `stacktune cleanup {}` undoes the rest", record.header.id.0);
-    Error::failed(what).hint(hints.chain([again]).collect::<Vec<_>>().join("\n  "))
+    let mut hints: Vec<String> = problems.iter().filter_map(|problem| problem.hint.clone()).collect();
+    hints.dedup();
+    hints.push(again);
+    Error::failed(what).hint(hints.join("\n  "))
 }
 
 /// Examines a drive in full: it is the one that was planned with, nothing uses it, and it holds what was
@@ -270,7 +276,7 @@ impl Builder<'_> {
 
     fn perform(&self, step: &Step, gauge: &Gauge) -> Result<()> {
         match step {
-            Step::MakeFolder { dir } => self.make_folder(dir),
+            Step::MakeFolder { dir } => Self::make_folder(dir),
             Step::MakeFile { file, bytes } => make_file(file, *bytes),
             Step::Blank { drive } => {
                 let claim = guard::claim_again(&drive.find()?, drive.size_bytes)?;
@@ -294,10 +300,9 @@ impl Builder<'_> {
         step.commands().iter().try_for_each(|command| command.run(&self.site.runner))
     }
 
-    /// Makes a folder; those between it and the state folder stay for the next stack.
-    fn make_folder(&self, dir: &Path) -> Result<()> {
-        let above = dir.parent().filter(|above| above.starts_with(&self.site.state_dir));
-        if let Some(above) = above {
+    /// Makes a folder; those above it stay for the next stack.
+    fn make_folder(dir: &Path) -> Result<()> {
+        if let Some(above) = dir.parent() {
             fs::create_dir_all(above).map_err(|error| Error::os("cannot create", above, error))?;
         }
         fs::create_dir(dir).map_err(|error| Error::os("cannot create", dir, error))
@@ -388,7 +393,7 @@ impl Step {
     }
 
     /// The step as it is shown while it runs: its commands, or what it does itself.
-    fn words(&self) -> String {
+    pub(super) fn words(&self) -> String {
         let own = |verb: &str, path: &Path| format!("{verb} {}", quoted(path.as_os_str()));
         match self {
             Self::MakeFolder { dir } => own("mkdir", dir),
@@ -416,7 +421,7 @@ impl CommandLine {
     fn words(&self) -> String {
         let args = self.args.iter().map(|arg| match arg {
             Arg::Text(text) => quoted(OsStr::new(text)),
-            Arg::Place(place) => place.describe(),
+            Arg::Place(place) => place.shown(),
         });
         std::iter::once(self.tool.program.to_owned()).chain(args).collect::<Vec<_>>().join(" ")
     }

@@ -8,10 +8,11 @@ use serde::Serialize;
 use super::build::{Advance, undo_with};
 use super::journal::{self, Journal, Opened, Record, boot_id};
 use super::runner::Runner;
+use super::undo::Hands;
 use crate::error::{Error, Result};
 
 /// A tool that a dead process had started is waited for so long.
-const TOOL_PATIENCE: Duration = Duration::from_secs(60);
+const TOOL_PATIENCE: Duration = Duration::from_mins(1);
 const LOOK: Duration = Duration::from_millis(50);
 
 /// How a stack stands.
@@ -184,15 +185,19 @@ fn look(path: &Path, runner: &Runner) -> Result<Option<Leftover>> {
 
 fn told(record: &Record, state: State, runner: &Runner) -> Result<Leftover> {
     let header = &record.header;
+    let same_boot = header.boot == boot_id()?;
+    let hands = Hands { runner, id: &header.id, same_boot, forget_missing: false };
     let undos = record.entries.iter().rev().filter_map(|entry| entry.to_undo());
-    let standing = undos.map(|undo| Standing { what: undo.describe(), commands: undo.commands(runner) });
+    let standing = undos
+        .filter(|undo| !hands.went_with_the_kernel(undo))
+        .map(|undo| Standing { what: undo.describe(), commands: hands.commands(undo) });
     Ok(Leftover {
         id: header.id.0.clone(),
         state,
         profile: header.profile.clone(),
         pid: header.pid,
         since_unix_s: header.started_unix_s,
-        restarted: header.boot != boot_id()?,
+        restarted: !same_boot,
         drives: header.drives.iter().map(super::place::Drive::describe).collect(),
         stands: standing.collect(),
         problem: None,

@@ -89,18 +89,25 @@ impl Drive {
         Err(Error::refused(what).hint("it was replaced meanwhile; plan again"))
     }
 
-    /// The devices that may be this drive: the very same in the same boot; after another one, names
-    /// and numbers may have changed, and whoever looks has to go by an id that lies on the device.
+    /// The devices that may be this drive: the very same in the same boot. After another one, or after
+    /// it was pulled and plugged in again, names and numbers may have changed, and whoever looks has
+    /// to go by an id that lies on the device.
     pub(super) fn candidates(&self, same_boot: bool) -> Vec<Device> {
         let devices = Facts::read_devices();
-        if same_boot {
-            return self.among(devices).into_iter().collect();
+        match self.among(devices.clone()) {
+            Ok(device) if same_boot => vec![device],
+            _ => self.alike(devices, same_boot),
         }
+    }
+
+    /// The devices of the same serial and size; of the same name, where it has no serial.
+    fn alike(&self, devices: Vec<Device>, same_boot: bool) -> Vec<Device> {
         let same = |device: &Device| {
             let told = if self.serial.is_some() {
                 device.serial == self.serial
             } else {
-                device.name == self.name && device.serial.is_none()
+                // In the same boot a name without a serial that has changed is another drive's.
+                !same_boot && device.name == self.name && device.serial.is_none()
             };
             told && device.size_bytes == self.size_bytes
         };
@@ -160,6 +167,18 @@ impl Place {
                 let nodes = devices.iter().map(|device| partition(runner, device, uuid));
                 Ok(Found::At(nodes.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect()))
             }
+        }
+    }
+
+    /// As a word of a command: its node, or what stands for one that is not known yet.
+    pub fn shown(&self) -> String {
+        match self {
+            Self::Drive(drive) => drive.path.display().to_string(),
+            Self::Loop { file } => {
+                format!("<loop of {}>", file.file_name().unwrap_or_default().to_string_lossy())
+            }
+            Self::Partition { drive, .. } => format!("<partition of {}>", drive.path.display()),
+            Self::Array { path, .. } => path.display().to_string(),
         }
     }
 
@@ -279,12 +298,10 @@ fn partition(runner: &Runner, device: &Device, uuid: &str) -> Result<Option<Path
 pub(super) fn arrays(runner: &Runner, uuid: &str) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for name in block_names("md") {
-        // A stopped array may stay as an empty node.
-        let state = fs::read_to_string(format!("/sys/block/{name}/md/array_state")).unwrap_or_default();
-        if ["", "clear"].contains(&state.trim()) {
+        let node = Path::new("/dev").join(&name);
+        if !is_array(&node) {
             continue;
         }
-        let node = Path::new("/dev").join(&name);
         let arguments = ["--detail".as_ref(), "--export".as_ref(), node.as_os_str()];
         let answer = runner.run(MDADM, &arguments)?;
         if answer.status == 0 && exported_uuid(&answer.stdout).is_some_and(|id| same_id(id, uuid)) {
@@ -292,6 +309,13 @@ pub(super) fn arrays(runner: &Runner, uuid: &str) -> Result<Vec<PathBuf>> {
         }
     }
     Ok(found)
+}
+
+/// Whether there is an array at a node, or at what it links to: a stopped one may stay as an empty node.
+pub(super) fn is_array(node: &Path) -> bool {
+    let name = node.canonicalize().ok().and_then(|node| Some(node.file_name()?.to_owned()));
+    let state = |name| fs::read_to_string(Path::new("/sys/block").join(name).join("md/array_state")).ok();
+    name.and_then(state).is_some_and(|state| state.trim() != "clear")
 }
 
 /// The UUID of the md superblock on a device, where it has one.
@@ -376,6 +400,18 @@ mod tests {
         }
         let gone = drive().among(vec![Device { number: "259:98".into(), ..same }]).unwrap_err();
         assert!(gone.what.contains("no longer there"), "{gone}");
+    }
+
+    #[test]
+    fn a_drive_is_found_again_by_its_serial_and_without_one_by_its_name_after_a_boot() {
+        let moved = Device { name: "nvme3n1".into(), number: "259:3".into(), ..device(&drive()) };
+        let other = Device { serial: Some("S2".into()), ..moved.clone() };
+        let found = drive().alike(vec![other, moved.clone()], true);
+        assert_eq!(found, [moved]);
+        let nameless = Drive { serial: None, ..drive() };
+        let same_name = device(&nameless);
+        assert_eq!(nameless.alike(vec![same_name.clone()], false), std::slice::from_ref(&same_name));
+        assert!(nameless.alike(vec![same_name], true).is_empty());
     }
 
     #[test]

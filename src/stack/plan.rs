@@ -4,12 +4,21 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::guard::Consent;
+use super::content::Ours;
+use super::guard::{self, Consent};
+use super::layers::Layers;
 use super::place::{Drive, Place};
+use super::runner::Runner;
 use super::step::Step;
-use crate::error::Result;
-use crate::host::Facts;
-use crate::profile::Settings;
+use super::worth::worth;
+pub use super::worth::{PowerCut, Worth};
+use crate::error::{Error, Result};
+use crate::host::{Device, Facts};
+use crate::profile::{Settings, expand_home};
+use crate::units::{MIB, approx_size};
+
+/// A drive must hold a header, and some pages of WAL and data.
+const DRIVE_BYTES_MIN: u64 = 64 * MIB;
 
 /// A stack's own id: 16 hexadecimal digits, random; folders, arrays and ids are named after it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -68,61 +77,82 @@ pub enum Top {
     },
 }
 
-/// What survives a power cut.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PowerCut {
-    /// What was committed is there.
-    Yes,
-    /// Commits may be lost.
-    No,
-    /// The drives do not tell whether their caches are volatile.
-    Unknown,
-}
-
-/// What a stack survives, holds and costs.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Worth {
-    /// A power cut.
-    pub power_cut: PowerCut,
-    /// Why, in a sentence.
-    pub why: String,
-    /// Drives that may be lost without losing data.
-    pub drives_lost: u64,
-    /// Usable bytes.
-    pub usable_bytes: u64,
-    /// The price of all drives in $, where told.
-    pub price: Option<f64>,
-}
-
 /// A plan that the operator has agreed to. Only [`Plan::confirm`] makes one.
 #[derive(Debug)]
 pub struct Confirmed {
     pub(super) plan: Plan,
 }
 
-/// Plans the stack of the settings. Looks at drives and files, writes nothing.
-///
-/// `state_dir` is where stacktune keeps journals and mount points. The drives of `standing` are those
-/// of a stack that is taken down before: what uses them now is that, and they are not looked at. The
-/// same id gives the same plan.
-///
-/// # Errors
-/// Refused (3) where the guard refuses a drive; input (2) where the settings don't make a stack.
-pub fn plan(
-    settings: &Settings,
-    facts: &Facts,
-    id: StackId,
-    state_dir: &Path,
-    standing: &[Drive],
-) -> Result<Plan> {
-    let _ = (settings, facts, id, state_dir, standing);
-    todo!()
+/// What a plan is made on.
+pub struct Lay<'a> {
+    /// The host.
+    pub facts: &'a Facts,
+    /// Where stacktune keeps journals and mount points.
+    pub state_dir: &'a Path,
+    /// Tells stacktune's own data on a drive.
+    pub ours: &'a dyn Ours,
+    /// A stack that is taken down before: its drives are used by just that, and are not looked at, and
+    /// the room that its files take will be free.
+    pub standing: Option<&'a Plan>,
 }
 
-/// What the settings' stack survives, holds and costs on this host.
-pub fn worth(settings: &Settings, facts: &Facts) -> Worth {
-    let _ = (settings, facts);
-    todo!()
+/// Plans the stack of the settings. Looks at drives and files, writes nothing. The same id gives the
+/// same plan on the same host.
+///
+/// # Errors
+/// Refused (3) where the guard refuses a drive, or where a tool or a right is missing; input (2) where
+/// the settings don't make a stack.
+pub fn plan(settings: &Settings, lay: &Lay, id: StackId) -> Result<Plan> {
+    if !rustix::process::geteuid().is_root() {
+        return Err(Error::refused("building a stack takes root: it attaches devices, and mounts")
+            .hint("start stacktune with sudo, or set stack.* to none"));
+    }
+    let destroys = destroyed(settings, lay)?;
+    let layers = Layers::of(settings, &destroys, lay.state_dir, &id)?;
+    if destroys.is_empty() && lay.standing.is_none() {
+        refuse_full(settings)?;
+    }
+    let runner = Runner::default();
+    for command in layers.steps.iter().flat_map(Step::commands) {
+        runner.find(command.tool)?;
+    }
+    let worth = worth(settings, lay.facts, layers.usable_bytes);
+    Ok(Plan { id, destroys, worth, steps: layers.steps, top: layers.top, writes_bytes: layers.writes_bytes })
+}
+
+/// The drives of the target with what is on them; none where it is files.
+fn destroyed(settings: &Settings, lay: &Lay) -> Result<Vec<Destroyed>> {
+    let devices = lay.facts.find_all(&settings.target.devices)?;
+    let look = |(device, named): (&&Device, &String)| {
+        let drive = Drive::of(device);
+        let stands = lay.standing.is_some_and(|plan| plan.drives().contains(&drive));
+        let content = if stands {
+            vec!["the stack that stands now".to_owned()]
+        } else {
+            guard::examine(named, lay.facts, DRIVE_BYTES_MIN, lay.ours)?.content
+        };
+        Ok(Destroyed { drive, content, writes_bytes: 0, rated_bytes: None })
+    };
+    devices.iter().zip(&settings.target.devices).map(look).collect()
+}
+
+/// Refuses files that the disk has no room for.
+fn refuse_full(settings: &Settings) -> Result<()> {
+    let dir = expand_home(&settings.target.dir)?;
+    let there = dir.ancestors().find(|dir| dir.is_dir()).unwrap_or(Path::new("/"));
+    let free = rustix::fs::statvfs(there).map_err(|error| Error::os("cannot examine", there, error))?;
+    let (free_bytes, bytes) =
+        (free.f_bavail * free.f_frsize, settings.target.count * settings.target.size_bytes);
+    if bytes <= free_bytes {
+        return Ok(());
+    }
+    let what = format!(
+        "the files of the loop devices take {}, and {} has {} free",
+        approx_size(bytes),
+        there.display(),
+        approx_size(free_bytes)
+    );
+    Err(Error::input(what).hint("choose a smaller target.files.size or count, or another folder"))
 }
 
 impl Plan {
@@ -133,24 +163,62 @@ impl Plan {
 
     /// The plan as text, a line a step, each with the command that it is; what runs is what is shown.
     pub fn lines(&self) -> Vec<String> {
-        todo!()
-    }
-
-    /// What the operator types to agree, a word for each drive that is destroyed: its serial, or its
-    /// name where it has none.
-    pub fn to_type(&self) -> Vec<String> {
-        todo!()
+        let fill = match &self.top {
+            Top::Files { dir, data_bytes, wal_bytes } => {
+                let (data, wal) = (approx_size(*data_bytes), approx_size(*wal_bytes));
+                format!("fill {data} of data and {wal} of WAL in {}", dir.display())
+            }
+            Top::Devices(places) => {
+                let places: Vec<_> = places.iter().map(Place::shown).collect();
+                format!("fill {}", places.join(", "))
+            }
+        };
+        self.steps.iter().map(Step::words).chain([fill]).collect()
     }
 
     /// Goes on only with consent for each drive that is destroyed.
+    ///
+    /// # Errors
+    /// Refused (3), naming the drives without consent, with what is on them.
     pub fn confirm(self, consent: &Consent) -> Result<Confirmed> {
-        for destroyed in self.destroys.iter().filter(|destroyed| !destroyed.content.is_empty()) {
+        let covered = |destroyed: &&Destroyed| {
             let drive = &destroyed.drive;
-            if !consent.covers_device(&drive.name, drive.serial.as_deref()) {
-                let what = format!("{} is not empty: {}", drive.path.display(), destroyed.content.join("; "));
-                return Err(crate::error::Error::refused(what));
-            }
+            !consent.covers_device(&drive.name, drive.serial.as_deref())
+        };
+        let missing: Vec<&Destroyed> = self.destroys.iter().filter(covered).collect();
+        if missing.is_empty() {
+            return Ok(Confirmed { plan: self });
         }
-        Ok(Confirmed { plan: self })
+        let list: Vec<_> = missing.iter().map(|destroyed| destroyed.describe()).collect();
+        let hint: Vec<_> = missing.iter().map(|d| format!("--destroy {}", d.drive.path.display())).collect();
+        Err(Error::refused(format!("building this stack destroys all that is on:\n  {}", list.join("\n  ")))
+            .hint(format!("to do that, add: {}", hint.join(" "))))
+    }
+}
+
+impl Destroyed {
+    fn describe(&self) -> String {
+        let drive = &self.drive;
+        let model = drive.model.as_deref().unwrap_or("unknown model");
+        let serial =
+            drive.serial.as_deref().map_or("no serial".to_owned(), |serial| format!("serial {serial}"));
+        let content =
+            if self.content.is_empty() { "nothing found on it".to_owned() } else { self.content.join("; ") };
+        let (path, size) = (drive.path.display(), approx_size(drive.size_bytes));
+        format!("{path}, {model}, {serial}, {size}: {content}")
+    }
+}
+
+impl Drive {
+    /// The device's.
+    pub fn of(device: &Device) -> Self {
+        Self {
+            name: device.name.clone(),
+            path: device.path.clone(),
+            number: device.number.clone(),
+            model: device.model.clone(),
+            serial: device.serial.clone(),
+            size_bytes: device.size_bytes,
+        }
     }
 }

@@ -43,12 +43,15 @@ pub(super) enum Outcome {
     Missing(Error),
 }
 
+/// Nodes that carry what is the stack's, and a drive that may and is not there.
+type Ours = (Vec<PathBuf>, Option<Drive>);
+
 impl Hands<'_> {
     /// Undoes it. Once more does nothing.
     pub(super) fn undo(&self, undo: &Undo) -> Result<Outcome> {
         let missing = match undo {
             Undo::RemovePartitions { drive, disk_uuid } => self.remove_table(drive, disk_uuid)?,
-            Undo::RemoveArray { path, uuid, members } => self.remove_array(path, uuid, members)?,
+            Undo::RemoveArray { uuid, members, .. } => self.remove_array(uuid, members)?,
             Undo::RemoveFilesystem { uuid, places } => self.remove_filesystem(uuid, places)?,
             other => {
                 self.undo_in_kernel_or_folder(other)?;
@@ -75,12 +78,7 @@ impl Hands<'_> {
             Undo::RemoveFolder { dir } => self.own(dir).and_then(|()| remove_folder(dir)),
             Undo::RemoveFile { file } => self.own(file).and_then(|()| self.remove_file(file)),
             Undo::DetachLoop { file } => self.own(file).and_then(|()| self.detach_loops(file)),
-            // These go with the kernel that knew them: what is there now is somebody else's.
-            Undo::Unmount { .. } | Undo::RestoreQueue { .. } | Undo::RemoveCgroup { .. }
-                if !self.same_boot =>
-            {
-                Ok(())
-            }
+            gone if self.went_with_the_kernel(gone) => Ok(()),
             Undo::Unmount { dir } => self.own(dir).and_then(|()| self.unmount(dir)),
             Undo::RestoreQueue { drive, attribute, old, new, beside } => {
                 queue::restore(drive, attribute, (old, new), beside)
@@ -162,14 +160,19 @@ impl Hands<'_> {
     }
 
     fn remove_filesystem(&self, uuid: &str, places: &[Place]) -> Result<Option<Drive>> {
-        self.each(places, |node| {
-            if !self.filesystem_uuid(node)?.is_some_and(|found| same_id(&found, uuid)) {
-                return Ok(());
-            }
-            refuse_used(node)?;
+        let (nodes, missing) = self.filesystems(uuid, places)?;
+        for node in nodes {
+            refuse_used(&node)?;
             // Not by force: wipefs then refuses what is in use after all.
-            self.tool(WIPEFS, &["--all".as_ref(), "--quiet".as_ref(), node.as_os_str()])
-        })
+            self.tool(WIPEFS, &["--all".as_ref(), "--quiet".as_ref(), node.as_os_str()])?;
+        }
+        Ok(missing)
+    }
+
+    /// The nodes that carry the file system of that UUID.
+    fn filesystems(&self, uuid: &str, places: &[Place]) -> Result<Ours> {
+        let ours = |node: &Path| Ok(self.filesystem_uuid(node)?.is_some_and(|found| same_id(&found, uuid)));
+        self.ours(places, ours)
     }
 
     /// The UUID of the file system on a device.
@@ -186,52 +189,125 @@ impl Hands<'_> {
         }
     }
 
-    fn remove_array(&self, path: &Path, uuid: &str, members: &[Place]) -> Result<Option<Drive>> {
+    fn remove_array(&self, uuid: &str, members: &[Place]) -> Result<Option<Drive>> {
         for node in place::arrays(self.runner, uuid)? {
             refuse_used(&node)?;
             self.tool(MDADM, &["--stop".as_ref(), node.as_os_str()])?;
         }
-        let missing = self.each(members, |node| {
-            if !place::member_uuid(self.runner, node)?.is_some_and(|found| same_id(&found, uuid)) {
-                return Ok(());
-            }
-            self.tool(MDADM, &["--zero-superblock".as_ref(), node.as_os_str()])
-        })?;
-        // Without udev mdadm makes the link itself, and leaves it.
-        let dangling = path.starts_with("/dev/md") && path.is_symlink() && !path.exists();
-        if dangling {
-            fs::remove_file(path).map_err(|error| Error::os("cannot remove", path, error))?;
+        let (nodes, missing) = self.members(uuid, members)?;
+        for node in nodes {
+            self.tool(MDADM, &["--zero-superblock".as_ref(), node.as_os_str()])?;
         }
+        self.remove_links()?;
         Ok(missing)
+    }
+
+    /// The nodes with a superblock that names the array.
+    fn members(&self, uuid: &str, members: &[Place]) -> Result<Ours> {
+        let ours = |node: &Path| {
+            Ok(place::member_uuid(self.runner, node)?.is_some_and(|found| same_id(&found, uuid)))
+        };
+        self.ours(members, ours)
+    }
+
+    /// Without udev mdadm makes links to an array itself, named as the array is, and leaves them.
+    fn remove_links(&self) -> Result<()> {
+        let links = fs::read_dir("/dev/md").into_iter().flatten().flatten().map(|entry| entry.path());
+        for link in links.filter(|link| link.is_symlink() && self.own(link).is_ok()) {
+            if !place::is_array(&link) {
+                fs::remove_file(&link).map_err(|error| Error::os("cannot remove", &link, error))?;
+            }
+        }
+        Ok(())
     }
 
     fn remove_table(&self, drive: &Drive, disk_uuid: &str) -> Result<Option<Drive>> {
-        self.each(&[Place::Drive(drive.clone())], |node| {
-            let table = place::table(self.runner, node)?;
-            if !table.is_some_and(|table| same_id(&table.id, disk_uuid)) {
-                return Ok(());
-            }
-            refuse_used(node)?;
+        let (nodes, missing) = self.tables(drive, disk_uuid)?;
+        for node in nodes {
+            refuse_used(&node)?;
             self.tool(WIPEFS, &["--all".as_ref(), "--quiet".as_ref(), node.as_os_str()])?;
-            persist(|| no_partitions(node))
-        })
-    }
-
-    /// Does it to each node of each place; tells the first drive that was missing.
-    fn each(&self, places: &[Place], mut act: impl FnMut(&Path) -> Result<()>) -> Result<Option<Drive>> {
-        let mut missing = None;
-        for place in places {
-            match place.nodes(self.runner, self.same_boot)? {
-                Found::At(nodes) => nodes.iter().try_for_each(|node| act(node))?,
-                Found::Missing(drive) => drop(missing.get_or_insert(drive)),
-            }
+            persist(|| no_partitions(&node))?;
         }
         Ok(missing)
+    }
+
+    /// The nodes with the partition table of that id.
+    fn tables(&self, drive: &Drive, disk_uuid: &str) -> Result<Ours> {
+        let ours = |node: &Path| {
+            let table = place::table(self.runner, node)?;
+            Ok(table.is_some_and(|table| same_id(&table.id, disk_uuid)))
+        };
+        self.ours(&[Place::Drive(drive.clone())], ours)
+    }
+
+    /// The nodes of the places that pass the test.
+    fn ours(&self, places: &[Place], test: impl Fn(&Path) -> Result<bool>) -> Result<Ours> {
+        let (mut found, mut missing) = (Vec::new(), None);
+        for place in places {
+            match place.nodes(self.runner, self.same_boot)? {
+                Found::Missing(drive) => drop(missing.get_or_insert(drive)),
+                Found::At(nodes) => {
+                    for node in nodes {
+                        if test(&node)? {
+                            found.push(node);
+                        }
+                    }
+                }
+            }
+        }
+        Ok((found, missing))
     }
 
     /// Runs a tool until it succeeds; what was closed a moment ago may make it fail for a while.
     fn tool(&self, tool: Tool, arguments: &[&OsStr]) -> Result<()> {
         persist(|| self.runner.run_well(tool, arguments).map(drop))
+    }
+}
+
+/// Commands to be typed.
+impl Hands<'_> {
+    /// The commands that undo the same by hand, with the nodes as they are now; none where what they
+    /// would take away is not there, or not the stack's.
+    pub(super) fn commands(&self, undo: &Undo) -> Vec<String> {
+        if self.went_with_the_kernel(undo) {
+            return Vec::new();
+        }
+        let typed = |words: &str, path: &Path| format!("{words} {}", quoted(path.as_os_str()));
+        let all = |words: &str, nodes: Vec<PathBuf>| nodes.iter().map(|node| typed(words, node)).collect();
+        // What can't be told just now is not offered to be typed.
+        let found = |ours: Result<Ours>| ours.map(|(nodes, _)| nodes).unwrap_or_default();
+        match undo {
+            Undo::RemoveFolder { dir } | Undo::RemoveCgroup { dir, .. } => vec![typed("rmdir", dir)],
+            Undo::RemoveFile { file } => vec![typed("rm", file)],
+            Undo::Unmount { dir } => vec![typed("umount", dir)],
+            Undo::DetachLoop { file } => {
+                all("losetup --detach", place::loops_over(self.runner, file).unwrap_or_default())
+            }
+            Undo::RemovePartitions { drive, disk_uuid } => {
+                all("wipefs --all", found(self.tables(drive, disk_uuid)))
+            }
+            Undo::RemoveFilesystem { uuid, places } => {
+                all("wipefs --all", found(self.filesystems(uuid, places)))
+            }
+            Undo::RemoveArray { uuid, members, .. } => {
+                let arrays = place::arrays(self.runner, uuid).unwrap_or_default();
+                let mut commands: Vec<String> = all("mdadm --stop", arrays);
+                let members: Vec<String> = all("mdadm --zero-superblock", found(self.members(uuid, members)));
+                commands.extend(members);
+                commands
+            }
+            Undo::RestoreQueue { drive, attribute, old, .. } => {
+                let file = PathBuf::from(format!("/sys/block/{}/queue/{attribute}", drive.name));
+                vec![typed(&format!("echo {} >", quoted(OsStr::new(in_force(old)))), &file)]
+            }
+        }
+    }
+
+    /// Whether it was gone when the kernel went that knew it: what is there now is somebody else's.
+    pub(super) fn went_with_the_kernel(&self, undo: &Undo) -> bool {
+        let kernels =
+            matches!(undo, Undo::Unmount { .. } | Undo::RestoreQueue { .. } | Undo::RemoveCgroup { .. });
+        kernels && !self.same_boot
     }
 }
 
@@ -310,39 +386,6 @@ impl Undo {
                 format!("queue setting {attribute} of {}: {new} instead of {old}", drive.describe())
             }
             Self::RemoveCgroup { dir, .. } => format!("cgroup {}", dir.display()),
-        }
-    }
-
-    /// The commands that do the same by hand, with the nodes as they are now; none where what it
-    /// takes away is not there.
-    pub fn commands(&self, runner: &Runner) -> Vec<String> {
-        let nodes = |place: &Place| match place.nodes(runner, true) {
-            Ok(Found::At(nodes)) => nodes,
-            _ => Vec::new(),
-        };
-        let typed = |words: &str, path: &Path| format!("{words} {}", quoted(path.as_os_str()));
-        match self {
-            Self::RemoveFolder { dir } | Self::RemoveCgroup { dir, .. } => vec![typed("rmdir", dir)],
-            Self::RemoveFile { file } => vec![typed("rm", file)],
-            Self::Unmount { dir } => vec![typed("umount", dir)],
-            Self::DetachLoop { file } => {
-                let nodes = place::loops_over(runner, file).unwrap_or_default();
-                nodes.iter().map(|node| typed("losetup --detach", node)).collect()
-            }
-            Self::RemovePartitions { drive, .. } => vec![typed("wipefs --all", &drive.path)],
-            Self::RemoveFilesystem { places, .. } => {
-                places.iter().flat_map(nodes).map(|node| typed("wipefs --all", &node)).collect()
-            }
-            Self::RemoveArray { uuid, members, .. } => {
-                let arrays = place::arrays(runner, uuid).unwrap_or_default();
-                let stop = arrays.iter().map(|node| typed("mdadm --stop", node));
-                let members = members.iter().flat_map(nodes);
-                stop.chain(members.map(|node| typed("mdadm --zero-superblock", &node))).collect()
-            }
-            Self::RestoreQueue { drive, attribute, old, .. } => {
-                let file = PathBuf::from(format!("/sys/block/{}/queue/{attribute}", drive.name));
-                vec![typed(&format!("echo {} >", quoted(OsStr::new(in_force(old)))), &file)]
-            }
         }
     }
 }

@@ -1,7 +1,8 @@
 //! What can lie over the screen.
 
 use super::ProfileEntry;
-use super::text::wrap;
+use super::planned::Agreement;
+use super::text::{wrap, wrap_exact};
 use crate::session::message::Wanted;
 use crate::units::approx_size;
 
@@ -38,11 +39,41 @@ pub enum Dialog {
     },
     /// What devices hold would be destroyed.
     Consent(Consent),
+    /// What it takes to build the target anew.
+    Plan(Agreement),
+    /// Why the run can't go on, scrolled by so many lines.
+    Failed {
+        /// Lines above the screen.
+        top: usize,
+    },
+    /// What becomes of a stack that stands?
+    Leave,
     /// The help, scrolled by so many lines.
     Help {
         /// Lines above the screen.
         top: usize,
     },
+    /// The host, scrolled by so many lines.
+    Host {
+        /// Lines above the screen.
+        top: usize,
+    },
+}
+
+impl Dialog {
+    /// Whether the run waits for its answer.
+    pub fn is_awaited(&self) -> bool {
+        match self {
+            Dialog::Consent(_) => true,
+            Dialog::Plan(asked) => asked.is_awaited(),
+            _ => false,
+        }
+    }
+
+    /// Whether it takes keys where the screen is too small to show it: to be closed, or to quit.
+    pub fn outlives_small_screens(&self) -> bool {
+        matches!(self, Dialog::Consent(_) | Dialog::Plan(_) | Dialog::Leave)
+    }
 }
 
 /// The devices whose content would be destroyed, one after the other.
@@ -103,26 +134,37 @@ impl Consent {
 
     /// Everything to know about the present device, wrapped, nothing cut.
     pub fn lines(&self, cells: usize) -> Vec<String> {
-        let Some(device) = self.device() else { return Vec::new() };
-        let told = |text: &Option<String>| text.clone().unwrap_or_else(|| "not told".into());
-        let mut lines = Vec::new();
-        let mut row = |name: &str, value: &str| {
-            for (i, part) in wrap(value, cells.saturating_sub(9)).into_iter().enumerate() {
-                lines.push(format!("{:<9}{part}", if i == 0 { name } else { "" }));
-            }
-        };
-        row("device", &device.path.display().to_string());
-        row("model", &told(&device.model));
-        row("serial", &told(&device.serial));
-        if device.serial.as_ref() != Some(&device.typed) {
-            row("name", &device.typed);
-        }
-        row("size", &format!("{} ({} bytes)", approx_size(device.size_bytes), device.size_bytes));
-        for (i, content) in device.content.iter().enumerate() {
-            row(if i == 0 { "holds" } else { "" }, content);
-        }
-        lines
+        self.device().map(|device| about(device, cells)).unwrap_or_default()
     }
+}
+
+/// Everything to know about a device, wrapped, nothing cut.
+pub fn about(device: &Wanted, cells: usize) -> Vec<String> {
+    let told = |text: &Option<String>| text.clone().unwrap_or_else(|| "not told".into());
+    let mut lines = Vec::new();
+    let cells = cells.saturating_sub(9);
+    let mut row = |name: &str, parts: Vec<String>| {
+        for (i, part) in parts.into_iter().enumerate() {
+            lines.push(format!("{:<9}{part}", if i == 0 { name } else { "" }));
+        }
+    };
+    row("device", wrap_exact(&device.path.display().to_string(), cells));
+    row("model", wrap_exact(&told(&device.model), cells));
+    row("serial", wrap_exact(&told(&device.serial), cells));
+    if device.serial.as_ref() != Some(&device.typed) {
+        row("name", wrap_exact(&device.typed, cells));
+    }
+    let size = format!("{} ({} bytes)", approx_size(device.size_bytes), device.size_bytes);
+    row("size", wrap(&size, cells));
+    for (i, content) in device.content.iter().enumerate() {
+        row(if i == 0 { "holds" } else { "" }, wrap(content, cells));
+    }
+    lines
+}
+
+/// What the word is that is typed for a device.
+pub fn word_kind(device: &Wanted) -> &'static str {
+    if device.serial.as_deref() == Some(device.typed.as_str()) { "serial" } else { "name" }
 }
 
 #[cfg(test)]

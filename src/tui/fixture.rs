@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::class::Class;
+use crate::error::Error;
 use crate::host::{Facts, Feature, TargetFacts};
 use crate::meter::window::{
     Change, ClassFigures, CpuFigures, Flag, Latency, LedgerLine, MemberFigures, State as ClassState,
@@ -11,7 +12,7 @@ use crate::meter::window::{
 use crate::profile::Settings;
 use crate::profile::settings::Interface;
 use crate::session::Event;
-use crate::session::message::{Phase, Progress, Status, Wanted};
+use crate::session::message::{Advance, Phase, PlanShown, Progress, Status, Wanted};
 use crate::tui::message::Msg;
 use crate::tui::state::State;
 use crate::tui::theme::Theme;
@@ -277,6 +278,131 @@ pub fn wanted() -> Wanted {
     }
 }
 
+fn drive(number: u64) -> Wanted {
+    let serial = format!("S4EWNX0R12345{number}");
+    Wanted {
+        typed: serial.clone(),
+        path: format!(
+            "/dev/disk/by-id/nvme-SAMSUNG_MZQL23T8HCLS-00A07_{serial}_with_a_name_that_goes_on_and_on_{number}"
+        )
+        .into(),
+        model: Some("SAMSUNG MZQL23T8HCLS-00A07".into()),
+        serial: Some(serial),
+        size_bytes: 3_840_755_982_336,
+        content: vec![
+            "a GPT partition table with 3 partitions".into(),
+            format!("an xfs file system `archive-{number}` at partition 2, last mounted at /srv/archive"),
+        ],
+    }
+}
+
+/// A plan over four drives by long names that hold something.
+pub fn plan_destroying() -> PlanShown {
+    let drives: Vec<_> = (1..=4).map(drive).collect();
+    let parts: Vec<_> = drives.iter().map(|drive| format!("{}-part1", drive.path.display())).collect();
+    let mut lines: Vec<_> =
+        drives.iter().map(|drive| format!("blkdiscard -f {}", drive.path.display())).collect();
+    lines.extend(drives.iter().map(|drive| {
+        let path = drive.path.display();
+        format!("sgdisk --clear --new=1:0:+2861GiB --typecode=1:8300 --change-name=1:stacktune {path}")
+    }));
+    lines.push(format!(
+        "mdadm --create /dev/md/stacktune-7f3a --level=5 --chunk=512 --raid-devices=4 --assume-clean {}",
+        parts.join(" ")
+    ));
+    lines.push("mkfs.xfs -f -L 'stack  tune' /dev/md/stacktune-7f3a".into());
+    lines.push("mount -o noatime /dev/md/stacktune-7f3a /var/lib/stacktune/mounts/7f3a".into());
+    PlanShown {
+        number: 7,
+        turns: vec![
+            ("stack.filesystem".into(), "none".into(), "xfs".into()),
+            ("stack.raid".into(), "none".into(), "md5".into()),
+            ("stack.use".into(), "100%".into(), "80%".into()),
+        ],
+        lines,
+        destroys: drives,
+        writes_bytes: 500_000_000_000,
+        worth: worth(),
+        last_time: Some(std::time::Duration::from_secs(754)),
+    }
+}
+
+/// The same steps over drives that hold nothing.
+pub fn plan_long() -> PlanShown {
+    PlanShown { destroys: Vec::new(), last_time: None, ..plan_destroying() }
+}
+
+/// A plan that opens other files.
+pub fn plan_short() -> PlanShown {
+    PlanShown {
+        number: 3,
+        turns: vec![("target.files.count".into(), "4".into(), "8".into())],
+        lines: vec![
+            "open 8 files in /tmp/demo, 10.0 GiB with the WAL".into(),
+            "fill what is not filled".into(),
+        ],
+        destroys: Vec::new(),
+        writes_bytes: 0,
+        worth: Vec::new(),
+        last_time: None,
+    }
+}
+
+/// What a RAID 5 survives.
+pub fn worth() -> Vec<String> {
+    vec![
+        "survives a power cut: unknown (drive 2 does not tell whether its write cache is volatile)".into(),
+        "survives the loss of drives: 1".into(),
+        "usable: 8.38 TiB".into(),
+    ]
+}
+
+/// A run on a stack that stands.
+pub fn standing(columns: u16, lines: u16) -> State {
+    let mut state = running(columns, lines);
+    tell(&mut state, Event::Status(Arc::new(standing_status())));
+    state
+}
+
+pub fn standing_status() -> Status {
+    Status { worth: worth(), standing: true, ..status(Phase::Running) }
+}
+
+/// A screen in the middle of building.
+pub fn building(columns: u16, lines: u16) -> State {
+    let mut state = running(columns, lines);
+    tell(&mut state, Event::Status(Arc::new(status(Phase::Building))));
+    let advance = Advance {
+        step: 8,
+        steps: 11,
+        command: plan_destroying().lines[8].clone(),
+        undoing: false,
+        bytes: Some((412_000_000_000, 1_030_000_000_000)),
+    };
+    tell(&mut state, Event::Step(advance));
+    state
+}
+
+/// What mkfs said.
+pub fn build_error() -> Error {
+    Error::failed(
+        "`mkfs.xfs -f /dev/md/stacktune-7f3a` failed with exit status 1: mkfs.xfs: cannot open \
+         /dev/md/stacktune-7f3a: Device or resource busy\nmkfs.xfs: another process holds it; \
+         the file system was not made, and nothing was written to the device",
+    )
+    .hint("everything before this step was undone")
+}
+
+/// A screen after building failed.
+pub fn failed(columns: u16, lines: u16) -> State {
+    let mut state = building(columns, lines);
+    let mut former = settings();
+    former.stack.raid = crate::profile::settings::Raid::Md0;
+    tell(&mut state, Event::Former(Box::new(former)));
+    tell(&mut state, Event::Ended(Err(build_error())));
+    state
+}
+
 /// A screen at that size that knows nothing yet.
 pub fn empty(columns: u16, lines: u16) -> State {
     State::new(Theme::mono(), columns, lines)
@@ -302,9 +428,14 @@ pub fn filling(columns: u16, lines: u16) -> State {
 
 /// A screen after 70 windows without a turn.
 pub fn running(columns: u16, lines: u16) -> State {
+    running_for(70, columns, lines)
+}
+
+/// A screen after so many windows.
+pub fn running_for(windows: u64, columns: u16, lines: u16) -> State {
     let mut state = empty(columns, lines);
     tell(&mut state, Event::Status(Arc::new(status(Phase::Running))));
-    for index in 0..70 {
+    for index in 0..windows {
         tell(&mut state, Event::Window(Arc::new(window(index)), Arc::new(totals(index + 1))));
     }
     state

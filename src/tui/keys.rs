@@ -15,9 +15,15 @@ pub enum Context {
     Text,
     /// A question that takes yes or no.
     Question,
+    /// A plan that destroys nothing; one that does takes what is typed.
+    Plan,
+    /// What failed.
+    Failed,
+    /// Quitting while something that was built stands.
+    Leaving,
     /// The list of profiles.
     Open,
-    /// The help.
+    /// The help, and the host's page.
     Help,
     /// Everywhere.
     Always,
@@ -36,6 +42,13 @@ pub enum Action {
     TurnDown,
     TurnUp,
     Edit,
+    Enter,
+    Plan,
+    Drop,
+    Former,
+    Host,
+    TakeDown,
+    Keep,
     Pause,
     Mute,
     MuteClass(usize),
@@ -86,7 +99,7 @@ const fn bind(
     Binding { context, keys, label, action, hint, help }
 }
 
-use Context::{Always, Help, Knobs, Ledger, Main, Open, Question, Text};
+use Context::{Always, Failed, Help, Knobs, Leaving, Ledger, Main, Open, Plan, Question, Text};
 use KeyCode::{
     BackTab, Backspace, Char, Down, End, Enter, Esc, Home, Left, PageDown, PageUp, Right, Tab, Up,
 };
@@ -98,9 +111,12 @@ pub const MAP: &[Binding] = &[
     bind(Knobs, &[Down, Char('j')], "↓ j", Action::Down, "", "Choose the knob below."),
     bind(Knobs, &[Left, Char('h')], "← h", Action::TurnDown, "", "Turn the knob one stop down; a value that this host can't do is shown with the reason and passed over."),
     bind(Knobs, &[Right, Char('l')], "→ l", Action::TurnUp, "turn", "Turn the knob one stop up."),
-    bind(Knobs, &[Enter], "⏎", Action::Edit, "type", "Type the knob's value exactly."),
+    bind(Knobs, &[Enter], "⏎", Action::Enter, "type", "Type the knob's value exactly; once knobs are collected for building the target anew, show the plan."),
+    bind(Knobs, &[Char('e')], "e", Action::Edit, "type", "Type the knob's value exactly, also where knobs are collected."),
     bind(Ledger, &[Up, Char('k')], "↑ k", Action::Up, "", "Choose the newer line."),
     bind(Ledger, &[Down, Char('j')], "↓ j", Action::Down, "scroll", "Choose the older line: its figures are shown with their spread."),
+    bind(Main, &[Esc], "Esc", Action::Drop, "drop", "Drop the knobs that are collected for building the target anew."),
+    bind(Main, &[Char('b')], "b", Action::Former, "build the former", "After building failed: build the former stack again."),
     bind(Main, &[Char(' ')], "space", Action::Pause, "pause", "Pause the load, or go on; nothing is intended while paused."),
     bind(Main, &[Char('m')], "m", Action::Mute, "mute", "Switch the class of the chosen knob off or on."),
     bind(Main, &[Char('u')], "u", Action::Undo, "undo", "Take the last turn back."),
@@ -112,6 +128,8 @@ pub const MAP: &[Binding] = &[
     bind(Main, &[Char('f')], "f", Action::Freeze, "freeze", "Freeze the figures on the screen while the load goes on, or thaw them."),
     bind(Main, &[Char('c')], "c", Action::Cumulative, "totals", "Show the totals of the run instead of the last window, or the window again."),
     bind(Main, &[Char('t')], "t", Action::Response, "times", "Show response times (from the intended start) instead of service times, or service times again."),
+    bind(Main, &[Char('p')], "p", Action::Plan, "", "Show what it takes to build the target anew with the knobs collected; nothing is done before it is agreed to."),
+    bind(Main, &[Char('H')], "H", Action::Host, "host", "Show the host: processor, kernel, drives and what uses them."),
     bind(Main, &[Char('1')], "1", Action::MuteClass(0), "", "Switch the scan off or on."),
     bind(Main, &[Char('2')], "2", Action::MuteClass(1), "", "Switch the point reads off or on."),
     bind(Main, &[Char('3')], "3", Action::MuteClass(2), "", "Switch the WAL off or on."),
@@ -122,12 +140,35 @@ pub const MAP: &[Binding] = &[
     bind(Main, &[Home, Char('g')], "Home g", Action::First, "", "Go to the first row."),
     bind(Main, &[End, Char('G')], "End G", Action::Last, "", "Go to the last row."),
     bind(Main, &[Char('?')], "?", Action::Help, "help", "Show this help."),
-    bind(Main, &[Char('q')], "q", Action::Quit, "quit", "Drain and quit; a second time quits at once."),
+    bind(Main, &[Char('q')], "q", Action::Quit, "quit", "Drain and quit, asking first what becomes of a stack that stands; a second time quits at once."),
     bind(Text, &[Enter], "⏎", Action::Accept, "accept", "Accept what is typed."),
     bind(Text, &[Esc], "Esc", Action::Close, "cancel", "Close without doing anything."),
     bind(Text, &[Backspace], "⌫", Action::Erase, "", "Erase a character."),
     bind(Text, &[Up], "↑", Action::Up, "", "Scroll up where not all fits."),
     bind(Text, &[Down], "↓", Action::Down, "", "Scroll down where not all fits."),
+    bind(Text, &[PageUp], "PgUp", Action::PageUp, "", "Scroll a page up where not all fits."),
+    bind(Text, &[PageDown], "PgDn", Action::PageDown, "", "Scroll a page down where not all fits."),
+    bind(Text, &[Home], "Home", Action::First, "", "Go to the beginning."),
+    bind(Text, &[End], "End", Action::Last, "", "Go to the end."),
+    bind(Plan, &[Up, Char('k')], "↑ k", Action::Up, "", "Scroll up."),
+    bind(Plan, &[Down, Char('j')], "↓ j", Action::Down, "scroll", "Scroll down: a plan is agreed to once its end was seen."),
+    bind(Plan, &[PageUp], "PgUp", Action::PageUp, "", "Scroll a page up."),
+    bind(Plan, &[PageDown, Char(' ')], "PgDn", Action::PageDown, "page", "Scroll a page down."),
+    bind(Plan, &[Home, Char('g')], "Home g", Action::First, "", "Go to the beginning."),
+    bind(Plan, &[End, Char('G')], "End G", Action::Last, "", "Go to the end."),
+    bind(Plan, &[Char('y')], "y", Action::Yes, "build", "Do what the plan says; one that destroys takes each device's serial, typed in full."),
+    bind(Plan, &[Char('n'), Esc], "n Esc", Action::Close, "not now", "Close the plan; nothing is done, and what was collected is kept."),
+    bind(Failed, &[Char('b')], "b", Action::Former, "build the former", "Build the former stack again."),
+    bind(Failed, &[Char('o')], "o", Action::Open, "open", "Open a profile."),
+    bind(Failed, &[Up, Char('k')], "↑ k", Action::Up, "", "Scroll up."),
+    bind(Failed, &[Down, Char('j')], "↓ j", Action::Down, "scroll", "Scroll down."),
+    bind(Failed, &[PageUp], "PgUp", Action::PageUp, "", "Scroll a page up."),
+    bind(Failed, &[PageDown, Char(' ')], "PgDn", Action::PageDown, "", "Scroll a page down."),
+    bind(Failed, &[Esc, Enter], "Esc", Action::Close, "close", "Close what is told; the notes keep it."),
+    bind(Failed, &[Char('q')], "q", Action::Quit, "quit", "Quit."),
+    bind(Leaving, &[Char('t')], "t", Action::TakeDown, "take it down and quit", "Take down what was built, and quit."),
+    bind(Leaving, &[Char('k')], "k", Action::Keep, "keep it and quit", "Keep what was built, and quit; the commands that remove it are printed."),
+    bind(Leaving, &[Esc], "Esc", Action::Close, "stay", "Stay."),
     bind(Question, &[Char('y')], "y", Action::Yes, "yes", "Yes."),
     bind(Question, &[Char('n'), Esc], "n Esc", Action::Close, "no", "No."),
     bind(Open, &[Up, Char('k')], "↑ k", Action::Up, "", "Choose the profile above."),
@@ -140,7 +181,7 @@ pub const MAP: &[Binding] = &[
     bind(Help, &[PageDown, Char(' ')], "PgDn", Action::PageDown, "page", "Scroll a page down."),
     bind(Help, &[Home, Char('g')], "Home g", Action::First, "", "Go to the beginning."),
     bind(Help, &[End, Char('G')], "End G", Action::Last, "", "Go to the end."),
-    bind(Help, &[Esc, Char('q'), Char('?')], "Esc", Action::Close, "close", "Close the help."),
+    bind(Help, &[Esc, Char('q'), Char('?')], "Esc", Action::Close, "close", "Close it."),
 ];
 
 /// Holding Ctrl: everywhere.

@@ -11,6 +11,7 @@ mod keys;
 mod layout;
 pub mod message;
 pub mod picture;
+pub mod planned;
 mod run;
 pub mod state;
 mod terminal;
@@ -33,7 +34,7 @@ use crate::error::Error;
 use crate::profile::Settings;
 use crate::session::{Command, Event};
 
-pub use picture::svg;
+pub use picture::{is_svg_of_ours, svg};
 pub use run::run;
 pub use theme::Choice as ThemeChoice;
 
@@ -44,6 +45,15 @@ pub struct Link {
     pub commands: Sender<Command>,
     /// What the run tells.
     pub events: Receiver<Event>,
+}
+
+/// How it ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What ended the run.
+    pub ended: Result<(), Error>,
+    /// The commands that remove what was built and is kept; none where nothing is.
+    pub kept: Vec<String>,
 }
 
 /// How the screen is drawn, and where profiles and recordings lie.

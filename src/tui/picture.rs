@@ -12,6 +12,15 @@ const MARGIN: f64 = 12.0;
 const BACKGROUND: &str = "#12161d";
 const FOREGROUND: &str = "#d6dbe3";
 
+/// The second line of every picture, by which it is known again.
+const MARK: &str = "<!-- drawn by stacktune picture -->";
+
+/// Whether a file's text is a picture that was drawn here.
+pub fn is_svg_of_ours(text: &[u8]) -> bool {
+    let mut lines = text.split(|byte| *byte == b'\n');
+    lines.next().is_some_and(|first| first.starts_with(b"<svg ")) && lines.next() == Some(MARK.as_bytes())
+}
+
 /// The buffer as SVG, on a dark background.
 pub fn svg(buffer: &Buffer) -> String {
     let area = buffer.area;
@@ -21,6 +30,7 @@ pub fn svg(buffer: &Buffer) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" \
          viewBox=\"0 0 {width:.1} {height:.1}\" font-family=\"'DejaVu Sans Mono',Menlo,Consolas,monospace\" \
          font-size=\"{FONT}\" xml:space=\"preserve\">\n\
+         {MARK}\n\
          <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"{BACKGROUND}\"/>\n"
     );
     for y in 0..area.height {
@@ -196,6 +206,8 @@ mod tests {
         buffer.set_string(0, 0, "a<b █⣀", Style::new().fg(Color::Rgb(1, 2, 3)));
         let svg = svg(&buffer);
         assert!(svg.contains(">a&lt;b</text>"), "{svg}");
+        assert!(is_svg_of_ours(svg.as_bytes()));
+        assert!(!is_svg_of_ours(svg.replace(" stacktune ", " another ").as_bytes()) && !is_svg_of_ours(b""));
         assert_eq!(svg.matches("<circle").count(), 2);
         assert!(svg.contains("fill=\"#010203\"") && svg.trim_end().ends_with("</svg>"), "{svg}");
     }

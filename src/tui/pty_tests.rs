@@ -45,10 +45,17 @@ fn session(
     }
     for command in commands {
         match command {
-            Command::Quit => {
+            Command::Quit | Command::QuitKeeping => {
                 std::fs::write(log, "drained").expect("the log");
+                if command == Command::QuitKeeping {
+                    tell(Event::Kept(vec!["umount /what/was/built".into()]));
+                }
                 tell(Event::Ended(Ok(())));
                 return;
+            }
+            Command::Undo => {
+                tell(Event::Status(Arc::new(fixture::standing_status())));
+                tell(Event::Notice("something stands".into()));
             }
             Command::Pause(_) => panic!("a session that fails"),
             _ => {}
@@ -71,7 +78,8 @@ fn child() {
         recordings: std::env::temp_dir(),
     };
     let outcome = super::run(Link { commands, events }, options);
-    std::process::exit(outcome.map_or_else(|error| i32::from(error.exit_status()), |()| 0));
+    outcome.kept.iter().for_each(|command| println!("{command}"));
+    std::process::exit(outcome.ended.map_or_else(|error| i32::from(error.exit_status()), |()| 0));
 }
 
 fn nonzero(n: u16) -> std::num::NonZero<u16> {
@@ -171,6 +179,33 @@ fn sigterm_drains_gives_the_terminal_back_and_tells_130() {
         assert_eq!(terminal.end(), (130, true));
         assert!(terminal.is_given_back());
     }
+}
+
+#[test]
+fn what_is_kept_is_told_once_the_terminal_was_given_back() {
+    let mut terminal = Terminal::start();
+    terminal.write("u");
+    terminal.until("something stands");
+    terminal.write("q");
+    terminal.until("What was built for this run still stands.");
+    terminal.write("k");
+    assert_eq!(terminal.end(), (0, true));
+    let text = String::from_utf8_lossy(&terminal.seen).into_owned();
+    let (left, told) = (text.find(LEAVE_ALTERNATE_SCREEN), text.find("umount /what/was/built"));
+    assert!(left.is_some() && left < told, "{text}");
+}
+
+#[test]
+fn a_signal_takes_down_what_stands_without_asking() {
+    let mut terminal = Terminal::start();
+    terminal.write("u");
+    terminal.until("something stands");
+    terminal.write("q");
+    terminal.until("What was built for this run still stands.");
+    terminal.signal(rustix::process::Signal::TERM);
+    assert_eq!(terminal.end(), (130, true));
+    let text = String::from_utf8_lossy(&terminal.seen).into_owned();
+    assert!(text.contains("taking down what was built") && !text.contains("umount"), "{text}");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use super::state::State;
 use super::terminal::{self, Screen};
 use super::theme::Theme;
 use super::update::update;
-use super::{Link, Options, clock, view};
+use super::{Link, Options, Outcome, clock, view};
 use crate::error::{Error, Result, describe};
 use crate::session::{Command, Event, answer_promptly};
 
@@ -28,6 +28,9 @@ const REDRAW_OVER_SSH: Duration = Duration::from_millis(500);
 const INPUT_WAIT: Duration = Duration::from_millis(500);
 /// How long a drain may take after a signal.
 const DRAIN_MAX: Duration = Duration::from_secs(30);
+/// How long it may take where something is built or taken down, since that was last heard of: what
+/// stands is not left behind for a tool that is slow.
+const TAKE_DOWN_MAX: Duration = Duration::from_mins(10);
 
 /// What wakes the loop.
 enum Wake {
@@ -53,10 +56,16 @@ enum Left {
 /// Runs the screen until the operator quits, the run ends, or a signal comes.
 ///
 /// The terminal is given back at any end. An error is what ended the run: [`Kind::Interrupted`]
-/// after SIGINT, SIGTERM, SIGHUP or a second `q`.
+/// after SIGINT, SIGTERM, SIGHUP or a second `q`. Where the operator kept what was built, the commands
+/// that remove it are told.
 ///
 /// [`Kind::Interrupted`]: crate::error::Kind::Interrupted
-pub fn run(link: Link, options: Options) -> Result<()> {
+pub fn run(link: Link, options: Options) -> Outcome {
+    let mut kept = Vec::new();
+    Outcome { ended: run_until_end(link, options, &mut kept), kept }
+}
+
+fn run_until_end(link: Link, options: Options, kept: &mut Vec<String>) -> Result<()> {
     let Link { commands, events } = link;
     answer_promptly();
     let (wake, woken) = channel();
@@ -73,6 +82,7 @@ pub fn run(link: Link, options: Options) -> Result<()> {
     drop(screen);
     wanted.store(false, Ordering::Relaxed);
     let outcome = ui.finish(left, &woken);
+    *kept = ui.state.kept;
     signals.close();
     outcome
 }
@@ -165,7 +175,7 @@ impl Ui {
 
     fn send(&mut self, command: Command) -> Option<Msg> {
         // To quit, nobody needs to be there.
-        let quits = command == Command::Quit;
+        let quits = matches!(command, Command::Quit | Command::QuitKeeping);
         let gone = self.commands.send(command).is_err();
         (gone && !quits).then_some(Msg::SessionGone)
     }
@@ -189,24 +199,30 @@ impl Ui {
         };
         if self.state.ended.is_none() {
             if told {
-                eprintln!("stacktune: {}, draining…", error.what);
+                let stack = if self.state.is_standing() { ", taking down what was built" } else { "" };
+                eprintln!("stacktune: {}, draining{stack}…", error.what);
             }
             let _ = self.commands.send(Command::Quit);
-            drain(woken);
+            let kept = drain(woken, self.state.is_standing());
+            self.state.kept.extend(kept);
         }
         Err(error)
     }
 }
 
 /// Waits until the run has ended; a second SIGINT or SIGTERM, or a drain that hangs, ends the waiting.
-fn drain(woken: &Receiver<Wake>) {
-    let until = Instant::now() + DRAIN_MAX;
+/// Where the operator had asked to keep what was built, its commands are told.
+fn drain(woken: &Receiver<Wake>, standing: bool) -> Vec<String> {
+    let mut kept = Vec::new();
+    let mut until = Instant::now() + if standing { TAKE_DOWN_MAX } else { DRAIN_MAX };
     loop {
         match woken.recv_timeout(until.saturating_duration_since(Instant::now())) {
             Ok(
                 Wake::Msg(Msg::Session(Event::Ended(_)) | Msg::SessionGone) | Wake::Signal(SIGINT | SIGTERM),
             )
-            | Err(_) => return,
+            | Err(_) => return kept,
+            Ok(Wake::Msg(Msg::Session(Event::Step(_)))) => until = Instant::now() + TAKE_DOWN_MAX,
+            Ok(Wake::Msg(Msg::Session(Event::Kept(commands)))) => kept = commands,
             Ok(_) => {}
         }
     }

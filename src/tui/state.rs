@@ -12,9 +12,9 @@ use super::keys::Context;
 use super::layout::{self, View};
 use super::theme::Theme;
 use crate::error::Error;
-use crate::knobs::{self, Ground, Knob, Value};
+use crate::knobs::{self, Ground, Knob, Scope, Value};
 use crate::profile::Settings;
-use crate::session::message::{Phase, Progress, Status};
+use crate::session::message::{Advance, Phase, Progress, Status};
 
 /// Notices kept for the notes.
 const NOTICES_MAX: usize = 50;
@@ -96,6 +96,14 @@ pub struct State {
     pub passing: Option<Passing>,
     /// Turns asked for and not yet told as in the settings, by path.
     pub asked: BTreeMap<&'static str, Value>,
+    /// Knobs collected for building the target anew, by path.
+    pub collected: BTreeMap<&'static str, Value>,
+    /// A step of building or taking down that goes on.
+    pub step: Option<Advance>,
+    /// The settings before building failed.
+    pub former: Option<Box<Settings>>,
+    /// The commands that remove what was built and is kept.
+    pub kept: Vec<String>,
     /// What has the focus.
     pub focus: Focus,
     /// The panel shown where not all fit.
@@ -135,6 +143,10 @@ impl State {
             top: 0,
             passing: None,
             asked: BTreeMap::new(),
+            collected: BTreeMap::new(),
+            step: None,
+            former: None,
+            kept: Vec::new(),
             focus: Focus::default(),
             view: View::default(),
             ledger_chosen: 0,
@@ -162,16 +174,41 @@ impl State {
         }
     }
 
-    /// The settings with all turns asked for.
+    /// The settings with all turns asked for, and those collected.
     pub fn settings_asked(&self) -> Option<Settings> {
+        self.settings_with(|knob| {
+            self.collected.get(knob.path.as_str()).or_else(|| self.asked.get(knob.path.as_str()))
+        })
+    }
+
+    fn settings_with<'a>(&self, value: impl Fn(&Knob) -> Option<&'a Value>) -> Option<Settings> {
         let mut settings = self.status.as_ref()?.settings.clone();
-        for knob in rows().iter().filter_map(|row| if let Row::Knob(knob) = row { Some(knob) } else { None })
-        {
-            if let Some(value) = self.asked.get(knob.path.as_str()) {
+        for knob in knobs::all() {
+            if let Some(value) = value(knob) {
                 knob.set(&mut settings, value.clone());
             }
         }
         Some(settings)
+    }
+
+    /// The settings that a turn of the knob starts from: a live one is judged by what is in force, one
+    /// that takes building by what is collected.
+    pub fn settings_for(&self, knob: &Knob) -> Option<Settings> {
+        match knob.spec.scope {
+            Scope::Live => self.settings_with(|knob| self.asked.get(knob.path.as_str())),
+            Scope::Rebuild => self.settings_asked(),
+        }
+    }
+
+    /// Why the knob can't have the value, if it can't.
+    pub fn unavailable(&self, knob: &Knob, value: &Value) -> Option<String> {
+        let status = self.status.as_ref()?;
+        knob.unavailable(value, &self.settings_for(knob)?, ground(status, knob))
+    }
+
+    /// Whether something that was built stands, or is being built or taken down.
+    pub fn is_standing(&self) -> bool {
+        self.status.as_ref().is_some_and(|status| status.standing) || self.step.is_some()
     }
 
     /// What the run is doing; opening before anything is known.
@@ -183,9 +220,13 @@ impl State {
     pub fn contexts(&self) -> &'static [Context] {
         match (&self.dialog, self.focus) {
             (Some(Dialog::Edit { .. } | Dialog::Save { .. } | Dialog::Consent(_)), _) => &[Context::Text],
+            (Some(Dialog::Plan(asked)), _) if asked.destroys() => &[Context::Text],
+            (Some(Dialog::Plan(_)), _) => &[Context::Plan],
+            (Some(Dialog::Failed { .. }), _) => &[Context::Failed],
+            (Some(Dialog::Leave), _) => &[Context::Leaving],
             (Some(Dialog::Replace { .. }), _) => &[Context::Question],
             (Some(Dialog::Open { .. }), _) => &[Context::Open],
-            (Some(Dialog::Help { .. }), _) => &[Context::Help],
+            (Some(Dialog::Help { .. } | Dialog::Host { .. }), _) => &[Context::Help],
             (None, Focus::Knobs) => &[Context::Knobs, Context::Main],
             (None, Focus::Ledger) => &[Context::Ledger, Context::Main],
         }
@@ -220,9 +261,11 @@ impl State {
     }
 }
 
-/// What decides whether a value can be chosen.
-pub fn ground(status: &Status) -> Ground<'_> {
-    Ground { facts: &status.facts, target: status.target.as_ref() }
+/// What decides whether a value of the knob can be chosen: the target that stands says nothing of one
+/// that is to be built.
+pub fn ground<'a>(status: &'a Status, knob: &Knob) -> Ground<'a> {
+    let target = status.target.as_ref().filter(|_| knob.spec.scope == Scope::Live);
+    Ground { facts: &status.facts, target }
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use super::update::update;
 use super::{ProfileEntry, view};
 use crate::error::Error;
 use crate::session::Event;
-use crate::session::message::Phase;
+use crate::session::message::{Phase, PlanShown};
 
 fn drawn(state: &State) -> Buffer {
     let mut buffer = Buffer::empty(state.screen);
@@ -69,6 +69,16 @@ fn filling_shows_bytes_rate_and_time_left() {
 #[test]
 fn running_shows_everything() {
     snapshot("running", running);
+}
+
+#[test]
+fn the_charts_end_now_however_few_windows_there_are() {
+    for windows in 1..20 {
+        let screen = shown(&fixture::running_for(windows, 160, 50));
+        assert_eq!(screen.matches(" now").count(), 2, "{windows}: {screen}");
+    }
+    let screen = shown(&fixture::running_for(9, 160, 50));
+    assert!(screen.contains("-8s ─ now"), "{screen}");
 }
 
 #[test]
@@ -190,6 +200,109 @@ fn quitting_and_ended() {
     });
 }
 
+fn planned(state: &mut State, plan: PlanShown) {
+    tell(state, Event::Planned(Ok(Arc::new(plan))));
+}
+
+#[test]
+fn plans() {
+    snapshot("plan_short", |w, h| {
+        let mut state = running(w, h);
+        planned(&mut state, fixture::plan_short());
+        state
+    });
+    snapshot("plan_long", |w, h| {
+        let mut state = running(w, h);
+        planned(&mut state, fixture::plan_long());
+        state
+    });
+    snapshot("plan_destroying", |w, h| {
+        let mut state = running(w, h);
+        planned(&mut state, fixture::plan_destroying());
+        state
+    });
+    snapshot("plan_typed", |w, h| {
+        let mut state = running(w, h);
+        planned(&mut state, fixture::plan_destroying());
+        press(&mut state, &[KeyCode::End]);
+        type_text(&mut state, "S4EWNX0R123451");
+        press(&mut state, &[KeyCode::Enter]);
+        type_text(&mut state, "S4EW");
+        press(&mut state, &[KeyCode::Enter]);
+        state
+    });
+}
+
+/// Scrolled from its beginning to its end, the screen has shown every letter of the plan.
+#[test]
+fn a_plan_scrolled_to_its_end_was_shown_whole_at_every_size() {
+    for (columns, lines) in [(80, 24), (97, 30), (120, 40), (160, 50)] {
+        let mut state = running(columns, lines);
+        planned(&mut state, fixture::plan_destroying());
+        let mut seen = std::collections::BTreeSet::new();
+        loop {
+            seen.extend(shown(&state).lines().filter_map(|line| {
+                let (_, within) = line.split_once('│')?;
+                Some(within.rsplit_once('│')?.0.trim().to_owned())
+            }));
+            if matches!(&state.dialog, Some(Dialog::Plan(asked)) if asked.read) {
+                break;
+            }
+            press(&mut state, &[KeyCode::PageDown]);
+        }
+        let Some(Dialog::Plan(asked)) = &state.dialog else { panic!("{:?}", state.dialog) };
+        let cells = usize::from(columns - 4).min(100) - 4;
+        for (line, _) in asked.lines(cells) {
+            assert!(seen.contains(line.trim()), "{line} at {columns}×{lines}");
+        }
+    }
+}
+
+#[test]
+fn knobs_collected_for_a_plan_are_marked() {
+    snapshot("collected", |w, h| {
+        let mut state = running(w, h);
+        choose(&mut state, "stack.raid");
+        press(&mut state, &[KeyCode::Right, KeyCode::Right]);
+        choose(&mut state, "stack.filesystem");
+        press(&mut state, &[KeyCode::Right]);
+        state
+    });
+}
+
+#[test]
+fn building_and_its_failure() {
+    snapshot("building", fixture::building);
+    snapshot("build_failed", fixture::failed);
+}
+
+#[test]
+fn quitting_asks_what_becomes_of_a_stack() {
+    snapshot("leave", |w, h| {
+        let mut state = fixture::standing(w, h);
+        press(&mut state, &[KeyCode::Char('q')]);
+        state
+    });
+}
+
+#[test]
+fn the_host_has_a_page() {
+    snapshot("host", |w, h| {
+        let mut state = running(w, h);
+        press(&mut state, &[KeyCode::Char('H')]);
+        state
+    });
+}
+
+#[test]
+fn what_a_stack_survives_is_noted() {
+    snapshot("standing", |w, h| {
+        let mut state = fixture::standing(w, h);
+        state.view = View::Notes;
+        state
+    });
+}
+
 #[test]
 fn too_small() {
     for (columns, lines) in [(60, 20), (12, 6)] {
@@ -259,6 +372,15 @@ fn any_key() -> impl Strategy<Value = Msg> {
         2 => mouse,
         1 => (1u16..220, 1u16..70).prop_map(|(w, h)| Msg::Resize(w, h)),
         1 => Just(Msg::Session(Event::ConsentWanted(vec![fixture::wanted()]))),
+        1 => prop::sample::select(vec![
+            Event::Planned(Ok(Arc::new(fixture::plan_destroying()))),
+            Event::Planned(Ok(Arc::new(PlanShown { number: 0, ..fixture::plan_long() }))),
+            Event::Planned(Ok(Arc::new(fixture::plan_short()))),
+            Event::Status(Arc::new(fixture::standing_status())),
+            Event::Former(Box::new(fixture::settings())),
+            Event::Ended(Err(fixture::build_error())),
+        ])
+        .prop_map(Msg::Session),
     ]
 }
 

@@ -82,6 +82,40 @@ pub fn wrap(text: &str, cells: usize) -> Vec<String> {
     lines
 }
 
+/// The text in lines of at most so many cells with every blank kept, as a command or a path needs; what
+/// is longer than a line is broken.
+pub fn wrap_exact(text: &str, cells: usize) -> Vec<String> {
+    let cells = cells.max(1);
+    let mut lines = vec![String::new()];
+    let mut used = 0;
+    for word in text.split_inclusive(' ') {
+        if used > 0 && used + width(word.trim_end_matches(' ')) > cells {
+            lines.push(String::new());
+            used = 0;
+        }
+        for c in word.chars() {
+            let w = c.width().unwrap_or(0);
+            if used + w > cells && used > 0 {
+                lines.push(String::new());
+                used = 0;
+            }
+            push(&mut lines, c);
+            used += w;
+        }
+    }
+    lines
+}
+
+/// The text, cut in its middle to so many cells, with `…` where something is missing.
+pub fn fit_middle(text: &str, cells: usize) -> String {
+    if width(text) <= cells || cells < 3 {
+        return fit(text, cells);
+    }
+    let tail = fit_end(text, cells / 2 + 1);
+    let head = fit(text, cells + 1 - width(&tail));
+    head + tail.trim_start_matches('…')
+}
+
 fn push(lines: &mut [String], c: char) {
     if let Some(line) = lines.last_mut() {
         line.push(c);
@@ -150,6 +184,17 @@ mod tests {
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
         assert_eq!(wrap("abcdefghij", 4), ["abcd", "efgh", "ij"]);
         assert_eq!(wrap("", 4), [""]);
+    }
+
+    #[test]
+    fn commands_keep_their_blanks_and_both_ends() {
+        assert_eq!(wrap_exact("a  'b  c' d", 7), ["a  'b  ", "c' d"]);
+        assert_eq!(wrap_exact("abcdefghij", 4).concat(), "abcdefghij");
+        assert_eq!(fit_middle("mkfs.ext4 /dev/md7", 11), "mkfs.…v/md7");
+        assert_eq!(fit_middle("mkfs", 4), "mkfs");
+        for cells in 0..20 {
+            assert!(width(&fit_middle("mkfs.ext4 /dev/md7", cells)) <= cells);
+        }
     }
 
     #[test]

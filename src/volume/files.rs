@@ -5,13 +5,14 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FallocateFlags, RenameFlags, fallocate, renameat_with, statvfs};
+use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::header::{Found, Header, Role};
 use super::layout::{files_bytes, floor_mib};
 use super::lock::{self, Share};
+use super::make;
 use crate::error::{Error, Result, describe};
 use crate::units::{MIB, approx_size, format_size};
 
@@ -57,44 +58,58 @@ pub fn folder_of(path: &Path) -> &Path {
 pub fn lock_folder(dir: &Path, share: Share) -> Result<Option<File>> {
     let path = dir.join(LOCK_NAME);
     loop {
-        let mut options = OpenOptions::new();
-        options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-        if share == Share::Exclusive {
-            options.write(true).create(true).mode(0o600);
-        }
-        let mut file = match options.open(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound && share == Share::ReadOnly => return Ok(None),
-            Err(error) if error.raw_os_error() == Some(libc::ELOOP) => {
-                return Err(foreign(&path, "a symbolic link"));
+        let Some((file, metadata)) = open_lock(&path, share)? else {
+            if share == Share::ReadOnly {
+                return Ok(None);
             }
-            opened => opened.map_err(|error| Error::os("cannot open", &path, error))?,
+            match make::place(&path, &mut |mut file| file.write_all(LOCK_TEXT)) {
+                Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                    return Err(Error::os("cannot make", &path, error));
+                }
+                _ => continue,
+            }
         };
         lock::take(&file, dir, share)?;
-        let unreadable = |error| Error::os("cannot read", &path, error);
-        let metadata = file.metadata().map_err(unreadable)?;
         // A set that was removed in the meantime took its lock's file with it.
         if std::fs::symlink_metadata(&path).is_ok_and(|there| same_file(&there, &metadata)) {
-            mark(&mut file, &path, share, &metadata)?;
             return Ok(Some(file));
         }
     }
 }
 
-/// Writes the lock file's text, or sees that it is there.
-fn mark(file: &mut File, path: &Path, share: Share, metadata: &Metadata) -> Result<()> {
+/// Opens the lock's file, if it is there.
+///
+/// # Errors
+/// Refused where something else lies under its name.
+fn open_lock(path: &Path, share: Share) -> Result<Option<(File, Metadata)>> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(share == Share::Exclusive).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    let mut file = match options.open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.raw_os_error() == Some(libc::ELOOP) => {
+            return Err(foreign(path, "a symbolic link"));
+        }
+        opened => opened.map_err(|error| Error::os("cannot open", path, error))?,
+    };
+    let unreadable = |error| Error::os("cannot read", path, error);
+    let metadata = file.metadata().map_err(unreadable)?;
     match share {
-        Share::Exclusive => refuse_odd(path, metadata)?,
+        Share::Exclusive => refuse_odd(path, &metadata)?,
         Share::ReadOnly if !metadata.is_file() => return Err(foreign(path, "not a regular file")),
         Share::ReadOnly => {}
     }
-    if metadata.len() == 0 && share == Share::Exclusive {
-        return file.write_all(LOCK_TEXT).map_err(|error| Error::os("cannot write", path, error));
-    }
     let mut text = Vec::new();
-    let read = file.take(LOCK_TEXT.len() as u64 + 1).read_to_end(&mut text);
-    read.map_err(|error| Error::os("cannot read", path, error))?;
-    // A shorter text is one whose writing was cut off.
-    if LOCK_TEXT.starts_with(&text) { Ok(()) } else { Err(foreign(path, "not stacktune's")) }
+    let read = (&mut file).take(LOCK_TEXT.len() as u64 + 1).read_to_end(&mut text);
+    read.map_err(unreadable)?;
+    if text == LOCK_TEXT { Ok(Some((file, metadata))) } else { Err(foreign(path, "not stacktune's")) }
+}
+
+/// Looks at what lies under the name of a folder's lock.
+///
+/// # Errors
+/// Refused where something is there that stacktune did not make.
+pub fn refuse_foreign_lock(dir: &Path) -> Result<()> {
+    open_lock(&dir.join(LOCK_NAME), Share::Exclusive).map(drop)
 }
 
 /// Removes the lock's file of a folder whose lock is held.
@@ -165,43 +180,12 @@ fn same_file(a: &Metadata, b: &Metadata) -> bool {
 
 /// Makes a member's file. Under its name it never lies without its header.
 pub fn create(path: &Path, header: &mut Header) -> Result<File> {
-    let failed = |error: io::Error| Error::os("cannot make", path, error);
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(".new");
-    let new = path.with_file_name(name);
-    remove_leftover(&new)?;
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
-    let file = options.open(&new).map_err(failed)?;
-    let made = (|| {
-        header.write_area(&file)?;
-        allocate(&file, header.parts.member_bytes())?;
-        file.sync_all()?;
-        rename_to_new(&new, path)?;
-        File::open(folder_of(path))?.sync_all()
-    })();
-    made.map_err(|error| {
-        let _ = std::fs::remove_file(&new);
-        failed(error)
-    })?;
-    Ok(file)
-}
-
-/// A run that was killed while it made the file left it half made: empty, or with its header.
-fn remove_leftover(new: &Path) -> Result<()> {
-    let empty = std::fs::symlink_metadata(new).is_ok_and(|there| there.is_file() && there.len() == 0);
-    if empty || open_ours(new, false)?.is_some() {
-        return std::fs::remove_file(new).map_err(|error| Error::os("cannot remove", new, error));
-    }
-    Ok(())
-}
-
-fn rename_to_new(new: &Path, path: &Path) -> io::Result<()> {
-    match renameat_with(CWD, new, CWD, path, RenameFlags::NOREPLACE) {
-        // Some network file systems know no such rename; the folder is locked, so look first.
-        Err(Errno::INVAL | Errno::NOSYS) if !path.exists() => std::fs::rename(new, path),
-        outcome => Ok(outcome?),
-    }
+    let bytes = header.parts.member_bytes();
+    let made = make::place(path, &mut |file| {
+        header.write_area(file)?;
+        allocate(file, bytes)
+    });
+    made.map_err(|error| Error::os("cannot make", path, error))
 }
 
 /// Gives a file its length, and the disk's space where the file system can reserve it.

@@ -149,8 +149,7 @@ impl Volume {
         };
         let sequence = AtomicU64::new(self.next_sequence_base()?);
         let direct = self.facts.direct == Feature::Present;
-        let stampers = [&self.data, &self.wal]
-            .map(|region| Stamper::new(region.set, region.id, sequence.load(Ordering::Relaxed)));
+        let stampers = [&self.data, &self.wal].map(|region| Stamper::new(region.set, region.id));
         let parts: Vec<Vec<Part>> = (0..self.members.len()).map(|n| self.parts_of(n, &stampers)).collect();
         let jobs = self.members.iter_mut().zip(parts).map(|(member, parts)| Job { member, parts, direct });
         let shared = Shared {
@@ -232,7 +231,6 @@ fn fill_member(job: Job, shared: &Shared) -> Result<()> {
     let direct = if direct { reopen(&member.file, true, true).ok() } else { None };
     let mut buffer = AlignedBuffer::new(CHUNK_BYTES as usize);
     for part in parts {
-        part.stamper.prepare(buffer.bytes_mut());
         fill_part(&part, header, &member.file, direct.as_ref(), &mut buffer, shared)
             .map_err(|error| Error::os("cannot fill", &member.path, error))?;
     }

@@ -202,6 +202,7 @@ fn open_to_write(request: Request, devices: bool) -> Result<Volume> {
     let mut locks = Vec::new();
     if !devices {
         let dir = one_folder(&data)?;
+        refuse_in_the_way(&data, wal.is_some())?;
         files::make_folder(&dir)?;
         locks.extend(files::lock_folder(&dir, Share::Exclusive)?);
     }
@@ -226,6 +227,21 @@ fn open_to_write(request: Request, devices: bool) -> Result<Volume> {
         }
     }
     Ok(assemble(members, data_count, locks, false, mounted))
+}
+
+/// Looks at all that lies where the files of a target go, before any of them is made: the data files,
+/// the lock of their folder, and the WAL's file unless the WAL has a place of its own.
+///
+/// # Errors
+/// Refused where something is there that stacktune did not make.
+pub fn refuse_in_the_way(data: &[MemberSource], own_wal: bool) -> Result<()> {
+    let files = data.iter().filter(|source| !source.is_device()).map(MemberSource::path);
+    files.clone().try_for_each(files::refuse_foreign)?;
+    let Some(dir) = files.map(files::folder_of).next() else { return Ok(()) };
+    if !own_wal {
+        files::refuse_foreign(&dir.join(WAL_NAME))?;
+    }
+    files::refuse_foreign_lock(dir)
 }
 
 /// The one folder in which the data files lie.

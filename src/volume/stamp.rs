@@ -12,29 +12,25 @@
 //! | 32..36 | the body's CRC-32C |
 //! | 36..512 | the body: pseudo-random bytes, which nothing compresses |
 //!
-//! The body is copied into an I/O buffer once; a write renews the first 32 bytes of each sector.
-//! No two stamps are equal, so nothing deduplicates either.
+//! The body is the exclusive or of a sector of one random template with a key of its page's own: no
+//! two pages share a run of bytes, whatever lies between them, so that a compressor with a window of
+//! any size finds nothing, and nothing deduplicates. As CRC-32C is linear, the body's comes from the
+//! template sector's and the key's, without reading the body once more.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
 use serde::Serialize;
 
-use crate::units::MIB;
+use super::template::template;
 
 /// Bytes of a sector.
 pub const SECTOR_BYTES: usize = 512;
 /// Sequence numbers are smaller than 2 to the power of this.
 pub const SEQUENCE_BITS: u32 = 56;
 
-const CHECKSUM_AT: usize = 32;
-const BODY_AT: usize = 36;
+pub(super) const CHECKSUM_AT: usize = 32;
+pub(super) const BODY_AT: usize = 36;
 const MEMBER_SHIFT: u32 = 48;
 const PAGE_SHIFT: u32 = 56;
 const REGION_SHIFT: u32 = 60;
-// Repeats lie a whole MiB apart, beyond what block devices and file systems compress together.
-const TEMPLATE_SECTORS: usize = MIB as usize / SECTOR_BYTES;
 
 /// What a valid sector says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,59 +75,62 @@ impl Fault {
     }
 }
 
-/// Stamps the pages of a region.
+/// Makes the pages of a region.
 #[derive(Debug)]
 pub struct Stamper {
     set: u64,
     region: u8,
-    bodies: Vec<u8>,
-    /// Buffers begin at different bodies, so that pages written one after another differ.
-    next_body: AtomicUsize,
+    template: &'static [[u8; SECTOR_BYTES]],
 }
 
 impl Stamper {
-    /// For the pages of that region of the set; `seed` makes the bodies.
-    pub fn new(set: u64, region: u8, seed: u64) -> Self {
-        let mut bodies = vec![0; TEMPLATE_SECTORS * SECTOR_BYTES];
-        StdRng::seed_from_u64(seed ^ set).fill_bytes(&mut bodies);
-        for sector in bodies.as_chunks_mut::<SECTOR_BYTES>().0 {
-            let checksum = crc32c::crc32c(&sector[BODY_AT..]);
-            sector[CHECKSUM_AT..BODY_AT].copy_from_slice(&checksum.to_le_bytes());
-        }
-        Self { set, region, bodies, next_body: AtomicUsize::new(0) }
+    /// For the pages of that region of the set.
+    pub fn new(set: u64, region: u8) -> Self {
+        Self { set, region, template: template() }
     }
 
-    /// Fills an I/O buffer (whole sectors) with bodies, once, before [`Stamper::stamp`]. Buffers
-    /// that are prepared one after another get different bodies.
-    pub fn prepare(&self, buffer: &mut [u8]) {
-        let (sectors, _) = buffer.as_chunks_mut::<SECTOR_BYTES>();
-        let (bodies, _) = self.bodies.as_chunks::<SECTOR_BYTES>();
-        let first = self.next_body.fetch_add(sectors.len(), Ordering::Relaxed);
-        for (n, sector) in sectors.iter_mut().enumerate() {
-            *sector = bodies[(first + n) % TEMPLATE_SECTORS];
-        }
-    }
-
-    /// Stamps a prepared page that will be written to `place_bytes` of the region's extent number
-    /// `extent` (the index that [`super::Region::place`] gives). Nanoseconds a sector.
+    /// Makes the page (whole sectors) that will be written to `place_bytes` of the region's extent
+    /// number `extent` (the index that [`super::Region::place`] gives): as fast as copying it.
     #[inline]
-    pub fn stamp(&self, buffer: &mut [u8], extent: u32, place_bytes: u64, sequence: u64) {
-        let (sectors, _) = buffer.as_chunks_mut::<SECTOR_BYTES>();
+    pub fn stamp(&self, page: &mut [u8], extent: u32, place_bytes: u64, sequence: u64) {
+        let (sectors, _) = page.as_chunks_mut::<SECTOR_BYTES>();
         let page_log2 = u64::from(sectors.len().max(1).ilog2());
         let written = (sequence & ((1 << SEQUENCE_BITS) - 1))
             | (page_log2 << PAGE_SHIFT)
             | (u64::from(self.region) << REGION_SHIFT);
         let first = (place_bytes / SECTOR_BYTES as u64) | (u64::from(extent) << MEMBER_SHIFT);
         let page = page_mix(self.set, written);
-        for (place, sector) in (first..).zip(sectors) {
-            let body = u32::from_le_bytes([sector[32], sector[33], sector[34], sector[35]]);
+        let key = sector_mix(page, first, 0);
+        let key_checksum = checksum_of_key(key);
+        let templates = self.template.iter().cycle();
+        for (place, (sector, template)) in (first..).zip(sectors.iter_mut().zip(templates)) {
+            let (words, _) = sector.as_chunks_mut::<8>();
+            let (random, _) = template.as_chunks::<8>();
+            for (word, random) in words[CHECKSUM_AT / 8..].iter_mut().zip(&random[CHECKSUM_AT / 8..]) {
+                *word = (u64::from_ne_bytes(*random) ^ key).to_ne_bytes();
+            }
+            let body = checksum_in(template) ^ key_checksum;
             let check = sector_mix(page, place, body);
             sector[0..8].copy_from_slice(&self.set.to_le_bytes());
             sector[8..16].copy_from_slice(&place.to_le_bytes());
             sector[16..24].copy_from_slice(&written.to_le_bytes());
             sector[24..32].copy_from_slice(&check.to_le_bytes());
+            sector[CHECKSUM_AT..BODY_AT].copy_from_slice(&body.to_le_bytes());
         }
     }
+}
+
+/// What the exclusive or with a key changes of a body's CRC-32C: the same for every body of that length.
+#[inline]
+fn checksum_of_key(key: u64) -> u32 {
+    const ZEROS: [u8; SECTOR_BYTES] = [0; SECTOR_BYTES];
+    let keys = [key.to_ne_bytes(); SECTOR_BYTES / 8];
+    crc32c::crc32c(&keys.as_flattened()[BODY_AT..]) ^ crc32c::crc32c(&ZEROS[BODY_AT..])
+}
+
+#[inline]
+fn checksum_in(sector: &[u8; SECTOR_BYTES]) -> u32 {
+    u32::from_le_bytes(std::array::from_fn(|n| sector[CHECKSUM_AT + n]))
 }
 
 /// Mixes what all sectors of a page say alike.
@@ -155,7 +154,7 @@ pub fn read(sector: &[u8]) -> Option<Stamp> {
     let sector: &[u8; SECTOR_BYTES] = sector.first_chunk()?;
     let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|n| sector[at + n]));
     let (set, place, written) = (word(0), word(8), word(16));
-    let body = u32::from_le_bytes(std::array::from_fn(|n| sector[CHECKSUM_AT + n]));
+    let body = checksum_in(sector);
     let whole = word(24) == sector_mix(page_mix(set, written), place, body)
         && crc32c::crc32c(&sector[BODY_AT..]) == body;
     whole.then(|| Stamp {
@@ -189,13 +188,13 @@ pub fn check(sector: &[u8], set: u64, region: u8, extent: u32, place_bytes: u64)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
+
     use proptest::prelude::*;
 
     fn page(bytes: usize, extent: u32, place: u64, sequence: u64) -> Vec<u8> {
-        let stamper = Stamper::new(7, 1, 3);
         let mut page = vec![0; bytes];
-        stamper.prepare(&mut page);
-        stamper.stamp(&mut page, extent, place, sequence);
+        Stamper::new(7, 1).stamp(&mut page, extent, place, sequence);
         page
     }
 
@@ -230,14 +229,45 @@ mod tests {
         assert_eq!(read(&[0; 100]), None);
     }
 
+    /// How many of the 8-byte words of all bodies were there before: a match that a compressor can
+    /// use has several in a row.
+    fn repeated_words(pages: &[u8]) -> usize {
+        let words = pages.chunks(SECTOR_BYTES).flat_map(|sector| sector[40..].as_chunks::<8>().0);
+        let mut words: Vec<_> = words.collect();
+        let all = words.len();
+        words.sort_unstable();
+        words.dedup();
+        all - words.len()
+    }
+
     #[test]
-    fn buffers_prepared_one_after_another_differ_in_every_sector() {
-        let stamper = Stamper::new(1, 0, 1);
-        let mut buffers = vec![0; 256 << 10];
-        buffers.chunks_mut(16 << 10).for_each(|buffer| stamper.prepare(buffer));
-        let bodies: std::collections::HashSet<_> =
-            buffers.chunks(SECTOR_BYTES).map(|sector| &sector[BODY_AT..]).collect();
-        assert_eq!(bodies.len(), buffers.len() / SECTOR_BYTES);
+    fn no_two_pages_share_bytes_however_often_one_buffer_is_written() {
+        let stamper = Stamper::new(1, 0);
+        // A fill: pages of a MiB, one after the other.
+        let mut fill = vec![0; 8 << 20];
+        for (n, page) in (0..).zip(fill.chunks_mut(1 << 20)) {
+            stamper.stamp(page, 0, n << 20, n);
+        }
+        assert_eq!(repeated_words(&fill), 0);
+        // A load: from one buffer, to places of its own, to one place again and again, by extents.
+        let mut load = Vec::new();
+        let mut buffer = vec![0; 16 << 10];
+        for (extent, place, sequence) in
+            (0..128).map(|n| (n as u32 % 3, (u64::from(n < 64) * n) << 14, n + 100))
+        {
+            stamper.stamp(&mut buffer, extent, place, sequence);
+            load.extend_from_slice(&buffer);
+        }
+        assert_eq!(repeated_words(&load), 0);
+        fill.extend_from_slice(&load);
+        assert_eq!(repeated_words(&fill), 0);
+        // What sectors say of themselves is all that compresses.
+        for pages in [&fill[..1 << 20], &load[..1 << 20], &load[..64 << 10]] {
+            let mut deflated = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::best());
+            deflated.write_all(pages).unwrap();
+            let ratio = deflated.finish().unwrap().len() as f64 / pages.len() as f64;
+            assert!(ratio > 0.95, "{ratio}");
+        }
     }
 
     proptest! {

@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Access, Mode, OFlags};
 
 use super::open::{Gathered, MemberSource, Request};
 use super::settle::{Candidate, reconcile};
@@ -43,6 +43,7 @@ impl Survey {
         let wal = request.wal.as_ref().map(MemberSource::try_clone).transpose()?;
         let gathered = Gathered::of(copies, (wal, request.wal_bytes), request.file_bytes)?;
         refuse_homeless_wal(&gathered)?;
+        refuse_closed_folders(&gathered)?;
         Ok(Self { facts: facts(&gathered), members: members(&gathered) })
     }
 }
@@ -56,6 +57,17 @@ fn refuse_homeless_wal(gathered: &Gathered) -> Result<()> {
     }
     Err(Error::input(format!("there is no folder {} for the WAL", folder.display()))
         .hint("make it, or name another file or a device for `wal.target`"))
+}
+
+/// Where files are yet to be made, their folder takes them.
+fn refuse_closed_folders(gathered: &Gathered) -> Result<()> {
+    let missing = gathered.data.iter().chain(&gathered.wal).filter(|candidate| candidate.file.is_none());
+    for candidate in missing {
+        let there = files::nearest_folder(files::folder_of(&candidate.path));
+        rustix::fs::access(there, Access::WRITE_OK | Access::EXEC_OK)
+            .map_err(|error| Error::os("cannot make files in", there, std::io::Error::from(error)))?;
+    }
+    Ok(())
 }
 
 fn members(gathered: &Gathered) -> Vec<Surveyed> {

@@ -69,8 +69,8 @@ expect() {
     local wanted=$1 said=$2 output status=0
     shift 2
     output=$("$@" 2>&1) || status=$?
-    if ((status != wanted)) || ! grep -qE -- "$said" <<<"$output"; then
-        printf '%s\nended with %d; expected %d and "%s"\n' "$output" "$status" "$wanted" "$said" >&2
+    if [[ ! $status =~ ^$wanted$ ]] || ! grep -qE -- "$said" <<<"$output"; then
+        printf '%s\nended with %d; expected %s and "%s"\n' "$output" "$status" "$wanted" "$said" >&2
         return 1
     fi
 }

@@ -17,6 +17,6 @@ for script in "$@"; do
     mkdir -p "$LAB_WORK"
     blank_drives || printf '# drives could not be blanked\n'
     status=0
-    timeout --kill-after=10 "${LAB_SCRIPT_S:-300}" bash "./$script.sh" </dev/null || status=$?
+    timeout --kill-after=10 "${LAB_SCRIPT_S:-1100}" bash "./$script.sh" </dev/null || status=$?
     printf 'end %s %d\n' "$script" "$status"
 done

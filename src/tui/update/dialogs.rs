@@ -5,7 +5,7 @@ use crate::tui::dialog::{Consented, Dialog};
 use crate::tui::keys::Action;
 use crate::tui::message::Effect;
 use crate::tui::state::State;
-use crate::tui::update::turn;
+use crate::tui::update::{leave, plan, turn};
 use crate::tui::view;
 
 /// The longest text that is typed: longer than any path, serial or list of CPUs.
@@ -46,13 +46,26 @@ pub fn pressed(state: &mut State, action: Option<Action>, typed: Option<char>) -
             state.dialog = Some(dialog);
             return consent(state, action, typed);
         }
-        Dialog::Help { top } => help(state, top, action),
+        Dialog::Plan(asked) => return plan::pressed(state, asked, action, typed),
+        Dialog::Leave => match action {
+            Some(Action::TakeDown) => return leave(state, Command::Quit),
+            Some(Action::Keep) => return leave(state, Command::QuitKeeping),
+            Some(Action::Close) => {}
+            _ => state.dialog = Some(Dialog::Leave),
+        },
+        Dialog::Failed { top } => match action {
+            Some(Action::Former) => return plan::former(state),
+            Some(Action::Open) => return super::act(state, Action::Open),
+            _ => page(state, |top| Dialog::Failed { top }, top, action),
+        },
+        Dialog::Help { top } => page(state, |top| Dialog::Help { top }, top, action),
+        Dialog::Host { top } => page(state, |top| Dialog::Host { top }, top, action),
     }
     Vec::new()
 }
 
 /// Types or erases; whether anything was.
-fn type_into(input: &mut String, action: Option<Action>, typed: Option<char>) -> bool {
+pub fn type_into(input: &mut String, action: Option<Action>, typed: Option<char>) -> bool {
     match (action, typed) {
         (Some(Action::Erase), _) => input.pop().is_some(),
         (Some(Action::EraseAll), _) => !std::mem::take(input).is_empty(),
@@ -136,18 +149,26 @@ fn consent(state: &mut State, action: Option<Action>, typed: Option<char>) -> Ve
     Vec::new()
 }
 
-fn help(state: &mut State, top: usize, action: Option<Action>) {
-    let (lines, page) = view::help::size(state);
-    let last = lines.saturating_sub(page);
+/// Scrolls what is read page by page, or closes it.
+fn page(state: &mut State, dialog: fn(usize) -> Dialog, top: usize, action: Option<Action>) {
+    if action == Some(Action::Close) {
+        return;
+    }
+    state.dialog = Some(dialog(top));
+    let (lines, rows) = view::pages::size(state);
+    state.dialog = Some(dialog(scrolled(top, action, rows, lines.saturating_sub(rows))));
+}
+
+/// The first line shown after a key; `last` is the furthest.
+pub fn scrolled(top: usize, action: Option<Action>, rows: usize, last: usize) -> usize {
     let top = match action {
-        Some(Action::Close) => return,
         Some(Action::Up) => top.saturating_sub(1),
         Some(Action::Down) => top + 1,
-        Some(Action::PageUp) => top.saturating_sub(page),
-        Some(Action::PageDown) => top + page,
+        Some(Action::PageUp) => top.saturating_sub(rows),
+        Some(Action::PageDown) => top + rows,
         Some(Action::First) => 0,
         Some(Action::Last) => last,
         _ => top,
     };
-    state.dialog = Some(Dialog::Help { top: top.min(last) });
+    top.min(last)
 }

@@ -2,6 +2,7 @@
 
 mod dialogs;
 mod mouse;
+pub mod plan;
 mod session;
 mod turn;
 
@@ -41,6 +42,7 @@ pub fn update(state: &mut State, msg: Msg) -> Vec<Effect> {
         Msg::Loaded(Ok(settings)) => {
             state.say(format!("opening {}", settings.name));
             state.asked.clear();
+            state.collected.clear();
             vec![Effect::Send(Command::Open(settings))]
         }
         Msg::Loaded(Err(error)) => {
@@ -77,7 +79,8 @@ fn key_pressed(state: &mut State, key: &KeyEvent) -> Vec<Effect> {
     if action == Some(Action::Quit) {
         return quit(state);
     }
-    if layout::tier(state.screen).is_none() && !matches!(state.dialog, Some(Dialog::Consent(_))) {
+    let outlives = state.dialog.as_ref().is_some_and(Dialog::outlives_small_screens);
+    if layout::tier(state.screen).is_none() && !outlives {
         return Vec::new(); // nothing is turned that can't be seen
     }
     if state.dialog.is_some() {
@@ -107,7 +110,12 @@ fn act(state: &mut State, action: Action) -> Vec<Effect> {
         Action::Last => step(state, isize::MAX / 2),
         Action::TurnUp => return turn::turn(state, true),
         Action::TurnDown => return turn::turn(state, false),
-        Action::Edit => turn::edit(state),
+        Action::Enter if !state.collected.is_empty() => return plan::ask(state),
+        Action::Edit | Action::Enter => turn::edit(state),
+        Action::Plan => return plan::ask(state),
+        Action::Drop => plan::drop_collected(state),
+        Action::Former => return plan::former(state),
+        Action::Host => state.dialog = Some(Dialog::Host { top: 0 }),
         Action::Pause => return pause(state),
         Action::Mute => match state.knob().class {
             Some(class) => return turn::mute(state, class),
@@ -131,7 +139,15 @@ fn act(state: &mut State, action: Action) -> Vec<Effect> {
         Action::View => next_view(state),
         Action::Focus => focus(state),
         Action::Help => state.dialog = Some(Dialog::Help { top: 0 }),
-        Action::Quit | Action::Close | Action::Accept | Action::Yes | Action::Erase | Action::EraseAll => {}
+        // Known in dialogs only, or taken before.
+        Action::Quit
+        | Action::Close
+        | Action::Accept
+        | Action::Yes
+        | Action::Erase
+        | Action::EraseAll
+        | Action::TakeDown
+        | Action::Keep => {}
     }
     Vec::new()
 }
@@ -233,18 +249,32 @@ fn focus(state: &mut State) {
     };
 }
 
-/// Drains and quits; quits at once where there is nothing to drain, or when asked again.
+/// Drains and quits, asking first where something stands (asked again, it is taken down); quits at once where there is nothing to drain, or when asked again.
 fn quit(state: &mut State) -> Vec<Effect> {
     if state.quitting {
         return vec![Effect::Exit];
     }
-    state.quitting = true;
     if state.ended.is_some() {
+        state.quitting = true;
         return vec![Effect::Send(Command::Quit), Effect::Exit];
     }
-    state.dialog = None;
-    vec![Effect::Send(Command::Quit)]
+    let standing = state.status.as_ref().is_some_and(|status| status.standing);
+    let asked = matches!(state.dialog, Some(Dialog::Leave));
+    if standing && !asked && !state.dialog.as_ref().is_some_and(Dialog::is_awaited) {
+        state.dialog = Some(Dialog::Leave);
+        return Vec::new();
+    }
+    leave(state, Command::Quit)
 }
 
+/// Drains and ends, one way or the other.
+fn leave(state: &mut State, way: Command) -> Vec<Effect> {
+    state.quitting = true;
+    state.dialog = None;
+    vec![Effect::Send(way)]
+}
+
+#[cfg(test)]
+mod plan_tests;
 #[cfg(test)]
 mod tests;

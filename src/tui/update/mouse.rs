@@ -44,8 +44,17 @@ pub fn mouse(state: &mut State, event: MouseEvent) -> Vec<Effect> {
 
 /// In a dialog the wheel scrolls; nothing is confirmed by a click.
 fn dialog(state: &mut State, wheel: Option<bool>) -> Vec<Effect> {
-    let scrolls =
-        matches!(state.dialog, Some(Dialog::Help { .. } | Dialog::Open { .. } | Dialog::Consent(_)));
+    let scrolls = matches!(
+        state.dialog,
+        Some(
+            Dialog::Help { .. }
+                | Dialog::Host { .. }
+                | Dialog::Failed { .. }
+                | Dialog::Open { .. }
+                | Dialog::Consent(_)
+                | Dialog::Plan(_)
+        )
+    );
     match wheel {
         Some(up) if scrolls => {
             dialogs::pressed(state, Some(if up { Action::Up } else { Action::Down }), None)

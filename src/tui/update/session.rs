@@ -5,9 +5,11 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::session::message::{Event, Phase, Status};
 use crate::tui::dialog::{Consent, Dialog};
+use crate::tui::layout;
 use crate::tui::message::Effect;
-use crate::tui::state::{Passing, State, ground};
-use crate::tui::update::one_line;
+use crate::tui::state::{Passing, State};
+use crate::tui::text::wrap;
+use crate::tui::update::{one_line, plan};
 
 /// Takes an event.
 pub fn told(state: &mut State, event: Event) -> Vec<Effect> {
@@ -32,12 +34,14 @@ pub fn told(state: &mut State, event: Event) -> Vec<Effect> {
             state.dialog = Some(Dialog::Consent(Consent::new(wanted)));
         }
         // After an acknowledgement the settings follow; until then the value asked for is shown.
-        Event::ConsentWanted(_)
-        | Event::Turned { outcome: Ok(false), .. }
-        | Event::Planned(_)
-        | Event::Step(_)
-        | Event::Kept(_)
-        | Event::Former(_) => {}
+        Event::ConsentWanted(_) | Event::Turned { outcome: Ok(false), .. } => {}
+        Event::Planned(planned) => plan::planned(state, planned),
+        Event::Step(advance) => {
+            state.progress = None;
+            state.step = Some(advance);
+        }
+        Event::Kept(commands) => state.kept = commands,
+        Event::Former(settings) => state.former = Some(settings),
         Event::Recording(folder) => take_recording(state, folder),
         Event::Ended(outcome) => return ended(state, outcome),
     }
@@ -51,16 +55,26 @@ fn take_status(state: &mut State, status: Arc<Status>) {
     if status.phase != Phase::Filling && status.phase != Phase::Opening {
         state.progress = None;
     }
+    if !matches!(status.phase, Phase::Building | Phase::Ending) {
+        state.step = None;
+    }
     if status.phase != Phase::Ending {
         state.ended = None; // another profile was opened after the last one could not run
+        if matches!(state.dialog, Some(Dialog::Failed { .. })) {
+            state.dialog = None;
+        }
     }
-    // Whether the shown value can be chosen may have changed with the target.
-    if let Some(passing) = state.passing.take() {
-        let reason = state.knob().unavailable(&passing.value, &status.settings, ground(&status));
-        state.passing = reason.map(|reason| Passing { reason, ..passing });
+    if matches!(status.phase, Phase::Running | Phase::Paused) {
+        state.former = None;
     }
     state.recording.clone_from(&status.recording);
     state.status = Some(status);
+    plan::settle(state);
+    // Whether the shown value can be chosen may have changed with the target.
+    if let Some(passing) = state.passing.take() {
+        let reason = state.unavailable(state.knob(), &passing.value);
+        state.passing = reason.map(|reason| Passing { reason, ..passing });
+    }
 }
 
 fn take_ledger(state: &mut State, line: Arc<crate::meter::window::LedgerLine>) {
@@ -88,12 +102,27 @@ fn ended(state: &mut State, outcome: Result<(), Error>) -> Vec<Effect> {
         state.complain(one_line(error));
         state.notice(one_line(error));
     }
-    if matches!(state.dialog, Some(Dialog::Consent(_) | Dialog::Edit { .. })) {
+    if matches!(
+        state.dialog,
+        Some(Dialog::Consent(_) | Dialog::Plan(_) | Dialog::Leave | Dialog::Edit { .. })
+    ) {
         state.dialog = None;
     }
-    state.progress = None;
+    (state.progress, state.step) = (None, None);
+    // What a tool said of its failure is told in full; no other dialog is closed for it.
+    let told = outcome.as_ref().err().is_some_and(|error| state.former.is_some() || is_long(state, error));
+    if told && state.dialog.is_none() {
+        state.dialog = Some(Dialog::Failed { top: 0 });
+    }
     state.ended = Some(outcome);
     if leave { vec![Effect::Exit] } else { Vec::new() }
+}
+
+/// Whether an error does not fit the message's lines.
+fn is_long(state: &State, error: &Error) -> bool {
+    let Some(areas) = layout::areas(state.screen, state.view) else { return false };
+    let cells = usize::from(areas.message.width).saturating_sub(2);
+    error.what.contains('\n') || wrap(&one_line(error), cells).len() > usize::from(areas.message.height)
 }
 
 /// The session's thread is gone.

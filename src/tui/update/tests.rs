@@ -17,21 +17,21 @@ use crate::tui::message::{Effect, Msg};
 use crate::tui::state::{Focus, Row, State, rows};
 use crate::tui::view::knobs::{Hit, hit};
 
-fn key(state: &mut State, code: KeyCode) -> Vec<Effect> {
+pub(super) fn key(state: &mut State, code: KeyCode) -> Vec<Effect> {
     update(state, Msg::Key(KeyEvent::new(code, KeyModifiers::NONE)))
 }
 
-fn letter(state: &mut State, c: char) -> Vec<Effect> {
+pub(super) fn letter(state: &mut State, c: char) -> Vec<Effect> {
     key(state, KeyCode::Char(c))
 }
 
-fn typed(state: &mut State, text: &str) {
+pub(super) fn typed(state: &mut State, text: &str) {
     for c in text.chars() {
         assert_eq!(letter(state, c), []);
     }
 }
 
-fn choose(state: &mut State, path: &str) {
+pub(super) fn choose(state: &mut State, path: &str) {
     let row = rows().iter().position(|row| matches!(row, Row::Knob(knob) if knob.path == path)).unwrap();
     super::choose(state, row);
 }
@@ -40,7 +40,7 @@ fn turn(path: &str, value: Value) -> Vec<Effect> {
     vec![Effect::Send(Command::Turn { knob: path.into(), value })]
 }
 
-fn said(state: &State) -> &str {
+pub(super) fn said(state: &State) -> &str {
     state.message.as_ref().map_or("", |message| &message.text)
 }
 
@@ -113,16 +113,6 @@ fn a_typed_value_is_checked_like_a_turned_one() {
     assert_eq!(key(&mut state, KeyCode::Enter), []);
     let Some(Dialog::Edit { error: Some(error), .. }) = &state.dialog else { panic!("{:?}", state.dialog) };
     assert!(error.contains("RWF_DONTCACHE"), "{error}");
-}
-
-#[test]
-fn what_needs_a_rebuild_is_not_turned_live() {
-    let mut state = running(80, 24);
-    choose(&mut state, "target.files.count");
-    assert_eq!(letter(&mut state, 'l'), []);
-    assert!(said(&state).contains("when a profile is opened"), "{}", said(&state));
-    key(&mut state, KeyCode::Enter);
-    assert_eq!(state.dialog, None);
 }
 
 #[test]

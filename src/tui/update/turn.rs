@@ -8,11 +8,13 @@ use crate::session::message::Phase;
 use crate::tui::dialog::Dialog;
 use crate::tui::message::Effect;
 use crate::tui::state::{Passing, State, ground};
+use crate::tui::update::plan;
 
 /// Whether nothing can be turned now; says why.
 pub fn blocked(state: &mut State) -> bool {
     if state.ended.is_some() {
-        state.complain("the run has ended: o opens a profile, q quits");
+        let former = if state.former.is_some() { "b builds the former stack, " } else { "" };
+        state.complain(format!("the run has ended: {former}o opens a profile, q quits"));
     } else if state.quitting {
         state.say("draining to end");
     } else {
@@ -27,28 +29,19 @@ pub fn blocked(state: &mut State) -> bool {
     true
 }
 
-/// Whether the knob takes effect only with the target; says so.
-fn rebuilds(state: &mut State, knob: &Knob) -> bool {
-    if knob.spec.scope == Scope::Live {
-        return false;
-    }
-    state.say(format!("{} can't be turned live: it takes effect when a profile is opened (o)", knob.path));
-    true
-}
-
 /// Turns the chosen knob by one stop.
 pub fn turn(state: &mut State, up: bool) -> Vec<Effect> {
     let knob = state.knob();
-    if blocked(state) || rebuilds(state, knob) {
+    if blocked(state) {
         return Vec::new();
     }
-    let (Some(status), Some(mut from)) = (state.status.clone(), state.settings_asked()) else {
+    let (Some(status), Some(mut from)) = (state.status.clone(), state.settings_for(knob)) else {
         return Vec::new();
     };
     if let Some(passing) = &state.passing {
         knob.set(&mut from, passing.value.clone());
     }
-    let ground = ground(&status);
+    let ground = ground(&status, knob);
     if knob.steps(ground).is_empty() {
         state.say(format!("{} has no stops: Enter types its value", knob.path));
         return Vec::new();
@@ -61,17 +54,20 @@ pub fn turn(state: &mut State, up: bool) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Sends a value that this host can do; shows one that it can't, with the reason.
+/// Sends a value that this host can do, or collects it where that takes building; shows one that it
+/// can't do, with the reason.
 fn offer(state: &mut State, knob: &'static Knob, value: Value) -> Vec<Effect> {
-    let (Some(status), Some(settings)) = (state.status.clone(), state.settings_asked()) else {
-        return Vec::new();
-    };
+    let Some(settings) = state.settings_for(knob) else { return Vec::new() };
     state.passing = None;
     if value == knob.get(&settings) {
         return Vec::new(); // back from a value that can't be chosen
     }
-    if let Some(reason) = knob.unavailable(&value, &settings, ground(&status)) {
+    if let Some(reason) = state.unavailable(knob, &value) {
         state.passing = Some(Passing { value, reason });
+        return Vec::new();
+    }
+    if knob.spec.scope == Scope::Rebuild {
+        plan::collect(state, knob, value);
         return Vec::new();
     }
     if let Some(why) = knob.inactive(&settings) {
@@ -84,10 +80,10 @@ fn offer(state: &mut State, knob: &'static Knob, value: Value) -> Vec<Effect> {
 /// Opens the line in which the chosen knob's value is typed.
 pub fn edit(state: &mut State) {
     let knob = state.knob();
-    if blocked(state) || rebuilds(state, knob) {
+    if blocked(state) {
         return;
     }
-    if let Some(settings) = state.settings_asked() {
+    if let Some(settings) = state.settings_for(knob) {
         let input = knob.get(&settings).to_string();
         state.dialog = Some(Dialog::Edit { knob: &knob.path, input, error: None });
     }

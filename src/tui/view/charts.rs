@@ -200,9 +200,10 @@ fn draw_axis(
     for (column, number) in marks {
         write(*column, &format!("▴{number}"));
     }
+    // With few windows there is room for one of both, and the end is worth more.
+    write(cells.saturating_sub(4), " now");
     let offset = cells.saturating_sub(points.len());
     write(offset, &format!("-{} ", approx_span((last.end_ns - first.end_ns) as f64 / 1e9)));
-    write(cells.saturating_sub(4), " now");
     let text: String = row.into_iter().collect();
     put(buf, left, area.y, cells as u16, &Line::from(span(text, theme.dim)));
     let turns = if marks.is_empty() { "" } else { "▴ turns" };

@@ -6,9 +6,9 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::{put, span, window};
-use crate::knobs::find;
+use crate::knobs::{Scope, find};
 use crate::tui::ProfileEntry;
-use crate::tui::dialog::{Consent, Dialog};
+use crate::tui::dialog::{Consent, Dialog, word_kind};
 use crate::tui::state::State;
 use crate::tui::text::{fit, fit_end, left, wrap};
 
@@ -16,13 +16,14 @@ const CELLS: u16 = 76;
 /// Lines of the consent's dialog that are not about the device: frame, warning, question, input, keys.
 const CONSENT_FRAME: u16 = 11;
 
-/// Draws any dialog but the help.
+/// Draws any dialog but the plan and what is read page by page.
 pub fn render(state: &State, dialog: &Dialog, buf: &mut Buffer, screen: Rect) {
     match dialog {
         Dialog::Edit { knob, input, error } => edit(state, knob, input, error.as_deref(), buf, screen),
         Dialog::Save { input, error } => {
+            let what = if state.collected.is_empty() { "" } else { ", with the knobs collected," };
             let lines = vec![
-                text("The settings in force are saved under this name:", state.theme.plain),
+                text(format!("The settings in force{what} are saved under this name:"), state.theme.plain),
                 Line::default(),
                 typed(state, input, inner_cells()),
                 wrong(state, error.as_deref()),
@@ -40,7 +41,9 @@ pub fn render(state: &State, dialog: &Dialog, buf: &mut Buffer, screen: Rect) {
         }
         Dialog::Open { entries, chosen } => open(state, entries.as_deref(), *chosen, buf, screen),
         Dialog::Consent(asked) => consent(state, asked, buf, screen),
-        Dialog::Help { .. } => {}
+        Dialog::Leave => leave(state, buf, screen),
+        // Drawn by files of their own.
+        Dialog::Plan(_) | Dialog::Failed { .. } | Dialog::Help { .. } | Dialog::Host { .. } => {}
     }
 }
 
@@ -53,7 +56,7 @@ fn text(text: impl Into<String>, style: Style) -> Line<'static> {
 }
 
 /// The line in which something is typed; its end is always seen.
-fn typed(state: &State, input: &str, cells: usize) -> Line<'static> {
+pub fn typed(state: &State, input: &str, cells: usize) -> Line<'static> {
     let shown = fit_end(input, cells.saturating_sub(3));
     Line::from(vec![
         span("› ", state.theme.accent),
@@ -88,7 +91,9 @@ fn edit(state: &State, path: &str, input: &str, error: Option<&str>, buf: &mut B
         Some(error) => lines.extend(wrap(error, inner_cells()).into_iter().map(|part| text(part, theme.bad))),
         None => lines.push(Line::default()),
     }
-    lines.push(text("Enter turns · Ctrl-U erases all · Esc cancels", theme.dim));
+    let planned = find(path).is_some_and(|knob| knob.spec.scope == Scope::Rebuild);
+    let enter = if planned { "Enter keeps it for the plan" } else { "Enter turns" };
+    lines.push(text(format!("{enter} · Ctrl-U erases all · Esc cancels"), theme.dim));
     show(state, buf, screen, path, &lines);
 }
 
@@ -129,6 +134,23 @@ fn open(state: &State, entries: Option<&[ProfileEntry]>, chosen: usize, buf: &mu
     show(state, buf, screen, "open a profile", &lines);
 }
 
+/// What becomes of what was built?
+fn leave(state: &State, buf: &mut Buffer, screen: Rect) {
+    let theme = &state.theme;
+    let mut lines = vec![text("What was built for this run still stands.", theme.warn), Line::default()];
+    for (key, what) in [
+        ("t", "take it down and quit: everything on it is gone, nothing is left behind"),
+        ("k", "keep it and quit: the commands that remove it are printed"),
+        ("Esc", "stay"),
+    ] {
+        for (i, part) in wrap(what, inner_cells() - 5).into_iter().enumerate() {
+            let key = if i == 0 { key } else { "" };
+            lines.push(Line::from(vec![span(left(key, 5), theme.accent), span(part, theme.plain)]));
+        }
+    }
+    show(state, buf, screen, "quit", &lines);
+}
+
 /// Rows for what is told about the device, on this screen.
 fn consent_rows(screen: Rect) -> usize {
     usize::from(screen.height.saturating_sub(CONSENT_FRAME)).max(1)
@@ -142,7 +164,7 @@ pub fn consent_overhang(consent: &Consent, screen: Rect) -> usize {
 fn consent(state: &State, asked: &Consent, buf: &mut Buffer, screen: Rect) {
     let theme = &state.theme;
     let Some(device) = asked.device() else { return };
-    let what = if device.serial.as_deref() == Some(device.typed.as_str()) { "serial" } else { "name" };
+    let what = word_kind(device);
     let about = asked.lines(inner_cells());
     let rows = consent_rows(screen);
     let top = asked.top.min(consent_overhang(asked, screen));

@@ -53,6 +53,9 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         let text = format!("{} I/O error{}", count(errors as f64), if errors == 1 { "" } else { "s" });
         parts.push(Part { text, style: theme.bad, need: 8 });
     }
+    if let Some(text) = state.status.as_ref().and_then(|status| survives(status)) {
+        parts.push(Part { text, style: theme.plain, need: 0 });
+    }
     if let Some(host) = state.status.as_ref().map(|s| &s.facts.hostname) {
         parts.push(Part { text: format!("on {}", fit(host, 20)), style: theme.dim, need: 2 });
     }
@@ -100,6 +103,16 @@ fn way(status: &Status) -> String {
         [] => "all off".into(),
         _ => "mixed ways".into(),
     }
+}
+
+/// What the stack survives, in short: the sentences' reasons are in the notes.
+fn survives(status: &Status) -> Option<String> {
+    let short = |sentence: &'_ String| {
+        let of = sentence.strip_prefix("survives ")?;
+        Some(of.split(" (").next().unwrap_or(of).to_owned())
+    };
+    let all: Vec<_> = status.worth.iter().filter_map(short).collect();
+    (!all.is_empty()).then(|| format!("survives {}", all.join(", ")))
 }
 
 /// What was written, and the limit: the disk is somebody's.

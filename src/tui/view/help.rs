@@ -1,18 +1,13 @@
 //! The help: the chosen knob, all keys, what the figures mean, every note, every knob.
 
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 use ratatui::style::Style;
-use ratatui::text::Line;
 
-use super::{centred, notes, put, span, window};
+use super::notes;
 use crate::knobs::value::Kind;
 use crate::knobs::{self, Knob};
 use crate::tui::keys::{Context, MAP};
 use crate::tui::state::State;
 use crate::tui::text::{left, wrap};
-
-const CELLS_MAX: u16 = 100;
 
 /// What each figure means.
 const FIGURES: &[(&str, &str)] = &[
@@ -51,34 +46,8 @@ const FIGURES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Draws it, scrolled by so many lines.
-pub fn render(state: &State, top: usize, buf: &mut Buffer, screen: Rect) {
-    let (cells, lines) = outer(screen);
-    let inner = window(&state.theme, buf, screen, cells, lines, "help · Esc closes");
-    let text = text(state, usize::from(inner.width));
-    let top = top.min(text.len().saturating_sub(usize::from(inner.height)));
-    for (y, (line, style)) in (inner.y..inner.bottom()).zip(text.iter().skip(top)) {
-        put(buf, inner.x, y, inner.width, &Line::from(span(line.clone(), *style)));
-    }
-    let seen = (top + usize::from(inner.height)).min(text.len());
-    let place = format!(" {}–{seen} of {} ", top + 1, text.len());
-    let area = centred(screen, cells, lines);
-    put(buf, area.x + 2, area.bottom() - 1, area.width - 4, &Line::from(span(place, state.theme.dim)));
-}
-
-fn outer(screen: Rect) -> (u16, u16) {
-    (CELLS_MAX.min(screen.width.saturating_sub(4)), screen.height.saturating_sub(2))
-}
-
-/// The help's lines and those of a page.
-pub fn size(state: &State) -> (usize, usize) {
-    let (cells, lines) = outer(state.screen);
-    let inner = usize::from(cells.saturating_sub(4));
-    (text(state, inner).len(), usize::from(lines.saturating_sub(2)).max(1))
-}
-
 /// All of it.
-fn text(state: &State, cells: usize) -> Vec<(String, Style)> {
+pub fn text(state: &State, cells: usize) -> Vec<(String, Style)> {
     let theme = &state.theme;
     let mut out: Vec<(String, Style)> = Vec::new();
     let knob = state.knob();
@@ -96,6 +65,9 @@ fn text(state: &State, cells: usize) -> Vec<(String, Style)> {
         ("Keys for the ledger", Context::Ledger),
         ("Keys everywhere", Context::Main),
         ("Keys while typing", Context::Text),
+        ("Keys in a plan", Context::Plan),
+        ("Keys after a failure", Context::Failed),
+        ("Keys when quitting while a stack stands", Context::Leaving),
     ] {
         heading(&mut out, state, title);
         for row in MAP.iter().filter(|row| row.context == context) {
@@ -161,7 +133,9 @@ fn describe(out: &mut Vec<(String, Style)>, state: &State, knob: &Knob, cells: u
         "in force",
         match knob.spec.scope {
             knobs::Scope::Live => "at once, while the load runs",
-            knobs::Scope::Rebuild => "when a profile is opened: the target is built or opened anew",
+            knobs::Scope::Rebuild => {
+                "when the target is built anew: turned knobs are collected, and Enter shows the plan"
+            }
         },
     );
     if let Some(why) = state.status.as_ref().and_then(|status| knob.inactive(&status.settings)) {

@@ -9,12 +9,14 @@ use super::{put, span};
 use crate::session::message::Phase;
 use crate::tui::keys;
 use crate::tui::state::State;
-use crate::tui::text::{percent, width, wrap};
+use crate::tui::text::{fit_middle, percent, width, wrap};
+use crate::tui::update::{one_line, plan::conflict};
 use crate::units::{approx_size, approx_span};
 
 /// Draws what was said last; the progress of a fill; else what the chosen knob does.
 pub fn message(state: &State, buf: &mut Buffer, area: Rect) {
-    if let Some(line) = progress(state, usize::from(area.width)) {
+    let cells = usize::from(area.width);
+    if let Some(line) = building(state, cells).or_else(|| progress(state, cells)) {
         put(buf, area.x, area.y, area.width, &line);
         if area.height > 1 {
             let below = Rect { y: area.y + 1, height: area.height - 1, ..area };
@@ -49,16 +51,43 @@ fn said(state: &State) -> (String, Style) {
         return (message.text.clone(), if message.wrong { theme.bad } else { theme.plain });
     }
     if state.quitting {
-        return ("draining… q again quits at once".into(), theme.warn);
+        let left = if state.is_standing() { ", leaving what stands to `stacktune cleanup`" } else { "" };
+        return (format!("draining… q again quits at once{left}"), theme.warn);
     }
     if let Some(Err(error)) = &state.ended {
-        return (super::super::update::one_line(error), theme.bad);
+        let former =
+            if state.former.is_some() { "b builds the former stack, o opens, q quits: " } else { "" };
+        return (format!("{former}{}", one_line(error)), theme.bad);
     }
-    let inactive = state.status.as_ref().and_then(|status| knob.inactive(&status.settings));
+    if let Some(why) = conflict(state, knob) {
+        return (format!("{} can't be built with what else is collected: {why}", knob.path), theme.warn);
+    }
+    let settings = state.settings_for(knob);
+    let inactive = settings.and_then(|settings| knob.inactive(&settings));
     match inactive {
         Some(why) => (format!("{} has no effect now: {why}. {}", knob.path, knob.spec.help), theme.dim),
         None => (format!("{}: {}", knob.path, knob.spec.help), theme.dim),
     }
+}
+
+/// A step of building or taking down: which of how many, how far, and its command, cut in the middle.
+fn building(state: &State, cells: usize) -> Option<Line<'static>> {
+    const BAR: usize = 10;
+    let step = state.step.as_ref().filter(|_| state.phase() != Phase::Running)?;
+    let theme = &state.theme;
+    let what = if step.undoing { "undoing" } else { "step" };
+    let mut spans = vec![span(format!(" {what} {} of {} ", step.step + 1, step.steps), theme.strong)];
+    if let Some((done, all)) = step.bytes.filter(|(_, all)| *all > 0) {
+        let share = (done as f64 / all as f64).clamp(0.0, 1.0);
+        let full = (share * BAR as f64) as usize;
+        spans.push(span("█".repeat(full), theme.accent));
+        spans.push(span("░".repeat(BAR - full), theme.rule));
+        let text = format!(" {} · {} of {} ", percent(share), approx_size(done), approx_size(all));
+        spans.push(span(text, theme.plain));
+    }
+    let used: usize = spans.iter().map(Span::width).sum();
+    spans.push(span(fit_middle(&format!("· {}", step.command), cells.saturating_sub(used + 1)), theme.plain));
+    Some(Line::from(spans))
 }
 
 /// A long step: bar, share, bytes, rate, time left.
@@ -97,7 +126,7 @@ fn progress(state: &State, cells: usize) -> Option<Line<'static>> {
 pub fn keys(state: &State, buf: &mut Buffer, area: Rect) {
     let theme = &state.theme;
     let cells = usize::from(area.width);
-    let rows: Vec<_> = keys::hints(state.contexts()).collect();
+    let rows: Vec<_> = keys::hints(state.contexts()).filter(|row| is_of_use(state, row)).collect();
     let wide = |row: &&keys::Binding| width(label(row)) + 1 + width(hint(state, row)) + 2;
     let kept = |row: &&keys::Binding| matches!(row.action, keys::Action::Help | keys::Action::Quit);
     let mut room = cells.saturating_sub(1 + rows.iter().filter(|r| kept(r)).map(wide).sum::<usize>());
@@ -115,6 +144,15 @@ pub fn keys(state: &State, buf: &mut Buffer, area: Rect) {
     put(buf, area.x, area.y, area.width, &Line::from(spans));
 }
 
+/// Whether a key does anything now.
+fn is_of_use(state: &State, row: &keys::Binding) -> bool {
+    match row.action {
+        keys::Action::Edit | keys::Action::Drop => !state.collected.is_empty(),
+        keys::Action::Former => state.former.is_some() && state.ended.is_some(),
+        _ => true,
+    }
+}
+
 /// The keys of a row, with their counterpart where one row stands for both.
 fn label(row: &keys::Binding) -> &'static str {
     match row.action {
@@ -127,6 +165,7 @@ fn label(row: &keys::Binding) -> &'static str {
 /// What a key does now.
 fn hint(state: &State, row: &keys::Binding) -> &'static str {
     match row.action {
+        keys::Action::Enter if !state.collected.is_empty() => "plan",
         keys::Action::Pause if state.phase() == Phase::Paused => "go on",
         keys::Action::Freeze if state.frozen.is_some() => "thaw",
         keys::Action::Record if state.recording.is_some() => "stop rec",

@@ -10,6 +10,7 @@ use crate::class::Class;
 use crate::knobs::{Knob, Scope, Value};
 use crate::tui::state::{Focus, Row, State, rows};
 use crate::tui::text::{fit, fit_end, left, width};
+use crate::tui::update::plan::conflict;
 
 /// The longest key: values begin behind it.
 const KEY_CELLS: usize = 13;
@@ -46,7 +47,12 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         (false, true) => "↓ more",
         (false, false) => "",
     };
-    let inner = panel(state, buf, area, "knobs", more, has_focus(state, Focus::Knobs));
+    let remark = match (state.collected.len(), more) {
+        (0, more) => more.to_owned(),
+        (many, "") => format!("{many} to plan"),
+        (many, more) => format!("{many} to plan · {more}"),
+    };
+    let inner = panel(state, buf, area, "knobs", &remark, has_focus(state, Focus::Knobs));
     let shown = rows().iter().enumerate().skip(state.top);
     for (y, (at, row)) in (inner.y..inner.bottom()).zip(shown) {
         let line = match row {
@@ -72,7 +78,7 @@ fn heading(state: &State, table: &str) -> Line<'static> {
         }
     }
     if matches!(table, "target" | "stack" | "sim") {
-        spans.push(span("  by opening a profile", theme.dim));
+        spans.push(span("  by a plan", theme.dim));
     }
     Line::from(spans)
 }
@@ -84,11 +90,15 @@ fn parts(state: &State, knob: &'static Knob, chosen: bool, cells: usize) -> Part
     };
     let settings = &status.settings;
     let asked = state.asked.get(knob.path.as_str());
+    let collected = state.collected.get(knob.path.as_str());
     let passing = state.passing.as_ref().filter(|_| chosen);
-    let own = passing.map(|p| &p.value).or(asked).cloned().unwrap_or_else(|| knob.get(settings));
-    let inactive = knob.inactive(settings).is_some();
+    let own = passing.map(|p| &p.value).or(collected).or(asked);
+    let own = own.cloned().unwrap_or_else(|| knob.get(settings));
+    let planned = state.settings_for(knob);
+    let inactive = knob.inactive(planned.as_ref().unwrap_or(settings)).is_some();
     let tag = match () {
-        () if passing.is_some() => "can't",
+        () if passing.is_some() || conflict(state, knob).is_some() => "can't",
+        () if collected.is_some() => "plan",
         () if status.draining.contains(&knob.path) => "draining…",
         () if asked.is_some() => "turning…",
         () if inactive => "inactive",
@@ -98,7 +108,14 @@ fn parts(state: &State, knob: &'static Knob, chosen: bool, cells: usize) -> Part
     let tag_cells = if tag.is_empty() { 0 } else { tag.len().min(9) + 1 };
     let key = left(key, KEY_CELLS.max(width(key) + 1));
     let room = cells.saturating_sub(1 + width(&key) + 2 + tag_cells).max(4);
+    let now = knob.get(settings).to_string();
     let value = match &own {
+        // What is kept for a plan stands beside what is in force, as long as there is room.
+        own if collected.is_some() => {
+            let full = format!("{now} → {own}");
+            let short = || format!("→ {}", fit_end(&own.to_string(), room.saturating_sub(2)));
+            if width(&full) <= room { full } else { short() }
+        }
         // The default is told with what it stands for.
         Value::Inherit => {
             let full = format!("{} (default)", knob.effective(settings));
@@ -114,7 +131,7 @@ fn line(state: &State, knob: &'static Knob, chosen: bool, cells: usize) -> Line<
     let theme = &state.theme;
     let Parts { key, value, tag, faint } = parts(state, knob, chosen, cells);
     let style = if faint { theme.dim } else { theme.plain };
-    let turned = matches!(tag, "draining…" | "turning…" | "can't");
+    let turned = matches!(tag, "draining…" | "turning…" | "plan" | "can't");
     let mut spans = vec![
         span(if chosen { "▸" } else { " " }, theme.accent),
         span(key, theme.dim),

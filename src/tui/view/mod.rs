@@ -11,6 +11,8 @@ pub mod knobs;
 mod ledger;
 mod members;
 mod notes;
+pub mod pages;
+pub mod plan;
 mod too_small;
 
 use ratatui::buffer::Buffer;
@@ -55,7 +57,10 @@ pub fn draw(state: &State, buf: &mut Buffer) {
     hints::keys(state, buf, areas.hints);
     match &state.dialog {
         None => {}
-        Some(Dialog::Help { top }) => help::render(state, *top, buf, screen),
+        Some(Dialog::Help { top } | Dialog::Host { top } | Dialog::Failed { top }) => {
+            pages::render(state, *top, buf, screen);
+        }
+        Some(Dialog::Plan(asked)) => plan::render(state, asked, buf, screen),
         Some(dialog) => dialogs::render(state, dialog, buf, screen),
     }
 }

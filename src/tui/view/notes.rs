@@ -42,6 +42,9 @@ pub fn gather(state: &State) -> Vec<(String, Style)> {
     let mut notes = Vec::new();
     if let Some(Err(error)) = &state.ended {
         notes.push((crate::tui::update::one_line(error), theme.bad));
+        if state.former.is_some() {
+            notes.push(("b builds the former stack anew".into(), theme.strong));
+        }
     }
     let figures = state.figures();
     if let Some(window) = &figures.window {
@@ -62,6 +65,7 @@ pub fn gather(state: &State) -> Vec<(String, Style)> {
     }
     if let Some(status) = &state.status {
         notes.extend(status.fallbacks.iter().map(|text| (text.clone(), theme.warn)));
+        notes.extend(status.worth.iter().map(|text| (text.clone(), theme.plain)));
         notes.extend(status.notes.iter().map(|text| (text.clone(), theme.plain)));
     }
     notes.extend(flags(state).into_iter().map(|text| (text, theme.plain)));

@@ -5,6 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::{put, span};
+use crate::tui::dialog::Dialog;
 use crate::tui::layout::MIN;
 use crate::tui::state::State;
 use crate::tui::text::wrap;
@@ -16,6 +17,12 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     }
     let needs = format!("stacktune needs {}×{}, has {}×{}.", MIN.0, MIN.1, area.width, area.height);
     let more = "The load goes on. Enlarge the terminal, or quit with Ctrl-C.";
+    let more = match state.dialog {
+        Some(Dialog::Leave) => {
+            "What was built still stands: t takes it down and quits, k keeps it, Esc stays."
+        }
+        _ => more,
+    };
     let mut lines: Vec<_> = wrap(&needs, usize::from(area.width))
         .into_iter()
         .map(|text| Line::from(span(text, state.theme.strong)))
