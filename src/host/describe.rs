@@ -51,7 +51,7 @@ pub fn describe(facts: &Facts) -> String {
 fn platform(out: &mut String, facts: &Facts) {
     let platform = &facts.platform;
     if let Some(operations) = platform.io_uring_operations {
-        row(out, "", &format!("{operations} operations of io_uring"));
+        row(out, "operations", &format!("{operations} that io_uring knows"));
     }
     let cgroups = match (facts.cgroup_memory.version, &facts.cgroup_memory.limit) {
         (Some(version), Feature::Present) => format!("yes, by cgroups of {version}"),
@@ -228,7 +228,10 @@ fn devices(out: &mut String, devices: &[Device]) {
 }
 
 fn queue(out: &mut String, device: &Device) {
-    let queues = device.queue.hardware_queues.map(|queues| format!("{queues} hardware queues"));
+    let queues = device.queue.hardware_queues.map(|queues| match queues {
+        1 => "1 hardware queue".to_owned(),
+        queues => format!("{queues} hardware queues"),
+    });
     let polling = device.queue.polling.filter(|polls| *polls).map(|_| "completions can be polled for".into());
     let node = device.numa_node.map(|node| format!("NUMA node {node}"));
     let scheduler = device.scheduler.as_ref().map(|name| format!("scheduler {name}"));
