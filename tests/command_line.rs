@@ -41,6 +41,7 @@ fn each_list_comes_as_text_and_as_json() {
         profiles.as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap()).collect();
     let built_in = [
         "demo",
+        "lab",
         "table2-1-baseline",
         "table2-2-no-fdatasync",
         "table2-3-async",
@@ -101,8 +102,11 @@ fn bad_input_is_refused_with_what_was_meant() {
         (&["check", "demo", "--set", "scan.depth=0"], &["a whole number from 1 to 1024"]),
         (&["check", "demo", "--set", "scan.depth"], &["KNOB=VALUE"]),
         (&["check", "demo", "--set", "wal.sync=fsync"], &["fdatasync"]),
-        (&["check", "demo", "--set", "stack.raid=raid5"], &["`stack.raid` can't be raid5"]),
-        (&["record", "demo", "--out", "out", "--set", "stack.raid=raid5"], &["`stack.raid` can't be raid5"]),
+        (&["check", "demo", "--set", "stack.raid=raid5"], &["`stack.raid` wants none, md0", "not \"raid5\""]),
+        (
+            &["record", "demo", "--out", "out", "--set", "stack.raid=btrfs1"],
+            &["`stack.raid` can't be btrfs1: Btrfs's own RAID takes"],
+        ),
         (
             &["record", "demo", "--out", "out", "--set", "stack.filesystem=xfs"],
             &["`stack.filesystem` can't be xfs"],
@@ -161,9 +165,9 @@ fn check_tells_all_that_this_host_cannot_do() {
     let home = Home::new();
     let small = home.small_files("small");
     home.run(&["check", &small]).ended(0, &[]);
-    let sets = ["--set", "scan.cpus=900", "--set", "stack.raid=raid0"];
+    let sets = ["--set", "scan.cpus=900", "--set", "stack.raid=btrfs0"];
     let checked = home.run(&[&["check", "demo"][..], &sets].concat());
-    checked.ended(2, &["`scan.cpus` can't be 900", "`stack.raid` can't be raid0"]);
+    checked.ended(2, &["`scan.cpus` can't be 900", "`stack.raid` can't be btrfs0"]);
 }
 
 #[test]
