@@ -15,7 +15,7 @@
 #                   through /dev/virtio-ports/monitor
 #   --terminal      the command has this terminal: keys, colours, and size as it changes
 #   --append TEXT   more arguments for the kernel
-#   --accel NAME    kvm or tcg (software); else KVM where a guest really runs under it
+#   --accel NAME    kvm or tcg (software); else KVM on bare metal where a guest really runs under it
 #
 # The guest has the host's root, read-only, under a layer in memory that takes what it writes: each
 # program here is there too, under the same path. What the user who starts this can't read is not
@@ -155,6 +155,8 @@ unpack_kernel() {
 kvm_works() {
     local known pid i
     [[ -r /dev/kvm && -w /dev/kvm ]] || return 1
+    # In a machine that is virtual itself a guest may boot under KVM and hang later: --accel kvm tries.
+    ! grep -q '^flags.* hypervisor' /proc/cpuinfo || return 1
     known=${XDG_CACHE_HOME:-${HOME:-/var/tmp}/.cache}/stacktune/kvm-$(</proc/sys/kernel/random/boot_id)
     if [[ -e $known ]]; then
         [[ $(<"$known") == yes ]]
