@@ -18,7 +18,7 @@ use stacktune::profile::settings::{Interface, QueueSettings};
 use stacktune::session::{Attendant, Event, Options, PlanShown, Progress, Session, Wanted};
 use stacktune::stack::adjust::Adjustments;
 use stacktune::stack::leftovers::leftovers;
-use stacktune::stack::queue::drive_of;
+use stacktune::stack::place::Drive;
 use tempfile::TempDir;
 
 const MIB: u64 = 1 << 20;
@@ -40,7 +40,7 @@ fn queues(device: &Loop) -> Vec<String> {
 
 fn adjustments(state: &Path, device: &Loop) -> Adjustments {
     let facts = Facts::read(Path::new("/"));
-    Adjustments::new(state.to_owned(), "mine", vec![drive_of(facts.find(&device.path).unwrap())])
+    Adjustments::new(state.to_owned(), "mine", vec![Drive::of(facts.find(&device.path).unwrap())])
 }
 
 #[test]

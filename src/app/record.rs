@@ -34,7 +34,7 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     let mut on_event = |event| watcher.watch(&event);
     let recorded = headless::record(&mut session, &args.out, time, &|| interrupts.count(), &mut on_event);
     watcher.progress.done();
-    let mut verified = Ok(());
+    let (mut verified, mut dismantled) = (Ok(()), Ok(()));
     if interrupts.count() > 1 {
         // Nobody waits any more for I/O that does not drain; the kernel ends it with the process, and
         // `stacktune cleanup` what was built.
@@ -43,20 +43,25 @@ pub fn run(args: &RecordArgs) -> Result<()> {
         if args.verify && recorded.is_ok() {
             verified = verify(&session, &mut watcher);
         }
-        let commands = session.dismantle(args.keep, &mut |advance| {
+        let ended = session.dismantle(args.keep, &mut |advance| {
             watcher.progress.step(advance);
             true
-        })?;
+        });
         watcher.progress.done();
-        tell_kept(&commands);
+        dismantled = ended.map(|commands| tell_kept(&commands));
     }
-    let summary = recorded?;
+    let summary = match (recorded, &dismantled) {
+        (Err(error), Err(left)) => {
+            return Err(Error { what: format!("{}; and then {}", error.what, left.what), ..error });
+        }
+        (recorded, _) => recorded?,
+    };
     if args.output.json {
         print_json(&summary)?;
     } else {
         print(&report::table(&summary, &array))?;
     }
-    verified?;
+    dismantled.and(verified)?;
     match summary.errors_line() {
         _ if summary.interrupted => {
             Err(Error::interrupted("interrupted: the summary holds what was measured"))

@@ -185,18 +185,8 @@ fn may_write(root: &Root, dir: &Path) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::root::faked as host;
     use super::*;
-
-    fn host(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
-        let dir = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path = dir.path().join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        }
-        let root = Root::new(dir.path());
-        (dir, root)
-    }
 
     const V2: &str = "30 23 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n";
 

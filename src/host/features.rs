@@ -144,19 +144,9 @@ fn memlock_bytes(root: &Root) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::root::faked as host;
     use super::*;
     use std::path::Path;
-
-    fn host(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
-        let dir = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path = dir.path().join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        }
-        let root = Root::new(dir.path());
-        (dir, root)
-    }
 
     #[test]
     fn the_reason_names_the_switch_that_forbids_it() {

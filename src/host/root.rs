@@ -77,6 +77,19 @@ pub(super) fn cpu_list(text: &str) -> Vec<u32> {
     cpus
 }
 
+/// A host of these files alone; the folder goes when it is dropped.
+#[cfg(test)]
+pub(super) fn faked(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
+    let dir = tempfile::tempdir().unwrap();
+    for (path, text) in files {
+        let path = dir.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let root = Root::new(dir.path());
+    (dir, root)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,7 +13,7 @@ use crate::profile::settings::QueueSettings;
 use crate::stack::adjust::Adjustments;
 use crate::stack::build::Built;
 use crate::stack::place::Drive;
-use crate::stack::queue::{drive_of, drives_of};
+use crate::stack::queue::drives_of;
 use crate::stack::runner::Runner;
 use crate::stack::site::state_dir;
 
@@ -55,7 +55,7 @@ fn drives(settings: &Settings, facts: &Facts, target: &Target) -> Result<Vec<Dri
     let mut drives = Vec::new();
     let wal = settings.wal.target.iter().filter(|name| facts.find(name).is_ok());
     for name in settings.target.devices.iter().chain(wal) {
-        let drive = drive_of(facts.find(name)?);
+        let drive = Drive::of(facts.find(name)?);
         if !drives.contains(&drive) {
             drives.push(drive);
         }

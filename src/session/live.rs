@@ -137,8 +137,9 @@ fn operate(mut session: Session, commands: &Receiver<Command>, events: &Sender<E
         }
         session.events().for_each(|event| drop(events.send(event)));
     }
-    let ended = close(&mut session, commands, events);
-    let next = next.unwrap_or(Next::Quit { keep: false });
+    let (ended, quit) = close(&mut session, commands, events);
+    // Who quits while the load drains wants nothing built any more.
+    let next = quit.or(next).unwrap_or(Next::Quit { keep: false });
     let keep = matches!(next, Next::Quit { keep: true });
     let dismantled = session.dismantle(keep, &mut |advance| {
         let _ = events.send(Event::Step(advance.clone()));
@@ -149,6 +150,9 @@ fn operate(mut session: Session, commands: &Receiver<Command>, events: &Sender<E
         Ok(_) => {}
         // Nothing is built on what could not be taken away.
         Err(error) if !matches!(next, Next::Quit { .. }) => {
+            if let Next::Rebuild(rebuild) = next {
+                let _ = events.send(Event::Former(Box::new(rebuild.former)));
+            }
             return (after_failure(&error, commands, events), Err(error));
         }
         Err(error) => return (next, Err(error)),
@@ -164,19 +168,26 @@ fn pause_of(session: &Session, began: Instant) -> Duration {
     Duration::from_nanos(session.next_ns().saturating_sub(now_ns)).min(LOOK)
 }
 
-/// Ends a recording in order and drains; a further quit no longer waits.
-fn close(session: &mut Session, commands: &Receiver<Command>, events: &Sender<Event>) -> Result<()> {
-    let ended = session.finish_window().and_then(|()| session.end_recording(&Outcome::Complete)).map(drop);
+/// Ends a recording in order and drains; a quit meanwhile no longer waits, and is told.
+fn close(
+    session: &mut Session,
+    commands: &Receiver<Command>,
+    events: &Sender<Event>,
+) -> (Result<()>, Option<Next>) {
+    let ended = session.end_recording_in_order();
     session.end();
     session.events().for_each(|event| drop(events.send(event)));
     while !session.is_drained() {
         match commands.recv_timeout(SETTLE) {
-            Ok(Command::Quit | Command::QuitKeeping) | Err(RecvTimeoutError::Disconnected) => break,
+            Ok(Command::Quit) | Err(RecvTimeoutError::Disconnected) => {
+                return (ended, Some(Next::Quit { keep: false }));
+            }
+            Ok(Command::QuitKeeping) => return (ended, Some(Next::Quit { keep: true })),
             Ok(command) => decline(&command, "the run is ending", events),
             Err(RecvTimeoutError::Timeout) => {}
         }
     }
-    ended
+    (ended, None)
 }
 
 /// Tells that a command can't be obeyed now, where its asker waits for an answer.
@@ -207,8 +218,7 @@ impl Session {
             Command::Restart(class) => self.restart(class),
             Command::Record(Some(dir)) => self.begin_recording(&dir),
             Command::Record(None) => {
-                let ended = self.finish_window().and_then(|()| self.end_recording(&Outcome::Complete));
-                if let Err(error) = ended {
+                if let Err(error) = self.end_recording_in_order() {
                     self.tell(Event::Notice(error.to_string()));
                 }
             }
@@ -222,12 +232,20 @@ impl Session {
         }
     }
 
+    fn end_recording_in_order(&mut self) -> Result<()> {
+        self.finish_window().and_then(|()| self.end_recording(&Outcome::Complete)).map(drop)
+    }
+
     /// What is to be done by the plan of that number, if it still waits.
     fn rebuild(&mut self, plan: u64, typed: Vec<String>) -> Option<Next> {
         let Some(pending) = self.take_plan(plan) else {
             self.tell(Event::Notice("that plan is no longer the one that waits: plan again".into()));
             return None;
         };
+        // A recording ends here, with the ledger that the next session goes on with.
+        if let Err(error) = self.end_recording_in_order() {
+            self.tell(Event::Notice(error.to_string()));
+        }
         Some(Next::Rebuild(Box::new(self.carry(pending, typed))))
     }
 

@@ -158,16 +158,8 @@ impl Session {
             fallback::files(&mut settings, &mut fallbacks)?;
         }
         settle(&mut settings, Ground { facts: &facts, target: None }, &options, &mut fallbacks)?;
-        let mut target = target::open(&mut settings, &options, &facts, attendant)?;
-        let ready = make_ready(&mut target, &mut settings, &options, &facts, &mut fallbacks, attendant)
-            .and_then(|sequence| Ok((sequence, adjust::begin(&settings, &options, &facts, &mut target)?)));
-        let (sequence, adjustments) = match ready {
-            Ok(ready) => ready,
-            Err(error) => {
-                let built = target.close();
-                return Err(built.map_or(error.clone(), |built| standing::give_up(built, error, attendant)));
-            }
-        };
+        let (target, sequence, adjustments) =
+            open_ready(&mut settings, &options, &facts, &mut fallbacks, attendant)?;
         fallbacks.iter().for_each(|text| attendant.notice(text));
         let writes = Arc::new(Writes::new(sequence, options.written_bytes.clone()));
         writes.limit(settings.run.max_writes_bytes);
@@ -177,10 +169,10 @@ impl Session {
         } else {
             Engine::threaded(data, wal, members.len(), writes.clone())
         };
-        let probes = if engine.is_simulated() { Probes::none() } else { Probes::system(&members, 0) };
-        let mut ledger = carried.ledger;
         let epoch_ns = carried.epoch_ns.unwrap_or_else(|| engine.now_ns());
         let now_ns = engine.now_ns().saturating_sub(epoch_ns);
+        let probes = if engine.is_simulated() { Probes::none() } else { Probes::system(&members, now_ns) };
+        let mut ledger = carried.ledger;
         let lines = carried.turn.map(|turn| ledger.turn(Turn { at_ns: now_ns, ..turn })).unwrap_or_default();
         Ok(Self {
             plans: plan::plan(&settings),
@@ -521,6 +513,26 @@ pub(super) fn settle(
     let list: Vec<_> = problems.iter().map(ToString::to_string).collect();
     Err(Error::input(format!("profile `{}` can't run here:\n  {}", settings.name, list.join("\n  ")))
         .hint("`stacktune knobs` lists what each of them accepts"))
+}
+
+/// Opens the target and makes it and the host ready; takes down what was built where that fails.
+fn open_ready(
+    settings: &mut Settings,
+    options: &Options,
+    facts: &Facts,
+    fallbacks: &mut Vec<String>,
+    attendant: &mut dyn Attendant,
+) -> Result<(Target, u64, Adjustments)> {
+    let mut target = target::open(settings, options, facts, attendant)?;
+    let ready = make_ready(&mut target, settings, options, facts, fallbacks, attendant)
+        .and_then(|sequence| Ok((sequence, adjust::begin(settings, options, facts, &mut target)?)));
+    match ready {
+        Ok((sequence, adjustments)) => Ok((target, sequence, adjustments)),
+        Err(error) => match target.close() {
+            Some(built) => Err(standing::give_up(built, error, attendant)),
+            None => Err(error),
+        },
+    }
 }
 
 /// Sees that the opened target can do what the settings say, and fills it. Returns where sequence

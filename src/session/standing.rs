@@ -1,10 +1,11 @@
 //! What a target stands on: the stack that is built before it is opened, and taken down after.
 
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 use super::message::{PlanShown, Wanted};
 use super::run::{Attendant, Options};
-use super::target::{OursCheck, touches_storage};
+use super::target::{OursCheck, refuse_over_limit, touches_storage};
 use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::profile::Settings;
@@ -129,7 +130,10 @@ pub fn raise(
     facts: &Facts,
     attendant: &mut dyn Attendant,
 ) -> Result<Built> {
-    let confirmed = confirm(agreed(settings, options, facts)?, options, facts, attendant)?;
+    let plan = agreed(settings, options, facts)?;
+    // Before anything is destroyed for it.
+    refuse_over_limit(plan.writes_bytes, options.written_bytes.load(Ordering::Relaxed), settings)?;
+    let confirmed = confirm(plan, options, facts, attendant)?;
     let site = Site {
         state_dir: state_dir(),
         profile: settings.name.clone(),

@@ -112,12 +112,7 @@ fn open_built(
 
 fn open_on(built: &Built, settings: &Settings, options: &Options, facts: &Facts) -> Result<Target> {
     let (request, claims) = standing::request(built)?;
-    let survey = Survey::of(&request)?;
-    if let Some(target) = &survey.facts {
-        settle(&mut settings.clone(), Ground { facts, target: Some(target) }, options, &mut Vec::new())?;
-    }
-    let written_bytes = options.written_bytes.load(Ordering::Relaxed);
-    refuse_over_limit(bytes_to_fill(&survey, &claims), written_bytes, settings)?;
+    refuse_unfit(&request, &claims, settings, options, facts)?;
     Ok(opened(Volume::open(request)?, claims))
 }
 
@@ -260,15 +255,26 @@ fn to_write(
     };
     let mut request = request.take().unwrap_or_else(|| Request::of_devices(sources));
     request.wal = wal;
-    let survey = Survey::of(&request)?;
+    refuse_unfit(&request, &claims, settings, options, facts)?;
+    claims.iter().try_for_each(Claim::wipe)?;
+    Ok((request, claims))
+}
+
+/// Refuses a target that can't do what the settings say, or that takes too much to fill.
+fn refuse_unfit(
+    request: &Request,
+    claims: &[Claim],
+    settings: &Settings,
+    options: &Options,
+    facts: &Facts,
+) -> Result<()> {
+    let survey = Survey::of(request)?;
     if let Some(target) = &survey.facts {
         // On a copy: what the demo falls back to is said once the target is open.
         settle(&mut settings.clone(), Ground { facts, target: Some(target) }, options, &mut Vec::new())?;
     }
     let written_bytes = options.written_bytes.load(Ordering::Relaxed);
-    refuse_over_limit(bytes_to_fill(&survey, &claims), written_bytes, settings)?;
-    claims.iter().try_for_each(Claim::wipe)?;
-    Ok((request, claims))
+    refuse_over_limit(bytes_to_fill(&survey, claims), written_bytes, settings)
 }
 
 /// Bytes that will be filled: of a device that is to be wiped, all.

@@ -8,6 +8,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use super::content::{self, Ours, Signature};
+use super::place::Drive;
 use super::runner::Runner;
 use super::wipe;
 use crate::error::{Error, Result};
@@ -48,11 +49,7 @@ impl Examination {
 
     /// The device in one line: node, model, serial and size.
     pub fn describe(&self) -> String {
-        let device = &self.device;
-        let model = device.model.as_deref().unwrap_or("unknown model");
-        let serial =
-            device.serial.as_deref().map_or("no serial".to_owned(), |serial| format!("serial {serial}"));
-        format!("{}, {model}, {serial}, {}", device.path.display(), approx_size(device.size_bytes))
+        Drive::of(&self.device).in_full()
     }
 }
 

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::runner::{LOSETUP, MDADM, Runner, SFDISK, failure, quoted};
 use crate::error::{Error, Result};
 use crate::host::{Device, Facts, number_text};
+use crate::units::approx_size;
 
 /// A node appears that long after what it stands for, at most: udev or devtmpfs makes it.
 const NODE_PATIENCE: Duration = Duration::from_secs(5);
@@ -60,6 +61,26 @@ pub enum Place {
 }
 
 impl Drive {
+    /// The drive that a device is.
+    pub fn of(device: &Device) -> Self {
+        Self {
+            name: device.name.clone(),
+            path: device.path.clone(),
+            number: device.number.clone(),
+            model: device.model.clone(),
+            serial: device.serial.clone(),
+            size_bytes: device.size_bytes,
+        }
+    }
+
+    /// In one line: node, model, serial and size.
+    pub(super) fn in_full(&self) -> String {
+        let model = self.model.as_deref().unwrap_or("unknown model");
+        let serial =
+            self.serial.as_deref().map_or("no serial".to_owned(), |serial| format!("serial {serial}"));
+        format!("{}, {model}, {serial}, {}", self.path.display(), approx_size(self.size_bytes))
+    }
+
     /// The drive as the host has it now.
     ///
     /// # Errors

@@ -245,27 +245,8 @@ impl Plan {
 
 impl Destroyed {
     fn describe(&self) -> String {
-        let drive = &self.drive;
-        let model = drive.model.as_deref().unwrap_or("unknown model");
-        let serial =
-            drive.serial.as_deref().map_or("no serial".to_owned(), |serial| format!("serial {serial}"));
         let content =
             if self.content.is_empty() { "nothing found on it".to_owned() } else { self.content.join("; ") };
-        let (path, size) = (drive.path.display(), approx_size(drive.size_bytes));
-        format!("{path}, {model}, {serial}, {size}: {content}")
-    }
-}
-
-impl Drive {
-    /// The device's.
-    pub fn of(device: &Device) -> Self {
-        Self {
-            name: device.name.clone(),
-            path: device.path.clone(),
-            number: device.number.clone(),
-            model: device.model.clone(),
-            serial: device.serial.clone(),
-            size_bytes: device.size_bytes,
-        }
+        format!("{}: {content}", self.drive.in_full())
     }
 }

@@ -10,7 +10,7 @@ use super::plan::Plan;
 use super::runner::Runner;
 use super::step::{Step, Undo};
 use crate::error::{Error, Result, describe};
-use crate::host::{Device, Facts};
+use crate::host::Facts;
 use crate::profile::settings::QueueSettings;
 
 const SCHEDULER: &str = "scheduler";
@@ -53,23 +53,11 @@ pub fn drives_of(plan: &Plan, runner: &Runner) -> Result<Vec<Drive>> {
     let drive =
         |place: Place| {
             let node = place.resolve(runner)?;
-            devices.iter().find(|device| device.path == node).map(drive_of).ok_or_else(|| {
+            devices.iter().find(|device| device.path == node).map(Drive::of).ok_or_else(|| {
                 Error::failed(format!("{} is not among the host's block devices", node.display()))
             })
         };
     loops.map(drive).collect()
-}
-
-/// The drive that a device is.
-pub fn drive_of(device: &Device) -> Drive {
-    Drive {
-        name: device.name.clone(),
-        path: device.path.clone(),
-        number: device.number.clone(),
-        model: device.model.clone(),
-        serial: device.serial.clone(),
-        size_bytes: device.size_bytes,
-    }
 }
 
 /// Each setting with the value wanted, the scheduler first: others depend on it.
