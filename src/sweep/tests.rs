@@ -112,8 +112,10 @@ fn a_run_that_failed_is_written_down_and_run_again_when_the_sweep_goes_on() {
 #[test]
 fn a_step_that_this_host_cannot_do_is_written_down_with_its_reason() {
     let out = tempfile::tempdir().unwrap();
-    let text = format!("{PROFILE}[[step]]\nlabel = \"never\"\nrepeat = 1\nio.buffering = \"uncached\"\n\
-         io.interface = \"sync\"\n");
+    let text = format!(
+        "{PROFILE}[[step]]\nlabel = \"never\"\nrepeat = 1\nio.buffering = \"uncached\"\n\
+         io.interface = \"sync\"\n"
+    );
     swept(out.path(), &text, false);
     let folder = Folder::read(out.path()).unwrap();
     let never = folder.schedule.runs.iter().find(|run| run.step == 2).unwrap();
