@@ -184,11 +184,12 @@ fn a_sweep_over_stacks_goes_on_after_kill_9_and_leaves_nothing_and_no_other_is_t
     let alone = home.path("alone.toml");
     let other_target = home.path("other");
     let single = format!(
-        "{FILES}target.files = {{ dir = {:?}, count = 1, size = \"32MiB\" }}\nstack.filesystem = \"ext4\"\n\
-         stack.data = \"16MiB\"\nstack.wal = \"4MiB\"\n",
+        "{FILES}target.files = {{ dir = {:?}, count = 1, size = \"64MiB\" }}\nstack.filesystem = \"ext4\"\n\
+         stack.data = \"16MiB\"\nstack.wal = \"16MiB\"\n",
         other_target.to_str().unwrap()
     );
     fs::write(&alone, single).unwrap();
+    [&other_target, &home.target()].into_iter().for_each(|dir| fs::create_dir(dir).unwrap());
     let mut other =
         home.command(["record".as_ref(), alone.as_os_str(), "--for=10m".as_ref(), "--out".as_ref()]);
     other.arg(home.path("alone")).env("XDG_STATE_HOME", home.path("state"));
@@ -232,7 +233,7 @@ fn a_sweep_that_destroys_is_refused_before_it_begins_unless_each_drive_is_named(
     let (home, device) = (Home::new(), loops.blank(96));
     let path = home.path("steps.toml");
     let text = format!(
-        "name = \"steps\"\n{FILES}target.devices = [{:?}]\nstack.data = \"16MiB\"\nstack.wal = \"8MiB\"\n\
+        "name = \"steps\"\n{FILES}target.devices = [{:?}]\nstack.data = \"16MiB\"\nstack.wal = \"16MiB\"\n\
          [sweep]\nfor = \"500ms\"\nrebuild = true\n[[step]]\nlabel = \"ext4\"\nstack.filesystem = \"ext4\"\n\
          [[step]]\nlabel = \"bare\"\n[[step]]\nlabel = \"three parities\"\nstack.raid = \"md6\"\n",
         device.path
