@@ -10,6 +10,7 @@ mod cgroup;
 mod command;
 mod content;
 pub mod durations;
+mod gpt;
 pub mod guard;
 mod holders;
 pub mod journal;
