@@ -40,9 +40,9 @@ fn what_is_left_of_a_torn_partition_table_is_wiped_and_a_foreign_one_is_not() {
         let drive = Drive::of(&found);
         let signatures = || run("wipefs", &["--noheadings", "--output", "TYPE", &device.path]);
         assert!(signatures().contains("gpt"), "what is torn is still seen");
-        let stack = new_id();
         let state = ground.site().state_dir;
-        let mut journal = Journal::begin(&state, &StackId(stack.clone()), "mine", &[drive.clone()]).unwrap();
+        let mut journal =
+            Journal::begin(&state, &StackId(new_id()), "mine", std::slice::from_ref(&drive)).unwrap();
         let undo = Undo::RemovePartitions { drive, disk_uuid: ID.into() };
         journal.act("sfdisk", Some(undo), || Ok(())).unwrap();
         undo_all(journal, &Runner::default(), &mut |_| true).unwrap();

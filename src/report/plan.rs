@@ -37,7 +37,7 @@ pub fn plan(plan: &PlanShown) -> String {
         None => text.push_str("how long all of it takes is not known yet\n"),
     }
     for sentence in &plan.worth {
-        let _ = writeln!(text, "{sentence}");
+        let _ = writeln!(text, "{}", wrap(sentence, WIDTH, "  "));
     }
     text
 }

@@ -87,8 +87,8 @@ pub fn shown(plan: &Plan, number: u64, turns: Vec<(String, String, String)>) -> 
         writes_bytes: plan.writes_bytes,
         wear: plan.wear.clone(),
         worth: sentences(&plan.worth),
-        last_time: times.iter().copied().sum(),
-        times,
+        last_time: times.all,
+        times: times.each,
     }
 }
 

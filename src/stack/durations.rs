@@ -25,27 +25,46 @@ struct Stack {
     seconds: Vec<Option<f64>>,
 }
 
-/// How long each of a plan's steps took, and the fill at last, where the same was done before in the same
-/// way; along with [`Plan::lines`].
-pub fn last_times(state_dir: &Path, plan: &Plan) -> Vec<Option<Duration>> {
-    let (on, steps) = (ground(plan), signatures(plan));
+/// How long the steps of a plan took, where the same was done before in the same way.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LastTimes {
+    /// Each of them, and the fill at last, along with [`Plan::lines`]; none of folders, which take no time
+    /// and are there or not as it happens.
+    pub each: Vec<Option<Duration>>,
+    /// All of them, where every one is known.
+    pub all: Option<Duration>,
+}
+
+/// How long a plan's steps took when they were done last.
+pub fn last_times(state_dir: &Path, plan: &Plan) -> LastTimes {
+    let (on, lines) = (ground(plan), signatures(plan));
+    let steps: Vec<&String> = lines.iter().flatten().collect();
     let stacks = read(&file(state_dir));
     // What a step takes hangs on all that was done before it.
     let seconds = |at: usize| {
         let alike = stacks.iter().rev().filter(|stack| stack.on == on);
-        alike.filter(|stack| stack.steps.get(..=at) == steps.get(..=at)).find_map(|stack| stack.seconds[at])
+        let same = |stack: &&Stack| {
+            stack.steps.len() > at && stack.steps[..=at].iter().eq(steps[..=at].iter().copied())
+        };
+        alike.filter(same).find_map(|stack| stack.seconds[at])
     };
-    (0..steps.len()).map(|at| seconds(at).and_then(|s| Duration::try_from_secs_f64(s).ok())).collect()
+    let times: Vec<Option<Duration>> =
+        (0..steps.len()).map(|at| seconds(at).and_then(|s| Duration::try_from_secs_f64(s).ok())).collect();
+    let mut known = times.iter().copied();
+    let each = lines.iter().map(|step| step.as_ref().and_then(|_| known.next().flatten()));
+    LastTimes { each: each.collect(), all: times.iter().copied().sum() }
 }
 
 /// Remembers how long a plan's steps took. Where it can't be written, nothing is remembered.
 pub(super) fn keep(state_dir: &Path, plan: &Plan, times: &[Option<Duration>]) {
-    let (on, steps) = (ground(plan), signatures(plan));
+    let on = ground(plan);
+    let times = times.iter().copied().chain(std::iter::repeat(None));
+    let timed = signatures(plan).into_iter().zip(times).filter_map(|(step, time)| Some((step?, time)));
+    let (steps, seconds): (Vec<String>, Vec<Option<f64>>) =
+        timed.map(|(step, time)| (step, time.map(|time| time.as_secs_f64()))).unzip();
     let path = file(state_dir);
     let mut stacks = read(&path);
     stacks.retain(|stack| stack.on != on || stack.steps != steps);
-    let mut seconds: Vec<Option<f64>> = times.iter().map(|time| time.map(|t| t.as_secs_f64())).collect();
-    seconds.resize(steps.len(), None);
     stacks.push(Stack { on, steps, seconds });
     let surplus = stacks.len().saturating_sub(STACKS_MAX);
     stacks.drain(..surplus);
@@ -83,18 +102,18 @@ fn ground(plan: &Plan) -> String {
     folder.map_or_else(|| drives.join(","), |folder| folder.display().to_string())
 }
 
-/// Each step, and the fill, without ids and what hangs on them.
-fn signatures(plan: &Plan) -> Vec<String> {
+/// Each step, and the fill, without ids and what hangs on them; none of folders.
+fn signatures(plan: &Plan) -> Vec<Option<String>> {
     let fill = match &plan.top {
         Top::Files { data_bytes, wal_bytes, .. } => format!("fill {data_bytes} {wal_bytes}"),
         Top::Devices(places) => format!("fill {}", all(places)),
     };
-    plan.steps.iter().map(signature).chain([fill]).collect()
+    plan.steps.iter().map(signature).chain([Some(fill)]).collect()
 }
 
-fn signature(step: &Step) -> String {
-    match step {
-        Step::MakeFolder { .. } => "folder".into(),
+fn signature(step: &Step) -> Option<String> {
+    Some(match step {
+        Step::MakeFolder { .. } => return None,
         Step::MakeFile { bytes, .. } => format!("file {bytes}"),
         Step::AttachLoop { file } => format!("attach {}", place(&Place::Loop { file: file.clone() })),
         Step::Blank { drive } => format!("wipe {}", place(&Place::Drive(drive.clone()))),
@@ -111,7 +130,7 @@ fn signature(step: &Step) -> String {
             format!("mkfs {} {} {} {}", filesystem.name(), raid.name(), options.join(" "), all(places))
         }
         Step::Mount { filesystem, options, .. } => format!("mount {} {options}", filesystem.name()),
-    }
+    })
 }
 
 fn all(places: &[Place]) -> String {
@@ -178,21 +197,26 @@ mod tests {
         let seconds = |times: &[u64]| times.iter().map(|s| Some(Duration::from_secs(*s))).collect::<Vec<_>>();
         let last = |plan: &Plan| last_times(dir.path(), plan);
         let first = plan("a1", "S1", Filesystem::Xfs);
-        assert_eq!(last(&first), [None; 4]);
+        assert_eq!(last(&first), LastTimes { each: vec![None; 4], all: None });
         keep(dir.path(), &first, &seconds(&[1, 2, 3]));
-        let again = plan("b2", "S1", Filesystem::Xfs);
-        assert_eq!(last(&again), [seconds(&[1, 2, 3]), vec![None]].concat(), "the fill is not known yet");
-        keep(dir.path(), &again, &seconds(&[1, 2, 3, 40]));
-        assert_eq!(last(&first), seconds(&[1, 2, 3, 40]));
-        assert_eq!(last(&plan("c3", "S2", Filesystem::Xfs)), [None; 4], "another drive");
-        let other = plan("d4", "S1", Filesystem::Ext4);
+        let mut again = plan("b2", "S1", Filesystem::Xfs);
         assert_eq!(
-            last(&other),
-            [seconds(&[1]), vec![None; 3]].concat(),
-            "another file system from there on"
+            last(&again).each,
+            [seconds(&[1, 2]), vec![None; 2]].concat(),
+            "the fill is not known yet"
         );
+        assert_eq!(last(&again).all, None);
+        keep(dir.path(), &again, &seconds(&[1, 2, 3, 40]));
+        let all = Some(Duration::from_secs(43));
+        let each = [seconds(&[1, 2]), vec![None], seconds(&[40])].concat();
+        assert_eq!(last(&first), LastTimes { each, all });
+        again.steps.insert(0, Step::MakeFolder { dir: "/t".into() });
+        assert_eq!(last(&again).all, all, "a folder that has to be made this time");
+        assert_eq!(last(&plan("c3", "S2", Filesystem::Xfs)).each, [None; 4], "another drive");
+        let other = plan("d4", "S1", Filesystem::Ext4);
+        assert_eq!(last(&other).each, [seconds(&[1]), vec![None; 3]].concat(), "another file system");
         fs::write(file(dir.path()), "torn").unwrap();
-        assert_eq!(last(&first), [None; 4]);
+        assert_eq!(last(&first).each, [None; 4]);
     }
 
     #[test]
@@ -202,6 +226,6 @@ mod tests {
             keep(dir.path(), &plan("a", &serial.to_string(), Filesystem::Xfs), &[Some(Duration::ZERO)]);
         }
         assert_eq!(read(&file(dir.path())).len(), STACKS_MAX);
-        assert_eq!(last_times(dir.path(), &plan("a", "0", Filesystem::Xfs))[0], None, "the oldest went");
+        assert_eq!(last_times(dir.path(), &plan("a", "0", Filesystem::Xfs)).each[0], None, "the oldest went");
     }
 }

@@ -1,6 +1,7 @@
 //! The two headers of a GUID partition table, read by themselves: a power cut while a table is written
 //! may leave one of them alone, which no tool takes for a table (UEFI specification 2.10, 5.3.2).
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -31,7 +32,11 @@ fn disk_id(header: &[u8]) -> Option<String> {
     let id = header.get(DISK_ID_AT..DISK_ID_AT + 16).filter(|_| header.starts_with(SIGNATURE))?;
     // The first three fields are little-endian.
     let order = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15];
-    Some(order.iter().map(|at| format!("{:02x}", id[*at])).collect())
+    let mut text = String::new();
+    for at in order {
+        let _ = write!(text, "{:02x}", id[at]); // a String takes all
+    }
+    Some(text)
 }
 
 #[cfg(test)]
