@@ -92,10 +92,11 @@ pub struct RunArgs {
     /// unless a rate is given.
     #[arg(long)]
     pub read_only: bool,
-    /// Permit that what this device holds is destroyed (may be repeated)
+    /// Permit `record` to destroy what this device holds (may be repeated)
     ///
     /// Without it a device that carries anything but stacktune's own data is refused. It must be
-    /// one of the profile's devices, and none that is in use.
+    /// one of the profile's devices, and none that is in use. The screen takes none: it asks for
+    /// each device's serial at every plan that destroys.
     #[arg(long, value_name = "DEVICE", value_hint = ValueHint::AnyPath, conflicts_with = "read_only")]
     pub destroy: Vec<PathBuf>,
     /// Knobs to turn before it starts.

@@ -13,6 +13,7 @@ use crate::tui::{self, Link, ProfileEntry, ProfileStore, ThemeChoice};
 
 /// Opens the UI with a profile; the demo without one.
 pub fn run(profile: Option<&str>, args: &RunArgs) -> Result<()> {
+    refuse_consent_in_advance(args)?;
     if !stdin().is_terminal() || !stdout().is_terminal() {
         return Err(Error::input("the terminal UI needs a terminal")
             .hint("without one, use `stacktune record PROFILE --out DIR`"));
@@ -43,6 +44,13 @@ pub fn run(profile: Option<&str>, args: &RunArgs) -> Result<()> {
     }
     tell_kept(&kept);
     ended
+}
+
+/// The operator agrees to each plan after it was read, and to none before.
+fn refuse_consent_in_advance(args: &RunArgs) -> Result<()> {
+    let Some(device) = args.destroy.first() else { return Ok(()) };
+    Err(Error::input(format!("--destroy {}: the screen takes no consent in advance", device.display()))
+        .hint("leave it out: each plan that destroys asks for the serials of its devices; `record` takes it"))
 }
 
 /// What was built and stays: how to remove it.

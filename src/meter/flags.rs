@@ -3,6 +3,7 @@
 //! Each flag has a short text, the same on the screen and in files, and a sentence that says what it
 //! means. Most forbid a verdict on storage: under them a figure tells of something else.
 
+use super::drives::DriveFigures;
 use super::window::{ClassFigures, Flag, State};
 use crate::class::Class;
 use crate::host::TargetFacts;
@@ -143,15 +144,37 @@ pub(super) fn block_differs(share: f64) -> Option<Flag> {
     })
 }
 
-/// Drives at or above the temperature from which on they may slow themselves down.
-pub(super) fn hot(drives: &[String]) -> Option<Flag> {
-    (!drives.is_empty()).then(|| {
+/// What a drive's flag begins with that is no longer there.
+const LOST: &str = "lost ";
+
+/// Whether a flag of one window is one of its whole run.
+pub fn is_of_the_run(text: &str) -> bool {
+    text.starts_with(LOST)
+}
+
+/// What the drives below the members did: slowed themselves down, became so warm that they may, or went.
+pub(super) fn of_drives(drives: &DriveFigures) -> Vec<Flag> {
+    let mut flags = Vec::new();
+    if !drives.throttled.is_empty() {
         let why = format!(
-            "At or above the temperature from which on they may slow themselves down: {}. What was slow may have been that.",
-            drives.join(", ")
+            "By their own counts these drives slowed themselves down for their temperature: {}.",
+            drives.throttled.join(", ")
         );
-        forbids("hot", why)
-    })
+        flags.push(forbids("throttled", why));
+    }
+    if !drives.hot.is_empty() {
+        let why = format!(
+            "At or above the temperature from which on they may slow themselves down: {}. What was slow may have been that; whether they did is inferred, not told.",
+            drives.hot.join(", ")
+        );
+        flags.push(forbids("hot", why));
+    }
+    flags.extend(drives.lost.iter().map(|(name, serial)| {
+        let serial = serial.as_ref().map_or("no serial known".into(), |serial| format!("serial {serial}"));
+        let why = format!("The drive {name} ({serial}) is no longer there: it was pulled, or it died.");
+        forbids(format!("{LOST}{name}"), why)
+    }));
+    flags
 }
 
 /// What makes the figures of a class in a window untrustworthy. A class that is off has none.

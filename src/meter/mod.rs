@@ -10,6 +10,7 @@
 pub mod block;
 pub mod cell;
 pub mod cpu;
+pub mod drives;
 pub mod flags;
 pub mod frequency;
 pub mod latency;
@@ -19,7 +20,6 @@ pub mod pmu;
 pub mod source;
 pub mod steady;
 pub mod tasks;
-pub mod temperature;
 pub mod totals;
 pub mod window;
 pub mod words;

@@ -10,6 +10,7 @@ use super::message::{Advance, Command, Event, Phase, PlanShown, Progress, Status
 use super::prompt::answer_promptly;
 use super::rebuild::Rebuild;
 use super::run::{Attendant, Carried, Options, Session};
+use super::target::touches_storage;
 use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::profile::{Settings, builtin};
@@ -258,6 +259,11 @@ impl Session {
     }
 }
 
+/// Whether a stack lies under the target.
+fn is_built(settings: &Settings) -> bool {
+    settings.stack.is_built() && touches_storage(settings)
+}
+
 /// The operator, while a session is being opened.
 struct Waiting<'a> {
     settings: Settings,
@@ -290,7 +296,8 @@ impl Waiting<'_> {
             written_bytes: self.written_bytes.load(Ordering::Relaxed),
             recording: None,
             worth: Vec::new(),
-            standing: false,
+            // What is filled was built before.
+            standing: self.phase == Phase::Filling && is_built(&self.settings),
         };
         let _ = self.events.send(Event::Status(Arc::new(status)));
     }
@@ -307,7 +314,8 @@ impl Waiting<'_> {
     fn take(&mut self, command: Option<Command>) {
         match command {
             Some(Command::Open(settings)) => self.next = Some(Next::Open(settings)),
-            Some(Command::Quit | Command::QuitKeeping) | None => self.next = Some(Next::Quit { keep: false }),
+            Some(Command::QuitKeeping) => self.next = Some(Next::Quit { keep: true }),
+            Some(Command::Quit) | None => self.next = Some(Next::Quit { keep: false }),
             Some(command) => decline(&command, "not yet: the target is being opened", self.events),
         }
     }
@@ -337,6 +345,14 @@ impl Attendant for Waiting<'_> {
         self.enter(Phase::Building);
         let _ = self.events.send(Event::Step(advance.clone()));
         self.may_go_on()
+    }
+
+    fn keeps(&mut self) -> bool {
+        self.phase == Phase::Filling && matches!(self.next, Some(Next::Quit { keep: true }))
+    }
+
+    fn kept(&mut self, commands: Vec<String>) {
+        let _ = self.events.send(Event::Kept(commands));
     }
 
     fn notice(&mut self, text: &str) {
@@ -397,6 +413,43 @@ mod tests {
         commands.send(Command::Consent(vec!["S1".into()])).unwrap();
         assert_eq!(waiting.consent(Vec::new()), Some(vec!["S1".into()]));
         assert_eq!(told.try_iter().filter(|event| refused(event.clone())).count(), 1);
+    }
+
+    #[test]
+    fn a_stack_that_is_filled_stands_and_may_be_kept() {
+        let ((commands, asked), (events, told)) = (channel(), channel());
+        let mut settings = Settings::default();
+        settings.stack.loops = true;
+        let mut waiting = Waiting {
+            settings,
+            facts: Arc::new(crate::record::fixture::facts()),
+            written_bytes: Arc::default(),
+            commands: &asked,
+            events: &events,
+            next: None,
+            phase: Phase::Opening,
+        };
+        let standing = |waiting: &mut Waiting, phase| {
+            waiting.enter(phase);
+            let status = told.try_iter().find_map(|event| match event {
+                Event::Status(status) => Some(status.standing),
+                _ => None,
+            });
+            status.unwrap()
+        };
+        assert!(!standing(&mut waiting, Phase::Building), "building is undone on the operator's word");
+        commands.send(Command::QuitKeeping).unwrap();
+        assert!(!waiting.may_go_on() && !waiting.keeps(), "what is half built is never kept");
+        waiting.next = None;
+        assert!(standing(&mut waiting, Phase::Filling));
+        commands.send(Command::Quit).unwrap();
+        assert!(!waiting.may_go_on() && !waiting.keeps());
+        commands.send(Command::QuitKeeping).unwrap();
+        assert!(!waiting.may_go_on() && waiting.keeps());
+        waiting.next = None;
+        waiting.settings.stack.loops = false;
+        waiting.phase = Phase::Opening;
+        assert!(!standing(&mut waiting, Phase::Filling), "plain files are filled: nothing was built");
     }
 
     #[test]

@@ -7,6 +7,7 @@
 mod adjust;
 mod classes;
 mod fallback;
+mod foresee;
 pub mod headless;
 mod kept;
 pub mod live;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::adjust;
 use super::classes::Classes;
@@ -31,7 +31,8 @@ use crate::profile::{by_identity, check, to_toml};
 use crate::record::{Header, Outcome, Summary, Writer};
 use crate::stack::adjust::Adjustments;
 use crate::stack::build::{Built, Watch};
-use crate::stack::plan::StackId;
+use crate::stack::plan::{StackId, Worth};
+use crate::stack::worth::worth;
 use crate::volume::{FillPlan, VerifyReport};
 
 /// How a session may be opened, beside its settings.
@@ -76,6 +77,12 @@ pub trait Attendant {
         let _ = members;
         Ok(Vec::new())
     }
+    /// Whether what was built stays where its target can't be opened, as the operator quits.
+    fn keeps(&mut self) -> bool {
+        false
+    }
+    /// What was built stays: the commands that remove it.
+    fn kept(&mut self, _commands: Vec<String>) {}
 }
 
 /// A turn that can be taken back: of one knob, or of those that were built anew together.
@@ -335,16 +342,20 @@ impl Session {
             fallbacks: self.fallbacks.clone(),
             notes,
             written_bytes: self.writes.written_bytes(),
-            worth: self.worth(),
+            worth: self.worth().as_ref().map(standing::sentences).unwrap_or_default(),
             standing: self.target.built.is_some(),
             recording: self.recording.as_ref().map(|writer| writer.dir().to_owned()),
         };
         self.tell(Event::Status(Arc::new(status)));
     }
 
-    /// What the stack survives and costs, as sentences.
-    fn worth(&self) -> Vec<String> {
-        self.target.built.as_ref().map(|built| standing::sentences(&built.plan().worth)).unwrap_or_default()
+    /// What the stack under these settings survives and costs, where it is built or is bare devices; what
+    /// is turned live (`wal.sync`, the price) counts as it is now.
+    fn worth(&self) -> Option<Worth> {
+        let built = self.target.built.as_ref().map(|built| built.plan().worth.usable_bytes);
+        let devices = !self.settings.target.devices.is_empty() && self.target.volume.is_some();
+        let bare = || devices.then(|| self.target.data.bytes() + self.target.wal.bytes());
+        Some(worth(&self.settings, &self.facts, built.or_else(bare)?))
     }
 
     /// Reads the target back once all has drained, and checks every page that was written; none where
@@ -473,6 +484,7 @@ impl Session {
                 target: self.target.facts().cloned(),
                 notes,
                 run_started: self.started,
+                worth: self.worth().map(|worth| (worth.price, worth.usable_bytes)),
             },
         )?;
         self.meters.reset_totals();
@@ -630,10 +642,13 @@ fn fill(
     let Some(whole) = volume.missing_fill() else { return Ok(()) };
     target::refuse_over_limit(whole.bytes, written_bytes.load(Ordering::Relaxed), settings)?;
     attendant.notice(&whole.to_string());
-    let stop = AtomicBool::new(false);
+    let (stop, began) = (AtomicBool::new(false), Instant::now());
     let (start, rest) = volume.measure_fill(&stop)?;
     written_bytes.fetch_add(start.written_bytes, Ordering::Relaxed);
-    let Some(rest) = rest else { return Ok(()) };
+    let Some(rest) = rest else {
+        target.built.iter().for_each(|built| built.filled_in(began.elapsed()));
+        return Ok(());
+    };
     attendant.notice(&FillPlan { rate_bytes_per_s: rest.rate_bytes_per_s, ..whole }.to_string());
     let mut progress = |progress: Progress| {
         if !attendant.progress(progress) {
@@ -645,6 +660,8 @@ fn fill(
     if !end.complete {
         return Err(Error::interrupted("the fill was stopped").hint("the next run goes on where it stopped"));
     }
+    // A stack was empty before: that was all of it.
+    target.built.iter().for_each(|built| built.filled_in(began.elapsed()));
     Ok(())
 }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::cgroup;
+use super::gpt;
 use super::holders;
 use super::place::{self, Drive, Found, Place, same_id};
 use super::plan::StackId;
@@ -231,11 +232,15 @@ impl Hands<'_> {
         Ok(missing)
     }
 
-    /// The nodes with the partition table of that id.
+    /// The nodes with the partition table of that id, or with what a power cut left of it.
     fn tables(&self, drive: &Drive, disk_uuid: &str) -> Result<Ours> {
         let ours = |node: &Path| {
             let table = place::table(self.runner, node)?;
-            Ok(table.is_some_and(|table| same_id(&table.id, disk_uuid)))
+            if let Some(table) = table {
+                return Ok(same_id(&table.id, disk_uuid));
+            }
+            let ids = gpt::disk_ids(node).map_err(|error| Error::os("cannot read", node, error))?;
+            Ok(ids.iter().any(|id| same_id(id, disk_uuid)))
         };
         self.ours(&[Place::Drive(drive.clone())], ours)
     }
