@@ -35,13 +35,13 @@ impl Thermometer {
     pub fn below(root: &Path, number: (u32, u32)) -> Vec<Self> {
         let root = Root::new(root);
         let number = format!("{}:{}", number.0, number.1);
-        let drives = super::emulated::drives_below(&root, &number);
-        drives.iter().filter_map(|dir| Self::of(dir)).collect()
+        let below = super::emulated::below(&root, &number);
+        below.drives.iter().filter_map(|dir| Self::of(dir)).collect()
     }
 
     /// The same, below a file or a device.
     pub fn below_path(path: &Path) -> Vec<Self> {
-        super::emulated::drives_below_path(path).iter().filter_map(|dir| Self::of(dir)).collect()
+        super::emulated::below_path(path).drives.iter().filter_map(|dir| Self::of(dir)).collect()
     }
 
     fn of(drive: &Path) -> Option<Self> {

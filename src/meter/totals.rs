@@ -207,10 +207,13 @@ impl FlagCounts {
         }
     }
 
-    /// Those that were there in a tenth of the windows or more.
+    /// Those that were there in a tenth of the windows or more; a lost drive counts however late.
     fn over(&self, windows: u64) -> Vec<Flag> {
         let often = |count: u64| count * FLAG_WINDOWS_ONE_IN >= windows;
-        self.0.values().filter(|(count, _)| often(*count)).map(|(_, flag)| flag.clone()).collect()
+        let counts = |(count, flag): &&(u64, Flag)| {
+            often(*count) || [flags::DEGRADED, flags::ARRAY_FAILED].contains(&flag.text.as_str())
+        };
+        self.0.values().filter(counts).map(|(_, flag)| flag.clone()).collect()
     }
 }
 

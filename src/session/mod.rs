@@ -10,6 +10,7 @@ mod fallback;
 pub mod headless;
 pub mod live;
 mod look;
+mod loss;
 pub mod message;
 mod prompt;
 mod rebuild;
