@@ -668,6 +668,24 @@ fn after_another_boot_what_went_with_the_kernel_is_not_looked_for() {
 }
 
 #[test]
+fn a_folder_made_above_the_stacks_own_goes_unless_others_use_it_by_then() {
+    for used in [false, true] {
+        let (ground, id) = (Ground::new(), new_id());
+        let above = ground.path().join("above");
+        let own = above.join(format!("stack-{id}"));
+        let steps = [above.clone(), own].map(|dir| Step::MakeFolder { dir }).to_vec();
+        let plan = of_steps(&id, steps, Top::Devices(Vec::new()));
+        let built = build::build(confirmed(plan), &ground.site(), &mut go_on).unwrap();
+        if used {
+            fs::write(above.join("theirs"), "kept").unwrap();
+        }
+        built.tear_down(&mut go_on).unwrap();
+        assert_eq!(above.exists(), used);
+        ground.assert_nothing_left(&id);
+    }
+}
+
+#[test]
 fn undos_that_name_what_is_not_the_stacks_are_refused() {
     let ground = Ground::new();
     let theirs = ground.path().join("theirs");
