@@ -135,3 +135,15 @@ fn the_code_of_a_workers_loop_knows_no_lock() {
         }
     }
 }
+
+/// `println!` and its like panic where nobody reads any more, and leave behind what is to be undone.
+#[test]
+fn nothing_is_said_in_a_way_that_panics_when_nobody_listens() {
+    for path in rust_files() {
+        let text = fs::read_to_string(&path).unwrap();
+        let code = text.split("#[cfg(test)]").next().unwrap_or("");
+        let is_test = path.file_stem().is_some_and(|stem| stem.to_string_lossy().ends_with("tests"));
+        let says = ["println!(", "print!("].iter().any(|word| code.contains(word));
+        assert!(is_test || !says, "{} prints by a macro that panics", path.display());
+    }
+}

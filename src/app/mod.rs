@@ -33,8 +33,7 @@ pub fn run() -> ExitCode {
     match dispatch(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // A closed standard error leaves nobody to tell.
-            let _ = writeln!(std::io::stderr(), "stacktune: {error}");
+            tell(&format!("stacktune: {error}"));
             ExitCode::from(error.exit_status())
         }
     }
@@ -116,6 +115,12 @@ fn raise_file_limit() {
     let limit = getrlimit(Resource::Nofile);
     // Where it can't be raised, opening says what is missing.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}
+
+/// Says a line on standard error. Where that is closed, or its terminal gone, nobody is there to tell:
+/// what goes on must still come to its end.
+fn tell(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// Prints to standard output; a closed pipe (`| head`) is no error.

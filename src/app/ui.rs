@@ -4,7 +4,7 @@ use std::io::{IsTerminal, stdin, stdout};
 use std::path::PathBuf;
 use std::sync::mpsc::channel;
 
-use super::{facts, facts_with_versions, options, settings};
+use super::{facts, facts_with_versions, options, print, settings};
 use crate::cli::RunArgs;
 use crate::error::{Error, Result, describe};
 use crate::profile::{Settings, Source, Store, by_identity};
@@ -58,8 +58,9 @@ fn tell_kept(commands: &[String]) {
     if commands.is_empty() {
         return;
     }
-    println!("What was built stays. These commands remove it:");
-    commands.iter().for_each(|command| println!("  {command}"));
+    let commands = commands.join("\n  ");
+    // Where nobody reads it any more, `stacktune status` tells the same.
+    let _ = print(&format!("What was built stays. These commands remove it:\n  {commands}\n"));
 }
 
 /// Where `r` puts recordings: the XDG data folder.

@@ -2,6 +2,7 @@
 //!
 //! Everything is read from a root folder, so that a test can fake a host.
 
+mod arrays;
 mod cgroup;
 mod cpu;
 mod describe;
@@ -26,6 +27,7 @@ mod tools;
 mod usage;
 mod watch;
 
+pub use arrays::{ArrayWatch, Lost};
 pub use cgroup::{CgroupMemory, CgroupPlace, CgroupVersion, cgroup_place};
 pub use describe::describe;
 pub use emulated::emulated_drive;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::emulated::{drives_below, drives_below_path};
+use super::emulated::{below, below_path};
 use super::health::{Health, HealthLog};
 use super::root::Root;
 use super::temperature::Thermometer;
@@ -38,14 +38,14 @@ impl WatchedDrive {
     /// devices; under a root (`/`).
     pub fn below(root: &Path, number: (u32, u32)) -> Vec<Self> {
         let root = Root::new(root);
-        let drives = drives_below(&root, &format!("{}:{}", number.0, number.1));
+        let drives = below(&root, &format!("{}:{}", number.0, number.1)).drives;
         drives.iter().filter_map(|dir| Self::of(&root, dir)).collect()
     }
 
     /// The same, below a file or a device of this host.
     pub fn below_path(path: &Path) -> Vec<Self> {
         let root = Root::new(Path::new("/"));
-        drives_below_path(path).iter().filter_map(|dir| Self::of(&root, dir)).collect()
+        below_path(path).drives.iter().filter_map(|dir| Self::of(&root, dir)).collect()
     }
 
     fn of(root: &Root, dir: &Path) -> Option<Self> {

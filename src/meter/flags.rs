@@ -6,7 +6,7 @@
 use super::drives::DriveFigures;
 use super::window::{ClassFigures, Flag, State};
 use crate::class::Class;
-use crate::host::TargetFacts;
+use crate::host::{Lost, TargetFacts};
 use crate::profile::settings::{Buffering, Interface};
 
 /// From this share on the page cache or the hypervisor has a part in the figures; below, it is lost
@@ -20,6 +20,11 @@ pub const SETTLING: &str = "settling";
 pub const DRIFTING: &str = "drifting";
 /// The kind of flag of a run that the block layer counted otherwise.
 pub const BLOCK_DIFFERS: &str = "block layer differs";
+
+/// The text of a window in which an md array worked without a member.
+pub const DEGRADED: &str = "degraded";
+/// The text of a window in which an md array could not go on.
+pub const ARRAY_FAILED: &str = "array failed";
 
 /// What a class was set to in a window.
 #[derive(Debug, Clone, PartialEq)]
@@ -149,7 +154,7 @@ const LOST: &str = "lost ";
 
 /// Whether a flag of one window is one of its whole run.
 pub fn is_of_the_run(text: &str) -> bool {
-    text.starts_with(LOST)
+    text.starts_with(LOST) || [DEGRADED, ARRAY_FAILED].contains(&text)
 }
 
 /// What the drives below the members did: slowed themselves down, became so warm that they may, or went.
@@ -175,6 +180,24 @@ pub(super) fn of_drives(drives: &DriveFigures) -> Vec<Flag> {
         forbids(format!("{LOST}{name}"), why)
     }));
     flags
+}
+
+/// An array that has lost members.
+pub(super) fn lost(lost: &Lost) -> Flag {
+    let array = &lost.array;
+    let members = match (lost.members.as_slice(), lost.missing) {
+        ([], 0) => "a member, of which md does not say which".to_owned(),
+        ([], missing) => format!("{missing} of its members"),
+        (members, _) => members.join(", "),
+    };
+    if lost.failed {
+        let why = format!("The md array {array} has lost {members}, and can't go on without.");
+        return forbids(ARRAY_FAILED, why);
+    }
+    let why = format!(
+        "The md array {array} is degraded: it goes on without {members}, and the figures are not those of the whole array."
+    );
+    forbids(DEGRADED, why)
 }
 
 /// What makes the figures of a class in a window untrustworthy. A class that is off has none.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use hdrhistogram::Histogram;
 
+use super::arrays::ArrayProbe;
 use super::block::BlockProbe;
 use super::cpu::{CpuProbe, Steal};
 use super::drives::DriveProbe;
@@ -46,6 +47,8 @@ pub struct Probes {
     pub block: BlockProbe,
     /// The drives below the members.
     pub drives: DriveProbe,
+    /// The md arrays below the members.
+    pub arrays: ArrayProbe,
 }
 
 impl Probes {
@@ -57,6 +60,7 @@ impl Probes {
             tasks: TaskProbe::open(now_ns),
             block: BlockProbe::open(Path::new("/"), &devices),
             drives: DriveProbe::open(Path::new("/"), members),
+            arrays: ArrayProbe::open(Path::new("/"), members),
         }
     }
 
@@ -67,6 +71,7 @@ impl Probes {
             tasks: TaskProbe::none(),
             block: BlockProbe::default(),
             drives: DriveProbe::default(),
+            arrays: ArrayProbe::default(),
         }
     }
 }
@@ -160,6 +165,7 @@ impl Meters {
         }
         let mut flags = flags::of_window(context, stolen, settling, self.block_difference());
         flags.extend(flags::of_drives(&drives));
+        flags.extend(self.probes.arrays.window().iter().map(flags::lost));
         let bytes = classes.iter().map(|class| class.bytes).sum();
         let window = Window {
             index: self.windows,

@@ -12,6 +12,7 @@ pub mod headless;
 mod kept;
 pub mod live;
 mod look;
+mod loss;
 pub mod message;
 mod prompt;
 mod rebuild;

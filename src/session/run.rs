@@ -11,6 +11,7 @@ use super::adjust;
 use super::classes::Classes;
 use super::fallback;
 use super::kept::Kept;
+use super::loss::Losses;
 use super::message::{Advance, Event, Phase, PlanShown, Progress, Status, Wanted};
 use super::rebuild::Pending;
 use super::standing;
@@ -133,6 +134,7 @@ pub struct Session {
     /// Plans shown so far, and the one that waits for the operator.
     pub(super) plans_made: u64,
     pub(super) pending: Option<Pending>,
+    pub(super) losses: Losses,
     events: VecDeque<Event>,
     /// Where the run's clock stands at 0, on the engine's.
     epoch_ns: u64,
@@ -233,6 +235,7 @@ impl Session {
             undo: carried.undo,
             plans_made: 0,
             pending: None,
+            losses: Losses::default(),
             events: lines.into_iter().map(|line| Event::Ledger(Arc::new(line))).collect(),
             epoch_ns,
             started: carried.started.unwrap_or_else(SystemTime::now),
@@ -429,6 +432,7 @@ impl Session {
         // One that was cut short spreads more than the others: it is not to be compared with them.
         let lines = if window.duration_ns < window_ns / 2 { Vec::new() } else { self.ledger.window(&window) };
         let written = self.write_window(&window, &lines);
+        self.look_for_losses(&window);
         let totals = self.meters.totals();
         self.tell(Event::Window(window, totals));
         lines.into_iter().for_each(|line| self.tell(Event::Ledger(Arc::new(line))));

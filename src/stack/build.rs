@@ -123,8 +123,7 @@ impl Built {
     /// Leaves it standing; the commands that remove it, in order.
     pub fn keep(self) -> Result<Vec<String>> {
         let record = self.journal.record();
-        let hands =
-            Hands { runner: &self.runner, id: &record.header.id, same_boot: true, forget_missing: false };
+        let hands = Hands::of((&record.header.id, &record.entries), &self.runner, (true, false));
         let undos = record.entries.iter().rev().filter_map(|entry| entry.to_undo());
         let commands = undos.flat_map(|undo| hands.commands(undo)).collect();
         self.journal.keep()?;
@@ -146,7 +145,8 @@ pub(super) fn undo_with(
 ) -> Result<()> {
     let header = journal.record().header.clone();
     let same_boot = header.boot == boot_id()?;
-    let hands = Hands { runner, id: &header.id, same_boot, forget_missing };
+    let made = (&header.id, journal.record().entries.as_slice());
+    let hands = Hands::of(made, runner, (same_boot, forget_missing));
     let steps = journal.record().entries.len();
     let mut problems = Vec::new();
     let mut blocked = false;
