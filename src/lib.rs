@@ -19,6 +19,7 @@
 //! | [`load`] | the four classes: pacing, offsets, commits, workers | plan, volume, io, meter |
 //! | [`meter`] | counters to windows and totals; processor, flags, ledger | host, profile, io's thread names |
 //! | [`calibrate`] | the generator's own cost | load, plan |
+//! | [`paper`] | the paper's tables and drawings: rows, numbers, claims and what became of them here | record, meter, profile |
 //! | [`record`], [`report`] | a run written and read back; tables and comparison | meter, knobs, host, stack |
 //! | [`session`] | a run: open, start, turn, pause, record | all above |
 //! | [`tui`] | the terminal UI | session's messages, meter's data, knobs |
@@ -34,6 +35,7 @@ pub mod io;
 pub mod knobs;
 pub mod load;
 pub mod meter;
+pub mod paper;
 pub mod plan;
 pub mod profile;
 pub mod record;

@@ -21,7 +21,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("calibrate", &["profile", "plan", "volume", "io", "meter", "load", "host"]),
     ("record", &["meter", "host"]),
     ("session", &["profile", "knobs", "plan", "stack", "volume", "io", "load", "meter", "record", "host"]),
-    ("report", &["stack", "record", "meter", "knobs", "profile", "host", "session"]),
+    ("paper", &["profile", "knobs", "meter", "record"]),
+    ("report", &["paper", "stack", "record", "meter", "knobs", "profile", "host", "session"]),
     ("tui", &["session", "meter", "knobs", "profile", "host"]),
     ("cli", &["knobs", "profile"]),
 ];
