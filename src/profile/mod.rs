@@ -4,16 +4,20 @@ pub mod builtin;
 pub mod check;
 pub mod identity;
 pub mod parse;
+mod parse_sweep;
 pub mod settings;
 pub mod stack;
 pub mod store;
+pub mod sweep;
 pub mod write;
+mod write_sweep;
 
 pub use builtin::builtin;
 pub use check::{Problem, check};
 pub use identity::by_identity;
 pub use parse::{parse, parse_bytes};
 pub use settings::{Buffering, Interface, Settings};
+pub use sweep::{Step, Sweep};
 pub use store::{Entry, Source, Store, expand_home};
 pub use write::to_toml;
 
