@@ -4,8 +4,8 @@
 //! run into at most 600 bins (longer ones where the windows are). At each bin the fifteen before are
 //! compared with the fifteen from there on. It is a change where their medians differ by a fifth or
 //! more, and four fifths of the bins on either side lie beyond all but a fifth of the other side's (the
-//! ranges between the 20th and the 80th percentile do not overlap). Where several bins in a row qualify,
-//! the change is where the two means differ most. A change that is shorter than fifteen bins, smaller
+//! ranges between the 20th and the 80th percentile do not overlap). Of several that are
+//! nearer than fifteen bins to each other, the change is the one at which the two means differ most. A change that is shorter than fifteen bins, smaller
 //! than a fifth, or nearer than fifteen bins to an end of the run is not seen.
 
 use serde::Serialize;
@@ -111,20 +111,19 @@ impl Series {
         }
     }
 
-    /// The steps of the series.
+    /// The steps of the series, in the order of time.
     fn steps(&self) -> Vec<Change> {
-        let mut found = Vec::new();
-        let mut best: Option<(usize, f64)> = None;
-        for at in SIDE..self.values.len().saturating_sub(SIDE - 1) {
-            match self.step(at) {
-                // One that ends where another begins is another change only beyond its own bins.
-                Some(gap) if best.is_none_or(|(_, widest)| gap > widest) => best = Some((at, gap)),
-                Some(_) => {}
-                None => found.extend(best.take().map(|(at, _)| self.change(at))),
+        let candidates = SIDE..self.values.len().saturating_sub(SIDE - 1);
+        let mut steps: Vec<_> = candidates.filter_map(|at| Some((at, self.step(at)?))).collect();
+        steps.sort_by(|one, other| other.1.total_cmp(&one.1));
+        let mut kept: Vec<usize> = Vec::new();
+        for (at, _) in steps {
+            if kept.iter().all(|other| other.abs_diff(at) >= SIDE) {
+                kept.push(at);
             }
         }
-        found.extend(best.map(|(at, _)| self.change(at)));
-        found
+        kept.sort_unstable();
+        kept.into_iter().map(|at| self.change(at)).collect()
     }
 
     fn sides(&self, at: usize) -> [Vec<f64>; 2] {

@@ -1,5 +1,7 @@
 //! In what the set-up here differs from the paper's, as sentences.
 
+use std::time::Duration;
+
 use serde_json::Value as Json;
 
 use crate::meter::window::CyclesSource;
@@ -74,7 +76,8 @@ fn medium(experiment: &Experiment, recording: &Recording, settings: &Settings) -
     let devices = settings.target.devices.len();
     if devices > 0 {
         if devices != wanted {
-            told.push(format!("{devices} drives; the paper had {wanted}"));
+            let noun = if devices == 1 { "drive" } else { "drives" };
+            told.push(format!("{devices} {noun}; the paper had {wanted}"));
         }
         let names = drives(recording, settings).into_iter().map(|(name, _)| name);
         told.push(format!("drives: {}", counted(names)));
@@ -163,11 +166,14 @@ fn cache(run: &Run, recordings: &[&Recording], settings: &[Settings]) -> Option<
 /// What was done before each run, and how long it was.
 fn care(run: &Run, settings: Option<&Settings>) -> Vec<String> {
     let (sweep, between) = (run.sweep, &run.sweep.between);
+    let warmup = match sweep.warmup {
+        Duration::ZERO => "without warm-up".to_owned(),
+        time => format!("after {} of warm-up", format_duration(time)),
+    };
     let mut told = vec![format!(
-        "each row {} × {} after {} of warm-up; the paper does not tell its times",
+        "each row {} × {} {warmup}; the paper does not tell its times",
         sweep.repeat,
-        format_duration(sweep.time),
-        format_duration(sweep.warmup)
+        format_duration(sweep.time)
     )];
     let real = settings.is_some_and(|settings| !settings.is_simulated());
     if real && between.idle.is_zero() && between.cool_to_c.is_none() {
@@ -214,7 +220,7 @@ mod tests {
                 "about 2.00 GiB of data; the paper had 400 GB",
                 "no budget for the page cache (needs root): 16.0 GiB of memory, 800% of the data; the paper had 10 GB, 2.5%",
                 "cycles are estimated from busy CPU time and clock (≈); the paper counted them",
-                "each row 1 × 30s after 0s of warm-up; the paper does not tell its times",
+                "each row 1 × 30s without warm-up; the paper does not tell its times",
                 "no rest before a run; the paper let its drives cool down",
                 "given for every row: wal.rate=25MB/s",
             ]
@@ -228,7 +234,7 @@ mod tests {
     fn drives_are_told_with_their_number_and_models() {
         let toml = "[target]\ndevices = [\"/dev/nvme0n1\"]\n[stack]\nstate = \"trimmed\"\nfilesystem = \"ext4\"\n";
         let told = told(&header(toml), None);
-        assert_eq!(told[0], "1 drives; the paper had 4");
+        assert_eq!(told[0], "1 drive; the paper had 4");
         assert_eq!(told[1], "drives: 1 Drive 1T of 1.00 TiB");
         assert!(!told.iter().any(|line| line.contains("trimmed:")), "{told:?}");
         assert!(told.iter().any(|line| line.contains("once for each stack")), "{told:?}");

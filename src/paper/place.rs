@@ -74,10 +74,12 @@ impl Bed {
         // As fio does unless it is told otherwise.
         settings.io.registered_buffers = false;
         settings.io.registered_files = false;
-        (settings.target.count, settings.target.size_bytes) = FILES;
         match &self.ground {
             Ground::Devices(devices) => settings.target.devices.clone_from(devices),
-            Ground::Files(dir) => settings.target.dir.clone_from(dir),
+            Ground::Files(dir) => {
+                settings.target.dir.clone_from(dir);
+                (settings.target.count, settings.target.size_bytes) = FILES;
+            }
         }
         settings
     }

@@ -117,9 +117,9 @@ pub fn claim_judged(claim: &Claim, experiment: &Experiment, rows: &[RowResult]) 
 }
 
 fn differ_in_cycles(claim: &Claim, rows: &[RowResult]) -> bool {
-    let of = |label: &str| rows.iter().filter(move |row| row.label == label).flat_map(RowResult::whole);
-    let mut sources =
-        of(claim.above.0).chain(of(claim.below.0)).map(|summary| summary.total.cycles_source);
+    let labels = [claim.above.0, claim.below.0];
+    let concerned = rows.iter().filter(|row| labels.contains(&row.label.as_str()));
+    let mut sources = concerned.flat_map(RowResult::whole).map(|summary| summary.total.cycles_source);
     let first = sources.next();
     sources.any(|source| Some(source) != first)
 }

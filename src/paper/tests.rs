@@ -101,7 +101,7 @@ fn factors_of_tables_are_those_of_the_text() {
     assert_eq!(factor("figure3", "64 KiB wait longer than 16 KiB"), 1.57);
 }
 
-/// In each row of a table with a total, the parts sum to it, within the rounding of four numbers.
+/// In each row of a table with a total, the parts sum to it, within the rounding of its numbers.
 #[test]
 fn the_classes_sum_to_the_papers_totals() {
     let parts = [Figure::ScanMbPerS, Figure::PointMbPerS, Figure::BackgroundMbPerS, Figure::WalMbPerS];
@@ -112,7 +112,7 @@ fn the_classes_sum_to_the_papers_totals() {
             let Some(total) = of(Figure::TotalMbPerS) else { continue };
             let writes = of(Figure::WriteMbPerS).unwrap_or(0.0);
             let sum: f64 = parts.into_iter().filter_map(of).sum::<f64>() + writes;
-            assert!((sum - total).abs() <= 1.5, "{} {}: {sum} {total}", experiment.name, row.label);
+            assert!((sum - total).abs() <= 2.0, "{} {}: {sum} {total}", experiment.name, row.label);
             summed += 1;
         }
     }
