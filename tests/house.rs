@@ -21,8 +21,9 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("calibrate", &["profile", "plan", "volume", "io", "meter", "load", "host"]),
     ("record", &["meter", "host"]),
     ("session", &["profile", "knobs", "plan", "stack", "volume", "io", "load", "meter", "record", "host"]),
+    ("sweep", &["session", "record", "stack", "meter", "knobs", "profile", "host"]),
     ("paper", &["profile", "knobs", "meter", "record"]),
-    ("report", &["paper", "stack", "record", "meter", "knobs", "profile", "host", "session"]),
+    ("report", &["stack", "record", "meter", "knobs", "profile", "host", "session", "sweep", "paper"]),
     ("tui", &["session", "meter", "knobs", "profile", "host"]),
     ("cli", &["knobs", "profile"]),
 ];

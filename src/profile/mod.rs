@@ -17,8 +17,8 @@ pub use check::{Problem, check};
 pub use identity::by_identity;
 pub use parse::{parse, parse_bytes};
 pub use settings::{Buffering, Interface, Settings};
-pub use sweep::{Step, Sweep};
 pub use store::{Entry, Source, Store, expand_home};
+pub use sweep::{Step, Sweep};
 pub use write::to_toml;
 
 #[cfg(test)]

@@ -29,12 +29,10 @@ impl Walk<'_> {
         let mut sweep = Sweep::default();
         let mut axes = Vec::new();
         if let Some((_, value)) = table {
-            match value.get_ref() {
-                DeValue::Table(table) => self.sweep_table(table, &mut sweep, &mut axes),
-                _ => {
-                    let what = format!("`sweep` wants a table of {}, not {}", list(&KEYS), self.source(value));
-                    self.refuse(value.span().start, what);
-                }
+            if let DeValue::Table(table) = value.get_ref() {
+                self.sweep_table(table, &mut sweep, &mut axes);
+            } else {
+                self.wants("sweep", &format!("a table of {}", list(&KEYS)), value);
             }
         }
         if let Some((_, value)) = steps {
@@ -176,7 +174,7 @@ impl Walk<'_> {
             return None;
         };
         let mut values: Vec<Value> = Vec::new();
-        for item in items.iter() {
+        for item in items {
             match value_of(knob, item.get_ref()) {
                 Some(value) if values.contains(&value) => {
                     self.refuse(item.span().start, format!("`{}` is {value} twice", knob.path));
@@ -196,14 +194,15 @@ impl Walk<'_> {
             return self.wants("step", "one or more tables: write [[step]]", value);
         };
         let mut labels = BTreeSet::new();
-        for item in items.iter() {
+        for item in items {
             let DeValue::Table(table) = item.get_ref() else {
                 self.wants("step", "one or more tables: write [[step]]", item);
                 continue;
             };
             let (at, step) = self.step(table, item.span().start, axes);
             if !labels.insert(step.label.clone()) {
-                let what = format!("there is a step `{}` already: give each a `label` of its own", step.label);
+                let what =
+                    format!("there is a step `{}` already: give each a `label` of its own", step.label);
                 self.refuse(at, what);
             }
             sweep.steps.push(step);

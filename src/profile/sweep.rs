@@ -127,7 +127,8 @@ impl Sweep {
         let base = Step { label: String::new(), turns: Vec::new(), time: None, warmup: None, repeat: None };
         let mut steps = if self.steps.is_empty() { vec![base] } else { self.steps.clone() };
         for axis in &self.product {
-            steps = steps.iter().flat_map(|step| axis.values.iter().map(|v| step.and(axis.knob, v))).collect();
+            steps =
+                steps.iter().flat_map(|step| axis.values.iter().map(|v| step.and(axis.knob, v))).collect();
         }
         for step in &mut steps {
             step.turns.sort_by_key(|(path, _)| place(path));
@@ -239,9 +240,15 @@ mod tests {
     fn a_steps_settings_are_the_profiles_with_its_turns() {
         let base = Settings { name: "p".into(), ..Settings::default() };
         let turned = step("sync", &[("io.interface", Value::Choice("sync"))]);
-        let base = Settings { sweep: Some(Box::new(Sweep { steps: vec![turned.clone()], ..Sweep::default() })), ..base };
+        let base = Settings {
+            sweep: Some(Box::new(Sweep { steps: vec![turned.clone()], ..Sweep::default() })),
+            ..base
+        };
         let settings = turned.settings(&base);
-        assert_eq!((settings.io.interface, settings.sweep, &*settings.name), (Interface::Sync, None, "p: sync"));
+        assert_eq!(
+            (settings.io.interface, settings.sweep, &*settings.name),
+            (Interface::Sync, None, "p: sync")
+        );
     }
 
     #[test]
