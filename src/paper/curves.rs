@@ -177,7 +177,10 @@ pub(super) fn figure2() -> Experiment {
         columns: &[ScanMbPerS, ScanMeanUs, ScanP99Us, CyclesPerByte],
         rows: rows.to_vec(),
         claims: vec![],
-        assumptions: &[READS_ASSUMED, "Reads are submitted in batches of 32, or of the depth where that is less."],
+        assumptions: &[
+            READS_ASSUMED,
+            "Reads are submitted in batches of 32, or of the depth where that is less.",
+        ],
         remarks: &[
             "Of the drawing only the text is left: for more throughput mean latency rises by 80 µs and its 99th percentile by 300 µs; between which depths is not known, so there is no factor to judge.",
         ],
@@ -203,14 +206,31 @@ fn page_sizes(published: &[(&str, Published)]) -> Vec<Row> {
         rows.push(point(label.clone(), words, turns, given.collect()));
         let mut turns = [and(&and_str(DIRECT), &[]), and(&POINT_ALONE, &[])].concat();
         turns.push(("io.page_size", page));
-        rows.push(point(format!("{label} d1"), format!("random reads of {kib} KiB, one at a time"), turns, vec![]));
+        rows.push(point(
+            format!("{label} d1"),
+            format!("random reads of {kib} KiB, one at a time"),
+            turns,
+            vec![],
+        ));
     }
     rows
 }
 
 const PAGE_CURVES: &[Curve] = &[
-    Curve { title: "MB/s, 128 in flight", after_number: "K", x: None, x_name: "page size, KiB", y: ScanMbPerS },
-    Curve { title: "cycles/byte, 128 in flight", after_number: "K", x: None, x_name: "page size, KiB", y: CyclesPerByte },
+    Curve {
+        title: "MB/s, 128 in flight",
+        after_number: "K",
+        x: None,
+        x_name: "page size, KiB",
+        y: ScanMbPerS,
+    },
+    Curve {
+        title: "cycles/byte, 128 in flight",
+        after_number: "K",
+        x: None,
+        x_name: "page size, KiB",
+        y: CyclesPerByte,
+    },
     Curve {
         title: "mean latency, µs, one at a time",
         after_number: "K d1",
@@ -220,8 +240,7 @@ const PAGE_CURVES: &[Curve] = &[
     },
 ];
 const PAGE_COLUMNS: &[Figure] = &[ScanMbPerS, CyclesPerByte, ScanMeanUs, PointMeanUs, PointP99Us];
-const LATENCY_ASSUMED: &str =
-    "The paper does not tell at which depth it took the latency of a page size; here it is depth 1, as in appendix A.1.";
+const LATENCY_ASSUMED: &str = "The paper does not tell at which depth it took the latency of a page size; here it is depth 1, as in appendix A.1.";
 
 /// Figure 3: page size on the consumer drives.
 pub(super) fn figure3() -> Experiment {
@@ -298,7 +317,13 @@ pub(super) fn figure6() -> Experiment {
         about: "the scan beside a WAL that flushes ever more rarely",
         setup: Setup::Consumer,
         shape: Shape::Curves(&[
-            Curve { title: "scan MB/s", after_number: "", x: None, x_name: "writes to a flush", y: ScanMbPerS },
+            Curve {
+                title: "scan MB/s",
+                after_number: "",
+                x: None,
+                x_name: "writes to a flush",
+                y: ScanMbPerS,
+            },
             Curve {
                 title: "mean flush, µs",
                 after_number: "",
@@ -309,10 +334,7 @@ pub(super) fn figure6() -> Experiment {
         ]),
         columns: &[ScanMbPerS, WalMbPerS, TotalMbPerS, FlushMeanUs, FlushP99Us],
         rows,
-        claims: vec![
-            rarer,
-            Claim { words: "rarer flushes do nothing to the scan", ..alike },
-        ],
+        claims: vec![rarer, Claim { words: "rarer flushes do nothing to the scan", ..alike }],
         assumptions: &[
             "The paper does not tell interface and stack of this load; here they are libaio and O_DIRECT on the array without a file system.",
         ],

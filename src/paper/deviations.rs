@@ -211,7 +211,8 @@ mod tests {
 
     #[test]
     fn files_are_told_with_their_size_and_the_cache_in_relation() {
-        let toml = "[target]\nfiles = { dir = \"/d\", count = 2, size = \"1GiB\" }\n[io]\nbuffering = \"cached\"\n";
+        let toml =
+            "[target]\nfiles = { dir = \"/d\", count = 2, size = \"1GiB\" }\n[io]\nbuffering = \"cached\"\n";
         assert_eq!(
             told(&header(toml), Some("needs root")),
             [
@@ -232,7 +233,8 @@ mod tests {
 
     #[test]
     fn drives_are_told_with_their_number_and_models() {
-        let toml = "[target]\ndevices = [\"/dev/nvme0n1\"]\n[stack]\nstate = \"trimmed\"\nfilesystem = \"ext4\"\n";
+        let toml =
+            "[target]\ndevices = [\"/dev/nvme0n1\"]\n[stack]\nstate = \"trimmed\"\nfilesystem = \"ext4\"\n";
         let told = told(&header(toml), None);
         assert_eq!(told[0], "1 drive; the paper had 4");
         assert_eq!(told[1], "drives: 1 Drive 1T of 1.00 TiB");

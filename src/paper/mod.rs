@@ -49,7 +49,9 @@ impl Setup {
             Self::Enterprise => {
                 "4 Huawei ES3600P V5 1.6 TB (PCIe 3.0), EPYC 7702P (64 cores), Linux 5.2.2, fio 3.15"
             }
-            Self::Optane => "1 Intel Optane Memory 16 GB (PCIe, M.2), i9-9900K (8 cores), Linux 5.2.2, fio 3.15",
+            Self::Optane => {
+                "1 Intel Optane Memory 16 GB (PCIe, M.2), i9-9900K (8 cores), Linux 5.2.2, fio 3.15"
+            }
         }
     }
 
@@ -211,7 +213,7 @@ pub struct Experiment {
     /// The warm-up before, by default.
     pub warmup: Duration,
     /// How often each row is run by default.
-    pub repeat: u64,
+    pub repeat: u32,
 }
 
 impl Experiment {

@@ -19,12 +19,7 @@ fn load(threads: &str) -> Vec<Row> {
     vec![row("5", words, Place::NinetyPercent, &turns, vec![])]
 }
 
-fn experiment(
-    name: &'static str,
-    about: &'static str,
-    threads: &str,
-    time: Duration,
-) -> Experiment {
+fn experiment(name: &'static str, about: &'static str, threads: &str, time: Duration) -> Experiment {
     Experiment {
         name,
         source: "",

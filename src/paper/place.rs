@@ -3,8 +3,8 @@
 use crate::class::Class;
 use crate::knobs::{self, Value};
 use crate::profile::Settings;
-use crate::profile::settings::{Filesystem, Named, Raid};
 use crate::profile::Step;
+use crate::profile::settings::{Filesystem, Named, Raid};
 use crate::units::{GIB, MIB, format_size};
 
 use super::{Experiment, Row};
@@ -118,10 +118,11 @@ pub fn steps(experiment: &Experiment, bed: &Bed, base: &Settings, sets: &[&str])
     let of = |row: &Row| {
         let mut turns = turns(row, bed)?;
         turns.retain(|(path, _)| !sets.contains(path));
-        let mut step =
-            Step { label: row.label.clone(), turns, time: None, warmup: None, repeat: None };
-        if bed.no_cache_limit.is_none() && !sets.contains(&CACHE_LIMIT) {
-            let bytes = data_bytes_of(&step.settings(base), &bed.drives_bytes);
+        let mut step = Step { label: row.label.clone(), turns, time: None, warmup: None, repeat: None };
+        let settings = step.settings(base);
+        let limited = bed.no_cache_limit.is_none() && !settings.is_simulated();
+        if limited && !sets.contains(&CACHE_LIMIT) {
+            let bytes = data_bytes_of(&settings, &bed.drives_bytes);
             step.turns.push((CACHE_LIMIT, Value::Size(Some(cache_limit_bytes(bytes)))));
         }
         Ok(step)

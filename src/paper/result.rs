@@ -68,8 +68,7 @@ impl RowResult {
     /// What forbids a verdict on a figure, in words.
     fn obstacle(&self, figure: Figure, of_processor: bool) -> Option<String> {
         if self.runs.is_empty() {
-            let why = self.reason.as_deref().map_or(String::new(), |why| format!(": {why}"));
-            return Some(format!("row {} was not run{why}", self.label));
+            return Some(format!("row {} has no runs", self.label));
         }
         let flag = self.whole().find_map(|summary| forbidding(summary, figure, of_processor))?;
         Some(format!("row {}: {flag}", self.label))
@@ -106,7 +105,7 @@ fn forbidding(summary: &Summary, figure: Figure, of_processor: bool) -> Option<S
 pub fn claim_judged(claim: &Claim, experiment: &Experiment, rows: &[RowResult]) -> Judged {
     let side = |(label, figure): (&str, Figure)| {
         let row = rows.iter().find(|row| row.label == label);
-        let missing = || Side { values: Vec::new(), obstacle: Some(format!("row {label} was not run")) };
+        let missing = || Side { values: Vec::new(), obstacle: Some(format!("row {label} has no runs")) };
         row.map_or_else(missing, |row| row.side(figure, claim.of_processor))
     };
     let (mut above, below) = (side(claim.above), side(claim.below));

@@ -129,7 +129,12 @@ pub(super) fn table4() -> Experiment {
         rows: vec![
             at("4", "ext4", on(Filesystem::Ext4), &[4464.0, 74.0, 499.0, 5036.0, 1.01]),
             at("4b", "XFS", on(Filesystem::Xfs), &[5395.0, 53.0, 500.0, 5950.0, 0.79]),
-            at("4c", "Btrfs, without copy-on-write", on(Filesystem::Btrfs), &[3364.0, 94.0, 500.0, 3957.0, 2.42]),
+            at(
+                "4c",
+                "Btrfs, without copy-on-write",
+                on(Filesystem::Btrfs),
+                &[3364.0, 94.0, 500.0, 3957.0, 2.42],
+            ),
             at("4d", "F2FS", on(Filesystem::F2fs), &[4786.0, 67.0, 504.0, 5358.0, 0.99]),
             at("5", "block device", on(Filesystem::None), &[5443.0, 52.0, 502.0, 5997.0, 0.76]),
         ],
@@ -198,8 +203,7 @@ pub(super) fn table5() -> Experiment {
     }
 }
 
-const DEPTH_OF_THREADS: &str =
-    "The paper does not tell the depth of each of its four scan threads; here each keeps 128 reads in flight.";
+const DEPTH_OF_THREADS: &str = "The paper does not tell the depth of each of its four scan threads; here each keeps 128 reads in flight.";
 
 /// Table 8: the consumer drives with four scan threads in rows 4 and 5.
 pub(super) fn table8() -> Experiment {

@@ -121,9 +121,16 @@ fn the_classes_sum_to_the_papers_totals() {
 
 #[test]
 fn the_same_row_of_two_tables_has_the_same_numbers() {
-    let number = |table: &str, label: &str, figure| find(table).unwrap().row(label).unwrap().published(figure).copied();
+    let number = |table: &str, label: &str, figure| {
+        find(table).unwrap().row(label).unwrap().published(figure).copied()
+    };
     for figure in [Figure::ScanMbPerS, Figure::PointMbPerS, Figure::TotalMbPerS, Figure::CyclesPerByte] {
-        for (a, b) in [(("table2", "4"), ("table4", "4")), (("table2", "5"), ("table4", "5")), (("table4", "5"), ("table5", "5")), (("table2", "1"), ("table8", "1"))] {
+        for (a, b) in [
+            (("table2", "4"), ("table4", "4")),
+            (("table2", "5"), ("table4", "5")),
+            (("table4", "5"), ("table5", "5")),
+            (("table2", "1"), ("table8", "1")),
+        ] {
             assert!(number(a.0, a.1, figure).is_some());
             assert_eq!(number(a.0, a.1, figure), number(b.0, b.1, figure), "{a:?} {b:?}");
         }
@@ -166,7 +173,10 @@ fn on_drives_rows_have_the_papers_stack_and_no_more_data() {
     let rows = planned("table5", &bed);
     let of = |label: &str| rows.iter().find(|(of, _)| of == label).unwrap().1.clone();
     let raid = |label: &str| of(label).unwrap().stack.raid;
-    assert_eq!([raid("5"), raid("5b"), raid("5c"), raid("7")], [Raid::Md0, Raid::Md5, Raid::Md10, Raid::None]);
+    assert_eq!(
+        [raid("5"), raid("5b"), raid("5c"), raid("7")],
+        [Raid::Md0, Raid::Md5, Raid::Md10, Raid::None]
+    );
     assert_eq!(of("6b").unwrap().target.devices, ["/dev/raid5"]);
     assert_eq!(of("6").unwrap_err(), "no hardware RAID 0 was named: give one with --hardware-raid 0=DEVICE");
     for name in ["figure4", "figure7", "figure8"] {

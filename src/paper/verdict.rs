@@ -74,8 +74,7 @@ pub fn judge(says: Says, factor: Option<f64>, above: &Side, below: &Side) -> Jud
     let range = bounds(&above.values)
         .zip(bounds(&below.values))
         .and_then(|(a, b)| Some((ratio(a.0, b.1)?, ratio(a.1, b.0)?)));
-    let unclear =
-        |why: String| Judged { factor: here, range, ruling: Ruling::Unclear, why: Some(why) };
+    let unclear = |why: String| Judged { factor: here, range, ruling: Ruling::Unclear, why: Some(why) };
     if let Some(obstacle) = above.obstacle.as_ref().or(below.obstacle.as_ref()) {
         return unclear(obstacle.clone());
     }
