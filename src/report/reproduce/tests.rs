@@ -61,7 +61,7 @@ fn table2(dir: &Path) -> Vec<RowResult> {
     let same = |_: &mut Window| {};
     let flagged = |window: &mut Window| {
         window.classes[0].flags = vec![Flag {
-            text: "cache 97%".into(),
+            text: "data fits memory".into(),
             why: "It came from memory.".into(),
             forbids_verdict: true,
         }];
@@ -99,7 +99,7 @@ fn a_table_is_told_beside_the_paper_and_others() {
     let (ruled, why) = ruling(&shown, "without fdatasync point reads gain as much");
     assert_eq!((ruled, why), (Ruling::Unclear, Some("the repeats overlap")));
     let (ruled, why) = ruling(&shown, "traditional I/O costs ten times the cycles");
-    assert_eq!((ruled, why), (Ruling::Unclear, Some("row 4: scan flagged `cache 97%`")));
+    assert_eq!((ruled, why), (Ruling::Unclear, Some("row 4: scan flagged `data fits memory`")));
     let (_, why) = ruling(&shown, "without a file system the scan gains");
     assert_eq!(why, Some("row 5 has no runs"));
 
