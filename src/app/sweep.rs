@@ -122,7 +122,8 @@ fn targets(text: &mut String, schedule: &Schedule, steps: &[Settings], rebuild: 
     for target in 0..count {
         let Some(run) = schedule.runs.iter().find(|run| run.target == target) else { continue };
         let openings = schedule.openings(target, rebuild);
-        let _ = writeln!(text, "\ntarget {}, opened {openings} times", target + 1);
+        let times = if openings == 1 { "once".to_owned() } else { format!("{openings} times") };
+        let _ = writeln!(text, "\ntarget {}, opened {times}", target + 1);
         match plan_shown(&steps[run.step], facts) {
             Ok(plan) => {
                 bytes += plan.writes_bytes * openings as u64;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -14,7 +15,7 @@ use crate::knobs;
 use crate::meter::window::CyclesSource;
 use crate::record::Recording;
 use crate::sweep::{Folder, NotRun, Schedule, State, StepShown};
-use crate::units::{SECOND_NS, approx_span, format_latency, three_digits};
+use crate::units::{SECOND_NS, format_duration, format_latency, three_digits};
 
 const WIDTH: usize = 80;
 const LABEL_WIDTH: usize = 21;
@@ -293,7 +294,7 @@ pub fn sweep(shown: &SweepShown) -> String {
     };
     let heading = format!(
         "{}: profile {}, {} steps, {done} of {count} runs, {order}",
-        shown.dir,
+        name(&shown.dir),
         shown.profile,
         shown.steps.len()
     );
@@ -308,6 +309,13 @@ pub fn sweep(shown: &SweepShown) -> String {
     out += &all_flags(shown);
     out += &charts(shown);
     out
+}
+
+/// The folder's own name.
+fn name(dir: &str) -> String {
+    let path = std::path::Path::new(dir);
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    path.file_name().map_or_else(|| dir.to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
 fn headings() -> String {
@@ -529,15 +537,15 @@ pub fn schedule(schedule: &Schedule) -> String {
     let number_width = schedule.runs.len().to_string().len().max(3);
     for (at, run) in schedule.runs.iter().enumerate() {
         let step = &schedule.steps[run.step];
-        let warmup =
-            if step.warmup_s > 0.0 { format!("{} + ", approx_span(step.warmup_s)) } else { String::new() };
+        let span = |seconds: f64| format_duration(Duration::from_secs_f64(seconds));
+        let warmup = if step.warmup_s > 0.0 { format!("{} + ", span(step.warmup_s)) } else { String::new() };
         let line = format!(
             "{:>number_width$}  {} (repeat {}, target {}): {warmup}{}",
             at + 1,
             step.label,
             run.repeat,
             run.target + 1,
-            approx_span(step.for_s)
+            span(step.for_s)
         );
         let _ = writeln!(out, "{}", wrap(&line, WIDTH, "     "));
     }

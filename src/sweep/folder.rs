@@ -29,6 +29,8 @@ pub struct NotRun {
     pub kind: String,
     /// The reason.
     pub why: String,
+    /// What to do about it.
+    pub hint: Option<String>,
 }
 
 impl NotRun {
@@ -39,7 +41,7 @@ impl NotRun {
             Kind::Refused => "refused",
             Kind::Failed | Kind::Interrupted => "failed",
         };
-        Self { kind: kind.into(), why: error.to_string() }
+        Self { kind: kind.into(), why: error.what.clone(), hint: error.hint.clone() }
     }
 }
 
@@ -84,7 +86,7 @@ impl Folder {
     /// Input where the folder holds something else, or the sweep of another profile; refused where
     /// another process works on it.
     pub fn begin(dir: &Path, settings: &Settings, read_only: bool) -> Result<Self> {
-        if !is_sweep(dir) && !dir.join(PROFILE).exists() {
+        if !is_sweep(dir) && !holds_a_beginning(dir) {
             refuse_content(dir)?;
         }
         fs::create_dir_all(dir).map_err(|e| Error::os("cannot create", dir, e))?;
@@ -173,7 +175,7 @@ impl Folder {
         Ok(if summary.interrupted || summary.rebuilt {
             State::HalfDone
         } else if let Some(why) = &summary.failure {
-            State::NotRun(NotRun { kind: "failed".into(), why: why.clone() })
+            State::NotRun(NotRun { kind: "failed".into(), why: why.clone(), hint: None })
         } else {
             State::Done(Box::new(recording))
         })
@@ -223,6 +225,16 @@ impl Folder {
         let mut file = File::options().append(true).create(true).open(&path).map_err(cannot)?;
         file.write_all(&line).and_then(|()| file.sync_all()).map_err(cannot)
     }
+}
+
+/// Whether a process was killed there while it began a sweep.
+fn holds_a_beginning(dir: &Path) -> bool {
+    let is_of_it = |name: &std::ffi::OsStr| {
+        let plain = name.to_str().map(|name| name.strip_suffix(".new").unwrap_or(name));
+        plain.is_some_and(|name| [PROFILE, SWEEP].contains(&name))
+    };
+    fs::read_dir(dir)
+        .is_ok_and(|mut entries| entries.all(|entry| entry.is_ok_and(|entry| is_of_it(&entry.file_name()))))
 }
 
 /// Refuses to go on with the sweep of another profile.

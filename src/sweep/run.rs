@@ -98,6 +98,8 @@ pub fn prepare(
 fn refuse_unallowed(base: &Settings, options: &Options, facts: &Facts) -> Result<()> {
     let all = settings_of(base, facts);
     let names: Vec<_> = all.iter().flat_map(|settings| names_of(settings, facts)).collect();
+    // A name that no device has is a mistake, whichever step it was meant for.
+    options.destroy.iter().try_for_each(|name| facts.find(name).map(drop))?;
     refuse_stray_consent(&options.destroy, &names, facts)?;
     for (at, settings) in all.iter().enumerate() {
         if !all[..at].iter().any(|before| knobs::same_target(before, settings)) {

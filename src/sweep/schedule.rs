@@ -337,8 +337,8 @@ mod tests {
         let rates = "[wal]\nrate = \"1MB/s\"\n[background]\nrate = \"3MB/s\"\n";
         let steps = "[sweep]\nfor = \"8s\"\nwarmup = \"2s\"\nrepeat = 3\n[[step]]\n";
         assert_eq!(of(&format!("{rates}{steps}")), Writes { bytes: 120_000_000, unlimited: false });
-        let limited = format!("[run]\nmax_writes = \"1MB\"\n{rates}{steps}");
-        assert_eq!(of(&limited), Writes { bytes: 3_000_000, unlimited: false });
+        let limited = format!("[run]\nmax_writes = \"1MiB\"\n{rates}{steps}");
+        assert_eq!(of(&limited), Writes { bytes: 3 << 20, unlimited: false });
         let free = format!("{steps}wal.rate = \"none\"");
         assert_eq!(of(&free), Writes { bytes: 0, unlimited: true });
     }
