@@ -88,6 +88,8 @@ pub struct BesideShown {
     pub name: String,
     /// Its host.
     pub host: String,
+    /// Whether its cycles are an estimate.
+    pub cycles_estimated: bool,
     /// Its figures where it is no reproduction of the same experiment, by label.
     pub own_rows: Vec<(String, Figures)>,
 }
@@ -229,6 +231,7 @@ impl BesideShown {
             letter: char::from(b'A' + (at % 26) as u8).to_string(),
             name: other.name.clone(),
             host: first.map(paper::host).unwrap_or_default(),
+            cycles_estimated: other.rows.iter().any(is_estimated),
             own_rows: own
                 .map(|row| (row.label.clone(), figures_of(row, experiment.columns.iter().copied())))
                 .collect(),

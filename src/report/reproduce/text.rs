@@ -86,7 +86,7 @@ fn table(shown: &Reproduction) -> String {
     for other in &shown.beside {
         for (label, figures) in &other.own_rows {
             let _ = writeln!(out, "{}", wrap(&format!("{}: {label}", other.letter), WIDTH, "    "));
-            out += &spread_lines("median", figures, columns, false);
+            out += &spread_lines("median", figures, columns, other.cycles_estimated);
         }
     }
     out += "\nhere: the median over the repeats; from, to: the smallest and the largest\n";
@@ -106,7 +106,7 @@ fn row_text(row: &RowShown, shown: &Reproduction) -> String {
     }
     for (other, figures) in shown.beside.iter().zip(&row.beside) {
         if !figures.is_empty() {
-            out += &line(&format!("  {}", other.letter), medians(figures, columns, false));
+            out += &line(&format!("  {}", other.letter), medians(figures, columns, other.cycles_estimated));
         }
     }
     for number in row.published.iter().filter(|number| !columns.contains(&number.figure)) {
