@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(scan(&steady).found, []);
         let spikes = run((0..300).map(|s| if s % 40 < 4 { 900.0 } else { 3000.0 } * noise(s, 5.0)));
         assert_eq!(scan(&spikes).found, []);
-        let drift = run((0..300).map(|s| 3000.0 - s as f64 * 2.0));
+        let drift = run((0..300).map(|s| 3000.0 - f64::from(s) * 2.0));
         assert_eq!(scan(&drift).found, []);
         let small = run((0..300).map(|s| if s < 150 { 3000.0 } else { 2600.0 } * noise(s, 1.0)));
         assert_eq!(scan(&small).found, [], "less than a fifth");

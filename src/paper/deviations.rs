@@ -135,8 +135,8 @@ fn data_bytes(recording: &Recording, settings: &Settings) -> u64 {
 
 fn data(recording: &Recording, settings: &Settings) -> Option<String> {
     let bytes = data_bytes(recording, settings);
-    let differs = bytes < DATA_BYTES / 100 * 95 || bytes > DATA_BYTES / 100 * 105;
-    differs.then(|| format!("about {} of data; the paper had 400 GB", approx_size(bytes)))
+    let alike = (DATA_BYTES / 100 * 95..=DATA_BYTES / 100 * 105).contains(&bytes);
+    (!alike).then(|| format!("about {} of data; the paper had 400 GB", approx_size(bytes)))
 }
 
 /// The page cache in relation to the data, where any row goes through it.
@@ -145,22 +145,17 @@ fn cache(run: &Run, recordings: &[&Recording], settings: &[Settings]) -> Option<
     let (recording, settings) = (recordings.get(at)?, &settings[at]);
     let of = |bytes: u64| bytes as f64 / data_bytes(recording, settings).max(1) as f64 * 100.0;
     let papers = CACHE_BYTES as f64 / DATA_BYTES as f64 * 100.0;
-    Some(match settings.run.cache_limit_bytes {
-        Some(bytes) => format!(
-            "page cache of {}, {:.1}% of the data; the paper had 10 GB, {papers:.1}%",
-            approx_size(bytes),
-            of(bytes)
-        ),
-        None => {
-            let bytes = memory_bytes(recording)?;
-            let why = run.no_cache_limit.map_or(String::new(), |why| format!(" ({why})"));
-            format!(
-                "no budget for the page cache{why}: {} of memory, {:.0}% of the data; the paper had 10 GB, {papers:.1}%",
-                approx_size(bytes),
-                of(bytes)
-            )
-        }
-    })
+    let the_papers = format!("the paper had 10 GB, {papers:.1}%");
+    if let Some(bytes) = settings.run.cache_limit_bytes {
+        let (size, share) = (approx_size(bytes), of(bytes));
+        return Some(format!("page cache of {size}, {share:.1}% of the data; {the_papers}"));
+    }
+    let bytes = memory_bytes(recording)?;
+    let why = run.no_cache_limit.map_or(String::new(), |why| format!(" ({why})"));
+    let (size, share) = (approx_size(bytes), of(bytes));
+    Some(format!(
+        "no budget for the page cache{why}: {size} of memory, {share:.0}% of the data; {the_papers}"
+    ))
 }
 
 /// What was done before each run, and how long it was.

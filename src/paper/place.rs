@@ -162,9 +162,8 @@ fn on_devices(place: Place, bed: &Bed) -> Result<Texts, String> {
     let bare = |raid: Raid| stack(raid, Filesystem::None, bed.use_percent(raid));
     Ok(match place {
         Place::Ext4 => stack(array, Filesystem::Ext4, 100),
-        Place::Block | Place::AnyBlock => bare(array),
+        Place::Block | Place::AnyBlock | Place::Filesystem(Filesystem::None) => bare(array),
         Place::NinetyPercent => stack(array, Filesystem::None, 90),
-        Place::Filesystem(Filesystem::None) => bare(array),
         Place::Filesystem(filesystem) => stack(array, filesystem, 100),
         Place::Raid(raid) if bed.members() < raid.members_min() => {
             return Err(format!("{} takes {} drives or more", raid.name(), raid.members_min()));

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{ClaimShown, Figures, OverTime, Reproduction, RowShown, Share};
-use crate::paper::{Change, Curve, Experiment, Figure, REPEATS_MIN, Ruling, Says, Shape, Spread};
+use crate::paper::{Change, Curve, Experiment, Figure, Published, REPEATS_MIN, Ruling, Says, Shape, Spread};
 use crate::report::cells::{NOTHING, left, right, wrap};
 use crate::report::chart::{self, Bar};
 use crate::units::{approx_span, three_digits};
@@ -98,7 +98,7 @@ fn row_text(row: &RowShown, shown: &Reproduction) -> String {
     let mut out = String::new();
     let published = |column: &Figure| row.published.iter().find(|number| number.figure == *column);
     if columns.iter().any(|column| published(column).is_some()) {
-        let text = |column| published(column).map_or_else(|| NOTHING.into(), |number| number.text());
+        let text = |column| published(column).map_or_else(|| NOTHING.into(), Published::text);
         out += &line("  paper", columns.iter().map(text));
     }
     if !row.here.is_empty() {
