@@ -95,7 +95,7 @@ fn table_2_on_small_files_tells_what_was_recorded_and_goes_on_where_it_was() {
 #[test]
 fn flushes_that_block_give_the_papers_verdict_on_simulated_devices() {
     let home = Home::new();
-    let simulated = ["--set=io.interface=sim", "--for", "2s", "--warmup", "1s", "--json"];
+    let simulated = ["--set=io.interface=sim", "--for", "3s", "--warmup", "2s", "--json"];
     let shown = reproduce(&home, "table2", "out", &simulated).expect(0).json();
     let gains = claim(&shown, "without fdatasync the scan gains");
     assert_eq!(gains["ruling"], "holds", "{gains}");
