@@ -175,7 +175,8 @@ fn settings(
             idle: args.idle.unwrap_or(if on_drives { IDLE } else { Duration::ZERO }),
             cool_to_c: args.cool_to.or(on_drives.then_some(COOL_TO_C)),
             cool_within: COOL_WITHIN,
-            rebuild: on_drives,
+            // Else the repeats of a stack follow each other, and what changes over time looks like its doing.
+            rebuild: true,
         },
     };
     refuse_less_writes(&base, &sweep, experiment)?;
@@ -221,6 +222,11 @@ fn sweep_through(
             return Err(Error::input(format!("{} holds another sweep", dir.display()))
                 .hint("name a new folder with --out"));
         }
+    }
+    if settings.target.devices.is_empty() && !settings.is_simulated() {
+        // The operator's own folder: it is no part of what a stack takes down again.
+        let folder = Path::new(&settings.target.dir);
+        std::fs::create_dir_all(folder).map_err(|e| Error::os("cannot create", folder, e))?;
     }
     let interrupts = Interrupts::watch()?;
     let progress = Progress::new(stderr(), stderr().is_terminal(), None);

@@ -174,10 +174,6 @@ fn care(run: &Run, settings: Option<&Settings>) -> Vec<String> {
     if real && between.idle.is_zero() && between.cool_to_c.is_none() {
         told.push("no rest before a run; the paper let its drives cool down".into());
     }
-    let drives = settings.is_some_and(|settings| !settings.target.devices.is_empty());
-    if real && drives && !between.rebuild {
-        told.push("drives are trimmed and filled once for each stack, not before each run".into());
-    }
     told
 }
 
@@ -234,6 +230,5 @@ mod tests {
         assert_eq!(told[0], "1 drive; the paper had 4");
         assert_eq!(told[1], "drives: 1 Drive 1T of 1.00 TiB");
         assert!(!told.iter().any(|line| line.contains("trimmed:")), "{told:?}");
-        assert!(told.iter().any(|line| line.contains("once for each stack")), "{told:?}");
     }
 }

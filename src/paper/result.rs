@@ -70,8 +70,11 @@ impl RowResult {
         if self.runs.is_empty() {
             return Some(format!("row {} has no runs", self.label));
         }
-        let flag = self.whole().find_map(|summary| forbidding(summary, figure, of_processor))?;
-        Some(format!("row {}: {flag}", self.label))
+        let mut runs = self.whole();
+        let why = runs.find_map(|summary| {
+            held(summary, figure).or_else(|| forbidding(summary, figure, of_processor))
+        })?;
+        Some(format!("row {}: {why}", self.label))
     }
 
     fn side(&self, figure: Figure, of_processor: bool) -> Side {
@@ -82,6 +85,13 @@ impl RowResult {
 /// Ended in order, without a failure, and without I/O errors.
 fn is_whole(summary: &Summary) -> bool {
     !summary.interrupted && !summary.rebuilt && summary.failure.is_none() && summary.errors_line().is_none()
+}
+
+/// That a class whose MB/s the paper left free was held to a rate here: then they tell of that.
+fn held(summary: &Summary, figure: Figure) -> Option<String> {
+    let reads = figure.classes().iter().filter(|class| !class.writes());
+    let rated = reads.filter(|&&class| summary.class(class).target_mb_per_s.is_some());
+    rated.map(|class| format!("{class} was held to a rate")).next()
 }
 
 /// A flag that forbids a verdict on the figure.

@@ -130,6 +130,19 @@ fn a_worker_at_its_limit_is_part_of_a_claim_about_the_processor_only() {
 }
 
 #[test]
+fn a_scan_that_is_held_to_a_rate_tells_of_that() {
+    let dir = tempfile::tempdir().unwrap();
+    let rated = |window: &mut Window| window.classes[0].target_mb_per_s = Some(1000.0);
+    let rows = [("1", 40_000), ("2", 60_000)]
+        .map(|(label, scan)| row(dir.path(), label, &[scan, scan + 100, scan + 200], &rated));
+    let shown = shown("table2", &rows, &[]);
+    let (ruled, why) = ruling(&shown, "without fdatasync the scan gains");
+    assert_eq!((ruled, why), (Ruling::Unclear, Some("row 2: scan was held to a rate")));
+    let (_, why) = ruling(&shown, "without fdatasync the WAL reaches its rate");
+    assert_eq!(why, Some("the repeats overlap"), "a rate is what the paper gave the WAL");
+}
+
+#[test]
 fn runs_that_failed_are_no_repeats() {
     let dir = tempfile::tempdir().unwrap();
     let mut rows = table2(dir.path());
