@@ -22,7 +22,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("record", &["meter", "host"]),
     ("session", &["profile", "knobs", "plan", "stack", "volume", "io", "load", "meter", "record", "host"]),
     ("sweep", &["session", "record", "stack", "meter", "knobs", "profile", "host"]),
-    ("report", &["stack", "record", "meter", "knobs", "profile", "host", "session", "sweep"]),
+    ("paper", &["profile", "knobs", "meter", "record"]),
+    ("report", &["stack", "record", "meter", "knobs", "profile", "host", "session", "sweep", "paper"]),
     ("tui", &["session", "meter", "knobs", "profile", "host"]),
     ("cli", &["knobs", "profile"]),
 ];

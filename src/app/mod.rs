@@ -3,6 +3,7 @@
 mod inspect;
 mod picture;
 mod record;
+mod reproduce;
 mod signals;
 mod stacks;
 mod sweep;
@@ -43,6 +44,7 @@ fn dispatch(cli: Cli) -> Result<()> {
     match cli.command {
         None => ui::run(cli.profile.as_deref(), &cli.run),
         Some(Cmd::Record(args)) => record::run(&args),
+        Some(Cmd::Reproduce(args)) => reproduce::run(&args),
         Some(Cmd::Show { dir, output }) => inspect::show(&dir, output.json),
         Some(Cmd::Compare { dirs, output }) => inspect::compare(&dirs, output.json),
         Some(Cmd::Verify { profile, sets, output }) => {

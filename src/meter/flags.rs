@@ -16,6 +16,8 @@ const SHARE: f64 = 0.02;
 const WORKER_BOUND: f64 = 0.95;
 /// The text of a window in the settling time after a turn.
 pub const SETTLING: &str = "settling";
+/// The text of a class whose busiest worker has no time left.
+pub const WORKER_IS_BOUND: &str = "worker-bound";
 /// The text of a class whose windows trend.
 pub const DRIFTING: &str = "drifting";
 /// The kind of flag of a run that the block layer counted otherwise.
@@ -235,7 +237,7 @@ pub(super) fn of_class(
             "A worker is busy {} of its time: it, and not storage, may be the limit. More threads or larger batches may help.",
             percent(busiest)
         );
-        flags.push(forbids("worker-bound", why));
+        flags.push(forbids(WORKER_IS_BOUND, why));
     }
     if drifting {
         flags.push(forbids(
