@@ -48,6 +48,11 @@ fn paragraph(out: &mut String, text: &str) {
     let _ = writeln!(out, "{}", wrap(text, WIDTH, "    "));
 }
 
+/// A reason with a list below it, as one sentence.
+fn one_line(text: &str) -> String {
+    text.replace(":\n", ": ").replace('\n', ";")
+}
+
 fn setup(shown: &Reproduction) -> String {
     let mut out = String::new();
     paragraph(&mut out, &format!("paper: {}", shown.paper_setup));
@@ -118,7 +123,7 @@ fn row_text(row: &RowShown, shown: &Reproduction) -> String {
     }
     if let Some(why) = &row.reason {
         let what = if row.runs == 0 { "not here" } else { "not all runs" };
-        paragraph(&mut out, &format!("  {what}: {}", why.replace('\n', ";")));
+        paragraph(&mut out, &format!("  {what}: {}", one_line(why)));
     }
     if !row.flags.is_empty() {
         paragraph(&mut out, &format!("  ! {}", row.flags.join("; ")));
@@ -350,7 +355,7 @@ fn claim_text(claim: &ClaimShown) -> String {
     let why = claim.here.why.as_deref().map_or_else(String::new, |why| format!(", {why}"));
     let text =
         format!("       {sides}: paper {paper}, here {here}{range}: {}{why}", claim.here.ruling.name());
-    let _ = writeln!(out, "{}", wrap(&text.replace('\n', ";"), WIDTH, "         "));
+    let _ = writeln!(out, "{}", wrap(&one_line(&text), WIDTH, "         "));
     out
 }
 
