@@ -15,7 +15,8 @@
 //! | [`plan`] | settings → what each class is to do; what changes between two of them | profile |
 //! | [`stack`] | the storage under the load: the guard before a block device is written, plans, building and undoing | host, profile's settings |
 //! | [`volume`] | layout, headers, page stamps, fill, verification, locks | host |
-//! | [`io`] | the interfaces, one file each | volume's identities |
+//! | [`nvme`] | stacktune's own `NVMe` driver, for drives that the kernel hands over | – |
+//! | [`io`] | the interfaces, one file each | volume's identities, nvme |
 //! | [`load`] | the four classes: pacing, offsets, commits, workers | plan, volume, io, meter |
 //! | [`meter`] | counters to windows and totals; processor, flags, ledger | host, profile, io's thread names |
 //! | [`calibrate`] | the generator's own cost | load, plan |
@@ -34,6 +35,7 @@ pub mod io;
 pub mod knobs;
 pub mod load;
 pub mod meter;
+pub mod nvme;
 pub mod plan;
 pub mod profile;
 pub mod record;
