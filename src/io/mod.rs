@@ -12,6 +12,7 @@ pub mod null;
 pub mod sim;
 pub mod sync;
 pub mod uring;
+pub mod vfio;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -79,6 +80,8 @@ pub struct Setup {
     pub registered_buffers: bool,
     /// Register files with the ring.
     pub registered_files: bool,
+    /// Sleep between two looks that find nothing, of interfaces that poll; 0 is none.
+    pub poll_sleep_ns: u64,
 }
 
 /// What members to open, and how.

@@ -210,6 +210,7 @@ mod tests {
             buffering: Buffering::Cached,
             registered_buffers: false,
             registered_files: false,
+            poll_sleep_ns: 0,
         };
         let mut ring = Uring::open(&Arc::new(Files::open(&request).unwrap()), &setup).ok()?;
         ring.queue(Op { slot: 0, kind: OpKind::Read, file: 0, offset_bytes: 0 });

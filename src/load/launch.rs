@@ -100,6 +100,7 @@ fn setup(plan: &ClassPlan, files: usize) -> Setup {
         buffering: plan.buffering,
         registered_buffers: plan.registered_buffers,
         registered_files: plan.registered_files,
+        poll_sleep_ns: 0,
     }
 }
 
