@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::polls::{Polls, rest};
 use super::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait, clock};
 use crate::error::{Error, Result};
 use crate::nvme::spec::{Command, Completion};
@@ -81,8 +82,7 @@ pub struct Polled<B: Bus> {
     outstanding: u32,
     page_bytes: usize,
     sleep_ns: u64,
-    polls: u64,
-    empty_polls: u64,
+    polls: Polls,
 }
 
 /// How far an operation is.
@@ -95,9 +95,6 @@ struct State {
     /// Whether it has a buffer.
     moves: bool,
 }
-
-/// Looks at the completion queues between two looks at the clock.
-const POLLS_A_LOOK: u32 = 16;
 
 impl<B: Bus> Polled<B> {
     /// Makes the lanes and buffers of a worker.
@@ -126,8 +123,7 @@ impl<B: Bus> Polled<B> {
             outstanding: 0,
             page_bytes: setup.page_bytes,
             sleep_ns: setup.poll_sleep_ns,
-            polls: 0,
-            empty_polls: 0,
+            polls: Polls::default(),
         })
     }
 
@@ -179,8 +175,8 @@ impl<B: Bus> Polled<B> {
         lane.push(&command, op.slot, now_ns)
     }
 
-    /// Looks at all completion queues once. Returns whether anything was there.
-    fn poll(&mut self, now_ns: u64, done: &mut Vec<Done>) -> Result<bool> {
+    /// Looks at all completion queues once. Returns how many completions were there.
+    fn poll(&mut self, now_ns: u64, done: &mut Vec<Done>) -> Result<u32> {
         let before = done.len();
         let mut taken = 0;
         let Self { lanes, transfers, states, page_bytes, .. } = self;
@@ -206,34 +202,25 @@ impl<B: Bus> Polled<B> {
             lane.watch(now_ns, |slot| over(slot, libc::ETIMEDOUT))?;
         }
         self.outstanding -= (done.len() - before) as u32;
-        self.polls += 1;
-        self.empty_polls += u64::from(taken == 0);
-        Ok(taken > 0)
+        Ok(taken)
     }
 
     /// Polls until that many operations are complete or the time has come.
     fn run(&mut self, wait: Wait, done: &mut Vec<Done>) -> Result<()> {
         let wanted = done.len() + wait.completions.min(self.outstanding) as usize;
-        let mut now_ns = clock::now_ns();
-        let mut looks = 0;
+        let mut from_ns = clock::now_ns();
         loop {
-            self.hand_over(now_ns);
-            let found = self.poll(now_ns, done)?;
-            if done.len() >= wanted {
+            self.hand_over(from_ns);
+            let found = self.poll(from_ns, done)?;
+            let now_ns = clock::now_ns();
+            self.polls.count(found, now_ns - from_ns);
+            if done.len() >= wanted || wait.until_ns.is_some_and(|until_ns| now_ns >= until_ns) {
                 return Ok(());
             }
-            let rests = !found && self.sleep_ns > 0;
-            looks += 1;
-            if rests || looks % POLLS_A_LOOK == 0 {
-                now_ns = clock::now_ns();
-                if wait.until_ns.is_some_and(|until_ns| now_ns >= until_ns) {
-                    return Ok(());
-                }
-            }
-            if rests {
-                let wake_ns = now_ns + self.sleep_ns;
-                clock::sleep_until(wait.until_ns.map_or(wake_ns, |until_ns| wake_ns.min(until_ns)));
-            } else if !found {
+            from_ns = now_ns;
+            if found == 0 && self.sleep_ns > 0 {
+                from_ns = rest(now_ns, self.sleep_ns, wait.until_ns);
+            } else if found == 0 {
                 std::hint::spin_loop();
             }
         }
@@ -281,8 +268,8 @@ impl Backend for Polled<VfioBus> {
         Polled::advance(self, wait, done)
     }
 
-    fn polls(&self) -> (u64, u64) {
-        (self.polls, self.empty_polls)
+    fn polls(&self) -> Polls {
+        self.polls
     }
 }
 

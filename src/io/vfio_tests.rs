@@ -32,6 +32,8 @@ fn setup(page_bytes: usize, slots: u32) -> Setup {
         buffering: Buffering::Direct,
         registered_buffers: false,
         registered_files: false,
+        iopoll: false,
+        sqpoll: None,
         poll_sleep_ns: 0,
     }
 }
@@ -148,10 +150,10 @@ fn waiting_ends_in_time_and_every_look_is_counted() {
         polled.advance(Wait { completions: 1, until_ns: Some(until_ns) }, &mut done).unwrap();
         assert!(done.is_empty() && clock::now_ns() >= until_ns);
     }
-    assert!(polled.polls > 0 && polled.polls == polled.empty_polls);
+    assert!(polled.polls.polls > 0 && polled.polls.polls == polled.polls.empty_polls);
     model.release(0);
     assert_eq!(results(&mut polled), [(0, 4096)]);
-    assert_eq!(polled.polls - polled.empty_polls, 1);
+    assert_eq!(polled.polls.polls - polled.polls.empty_polls, 1);
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use crate::class::Class;
 use crate::profile::settings::{
-    Arrival, Buffering, Cpus, Interface, Offsets, Placement, Settings, Stack, Sync,
+    Arrival, Buffering, Completion, Cpus, Interface, Io, Offsets, Placement, Settings, Stack, Submission,
+    Sync,
 };
 
 /// How a class runs. Two equal plans run alike, so a class is restarted just when its plan changes.
@@ -20,6 +21,8 @@ pub struct ClassPlan {
     pub registered_buffers: bool,
     /// Register files with the ring.
     pub registered_files: bool,
+    /// How the ring is polled, from both sides.
+    pub polling: Polling,
     /// Bytes of a page.
     pub page_bytes: u64,
     /// Outstanding I/Os of each worker.
@@ -44,6 +47,18 @@ pub struct ClassPlan {
     pub seed: u64,
 }
 
+/// What is polled instead of called or interrupted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Polling {
+    /// The device's completion queue is polled.
+    pub iopoll: bool,
+    /// A thread of the kernel polls the submission queue: it sleeps after so many milliseconds without
+    /// work, and runs on this CPU where one is named.
+    pub sqpoll: Option<(u32, Option<u32>)>,
+    /// Sleep between two looks that found nothing; 0 is none.
+    pub sleep_ns: u64,
+}
+
 /// How offsets are drawn, with its parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pattern {
@@ -66,7 +81,7 @@ fn plan_of(settings: &Settings, class: Class) -> ClassPlan {
     let own = &settings.classes[class.index()];
     let interface = settings.interface_of(class);
     let wal = class == Class::Wal;
-    let ring = interface == Interface::IoUring;
+    let ring = matches!(interface, Interface::IoUring | Interface::NvmePassthrough);
     // sync has a thread for each outstanding I/O: the paper's 128/1/1/1 threads.
     let per_io = interface == Interface::Sync;
     ClassPlan {
@@ -76,6 +91,7 @@ fn plan_of(settings: &Settings, class: Class) -> ClassPlan {
         buffering: settings.buffering_of(class),
         registered_buffers: ring && settings.io.registered_buffers,
         registered_files: ring && settings.io.registered_files,
+        polling: if ring { polling(&settings.io) } else { Polling::default() },
         page_bytes: settings.page_size_bytes_of(class),
         depth: if per_io { 1 } else { own.depth },
         batch: if per_io { 1 } else { own.batch.min(own.depth) },
@@ -92,6 +108,24 @@ fn plan_of(settings: &Settings, class: Class) -> ClassPlan {
         sync: if wal { settings.wal.sync } else { Sync::None },
         sync_every: if wal && settings.wal.sync == Sync::Fdatasync { settings.wal.sync_every } else { 1 },
         seed: settings.run.seed,
+    }
+}
+
+fn polling(io: &Io) -> Polling {
+    let iopoll = io.completion == Completion::Iopoll;
+    let cpu = match &io.sqpoll_cpu {
+        Cpus::List(list) => list.first().copied(),
+        Cpus::Any | Cpus::Node(_) => None,
+    };
+    Polling {
+        iopoll,
+        sqpoll: (io.submission == Submission::Sqpoll).then_some((io.sqpoll_idle.as_millis() as u32, cpu)),
+        // The kernel's thread polls for completions as well, and does not sleep in between.
+        sleep_ns: if iopoll && io.submission == Submission::Call {
+            io.poll_sleep.as_nanos() as u64
+        } else {
+            0
+        },
     }
 }
 
