@@ -18,6 +18,7 @@ use super::buffers::Buffers;
 use super::files::Files;
 use super::polls::Polls;
 use super::ring::Ring;
+use super::uring::register_buffers;
 use super::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait};
 use crate::error::{Error, Result, describe};
 use crate::host::{NvmeNamespace, nvme_namespace};
@@ -167,7 +168,9 @@ impl Passthrough {
             register.map_err(|e| Error::failed(format!("cannot register the files: {}", describe(&e))))?;
         }
         if self.registered_buffers {
-            super::uring::register_buffers(&self.ring.submitter(), &mut self.buffers, setup.slots)?;
+            // Each command's piece by itself: kernels count all segments of a larger one against the limit
+            // of one command.
+            register_buffers(&self.ring.submitter(), &mut self.buffers, setup.slots, self.part_bytes)?;
         }
         Ok(())
     }
@@ -191,7 +194,7 @@ impl Passthrough {
         } else {
             command.0[0] = spec::FLUSH;
         }
-        let index = (moves && self.registered_buffers).then_some(op.slot as u16);
+        let index = (moves && self.registered_buffers).then_some((op.slot * self.parts + part) as u16);
         let built = |entry: opcode::UringCmd80| entry.buf_index(index).cmd(command.0).build();
         if self.registered_files {
             built(opcode::UringCmd80::new(Fixed(op.file), NVME_URING_CMD_IO))

@@ -91,11 +91,21 @@ impl Backend for Uring {
     }
 }
 
-/// Registers the buffers with a ring, which is to go before they do where anything is outstanding.
-pub(super) fn register_buffers(submitter: &Submitter, buffers: &mut Buffers, slots: u32) -> Result<()> {
-    let page_bytes = buffers.page_bytes();
-    let iovec = |slot| libc::iovec { iov_base: buffers.address(slot).cast(), iov_len: page_bytes };
-    let iovecs: Vec<_> = (0..slots).map(iovec).collect();
+/// Registers the buffers with a ring in pieces of so many bytes, which go before the ring does only where
+/// nothing is outstanding.
+pub(super) fn register_buffers(
+    submitter: &Submitter,
+    buffers: &mut Buffers,
+    slots: u32,
+    piece_bytes: usize,
+) -> Result<()> {
+    let pieces = buffers.page_bytes() / piece_bytes;
+    let iovec = |n: usize| {
+        let (slot, piece) = (n / pieces, n % pieces);
+        let page = buffers.get(slot as u32);
+        libc::iovec { iov_base: page[piece * piece_bytes..].as_mut_ptr().cast(), iov_len: piece_bytes }
+    };
+    let iovecs: Vec<_> = (0..slots as usize * pieces).map(iovec).collect();
     // SAFETY: the kernel holds on to registered memory by itself, and the buffers are freed with nothing
     // outstanding only, see `drop` of those who have them.
     unsafe { submitter.register_buffers(&iovecs) }.map_err(|e| {
@@ -113,7 +123,7 @@ impl Uring {
             register.map_err(|e| Error::failed(format!("cannot register the files: {}", describe(&e))))?;
         }
         if self.registered_buffers {
-            register_buffers(&self.ring.submitter(), &mut self.buffers, setup.slots)?;
+            register_buffers(&self.ring.submitter(), &mut self.buffers, setup.slots, setup.page_bytes)?;
         }
         Ok(())
     }
