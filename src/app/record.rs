@@ -2,9 +2,10 @@
 
 use std::io::{IsTerminal, stderr};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use super::signals::Interrupts;
-use super::{facts_with_versions, options, print, print_json, settings};
+use super::{facts_with_versions, options, print, print_json, settings, tell};
 use crate::cli::RecordArgs;
 use crate::error::{Error, Result};
 use crate::host::Facts;
@@ -14,17 +15,24 @@ use crate::record::refuse_content;
 use crate::report::{self, Progress};
 use crate::session::{Advance, Attendant, Event, Options, PlanShown, Session, Wanted, headless};
 
+/// A run is measured so long unless the command line says otherwise.
+const MEASURED: Duration = Duration::from_secs(30);
+
 /// Runs the command.
 pub fn run(args: &RecordArgs) -> Result<()> {
     let (settings, demo) = settings(Some(&args.profile), &args.run.sets.set)?;
+    if settings.sweep.is_some() {
+        return super::sweep::run(args, &settings);
+    }
     // Before hours are spent on a fill.
     refuse_content(&args.out)?;
     let interrupts = Interrupts::watch()?;
     let facts = facts_with_versions();
     let settings = by_identity(&settings, &facts);
-    let options = Options { warmup: args.warmup, ..options(&args.run, demo) };
+    let warmup = args.warmup.unwrap_or_default();
+    let options = Options { warmup, ..options(&args.run, demo) };
     let array = settings.run.clone();
-    let time = args.warmup + args.duration;
+    let time = warmup + args.duration.unwrap_or(MEASURED);
     let progress = Progress::new(stderr(), stderr().is_terminal(), Some(time));
     let mut watcher = Watcher { progress, interrupts: &interrupts };
     if args.dry_run {
@@ -40,7 +48,7 @@ pub fn run(args: &RecordArgs) -> Result<()> {
         // `stacktune cleanup` what was built.
         std::mem::forget(session);
     } else {
-        if args.verify && recorded.is_ok() {
+        if args.verify && recorded.as_ref().is_ok_and(|summary| summary.failure.is_none()) {
             verified = verify(&session, &mut watcher);
         }
         let ended = session.dismantle(args.keep, &mut |advance| {
@@ -61,7 +69,13 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     } else {
         print(&report::table(&summary, &array))?;
     }
-    dismantled.and(verified)?;
+    match (summary.failure.as_deref(), dismantled.and(verified)) {
+        (Some(failure), Err(left)) => {
+            return Err(Error { what: format!("{failure} And then: {}", left.what), ..left });
+        }
+        (Some(failure), Ok(())) => return Err(Error::failed(failure)),
+        (None, ended) => ended?,
+    }
     match summary.errors_line() {
         _ if summary.interrupted => {
             Err(Error::interrupted("interrupted: the summary holds what was measured"))
@@ -81,7 +95,7 @@ fn dry_run(settings: &Settings, facts: &Facts) -> Result<()> {
 }
 
 /// Reads the target back, and says on standard error what came of it.
-fn verify(session: &Session, watcher: &mut Watcher) -> Result<()> {
+pub(super) fn verify(session: &Session, watcher: &mut Watcher) -> Result<()> {
     let stop = AtomicBool::new(false);
     let mut on_progress = |step: crate::session::Progress| {
         watcher.progress.fill(&step);
@@ -93,21 +107,21 @@ fn verify(session: &Session, watcher: &mut Watcher) -> Result<()> {
 }
 
 /// Says how to remove what was kept.
-fn tell_kept(commands: &[String]) {
+pub(super) fn tell_kept(commands: &[String]) {
     if !commands.is_empty() {
-        eprintln!("stacktune: what was built stays; `stacktune cleanup` removes it, or:");
-        commands.iter().for_each(|command| eprintln!("  {command}"));
+        tell("stacktune: what was built stays; `stacktune cleanup` removes it, or:");
+        commands.iter().for_each(|command| tell(&format!("  {command}")));
     }
 }
 
 /// Shows on standard error what goes on.
-struct Watcher<'a> {
-    progress: Progress<std::io::Stderr>,
-    interrupts: &'a Interrupts,
+pub(super) struct Watcher<'a> {
+    pub progress: Progress<std::io::Stderr>,
+    pub interrupts: &'a Interrupts,
 }
 
 impl Watcher<'_> {
-    fn watch(&mut self, event: &Event) {
+    pub fn watch(&mut self, event: &Event) {
         match event {
             Event::Window(window, totals) => self.progress.window(window, totals),
             Event::Notice(text) => self.notice(text),
@@ -124,7 +138,7 @@ impl Attendant for Watcher<'_> {
 
     fn notice(&mut self, text: &str) {
         self.progress.done();
-        eprintln!("stacktune: {text}");
+        tell(&format!("stacktune: {text}"));
     }
 
     fn consent(&mut self, _: Vec<Wanted>) -> Option<Vec<String>> {

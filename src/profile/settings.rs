@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 pub use super::stack::{DriveState, Filesystem, Placement, QueueSettings, Raid, Stack};
+use super::sweep::Sweep;
 use crate::class::Class;
 use crate::units::{GIB, MIB};
 
@@ -39,6 +40,8 @@ pub struct Settings {
     pub placement: Placement,
     /// The simulated devices of the `sim` interface.
     pub sim: Sim,
+    /// The steps that `record` runs, where the profile has any.
+    pub sweep: Option<Box<Sweep>>,
 }
 
 /// Where the data lies: devices if any are named, else files.
@@ -295,6 +298,7 @@ impl Default for Settings {
             queue: QueueSettings::default(),
             placement: Placement::Random,
             sim: Sim { device: SimDevice::Consumer, seed: 1 },
+            sweep: None,
         }
     }
 }
@@ -332,6 +336,12 @@ impl ClassSettings {
 }
 
 impl Settings {
+    /// The price of all drives in $, where that of one is told; files have no drives of their own.
+    pub fn price(&self) -> Option<f64> {
+        let price = self.stack.price * self.target.devices.len() as f64;
+        (price > 0.0).then_some(price)
+    }
+
     /// The class's interface, its own or the default.
     pub fn interface_of(&self, class: Class) -> Interface {
         self.classes[class.index()].interface.unwrap_or(self.io.interface)

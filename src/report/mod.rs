@@ -3,6 +3,7 @@
 //! Text is at most 80 columns wide and has no colours.
 
 mod cells;
+mod chart;
 pub mod compare;
 mod differences;
 mod figures;
@@ -10,12 +11,16 @@ pub mod knobs;
 mod plan;
 pub mod profiles;
 pub mod progress;
+pub mod reproduce;
 pub mod show;
 pub mod stacks;
+pub mod sweep;
 #[cfg(test)]
 mod tests;
 
 pub use compare::{Comparison, compare};
 pub use plan::plan;
 pub use progress::Progress;
+pub use reproduce::{Reproduction, reproduction};
 pub use show::{Shown, show, table};
+pub use sweep::{SweepShown, schedule, sweep};

@@ -7,9 +7,12 @@
 mod adjust;
 mod classes;
 mod fallback;
+mod foresee;
 pub mod headless;
+mod kept;
 pub mod live;
 mod look;
+mod loss;
 pub mod message;
 mod prompt;
 mod rebuild;
@@ -18,10 +21,11 @@ mod standing;
 mod target;
 mod turn;
 
+pub use kept::Kept;
 pub use look::{Look, look};
 pub use message::{Advance, Command, Event, Phase, PlanShown, Progress, Status, Wanted};
 pub use prompt::answer_promptly;
 pub use run::{Attendant, Options, Session};
 pub use standing::for_settings as plan_shown;
-pub use target::check_serials;
 pub use target::{Target, open as open_target};
+pub use target::{check_serials, destroy_of, names_of, refuse_stray_consent, refuse_unallowed};

@@ -5,11 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::adjust;
 use super::classes::Classes;
 use super::fallback;
+use super::kept::Kept;
+use super::loss::Losses;
 use super::message::{Advance, Event, Phase, PlanShown, Progress, Status, Wanted};
 use super::rebuild::Pending;
 use super::standing;
@@ -22,7 +24,7 @@ use crate::load::Engine;
 use crate::load::control::Writes;
 use crate::meter::flags::WindowContext;
 use crate::meter::ledger::{Ledger, Turn};
-use crate::meter::meters::{Meters, Probes};
+use crate::meter::meters::{Member, Meters, Probes};
 use crate::meter::window::{State, Totals, Window};
 use crate::plan::{self, ClassPlan};
 use crate::profile::settings::{Settings, Sync};
@@ -30,7 +32,8 @@ use crate::profile::{by_identity, check, to_toml};
 use crate::record::{Header, Outcome, Summary, Writer};
 use crate::stack::adjust::Adjustments;
 use crate::stack::build::{Built, Watch};
-use crate::stack::plan::StackId;
+use crate::stack::plan::{StackId, Worth};
+use crate::stack::worth::worth;
 use crate::volume::{FillPlan, VerifyReport};
 
 /// How a session may be opened, beside its settings.
@@ -51,6 +54,8 @@ pub struct Options {
     pub typed: Vec<String>,
     /// The stack's id and steps that the operator agreed to: nothing else is built.
     pub agreed: Option<(StackId, Vec<String>)>,
+    /// What the page cache holds of the target is written back and dropped before the load begins.
+    pub uncached: bool,
 }
 
 /// Who waits while a session is opened.
@@ -65,6 +70,20 @@ pub trait Attendant {
     fn plan(&mut self, plan: PlanShown) -> Option<Vec<String>>;
     /// A step of building or taking down goes on. Returns whether it may.
     fn step(&mut self, advance: &Advance) -> bool;
+    /// The target is open and filled, and the load begins with the return; what to note of that moment.
+    ///
+    /// # Errors
+    /// What forbids that it begins.
+    fn before_load(&mut self, members: &[Member]) -> Result<Vec<String>> {
+        let _ = members;
+        Ok(Vec::new())
+    }
+    /// Whether what was built stays where its target can't be opened, as the operator quits.
+    fn keeps(&mut self) -> bool {
+        false
+    }
+    /// What was built stays: the commands that remove it.
+    fn kept(&mut self, _commands: Vec<String>) {}
 }
 
 /// A turn that can be taken back: of one knob, or of those that were built anew together.
@@ -115,6 +134,7 @@ pub struct Session {
     /// Plans shown so far, and the one that waits for the operator.
     pub(super) plans_made: u64,
     pub(super) pending: Option<Pending>,
+    pub(super) losses: Losses,
     events: VecDeque<Event>,
     /// Where the run's clock stands at 0, on the engine's.
     epoch_ns: u64,
@@ -140,14 +160,41 @@ impl Session {
 
     /// The same, going on with what another session leaves.
     pub(super) fn open_after(
-        mut settings: Settings,
+        settings: Settings,
         options: Options,
         facts: Arc<Facts>,
         attendant: &mut dyn Attendant,
         carried: Carried,
     ) -> Result<Self> {
+        let mut kept = Kept::default();
+        let opened = Self::open_over(settings, options, facts, &mut *attendant, carried, &mut kept);
+        opened.map_err(|error| kept.give_up(error, attendant))
+    }
+
+    /// The same on what stands already for these settings, else on what is built for them. What was
+    /// built stands in `kept` again where the session can't be opened.
+    pub fn open_on(
+        settings: Settings,
+        options: Options,
+        facts: Arc<Facts>,
+        attendant: &mut dyn Attendant,
+        kept: &mut Kept,
+    ) -> Result<Self> {
+        Self::open_over(settings, options, facts, attendant, Carried::default(), kept)
+    }
+
+    fn open_over(
+        mut settings: Settings,
+        options: Options,
+        facts: Arc<Facts>,
+        attendant: &mut dyn Attendant,
+        carried: Carried,
+        kept: &mut Kept,
+    ) -> Result<Self> {
         let mut fallbacks = Vec::new();
-        if let Some(text) = standing::left_over() {
+        if !kept.stands()
+            && let Some(text) = standing::left_over()
+        {
             attendant.notice(&text);
         }
         if options.read_only {
@@ -159,7 +206,7 @@ impl Session {
         }
         settle(&mut settings, Ground { facts: &facts, target: None }, &options, &mut fallbacks)?;
         let (target, sequence, adjustments) =
-            open_ready(&mut settings, &options, &facts, &mut fallbacks, attendant)?;
+            open_ready(&mut settings, &options, &facts, &mut fallbacks, attendant, kept)?;
         fallbacks.iter().for_each(|text| attendant.notice(text));
         let writes = Arc::new(Writes::new(sequence, options.written_bytes.clone()));
         writes.limit(settings.run.max_writes_bytes);
@@ -188,6 +235,7 @@ impl Session {
             undo: carried.undo,
             plans_made: 0,
             pending: None,
+            losses: Losses::default(),
             events: lines.into_iter().map(|line| Event::Ledger(Arc::new(line))).collect(),
             epoch_ns,
             started: carried.started.unwrap_or_else(SystemTime::now),
@@ -297,16 +345,20 @@ impl Session {
             fallbacks: self.fallbacks.clone(),
             notes,
             written_bytes: self.writes.written_bytes(),
-            worth: self.worth(),
+            worth: self.worth().as_ref().map(standing::sentences).unwrap_or_default(),
             standing: self.target.built.is_some(),
             recording: self.recording.as_ref().map(|writer| writer.dir().to_owned()),
         };
         self.tell(Event::Status(Arc::new(status)));
     }
 
-    /// What the stack survives and costs, as sentences.
-    fn worth(&self) -> Vec<String> {
-        self.target.built.as_ref().map(|built| standing::sentences(&built.plan().worth)).unwrap_or_default()
+    /// What the stack under these settings survives and costs, where it is built or is bare devices; what
+    /// is turned live (`wal.sync`, the price) counts as it is now.
+    fn worth(&self) -> Option<Worth> {
+        let built = self.target.built.as_ref().map(|built| built.plan().worth.usable_bytes);
+        let devices = !self.settings.target.devices.is_empty() && self.target.volume.is_some();
+        let bare = || devices.then(|| self.target.data.bytes() + self.target.wal.bytes());
+        Some(worth(&self.settings, &self.facts, built.or_else(bare)?))
     }
 
     /// Reads the target back once all has drained, and checks every page that was written; none where
@@ -325,21 +377,36 @@ impl Session {
     /// # Errors
     /// What could not be taken away.
     pub fn dismantle(self, keep: bool, watch: Watch) -> Result<Vec<String>> {
-        let Self { engine, mut target, mut adjustments, .. } = self;
+        let mut kept = Kept::default();
+        let closed = self.close_onto(&mut kept);
+        let left = if keep { kept.keep() } else { kept.tear_down(watch).map(|()| Vec::new()) };
+        closed.and(left)
+    }
+
+    /// Closes the target, and leaves what was built for it to another session.
+    ///
+    /// # Errors
+    /// What could not be put back of the host's settings.
+    pub fn close_onto(self, kept: &mut Kept) -> Result<()> {
+        let Self { engine, mut target, mut adjustments, settings, .. } = self;
         // Its workers hold the files open.
         drop(engine);
         let restored = adjustments.restore(target.built.as_mut().map(Built::journal));
-        let closed = match target.close() {
-            Some(built) if keep => built.keep(),
-            Some(built) => built.tear_down(watch).map(|()| Vec::new()),
-            None => Ok(Vec::new()),
-        };
-        restored.and(closed)
+        if let Some(built) = target.close() {
+            kept.put(built, settings);
+        }
+        restored
     }
 
     /// What to know about these settings on this target.
     fn setting_notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
+        if let Some(sweep) = &self.settings.sweep {
+            let count = sweep.count();
+            notes.push(format!(
+                "the profile has {count} steps: `stacktune record` runs them, not this screen"
+            ));
+        }
         let wal = &self.plans[Class::Wal.index()];
         let Some(target) = self.target.facts() else { return notes };
         let cached = wal.buffering != crate::profile::settings::Buffering::Direct;
@@ -365,6 +432,7 @@ impl Session {
         // One that was cut short spreads more than the others: it is not to be compared with them.
         let lines = if window.duration_ns < window_ns / 2 { Vec::new() } else { self.ledger.window(&window) };
         let written = self.write_window(&window, &lines);
+        self.look_for_losses(&window);
         let totals = self.meters.totals();
         self.tell(Event::Window(window, totals));
         lines.into_iter().for_each(|line| self.tell(Event::Ledger(Arc::new(line))));
@@ -415,11 +483,12 @@ impl Session {
             dir,
             &Header {
                 profile: self.settings.name.clone(),
-                profile_toml: to_toml(&by_identity(&self.settings, &self.facts)),
+                profile_toml: to_toml(&Settings { sweep: None, ..by_identity(&self.settings, &self.facts) }),
                 facts: (*self.facts).clone(),
                 target: self.target.facts().cloned(),
                 notes,
                 run_started: self.started,
+                worth: self.worth().map(|worth| (worth.price, worth.usable_bytes)),
             },
         )?;
         self.meters.reset_totals();
@@ -515,23 +584,36 @@ pub(super) fn settle(
         .hint("`stacktune knobs` lists what each of them accepts"))
 }
 
-/// Opens the target and makes it and the host ready; takes down what was built where that fails.
+/// Opens the target and makes it and the host ready; what was built is left in `kept` where that fails.
 fn open_ready(
     settings: &mut Settings,
     options: &Options,
     facts: &Facts,
     fallbacks: &mut Vec<String>,
     attendant: &mut dyn Attendant,
+    kept: &mut Kept,
 ) -> Result<(Target, u64, Adjustments)> {
-    let mut target = target::open(settings, options, facts, attendant)?;
+    let mut target = target::open(settings, options, facts, attendant, kept)?;
     let ready = make_ready(&mut target, settings, options, facts, fallbacks, attendant)
-        .and_then(|sequence| Ok((sequence, adjust::begin(settings, options, facts, &mut target)?)));
+        .and_then(|sequence| Ok((sequence, adjust::begin(settings, options, facts, &mut target)?)))
+        .and_then(|(sequence, mut adjustments)| match attendant.before_load(&target.members) {
+            Ok(notes) => {
+                target.notes.extend(notes);
+                Ok((sequence, adjustments))
+            }
+            Err(error) => {
+                adjustments.restore(target.built.as_mut().map(Built::journal))?;
+                Err(error)
+            }
+        });
     match ready {
         Ok((sequence, adjustments)) => Ok((target, sequence, adjustments)),
-        Err(error) => match target.close() {
-            Some(built) => Err(standing::give_up(built, error, attendant)),
-            None => Err(error),
-        },
+        Err(error) => {
+            if let Some(built) = target.close() {
+                kept.put(built, settings.clone());
+            }
+            Err(error)
+        }
     }
 }
 
@@ -564,10 +646,13 @@ fn fill(
     let Some(whole) = volume.missing_fill() else { return Ok(()) };
     target::refuse_over_limit(whole.bytes, written_bytes.load(Ordering::Relaxed), settings)?;
     attendant.notice(&whole.to_string());
-    let stop = AtomicBool::new(false);
+    let (stop, began) = (AtomicBool::new(false), Instant::now());
     let (start, rest) = volume.measure_fill(&stop)?;
     written_bytes.fetch_add(start.written_bytes, Ordering::Relaxed);
-    let Some(rest) = rest else { return Ok(()) };
+    let Some(rest) = rest else {
+        target.built.iter().for_each(|built| built.filled_in(began.elapsed()));
+        return Ok(());
+    };
     attendant.notice(&FillPlan { rate_bytes_per_s: rest.rate_bytes_per_s, ..whole }.to_string());
     let mut progress = |progress: Progress| {
         if !attendant.progress(progress) {
@@ -579,6 +664,8 @@ fn fill(
     if !end.complete {
         return Err(Error::interrupted("the fill was stopped").hint("the next run goes on where it stopped"));
     }
+    // A stack was empty before: that was all of it.
+    target.built.iter().for_each(|built| built.filled_in(began.elapsed()));
     Ok(())
 }
 
