@@ -10,6 +10,7 @@ mod cgroup;
 mod command;
 mod content;
 pub mod guard;
+pub mod handover;
 mod holders;
 pub mod journal;
 mod layers;
