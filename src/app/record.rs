@@ -23,6 +23,10 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     let facts = facts_with_versions();
     let settings = by_identity(&settings, &facts);
     let options = Options { warmup: args.warmup, ..options(&args.run, demo) };
+    if args.verify && settings.leaves_kernel() {
+        let what = "--verify reads through the kernel, which does not have the drives of `vfio` yet";
+        return Err(Error::input(what).hint("leave it out, and run `stacktune verify` afterwards"));
+    }
     let array = settings.run.clone();
     let time = args.warmup + args.duration;
     let progress = Progress::new(stderr(), stderr().is_terminal(), Some(time));

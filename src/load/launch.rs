@@ -8,8 +8,10 @@ use std::thread::JoinHandle;
 use super::control::Control;
 use super::worker::{Orders, Turn, Worker};
 use crate::error::{Error, Result};
+use crate::io::vfio::Polled;
 use crate::io::{Backend, OpenRequest, Setup, clock, libaio::Libaio, null::Null, sync::SyncIo, uring::Uring};
 use crate::meter::cell::WorkerCell;
+use crate::nvme::vfio::VfioBus;
 use crate::plan::ClassPlan;
 use crate::profile::settings::Interface;
 
@@ -22,6 +24,7 @@ pub const LAUNCHERS: &[(Interface, Launcher)] = &[
     (Interface::Libaio, launch::<Libaio>),
     (Interface::IoUring, launch::<Uring>),
     (Interface::Null, launch::<Null>),
+    (Interface::Vfio, launch::<Polled<VfioBus>>),
 ];
 
 /// A stack for the loop and one system call deep, not for recursion.
@@ -100,7 +103,7 @@ fn setup(plan: &ClassPlan, files: usize) -> Setup {
         buffering: plan.buffering,
         registered_buffers: plan.registered_buffers,
         registered_files: plan.registered_files,
-        poll_sleep_ns: 0,
+        poll_sleep_ns: plan.poll_sleep_ns,
     }
 }
 

@@ -68,17 +68,17 @@ impl WindowContext<'_> {
     /// Whether the class's I/O goes through the page cache, by its setting or quietly.
     pub fn through_cache(&self, class: Class) -> bool {
         let context = &self.classes[class.index()];
-        let real = !matches!(context.interface, Interface::Null | Interface::Sim);
-        real && (context.buffering != Buffering::Direct || self.quietly_buffered().is_some())
+        let cached = !matches!(context.interface, Interface::Null | Interface::Sim | Interface::Vfio);
+        cached && (context.buffering != Buffering::Direct || self.quietly_buffered().is_some())
     }
 
     /// Whether every class that runs reaches the device past the page cache, so that the block
-    /// layer's count must be that of the engine.
+    /// layer's count must be that of the engine. Drives that left the kernel are not counted there.
     pub fn all_direct(&self) -> bool {
         let direct = |class: Class| {
             let context = &self.classes[class.index()];
-            let real = !matches!(context.interface, Interface::Null | Interface::Sim);
-            context.state == State::Off || (real && !self.through_cache(class))
+            let counted = !matches!(context.interface, Interface::Null | Interface::Sim | Interface::Vfio);
+            context.state == State::Off || (counted && !self.through_cache(class))
         };
         Class::ALL.into_iter().all(direct)
     }
@@ -181,10 +181,14 @@ pub(super) fn of_class(
         Interface::Sim => {
             flags.push(notes("simulated", "The devices are simulated, on a clock of their own."));
         }
-        Interface::Sync | Interface::Libaio | Interface::IoUring => flags.extend(of_storage(class, context)),
+        Interface::Sync | Interface::Libaio | Interface::IoUring | Interface::Vfio => {
+            flags.extend(of_storage(class, context));
+        }
     }
     flags.extend(figures.cache_share.and_then(cache));
-    if let Some(busiest) = figures.busiest_worker.filter(|share| *share > WORKER_BOUND) {
+    // One that polls is always busy, and so tells nothing by that.
+    let waits = of.interface != Interface::Vfio;
+    if let Some(busiest) = figures.busiest_worker.filter(|share| waits && *share > WORKER_BOUND) {
         let why = format!(
             "A worker is busy {} of its time: it, and not storage, may be the limit. More threads or larger batches may help.",
             percent(busiest)

@@ -20,6 +20,8 @@ pub struct ClassPlan {
     pub registered_buffers: bool,
     /// Register files with the ring.
     pub registered_files: bool,
+    /// Sleep between two looks that find nothing, where it polls.
+    pub poll_sleep_ns: u64,
     /// Bytes of a page.
     pub page_bytes: u64,
     /// Outstanding I/Os of each worker.
@@ -67,15 +69,18 @@ fn plan_of(settings: &Settings, class: Class) -> ClassPlan {
     let interface = settings.interface_of(class);
     let wal = class == Class::Wal;
     let ring = interface == Interface::IoUring;
+    let polls = interface == Interface::Vfio;
     // sync has a thread for each outstanding I/O: the paper's 128/1/1/1 threads.
     let per_io = interface == Interface::Sync;
     ClassPlan {
         class,
         enabled: own.enabled,
         interface,
-        buffering: settings.buffering_of(class),
+        // Without the kernel there is no page cache.
+        buffering: if polls { Buffering::Direct } else { settings.buffering_of(class) },
         registered_buffers: ring && settings.io.registered_buffers,
         registered_files: ring && settings.io.registered_files,
+        poll_sleep_ns: if polls { settings.io.poll_sleep.as_nanos() as u64 } else { 0 },
         page_bytes: settings.page_size_bytes_of(class),
         depth: if per_io { 1 } else { own.depth },
         batch: if per_io { 1 } else { own.batch.min(own.depth) },
@@ -114,6 +119,7 @@ pub fn rebuilds(old: &Settings, new: &Settings) -> bool {
         || old.sim != new.sim
         || old.run.seed != new.run.seed
         || old.is_simulated() != new.is_simulated()
+        || old.leaves_kernel() != new.leaves_kernel()
 }
 
 #[cfg(test)]

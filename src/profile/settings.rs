@@ -69,6 +69,8 @@ pub enum Interface {
     Null,
     /// Seeded devices on a virtual clock.
     Sim,
+    /// stacktune's own driver, of drives that leave the kernel.
+    Vfio,
 }
 
 /// Which cache an I/O goes through.
@@ -95,6 +97,8 @@ pub struct Io {
     pub registered_buffers: bool,
     /// Register the files with the ring (`io_uring` only).
     pub registered_files: bool,
+    /// Sleep between two looks that find nothing, of interfaces that poll.
+    pub poll_sleep: Duration,
 }
 
 /// How offsets are drawn.
@@ -253,6 +257,7 @@ impl Default for Settings {
                 page_size_bytes: 16 << 10,
                 registered_buffers: true,
                 registered_files: true,
+                poll_sleep: Duration::ZERO,
             },
             classes: Class::ALL.map(ClassSettings::default_of),
             wal: Wal { sync: Sync::Fdatasync, sync_every: 1, target: None, serial: None },
@@ -316,6 +321,11 @@ impl Settings {
     pub fn is_simulated(&self) -> bool {
         Class::ALL.iter().any(|&c| self.interface_of(c) == Interface::Sim)
     }
+
+    /// Whether the drives leave the kernel for the run.
+    pub fn leaves_kernel(&self) -> bool {
+        Class::ALL.iter().any(|&c| self.interface_of(c) == Interface::Vfio)
+    }
 }
 
 /// A choice of a fixed set, with its name in profiles: what [`crate::knobs`] needs of an enum.
@@ -341,6 +351,7 @@ impl Named for Interface {
         (Self::IoUring, "io_uring", "submission and completion rings shared with the kernel"),
         (Self::Null, "null", "completes at once: the generator's own cost"),
         (Self::Sim, "sim", "simulated devices on a virtual clock"),
+        (Self::Vfio, "vfio", "stacktune's own polling driver: the drives leave the kernel for the run"),
     ];
 }
 

@@ -7,6 +7,7 @@
 mod adjust;
 mod classes;
 mod fallback;
+mod given;
 pub mod headless;
 pub mod live;
 mod look;

@@ -328,12 +328,14 @@ impl Session {
         let Self { engine, mut target, mut adjustments, .. } = self;
         // Its workers hold the files open.
         drop(engine);
+        let given_back = target.give_back();
         let restored = adjustments.restore(target.built.as_mut().map(Built::journal));
         let closed = match target.close() {
             Some(built) if keep => built.keep(),
             Some(built) => built.tear_down(watch).map(|()| Vec::new()),
             None => Ok(Vec::new()),
         };
+        let restored = given_back.and(restored);
         restored.and(closed)
     }
 
@@ -526,6 +528,7 @@ fn open_ready(
     let mut target = target::open(settings, options, facts, attendant)?;
     let ready = make_ready(&mut target, settings, options, facts, fallbacks, attendant)
         .and_then(|sequence| Ok((sequence, adjust::begin(settings, options, facts, &mut target)?)));
+    let ready = ready.and_then(|ready| target.leave_kernel(settings).map(|()| ready));
     match ready {
         Ok((sequence, adjustments)) => Ok((target, sequence, adjustments)),
         Err(error) => match target.close() {
