@@ -208,15 +208,16 @@ pub struct RecordArgs {
     /// The profile to run: a name, or a path
     #[arg(value_name = "PROFILE", value_hint = ValueHint::AnyPath)]
     pub profile: String,
-    /// The folder to write to; one that holds a recording is not overwritten
+    /// The folder to write to; one that holds a recording is not overwritten, a sweep goes on
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: PathBuf,
-    /// How long to measure, after the warm-up
-    #[arg(long = "for", value_name = "TIME", default_value = "30s", value_parser = parse_positive)]
-    pub duration: Duration,
+    /// How long to measure, after the warm-up [default: 30s, or what the profile's steps say]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_positive)]
+    pub duration: Option<Duration>,
     /// How long to run before that; its windows are written, marked, and left out of the totals
-    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
-    pub warmup: Duration,
+    /// [default: 0s, or what the profile's steps say]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub warmup: Option<Duration>,
     /// Leave what was built standing at the end, and print the commands that remove it
     #[arg(long)]
     pub keep: bool,

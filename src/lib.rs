@@ -20,8 +20,9 @@
 //! | [`load`] | the four classes: pacing, offsets, commits, workers | plan, volume, io, meter, nvme |
 //! | [`meter`] | counters to windows and totals; processor, flags, ledger | host, profile, io's thread names |
 //! | [`calibrate`] | the generator's own cost | load, plan |
-//! | [`record`], [`report`] | a run written and read back; tables and comparison | meter, knobs, host, stack |
+//! | [`record`], [`report`] | a run written and read back; tables, charts and comparison | meter, knobs, host, stack, sweep |
 //! | [`session`] | a run: open, start, turn, pause, record | all above |
+//! | [`sweep`] | a profile's steps, run one after the other and gone on with | session, record, stack, profile |
 //! | [`tui`] | the terminal UI | session's messages, meter's data, knobs |
 //! | [`cli`], [`app`] | the command line; the composition root, which alone knows all others | all |
 
@@ -42,6 +43,7 @@ pub mod record;
 pub mod report;
 pub mod session;
 pub mod stack;
+pub mod sweep;
 pub mod tui;
 pub mod units;
 pub mod volume;

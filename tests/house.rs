@@ -25,7 +25,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "session",
         &["profile", "knobs", "plan", "stack", "volume", "io", "load", "meter", "record", "host", "nvme"],
     ),
-    ("report", &["stack", "record", "meter", "knobs", "profile", "host", "session"]),
+    ("sweep", &["session", "record", "stack", "meter", "knobs", "profile", "host"]),
+    ("report", &["stack", "record", "meter", "knobs", "profile", "host", "session", "sweep"]),
     ("tui", &["session", "meter", "knobs", "profile", "host"]),
     ("cli", &["knobs", "profile"]),
 ];

@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use super::{facts, facts_with_versions, print, print_json, settings};
 use crate::error::{Error, Result};
+use crate::host::Facts;
 use crate::knobs::Ground;
-use crate::profile::{Source, Store};
+use crate::profile::{Settings, Source, Store, Sweep};
 use crate::record::Recording;
-use crate::report::{self, Shown, profiles::Row};
+use crate::report::{self, Shown, SweepShown, profiles::Row};
 use crate::session::{Look, look};
+use crate::sweep::{Folder, is_sweep};
 use crate::{calibrate as calibration, host};
 
 /// Each shape of load is measured so long.
@@ -18,6 +20,10 @@ const CALIBRATION_TIME: Duration = Duration::from_millis(500);
 
 /// `stacktune show`.
 pub fn show(dir: &std::path::Path, json: bool) -> Result<()> {
+    if is_sweep(dir) {
+        let shown = SweepShown::of(&Folder::read(dir)?)?;
+        return if json { print_json(&shown) } else { print(&report::sweep(&shown)) };
+    }
     let recording = Recording::open(dir)?;
     if json { print_json(&Shown::of(&recording)) } else { print(&report::show(&recording)) }
 }
@@ -39,6 +45,7 @@ pub fn knobs(json: bool) -> Result<()> {
 /// `stacktune profiles`.
 pub fn profiles(json: bool) -> Result<()> {
     let row = |entry: crate::profile::Entry| Row {
+        steps: entry.steps,
         about: entry.error.map_or(entry.about, |error| format!("broken: {error}")),
         name: entry.name,
         from: match entry.source {
@@ -93,7 +100,11 @@ fn calibration_folder() -> Result<(PathBuf, Vec<PathBuf>)> {
 /// `stacktune check`: looks at the target too, and makes and writes nothing.
 pub fn check(profile: &str, sets: &[String]) -> Result<()> {
     let (settings, demo) = settings(Some(profile), sets)?;
-    let Look { problems, notes } = look(&settings, demo, &facts());
+    let facts = facts();
+    if let Some(sweep) = &settings.sweep {
+        return check_steps(&settings, sweep, &facts);
+    }
+    let Look { problems, notes } = look(&settings, demo, &facts);
     if problems.is_empty() {
         let mut text = format!("{}: this host can do all of it\n", settings.name);
         notes.iter().for_each(|note| _ = writeln!(text, "  note: {note}"));
@@ -101,4 +112,50 @@ pub fn check(profile: &str, sets: &[String]) -> Result<()> {
     }
     let problems: Vec<_> = problems.iter().map(|problem| problem.replace('\n', "\n  ")).collect();
     Err(Error::input(format!("{} can't run here:\n  {}", settings.name, problems.join("\n  "))))
+}
+
+/// Looks at each step; what speaks against several is told once, with their labels.
+fn check_steps(base: &Settings, sweep: &Sweep, facts: &Facts) -> Result<()> {
+    let steps = sweep.all_steps();
+    let (mut problems, mut notes) = (BySteps::default(), BySteps::default());
+    for step in &steps {
+        let settings = step.settings(base);
+        let found = look(&settings, false, facts);
+        let idle = step.turns.iter().filter_map(|(path, _)| {
+            let why = crate::knobs::find(path)?.inactive(&settings)?;
+            Some(format!("`{path}` has no effect: {why}"))
+        });
+        notes.add(&step.label, found.notes.into_iter().chain(idle));
+        problems.add(&step.label, found.problems.into_iter());
+    }
+    let mut text = if problems.0.is_empty() {
+        format!("{}: this host can do all {} steps\n", base.name, steps.len())
+    } else {
+        format!("{}: this host can't do all of its {} steps:\n", base.name, steps.len())
+    };
+    problems.write(&mut text, "", steps.len());
+    notes.write(&mut text, "note: ", steps.len());
+    if problems.0.is_empty() { print(&text) } else { Err(Error::input(text.trim_end())) }
+}
+
+/// Sentences, each with the steps that it is about.
+#[derive(Default)]
+struct BySteps(Vec<(String, Vec<String>)>);
+
+impl BySteps {
+    fn add(&mut self, label: &str, texts: impl Iterator<Item = String>) {
+        for text in texts {
+            match self.0.iter_mut().find(|(known, _)| *known == text) {
+                Some((_, labels)) => labels.push(label.to_owned()),
+                None => self.0.push((text, vec![label.to_owned()])),
+            }
+        }
+    }
+
+    fn write(&self, out: &mut String, prefix: &str, steps: usize) {
+        for (text, labels) in &self.0 {
+            let which = if labels.len() == steps { "all steps".to_owned() } else { labels.join(", ") };
+            let _ = writeln!(out, "  {prefix}{which}: {}", text.replace('\n', "\n    "));
+        }
+    }
 }

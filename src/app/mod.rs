@@ -5,6 +5,7 @@ mod picture;
 mod record;
 mod signals;
 mod stacks;
+mod sweep;
 mod ui;
 mod verify;
 
@@ -96,6 +97,7 @@ fn options(run: &RunArgs, demo: bool) -> Options {
         written_bytes: Arc::default(),
         typed: Vec::new(),
         agreed: None,
+        uncached: false,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal, stderr};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use super::signals::Interrupts;
 use super::{facts_with_versions, options, print, print_json, settings};
@@ -14,21 +15,28 @@ use crate::record::refuse_content;
 use crate::report::{self, Progress};
 use crate::session::{Advance, Attendant, Event, Options, PlanShown, Session, Wanted, headless};
 
+/// A run is measured so long unless the command line says otherwise.
+const MEASURED: Duration = Duration::from_secs(30);
+
 /// Runs the command.
 pub fn run(args: &RecordArgs) -> Result<()> {
     let (settings, demo) = settings(Some(&args.profile), &args.run.sets.set)?;
+    if settings.sweep.is_some() {
+        return super::sweep::run(args, &settings);
+    }
     // Before hours are spent on a fill.
     refuse_content(&args.out)?;
     let interrupts = Interrupts::watch()?;
     let facts = facts_with_versions();
     let settings = by_identity(&settings, &facts);
-    let options = Options { warmup: args.warmup, ..options(&args.run, demo) };
+    let warmup = args.warmup.unwrap_or_default();
+    let options = Options { warmup, ..options(&args.run, demo) };
     if args.verify && settings.leaves_kernel() {
         let what = "--verify reads through the kernel, which does not have the drives of `vfio` yet";
         return Err(Error::input(what).hint("leave it out, and run `stacktune verify` afterwards"));
     }
     let array = settings.run.clone();
-    let time = args.warmup + args.duration;
+    let time = warmup + args.duration.unwrap_or(MEASURED);
     let progress = Progress::new(stderr(), stderr().is_terminal(), Some(time));
     let mut watcher = Watcher { progress, interrupts: &interrupts };
     if args.dry_run {
@@ -85,7 +93,7 @@ fn dry_run(settings: &Settings, facts: &Facts) -> Result<()> {
 }
 
 /// Reads the target back, and says on standard error what came of it.
-fn verify(session: &Session, watcher: &mut Watcher) -> Result<()> {
+pub(super) fn verify(session: &Session, watcher: &mut Watcher) -> Result<()> {
     let stop = AtomicBool::new(false);
     let mut on_progress = |step: crate::session::Progress| {
         watcher.progress.fill(&step);
@@ -97,7 +105,7 @@ fn verify(session: &Session, watcher: &mut Watcher) -> Result<()> {
 }
 
 /// Says how to remove what was kept.
-fn tell_kept(commands: &[String]) {
+pub(super) fn tell_kept(commands: &[String]) {
     if !commands.is_empty() {
         eprintln!("stacktune: what was built stays; `stacktune cleanup` removes it, or:");
         commands.iter().for_each(|command| eprintln!("  {command}"));
@@ -105,13 +113,13 @@ fn tell_kept(commands: &[String]) {
 }
 
 /// Shows on standard error what goes on.
-struct Watcher<'a> {
-    progress: Progress<std::io::Stderr>,
-    interrupts: &'a Interrupts,
+pub(super) struct Watcher<'a> {
+    pub progress: Progress<std::io::Stderr>,
+    pub interrupts: &'a Interrupts,
 }
 
 impl Watcher<'_> {
-    fn watch(&mut self, event: &Event) {
+    pub fn watch(&mut self, event: &Event) {
         match event {
             Event::Window(window, totals) => self.progress.window(window, totals),
             Event::Notice(text) => self.notice(text),

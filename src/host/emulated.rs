@@ -16,20 +16,27 @@ const LAYERS_MAX: u32 = 16;
 /// The model of an emulated drive that the file or device lies on, through partitions, arrays and
 /// loop devices; none where no drive is known to be emulated.
 pub fn emulated_drive(file: &File) -> Option<String> {
+    emulated_model(&drives_below_open(file)?)
+}
+
+fn drives_below_open(file: &File) -> Option<Vec<PathBuf>> {
     let metadata = file.metadata().ok()?;
     let root = Root::new(Path::new("/"));
-    let found = if metadata.file_type().is_block_device() {
-        drives(&root, &number_text(metadata.rdev()), LAYERS_MAX)
-    } else {
-        let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
-        drives_below_file(&root, &path, LAYERS_MAX)
-    };
-    emulated_model(&found)
+    if metadata.file_type().is_block_device() {
+        return Some(drives(&root, &number_text(metadata.rdev()), LAYERS_MAX));
+    }
+    // One that was just made has no name yet: the path tells no more than its folder then.
+    let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
+    Some(drives_of_filesystem(&root, &path, metadata.dev(), LAYERS_MAX))
 }
 
 fn drives_below_file(root: &Root, path: &Path, layers: u32) -> Vec<PathBuf> {
     let Ok(metadata) = fs::metadata(root.at(&path.to_string_lossy())) else { return Vec::new() };
-    let device = metadata.dev();
+    drives_of_filesystem(root, path, metadata.dev(), layers)
+}
+
+/// The drives below the file system that has that device number and holds that path.
+fn drives_of_filesystem(root: &Root, path: &Path, device: u64, layers: u32) -> Vec<PathBuf> {
     if rustix::fs::major(device) != 0 {
         return drives(root, &number_text(device), layers);
     }
@@ -115,6 +122,13 @@ pub(super) fn drives_below_path(path: &Path) -> Vec<PathBuf> {
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_file_without_a_name_lies_on_the_drives_of_its_folder() {
+        let dir = tempfile::tempdir_in(std::env::temp_dir()).unwrap();
+        let file = tempfile::tempfile_in(dir.path()).unwrap();
+        assert_eq!(drives_below_open(&file), Some(drives_below_path(dir.path())));
+    }
 
     /// A host with an array on a partition of one drive and on another drive whole.
     fn host(first: &str, second: &str) -> tempfile::TempDir {

@@ -220,12 +220,18 @@ impl Knob {
 fn magnitude(value: &Value) -> f64 {
     match value {
         Value::Bool(on) => f64::from(u8::from(*on)),
-        Value::Int(n) | Value::Percent(n) | Value::Size(Some(n)) | Value::Rate(Some(n)) => *n as f64,
-        Value::Float(x) => *x,
         Value::Size(None) | Value::Rate(None) => f64::INFINITY,
-        Value::Time(time) => time.as_secs_f64(),
-        Value::Choice(_) | Value::Cpus(_) | Value::Text(_) | Value::List(_) | Value::Inherit => -1.0,
+        other => other.as_number().unwrap_or(-1.0),
     }
+}
+
+/// Whether both settings open the same target on the same stack.
+pub fn same_target(one: &Settings, other: &Settings) -> bool {
+    let of_target = |knob: &&Knob| {
+        let place = ["target.", "stack.", "wal.target", "wal.serial"];
+        knob.spec.scope == Scope::Rebuild && place.iter().any(|prefix| knob.path.starts_with(prefix))
+    };
+    all().iter().filter(of_target).all(|knob| knob.get(one) == knob.get(other))
 }
 
 /// Every knob's reason why the settings can't run here: path and reason.

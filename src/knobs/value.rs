@@ -35,6 +35,20 @@ pub enum Value {
     Inherit,
 }
 
+impl Value {
+    /// The value as a number, where it is one: a quantity in its own unit. No limit is none.
+    pub fn as_number(&self) -> Option<f64> {
+        match self {
+            Value::Int(n) | Value::Percent(n) | Value::Size(Some(n)) | Value::Rate(Some(n)) => {
+                Some(*n as f64)
+            }
+            Value::Float(x) => Some(*x),
+            Value::Time(time) => Some(time.as_secs_f64()),
+            _ => None,
+        }
+    }
+}
+
 /// How a value of no limit, no rate or no text is written.
 pub const NONE: &str = "none";
 /// How "take the `[io]` table's value" is written.

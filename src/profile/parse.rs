@@ -1,5 +1,5 @@
-//! TOML to settings. Every key but `name` and `about` is a knob's path; every refusal has its
-//! place in the file.
+//! TOML to settings. Every key but `name`, `about` and those of the steps (see [`super::parse_sweep`])
+//! is a knob's path; every refusal has its place in the file.
 
 use std::path::Path;
 
@@ -24,8 +24,9 @@ pub fn parse(text: &str, file: &str) -> Result<Settings> {
         refusal(text, file, at, &error.message().replace('\n', ", "))
     })?;
     let mut walk = Walk { text, name: None, about: None, found: Vec::new(), wrong: Vec::new() };
-    walk.table(root.get_ref(), "");
-    let settings = walk.settings(file);
+    walk.table(root.get_ref(), "", Place::Profile);
+    let mut settings = walk.settings(file);
+    settings.sweep = walk.sweep(root.get_ref());
     match walk.wrong.iter().min() {
         Some((at, what)) => Err(refusal(text, file, *at, what)),
         None => Ok(settings),
@@ -60,26 +61,55 @@ fn position(text: &str, at: usize) -> (usize, usize) {
 }
 
 /// A knob that the profile gives.
-struct Found {
+pub(super) struct Found {
     /// Its place in the table of knobs.
-    index: usize,
+    pub index: usize,
     /// Where in the text its key stands.
-    key_at: usize,
-    value: Value,
+    pub key_at: usize,
+    pub value: Value,
+}
+
+/// Where knobs are given.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Profile,
+    Step,
+}
+
+impl Place {
+    /// The keys there that are no knobs and no tables of any.
+    fn own_keys(self) -> &'static [&'static str] {
+        match self {
+            Self::Profile => &["name", "about", "sweep", "step"],
+            Self::Step => &["label", "for", "warmup", "repeat"],
+        }
+    }
 }
 
 /// What was seen in a document.
-struct Walk<'a> {
+pub(super) struct Walk<'a> {
     text: &'a str,
     name: Option<String>,
     about: Option<String>,
-    found: Vec<Found>,
+    pub found: Vec<Found>,
     /// What is wrong, by its place.
     wrong: Vec<(usize, String)>,
 }
 
 impl Walk<'_> {
-    fn table(&mut self, table: &DeTable, prefix: &str) {
+    /// That something is wrong at a place of the text.
+    pub fn refuse(&mut self, at: usize, what: impl Into<String>) {
+        self.wrong.push((at, what.into()));
+    }
+
+    /// Whether nothing was wrong so far.
+    pub fn is_right(&self) -> bool {
+        self.wrong.is_empty()
+    }
+
+    /// The knobs that a table gives, those that belong to a path before it. The keys that are a place's
+    /// own are left to others.
+    pub fn table(&mut self, table: &DeTable, prefix: &str, place: Place) {
         for (key, value) in table {
             let at = key.span().start;
             if key.get_ref().contains('.') {
@@ -95,14 +125,15 @@ impl Walk<'_> {
             }
             let path = format!("{prefix}{}", key.get_ref());
             match path.as_str() {
-                "name" => self.name = self.line(&path, value),
-                "about" => self.about = self.line(&path, value),
-                _ => self.entry(&path, at, value),
+                "name" if place == Place::Profile => self.name = self.line(&path, value),
+                "about" if place == Place::Profile => self.about = self.line(&path, value),
+                own if place.own_keys().contains(&own) => {}
+                _ => self.entry(&path, at, value, place),
             }
         }
     }
 
-    fn entry(&mut self, path: &str, at: usize, value: &Spanned<DeValue>) {
+    fn entry(&mut self, path: &str, at: usize, value: &Spanned<DeValue>, place: Place) {
         if let Some(index) = knobs::all().iter().position(|knob| knob.path == path) {
             let knob = &knobs::all()[index];
             match value_of(knob, value.get_ref()) {
@@ -113,8 +144,8 @@ impl Walk<'_> {
         }
         let keys = keys_of(path);
         match value.get_ref() {
-            _ if keys.is_empty() => self.wrong.push((at, unknown(path))),
-            DeValue::Table(inner) => self.table(inner, &format!("{path}.")),
+            _ if keys.is_empty() => self.wrong.push((at, unknown(path, place.own_keys()))),
+            DeValue::Table(inner) => self.table(inner, &format!("{path}."), place),
             _ => {
                 let what = format!("`{path}` wants a table of {}, not {}", list(&keys), self.source(value));
                 self.wrong.push((value.span().start, what));
@@ -123,7 +154,7 @@ impl Walk<'_> {
     }
 
     /// One line of text that a terminal can show.
-    fn line(&mut self, key: &str, value: &Spanned<DeValue>) -> Option<String> {
+    pub fn line(&mut self, key: &str, value: &Spanned<DeValue>) -> Option<String> {
         match value.get_ref() {
             DeValue::String(text) if !text.chars().any(char::is_control) => Some(text.to_string()),
             _ => {
@@ -135,7 +166,7 @@ impl Walk<'_> {
     }
 
     /// A value as the file has it.
-    fn source(&self, value: &Spanned<DeValue>) -> String {
+    pub fn source(&self, value: &Spanned<DeValue>) -> String {
         if value.get_ref().is_table() {
             return "a table".into();
         }
@@ -180,11 +211,8 @@ impl Walk<'_> {
 }
 
 /// The knob's value from a TOML value, if it is one of its own.
-fn value_of(knob: &Knob, value: &DeValue) -> Option<Value> {
-    let text_of = |item: &DeValue| match item {
-        DeValue::Integer(n) => i128::from_str_radix(n.as_str(), n.radix()).ok().map(|n| n.to_string()),
-        _ => None,
-    };
+pub(super) fn value_of(knob: &Knob, value: &DeValue) -> Option<Value> {
+    let text_of = |item: &DeValue| whole_number(item).map(|n| n.to_string());
     match (&knob.spec.kind, value) {
         // Taken as it stands: a path may begin with a blank.
         (Kind::Text, DeValue::String(text)) => Some(Value::Text(text.to_string())),
@@ -207,18 +235,24 @@ fn value_of(knob: &Knob, value: &DeValue) -> Option<Value> {
     }
 }
 
+/// A whole number as TOML has it.
+pub(super) fn whole_number(value: &DeValue) -> Option<i128> {
+    let DeValue::Integer(n) = value else { return None };
+    i128::from_str_radix(n.as_str(), n.radix()).ok()
+}
+
 /// The keys right below a path; none if nothing is there.
-fn keys_of(path: &str) -> Vec<&'static str> {
+pub(super) fn keys_of(path: &str) -> Vec<&'static str> {
     let below = |knob: &'static Knob| knob.path.strip_prefix(path)?.strip_prefix('.')?.split('.').next();
     let mut keys: Vec<_> = knobs::all().iter().filter_map(below).collect();
     keys.dedup();
     keys
 }
 
-/// That a key does not exist, and which one may have been meant.
-fn unknown(path: &str) -> String {
+/// That a key does not exist, and which one may have been meant: a knob's, a table's, or one of `others`.
+pub(super) fn unknown(path: &str, others: &[&'static str]) -> String {
     let there_is_no = format!("there is no `{}`", shown(path));
-    if let Some(name) = knobs::nearest_of(path, names()) {
+    if let Some(name) = knobs::nearest_of(path, names().chain(others.iter().copied())) {
         return format!("{there_is_no}; did you mean `{name}`?");
     }
     let (table, key) = path.rsplit_once('.').unwrap_or(("", path));
@@ -231,16 +265,16 @@ fn unknown(path: &str) -> String {
     }
 }
 
-/// Everything that a key can be called: knobs, their tables, and the two that are no knobs.
+/// Everything that a key of knobs can be called: theirs, and their tables'.
 fn names() -> impl Iterator<Item = &'static str> {
     let tables = knobs::all().iter().flat_map(|knob| {
         let path = knob.path.as_str();
         path.match_indices('.').map(|(dot, _)| &path[..dot])
     });
-    knobs::all().iter().map(|knob| knob.path.as_str()).chain(tables).chain(["name", "about"])
+    knobs::all().iter().map(|knob| knob.path.as_str()).chain(tables)
 }
 
-fn list(keys: &[&str]) -> String {
+pub(super) fn list(keys: &[&str]) -> String {
     let quoted: Vec<_> = keys.iter().map(|key| format!("`{key}`")).collect();
     quoted.join(", ")
 }

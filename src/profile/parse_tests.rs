@@ -137,7 +137,7 @@ fn assert_settings_or_place(bytes: &[u8]) -> std::result::Result<(), TestCaseErr
 }
 
 /// Pieces that lead deeper into the parser than random characters do.
-const PIECES: [&str; 28] = [
+const PIECES: [&str; 34] = [
     "[",
     "]",
     "{",
@@ -162,6 +162,12 @@ const PIECES: [&str; 28] = [
     "files",
     "devices",
     "[[scan]]",
+    "[sweep]",
+    "[sweep.product]",
+    "[[step]]",
+    "\nlabel = \"x\"\n",
+    "\nscan.depth = 4\n",
+    "\nscan.depth = [4, 8]\n",
     "inf",
     "1979-05-27",
     "18446744073709551616",

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 pub use super::stack::{DriveState, Filesystem, Placement, QueueSettings, Raid, Stack};
+use super::sweep::Sweep;
 use crate::class::Class;
 use crate::units::{GIB, MIB};
 
@@ -39,6 +40,8 @@ pub struct Settings {
     pub placement: Placement,
     /// The simulated devices of the `sim` interface.
     pub sim: Sim,
+    /// The steps that `record` runs, where the profile has any.
+    pub sweep: Option<Box<Sweep>>,
 }
 
 /// Where the data lies: devices if any are named, else files.
@@ -265,6 +268,7 @@ impl Default for Settings {
             queue: QueueSettings::default(),
             placement: Placement::Random,
             sim: Sim { device: SimDevice::Consumer, seed: 1 },
+            sweep: None,
         }
     }
 }

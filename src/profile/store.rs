@@ -47,6 +47,8 @@ pub struct Entry {
     pub name: String,
     /// Its line about itself; empty where there is none.
     pub about: String,
+    /// How many steps it has; none is an ordinary profile.
+    pub steps: usize,
     /// Where it comes from.
     pub source: Source,
     /// Why it can't be loaded, with the place in the file.
@@ -177,8 +179,11 @@ fn new_file(folder: &Path, text: &str) -> std::io::Result<tempfile::NamedTempFil
 
 fn entry(name: String, source: Source, loaded: Result<Settings>) -> Entry {
     match loaded {
-        Ok(settings) => Entry { name, about: settings.about, source, error: None },
-        Err(error) => Entry { name, about: String::new(), source, error: Some(error.what) },
+        Ok(settings) => {
+            let steps = settings.sweep.as_ref().map_or(0, |sweep| sweep.count());
+            Entry { name, about: settings.about, steps, source, error: None }
+        }
+        Err(error) => Entry { name, about: String::new(), steps: 0, source, error: Some(error.what) },
     }
 }
 

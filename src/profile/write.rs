@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::Settings;
+use super::{Settings, write_sweep};
 use crate::knobs::{self, Knob, Value};
 
 /// Keys that are written even at their defaults.
@@ -35,6 +35,9 @@ pub fn to_toml(settings: &Settings) -> String {
     for section in written.chunk_by(|a, b| table_of(a).0 == table_of(b).0) {
         let _ = writeln!(text, "\n[{}]", table_of(section[0]).0);
         push_section(&mut text, section, settings);
+    }
+    if let Some(sweep) = &settings.sweep {
+        write_sweep::push(&mut text, sweep);
     }
     text
 }
@@ -88,7 +91,7 @@ fn push_entry(text: &mut String, key: &str, value: &toml::Value) {
     }
 }
 
-fn to_value(value: &Value) -> toml::Value {
+pub(super) fn to_value(value: &Value) -> toml::Value {
     match value {
         Value::Bool(on) => (*on).into(),
         Value::Int(n) => i64::try_from(*n).map_or_else(|_| n.to_string().into(), toml::Value::from),

@@ -24,6 +24,7 @@ pub mod summary;
 mod tests;
 mod writer;
 
+pub(crate) use files::replace;
 pub use recording::Recording;
 pub use summary::Summary;
 pub use writer::{Header, Outcome, Writer, refuse_content};
@@ -37,3 +38,8 @@ const WINDOWS: &str = "windows.jsonl";
 const LATENCY: &str = "latency.hlog";
 const LEDGER: &str = "ledger.jsonl";
 const SUMMARY: &str = "summary.json";
+
+/// Whether a recording has a file of that name.
+pub fn is_of_recording(name: &str) -> bool {
+    [PROFILE, HOST, WINDOWS, LATENCY, LEDGER, SUMMARY].contains(&name)
+}

@@ -3,6 +3,7 @@
 //! Text is at most 80 columns wide and has no colours.
 
 mod cells;
+mod chart;
 pub mod compare;
 mod differences;
 mod figures;
@@ -12,6 +13,7 @@ pub mod profiles;
 pub mod progress;
 pub mod show;
 pub mod stacks;
+pub mod sweep;
 #[cfg(test)]
 mod tests;
 
@@ -19,3 +21,4 @@ pub use compare::{Comparison, compare};
 pub use plan::plan;
 pub use progress::Progress;
 pub use show::{Shown, show, table};
+pub use sweep::{SweepShown, schedule, sweep};

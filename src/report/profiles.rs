@@ -15,6 +15,8 @@ pub struct Row {
     pub name: String,
     /// Its own line about itself.
     pub about: String,
+    /// How many steps it has; none is an ordinary profile.
+    pub steps: usize,
     /// Where it comes from: `built in`, or its file.
     pub from: String,
 }
@@ -25,7 +27,11 @@ pub fn text(rows: &[Row]) -> String {
     let indent = " ".repeat(width);
     let mut out = String::new();
     for row in rows {
-        let about = if row.about.is_empty() { &row.from } else { &format!("{} ({})", row.about, row.from) };
+        let from = match row.steps {
+            0 => row.from.clone(),
+            steps => format!("{steps} steps, {}", row.from),
+        };
+        let about = if row.about.is_empty() { &from } else { &format!("{} ({from})", row.about) };
         // Names have no spaces, so that the padding survives the wrapping of the rest alone.
         let rest = wrap(about, WIDTH - width.min(WIDTH / 2), &indent);
         let _ = writeln!(out, "{}{rest}", left(&row.name, width));
@@ -42,13 +48,14 @@ mod tests {
         let row = |name: &str, about: &str, from: &str| Row {
             name: name.into(),
             about: about.into(),
+            steps: if name == "mine" { 3 } else { 0 },
             from: from.into(),
         };
         let about = "Four files in the cache folder, WAL and background at a rate that any drive holds";
         let text = text(&[row("demo", about, "built in"), row("mine", "", "/home/u/mine.toml")]);
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         assert!(text.starts_with("demo  Four files"), "{text}");
-        assert!(text.ends_with("mine  /home/u/mine.toml\n"), "{text}");
+        assert!(text.ends_with("mine  3 steps, /home/u/mine.toml\n"), "{text}");
         assert!(text.lines().nth(1).unwrap().starts_with("      "), "{text}");
     }
 }

@@ -95,6 +95,16 @@ impl<W: Write> Progress<W> {
         self.say(&format!("{doing}{}/{} {}{bytes}", advance.step + 1, advance.steps, advance.command));
     }
 
+    /// Something else is waited for: a line each ten seconds where there is no terminal.
+    pub fn waits(&mut self, what: &str) {
+        let now = Instant::now();
+        let due = self.fill_line.is_none_or(|last| now.duration_since(last) >= LINE_EACH);
+        if self.terminal || due {
+            self.fill_line = Some(now);
+            self.say(what);
+        }
+    }
+
     /// A window ended.
     pub fn window(&mut self, window: &Window, totals: &Totals) {
         let began_ns = *self.began_ns.get_or_insert(window.start_ns);

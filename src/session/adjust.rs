@@ -32,7 +32,7 @@ pub(super) fn begin(
     let drives = drives(settings, facts, target)?;
     let mut adjustments = Adjustments::new(state_dir(), &settings.name, drives);
     let entered = adjustments.apply(target.built.as_mut().map(Built::journal), queue, limit_bytes)?;
-    if entered && target.volume.is_some() {
+    if (entered || options.uncached) && target.volume.is_some() {
         let paths = [paths_of(&target.data), paths_of(&target.wal)].concat();
         drop_cached(&paths).map_err(|error| {
             Error::failed(format!(

@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 use super::adjust;
 use super::classes::Classes;
 use super::fallback;
+use super::kept::Kept;
 use super::message::{Advance, Event, Phase, PlanShown, Progress, Status, Wanted};
 use super::rebuild::Pending;
 use super::standing;
@@ -22,7 +23,7 @@ use crate::load::Engine;
 use crate::load::control::Writes;
 use crate::meter::flags::WindowContext;
 use crate::meter::ledger::{Ledger, Turn};
-use crate::meter::meters::{Meters, Probes};
+use crate::meter::meters::{Member, Meters, Probes};
 use crate::meter::window::{State, Totals, Window};
 use crate::plan::{self, ClassPlan};
 use crate::profile::settings::{Settings, Sync};
@@ -51,6 +52,8 @@ pub struct Options {
     pub typed: Vec<String>,
     /// The stack's id and steps that the operator agreed to: nothing else is built.
     pub agreed: Option<(StackId, Vec<String>)>,
+    /// What the page cache holds of the target is written back and dropped before the load begins.
+    pub uncached: bool,
 }
 
 /// Who waits while a session is opened.
@@ -65,6 +68,14 @@ pub trait Attendant {
     fn plan(&mut self, plan: PlanShown) -> Option<Vec<String>>;
     /// A step of building or taking down goes on. Returns whether it may.
     fn step(&mut self, advance: &Advance) -> bool;
+    /// The target is open and filled, and the load begins with the return; what to note of that moment.
+    ///
+    /// # Errors
+    /// What forbids that it begins.
+    fn before_load(&mut self, members: &[Member]) -> Result<Vec<String>> {
+        let _ = members;
+        Ok(Vec::new())
+    }
 }
 
 /// A turn that can be taken back: of one knob, or of those that were built anew together.
@@ -140,14 +151,41 @@ impl Session {
 
     /// The same, going on with what another session leaves.
     pub(super) fn open_after(
-        mut settings: Settings,
+        settings: Settings,
         options: Options,
         facts: Arc<Facts>,
         attendant: &mut dyn Attendant,
         carried: Carried,
     ) -> Result<Self> {
+        let mut kept = Kept::default();
+        let opened = Self::open_over(settings, options, facts, &mut *attendant, carried, &mut kept);
+        opened.map_err(|error| kept.give_up(error, attendant))
+    }
+
+    /// The same on what stands already for these settings, else on what is built for them. What was
+    /// built stands in `kept` again where the session can't be opened.
+    pub fn open_on(
+        settings: Settings,
+        options: Options,
+        facts: Arc<Facts>,
+        attendant: &mut dyn Attendant,
+        kept: &mut Kept,
+    ) -> Result<Self> {
+        Self::open_over(settings, options, facts, attendant, Carried::default(), kept)
+    }
+
+    fn open_over(
+        mut settings: Settings,
+        options: Options,
+        facts: Arc<Facts>,
+        attendant: &mut dyn Attendant,
+        carried: Carried,
+        kept: &mut Kept,
+    ) -> Result<Self> {
         let mut fallbacks = Vec::new();
-        if let Some(text) = standing::left_over() {
+        if !kept.stands()
+            && let Some(text) = standing::left_over()
+        {
             attendant.notice(&text);
         }
         if options.read_only {
@@ -159,7 +197,7 @@ impl Session {
         }
         settle(&mut settings, Ground { facts: &facts, target: None }, &options, &mut fallbacks)?;
         let (target, sequence, adjustments) =
-            open_ready(&mut settings, &options, &facts, &mut fallbacks, attendant)?;
+            open_ready(&mut settings, &options, &facts, &mut fallbacks, attendant, kept)?;
         fallbacks.iter().for_each(|text| attendant.notice(text));
         let writes = Arc::new(Writes::new(sequence, options.written_bytes.clone()));
         writes.limit(settings.run.max_writes_bytes);
@@ -316,6 +354,10 @@ impl Session {
         progress: &mut dyn FnMut(Progress),
         stop: &AtomicBool,
     ) -> Result<Option<VerifyReport>> {
+        if self.settings.leaves_kernel() {
+            let what = "the drives have left the kernel, which reads them back";
+            return Err(Error::input(what).hint("run `stacktune verify` once they are given back"));
+        }
         self.target.volume.as_ref().map(|volume| volume.verify(progress, stop)).transpose()
     }
 
@@ -325,23 +367,37 @@ impl Session {
     /// # Errors
     /// What could not be taken away.
     pub fn dismantle(self, keep: bool, watch: Watch) -> Result<Vec<String>> {
-        let Self { engine, mut target, mut adjustments, .. } = self;
+        let mut kept = Kept::default();
+        let closed = self.close_onto(&mut kept);
+        let left = if keep { kept.keep() } else { kept.tear_down(watch).map(|()| Vec::new()) };
+        closed.and(left)
+    }
+
+    /// Closes the target, and leaves what was built for it to another session.
+    ///
+    /// # Errors
+    /// What could not be put back of the host's settings.
+    pub fn close_onto(self, kept: &mut Kept) -> Result<()> {
+        let Self { engine, mut target, mut adjustments, settings, .. } = self;
         // Its workers hold the files open.
         drop(engine);
         let given_back = target.give_back();
         let restored = adjustments.restore(target.built.as_mut().map(Built::journal));
-        let closed = match target.close() {
-            Some(built) if keep => built.keep(),
-            Some(built) => built.tear_down(watch).map(|()| Vec::new()),
-            None => Ok(Vec::new()),
-        };
-        let restored = given_back.and(restored);
-        restored.and(closed)
+        if let Some(built) = target.close() {
+            kept.put(built, settings);
+        }
+        given_back.and(restored)
     }
 
     /// What to know about these settings on this target.
     fn setting_notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
+        if let Some(sweep) = &self.settings.sweep {
+            let count = sweep.count();
+            notes.push(format!(
+                "the profile has {count} steps: `stacktune record` runs them, not this screen"
+            ));
+        }
         let wal = &self.plans[Class::Wal.index()];
         let Some(target) = self.target.facts() else { return notes };
         let cached = wal.buffering != crate::profile::settings::Buffering::Direct;
@@ -417,7 +473,7 @@ impl Session {
             dir,
             &Header {
                 profile: self.settings.name.clone(),
-                profile_toml: to_toml(&by_identity(&self.settings, &self.facts)),
+                profile_toml: to_toml(&Settings { sweep: None, ..by_identity(&self.settings, &self.facts) }),
                 facts: (*self.facts).clone(),
                 target: self.target.facts().cloned(),
                 notes,
@@ -517,24 +573,37 @@ pub(super) fn settle(
         .hint("`stacktune knobs` lists what each of them accepts"))
 }
 
-/// Opens the target and makes it and the host ready; takes down what was built where that fails.
+/// Opens the target and makes it and the host ready; what was built is left in `kept` where that fails.
 fn open_ready(
     settings: &mut Settings,
     options: &Options,
     facts: &Facts,
     fallbacks: &mut Vec<String>,
     attendant: &mut dyn Attendant,
+    kept: &mut Kept,
 ) -> Result<(Target, u64, Adjustments)> {
-    let mut target = target::open(settings, options, facts, attendant)?;
+    let mut target = target::open(settings, options, facts, attendant, kept)?;
     let ready = make_ready(&mut target, settings, options, facts, fallbacks, attendant)
-        .and_then(|sequence| Ok((sequence, adjust::begin(settings, options, facts, &mut target)?)));
-    let ready = ready.and_then(|ready| target.leave_kernel(settings).map(|()| ready));
+        .and_then(|sequence| Ok((sequence, adjust::begin(settings, options, facts, &mut target)?)))
+        .and_then(|(sequence, mut adjustments)| match attendant.before_load(&target.members) {
+            Ok(notes) => {
+                target.notes.extend(notes);
+                Ok((sequence, adjustments))
+            }
+            Err(error) => {
+                adjustments.restore(target.built.as_mut().map(Built::journal))?;
+                Err(error)
+            }
+        })
+        .and_then(|ready| target.leave_kernel(settings).map(|()| ready));
     match ready {
         Ok((sequence, adjustments)) => Ok((target, sequence, adjustments)),
-        Err(error) => match target.close() {
-            Some(built) => Err(standing::give_up(built, error, attendant)),
-            None => Err(error),
-        },
+        Err(error) => {
+            if let Some(built) = target.close() {
+                kept.put(built, settings.clone());
+            }
+            Err(error)
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::given::Given;
+use super::kept::Kept;
 use super::message::Wanted;
 use super::run::{Attendant, Options, settle};
 use super::standing;
@@ -96,18 +97,19 @@ pub fn touches_storage(settings: &Settings) -> bool {
 }
 
 /// Opens the target of the settings, which may change them where it says so (a scan of a mounted
-/// device gets a rate).
+/// device gets a rate). What was built for it stands in `kept` where that fails.
 pub fn open(
     settings: &mut Settings,
     options: &Options,
     facts: &Facts,
     attendant: &mut dyn Attendant,
+    kept: &mut Kept,
 ) -> Result<Target> {
     if !touches_storage(settings) {
         return Ok(imagined(settings));
     }
     if settings.stack.is_built() {
-        return open_built(settings, options, facts, attendant);
+        return open_built(settings, options, facts, attendant, kept);
     }
     let (request, claims) = if options.read_only {
         (to_read(settings, facts)?, Vec::new())
@@ -117,12 +119,13 @@ pub fn open(
     Ok(opened(Volume::open(request)?, claims))
 }
 
-/// Builds what the target stands on, and opens that; takes it down again where it can't be opened.
+/// Builds what the target stands on, unless it stands already, and opens that.
 fn open_built(
     settings: &Settings,
     options: &Options,
     facts: &Facts,
     attendant: &mut dyn Attendant,
+    kept: &mut Kept,
 ) -> Result<Target> {
     if options.read_only {
         let what = "a stack is built by writing, and --read-only writes nothing";
@@ -132,12 +135,19 @@ fn open_built(
         let what = "wal.target names a place beside the target, and a stack keeps the WAL on itself";
         return Err(Error::input(what).hint("leave wal.target out, or build no stack"));
     }
-    check_serials(settings, facts)?;
-    refuse_stray_consent(&options.destroy, &settings.target.devices, facts)?;
-    let built = standing::raise(settings, options, facts, attendant)?;
+    let built = if let Some(built) = kept.take_for(settings)? {
+        built
+    } else {
+        check_serials(settings, facts)?;
+        refuse_stray_consent(&options.destroy, &settings.target.devices, facts)?;
+        standing::raise(settings, options, facts, attendant)?
+    };
     match open_on(&built, settings, options, facts) {
         Ok(target) => Ok(Target { built: Some(built), ..target }),
-        Err(error) => Err(standing::give_up(built, error, attendant)),
+        Err(error) => {
+            kept.put(built, settings.clone());
+            Err(error)
+        }
     }
 }
 
@@ -362,7 +372,7 @@ pub(super) fn own_wal(wal: &str, facts: &Facts) -> Result<OwnWal> {
 }
 
 /// Consent for a device that is not of the target is a mistake: maybe another one was meant.
-fn refuse_stray_consent(destroy: &[String], names: &[String], facts: &Facts) -> Result<()> {
+pub fn refuse_stray_consent(destroy: &[String], names: &[String], facts: &Facts) -> Result<()> {
     for named in destroy {
         let is_of_target = |name: &String| facts.same_device(named, name).unwrap_or(false);
         if facts.find(named).is_ok() && !names.iter().any(is_of_target) {
@@ -402,6 +412,42 @@ fn claim_all(
         })
         .collect::<Result<_>>()?;
     permits.into_iter().map(guard::Permit::open).collect()
+}
+
+/// Refuses what the operator did not allow of what a run of these settings destroys, as things are.
+/// What else speaks against the run is not looked for.
+///
+/// # Errors
+/// Refused (3), naming the device.
+pub fn refuse_unallowed(settings: &Settings, options: &Options, facts: &Facts) -> Result<()> {
+    if options.read_only || !touches_storage(settings) {
+        return Ok(());
+    }
+    let destroy = destroy_of(&options.destroy, settings, facts);
+    let consent = Consent::named(&destroy, facts)?.and_typed(&options.typed);
+    if settings.stack.is_built() {
+        let Ok(plan) = standing::planned(settings, facts, None) else { return Ok(()) };
+        return plan.confirm(&consent).map(drop);
+    }
+    let mut examined = names_of(settings, facts).into_iter().filter_map(|name| {
+        // A file of the WAL's own is no device.
+        guard::examine(&name, facts, DEVICE_BYTES_MIN, &OursCheck).ok()
+    });
+    examined.try_for_each(|examination| guard::permit(examination, &consent).map(drop))
+}
+
+/// Of devices that may be destroyed, those that are of the settings' target.
+pub fn destroy_of(destroy: &[String], settings: &Settings, facts: &Facts) -> Vec<String> {
+    let names = names_of(settings, facts);
+    let is_of_target =
+        |named: &&String| names.iter().any(|name| facts.same_device(named, name).unwrap_or(false));
+    destroy.iter().filter(is_of_target).cloned().collect()
+}
+
+/// The devices that the settings name, the WAL's own included.
+pub fn names_of(settings: &Settings, facts: &Facts) -> Vec<String> {
+    let wal = settings.wal.target.iter().filter(|name| facts.find(name).is_ok());
+    settings.target.devices.iter().chain(wal).cloned().collect()
 }
 
 fn wanted(examination: &Examination) -> Wanted {

@@ -1,0 +1,189 @@
+//! `stacktune record` of a profile with steps.
+
+use std::fmt::Write as _;
+use std::io::{IsTerminal, stderr};
+use std::sync::Arc;
+
+use super::record::{Watcher as Screen, tell_kept, verify};
+use super::signals::Interrupts;
+use super::{facts_with_versions, options, print, print_json};
+use crate::cli::RecordArgs;
+use crate::error::{Error, Result};
+use crate::host::Facts;
+use crate::knobs::Ground;
+use crate::profile::{Settings, Sweep, by_identity, check};
+use crate::report::{self, Progress, SweepShown};
+use crate::session::{
+    Advance, Attendant, Options, PlanShown, Progress as Filling, Session, Wanted, plan_shown,
+};
+use crate::sweep::{self, Schedule, Told, planned_writes, run_settings};
+use crate::units::{approx_size, approx_span};
+
+/// The settings with the command line's times in place of all of the profile's.
+fn timed(settings: &Settings, args: &RecordArgs) -> Settings {
+    let mut settings = settings.clone();
+    let Some(sweep) = &mut settings.sweep else { return settings };
+    if let Some(time) = args.duration {
+        sweep.time = time;
+        sweep.steps.iter_mut().for_each(|step| step.time = None);
+    }
+    if let Some(warmup) = args.warmup {
+        sweep.warmup = warmup;
+        sweep.steps.iter_mut().for_each(|step| step.warmup = None);
+    }
+    settings
+}
+
+/// Refuses a knob on the command line that the steps turn themselves.
+fn refuse_turned(sweep: &Sweep, sets: &[String]) -> Result<()> {
+    for set in sets {
+        let path = set.split_once('=').map_or(set.as_str(), |(path, _)| path).trim();
+        let by_steps = sweep.steps.iter().any(|step| step.turns.iter().any(|(knob, _)| *knob == path));
+        if by_steps || sweep.product.iter().any(|axis| axis.knob == path) {
+            return Err(Error::input(format!("--set {set}: the profile's steps turn `{path}` themselves"))
+                .hint("change the steps in the profile instead"));
+        }
+    }
+    Ok(())
+}
+
+/// Runs the command.
+pub fn run(args: &RecordArgs, settings: &Settings) -> Result<()> {
+    if let Some(sweep) = &settings.sweep {
+        refuse_turned(sweep, &args.run.sets.set)?;
+    }
+    let interrupts = Interrupts::watch()?;
+    let facts = facts_with_versions();
+    let settings = by_identity(&timed(settings, args), &facts);
+    let options = options(&args.run, false);
+    if args.dry_run {
+        return dry_run(&settings, &options, &facts);
+    }
+    let mut watcher = Watcher {
+        screen: Screen {
+            progress: Progress::new(stderr(), stderr().is_terminal(), None),
+            interrupts: &interrupts,
+        },
+        verifies: args.verify,
+    };
+    // What uses a drive changes with each stack; the rest does not.
+    let look = || Arc::new(Facts { devices: Facts::read_devices(), ..(*facts).clone() });
+    let folder = sweep::prepare(&args.out, &settings, &options, &look, &mut watcher)?;
+    let ran = sweep::run(&folder, &options, &look, args.keep, &|| interrupts.count(), &mut watcher);
+    watcher.screen.progress.done();
+    let shown = SweepShown::of(&folder)?;
+    if args.output.json {
+        print_json(&shown)?;
+    } else {
+        print(&report::sweep(&shown))?;
+    }
+    let ended = ran?;
+    tell_kept(&ended.kept);
+    if ended.interrupted {
+        let left = ended.left;
+        return Err(Error::interrupted(format!("interrupted: {left} runs are left"))
+            .hint("the same command goes on with them"));
+    }
+    shown.failure().map_or(Ok(()), Err)
+}
+
+/// Prints what would be run and built, and does nothing.
+fn dry_run(settings: &Settings, options: &Options, facts: &Facts) -> Result<()> {
+    let schedule = Schedule::of(settings, options.read_only, 0)?;
+    let sweep = settings.sweep.as_deref().cloned().unwrap_or_default();
+    let steps = run_settings(settings, &sweep.all_steps());
+    let steps: Vec<_> = steps.iter().map(|step| by_identity(step, facts)).collect();
+    let mut text = report::schedule(&schedule);
+    let filled_bytes = targets(&mut text, &schedule, &steps, sweep.between.rebuild, facts);
+    let writes = planned_writes(&schedule, &steps);
+    let time = approx_span(schedule.seconds(sweep.between.idle.as_secs_f64()));
+    let unlimited = if writes.unlimited { ", and more where a class has neither rate nor limit" } else { "" };
+    let (written, filled) = (approx_size(writes.bytes), approx_size(filled_bytes));
+    let _ = write!(
+        text,
+        "\n{} runs: {time} of warm-up, measuring and idle time;\n\
+         building, filling and cooling come on top\n\
+         the load writes up to {written}{unlimited};\n\
+         building and filling stacks writes about {filled} (run.max_writes holds for each run)\n",
+        schedule.runs.len(),
+    );
+    for (step, settings) in schedule.steps.iter().zip(&steps) {
+        for problem in check(settings, Ground { facts, target: None }) {
+            let _ = writeln!(text, "! {}: {problem}", step.label);
+        }
+    }
+    print(&text)
+}
+
+/// What opening each of the targets takes; returns the bytes that building and filling all of them writes.
+fn targets(text: &mut String, schedule: &Schedule, steps: &[Settings], rebuild: bool, facts: &Facts) -> u64 {
+    let count = schedule.runs.iter().map(|run| run.target).max().map_or(0, |last| last + 1);
+    let mut bytes = 0;
+    for target in 0..count {
+        let Some(run) = schedule.runs.iter().find(|run| run.target == target) else { continue };
+        let openings = schedule.openings(target, rebuild);
+        let times = if openings == 1 { "once".to_owned() } else { format!("{openings} times") };
+        let _ = writeln!(text, "\ntarget {}, opened {times}", target + 1);
+        match plan_shown(&steps[run.step], facts) {
+            Ok(plan) => {
+                bytes += plan.writes_bytes * openings as u64;
+                *text += &report::plan(&plan);
+            }
+            Err(error) => _ = writeln!(text, "  can't be: {error}"),
+        }
+    }
+    bytes
+}
+
+/// Shows on standard error what goes on.
+struct Watcher<'a> {
+    screen: Screen<'a>,
+    verifies: bool,
+}
+
+impl sweep::Watcher for Watcher<'_> {
+    fn told(&mut self, told: Told) {
+        match told {
+            Told::Begins { run, label, number, of, time } => {
+                let repeat = run.repeat;
+                self.screen.notice(&format!("run {number} of {of}: {label} (repeat {repeat})"));
+                let terminal = stderr().is_terminal();
+                self.screen.progress = Progress::new(stderr(), terminal, Some(time));
+            }
+            Told::Done(_) => self.screen.progress.done(),
+            Told::NotRun(not_run) => self.screen.notice(&format!("not run: {}", not_run.why)),
+            Told::Event(event) => self.screen.watch(&event),
+        }
+    }
+
+    fn waits(&mut self, what: &str) -> bool {
+        self.screen.progress.waits(what);
+        self.screen.interrupts.count() == 0
+    }
+
+    fn recorded(&mut self, session: &Session) -> Result<()> {
+        if self.verifies { verify(session, &mut self.screen) } else { Ok(()) }
+    }
+}
+
+impl Attendant for Watcher<'_> {
+    fn progress(&mut self, progress: Filling) -> bool {
+        self.screen.progress(progress)
+    }
+
+    fn notice(&mut self, text: &str) {
+        self.screen.notice(text);
+    }
+
+    fn consent(&mut self, wanted: Vec<Wanted>) -> Option<Vec<String>> {
+        self.screen.consent(wanted)
+    }
+
+    fn plan(&mut self, plan: PlanShown) -> Option<Vec<String>> {
+        self.screen.plan(plan)
+    }
+
+    fn step(&mut self, advance: &Advance) -> bool {
+        self.screen.step(advance)
+    }
+}

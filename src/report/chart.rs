@@ -1,0 +1,141 @@
+//! Charts as plain text: bars that start at zero, with the figures beside them.
+
+use std::fmt::Write;
+
+use super::cells::{NOTHING, left, right, wrap};
+
+const WIDTH: usize = 80;
+/// Lines of a chart over time.
+const COLUMN_ROWS: usize = 8;
+/// Parts of a cell, from an eighth on.
+const FROM_LEFT: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
+const FROM_BELOW: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// A bar.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bar {
+    /// What it is of.
+    pub label: String,
+    /// How long it is; none draws nothing.
+    pub value: Option<f64>,
+    /// The figure as text, which stands beside it.
+    pub text: String,
+}
+
+/// Bars below each other, from zero to the largest value, at most 80 columns wide.
+pub fn bars(title: &str, bars: &[Bar]) -> String {
+    let longest = |texts: &dyn Fn(&Bar) -> usize| bars.iter().map(texts).max().unwrap_or(0);
+    let label_width = longest(&|bar| bar.label.chars().count()).min(WIDTH / 3);
+    let text_width = longest(&|bar| bar.text.chars().count()).min(WIDTH / 3);
+    // Blanks at both ends of the label, the axis, and a blank before the figure.
+    let bar_width = WIDTH - label_width - text_width - 5;
+    let largest = bars.iter().filter_map(|bar| bar.value).fold(0.0, f64::max);
+    let mut out = format!("{}\n", wrap(title, WIDTH, "  "));
+    for bar in bars {
+        let label: String = bar.label.chars().take(label_width).collect();
+        let drawn = drawn(bar.value.unwrap_or(0.0), largest, bar_width);
+        let text = if bar.value.is_some() { bar.text.as_str() } else { NOTHING };
+        let line = format!("  {} │{} {text}", right(&label, label_width), left(&drawn, bar_width));
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+    let _ = writeln!(out, "  {} 0", " ".repeat(label_width));
+    out
+}
+
+/// A bar of so many cells for the largest value, exact to an eighth of one.
+fn drawn(value: f64, largest: f64, width: usize) -> String {
+    let eighths = eighths(value, largest, width);
+    let mut bar: String = std::iter::repeat_n('█', eighths / 8).collect();
+    bar.extend((!eighths.is_multiple_of(8)).then(|| FROM_LEFT[eighths % 8 - 1]));
+    bar
+}
+
+fn eighths(value: f64, largest: f64, cells: usize) -> usize {
+    if largest > 0.0 { (value.max(0.0) / largest * (cells * 8) as f64).round() as usize } else { 0 }
+}
+
+/// Columns beside each other over an axis of time, from zero to the largest value; at most 80 columns
+/// wide, and the mean of those points that share a column. `points` are seconds and values, in order.
+pub fn over_time(title: &str, points: &[(f64, f64)], text: &dyn Fn(f64) -> String) -> String {
+    let (Some((first_s, _)), Some((last_s, _))) = (points.first(), points.last()) else {
+        return String::new();
+    };
+    let largest = points.iter().map(|(_, value)| *value).fold(0.0, f64::max);
+    let top = text(largest);
+    let label_width = top.chars().count().max(1);
+    let width = (WIDTH - label_width - 4).min(points.len());
+    let columns = columns(points, width);
+    let mut out = format!("{}\n", wrap(title, WIDTH, "  "));
+    for row in (0..COLUMN_ROWS).rev() {
+        let label = match row {
+            0 => "0",
+            row if row == COLUMN_ROWS - 1 => top.as_str(),
+            _ => "",
+        };
+        let cell = |value: &Option<f64>| {
+            let filled = value.map_or(0, |value| eighths(value, largest, COLUMN_ROWS));
+            match filled.saturating_sub(row * 8).min(8) {
+                0 => ' ',
+                part => FROM_BELOW[part - 1],
+            }
+        };
+        let cells: String = columns.iter().map(cell).collect();
+        let _ = writeln!(out, "{}", format!("  {} │{cells}", right(label, label_width)).trim_end());
+    }
+    let (from, to) = (format!("{first_s:.0}s"), format!("{last_s:.0}s"));
+    let gap = width.saturating_sub(from.len() + to.len());
+    let _ = writeln!(out, "  {}  {from}{}{to}", " ".repeat(label_width), " ".repeat(gap.max(1)));
+    out
+}
+
+/// The mean of the points in each of so many columns of the same time.
+fn columns(points: &[(f64, f64)], count: usize) -> Vec<Option<f64>> {
+    let (first_s, last_s) = (points[0].0, points[points.len() - 1].0);
+    let span_s = (last_s - first_s).max(f64::MIN_POSITIVE);
+    let mut sums = vec![(0.0, 0_u32); count];
+    for (at_s, value) in points {
+        let column = ((at_s - first_s) / span_s * count as f64) as usize;
+        let (sum, points) = &mut sums[column.min(count - 1)];
+        *sum += value;
+        *points += 1;
+    }
+    sums.into_iter().map(|(sum, points)| (points > 0).then(|| sum / f64::from(points))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bar(label: &str, value: Option<f64>, text: &str) -> Bar {
+        Bar { label: label.into(), value, text: text.into() }
+    }
+
+    #[test]
+    fn bars_start_at_zero_and_end_where_their_value_is() {
+        let text = bars(
+            "total MB/s by io.page_size",
+            &[
+                bar("4KiB", Some(500.0), "500 [480–520]"),
+                bar("16KiB", Some(1000.0), "1000"),
+                bar("1MiB", None, ""),
+            ],
+        );
+        let cells = |line: usize| text.lines().nth(line).unwrap().matches('█').count();
+        assert_eq!(cells(1), cells(2) / 2, "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn nothing_but_zeros_is_drawn_as_such() {
+        assert!(!bars("zeros", &[bar("a", Some(0.0), "0")]).contains('█'));
+    }
+
+    #[test]
+    fn columns_show_where_a_figure_falls() {
+        let points: Vec<_> = (0..200).map(|s| (f64::from(s), if s < 100 { 2000.0 } else { 500.0 })).collect();
+        let text = over_time("scan MB/s over time", &points, &|x| format!("{x:.0}"));
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        insta::assert_snapshot!(text);
+    }
+}

@@ -1,0 +1,553 @@
+//! A sweep: a row a step, with the spread over its repeats, and charts where one knob was turned.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::cells::{NOTHING, left, right, wrap};
+use super::chart::{self, Bar};
+use super::figures::{self, Figure};
+use crate::class::Class;
+use crate::error::{Error, Result};
+use crate::knobs;
+use crate::meter::window::CyclesSource;
+use crate::record::Recording;
+use crate::sweep::{Folder, NotRun, Schedule, State, StepShown};
+use crate::units::{SECOND_NS, format_duration, format_latency, three_digits};
+
+const WIDTH: usize = 80;
+const LABEL_WIDTH: usize = 21;
+/// Figure, headings, width.
+const COLUMNS: [(&str, &str, &str, usize); 8] = [
+    ("classes.scan.mb_per_s", "", "scan", 6),
+    ("classes.point.mb_per_s", "", "point", 5),
+    ("classes.wal.mb_per_s", "MB/s", "wal", 5),
+    ("classes.background.mb_per_s", "", "bg", 5),
+    ("total.mb_per_s", "", "total", 6),
+    ("classes.point.service_ns.p99", "p99 of", "point", 7),
+    ("classes.wal.service_ns.p99", "p99 of", "commit", 7),
+    ("total.cycles_per_byte", "cycles", "/byte", 6),
+];
+/// What charts show of a sweep over one knob.
+const CHARTED: [&str; 4] =
+    ["total.mb_per_s", "classes.point.service_ns.p99", "classes.wal.service_ns.p99", "total.cycles_per_byte"];
+
+/// What `show --json` prints of a sweep.
+#[derive(Debug, Serialize)]
+pub struct SweepShown {
+    /// The folder.
+    pub dir: String,
+    /// The profile's name.
+    pub profile: String,
+    /// The order of the runs: `shuffled` or `as-written`.
+    pub order: String,
+    /// What shuffled them.
+    pub seed: u64,
+    /// Runs on the same stack followed each other.
+    pub kept_together: bool,
+    /// The steps, as the profile has them.
+    pub steps: Vec<StepRow>,
+    /// What to know before reading the figures, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// A step with its figures.
+#[derive(Debug, Serialize)]
+pub struct StepRow {
+    /// The step.
+    #[serde(flatten)]
+    pub step: StepShown,
+    /// Its runs, by repeat.
+    pub runs: Vec<RunShown>,
+    /// Its figures over the runs that are complete, by their path in `summary.json`.
+    pub figures: BTreeMap<String, Spread>,
+    /// What makes them untrustworthy.
+    pub flags: Vec<FlagShown>,
+}
+
+/// A run of a step.
+#[derive(Debug, Serialize)]
+pub struct RunShown {
+    /// Its folder within the sweep's.
+    pub dir: String,
+    /// Which repeat it is, from 1.
+    pub repeat: u32,
+    /// `done`, `not_run`, or `left`.
+    pub state: &'static str,
+    /// Why it has no figures.
+    pub not_run: Option<NotRun>,
+    /// The I/O errors in it.
+    pub errors: Option<String>,
+    /// What its recording notes: how warm the drives were when it began, ….
+    pub notes: Vec<String>,
+    #[serde(skip)]
+    recording: Option<Box<Recording>>,
+}
+
+/// A figure over the repeats of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Spread {
+    /// The middle one; of an even number, the mean of the two in the middle.
+    pub median: f64,
+    /// The lowest.
+    pub low: f64,
+    /// The highest.
+    pub high: f64,
+    /// Runs that have it.
+    pub runs: usize,
+}
+
+/// A flag of a step's runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FlagShown {
+    /// The class; none is the run.
+    pub class: Option<Class>,
+    /// Its short text, as the first run has it.
+    pub text: String,
+    /// What it means.
+    pub why: String,
+    /// Whether it forbids a verdict.
+    pub forbids_verdict: bool,
+    /// Runs that have it.
+    pub runs: usize,
+}
+
+impl Spread {
+    /// The spread of some values; none without any.
+    pub fn of(mut values: Vec<f64>) -> Option<Self> {
+        values.sort_by(f64::total_cmp);
+        let (low, high) = (*values.first()?, *values.last()?);
+        let middle = values.len() / 2;
+        let median = match values.len() % 2 {
+            1 => values[middle],
+            _ => f64::midpoint(values[middle - 1], values[middle]),
+        };
+        Some(Self { median, low, high, runs: values.len() })
+    }
+}
+
+impl SweepShown {
+    /// What there is to show of a sweep.
+    ///
+    /// # Errors
+    /// Where a recording can't be read.
+    pub fn of(folder: &Folder) -> Result<Self> {
+        let schedule = &folder.schedule;
+        let steps = schedule.steps.iter().enumerate();
+        let steps: Vec<_> =
+            steps.map(|(number, step)| StepRow::of(folder, number, step)).collect::<Result<_>>()?;
+        Ok(Self {
+            dir: folder.dir().display().to_string(),
+            profile: schedule.profile.clone(),
+            order: schedule.order.clone(),
+            seed: schedule.seed,
+            kept_together: schedule.kept_together,
+            notes: notes(schedule, &steps),
+            steps,
+        })
+    }
+
+    /// What of it failed, as the end of the program that ran it; none where all could be done, or where
+    /// something is left.
+    pub fn failure(&self) -> Option<Error> {
+        let runs = || self.steps.iter().flat_map(|row| &row.runs);
+        let not_run = || runs().filter_map(|run| run.not_run.as_ref());
+        let failed = not_run().filter(|not_run| not_run.kind == "failed").count();
+        let errors = runs().filter(|run| run.errors.is_some()).count();
+        if failed > 0 {
+            return Some(Error::failed(format!("{failed} of {} runs failed", runs().count())));
+        }
+        if errors > 0 {
+            return Some(Error::failed(format!("{errors} of {} runs had I/O errors", runs().count())));
+        }
+        if runs().any(|run| run.state != "not_run") {
+            return None;
+        }
+        let first = not_run().next()?;
+        let what = format!("no step could be run: {}", first.why);
+        Some(if first.kind == "refused" { Error::refused(what) } else { Error::input(what) })
+    }
+}
+
+impl StepRow {
+    fn of(folder: &Folder, number: usize, step: &StepShown) -> Result<Self> {
+        let of_step = folder.schedule.runs.iter().filter(|run| run.step == number);
+        let mut runs: Vec<_> = of_step.map(|run| RunShown::of(folder, run)).collect::<Result<_>>()?;
+        runs.sort_by_key(|run| run.repeat);
+        let recordings = || runs.iter().filter_map(|run| run.recording.as_deref());
+        let figures = figures::all().into_iter().filter_map(|figure| {
+            let values = recordings().filter_map(|recording| figure.of_run(&recording.summary)).collect();
+            Some((figure.key.clone(), Spread::of(values)?))
+        });
+        Ok(Self {
+            step: step.clone(),
+            figures: figures.collect(),
+            flags: flags(&recordings().collect::<Vec<_>>()),
+            runs,
+        })
+    }
+
+    fn done(&self) -> usize {
+        self.runs.iter().filter(|run| run.recording.is_some()).count()
+    }
+
+    fn is_estimated(&self) -> bool {
+        let mut recordings = self.runs.iter().filter_map(|run| run.recording.as_ref());
+        recordings.any(|recording| recording.summary.total.cycles_source == CyclesSource::Estimate)
+    }
+}
+
+impl RunShown {
+    fn of(folder: &Folder, run: &crate::sweep::Run) -> Result<Self> {
+        let shown = Self {
+            dir: run.dir.clone(),
+            repeat: run.repeat,
+            state: "left",
+            not_run: None,
+            errors: None,
+            notes: Vec::new(),
+            recording: None,
+        };
+        Ok(match folder.state(run)? {
+            State::Open | State::HalfDone => shown,
+            State::NotRun(not_run) => Self { state: "not_run", not_run: Some(not_run), ..shown },
+            State::Done(recording) => {
+                let notes = recording.host["notes"].as_array().into_iter().flatten();
+                let notes = notes.filter_map(|note| Some(note.as_str()?.to_owned())).collect();
+                let errors = recording.summary.errors_line();
+                Self { state: "done", errors, notes, recording: Some(recording), ..shown }
+            }
+        })
+    }
+}
+
+/// Each flag of the runs, with how many have it.
+fn flags(recordings: &[&Recording]) -> Vec<FlagShown> {
+    let mut found: Vec<FlagShown> = Vec::new();
+    for recording in recordings {
+        let summary = &recording.summary;
+        let of_classes = Class::ALL.into_iter().map(|class| (Some(class), &summary.class(class).flags));
+        for (class, text) in of_classes
+            .chain([(None, &summary.flags)])
+            .flat_map(|(class, flags)| flags.iter().map(move |text| (class, text)))
+        {
+            let kind = crate::meter::flags::kind(text);
+            let same =
+                |flag: &&mut FlagShown| flag.class == class && crate::meter::flags::kind(&flag.text) == kind;
+            if let Some(flag) = found.iter_mut().find(same) {
+                flag.runs += 1;
+                continue;
+            }
+            let note = summary.flag_notes.get(text);
+            found.push(FlagShown {
+                class,
+                text: text.clone(),
+                why: note.map_or_else(String::new, |note| note.why.clone()),
+                forbids_verdict: note.is_some_and(|note| note.forbids_verdict),
+                runs: 1,
+            });
+        }
+    }
+    found
+}
+
+fn notes(schedule: &Schedule, steps: &[StepRow]) -> Vec<String> {
+    let mut notes = Vec::new();
+    if schedule.kept_together {
+        notes.push(
+            "runs on the same stack followed each other: their spread has nothing of building it anew".into(),
+        );
+    }
+    let recordings = || steps.iter().flat_map(|row| &row.runs).filter_map(|run| run.recording.as_deref());
+    for (what, key) in [("hosts", "/hostname"), ("processors", "/cpu/model"), ("kernels", "/kernel")] {
+        let mut values: Vec<_> =
+            recordings().filter_map(|recording| recording.host.pointer(key)?.as_str()).collect();
+        values.sort_unstable();
+        values.dedup();
+        if values.len() > 1 {
+            notes.push(format!("the runs are of different {what}: {}", values.join(", ")));
+        }
+    }
+    // Every run notes how it began; what they all say is said once.
+    let mut counted: BTreeMap<&str, usize> = BTreeMap::new();
+    steps.iter().flat_map(|row| &row.runs).flat_map(|run| &run.notes).for_each(|note| {
+        *counted.entry(note).or_default() += 1;
+    });
+    let all = recordings().count();
+    notes.extend(counted.into_iter().map(|(note, count)| match count {
+        count if count == all => note.to_owned(),
+        count => format!("{note} ({count} of {all} runs)"),
+    }));
+    notes
+}
+
+/// A sweep as text of at most 80 columns.
+pub fn sweep(shown: &SweepShown) -> String {
+    let count: usize = shown.steps.iter().map(|row| row.runs.len()).sum();
+    let done: usize = shown.steps.iter().map(StepRow::done).sum();
+    let order = if shown.order == "shuffled" {
+        format!("shuffled by seed {}", shown.seed)
+    } else {
+        shown.order.clone()
+    };
+    let heading = format!(
+        "{}: profile {}, {} steps, {done} of {count} runs, {order}",
+        name(&shown.dir),
+        shown.profile,
+        shown.steps.len()
+    );
+    let mut out = format!("{}\n", wrap(&heading, WIDTH, "  "));
+    for note in &shown.notes {
+        let _ = writeln!(out, "{}", wrap(&format!("  note: {note}"), WIDTH, "    "));
+    }
+    out.push('\n');
+    out += &headings();
+    shown.steps.iter().for_each(|row| out += &step(row));
+    out += &footer(shown);
+    out += &all_flags(shown);
+    out += &charts(shown);
+    out
+}
+
+/// The folder's own name.
+fn name(dir: &str) -> String {
+    let path = std::path::Path::new(dir);
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    path.file_name().map_or_else(|| dir.to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+fn headings() -> String {
+    let line =
+        |label: &str, n: &str, of: fn(&(&'static str, &'static str, &'static str, usize)) -> &'static str| {
+            let mut line = format!("{} {}", left(label, LABEL_WIDTH), right(n, 3));
+            COLUMNS.iter().for_each(|column| _ = write!(line, " {}", right(of(column), column.3)));
+            format!("{}\n", line.trim_end())
+        };
+    line("", "", |column| column.1) + &line("step", "n", |column| column.2)
+}
+
+/// The rows of a step: its medians, then the lowest and the highest where there are several runs, and
+/// why it has no figures where it has none.
+fn step(row: &StepRow) -> String {
+    let mut out = String::new();
+    let label = &row.step.label;
+    let fits = label.chars().count() <= LABEL_WIDTH;
+    if !fits {
+        let _ = writeln!(out, "{}", wrap(label, WIDTH, "  "));
+    }
+    let label = if fits { label.as_str() } else { "" };
+    let done = row.done();
+    out += &cells(row, label, &done.to_string(), |spread| spread.median);
+    if done > 1 {
+        out += &cells(row, "  lowest", "", |spread| spread.low);
+        out += &cells(row, "  highest", "", |spread| spread.high);
+    }
+    let mut told: Vec<&str> = Vec::new();
+    for (repeat, not_run) in row.runs.iter().filter_map(|run| Some((run.repeat, run.not_run.as_ref()?))) {
+        if told.contains(&not_run.why.as_str()) {
+            continue;
+        }
+        told.push(&not_run.why);
+        let which = if done > 0 { format!("repeat {repeat} ") } else { String::new() };
+        let failed = if not_run.kind == "failed" { "failed" } else { "not run" };
+        let _ = writeln!(out, "{}", wrap(&format!("  {which}{failed}: {}", not_run.why), WIDTH, "    "));
+    }
+    for (repeat, errors) in row.runs.iter().filter_map(|run| Some((run.repeat, run.errors.as_ref()?))) {
+        let _ = writeln!(out, "{}", wrap(&format!("  repeat {repeat}: {errors}"), WIDTH, "    "));
+    }
+    match row.runs.iter().filter(|run| run.state == "left").count() {
+        0 => {}
+        left => _ = writeln!(out, "  {left} of {} runs left to do", row.runs.len()),
+    }
+    out
+}
+
+fn cells(row: &StepRow, label: &str, n: &str, of: fn(&Spread) -> f64) -> String {
+    let mut line = format!("{} {}", left(label, LABEL_WIDTH), right(n, 3));
+    for (key, _, _, width) in COLUMNS {
+        let text =
+            row.figures.get(key).map_or_else(|| NOTHING.to_owned(), |spread| text(row, key, of(spread)));
+        let _ = write!(line, " {}", right(&text, width));
+    }
+    format!("{}\n", line.trim_end())
+}
+
+/// A figure as text, by its path.
+fn text(row: &StepRow, key: &str, value: f64) -> String {
+    if key.contains("_ns.") {
+        return format_latency(value.round() as u64);
+    }
+    let estimate = key == "total.cycles_per_byte" && row.is_estimated();
+    format!("{}{}", if estimate { "≈" } else { "" }, three_digits(value))
+}
+
+/// What the figures are, and how much the spread says.
+fn footer(shown: &SweepShown) -> String {
+    let most = shown.steps.iter().map(StepRow::done).max().unwrap_or(0);
+    let mut text = match most {
+        0 => return String::new(),
+        1 => "One run of each step: nothing tells how much the figures vary.".to_owned(),
+        n => {
+            // A run is above the true median with a half; all of n are on one side with 2^(1-n).
+            let share = (1.0 - 0.5_f64.powi(n as i32 - 1)) * 100.0;
+            format!(
+                "The median of n runs, the lowest and the highest of them: with n = {n} the true median lies \
+                 between them in {share:.0} of 100 cases."
+            )
+        }
+    };
+    let lacking = |row: &&StepRow| row.figures.values().any(|spread| spread.runs < row.done());
+    let labels: Vec<_> = shown.steps.iter().filter(lacking).map(|row| row.step.label.as_str()).collect();
+    if !labels.is_empty() {
+        let _ = write!(text, " Not every run has every figure of: {}.", labels.join(", "));
+    }
+    format!("\n{}\n", wrap(&text, WIDTH, ""))
+}
+
+/// Each flag once, with the steps that have it.
+fn all_flags(shown: &SweepShown) -> String {
+    let mut groups: Vec<(&FlagShown, Vec<String>)> = Vec::new();
+    for row in &shown.steps {
+        for flag in &row.flags {
+            let (done, label) = (row.done(), &row.step.label);
+            let of =
+                if flag.runs < done { format!("{label} ({} of {done})", flag.runs) } else { label.clone() };
+            let same = |known: &FlagShown| {
+                known.class == flag.class
+                    && crate::meter::flags::kind(&known.text) == crate::meter::flags::kind(&flag.text)
+            };
+            match groups.iter_mut().find(|(known, _)| same(known)) {
+                Some((_, labels)) => labels.push(of),
+                None => groups.push((flag, vec![of])),
+            }
+        }
+    }
+    let mut out = String::new();
+    for (flag, labels) in groups {
+        let steps = if labels.len() == shown.steps.len()
+            && shown.steps.len() > 1
+            && !labels.iter().any(|l| l.ends_with(')'))
+        {
+            "all steps".to_owned()
+        } else {
+            labels.join(", ")
+        };
+        let class = flag.class.map_or("run", Class::name);
+        let line = format!("! {class}: {}: {} [{steps}]", flag.text, flag.why);
+        let _ = writeln!(out, "{}", wrap(&line, WIDTH, "  "));
+    }
+    out
+}
+
+/// Bars over the values of the one knob that the steps turn, where it is a number; a sweep of one step
+/// is shown over time.
+fn charts(shown: &SweepShown) -> String {
+    if let [row] = &shown.steps[..] {
+        return over_time(row);
+    }
+    let Some((knob, rows)) = by_one_knob(shown) else { return String::new() };
+    let mut out = String::new();
+    for figure in charted() {
+        let bars: Vec<_> = rows.iter().map(|(value, row)| bar(value, row, &figure)).collect();
+        if bars.iter().any(|bar| bar.value.is_some()) {
+            let _ = write!(out, "\n{}", chart::bars(&format!("{} by {knob}", figure.label), &bars));
+        }
+    }
+    out
+}
+
+fn charted() -> impl Iterator<Item = Figure> {
+    let all = figures::all();
+    CHARTED.into_iter().filter_map(move |key| all.iter().find(|figure| figure.key == key).cloned())
+}
+
+fn bar(value: &str, row: &StepRow, figure: &Figure) -> Bar {
+    let spread = row.figures.get(&figure.key);
+    let words = |spread: &Spread| {
+        let range = (spread.runs > 1).then_some((spread.low, spread.high));
+        let estimate = if figure.is_cycles() && row.is_estimated() { "≈" } else { "" };
+        format!("{estimate}{}", figure.text(spread.median, range))
+    };
+    Bar {
+        label: value.to_owned(),
+        value: spread.map(|spread| spread.median),
+        text: spread.map(words).unwrap_or_default(),
+    }
+}
+
+/// The knob that all steps turn and nothing else, with each step by its value, ascending; none where
+/// it is not a number.
+fn by_one_knob(shown: &SweepShown) -> Option<(&str, Vec<(&str, &StepRow)>)> {
+    let mut knob = None;
+    let mut rows = Vec::new();
+    for row in &shown.steps {
+        let [(path, value)] = &row.step.turns[..] else { return None };
+        if *knob.get_or_insert(path.as_str()) != path {
+            return None;
+        }
+        let number = knobs::find(path)?.parse(value).ok()?.as_number()?;
+        rows.push((number, value.as_str(), row));
+    }
+    rows.sort_by(|one, other| one.0.total_cmp(&other.0));
+    Some((knob?, rows.into_iter().map(|(_, value, row)| (value, row)).collect()))
+}
+
+/// The first complete run of a step, window by window.
+fn over_time(row: &StepRow) -> String {
+    let Some(recording) = row.runs.iter().find_map(|run| run.recording.as_deref()) else {
+        return String::new();
+    };
+    let mut out = String::new();
+    for figure in charted() {
+        let points: Vec<_> = recording
+            .windows
+            .iter()
+            .filter_map(|window| {
+                let at_s = (window.start_ns + window.duration_ns) as f64 / SECOND_NS as f64;
+                Some((at_s, figure.of_window(window)?))
+            })
+            .collect();
+        // Fewer show nothing that the table does not.
+        if points.len() >= 10 {
+            let title = format!("{} over time, {}", figure.label, recording.name());
+            let _ = write!(out, "\n{}", chart::over_time(&title, &points, &|value| figure.text(value, None)));
+        }
+    }
+    out
+}
+
+/// The order of the runs that a sweep would have.
+pub fn schedule(schedule: &Schedule) -> String {
+    let mut out = format!(
+        "{}: {} steps, {} runs, {}\n",
+        schedule.profile,
+        schedule.steps.len(),
+        schedule.runs.len(),
+        if schedule.order == "shuffled" {
+            format!("shuffled by seed {}", schedule.seed)
+        } else {
+            schedule.order.clone()
+        }
+    );
+    if schedule.kept_together {
+        out += "runs on the same target follow each other: it is built or filled once for all of them\n";
+    }
+    let number_width = schedule.runs.len().to_string().len().max(3);
+    for (at, run) in schedule.runs.iter().enumerate() {
+        let step = &schedule.steps[run.step];
+        let span = |seconds: f64| format_duration(Duration::from_secs_f64(seconds));
+        let warmup = if step.warmup_s > 0.0 { format!("{} + ", span(step.warmup_s)) } else { String::new() };
+        let line = format!(
+            "{:>number_width$}  {} (repeat {}, target {}): {warmup}{}",
+            at + 1,
+            step.label,
+            run.repeat,
+            run.target + 1,
+            span(step.for_s)
+        );
+        let _ = writeln!(out, "{}", wrap(&line, WIDTH, "     "));
+    }
+    out
+}
