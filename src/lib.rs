@@ -17,7 +17,7 @@
 //! | [`volume`] | layout, headers, page stamps, fill, verification, locks | host |
 //! | [`nvme`] | stacktune's own `NVMe` driver, for drives that the kernel hands over | – |
 //! | [`io`] | the interfaces, one file each | volume's identities, nvme |
-//! | [`load`] | the four classes: pacing, offsets, commits, workers | plan, volume, io, meter |
+//! | [`load`] | the four classes: pacing, offsets, commits, workers | plan, volume, io, meter, nvme |
 //! | [`meter`] | counters to windows and totals; processor, flags, ledger | host, profile, io's thread names |
 //! | [`calibrate`] | the generator's own cost | load, plan |
 //! | [`record`], [`report`] | a run written and read back; tables, charts and comparison | meter, knobs, host, stack, sweep, paper |

@@ -33,11 +33,11 @@ pub use cgroup::{CgroupMemory, CgroupPlace, CgroupVersion, cgroup_place};
 pub use describe::describe;
 pub use emulated::emulated_drive;
 pub use facts::{Cpu, Device, Facts, Feature, Node, TargetFacts, Usage};
-pub use namespace::{NvmeNamespace, nvme_namespace, polling_of};
 pub use features::kernel_version;
 #[cfg(test)]
 pub(crate) use health::tests as health_tests;
 pub use health::{Health, Throttled, Throttling, health};
+pub use namespace::{NvmeNamespace, nvme_namespace, polling_of};
 pub use pcie::PcieLink;
 pub use platform::{Hugepages, Platform};
 pub use queue::Queue;

@@ -163,7 +163,7 @@ fn stuck_commands_fail_after_a_reset_and_the_load_goes_on() {
     (0..2).for_each(|slot| polled.queue(op(slot, OpKind::Read, 0, 0)));
     assert_eq!(results(&mut polled), [(0, -libc::ETIMEDOUT), (1, -libc::ETIMEDOUT)]);
     assert_eq!((model.aborts(), model.starts()), (1, 2));
-    model.answer(Answers::AtOnce);
+    model.answer(Answers::Prompt);
     polled.queue(op(0, OpKind::Read, 0, 0));
     assert_eq!(results(&mut polled), [(0, 4096)]);
 }

@@ -100,8 +100,11 @@ fn no_sqpoll(settings: &Settings) -> Option<&'static str> {
 }
 
 fn nothing_polled(settings: &Settings) -> Option<&'static str> {
-    if let Some(why) = no_ring(settings) {
-        return Some(why);
+    if settings.leaves_kernel() {
+        return None;
+    }
+    if no_ring(settings).is_some() {
+        return Some("no class polls");
     }
     match (settings.io.completion, settings.io.submission) {
         (Completion::Interrupt, _) => Some("no completion queue is polled"),

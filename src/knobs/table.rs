@@ -11,7 +11,7 @@ use crate::class::Class;
 use crate::host::Feature;
 use crate::profile::settings::{
     Arrival, Buffering, Completion, Cpus, Interface, Offsets, PAGE_SIZE_BYTES_MAX, PAGE_SIZE_BYTES_MIN,
-    Settings, SimDevice, Sync,
+    QueueSettings, Settings, SimDevice, Sync,
 };
 use crate::units::{GIB, MIB, format_size};
 
@@ -85,7 +85,7 @@ const PAGE_SIZE: Kind = Kind::Size {
     optional: false,
     steps: PAGE_SIZES,
 };
-const INTERFACES: Kind = Kind::Choice(&names::<Interface, 6>());
+const INTERFACES: Kind = Kind::Choice(&names::<Interface, 7>());
 const BUFFERINGS: Kind = Kind::Choice(&names::<Buffering, 3>());
 
 const TARGET: &[Spec] = &[
@@ -173,6 +173,9 @@ const IO: &[Spec] = &[
             "Past the page cache the whole load costs 1.01 cycles a byte instead of 7.61 (4.3, Table 2).",
         ),
         kind: BUFFERINGS,
+        inactive: |s, _| {
+            s.leaves_kernel().then_some("the kernel's page cache is not there without the kernel")
+        },
         unavailable: buffering_unavailable,
         ..at!(named Buffering, |s, c| s.io.buffering)
     },
@@ -296,6 +299,10 @@ const CLASS: &[Spec] = &[
         key: "buffering",
         help: "The cache that this class's I/O goes through.",
         kind: BUFFERINGS,
+        inactive: |s, c| {
+            let vfio = s.interface_of(c) == Interface::Vfio;
+            vfio.then_some("the kernel's page cache is not there without the kernel")
+        },
         unavailable: buffering_unavailable,
         ..at!(own Buffering, |s, c| s.classes[c.index()].buffering)
     },
@@ -496,6 +503,7 @@ fn interface_unavailable(value: &Value, s: &Settings, class: Class, ground: Grou
         Interface::Libaio => missing(&ground.facts.libaio),
         Interface::NvmePassthrough => passthrough_unavailable(s, class, ground),
         Interface::Sync | Interface::Null => None,
+        Interface::Vfio => vfio_unavailable(s, ground),
         Interface::Sim => {
             let real = Class::ALL.iter().find(|&&c| s.interface_of(c) != Interface::Sim)?;
             Some(format!("simulated devices have a clock of their own: {real} would run on the real one"))
@@ -516,6 +524,28 @@ fn passthrough_unavailable(s: &Settings, class: Class, ground: Ground) -> Option
         );
     }
     missing(&ground.target?.nvme_commands)
+}
+
+/// Why the drives can't leave the kernel.
+fn vfio_unavailable(s: &Settings, ground: Ground) -> Option<String> {
+    if s.target.devices.is_empty() {
+        return Some("it drives whole NVMe drives, and the target is files".into());
+    }
+    if s.stack.is_built() {
+        return Some("it drives the drives themselves, and a stack on them is the kernel's".into());
+    }
+    if s.wal.target.is_some() {
+        return Some("the drives leave the kernel, and wal.target would stay with it".into());
+    }
+    if s.queue != QueueSettings::default() {
+        return Some("queue.* are the kernel's, which does not have the drives then".into());
+    }
+    if ground.facts.platform.iommu_groups == 0 {
+        let what = "no IOMMU is in use to keep the drives from memory that is not theirs";
+        return Some(format!("{what}: switch it on in the firmware and the kernel (intel_iommu=on)"));
+    }
+    let stays = Class::ALL.iter().find(|&&class| s.interface_of(class) != Interface::Vfio)?;
+    Some(format!("the drives leave the kernel: {stays} would find none"))
 }
 
 fn buffering_unavailable(value: &Value, s: &Settings, class: Class, ground: Ground) -> Option<String> {

@@ -8,11 +8,13 @@ use std::thread::JoinHandle;
 use super::control::Control;
 use super::worker::{Orders, Turn, Worker};
 use crate::error::{Error, Result};
+use crate::io::vfio::Polled;
 use crate::io::{
     Backend, OpenRequest, Setup, clock, libaio::Libaio, null::Null, passthrough::Passthrough, sync::SyncIo,
     uring::Uring,
 };
 use crate::meter::cell::WorkerCell;
+use crate::nvme::vfio::VfioBus;
 use crate::plan::ClassPlan;
 use crate::profile::settings::Interface;
 
@@ -26,6 +28,7 @@ pub const LAUNCHERS: &[(Interface, Launcher)] = &[
     (Interface::IoUring, launch::<Uring>),
     (Interface::NvmePassthrough, launch::<Passthrough>),
     (Interface::Null, launch::<Null>),
+    (Interface::Vfio, launch::<Polled<VfioBus>>),
 ];
 
 /// A stack for the loop and one system call deep, not for recursion.

@@ -76,12 +76,12 @@ impl WindowContext<'_> {
     /// Whether the class's I/O goes through the page cache, by its setting or quietly.
     pub fn through_cache(&self, class: Class) -> bool {
         let context = &self.classes[class.index()];
-        let real = !matches!(context.interface, Interface::Null | Interface::Sim);
-        real && (context.buffering != Buffering::Direct || self.quietly_buffered().is_some())
+        let cached = !matches!(context.interface, Interface::Null | Interface::Sim | Interface::Vfio);
+        cached && (context.buffering != Buffering::Direct || self.quietly_buffered().is_some())
     }
 
     /// Whether every class that runs reaches the device past the page cache, so that the block
-    /// layer's count must be that of the engine.
+    /// layer's count must be that of the engine. Drives that left the kernel are not counted there.
     pub fn all_direct(&self) -> bool {
         let direct = |class: Class| {
             let context = &self.classes[class.index()];
@@ -237,7 +237,11 @@ pub(super) fn of_class(
         Interface::Sim => {
             flags.push(notes("simulated", "The devices are simulated, on a clock of their own."));
         }
-        Interface::Sync | Interface::Libaio | Interface::IoUring | Interface::NvmePassthrough => {
+        Interface::Sync
+        | Interface::Libaio
+        | Interface::IoUring
+        | Interface::NvmePassthrough
+        | Interface::Vfio => {
             flags.extend(of_storage(class, context));
         }
     }

@@ -11,8 +11,8 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
-pub use crate::io::polls::Polls;
 use crate::host::Throttling;
+pub use crate::io::polls::Polls;
 
 /// Percentiles of a latency, in nanoseconds; null where fewer than ten samples lie beyond it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

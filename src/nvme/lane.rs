@@ -113,6 +113,11 @@ impl<B: Bus> Lane<B> {
             Condition::Removed => return Err(gone(self.controller.name())),
             Condition::Fatal => return Err(fatal(self.controller.name())),
             Condition::Recalled => return Err(recalled(self.controller.name())),
+            // Unless another lane is resetting it just now, it has stopped by itself.
+            Condition::Stopped if self.generation == self.controller.generation() => {
+                self.controller.reset(self.generation)?;
+                return self.begin_anew(&mut lost);
+            }
             Condition::Ready | Condition::Stopped => {}
         }
         let Some((cid, since_ns)) = self.queue.oldest() else { return Ok(()) };

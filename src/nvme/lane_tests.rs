@@ -86,7 +86,7 @@ fn where_an_abort_does_not_help_all_lanes_begin_anew_after_a_reset() {
     lost.sort_unstable();
     assert_eq!((lost, model.starts()), (vec![1, 2], 2));
     // The other one hears of it, and hands nothing over before it has made its queue anew.
-    model.answer(Answers::AtOnce);
+    model.answer(Answers::Prompt);
     model.take_doorbells();
     flush(&mut lanes[1], 8, 3 * SECOND_NS);
     assert_eq!(model.take_doorbells(), 0);
@@ -109,6 +109,20 @@ fn a_controller_that_is_gone_or_fatally_wrong_ends_the_lane() {
     model.pull();
     let error = watched(&mut lanes[0], 2 * SECOND_NS).unwrap_err();
     assert!(error.what.contains("no longer there") && error.hint.is_some(), "{error}");
+}
+
+#[test]
+fn a_controller_that_has_stopped_by_itself_is_started_again() {
+    let (model, mut lanes) = lanes(1);
+    model.answer(Answers::Held);
+    flush(&mut lanes[0], 4, 0);
+    model.stop();
+    assert_eq!(watched(&mut lanes[0], SECOND_NS).unwrap(), [4]);
+    assert_eq!((model.starts(), lanes[0].incidents().resets), (2, 1));
+    model.stop();
+    model.never_ready();
+    let error = watched(&mut lanes[0], 2 * SECOND_NS).unwrap_err();
+    assert!(error.what.contains("does not come back after a reset"), "{error}");
 }
 
 #[test]

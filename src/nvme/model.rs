@@ -20,7 +20,7 @@ use crate::error::Result;
 pub enum Answers {
     /// They are done at once.
     #[default]
-    AtOnce,
+    Prompt,
     /// They wait for [`Model::release`].
     Held,
     /// They are never answered, aborted or not.
@@ -177,6 +177,11 @@ impl Model {
         self.lock().csts |= spec::CSTS_CFS;
     }
 
+    /// It stops working by itself.
+    pub fn stop(&self) {
+        self.lock().csts = 0;
+    }
+
     /// It never becomes ready (again).
     pub fn never_ready(&self) {
         self.lock().never_ready = true;
@@ -305,7 +310,9 @@ impl State {
     fn configure(&mut self, cc: u32) {
         let (was, is) = (self.cc & spec::CC_EN, cc & spec::CC_EN);
         self.cc = cc;
-        if was == 0 && is == 1 && !self.never_ready {
+        if was == 0 && is == 1 && self.never_ready {
+            self.csts = 0;
+        } else if was == 0 && is == 1 {
             assert_eq!(cc, spec::CC_START, "configured as this driver does");
             let aqa = self.registers[&spec::AQA];
             let ring = |address: usize, size: u32| Ring {
@@ -364,7 +371,7 @@ impl State {
             return;
         }
         match self.answers {
-            Answers::AtOnce => self.perform(traits, command),
+            Answers::Prompt => self.perform(traits, command),
             _ => self.held.push_back(command),
         }
     }

@@ -82,16 +82,18 @@ fn plan_of(settings: &Settings, class: Class) -> ClassPlan {
     let interface = settings.interface_of(class);
     let wal = class == Class::Wal;
     let ring = matches!(interface, Interface::IoUring | Interface::NvmePassthrough);
+    let vfio = interface == Interface::Vfio;
     // sync has a thread for each outstanding I/O: the paper's 128/1/1/1 threads.
     let per_io = interface == Interface::Sync;
     ClassPlan {
         class,
         enabled: own.enabled,
         interface,
-        buffering: settings.buffering_of(class),
+        // Without the kernel there is no page cache.
+        buffering: if vfio { Buffering::Direct } else { settings.buffering_of(class) },
         registered_buffers: ring && settings.io.registered_buffers,
         registered_files: ring && settings.io.registered_files,
-        polling: if ring { polling(&settings.io) } else { Polling::default() },
+        polling: polling(&settings.io, interface),
         page_bytes: settings.page_size_bytes_of(class),
         depth: if per_io { 1 } else { own.depth },
         batch: if per_io { 1 } else { own.batch.min(own.depth) },
@@ -111,22 +113,22 @@ fn plan_of(settings: &Settings, class: Class) -> ClassPlan {
     }
 }
 
-fn polling(io: &Io) -> Polling {
+fn polling(io: &Io, interface: Interface) -> Polling {
+    let sleep_ns = io.poll_sleep.as_nanos() as u64;
+    match interface {
+        Interface::IoUring | Interface::NvmePassthrough => {}
+        Interface::Vfio => return Polling { sleep_ns, ..Polling::default() },
+        _ => return Polling::default(),
+    }
     let iopoll = io.completion == Completion::Iopoll;
     let cpu = match &io.sqpoll_cpu {
         Cpus::List(list) => list.first().copied(),
         Cpus::Any | Cpus::Node(_) => None,
     };
-    Polling {
-        iopoll,
-        sqpoll: (io.submission == Submission::Sqpoll).then_some((io.sqpoll_idle.as_millis() as u32, cpu)),
-        // The kernel's thread polls for completions as well, and does not sleep in between.
-        sleep_ns: if iopoll && io.submission == Submission::Call {
-            io.poll_sleep.as_nanos() as u64
-        } else {
-            0
-        },
-    }
+    let sqpoll = (io.submission == Submission::Sqpoll).then_some((io.sqpoll_idle.as_millis() as u32, cpu));
+    // The kernel's thread polls for completions as well, and does not sleep in between.
+    let looks = iopoll && sqpoll.is_none();
+    Polling { iopoll, sqpoll, sleep_ns: if looks { sleep_ns } else { 0 } }
 }
 
 /// Whether the class writes on and on instead of in place.
@@ -148,6 +150,7 @@ pub fn rebuilds(old: &Settings, new: &Settings) -> bool {
         || old.sim != new.sim
         || old.run.seed != new.run.seed
         || old.is_simulated() != new.is_simulated()
+        || old.leaves_kernel() != new.leaves_kernel()
 }
 
 #[cfg(test)]

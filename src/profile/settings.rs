@@ -74,6 +74,8 @@ pub enum Interface {
     Null,
     /// Seeded devices on a virtual clock.
     Sim,
+    /// stacktune's own driver, of drives that leave the kernel.
+    Vfio,
 }
 
 /// Which cache an I/O goes through.
@@ -361,6 +363,11 @@ impl Settings {
     pub fn is_simulated(&self) -> bool {
         Class::ALL.iter().any(|&c| self.interface_of(c) == Interface::Sim)
     }
+
+    /// Whether the drives leave the kernel for the run.
+    pub fn leaves_kernel(&self) -> bool {
+        Class::ALL.iter().any(|&c| self.interface_of(c) == Interface::Vfio)
+    }
 }
 
 /// A choice of a fixed set, with its name in profiles: what [`crate::knobs`] needs of an enum.
@@ -387,6 +394,7 @@ impl Named for Interface {
         (Self::NvmePassthrough, "nvme_passthrough", "NVMe commands through io_uring, past the block layer"),
         (Self::Null, "null", "completes at once: the generator's own cost"),
         (Self::Sim, "sim", "simulated devices on a virtual clock"),
+        (Self::Vfio, "vfio", "stacktune's own polling driver: the drives leave the kernel for the run"),
     ];
 }
 
