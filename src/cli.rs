@@ -48,6 +48,19 @@ Examples:
 
 ";
 
+const REPRODUCE_HELP: &str = "\
+DIR receives a recording of each run, and the same command goes on with what is left of it.
+`stacktune show DIR` prints the report again.
+
+Examples:
+  stacktune reproduce --list
+  stacktune reproduce table2 --files ~/.cache/stacktune/paper
+  stacktune reproduce table4 --devices /dev/nvme0n1,/dev/nvme1n1 \\
+      --destroy /dev/nvme0n1 --destroy /dev/nvme1n1
+  stacktune reproduce table2 --files DIR --beside other-host/reproduce-table2
+
+";
+
 const FILES: &str = "\
 $XDG_CONFIG_HOME/stacktune/profiles/*.toml, else ~/.config/stacktune/profiles/*.toml
   the user's profiles
@@ -61,7 +74,7 @@ $XDG_STATE_HOME/stacktune, else /var/lib/stacktune for root and ~/.local/state/s
 /// Runs table scans, point reads, a write-ahead log and a background writer against files or
 /// devices, and lets you turn every knob while they run. Without a command it opens the terminal
 /// UI.
-#[derive(Debug, Clone, PartialEq, Eq, Parser)]
+#[derive(Debug, Clone, PartialEq, Parser)]
 #[command(
     name = "stacktune",
     version,
@@ -92,10 +105,11 @@ pub struct RunArgs {
     /// unless a rate is given.
     #[arg(long)]
     pub read_only: bool,
-    /// Permit that what this device holds is destroyed (may be repeated)
+    /// Permit `record` to destroy what this device holds (may be repeated)
     ///
     /// Without it a device that carries anything but stacktune's own data is refused. It must be
-    /// one of the profile's devices, and none that is in use.
+    /// one of the profile's devices, and none that is in use. The screen takes none: it asks for
+    /// each device's serial at every plan that destroys.
     #[arg(long, value_name = "DEVICE", value_hint = ValueHint::AnyPath, conflicts_with = "read_only")]
     pub destroy: Vec<PathBuf>,
     /// Knobs to turn before it starts.
@@ -123,10 +137,12 @@ pub struct JsonArgs {
 }
 
 /// The commands beside the terminal UI.
-#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+#[derive(Debug, Clone, PartialEq, Subcommand)]
 pub enum Cmd {
     /// Run a profile without a terminal and write down what was measured
     Record(RecordArgs),
+    /// Run a table or a figure of the paper, and tell its figures and claims beside this host's
+    Reproduce(ReproduceArgs),
     /// Show a recording
     #[command(after_help = EXIT_STATUS)]
     Show {
@@ -235,6 +251,60 @@ pub struct RecordArgs {
     pub output: JsonArgs,
 }
 
+/// What `stacktune reproduce` is given.
+#[derive(Debug, Clone, PartialEq, Args)]
+#[command(after_help = format!("{REPRODUCE_HELP}{EXIT_STATUS}"))]
+pub struct ReproduceArgs {
+    /// The table or figure: table2, table4, …; all are listed without one
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+    /// List what can be reproduced
+    #[arg(long)]
+    pub list: bool,
+    /// The drives to run on, separated by commas; each must be named with --destroy too
+    #[arg(long, value_name = "DEVICES", value_delimiter = ',', conflicts_with = "files", value_hint = ValueHint::AnyPath)]
+    pub devices: Vec<String>,
+    /// The folder to make files in, where there are no drives to spare
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub files: Option<PathBuf>,
+    /// How long to measure each row [default: 30s; over time, minutes to hours]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_positive)]
+    pub duration: Option<Duration>,
+    /// How long to run each row before that [default: 5s; over time, none]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub warmup: Option<Duration>,
+    /// How often to run each row; a claim takes 3 [default: 3; over time, 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: Option<u32>,
+    /// Rest before each run [default: 30s on drives, none on files]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub idle: Option<Duration>,
+    /// Wait before each run until no drive is warmer, in °C, for 5 minutes at most [default: 50 on drives]
+    #[arg(long, value_name = "DEGREES", value_parser = parse_degrees)]
+    pub cool_to: Option<f64>,
+    /// The folder to write to, or to go on with [default: reproduce-NAME]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub out: Option<PathBuf>,
+    /// Permit that what this device holds is destroyed (may be repeated)
+    #[arg(long, value_name = "DEVICE", value_hint = ValueHint::AnyPath)]
+    pub destroy: Vec<PathBuf>,
+    /// Show another recording or reproduction beside (may be repeated)
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub beside: Vec<PathBuf>,
+    /// A device that is a hardware RAID of level 0, 5 or 10 (may be repeated)
+    #[arg(long, value_name = "LEVEL=DEVICE")]
+    pub hardware_raid: Vec<String>,
+    /// Print what would be run, built, written and destroyed, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Knobs to turn in every row.
+    #[command(flatten)]
+    pub sets: SetArgs,
+    /// The output's form.
+    #[command(flatten)]
+    pub output: JsonArgs,
+}
+
 /// What `stacktune cleanup` is given.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 #[command(after_help = EXIT_STATUS)]
@@ -288,6 +358,11 @@ pub enum Shell {
     Zsh,
     /// Fish.
     Fish,
+}
+
+fn parse_degrees(text: &str) -> std::result::Result<f64, String> {
+    let degrees = text.parse::<f64>().ok().filter(|degrees| (0.0..=120.0).contains(degrees));
+    degrees.ok_or_else(|| "write degrees Celsius from 0 to 120".into())
 }
 
 fn parse_positive(text: &str) -> std::result::Result<Duration, String> {
@@ -360,7 +435,7 @@ pub fn write_man(out: &mut dyn Write) -> io::Result<()> {
     for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help") {
         out.write_all(command_section(sub)?.as_bytes())?;
     }
-    verbatim("NOTES AND EXAMPLES", &format!("{MAIN_HELP}{}", RECORD_HELP.trim_end()), out)?;
+    verbatim("NOTES AND EXAMPLES", &format!("{MAIN_HELP}{RECORD_HELP}{}", REPRODUCE_HELP.trim_end()), out)?;
     verbatim("EXIT STATUS", EXIT_STATUS.trim_start_matches("Exit status:\n"), out)?;
     verbatim("FILES", FILES, out)?;
     page.render_version_section(out)

@@ -20,9 +20,10 @@
 //! | [`load`] | the four classes: pacing, offsets, commits, workers | plan, volume, io, meter, nvme |
 //! | [`meter`] | counters to windows and totals; processor, flags, ledger | host, profile, io's thread names |
 //! | [`calibrate`] | the generator's own cost | load, plan |
-//! | [`record`], [`report`] | a run written and read back; tables, charts and comparison | meter, knobs, host, stack, sweep |
+//! | [`record`], [`report`] | a run written and read back; tables, charts and comparison | meter, knobs, host, stack, sweep, paper |
 //! | [`session`] | a run: open, start, turn, pause, record | all above |
 //! | [`sweep`] | a profile's steps, run one after the other and gone on with | session, record, stack, profile |
+//! | [`paper`] | the paper's tables and drawings: rows, numbers, claims and what became of them here | record, meter, profile, knobs |
 //! | [`tui`] | the terminal UI | session's messages, meter's data, knobs |
 //! | [`cli`], [`app`] | the command line; the composition root, which alone knows all others | all |
 
@@ -37,6 +38,7 @@ pub mod knobs;
 pub mod load;
 pub mod meter;
 pub mod nvme;
+pub mod paper;
 pub mod plan;
 pub mod profile;
 pub mod record;

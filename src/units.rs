@@ -65,6 +65,15 @@ pub fn approx_size(bytes: u64) -> String {
     }
 }
 
+/// A size rounded for reading in decimal units, as drives' makers tell it: `1.20 PB`, `600 TB`.
+pub fn approx_decimal(bytes: u64) -> String {
+    let units = [("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)];
+    match units.iter().find(|(_, factor)| bytes as f64 >= *factor) {
+        Some((name, factor)) => format!("{} {name}", three_digits(bytes as f64 / factor)),
+        None => format!("{bytes} B"),
+    }
+}
+
 /// Bytes a second from `250MB/s`, `1.5GB/s`, `64MiB/s`.
 pub fn parse_rate(text: &str) -> Result<u64, String> {
     text.trim()
@@ -123,6 +132,14 @@ pub fn approx_span(seconds: f64) -> String {
         0..60 => format!("{s}s"),
         60..3600 => format!("{}m {:02}s", s / 60, s % 60),
         _ => format!("{}h {:02}m", s / 3600, s % 3600 / 60),
+    }
+}
+
+/// A time to read that may be short: `0.42s`, `12s`, `3m 20s`.
+pub fn fine_span(time: Duration) -> String {
+    match time.as_secs_f64() {
+        seconds if seconds < 9.95 => format!("{}s", three_digits(seconds)),
+        seconds => approx_span(seconds),
     }
 }
 

@@ -223,6 +223,48 @@ fn check_looks_at_devices_and_writes_nothing() {
 }
 
 #[test]
+fn another_runs_lock_is_found_by_a_look_and_before_anything_is_wiped() {
+    let test = "another_runs_lock_is_found_by_a_look_and_before_anything_is_wiped";
+    let Some(loops) = Loops::take(test) else { return };
+    let home = Home::new();
+    let wal =
+        loops.device(64, |backing| _ = common::devices::run("mkfs.ext4", &["-q", backing.to_str().unwrap()]));
+    let hash = wal.hash();
+    let dir = home.path("held");
+    let text = format!(
+        "[target]\nfiles = {{ dir = {dir:?}, count = 1, size = \"16MiB\" }}\n[wal]\ntarget = {:?}\n{}",
+        wal.path,
+        common::recorded::LOAD.replace("[wal]\n", "")
+    );
+    let profile = home.profile("held", &text);
+    home.run(&["check", &profile]).ended(0, &[]);
+    assert!(!dir.exists(), "a look makes nothing");
+    let request = stacktune::volume::Request::of_files(&dir, 1, 16 * stacktune::units::MIB);
+    let held = stacktune::volume::Volume::open(request).unwrap();
+    home.run(&["check", &profile]).ended(2, &["in use by"]);
+    let destroy = ["--for", "300ms", "--destroy", wal.path.as_str()];
+    home.record(&profile, "refused", &destroy).ran.ended(3, &["in use by"]);
+    assert_eq!(wal.hash(), hash, "the WAL's device was wiped for nothing");
+    drop(held);
+    // A program that writes to the file below a loop device: no lock and no claim tells of it.
+    let disk = std::fs::OpenOptions::new().append(true).open(&wal.backing).unwrap();
+    let mut writer = std::process::Command::new("sleep").arg("60").stdout(disk).spawn().unwrap();
+    let said = ["which process", "(sleep)"];
+    home.run(&["check", &profile]).ended(2, &said);
+    home.record(&profile, "written", &destroy).ran.ended(3, &said);
+    writer.kill().unwrap();
+    writer.wait().unwrap();
+    assert_eq!(wal.hash(), hash);
+}
+
+#[test]
+fn the_screen_takes_no_consent_in_advance() {
+    let home = Home::new();
+    home.run(&["demo", "--destroy", "/dev/nvme0n1"])
+        .ended(2, &["no consent in advance", "`record` takes it"]);
+}
+
+#[test]
 fn devices_are_named_once_and_whole() {
     let Some(loops) = Loops::take("devices_are_named_once_and_whole") else { return };
     let device = loops.blank(64);
@@ -300,6 +342,7 @@ fn the_summary_has_the_documented_keys() {
         keys(&summary),
         [
             "classes",
+            "cost",
             "duration_s",
             "failure",
             "flag_notes",

@@ -2,6 +2,9 @@
 //!
 //! `tests/rig.sh` boots it and runs scripts of `tests/lab` in it, each of which prints a line for each
 //! of its tests. To add one: write it there, and name it below, so that it is seen as a test here.
+//!
+//! With `LAB_ALL` in the environment they go through all that there is, which takes longer; `LAB_SEED` is
+//! the seed of what is random.
 
 mod common;
 
@@ -11,13 +14,17 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use common::program::Home;
 use common::recorded::json;
+use common::terminal::Terminal;
 use serde_json::Value;
 use tempfile::TempDir;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
-/// After so long a machine is given up, on a host that is busy and emulates it.
-const MACHINE_S: &str = "1200";
+const RIG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rig.sh");
+/// After so long a machine is given up, on a host that is busy and emulates it; with `LAB_ALL`.
+const MACHINE_S: &str = "1500";
+const MACHINE_ALL_S: &str = "7200";
 
 /// A machine, what runs in it, and what came of it.
 struct Machine {
@@ -51,7 +58,13 @@ static BARE: Machine = Machine {
 /// Four drives that hold the smallest XFS, for RAID and file systems on them.
 static STACKS: Machine =
     Machine { scripts: &["stack"], options: &["--drives", "4", "--size", "384M"], ran: OnceLock::new() };
-static MACHINES: [&Machine; 2] = [&BARE, &STACKS];
+/// The same, of which some fail, are pulled, or come into use.
+static FAULTS: Machine = Machine {
+    scripts: &["faults", "kill", "degraded"],
+    options: &["--drives", "4", "--size", "384M", "--monitor"],
+    ran: OnceLock::new(),
+};
+static MACHINES: [&Machine; 3] = [&BARE, &STACKS, &FAULTS];
 
 /// The guest's tests, by machine: each becomes one of this program's.
 macro_rules! in_guest {
@@ -89,8 +102,42 @@ in_guest! {
         a_part_of_each_drive_is_used_and_resynced
         without_consent_nothing_is_built
         a_kept_stack_is_told_and_cleaned_up
-        a_tool_that_fails_leaves_nothing
-        killed_at_random_moments_cleanup_leaves_nothing;
+        a_tool_that_fails_leaves_nothing;
+    FAULTS:
+        a_tool_that_fails_at_any_step_leaves_nothing
+        a_drive_that_comes_into_use_at_any_step_is_refused_and_untouched
+        killed_at_random_moments_cleanup_leaves_nothing
+        members_that_fail_are_told_and_the_run_goes_on
+        drives_that_are_pulled_are_told_and_the_run_goes_on
+        a_stripe_stops_in_order_without_a_pulled_drive;
+}
+
+/// Why no machine can run here, if none can.
+fn no_machine() -> Option<String> {
+    let check = Command::new(RIG).arg("--check").stdin(Stdio::null()).output().unwrap();
+    if check.status.success() {
+        return None;
+    }
+    let told = String::from_utf8_lossy(&check.stderr);
+    Some(told.trim().lines().last().unwrap_or("tests/rig.sh can't run here").to_owned())
+}
+
+fn machine_s() -> &'static str {
+    if std::env::var_os("LAB_ALL").is_some() { MACHINE_ALL_S } else { MACHINE_S }
+}
+
+/// The rig, before what is special to a machine.
+fn rig(share: &TempDir) -> Command {
+    let mut rig = Command::new(RIG);
+    rig.args(["--timeout", machine_s(), "--dir", env!("CARGO_TARGET_TMPDIR"), "--share"]).arg(share.path());
+    rig.stdin(Stdio::null());
+    rig
+}
+
+/// What a command says until its end.
+fn told(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat()
 }
 
 impl Machine {
@@ -106,25 +153,20 @@ impl Machine {
     }
 
     fn boot(&self) -> Result<Ran, String> {
-        let rig = format!("{ROOT}/tests/rig.sh");
-        let check = Command::new(&rig).arg("--check").stdin(Stdio::null()).output().unwrap();
-        if !check.status.success() {
-            let told = String::from_utf8_lossy(&check.stderr);
-            return Err(told.trim().lines().last().unwrap_or("tests/rig.sh can't run here").to_owned());
+        if let Some(reason) = no_machine() {
+            return Err(reason);
         }
         let share = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        let run = format!("{ROOT}/tests/lab/run.sh");
-        let output = Command::new(&rig)
-            .args(self.options)
-            .args(["--timeout", MACHINE_S, "--dir", env!("CARGO_TARGET_TMPDIR"), "--share"])
-            .arg(share.path())
-            .args(["--", "bash", &run, env!("CARGO_BIN_EXE_stacktune")])
-            .args(self.scripts)
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
-        let told = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        let log = told.concat();
+        let wanted = |name: &str| Some(format!("{name}={}", std::env::var(name).ok()?));
+        let log = told(
+            rig(&share)
+                .args(self.options)
+                .args(["--", "env"])
+                .args(["LAB_ALL", "LAB_SEED"].into_iter().filter_map(wanted))
+                .arg(format!("LAB_SCRIPT_S={}", machine_s()))
+                .args(["bash", &format!("{ROOT}/tests/lab/run.sh"), env!("CARGO_BIN_EXE_stacktune")])
+                .args(self.scripts),
+        );
         let tests = log.lines().filter_map(outcome).collect();
         Ok(Ran { log, share, tests })
     }
@@ -166,7 +208,7 @@ fn every_test_of_the_guest_is_seen_here_and_every_script_ran() {
     let files = fs::read_dir(Path::new(ROOT).join("tests/lab")).unwrap();
     let mut there: Vec<String> = files
         .map(|file| file.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
-        .filter(|name| !["run", "lib"].contains(&name.as_str()))
+        .filter(|name| !["run", "lib", "power"].contains(&name.as_str()))
         .collect();
     there.sort();
     assert_eq!(scripts, there);
@@ -227,4 +269,90 @@ fn figures_of_emulated_drives_say_so() {
         assert_eq!(verified["sectors_ok"], ((4 * 127) << 20) / 512, "{verified:#}");
         assert_eq!(verified["complete"], true);
     }
+}
+
+#[test]
+fn what_a_power_cut_left_is_told_after_the_boot_and_cleaned_up() {
+    if let Some(reason) = no_machine() {
+        return common::skip("what_a_power_cut_left_is_told_after_the_boot_and_cleaned_up", &reason);
+    }
+    let [share, images] = [(); 2].map(|()| TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
+    let power = format!("{ROOT}/tests/lab/power.sh");
+    // While the first drive gets its partition; while the file system on all of them is mounted; not at all.
+    for (cut, steps) in [(1, "7"), (2, "13"), (3, "0")] {
+        let told = told(
+            rig(&share)
+                .args(["--drives", "4", "--size", "384M", "--monitor", "--images"])
+                .arg(images.path())
+                .args(["--", "bash", &power, env!("CARGO_BIN_EXE_stacktune"), &cut.to_string(), steps]),
+        );
+        assert_eq!(told.contains("ended without an exit status"), steps != "0", "boot {cut}: {told}");
+        assert_eq!(told.contains("cleaned up"), cut > 1, "boot {cut}: {told}");
+    }
+    for cut in [2, 3] {
+        let status = json(&share.path().join(format!("status-{cut}.json")));
+        let [left] = status.as_array().unwrap().as_slice() else { panic!("{status:#}") };
+        assert_eq!((&left["state"], &left["restarted"]), (&"dead".into(), &true.into()), "{status:#}");
+        let stands: Vec<_> =
+            left["stands"].as_array().unwrap().iter().map(|one| one["what"].as_str().unwrap()).collect();
+        assert!(stands.iter().any(|what| what.contains("partition table on")), "{stands:?}");
+        assert_eq!(stands.iter().any(|what| what.contains("md array")), cut == 3, "{stands:?}");
+    }
+}
+
+#[test]
+fn a_plan_that_destroys_drives_is_agreed_to_by_typing_their_serials() {
+    if let Some(reason) = no_machine() {
+        return common::skip("a_plan_that_destroys_drives_is_agreed_to_by_typing_their_serials", &reason);
+    }
+    let home = Home::new();
+    let by_id = |number| format!("/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_RIG{number}_1");
+    let rates = ["scan", "point", "wal", "background"].map(|class| format!("[{class}]\nrate = \"1MB/s\"\n"));
+    let profile = home.path("typed.toml");
+    let text = format!(
+        "name = \"typed\"\n[target]\ndevices = [{:?}, {:?}]\n[stack]\nraid = \"md1\"\nfilesystem = \"ext4\"\n\
+         data = \"48MiB\"\nwal = \"16MiB\"\n{}",
+        by_id(0),
+        by_id(1),
+        rates.concat()
+    );
+    fs::write(&profile, text).unwrap();
+    let begin = format!(
+        "modprobe -a md_mod raid1 ext4; exec {} {}",
+        env!("CARGO_BIN_EXE_stacktune"),
+        profile.display()
+    );
+    let options = ["--drives", "2", "--size", "128M", "--timeout", "120", "--terminal", "--dir"];
+    let arguments: Vec<String> =
+        options.into_iter().chain([env!("CARGO_TARGET_TMPDIR"), "--", &begin]).map(str::to_owned).collect();
+    // The kernel is where it is for the others.
+    let own =
+        ["HOME", "XDG_CACHE_HOME", "RIG_KERNEL"].map(|name| (name, std::env::var(name).unwrap_or_default()));
+    let environment: Vec<_> = own
+        .iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
+    let mut terminal = Terminal::start_program(Path::new(RIG), &home, &arguments, (80, 24), &environment);
+    terminal.wait_for("To open this profile");
+    terminal.wait_for("scroll to its end");
+    terminal.press("\x1b[F");
+    let asked = terminal.wait_for("1 of 2: ");
+    assert!(asked.contains("Type its serial, RIG0, in full"), "{asked}");
+    for wrong in ["RIG1", "rig0", "yes"] {
+        terminal.press(&format!("{wrong}\r"));
+        terminal.wait_for("That is not the same, letter for letter.");
+        terminal.press("\x15\r");
+        terminal.wait_for("Enter alone confirms nothing.");
+    }
+    terminal.press("RIG0\r");
+    terminal.wait_for("2 of 2: ");
+    terminal.press("RIG1\r");
+    terminal.wait("the load on the mirror", |screen| {
+        screen.lines().next().is_some_and(|first| first.contains("running"))
+    });
+    terminal.press("q");
+    terminal.wait_for("take it down and quit");
+    terminal.press("t");
+    terminal.left().expect(0);
 }

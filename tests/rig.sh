@@ -7,12 +7,15 @@
 #   --drives N      NVMe drives, /dev/nvme0n1 and on, serials RIG0 and on          (4)
 #   --size SIZE     of each drive, in a sparse file                                (1G)
 #   --dir DIR       the folder of these files, removed at the end        ($TMPDIR, /var/tmp)
+#   --images DIR    keeps these files in that folder, and takes those that it has      (none)
 #   --mem SIZE      the guest's memory                                             (3G)
 #   --cpus N        the guest's CPUs, 2 or more                         (the host's, 2 to 4)
 #   --share DIR     a folder that the guest sees as /share and can write to      (none)
 #   --timeout S     gives up after so many seconds; with --terminal, on booting  (600)
-#   --monitor       the guest can give commands to QEMU (device_del drive0, …), a line each,
-#                   through /dev/virtio-ports/monitor
+#   --monitor       the guest can give commands to QEMU, a line each, through
+#                   /dev/virtio-ports/monitor: `device_del drive0` pulls a drive out, `device_add
+#                   nvme,id=drive0,drive=file0,serial=RIG0,bus=slot0` plugs it in again, `quit` cuts
+#                   the power
 #   --terminal      the command has this terminal: keys, colours, and size as it changes
 #   --append TEXT   more arguments for the kernel
 #   --accel NAME    kvm or tcg (software); else KVM on bare metal where a guest really runs under it
@@ -36,7 +39,7 @@ readonly TOOLS='qemu-system-x86_64=qemu-system-x86 busybox=busybox-static modpro
 # How long a kernel may take to say its first word under KVM.
 readonly KVM_WAIT_S=10
 
-drives=4 size=1G mem=3G cpus='' timeout=600 share='' append='' accel=''
+drives=4 size=1G mem=3G cpus='' timeout=600 share='' append='' accel='' images=''
 monitor='' terminal='' check=''
 dir=${TMPDIR:-/var/tmp}
 command=()
@@ -52,7 +55,7 @@ help() { sed -n '2,/^set -/{/^#/s/^# \?//p}' "$0"; }
 read_arguments() {
     while (($#)); do
         case $1 in
-            --drives | --size | --dir | --mem | --cpus | --share | --timeout | --append | --accel)
+            --drives | --size | --dir | --images | --mem | --cpus | --share | --timeout | --append | --accel)
                 (($# > 1)) || die "$1 wants a value"
                 printf -v "${1#--}" %s "$2"
                 shift
@@ -332,10 +335,10 @@ describe_machine() {
     fi
     local i
     for ((i = 0; i < drives; i++)); do
-        truncate -s "$size" "$run/drive$i"
+        [[ -e $images/drive$i ]] || truncate -s "$size" "$images/drive$i"
         # A slot of its own: what sits on the root bus can't be pulled out.
         machine+=(-device "pcie-root-port,id=slot$i,chassis=$((i + 1)),slot=$((i + 1))"
-            -drive "file=$run/drive$i,if=none,id=file$i,format=raw,discard=unmap"
+            -blockdev "driver=raw,node-name=file$i,discard=unmap,file.driver=file,file.filename=$images/drive$i"
             -device "nvme,id=drive$i,drive=file$i,serial=RIG$i,bus=slot$i")
     done
 }
@@ -408,6 +411,7 @@ main() {
     mkdir -p "$dir"
     if [[ -n $share ]]; then mkdir -p "$share" && share=$(realpath "$share"); fi
     run=$(mktemp -d "$(realpath "$dir")/stacktune-rig.XXXXXX")
+    if [[ -n $images ]]; then mkdir -p "$images" && images=$(realpath "$images"); else images=$run; fi
     trap end EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM HUP

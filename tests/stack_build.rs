@@ -7,11 +7,13 @@ use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::Instant;
 
 use common::devices::{Loop, Loops, Mount, run};
 use common::program::Home;
 use common::stacks::{Ground, Nobodys, confirmed, new_id, of_steps, plan, traces};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 use stacktune::error::Error;
 use stacktune::host::Facts;
 use stacktune::profile::settings::{Filesystem, Raid};
@@ -26,6 +28,8 @@ use stacktune::stack::step::{Step, Undo};
 
 /// Tells a helper process, which is this program, what to build.
 const HELPER: &str = "STACKTUNE_TEST_BUILD";
+/// So often a process is killed at a random moment.
+const KILLS: u32 = 50;
 
 /// Lets everything go on.
 fn go_on(_: &Advance) -> bool {
@@ -192,12 +196,16 @@ fn helper_process() {
     };
     let ground = Path::new(ground);
     let die_at: Option<usize> = die_at.parse().ok();
-    let mut calls = 0;
-    let mut watch = |_: &Advance| {
-        if Some(calls) == die_at {
-            let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+    let (mut begun, mut last) = (0, None);
+    let mut watch = |advance: &Advance| {
+        // Once for each step and each undo: where the host is slow it is asked while a tool works, too.
+        if last.replace((advance.step, advance.undoing)) != Some((advance.step, advance.undoing)) {
+            if Some(begun) == die_at {
+                let _ =
+                    rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+            }
+            begun += 1;
         }
-        calls += 1;
         true
     };
     let site = stacktune::stack::site::Site {
@@ -254,20 +262,32 @@ fn a_build_that_is_killed_at_any_moment_is_cleaned_up_and_no_more() {
     let disk = loops.device(24, |file| drop(run("mkfs.ext4", &["-q", file.to_str().unwrap()])));
     let mount = Mount::of(&disk, "noatime");
     fs::write(mount.at.path().join("theirs"), "kept").unwrap();
-    for moment in 0..12 {
+    // How long it takes to build and take down once, so that the moments lie in all of it.
+    let (ground, id) = (Ground::new(), new_id());
+    let began = Instant::now();
+    let plan = ground.plan(&id, Filesystem::Btrfs, Raid::Btrfs1);
+    build::build(confirmed(plan), &ground.site(), &mut go_on).unwrap().tear_down(&mut go_on).unwrap();
+    let (whole, seed) = (began.elapsed(), rand::random::<u64>());
+    let mut moments = StdRng::seed_from_u64(seed);
+    let mut left = 0;
+    for kill in 0..KILLS {
         let (ground, id) = (Ground::new(), new_id());
         let theirs = ground.path().join("theirs");
         fs::write(&theirs, "kept").unwrap();
         let mut child = helper(&ground, &id, "btrfs1", "never").spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(5 + moment * 37 + rand::random::<u64>() % 30));
+        let moment = whole.mul_f64(moments.random_range(0.0..1.5));
+        std::thread::sleep(moment);
         child.kill().unwrap();
         child.wait().unwrap();
         for cleaned in clean(&ground, &[]) {
-            assert_eq!(cleaned.problem, None, "killed at moment {moment}");
+            assert_eq!(cleaned.problem, None, "seed {seed}, kill {kill} after {moment:?}");
+            left += 1;
         }
         ground.assert_nothing_left(&id);
         assert_eq!(fs::read_to_string(theirs).unwrap(), "kept");
     }
+    println!("seed {seed}: {left} of {KILLS} left something to clean up, within {whole:?}");
+    assert!(left > KILLS / 2, "seed {seed}: only {left} of {KILLS} were killed while a stack stood");
     assert_eq!(fs::read_to_string(mount.at.path().join("theirs")).unwrap(), "kept");
     assert!(mounted_as(mount.at.path()).is_some());
 }
@@ -645,6 +665,24 @@ fn after_another_boot_what_went_with_the_kernel_is_not_looked_for() {
     run("umount", &[mount.to_str().unwrap()]);
     assert_eq!(clean(&ground, &[])[0].problem, None);
     ground.assert_nothing_left(&id);
+}
+
+#[test]
+fn a_folder_made_above_the_stacks_own_goes_unless_others_use_it_by_then() {
+    for used in [false, true] {
+        let (ground, id) = (Ground::new(), new_id());
+        let above = ground.path().join("above");
+        let own = above.join(format!("stack-{id}"));
+        let steps = [above.clone(), own].map(|dir| Step::MakeFolder { dir }).to_vec();
+        let plan = of_steps(&id, steps, Top::Devices(Vec::new()));
+        let built = build::build(confirmed(plan), &ground.site(), &mut go_on).unwrap();
+        if used {
+            fs::write(above.join("theirs"), "kept").unwrap();
+        }
+        built.tear_down(&mut go_on).unwrap();
+        assert_eq!(above.exists(), used);
+        ground.assert_nothing_left(&id);
+    }
 }
 
 #[test]

@@ -203,7 +203,10 @@ fn a_fill_that_was_killed_goes_on_and_its_lock_is_free() {
 fn one_run_at_a_time_and_readers_beside_readers() {
     let dir = folder();
     let held = open(dir.path(), 1, 4).unwrap();
-    for error in [open(dir.path(), 1, 4).unwrap_err(), open_read_only(dir.path(), 1).unwrap_err()] {
+    let mut request = Request::of_files(dir.path(), 1, 4 * MIB);
+    let early = [request.refuse_locked().unwrap_err(), request.take_lock().unwrap_err()];
+    let late = [open(dir.path(), 1, 4).unwrap_err(), open_read_only(dir.path(), 1).unwrap_err()];
+    for error in early.into_iter().chain(late) {
         assert_eq!(error.kind, Kind::Refused);
         let named = error.what.contains(&format!("process {}", std::process::id()));
         assert!(named || error.what.contains("another process"), "{error}");
@@ -212,7 +215,12 @@ fn one_run_at_a_time_and_readers_beside_readers() {
     let reader = open_read_only(dir.path(), 1).unwrap();
     open_read_only(dir.path(), 1).unwrap();
     assert_eq!(open(dir.path(), 1, 4).unwrap_err().kind, Kind::Refused);
+    assert_eq!(request.refuse_locked().unwrap_err().kind, Kind::Refused, "readers count too");
     drop(reader);
+    request.refuse_locked().unwrap();
+    request.take_lock().unwrap();
+    assert_eq!(open(dir.path(), 1, 4).unwrap_err().kind, Kind::Refused, "the lock is held from then on");
+    drop(Volume::open(request).unwrap());
     open(dir.path(), 1, 4).unwrap();
 }
 

@@ -20,6 +20,9 @@ const CALIBRATION_TIME: Duration = Duration::from_millis(500);
 
 /// `stacktune show`.
 pub fn show(dir: &std::path::Path, json: bool) -> Result<()> {
+    if super::reproduce::is_reproduction(dir) {
+        return super::reproduce::show(dir, json);
+    }
     if is_sweep(dir) {
         let shown = SweepShown::of(&Folder::read(dir)?)?;
         return if json { print_json(&shown) } else { print(&report::sweep(&shown)) };

@@ -3,6 +3,7 @@
 mod inspect;
 mod picture;
 mod record;
+mod reproduce;
 mod signals;
 mod stacks;
 mod sweep;
@@ -33,8 +34,7 @@ pub fn run() -> ExitCode {
     match dispatch(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // A closed standard error leaves nobody to tell.
-            let _ = writeln!(std::io::stderr(), "stacktune: {error}");
+            tell(&format!("stacktune: {error}"));
             ExitCode::from(error.exit_status())
         }
     }
@@ -44,6 +44,7 @@ fn dispatch(cli: Cli) -> Result<()> {
     match cli.command {
         None => ui::run(cli.profile.as_deref(), &cli.run),
         Some(Cmd::Record(args)) => record::run(&args),
+        Some(Cmd::Reproduce(args)) => reproduce::run(&args),
         Some(Cmd::Show { dir, output }) => inspect::show(&dir, output.json),
         Some(Cmd::Compare { dirs, output }) => inspect::compare(&dirs, output.json),
         Some(Cmd::Verify { profile, sets, output }) => {
@@ -116,6 +117,12 @@ fn raise_file_limit() {
     let limit = getrlimit(Resource::Nofile);
     // Where it can't be raised, opening says what is missing.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}
+
+/// Says a line on standard error. Where that is closed, or its terminal gone, nobody is there to tell:
+/// what goes on must still come to its end.
+fn tell(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// Prints to standard output; a closed pipe (`| head`) is no error.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::signals::Interrupts;
-use super::{facts_with_versions, options, print, print_json, settings};
+use super::{facts_with_versions, options, print, print_json, settings, tell};
 use crate::cli::RecordArgs;
 use crate::error::{Error, Result};
 use crate::host::Facts;
@@ -52,7 +52,7 @@ pub fn run(args: &RecordArgs) -> Result<()> {
         // `stacktune cleanup` what was built.
         std::mem::forget(session);
     } else {
-        if args.verify && recorded.is_ok() {
+        if args.verify && recorded.as_ref().is_ok_and(|summary| summary.failure.is_none()) {
             verified = verify(&session, &mut watcher);
         }
         let ended = session.dismantle(args.keep, &mut |advance| {
@@ -73,7 +73,13 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     } else {
         print(&report::table(&summary, &array))?;
     }
-    dismantled.and(verified)?;
+    match (summary.failure.as_deref(), dismantled.and(verified)) {
+        (Some(failure), Err(left)) => {
+            return Err(Error { what: format!("{failure} And then: {}", left.what), ..left });
+        }
+        (Some(failure), Ok(())) => return Err(Error::failed(failure)),
+        (None, ended) => ended?,
+    }
     match summary.errors_line() {
         _ if summary.interrupted => {
             Err(Error::interrupted("interrupted: the summary holds what was measured"))
@@ -107,8 +113,8 @@ pub(super) fn verify(session: &Session, watcher: &mut Watcher) -> Result<()> {
 /// Says how to remove what was kept.
 pub(super) fn tell_kept(commands: &[String]) {
     if !commands.is_empty() {
-        eprintln!("stacktune: what was built stays; `stacktune cleanup` removes it, or:");
-        commands.iter().for_each(|command| eprintln!("  {command}"));
+        tell("stacktune: what was built stays; `stacktune cleanup` removes it, or:");
+        commands.iter().for_each(|command| tell(&format!("  {command}")));
     }
 }
 
@@ -136,7 +142,7 @@ impl Attendant for Watcher<'_> {
 
     fn notice(&mut self, text: &str) {
         self.progress.done();
-        eprintln!("stacktune: {text}");
+        tell(&format!("stacktune: {text}"));
     }
 
     fn consent(&mut self, _: Vec<Wanted>) -> Option<Vec<String>> {

@@ -88,7 +88,7 @@ pub fn run(args: &RecordArgs, settings: &Settings) -> Result<()> {
 }
 
 /// Prints what would be run and built, and does nothing.
-fn dry_run(settings: &Settings, options: &Options, facts: &Facts) -> Result<()> {
+pub(super) fn dry_run(settings: &Settings, options: &Options, facts: &Facts) -> Result<()> {
     let schedule = Schedule::of(settings, options.read_only, 0)?;
     let sweep = settings.sweep.as_deref().cloned().unwrap_or_default();
     let steps = run_settings(settings, &sweep.all_steps());
@@ -136,9 +136,9 @@ fn targets(text: &mut String, schedule: &Schedule, steps: &[Settings], rebuild: 
 }
 
 /// Shows on standard error what goes on.
-struct Watcher<'a> {
-    screen: Screen<'a>,
-    verifies: bool,
+pub(super) struct Watcher<'a> {
+    pub screen: Screen<'a>,
+    pub verifies: bool,
 }
 
 impl sweep::Watcher for Watcher<'_> {

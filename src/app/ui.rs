@@ -4,7 +4,7 @@ use std::io::{IsTerminal, stdin, stdout};
 use std::path::PathBuf;
 use std::sync::mpsc::channel;
 
-use super::{facts, facts_with_versions, options, settings};
+use super::{facts, facts_with_versions, options, print, settings};
 use crate::cli::RunArgs;
 use crate::error::{Error, Result, describe};
 use crate::profile::{Settings, Source, Store, by_identity};
@@ -13,6 +13,7 @@ use crate::tui::{self, Link, ProfileEntry, ProfileStore, ThemeChoice};
 
 /// Opens the UI with a profile; the demo without one.
 pub fn run(profile: Option<&str>, args: &RunArgs) -> Result<()> {
+    refuse_consent_in_advance(args)?;
     if !stdin().is_terminal() || !stdout().is_terminal() {
         return Err(Error::input("the terminal UI needs a terminal")
             .hint("without one, use `stacktune record PROFILE --out DIR`"));
@@ -45,13 +46,21 @@ pub fn run(profile: Option<&str>, args: &RunArgs) -> Result<()> {
     ended
 }
 
+/// The operator agrees to each plan after it was read, and to none before.
+fn refuse_consent_in_advance(args: &RunArgs) -> Result<()> {
+    let Some(device) = args.destroy.first() else { return Ok(()) };
+    Err(Error::input(format!("--destroy {}: the screen takes no consent in advance", device.display()))
+        .hint("leave it out: each plan that destroys asks for the serials of its devices; `record` takes it"))
+}
+
 /// What was built and stays: how to remove it.
 fn tell_kept(commands: &[String]) {
     if commands.is_empty() {
         return;
     }
-    println!("What was built stays. These commands remove it:");
-    commands.iter().for_each(|command| println!("  {command}"));
+    let commands = commands.join("\n  ");
+    // Where nobody reads it any more, `stacktune status` tells the same.
+    let _ = print(&format!("What was built stays. These commands remove it:\n  {commands}\n"));
 }
 
 /// Where `r` puts recordings: the XDG data folder.

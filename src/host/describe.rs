@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 
 use super::{
-    Array, CgroupVersion, Controller, Device, Facts, Feature, MountPoint, Temperature, ToolFound, Usage,
+    Array, CgroupVersion, Controller, Device, Facts, Feature, Health, MountPoint, Temperature, Throttled,
+    ToolFound, Usage,
 };
-use crate::units::approx_size;
+use crate::units::{approx_decimal, approx_size, approx_span};
 
 /// Columns of a terminal.
 const WIDTH: usize = 80;
@@ -107,6 +108,26 @@ fn temperature(out: &mut String, temperature: Option<&Temperature>) {
         }
     }
     row(out, "  temperature", &text);
+}
+
+fn health(out: &mut String, health: &Health) {
+    let mut parts = vec![
+        format!("{}% of its endurance used", health.used_percent),
+        format!("spare {}%", health.spare_percent),
+        format!("{} written so far", approx_decimal(health.written_bytes)),
+    ];
+    parts.extend(health.endurance_bytes.map(|bytes| format!("{} over its life", approx_decimal(bytes))));
+    parts.extend(health.warnings.iter().map(|warning| format!("warns: {warning}")));
+    row(out, "  health", &parts.join(", "));
+    let text = match health.throttled {
+        Some(Throttled { transitions: [light, heavy], seconds: [light_s, heavy_s] }) => format!(
+            "slowed itself down {} times so far, for {}",
+            u64::from(light) + u64::from(heavy),
+            approx_span(f64::from(light_s) + f64::from(heavy_s))
+        ),
+        None => "it does not count how it slows itself down".to_owned(),
+    };
+    row(out, "  throttling", &text);
 }
 
 fn controller(out: &mut String, controller: &Controller, devices: &[Device]) {
@@ -217,6 +238,9 @@ fn devices(out: &mut String, devices: &[Device]) {
             row(out, "  link", &link.to_string());
         }
         temperature(out, device.temperature.as_ref());
+        if let Some(told) = &device.health {
+            health(out, told);
+        }
         if device.read_only {
             row(out, "  state", "read-only");
         }

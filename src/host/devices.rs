@@ -104,6 +104,7 @@ fn device(
         // Of NVMe the device is its controller, and that one's the function on the bus.
         link: ["device/device", "device"].iter().find_map(|path| pcie::link(root, &format!("{dir}/{path}"))),
         temperature: temperature::read(root, dir),
+        health: None,
         partitions: partitions.map(|part| part.name.clone()).collect(),
         members: graph.members(&node.name),
         usage: graph.usage(&node.name),

@@ -16,35 +16,52 @@ const LAYERS_MAX: u32 = 16;
 /// The model of an emulated drive that the file or device lies on, through partitions, arrays and
 /// loop devices; none where no drive is known to be emulated.
 pub fn emulated_drive(file: &File) -> Option<String> {
-    emulated_model(&drives_below_open(file)?)
+    emulated_model(&below_open(file)?.drives)
 }
 
-fn drives_below_open(file: &File) -> Option<Vec<PathBuf>> {
+/// What lies below a file or a device, by its folders in sysfs.
+#[derive(Debug, Default)]
+pub(super) struct Below {
+    /// The drives.
+    pub drives: Vec<PathBuf>,
+    /// The md arrays on the way to them.
+    pub arrays: Vec<PathBuf>,
+}
+
+impl Below {
+    fn of(all: impl Iterator<Item = Self>) -> Self {
+        all.fold(Self::default(), |mut found, one| {
+            found.drives.extend(one.drives);
+            found.arrays.extend(one.arrays);
+            found
+        })
+    }
+}
+
+fn below_open(file: &File) -> Option<Below> {
     let metadata = file.metadata().ok()?;
     let root = Root::new(Path::new("/"));
     if metadata.file_type().is_block_device() {
-        return Some(drives(&root, &number_text(metadata.rdev()), LAYERS_MAX));
+        return Some(below_device(&root, &number_text(metadata.rdev()), LAYERS_MAX));
     }
     // One that was just made has no name yet: the path tells no more than its folder then.
     let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
-    Some(drives_of_filesystem(&root, &path, metadata.dev(), LAYERS_MAX))
+    Some(below_filesystem(&root, &path, metadata.dev(), LAYERS_MAX))
 }
 
-fn drives_below_file(root: &Root, path: &Path, layers: u32) -> Vec<PathBuf> {
-    let Ok(metadata) = fs::metadata(root.at(&path.to_string_lossy())) else { return Vec::new() };
-    drives_of_filesystem(root, path, metadata.dev(), layers)
+fn below_file(root: &Root, path: &Path, layers: u32) -> Below {
+    let Ok(metadata) = fs::metadata(root.at(&path.to_string_lossy())) else { return Below::default() };
+    below_filesystem(root, path, metadata.dev(), layers)
 }
 
-/// The drives below the file system that has that device number and holds that path.
-fn drives_of_filesystem(root: &Root, path: &Path, device: u64, layers: u32) -> Vec<PathBuf> {
+/// What lies below the file system that has that device number and holds that path.
+fn below_filesystem(root: &Root, path: &Path, device: u64, layers: u32) -> Below {
     if rustix::fs::major(device) != 0 {
-        return drives(root, &number_text(device), layers);
+        return below_device(root, &number_text(device), layers);
     }
-    let mut found = Vec::new();
-    for number in mounted_devices(root, path).unwrap_or_default() {
-        found.extend(drives(root, &number, layers));
-    }
-    found.dedup();
+    let devices = mounted_devices(root, path).unwrap_or_default();
+    let mut found = Below::of(devices.iter().map(|number| below_device(root, number, layers)));
+    found.drives.dedup();
     found
 }
 
@@ -61,24 +78,29 @@ fn mounted_devices(root: &Root, path: &Path) -> Option<Vec<String>> {
     Some(std::iter::once(number.clone()).chain(fellows.collect::<Vec<_>>()).collect())
 }
 
-/// The drives below a device, by their folders in sysfs.
-fn drives(root: &Root, number: &str, layers: u32) -> Vec<PathBuf> {
+fn below_device(root: &Root, number: &str, layers: u32) -> Below {
     let dir = fs::canonicalize(root.at(&format!("sys/dev/block/{number}")));
-    dir.map(|dir| drives_of_dir(root, &dir, layers)).unwrap_or_default()
+    dir.map(|dir| below_dir(root, &dir, layers)).unwrap_or_default()
 }
 
-fn drives_of_dir(root: &Root, dir: &Path, layers: u32) -> Vec<PathBuf> {
-    let Some(layers) = layers.checked_sub(1) else { return Vec::new() };
+fn below_dir(root: &Root, dir: &Path, layers: u32) -> Below {
+    let Some(layers) = layers.checked_sub(1) else { return Below::default() };
     if dir.join("partition").exists() {
-        return dir.parent().map(|whole| drives_of_dir(root, whole, layers)).unwrap_or_default();
+        return dir.parent().map(|whole| below_dir(root, whole, layers)).unwrap_or_default();
     }
     if let Ok(file) = fs::read_to_string(dir.join("loop/backing_file")) {
-        return drives_below_file(root, Path::new(file.trim()), layers);
+        return below_file(root, Path::new(file.trim()), layers);
     }
     let members = fs::read_dir(dir.join("slaves")).into_iter().flatten().flatten();
     let members = members.filter_map(|entry| fs::canonicalize(entry.path()).ok());
-    let below: Vec<_> = members.flat_map(|member| drives_of_dir(root, &member, layers)).collect();
-    if below.is_empty() { vec![dir.to_owned()] } else { below }
+    let mut found = Below::of(members.map(|member| below_dir(root, &member, layers)));
+    if found.drives.is_empty() {
+        found.drives.push(dir.to_owned());
+    }
+    if dir.join("md").is_dir() {
+        found.arrays.push(dir.to_owned());
+    }
+    found
 }
 
 /// What is mounted where the path lies.
@@ -102,22 +124,22 @@ fn emulated_model(drives: &[PathBuf]) -> Option<String> {
     })
 }
 
-/// The folders in sysfs of the drives below the device of that number, through partitions, arrays and
-/// loop devices.
-pub(super) fn drives_below(root: &Root, number: &str) -> Vec<PathBuf> {
-    drives(root, number, LAYERS_MAX)
+/// What lies below the device of that number, through partitions, arrays and loop devices.
+pub(super) fn below(root: &Root, number: &str) -> Below {
+    below_device(root, number, LAYERS_MAX)
 }
 
 /// The same, below a file or a device.
-pub(super) fn drives_below_path(path: &Path) -> Vec<PathBuf> {
+pub(super) fn below_path(path: &Path) -> Below {
     let root = Root::new(Path::new("/"));
-    let Ok(metadata) = fs::metadata(path) else { return Vec::new() };
+    let Ok(metadata) = fs::metadata(path) else { return Below::default() };
     if metadata.file_type().is_block_device() {
-        return drives(&root, &number_text(metadata.rdev()), LAYERS_MAX);
+        return below_device(&root, &number_text(metadata.rdev()), LAYERS_MAX);
     }
-    let Ok(path) = path.canonicalize() else { return Vec::new() };
-    drives_below_file(&root, &path, LAYERS_MAX)
+    let Ok(path) = path.canonicalize() else { return Below::default() };
+    below_file(&root, &path, LAYERS_MAX)
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,7 +149,7 @@ mod tests {
     fn a_file_without_a_name_lies_on_the_drives_of_its_folder() {
         let dir = tempfile::tempdir_in(std::env::temp_dir()).unwrap();
         let file = tempfile::tempfile_in(dir.path()).unwrap();
-        assert_eq!(drives_below_open(&file), Some(drives_below_path(dir.path())));
+        assert_eq!(below_open(&file).unwrap().drives, below_path(dir.path()).drives);
     }
 
     /// A host with an array on a partition of one drive and on another drive whole.
@@ -153,7 +175,7 @@ mod tests {
     }
 
     fn found(host: &tempfile::TempDir, number: &str) -> Option<String> {
-        emulated_model(&drives_below(&Root::new(host.path()), number))
+        emulated_model(&below(&Root::new(host.path()), number).drives)
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::{CgroupMemory, PcieLink, Platform, Queue, Storage, Temperature};
+use super::{CgroupMemory, Health, PcieLink, Platform, Queue, Storage, Temperature};
 
 /// Something that the host has, or the reason why not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -115,6 +115,9 @@ pub struct Device {
     pub link: Option<PcieLink>,
     /// Its temperature, where it has a sensor.
     pub temperature: Option<Temperature>,
+    /// What it tells of its own health, of an `NVMe` drive of this host that this process may ask (root);
+    /// asked when all facts are read, and not when uses alone are looked at.
+    pub health: Option<Health>,
     /// Its partitions' names.
     pub partitions: Vec<String>,
     /// What it is itself built on (md, device-mapper, a loop device on another device): names.

@@ -93,10 +93,15 @@ fn try_io_setup() -> io::Result<()> {
     Ok(())
 }
 
+/// The first two numbers of a kernel's release: `6.14.3-1-cloud` is 6 and 14.
+pub fn kernel_version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
 fn dontcache(kernel: &str) -> Feature {
-    let mut numbers = kernel.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
-    match (numbers.next(), numbers.next()) {
-        (Some(Ok(major)), Some(Ok(minor))) if (major, minor) >= (6, 14) => Feature::Present,
+    match kernel_version(kernel) {
+        Some(version) if version >= (6, 14) => Feature::Present,
         _ => missing(format!("RWF_DONTCACHE needs Linux 6.14, this is {kernel}")),
     }
 }

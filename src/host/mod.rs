@@ -2,6 +2,7 @@
 //!
 //! Everything is read from a root folder, so that a test can fake a host.
 
+mod arrays;
 mod cgroup;
 mod cpu;
 mod describe;
@@ -11,7 +12,9 @@ mod exports;
 mod facts;
 mod features;
 mod find;
+mod health;
 mod loops;
+mod nvme;
 mod pcie;
 mod platform;
 mod queue;
@@ -22,16 +25,23 @@ mod storage;
 mod temperature;
 mod tools;
 mod usage;
+mod watch;
 
+pub use arrays::{ArrayWatch, Lost};
 pub use cgroup::{CgroupMemory, CgroupPlace, CgroupVersion, cgroup_place};
 pub use describe::describe;
 pub use emulated::emulated_drive;
 pub use facts::{Cpu, Device, Facts, Feature, Node, TargetFacts, Usage};
+pub use features::kernel_version;
+#[cfg(test)]
+pub(crate) use health::tests as health_tests;
+pub use health::{Health, Throttled, Throttling, health};
 pub use pcie::PcieLink;
 pub use platform::{Hugepages, Platform};
 pub use queue::Queue;
 pub(crate) use reservation::reservation;
 pub use storage::{Array, ArrayMember, Controller, MountPoint, Storage};
-pub use temperature::{Temperature, Thermometer};
+pub use temperature::Temperature;
 pub use tools::ToolFound;
 pub(crate) use usage::{member_of, mounted_at, number_text};
+pub use watch::{Look, WatchedDrive};

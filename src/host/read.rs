@@ -3,18 +3,22 @@
 use std::path::Path;
 
 use super::root::Root;
-use super::{Device, Facts, cgroup, cpu, devices, features, platform, reservation, storage};
+use super::{Device, Facts, cgroup, cpu, devices, features, health, platform, reservation, storage};
 
 impl Facts {
     /// Reads the facts about the host of which the files lie under `root`: `/` for this one.
     ///
     /// Whatever can't be read is left out. What only a system call tells (`io_uring`, libaio, the
-    /// performance-monitoring unit, `NVMe` reservations) is tried on this host alone.
+    /// performance-monitoring unit, `NVMe` reservations and health) is tried on this host alone.
     pub fn read(root: &Path) -> Self {
         let root = Root::new(root);
         let kernel = root.text("proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".to_owned());
         let virtualization = cpu::virtualization(&root);
         let features = features::read(&root, &kernel, virtualization.as_deref());
+        let mut devices = read_devices(&root);
+        if root.is_running_host() {
+            devices.iter_mut().for_each(|device| device.health = health::health(device));
+        }
         Self {
             hostname: root
                 .text("proc/sys/kernel/hostname")
@@ -33,7 +37,7 @@ impl Facts {
             cgroup_memory: cgroup::read(&root),
             platform: platform::read(&root),
             storage: storage::read(&root),
-            devices: read_devices(&root),
+            devices,
         }
     }
 

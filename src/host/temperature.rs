@@ -21,44 +21,33 @@ pub struct Temperature {
 /// A drive's sensor, to be read again and again. The kernel asks an `NVMe` drive for it once a second
 /// at most.
 #[derive(Debug, Clone)]
-pub struct Thermometer {
-    /// The drive's kernel name.
-    pub drive: String,
+pub(super) struct Thermometer {
     dir: PathBuf,
     /// From here on the drive may slow itself down.
-    pub warning_c: Option<f64>,
+    warning_c: Option<f64>,
 }
 
 impl Thermometer {
-    /// The sensors of the drives below a device of that number (major, minor), or below a file's file
-    /// system's device, through partitions, arrays and loop devices; under a root (`/`).
-    pub fn below(root: &Path, number: (u32, u32)) -> Vec<Self> {
-        let root = Root::new(root);
-        let number = format!("{}:{}", number.0, number.1);
-        let drives = super::emulated::drives_below(&root, &number);
-        drives.iter().filter_map(|dir| Self::of(dir)).collect()
-    }
-
-    /// The same, below a file or a device.
-    pub fn below_path(path: &Path) -> Vec<Self> {
-        super::emulated::drives_below_path(path).iter().filter_map(|dir| Self::of(dir)).collect()
-    }
-
-    fn of(drive: &Path) -> Option<Self> {
+    /// The sensor of the drive with that folder in sysfs, where it has one.
+    pub(super) fn of(drive: &Path) -> Option<Self> {
         let dir = sensor(drive)?;
         let warning_c = degrees(&dir.join("temp1_max"));
-        Some(Self { drive: drive.file_name()?.to_string_lossy().into_owned(), dir, warning_c })
+        Some(Self { dir, warning_c })
     }
 
     /// Degrees Celsius now; none where the drive does not answer.
-    pub fn read_c(&self) -> Option<f64> {
+    pub(super) fn read_c(&self) -> Option<f64> {
         degrees(&self.dir.join("temp1_input"))
     }
 
-    /// Whether a temperature is one at which the drive may slow itself down, or it says so itself.
-    pub fn is_hot(&self, temperature_c: f64) -> bool {
-        let alarm = fs::read_to_string(self.dir.join("temp1_alarm")).is_ok_and(|text| text.trim() == "1");
-        alarm || self.warning_c.is_some_and(|limit| temperature_c >= limit)
+    /// Whether a temperature is one from which on the drive may slow itself down.
+    pub(super) fn is_beyond(&self, temperature_c: f64) -> bool {
+        self.warning_c.is_some_and(|limit| temperature_c >= limit)
+    }
+
+    /// Whether the drive says itself that it is too warm.
+    pub(super) fn alarms(&self) -> bool {
+        fs::read_to_string(self.dir.join("temp1_alarm")).is_ok_and(|text| text.trim() == "1")
     }
 }
 

@@ -59,6 +59,8 @@ pub struct Spec {
     pub inherits: bool,
     /// When it takes effect.
     pub scope: Scope,
+    /// It changes what is reckoned from figures, and nothing of what is measured.
+    pub only_reckons: bool,
     get: fn(&Settings, Class) -> Value,
     set: fn(&mut Settings, Class, Value),
     inactive: fn(&Settings, Class) -> Option<&'static str>,

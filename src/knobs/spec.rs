@@ -24,6 +24,7 @@ pub(super) const PLAIN: Spec = Spec {
     kind: Kind::Bool,
     inherits: false,
     scope: Scope::Live,
+    only_reckons: false,
     get: |_, _| Value::Inherit,
     set: |_, _, _| {},
     inactive: |_, _| None,

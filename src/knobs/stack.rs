@@ -129,7 +129,15 @@ pub(super) const STACK: &[Spec] = &[
         key: "price",
         help: "The price of a drive in $, for $ per TB and per GB/s; 0 is not told.",
         kind: Kind::Float { min: 0.0, max: 1e6, steps: &[0.0, 50.0, 100.0, 200.0, 400.0, 800.0, 1600.0] },
+        only_reckons: true,
         ..at!(Float, |s, c| s.stack.price)
+    },
+    Spec {
+        key: "endurance_tb",
+        help: "The TB that may be written to a drive over its life (its data sheet's TBW); 0 is not told.",
+        kind: Kind::Float { min: 0.0, max: 1e6, steps: &[0.0, 150.0, 300.0, 600.0, 1200.0, 2400.0, 7000.0] },
+        only_reckons: true,
+        ..at!(Float, |s, c| s.stack.endurance_tb)
     },
 ];
 

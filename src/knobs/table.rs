@@ -467,12 +467,14 @@ const RUN: &[Spec] = &[
         help: "The drives of an array: how many cores it needs is told at the cycles per byte measured.",
         paper: Some("§4.3: 8 drives at 3 GB/s and 10 cycles a byte take 85 cores of 2.8 GHz."),
         kind: Kind::Int { min: 1, max: 1024, steps: &[1, 2, 4, 8, 12, 16, 24, 32, 48, 64] },
+        only_reckons: true,
         ..at!(Int, |s, c| s.run.drives)
     },
     Spec {
         key: "drive_rate",
         help: "What each drive of that array moves; none: the cores needed are not told.",
         kind: Kind::Rate { steps: DRIVE_RATES },
+        only_reckons: true,
         ..at!(Rate, |s, c| s.run.drive_rate_bytes_per_s)
     },
     Spec {

@@ -3,9 +3,10 @@
 //! Each flag has a short text, the same on the screen and in files, and a sentence that says what it
 //! means. Most forbid a verdict on storage: under them a figure tells of something else.
 
+use super::drives::DriveFigures;
 use super::window::{ClassFigures, Flag, State};
 use crate::class::Class;
-use crate::host::TargetFacts;
+use crate::host::{Lost, TargetFacts};
 use crate::profile::settings::{Buffering, Interface};
 
 /// From this share on the page cache or the hypervisor has a part in the figures; below, it is lost
@@ -15,10 +16,17 @@ const SHARE: f64 = 0.02;
 const WORKER_BOUND: f64 = 0.95;
 /// The text of a window in the settling time after a turn.
 pub const SETTLING: &str = "settling";
+/// The text of a class whose busiest worker has no time left.
+pub const WORKER_IS_BOUND: &str = "worker-bound";
 /// The text of a class whose windows trend.
 pub const DRIFTING: &str = "drifting";
 /// The kind of flag of a run that the block layer counted otherwise.
 pub const BLOCK_DIFFERS: &str = "block layer differs";
+
+/// The text of a window in which an md array worked without a member.
+pub const DEGRADED: &str = "degraded";
+/// The text of a window in which an md array could not go on.
+pub const ARRAY_FAILED: &str = "array failed";
 
 /// What a class was set to in a window.
 #[derive(Debug, Clone, PartialEq)]
@@ -143,15 +151,55 @@ pub(super) fn block_differs(share: f64) -> Option<Flag> {
     })
 }
 
-/// Drives at or above the temperature from which on they may slow themselves down.
-pub(super) fn hot(drives: &[String]) -> Option<Flag> {
-    (!drives.is_empty()).then(|| {
+/// What a drive's flag begins with that is no longer there.
+const LOST: &str = "lost ";
+
+/// Whether a flag of one window is one of its whole run.
+pub fn is_of_the_run(text: &str) -> bool {
+    text.starts_with(LOST) || [DEGRADED, ARRAY_FAILED].contains(&text)
+}
+
+/// What the drives below the members did: slowed themselves down, became so warm that they may, or went.
+pub(super) fn of_drives(drives: &DriveFigures) -> Vec<Flag> {
+    let mut flags = Vec::new();
+    if !drives.throttled.is_empty() {
         let why = format!(
-            "At or above the temperature from which on they may slow themselves down: {}. What was slow may have been that.",
-            drives.join(", ")
+            "By their own counts these drives slowed themselves down for their temperature: {}.",
+            drives.throttled.join(", ")
         );
-        forbids("hot", why)
-    })
+        flags.push(forbids("throttled", why));
+    }
+    if !drives.hot.is_empty() {
+        let why = format!(
+            "At or above the temperature from which on they may slow themselves down: {}. What was slow may have been that; whether they did is inferred, not told.",
+            drives.hot.join(", ")
+        );
+        flags.push(forbids("hot", why));
+    }
+    flags.extend(drives.lost.iter().map(|(name, serial)| {
+        let serial = serial.as_ref().map_or("no serial known".into(), |serial| format!("serial {serial}"));
+        let why = format!("The drive {name} ({serial}) is no longer there: it was pulled, or it died.");
+        forbids(format!("{LOST}{name}"), why)
+    }));
+    flags
+}
+
+/// An array that has lost members.
+pub(super) fn lost(lost: &Lost) -> Flag {
+    let array = &lost.array;
+    let members = match (lost.members.as_slice(), lost.missing) {
+        ([], 0) => "a member, of which md does not say which".to_owned(),
+        ([], missing) => format!("{missing} of its members"),
+        (members, _) => members.join(", "),
+    };
+    if lost.failed {
+        let why = format!("The md array {array} has lost {members}, and can't go on without.");
+        return forbids(ARRAY_FAILED, why);
+    }
+    let why = format!(
+        "The md array {array} is degraded: it goes on without {members}, and the figures are not those of the whole array."
+    );
+    forbids(DEGRADED, why)
 }
 
 /// What makes the figures of a class in a window untrustworthy. A class that is off has none.
@@ -193,7 +241,7 @@ pub(super) fn of_class(
             "A worker is busy {} of its time: it, and not storage, may be the limit. More threads or larger batches may help.",
             percent(busiest)
         );
-        flags.push(forbids("worker-bound", why));
+        flags.push(forbids(WORKER_IS_BOUND, why));
     }
     if drifting {
         flags.push(forbids(

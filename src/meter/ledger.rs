@@ -37,8 +37,53 @@ pub struct Turn {
     pub to: String,
     /// Whether it takes the last turn back.
     pub undo: bool,
-    /// How durable commits are before and after it; more is better.
-    pub durability: (u8, u8),
+    /// What the setting survives before and after it.
+    pub survives: (Survival, Survival),
+}
+
+/// What a setting survives; of each part more is better.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Survival {
+    /// How durable commits are by the WAL's own setting.
+    pub commits: u8,
+    /// Whether commits survive a power cut.
+    pub power_cut: PowerCut,
+    /// Drives that may be lost without losing data, whichever they are.
+    pub drives_lost: u64,
+}
+
+/// Whether commits survive a power cut; the later the better.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PowerCut {
+    /// They do not.
+    No,
+    /// Nobody knows.
+    #[default]
+    Unknown,
+    /// They do.
+    Yes,
+}
+
+impl Survival {
+    /// What is survived no longer than before, in words; commits apart, which have a mark of their own.
+    fn less_than(self, before: Self) -> Vec<String> {
+        let word = |cut| match cut {
+            PowerCut::No => "no",
+            PowerCut::Unknown => "unknown",
+            PowerCut::Yes => "yes",
+        };
+        let mut less = Vec::new();
+        // Commits that are not flushed are lost with the power: that is one thing, not two.
+        if self.power_cut < before.power_cut && self.commits >= before.commits {
+            let (from, to) = (word(before.power_cut), word(self.power_cut));
+            less.push(format!("survives a power cut: {from} → {to}"));
+        }
+        if self.drives_lost < before.drives_lost {
+            let (from, to) = (before.drives_lost, self.drives_lost);
+            less.push(format!("survives the loss of drives: {from} → {to}"));
+        }
+        less
+    }
 }
 
 /// The lines so far, and the windows that the next one is compared with.
@@ -68,7 +113,7 @@ struct Beginning {
     number: u64,
     /// The only knob that was turned since, and its value then; none where it were several knobs.
     knob: Option<(String, String)>,
-    durability: u8,
+    survives: Survival,
 }
 
 /// What a line needs of a window.
@@ -103,7 +148,7 @@ impl Ledger {
         let own = Beginning {
             number,
             knob: Some((turn.knob.clone(), turn.from.clone())),
-            durability: turn.durability.0,
+            survives: turn.survives.0,
         };
         let open = match overtaken {
             Some(open) => Open { began: open.began.and(own), before: open.before, after: Vec::new() },
@@ -118,7 +163,8 @@ impl Ledger {
             knob: turn.knob,
             to: turn.to,
             undo: turn.undo,
-            less_durable: turn.durability.1 < open.began.durability,
+            less_durable: turn.survives.1.commits < open.began.survives.commits,
+            survives_less: turn.survives.1.less_than(open.began.survives),
             open: true,
             ..LedgerLine::default()
         };
@@ -235,6 +281,7 @@ fn compare(line: &mut LedgerLine, open: &Open) {
     if line.less_durable {
         line.flags.push(LESS_DURABLE.into());
     }
+    line.flags.extend(line.survives_less.iter().cloned());
     let changes = [
         &mut line.scan_mb_per_s,
         &mut line.point_p99_ns,
@@ -449,7 +496,12 @@ mod tests {
 
     #[test]
     fn durability_is_that_before_the_first_and_after_the_last_of_quick_turns() {
-        let of = |durability| Turn { knob: "wal.sync".into(), durability, ..Turn::default() };
+        let commits = |commits| Survival { commits, ..Survival::default() };
+        let of = |(before, after)| Turn {
+            knob: "wal.sync".into(),
+            survives: (commits(before), commits(after)),
+            ..Turn::default()
+        };
         let mut run = Run::new();
         run.windows(&[100.0; 3]);
         assert!(run.turn_of(of((1, 0)))[0].less_durable);
@@ -461,6 +513,24 @@ mod tests {
         assert!(changed[0].less_durable && !changed[1].less_durable);
         run.windows(&[100.0; 5]);
         assert!(!run.turn_of(of((1, 1)))[0].less_durable);
+    }
+
+    #[test]
+    fn a_turn_after_which_less_is_survived_says_so() {
+        let of = |power_cut, drives_lost| Survival { commits: 1, power_cut, drives_lost };
+        let turned = |before, after| {
+            let turn = Turn { knob: "stack.raid".into(), survives: (before, after), ..Turn::default() };
+            let line = Run::new().turn_of(turn).remove(0);
+            assert!(line.flags.ends_with(&line.survives_less) && !line.less_durable, "{line:?}");
+            line.survives_less
+        };
+        let mirror = of(PowerCut::Yes, 1);
+        assert_eq!(turned(mirror, of(PowerCut::Yes, 0)), ["survives the loss of drives: 1 → 0"]);
+        let both = ["survives a power cut: yes → unknown", "survives the loss of drives: 1 → 0"];
+        assert_eq!(turned(mirror, of(PowerCut::Unknown, 0)), both);
+        assert_eq!(turned(of(PowerCut::Unknown, 0), mirror), [""; 0]);
+        let unflushed = Survival { commits: 0, ..of(PowerCut::No, 1) };
+        assert_eq!(unflushed.less_than(mirror), [""; 0], "less durable says it all");
     }
 
     #[test]

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use hdrhistogram::Histogram;
 
+use super::arrays::ArrayProbe;
 use super::block::BlockProbe;
 use super::cpu::{CpuProbe, Steal};
+use super::drives::DriveProbe;
 use super::flags::{self, WindowContext};
 use super::latency::summarize;
 use super::source::{Delta, LatencyDelta, Source};
 use super::steady::{Settling, Trend};
 use super::tasks::TaskProbe;
-use super::temperature::TemperatureProbe;
 use super::totals::{Sums, per_s};
 use super::window::{
     ClassFigures, ClassHistograms, CpuFigures, Latencies, MemberFigures, State, TotalFigures, Totals, Window,
@@ -44,8 +45,10 @@ pub struct Probes {
     pub tasks: TaskProbe,
     /// The members' devices.
     pub block: BlockProbe,
-    /// How warm the drives below the members are.
-    pub temperature: TemperatureProbe,
+    /// The drives below the members.
+    pub drives: DriveProbe,
+    /// The md arrays below the members.
+    pub arrays: ArrayProbe,
 }
 
 impl Probes {
@@ -56,7 +59,8 @@ impl Probes {
             cpu: CpuProbe::open(),
             tasks: TaskProbe::open(now_ns),
             block: BlockProbe::open(Path::new("/"), &devices),
-            temperature: TemperatureProbe::open(Path::new("/"), members),
+            drives: DriveProbe::open(Path::new("/"), members),
+            arrays: ArrayProbe::open(Path::new("/"), members),
         }
     }
 
@@ -66,7 +70,8 @@ impl Probes {
             cpu: CpuProbe::none(),
             tasks: TaskProbe::none(),
             block: BlockProbe::default(),
-            temperature: TemperatureProbe::default(),
+            drives: DriveProbe::default(),
+            arrays: ArrayProbe::default(),
         }
     }
 }
@@ -152,13 +157,15 @@ impl Meters {
             figures.flags = flags::of_class(class, context, figures, drifting);
         }
         let stolen = self.steal.window(duration_ns, cpu.steal);
-        let temperatures = self.probes.temperature.window();
+        let drives = self.probes.drives.window();
         let mut members = self.members_and_block(context);
-        for (member, temperature_c) in members.iter_mut().zip(&temperatures.members_c) {
-            member.temperature_c = *temperature_c;
+        let of_drives = drives.members_c.iter().zip(&drives.throttling);
+        for (member, (temperature_c, throttling)) in members.iter_mut().zip(of_drives) {
+            (member.temperature_c, member.throttling) = (*temperature_c, *throttling);
         }
         let mut flags = flags::of_window(context, stolen, settling, self.block_difference());
-        flags.extend(flags::hot(&temperatures.hot));
+        flags.extend(flags::of_drives(&drives));
+        flags.extend(self.probes.arrays.window().iter().map(flags::lost));
         let bytes = classes.iter().map(|class| class.bytes).sum();
         let window = Window {
             index: self.windows,
@@ -325,6 +332,7 @@ impl Meters {
                     block_read_bytes: block.map(|(read, _)| read),
                     block_written_bytes: block.map(|(_, written)| written),
                     temperature_c: None,
+                    throttling: None,
                 }
             })
             .collect();

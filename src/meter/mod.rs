@@ -2,14 +2,17 @@
 //!
 //! Workers count in [`cell`]s; a [`source`] tells what came since the last look. At the end of each
 //! window [`meters`] reads all sources, and beside them the processor ([`cpu`]), this process's
-//! threads ([`tasks`]) and the block layer ([`block`]), and makes one [`window::Window`] of it, with
+//! threads ([`tasks`]), the block layer ([`block`]), the drives' sensors ([`temperature`]) and the md
+//! arrays ([`arrays`]), and makes one [`window::Window`] of it, with
 //! [`flags`] for what can't be believed. Windows that are no warm-up add up to totals, exactly. The
 //! [`ledger`] compares the windows before a turn with those after; [`words`] says it. What each
 //! figure is, its unit and where it comes from, stands with the fields in [`window`].
 
+pub mod arrays;
 pub mod block;
 pub mod cell;
 pub mod cpu;
+pub mod drives;
 pub mod flags;
 pub mod frequency;
 pub mod latency;
@@ -19,7 +22,6 @@ pub mod pmu;
 pub mod source;
 pub mod steady;
 pub mod tasks;
-pub mod temperature;
 pub mod totals;
 pub mod window;
 pub mod words;

@@ -107,7 +107,8 @@ impl TaskProbe {
             threads: HashMap::new(),
             at_ns: now_ns,
             storage_at_ns: now_ns,
-            counted: [false; 4],
+            // Whoever reads for a class is not there yet: all that it reads is taken in.
+            counted: [true; 4],
             round: 0,
         };
         tasks.look(&[]);
@@ -229,8 +230,8 @@ impl Tasks {
             match class {
                 Some(class) if wanted => {
                     let sum = &mut reads[class.index()];
-                    // Where a thread can't be read, nothing is known of its class.
-                    *sum = if now.is_some() { sum.map(|sum| sum + read.unwrap_or(0)) } else { None };
+                    // Where a thread can't be read, or could not be before, nothing is known of its class.
+                    *sum = sum.zip(read).map(|(sum, read)| sum + read);
                 }
                 _ => unclaimed += read.unwrap_or(0),
             }
@@ -355,7 +356,11 @@ mod tests {
         fake.thread(10, "scan", 0, 1000);
         fake.thread(12, "point", 0, 0);
         let figures = probe.window(SECOND_NS, &WORKERS, READERS);
-        assert_eq!(figures.storage_reads, Some([None; 4]), "there is nothing to compare with yet");
+        assert_eq!(
+            figures.storage_reads,
+            Some([Some(1000), Some(0), None, None]),
+            "from the first second on"
+        );
 
         fake.thread(10, "scan", 0, 1500);
         fake.thread(12, "point", 0, 3);
@@ -366,6 +371,18 @@ mod tests {
         assert_eq!(probe.window(3 * SECOND_NS / 2, &WORKERS, READERS).storage_reads, None, "too soon");
         let figures = probe.window(2 * SECOND_NS, &WORKERS, READERS);
         assert_eq!(figures.storage_reads, Some([Some(570), Some(12), None, None]));
+    }
+
+    #[test]
+    fn a_class_that_begins_to_read_through_the_cache_has_none_for_the_time_before() {
+        let fake = Fake::new();
+        let mut probe = fake.probe();
+        fake.thread(10, "scan", 0, 1000);
+        assert_eq!(probe.window(SECOND_NS, &WORKERS, [false; 4]).storage_reads, Some([None; 4]));
+        fake.thread(10, "scan", 0, 1500);
+        assert_eq!(probe.window(2 * SECOND_NS, &WORKERS, READERS).storage_reads.unwrap()[0], None);
+        fake.thread(10, "scan", 0, 1600);
+        assert_eq!(probe.window(3 * SECOND_NS, &WORKERS, READERS).storage_reads.unwrap()[0], Some(100));
     }
 
     #[test]

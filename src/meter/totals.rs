@@ -207,10 +207,12 @@ impl FlagCounts {
         }
     }
 
-    /// Those that were there in a tenth of the windows or more.
+    /// Those that were there in a tenth of the windows or more, and those that tell of the run even where
+    /// they came late.
     fn over(&self, windows: u64) -> Vec<Flag> {
         let often = |count: u64| count * FLAG_WINDOWS_ONE_IN >= windows;
-        self.0.values().filter(|(count, _)| often(*count)).map(|(_, flag)| flag.clone()).collect()
+        let counts = |(count, flag): &&(u64, Flag)| often(*count) || flags::is_of_the_run(&flag.text);
+        self.0.values().filter(counts).map(|(_, flag)| flag.clone()).collect()
     }
 }
 
@@ -273,6 +275,7 @@ fn add_members(sums: &mut Vec<MemberFigures>, members: &[MemberFigures]) {
         sum.block_written_bytes = both(sum.block_written_bytes, member.block_written_bytes);
         let temperatures = [sum.temperature_c, member.temperature_c].into_iter().flatten();
         sum.temperature_c = temperatures.reduce(f64::max);
+        sum.throttling = sum.throttling.max(member.throttling);
     }
 }
 

@@ -11,6 +11,7 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
+use crate::host::Throttling;
 
 /// Percentiles of a latency, in nanoseconds; null where fewer than ten samples lie beyond it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -177,6 +178,11 @@ pub struct MemberFigures {
     /// The hottest of the drives below it, in degrees Celsius, read once a second at most; over a run the
     /// highest of its windows. None where no drive has a sensor that can be read.
     pub temperature_c: Option<f64>,
+    /// Whether a drive below it slowed itself down for its temperature: `yes` or `no` by the drives' own
+    /// counts, `hot` where one was at its warning temperature or above and does not tell more (an
+    /// inference); the worst of them, over a run that of its windows. Found once a second at most: shorter
+    /// windows repeat the last one. None where no drive tells: not `NVMe`, or not root.
+    pub throttling: Option<Throttling>,
 }
 
 /// All classes together.
@@ -233,6 +239,13 @@ impl Window {
     /// Whether the window may be compared with others: one setting, nothing draining, not paused.
     pub fn is_clean(&self) -> bool {
         !self.turned && !self.paused && !self.warmup
+    }
+}
+
+impl LedgerLine {
+    /// Whether the setting survives less than before: then nothing that it brings is called a gain.
+    pub fn is_less_safe(&self) -> bool {
+        self.less_durable || !self.survives_less.is_empty()
     }
 }
 
@@ -330,6 +343,9 @@ pub struct LedgerLine {
     pub open: bool,
     /// Commits are less durable than before: never called a gain.
     pub less_durable: bool,
+    /// What the stack survived before and no longer does, in words: never called a gain either.
+    #[serde(default)]
+    pub survives_less: Vec<String>,
     /// What forbids a verdict (no change then has one), by [`Flag::text`] after its class's name, or
     /// makes the line worth a second look.
     pub flags: Vec<String>,

@@ -11,8 +11,8 @@ pub struct Reading {
     pub figure: &'static str,
     /// In words: `scan 3503 → 5055 MB/s (+44%)`.
     pub text: String,
-    /// Whether the turn made it better or worse; none without a clear change. A turn that makes
-    /// commits less durable gains nothing.
+    /// Whether the turn made it better or worse; none without a clear change. A turn after which less
+    /// is survived gains nothing.
     pub gain: Option<bool>,
 }
 
@@ -34,7 +34,7 @@ impl LedgerLine {
             .map(|(figure, subject, change, show, unit, better)| Reading {
                 figure,
                 text: format!("{subject} {}", in_words(change, show, unit, self.open)),
-                gain: gain(change, better).filter(|gain| !(*gain && self.less_durable)),
+                gain: gain(change, better).filter(|gain| !(*gain && self.is_less_safe())),
             })
             .collect()
     }
@@ -97,6 +97,16 @@ pub fn cores_needed(
     Some(format!("{about}{} cores for {drives} {word} at {gb_per_s} GB/s", three_digits(cores)))
 }
 
+/// What a TB costs of a stack of that price, in $.
+pub fn price_per_tb(price: f64, usable_bytes: u64) -> Option<f64> {
+    (usable_bytes > 0).then(|| price / (usable_bytes as f64 / 1e12))
+}
+
+/// What a GB/s of scan costs at that throughput, in $; none where nothing was scanned.
+pub fn price_per_scan_gb_per_s(price: f64, scan_mb_per_s: f64) -> Option<f64> {
+    (scan_mb_per_s > 0.0).then(|| price / (scan_mb_per_s / 1e3))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,6 +146,17 @@ mod tests {
         line.scan_mb_per_s = change(200.0, 100.0, Verdict::Lower);
         let gains: Vec<_> = line.readings().iter().map(|reading| reading.gain).collect();
         assert_eq!(gains, [Some(false), None]);
+        line.less_durable = false;
+        assert_eq!(line.readings()[1].gain, Some(true));
+        line.survives_less = vec!["survives the loss of drives: 1 → 0".into()];
+        assert_eq!(line.readings()[1].gain, None);
+    }
+
+    #[test]
+    fn a_price_is_told_by_the_tb_and_by_what_was_scanned() {
+        assert_eq!(price_per_tb(500.0, 8_000_000_000_000), Some(62.5));
+        assert_eq!(price_per_scan_gb_per_s(500.0, 25_000.0), Some(20.0));
+        assert_eq!((price_per_tb(500.0, 0), price_per_scan_gb_per_s(500.0, 0.0)), (None, None));
     }
 
     #[test]

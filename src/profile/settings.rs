@@ -306,6 +306,12 @@ impl ClassSettings {
 }
 
 impl Settings {
+    /// The price of all drives in $, where that of one is told; files have no drives of their own.
+    pub fn price(&self) -> Option<f64> {
+        let price = self.stack.price * self.target.devices.len() as f64;
+        (price > 0.0).then_some(price)
+    }
+
     /// The class's interface, its own or the default.
     pub fn interface_of(&self, class: Class) -> Interface {
         self.classes[class.index()].interface.unwrap_or(self.io.interface)

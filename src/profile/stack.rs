@@ -37,6 +37,9 @@ pub struct Stack {
     pub wal_bytes: Option<u64>,
     /// The price of a drive, in $; 0 is not told.
     pub price: f64,
+    /// The rated endurance of a drive: so many TB (10¹² bytes) may be written to it over its life, by its
+    /// data sheet; 0 is not told.
+    pub endurance_tb: f64,
 }
 
 impl Default for Stack {
@@ -55,6 +58,7 @@ impl Default for Stack {
             data_bytes: None,
             wal_bytes: None,
             price: 0.0,
+            endurance_tb: 0.0,
         }
     }
 }

@@ -57,6 +57,7 @@ fn drive(number: u32, serial: Option<&str>) -> Device {
         controller: None,
         link: None,
         temperature: None,
+        health: None,
         partitions: vec![format!("{name}p1")],
         usage: Vec::new(),
         name,

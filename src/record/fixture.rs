@@ -233,6 +233,7 @@ fn device() -> Device {
         controller: None,
         link: None,
         temperature: None,
+        health: None,
         partitions: Vec::new(),
         usage: Vec::new(),
     }
@@ -247,5 +248,6 @@ pub fn header() -> Header {
         target: None,
         notes: Vec::new(),
         run_started: UNIX_EPOCH + Duration::from_secs(1_700_000_000),
+        worth: Some((Some(500.0), 8_000_000_000_000)),
     }
 }

@@ -50,7 +50,7 @@ impl Recording {
         });
         let summary = match read_summary(&dir.join(SUMMARY))? {
             Some(summary) => summary,
-            None => rebuilt(dir, &windows, &profile_toml, &mut notes)?,
+            None => rebuilt(dir, &windows, &profile_toml, &host, &mut notes)?,
         };
         Ok(Self { dir: dir.to_owned(), summary, windows, ledger, host, profile_toml, notes })
     }
@@ -75,7 +75,13 @@ fn read_summary(path: &Path) -> Result<Option<Summary>> {
         .map_err(|e| Error::failed(format!("{} is damaged: {e}", path.display())))
 }
 
-fn rebuilt(dir: &Path, windows: &[Window], toml: &str, notes: &mut Vec<String>) -> Result<Summary> {
+fn rebuilt(
+    dir: &Path,
+    windows: &[Window],
+    toml: &str,
+    host: &serde_json::Value,
+    notes: &mut Vec<String>,
+) -> Result<Summary> {
     notes.push(format!(
         "{SUMMARY} is missing: the recording still goes on or was killed. These totals are made of its \
          {} finished windows.",
@@ -94,6 +100,7 @@ fn rebuilt(dir: &Path, windows: &[Window], toml: &str, notes: &mut Vec<String>) 
         warmup_s: warmup().map(|window| window.duration_ns).sum::<u64>() as f64 / 1e9,
         warmup_windows: warmup().count() as u64,
         rebuilt: true,
+        worth: host["usable_bytes"].as_u64().map(|bytes| (host["price"].as_f64(), bytes)),
         ..Frame::default()
     };
     Ok(Summary::of(&rebuild::totals(&counted, &sums), frame))

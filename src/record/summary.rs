@@ -25,8 +25,14 @@
 //!     cycles_source      "pmu" or "estimate"
 //!     cpu_busy           share of all CPU time, 0 to 1
 //!     cpu                shares, cores, the clock's frequency and its source
-//! members                bytes by member, the block layer's count of devices, and how warm the
-//!                        drives below got, in degrees Celsius
+//! members                bytes by member, the block layer's count of devices, how warm the drives
+//!                        below got, in degrees Celsius, and whether they slowed themselves down
+//!                        (yes, no, hot, or null: not told)
+//! cost                   null unless a drive's price was told
+//!     price              of all drives, in $
+//!     usable_bytes       of the stack
+//!     per_usable_tb      price / (usable_bytes / 10^12)
+//!     per_scan_gb_per_s  price / (classes.scan.mb_per_s / 1000); null where nothing was scanned
 //! flags, flag_notes      of the whole run; what each flag means and whether it forbids a verdict
 //! ```
 //! A percentile with fewer than ten samples beyond it is null, and so is a latency without samples.
@@ -40,6 +46,7 @@ use crate::class::Class;
 use crate::meter::window::{
     ClassFigures, CpuFigures, CyclesSource, Flag, Latency, MemberFigures, State, Totals,
 };
+use crate::meter::words;
 
 /// The content of `summary.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -70,10 +77,38 @@ pub struct Summary {
     pub total: Total,
     /// The members.
     pub members: Vec<MemberFigures>,
+    /// What the drives cost for what they hold and do, where their price was told.
+    #[serde(default)]
+    pub cost: Option<Cost>,
     /// What makes the whole run untrustworthy.
     pub flags: Vec<String>,
     /// What each flag of the run and of its classes means.
     pub flag_notes: BTreeMap<String, FlagNote>,
+}
+
+/// What the drives cost for what they hold and do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// Of all drives, in $.
+    pub price: f64,
+    /// Usable bytes of the stack.
+    pub usable_bytes: u64,
+    /// $ per 10¹² usable bytes.
+    pub per_usable_tb: Option<f64>,
+    /// $ per GB/s of scan; none where nothing was scanned.
+    pub per_scan_gb_per_s: Option<f64>,
+}
+
+impl Cost {
+    fn of((price, usable_bytes): (Option<f64>, u64), scan_mb_per_s: f64) -> Option<Self> {
+        let price = price?;
+        Some(Self {
+            price,
+            usable_bytes,
+            per_usable_tb: words::price_per_tb(price, usable_bytes),
+            per_scan_gb_per_s: words::price_per_scan_gb_per_s(price, finite(scan_mb_per_s)),
+        })
+    }
 }
 
 /// The four classes by name.
@@ -170,6 +205,8 @@ pub(super) struct Frame {
     pub interrupted: bool,
     pub failure: Option<String>,
     pub rebuilt: bool,
+    /// See [`super::Header::worth`].
+    pub worth: Option<(Option<f64>, u64)>,
 }
 
 impl Summary {
@@ -201,6 +238,7 @@ impl Summary {
             },
             total: Total::of(totals),
             members: totals.members.clone(),
+            cost: frame.worth.and_then(|worth| Cost::of(worth, totals.classes[Class::Scan.index()].mb_per_s)),
             flags: texts(&totals.flags),
             flag_notes: all_flags
                 .map(|flag| {

@@ -29,6 +29,8 @@ pub struct Header {
     pub notes: Vec<String>,
     /// The wall clock when the run's clock stood at 0.
     pub run_started: SystemTime,
+    /// The price of all drives in $, where told, and usable bytes, where the target has drives of its own.
+    pub worth: Option<(Option<f64>, u64)>,
 }
 
 /// How a recording ended.
@@ -52,6 +54,8 @@ struct Host<'a> {
     facts: &'a Facts,
     target: Option<&'a TargetFacts>,
     notes: &'a [String],
+    price: Option<f64>,
+    usable_bytes: Option<u64>,
 }
 
 /// A recording that goes on. Every call hands what it got to the kernel before it returns.
@@ -66,6 +70,7 @@ pub struct Writer {
     serializer: V2DeflateSerializer,
     warmup_ns: u64,
     warmup_windows: u64,
+    worth: Option<(Option<f64>, u64)>,
 }
 
 impl Writer {
@@ -89,6 +94,8 @@ impl Writer {
             facts: &header.facts,
             target: header.target.as_ref(),
             notes: &header.notes,
+            price: header.worth.and_then(|(price, _)| price),
+            usable_bytes: header.worth.map(|(_, bytes)| bytes),
         };
         replace(&dir.join(HOST), &pretty(&host)?)?;
         latency.append(&hlog::header(header.run_started).map_err(Error::failed)?)?;
@@ -102,6 +109,7 @@ impl Writer {
             serializer: V2DeflateSerializer::new(),
             warmup_ns: 0,
             warmup_windows: 0,
+            worth: header.worth,
         })
     }
 
@@ -152,6 +160,7 @@ impl Writer {
             interrupted: *outcome == Outcome::Interrupted,
             failure,
             rebuilt: false,
+            worth: self.worth,
         };
         let summary = Summary::of(totals, frame);
         replace(&self.dir.join(SUMMARY), &pretty(&summary)?)?;

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::cells::{NOTHING, figure, latency, left, percent, right, wrap};
 use crate::class::Class;
+use crate::host::Throttling;
 use crate::meter::window::{Change, CyclesSource, Latency, LedgerLine, State, Verdict};
 use crate::meter::words;
 use crate::profile::{self, settings::Run};
@@ -88,6 +89,7 @@ pub fn table(summary: &Summary, array: &Run) -> String {
         out += &class_rows(class, summary);
     }
     out += &totals(summary, array);
+    out += &drives(summary);
     out += &flags(summary);
     if let Some(why) = &summary.failure {
         let _ = writeln!(out, "{}", wrap(&format!("failed: {why}"), WIDTH, "  "));
@@ -189,6 +191,32 @@ fn totals(summary: &Summary, array: &Run) -> String {
     out
 }
 
+/// How warm the drives got and whether they slowed themselves down, and what they cost; nothing of files
+/// below which no drive tells.
+fn drives(summary: &Summary) -> String {
+    let mut out = String::new();
+    for member in &summary.members {
+        let Some(celsius) = member.temperature_c else { continue };
+        let text = match member.throttling {
+            Some(Throttling::Yes) => "slowed itself down for its temperature, by its own count",
+            Some(Throttling::Hot) => "was so warm that it may have slowed itself down (inferred)",
+            Some(Throttling::No) => "did not slow itself down, by its own count",
+            None => "whether it slowed itself down is not told",
+        };
+        let line = format!("{}: up to {celsius:.0} °C, {text}", member.name);
+        let _ = writeln!(out, "{}", wrap(&line, WIDTH, "  "));
+    }
+    if let Some(cost) = &summary.cost {
+        let per =
+            |price: Option<f64>, of: &str| price.map(|price| format!("${} per {of}", three_digits(price)));
+        let parts = [per(cost.per_usable_tb, "usable TB"), per(cost.per_scan_gb_per_s, "GB/s of scan")];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        let line = format!("price ${}: {}", three_digits(cost.price), parts.join(", "));
+        let _ = writeln!(out, "{}", wrap(&line, WIDTH, "  "));
+    }
+    out
+}
+
 fn flags(summary: &Summary) -> String {
     let of_classes = Class::ALL.into_iter().map(|class| (class.name(), &summary.class(class).flags));
     let mut out = String::new();
@@ -208,6 +236,9 @@ fn turn(line: &LedgerLine) -> String {
     let mut out = format!("{:>3}. at {at}: {} {} → {}{undo}\n", line.number, line.knob, line.from, line.to);
     if line.less_durable {
         out += "     less durable than before\n";
+    }
+    for less in &line.survives_less {
+        let _ = writeln!(out, "     {less}");
     }
     let plain: fn(f64) -> String = three_digits;
     let time: fn(f64) -> String = |x| format_latency(x.round() as u64);

@@ -34,11 +34,12 @@ struct ClassRun {
     dropping: Option<JoinHandle<io::Result<()>>>,
 }
 
+/// Why a class was stopped.
 #[derive(Debug)]
-struct Stopped {
-    why: String,
+pub(super) struct Stopped {
+    pub why: String,
     /// Nothing more may be written: a higher limit starts it again.
-    exhausted: bool,
+    pub exhausted: bool,
 }
 
 impl Classes {
@@ -92,6 +93,11 @@ impl Classes {
     /// Forgets why one class was stopped.
     pub fn forgive_class(&mut self, class: Class) {
         self.0[class.index()].stopped = None;
+    }
+
+    /// A class does not start again by itself.
+    pub fn stopped(&mut self, class: Class, why: Stopped) {
+        self.0[class.index()].stopped = Some(why);
     }
 
     /// A class was told to drain.

@@ -16,7 +16,8 @@ const LOOK_NS: u64 = SECOND_NS / 10;
 const SETTLE_NS: u64 = SECOND_NS / 500;
 
 /// Runs an opened session for `time`, recording into a new folder. `interrupts` counts the signals so
-/// far: the first ends the run in order, with a valid summary; one more ends the draining too.
+/// far: the first ends the run in order, with a valid summary; one more ends the draining too. A
+/// target that has lost too many drives to go on ends it likewise, and the summary says so.
 ///
 /// # Errors
 /// Where the folder or a class can't be used, or the recording can't be written.
@@ -33,6 +34,9 @@ pub fn record(
     let outcome = match &ran {
         Err(error) => Outcome::Failed(error.to_string()),
         Ok(()) if interrupts() > 0 => Outcome::Interrupted,
+        Ok(()) if session.failure().is_some() => {
+            Outcome::Failed(session.failure().unwrap_or_default().to_owned())
+        }
         Ok(()) => Outcome::Complete,
     };
     let finished = session.finish_window().and_then(|()| session.end_recording(&outcome));
@@ -51,7 +55,7 @@ fn run_until(
     interrupts: &dyn Fn() -> usize,
     on_event: &mut dyn FnMut(Event),
 ) -> Result<()> {
-    while session.now_ns() < end_ns && interrupts() == 0 {
+    while session.now_ns() < end_ns && interrupts() == 0 && session.failure().is_none() {
         let due_ns = session.next_ns().min(end_ns);
         if session.is_simulated() {
             session.advance(due_ns);

@@ -10,6 +10,7 @@ use super::message::{Advance, Command, Event, Phase, PlanShown, Progress, Status
 use super::prompt::answer_promptly;
 use super::rebuild::Rebuild;
 use super::run::{Attendant, Carried, Options, Session};
+use super::target::touches_storage;
 use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::profile::{Settings, builtin};
@@ -258,6 +259,11 @@ impl Session {
     }
 }
 
+/// Whether a stack lies under the target.
+fn is_built(settings: &Settings) -> bool {
+    settings.stack.is_built() && touches_storage(settings)
+}
+
 /// The operator, while a session is being opened.
 struct Waiting<'a> {
     settings: Settings,
@@ -290,7 +296,8 @@ impl Waiting<'_> {
             written_bytes: self.written_bytes.load(Ordering::Relaxed),
             recording: None,
             worth: Vec::new(),
-            standing: false,
+            // What is filled was built before.
+            standing: self.phase == Phase::Filling && is_built(&self.settings),
         };
         let _ = self.events.send(Event::Status(Arc::new(status)));
     }
@@ -307,7 +314,8 @@ impl Waiting<'_> {
     fn take(&mut self, command: Option<Command>) {
         match command {
             Some(Command::Open(settings)) => self.next = Some(Next::Open(settings)),
-            Some(Command::Quit | Command::QuitKeeping) | None => self.next = Some(Next::Quit { keep: false }),
+            Some(Command::QuitKeeping) => self.next = Some(Next::Quit { keep: true }),
+            Some(Command::Quit) | None => self.next = Some(Next::Quit { keep: false }),
             Some(command) => decline(&command, "not yet: the target is being opened", self.events),
         }
     }
@@ -339,6 +347,14 @@ impl Attendant for Waiting<'_> {
         self.may_go_on()
     }
 
+    fn keeps(&mut self) -> bool {
+        self.phase == Phase::Filling && matches!(self.next, Some(Next::Quit { keep: true }))
+    }
+
+    fn kept(&mut self, commands: Vec<String>) {
+        let _ = self.events.send(Event::Kept(commands));
+    }
+
     fn notice(&mut self, text: &str) {
         let _ = self.events.send(Event::Notice(text.to_owned()));
     }
@@ -356,87 +372,5 @@ impl Attendant for Waiting<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::mpsc::channel;
-
-    use super::*;
-    use crate::profile::settings::{Buffering, Interface};
-    use crate::units::MIB;
-
-    /// The bytes written when the load runs.
-    fn written_once_running(told: &Receiver<Event>) -> u64 {
-        let running = |event| match event {
-            Event::Status(status) if status.phase == Phase::Running => Some(status.written_bytes),
-            Event::Ended(ended) => panic!("{ended:?}"),
-            _ => None,
-        };
-        told.iter().find_map(running).unwrap()
-    }
-
-    #[test]
-    fn what_cannot_be_obeyed_while_a_target_is_opened_is_answered() {
-        let ((commands, asked), (events, told)) = (channel(), channel());
-        let mut waiting = Waiting {
-            settings: Settings::default(),
-            facts: Arc::new(crate::record::fixture::facts()),
-            written_bytes: Arc::default(),
-            commands: &asked,
-            events: &events,
-            next: None,
-            phase: Phase::Opening,
-        };
-        let turn =
-            |value| Command::Turn { knob: "scan.depth".into(), value: crate::knobs::Value::Int(value) };
-        let refused =
-            |event| matches!(event, Event::Turned { outcome: Err(why), .. } if why.contains("not yet"));
-        commands.send(turn(64)).unwrap();
-        let progress = Progress { what: String::new(), done_bytes: 0, all_bytes: 1, rate_bytes_per_s: 0.0 };
-        assert!(waiting.progress(progress), "a turn does not end the fill");
-        assert_eq!(told.try_iter().filter(|event| refused(event.clone())).count(), 1);
-        commands.send(turn(32)).unwrap();
-        commands.send(Command::Consent(vec!["S1".into()])).unwrap();
-        assert_eq!(waiting.consent(Vec::new()), Some(vec!["S1".into()]));
-        assert_eq!(told.try_iter().filter(|event| refused(event.clone())).count(), 1);
-    }
-
-    #[test]
-    fn another_profile_adds_to_the_bytes_written_and_finds_the_facts_of_its_time() {
-        let dir = tempfile::tempdir().unwrap();
-        let on = |name: &str| {
-            let mut settings = Settings::default();
-            (settings.io.interface, settings.io.buffering) = (Interface::Sync, Buffering::Cached);
-            (settings.target.count, settings.target.size_bytes) = (1, 16 * MIB);
-            settings.target.dir = dir.path().join(name).to_string_lossy().into_owned();
-            settings.classes.iter_mut().for_each(|class| class.enabled = false);
-            settings
-        };
-        let looks = AtomicU64::new(0);
-        let facts = || {
-            looks.fetch_add(1, Ordering::Relaxed);
-            Arc::new(crate::record::fixture::facts())
-        };
-        let ((commands, asked), (events, told)) = (channel(), channel());
-        std::thread::scope(|scope| {
-            let (profile, facts) = (on("first"), &facts);
-            scope.spawn(move || run(profile, Options::default(), facts, &asked, &events));
-            let first = written_once_running(&told);
-            assert!(first >= 15 * MIB, "{first}");
-            commands.send(Command::Open(Box::new(on("second")))).unwrap();
-            assert_eq!(written_once_running(&told), 2 * first);
-            // What is written counts against the limit of the next profile.
-            let limited =
-                |run: &mut crate::profile::settings::Run| run.max_writes_bytes = Some(3 * first - 1);
-            let mut third = on("third");
-            limited(&mut third.run);
-            commands.send(Command::Open(Box::new(third))).unwrap();
-            let ended = told.iter().find_map(|event| match event {
-                Event::Ended(ended) => Some(ended),
-                _ => None,
-            });
-            assert!(ended.unwrap().unwrap_err().what.contains("run.max_writes"));
-            commands.send(Command::Quit).unwrap();
-        });
-        assert_eq!(looks.load(Ordering::Relaxed), 3);
-        assert!(!dir.path().join("third").exists());
-    }
-}
+#[path = "live_tests.rs"]
+mod tests;

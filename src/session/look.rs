@@ -84,7 +84,10 @@ impl Look {
         let members = request.data.iter().chain(&request.wal);
         let files = members.filter(|member| matches!(member, MemberSource::File { .. }));
         let free = files.map(|file| volume::refuse_foreign(file.path())).collect::<Result<Vec<()>>>();
-        self.taken(free).map(|_| request)
+        self.taken(free)?;
+        // Told beside whatever else speaks against it.
+        let _ = self.taken(request.refuse_locked());
+        Some(request)
     }
 
     fn wal(

@@ -98,9 +98,13 @@ pub struct PlanShown {
     pub destroys: Vec<Wanted>,
     /// Bytes that are written in all, the fill included.
     pub writes_bytes: u64,
+    /// What that takes of each drive's life, as sentences.
+    pub wear: Vec<String>,
     /// What the stack survives and holds, as sentences.
     pub worth: Vec<String>,
-    /// How long the same steps took last time.
+    /// How long each of the lines took last time, where the same was done before; may be empty.
+    pub times: Vec<Option<std::time::Duration>>,
+    /// How long all of them took last time, where every one is known.
     pub last_time: Option<std::time::Duration>,
 }
 

@@ -7,11 +7,13 @@
 mod adjust;
 mod classes;
 mod fallback;
+mod foresee;
 mod given;
 pub mod headless;
 mod kept;
 pub mod live;
 mod look;
+mod loss;
 pub mod message;
 mod prompt;
 mod rebuild;

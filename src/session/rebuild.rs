@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use super::message::{Event, PlanShown};
 use super::run::{Carried, Session, Turned};
-use super::standing;
+use super::standing::{self, survival};
 use super::target::touches_storage;
-use super::turn::durability;
 use crate::host::Facts;
 use crate::knobs::{self, Ground, Value};
 use crate::meter::ledger::Turn;
@@ -100,7 +99,7 @@ impl Session {
             from: join(from.iter().map(|(_, value)| value.to_string()).collect()),
             to: join(from.iter().map(now).collect()),
             undo: is_undo,
-            durability: (durability(&self.settings), durability(&settings)),
+            survives: (survival(&self.settings, &self.facts), survival(&settings, &self.facts)),
             ..Turn::default()
         };
         let mut undo = std::mem::take(&mut self.undo);

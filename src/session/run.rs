@@ -5,12 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::adjust;
 use super::classes::Classes;
 use super::fallback;
 use super::kept::Kept;
+use super::loss::Losses;
 use super::message::{Advance, Event, Phase, PlanShown, Progress, Status, Wanted};
 use super::rebuild::Pending;
 use super::standing;
@@ -31,7 +32,8 @@ use crate::profile::{by_identity, check, to_toml};
 use crate::record::{Header, Outcome, Summary, Writer};
 use crate::stack::adjust::Adjustments;
 use crate::stack::build::{Built, Watch};
-use crate::stack::plan::StackId;
+use crate::stack::plan::{StackId, Worth};
+use crate::stack::worth::worth;
 use crate::volume::{FillPlan, VerifyReport};
 
 /// How a session may be opened, beside its settings.
@@ -76,6 +78,12 @@ pub trait Attendant {
         let _ = members;
         Ok(Vec::new())
     }
+    /// Whether what was built stays where its target can't be opened, as the operator quits.
+    fn keeps(&mut self) -> bool {
+        false
+    }
+    /// What was built stays: the commands that remove it.
+    fn kept(&mut self, _commands: Vec<String>) {}
 }
 
 /// A turn that can be taken back: of one knob, or of those that were built anew together.
@@ -126,6 +134,7 @@ pub struct Session {
     /// Plans shown so far, and the one that waits for the operator.
     pub(super) plans_made: u64,
     pub(super) pending: Option<Pending>,
+    pub(super) losses: Losses,
     events: VecDeque<Event>,
     /// Where the run's clock stands at 0, on the engine's.
     epoch_ns: u64,
@@ -226,6 +235,7 @@ impl Session {
             undo: carried.undo,
             plans_made: 0,
             pending: None,
+            losses: Losses::default(),
             events: lines.into_iter().map(|line| Event::Ledger(Arc::new(line))).collect(),
             epoch_ns,
             started: carried.started.unwrap_or_else(SystemTime::now),
@@ -335,16 +345,20 @@ impl Session {
             fallbacks: self.fallbacks.clone(),
             notes,
             written_bytes: self.writes.written_bytes(),
-            worth: self.worth(),
+            worth: self.worth().as_ref().map(standing::sentences).unwrap_or_default(),
             standing: self.target.built.is_some(),
             recording: self.recording.as_ref().map(|writer| writer.dir().to_owned()),
         };
         self.tell(Event::Status(Arc::new(status)));
     }
 
-    /// What the stack survives and costs, as sentences.
-    fn worth(&self) -> Vec<String> {
-        self.target.built.as_ref().map(|built| standing::sentences(&built.plan().worth)).unwrap_or_default()
+    /// What the stack under these settings survives and costs, where it is built or is bare devices; what
+    /// is turned live (`wal.sync`, the price) counts as it is now.
+    fn worth(&self) -> Option<Worth> {
+        let built = self.target.built.as_ref().map(|built| built.plan().worth.usable_bytes);
+        let devices = !self.settings.target.devices.is_empty() && self.target.volume.is_some();
+        let bare = || devices.then(|| self.target.data.bytes() + self.target.wal.bytes());
+        Some(worth(&self.settings, &self.facts, built.or_else(bare)?))
     }
 
     /// Reads the target back once all has drained, and checks every page that was written; none where
@@ -423,6 +437,7 @@ impl Session {
         // One that was cut short spreads more than the others: it is not to be compared with them.
         let lines = if window.duration_ns < window_ns / 2 { Vec::new() } else { self.ledger.window(&window) };
         let written = self.write_window(&window, &lines);
+        self.look_for_losses(&window);
         let totals = self.meters.totals();
         self.tell(Event::Window(window, totals));
         lines.into_iter().for_each(|line| self.tell(Event::Ledger(Arc::new(line))));
@@ -478,6 +493,7 @@ impl Session {
                 target: self.target.facts().cloned(),
                 notes,
                 run_started: self.started,
+                worth: self.worth().map(|worth| (worth.price, worth.usable_bytes)),
             },
         )?;
         self.meters.reset_totals();
@@ -636,10 +652,13 @@ fn fill(
     let Some(whole) = volume.missing_fill() else { return Ok(()) };
     target::refuse_over_limit(whole.bytes, written_bytes.load(Ordering::Relaxed), settings)?;
     attendant.notice(&whole.to_string());
-    let stop = AtomicBool::new(false);
+    let (stop, began) = (AtomicBool::new(false), Instant::now());
     let (start, rest) = volume.measure_fill(&stop)?;
     written_bytes.fetch_add(start.written_bytes, Ordering::Relaxed);
-    let Some(rest) = rest else { return Ok(()) };
+    let Some(rest) = rest else {
+        target.built.iter().for_each(|built| built.filled_in(began.elapsed()));
+        return Ok(());
+    };
     attendant.notice(&FillPlan { rate_bytes_per_s: rest.rate_bytes_per_s, ..whole }.to_string());
     let mut progress = |progress: Progress| {
         if !attendant.progress(progress) {
@@ -651,6 +670,8 @@ fn fill(
     if !end.complete {
         return Err(Error::interrupted("the fill was stopped").hint("the next run goes on where it stopped"));
     }
+    // A stack was empty before: that was all of it.
+    target.built.iter().for_each(|built| built.filled_in(began.elapsed()));
     Ok(())
 }
 

@@ -3,18 +3,25 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
+use super::foresee::refuse_unable;
 use super::message::{PlanShown, Wanted};
 use super::run::{Attendant, Options};
 use super::target::{OursCheck, refuse_over_limit, touches_storage};
+use crate::class::Class;
 use crate::error::{Error, Result};
 use crate::host::Facts;
+use crate::meter::ledger::{self, Survival};
+use crate::meter::words::price_per_tb;
 use crate::profile::Settings;
+use crate::profile::settings::Sync;
 use crate::stack::build::{Built, build};
+use crate::stack::durations::last_times;
 use crate::stack::guard::{Claim, Consent, claim_built};
 use crate::stack::leftovers::{State, leftovers};
 use crate::stack::plan::{Confirmed, Lay, Plan, PowerCut, StackId, Top, Worth, plan};
 use crate::stack::runner::Runner;
 use crate::stack::site::{Site, state_dir};
+use crate::stack::worth::worth;
 use crate::units::approx_size;
 use crate::volume::layout::files_bytes;
 use crate::volume::{MemberSource, Request};
@@ -34,6 +41,7 @@ pub fn left_over() -> Option<String> {
 
 /// What it takes to build the stack of the settings; `standing` is what will be taken down before.
 pub fn planned(settings: &Settings, facts: &Facts, standing: Option<&Built>) -> Result<Plan> {
+    refuse_unable(settings, facts)?;
     plan(settings, &lay(facts, standing, &state_dir()), StackId::random())
 }
 
@@ -70,14 +78,17 @@ pub fn shown(plan: &Plan, number: u64, turns: Vec<(String, String, String)>) -> 
         size_bytes: destroyed.drive.size_bytes,
         content: destroyed.content.clone(),
     };
+    let times = last_times(&state_dir(), plan);
     PlanShown {
         number,
         turns,
         lines: plan.lines(),
         destroys: plan.destroys.iter().map(wanted).collect(),
         writes_bytes: plan.writes_bytes,
+        wear: plan.wear.clone(),
         worth: sentences(&plan.worth),
-        last_time: None,
+        last_time: times.all,
+        times: times.each,
     }
 }
 
@@ -101,8 +112,17 @@ pub fn plain(settings: &Settings, number: u64, turns: Vec<(String, String, Strin
         let devices = target.devices.join(", ");
         lines.push(format!("bind {devices} to vfio-pci; given back to the kernel at the end"));
     }
-    let (destroys, worth) = (Vec::new(), Vec::new());
-    PlanShown { number, turns, lines, destroys, writes_bytes: 0, worth, last_time: None }
+    PlanShown {
+        number,
+        turns,
+        lines,
+        destroys: Vec::new(),
+        writes_bytes: 0,
+        wear: Vec::new(),
+        worth: Vec::new(),
+        times: Vec::new(),
+        last_time: None,
+    }
 }
 
 /// What a stack survives, holds and costs.
@@ -121,10 +141,25 @@ pub fn sentences(worth: &Worth) -> Vec<String> {
         format!("usable: {}", approx_size(worth.usable_bytes)),
     ];
     if let Some(price) = worth.price {
-        let per_tb = price / (worth.usable_bytes as f64 / 1e12);
-        sentences.push(format!("price: ${price:.0}, ${per_tb:.0} per usable TB"));
+        let per_tb = price_per_tb(price, worth.usable_bytes);
+        let per_tb = per_tb.map_or_else(String::new, |per_tb| format!(", ${per_tb:.0} per usable TB"));
+        sentences.push(format!("price: ${price:.0}{per_tb}"));
     }
     sentences
+}
+
+/// What the settings survive on this host, for the ledger.
+pub fn survival(settings: &Settings, facts: &Facts) -> Survival {
+    let wal = &settings.classes[Class::Wal.index()];
+    // A class that is off makes no commits less durable.
+    let commits = u8::from(!wal.enabled || settings.wal.sync != Sync::None);
+    let Worth { power_cut, drives_lost, .. } = worth(settings, facts, 0);
+    let power_cut = match power_cut {
+        PowerCut::Yes => ledger::PowerCut::Yes,
+        PowerCut::No => ledger::PowerCut::No,
+        PowerCut::Unknown => ledger::PowerCut::Unknown,
+    };
+    Survival { commits, power_cut, drives_lost }
 }
 
 /// Builds the stack of the settings, with the operator's consent where it destroys anything.
@@ -182,9 +217,14 @@ pub fn source(claim: &Claim) -> Result<MemberSource> {
     Ok(MemberSource::Device { path: device.path.clone(), file, size_bytes: device.size_bytes })
 }
 
-/// Takes down what was built for a target that can't be opened; tells both errors.
+/// Takes down what was built for a target that can't be opened, unless it is to stay; tells both errors.
 pub fn give_up(built: Built, error: Error, attendant: &mut dyn Attendant) -> Error {
-    match built.tear_down(&mut |advance| attendant.step(advance)) {
+    let ended = if attendant.keeps() {
+        built.keep().map(|commands| attendant.kept(commands))
+    } else {
+        built.tear_down(&mut |advance| attendant.step(advance))
+    };
+    match ended {
         Ok(()) => error,
         Err(left) => Error { what: format!("{}; and then {}", error.what, left.what), ..error },
     }

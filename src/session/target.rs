@@ -299,6 +299,7 @@ fn to_write(
     let mut request = request.take().unwrap_or_else(|| Request::of_devices(sources));
     request.wal = wal;
     refuse_unfit(&request, &claims, settings, options, facts)?;
+    request.take_lock()?;
     claims.iter().try_for_each(Claim::wipe)?;
     Ok((request, claims))
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::message::Event;
 use super::run::{Session, Turned};
+use super::standing::survival;
 use super::target::touches_storage;
 use crate::class::Class;
 use crate::knobs::{self, Ground, Knob, Scope, Value};
@@ -11,7 +12,7 @@ use crate::load::Activity;
 use crate::meter::ledger::Turn;
 use crate::plan;
 use crate::profile::check;
-use crate::profile::settings::{Settings, Sync};
+use crate::profile::settings::Settings;
 
 impl Session {
     /// Turns a knob: acknowledged at once, in force when the old I/O has drained.
@@ -56,17 +57,22 @@ impl Session {
         }
         let settings = self.turned_settings(knob, value)?;
         self.adjust(&settings)?;
+        if !undo {
+            self.undo.push(Turned { from: vec![(path.to_owned(), from.clone())] });
+        }
+        if knob.spec.only_reckons {
+            // Nothing that is measured changes: no window is marked, and the ledger has nothing to tell.
+            self.settings = settings;
+            return Ok(());
+        }
         let turn = Turn {
             at_ns: self.now_ns(),
             knob: path.to_owned(),
             from: from.to_string(),
             to: value.to_string(),
             undo,
-            durability: (durability(&self.settings), durability(&settings)),
+            survives: (survival(&self.settings, &self.facts), survival(&settings, &self.facts)),
         };
-        if !undo {
-            self.undo.push(Turned { from: vec![(path.to_owned(), from)] });
-        }
         self.apply(settings);
         for line in self.ledger.turn(turn) {
             self.tell_line(line);
@@ -149,8 +155,40 @@ impl Session {
     }
 }
 
-/// How durable commits are; a class that is off makes none less so.
-pub(super) fn durability(settings: &Settings) -> u8 {
-    let wal = &settings.classes[Class::Wal.index()];
-    u8::from(!wal.enabled || settings.wal.sync != Sync::None)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::settings::Interface;
+    use crate::session::Options;
+    use crate::session::headless::tests::Nobody;
+    use crate::units::SECOND_NS;
+
+    #[test]
+    fn a_knob_that_only_reckons_leaves_windows_and_ledger_alone_and_can_be_taken_back() {
+        let mut settings = Settings::default();
+        settings.io.interface = Interface::Sim;
+        let facts = Arc::new(crate::record::fixture::facts());
+        let mut session = Session::open(settings, Options::default(), facts, &mut Nobody).unwrap();
+        session.start().unwrap();
+        session.events().for_each(drop);
+        let mut told = |act: &mut dyn FnMut(&mut Session), end_s: u64| {
+            act(&mut session);
+            session.advance(end_s * SECOND_NS);
+            session.tick().unwrap();
+            let (mut turned, mut lines) = (None, 0);
+            for event in session.events() {
+                match event {
+                    Event::Window(window, _) => turned = Some(window.turned || window.setting > 0),
+                    Event::Ledger(_) => lines += 1,
+                    _ => {}
+                }
+            }
+            (session.settings.run.drives, turned, lines)
+        };
+        let quiet = |drives| (drives, Some(false), 0);
+        assert_eq!(told(&mut |s| s.turn("run.drives", &Value::Int(64)), 1), quiet(64));
+        assert_eq!(told(&mut Session::undo, 2), quiet(8));
+        let turned = told(&mut |s| s.turn("scan.depth", &Value::Int(8)), 3);
+        assert_eq!(turned, (8, Some(true), 1), "a knob of the load does");
+    }
 }

@@ -5,8 +5,10 @@
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use super::attend::{Gauge, attended};
+use super::durations;
 use super::guard::{self, Claim};
 use super::journal::{Journal, boot_id};
 use super::place::{Drive, Place};
@@ -45,6 +47,9 @@ pub struct Built {
     plan: Plan,
     journal: Journal,
     runner: Runner,
+    state_dir: PathBuf,
+    /// How long each step took; none of what was not done whole.
+    times: Vec<Option<Duration>>,
 }
 
 /// Builds.
@@ -64,9 +69,11 @@ pub fn build(confirmed: Confirmed, site: &Site, watch: Watch) -> Result<Built> {
     let mut journal = Journal::begin(&site.state_dir, &plan.id, &site.profile, &drives)?;
     let builder = Builder { plan: &plan, site, drives, progress };
     match builder.run(&mut journal, watch) {
-        Ok(()) => {
+        Ok(times) => {
             builder.drives.iter().for_each(|drive| precondition::forget(&site.state_dir, drive));
-            Ok(Built { plan, journal, runner: site.runner.clone() })
+            durations::keep(&site.state_dir, &plan, &times);
+            let state_dir = site.state_dir.clone();
+            Ok(Built { plan, journal, runner: site.runner.clone(), state_dir, times })
         }
         Err(error) => Err(after(error, undo_all(journal, &site.runner, watch))),
     }
@@ -94,6 +101,12 @@ impl Built {
         &self.plan
     }
 
+    /// Remembers how long it took to fill all of it.
+    pub fn filled_in(&self, time: Duration) {
+        let times = [self.times.as_slice(), &[Some(time)]].concat();
+        durations::keep(&self.state_dir, &self.plan, &times);
+    }
+
     /// Its journal: whatever else is set for the stack's sake (queue settings, cgroups) goes there.
     pub fn journal(&mut self) -> &mut Journal {
         &mut self.journal
@@ -110,8 +123,7 @@ impl Built {
     /// Leaves it standing; the commands that remove it, in order.
     pub fn keep(self) -> Result<Vec<String>> {
         let record = self.journal.record();
-        let hands =
-            Hands { runner: &self.runner, id: &record.header.id, same_boot: true, forget_missing: false };
+        let hands = Hands::of((&record.header.id, &record.entries), &self.runner, (true, false));
         let undos = record.entries.iter().rev().filter_map(|entry| entry.to_undo());
         let commands = undos.flat_map(|undo| hands.commands(undo)).collect();
         self.journal.keep()?;
@@ -133,7 +145,8 @@ pub(super) fn undo_with(
 ) -> Result<()> {
     let header = journal.record().header.clone();
     let same_boot = header.boot == boot_id()?;
-    let hands = Hands { runner, id: &header.id, same_boot, forget_missing };
+    let made = (&header.id, journal.record().entries.as_slice());
+    let hands = Hands::of(made, runner, (same_boot, forget_missing));
     let steps = journal.record().entries.len();
     let mut problems = Vec::new();
     let mut blocked = false;
@@ -206,8 +219,10 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn run(&self, journal: &mut Journal, watch: Watch) -> Result<()> {
+    /// Returns how long each step took.
+    fn run(&self, journal: &mut Journal, watch: Watch) -> Result<Vec<Option<Duration>>> {
         let steps = self.plan.steps.len();
+        let mut times = Vec::new();
         for (number, step) in self.plan.steps.iter().enumerate() {
             let command = step.words();
             let advance = Advance { step: number, steps, command, undoing: false, bytes: None };
@@ -221,6 +236,7 @@ impl Builder<'_> {
             };
             self.refuse(step).map_err(at_step)?;
             let command = advance.command.clone();
+            let began = Instant::now();
             let act = || {
                 let (outcome, stop) = attended(&mut *watch, advance, |gauge| self.perform(step, gauge));
                 outcome.map(|()| stop)
@@ -228,8 +244,16 @@ impl Builder<'_> {
             if journal.act(&command, step.undo(), act).map_err(at_step)? {
                 return Err(Error::interrupted(format!("stopped in step {} of {steps}", number + 1)));
             }
+            times.push((!self.goes_on(step)).then(|| began.elapsed()));
         }
-        Ok(())
+        Ok(times)
+    }
+
+    /// Whether a part of the step was done before this build: the rest takes less than all of it.
+    fn goes_on(&self, step: &Step) -> bool {
+        let Step::Precondition { place: Place::Drive(drive), .. } = step else { return false };
+        let at = self.drives.iter().position(|known| known == drive);
+        at.is_some_and(|at| self.progress[at] != Progress::default())
     }
 
     /// The guard, right before a step acts.

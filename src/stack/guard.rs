@@ -8,6 +8,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use super::content::{self, Ours, Signature};
+use super::holders;
 use super::place::Drive;
 use super::runner::Runner;
 use super::wipe;
@@ -122,6 +123,7 @@ fn whole_device<'a>(named: &str, facts: &'a Facts) -> Result<&'a Device> {
 pub fn examine(named: &str, facts: &Facts, min_bytes: u64, ours: &dyn Ours) -> Result<Examination> {
     let device = whole_device(named, facts)?;
     refuse_in_use(device, min_bytes)?;
+    refuse_written_below(device)?;
     let file = claim(device, OpenOptions::new().read(true))?;
     let signatures = content::signatures(&Runner::default(), device)?;
     refuse_member(device, &signatures)?;
@@ -178,6 +180,7 @@ impl Permit {
             return Err(gone(examined));
         }
         refuse_in_use(device, self.examination.min_bytes)?;
+        refuse_written_below(device)?;
         let file = claim(device, OpenOptions::new().read(true).write(true))?;
         let signatures = content::signatures(&Runner::default(), device)?;
         let edges_crc = content::edges_crc(&file, device)?;
@@ -337,6 +340,18 @@ fn refuse_in_use(device: &Device, min_bytes: u64) -> Result<()> {
         return Err(Error::refused(format!("{path} is too small: it has {has}, {needs} are needed")));
     }
     Ok(())
+}
+
+/// Refuses a loop device over a file that a program has open for writing, a virtual machine say: the
+/// kernel keeps nobody from it. Without root only the programs of this user are seen.
+fn refuse_written_below(device: &Device) -> Result<()> {
+    let Ok(file) = std::fs::read_to_string(format!("/sys/block/{}/loop/backing_file", device.name)) else {
+        return Ok(());
+    };
+    let file = Path::new(file.trim_end_matches('\n'));
+    let Some(writer) = holders::writer(file) else { return Ok(()) };
+    let what = format!("{} lies on {}, which {writer} writes to", device.path.display(), file.display());
+    Err(Error::refused(what).hint("end that program first, or choose another device"))
 }
 
 /// What the operator can do about a use.

@@ -428,6 +428,7 @@ mod tests {
             controller: Some("nvme0".into()),
             link: None,
             temperature: None,
+            health: None,
             partitions: Vec::new(),
             members: Vec::new(),
             usage: Vec::new(),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// More than these don't help anybody.
@@ -19,11 +20,37 @@ pub(super) fn in_words(path: &Path) -> String {
 }
 
 fn processes(path: &Path) -> Vec<String> {
+    let holds = |pid: &u32| links(*pid).iter().any(|link| link.starts_with(path));
+    pids().into_iter().filter(holds).map(describe).collect()
+}
+
+fn pids() -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let mut pids: Vec<u32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     pids.sort_unstable();
-    let holds = |pid: &u32| links(*pid).iter().any(|link| link.starts_with(path));
-    pids.into_iter().filter(holds).map(describe).collect()
+    pids
+}
+
+/// A process other than this one that has the file open for writing, by whichever name:
+/// `process 812 (qemu-system-x86)`.
+pub(super) fn writer(file: &Path) -> Option<String> {
+    let wanted = fs::metadata(file).ok().filter(fs::Metadata::is_file)?;
+    let same = |found: fs::Metadata| (found.dev(), found.ino()) == (wanted.dev(), wanted.ino());
+    let writes = |pid: u32| {
+        let process = PathBuf::from(format!("/proc/{pid}"));
+        let open = fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
+        let of_file = open.filter(|entry| fs::metadata(entry.path()).is_ok_and(same));
+        of_file.map(|entry| process.join("fdinfo").join(entry.file_name())).any(|info| is_for_writing(&info))
+    };
+    pids().into_iter().filter(|pid| *pid != std::process::id()).find(|pid| writes(*pid)).map(describe)
+}
+
+/// Whether what the kernel tells of an open file says that it is open for writing.
+fn is_for_writing(info: &Path) -> bool {
+    let text = fs::read_to_string(info).unwrap_or_default();
+    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
+    let flags = flags.and_then(|octal| i32::from_str_radix(octal.trim(), 8).ok());
+    flags.is_some_and(|flags| flags & libc::O_ACCMODE != libc::O_RDONLY)
 }
 
 /// The files and folders that a process holds.
@@ -45,6 +72,34 @@ fn describe(pid: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_writes_to_a_file_is_named_and_who_reads_it_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("disk.img");
+        fs::write(&file, "x").unwrap();
+        let link = dir.path().join("other-name");
+        fs::hard_link(&file, &link).unwrap();
+        let hold = |mode: &str| {
+            let script = format!("exec 3{mode}\"$0\"; echo held; read -r _");
+            let mut child = std::process::Command::new("sh")
+                .args(["-c".as_ref(), script.as_ref(), link.as_os_str()])
+                .stdin(std::process::Stdio::piped())
+                .stdout(std::process::Stdio::piped())
+                .spawn()
+                .unwrap();
+            let mut line = String::new();
+            let out = child.stdout.as_mut().unwrap();
+            std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line).unwrap();
+            let found = writer(&file);
+            drop(child.stdin.take());
+            (found, child.id(), child.wait().unwrap())
+        };
+        assert_eq!(writer(&file), None);
+        assert_eq!(hold("<").0, None);
+        let (found, id, _) = hold(">>");
+        assert!(found.unwrap().starts_with(&format!("process {id} (")));
+    }
 
     #[test]
     fn who_holds_a_file_is_named() {

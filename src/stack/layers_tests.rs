@@ -42,7 +42,9 @@ fn lines(layers: Layers) -> String {
         price: None,
     };
     let Layers { steps, top, .. } = layers;
-    Plan { id: id(), steps, destroys: Vec::new(), top, worth, writes_bytes: 0 }.lines().join("\n")
+    Plan { id: id(), steps, destroys: Vec::new(), top, worth, wear: Vec::new(), writes_bytes: 0 }
+        .lines()
+        .join("\n")
 }
 
 #[test]

@@ -9,6 +9,8 @@ pub mod build;
 mod cgroup;
 mod command;
 mod content;
+pub mod durations;
+mod gpt;
 pub mod guard;
 pub mod handover;
 mod holders;
@@ -26,6 +28,7 @@ pub mod runner;
 pub mod site;
 pub mod step;
 mod undo;
+mod wear;
 mod wipe;
 pub mod worth;
 

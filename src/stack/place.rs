@@ -405,6 +405,7 @@ mod tests {
             controller: None,
             link: None,
             temperature: None,
+            health: None,
             partitions: Vec::new(),
             members: Vec::new(),
             usage: Vec::new(),

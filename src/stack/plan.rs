@@ -10,6 +10,7 @@ use super::layers::{Ground, Layers, MEMBER_BYTES_MIN, files_dir};
 use super::place::{Drive, Place};
 use super::runner::{BLKID, Runner, UMOUNT, WIPEFS};
 use super::step::Step;
+use super::wear::{self, Wear};
 use super::worth::worth;
 pub use super::worth::{PowerCut, Worth};
 use crate::error::{Error, Result};
@@ -42,6 +43,8 @@ pub struct Plan {
     pub top: Top,
     /// What it survives and costs.
     pub worth: Worth,
+    /// What that takes of each drive's life, as sentences; empty where it is built on files.
+    pub wear: Vec<String>,
     /// Bytes that the steps write, and then the fill, of all drives; what mkfs and md note for themselves
     /// is not counted.
     pub writes_bytes: u64,
@@ -56,8 +59,8 @@ pub struct Destroyed {
     pub content: Vec<String>,
     /// Bytes that are written to it, by steps and fill.
     pub writes_bytes: u64,
-    /// Its rated endurance in bytes, where known. No drive tells: `NVMe` counts the share that is used up,
-    /// not what of.
+    /// Bytes that may be written to it over its life, where known: by the settings
+    /// (`stack.endurance_tb`), or by its own estimate.
     pub rated_bytes: Option<u64>,
 }
 
@@ -116,6 +119,7 @@ pub fn plan(settings: &Settings, lay: &Lay, id: StackId) -> Result<Plan> {
     }
     require_tools(&layers.steps)?;
     destroys.iter_mut().for_each(|destroyed| destroyed.writes_bytes = layers.writes_each_bytes);
+    let wear = wears(settings, lay, &mut destroys)?;
     Ok(Plan {
         worth: worth(settings, lay.facts, layers.usable_bytes),
         id,
@@ -123,6 +127,7 @@ pub fn plan(settings: &Settings, lay: &Lay, id: StackId) -> Result<Plan> {
         steps: layers.steps,
         top: layers.top,
         writes_bytes: layers.writes_each_bytes * layers.members,
+        wear,
     })
 }
 
@@ -164,6 +169,17 @@ fn destroyed(settings: &Settings, lay: &Lay) -> Result<Vec<Destroyed>> {
     };
     devices.iter().try_for_each(|device| refuse_undiscardable(settings, device))?;
     devices.iter().zip(&settings.target.devices).map(look).collect()
+}
+
+/// What the writes take of each drive's life, as sentences.
+fn wears(settings: &Settings, lay: &Lay, destroys: &mut [Destroyed]) -> Result<Vec<String>> {
+    let devices = lay.facts.find_all(&settings.target.devices)?;
+    let drives = destroys.iter_mut().zip(devices).map(|(destroyed, device)| {
+        let wear: Wear = wear::wear(settings, device);
+        destroyed.rated_bytes = wear.rated.map(wear::Rated::bytes);
+        (destroyed.clone(), wear)
+    });
+    Ok(wear::sentences(&drives.collect::<Vec<_>>()))
 }
 
 /// Refuses a drive that has to discard and can't, before anything on it is destroyed.

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -85,6 +86,9 @@ impl Runner {
         let cannot = |error| Error::failed(format!("cannot run {}: {}", program.display(), describe(&error)));
         let mut command = Command::new(&program);
         command.args(arguments).env("LC_ALL", "C").stdout(Stdio::piped()).stderr(Stdio::piped());
+        // Ctrl-C, and a terminal that hangs up, are for stacktune, which lets a tool finish: one that is
+        // killed half way leaves what nobody can tell.
+        command.process_group(0);
         command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
         let mut child = command.spawn().map_err(cannot)?;
         if let Some(mut pipe) = child.stdin.take() {

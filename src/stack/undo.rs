@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::cgroup;
+use super::gpt;
 use super::handover;
 use super::holders;
+use super::journal::Entry;
 use super::place::{self, Drive, Found, Place, same_id};
 use super::plan::StackId;
 use super::queue::{self, in_force};
@@ -33,6 +35,8 @@ pub(super) struct Hands<'a> {
     pub(super) same_boot: bool,
     /// What lay on a drive that is not there any more counts as gone with it.
     pub(super) forget_missing: bool,
+    /// The folders that the stack made.
+    folders: Vec<PathBuf>,
 }
 
 /// How an undo went that did not fail.
@@ -46,6 +50,21 @@ pub(super) enum Outcome {
 
 /// Nodes that carry what is the stack's, and a drive that may and is not there.
 type Ours = (Vec<PathBuf>, Option<Drive>);
+
+impl<'a> Hands<'a> {
+    /// Hands for a stack of which that is the journal's header and entries.
+    pub(super) fn of(
+        (id, entries): (&'a StackId, &[Entry]),
+        runner: &'a Runner,
+        (same_boot, forget_missing): (bool, bool),
+    ) -> Self {
+        let folders = entries.iter().filter_map(|entry| match &entry.undo {
+            Some(Undo::RemoveFolder { dir }) => Some(dir.clone()),
+            _ => None,
+        });
+        Self { runner, id, same_boot, forget_missing, folders: folders.collect() }
+    }
+}
 
 impl Hands<'_> {
     /// Undoes it. Once more does nothing.
@@ -76,6 +95,7 @@ impl Hands<'_> {
 
     fn undo_in_kernel_or_folder(&self, undo: &Undo) -> Result<()> {
         match undo {
+            Undo::RemoveFolder { dir } if self.is_above(dir) => remove_if_empty(dir),
             Undo::RemoveFolder { dir } => self.own(dir).and_then(|()| remove_folder(dir)),
             Undo::RemoveFile { file } => self.own(file).and_then(|()| self.remove_file(file)),
             Undo::DetachLoop { file } => self.own(file).and_then(|()| self.detach_loops(file)),
@@ -101,6 +121,12 @@ impl Hands<'_> {
             return Ok(());
         }
         Err(Error::refused(format!("{} is not in a folder of stack {}", path.display(), self.id.0)))
+    }
+
+    /// Whether a folder was made to make the stack's own in it: it is named by whoever named the target.
+    fn is_above(&self, dir: &Path) -> bool {
+        let in_it = |folder: &&PathBuf| folder.starts_with(dir) && self.own(folder).is_ok();
+        self.own(dir).is_err() && self.folders.iter().any(|folder| in_it(&folder))
     }
 
     fn remove_file(&self, file: &Path) -> Result<()> {
@@ -233,11 +259,15 @@ impl Hands<'_> {
         Ok(missing)
     }
 
-    /// The nodes with the partition table of that id.
+    /// The nodes with the partition table of that id, or with what a power cut left of it.
     fn tables(&self, drive: &Drive, disk_uuid: &str) -> Result<Ours> {
         let ours = |node: &Path| {
             let table = place::table(self.runner, node)?;
-            Ok(table.is_some_and(|table| same_id(&table.id, disk_uuid)))
+            if let Some(table) = table {
+                return Ok(same_id(&table.id, disk_uuid));
+            }
+            let ids = gpt::disk_ids(node).map_err(|error| Error::os("cannot read", node, error))?;
+            Ok(ids.iter().any(|id| same_id(id, disk_uuid)))
         };
         self.ours(&[Place::Drive(drive.clone())], ours)
     }
@@ -359,6 +389,14 @@ fn no_partitions(node: &Path) -> Result<()> {
             let partition = path.file_name().unwrap_or_default().display().to_string();
             Err(Error::failed(format!("the kernel still knows {partition} of {}", node.display())))
         }
+    }
+}
+
+/// What others have put there meanwhile needs the folder.
+fn remove_if_empty(dir: &Path) -> Result<()> {
+    match fs::remove_dir(dir) {
+        Err(error) if [ErrorKind::NotFound, ErrorKind::DirectoryNotEmpty].contains(&error.kind()) => Ok(()),
+        outcome => outcome.map_err(|error| Error::os("cannot remove", dir, error)),
     }
 }
 

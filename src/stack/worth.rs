@@ -37,9 +37,7 @@ pub struct Worth {
 pub fn worth(settings: &Settings, facts: &Facts, usable_bytes: u64) -> Worth {
     let (power_cut, why) = power_cut(settings, facts);
     let (drives_lost, drives_why) = drives_lost(settings);
-    // Files have no drives of their own.
-    let price = settings.stack.price * settings.target.devices.len() as f64;
-    Worth { power_cut, why, drives_lost, drives_why, usable_bytes, price: (price > 0.0).then_some(price) }
+    Worth { power_cut, why, drives_lost, drives_why, usable_bytes, price: settings.price() }
 }
 
 /// Drives that may be lost, whichever they are, and why that is fewer than the level says.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::host::Thermometer;
+use crate::host::WatchedDrive;
 use crate::meter::meters::Member;
 use crate::profile::sweep::Between;
 use crate::units::{approx_span, format_duration};
@@ -95,14 +95,16 @@ fn stopped() -> Error {
     Error::interrupted("stopped before the run began")
 }
 
-/// Each drive below the members that has a sensor, once.
-fn drives(members: &[Member]) -> Vec<Thermometer> {
-    let found = members.iter().flat_map(below).map(|sensor| (sensor.drive.clone(), sensor));
+/// Each drive below the members that tells its temperature, once.
+fn drives(members: &[Member]) -> Vec<WatchedDrive> {
+    let found = members.iter().flat_map(below).map(|drive| (drive.name.clone(), drive));
     found.collect::<BTreeMap<_, _>>().into_values().collect()
 }
 
-fn below(member: &Member) -> Vec<Thermometer> {
-    member.path.as_deref().map(Thermometer::below_path).unwrap_or_default()
+fn below(member: &Member) -> Vec<WatchedDrive> {
+    let mut drives = member.path.as_deref().map(WatchedDrive::below_path).unwrap_or_default();
+    drives.retain(|drive| drive.look().temperature_c.is_some());
+    drives
 }
 
 /// The members of which no drive tells how warm it is.
@@ -110,8 +112,8 @@ fn without_sensor(members: &[Member]) -> Vec<&str> {
     members.iter().filter(|member| below(member).is_empty()).map(|member| member.name.as_str()).collect()
 }
 
-fn hottest(drives: &[Thermometer]) -> Option<(f64, String)> {
-    let read = drives.iter().filter_map(|drive| Some((drive.read_c()?, drive.drive.clone())));
+fn hottest(drives: &[WatchedDrive]) -> Option<(f64, String)> {
+    let read = drives.iter().filter_map(|drive| Some((drive.look().temperature_c?, drive.name.clone())));
     read.max_by(|one, other| one.0.total_cmp(&other.0))
 }
 

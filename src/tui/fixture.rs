@@ -1,6 +1,7 @@
 //! A run as the session would tell it, with figures that never change, for the screen's tests.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::class::Class;
 use crate::error::Error;
@@ -319,17 +320,29 @@ pub fn plan_destroying() -> PlanShown {
             ("stack.raid".into(), "none".into(), "md5".into()),
             ("stack.use".into(), "100%".into(), "80%".into()),
         ],
+        times: (0..lines.len()).map(|at| Some(Duration::from_millis(420 + at as u64 * 60_000))).collect(),
         lines,
         destroys: drives,
         writes_bytes: 500_000_000_000,
+        wear: vec![
+            "nvme1n1, nvme2n1, nvme3n1, nvme4n1 each: 116 GiB written, 0.010% of the rated endurance of \
+             1.20 PB (stack.endurance_tb); 4% used so far by its own count"
+                .into(),
+        ],
         worth: worth(),
-        last_time: Some(std::time::Duration::from_secs(754)),
+        last_time: Some(Duration::from_secs(754)),
     }
 }
 
 /// The same steps over drives that hold nothing.
 pub fn plan_long() -> PlanShown {
-    PlanShown { destroys: Vec::new(), last_time: None, ..plan_destroying() }
+    PlanShown {
+        destroys: Vec::new(),
+        wear: Vec::new(),
+        times: Vec::new(),
+        last_time: None,
+        ..plan_destroying()
+    }
 }
 
 /// A plan that opens other files.
@@ -343,7 +356,9 @@ pub fn plan_short() -> PlanShown {
         ],
         destroys: Vec::new(),
         writes_bytes: 0,
+        wear: Vec::new(),
         worth: Vec::new(),
+        times: Vec::new(),
         last_time: None,
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::dialog::{Consent, about, word_kind};
 use super::text::{width, wrap, wrap_exact};
 use crate::session::message::PlanShown;
-use crate::units::{approx_size, approx_span};
+use crate::units::{approx_size, fine_span};
 
 /// A word as long as this is shown beside the question for it, too.
 const WORD_CELLS_MAX: usize = 40;
@@ -88,6 +88,12 @@ impl Agreement {
             let number = format!("{:>2}. ", at + 1);
             let parts = wrap_exact(step, cells.saturating_sub(2 + number.len()));
             entry(lines, &number, parts);
+            if let Some(time) = self.plan.times.get(at).copied().flatten() {
+                let indent = " ".repeat(2 + number.len());
+                let parts =
+                    wrap(&format!("last time {}", fine_span(time)), cells.saturating_sub(indent.len()));
+                lines.extend(parts.into_iter().map(|part| (format!("{indent}{part}"), Tone::Dim)));
+            }
         }
     }
 
@@ -101,9 +107,10 @@ impl Agreement {
                 row(&format!("bytes written: {} ({bytes} bytes), the fill included", approx_size(bytes)));
             }
         }
+        plan.wear.iter().for_each(|sentence| row(sentence));
         match plan.last_time {
-            Some(time) => row(&format!("last time these steps took {}", approx_span(time.as_secs_f64()))),
-            None => row("how long these steps take is not known yet"),
+            Some(time) => row(&format!("last time all of it took {}", fine_span(time))),
+            None => row("how long all of it takes is not known yet"),
         }
         plan.worth.iter().for_each(|sentence| row(sentence));
     }
@@ -203,6 +210,7 @@ mod tests {
             let text = letters(&asked.lines(cells));
             let mut told: Vec<String> = plan.lines.clone();
             told.extend(plan.worth.clone());
+            told.extend(plan.wear.clone());
             for device in &plan.destroys {
                 told.push(device.path.display().to_string());
                 told.extend(device.serial.clone());

@@ -1,6 +1,7 @@
 //! The loop: input, signals and the session come in through one channel; the screen is drawn when
 //! something has changed, and not too often.
 
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -200,7 +201,8 @@ impl Ui {
         if self.state.ended.is_none() {
             if told {
                 let stack = if self.state.is_standing() { ", taking down what was built" } else { "" };
-                eprintln!("stacktune: {}, draining{stack}…", error.what);
+                // What was built is taken down whether or not anybody is there to read this.
+                let _ = writeln!(std::io::stderr(), "stacktune: {}, draining{stack}…", error.what);
             }
             let _ = self.commands.send(Command::Quit);
             let kept = drain(woken, self.state.is_standing());

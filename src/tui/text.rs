@@ -116,6 +116,17 @@ pub fn fit_middle(text: &str, cells: usize) -> String {
     head + tail.trim_start_matches('…')
 }
 
+/// Names in so many cells each, cut so that those that differ still do where that can be: in the middle,
+/// at the front or at the end.
+pub fn shortened(names: &[&str], cells: usize) -> Vec<String> {
+    let told = |names: &[String]| names.iter().collect::<std::collections::BTreeSet<_>>().len();
+    let whole: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let ways = [fit_middle, fit_end, fit];
+    let mut cut = ways.map(|way| names.iter().map(|name| way(name, cells)).collect::<Vec<_>>()).into_iter();
+    let best = cut.clone().find(|cut| told(cut) == told(&whole));
+    best.or_else(|| cut.next()).unwrap_or(whole)
+}
+
 fn push(lines: &mut [String], c: char) {
     if let Some(line) = lines.last_mut() {
         line.push(c);
@@ -177,6 +188,15 @@ mod tests {
         assert_eq!(fit_end("/var/lib/data", 6), "…/data");
         assert_eq!(fit("日本語", 4), "日…");
         assert_eq!(fit("x", 0), "");
+    }
+
+    #[test]
+    fn names_that_differ_are_told_apart_when_they_are_cut() {
+        assert_eq!(shortened(&["nvme0n1", "nvme1n1"], 7), ["nvme0n1", "nvme1n1"]);
+        assert_eq!(shortened(&["a-very-long-one", "a-very-long-two"], 8), ["a-v…-one", "a-v…-two"]);
+        assert_eq!(shortened(&["1-very-long-name", "2-very-long-name"], 8), ["1-v…name", "2-v…name"]);
+        assert_eq!(shortened(&["xx1-long-name-xxx", "xx2-long-name-xxx"], 4), ["xx1…", "xx2…"]);
+        assert_eq!(shortened(&["abcdefgh", "abcdefgh"], 4).len(), 2);
     }
 
     #[test]

@@ -112,6 +112,17 @@ pub fn refuse_foreign_lock(dir: &Path) -> Result<()> {
     open_lock(&dir.join(LOCK_NAME), Share::Exclusive).map(drop)
 }
 
+/// Sees whether another run works on the files of a folder, and makes nothing.
+///
+/// # Errors
+/// Refused where one does, or where something else lies under the lock's name.
+pub fn refuse_locked(dir: &Path) -> Result<()> {
+    match open_lock(&dir.join(LOCK_NAME), Share::ReadOnly)? {
+        Some((file, _)) => lock::refuse_held(&file, dir),
+        None => Ok(()),
+    }
+}
+
 /// Removes the lock's file of a folder whose lock is held.
 pub fn remove_lock(dir: &Path) -> io::Result<()> {
     std::fs::remove_file(dir.join(LOCK_NAME))

@@ -49,6 +49,26 @@ pub fn take(file: &File, path: &Path, share: Share) -> Result<()> {
     }
 }
 
+/// Sees whether anybody holds the lock on an open file, and takes nothing.
+///
+/// # Errors
+/// Refused where somebody does, be it to read alone.
+pub fn refuse_held(file: &File, path: &Path) -> Result<()> {
+    if let Some(holder) = holder_of(file, &["WRITE", "READ"]) {
+        return Err(in_use(path, Some(holder)));
+    }
+    // What the kernel does not list here, in a container say, shows when a shared lock is tried; a run
+    // that begins just then waits for it.
+    match flock(file, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => {
+            let _ = flock(file, FlockOperation::Unlock);
+            Ok(())
+        }
+        Err(Errno::WOULDBLOCK) => Err(in_use(path, None)),
+        Err(error) => Err(Error::os("cannot lock", path, error)),
+    }
+}
+
 fn in_use(path: &Path, holder: Option<u32>) -> Error {
     let who = holder.map_or_else(|| "another process".into(), |pid| format!("process {pid}"));
     Error::refused(format!("{} is in use by {who}", path.display()))
@@ -57,17 +77,23 @@ fn in_use(path: &Path, holder: Option<u32>) -> Error {
 
 /// The process that holds an exclusive lock on the file, as far as the kernel tells.
 fn holder(file: &File) -> Option<u32> {
+    holder_of(file, &["WRITE"])
+}
+
+fn holder_of(file: &File, kinds: &[&str]) -> Option<u32> {
     let metadata = file.metadata().ok()?;
     let (dev, ino) = (metadata.dev(), metadata.ino());
     let place = format!("{:02x}:{:02x}:{ino}", major(dev), minor(dev));
-    holder_in(&std::fs::read_to_string("/proc/locks").ok()?, &place)
+    holder_in(&std::fs::read_to_string("/proc/locks").ok()?, &place, kinds)
 }
 
-/// Finds the exclusive holder in a listing such as `1: FLOCK  ADVISORY  WRITE 812 fd:00:94 0 EOF`.
-fn holder_in(locks: &str, place: &str) -> Option<u32> {
+/// Finds the holder of one of these kinds in a listing such as `1: FLOCK  ADVISORY  WRITE 812 fd:00:94 0 EOF`.
+fn holder_in(locks: &str, place: &str, kinds: &[&str]) -> Option<u32> {
     locks.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).find_map(
         |fields| match fields[..] {
-            [_, "FLOCK", _, "WRITE", pid, at, ..] if at == place => pid.parse().ok().filter(|pid| *pid > 0),
+            [_, "FLOCK", _, kind, pid, at, ..] if at == place && kinds.contains(&kind) => {
+                pid.parse().ok().filter(|pid| *pid > 0)
+            }
             _ => None,
         },
     )
@@ -83,7 +109,8 @@ mod tests {
                      2: FLOCK  ADVISORY  READ 8 fd:00:94 0 EOF\n\
                      2: -> FLOCK  ADVISORY  WRITE 11 fd:00:94 0 EOF\n\
                      3: FLOCK  ADVISORY  WRITE 812 fd:00:94 0 EOF\n";
-        assert_eq!(holder_in(locks, "fd:00:94"), Some(812));
-        assert_eq!(holder_in(locks, "fd:00:95"), None);
+        assert_eq!(holder_in(locks, "fd:00:94", &["WRITE"]), Some(812));
+        assert_eq!(holder_in(locks, "fd:00:94", &["WRITE", "READ"]), Some(8));
+        assert_eq!(holder_in(locks, "fd:00:95", &["WRITE"]), None);
     }
 }

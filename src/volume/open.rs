@@ -75,9 +75,44 @@ pub struct Request {
     pub read_only: bool,
     /// What uses the members, in words, if the guard has found any use (read-only).
     pub mounted: Option<String>,
+    /// The lock of the data files' folder, where it was taken before ([`Request::take_lock`]).
+    pub lock: Option<File>,
 }
 
 impl Request {
+    /// Makes and locks the folder of the data files, so that no other run's files are found in use only
+    /// after something was destroyed for this one.
+    ///
+    /// # Errors
+    /// Refused where another run uses them, or the WAL's own file.
+    pub fn take_lock(&mut self) -> Result<()> {
+        if self.data.first().is_some_and(|source| !source.is_device()) {
+            let dir = one_folder(&self.data)?;
+            refuse_in_the_way(&self.data, self.wal.is_some())?;
+            files::make_folder(&dir)?;
+            self.lock = files::lock_folder(&dir, Share::Exclusive)?;
+        }
+        self.refuse_locked_wal()
+    }
+
+    /// Sees whether another run uses the files, and makes nothing.
+    ///
+    /// # Errors
+    /// Refused where one does.
+    pub fn refuse_locked(&self) -> Result<()> {
+        let data = self.data.first().filter(|source| !source.is_device());
+        data.map_or(Ok(()), |source| files::refuse_locked(files::folder_of(source.path())))?;
+        self.refuse_locked_wal()
+    }
+
+    fn refuse_locked_wal(&self) -> Result<()> {
+        let Some(MemberSource::File { path }) = &self.wal else { return Ok(()) };
+        match files::open_ours(path, false)? {
+            Some(ours) => lock::refuse_held(&ours.file, path),
+            None => Ok(()),
+        }
+    }
+
     /// `count` data files of `size_bytes` in a folder.
     pub fn of_files(dir: &Path, count: u64, size_bytes: u64) -> Self {
         let data = (0..count).map(|index| MemberSource::File { path: files::data_path(dir, index) });
@@ -88,12 +123,21 @@ impl Request {
             wal_bytes: None,
             read_only: false,
             mounted: None,
+            lock: None,
         }
     }
 
     /// These devices ([`MemberSource::Device`]).
     pub fn of_devices(devices: Vec<MemberSource>) -> Self {
-        Self { data: devices, file_bytes: 0, wal: None, wal_bytes: None, read_only: false, mounted: None }
+        Self {
+            data: devices,
+            file_bytes: 0,
+            wal: None,
+            wal_bytes: None,
+            read_only: false,
+            mounted: None,
+            lock: None,
+        }
     }
 }
 
@@ -198,13 +242,16 @@ impl Volume {
 }
 
 fn open_to_write(request: Request, devices: bool) -> Result<Volume> {
-    let Request { data, file_bytes, wal, wal_bytes, mounted, .. } = request;
+    let Request { data, file_bytes, wal, wal_bytes, mounted, lock, .. } = request;
     let mut locks = Vec::new();
     if !devices {
         let dir = one_folder(&data)?;
         refuse_in_the_way(&data, wal.is_some())?;
         files::make_folder(&dir)?;
-        locks.extend(files::lock_folder(&dir, Share::Exclusive)?);
+        locks.extend(match lock {
+            Some(lock) => Some(lock),
+            None => files::lock_folder(&dir, Share::Exclusive)?,
+        });
     }
     let gathered = Gathered::of(data, (wal, wal_bytes), file_bytes)?;
     for candidate in gathered.data.iter().filter(|_| devices).chain(&gathered.wal) {

@@ -120,7 +120,8 @@ fn try_direct(file: &File, align_bytes: u64) -> Feature {
     }
 }
 
-fn try_uncached(file: &File) -> Feature {
+/// Whether a read with `RWF_DONTCACHE` works on a file or device.
+pub fn try_uncached(file: &File) -> Feature {
     let mut buffer = vec![0; SAMPLE_BYTES];
     let flags = ReadWriteFlags::from_bits_retain(RWF_DONTCACHE);
     match preadv2(file, &mut [IoSliceMut::new(&mut buffer)], 0, flags) {

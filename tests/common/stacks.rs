@@ -135,7 +135,15 @@ pub fn of_steps(id: &str, steps: Vec<Step>, top: Top) -> Plan {
         usable_bytes: 0,
         price: None,
     };
-    Plan { id: StackId(id.into()), steps, destroys: Vec::new(), top, worth, writes_bytes: 0 }
+    Plan {
+        id: StackId(id.into()),
+        steps,
+        destroys: Vec::new(),
+        top,
+        worth,
+        wear: Vec::new(),
+        writes_bytes: 0,
+    }
 }
 
 /// A plan that nobody has to consent to.

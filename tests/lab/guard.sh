@@ -7,13 +7,17 @@ all=$(profile all "$(drives)")
 
 record() { "$STACKTUNE" record "$all" --for 1s --out "$LAB_WORK/out" "$@"; }
 
-# The whole array is refused for that reason, with and without consent, and nothing is written.
+on_stack=(--set stack.raid=md1 --set stack.filesystem=ext4)
+
+# The whole array is refused for that reason, with and without consent, bare and as members of a stack,
+# and nothing is written.
 #   refused DRIVE WHY
 refused() {
     local before
     before=$(edges)
     expect 3 "$2" record
     expect 3 "$2" record --destroy "$(node "$1")"
+    expect 3 "$2" record --destroy "$(node "$1")" "${on_stack[@]}"
     [[ $(edges) == "$before" ]]
     [[ ! -e $LAB_WORK/out/summary.json ]]
 }
@@ -78,12 +82,16 @@ a_drive_named_twice_by_two_names_is_refused() {
     local twice
     twice=$(profile twice "$(drive 0),$(node 0)")
     expect 2 'are the same device' "$STACKTUNE" record "$twice" --for 1s --out "$LAB_WORK/out"
+    expect 2 'are the same device' "$STACKTUNE" record "$twice" --for 1s --out "$LAB_WORK/out" \
+        "${on_stack[@]}" --destroy "$(drive 0)"
 }
 
 a_drive_whose_serial_is_another_is_refused() {
     local moved
     moved=$(profile moved "$(node 0)" 'serials = ["RIG1"]')
     expect 3 'RIG1' "$STACKTUNE" record "$moved" --for 1s --out "$LAB_WORK/out"
+    expect 3 'RIG1' "$STACKTUNE" record "$moved" --for 1s --out "$LAB_WORK/out" \
+        --set stack.filesystem=ext4 --destroy "$(drive 0)"
 }
 
 a_file_system_needs_consent_and_is_wiped_with_it() {

@@ -78,6 +78,57 @@ expect() {
 # Gives QEMU a command: device_del drive0, say.
 monitor() { printf '%s\n' "$*" >/dev/virtio-ports/monitor; }
 
+# Pulls a drive out while whatever runs on it runs.
+pull() {
+    local name
+    name=$(basename "$(node "$1")")
+    monitor "device_del drive$1"
+    wait_for 20 test ! -e "/sys/block/$name"
+}
+
+# Plugs it in again; it may get another name.
+plug() {
+    monitor "device_add nvme,id=drive$1,drive=file$1,serial=RIG$1,bus=slot$1"
+    wait_for 20 find_drive "$1"
+}
+
+find_drive() {
+    local drive serial
+    for drive in /sys/block/nvme*n1; do
+        read -r serial <"$drive/device/serial" || continue
+        [[ $serial != "RIG$1" ]] || { ln -sfT "/dev/${drive##*/}" "$(drive "$1")" && test -b "$(node "$1")"; return; }
+    done
+    return 1
+}
+
+# The consent for drives; for every one without an argument. A line for each word.
+consent() {
+    local number numbers=("$@")
+    ((${#numbers[@]})) || numbers=(0 1 2 3)
+    for number in "${numbers[@]}"; do printf -- '--destroy\n%s\n' "$(drive "$number")"; done
+}
+
+# As little data as there can be.
+small=(--set stack.data=48MiB --set stack.wal=16MiB)
+
+# No array, mount, signature or journal is there: but for what is named (an array, a mount point and
+# drives of somebody else's).
+#   nothing_left [ARRAY MOUNT NUMBER...]
+nothing_left() {
+    local array=${1:-none} mount=${2:-none} number node
+    shift $(($# < 2 ? $# : 2))
+    if grep '^md' /proc/mdstat | grep -v "^$array "; then return 1; fi
+    if awk '{ print $1, $2 }' /proc/mounts | grep -E '^/dev/(nvme|md|loop)' | grep -v " $mount\$"; then return 1; fi
+    for number in 0 1 2 3; do
+        [[ " $* " == *" $number "* ]] && continue
+        node=$(node "$number")
+        [[ -z $(wipefs --noheadings "$node") ]] || { wipefs "$node"; return 1; }
+    done
+    [[ $("$STACKTUNE" status --json) == '[]' ]]
+    [[ -z $(ls -A /var/lib/stacktune/journal) ]]
+    [[ -z $(losetup --list --noheadings) ]]
+}
+
 # Waits until a command succeeds, at most so many seconds.
 #   wait_for SECONDS COMMAND...
 wait_for() {
@@ -101,7 +152,7 @@ need() {
 }
 
 # Runs each test in a shell of its own and prints "ok NAME", "skip NAME: why" or "not ok NAME: why",
-# and after the last one what the test wrote.
+# and then what a failed test wrote, or the lines of a good one that begin with #.
 run_tests() {
     local name status log=$LAB_WORK/log
     for name in "$@"; do
@@ -113,6 +164,7 @@ run_tests() {
             printf 'skip %s: %s\n' "$name" "$(<"$LAB_WORK/skipped")"
         elif ((status == 0)); then
             printf 'ok %s\n' "$name"
+            sed -n '/^#/p' "$log"
         else
             printf 'not ok %s: %s\n' "$name" "$(tail -n 1 "$log")"
             sed 's/^/# /' "$log"

@@ -8,7 +8,7 @@ use super::tests::{choose, key, letter, said, typed};
 use super::update;
 use crate::error::Error;
 use crate::knobs::Value;
-use crate::session::message::{Phase, PlanShown};
+use crate::session::message::{Phase, PlanShown, Status};
 use crate::session::{Command, Event};
 use crate::tui::dialog::Dialog;
 use crate::tui::fixture::{self, running, tell};
@@ -370,6 +370,14 @@ fn quitting_while_a_stack_stands_asks_what_becomes_of_it() {
     assert_eq!((&state.dialog, state.quitting), (&None, false));
     let mut state = standing();
     assert_eq!(ctrl_c(&mut state), [Effect::Send(Command::Quit)], "asked twice");
+    let mut state = running(80, 24);
+    let filling = Status { standing: true, ..fixture::status(Phase::Filling) };
+    tell(&mut state, Event::Status(Arc::new(filling)));
+    assert_eq!(
+        (letter(&mut state, 'q'), &state.dialog),
+        (vec![], &Some(Dialog::Leave)),
+        "while it is filled"
+    );
 }
 
 #[test]

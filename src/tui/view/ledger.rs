@@ -196,7 +196,7 @@ fn mark(verdict: Verdict) -> &'static str {
     }
 }
 
-/// A less durable setting is never called a gain, by colour either.
+/// What survives less is never called a gain, by colour either.
 fn style(state: &State, line: &LedgerLine, figure: &Figure, verdict: Verdict) -> Style {
     let theme = &state.theme;
     let gain = match verdict {
@@ -204,7 +204,7 @@ fn style(state: &State, line: &LedgerLine, figure: &Figure, verdict: Verdict) ->
         Verdict::Higher => figure.more_is_gain,
         Verdict::Lower => !figure.more_is_gain,
     };
-    match (gain, line.less_durable) {
+    match (gain, line.is_less_safe()) {
         (true, true) => theme.plain,
         (true, false) => theme.good,
         (false, _) => theme.bad,

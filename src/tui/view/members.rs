@@ -1,16 +1,28 @@
-//! The members with their own MB/s.
+//! The members with their own MB/s, and how warm the drives below them are.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::{panel, put, span};
+use crate::host::Throttling;
 use crate::meter::window::MemberFigures;
 use crate::tui::state::State;
-use crate::tui::text::{NONE, fit_end, left, mb, right};
+use crate::tui::text::{NONE, left, mb, right, shortened, width};
 use crate::units::mb_per_s;
 
 const FIGURE_CELLS: usize = 7;
+const NAME_CELLS_MAX: usize = 28;
+
+/// A column of figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Column {
+    Read,
+    BlockRead,
+    Written,
+    BlockWritten,
+    Temperature,
+}
 
 /// Draws it.
 pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
@@ -22,23 +34,26 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         _ => return,
     };
     let theme = &state.theme;
-    // The block layer's own count stands beside the engine's, of devices.
-    let block = members.iter().any(|m| m.block_read_bytes.is_some() || m.block_written_bytes.is_some());
-    let titles: &[&str] = if block { &["read", "block", "written", "block"] } else { &["read", "written"] };
-    let figures_cells = titles.len() * (FIGURE_CELLS + 1);
-    let name_cells = usize::from(inner.width).saturating_sub(figures_cells).min(28);
-    let mut title = left("member", name_cells);
-    for text in titles {
-        title += &right(text, FIGURE_CELLS + 1);
+    let cells = usize::from(inner.width);
+    let names: Vec<&str> = members.iter().map(|member| member.name.as_str()).collect();
+    let longest = names.iter().map(|name| width(name)).max().unwrap_or(0).min(NAME_CELLS_MAX);
+    let columns = columns(members, cells.saturating_sub(longest));
+    let name_cells = cells.saturating_sub(columns.len() * (FIGURE_CELLS + 1)).min(NAME_CELLS_MAX);
+    let mut title = left(if name_cells < 6 { "" } else { "member" }, name_cells);
+    for column in &columns {
+        title += &right(column.title(), FIGURE_CELLS + 1);
     }
     let mut lines = vec![Line::from(span(title, theme.dim))];
     let room = usize::from(inner.height).saturating_sub(1);
     let shown = if members.len() > room { room.saturating_sub(1) } else { members.len() };
-    for member in &members[..shown] {
-        let rates = rates(member, block, duration_ns);
-        let figures: String = rates.iter().map(|rate| right(rate, FIGURE_CELLS + 1)).collect();
-        let name = left(&fit_end(&member.name, name_cells.saturating_sub(1)), name_cells);
-        lines.push(Line::from(vec![span(name, theme.dim), span(figures, theme.plain)]));
+    for (member, name) in members[..shown].iter().zip(shortened(&names, name_cells)) {
+        let mut spans = vec![span(left(&name, name_cells), theme.dim)];
+        spans.extend(columns.iter().map(|column| {
+            let troubled = *column == Column::Temperature && member.throttling > Some(Throttling::No);
+            let style = if troubled { theme.warn } else { theme.plain };
+            span(right(&column.figure(member, duration_ns), FIGURE_CELLS + 1), style)
+        }));
+        lines.push(Line::from(spans));
     }
     if shown < members.len() {
         lines.push(Line::from(span(format!("and {} more", members.len() - shown), theme.dim)));
@@ -48,16 +63,82 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     }
 }
 
-fn rates(member: &MemberFigures, block: bool, duration_ns: u64) -> Vec<String> {
-    let rate = |bytes: u64| mb(mb_per_s(bytes, duration_ns));
-    let counted = |bytes: Option<u64>| bytes.map_or_else(|| NONE.into(), rate);
-    if block {
-        return vec![
-            rate(member.read_bytes),
-            counted(member.block_read_bytes),
-            rate(member.written_bytes),
-            counted(member.block_written_bytes),
-        ];
+/// The columns that so many cells beside the names have room for. The block layer's own count stands
+/// beside the engine's, of devices; where there is little room the names matter more, and where the two
+/// differ a flag says so.
+fn columns(members: &[MemberFigures], cells: usize) -> Vec<Column> {
+    let block = members.iter().any(|m| m.block_read_bytes.is_some() || m.block_written_bytes.is_some());
+    let warm = members.iter().any(|m| m.temperature_c.is_some() || m.throttling.is_some());
+    let warm = warm.then_some(Column::Temperature);
+    let full = [Column::Read, Column::BlockRead, Column::Written, Column::BlockWritten];
+    let fits = (full.len() + usize::from(warm.is_some())) * (FIGURE_CELLS + 1) <= cells;
+    let figures = if block && fits { full.to_vec() } else { vec![Column::Read, Column::Written] };
+    figures.into_iter().chain(warm).collect()
+}
+
+impl Column {
+    fn title(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Written => "written",
+            Self::BlockRead | Self::BlockWritten => "block",
+            Self::Temperature => "°C",
+        }
     }
-    vec![rate(member.read_bytes), rate(member.written_bytes)]
+
+    fn figure(self, member: &MemberFigures, duration_ns: u64) -> String {
+        let rate = |bytes: Option<u64>| bytes.map_or_else(|| NONE.into(), |b| mb(mb_per_s(b, duration_ns)));
+        match self {
+            Self::Read => rate(Some(member.read_bytes)),
+            Self::BlockRead => rate(member.block_read_bytes),
+            Self::Written => rate(Some(member.written_bytes)),
+            Self::BlockWritten => rate(member.block_written_bytes),
+            Self::Temperature => temperature(member),
+        }
+    }
+}
+
+/// Degrees, with a word where a drive slowed itself down, or is so warm that it may.
+fn temperature(member: &MemberFigures) -> String {
+    let degrees = member.temperature_c.map_or_else(|| NONE.into(), |c| format!("{c:.0}"));
+    match member.throttling {
+        Some(Throttling::Yes) => format!("{degrees} slow"),
+        Some(Throttling::Hot) => format!("{degrees} hot"),
+        Some(Throttling::No) | None => degrees,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(throttling: Option<Throttling>) -> MemberFigures {
+        let counted = Some(1_000_000);
+        MemberFigures {
+            read_bytes: 1_000_000,
+            block_read_bytes: counted,
+            block_written_bytes: counted,
+            temperature_c: Some(71.6),
+            throttling,
+            ..MemberFigures::default()
+        }
+    }
+
+    #[test]
+    fn a_drive_that_slows_itself_down_is_told_by_a_word() {
+        let told = [None, Some(Throttling::No), Some(Throttling::Hot), Some(Throttling::Yes)];
+        let texts = told.map(|throttling| temperature(&member(throttling)));
+        assert_eq!(texts, ["72", "72", "72 hot", "72 slow"]);
+        assert!(texts.iter().all(|text| width(text) <= FIGURE_CELLS));
+        assert_eq!(temperature(&MemberFigures::default()), NONE);
+    }
+
+    #[test]
+    fn where_there_is_little_room_the_block_layers_count_goes_and_not_the_name() {
+        let members = [member(None)];
+        assert_eq!(columns(&members, 40).len(), 5);
+        assert_eq!(columns(&members, 39), [Column::Read, Column::Written, Column::Temperature]);
+        let files = [MemberFigures::default()];
+        assert_eq!(columns(&files, 80), [Column::Read, Column::Written]);
+    }
 }

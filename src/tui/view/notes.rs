@@ -8,8 +8,10 @@ use ratatui::text::Line;
 use super::{panel, put, span};
 use crate::class::Class;
 use crate::meter::window::{Flag, State as ClassState};
+use crate::meter::words;
 use crate::tui::state::State;
 use crate::tui::text::wrap;
+use crate::units::three_digits;
 
 /// Draws it.
 pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
@@ -66,11 +68,25 @@ pub fn gather(state: &State) -> Vec<(String, Style)> {
     if let Some(status) = &state.status {
         notes.extend(status.fallbacks.iter().map(|text| (text.clone(), theme.warn)));
         notes.extend(status.worth.iter().map(|text| (text.clone(), theme.plain)));
+        notes.extend(cost(state).map(|text| (text, theme.plain)));
         notes.extend(status.notes.iter().map(|text| (text.clone(), theme.plain)));
     }
     notes.extend(flags(state).into_iter().map(|text| (text, theme.plain)));
     notes.extend(state.notices.iter().rev().map(|text| (text.clone(), theme.dim)));
     notes
+}
+
+/// What the scan that is shown costs, once the drives' price is told and something is scanned.
+fn cost(state: &State) -> Option<String> {
+    let price = state.status.as_ref()?.settings.price()?;
+    let figures = state.figures();
+    let (classes, of) = match (&figures.window, &figures.totals) {
+        (_, Some(totals)) if state.cumulative => (&totals.classes, "so far"),
+        (Some(window), _) => (&window.classes, "in the last window"),
+        _ => return None,
+    };
+    let per = words::price_per_scan_gb_per_s(price, classes[Class::Scan.index()].mb_per_s)?;
+    Some(format!("price: ${} per GB/s of scan {of}", three_digits(per)))
 }
 
 /// Each flag once, with the classes that carry it and what it means.

@@ -1,0 +1,332 @@
+//! `stacktune reproduce`: an experiment of the paper, run as a sweep and told beside the paper's figures.
+
+use std::io::{IsTerminal, stderr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::record::Watcher as Screen;
+use super::signals::Interrupts;
+use super::sweep::{Watcher, dry_run};
+use super::{facts_with_versions, print, print_json};
+use crate::cli::{ReproduceArgs, apply_sets, parse_set};
+use crate::error::{Error, Result};
+use crate::host::Facts;
+use crate::knobs::{self, nearest_of};
+use crate::paper::{self, Bed, Beside, Experiment, Ground, Planned, RowResult};
+use crate::profile::settings::Settings;
+use crate::profile::sweep::{Between, Order};
+use crate::profile::{Sweep, by_identity};
+use crate::record::{Recording, replace};
+use crate::report::{self, Progress, Reproduction, SweepShown};
+use crate::session::Options;
+use crate::sweep::{self, Folder, Schedule, State, is_sweep, planned_writes, run_settings};
+use crate::units::{approx_size, approx_span};
+
+/// What is known of a reproduction beside its sweep, in its folder.
+const NOTE: &str = "reproduce.json";
+const SCHEMA: u32 = 1;
+/// Rest before each run on drives, unless it is given.
+const IDLE: Duration = Duration::from_secs(30);
+const COOL_TO_C: f64 = 50.0;
+const COOL_WITHIN: Duration = Duration::from_mins(5);
+/// The levels of hardware RAID that the paper has.
+const LEVELS: [&str; 3] = ["0", "5", "10"];
+
+/// The content of `reproduce.json`.
+#[derive(Debug, Serialize, Deserialize)]
+struct Note {
+    schema: u32,
+    /// The experiment's name.
+    experiment: String,
+    /// Rows that were not run, by label, with the reason.
+    left_out: Vec<(String, String)>,
+    /// The knobs that the operator gave.
+    sets: Vec<String>,
+    /// Why the page cache has no budget, where it has none.
+    no_cache_limit: Option<String>,
+}
+
+/// Runs the command.
+pub fn run(args: &ReproduceArgs) -> Result<()> {
+    let Some(name) = args.name.as_deref().filter(|_| !args.list) else {
+        return print(&report::reproduce::list(&paper::all()));
+    };
+    let experiment = find(name)?;
+    let facts = facts_with_versions();
+    let bed = bed(args, &experiment, &facts)?;
+    let (settings, left_out) = settings(args, &experiment, &bed, &facts)?;
+    let destroy = args.destroy.iter().map(|path| path.display().to_string()).collect();
+    let options = Options { destroy, ..Options::default() };
+    if args.dry_run {
+        dry_run(&settings, &options, &facts)?;
+        let rows = left_out.iter().map(|(label, why)| format!("row {label}: not here: {why}\n"));
+        return print(&rows.collect::<String>());
+    }
+    let beside: Vec<_> = args.beside.iter().map(|dir| beside(dir, &experiment)).collect::<Result<_>>()?;
+    let note = Note {
+        schema: SCHEMA,
+        experiment: experiment.name.into(),
+        left_out,
+        sets: args.sets.set.clone(),
+        no_cache_limit: bed.no_cache_limit,
+    };
+    let dir = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("reproduce-{}", experiment.name)));
+    let (folder, ended) = sweep_through(&dir, &settings, &options, &facts, &note)?;
+    show_with(&dir, &beside, args.output.json)?;
+    ended?;
+    SweepShown::of(&folder)?.failure().map_or(Ok(()), Err)
+}
+
+fn find(name: &str) -> Result<Experiment> {
+    paper::find(name).ok_or_else(|| {
+        let all = paper::all();
+        let near = nearest_of(name, all.iter().map(|experiment| experiment.name));
+        let meant = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        Error::input(format!("there is no experiment `{name}`{meant}"))
+            .hint("`stacktune reproduce --list` lists them")
+    })
+}
+
+/// Drives or files, as given.
+fn bed(args: &ReproduceArgs, experiment: &Experiment, facts: &Facts) -> Result<Bed> {
+    let ground = match (&args.devices[..], &args.files) {
+        ([], None) => {
+            return Err(Error::input(format!("{} on what?", experiment.name)).hint(
+                "name drives, which are destroyed (--devices /dev/nvme0n1,…), or a folder (--files DIR)",
+            ));
+        }
+        ([], Some(dir)) => Ground::Files(absolute(dir)?),
+        (devices, _) => Ground::Devices(devices.to_vec()),
+    };
+    let drives_bytes = match &ground {
+        Ground::Devices(names) => facts.find_all(names)?.iter().map(|device| device.size_bytes).collect(),
+        Ground::Files(_) => Vec::new(),
+    };
+    let hardware = args.hardware_raid.iter().map(|given| hardware(given, facts)).collect::<Result<_>>()?;
+    Ok(Bed {
+        ground,
+        drives_bytes,
+        hardware,
+        no_cache_limit: facts.cgroup_memory.limit.reason().map(str::to_owned),
+        root: rustix::process::geteuid().is_root(),
+    })
+}
+
+fn absolute(dir: &Path) -> Result<String> {
+    let path = std::path::absolute(dir).map_err(|e| Error::os("cannot find", dir, e))?;
+    let text = path.to_str().map(str::to_owned);
+    text.ok_or_else(|| Error::input(format!("{} is no text that a profile can hold", path.display())))
+}
+
+fn hardware(given: &str, facts: &Facts) -> Result<(String, String)> {
+    let wrong = |what: &str| {
+        Error::input(format!("--hardware-raid {given}: {what}"))
+            .hint("write LEVEL=DEVICE with 0, 5 or 10, as in 5=/dev/sdb")
+    };
+    let (level, device) = given.split_once('=').ok_or_else(|| wrong("a device is missing"))?;
+    let level = level.trim().trim_start_matches("raid");
+    if !LEVELS.contains(&level) {
+        return Err(wrong("the paper has no such level"));
+    }
+    facts.find(device)?;
+    Ok((level.into(), device.into()))
+}
+
+type LeftOut = Vec<(String, String)>;
+
+/// The settings with the rows as steps, and the rows that are none.
+fn settings(
+    args: &ReproduceArgs,
+    experiment: &Experiment,
+    bed: &Bed,
+    facts: &Facts,
+) -> Result<(Settings, LeftOut)> {
+    let mut base = bed.base(experiment);
+    apply_sets(&mut base, &args.sets.set)?;
+    let given = args.sets.set.iter().map(|set| Ok(knobs::all()[parse_set(set)?.0].path.as_str()));
+    let given: Vec<_> = given.collect::<Result<_>>()?;
+    let (mut steps, mut left_out) = (Vec::new(), Vec::new());
+    for Planned { label, step } in paper::steps(experiment, bed, &base, &given) {
+        match step {
+            Ok(step) => steps.push(step),
+            Err(why) => left_out.push((label, why)),
+        }
+    }
+    if steps.is_empty() {
+        let (label, why) = left_out.first().cloned().unwrap_or_default();
+        return Err(Error::input(format!(
+            "no row of {} can be run here; row {label}: {why}",
+            experiment.name
+        )));
+    }
+    let on_drives = matches!(bed.ground, Ground::Devices(_));
+    let sweep = Sweep {
+        steps,
+        product: Vec::new(),
+        time: args.duration.unwrap_or(experiment.time),
+        warmup: args.warmup.unwrap_or(experiment.warmup),
+        repeat: args.repeat.unwrap_or(experiment.repeat),
+        order: Order::Shuffled,
+        seed: 1,
+        between: Between {
+            idle: args.idle.unwrap_or(if on_drives { IDLE } else { Duration::ZERO }),
+            cool_to_c: args.cool_to.or(on_drives.then_some(COOL_TO_C)),
+            cool_within: COOL_WITHIN,
+            // Else the repeats of a stack follow each other, and what changes over time looks like its doing.
+            rebuild: true,
+        },
+    };
+    refuse_less_writes(&base, &sweep, experiment)?;
+    base.sweep = Some(Box::new(sweep));
+    Ok((by_identity(&base, facts), left_out))
+}
+
+/// Refuses a limit of writes at which a row would stop before its time.
+fn refuse_less_writes(base: &Settings, sweep: &Sweep, experiment: &Experiment) -> Result<()> {
+    let Some(limit) = base.run.max_writes_bytes else { return Ok(()) };
+    let seconds = (sweep.time + sweep.warmup).as_secs_f64();
+    for step in &sweep.steps {
+        let settings = step.settings(base);
+        let Some(rate) = paper::write_rate_bytes_per_s(&settings) else { continue };
+        let wanted = (rate as f64 * seconds) as u64;
+        if wanted > limit {
+            let what = format!(
+                "row {} of {} writes {} in {}, and run.max_writes allows {}",
+                step.label,
+                experiment.name,
+                approx_size(wanted),
+                approx_span(seconds),
+                approx_size(limit)
+            );
+            return Err(Error::input(what).hint("raise run.max_writes, or measure for less time (--for)"));
+        }
+    }
+    Ok(())
+}
+
+/// Begins the sweep in its folder or goes on with it; its end is told apart, so that what there is can be
+/// shown before.
+fn sweep_through(
+    dir: &Path,
+    settings: &Settings,
+    options: &Options,
+    facts: &Arc<Facts>,
+    note: &Note,
+) -> Result<(Folder, Result<()>)> {
+    if is_sweep(dir) {
+        let is_same = read_note(dir).is_some_and(|known| known.experiment == note.experiment);
+        if !is_same {
+            return Err(Error::input(format!("{} holds another sweep", dir.display()))
+                .hint("name a new folder with --out"));
+        }
+    }
+    if settings.target.devices.is_empty() && !settings.is_simulated() {
+        // The operator's own folder: it is no part of what a stack takes down again.
+        let folder = Path::new(&settings.target.dir);
+        std::fs::create_dir_all(folder).map_err(|e| Error::os("cannot create", folder, e))?;
+    }
+    let interrupts = Interrupts::watch()?;
+    let progress = Progress::new(stderr(), stderr().is_terminal(), None);
+    let mut watcher = Watcher { screen: Screen { progress, interrupts: &interrupts }, verifies: false };
+    // What uses a drive changes with each stack; the rest does not.
+    let look = || Arc::new(Facts { devices: Facts::read_devices(), ..(**facts).clone() });
+    let folder = sweep::prepare(dir, settings, options, &look, &mut watcher)?;
+    let text = serde_json::to_vec_pretty(note)
+        .map_err(|error| Error::failed(format!("cannot encode {NOTE}: {error}")))?;
+    replace(&dir.join(NOTE), &text)?;
+    tell_beforehand(&folder.schedule, settings, dir);
+    let ran = sweep::run(&folder, options, &look, false, &|| interrupts.count(), &mut watcher);
+    watcher.screen.progress.done();
+    let ended = ran.and_then(|ended| {
+        if !ended.interrupted {
+            return Ok(());
+        }
+        let what = format!("interrupted: {} runs are left", ended.left);
+        Err(Error::interrupted(what).hint("the same command goes on with them"))
+    });
+    Ok((folder, ended))
+}
+
+fn tell_beforehand(schedule: &Schedule, settings: &Settings, dir: &Path) {
+    let sweep = settings.sweep.as_deref().cloned().unwrap_or_default();
+    let writes = planned_writes(schedule, &run_settings(settings, &sweep.all_steps()));
+    let unlimited = if writes.unlimited { ", and more where a class has no rate" } else { "" };
+    eprintln!(
+        "stacktune: {} runs into {}: {} of load and rest, with up to {} written{unlimited}; building and filling come on top",
+        schedule.runs.len(),
+        dir.display(),
+        approx_span(schedule.seconds(sweep.between.idle.as_secs_f64())),
+        approx_size(writes.bytes),
+    );
+}
+
+fn read_note(dir: &Path) -> Option<Note> {
+    let text = std::fs::read(dir.join(NOTE)).ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
+/// Whether the folder holds a reproduction.
+pub fn is_reproduction(dir: &Path) -> bool {
+    is_sweep(dir) && read_note(dir).is_some()
+}
+
+/// `stacktune show` of a reproduction.
+pub fn show(dir: &Path, json: bool) -> Result<()> {
+    show_with(dir, &[], json)
+}
+
+fn show_with(dir: &Path, beside: &[Beside], json: bool) -> Result<()> {
+    let note = read_note(dir).ok_or_else(|| Error::failed(format!("{} has no {NOTE}", dir.display())))?;
+    let experiment = find(&note.experiment)?;
+    let folder = Folder::read(dir)?;
+    let sweep = folder.settings()?.sweep.unwrap_or_default();
+    let run = paper::Run {
+        experiment: &experiment,
+        sweep: &sweep,
+        sets: &note.sets,
+        no_cache_limit: note.no_cache_limit.as_deref(),
+    };
+    let shown = Reproduction::of(&run, &results(&folder, &note)?, beside);
+    if json { print_json(&shown) } else { print(&report::reproduction(&shown)) }
+}
+
+/// Each row's runs, or why there are none.
+fn results(folder: &Folder, note: &Note) -> Result<Vec<RowResult>> {
+    let mut rows: Vec<_> = note
+        .left_out
+        .iter()
+        .map(|(label, why)| RowResult { label: label.clone(), runs: Vec::new(), reason: Some(why.clone()) })
+        .collect();
+    for (number, step) in folder.schedule.steps.iter().enumerate() {
+        let mut row = RowResult { label: step.label.clone(), ..RowResult::default() };
+        let mut runs: Vec<_> = folder.schedule.runs.iter().filter(|run| run.step == number).collect();
+        runs.sort_by_key(|run| run.repeat);
+        for run in runs {
+            match folder.state(run)? {
+                State::Done(recording) => row.runs.push(*recording),
+                State::NotRun(not_run) => row.reason = Some(not_run.why),
+                State::Open | State::HalfDone => {
+                    row.reason.get_or_insert_with(|| "not all of it has been run yet".into());
+                }
+            }
+        }
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+/// Another host's reproduction, or a plain recording.
+fn beside(dir: &Path, experiment: &Experiment) -> Result<Beside> {
+    let name = dir.file_name().map_or_else(|| dir.display().to_string(), |name| name.display().to_string());
+    if let Some(note) = read_note(dir).filter(|_| is_sweep(dir)) {
+        let rows = results(&Folder::read(dir)?, &note)?;
+        return Ok(Beside { name, rows, same: note.experiment == experiment.name });
+    }
+    let recording = Recording::open(dir)?;
+    let label = format!("{} ({})", recording.name(), recording.summary.profile);
+    let rows = vec![RowResult { label, runs: vec![recording], reason: None }];
+    Ok(Beside { name, rows, same: false })
+}

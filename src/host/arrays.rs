@@ -1,0 +1,174 @@
+//! md arrays that are used, looked at again and again: whether they still have all their members.
+
+use std::path::{Path, PathBuf};
+
+use super::emulated;
+use super::root::Root;
+
+/// An md array, with the members that it had when the watch began.
+#[derive(Debug, Clone)]
+pub struct ArrayWatch {
+    root: Root,
+    /// The kernel's name (`md127`).
+    name: String,
+    members: Vec<Member>,
+}
+
+#[derive(Debug, Clone)]
+struct Member {
+    /// The kernel's name, of a partition too.
+    name: String,
+    /// The name with the serial of its drive, where that has one.
+    shown: String,
+}
+
+/// What an array has lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lost {
+    /// The kernel's name of the array.
+    pub array: String,
+    /// The members that failed or went, as `nvme1n1 (serial S1)`; empty where none can be told.
+    pub members: Vec<String>,
+    /// Members that md misses.
+    pub missing: u64,
+    /// Whether it can't go on: data is gone, or every write fails.
+    pub failed: bool,
+}
+
+impl ArrayWatch {
+    /// The arrays below a device of that number (major, minor), through partitions, arrays and loop
+    /// devices; under a root (`/`).
+    pub fn below(root: &Path, number: (u32, u32)) -> Vec<Self> {
+        let root = Root::new(root);
+        let arrays = emulated::below(&root, &format!("{}:{}", number.0, number.1)).arrays;
+        arrays.iter().filter_map(|dir| Self::of(&root, dir)).collect()
+    }
+
+    /// The same, below a file or a device of the running host.
+    pub fn below_path(path: &Path) -> Vec<Self> {
+        let root = Root::new(Path::new("/"));
+        emulated::below_path(path).arrays.iter().filter_map(|dir| Self::of(&root, dir)).collect()
+    }
+
+    fn of(root: &Root, dir: &Path) -> Option<Self> {
+        let name = dir.file_name()?.to_string_lossy().into_owned();
+        let names = root.names(&format!("sys/block/{name}/md"));
+        let members = names.iter().filter_map(|entry| entry.strip_prefix("dev-"));
+        let members = members.map(|member| Member { shown: shown(root, member), name: member.to_owned() });
+        Some(Self { members: members.collect(), root: root.clone(), name })
+    }
+
+    /// The kernel's name of the array.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it has lost by now; none where all its members work.
+    pub fn look(&self) -> Option<Lost> {
+        let text = |file: &str| self.root.text(&format!("sys/block/{}/md/{file}", self.name));
+        let is_lost = |member: &&Member| {
+            let state = text(&format!("dev-{}/state", member.name));
+            let works = state.is_some_and(|state| state.split(',').all(|word| word != "faulty"));
+            !works || !self.root.has(&format!("sys/class/block/{}", member.name))
+        };
+        let members: Vec<String> =
+            self.members.iter().filter(is_lost).map(|member| member.shown.clone()).collect();
+        let missing = text("degraded").and_then(|count| count.parse().ok()).unwrap_or(0);
+        // A stripe without redundancy has no count of members that it can do without.
+        let striped = text("level").is_some_and(|level| ["raid0", "linear"].contains(&level.as_str()));
+        let state = text("array_state").unwrap_or_default();
+        let failed =
+            ["broken", "inactive", "clear", ""].contains(&state.as_str()) || (striped && !members.is_empty());
+        (failed || missing > 0 || !members.is_empty()).then(|| Lost {
+            array: self.name.clone(),
+            members,
+            missing,
+            failed,
+        })
+    }
+}
+
+/// A member with the serial of the drive that it is, or that it is a part of.
+fn shown(root: &Root, member: &str) -> String {
+    let dir = root.at(&format!("sys/class/block/{member}")).canonicalize().unwrap_or_default();
+    let whole = if dir.join("partition").exists() { dir.parent().map(PathBuf::from) } else { Some(dir) };
+    let name = whole.and_then(|dir| Some(dir.file_name()?.to_string_lossy().into_owned()));
+    let serial = name.and_then(|name| root.text(&format!("sys/block/{name}/device/serial")));
+    serial.map_or_else(|| member.to_owned(), |serial| format!("{member} (serial {serial})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    /// An array of a drive and of a partition of another one, below a loop device over a file of it.
+    fn host(level: &str) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |path: &str| dir.path().join(path);
+        let write = |path: &str, text: &str| {
+            fs::create_dir_all(at(path).parent().unwrap()).unwrap();
+            fs::write(at(path), text).unwrap();
+        };
+        write("sys/block/nvme0n1/device/serial", "S0\n");
+        write("sys/block/nvme1n1/device/serial", "S1\n");
+        write("sys/block/nvme1n1/nvme1n1p1/partition", "1\n");
+        write("sys/block/md127/md/array_state", "clean\n");
+        write("sys/block/md127/md/level", level);
+        for member in ["nvme0n1", "nvme1n1p1"] {
+            write(&format!("sys/block/md127/md/dev-{member}/state"), "in_sync\n");
+        }
+        for made in ["sys/block/md127/slaves", "sys/dev/block", "sys/class/block"] {
+            fs::create_dir_all(at(made)).unwrap();
+        }
+        symlink("../../block/md127", at("sys/dev/block/9:127")).unwrap();
+        for (member, to) in [("nvme0n1", "nvme0n1"), ("nvme1n1p1", "nvme1n1/nvme1n1p1")] {
+            symlink(format!("../../{to}"), at(&format!("sys/block/md127/slaves/{member}"))).unwrap();
+            symlink(format!("../../block/{to}"), at(&format!("sys/class/block/{member}"))).unwrap();
+        }
+        dir
+    }
+
+    fn watch(host: &tempfile::TempDir) -> ArrayWatch {
+        let mut found = ArrayWatch::below(host.path(), (9, 127));
+        assert_eq!(found.len(), 1);
+        found.remove(0)
+    }
+
+    #[test]
+    fn an_array_with_all_its_members_has_lost_nothing() {
+        let host = host("raid1\n");
+        fs::write(host.path().join("sys/block/md127/md/degraded"), "0\n").unwrap();
+        assert_eq!(watch(&host).look(), None);
+        assert!(ArrayWatch::below(host.path(), (259, 0)).is_empty(), "a drive is no array");
+    }
+
+    #[test]
+    fn a_member_that_failed_or_went_is_told_with_its_serial() {
+        let host = host("raid1\n");
+        let watch = watch(&host);
+        let at = |path: &str| host.path().join("sys").join(path);
+        fs::write(at("block/md127/md/degraded"), "1\n").unwrap();
+        fs::write(at("block/md127/md/dev-nvme1n1p1/state"), "faulty,blocked\n").unwrap();
+        let lost = |member: &str| {
+            let members = vec![member.to_owned()];
+            Some(Lost { array: "md127".into(), members, missing: 1, failed: false })
+        };
+        assert_eq!(watch.look(), lost("nvme1n1p1 (serial S1)"));
+        fs::remove_dir_all(at("block/md127/md/dev-nvme1n1p1")).unwrap();
+        assert_eq!(watch.look(), lost("nvme1n1p1 (serial S1)"), "removed from the array");
+        fs::write(at("block/md127/md/array_state"), "broken\n").unwrap();
+        assert!(watch.look().unwrap().failed);
+    }
+
+    #[test]
+    fn a_stripe_has_failed_as_soon_as_a_drive_of_it_is_gone() {
+        let host = host("raid0\n");
+        let watch = watch(&host);
+        assert_eq!(watch.look(), None);
+        fs::remove_file(host.path().join("sys/class/block/nvme0n1")).unwrap();
+        let lost = watch.look().unwrap();
+        assert_eq!((lost.failed, lost.members), (true, vec!["nvme0n1 (serial S0)".into()]));
+    }
+}

@@ -1,0 +1,137 @@
+//! `NVMe` commands that only ask: the kernel's passthrough to a controller or a name space.
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+
+/// `struct nvme_passthru_cmd` of `linux/nvme_ioctl.h`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Passthru {
+    opcode: u8,
+    flags: u8,
+    rsvd1: u16,
+    nsid: u32,
+    cdw2: u32,
+    cdw3: u32,
+    metadata: u64,
+    addr: u64,
+    metadata_len: u32,
+    data_len: u32,
+    cdw10: u32,
+    cdw11: u32,
+    cdw12: u32,
+    cdw13: u32,
+    cdw14: u32,
+    cdw15: u32,
+    timeout_ms: u32,
+    result: u32,
+}
+
+/// A command that only asks.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Command {
+    pub opcode: u8,
+    pub nsid: u32,
+    pub cdw10: u32,
+    pub cdw11: u32,
+}
+
+/// Which of the two passthroughs.
+#[derive(Clone, Copy)]
+pub(super) enum Set {
+    /// Admin commands.
+    Admin,
+    /// Those of a name space.
+    Io,
+}
+
+/// `_IO('N', 0x40)`: the number of the name space.
+const NVME_IOCTL_ID: libc::Ioctl = 0x4e40;
+/// `_IOWR('N', 0x41, struct nvme_passthru_cmd)`.
+const NVME_IOCTL_ADMIN_CMD: libc::Ioctl = 0xc048_4e41_u32 as libc::Ioctl;
+/// `_IOWR('N', 0x43, struct nvme_passthru_cmd)`.
+const NVME_IOCTL_IO_CMD: libc::Ioctl = 0xc048_4e43_u32 as libc::Ioctl;
+/// A controller that does not answer is given up after this.
+const TIMEOUT_MS: u32 = 5000;
+
+/// Admin command set, Get Log Page.
+const GET_LOG_PAGE: u8 = 0x02;
+/// Admin command set, Identify.
+const IDENTIFY: u8 = 0x06;
+/// Identify answers with so much.
+pub(super) const IDENTITY_BYTES: usize = 4096;
+/// All name spaces of a controller.
+const ALL: u32 = 0xffff_ffff;
+
+/// What Identify Controller answers (NVM Express base specification 2.0, figure 275).
+pub(super) fn identify_controller(file: &File) -> Option<[u8; IDENTITY_BYTES]> {
+    identify(file, 0, 1)
+}
+
+/// What Identify Namespace answers (NVM command set specification 1.0, figure 97).
+pub(super) fn identify_name_space(file: &File, nsid: u32) -> Option<[u8; IDENTITY_BYTES]> {
+    identify(file, nsid, 0)
+}
+
+fn identify(file: &File, nsid: u32, structure: u32) -> Option<[u8; IDENTITY_BYTES]> {
+    let mut answer = [0; IDENTITY_BYTES];
+    let question = Command { opcode: IDENTIFY, nsid, cdw10: structure, cdw11: 0 };
+    ask(file, Set::Admin, question, &mut answer).then_some(answer)
+}
+
+/// The first 512 bytes of a log of the controller (base specification 2.0, 5.16); `specific` says of what
+/// the log is, where it is of a part.
+pub(super) fn log_page(file: &File, log: u8, specific: u16) -> Option<[u8; 512]> {
+    let mut answer = [0; 512];
+    let dwords = answer.len() as u32 / 4 - 1; // counted from zero
+    let question = Command {
+        opcode: GET_LOG_PAGE,
+        nsid: ALL,
+        cdw10: u32::from(log) | dwords << 16,
+        cdw11: u32::from(specific) << 16,
+    };
+    ask(file, Set::Admin, question, &mut answer).then_some(answer)
+}
+
+/// The number of the name space that a block device is.
+#[allow(unsafe_code)] // no library wraps NVMe's ioctls
+pub(super) fn name_space(file: &File) -> Option<u32> {
+    // SAFETY: this ioctl takes no argument and only returns a number.
+    let nsid = unsafe { libc::ioctl(file.as_raw_fd(), NVME_IOCTL_ID) };
+    u32::try_from(nsid).ok()
+}
+
+/// Sends a command that only reads; whether the drive and the kernel obeyed, and the answer is there.
+#[allow(unsafe_code)] // no library wraps NVMe's passthrough
+pub(super) fn ask(file: &File, set: Set, command: Command, answer: &mut [u8]) -> bool {
+    let ioctl = match set {
+        Set::Admin => NVME_IOCTL_ADMIN_CMD,
+        Set::Io => NVME_IOCTL_IO_CMD,
+    };
+    let Command { opcode, nsid, cdw10, cdw11 } = command;
+    let mut command = Passthru {
+        opcode,
+        nsid,
+        addr: answer.as_mut_ptr() as u64,
+        data_len: answer.len() as u32,
+        cdw10,
+        cdw11,
+        timeout_ms: TIMEOUT_MS,
+        ..Passthru::default()
+    };
+    // SAFETY: `command` is the structure that the ioctl reads and writes, and its `addr` and `data_len`
+    // describe `answer`, which outlives the call and is written by nothing else meanwhile.
+    let status = unsafe { libc::ioctl(file.as_raw_fd(), ioctl, &raw mut command) };
+    status == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_has_the_kernels_size() {
+        // The ioctl's number carries the size of the structure in bits 16 to 29.
+        assert_eq!(size_of::<Passthru>(), (NVME_IOCTL_IO_CMD as usize >> 16) & 0x3fff);
+    }
+}

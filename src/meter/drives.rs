@@ -1,0 +1,312 @@
+//! The drives below the members: how warm they are, whether they slow themselves down, and whether they
+//! are still there. Looked at in a thread of its own: a drive that hangs does not answer for long.
+
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::meters::Member;
+use crate::host::{Health, Look, Throttling, WatchedDrive};
+
+/// A drive is asked so often at most: asking is a command to it.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// What is older says nothing of a window.
+const STALE: Duration = Duration::from_secs(3);
+
+/// Looks at the drives below the members.
+#[derive(Debug, Default)]
+pub struct DriveProbe {
+    drives: Arc<Drives>,
+    /// The places of each member's drives.
+    members: Vec<Vec<usize>>,
+    /// Ends the thread when it is dropped.
+    _running: Option<Sender<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Drives {
+    watched: Vec<WatchedDrive>,
+    readings: Mutex<Vec<Reading>>,
+}
+
+/// What is known of a drive.
+#[derive(Debug, Clone, Default)]
+struct Reading {
+    /// When it was looked at last.
+    at: Option<Instant>,
+    temperature_c: Option<f64>,
+    hot: bool,
+    lost: bool,
+    /// What the last health log was compared with the one before.
+    health: Option<Health>,
+    throttling: Option<Throttling>,
+    /// The worst since the last window ended, where there was a look since.
+    worst: Option<Throttling>,
+}
+
+/// What a window has of the drives.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct DriveFigures {
+    /// Of each member, in degrees Celsius, its hottest drive's.
+    pub members_c: Vec<Option<f64>>,
+    /// Of each member, the worst of its drives that tell.
+    pub throttling: Vec<Option<Throttling>>,
+    /// The drives at or above the temperature from which on they may slow themselves down.
+    pub hot: Vec<String>,
+    /// The drives that slowed themselves down, by their own counts.
+    pub throttled: Vec<String>,
+    /// The drives that are no longer there, with their serials where known.
+    pub lost: Vec<(String, Option<String>)>,
+}
+
+impl DriveProbe {
+    /// Begins to look at the drives below the members, under a root (`/`).
+    pub fn open(root: &Path, members: &[Member]) -> Self {
+        let below = |member: &Member| match (&member.path, member.device) {
+            (_, Some(number)) => WatchedDrive::below(root, number),
+            (Some(path), None) => WatchedDrive::below_path(path),
+            (None, None) => Vec::new(),
+        };
+        let mut probe = Self::of(members.iter().map(below).collect());
+        if !probe.drives.watched.is_empty() {
+            let (running, until) = channel();
+            let drives = probe.drives.clone();
+            let thread = std::thread::Builder::new().name("drives".into());
+            // Without the thread nothing is known, as where the drives tell nothing.
+            if thread.spawn(move || drives.look_until(&until)).is_ok() {
+                probe = Self { _running: Some(running), ..probe };
+            }
+        }
+        probe
+    }
+
+    fn of(members: Vec<Vec<WatchedDrive>>) -> Self {
+        let mut watched: Vec<WatchedDrive> = Vec::new();
+        let mut place = |drive: WatchedDrive| {
+            let known = watched.iter().position(|known| known.name == drive.name);
+            known.unwrap_or_else(|| {
+                watched.push(drive);
+                watched.len() - 1
+            })
+        };
+        let members: Vec<Vec<usize>> =
+            members.into_iter().map(|drives| drives.into_iter().map(&mut place).collect()).collect();
+        let readings = Mutex::new(vec![Reading::default(); watched.len()]);
+        Self { drives: Arc::new(Drives { watched, readings }), members, _running: None }
+    }
+
+    /// What was found since the last window ended; what was found before, where nobody has looked since.
+    pub fn window(&self) -> DriveFigures {
+        self.at(Instant::now())
+    }
+
+    fn at(&self, now: Instant) -> DriveFigures {
+        let mut readings = self.drives.readings.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = |at: Option<Instant>| at.is_some_and(|at| now.saturating_duration_since(at) <= STALE);
+        // A drive that is lost stays so; anything else that is old says nothing.
+        let seen: Vec<Reading> = readings
+            .iter_mut()
+            .map(|reading| {
+                let worst = reading.worst.take();
+                let lost = Reading { lost: reading.lost, ..Reading::default() };
+                let throttling = worst.or(reading.throttling);
+                if fresh(reading.at) { Reading { throttling, ..reading.clone() } } else { lost }
+            })
+            .collect();
+        drop(readings);
+        let hottest =
+            |drives: &Vec<usize>| drives.iter().filter_map(|at| seen[*at].temperature_c).reduce(f64::max);
+        let worst = |drives: &Vec<usize>| drives.iter().filter_map(|at| seen[*at].throttling).max();
+        let those = |is: &dyn Fn(&Reading) -> bool| {
+            let drives = self.drives.watched.iter().zip(&seen);
+            drives.filter(|(_, reading)| is(reading)).map(|(drive, _)| drive.name.clone()).collect()
+        };
+        let lost = self.drives.watched.iter().zip(&seen).filter(|(_, reading)| reading.lost);
+        DriveFigures {
+            members_c: self.members.iter().map(hottest).collect(),
+            throttling: self.members.iter().map(worst).collect(),
+            hot: those(&|reading| reading.hot || reading.throttling == Some(Throttling::Hot)),
+            throttled: those(&|reading| reading.throttling == Some(Throttling::Yes)),
+            lost: lost.map(|(drive, _)| (drive.name.clone(), drive.serial.clone())).collect(),
+        }
+    }
+}
+
+impl Drives {
+    fn look_until(&self, until: &Receiver<()>) {
+        loop {
+            self.look();
+            if until.recv_timeout(INTERVAL) != Err(RecvTimeoutError::Timeout) {
+                return;
+            }
+        }
+    }
+
+    fn look(&self) {
+        for (at, drive) in self.watched.iter().enumerate() {
+            let look = drive.look();
+            self.readings.lock().unwrap_or_else(PoisonError::into_inner)[at].take(look, Instant::now());
+        }
+    }
+}
+
+impl Reading {
+    /// Takes in what a look found.
+    fn take(&mut self, look: Look, now: Instant) {
+        let told = look.health.as_ref().zip(self.health.as_ref());
+        let told = told.and_then(|(now, before)| now.throttling_since(before));
+        // What does not count is hot, or not told.
+        self.throttling = told.max(look.hot.then_some(Throttling::Hot));
+        self.worst = self.worst.max(self.throttling);
+        (self.at, self.temperature_c, self.hot) = (Some(now), look.temperature_c, look.hot);
+        self.lost = look.lost;
+        // The first log after one that was not answered still tells of all the time between.
+        if look.health.is_some() {
+            self.health = look.health;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::meter::flags::WindowContext;
+    use crate::meter::flags::tests::context;
+    use crate::meter::meters::{Meters, Probes};
+    use crate::units::SECOND_NS;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    /// An array of two drives, of which the second tells no limit; and a drive without a sensor.
+    fn host() -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        for path in ["sys/dev/block", "sys/block/md0/slaves", "sys/block/nvme2n1/device"] {
+            fs::create_dir_all(at(path)).unwrap();
+        }
+        for (drive, number) in [("nvme0n1", "259:0"), ("nvme1n1", "259:1")] {
+            fs::create_dir_all(at(&format!("sys/block/{drive}/device/hwmon3"))).unwrap();
+            symlink(format!("../../{drive}"), at(&format!("sys/block/md0/slaves/{drive}"))).unwrap();
+            symlink(format!("../../block/{drive}"), at(&format!("sys/dev/block/{number}"))).unwrap();
+        }
+        symlink("../../block/md0", at("sys/dev/block/9:0")).unwrap();
+        symlink("../../block/nvme2n1", at("sys/dev/block/259:2")).unwrap();
+        fs::write(at("sys/block/nvme0n1/device/hwmon3/temp1_max"), "69850\n").unwrap();
+        root
+    }
+
+    fn warm(root: &tempfile::TempDir, drive: &str, text: &str) {
+        fs::write(root.path().join(format!("sys/block/{drive}/device/hwmon3/temp1_input")), text).unwrap();
+    }
+
+    fn probe(root: &tempfile::TempDir) -> DriveProbe {
+        let numbers = [(9, 0), (259, 0), (259, 1), (259, 2), (259, 3)];
+        DriveProbe::of(numbers.map(|number| WatchedDrive::below(root.path(), number)).to_vec())
+    }
+
+    #[test]
+    fn a_member_is_as_warm_as_the_hottest_drive_below_it() {
+        let root = host();
+        warm(&root, "nvme0n1", "41850\n");
+        warm(&root, "nvme1n1", "55000\n");
+        let probe = probe(&root);
+        assert_eq!(probe.drives.watched.len(), 3, "each drive is asked once");
+        assert_eq!(probe.window().members_c, [None; 5], "nothing was read yet");
+        probe.drives.look();
+        let read = probe.window();
+        assert_eq!(read.members_c, [Some(55.0), Some(41.85), Some(55.0), None, None]);
+        assert!(read.hot.is_empty());
+        assert_eq!(probe.at(Instant::now() + 2 * STALE).members_c, [None; 5], "it is too old");
+    }
+
+    #[test]
+    fn a_drive_is_hot_at_its_limit_and_where_it_says_so() {
+        let root = host();
+        warm(&root, "nvme0n1", "69850\n");
+        warm(&root, "nvme1n1", "90000\n");
+        let probe = probe(&root);
+        probe.drives.look();
+        assert_eq!(probe.window().hot, ["nvme0n1"], "the other one tells no limit");
+        fs::write(root.path().join("sys/block/nvme1n1/device/hwmon3/temp1_alarm"), "1\n").unwrap();
+        warm(&root, "nvme0n1", "69000\n");
+        probe.drives.look();
+        assert_eq!(probe.window().hot, ["nvme1n1"]);
+        warm(&root, "nvme1n1", "");
+        probe.drives.look();
+        assert_eq!(probe.window().members_c[2], None, "it does not answer any more");
+    }
+
+    #[test]
+    fn a_hot_drive_is_in_the_window_and_in_the_totals() {
+        let root = host();
+        warm(&root, "nvme0n1", "45000");
+        let number = (259, 0);
+        let probe = DriveProbe::of(vec![WatchedDrive::below(root.path(), number)]);
+        let drives = probe.drives.clone();
+        let member = Member { name: "nvme0n1".into(), device: Some(number), path: None };
+        let mut meters = Meters::new(0, vec![member], Probes { drives: probe, ..Probes::none() });
+        for (at_s, text, read_c, hot) in
+            [(1, "45000", Some(45.0), false), (2, "70000", Some(70.0), true), (3, "?", None, false)]
+        {
+            warm(&root, "nvme0n1", text);
+            drives.look();
+            let window = meters.window(&WindowContext { now_ns: at_s * SECOND_NS, ..context() });
+            assert_eq!(window.members[0].temperature_c, read_c);
+            assert_eq!(window.flags.iter().any(|flag| flag.text == "hot"), hot, "{:?}", window.flags);
+        }
+        assert_eq!(meters.totals().members[0].temperature_c, Some(70.0));
+    }
+
+    fn look(health: Option<Health>) -> Look {
+        Look { health, ..Look::default() }
+    }
+
+    #[test]
+    fn a_window_has_the_worst_of_its_looks_and_a_short_one_repeats_the_last() {
+        use crate::host::Throttled;
+        use crate::host::health_tests::calm;
+        let now = Instant::now();
+        let count = |transitions| calm(Some(Throttled { transitions: [transitions, 0], seconds: [0; 2] }));
+        let root = host();
+        let probe = DriveProbe::of(vec![WatchedDrive::below(root.path(), (259, 0))]);
+        let take = |transitions| {
+            probe.drives.readings.lock().unwrap()[0].take(look(Some(count(transitions))), now);
+        };
+        take(5);
+        assert_eq!(probe.at(now).throttling, [None], "one log is compared with nothing");
+        take(6);
+        take(6);
+        let window = probe.at(now);
+        assert_eq!(window.throttling, [Some(Throttling::Yes)], "it did in the first of two looks");
+        assert_eq!(window.throttled, ["nvme0n1"]);
+        assert_eq!(probe.at(now).throttling, [Some(Throttling::No)], "nobody looked since");
+        probe.drives.readings.lock().unwrap()[0].take(look(None), now);
+        assert_eq!(probe.at(now).throttling, [None], "it does not answer");
+        take(7);
+        assert_eq!(probe.at(now).throttling, [Some(Throttling::Yes)], "it did meanwhile");
+        assert_eq!(probe.at(now + 2 * STALE).throttling, [None]);
+    }
+
+    #[test]
+    fn a_drive_that_throttled_or_was_lost_is_named_in_the_run() {
+        let root = host();
+        warm(&root, "nvme0n1", "45000");
+        fs::write(root.path().join("sys/block/nvme0n1/device/serial"), "S1\n").unwrap();
+        let probe = DriveProbe::of(vec![WatchedDrive::below(root.path(), (259, 0))]);
+        let drives = probe.drives.clone();
+        let member = Member { name: "nvme0n1".into(), device: Some((259, 0)), path: None };
+        let mut meters = Meters::new(0, vec![member], Probes { drives: probe, ..Probes::none() });
+        let mut window = |second: u64| {
+            drives.look();
+            let window = meters.window(&WindowContext { now_ns: second * SECOND_NS, ..context() });
+            window.flags.iter().map(|flag| flag.text.clone()).collect::<Vec<_>>()
+        };
+        (1..=20).for_each(|second| assert!(!window(second).iter().any(|text| text.starts_with("lost"))));
+        fs::remove_dir_all(root.path().join("sys/block/nvme0n1")).unwrap();
+        assert!(window(21).contains(&"lost nvme0n1".to_owned()));
+        let totals = meters.totals();
+        let flag = totals.flags.iter().find(|flag| flag.text == "lost nvme0n1").expect("one window in 21");
+        assert!(flag.why.contains("serial S1") && flag.forbids_verdict, "{flag:?}");
+    }
+}

@@ -1,0 +1,261 @@
+//! Whether what was measured here says what the paper says: by the spread over the repeats.
+//!
+//! The factor here is the median of one row's repeats over the median of the other's. Its spread is
+//! that between any two repeats: from the smallest above over the largest below, to the largest above
+//! over the smallest below. A claim that goes one way *holds* where the whole spread lies on the paper's
+//! side of 1, is *reversed* where the whole spread lies on the other side, and *unclear* otherwise. That
+//! is the rule of `compare` and of the ledger: no repeat of one row overlaps with any of the other. How
+//! far the factor is from the paper's is not judged: both are shown.
+//!
+//! A claim of about a factor holds where the whole spread lies within a tenth of it, and is reversed
+//! where all of it lies outside.
+//!
+//! Fewer than three repeats of a row leave a claim unclear: of two and two, one order in six is on the
+//! paper's side by chance.
+
+use serde::Serialize;
+
+use super::Says;
+
+/// With fewer repeats of a row a claim is unclear.
+pub const REPEATS_MIN: usize = 3;
+/// A claim of about a factor holds within so much of it.
+const ABOUT: f64 = 0.1;
+
+/// What became of a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ruling {
+    /// As in the paper.
+    Holds,
+    /// The other way round.
+    Reversed,
+    /// The repeats do not tell.
+    Unclear,
+}
+
+impl Ruling {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::Reversed => "reversed",
+            Self::Unclear => "unclear",
+        }
+    }
+}
+
+/// A figure of one row of a claim, in each repeat; or why it has none.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Side {
+    /// The figure, by repeat.
+    pub values: Vec<f64>,
+    /// What stands against a verdict, in words.
+    pub obstacle: Option<String>,
+}
+
+/// A claim's factor here, and what is to be thought of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Judged {
+    /// Median over median.
+    pub factor: Option<f64>,
+    /// The smallest and the largest factor between any two repeats.
+    pub range: Option<(f64, f64)>,
+    /// The verdict.
+    pub ruling: Ruling,
+    /// Why it is unclear.
+    pub why: Option<String>,
+}
+
+/// Judges a claim by the repeats of its two rows. `factor` is the paper's; of [`Says::About`] without
+/// one it is 1.
+pub fn judge(says: Says, factor: Option<f64>, above: &Side, below: &Side) -> Judged {
+    let here = median(&above.values).zip(median(&below.values)).and_then(|(a, b)| ratio(a, b));
+    let range = bounds(&above.values)
+        .zip(bounds(&below.values))
+        .and_then(|(a, b)| Some((ratio(a.0, b.1)?, ratio(a.1, b.0)?)));
+    let unclear = |why: String| Judged { factor: here, range, ruling: Ruling::Unclear, why: Some(why) };
+    if let Some(obstacle) = above.obstacle.as_ref().or(below.obstacle.as_ref()) {
+        return unclear(obstacle.clone());
+    }
+    let repeats = above.values.len().min(below.values.len());
+    let Some((low, high)) = range else { return unclear("no figures".into()) };
+    if repeats < REPEATS_MIN {
+        let noun = if repeats == 1 { "repeat" } else { "repeats" };
+        return unclear(format!("{repeats} {noun}, and {REPEATS_MIN} are needed"));
+    }
+    let (holds, reversed, overlap) = match says {
+        Says::More => (low > 1.0, high < 1.0, "the repeats overlap"),
+        Says::Less => (high < 1.0, low > 1.0, "the repeats overlap"),
+        Says::About => {
+            let of = factor.unwrap_or(1.0);
+            let (least, most) = (of * (1.0 - ABOUT), of * (1.0 + ABOUT));
+            let within = low >= least && high <= most;
+            (within, high < least || low > most, "the spread crosses a tenth of the factor")
+        }
+    };
+    match (holds, reversed) {
+        (true, _) => Judged { factor: here, range, ruling: Ruling::Holds, why: None },
+        (_, true) => Judged { factor: here, range, ruling: Ruling::Reversed, why: None },
+        _ => unclear(overlap.into()),
+    }
+}
+
+/// The middle value, or the mean of the two in the middle.
+pub(super) fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => None,
+        n if n.is_multiple_of(2) => Some(f64::midpoint(sorted[middle - 1], sorted[middle])),
+        _ => Some(sorted[middle]),
+    }
+}
+
+/// The smallest and the largest value.
+pub(super) fn bounds(values: &[f64]) -> Option<(f64, f64)> {
+    values.iter().fold(None, |bounds: Option<(f64, f64)>, &x| {
+        Some(bounds.map_or((x, x), |(low, high)| (low.min(x), high.max(x))))
+    })
+}
+
+/// A ratio that means something.
+fn ratio(above: f64, below: f64) -> Option<f64> {
+    (below > 0.0).then(|| above / below).filter(|ratio| ratio.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn side(values: &[f64]) -> Side {
+        Side { values: values.to_vec(), obstacle: None }
+    }
+
+    fn ruling(says: Says, above: &[f64], below: &[f64]) -> Ruling {
+        judge(says, None, &side(above), &side(below)).ruling
+    }
+
+    #[test]
+    fn the_whole_spread_decides() {
+        let (slow, fast, wide) = ([100.0, 102.0, 101.0], [144.0, 146.0, 143.0], [90.0, 150.0, 120.0]);
+        assert_eq!(ruling(Says::More, &fast, &slow), Ruling::Holds);
+        assert_eq!(ruling(Says::Less, &fast, &slow), Ruling::Reversed);
+        assert_eq!(ruling(Says::More, &slow, &fast), Ruling::Reversed);
+        assert_eq!(ruling(Says::More, &wide, &slow), Ruling::Unclear);
+        let judged = judge(Says::More, Some(1.44), &side(&fast), &side(&slow));
+        assert_eq!(judged.factor, Some(144.0 / 101.0));
+        assert_eq!(judged.range, Some((143.0 / 102.0, 146.0 / 100.0)));
+        assert_eq!(judged.why, None);
+    }
+
+    #[test]
+    fn about_is_within_a_tenth_of_the_papers_factor() {
+        let about = |of, above: &[f64]| {
+            judge(Says::About, Some(of), &side(above), &side(&[100.0, 100.0, 100.0])).ruling
+        };
+        assert_eq!(about(1.0, &[95.0, 105.0, 100.0]), Ruling::Holds);
+        assert_eq!(about(1.0, &[95.0, 115.0, 100.0]), Ruling::Unclear);
+        assert_eq!(about(1.0, &[120.0, 115.0, 130.0]), Ruling::Reversed);
+        assert_eq!(about(0.5, &[100.0, 100.0, 100.0]), Ruling::Reversed);
+        assert_eq!(about(0.5, &[48.0, 50.0, 53.0]), Ruling::Holds);
+    }
+
+    #[test]
+    fn without_repeats_or_with_a_flag_a_claim_is_unclear_and_says_why() {
+        let why = |above: &Side, below: &Side| {
+            let judged = judge(Says::More, None, above, below);
+            assert_eq!(judged.ruling, Ruling::Unclear);
+            judged.why.unwrap()
+        };
+        let good = side(&[1.0, 1.0, 1.0]);
+        assert_eq!(why(&side(&[9.0]), &good), "1 repeat, and 3 are needed");
+        assert_eq!(why(&side(&[9.0, 9.1]), &good), "2 repeats, and 3 are needed");
+        assert_eq!(why(&side(&[]), &good), "no figures");
+        assert_eq!(why(&side(&[9.0, 9.0, 9.0]), &side(&[0.0, 0.0, 0.0])), "no figures");
+        let flagged = Side { obstacle: Some("row 1: cache 97%".into()), ..side(&[9.0, 9.0, 9.0]) };
+        assert_eq!(why(&flagged, &good), "row 1: cache 97%");
+        assert_eq!(why(&good, &flagged), "row 1: cache 97%");
+    }
+
+    #[test]
+    fn a_median_is_the_middle() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
+        assert_eq!(median(&[]), None);
+    }
+
+    fn positive() -> impl Strategy<Value = Vec<f64>> {
+        prop::collection::vec(0.001..1e6_f64, REPEATS_MIN..8)
+    }
+
+    fn opposite(says: Says) -> Says {
+        match says {
+            Says::More => Says::Less,
+            Says::Less => Says::More,
+            Says::About => Says::About,
+        }
+    }
+
+    proptest! {
+        /// A verdict never contradicts the factor itself, nor does any repeat contradict the verdict.
+        #[test]
+        fn no_repeat_contradicts_a_verdict(above in positive(), below in positive()) {
+            let judged = judge(Says::More, None, &side(&above), &side(&below));
+            let (low, high) = judged.range.unwrap();
+            let factor = judged.factor.unwrap();
+            prop_assert!(low <= factor && factor <= high);
+            for a in &above {
+                for b in &below {
+                    match judged.ruling {
+                        Ruling::Holds => prop_assert!(a > b),
+                        Ruling::Reversed => prop_assert!(a < b),
+                        Ruling::Unclear => {}
+                    }
+                }
+            }
+            let overlap = above.iter().any(|a| below.iter().any(|b| a <= b))
+                && above.iter().any(|a| below.iter().any(|b| a >= b));
+            prop_assert_eq!(judged.ruling == Ruling::Unclear, overlap);
+        }
+
+        /// The opposite claim, and the claim with its rows exchanged, get the mirrored verdict.
+        #[test]
+        fn a_claim_and_its_opposite_agree(above in positive(), below in positive()) {
+            let mirrored = |ruling| match ruling {
+                Ruling::Holds => Ruling::Reversed,
+                Ruling::Reversed => Ruling::Holds,
+                Ruling::Unclear => Ruling::Unclear,
+            };
+            for says in [Says::More, Says::Less] {
+                let it = ruling(says, &above, &below);
+                prop_assert_eq!(ruling(opposite(says), &above, &below), mirrored(it));
+                prop_assert_eq!(ruling(opposite(says), &below, &above), it);
+            }
+        }
+
+        /// Neither the order of the repeats nor the unit matters.
+        #[test]
+        fn order_and_unit_do_not_matter(mut above in positive(), below in positive()) {
+            let judged = judge(Says::About, Some(1.2), &side(&above), &side(&below));
+            above.reverse();
+            let again = judge(Says::About, Some(1.2), &side(&above), &side(&below));
+            prop_assert_eq!(&judged, &again);
+            let doubled = |values: &[f64]| side(&values.iter().map(|x| x * 2.0).collect::<Vec<_>>());
+            let scaled = judge(Says::About, Some(1.2), &doubled(&above), &doubled(&below));
+            prop_assert_eq!(judged.ruling, scaled.ruling);
+        }
+
+        /// More repeats never turn a claim round: they can only make it unclear.
+        #[test]
+        fn another_repeat_never_turns_a_verdict_round(above in positive(), below in positive(), more in 0.001..1e6_f64) {
+            let before = ruling(Says::More, &above, &below);
+            let longer = [&above[..], &[more]].concat();
+            let after = ruling(Says::More, &longer, &below);
+            prop_assert!(after == before || after == Ruling::Unclear);
+        }
+    }
+}

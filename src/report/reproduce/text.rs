@@ -1,0 +1,352 @@
+//! A reproduction as text of at most 80 columns.
+
+use std::fmt::Write;
+
+use super::{ClaimShown, Figures, OverTime, Reproduction, RowShown, Share};
+use crate::paper::{Change, Curve, Experiment, Figure, Published, REPEATS_MIN, Ruling, Says, Shape, Spread};
+use crate::report::cells::{NOTHING, left, right, wrap};
+use crate::report::chart::{self, Bar};
+use crate::units::{approx_span, three_digits};
+
+const WIDTH: usize = 80;
+/// Of an experiment's name in the list.
+const NAME_WIDTH: usize = 9;
+const LABEL_WIDTH: usize = 14;
+const COLUMN_WIDTH: usize = 11;
+/// The text of a figure from its spread.
+type TextOf = dyn Fn(&Spread) -> f64;
+
+/// What can be reproduced.
+pub fn list(experiments: &[Experiment]) -> String {
+    let mut out = String::new();
+    for experiment in experiments {
+        let text = wrap(&format!("{}: {}", experiment.source, experiment.about), WIDTH - NAME_WIDTH, "");
+        let lines = text.replace('\n', &format!("\n{}", " ".repeat(NAME_WIDTH)));
+        let _ = writeln!(out, "{}{lines}", left(experiment.name, NAME_WIDTH));
+    }
+    out
+}
+
+/// The whole report.
+pub fn reproduction(shown: &Reproduction) -> String {
+    let mut out = format!("{}\n", wrap(&format!("{}: {}", shown.source, shown.about), WIDTH, "  "));
+    out += &setup(shown);
+    out += &table(shown);
+    out += &shares(&shown.shares);
+    if let Shape::Curves(curves) = shown.shape {
+        curves.iter().for_each(|curve| out += &curve_text(curve, shown));
+    }
+    if let Some(over_time) = &shown.over_time {
+        out += &over_time_text(over_time);
+    }
+    out += &claims(shown);
+    out
+}
+
+fn paragraph(out: &mut String, text: &str) {
+    let _ = writeln!(out, "{}", wrap(text, WIDTH, "    "));
+}
+
+fn setup(shown: &Reproduction) -> String {
+    let mut out = String::new();
+    paragraph(&mut out, &format!("paper: {}", shown.paper_setup));
+    if let Some(here) = &shown.here {
+        paragraph(&mut out, &format!("here:  {here}"));
+    }
+    for other in &shown.beside {
+        paragraph(&mut out, &format!("{}:     {}, {}", other.letter, other.name, other.host));
+    }
+    if !shown.deviations.is_empty() {
+        out += "\nDifferent from the paper\n";
+        shown.deviations.iter().for_each(|text| paragraph(&mut out, &format!("  - {text}")));
+    }
+    if !shown.assumptions.is_empty() || !shown.remarks.is_empty() {
+        out += "\nOf the paper\n";
+        let all = shown.assumptions.iter().chain(shown.remarks);
+        all.for_each(|text| paragraph(&mut out, &format!("  - {text}")));
+    }
+    out
+}
+
+fn line(label: &str, cells: impl Iterator<Item = String>) -> String {
+    let cells: String = cells.map(|cell| right(&cell, COLUMN_WIDTH)).collect();
+    format!("{}\n", format!("{}{cells}", left(label, LABEL_WIDTH)).trim_end())
+}
+
+fn table(shown: &Reproduction) -> String {
+    let columns = shown.columns;
+    let mut out = String::from("\n");
+    for at in 0..2 {
+        out += &line("", columns.iter().map(|column| column.heading()[at].to_owned()));
+    }
+    for row in &shown.rows {
+        let _ = writeln!(out, "{}", wrap(&format!("{}  {}", row.label, row.words), WIDTH, "    "));
+        out += &row_text(row, shown);
+    }
+    for other in &shown.beside {
+        for (label, figures) in &other.own_rows {
+            let _ = writeln!(out, "{}", wrap(&format!("{}: {label}", other.letter), WIDTH, "    "));
+            out += &spread_lines("median", figures, columns, other.cycles_estimated);
+        }
+    }
+    out += "\nhere: the median over the repeats; from, to: the smallest and the largest\n";
+    out
+}
+
+fn row_text(row: &RowShown, shown: &Reproduction) -> String {
+    let columns = shown.columns;
+    let mut out = String::new();
+    let published = |column: &Figure| row.published.iter().find(|number| number.figure == *column);
+    if columns.iter().any(|column| published(column).is_some()) {
+        let text = |column| published(column).map_or_else(|| NOTHING.into(), Published::text);
+        out += &line("  paper", columns.iter().map(text));
+    }
+    if !row.here.is_empty() {
+        out += &spread_lines("here", &row.here, columns, row.cycles_estimated);
+    }
+    for (other, figures) in shown.beside.iter().zip(&row.beside) {
+        if !figures.is_empty() {
+            out += &line(&format!("  {}", other.letter), medians(figures, columns, other.cycles_estimated));
+        }
+    }
+    for number in row.published.iter().filter(|number| !columns.contains(&number.figure)) {
+        let here = row.here.get(number.figure.key());
+        let here = here.map_or_else(|| NOTHING.into(), |spread| three_digits(spread.median));
+        let text = format!("  {}: paper {}, here {here}", number.figure.name(), number.text());
+        let _ = writeln!(out, "{text}");
+    }
+    if let Some(why) = &row.reason {
+        let what = if row.runs == 0 { "not here" } else { "not all runs" };
+        paragraph(&mut out, &format!("  {what}: {}", why.replace('\n', ";")));
+    }
+    if !row.flags.is_empty() {
+        paragraph(&mut out, &format!("  ! {}", row.flags.join("; ")));
+    }
+    out
+}
+
+fn spread_lines(label: &str, figures: &Figures, columns: &[Figure], estimated: bool) -> String {
+    let mut out = line(&format!("  {label}"), medians(figures, columns, estimated));
+    if figures.values().any(|spread| spread.repeats > 1) {
+        let ends: [(&str, &TextOf); 2] = [("from", &|spread| spread.low), ("to", &|spread| spread.high)];
+        for (label, end) in ends {
+            let text = |column: &Figure| {
+                figures.get(column.key()).map_or_else(String::new, |s| three_digits(end(s)))
+            };
+            out += &line(&format!("    {label}"), columns.iter().map(text));
+        }
+    }
+    out
+}
+
+fn medians(figures: &Figures, columns: &[Figure], estimated: bool) -> impl Iterator<Item = String> {
+    columns.iter().map(move |column| match figures.get(column.key()) {
+        Some(spread) => {
+            let sign = if estimated && column.is_cycles() { "≈" } else { "" };
+            format!("{sign}{}", three_digits(spread.median))
+        }
+        None => NOTHING.into(),
+    })
+}
+
+fn shares(shares: &[Share]) -> String {
+    if shares.is_empty() {
+        return String::new();
+    }
+    let mut out = format!(
+        "\n% of solo\n{}",
+        line("", ["alone", "mixed", "% of solo", ""].map(String::from).into_iter())
+    );
+    for share in shares {
+        let mb_per_s =
+            |spread: Option<Spread>| spread.map_or_else(|| NOTHING.into(), |s| three_digits(s.median));
+        let percent = share.share.map_or_else(|| NOTHING.into(), |share| format!("{:.1}%", share * 100.0));
+        let cells = [mb_per_s(share.alone), mb_per_s(share.mixed), percent];
+        let range = share
+            .range
+            .map_or_else(String::new, |(low, high)| format!("  [{:.1}–{:.1}%]", low * 100.0, high * 100.0));
+        let text = line(&format!("  {}", share.class), cells.into_iter());
+        let _ = writeln!(out, "{}{range}", text.trim_end());
+    }
+    out += "MB/s; in brackets the smallest and the largest share between any two repeats\n";
+    out
+}
+
+/// The number that a label begins with.
+fn number(label: &str) -> Option<(f64, &str)> {
+    let end = label.find(|c: char| !c.is_ascii_digit()).unwrap_or(label.len());
+    Some((label[..end].parse().ok()?, &label[end..]))
+}
+
+fn curve_text(curve: &Curve, shown: &Reproduction) -> String {
+    let of_curve = shown.rows.iter().filter_map(|row| {
+        let (_, after) = number(&row.label)?;
+        (after == curve.after_number).then_some(row)
+    });
+    let bars: Vec<_> = of_curve
+        .map(|row| {
+            let value = row.here.get(curve.y.key()).map(|spread| spread.median);
+            let (x, _) = number(&row.label).unwrap_or_default();
+            let beside = curve.x.and_then(|x| row.here.get(x.key()));
+            let label = match beside {
+                Some(x_figure) => format!("{x}: {}", three_digits(x_figure.median)),
+                None => x.to_string(),
+            };
+            Bar { label, value, text: value.map_or_else(String::new, three_digits) }
+        })
+        .collect();
+    if bars.iter().all(|bar| bar.value.is_none()) {
+        return String::new();
+    }
+    let by = match curve.x {
+        Some(x) => format!("{}: {}", curve.x_name, x.name()),
+        None => curve.x_name.into(),
+    };
+    format!("\n{}", chart::bars(&format!("{} (by {by})", curve.title), &bars))
+}
+
+fn over_time_text(over_time: &OverTime) -> String {
+    let mut out = String::new();
+    for series in &over_time.series {
+        let at = |bin: usize| bin as f64 * series.bin_s;
+        let points = series.values.iter().enumerate().filter_map(|(bin, value)| Some((at(bin), (*value)?)));
+        let points: Vec<_> = points.collect();
+        if !points.is_empty() {
+            let _ = write!(out, "\n{}", chart::over_time(&series.figure.name(), &points, &three_digits));
+        }
+    }
+    let changes = &over_time.changes;
+    let written =
+        format!("{} written in {}", gigabytes(changes.written_bytes), approx_span(changes.duration_s));
+    out += "\nChanges\n";
+    if changes.too_short {
+        paragraph(
+            &mut out,
+            &format!("  The run is too short for one to be seen: half a minute is needed ({written})."),
+        );
+        return out;
+    }
+    for change in &changes.found {
+        paragraph(&mut out, &change_text(change));
+    }
+    let steps = |figure: Figure| changes.found.iter().any(|change| change.figure == figure);
+    for series in over_time.series.iter().filter(|series| !steps(series.figure)) {
+        let _ = writeln!(out, "  {}: no change seen within {written}", series.figure.name());
+    }
+    out += &what_it_may_be(over_time);
+    out
+}
+
+fn gigabytes(bytes: u64) -> String {
+    format!("{} GB", three_digits(bytes as f64 / 1e9))
+}
+
+fn change_text(change: &Change) -> String {
+    format!(
+        "  {}: {} → {} ({:+.0}%) at {}, with {} written until then",
+        change.figure.name(),
+        three_digits(change.before),
+        three_digits(change.after),
+        (change.after / change.before - 1.0) * 100.0,
+        approx_span(change.at_s),
+        gigabytes(change.written_bytes)
+    )
+}
+
+/// What the falls of the scan would be, on drives that were trimmed and filled before.
+fn what_it_may_be(over_time: &OverTime) -> String {
+    let mut out = String::new();
+    let falls: Vec<_> = over_time
+        .changes
+        .found
+        .iter()
+        .filter(|change| change.figure == Figure::ScanMbPerS && change.after < change.before)
+        .collect();
+    let Some(drives) = over_time.drives else {
+        if !falls.is_empty() {
+            out += "  On files, emulated or simulated drives this says nothing of a drive's cache.\n";
+        }
+        return out;
+    };
+    if let Some(first) = falls.first() {
+        let each = gigabytes(first.written_bytes / drives.max(1) as u64);
+        let text = format!(
+            "  If the first fall of the scan is an SLC cache that is full, it holds less than {}, {each} a drive.",
+            gigabytes(first.written_bytes)
+        );
+        paragraph(&mut out, &text);
+    }
+    if let Some(second) = falls.get(1) {
+        let text = format!(
+            "  If the next is garbage collection, it set in with {} written after the fill.",
+            gigabytes(second.written_bytes)
+        );
+        paragraph(&mut out, &text);
+    }
+    out
+}
+
+fn claims(shown: &Reproduction) -> String {
+    if shown.claims.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from("\nWhat the paper says\n");
+    for claim in &shown.claims {
+        out += &claim_text(claim);
+    }
+    let count = |ruling| shown.claims.iter().filter(|claim| claim.here.ruling == ruling).count();
+    let counts = [Ruling::Holds, Ruling::Reversed, Ruling::Unclear];
+    let counts = counts.map(|ruling| format!("{} {}", count(ruling), ruling.name())).join(", ");
+    let _ = writeln!(
+        out,
+        "\n{counts}\n\
+         factors are of medians, in brackets the smallest and the largest between any two\n\
+         repeats; a claim holds where all of that is on the paper's side of 1 (`about`:\n\
+         within a tenth of its factor), and is reversed where all of it is on the other\n\
+         side; it takes {REPEATS_MIN} repeats of each row, and no flag that forbids a verdict"
+    );
+    out
+}
+
+fn claim_text(claim: &ClaimShown) -> String {
+    let mut out = String::new();
+    let setup = if claim.setup == crate::paper::Setup::Consumer {
+        String::new()
+    } else {
+        format!(" ({})", claim.setup.name())
+    };
+    paragraph(&mut out, &format!("  {:<4} {}{setup}", claim.source, claim.words));
+    let sides = if claim.above.1 == claim.below.1 {
+        format!("{}, {} / {}", claim.above.1.name(), claim.above.0, claim.below.0)
+    } else {
+        format!(
+            "{} of {} / {} of {}",
+            claim.above.1.name(),
+            claim.above.0,
+            claim.below.1.name(),
+            claim.below.0
+        )
+    };
+    let paper = match (claim.paper, claim.says) {
+        (Some(factor), Says::About) => format!("about {}", factor_text(factor)),
+        (Some(factor), _) => factor_text(factor),
+        (None, Says::More) => "more".into(),
+        (None, Says::Less) => "less".into(),
+        (None, Says::About) => "alike".into(),
+    };
+    let here = claim.here.factor.map_or_else(|| NOTHING.into(), factor_text);
+    let range = claim
+        .here
+        .range
+        .map_or_else(String::new, |(low, high)| format!(" [{}–{}]", factor_text(low), factor_text(high)));
+    let why = claim.here.why.as_deref().map_or_else(String::new, |why| format!(", {why}"));
+    let text =
+        format!("       {sides}: paper {paper}, here {here}{range}: {}{why}", claim.here.ruling.name());
+    let _ = writeln!(out, "{}", wrap(&text.replace('\n', ";"), WIDTH, "         "));
+    out
+}
+
+/// A factor with three digits at least, small ones too.
+fn factor_text(factor: f64) -> String {
+    if factor.abs() < 0.0995 { format!("{factor:.3}") } else { three_digits(factor) }
+}

@@ -1,0 +1,101 @@
+#!/bin/bash
+# A member of an md array fails, or is pulled out, while the classes run on it: the run goes on, or stops
+# in order where there is no redundancy, and says which drive it was; nothing is left after it.
+# shellcheck source=tests/lab/lib.sh
+. ./lib.sh
+
+modprobe -a md_mod raid0 raid1 raid10 raid456 ext4 xfs 2>/dev/null
+
+array=$(profile degraded "$(drives)")
+
+# Begins to record a run on that stack in the background, and waits until it runs; $! is the program.
+#   begins NAME TIME RAID FILESYSTEM
+begins() {
+    local consent
+    mapfile -t consent < <(consent)
+    "$STACKTUNE" record "$array" --for "$2" --out "/share/$1" --set "stack.raid=$3" \
+        --set "stack.filesystem=$4" "${small[@]}" "${consent[@]}" >"$LAB_WORK/said" 2>&1 &
+    wait_for 120 has_windows "/share/$1" 3
+}
+
+has_windows() { [[ -e $1/windows.jsonl ]] && (($(wc -l <"$1/windows.jsonl") >= $2)); }
+
+# The run in the background ended with that status and said that.
+#   ended STATUS SAID
+ended() {
+    local status=0
+    wait $! || status=$?
+    cat "$LAB_WORK/said"
+    [[ $status =~ ^$1$ ]]
+    grep -qE -- "$2" "$LAB_WORK/said"
+}
+
+# The summary of a run has that flag, with those words, and no I/O failed.
+#   flagged NAME FLAG WORDS
+flagged() {
+    local summary=/share/$1/summary.json
+    grep -q "\"$2\"" "$summary"
+    grep -q "$3" "$summary"
+}
+
+no_errors() { ! grep -E '"errors": *[1-9]' "/share/$1/summary.json"; }
+
+# A member fails: md is told so.
+goes_on_without_a_failed_member() {
+    local name=failed-$1 md
+    begins "$name" 8s "$1" "$2"
+    md=/dev/$(awk '/^md/ { print $1 }' /proc/mdstat)
+    mdadm --quiet --fail "$md" "$(node 1)"
+    ended 0 'degraded.*serial RIG1'
+    flagged "$name" degraded 'serial RIG1'
+    no_errors "$name"
+    "$STACKTUNE" show "/share/$name" | grep -q degraded
+    nothing_left
+}
+
+# A drive is pulled: nobody can undo what lies on it before it comes back.
+goes_on_without_a_pulled_drive() {
+    local name=pulled-$1
+    begins "$name" 12s "$1" "$2"
+    pull 3
+    ended 1 'serial RIG3.*is not there'
+    flagged "$name" degraded 'serial RIG3'
+    no_errors "$name"
+    "$STACKTUNE" status | grep -q 'serial RIG3'
+    plug 3
+    "$STACKTUNE" cleanup
+    nothing_left
+}
+
+members_that_fail_are_told_and_the_run_goes_on() {
+    goes_on_without_a_failed_member md1 ext4
+    goes_on_without_a_failed_member md10 ext4
+    [[ -z ${LAB_ALL:-} ]] || goes_on_without_a_failed_member md5 xfs
+}
+
+drives_that_are_pulled_are_told_and_the_run_goes_on() {
+    goes_on_without_a_pulled_drive md5 ext4
+    [[ -n ${LAB_ALL:-} ]] || return 0
+    goes_on_without_a_pulled_drive md1 xfs
+    goes_on_without_a_pulled_drive md10 xfs
+}
+
+a_stripe_stops_in_order_without_a_pulled_drive() {
+    local began=$SECONDS
+    begins pulled-md0 5m md0 ext4
+    pull 3
+    ended 1 'serial RIG3.*can.t go on without'
+    ((SECONDS - began < 200))
+    flagged pulled-md0 'array failed' 'serial RIG3'
+    "$STACKTUNE" show /share/pulled-md0 | grep -q 'array failed'
+    # For good: what it left there is given up, and wiped by whoever uses the drive next.
+    "$STACKTUNE" cleanup --forget-missing
+    [[ $("$STACKTUNE" status --json) == '[]' ]]
+    plug 3
+    blank_drives
+    nothing_left
+}
+
+run_tests members_that_fail_are_told_and_the_run_goes_on \
+    drives_that_are_pulled_are_told_and_the_run_goes_on \
+    a_stripe_stops_in_order_without_a_pulled_drive

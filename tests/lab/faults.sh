@@ -1,0 +1,83 @@
+#!/bin/bash
+# A rebuild is refused or undone at every single step: a tool fails, or a drive comes into use, at the
+# first of the calls by which the stack is made, at the second, and so on.
+# shellcheck source=tests/lab/lib.sh
+. ./lib.sh
+
+modprobe -a md_mod raid1 ext4 2>/dev/null
+
+array=$(profile faults "$(drive 0),$(drive 1)")
+mapfile -t consent < <(consent 0 1)
+tools=$LAB_WORK/tools
+
+# Tools that count the calls by which they change something; at the AT-th one, something HAPPENS first.
+#   trap_at AT HAPPENS
+trap_at() {
+    local tool real
+    rm -rf "$tools"
+    mkdir -p "$tools"
+    for tool in wipefs blkdiscard sfdisk mdadm mkfs.ext4 mount; do
+        real=$(command -v "$tool")
+        cat >"$tools/$tool" <<SH
+#!/bin/bash
+case "\$*" in
+    *--no-act* | *--json* | *--detail* | *--examine* | *--version* | -V) exec "$real" "\$@" ;;
+esac
+echo "$tool \$*" >>"$tools/calls"
+if (("\$(wc -l <"$tools/calls")" == $1)); then
+    $2
+fi
+exec "$real" "\$@"
+SH
+        chmod +x "$tools/$tool"
+    done
+}
+
+# Records a run on a mirror of a part of two drives, with these tools.
+run_on_mirror() {
+    PATH=$tools:$PATH "$STACKTUNE" record "$array" --for 1s --out "/share/faults-$RANDOM$RANDOM" \
+        --set stack.raid=md1 --set stack.filesystem=ext4 "${small[@]}" "${consent[@]}" "$@" 2>&1
+}
+
+a_tool_that_fails_at_any_step_leaves_nothing() {
+    local at said status
+    for ((at = 1; ; at++)); do
+        trap_at "$at" "touch $tools/failed; echo '$at: no such luck' >&2; exit 1"
+        status=0
+        said=$(run_on_mirror --set stack.use=60% --set stack.state=trimmed) || status=$?
+        # Calls by which the stack is undone are tried again, and do not fail.
+        if ((status == 0)); then break; fi
+        printf '# at call %d: %s\n' "$at" "$(sed -n "${at}p" "$tools/calls")"
+        ((status == 1)) && grep -q "$at: no such luck" <<<"$said" || { echo "$said"; return 1; }
+        nothing_left
+    done
+    # Two drives: wiped, trimmed and partitioned each; then the array, the file system and the mount.
+    echo "# $((at - 1)) calls failed, one after the other"
+    ((at > 9))
+    nothing_left
+}
+
+# Before each step on the second drive somebody mounts it.
+a_drive_that_comes_into_use_at_any_step_is_refused_and_untouched() {
+    local at said status refused=0
+    for ((at = 1; ; at++)); do
+        trap_at "$at" "{ mkfs.ext4 -qF $(node 1) && /usr/bin/mount $(node 1) /mnt && touch $tools/used; } >/dev/null 2>&1"
+        status=0
+        said=$(run_on_mirror) || status=$?
+        # From here on the drive is the array's, and nobody else can have it.
+        if [[ ! -e $tools/used ]]; then break; fi
+        printf '# at call %d: %s\n' "$at" "$(sed -n "${at}p" "$tools/calls")"
+        ((status == 3)) && grep -q 'in use: mounted at' <<<"$said" || { echo "$status: $said"; return 1; }
+        mountpoint -q /mnt
+        umount /mnt
+        e2fsck -fn "$(node 1)" >/dev/null
+        nothing_left none none 1
+        wipefs -qa "$(node 1)"
+        refused=$((refused + 1))
+    done
+    ((refused > 0 && status == 0))
+    nothing_left
+}
+
+run_tests a_tool_that_fails_at_any_step_leaves_nothing \
+    a_drive_that_comes_into_use_at_any_step_is_refused_and_untouched
