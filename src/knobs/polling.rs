@@ -127,3 +127,51 @@ fn completion_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground)
     }
     missing(&ground.facts.io_uring).or_else(|| missing(&ground.target?.polled))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::knobs::problems;
+    use crate::profile::testing::capable_host;
+
+    fn refused(change: impl FnOnce(&mut Settings)) -> String {
+        let mut settings = Settings::default();
+        settings.target.devices = vec!["/dev/nvme0n1".into()];
+        change(&mut settings);
+        let facts = capable_host();
+        let found = problems(&settings, Ground { facts: &facts, target: None });
+        found.into_iter().map(|(path, why)| format!("{path}: {why}\n")).collect()
+    }
+
+    #[test]
+    fn only_direct_io_is_polled_for() {
+        assert_eq!(refused(|s| s.io.completion = Completion::Iopoll), "");
+        let cached = refused(|s| {
+            s.io.completion = Completion::Iopoll;
+            s.classes[Class::Wal.index()].buffering = Some(Buffering::Cached);
+        });
+        assert!(cached.contains("wal goes through the page cache"), "{cached}");
+    }
+
+    #[test]
+    fn nvme_commands_know_no_page_cache_and_go_to_drives_alone() {
+        assert_eq!(refused(|s| s.io.interface = Interface::NvmePassthrough), "");
+        let cached = refused(|s| {
+            s.io.interface = Interface::NvmePassthrough;
+            s.io.buffering = Buffering::Cached;
+        });
+        assert!(cached.contains("no page cache"), "{cached}");
+        let files = refused(|s| {
+            s.io.interface = Interface::NvmePassthrough;
+            s.target.devices.clear();
+        });
+        assert!(files.contains("drives themselves"), "{files}");
+    }
+
+    #[test]
+    fn the_kernels_thread_is_put_on_one_cpu() {
+        assert_eq!(refused(|s| s.io.sqpoll_cpu = Cpus::List(vec![3])), "");
+        let two = refused(|s| s.io.sqpoll_cpu = Cpus::List(vec![2, 3]));
+        assert!(two.contains("one CPU"), "{two}");
+    }
+}

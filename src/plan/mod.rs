@@ -189,4 +189,22 @@ mod tests {
         assert_eq!(changed(&plan(&old), &plan(&base)), [Class::Wal]);
         assert_eq!(changed(&plan(&base), &plan(&new)), []);
     }
+
+    #[test]
+    fn what_polls_sleeps_between_its_looks_but_not_for_the_kernels_thread() {
+        let mut settings = Settings::default();
+        settings.io.poll_sleep = std::time::Duration::from_micros(50);
+        let polling = |settings: &Settings| plan(settings)[0].polling.clone();
+        assert_eq!(polling(&settings), Polling::default(), "interrupts are waited for");
+        settings.io.completion = Completion::Iopoll;
+        assert_eq!(polling(&settings), Polling { iopoll: true, sqpoll: None, sleep_ns: 50_000 });
+        settings.io.submission = Submission::Sqpoll;
+        settings.io.sqpoll_cpu = Cpus::List(vec![3]);
+        let both = Polling { iopoll: true, sqpoll: Some((1000, Some(3))), sleep_ns: 0 };
+        assert_eq!(polling(&settings), both);
+        settings.io.interface = Interface::Vfio;
+        assert_eq!(polling(&settings), Polling { sleep_ns: 50_000, ..Polling::default() });
+        settings.io.interface = Interface::Libaio;
+        assert_eq!(polling(&settings), Polling::default());
+    }
 }

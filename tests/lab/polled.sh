@@ -6,7 +6,9 @@
 
 array=$(profile polled "$(drives)")
 
-#   runs NAME SET...       with these settings; page 0 of the fill is checked by the kernel's ordinary way
+# A short run with these settings, then every page is read back by the kernel's ordinary way. What the run
+# came to is looked at in tests/lab.rs.
+#   runs NAME SET...
 runs() {
     local name=$1 set arguments=()
     shift
@@ -16,38 +18,23 @@ runs() {
     "$STACKTUNE" verify "$array" --json >"/share/polled-$name.json"
 }
 
-# Whether a figure of a recording is so, by an expression of jq's that is true or false.
-holds() { [[ $(jq "$2" "/share/polled-$1/summary.json") == true ]] || { jq . "/share/polled-$1/summary.json"; false; }; }
-
-all_ran='[.classes[] | .ios > 0 and .errors == 0] | all'
-
-polled_completions_are_verified() {
-    runs iopoll io.completion=iopoll
-    holds iopoll "$all_ran"
-    # It looks itself: some looks find nothing, and no interrupt tells of the reads.
-    holds iopoll '.classes.point.polls | .polls > .empty_polls and .empty_polls > 0'
-}
+polled_completions_are_verified() { runs iopoll io.completion=iopoll; }
 
 a_polled_submission_queue_is_verified_and_wakes_after_its_sleep() {
     # Point reads so rare that the kernel's thread sleeps before each.
     runs sqpoll io.submission=sqpoll io.sqpoll_idle=1ms point.rate=64KB/s
-    holds sqpoll "$all_ran"
 }
 
 rings_polled_from_both_sides_are_verified() {
     runs both io.completion=iopoll io.submission=sqpoll
-    holds both "$all_ran"
 }
 
 nvme_commands_are_verified() {
     runs commands io.interface=nvme_passthrough
-    holds commands "$all_ran"
 }
 
 polled_nvme_commands_with_a_sleep_are_verified() {
     runs polled-commands io.interface=nvme_passthrough io.completion=iopoll io.poll_sleep=50us
-    holds polled-commands "$all_ran"
-    holds polled-commands '.classes.point.polls.polls > 0'
 }
 
 every_page_size_goes_as_nvme_commands() {
@@ -55,7 +42,6 @@ every_page_size_goes_as_nvme_commands() {
     # A command of these drives moves 512 KiB at most: pages of 1 MiB take several.
     for size in 512B 4KiB 128KiB 1MiB; do
         runs "commands-$size" io.interface=nvme_passthrough "io.page_size=$size" scan.depth=4 wal.sync=dsync
-        holds "commands-$size" "$all_ran"
     done
 }
 
