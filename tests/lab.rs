@@ -56,8 +56,11 @@ static BARE: Machine = Machine {
     ran: OnceLock::new(),
 };
 /// Four drives that hold the smallest XFS, for RAID and file systems on them.
-static STACKS: Machine =
-    Machine { scripts: &["stack"], options: &["--drives", "4", "--size", "384M"], ran: OnceLock::new() };
+static STACKS: Machine = Machine {
+    scripts: &["stack", "reproduce"],
+    options: &["--drives", "4", "--size", "384M"],
+    ran: OnceLock::new(),
+};
 /// The same, of which some fail, are pulled, or come into use.
 static FAULTS: Machine = Machine {
     scripts: &["faults", "kill", "degraded"],
@@ -109,7 +112,9 @@ in_guest! {
         a_part_of_each_drive_is_used_and_resynced
         without_consent_nothing_is_built
         a_kept_stack_is_told_and_cleaned_up
-        a_tool_that_fails_leaves_nothing;
+        a_tool_that_fails_leaves_nothing
+        a_table_goes_on_after_a_signal_and_kill_9_and_leaves_nothing
+        a_sweep_over_arrays_and_file_systems_leaves_nothing;
     FAULTS:
         a_tool_that_fails_at_any_step_leaves_nothing
         a_drive_that_comes_into_use_at_any_step_is_refused_and_untouched
@@ -311,6 +316,33 @@ fn what_polls_tells_its_looks_and_what_does_not_has_none() {
         let verified = ran.json(&format!("polled-{name}.json"));
         assert_eq!(verified["complete"], true, "{name}: {verified:#}");
     }
+}
+
+#[test]
+fn the_papers_table_on_drives_tells_what_was_recorded() {
+    let Some(ran) = STACKS.ran("the_papers_table_on_drives_tells_what_was_recorded") else { return };
+    let shown = ran.json("table5.json");
+    let rows = shown["rows"].as_array().unwrap();
+    let mut steps = 0;
+    for row in rows {
+        let label = row["label"].as_str().unwrap();
+        if ["6", "6c"].contains(&label) {
+            assert!(row["reason"].as_str().unwrap().contains("no hardware RAID"), "{row:#}");
+            continue;
+        }
+        assert!(row["reason"].is_null(), "{row:#}");
+        steps += 1;
+        let summary = ran.json(&format!("table5/{steps:02}-{label}-r1/summary.json"));
+        let mb_per_s = |class: &str| summary["classes"][class]["mb_per_s"].as_f64().unwrap();
+        let here = |figure: &str| row["here"][figure]["median"].as_f64().unwrap();
+        assert_eq!(here("scan_mb_per_s"), mb_per_s("scan"), "{row:#}");
+        assert_eq!(here("point_mb_per_s"), mb_per_s("point"), "{row:#}");
+        assert_eq!(here("write_mb_per_s"), mb_per_s("wal") + mb_per_s("background"), "{row:#}");
+    }
+    assert_eq!(steps, 5, "{rows:#?}");
+    let told: Vec<_> = shown["deviations"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert!(told.contains(&"row 6b is on 1 QEMU NVMe Ctrl of 384 MiB"), "{told:?}");
+    assert!(told.iter().any(|line| line.starts_with("emulated drives")), "{told:?}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod cgroup;
 mod cpu;
 mod describe;
 mod devices;
+mod drivers;
 mod emulated;
 mod exports;
 mod facts;

@@ -118,6 +118,23 @@ mod tests {
     }
 
     #[test]
+    fn a_driver_that_the_kernel_lacks_is_told_before_anything_is_destroyed() {
+        let mut facts = capable_host();
+        facts.platform.lacking_drivers = vec!["f2fs".into(), "raid456".into()];
+        let refused = |raid, filesystem| {
+            let mut settings = Settings::default();
+            settings.target.devices = ["nvme0n1", "nvme1n1", "nvme2n1"].map(String::from).into();
+            (settings.stack.raid, settings.stack.filesystem) = (raid, filesystem);
+            refuse_unable(&settings, &facts).err().map(|error| (error.kind, error.what))
+        };
+        let (kind, why) = refused(Raid::Md0, Filesystem::F2fs).unwrap();
+        assert_eq!(kind, crate::error::Kind::Input);
+        assert!(why.contains("this kernel has no f2fs, neither built in nor as a module"), "{why}");
+        assert!(refused(Raid::Md5, Filesystem::Xfs).unwrap().1.contains("no raid456"));
+        assert_eq!(refused(Raid::Md0, Filesystem::Xfs), None);
+    }
+
+    #[test]
     fn a_sector_is_the_least_of_direct_io() {
         let mut facts = capable_host();
         facts.devices.iter_mut().for_each(|device| device.logical_block_bytes = 4096);
