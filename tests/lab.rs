@@ -51,8 +51,8 @@ enum Outcome {
 
 /// Four drives, used bare: small, so that filling and verifying them takes no time.
 static BARE: Machine = Machine {
-    scripts: &["host", "raw", "guard", "pull"],
-    options: &["--drives", "4", "--size", "128M", "--monitor"],
+    scripts: &["host", "raw", "polled", "guard", "pull"],
+    options: &["--drives", "4", "--size", "128M", "--monitor", "--append", "nvme.poll_queues=2"],
     ran: OnceLock::new(),
 };
 /// Four drives that hold the smallest XFS, for RAID and file systems on them.
@@ -84,6 +84,13 @@ in_guest! {
         io_uring_on_bare_drives_is_verified
         libaio_on_bare_drives_is_verified
         system_calls_on_bare_drives_are_verified
+        polled_completions_are_verified
+        a_polled_submission_queue_is_verified_and_wakes_after_its_sleep
+        rings_polled_from_both_sides_are_verified
+        nvme_commands_are_verified
+        polled_nvme_commands_with_a_sleep_are_verified
+        every_page_size_goes_as_nvme_commands
+        polling_is_refused_on_what_can_not_be_polled
         a_mounted_drive_is_refused
         a_drive_with_a_mounted_partition_is_refused
         a_drive_that_is_swapped_on_is_refused
@@ -273,6 +280,41 @@ fn figures_of_emulated_drives_say_so() {
         // All but a header of 1 MiB on each of the four drives.
         assert_eq!(verified["sectors_ok"], ((4 * 127) << 20) / 512, "{verified:#}");
         assert_eq!(verified["complete"], true);
+    }
+}
+
+#[test]
+fn what_polls_tells_its_looks_and_what_does_not_has_none() {
+    let Some(ran) = BARE.ran("what_polls_tells_its_looks_and_what_does_not_has_none") else { return };
+    let pages = ["512B", "4KiB", "128KiB", "1MiB"].map(|size| (format!("commands-{size}"), false));
+    let runs = [
+        ("iopoll", true),
+        ("sqpoll", false),
+        ("both", false),
+        ("commands", false),
+        ("polled-commands", true),
+    ];
+    for (name, looks) in runs.map(|(name, looks)| (name.to_owned(), looks)).into_iter().chain(pages) {
+        let summary = ran.json(&format!("polled-{name}/summary.json"));
+        for class in ["scan", "point", "wal", "background"] {
+            let figures = &summary["classes"][class];
+            assert!(
+                figures["ios"].as_u64() > Some(0) && figures["errors"] == 0,
+                "{name}, {class}: {summary:#}"
+            );
+            let polls = &figures["polls"];
+            assert_eq!(polls.is_object(), looks, "{name}, {class}: {summary:#}");
+            if looks {
+                // Reads take longer than a look.
+                let [all, empty] = ["polls", "empty_polls"].map(|key| polls[key].as_u64().unwrap());
+                assert!(0 < empty && empty < all, "{name}, {class}: {polls:#}");
+            }
+        }
+        // What goes past the block layer is not compared with its count.
+        let doubted = common::recorded::texts(&summary["flags"]);
+        assert!(!doubted.iter().any(|flag| flag.starts_with("block layer")), "{name}: {doubted:?}");
+        let verified = ran.json(&format!("polled-{name}.json"));
+        assert_eq!(verified["complete"], true, "{name}: {verified:#}");
     }
 }
 

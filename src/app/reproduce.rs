@@ -259,13 +259,13 @@ fn tell_beforehand(schedule: &Schedule, settings: &Settings, dir: &Path) {
     let sweep = settings.sweep.as_deref().cloned().unwrap_or_default();
     let writes = planned_writes(schedule, &run_settings(settings, &sweep.all_steps()));
     let unlimited = if writes.unlimited { ", and more where a class has no rate" } else { "" };
-    eprintln!(
+    super::tell(&format!(
         "stacktune: {} runs into {}: {} of load and rest, with up to {} written{unlimited}; building and filling come on top",
         schedule.runs.len(),
         dir.display(),
         approx_span(schedule.seconds(sweep.between.idle.as_secs_f64())),
         approx_size(writes.bytes),
-    );
+    ));
 }
 
 fn read_note(dir: &Path) -> Option<Note> {

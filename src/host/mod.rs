@@ -15,6 +15,7 @@ mod features;
 mod find;
 mod health;
 mod loops;
+mod namespace;
 mod nvme;
 mod pcie;
 mod platform;
@@ -37,6 +38,7 @@ pub use features::kernel_version;
 #[cfg(test)]
 pub(crate) use health::tests as health_tests;
 pub use health::{Health, Throttled, Throttling, health};
+pub use namespace::{NvmeNamespace, nvme_namespace, polling_of};
 pub use pcie::PcieLink;
 pub use platform::{Hugepages, Platform};
 pub use queue::Queue;

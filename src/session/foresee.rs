@@ -47,10 +47,22 @@ fn foreseen(settings: &Settings, facts: &Facts) -> TargetFacts {
         direct: Feature::Present,
         direct_align_bytes: if blocky { BLOCK_BYTES.max(sector_bytes) } else { sector_bytes },
         uncached: uncached(filesystem, facts),
+        polled: polled(settings, facts),
+        nvme_commands: Feature::Missing("a stack is the kernel's".to_owned()),
         quietly_buffered: None,
         emulated: None,
         read_only: false,
         mounted: None,
+    }
+}
+
+/// What is built on drives can be polled where it is one drive's file system, and the drive can be.
+fn polled(settings: &Settings, facts: &Facts) -> Feature {
+    let polls = |name: &String| facts.find(name).is_ok_and(|drive| drive.queue.polling == Some(true));
+    match settings.target.devices.as_slice() {
+        [drive] if polls(drive) && settings.stack.filesystem != Filesystem::Btrfs => Feature::Present,
+        [_] => Feature::Missing("the drive has no poll queues, or its file system is not polled".to_owned()),
+        _ => Feature::Missing("what is built on several drives, or on files, can't be polled".to_owned()),
     }
 }
 
