@@ -42,7 +42,7 @@ pub struct Target {
     /// What to know about it, as sentences.
     pub notes: Vec<String>,
     /// Holds devices against other programs as long as the target is open.
-    _claims: Vec<Claim>,
+    pub claims: Vec<Claim>,
     /// What was built for it.
     pub built: Option<Built>,
 }
@@ -142,7 +142,7 @@ fn opened(volume: Volume, claims: Vec<Claim>) -> Target {
         members: members.collect(),
         notes,
         volume: Some(volume),
-        _claims: claims,
+        claims,
         built: None,
     }
 }
@@ -170,7 +170,7 @@ fn imagined(settings: &Settings) -> Target {
             }
             .into(),
         ],
-        _claims: Vec::new(),
+        claims: Vec::new(),
         built: None,
     }
 }
