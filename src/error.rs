@@ -69,6 +69,14 @@ impl Error {
         self
     }
 
+    /// The error and what to do, in one line.
+    pub fn one_line(&self) -> String {
+        match &self.hint {
+            Some(hint) => format!("{} – {hint}", self.what),
+            None => self.what.clone(),
+        }
+    }
+
     /// The process's exit status for this error.
     pub fn exit_status(&self) -> u8 {
         match self.kind {

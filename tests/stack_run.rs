@@ -246,6 +246,60 @@ fn a_rebuild_that_fails_tells_why_and_the_former_stack_is_one_key_away() {
     assert_nothing_left(&home);
 }
 
+/// What the program's own list says would take down what stands.
+fn commands_down(home: &Home) -> Vec<String> {
+    let status = program(home, &["status"]).expect(0).stdout;
+    status.lines().filter_map(|line| line.strip_prefix("      ")).map(str::to_owned).collect()
+}
+
+#[test]
+fn bare_devices_are_built_upon_from_the_screen_and_the_plan_tells_what_is_taken_down() {
+    let test = "bare_devices_are_built_upon_from_the_screen_and_the_plan_tells_what_is_taken_down";
+    let Some(loops) = Loops::take(test) else { return };
+    let (home, device) = (Home::new(), loops.blank(256));
+    let state = home.path("state");
+    let profile = home.path("bare.toml");
+    fs::write(&profile, format!("name = \"bare\"\n[target]\ndevices = [{:?}]\n", device.path)).unwrap();
+    let sets = MODEST.iter().map(|set| format!("--set={set}"));
+    let arguments: Vec<String> = [profile.display().to_string()].into_iter().chain(sets).collect();
+    let environment = [("XDG_STATE_HOME", state.to_str().unwrap())];
+    let mut terminal = Terminal::start(&home, &arguments, ALL, &environment);
+    terminal.wait_until_running();
+    let build = |terminal: &mut Terminal, knob: &str, keys: &str| {
+        terminal.choose(knob);
+        terminal.press(keys);
+        terminal.wait_for("1 to plan");
+        terminal.press("p");
+        terminal.wait_for("What is done, step by step");
+        let screen = terminal.wait_for("Type its name");
+        terminal.press(device.name());
+        terminal.press("\r");
+        screen
+    };
+    // The run itself holds the device, and that is no use by anybody else.
+    let screen = build(&mut terminal, "stack.filesystem", "l");
+    assert!(!screen.contains("taken down"), "nothing stands yet: {screen}");
+    terminal.wait("the turn", |screen| screen.contains("stack.filesystem none → ext4"));
+    terminal.wait_until_running();
+    let down = commands_down(&home);
+    assert!(down.iter().any(|command| command.starts_with("umount ")), "{down:?}");
+    let screen = build(&mut terminal, "stack.mount_options", "e\x15noatime\r");
+    let told = screen.find("taken down first").expect("what is taken down");
+    let steps = screen.find("What is done, step by step").unwrap();
+    for command in &down {
+        // Long ones go on in the next line.
+        let start: String = command.chars().take(40).collect();
+        assert!(screen[told..steps].contains(&start), "{command} in {screen}");
+    }
+    terminal.wait("the turn", |screen| screen.contains("stack.mount_options none → noatime"));
+    terminal.wait_until_running();
+    terminal.press("q");
+    terminal.wait_for("take it down and quit");
+    terminal.press("t");
+    terminal.left().expect(0);
+    assert_nothing_left(&home);
+}
+
 /// A loop device that is read-only, which the next one of its number would be too.
 struct ReadOnly<'a>(&'a Loop);
 

@@ -92,6 +92,8 @@ pub struct PlanShown {
     pub number: u64,
     /// The knobs turned: path, value before, value after.
     pub turns: Vec<(String, String, String)>,
+    /// The commands that take down what stands now, before the first step; none where nothing does.
+    pub takes_down: Vec<String>,
     /// The steps, a line each: what runs is what is shown.
     pub lines: Vec<String>,
     /// The devices of which everything is destroyed.

@@ -10,6 +10,7 @@ use crate::host::Facts;
 use crate::knobs::{self, Ground, Value};
 use crate::meter::ledger::Turn;
 use crate::profile::{Settings, check};
+use crate::stack::build::Built;
 use crate::stack::plan::StackId;
 
 /// A plan that waits for the operator.
@@ -63,16 +64,17 @@ impl Session {
         }
         self.plans_made += 1;
         let number = self.plans_made;
-        let built = self.target.built.as_ref();
         let mut agreed = None;
-        let shown = if settings.stack.is_built() && touches_storage(&settings) {
+        let mut shown = if settings.stack.is_built() && touches_storage(&settings) {
             let facts = Facts { devices: Facts::read_devices(), ..(*self.facts).clone() };
-            let plan = standing::planned(&settings, &facts, built).map_err(|error| error.to_string())?;
+            let plan =
+                standing::planned(&settings, &facts, Some(&self.target)).map_err(|error| error.one_line())?;
             agreed = Some((plan.id.clone(), plan.lines()));
             standing::shown(&plan, number, shown)
         } else {
             standing::plain(&settings, number, shown)
         };
+        shown.takes_down = self.target.built.as_ref().map(Built::commands_down).unwrap_or_default();
         self.pending = Some(Pending { number, settings, from, agreed });
         Ok(shown)
     }

@@ -1,12 +1,11 @@
 //! What a target stands on: the stack that is built before it is opened, and taken down after.
 
-use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use super::foresee::refuse_unable;
 use super::message::{PlanShown, Wanted};
 use super::run::{Attendant, Options};
-use super::target::{OursCheck, refuse_over_limit, touches_storage};
+use super::target::{OursCheck, Target, refuse_over_limit, touches_storage};
 use crate::class::Class;
 use crate::error::{Error, Result};
 use crate::host::Facts;
@@ -39,20 +38,21 @@ pub fn left_over() -> Option<String> {
     ))
 }
 
-/// What it takes to build the stack of the settings; `standing` is what will be taken down before.
-pub fn planned(settings: &Settings, facts: &Facts, standing: Option<&Built>) -> Result<Plan> {
+/// What it takes to build the stack of the settings; `before` is the target that is closed and taken
+/// down before.
+pub fn planned(settings: &Settings, facts: &Facts, before: Option<&Target>) -> Result<Plan> {
     refuse_unable(settings, facts)?;
-    plan(settings, &lay(facts, standing, &state_dir()), StackId::random())
-}
-
-fn lay<'a>(facts: &'a Facts, standing: Option<&'a Built>, state_dir: &'a Path) -> Lay<'a> {
-    Lay { facts, state_dir, ours: &OursCheck, standing: standing.map(Built::plan) }
+    let standing = before.and_then(|target| target.built.as_ref()).map(Built::plan);
+    let held = before.map(|target| target.claims.as_slice()).unwrap_or_default();
+    let lay = Lay { facts, state_dir: &state_dir(), ours: &OursCheck, standing, held };
+    plan(settings, &lay, StackId::random())
 }
 
 /// The plan that the operator agreed to, made anew; a new one where none was.
 fn agreed(settings: &Settings, options: &Options, facts: &Facts) -> Result<Plan> {
     let Some((id, lines)) = &options.agreed else { return planned(settings, facts, None) };
-    let plan = plan(settings, &lay(facts, None, &state_dir()), id.clone())?;
+    let lay = Lay { facts, state_dir: &state_dir(), ours: &OursCheck, standing: None, held: &[] };
+    let plan = plan(settings, &lay, id.clone())?;
     if plan.lines() == *lines {
         return Ok(plan);
     }
@@ -82,6 +82,7 @@ pub fn shown(plan: &Plan, number: u64, turns: Vec<(String, String, String)>) -> 
     PlanShown {
         number,
         turns,
+        takes_down: Vec::new(),
         lines: plan.lines(),
         destroys: plan.destroys.iter().map(wanted).collect(),
         writes_bytes: plan.writes_bytes,
@@ -115,6 +116,7 @@ pub fn plain(settings: &Settings, number: u64, turns: Vec<(String, String, Strin
     PlanShown {
         number,
         turns,
+        takes_down: Vec::new(),
         lines,
         destroys: Vec::new(),
         writes_bytes: 0,

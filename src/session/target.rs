@@ -43,7 +43,7 @@ pub struct Target {
     /// What to know about it, as sentences.
     pub notes: Vec<String>,
     /// Holds devices against other programs as long as the target is open.
-    claims: Vec<Claim>,
+    pub claims: Vec<Claim>,
     /// Drives that have left the kernel.
     given: Option<Given>,
     /// What was built for it.

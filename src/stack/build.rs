@@ -120,12 +120,17 @@ impl Built {
         undo_all(self.journal, &self.runner, watch)
     }
 
-    /// Leaves it standing; the commands that remove it, in order.
-    pub fn keep(self) -> Result<Vec<String>> {
+    /// The commands that do what [`Built::tear_down`] does, in order.
+    pub fn commands_down(&self) -> Vec<String> {
         let record = self.journal.record();
         let hands = Hands::of((&record.header.id, &record.entries), &self.runner, (true, false));
         let undos = record.entries.iter().rev().filter_map(|entry| entry.to_undo());
-        let commands = undos.flat_map(|undo| hands.commands(undo)).collect();
+        undos.flat_map(|undo| hands.commands(undo)).collect()
+    }
+
+    /// Leaves it standing; the commands that remove it, in order.
+    pub fn keep(self) -> Result<Vec<String>> {
+        let commands = self.commands_down();
         self.journal.keep()?;
         Ok(commands)
     }

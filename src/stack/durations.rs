@@ -60,11 +60,15 @@ pub(super) fn keep(state_dir: &Path, plan: &Plan, times: &[Option<Duration>]) {
     let on = ground(plan);
     let times = times.iter().copied().chain(std::iter::repeat(None));
     let timed = signatures(plan).into_iter().zip(times).filter_map(|(step, time)| Some((step?, time)));
-    let (steps, seconds): (Vec<String>, Vec<Option<f64>>) =
+    let (steps, mut seconds): (Vec<String>, Vec<Option<f64>>) =
         timed.map(|(step, time)| (step, time.map(|time| time.as_secs_f64()))).unzip();
     let path = file(state_dir);
     let mut stacks = read(&path);
-    stacks.retain(|stack| stack.on != on || stack.steps != steps);
+    let known = stacks.iter().position(|stack| stack.on == on && stack.steps == steps);
+    // A step that was cut short this time still took as long when it was done whole.
+    if let Some(known) = known.map(|at| stacks.remove(at)) {
+        seconds.iter_mut().zip(known.seconds).for_each(|(new, old)| *new = new.or(old));
+    }
     stacks.push(Stack { on, steps, seconds });
     let surplus = stacks.len().saturating_sub(STACKS_MAX);
     stacks.drain(..surplus);
@@ -210,6 +214,8 @@ mod tests {
         let all = Some(Duration::from_secs(43));
         let each = [seconds(&[1, 2]), vec![None], seconds(&[40])].concat();
         assert_eq!(last(&first), LastTimes { each, all });
+        keep(dir.path(), &again, &seconds(&[1, 2, 3]));
+        assert_eq!(last(&first).all, all, "the fill was stopped this time: the time before still tells");
         again.steps.insert(0, Step::MakeFolder { dir: "/t".into() });
         assert_eq!(last(&again).all, all, "a folder that has to be made this time");
         assert_eq!(last(&plan("c3", "S2", Filesystem::Xfs)).each, [None; 4], "another drive");

@@ -125,9 +125,30 @@ pub fn examine(named: &str, facts: &Facts, min_bytes: u64, ours: &dyn Ours) -> R
     refuse_in_use(device, min_bytes)?;
     refuse_written_below(device)?;
     let file = claim(device, OpenOptions::new().read(true))?;
+    looked_at(device, &file, min_bytes, ours)
+}
+
+/// The same for a device that this process holds: its own claim is no use by others.
+pub(super) fn examine_held(
+    held: &Claim,
+    facts: &Facts,
+    min_bytes: u64,
+    ours: &dyn Ours,
+) -> Result<Examination> {
+    let device = whole_device(&held.device.path.display().to_string(), facts)?;
+    if device.number != held.device.number {
+        return Err(gone(&held.device));
+    }
+    refuse_in_use(device, min_bytes)?;
+    refuse_written_below(device)?;
+    looked_at(device, &held.file, min_bytes, ours)
+}
+
+/// What is on a device that nobody else holds.
+fn looked_at(device: &Device, file: &File, min_bytes: u64, ours: &dyn Ours) -> Result<Examination> {
     let signatures = content::signatures(&Runner::default(), device)?;
     refuse_member(device, &signatures)?;
-    let samples = content::sample(&file, device, ours)?;
+    let samples = content::sample(file, device, ours)?;
     let mut content: Vec<String> = signatures.iter().map(Signature::describe).collect();
     if let Some(first) = samples.foreign.first() {
         let (foreign, pages) = (samples.foreign.len(), samples.pages);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::content::Ours;
-use super::guard::{self, Consent};
+use super::guard::{self, Claim, Consent};
 use super::layers::{Ground, Layers, MEMBER_BYTES_MIN, files_dir};
 use super::place::{Drive, Place};
 use super::runner::{BLKID, Runner, UMOUNT, WIPEFS};
@@ -97,6 +97,8 @@ pub struct Lay<'a> {
     /// A stack that is taken down before: its drives are used by just that, and are not looked at, and
     /// the room that its files take will be free.
     pub standing: Option<&'a Plan>,
+    /// Drives that this process itself holds, and lets go before anything is built.
+    pub held: &'a [Claim],
 }
 
 /// Plans the stack of the settings. Looks at drives and files, writes nothing. The same id gives the
@@ -160,10 +162,11 @@ fn destroyed(settings: &Settings, lay: &Lay) -> Result<Vec<Destroyed>> {
     let look = |(device, named): (&&Device, &String)| {
         let drive = Drive::of(device);
         let stands = lay.standing.is_some_and(|plan| plan.drives().contains(&drive));
-        let content = if stands {
-            vec!["the stack that stands now".to_owned()]
-        } else {
-            guard::examine(named, lay.facts, MEMBER_BYTES_MIN, lay.ours)?.content
+        let held = lay.held.iter().find(|held| held.device().number == device.number);
+        let content = match held {
+            _ if stands => vec!["the stack that stands now".to_owned()],
+            Some(held) => guard::examine_held(held, lay.facts, MEMBER_BYTES_MIN, lay.ours)?.content,
+            None => guard::examine(named, lay.facts, MEMBER_BYTES_MIN, lay.ours)?.content,
         };
         Ok(Destroyed { drive, content, writes_bytes: 0, rated_bytes: None })
     };

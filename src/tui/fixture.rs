@@ -322,6 +322,7 @@ pub fn plan_destroying() -> PlanShown {
             ("stack.raid".into(), "none".into(), "md5".into()),
             ("stack.use".into(), "100%".into(), "80%".into()),
         ],
+        takes_down: Vec::new(),
         times: (0..lines.len()).map(|at| Some(Duration::from_millis(420 + at as u64 * 60_000))).collect(),
         lines,
         destroys: drives,
@@ -352,6 +353,7 @@ pub fn plan_short() -> PlanShown {
     PlanShown {
         number: 3,
         turns: vec![("target.files.count".into(), "4".into(), "8".into())],
+        takes_down: Vec::new(),
         lines: vec![
             "open 8 files in /tmp/demo, 10.0 GiB with the WAL".into(),
             "fill what is not filled".into(),

@@ -64,6 +64,7 @@ impl Agreement {
     pub fn lines(&self, cells: usize) -> Vec<Toned> {
         let mut lines = Vec::new();
         self.turned(&mut lines, cells);
+        self.taken_down(&mut lines, cells);
         self.steps(&mut lines, cells);
         self.figures(&mut lines, cells);
         self.destroyed(&mut lines, cells);
@@ -79,6 +80,17 @@ impl Agreement {
         }
         for (knob, from, to) in &plan.turns {
             entry(lines, "", wrap_exact(&format!("{knob}: {from} → {to}"), cells.saturating_sub(2)));
+        }
+    }
+
+    /// What stands is taken down without an answer of its own: the plan is the answer.
+    fn taken_down(&self, lines: &mut Vec<Toned>, cells: usize) {
+        if self.plan.takes_down.is_empty() {
+            return;
+        }
+        heading(lines, cells, "What stands now is taken down first, with all that is on it");
+        for command in &self.plan.takes_down {
+            entry(lines, "", wrap_exact(command, cells.saturating_sub(2)));
         }
     }
 
@@ -118,7 +130,8 @@ impl Agreement {
     fn destroyed(&self, lines: &mut Vec<Toned>, cells: usize) {
         let devices = &self.plan.destroys;
         let title = match devices.len() {
-            0 => return heading(lines, cells, "Nothing is destroyed"),
+            0 if self.plan.takes_down.is_empty() => return heading(lines, cells, "Nothing is destroyed"),
+            0 => return heading(lines, cells, "Nothing is destroyed but what stands now"),
             1 => "Everything on this device will be destroyed".to_owned(),
             many => format!("Everything on these {many} devices will be destroyed"),
         };
@@ -204,13 +217,15 @@ mod tests {
 
     #[test]
     fn nothing_of_a_plan_is_cut_at_any_width() {
-        let plan = fixture::plan_destroying();
+        let mut plan = fixture::plan_destroying();
+        plan.takes_down = vec!["umount /var/lib/stacktune/mnt/8d12".into(), "mdadm --stop /dev/md127".into()];
         let asked = Agreement::new(Arc::new(plan.clone()));
         for cells in [20, 40, 72, 96] {
             let text = letters(&asked.lines(cells));
             let mut told: Vec<String> = plan.lines.clone();
             told.extend(plan.worth.clone());
             told.extend(plan.wear.clone());
+            told.extend(plan.takes_down.clone());
             for device in &plan.destroys {
                 told.push(device.path.display().to_string());
                 told.extend(device.serial.clone());
@@ -224,6 +239,22 @@ mod tests {
             }
             assert!(asked.lines(cells).iter().all(|(line, _)| width(line.trim_end()) <= cells));
         }
+    }
+
+    #[test]
+    fn what_is_taken_down_is_told_before_what_is_done() {
+        let told = |takes_down: &[&str]| {
+            let takes_down = takes_down.iter().map(|command| (*command).to_owned()).collect();
+            let plan = PlanShown { takes_down, ..fixture::plan_short() };
+            let lines = Agreement::new(Arc::new(plan)).lines(72);
+            lines.into_iter().map(|(line, _)| line).collect::<Vec<_>>().join("\n")
+        };
+        let text = told(&["umount /mnt/a", "rmdir /mnt/a"]);
+        let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("no {part} in {text}"));
+        assert!(at("taken down first") < at("umount /mnt/a") && at("umount /mnt/a") < at("rmdir /mnt/a"));
+        assert!(at("rmdir /mnt/a") < at("What is done, step by step"));
+        assert!(text.contains("Nothing is destroyed but what stands now"), "{text}");
+        assert!(!told(&[]).contains("taken down") && told(&[]).ends_with("Nothing is destroyed"));
     }
 
     #[test]

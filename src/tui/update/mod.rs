@@ -46,7 +46,7 @@ pub fn update(state: &mut State, msg: Msg) -> Vec<Effect> {
             vec![Effect::Send(Command::Open(settings))]
         }
         Msg::Loaded(Err(error)) => {
-            state.complain(one_line(&error));
+            state.complain(error.one_line());
             Vec::new()
         }
         Msg::Saved(name, outcome) => {
@@ -62,15 +62,7 @@ fn saved(state: &mut State, name: String, outcome: Result<PathBuf, Error>) {
         Err(error) if error.kind == Kind::Refused && state.dialog.is_none() => {
             state.dialog = Some(Dialog::Replace { name });
         }
-        Err(error) => state.complain(one_line(&error)),
-    }
-}
-
-/// An error and what to do about it, for the message line.
-pub fn one_line(error: &Error) -> String {
-    match &error.hint {
-        Some(hint) => format!("{} – {hint}", error.what),
-        None => error.what.clone(),
+        Err(error) => state.complain(error.one_line()),
     }
 }
 

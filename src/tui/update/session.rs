@@ -9,7 +9,7 @@ use crate::tui::layout;
 use crate::tui::message::Effect;
 use crate::tui::state::{Passing, State};
 use crate::tui::text::wrap;
-use crate::tui::update::{one_line, plan};
+use crate::tui::update::plan;
 
 /// Takes an event.
 pub fn told(state: &mut State, event: Event) -> Vec<Effect> {
@@ -99,8 +99,8 @@ fn take_recording(state: &mut State, folder: Option<std::path::PathBuf>) {
 fn ended(state: &mut State, outcome: Result<(), Error>) -> Vec<Effect> {
     let leave = state.quitting || outcome.is_ok();
     if let Err(error) = &outcome {
-        state.complain(one_line(error));
-        state.notice(one_line(error));
+        state.complain(error.one_line());
+        state.notice(error.one_line());
     }
     if matches!(
         state.dialog,
@@ -122,7 +122,7 @@ fn ended(state: &mut State, outcome: Result<(), Error>) -> Vec<Effect> {
 fn is_long(state: &State, error: &Error) -> bool {
     let Some(areas) = layout::areas(state.screen, state.view) else { return false };
     let cells = usize::from(areas.message.width).saturating_sub(2);
-    error.what.contains('\n') || wrap(&one_line(error), cells).len() > usize::from(areas.message.height)
+    error.what.contains('\n') || wrap(&error.one_line(), cells).len() > usize::from(areas.message.height)
 }
 
 /// The session's thread is gone.

@@ -43,15 +43,20 @@ pub fn turn(state: &mut State, up: bool) -> Vec<Effect> {
     }
     let ground = ground(&status, knob);
     if knob.steps(ground).is_empty() {
-        state.say(format!("{} has no stops: Enter types its value", knob.path));
+        state.say(format!("{} has no stops: {} types its value", knob.path, typing(state)));
         return Vec::new();
     }
     if let Some(value) = knob.step(&from, ground, up) {
         return offer(state, knob, value);
     }
     let end = if up { "highest" } else { "lowest" };
-    state.say(format!("the {end} stop of {}: Enter types a value exactly", knob.path));
+    state.say(format!("the {end} stop of {}: {} types a value exactly", knob.path, typing(state)));
     Vec::new()
+}
+
+/// The key that types a value: where knobs are collected, Enter shows the plan.
+fn typing(state: &State) -> &'static str {
+    if state.collected.is_empty() { "Enter" } else { "e" }
 }
 
 /// Sends a value that this host can do, or collects it where that takes building; shows one that it

@@ -10,7 +10,7 @@ use crate::session::message::Phase;
 use crate::tui::keys;
 use crate::tui::state::State;
 use crate::tui::text::{fit_middle, percent, width, wrap};
-use crate::tui::update::{one_line, plan::conflict};
+use crate::tui::update::plan::conflict;
 use crate::units::{approx_size, approx_span};
 
 /// Draws what was said last; the progress of a fill; else what the chosen knob does.
@@ -57,7 +57,7 @@ fn said(state: &State) -> (String, Style) {
     if let Some(Err(error)) = &state.ended {
         let former =
             if state.former.is_some() { "b builds the former stack, o opens, q quits: " } else { "" };
-        return (format!("{former}{}", one_line(error)), theme.bad);
+        return (format!("{former}{}", error.one_line()), theme.bad);
     }
     if let Some(why) = conflict(state, knob) {
         return (format!("{} can't be built with what else is collected: {why}", knob.path), theme.warn);

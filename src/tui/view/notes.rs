@@ -43,7 +43,7 @@ pub fn gather(state: &State) -> Vec<(String, Style)> {
     let theme = &state.theme;
     let mut notes = Vec::new();
     if let Some(Err(error)) = &state.ended {
-        notes.push((crate::tui::update::one_line(error), theme.bad));
+        notes.push((error.one_line(), theme.bad));
         if state.former.is_some() {
             notes.push(("b builds the former stack anew".into(), theme.strong));
         }
