@@ -109,7 +109,9 @@ pub(super) fn verify(session: &Session, watcher: &mut Watcher) -> Result<()> {
 /// Says how to remove what was kept.
 pub(super) fn tell_kept(commands: &[String]) {
     if !commands.is_empty() {
-        tell("stacktune: what was built stays; `stacktune cleanup --all` removes all that was kept, these just it:");
+        tell(
+            "stacktune: what was built stays; `stacktune cleanup --all` removes all that was kept, these just it:",
+        );
         commands.iter().for_each(|command| tell(&format!("  {command}")));
     }
 }
