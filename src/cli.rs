@@ -237,7 +237,8 @@ pub struct RecordArgs {
     /// Leave what was built standing at the end, and print the commands that remove it
     #[arg(long)]
     pub keep: bool,
-    /// Read the target back at the end, and check every page that was written
+    /// Read the target back at the end, of a sweep after each run, and check every page that was
+    /// written
     #[arg(long)]
     pub verify: bool,
     /// Print what would be built and destroyed, and do nothing

@@ -15,8 +15,9 @@
 //! | [`plan`] | settings → what each class is to do; what changes between two of them | profile |
 //! | [`stack`] | the storage under the load: the guard before a block device is written, plans, building and undoing | host, profile's settings |
 //! | [`volume`] | layout, headers, page stamps, fill, verification, locks | host |
-//! | [`io`] | the interfaces, one file each | volume's identities |
-//! | [`load`] | the four classes: pacing, offsets, commits, workers | plan, volume, io, meter |
+//! | [`nvme`] | stacktune's own `NVMe` driver, for drives that the kernel hands over | – |
+//! | [`io`] | the interfaces, one file each | volume's identities, nvme |
+//! | [`load`] | the four classes: pacing, offsets, commits, workers | plan, volume, io, meter, nvme |
 //! | [`meter`] | counters to windows and totals; processor, flags, ledger | host, profile, io's thread names |
 //! | [`calibrate`] | the generator's own cost | load, plan |
 //! | [`record`], [`report`] | a run written and read back; tables, charts and comparison | meter, knobs, host, stack, sweep, paper |
@@ -36,6 +37,7 @@ pub mod io;
 pub mod knobs;
 pub mod load;
 pub mod meter;
+pub mod nvme;
 pub mod paper;
 pub mod plan;
 pub mod profile;

@@ -51,13 +51,16 @@ enum Outcome {
 
 /// Four drives, used bare: small, so that filling and verifying them takes no time.
 static BARE: Machine = Machine {
-    scripts: &["host", "raw", "guard", "pull"],
-    options: &["--drives", "4", "--size", "128M", "--monitor"],
+    scripts: &["host", "raw", "polled", "guard", "pull"],
+    options: &["--drives", "4", "--size", "128M", "--monitor", "--append", "nvme.poll_queues=2"],
     ran: OnceLock::new(),
 };
 /// Four drives that hold the smallest XFS, for RAID and file systems on them.
-static STACKS: Machine =
-    Machine { scripts: &["stack"], options: &["--drives", "4", "--size", "384M"], ran: OnceLock::new() };
+static STACKS: Machine = Machine {
+    scripts: &["stack", "reproduce"],
+    options: &["--drives", "4", "--size", "384M"],
+    ran: OnceLock::new(),
+};
 /// The same, of which some fail, are pulled, or come into use.
 static FAULTS: Machine = Machine {
     scripts: &["faults", "kill", "degraded"],
@@ -81,6 +84,13 @@ in_guest! {
         io_uring_on_bare_drives_is_verified
         libaio_on_bare_drives_is_verified
         system_calls_on_bare_drives_are_verified
+        polled_completions_are_verified
+        a_polled_submission_queue_is_verified_and_wakes_after_its_sleep
+        rings_polled_from_both_sides_are_verified
+        nvme_commands_are_verified
+        polled_nvme_commands_with_a_sleep_are_verified
+        every_page_size_goes_as_nvme_commands
+        polling_is_refused_on_what_can_not_be_polled
         a_mounted_drive_is_refused
         a_drive_with_a_mounted_partition_is_refused
         a_drive_that_is_swapped_on_is_refused
@@ -102,7 +112,9 @@ in_guest! {
         a_part_of_each_drive_is_used_and_resynced
         without_consent_nothing_is_built
         a_kept_stack_is_told_and_cleaned_up
-        a_tool_that_fails_leaves_nothing;
+        a_tool_that_fails_leaves_nothing
+        a_table_goes_on_after_a_signal_and_kill_9_and_leaves_nothing
+        a_sweep_over_arrays_and_file_systems_leaves_nothing;
     FAULTS:
         a_tool_that_fails_at_any_step_leaves_nothing
         a_drive_that_comes_into_use_at_any_step_is_refused_and_untouched
@@ -269,6 +281,68 @@ fn figures_of_emulated_drives_say_so() {
         assert_eq!(verified["sectors_ok"], ((4 * 127) << 20) / 512, "{verified:#}");
         assert_eq!(verified["complete"], true);
     }
+}
+
+#[test]
+fn what_polls_tells_its_looks_and_what_does_not_has_none() {
+    let Some(ran) = BARE.ran("what_polls_tells_its_looks_and_what_does_not_has_none") else { return };
+    let pages = ["512B", "4KiB", "128KiB", "1MiB"].map(|size| (format!("commands-{size}"), false));
+    let runs = [
+        ("iopoll", true),
+        ("sqpoll", false),
+        ("both", false),
+        ("commands", false),
+        ("polled-commands", true),
+    ];
+    for (name, looks) in runs.map(|(name, looks)| (name.to_owned(), looks)).into_iter().chain(pages) {
+        let summary = ran.json(&format!("polled-{name}/summary.json"));
+        for class in ["scan", "point", "wal", "background"] {
+            let figures = &summary["classes"][class];
+            assert!(
+                figures["ios"].as_u64() > Some(0) && figures["errors"] == 0,
+                "{name}, {class}: {summary:#}"
+            );
+            let polls = &figures["polls"];
+            assert_eq!(polls.is_object(), looks, "{name}, {class}: {summary:#}");
+            if looks {
+                // Reads take longer than a look.
+                let [all, empty] = ["polls", "empty_polls"].map(|key| polls[key].as_u64().unwrap());
+                assert!(0 < empty && empty < all, "{name}, {class}: {polls:#}");
+            }
+        }
+        // What goes past the block layer is not compared with its count.
+        let doubted = common::recorded::texts(&summary["flags"]);
+        assert!(!doubted.iter().any(|flag| flag.starts_with("block layer")), "{name}: {doubted:?}");
+        let verified = ran.json(&format!("polled-{name}.json"));
+        assert_eq!(verified["complete"], true, "{name}: {verified:#}");
+    }
+}
+
+#[test]
+fn the_papers_table_on_drives_tells_what_was_recorded() {
+    let Some(ran) = STACKS.ran("the_papers_table_on_drives_tells_what_was_recorded") else { return };
+    let shown = ran.json("table5.json");
+    let rows = shown["rows"].as_array().unwrap();
+    let mut steps = 0;
+    for row in rows {
+        let label = row["label"].as_str().unwrap();
+        if ["6", "6c"].contains(&label) {
+            assert!(row["reason"].as_str().unwrap().contains("no hardware RAID"), "{row:#}");
+            continue;
+        }
+        assert!(row["reason"].is_null(), "{row:#}");
+        steps += 1;
+        let summary = ran.json(&format!("table5/{steps:02}-{label}-r1/summary.json"));
+        let mb_per_s = |class: &str| summary["classes"][class]["mb_per_s"].as_f64().unwrap();
+        let here = |figure: &str| row["here"][figure]["median"].as_f64().unwrap();
+        assert_eq!(here("scan_mb_per_s"), mb_per_s("scan"), "{row:#}");
+        assert_eq!(here("point_mb_per_s"), mb_per_s("point"), "{row:#}");
+        assert_eq!(here("write_mb_per_s"), mb_per_s("wal") + mb_per_s("background"), "{row:#}");
+    }
+    assert_eq!(steps, 5, "{rows:#?}");
+    let told: Vec<_> = shown["deviations"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert!(told.contains(&"row 6b is on 1 QEMU NVMe Ctrl of 384 MiB"), "{told:?}");
+    assert!(told.iter().any(|line| line.starts_with("emulated drives")), "{told:?}");
 }
 
 #[test]

@@ -89,6 +89,24 @@ fn every_interface_and_buffering_runs_all_classes_on_files() {
 }
 
 #[test]
+fn a_polled_submission_queue_runs_all_classes_and_wakes_after_its_sleep() {
+    let home = Home::new();
+    let profile = home.small_files("small");
+    // Point reads so rare that the kernel's thread sleeps before each of them.
+    let rare = ["point.rate=32KB/s", "scan.rate=32KB/s", "wal.rate=32KB/s", "background.rate=32KB/s"];
+    for buffering in ["cached", "direct"] {
+        for rates in [&[][..], &rare[..]] {
+            let buffering = format!("io.buffering={buffering}");
+            let mut sets = vec!["io.submission=sqpoll", "io.sqpoll_idle=1ms", buffering.as_str()];
+            sets.extend(rates);
+            let recorded = record(&home, &profile, &format!("{buffering}-{}", rates.len()), &sets, &[]);
+            recorded.all_classes_ran();
+            verify(&home, &profile, &[]);
+        }
+    }
+}
+
+#[test]
 fn every_interface_and_buffering_runs_all_classes_on_a_direct_loop_device() {
     let test = "every_interface_and_buffering_runs_all_classes_on_a_direct_loop_device";
     let Some(loops) = Loops::take(test) else { return };

@@ -83,6 +83,23 @@ fn a_sweep_over_one_knob_is_a_table_with_charts_alike_every_time() {
 }
 
 #[test]
+fn a_sweep_over_two_knobs_is_drawn_with_both() {
+    let home = Home::new();
+    let text = "io.interface = \"sim\"\n[sweep]\nfor = \"3s\"\n\
+        [sweep.product]\n\"scan.depth\" = [64, 8, 1]\n\"wal.sync\" = [\"none\", \"fdatasync\"]\n";
+    let shown = recorded(&home, &profile(&home, text), &[]).expect(0).stdout;
+    let chart = shown.split("total MB/s by ").nth(1).unwrap();
+    let labels: Vec<_> =
+        chart.lines().skip(1).take(6).map(|line| line.split('│').next().unwrap().trim()).collect();
+    assert!(chart.starts_with("wal.sync and scan.depth\n"), "{shown}");
+    assert_eq!(
+        labels,
+        ["none 1", "none 8", "none 64", "fdatasync 1", "fdatasync 8", "fdatasync 64"],
+        "{shown}"
+    );
+}
+
+#[test]
 fn what_this_host_cannot_do_is_a_row_with_its_reason() {
     let home = Home::new();
     let text = "io.interface = \"sim\"\n[sweep]\nfor = \"3s\"\n[[step]]\nlabel = \"can\"\n\

@@ -31,6 +31,10 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     let settings = by_identity(&settings, &facts);
     let warmup = args.warmup.unwrap_or_default();
     let options = Options { warmup, ..options(&args.run, demo) };
+    if args.verify && settings.leaves_kernel() {
+        let what = "--verify reads through the kernel, which does not have the drives of `vfio` yet";
+        return Err(Error::input(what).hint("leave it out, and run `stacktune verify` afterwards"));
+    }
     let array = settings.run.clone();
     let time = warmup + args.duration.unwrap_or(MEASURED);
     let progress = Progress::new(stderr(), stderr().is_terminal(), Some(time));

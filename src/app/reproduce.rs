@@ -15,7 +15,7 @@ use crate::cli::{ReproduceArgs, apply_sets, parse_set};
 use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::knobs::{self, nearest_of};
-use crate::paper::{self, Bed, Beside, Experiment, Ground, Planned, RowResult};
+use crate::paper::{self, Bed, Beside, Experiment, Ground, Hardware, Planned, RowResult};
 use crate::profile::settings::Settings;
 use crate::profile::sweep::{Between, Order};
 use crate::profile::{Sweep, by_identity};
@@ -105,7 +105,9 @@ fn bed(args: &ReproduceArgs, experiment: &Experiment, facts: &Facts) -> Result<B
         Ground::Devices(names) => facts.find_all(names)?.iter().map(|device| device.size_bytes).collect(),
         Ground::Files(_) => Vec::new(),
     };
-    let hardware = args.hardware_raid.iter().map(|given| hardware(given, facts)).collect::<Result<_>>()?;
+    let hardware = args.hardware_raid.iter();
+    let hardware =
+        hardware.map(|given| self::hardware(given, &args.devices, facts)).collect::<Result<_>>()?;
     Ok(Bed {
         ground,
         drives_bytes,
@@ -121,7 +123,7 @@ fn absolute(dir: &Path) -> Result<String> {
     text.ok_or_else(|| Error::input(format!("{} is no text that a profile can hold", path.display())))
 }
 
-fn hardware(given: &str, facts: &Facts) -> Result<(String, String)> {
+fn hardware(given: &str, drives: &[String], facts: &Facts) -> Result<Hardware> {
     let wrong = |what: &str| {
         Error::input(format!("--hardware-raid {given}: {what}"))
             .hint("write LEVEL=DEVICE with 0, 5 or 10, as in 5=/dev/sdb")
@@ -131,8 +133,11 @@ fn hardware(given: &str, facts: &Facts) -> Result<(String, String)> {
     if !LEVELS.contains(&level) {
         return Err(wrong("the paper has no such level"));
     }
-    facts.find(device)?;
-    Ok((level.into(), device.into()))
+    let found = facts.find(device)?;
+    if facts.find_all(drives)?.iter().any(|drive| drive.number == found.number) {
+        return Err(wrong("that is one of the drives that it is compared with"));
+    }
+    Ok(Hardware { level: level.into(), device: device.into(), bytes: found.size_bytes })
 }
 
 type LeftOut = Vec<(String, String)>;
@@ -254,13 +259,13 @@ fn tell_beforehand(schedule: &Schedule, settings: &Settings, dir: &Path) {
     let sweep = settings.sweep.as_deref().cloned().unwrap_or_default();
     let writes = planned_writes(schedule, &run_settings(settings, &sweep.all_steps()));
     let unlimited = if writes.unlimited { ", and more where a class has no rate" } else { "" };
-    eprintln!(
+    super::tell(&format!(
         "stacktune: {} runs into {}: {} of load and rest, with up to {} written{unlimited}; building and filling come on top",
         schedule.runs.len(),
         dir.display(),
         approx_span(schedule.seconds(sweep.between.idle.as_secs_f64())),
         approx_size(writes.bytes),
-    );
+    ));
 }
 
 fn read_note(dir: &Path) -> Option<Note> {

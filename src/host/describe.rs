@@ -60,6 +60,9 @@ fn platform(out: &mut String, facts: &Facts) {
         (None, Feature::Present) => "yes".to_owned(),
     };
     row(out, "cache limit", &cgroups);
+    if !platform.lacking_drivers.is_empty() {
+        row(out, "not in kernel", &platform.lacking_drivers.join(", "));
+    }
     let vfio = platform.vfio.reason().map_or("yes".to_owned(), |reason| format!("no: {reason}"));
     row(out, "VFIO", &vfio);
     let iommu = match platform.iommu_groups {

@@ -176,6 +176,10 @@ pub struct TargetFacts {
     pub direct_align_bytes: u64,
     /// `RWF_DONTCACHE` works.
     pub uncached: Feature,
+    /// Completions can be polled for (`IORING_SETUP_IOPOLL`).
+    pub polled: Feature,
+    /// The members take `NVMe` commands.
+    pub nvme_commands: Feature,
     /// Why direct I/O is quietly buffered here, where it is (Btrfs with copy-on-write).
     pub quietly_buffered: Option<String>,
     /// The model of a drive below it that is emulated, where one is.

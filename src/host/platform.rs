@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::Feature;
 use super::root::Root;
+use super::{Feature, drivers};
 
 /// Pages of a larger size, set aside.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -27,12 +27,21 @@ pub struct Platform {
     pub iommu_groups: u64,
     /// Pages of a larger size.
     pub hugepages: Hugepages,
+    /// Kernel drivers for arrays and file systems that are known to be neither in the kernel nor among
+    /// its modules: `f2fs`, `raid456`.
+    pub lacking_drivers: Vec<String>,
 }
 
 impl Default for Platform {
     fn default() -> Self {
         let vfio = Feature::Missing("not looked for".to_owned());
-        Self { io_uring_operations: None, vfio, iommu_groups: 0, hugepages: Hugepages::default() }
+        Self {
+            io_uring_operations: None,
+            vfio,
+            iommu_groups: 0,
+            hugepages: Hugepages::default(),
+            lacking_drivers: Vec::new(),
+        }
     }
 }
 
@@ -43,6 +52,7 @@ pub(super) fn read(root: &Root) -> Platform {
         vfio: vfio(root, iommu_groups),
         iommu_groups,
         hugepages: hugepages(root),
+        lacking_drivers: drivers::lacking(root),
     }
 }
 

@@ -56,6 +56,11 @@ impl Files {
         self.files[file as usize].as_fd()
     }
 
+    /// A file, for what it is.
+    pub fn file(&self, file: u32) -> &File {
+        &self.files[file as usize]
+    }
+
     /// A file's number for the kernel; valid as long as `self` lives.
     pub fn raw(&self, file: u32) -> RawFd {
         self.files[file as usize].as_raw_fd()

@@ -9,13 +9,18 @@ pub mod clock;
 pub mod files;
 pub mod libaio;
 pub mod null;
+pub mod passthrough;
+pub mod polls;
+pub mod ring;
 pub mod sim;
 pub mod sync;
 pub mod uring;
+pub mod vfio;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use self::polls::Polls;
 use crate::error::Result;
 use crate::profile::settings::Buffering;
 use crate::volume::Identity;
@@ -79,6 +84,13 @@ pub struct Setup {
     pub registered_buffers: bool,
     /// Register files with the ring.
     pub registered_files: bool,
+    /// Poll the device's completion queue, of rings.
+    pub iopoll: bool,
+    /// Have a thread of the kernel poll the submission queue, of rings: it sleeps after so many
+    /// milliseconds without work, and runs on this CPU where one is named.
+    pub sqpoll: Option<(u32, Option<u32>)>,
+    /// Sleep between two looks that find nothing, of interfaces that poll; 0 is none.
+    pub poll_sleep_ns: u64,
 }
 
 /// What members to open, and how.
@@ -122,9 +134,8 @@ pub trait Backend: Queue + Sized {
     /// single operations are completions.
     fn advance(&mut self, wait: Wait, done: &mut Vec<Done>) -> std::result::Result<(), i32>;
 
-    /// Looks at the completion queue so far, and how many of them found nothing; for interfaces
-    /// that poll.
-    fn polls(&self) -> (u64, u64) {
-        (0, 0)
+    /// What its looks at completion queues have seen, of interfaces that poll.
+    fn polls(&self) -> Polls {
+        Polls::default()
     }
 }

@@ -1,33 +1,35 @@
 //! `io_uring`: rings shared with the kernel; one system call hands over a batch and waits for
-//! completions.
+//! completions, or the kernel polls, see [`super::ring`].
 #![allow(unsafe_code)] // entries carry addresses of buffers: each push says why they are valid
 
 use std::sync::Arc;
 
-use io_uring::types::{Fd, Fixed, FsyncFlags, SubmitArgs, Timespec};
-use io_uring::{IoUring, opcode, squeue};
+use io_uring::types::{Fd, Fixed, FsyncFlags};
+use io_uring::{Submitter, cqueue, opcode, squeue};
 
 use super::buffers::Buffers;
 use super::files::Files;
-use super::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait, clock};
+use super::polls::Polls;
+use super::ring::Ring;
+use super::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait};
 use crate::error::{Error, Result, describe};
-use crate::units::SECOND_NS;
 
 /// A ring of a worker's own.
 pub struct Uring {
-    ring: IoUring,
+    ring: Ring<squeue::Entry, cqueue::Entry>,
+    /// A polled ring refuses fsync: flushes have one of their own then.
+    flushes: Option<Ring<squeue::Entry, cqueue::Entry>>,
     buffers: Buffers,
     files: Arc<Files>,
     registered_buffers: bool,
     registered_files: bool,
-    outstanding: u32,
 }
 
 /// Closing a ring does not wait for what is outstanding: the kernel ends that in its own time, and
 /// reads still arrive in the buffers.
 impl Drop for Uring {
     fn drop(&mut self) {
-        if self.outstanding > 0 {
+        if self.ring.outstanding() > 0 {
             // The interface broke down: better memory lost than memory that the kernel writes to
             // after it has become something else. (The kernel holds the files by itself.)
             std::mem::forget(std::mem::take(&mut self.buffers));
@@ -43,12 +45,14 @@ impl Queue for Uring {
     #[inline]
     fn queue(&mut self, op: Op) {
         let entry = self.entry(op).user_data(u64::from(op.slot));
+        let ring = match &mut self.flushes {
+            Some(flushes) if op.kind == OpKind::Flush => flushes,
+            _ => &mut self.ring,
+        };
         // SAFETY: the buffer lives in `self.buffers`, whose block never moves and is freed only with
         // nothing outstanding (see `drop`); the slot is the operation's alone until its completion.
         // A file is the kernel's own once the entry is taken, and open here until then.
-        let pushed = unsafe { self.ring.submission().push(&entry) };
-        debug_assert!(pushed.is_ok(), "the ring has an entry for each slot");
-        self.outstanding += 1;
+        unsafe { ring.push(&entry) };
     }
 }
 
@@ -60,81 +64,68 @@ impl Backend for Uring {
     }
 
     fn open(files: &Arc<Files>, setup: &Setup) -> Result<Self> {
-        let entries = (setup.slots + setup.flush_slots).next_power_of_two();
-        let ring = build(entries).map_err(|e| {
-            Error::input(format!("cannot set up an io_uring: {}", describe(&e)))
-                .hint("check kernel.io_uring_disabled and the container's seccomp profile, or choose libaio")
-        })?;
+        let apart = setup.iopoll && setup.flush_slots > 0;
         let mut uring = Self {
-            ring,
+            ring: Ring::polled(setup.slots + setup.flush_slots, setup)?,
+            flushes: apart.then(|| Ring::interrupted(setup.flush_slots, setup)).transpose()?,
             buffers: Buffers::new(setup.slots, setup.page_bytes),
             files: files.clone(),
             registered_buffers: setup.registered_buffers,
             registered_files: setup.registered_files,
-            outstanding: 0,
         };
         uring.register(setup)?;
         Ok(uring)
     }
 
     fn advance(&mut self, wait: Wait, done: &mut Vec<Done>) -> std::result::Result<(), i32> {
-        if self.outstanding == 0 {
-            clock::sleep_until(wait.until_ns.unwrap_or(0));
-            return Ok(());
+        let each = |slot: u64, result| done.push(Done { slot: slot as u32, result });
+        match &mut self.flushes {
+            // A flush begins with no write outstanding, and nothing begins until it has ended.
+            Some(flushes) if flushes.outstanding() > 0 => flushes.advance(wait, each),
+            _ => self.ring.advance(wait, each),
         }
-        let want = wait.completions.min(self.outstanding) as usize;
-        let entered = match wait.until_ns {
-            None => self.ring.submit_and_wait(want),
-            Some(until_ns) => self.enter_until(want, until_ns),
-        };
-        match entered.map_err(|e| e.raw_os_error().unwrap_or(libc::EIO)) {
-            // Timed out, interrupted, or no room for now: what is complete is looked at, and the
-            // worker comes again.
-            Ok(_) | Err(libc::ETIME | libc::EINTR | libc::EAGAIN | libc::EBUSY) => {}
-            Err(errno) => return Err(errno),
-        }
-        let before = done.len();
-        let completions = self.ring.completion();
-        done.extend(completions.map(|entry| Done { slot: entry.user_data() as u32, result: entry.result() }));
-        self.outstanding -= (done.len() - before) as u32;
-        Ok(())
+    }
+
+    fn polls(&self) -> Polls {
+        self.ring.polls()
     }
 }
 
-/// A ring for one issuing thread, with what spares interrupts where the kernel knows it (6.0).
-fn build(entries: u32) -> std::io::Result<IoUring> {
-    IoUring::builder()
-        .setup_single_issuer()
-        .setup_coop_taskrun()
-        .build(entries)
-        .or_else(|_| IoUring::builder().build(entries))
+/// Registers the buffers with a ring in pieces of so many bytes, which go before the ring does only where
+/// nothing is outstanding.
+pub(super) fn register_buffers(
+    submitter: &Submitter,
+    buffers: &mut Buffers,
+    slots: u32,
+    piece_bytes: usize,
+) -> Result<()> {
+    let pieces = buffers.page_bytes() / piece_bytes;
+    let iovec = |n: usize| {
+        let (slot, piece) = (n / pieces, n % pieces);
+        let page = buffers.get(slot as u32);
+        libc::iovec { iov_base: page[piece * piece_bytes..].as_mut_ptr().cast(), iov_len: piece_bytes }
+    };
+    let iovecs: Vec<_> = (0..slots as usize * pieces).map(iovec).collect();
+    // SAFETY: the kernel holds on to registered memory by itself, and the buffers are freed with nothing
+    // outstanding only, see `drop` of those who have them.
+    unsafe { submitter.register_buffers(&iovecs) }.map_err(|e| {
+        Error::input(format!("cannot register the buffers: {}", describe(&e)))
+            .hint("raise RLIMIT_MEMLOCK (ulimit -l), or set io.registered_buffers = false")
+    })
 }
 
 impl Uring {
     fn register(&mut self, setup: &Setup) -> Result<()> {
         if self.registered_files {
-            let register = self.ring.submitter().register_files(&self.files.raw_all());
+            let files = self.files.raw_all();
+            let mut rings = std::iter::once(&self.ring).chain(&self.flushes);
+            let register = rings.try_for_each(|ring| ring.submitter().register_files(&files));
             register.map_err(|e| Error::failed(format!("cannot register the files: {}", describe(&e))))?;
         }
         if self.registered_buffers {
-            let iovec =
-                |slot| libc::iovec { iov_base: self.buffers.address(slot).cast(), iov_len: setup.page_bytes };
-            let iovecs: Vec<_> = (0..setup.slots).map(iovec).collect();
-            // SAFETY: the kernel holds on to registered memory by itself, and the buffers are freed with
-            // nothing outstanding only, see `drop`.
-            let register = unsafe { self.ring.submitter().register_buffers(&iovecs) };
-            register.map_err(|e| {
-                Error::input(format!("cannot register the buffers: {}", describe(&e)))
-                    .hint("raise RLIMIT_MEMLOCK (ulimit -l), or set io.registered_buffers = false")
-            })?;
+            register_buffers(&self.ring.submitter(), &mut self.buffers, setup.slots, setup.page_bytes)?;
         }
         Ok(())
-    }
-
-    fn enter_until(&mut self, want: usize, until_ns: u64) -> std::io::Result<usize> {
-        let left_ns = until_ns.saturating_sub(clock::now_ns());
-        let left = Timespec::new().sec(left_ns / SECOND_NS).nsec((left_ns % SECOND_NS) as u32);
-        self.ring.submitter().submit_with_args(want, &SubmitArgs::new().timespec(&left))
     }
 
     fn entry(&mut self, op: Op) -> squeue::Entry {
@@ -179,8 +170,10 @@ impl Uring {
 
 #[cfg(test)]
 mod tests {
+    use super::super::clock;
     use super::*;
     use crate::profile::settings::Buffering;
+    use crate::units::SECOND_NS;
 
     /// Whether memory is mapped at that address.
     fn is_mapped(address: usize) -> bool {
@@ -210,6 +203,9 @@ mod tests {
             buffering: Buffering::Cached,
             registered_buffers: false,
             registered_files: false,
+            iopoll: false,
+            sqpoll: None,
+            poll_sleep_ns: 0,
         };
         let mut ring = Uring::open(&Arc::new(Files::open(&request).unwrap()), &setup).ok()?;
         ring.queue(Op { slot: 0, kind: OpKind::Read, file: 0, offset_bytes: 0 });

@@ -5,6 +5,8 @@
 
 #[macro_use]
 mod spec;
+
+mod polling;
 mod stack;
 mod table;
 pub mod value;

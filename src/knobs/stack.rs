@@ -162,7 +162,13 @@ fn no_filesystem(settings: &Settings) -> Option<&'static str> {
     (settings.stack.filesystem == Filesystem::None).then_some("there is no file system")
 }
 
-fn raid_unavailable(value: &Value, s: &Settings, _: Class, _: Ground) -> Option<String> {
+/// That this host's kernel has no driver of that name.
+fn no_driver(name: &str, ground: Ground) -> Option<String> {
+    let lacks = ground.facts.platform.lacking_drivers.iter().any(|lacking| lacking == name);
+    lacks.then(|| format!("this kernel has no {name}, neither built in nor as a module"))
+}
+
+fn raid_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground) -> Option<String> {
     let Value::Choice(name) = value else { return None };
     let raid = Raid::named(name)?;
     let members = members(s);
@@ -172,11 +178,20 @@ fn raid_unavailable(value: &Value, s: &Settings, _: Class, _: Ground) -> Option<
     if raid.is_btrfs() && s.stack.filesystem != Filesystem::Btrfs {
         return Some("Btrfs's own RAID takes `stack.filesystem = \"btrfs\"`".into());
     }
-    None
+    match raid {
+        Raid::Md0 => no_driver("raid0", ground),
+        Raid::Md1 => no_driver("raid1", ground),
+        Raid::Md5 | Raid::Md6 => no_driver("raid456", ground),
+        Raid::Md10 => no_driver("raid10", ground),
+        _ => None,
+    }
 }
 
-fn filesystem_unavailable(value: &Value, s: &Settings, _: Class, _: Ground) -> Option<String> {
+fn filesystem_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground) -> Option<String> {
     let Value::Choice(name) = value else { return None };
+    if let Some(why) = no_driver(name, ground) {
+        return Some(why);
+    }
     let several = members(s) > 1 && s.stack.raid == Raid::None && *name != NONE;
     several.then(|| {
         format!(

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::polling::POLLING;
 use super::spec::{Named, PLAIN, names};
 use super::stack::{BACKGROUND, QUEUE, STACK};
 use super::value::{Kind, NONE, Value};
@@ -9,8 +10,8 @@ use super::{Ground, Scope, Spec};
 use crate::class::Class;
 use crate::host::Feature;
 use crate::profile::settings::{
-    Arrival, Buffering, Cpus, Interface, Offsets, PAGE_SIZE_BYTES_MAX, PAGE_SIZE_BYTES_MIN, Settings,
-    SimDevice, Sync,
+    Arrival, Buffering, Completion, Cpus, Interface, Offsets, PAGE_SIZE_BYTES_MAX, PAGE_SIZE_BYTES_MIN,
+    QueueSettings, Settings, SimDevice, Sync,
 };
 use crate::units::{GIB, MIB, format_size};
 
@@ -19,6 +20,7 @@ pub(super) const SECTIONS: &[(&str, Option<Class>, &[Spec])] = &[
     ("target", None, TARGET),
     ("stack", None, STACK),
     ("io", None, IO),
+    ("io", None, POLLING),
     ("scan", Some(Class::Scan), CLASS),
     ("scan", Some(Class::Scan), RANDOM),
     ("point", Some(Class::Point), CLASS),
@@ -83,7 +85,7 @@ const PAGE_SIZE: Kind = Kind::Size {
     optional: false,
     steps: PAGE_SIZES,
 };
-const INTERFACES: Kind = Kind::Choice(&names::<Interface, 5>());
+const INTERFACES: Kind = Kind::Choice(&names::<Interface, 7>());
 const BUFFERINGS: Kind = Kind::Choice(&names::<Buffering, 3>());
 
 const TARGET: &[Spec] = &[
@@ -171,6 +173,9 @@ const IO: &[Spec] = &[
             "Past the page cache the whole load costs 1.01 cycles a byte instead of 7.61 (4.3, Table 2).",
         ),
         kind: BUFFERINGS,
+        inactive: |s, _| {
+            s.leaves_kernel().then_some("the kernel's page cache is not there without the kernel")
+        },
         unavailable: buffering_unavailable,
         ..at!(named Buffering, |s, c| s.io.buffering)
     },
@@ -201,9 +206,16 @@ const IO: &[Spec] = &[
     },
 ];
 
-fn no_ring(settings: &Settings) -> Option<&'static str> {
-    let any = Class::ALL.iter().any(|&class| settings.interface_of(class) == Interface::IoUring);
-    (!any).then_some("no class uses io_uring")
+/// Whether any class uses rings.
+fn has_ring(settings: &Settings) -> bool {
+    let ring = |&class: &Class| {
+        matches!(settings.interface_of(class), Interface::IoUring | Interface::NvmePassthrough)
+    };
+    Class::ALL.iter().any(ring)
+}
+
+pub(super) fn no_ring(settings: &Settings) -> Option<&'static str> {
+    (!has_ring(settings)).then_some("no class uses io_uring")
 }
 
 /// The knobs that every class has.
@@ -287,6 +299,10 @@ const CLASS: &[Spec] = &[
         key: "buffering",
         help: "The cache that this class's I/O goes through.",
         kind: BUFFERINGS,
+        inactive: |s, c| {
+            let vfio = s.interface_of(c) == Interface::Vfio;
+            vfio.then_some("the kernel's page cache is not there without the kernel")
+        },
         unavailable: buffering_unavailable,
         ..at!(own Buffering, |s, c| s.classes[c.index()].buffering)
     },
@@ -476,16 +492,18 @@ const SIM: &[Spec] = &[
     },
 ];
 
-fn missing(feature: &Feature) -> Option<String> {
+pub(super) fn missing(feature: &Feature) -> Option<String> {
     feature.reason().map(str::to_owned)
 }
 
-fn interface_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground) -> Option<String> {
+fn interface_unavailable(value: &Value, s: &Settings, class: Class, ground: Ground) -> Option<String> {
     let Value::Choice(name) = value else { return None };
     match Interface::named(name)? {
         Interface::IoUring => missing(&ground.facts.io_uring),
         Interface::Libaio => missing(&ground.facts.libaio),
+        Interface::NvmePassthrough => passthrough_unavailable(s, class, ground),
         Interface::Sync | Interface::Null => None,
+        Interface::Vfio => vfio_unavailable(s, ground),
         Interface::Sim => {
             let real = Class::ALL.iter().find(|&&c| s.interface_of(c) != Interface::Sim)?;
             Some(format!("simulated devices have a clock of their own: {real} would run on the real one"))
@@ -493,9 +511,54 @@ fn interface_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground) 
     }
 }
 
-fn buffering_unavailable(value: &Value, _: &Settings, _: Class, ground: Ground) -> Option<String> {
+fn passthrough_unavailable(s: &Settings, class: Class, ground: Ground) -> Option<String> {
+    if let Some(why) = missing(&ground.facts.io_uring) {
+        return Some(why);
+    }
+    if s.buffering_of(class) != Buffering::Direct {
+        return Some("NVMe commands know no page cache: choose buffering = direct first".into());
+    }
+    if s.stack.is_built() || s.target.devices.is_empty() {
+        return Some(
+            "NVMe commands go to drives themselves, not to files or to what is built on drives".into(),
+        );
+    }
+    missing(&ground.target?.nvme_commands)
+}
+
+/// Why the drives can't leave the kernel.
+fn vfio_unavailable(s: &Settings, ground: Ground) -> Option<String> {
+    if s.target.devices.is_empty() {
+        return Some("it drives whole NVMe drives, and the target is files".into());
+    }
+    if s.stack.is_built() {
+        return Some("it drives the drives themselves, and a stack on them is the kernel's".into());
+    }
+    if s.wal.target.is_some() {
+        return Some("the drives leave the kernel, and wal.target would stay with it".into());
+    }
+    if s.queue != QueueSettings::default() {
+        return Some("queue.* are the kernel's, which does not have the drives then".into());
+    }
+    if ground.facts.platform.iommu_groups == 0 {
+        let what = "no IOMMU is in use to keep the drives from memory that is not theirs";
+        return Some(format!("{what}: switch it on in the firmware and the kernel (intel_iommu=on)"));
+    }
+    let stays = Class::ALL.iter().find(|&&class| s.interface_of(class) != Interface::Vfio)?;
+    Some(format!("the drives leave the kernel: {stays} would find none"))
+}
+
+fn buffering_unavailable(value: &Value, s: &Settings, class: Class, ground: Ground) -> Option<String> {
     let Value::Choice(name) = value else { return None };
-    match Buffering::named(name)? {
+    let buffering = Buffering::named(name)?;
+    if buffering != Buffering::Direct && s.interface_of(class) == Interface::NvmePassthrough {
+        return Some("NVMe commands know no page cache".into());
+    }
+    let ring = matches!(s.interface_of(class), Interface::IoUring);
+    if buffering != Buffering::Direct && ring && s.io.completion == Completion::Iopoll {
+        return Some("only direct I/O can be polled for: choose io.completion = interrupt first".into());
+    }
+    match buffering {
         Buffering::Cached => None,
         Buffering::Direct => missing(&ground.target?.direct),
         Buffering::Uncached => missing(&ground.facts.dontcache).or_else(|| missing(&ground.target?.uncached)),
@@ -545,7 +608,7 @@ fn memlock_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground) ->
     })
 }
 
-fn cpus_unavailable(value: &Value, _: &Settings, _: Class, ground: Ground) -> Option<String> {
+pub(super) fn cpus_unavailable(value: &Value, _: &Settings, _: Class, ground: Ground) -> Option<String> {
     let cpu = &ground.facts.cpu;
     match value {
         Value::Cpus(Cpus::Node(id)) if !cpu.nodes.iter().any(|node| node.id == *id) => {

@@ -8,8 +8,13 @@ use std::thread::JoinHandle;
 use super::control::Control;
 use super::worker::{Orders, Turn, Worker};
 use crate::error::{Error, Result};
-use crate::io::{Backend, OpenRequest, Setup, clock, libaio::Libaio, null::Null, sync::SyncIo, uring::Uring};
+use crate::io::vfio::Polled;
+use crate::io::{
+    Backend, OpenRequest, Setup, clock, libaio::Libaio, null::Null, passthrough::Passthrough, sync::SyncIo,
+    uring::Uring,
+};
 use crate::meter::cell::WorkerCell;
+use crate::nvme::vfio::VfioBus;
 use crate::plan::ClassPlan;
 use crate::profile::settings::Interface;
 
@@ -21,7 +26,9 @@ pub const LAUNCHERS: &[(Interface, Launcher)] = &[
     (Interface::Sync, launch::<SyncIo>),
     (Interface::Libaio, launch::<Libaio>),
     (Interface::IoUring, launch::<Uring>),
+    (Interface::NvmePassthrough, launch::<Passthrough>),
     (Interface::Null, launch::<Null>),
+    (Interface::Vfio, launch::<Polled<VfioBus>>),
 ];
 
 /// A stack for the loop and one system call deep, not for recursion.
@@ -100,6 +107,9 @@ fn setup(plan: &ClassPlan, files: usize) -> Setup {
         buffering: plan.buffering,
         registered_buffers: plan.registered_buffers,
         registered_files: plan.registered_files,
+        iopoll: plan.polling.iopoll,
+        sqpoll: plan.polling.sqpoll,
+        poll_sleep_ns: plan.polling.sleep_ns,
     }
 }
 
@@ -144,11 +154,7 @@ fn worker_thread<B: Backend>(members: &Arc<B::Members>, orders: Orders, cpus: &[
         now_ns = clock::now_ns();
         worker.complete(now_ns, &done);
         done.clear();
-        let (polls, empty) = backend.polls();
-        if polls > 0 {
-            cell.polls.add(polls - cell.polls.get());
-            cell.empty_polls.add(empty - cell.empty_polls.get());
-        }
+        cell.polls.follow(backend.polls());
     }
     // The interface goes first: what it counts for ends with it.
     drop(backend);

@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::class::Class;
+use crate::io::polls::Polls;
 
 /// The largest latency that is told apart; longer ones count as this.
 pub const LATENCY_NS_MAX: u64 = 60_000_000_000;
@@ -46,6 +47,27 @@ impl Counter {
     /// The count so far.
     pub fn get(&self) -> u64 {
         self.0.load(Relaxed)
+    }
+}
+
+/// What an interface has seen of its polling.
+#[derive(Debug, Default)]
+pub struct PollCell([Counter; 4]);
+
+impl PollCell {
+    /// Takes over what the interface has counted so far; only the one writer may call this.
+    #[inline]
+    pub fn follow(&self, polls: Polls) {
+        let Polls { polls, empty_polls, polling_ns, empty_polling_ns } = polls;
+        for (counter, now) in self.0.iter().zip([polls, empty_polls, polling_ns, empty_polling_ns]) {
+            counter.add(now - counter.get());
+        }
+    }
+
+    /// What was counted so far.
+    pub fn get(&self) -> Polls {
+        let [polls, empty_polls, polling_ns, empty_polling_ns] = self.0.each_ref().map(Counter::get);
+        Polls { polls, empty_polls, polling_ns, empty_polling_ns }
     }
 }
 
@@ -120,10 +142,8 @@ pub struct WorkerCell {
     pub missed: Counter,
     /// Failed I/Os and flushes by errno.
     pub errnos: Box<[Counter; ERRNO_MAX]>,
-    /// Looks at the completion queue, of polled interfaces.
-    pub polls: Counter,
-    /// Looks that found nothing.
-    pub empty_polls: Counter,
+    /// Of interfaces that poll.
+    pub polls: PollCell,
     /// Start to completion; of the WAL, to the end of the flush.
     pub service: LatencyCell,
     /// Intended start to completion or commit, of a rated class.
@@ -151,8 +171,7 @@ impl WorkerCell {
             intended: Counter::default(),
             missed: Counter::default(),
             errnos: Box::new(std::array::from_fn(|_| Counter::default())),
-            polls: Counter::default(),
-            empty_polls: Counter::default(),
+            polls: PollCell::default(),
             service: LatencyCell::default(),
             response: rated.then(LatencyCell::default),
             write: wal.then(LatencyCell::default),

@@ -76,17 +76,19 @@ impl WindowContext<'_> {
     /// Whether the class's I/O goes through the page cache, by its setting or quietly.
     pub fn through_cache(&self, class: Class) -> bool {
         let context = &self.classes[class.index()];
-        let real = !matches!(context.interface, Interface::Null | Interface::Sim);
-        real && (context.buffering != Buffering::Direct || self.quietly_buffered().is_some())
+        let cached = !matches!(context.interface, Interface::Null | Interface::Sim | Interface::Vfio);
+        cached && (context.buffering != Buffering::Direct || self.quietly_buffered().is_some())
     }
 
     /// Whether every class that runs reaches the device past the page cache, so that the block
-    /// layer's count must be that of the engine.
+    /// layer's count must be that of the engine. Drives that left the kernel are not counted there.
     pub fn all_direct(&self) -> bool {
         let direct = |class: Class| {
             let context = &self.classes[class.index()];
-            let real = !matches!(context.interface, Interface::Null | Interface::Sim);
-            context.state == State::Off || (real && !self.through_cache(class))
+            // NVMe commands go past the block layer, which does not count them.
+            let counted =
+                matches!(context.interface, Interface::Sync | Interface::Libaio | Interface::IoUring);
+            context.state == State::Off || (counted && !self.through_cache(class))
         };
         Class::ALL.into_iter().all(direct)
     }
@@ -127,6 +129,12 @@ pub(super) fn cache(share: f64) -> Option<Flag> {
         );
         forbids(format!("cache {}", percent(share)), why)
     })
+}
+
+/// Whether a worker polls and has time to look for what is not there: one that polls is always busy, and
+/// is the limit only where all but a few of its looks find something.
+fn looks_in_vain(figures: &ClassFigures) -> bool {
+    figures.polls.is_some_and(|polls| polls.empty_polls as f64 > polls.polls as f64 * (1.0 - WORKER_BOUND))
 }
 
 /// Time that the hypervisor took.
@@ -229,10 +237,18 @@ pub(super) fn of_class(
         Interface::Sim => {
             flags.push(notes("simulated", "The devices are simulated, on a clock of their own."));
         }
-        Interface::Sync | Interface::Libaio | Interface::IoUring => flags.extend(of_storage(class, context)),
+        Interface::Sync
+        | Interface::Libaio
+        | Interface::IoUring
+        | Interface::NvmePassthrough
+        | Interface::Vfio => {
+            flags.extend(of_storage(class, context));
+        }
     }
     flags.extend(figures.cache_share.and_then(cache));
-    if let Some(busiest) = figures.busiest_worker.filter(|share| *share > WORKER_BOUND) {
+    if let Some(busiest) =
+        figures.busiest_worker.filter(|share| *share > WORKER_BOUND && !looks_in_vain(figures))
+    {
         let why = format!(
             "A worker is busy {} of its time: it, and not storage, may be the limit. More threads or larger batches may help.",
             percent(busiest)
@@ -412,6 +428,8 @@ pub(super) mod tests {
             direct: Feature::Present,
             direct_align_bytes: 4096,
             uncached: Feature::Present,
+            polled: Feature::Present,
+            nvme_commands: Feature::Present,
             quietly_buffered: None,
             emulated: None,
             read_only: false,

@@ -20,6 +20,7 @@ use super::window::{
 };
 use crate::class::Class;
 use crate::error::errno_name;
+use crate::io::polls::Polls;
 use crate::units::{MIB, mb_per_s};
 
 /// From so many bytes on the block layer's count is compared with the engine's: below, what is
@@ -291,6 +292,7 @@ impl Meters {
             },
             busiest_worker: None,
             cache_share: self.reads[at].share,
+            polls: (delta.polls != Polls::default()).then_some(delta.polls),
             flags: Vec::new(),
         }
     }

@@ -20,6 +20,7 @@ pub mod ledger;
 pub mod meters;
 pub mod pmu;
 pub mod source;
+pub mod spread;
 pub mod steady;
 pub mod tasks;
 pub mod totals;

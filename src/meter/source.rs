@@ -7,6 +7,7 @@ use hdrhistogram::Histogram;
 
 use super::cell::{ERRNO_MAX, LATENCY_NS_MAX, LatencyCell, WorkerCell, value_of};
 use crate::class::Class;
+use crate::io::polls::Polls;
 
 /// What came since the last look, of one class.
 #[derive(Debug)]
@@ -21,10 +22,8 @@ pub struct Delta {
     pub missed: u64,
     /// Failures by errno.
     pub errnos: [u64; ERRNO_MAX],
-    /// Looks at the completion queue.
-    pub polls: u64,
-    /// Looks that found nothing.
-    pub empty_polls: u64,
+    /// Of interfaces that poll.
+    pub polls: Polls,
     /// Latencies of I/Os, of the WAL commits.
     pub service: LatencyDelta,
     /// From the intended start.
@@ -62,23 +61,12 @@ impl Delta {
             }
             latency.max_ns = 0;
         };
-        let Self {
-            ios,
-            bytes,
-            intended,
-            missed,
-            errnos,
-            polls,
-            empty_polls,
-            service,
-            response,
-            write,
-            flush,
-            members,
-        } = self;
-        for count in [ios, bytes, intended, missed, polls, empty_polls] {
+        let Self { ios, bytes, intended, missed, errnos, polls, service, response, write, flush, members } =
+            self;
+        for count in [ios, bytes, intended, missed] {
             *count = 0;
         }
+        *polls = Polls::default();
         errnos.fill(0);
         for latency in [service, response, write, flush] {
             empty(latency);
@@ -94,8 +82,7 @@ impl Delta {
             intended: 0,
             missed: 0,
             errnos: [0; ERRNO_MAX],
-            polls: 0,
-            empty_polls: 0,
+            polls: Polls::default(),
             service: LatencyDelta::default(),
             response: LatencyDelta::default(),
             write: LatencyDelta::default(),
@@ -132,8 +119,7 @@ pub struct WorkerSource {
     intended: u64,
     missed: u64,
     errnos: [u64; ERRNO_MAX],
-    polls: u64,
-    empty_polls: u64,
+    polls: Polls,
     latencies: [Vec<u32>; 4],
     members: Vec<(u64, u64)>,
 }
@@ -149,8 +135,7 @@ impl WorkerSource {
             intended: 0,
             missed: 0,
             errnos: [0; ERRNO_MAX],
-            polls: 0,
-            empty_polls: 0,
+            polls: Polls::default(),
             latencies: Default::default(),
             members,
         }
@@ -189,8 +174,8 @@ impl Source for WorkerSource {
         delta.bytes += step(&mut self.bytes, cell.bytes.get());
         delta.intended += step(&mut self.intended, cell.intended.get());
         delta.missed += step(&mut self.missed, cell.missed.get());
-        delta.polls += step(&mut self.polls, cell.polls.get());
-        delta.empty_polls += step(&mut self.empty_polls, cell.empty_polls.get());
+        let polls = cell.polls.get();
+        delta.polls += polls - std::mem::replace(&mut self.polls, polls);
         for ((last, now), into) in self.errnos.iter_mut().zip(cell.errnos.iter()).zip(&mut delta.errnos) {
             *into += step(last, now.get());
         }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::spread::Spread;
 use crate::units::SECOND_NS;
 
 /// The least settling time after a turn.
@@ -72,14 +73,12 @@ fn trends(values: &[f64]) -> bool {
     }
     let variance = (n * (n - 1) * (2 * n + 5)) as f64 / 18.0;
     let significant = (s.abs() - 1.0) / variance.sqrt() > Z;
-    let change = median(slopes).abs() * (n - 1) as f64;
-    significant && change > TREND_CHANGE * median(values.to_vec()).abs()
+    let change = median(&slopes).abs() * (n - 1) as f64;
+    significant && change > TREND_CHANGE * median(values).abs()
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    if values.len() % 2 == 1 { values[middle] } else { f64::midpoint(values[middle - 1], values[middle]) }
+fn median(values: &[f64]) -> f64 {
+    Spread::of(values).map_or(0.0, |spread| spread.median)
 }
 
 #[cfg(test)]

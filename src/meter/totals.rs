@@ -150,6 +150,9 @@ impl ClassSums {
         }
         sum.intended += window.intended;
         sum.missed += window.missed;
+        if let Some(polls) = window.polls {
+            *sum.polls.get_or_insert_default() += polls;
+        }
         if let Some(busiest) = window.busiest_worker {
             self.busiest_ns += busiest * duration_ns as f64;
             self.busiest_of_ns += duration_ns;

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
 use crate::host::Throttling;
+pub use crate::io::polls::Polls;
 
 /// Percentiles of a latency, in nanoseconds; null where fewer than ten samples lie beyond it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -114,6 +115,10 @@ pub struct ClassFigures {
     /// threads that serve them / bytes read. Found once a second at most: shorter windows repeat the
     /// last one. None where a turn fell into that time.
     pub cache_share: Option<f64>,
+    /// Looks at completion queues and their time, of an interface that polls by itself; none of others.
+    /// What a thread of the kernel polls is not told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub polls: Option<Polls>,
     /// What makes these figures untrustworthy.
     pub flags: Vec<Flag>,
 }

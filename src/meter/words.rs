@@ -1,8 +1,27 @@
 //! Figures in words: what a turn did, and what the processor has left.
 
-use super::window::{Change, CpuFigures, CyclesSource, LedgerLine, Verdict};
+use super::window::{Change, ClassFigures, CpuFigures, CyclesSource, LedgerLine, Polls, Verdict};
 use crate::profile::settings::Run;
 use crate::units::{format_latency, three_digits};
+
+/// What polling found, of one interface: looks a second, the share of them that found nothing, and the
+/// share of the time spent looking in which nothing was found.
+pub fn polls_of(polls: Polls, duration_s: f64) -> Option<String> {
+    let share = polls.empty_share().filter(|_| duration_s > 0.0)?;
+    Some(format!(
+        "{}/s, {:.1}% found nothing, {:.1}% of the time looking",
+        three_digits(polls.polls as f64 / duration_s),
+        polls.empty_polls as f64 / polls.polls as f64 * 100.0,
+        share * 100.0
+    ))
+}
+
+/// The same of all classes together.
+pub fn polls(classes: &[ClassFigures; 4], duration_s: f64) -> Option<String> {
+    let mut all = Polls::default();
+    classes.iter().filter_map(|class| class.polls).for_each(|polls| all += polls);
+    polls_of(all, duration_s)
+}
 
 /// What a ledger line says of one figure.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,7 +11,7 @@
 use serde::Serialize;
 
 use super::Figure;
-use super::verdict::median;
+use crate::meter::spread::Spread;
 use crate::meter::window::Window;
 
 /// Bins on either side.
@@ -61,6 +61,11 @@ pub struct Changes {
     pub duration_s: f64,
     /// The run is too short for any change to be seen.
     pub too_short: bool,
+}
+
+/// The middle value.
+fn median(values: &[f64]) -> Option<f64> {
+    Spread::of(values).map(|spread| spread.median)
 }
 
 impl Series {

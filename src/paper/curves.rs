@@ -160,14 +160,14 @@ pub(super) fn figure2() -> Experiment {
         setup: Setup::Consumer,
         shape: Shape::Curves(&[
             Curve {
-                title: "mean latency, µs, over MB/s (one point for each depth)",
+                title: "mean latency, µs, over scan MB/s",
                 after_number: "",
                 x: Some(ScanMbPerS),
                 x_name: "depth",
                 y: ScanMeanUs,
             },
             Curve {
-                title: "99th percentile, µs, over MB/s (one point for each depth)",
+                title: "99th percentile of latency, µs, over scan MB/s",
                 after_number: "",
                 x: Some(ScanMbPerS),
                 x_name: "depth",

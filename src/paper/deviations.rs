@@ -49,6 +49,7 @@ pub fn deviations(run: &Run, rows: &[RowResult]) -> Vec<String> {
             told.extend(data(first, settings));
         }
     }
+    told.extend(others(rows, &settings));
     told.extend(cache(run, &recordings, &settings));
     let estimated = |r: &&Recording| r.summary.total.cycles_source == CyclesSource::Estimate;
     if recordings.iter().any(estimated) {
@@ -98,6 +99,16 @@ fn medium(experiment: &Experiment, recording: &Recording, settings: &Settings) -
         told.push(format!("emulated drives ({model}): the figures say nothing of real ones"));
     }
     told
+}
+
+/// The devices of rows that are on others than the first is: hardware RAIDs.
+fn others(rows: &[RowResult], settings: &[Settings]) -> Vec<String> {
+    let ran = rows.iter().filter_map(|row| Some((&row.label, row.runs.first()?)));
+    let own = ran.zip(settings).filter(|((_, _), of)| of.target.devices != settings[0].target.devices);
+    own.map(|((label, recording), of)| {
+        format!("row {label} is on {}", counted(drives(recording, of).into_iter().map(|(name, _)| name)))
+    })
+    .collect()
 }
 
 /// The same names once, with how often they are there.
@@ -220,6 +231,25 @@ mod tests {
         let limited = header(&format!("{toml}[run]\ncache_limit = \"256MiB\"\n"));
         let told = told(&limited, None);
         assert!(told[3].starts_with("page cache of 256 MiB, 12.5% of the data"), "{told:?}");
+    }
+
+    #[test]
+    fn a_row_on_another_device_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let row = |label: &str, device: &str| {
+            let windows = fixture::windows(Like::default());
+            let toml = format!("[target]\ndevices = [\"{device}\"]\n[stack]\nfilesystem = \"ext4\"\n");
+            let writer = Writer::create(&dir.path().join(label), &header(&toml)).unwrap();
+            writer.finish(&fixture::totals(&windows), &Outcome::Complete).unwrap();
+            let runs = vec![Recording::open(&dir.path().join(label)).unwrap()];
+            RowResult { label: label.into(), runs, reason: None }
+        };
+        let empty = RowResult { label: "5b".into(), runs: vec![], reason: None };
+        let rows = [row("5", "/dev/nvme1n1"), empty, row("6b", "/dev/nvme0n1")];
+        let settings: Vec<_> = [&rows[0], &rows[2]]
+            .map(|row| profile::parse(&row.runs[0].profile_toml, "profile.toml").unwrap())
+            .into();
+        assert_eq!(others(&rows, &settings), ["row 6b is on 1 Drive 1T of 1.00 TiB"]);
     }
 
     #[test]

@@ -23,8 +23,8 @@ use serde::Serialize;
 pub use change::{Change, Changes, Series, changes};
 pub use deviations::{Run, deviations, host};
 pub use figure::Figure;
-pub use place::{Bed, Ground, Place, Planned, steps, write_rate_bytes_per_s};
-pub use result::{Beside, RowResult, Spread, claim_judged};
+pub use place::{Bed, Ground, Hardware, Place, Planned, steps, write_rate_bytes_per_s};
+pub use result::{Beside, RowResult, claim_judged};
 pub use verdict::{Judged, REPEATS_MIN, Ruling, Side, judge};
 
 /// The machine that a number of the paper is from.

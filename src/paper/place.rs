@@ -48,6 +48,17 @@ pub enum Ground {
     Files(String),
 }
 
+/// A device that is a hardware RAID.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hardware {
+    /// Its level: `5`.
+    pub level: String,
+    /// The device.
+    pub device: String,
+    /// Its size.
+    pub bytes: u64,
+}
+
 /// What rows are made on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bed {
@@ -55,8 +66,8 @@ pub struct Bed {
     pub ground: Ground,
     /// Bytes of each drive.
     pub drives_bytes: Vec<u64>,
-    /// Devices that are hardware RAIDs, by level.
-    pub hardware: Vec<(String, String)>,
+    /// Devices that are hardware RAIDs.
+    pub hardware: Vec<Hardware>,
     /// Why the page cache can't have a budget, where it can't.
     pub no_cache_limit: Option<String>,
     /// Whether this process may attach loop devices and mount.
@@ -88,19 +99,37 @@ impl Bed {
         self.drives_bytes.len() as u64
     }
 
-    /// The percentage of each drive that holds as much as the paper's two files, so that a block device
-    /// has no more data, and no less room to spare, than a file system.
-    fn use_percent(&self, raid: Raid) -> u64 {
-        let smallest = self.drives_bytes.iter().min().copied().unwrap_or(0);
-        let members = self.members();
-        let usable = match raid {
-            Raid::Md5 => smallest * members.saturating_sub(1),
-            Raid::Md10 => smallest * members / 2,
-            _ => smallest * members,
-        };
-        let wanted = u128::from(DATA_BYTES + WAL_BYTES) * 100;
-        (wanted.div_ceil(u128::from(usable.max(1))) as u64).clamp(10, 100)
+    /// Bytes of the drives below a row.
+    fn drives_bytes_of(&self, place: Place) -> Vec<u64> {
+        match place {
+            Place::HardwareRaid(level) => self.hardware(level).map(|given| given.bytes).into_iter().collect(),
+            _ => self.drives_bytes.clone(),
+        }
     }
+
+    fn hardware(&self, level: &str) -> Option<&Hardware> {
+        self.hardware.iter().find(|given| given.level == level)
+    }
+}
+
+/// What an array of these drives holds.
+fn usable_bytes(raid: Raid, drives_bytes: &[u64]) -> u64 {
+    let smallest = drives_bytes.iter().min().copied().unwrap_or(0);
+    let members = drives_bytes.len() as u64;
+    match raid {
+        Raid::Md1 => smallest,
+        Raid::Md5 | Raid::Btrfs5 => smallest * members.saturating_sub(1),
+        Raid::Md6 => smallest * members.saturating_sub(2),
+        Raid::Md10 | Raid::Btrfs1 | Raid::Btrfs10 => smallest * members / 2,
+        Raid::None | Raid::Md0 | Raid::Btrfs0 => smallest * members,
+    }
+}
+
+/// The percentage of each drive that holds as much as the paper's two files, so that a block device
+/// has no more data, and no less room to spare, than a file system.
+fn use_percent(raid: Raid, drives_bytes: &[u64]) -> u64 {
+    let wanted = u128::from(DATA_BYTES + WAL_BYTES) * 100;
+    (wanted.div_ceil(u128::from(usable_bytes(raid, drives_bytes).max(1))) as u64).clamp(10, 100)
 }
 
 /// A row as a step on this host.
@@ -122,7 +151,7 @@ pub fn steps(experiment: &Experiment, bed: &Bed, base: &Settings, sets: &[&str])
         let settings = step.settings(base);
         let limited = bed.no_cache_limit.is_none() && !settings.is_simulated();
         if limited && !sets.contains(&CACHE_LIMIT) {
-            let bytes = data_bytes_of(&settings, &bed.drives_bytes);
+            let bytes = data_bytes_of(&settings, &bed.drives_bytes_of(row.place));
             step.turns.push((CACHE_LIMIT, Value::Size(Some(cache_limit_bytes(bytes)))));
         }
         Ok(step)
@@ -159,7 +188,7 @@ fn on_devices(place: Place, bed: &Bed) -> Result<Texts, String> {
             ("stack.use", format!("{percent}%")),
         ]
     };
-    let bare = |raid: Raid| stack(raid, Filesystem::None, bed.use_percent(raid));
+    let bare = |raid: Raid| stack(raid, Filesystem::None, use_percent(raid, &bed.drives_bytes));
     Ok(match place {
         Place::Ext4 => stack(array, Filesystem::Ext4, 100),
         Place::Block | Place::AnyBlock | Place::Filesystem(Filesystem::None) => bare(array),
@@ -170,9 +199,10 @@ fn on_devices(place: Place, bed: &Bed) -> Result<Texts, String> {
         }
         Place::Raid(raid) => bare(raid),
         Place::HardwareRaid(level) => {
-            let device = hardware(level, bed)?;
-            let mut turns = stack(Raid::None, Filesystem::None, 100);
-            turns.insert(0, ("target.devices", device));
+            let given = hardware(level, bed)?;
+            let percent = use_percent(Raid::None, &[given.bytes]);
+            let mut turns = stack(Raid::None, Filesystem::None, percent);
+            turns.insert(0, ("target.devices", given.device.clone()));
             turns
         }
     })
@@ -204,9 +234,8 @@ fn on_files(place: Place, bed: &Bed) -> Result<Texts, String> {
     }
 }
 
-fn hardware(level: &str, bed: &Bed) -> Result<String, String> {
-    let given = bed.hardware.iter().find(|(of, _)| of == level);
-    given.map(|(_, device)| device.clone()).ok_or_else(|| {
+fn hardware<'a>(level: &str, bed: &'a Bed) -> Result<&'a Hardware, String> {
+    bed.hardware(level).ok_or_else(|| {
         format!("no hardware RAID {level} was named: give one with --hardware-raid {level}=DEVICE")
     })
 }
@@ -223,7 +252,7 @@ pub fn data_bytes_of(settings: &Settings, drives_bytes: &[u64]) -> u64 {
     let members = if on_files {
         settings.target.count * settings.target.size_bytes
     } else {
-        drives_bytes.iter().sum::<u64>() / 100 * settings.stack.use_percent
+        usable_bytes(settings.stack.raid, drives_bytes) / 100 * settings.stack.use_percent
     };
     let whole = if on_files && !settings.stack.is_built() { members } else { members / 5 * 4 };
     let of_files = settings.stack.data_bytes.unwrap_or_else(|| whole.min(DATA_BYTES));

@@ -2,9 +2,9 @@
 
 use crate::class::Class;
 use crate::meter::flags::WORKER_IS_BOUND;
+use crate::meter::spread::Spread;
 use crate::record::{Recording, Summary};
 
-use super::verdict::{bounds, median};
 use super::{Claim, Experiment, Figure, Judged, Side, judge};
 
 /// What is known of a row.
@@ -27,27 +27,6 @@ pub struct Beside {
     pub rows: Vec<RowResult>,
     /// Whether its rows are those of the same experiment.
     pub same: bool,
-}
-
-/// A figure over the repeats.
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
-pub struct Spread {
-    /// The median.
-    pub median: f64,
-    /// The smallest.
-    pub low: f64,
-    /// The largest.
-    pub high: f64,
-    /// How many.
-    pub repeats: usize,
-}
-
-impl Spread {
-    /// The spread of some values, if there are any.
-    pub fn of(values: &[f64]) -> Option<Self> {
-        let (low, high) = bounds(values)?;
-        Some(Self { median: median(values)?, low, high, repeats: values.len() })
-    }
 }
 
 impl RowResult {

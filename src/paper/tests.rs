@@ -10,7 +10,7 @@ fn bed(ground: Ground, root: bool) -> Bed {
     Bed {
         ground,
         drives_bytes: vec![1_000_000_000_000; drives],
-        hardware: vec![("5".into(), "/dev/raid5".into())],
+        hardware: vec![Hardware { level: "5".into(), device: "/dev/raid5".into(), bytes: 3_000_000_000_000 }],
         no_cache_limit: None,
         root,
     }
@@ -177,7 +177,10 @@ fn on_drives_rows_have_the_papers_stack_and_no_more_data() {
         [raid("5"), raid("5b"), raid("5c"), raid("7")],
         [Raid::Md0, Raid::Md5, Raid::Md10, Raid::None]
     );
+    let percent = |label: &str| of(label).unwrap().stack.use_percent;
+    assert_eq!([percent("5"), percent("5b"), percent("5c"), percent("7")], [13, 17, 25, 13]);
     assert_eq!(of("6b").unwrap().target.devices, ["/dev/raid5"]);
+    assert_eq!(percent("6b"), 17, "of what that device holds");
     assert_eq!(of("6").unwrap_err(), "no hardware RAID 0 was named: give one with --hardware-raid 0=DEVICE");
     for name in ["figure4", "figure7", "figure8"] {
         let (_, settings) = planned(name, &bed).remove(0);
@@ -229,4 +232,13 @@ fn the_page_cache_is_to_the_data_as_in_the_paper() {
     assert_eq!(limit(4_000_000_000_000), 10_000_000_000);
     assert_eq!(limit(40_000_000_000), 1_000_000_000);
     assert_eq!(limit(1 << 30), 256 << 20, "and leaves stacktune itself some memory");
+    let of = |name: &str, label: &str| {
+        let small = Bed { drives_bytes: vec![25_000_000_000; 4], ..bed(devices(), true) };
+        let rows = planned(name, &small);
+        rows.into_iter().find(|(of, _)| of == label).unwrap().1.unwrap().run.cache_limit_bytes
+    };
+    // Four fifths of 100 GB, of 75 GB beside parity, and of the hardware RAID's 400 GB.
+    assert_eq!(of("table2", "1"), Some(2_000_000_000));
+    assert_eq!(of("table5", "5b"), Some(1_500_000_000));
+    assert_eq!(of("table5", "6b"), Some(10_000_000_000));
 }

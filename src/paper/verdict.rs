@@ -16,6 +16,7 @@
 use serde::Serialize;
 
 use super::Says;
+use crate::meter::spread::Spread;
 
 /// With fewer repeats of a row a claim is unclear.
 pub const REPEATS_MIN: usize = 3;
@@ -70,10 +71,9 @@ pub struct Judged {
 /// Judges a claim by the repeats of its two rows. `factor` is the paper's; of [`Says::About`] without
 /// one it is 1.
 pub fn judge(says: Says, factor: Option<f64>, above: &Side, below: &Side) -> Judged {
-    let here = median(&above.values).zip(median(&below.values)).and_then(|(a, b)| ratio(a, b));
-    let range = bounds(&above.values)
-        .zip(bounds(&below.values))
-        .and_then(|(a, b)| Some((ratio(a.0, b.1)?, ratio(a.1, b.0)?)));
+    let spreads = Spread::of(&above.values).zip(Spread::of(&below.values));
+    let here = spreads.and_then(|(a, b)| ratio(a.median, b.median));
+    let range = spreads.and_then(|(a, b)| Some((ratio(a.low, b.high)?, ratio(a.high, b.low)?)));
     let unclear = |why: String| Judged { factor: here, range, ruling: Ruling::Unclear, why: Some(why) };
     if let Some(obstacle) = above.obstacle.as_ref().or(below.obstacle.as_ref()) {
         return unclear(obstacle.clone());
@@ -99,25 +99,6 @@ pub fn judge(says: Says, factor: Option<f64>, above: &Side, below: &Side) -> Jud
         (_, true) => Judged { factor: here, range, ruling: Ruling::Reversed, why: None },
         _ => unclear(overlap.into()),
     }
-}
-
-/// The middle value, or the mean of the two in the middle.
-pub(super) fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match sorted.len() {
-        0 => None,
-        n if n.is_multiple_of(2) => Some(f64::midpoint(sorted[middle - 1], sorted[middle])),
-        _ => Some(sorted[middle]),
-    }
-}
-
-/// The smallest and the largest value.
-pub(super) fn bounds(values: &[f64]) -> Option<(f64, f64)> {
-    values.iter().fold(None, |bounds: Option<(f64, f64)>, &x| {
-        Some(bounds.map_or((x, x), |(low, high)| (low.min(x), high.max(x))))
-    })
 }
 
 /// A ratio that means something.
@@ -179,13 +160,6 @@ mod tests {
         let flagged = Side { obstacle: Some("row 1: cache 97%".into()), ..side(&[9.0, 9.0, 9.0]) };
         assert_eq!(why(&flagged, &good), "row 1: cache 97%");
         assert_eq!(why(&good, &flagged), "row 1: cache 97%");
-    }
-
-    #[test]
-    fn a_median_is_the_middle() {
-        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
-        assert_eq!(median(&[]), None);
     }
 
     fn positive() -> impl Strategy<Value = Vec<f64>> {

@@ -2,7 +2,8 @@
 
 use crate::class::Class;
 use crate::profile::settings::{
-    Arrival, Buffering, Cpus, Interface, Offsets, Placement, Settings, Stack, Sync,
+    Arrival, Buffering, Completion, Cpus, Interface, Io, Offsets, Placement, Settings, Stack, Submission,
+    Sync,
 };
 
 /// How a class runs. Two equal plans run alike, so a class is restarted just when its plan changes.
@@ -20,6 +21,8 @@ pub struct ClassPlan {
     pub registered_buffers: bool,
     /// Register files with the ring.
     pub registered_files: bool,
+    /// How the ring is polled, from both sides.
+    pub polling: Polling,
     /// Bytes of a page.
     pub page_bytes: u64,
     /// Outstanding I/Os of each worker.
@@ -44,6 +47,18 @@ pub struct ClassPlan {
     pub seed: u64,
 }
 
+/// What is polled instead of called or interrupted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Polling {
+    /// The device's completion queue is polled.
+    pub iopoll: bool,
+    /// A thread of the kernel polls the submission queue: it sleeps after so many milliseconds without
+    /// work, and runs on this CPU where one is named.
+    pub sqpoll: Option<(u32, Option<u32>)>,
+    /// Sleep between two looks that found nothing; 0 is none.
+    pub sleep_ns: u64,
+}
+
 /// How offsets are drawn, with its parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pattern {
@@ -66,16 +81,19 @@ fn plan_of(settings: &Settings, class: Class) -> ClassPlan {
     let own = &settings.classes[class.index()];
     let interface = settings.interface_of(class);
     let wal = class == Class::Wal;
-    let ring = interface == Interface::IoUring;
+    let ring = matches!(interface, Interface::IoUring | Interface::NvmePassthrough);
+    let vfio = interface == Interface::Vfio;
     // sync has a thread for each outstanding I/O: the paper's 128/1/1/1 threads.
     let per_io = interface == Interface::Sync;
     ClassPlan {
         class,
         enabled: own.enabled,
         interface,
-        buffering: settings.buffering_of(class),
+        // Without the kernel there is no page cache.
+        buffering: if vfio { Buffering::Direct } else { settings.buffering_of(class) },
         registered_buffers: ring && settings.io.registered_buffers,
         registered_files: ring && settings.io.registered_files,
+        polling: polling(&settings.io, interface),
         page_bytes: settings.page_size_bytes_of(class),
         depth: if per_io { 1 } else { own.depth },
         batch: if per_io { 1 } else { own.batch.min(own.depth) },
@@ -93,6 +111,24 @@ fn plan_of(settings: &Settings, class: Class) -> ClassPlan {
         sync_every: if wal && settings.wal.sync == Sync::Fdatasync { settings.wal.sync_every } else { 1 },
         seed: settings.run.seed,
     }
+}
+
+fn polling(io: &Io, interface: Interface) -> Polling {
+    let sleep_ns = io.poll_sleep.as_nanos() as u64;
+    match interface {
+        Interface::IoUring | Interface::NvmePassthrough => {}
+        Interface::Vfio => return Polling { sleep_ns, ..Polling::default() },
+        _ => return Polling::default(),
+    }
+    let iopoll = io.completion == Completion::Iopoll;
+    let cpu = match &io.sqpoll_cpu {
+        Cpus::List(list) => list.first().copied(),
+        Cpus::Any | Cpus::Node(_) => None,
+    };
+    let sqpoll = (io.submission == Submission::Sqpoll).then_some((io.sqpoll_idle.as_millis() as u32, cpu));
+    // The kernel's thread polls for completions as well, and does not sleep in between.
+    let looks = iopoll && sqpoll.is_none();
+    Polling { iopoll, sqpoll, sleep_ns: if looks { sleep_ns } else { 0 } }
 }
 
 /// Whether the class writes on and on instead of in place.
@@ -114,6 +150,7 @@ pub fn rebuilds(old: &Settings, new: &Settings) -> bool {
         || old.sim != new.sim
         || old.run.seed != new.run.seed
         || old.is_simulated() != new.is_simulated()
+        || old.leaves_kernel() != new.leaves_kernel()
 }
 
 #[cfg(test)]
@@ -151,5 +188,23 @@ mod tests {
         new.wal.sync_every = 8;
         assert_eq!(changed(&plan(&old), &plan(&base)), [Class::Wal]);
         assert_eq!(changed(&plan(&base), &plan(&new)), []);
+    }
+
+    #[test]
+    fn what_polls_sleeps_between_its_looks_but_not_for_the_kernels_thread() {
+        let mut settings = Settings::default();
+        settings.io.poll_sleep = std::time::Duration::from_micros(50);
+        let polling = |settings: &Settings| plan(settings)[0].polling.clone();
+        assert_eq!(polling(&settings), Polling::default(), "interrupts are waited for");
+        settings.io.completion = Completion::Iopoll;
+        assert_eq!(polling(&settings), Polling { iopoll: true, sqpoll: None, sleep_ns: 50_000 });
+        settings.io.submission = Submission::Sqpoll;
+        settings.io.sqpoll_cpu = Cpus::List(vec![3]);
+        let both = Polling { iopoll: true, sqpoll: Some((1000, Some(3))), sleep_ns: 0 };
+        assert_eq!(polling(&settings), both);
+        settings.io.interface = Interface::Vfio;
+        assert_eq!(polling(&settings), Polling { sleep_ns: 50_000, ..Polling::default() });
+        settings.io.interface = Interface::Libaio;
+        assert_eq!(polling(&settings), Polling::default());
     }
 }

@@ -59,6 +59,36 @@ mod tests {
     }
 
     #[test]
+    fn drives_leave_the_kernel_as_a_whole_and_only_behind_an_iommu() {
+        use crate::profile::settings::{Interface, Raid};
+        let mut facts = capable_host();
+        facts.platform.iommu_groups = 4;
+        let mut settings = Settings::default();
+        settings.io.interface = Interface::Vfio;
+        let problem = |settings: &Settings, facts: &crate::host::Facts| {
+            let problems = check(settings, Ground { facts, target: None });
+            problems.first().map(ToString::to_string).unwrap_or_default()
+        };
+        assert!(problem(&settings, &facts).contains("the target is files"));
+        settings.target.devices = vec!["/dev/nvme0n1".into(), "/dev/nvme1n1".into()];
+        assert_eq!(problem(&settings, &facts), "");
+        let mut odd = settings.clone();
+        odd.classes[0].interface = Some(Interface::Libaio);
+        assert!(problem(&odd, &facts).contains("scan would find none"));
+        let mut odd = settings.clone();
+        odd.stack.raid = Raid::Md0;
+        assert!(problem(&odd, &facts).contains("a stack on them is the kernel's"));
+        let mut odd = settings.clone();
+        odd.wal.target = Some("/dev/nvme2n1".into());
+        assert!(problem(&odd, &facts).contains("wal.target would stay"));
+        let mut odd = settings.clone();
+        odd.queue.nomerges = Some(2);
+        assert!(problem(&odd, &facts).contains("queue.*"));
+        facts.platform.iommu_groups = 0;
+        assert!(problem(&settings, &facts).contains("no IOMMU"));
+    }
+
+    #[test]
     fn the_defaults_run_on_a_capable_host() {
         let facts = capable_host();
         assert_eq!(check(&Settings::default(), Ground { facts: &facts, target: None }), []);

@@ -68,10 +68,14 @@ pub enum Interface {
     Libaio,
     /// The kernel's ring interface.
     IoUring,
+    /// `NVMe` commands through `io_uring`, past the block layer.
+    NvmePassthrough,
     /// Completes at once: the generator's own cost.
     Null,
     /// Seeded devices on a virtual clock.
     Sim,
+    /// stacktune's own driver, of drives that leave the kernel.
+    Vfio,
 }
 
 /// Which cache an I/O goes through.
@@ -98,6 +102,34 @@ pub struct Io {
     pub registered_buffers: bool,
     /// Register the files with the ring (`io_uring` only).
     pub registered_files: bool,
+    /// How completions are learnt of (rings only).
+    pub completion: Completion,
+    /// How I/Os are handed over (rings only).
+    pub submission: Submission,
+    /// With `sqpoll`, the kernel's thread sleeps after so long without work.
+    pub sqpoll_idle: Duration,
+    /// With `sqpoll`, the CPU of the kernel's thread.
+    pub sqpoll_cpu: Cpus,
+    /// Sleep between two looks that found nothing, of what polls; zero is none.
+    pub poll_sleep: Duration,
+}
+
+/// How completions are learnt of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Completion {
+    /// The device interrupts.
+    Interrupt,
+    /// The device's completion queue is polled (`IORING_SETUP_IOPOLL`).
+    Iopoll,
+}
+
+/// How I/Os are handed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Submission {
+    /// A system call for each batch.
+    Call,
+    /// A thread of the kernel polls the submission queue (`IORING_SETUP_SQPOLL`).
+    Sqpoll,
 }
 
 /// How offsets are drawn.
@@ -256,6 +288,11 @@ impl Default for Settings {
                 page_size_bytes: 16 << 10,
                 registered_buffers: true,
                 registered_files: true,
+                completion: Completion::Interrupt,
+                submission: Submission::Call,
+                sqpoll_idle: Duration::from_secs(1),
+                sqpoll_cpu: Cpus::Any,
+                poll_sleep: Duration::ZERO,
             },
             classes: Class::ALL.map(ClassSettings::default_of),
             wal: Wal { sync: Sync::Fdatasync, sync_every: 1, target: None, serial: None },
@@ -326,6 +363,11 @@ impl Settings {
     pub fn is_simulated(&self) -> bool {
         Class::ALL.iter().any(|&c| self.interface_of(c) == Interface::Sim)
     }
+
+    /// Whether the drives leave the kernel for the run.
+    pub fn leaves_kernel(&self) -> bool {
+        Class::ALL.iter().any(|&c| self.interface_of(c) == Interface::Vfio)
+    }
 }
 
 /// A choice of a fixed set, with its name in profiles: what [`crate::knobs`] needs of an enum.
@@ -349,8 +391,10 @@ impl Named for Interface {
         (Self::Sync, "sync", "preadv2 and pwritev2, a thread for each outstanding I/O"),
         (Self::Libaio, "libaio", "the kernel's older asynchronous interface"),
         (Self::IoUring, "io_uring", "submission and completion rings shared with the kernel"),
+        (Self::NvmePassthrough, "nvme_passthrough", "NVMe commands through io_uring, past the block layer"),
         (Self::Null, "null", "completes at once: the generator's own cost"),
         (Self::Sim, "sim", "simulated devices on a virtual clock"),
+        (Self::Vfio, "vfio", "stacktune's own polling driver: the drives leave the kernel for the run"),
     ];
 }
 
@@ -359,6 +403,20 @@ impl Named for Buffering {
         (Self::Cached, "cached", "through the page cache"),
         (Self::Direct, "direct", "O_DIRECT, past the page cache"),
         (Self::Uncached, "uncached", "RWF_DONTCACHE, through the page cache and out of it at once"),
+    ];
+}
+
+impl Named for Completion {
+    const NAMES: &'static [(Self, &'static str, &'static str)] = &[
+        (Self::Interrupt, "interrupt", "the device interrupts"),
+        (Self::Iopoll, "iopoll", "the device's completion queue is polled"),
+    ];
+}
+
+impl Named for Submission {
+    const NAMES: &'static [(Self, &'static str, &'static str)] = &[
+        (Self::Call, "call", "a system call for each batch"),
+        (Self::Sqpoll, "sqpoll", "a thread of the kernel polls the submission queue"),
     ];
 }
 

@@ -18,6 +18,7 @@
 //!     service_ns         {count,mean,p50,p90,p99,p999,p9999,max}; the WAL's is the commit
 //!     response_ns        likewise, from the intended start; null without a rate or if not held
 //!     write_ns, flush_ns likewise, of the wal alone
+//!     polls              {polls,empty_polls,polling_ns,empty_polling_ns} of what polls by itself; absent elsewhere
 //!     flags              what makes these figures untrustworthy, as short texts
 //! total
 //!     bytes, mb_per_s    of the four classes
@@ -44,7 +45,7 @@ use serde::{Deserialize, Serialize};
 use super::SCHEMA;
 use crate::class::Class;
 use crate::meter::window::{
-    ClassFigures, CpuFigures, CyclesSource, Flag, Latency, MemberFigures, State, Totals,
+    ClassFigures, CpuFigures, CyclesSource, Flag, Latency, MemberFigures, Polls, State, Totals,
 };
 use crate::meter::words;
 
@@ -154,6 +155,9 @@ pub struct ClassSummary {
     pub service_ns: Option<Latency>,
     /// Intended start to completion.
     pub response_ns: Option<Latency>,
+    /// Looks at completion queues, of an interface that polls by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub polls: Option<Polls>,
     /// Short texts; see [`Summary::flag_notes`].
     pub flags: Vec<String>,
 }
@@ -300,6 +304,7 @@ impl ClassSummary {
             response_not_held: figures.not_held,
             service_ns: held(figures.latencies.service_ns.as_ref()),
             response_ns: response.filter(|_| !figures.not_held),
+            polls: figures.polls,
             flags: texts(&figures.flags),
         }
     }

@@ -7,6 +7,8 @@ use super::cells::{NOTHING, left, right, wrap};
 const WIDTH: usize = 80;
 /// Lines of a chart over time.
 const COLUMN_ROWS: usize = 8;
+/// Lines of a plane.
+const PLANE_ROWS: usize = 14;
 /// Parts of a cell, from an eighth on.
 const FROM_LEFT: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
 const FROM_BELOW: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -88,6 +90,68 @@ pub fn over_time(title: &str, points: &[(f64, f64)], text: &dyn Fn(f64) -> Strin
     out
 }
 
+/// A point in a plane.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Point {
+    /// Along the bottom.
+    pub x: f64,
+    /// Upwards.
+    pub y: f64,
+    /// What it is of, written beside it where there is room.
+    pub label: String,
+}
+
+/// Points in a plane that starts at zero both ways, at most 80 columns wide.
+pub fn plane(title: &str, x_name: &str, points: &[Point], text: &dyn Fn(f64) -> String) -> String {
+    let largest = |of: fn(&Point) -> f64| points.iter().map(of).fold(0.0, f64::max);
+    let (x_most, y_most) = (largest(|point| point.x), largest(|point| point.y));
+    let (top, end) = (text(y_most), text(x_most));
+    let margin = top.chars().count().max(1);
+    let width = WIDTH - margin - 4;
+    let mut cells = vec![vec![' '; width]; PLANE_ROWS];
+    let place = |value: f64, most: f64, cells: usize| {
+        if most > 0.0 { (value.max(0.0) / most * (cells - 1) as f64).round() as usize } else { 0 }
+    };
+    let at =
+        |point: &Point| (PLANE_ROWS - 1 - place(point.y, y_most, PLANE_ROWS), place(point.x, x_most, width));
+    for (row, column) in points.iter().map(at) {
+        cells[row][column] = '●';
+    }
+    for point in points {
+        let (row, column) = at(point);
+        let label: Vec<char> = point.label.chars().collect();
+        // To the right of the point, else to its left.
+        let places = [Some(column + 2), column.checked_sub(label.len() + 1)];
+        let is_free = |from: &usize| {
+            let around = from.saturating_sub(1)..(from + label.len() + 1).min(width);
+            from + label.len() <= width
+                && around.filter(|cell| *cell != column).all(|cell| cells[row][cell] == ' ')
+        };
+        if let Some(from) = places.into_iter().flatten().find(is_free) {
+            cells[row][from..from + label.len()].copy_from_slice(&label);
+        }
+    }
+    let mut out = format!("{}\n", wrap(title, WIDTH, "  "));
+    for (row, cells) in cells.iter().enumerate() {
+        let label = match row {
+            0 => top.as_str(),
+            row if row == PLANE_ROWS - 1 => "0",
+            _ => "",
+        };
+        let line = format!("  {} │{}", right(label, margin), cells.iter().collect::<String>());
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+    let gap = width.saturating_sub(1 + x_name.chars().count() + end.chars().count());
+    let _ = writeln!(
+        out,
+        "  {}  0{}{x_name}{}{end}",
+        " ".repeat(margin),
+        " ".repeat(gap / 2),
+        " ".repeat(gap - gap / 2)
+    );
+    out
+}
+
 /// The mean of the points in each of so many columns of the same time.
 fn columns(points: &[(f64, f64)], count: usize) -> Vec<Option<f64>> {
     let (first_s, last_s) = (points[0].0, points[points.len() - 1].0);
@@ -137,5 +201,27 @@ mod tests {
         let text = over_time("scan MB/s over time", &points, &|x| format!("{x:.0}"));
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn points_stand_where_their_figures_are_and_say_what_they_are_of() {
+        let point = |x, y, label: &str| Point { x, y, label: label.into() };
+        let points = [
+            point(100.0, 80.0, "1"),
+            point(800.0, 90.0, "8"),
+            point(1000.0, 400.0, "64"),
+            point(1000.0, 1600.0, "512"),
+        ];
+        let text = plane("mean latency, µs", "scan MB/s", &points, &|x| format!("{x:.0}"));
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert_eq!(text.matches('●').count(), 4, "{text}");
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn points_that_fall_together_are_drawn_and_lose_a_label_at_most() {
+        let points: Vec<_> = (0..5).map(|n| Point { x: 0.0, y: 0.0, label: format!("{n}") }).collect();
+        let text = plane("nothing", "x", &points, &|x| format!("{x:.0}"));
+        assert_eq!((text.matches('●').count(), text.matches("● 0").count()), (1, 1), "{text}");
     }
 }

@@ -128,6 +128,9 @@ fn class_rows(class: Class, summary: &Summary) -> String {
             }
         }
     }
+    if let Some(polls) = figures.polls.and_then(|polls| words::polls_of(polls, summary.duration_s)) {
+        let _ = writeln!(out, "  polls {polls}");
+    }
     if figures.missed > 0 {
         let _ = writeln!(out, "  missed {} of {} intended starts", figures.missed, figures.intended);
     }

@@ -1,5 +1,6 @@
-//! A sweep: a row a step, with the spread over its repeats, and charts where one knob was turned.
+//! A sweep: a row a step, with the spread over its repeats, and charts where one or two knobs were turned.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use super::figures::{self, Figure};
 use crate::class::Class;
 use crate::error::{Error, Result};
 use crate::knobs;
+use crate::meter::spread::Spread;
 use crate::meter::window::CyclesSource;
 use crate::record::Recording;
 use crate::sweep::{Folder, NotRun, Schedule, State, StepShown};
@@ -86,19 +88,6 @@ pub struct RunShown {
     recording: Option<Box<Recording>>,
 }
 
-/// A figure over the repeats of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Spread {
-    /// The middle one; of an even number, the mean of the two in the middle.
-    pub median: f64,
-    /// The lowest.
-    pub low: f64,
-    /// The highest.
-    pub high: f64,
-    /// Runs that have it.
-    pub runs: usize,
-}
-
 /// A flag of a step's runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FlagShown {
@@ -112,20 +101,6 @@ pub struct FlagShown {
     pub forbids_verdict: bool,
     /// Runs that have it.
     pub runs: usize,
-}
-
-impl Spread {
-    /// The spread of some values; none without any.
-    pub fn of(mut values: Vec<f64>) -> Option<Self> {
-        values.sort_by(f64::total_cmp);
-        let (low, high) = (*values.first()?, *values.last()?);
-        let middle = values.len() / 2;
-        let median = match values.len() % 2 {
-            1 => values[middle],
-            _ => f64::midpoint(values[middle - 1], values[middle]),
-        };
-        Some(Self { median, low, high, runs: values.len() })
-    }
 }
 
 impl SweepShown {
@@ -178,8 +153,9 @@ impl StepRow {
         runs.sort_by_key(|run| run.repeat);
         let recordings = || runs.iter().filter_map(|run| run.recording.as_deref());
         let figures = figures::all().into_iter().filter_map(|figure| {
-            let values = recordings().filter_map(|recording| figure.of_run(&recording.summary)).collect();
-            Some((figure.key.clone(), Spread::of(values)?))
+            let values: Vec<_> =
+                recordings().filter_map(|recording| figure.of_run(&recording.summary)).collect();
+            Some((figure.key.clone(), Spread::of(&values)?))
         });
         Ok(Self {
             step: step.clone(),
@@ -441,18 +417,18 @@ fn all_flags(shown: &SweepShown) -> String {
     out
 }
 
-/// Bars over the values of the one knob that the steps turn, where it is a number; a sweep of one step
-/// is shown over time.
+/// Bars over the values of the one or two knobs that the steps turn, where one is a number; a sweep of
+/// one step is shown over time.
 fn charts(shown: &SweepShown) -> String {
     if let [row] = &shown.steps[..] {
         return over_time(row);
     }
-    let Some((knob, rows)) = by_one_knob(shown) else { return String::new() };
+    let Some((knobs, rows)) = by_knobs(shown) else { return String::new() };
     let mut out = String::new();
     for figure in charted() {
         let bars: Vec<_> = rows.iter().map(|(value, row)| bar(value, row, &figure)).collect();
         if bars.iter().any(|bar| bar.value.is_some()) {
-            let _ = write!(out, "\n{}", chart::bars(&format!("{} by {knob}", figure.label), &bars));
+            let _ = write!(out, "\n{}", chart::bars(&format!("{} by {knobs}", figure.label), &bars));
         }
     }
     out
@@ -477,21 +453,61 @@ fn bar(value: &str, row: &StepRow, figure: &Figure) -> Bar {
     }
 }
 
-/// The knob that all steps turn and nothing else, with each step by its value, ascending; none where
-/// it is not a number.
-fn by_one_knob(shown: &SweepShown) -> Option<(&str, Vec<(&str, &StepRow)>)> {
-    let mut knob = None;
-    let mut rows = Vec::new();
-    for row in &shown.steps {
-        let [(path, value)] = &row.step.turns[..] else { return None };
-        if *knob.get_or_insert(path.as_str()) != path {
-            return None;
-        }
-        let number = knobs::find(path)?.parse(value).ok()?.as_number()?;
-        rows.push((number, value.as_str(), row));
+/// The one or two knobs that all steps turn and nothing else, as text, with each step by its values in
+/// order; none where no one of them is a number. Of two, the one with more numbers turns fastest.
+fn by_knobs(shown: &SweepShown) -> Option<(String, Vec<(String, &StepRow)>)> {
+    let paths: Vec<&str> = shown.steps.first()?.step.turns.iter().map(|(path, _)| path.as_str()).collect();
+    let alike =
+        |row: &StepRow| row.step.turns.iter().map(|(path, _)| path.as_str()).eq(paths.iter().copied());
+    if !(1..=2).contains(&paths.len()) || !shown.steps.iter().all(alike) {
+        return None;
     }
-    rows.sort_by(|one, other| one.0.total_cmp(&other.0));
-    Some((knob?, rows.into_iter().map(|(_, value, row)| (value, row)).collect()))
+    let mut axes: Vec<_> = (0..paths.len()).map(|at| Axis::of(shown, at)).collect();
+    axes.sort_by_key(|axis| (axis.numbers, axis.values.len()));
+    if !axes.last()?.numbers {
+        return None;
+    }
+    let mut rows: Vec<_> = shown.steps.iter().collect();
+    rows.sort_by_key(|row| axes.iter().map(|axis| axis.rank(row)).collect::<Vec<_>>());
+    let label = |row: &StepRow| axes.iter().map(|axis| axis.value(row)).collect::<Vec<_>>().join(" ");
+    let title = axes.iter().map(|axis| paths[axis.at]).collect::<Vec<_>>().join(" and ");
+    Some((title, rows.into_iter().map(|row| (label(row), row)).collect()))
+}
+
+/// A knob that all steps turn.
+struct Axis<'a> {
+    /// Which of their turns it is.
+    at: usize,
+    /// Its values: numbers ascending, others as they come.
+    values: Vec<&'a str>,
+    /// Whether they are numbers.
+    numbers: bool,
+}
+
+impl<'a> Axis<'a> {
+    fn of(shown: &'a SweepShown, at: usize) -> Self {
+        let mut values: Vec<&str> = Vec::new();
+        for (_, value) in shown.steps.iter().map(|row| &row.step.turns[at]) {
+            if !values.contains(&value.as_str()) {
+                values.push(value);
+            }
+        }
+        let knob = shown.steps.first().and_then(|row| knobs::find(&row.step.turns[at].0));
+        let number = |value: &&str| knob?.parse(value).ok()?.as_number();
+        let numbers = values.iter().all(|value| number(value).is_some());
+        if numbers {
+            values.sort_by(|one, other| number(one).partial_cmp(&number(other)).unwrap_or(Ordering::Equal));
+        }
+        Self { at, values, numbers }
+    }
+
+    fn value<'b>(&self, row: &'b StepRow) -> &'b str {
+        &row.step.turns[self.at].1
+    }
+
+    fn rank(&self, row: &StepRow) -> Option<usize> {
+        self.values.iter().position(|value| *value == self.value(row))
+    }
 }
 
 /// The first complete run of a step, window by window.

@@ -47,10 +47,22 @@ fn foreseen(settings: &Settings, facts: &Facts) -> TargetFacts {
         direct: Feature::Present,
         direct_align_bytes: if blocky { BLOCK_BYTES.max(sector_bytes) } else { sector_bytes },
         uncached: uncached(filesystem, facts),
+        polled: polled(settings, facts),
+        nvme_commands: Feature::Missing("a stack is the kernel's".to_owned()),
         quietly_buffered: None,
         emulated: None,
         read_only: false,
         mounted: None,
+    }
+}
+
+/// What is built on drives can be polled where it is one drive's file system, and the drive can be.
+fn polled(settings: &Settings, facts: &Facts) -> Feature {
+    let polls = |name: &String| facts.find(name).is_ok_and(|drive| drive.queue.polling == Some(true));
+    match settings.target.devices.as_slice() {
+        [drive] if polls(drive) && settings.stack.filesystem != Filesystem::Btrfs => Feature::Present,
+        [_] => Feature::Missing("the drive has no poll queues, or its file system is not polled".to_owned()),
+        _ => Feature::Missing("what is built on several drives, or on files, can't be polled".to_owned()),
     }
 }
 
@@ -103,6 +115,23 @@ mod tests {
         }
         assert_eq!(refused("6.18.44", Filesystem::Xfs, Buffering::Uncached, 16384), None);
         assert_eq!(refused("6.18.44", Filesystem::Ext4, Buffering::Direct, 512), None);
+    }
+
+    #[test]
+    fn a_driver_that_the_kernel_lacks_is_told_before_anything_is_destroyed() {
+        let mut facts = capable_host();
+        facts.platform.lacking_drivers = vec!["f2fs".into(), "raid456".into()];
+        let refused = |raid, filesystem| {
+            let mut settings = Settings::default();
+            settings.target.devices = ["nvme0n1", "nvme1n1", "nvme2n1"].map(String::from).into();
+            (settings.stack.raid, settings.stack.filesystem) = (raid, filesystem);
+            refuse_unable(&settings, &facts).err().map(|error| (error.kind, error.what))
+        };
+        let (kind, why) = refused(Raid::Md0, Filesystem::F2fs).unwrap();
+        assert_eq!(kind, crate::error::Kind::Input);
+        assert!(why.contains("this kernel has no f2fs, neither built in nor as a module"), "{why}");
+        assert!(refused(Raid::Md5, Filesystem::Xfs).unwrap().1.contains("no raid456"));
+        assert_eq!(refused(Raid::Md0, Filesystem::Xfs), None);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod adjust;
 mod classes;
 mod fallback;
 mod foresee;
+mod given;
 pub mod headless;
 mod kept;
 pub mod live;

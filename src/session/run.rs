@@ -368,6 +368,10 @@ impl Session {
         progress: &mut dyn FnMut(Progress),
         stop: &AtomicBool,
     ) -> Result<Option<VerifyReport>> {
+        if self.settings.leaves_kernel() {
+            let what = "the drives have left the kernel, which reads them back";
+            return Err(Error::input(what).hint("run `stacktune verify` once they are given back"));
+        }
         self.target.volume.as_ref().map(|volume| volume.verify(progress, stop)).transpose()
     }
 
@@ -391,11 +395,12 @@ impl Session {
         let Self { engine, mut target, mut adjustments, settings, .. } = self;
         // Its workers hold the files open.
         drop(engine);
+        let given_back = target.give_back();
         let restored = adjustments.restore(target.built.as_mut().map(Built::journal));
         if let Some(built) = target.close() {
             kept.put(built, settings);
         }
-        restored
+        given_back.and(restored)
     }
 
     /// What to know about these settings on this target.
@@ -605,7 +610,8 @@ fn open_ready(
                 adjustments.restore(target.built.as_mut().map(Built::journal))?;
                 Err(error)
             }
-        });
+        })
+        .and_then(|ready| target.leave_kernel(settings).map(|()| ready));
     match ready {
         Ok((sequence, adjustments)) => Ok((target, sequence, adjustments)),
         Err(error) => {

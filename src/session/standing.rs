@@ -108,7 +108,11 @@ pub fn plain(settings: &Settings, number: u64, turns: Vec<(String, String, Strin
             target.devices.join(", ")
         )
     };
-    let lines = vec![line, "fill what is not filled".to_owned()];
+    let mut lines = vec![line, "fill what is not filled".to_owned()];
+    if settings.leaves_kernel() {
+        let devices = target.devices.join(", ");
+        lines.push(format!("bind {devices} to vfio-pci; given back to the kernel at the end"));
+    }
     PlanShown {
         number,
         turns,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::given::Given;
 use super::kept::Kept;
 use super::message::Wanted;
 use super::run::{Attendant, Options, settle};
@@ -43,6 +44,8 @@ pub struct Target {
     pub notes: Vec<String>,
     /// Holds devices against other programs as long as the target is open.
     pub claims: Vec<Claim>,
+    /// Drives that have left the kernel.
+    given: Option<Given>,
     /// What was built for it.
     pub built: Option<Built>,
 }
@@ -55,7 +58,35 @@ impl Target {
 
     /// What it can do; none where nothing touches storage.
     pub fn facts(&self) -> Option<&TargetFacts> {
-        self.volume.as_ref().map(|volume| &volume.facts)
+        let given = || self.given.as_ref().map(Given::facts);
+        self.volume.as_ref().map(|volume| &volume.facts).or_else(given)
+    }
+
+    /// Lets the drives of a target that is filled leave the kernel, where the settings say so.
+    ///
+    /// # Errors
+    /// Refused where something else would go with them. They are given back by then.
+    pub fn leave_kernel(&mut self, settings: &Settings) -> Result<()> {
+        let Some(volume) = self.volume.take_if(|_| settings.leaves_kernel()) else { return Ok(()) };
+        let facts = volume.facts.clone();
+        // Whatever holds them open would keep the kernel's names for them.
+        drop(volume);
+        let given = Given::take(std::mem::take(&mut self.claims), facts, settings)?;
+        (self.data, self.wal) = (given.region(&self.data)?, given.region(&self.wal)?);
+        for member in &mut self.members {
+            (member.device, member.path) = (None, None);
+        }
+        self.notes.extend(given.notes());
+        self.given = Some(given);
+        Ok(())
+    }
+
+    /// Gives the drives back that have left the kernel, once no worker drives them.
+    ///
+    /// # Errors
+    /// What could not be; it is left to `cleanup`.
+    pub fn give_back(&mut self) -> Result<()> {
+        self.given.take().map_or(Ok(()), Given::give_back)
     }
 }
 
@@ -143,6 +174,7 @@ fn opened(volume: Volume, claims: Vec<Claim>) -> Target {
         notes,
         volume: Some(volume),
         claims,
+        given: None,
         built: None,
     }
 }
@@ -171,6 +203,7 @@ fn imagined(settings: &Settings) -> Target {
             .into(),
         ],
         claims: Vec::new(),
+        given: None,
         built: None,
     }
 }

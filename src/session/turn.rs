@@ -94,9 +94,13 @@ impl Session {
         if let Some(problem) = check(&settings, ground).into_iter().next() {
             return Err(problem.to_string());
         }
-        let needs_target = touches_storage(&settings) && self.target.volume.is_none();
+        let needs_target = touches_storage(&settings) && self.target.facts().is_none();
         if needs_target || settings.is_simulated() != self.is_simulated() {
             return Err("this run has no storage open: open a profile on a real interface instead".into());
+        }
+        if settings.leaves_kernel() != self.settings.leaves_kernel() {
+            let what = "the drives change hands for that, which a run that goes on can't do";
+            return Err(format!("{what}: open a profile with that interface instead"));
         }
         Ok(settings)
     }

@@ -179,7 +179,7 @@ pub(super) fn undo_with(
 }
 
 fn is_setting(undo: &Undo) -> bool {
-    matches!(undo, Undo::RestoreQueue { .. } | Undo::RemoveCgroup { .. })
+    matches!(undo, Undo::RestoreQueue { .. } | Undo::RemoveCgroup { .. } | Undo::GiveBack { .. })
 }
 
 fn left_over(journal: &Journal, problems: &[Error]) -> Error {

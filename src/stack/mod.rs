@@ -12,6 +12,7 @@ mod content;
 pub mod durations;
 mod gpt;
 pub mod guard;
+pub mod handover;
 mod holders;
 pub mod journal;
 mod layers;

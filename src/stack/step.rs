@@ -189,6 +189,11 @@ pub enum Undo {
         #[serde(default)]
         beside: Vec<(String, String)>,
     },
+    /// Gives a drive back to the kernel's driver that a program drives by itself.
+    GiveBack {
+        /// Its PCI address.
+        address: String,
+    },
     /// Removes a memory cgroup that stacktune made.
     RemoveCgroup {
         /// Its folder.

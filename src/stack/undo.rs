@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::cgroup;
 use super::gpt;
+use super::handover;
 use super::holders;
 use super::journal::Entry;
 use super::place::{self, Drive, Found, Place, same_id};
@@ -103,6 +104,7 @@ impl Hands<'_> {
             Undo::RestoreQueue { drive, attribute, old, new, beside } => {
                 queue::restore(drive, attribute, (old, new), beside)
             }
+            Undo::GiveBack { address } => handover::give_back(address),
             Undo::RemoveCgroup { dir, switched_on } => {
                 self.own(dir).and_then(|()| persist(|| cgroup::remove(dir, *switched_on)))
             }
@@ -309,6 +311,7 @@ impl Hands<'_> {
         match undo {
             Undo::RemoveFolder { dir } | Undo::RemoveCgroup { dir, .. } => vec![typed("rmdir", dir)],
             Undo::RemoveFile { file } => vec![typed("rm", file)],
+            Undo::GiveBack { address } => handover::commands(address),
             Undo::Unmount { dir } => vec![typed("umount", dir)],
             Undo::DetachLoop { file } => {
                 all("losetup --detach", place::loops_over(self.runner, file).unwrap_or_default())
@@ -335,8 +338,13 @@ impl Hands<'_> {
 
     /// Whether it was gone when the kernel went that knew it: what is there now is somebody else's.
     pub(super) fn went_with_the_kernel(&self, undo: &Undo) -> bool {
-        let kernels =
-            matches!(undo, Undo::Unmount { .. } | Undo::RestoreQueue { .. } | Undo::RemoveCgroup { .. });
+        let kernels = matches!(
+            undo,
+            Undo::Unmount { .. }
+                | Undo::RestoreQueue { .. }
+                | Undo::GiveBack { .. }
+                | Undo::RemoveCgroup { .. }
+        );
         kernels && !self.same_boot
     }
 }
@@ -423,6 +431,7 @@ impl Undo {
             Self::RestoreQueue { drive, attribute, old, new, .. } => {
                 format!("queue setting {attribute} of {}: {new} instead of {old}", drive.describe())
             }
+            Self::GiveBack { address } => format!("drive {address}, which the kernel does not have"),
             Self::RemoveCgroup { dir, .. } => format!("cgroup {}", dir.display()),
         }
     }

@@ -66,6 +66,8 @@ pub fn status(phase: Phase) -> Status {
         direct: Feature::Present,
         direct_align_bytes: 4096,
         uncached: Feature::Present,
+        polled: Feature::Present,
+        nvme_commands: Feature::Present,
         quietly_buffered: None,
         emulated: None,
         read_only: false,

@@ -12,7 +12,7 @@ use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
 use super::direct::{AlignedBuffer, reopen};
 use crate::error::describe_errno;
-use crate::host::{Feature, TargetFacts, emulated_drive};
+use crate::host::{Feature, TargetFacts, emulated_drive, nvme_namespace, polling_of};
 
 const RWF_DONTCACHE: u32 = 0x80;
 const BTRFS: u64 = 0x9123_683e;
@@ -48,6 +48,8 @@ struct MemberFacts {
     direct: Feature,
     direct_align_bytes: u64,
     uncached: Feature,
+    polled: Feature,
+    nvme_commands: Feature,
     quietly_buffered: Option<String>,
 }
 
@@ -67,6 +69,8 @@ pub fn examine(members: &[(&File, bool)], read_only: bool, mounted: Option<Strin
         direct: least(|facts| &facts.direct),
         direct_align_bytes: each.iter().map(|facts| facts.direct_align_bytes).max().unwrap_or(512),
         uncached: least(|facts| &facts.uncached),
+        polled: least(|facts| &facts.polled),
+        nvme_commands: least(|facts| &facts.nvme_commands),
         quietly_buffered: each.iter().find_map(|facts| facts.quietly_buffered.clone()),
         emulated: members.iter().find_map(|(file, _)| emulated_drive(file)),
         read_only,
@@ -88,7 +92,15 @@ fn examine_member(file: &File, device: bool, read_only: bool) -> MemberFacts {
     };
     // To look into the cache takes emptying it first: not for what others may use.
     let quietly_buffered = if read_only { None } else { buffered() };
-    MemberFacts { medium, direct_align_bytes, uncached: try_uncached(file), direct, quietly_buffered }
+    MemberFacts {
+        medium,
+        direct_align_bytes,
+        uncached: try_uncached(file),
+        direct,
+        polled: polling_of(file),
+        nvme_commands: nvme_namespace(file).map_or_else(Feature::Missing, |_| Feature::Present),
+        quietly_buffered,
+    }
 }
 
 /// The unit of direct I/O: told by the kernel (6.1), else the sector of device or file system.

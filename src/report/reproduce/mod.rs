@@ -11,10 +11,11 @@ use serde::Serialize;
 pub use text::{list, reproduction};
 
 use crate::class::Class;
+use crate::meter::spread::Spread;
 use crate::meter::window::CyclesSource;
 use crate::paper::{
     self, Beside, Changes, Claim, Experiment, Figure, Judged, Published, Row, RowResult, Run, Says, Series,
-    Setup, Shape, Spread,
+    Setup, Shape,
 };
 use crate::profile;
 

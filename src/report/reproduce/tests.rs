@@ -183,6 +183,18 @@ fn page_sizes_are_drawn() {
     insta::assert_snapshot!(chart);
 }
 
+#[test]
+fn latency_is_drawn_over_throughput_with_the_depth_at_each_point() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows: Vec<_> = [("1", 10_000), ("16", 50_000), ("128", 80_000)]
+        .map(|(label, scan)| row(dir.path(), label, &[scan], &|_| {}))
+        .into();
+    let text = text_of(&shown("figure2", &rows, &[]));
+    let chart = &text[text.find("mean latency, µs, over").unwrap()..text.find("99th percentile of").unwrap()];
+    assert_eq!(chart.matches('●').count(), 3, "{chart}");
+    insta::assert_snapshot!(chart);
+}
+
 /// A row of 60 windows of a second, whose scan falls after 30.
 fn falling(dir: &Path, to: u64, header: &Header) -> RowResult {
     let scan_ios = |second: u64| if second < 30 { 60_000 } else { to };

@@ -3,9 +3,10 @@
 use std::fmt::Write;
 
 use super::{ClaimShown, Figures, OverTime, Reproduction, RowShown, Share};
-use crate::paper::{Change, Curve, Experiment, Figure, Published, REPEATS_MIN, Ruling, Says, Shape, Spread};
+use crate::meter::spread::Spread;
+use crate::paper::{Change, Curve, Experiment, Figure, Published, REPEATS_MIN, Ruling, Says, Shape};
 use crate::report::cells::{NOTHING, left, right, wrap};
-use crate::report::chart::{self, Bar};
+use crate::report::chart::{self, Bar, Point};
 use crate::units::{approx_span, three_digits};
 
 const WIDTH: usize = 80;
@@ -127,7 +128,7 @@ fn row_text(row: &RowShown, shown: &Reproduction) -> String {
 
 fn spread_lines(label: &str, figures: &Figures, columns: &[Figure], estimated: bool) -> String {
     let mut out = line(&format!("  {label}"), medians(figures, columns, estimated));
-    if figures.values().any(|spread| spread.repeats > 1) {
+    if figures.values().any(|spread| spread.runs > 1) {
         let ends: [(&str, &TextOf); 2] = [("from", &|spread| spread.low), ("to", &|spread| spread.high)];
         for (label, end) in ends {
             let text = |column: &Figure| {
@@ -183,26 +184,33 @@ fn curve_text(curve: &Curve, shown: &Reproduction) -> String {
         let (_, after) = number(&row.label)?;
         (after == curve.after_number).then_some(row)
     });
-    let bars: Vec<_> = of_curve
-        .map(|row| {
-            let value = row.here.get(curve.y.key()).map(|spread| spread.median);
-            let (x, _) = number(&row.label).unwrap_or_default();
-            let beside = curve.x.and_then(|x| row.here.get(x.key()));
-            let label = match beside {
-                Some(x_figure) => format!("{x}: {}", three_digits(x_figure.median)),
-                None => x.to_string(),
-            };
-            Bar { label, value, text: value.map_or_else(String::new, three_digits) }
-        })
-        .collect();
+    let of_curve = of_curve.filter_map(|row| Some((number(&row.label)?.0, row)));
+    if let Some(x) = curve.x {
+        return plane_text(curve, x, of_curve);
+    }
+    let bar = |(x, row): (f64, &RowShown)| {
+        let value = row.here.get(curve.y.key()).map(|spread| spread.median);
+        Bar { label: x.to_string(), value, text: value.map_or_else(String::new, three_digits) }
+    };
+    let bars: Vec<_> = of_curve.map(bar).collect();
     if bars.iter().all(|bar| bar.value.is_none()) {
         return String::new();
     }
-    let by = match curve.x {
-        Some(x) => format!("{}: {}", curve.x_name, x.name()),
-        None => curve.x_name.into(),
+    format!("\n{}", chart::bars(&format!("{} (by {})", curve.title, curve.x_name), &bars))
+}
+
+/// One figure over another.
+fn plane_text<'a>(curve: &Curve, x: Figure, rows: impl Iterator<Item = (f64, &'a RowShown)>) -> String {
+    let median = |row: &RowShown, figure: Figure| Some(row.here.get(figure.key())?.median);
+    let point = |(label, row): (f64, &RowShown)| {
+        Some(Point { x: median(row, x)?, y: median(row, curve.y)?, label: label.to_string() })
     };
-    format!("\n{}", chart::bars(&format!("{} (by {by})", curve.title), &bars))
+    let points: Vec<_> = rows.filter_map(point).collect();
+    if points.is_empty() {
+        return String::new();
+    }
+    let title = format!("{}; beside each point its {}", curve.title, curve.x_name);
+    format!("\n{}", chart::plane(&title, &x.name(), &points, &three_digits))
 }
 
 fn over_time_text(over_time: &OverTime) -> String {

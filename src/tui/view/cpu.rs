@@ -17,12 +17,12 @@ const NAME_CELLS: u16 = 9;
 /// Draws it.
 pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let figures = state.figures();
-    let (cpu, cycles_per_byte, duration_s) = match (&figures.window, &figures.totals) {
+    let (cpu, classes, cycles_per_byte, duration_s) = match (&figures.window, &figures.totals) {
         (_, Some(totals)) if state.cumulative => {
-            (&totals.cpu, totals.total.cycles_per_byte, totals.duration_s)
+            (&totals.cpu, &totals.classes, totals.total.cycles_per_byte, totals.duration_s)
         }
         (Some(window), _) if !state.cumulative => {
-            (&window.cpu, window.total.cycles_per_byte, window.duration_ns as f64 / 1e9)
+            (&window.cpu, &window.classes, window.total.cycles_per_byte, window.duration_ns as f64 / 1e9)
         }
         _ => {
             panel(state, buf, area, "cpu", "", false);
@@ -42,6 +42,8 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let (used, rest) = cores.split_at(cores.find(' ').unwrap_or(cores.len()));
     let needs = state.settings_asked().map(|settings| needs(cpu, cycles_per_byte, duration_s, &settings.run));
     let cells = usize::from(inner.width.saturating_sub(NAME_CELLS));
+    let polls = words::polls(classes, duration_s);
+    let polls = polls.map(|text| ("polls", vec![span(text, theme.plain)]));
     let rows: [(&str, Vec<Span>); 7] = [
         ("cores", vec![span(used.to_owned(), theme.strong), span(rest.to_owned(), theme.plain)]),
         (
@@ -67,7 +69,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
             )],
         ),
     ];
-    for (y, (name, spans)) in (inner.y..inner.bottom()).zip(rows) {
+    for (y, (name, spans)) in (inner.y..inner.bottom()).zip(rows.into_iter().chain(polls)) {
         put(buf, inner.x, y, NAME_CELLS, &Line::from(span(name, theme.dim)));
         put(buf, inner.x + NAME_CELLS, y, inner.width.saturating_sub(NAME_CELLS), &Line::from(spans));
     }

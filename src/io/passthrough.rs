@@ -1,0 +1,248 @@
+//! `nvme_passthrough`: `NVMe` commands through `io_uring` (Linux 5.19), past the block layer.
+//!
+//! A member's commands go to the character device of its namespace (`/dev/ng0n1`), which takes no
+//! exclusive claim: the target holds the block device beside it. There is no page cache; a flush is the
+//! drive's own command (Base 7.1), a durable write has FUA, and a page that is larger than a
+//! command may move takes several, complete with the last of them.
+#![allow(unsafe_code)] // entries carry addresses of buffers: the push says why they are valid
+
+use std::fs::File;
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
+
+use io_uring::types::{Fd, Fixed};
+use io_uring::{cqueue, opcode, squeue};
+use rustix::fs::{Mode, OFlags};
+
+use super::buffers::Buffers;
+use super::files::Files;
+use super::polls::Polls;
+use super::ring::Ring;
+use super::uring::register_buffers;
+use super::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait};
+use crate::error::{Error, Result, describe};
+use crate::host::{NvmeNamespace, nvme_namespace};
+use crate::nvme::spec;
+use crate::nvme::status::Status;
+
+/// `NVME_URING_CMD_IO` (`linux/nvme_ioctl.h`): `_IOWR('N', 0x80, struct nvme_uring_cmd)` of 72 bytes.
+const NVME_URING_CMD_IO: u32 = 0b11 << 30 | 72 << 16 | (b'N' as u32) << 8 | 0x80;
+/// Force Unit Access, bit 30 of dword 12 (NVM 3.2.6).
+const FUA: u32 = 1 << 30;
+
+/// The opened namespaces of a class.
+pub struct Namespaces {
+    opened: Vec<(File, NvmeNamespace)>,
+    /// Bytes that a command may move, a power of two: the least over the namespaces.
+    transfer_bytes_max: usize,
+}
+
+/// A worker's side.
+pub struct Passthrough {
+    ring: Ring<squeue::Entry128, cqueue::Entry32>,
+    buffers: Buffers,
+    namespaces: Arc<Namespaces>,
+    registered_buffers: bool,
+    registered_files: bool,
+    part_bytes: usize,
+    parts: u32,
+    /// By slot.
+    states: Box<[State]>,
+}
+
+/// How far an operation is.
+#[derive(Debug, Clone, Copy, Default)]
+struct State {
+    /// Commands that are not complete.
+    left: u32,
+    /// What the operation comes to if none of its commands fails, or the negative errno of the last that did.
+    result: i32,
+}
+
+impl Drop for Passthrough {
+    fn drop(&mut self) {
+        if self.ring.outstanding() > 0 {
+            // As of `Uring`: the drive may still write to the buffers.
+            std::mem::forget(std::mem::take(&mut self.buffers));
+        }
+    }
+}
+
+impl Queue for Passthrough {
+    fn buffer(&mut self, slot: u32) -> &mut [u8] {
+        self.buffers.get(slot)
+    }
+
+    #[inline]
+    fn queue(&mut self, op: Op) {
+        let flush = op.kind == OpKind::Flush;
+        let (parts, moved) = if flush { (1, 0) } else { (self.parts, self.buffers.page_bytes() as i32) };
+        self.states[op.slot as usize] = State { left: parts, result: moved };
+        for part in 0..parts {
+            let entry = self.entry(op, part).user_data(u64::from(op.slot));
+            // SAFETY: the buffer lives in `self.buffers`, whose block never moves and is freed only with
+            // nothing outstanding (see `drop`); the slot is the operation's alone until its completion.
+            // The namespaces stay open as long as this does.
+            unsafe { self.ring.push(&entry) };
+        }
+    }
+}
+
+impl Backend for Passthrough {
+    type Members = Namespaces;
+
+    fn open_members(request: &OpenRequest) -> Result<Namespaces> {
+        // The block devices first, for what they are; their character devices have no identity of their own.
+        let devices = Files::open(request)?;
+        let access = if request.writable { OFlags::RDWR } else { OFlags::RDONLY };
+        let open = |n: usize| {
+            let path = &request.paths[n];
+            let namespace = nvme_namespace(devices.file(n as u32))
+                .map_err(|why| Error::input(format!("{} takes no NVMe commands: {why}", path.display())))?;
+            let generic = rustix::fs::open(&namespace.generic, access | OFlags::CLOEXEC, Mode::empty());
+            let generic = generic.map_err(|e| Error::os("cannot open", &namespace.generic, e))?;
+            Ok((File::from(generic), namespace))
+        };
+        let opened = (0..devices.len()).map(open).collect::<Result<Vec<_>>>()?;
+        let least = opened.iter().map(|(_, namespace)| namespace.transfer_bytes_max).min().unwrap_or(4096);
+        Ok(Namespaces { opened, transfer_bytes_max: 1 << least.max(1).ilog2() })
+    }
+
+    fn open(namespaces: &Arc<Namespaces>, setup: &Setup) -> Result<Self> {
+        let part_bytes = setup.page_bytes.min(namespaces.transfer_bytes_max);
+        let parts = (setup.page_bytes / part_bytes) as u32;
+        let mut this = Self {
+            ring: Ring::polled(setup.slots * parts + setup.flush_slots, setup)?,
+            buffers: Buffers::new(setup.slots, setup.page_bytes),
+            namespaces: namespaces.clone(),
+            registered_buffers: setup.registered_buffers,
+            registered_files: setup.registered_files,
+            part_bytes,
+            parts,
+            states: vec![State::default(); (setup.slots + setup.flush_slots) as usize].into(),
+        };
+        this.register(setup)?;
+        Ok(this)
+    }
+
+    fn advance(&mut self, wait: Wait, done: &mut Vec<Done>) -> std::result::Result<(), i32> {
+        let wanted = done.len() + wait.completions as usize;
+        let Self { ring, states, .. } = self;
+        loop {
+            // Operations of several commands are complete with the last of them: at least so many are left.
+            let missing = wanted.saturating_sub(done.len()) as u32;
+            ring.advance(Wait { completions: missing, ..wait }, |slot, result| {
+                done.extend(states[slot as usize].over(slot as u32, result));
+            })?;
+            let is_time = wait.until_ns.is_some_and(|until_ns| super::clock::now_ns() >= until_ns);
+            if done.len() >= wanted || is_time || ring.outstanding() == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    fn polls(&self) -> Polls {
+        self.ring.polls()
+    }
+}
+
+impl State {
+    /// A command of the operation is over; the operation, if that was the last. A positive result is the
+    /// command's status.
+    fn over(&mut self, slot: u32, result: i32) -> Option<Done> {
+        match result {
+            0 => {}
+            1.. => self.result = -Status(result as u16).errno(),
+            _ => self.result = result,
+        }
+        self.left -= 1;
+        (self.left == 0).then_some(Done { slot, result: self.result })
+    }
+}
+
+impl Passthrough {
+    fn register(&mut self, setup: &Setup) -> Result<()> {
+        if self.registered_files {
+            let files: Vec<RawFd> = self.namespaces.opened.iter().map(|(file, _)| file.as_raw_fd()).collect();
+            let register = self.ring.submitter().register_files(&files);
+            register.map_err(|e| Error::failed(format!("cannot register the files: {}", describe(&e))))?;
+        }
+        if self.registered_buffers {
+            // Each command's piece by itself: kernels count all segments of a larger one against the limit
+            // of one command.
+            register_buffers(&self.ring.submitter(), &mut self.buffers, setup.slots, self.part_bytes)?;
+        }
+        Ok(())
+    }
+
+    /// The entry of a part of an operation: `struct nvme_uring_cmd` behind the ring's own fields.
+    fn entry(&mut self, op: Op, part: u32) -> squeue::Entry128 {
+        let (file, namespace) = &self.namespaces.opened[op.file as usize];
+        let mut command = Fields::default();
+        command.put(4, namespace.id);
+        let moves = op.kind != OpKind::Flush;
+        if moves {
+            let at = u64::from(part) * self.part_bytes as u64;
+            let block = (namespace.start_bytes + op.offset_bytes + at) / namespace.block_bytes;
+            let blocks = self.part_bytes as u64 / namespace.block_bytes;
+            let fua = if op.kind == OpKind::WriteDurable { FUA } else { 0 };
+            command.0[0] = if op.kind == OpKind::Read { spec::READ } else { spec::WRITE };
+            command.put_long(24, self.buffers.address(op.slot) as u64 + at);
+            command.put(36, self.part_bytes as u32);
+            command.put_long(40, block); // dwords 10 and 11: the first block
+            command.put(48, (blocks - 1) as u32 | fua); // dword 12: blocks, counted from 0
+        } else {
+            command.0[0] = spec::FLUSH;
+        }
+        let index = (moves && self.registered_buffers).then_some((op.slot * self.parts + part) as u16);
+        let built = |entry: opcode::UringCmd80| entry.buf_index(index).cmd(command.0).build();
+        if self.registered_files {
+            built(opcode::UringCmd80::new(Fixed(op.file), NVME_URING_CMD_IO))
+        } else {
+            built(opcode::UringCmd80::new(Fd(file.as_raw_fd()), NVME_URING_CMD_IO))
+        }
+    }
+}
+
+/// `struct nvme_uring_cmd` (`linux/nvme_ioctl.h`), in the 80 bytes that an entry has for it: opcode at 0, nsid
+/// at 4, addr at 24, `data_len` at 36, dwords 10 to 15 from 40 on.
+struct Fields([u8; 80]);
+
+impl Default for Fields {
+    fn default() -> Self {
+        Self([0; 80])
+    }
+}
+
+impl Fields {
+    fn put(&mut self, at: usize, value: u32) {
+        self.0[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+    }
+
+    fn put_long(&mut self, at: usize, value: u64) {
+        self.0[at..at + 8].copy_from_slice(&value.to_ne_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operation_is_over_with_the_last_of_its_commands_and_tells_what_failed() {
+        let mut state = State { left: 3, result: 1 << 20 };
+        assert!(state.over(7, 0).is_none());
+        assert!(state.over(7, 0x281).is_none(), "a status in the middle");
+        let done = state.over(7, 0).unwrap();
+        assert_eq!((done.slot, done.result), (7, -libc::ENODATA), "Unrecovered Read Error");
+        let mut state = State { left: 1, result: 4096 };
+        assert_eq!(state.over(0, 0).unwrap().result, 4096);
+        let mut state = State { left: 1, result: 4096 };
+        assert_eq!(state.over(0, -libc::EINVAL).unwrap().result, -libc::EINVAL);
+    }
+
+    #[test]
+    fn the_number_of_the_ring_command_is_that_of_the_kernels_header() {
+        assert_eq!(NVME_URING_CMD_IO, 0xc048_4e80);
+    }
+}

@@ -1,0 +1,139 @@
+//! Memory that a controller reads and writes at any time.
+#![allow(unsafe_code)] // the other side writes to it: it is read and written volatile, and never borrowed whole
+
+use std::any::Any;
+use std::ptr::NonNull;
+
+/// Memory shared with a controller. It is unmapped when this is dropped.
+///
+/// Rings and lists are read and written word by word, volatile. A page buffer is borrowed only while no
+/// command that names it is outstanding ([`Dma::slice_mut`]).
+pub struct Dma {
+    start: NonNull<u8>,
+    bytes: usize,
+    address: u64,
+    _owner: Box<dyn Any + Send>,
+}
+
+// SAFETY: it owns its memory, which is no thread's; reads and writes are volatile.
+unsafe impl Send for Dma {}
+
+impl std::fmt::Debug for Dma {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Dma({} bytes at {:#x})", self.bytes, self.address)
+    }
+}
+
+impl Dma {
+    /// Memory from `start`, which the controller sees from `address` on without gaps.
+    ///
+    /// # Safety
+    /// The memory is readable and writable, initialised, aligned to 8 bytes and nobody else's, until
+    /// `owner` is dropped.
+    pub unsafe fn new(start: NonNull<u8>, bytes: usize, address: u64, owner: Box<dyn Any + Send>) -> Self {
+        Self { start, bytes, address, _owner: owner }
+    }
+
+    /// Bytes of it.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Where a byte of it lies as the controller sees it.
+    #[inline]
+    pub fn address(&self, at: usize) -> u64 {
+        self.address + at as u64
+    }
+
+    /// Where a word of that size lies.
+    #[inline]
+    fn word<T>(&self, at: usize) -> *mut T {
+        let end = at.checked_add(size_of::<T>());
+        assert!(end.is_some_and(|end| end <= self.bytes) && at.is_multiple_of(size_of::<T>()));
+        // SAFETY: it lies within the memory, as was just seen.
+        unsafe { self.start.as_ptr().add(at).cast() }
+    }
+
+    /// Reads the little-endian word at that byte, a multiple of 4.
+    #[inline]
+    pub fn read_u32(&self, at: usize) -> u32 {
+        // SAFETY: `word` gives aligned, initialised memory of `self`'s.
+        u32::from_le(unsafe { self.word::<u32>(at).read_volatile() })
+    }
+
+    /// Reads the little-endian word at that byte, a multiple of 8.
+    #[inline]
+    pub fn read_u64(&self, at: usize) -> u64 {
+        // SAFETY: `word` gives aligned, initialised memory of `self`'s.
+        u64::from_le(unsafe { self.word::<u64>(at).read_volatile() })
+    }
+
+    /// Writes a little-endian word at that byte, a multiple of 8.
+    #[inline]
+    pub fn write_u64(&self, at: usize, value: u64) {
+        // SAFETY: `word` gives aligned memory of `self`'s.
+        unsafe { self.word::<u64>(at).write_volatile(value.to_le()) }
+    }
+
+    /// Sets all of it to zero.
+    pub fn clear(&self) {
+        (0..self.bytes / 8).for_each(|n| self.write_u64(n * 8, 0));
+    }
+
+    /// A copy of `bytes` bytes from the start, a multiple of 8.
+    pub fn copy(&self, bytes: usize) -> Vec<u8> {
+        (0..bytes / 8).flat_map(|n| self.read_u64(n * 8).to_le_bytes()).collect()
+    }
+
+    /// A part of it as plain memory.
+    ///
+    /// # Safety
+    /// No outstanding command names that part, so that the controller neither reads nor writes it.
+    ///
+    /// # Panics
+    /// Where it ends beyond the memory.
+    #[inline]
+    pub unsafe fn slice_mut(&mut self, at: usize, bytes: usize) -> &mut [u8] {
+        assert!(at.checked_add(bytes).is_some_and(|end| end <= self.bytes));
+        // SAFETY: it lies within the memory, `self` is borrowed for as long, and by what the caller
+        // says the controller leaves it alone.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().add(at), bytes) }
+    }
+}
+
+/// Ordinary memory, for tests: the words are the controller's as well.
+#[cfg(test)]
+pub(super) fn shared(words: std::sync::Arc<[std::sync::atomic::AtomicU64]>, address: u64) -> Dma {
+    let start = NonNull::from(&*words).cast();
+    // SAFETY: the words live as long as the owner. The other side uses them as atomics, which may be
+    // written behind a shared reference.
+    unsafe { Dma::new(start, words.len() * 8, address, Box::new(words)) }
+}
+
+/// Ordinary memory at an address of its own, for tests.
+#[cfg(test)]
+pub(super) fn ordinary(bytes: usize, address: u64) -> Dma {
+    shared((0..bytes.div_ceil(8)).map(|_| 0.into()).collect(), address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_little_endian_and_have_the_controllers_addresses() {
+        let memory = ordinary(64, 0x1000);
+        memory.write_u64(8, 0x1122_3344_5566_7788);
+        assert_eq!((memory.read_u32(8), memory.read_u32(12)), (0x5566_7788, 0x1122_3344));
+        assert_eq!((memory.address(8), memory.bytes()), (0x1008, 64));
+        assert_eq!(memory.copy(16)[8..10], [0x88, 0x77]);
+        memory.clear();
+        assert_eq!(memory.read_u64(8), 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "assertion failed")]
+    fn nothing_is_read_beyond_the_end() {
+        ordinary(64, 0).read_u32(64);
+    }
+}

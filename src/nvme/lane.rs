@@ -1,0 +1,169 @@
+//! A worker's queue pair on a controller, and what watches over it.
+//!
+//! A command that does not come back in time is first aborted (Base 5.1); where that does not help, the
+//! controller is reset (Base 3.7.2), which ends all commands of all lanes, and every lane makes its
+//! queue anew. A controller that is gone or tells a fatal error ends the lane.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::bus::Bus;
+use super::controller::{Condition, Controller, fatal, gone, recalled};
+use super::queue::QueuePair;
+use super::spec::{Command, Completion};
+use crate::error::{Error, Result};
+
+/// The controller is looked at so often.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What the watch over a lane had to do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Incidents {
+    /// Commands that were to be aborted.
+    pub aborts: u64,
+    /// Resets of the controller, by whichever lane, that this one saw.
+    pub resets: u64,
+}
+
+/// A queue pair of one thread, on a controller that others use too.
+pub struct Lane<B: Bus> {
+    controller: Arc<Controller<B>>,
+    queue: QueuePair<B>,
+    generation: u32,
+    look_ns: u64,
+    /// The command that is to be aborted (its identifier, since when it is outstanding), and when that
+    /// was asked.
+    abort: Option<(u16, u64, u64)>,
+    incidents: Incidents,
+}
+
+impl<B: Bus> Lane<B> {
+    /// Makes a queue pair for so many commands at once, or as many as the controller takes.
+    pub fn open(controller: &Arc<Controller<B>>, commands: u32) -> Result<Self> {
+        let (queue, generation) = controller.open_queue(commands.saturating_add(1))?;
+        let controller = controller.clone();
+        Ok(Self { controller, queue, generation, look_ns: 0, abort: None, incidents: Incidents::default() })
+    }
+
+    /// The controller.
+    pub fn controller(&self) -> &Arc<Controller<B>> {
+        &self.controller
+    }
+
+    /// What the watch had to do.
+    pub fn incidents(&self) -> Incidents {
+        self.incidents
+    }
+
+    /// How many more commands can be outstanding.
+    #[inline]
+    pub fn room(&self) -> usize {
+        self.queue.room()
+    }
+
+    /// How many are.
+    #[inline]
+    pub fn outstanding(&self) -> usize {
+        self.queue.outstanding()
+    }
+
+    /// Queues a command; false where there is no room. `owner` comes back with its completion.
+    #[inline]
+    pub fn push(&mut self, command: &Command, owner: u32, now_ns: u64) -> bool {
+        self.queue.push(command, owner, now_ns).is_some()
+    }
+
+    /// Hands over what is queued: one doorbell.
+    #[inline]
+    pub fn ring(&mut self) {
+        // After a reset the controller does not know this queue until [`Self::watch`] has made it anew.
+        if self.generation == self.controller.generation() {
+            self.queue.ring();
+        }
+    }
+
+    /// Takes all completions that are there. Returns how many.
+    ///
+    /// # Errors
+    /// Where one is malformed: the controller can't be trusted with anything any more.
+    #[inline]
+    pub fn poll(&mut self, each: impl FnMut(u32, Completion)) -> Result<u32> {
+        let max = self.queue.entries();
+        self.queue.poll(max, each).map_err(|malformed| {
+            let what = format!("{} is out of order: {malformed}", self.controller.name());
+            Error::failed(what).hint("its data can't be trusted: update its firmware, or replace it")
+        })
+    }
+
+    /// Looks whether the controller still works and whether a command is overdue: to be called again
+    /// and again, which costs a comparison but every 100 ms. `lost` is told the owners of commands that
+    /// a reset has ended.
+    ///
+    /// # Errors
+    /// Where it is gone or wanted back, tells a fatal error, or does not come back after a reset.
+    pub fn watch(&mut self, now_ns: u64, mut lost: impl FnMut(u32)) -> Result<()> {
+        if self.generation != self.controller.generation() {
+            return self.begin_anew(&mut lost);
+        }
+        if now_ns < self.look_ns {
+            return Ok(());
+        }
+        self.look_ns = now_ns + LOOK.as_nanos() as u64;
+        match self.controller.condition() {
+            Condition::Removed => return Err(gone(self.controller.name())),
+            Condition::Fatal => return Err(fatal(self.controller.name())),
+            Condition::Recalled => return Err(recalled(self.controller.name())),
+            // Unless another lane is resetting it just now, it has stopped by itself.
+            Condition::Stopped if self.generation == self.controller.generation() => {
+                self.controller.reset(self.generation)?;
+                return self.begin_anew(&mut lost);
+            }
+            Condition::Ready | Condition::Stopped => {}
+        }
+        let Some((cid, since_ns)) = self.queue.oldest() else { return Ok(()) };
+        let patience = self.controller.patience();
+        let is_over = |from_ns: u64, patience: Duration| {
+            u128::from(now_ns.saturating_sub(from_ns)) >= patience.as_nanos()
+        };
+        if let Some((of, from, asked_ns)) = self.abort
+            && (of, from) == (cid, since_ns)
+        {
+            if !is_over(asked_ns, patience.abort) {
+                return Ok(());
+            }
+            self.controller.reset(self.generation)?;
+            return self.begin_anew(&mut lost);
+        }
+        if is_over(since_ns, patience.command) { self.abort(cid, since_ns, now_ns) } else { Ok(()) }
+    }
+
+    /// Asks to abort a command. Whether it was found and will be aborted shows in its own completion; a
+    /// controller that can't abort any more commands now is reset later.
+    fn abort(&mut self, cid: u16, since_ns: u64, now_ns: u64) -> Result<()> {
+        self.abort = Some((cid, since_ns, now_ns));
+        self.incidents.aborts += 1;
+        match self.controller.abort(self.queue.id(), cid) {
+            Err(error) if self.controller.condition() != Condition::Ready => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn begin_anew(&mut self, lost: &mut impl FnMut(u32)) -> Result<()> {
+        self.generation = self.controller.reopen_queue(&mut self.queue, lost)?;
+        self.abort = None;
+        self.incidents.resets += 1;
+        Ok(())
+    }
+}
+
+impl<B: Bus> Drop for Lane<B> {
+    fn drop(&mut self) {
+        // Where it can't be deleted the controller is stopped or gone: either way it leaves the
+        // queue's memory alone, and whoever used the lane has heard of it.
+        let _ = self.controller.close_queue(&self.queue, self.generation);
+    }
+}
+
+#[cfg(test)]
+#[path = "lane_tests.rs"]
+mod tests;

@@ -1,0 +1,46 @@
+//! stacktune's own `NVMe` driver: a controller that user space drives by itself, without interrupts.
+//!
+//! It is written to be read beside the specification. *Base* is the NVM Express Base Specification
+//! 2.0, *NVM* the NVM Command Set Specification 1.0 and *PCIe* the `NVMe` over PCIe Transport
+//! Specification 1.0, which were published with it.
+//!
+//! | file | what | sections |
+//! |---|---|---|
+//! | [`spec`] | registers, commands and completions, bit by bit | Base 3.1.3, 3.3.3, 5, 7; NVM 3.2; PCIe 3.1 |
+//! | [`status`] | what a completion says, in the specification's words | Base 3.3.3.2.1 |
+//! | [`identify`] | what controller and namespaces say of themselves | Base 5.17; NVM 4.1.5 |
+//! | [`prp`] | where the data lies: PRP entries and lists | Base 4.1.1 |
+//! | [`queue`] | a submission and a completion queue: rings, phase tag, doorbells | Base 3.3.1 |
+//! | [`controller`] | start, admin commands, queues, abort, reset, shutdown | Base 3.5 to 3.7, 5, 9.5 |
+//! | [`lane`] | a worker's queue with what watches over it: time-outs | Base 5.1, 9 |
+//! | [`transfer`] | a worker's page buffers, cut where a command may move no more | Base 5.17.2.1 (MDTS) |
+//! | [`trim`] | Dataset Management: blocks given back | NVM 3.2.3 |
+//! | [`bus`], [`dma`] | how registers and memory are reached, whatever is behind them | – |
+//! | [`vfio`] | … of a drive that the kernel has handed over | Linux's VFIO |
+//!
+//! A controller in memory (`model`, for tests) answers in the same way, or wrongly on purpose.
+//!
+//! The hot loop is [`lane::Lane::push`], [`lane::Lane::ring`] and [`lane::Lane::poll`]: it allocates
+//! nothing, takes no lock, and writes one doorbell a batch. What takes a lock (admin commands) is
+//! needed only before it, after it, and where a command does not come back.
+
+pub mod bus;
+pub mod controller;
+pub mod dma;
+pub mod identify;
+pub mod lane;
+#[cfg(test)]
+pub mod model;
+pub mod prp;
+pub mod queue;
+pub mod spec;
+pub mod status;
+pub mod transfer;
+pub mod trim;
+pub mod vfio;
+
+pub use bus::Bus;
+pub use controller::{Condition, Controller, Patience};
+pub use identify::{ControllerFacts, Namespace};
+pub use lane::Lane;
+pub use transfer::Transfers;

@@ -1,0 +1,251 @@
+//! A submission queue and the completion queue that it completes into (Base 3.3.1): two rings in
+//! memory, a doorbell each.
+//!
+//! The host writes commands at the tail and tells the controller by the tail doorbell; the controller
+//! writes completions, each with a phase tag (P) that turns with each round, so that the host sees by
+//! the tag alone whether an entry is new (Base 3.3.3.2), and hears by the head doorbell which entries
+//! are free again. Completions come in any order: the command identifier (CID) tells whose one is.
+//!
+//! One command fewer than the ring has entries is outstanding at most. So the tail never reaches the
+//! head, which would mean empty (Base 3.3.1.5), and the completion queue always has room.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+
+use super::bus::Bus;
+use super::dma::Dma;
+use super::spec::{self, COMPLETION_BYTES, Command, Completion, SUBMISSION_BYTES};
+use crate::error::Result;
+
+/// No command has this identifier now.
+const NOBODY: u32 = u32::MAX;
+
+/// A completion that no controller in order would write. Nothing of it is believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Malformed {
+    /// CID: no command of that identifier is outstanding.
+    Command {
+        /// The identifier.
+        cid: u16,
+    },
+    /// SQID: the completion is of another queue.
+    Queue {
+        /// The queue that it names.
+        found: u16,
+        /// The queue that it is in.
+        expected: u16,
+    },
+    /// SQHD: the ring has no such entry.
+    Head {
+        /// The entry.
+        found: u16,
+        /// Entries of the ring.
+        entries: u32,
+    },
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command { cid } => {
+                write!(f, "the controller completed command {cid}, which is not outstanding")
+            }
+            Self::Queue { found, expected } => {
+                write!(f, "the controller completed a command of queue {found} in queue {expected}")
+            }
+            Self::Head { found, entries } => {
+                write!(f, "the controller names entry {found} of a queue of {entries}")
+            }
+        }
+    }
+}
+
+/// A queue pair, of one thread.
+pub struct QueuePair<B> {
+    bus: Arc<B>,
+    id: u16,
+    entries: u32,
+    submissions: Dma,
+    completions: Dma,
+    tail_doorbell: usize,
+    head_doorbell: usize,
+    /// Where the next command goes.
+    tail: u32,
+    /// The tail that the controller knows.
+    rung: u32,
+    /// Where the next completion will be.
+    head: u32,
+    /// The phase tag of a completion that is new.
+    phase: bool,
+    free: Vec<u16>,
+    /// By command identifier: whose command it is.
+    owners: Box<[u32]>,
+    /// By command identifier: when it was queued.
+    since_ns: Box<[u64]>,
+}
+
+impl<B: Bus> QueuePair<B> {
+    /// Rings of so many entries (2 and up) for queue `id`, which the controller does not know yet.
+    pub fn new(bus: &Arc<B>, id: u16, entries: u32, stride_bytes: usize) -> Result<Self> {
+        Ok(Self {
+            submissions: bus.allocate(entries as usize * SUBMISSION_BYTES)?,
+            completions: bus.allocate(entries as usize * COMPLETION_BYTES)?,
+            bus: bus.clone(),
+            id,
+            entries,
+            tail_doorbell: spec::tail_doorbell(id, stride_bytes),
+            head_doorbell: spec::head_doorbell(id, stride_bytes),
+            tail: 0,
+            rung: 0,
+            head: 0,
+            phase: true,
+            free: (0..(entries - 1) as u16).rev().collect(),
+            owners: vec![NOBODY; entries as usize - 1].into(),
+            since_ns: vec![0; entries as usize - 1].into(),
+        })
+    }
+
+    /// Its number; 0 is the admin queue.
+    pub fn id(&self) -> u16 {
+        self.id
+    }
+
+    /// Entries of each ring.
+    pub fn entries(&self) -> u32 {
+        self.entries
+    }
+
+    /// Where the submission ring begins, for the controller.
+    pub fn submission_address(&self) -> u64 {
+        self.submissions.address(0)
+    }
+
+    /// Where the completion ring begins, for the controller.
+    pub fn completion_address(&self) -> u64 {
+        self.completions.address(0)
+    }
+
+    /// How many more commands can be outstanding.
+    #[inline]
+    pub fn room(&self) -> usize {
+        self.free.len()
+    }
+
+    /// How many are.
+    #[inline]
+    pub fn outstanding(&self) -> usize {
+        self.owners.len() - self.free.len()
+    }
+
+    /// Writes a command into the ring; the controller hears of it by [`Self::ring`]. Returns its
+    /// identifier; none where as many are outstanding as can be.
+    #[inline]
+    pub fn push(&mut self, command: &Command, owner: u32, now_ns: u64) -> Option<u16> {
+        debug_assert_ne!(owner, NOBODY);
+        let cid = self.free.pop()?;
+        self.owners[usize::from(cid)] = owner;
+        self.since_ns[usize::from(cid)] = now_ns;
+        let at = self.tail as usize * SUBMISSION_BYTES;
+        for (n, word) in command.words(cid).into_iter().enumerate() {
+            self.submissions.write_u64(at + n * 8, word);
+        }
+        self.tail = if self.tail + 1 == self.entries { 0 } else { self.tail + 1 };
+        Some(cid)
+    }
+
+    /// Tells the controller of all commands since the last time, by one write.
+    #[inline]
+    pub fn ring(&mut self) {
+        if self.rung != self.tail {
+            // The commands are in memory before their number is on the bus.
+            fence(Ordering::SeqCst);
+            self.bus.write32(self.tail_doorbell, self.tail);
+            self.rung = self.tail;
+        }
+    }
+
+    /// Takes completions that are there, `max` at most, and gives their entries back by one write.
+    /// Returns how many.
+    ///
+    /// # Errors
+    /// At the first one that is malformed: nothing behind it is looked at, and the controller has to
+    /// be reset.
+    #[inline]
+    pub fn poll(
+        &mut self,
+        max: u32,
+        mut each: impl FnMut(u32, Completion),
+    ) -> std::result::Result<u32, Malformed> {
+        let mut taken = 0;
+        let mut outcome = Ok(());
+        while taken < max {
+            let at = self.head as usize * COMPLETION_BYTES;
+            let end = self.completions.read_u32(at + 12);
+            if spec::has_phase(end) != self.phase {
+                break;
+            }
+            // What is beside the tag is read after it.
+            fence(Ordering::Acquire);
+            let dwords = [self.completions.read_u32(at), self.completions.read_u32(at + 8), end];
+            let completion = Completion::of(dwords);
+            match self.owner_of(&completion) {
+                Ok(owner) => each(owner, completion),
+                Err(malformed) => {
+                    outcome = Err(malformed);
+                    break;
+                }
+            }
+            taken += 1;
+            self.head += 1;
+            if self.head == self.entries {
+                self.head = 0;
+                self.phase = !self.phase;
+            }
+        }
+        if taken > 0 {
+            self.bus.write32(self.head_doorbell, self.head);
+        }
+        outcome.map(|()| taken)
+    }
+
+    /// Whose command it completes; its identifier is free from now on.
+    #[inline]
+    fn owner_of(&mut self, completion: &Completion) -> std::result::Result<u32, Malformed> {
+        let &Completion { cid, queue, submission_head, .. } = completion;
+        if queue != self.id {
+            return Err(Malformed::Queue { found: queue, expected: self.id });
+        }
+        if u32::from(submission_head) >= self.entries {
+            return Err(Malformed::Head { found: submission_head, entries: self.entries });
+        }
+        let owner = self.owners.get_mut(usize::from(cid)).filter(|owner| **owner != NOBODY);
+        let owner = owner.map(|owner| std::mem::replace(owner, NOBODY)).ok_or(Malformed::Command { cid })?;
+        self.free.push(cid);
+        Ok(owner)
+    }
+
+    /// The command that is outstanding longest, and since when.
+    pub fn oldest(&self) -> Option<(u16, u64)> {
+        let of = |(cid, owner): (usize, &u32)| (*owner != NOBODY).then(|| (cid as u16, self.since_ns[cid]));
+        self.owners.iter().enumerate().filter_map(of).min_by_key(|(_, since_ns)| *since_ns)
+    }
+
+    /// Begins anew, for a controller that was reset and touches the rings no more. The owners of what
+    /// was outstanding are told.
+    pub fn begin_anew(&mut self, mut lost: impl FnMut(u32)) {
+        for (cid, owner) in self.owners.iter_mut().enumerate() {
+            if *owner != NOBODY {
+                lost(std::mem::replace(owner, NOBODY));
+                self.free.push(cid as u16);
+            }
+        }
+        self.submissions.clear();
+        self.completions.clear();
+        (self.tail, self.rung, self.head, self.phase) = (0, 0, 0, true);
+    }
+}
+
+#[cfg(test)]
+#[path = "queue_tests.rs"]
+mod tests;
