@@ -140,7 +140,8 @@ mod tests {
         change(&mut settings);
         let facts = capable_host();
         let found = problems(&settings, Ground { facts: &facts, target: None });
-        found.into_iter().map(|(path, why)| [path.to_string(), why].join(": ") + "\n").collect()
+        let lines: Vec<_> = found.into_iter().map(|(path, why)| format!("{path}: {why}")).collect();
+        lines.join("\n")
     }
 
     #[test]
