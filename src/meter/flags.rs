@@ -62,7 +62,7 @@ pub struct WindowContext<'a> {
     pub wal_durable: bool,
     /// Bytes of the data that scan, point and background share.
     pub data_bytes: u64,
-    /// The host's memory.
+    /// Memory that the page cache can have: the host's, or the budget that it was given.
     pub memory_bytes: u64,
     /// The opened target; none of simulated runs.
     pub target: Option<&'a TargetFacts>,
@@ -291,7 +291,7 @@ fn of_storage(class: Class, context: &WindowContext) -> Vec<Flag> {
     if class != Class::Wal && stays_cached && context.data_bytes < context.memory_bytes {
         flags.push(forbids(
             "data fits memory",
-            "The data is smaller than memory, and the page cache may come to hold all of it.",
+            "The data is smaller than the memory that the page cache can have, and may come to lie in it.",
         ));
     }
     if context.unfilled && !class.writes() {

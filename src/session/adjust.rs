@@ -44,6 +44,11 @@ pub(super) fn begin(
     Ok(adjustments)
 }
 
+/// Memory that the page cache can have of the target.
+pub(super) fn cache_bytes_max(settings: &Settings, facts: &Facts) -> u64 {
+    settings.run.cache_limit_bytes.unwrap_or(u64::MAX).min(facts.memory_bytes)
+}
+
 /// The drives below the target, of which the queues can be set; none below files as they are.
 fn drives(settings: &Settings, facts: &Facts, target: &Target) -> Result<Vec<Drive>> {
     if let Some(built) = &target.built {
@@ -75,7 +80,7 @@ impl Session {
         }
         let journal = self.target.built.as_mut().map(Built::journal);
         let applied = self.adjustments.apply(journal, &settings.queue, limit_bytes);
-        if applied.map_err(|error| error.to_string())? && self.target.volume.is_some() {
+        if applied.map_err(|error| error.one_line())? && self.target.volume.is_some() {
             // What was cached before counts against no budget, and would serve reads for ever.
             let paths = [paths_of(&self.target.data), paths_of(&self.target.wal)].concat();
             self.dropping = Some(std::thread::spawn(move || drop_cached(&paths)));
@@ -94,5 +99,22 @@ impl Session {
             Some(Ok(Ok(()))) | None => {}
         }
         self.dropping.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::testing::capable_host;
+
+    #[test]
+    fn the_page_cache_can_have_no_more_than_its_budget_or_what_there_is() {
+        let facts = Facts { memory_bytes: 1 << 30, ..capable_host() };
+        let mut settings = Settings::default();
+        assert_eq!(cache_bytes_max(&settings, &facts), 1 << 30);
+        settings.run.cache_limit_bytes = Some(1 << 28);
+        assert_eq!(cache_bytes_max(&settings, &facts), 1 << 28, "data of 512 MiB does not fit in that");
+        settings.run.cache_limit_bytes = Some(1 << 40);
+        assert_eq!(cache_bytes_max(&settings, &facts), 1 << 30);
     }
 }

@@ -462,7 +462,7 @@ impl Session {
             classes: Class::ALL.map(|class| self.classes.context(&plans[class.index()], self.paused)),
             wal_durable: plans[Class::Wal.index()].sync != Sync::None,
             data_bytes: self.target.data.bytes(),
-            memory_bytes: self.facts.memory_bytes,
+            memory_bytes: adjust::cache_bytes_max(&self.settings, &self.facts),
             target,
             unfilled: self.options.read_only && self.target.data.set == 0 && self.target.volume.is_some(),
             written_bytes_total: self.writes.written_bytes(),

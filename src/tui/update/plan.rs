@@ -70,7 +70,11 @@ pub fn planned(state: &mut State, plan: Result<Arc<PlanShown>, String>) {
 /// Notes whether the plan's end is on the screen.
 fn look(asked: &mut Agreement, state: &State) {
     let visible = layout::tier(state.screen).is_some();
-    asked.read |= visible && asked.top >= view::plan::overhang(asked, state.screen);
+    if !asked.read && visible && asked.top >= view::plan::overhang(asked, state.screen) {
+        asked.read = true;
+        // That it had to be scrolled first is no longer so.
+        asked.consent.error = None;
+    }
 }
 
 /// Takes a key while the plan lies over the screen.

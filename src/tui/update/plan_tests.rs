@@ -61,6 +61,26 @@ const RAID: (&str, Value) = ("stack.raid", Value::Choice("md1"));
 const FILESYSTEM: (&str, Value) = ("stack.filesystem", Value::Choice("ext4"));
 
 #[test]
+fn the_key_that_types_a_value_is_named_as_it_is() {
+    let mut state = running(80, 24);
+    choose(&mut state, "stack.mkfs_options");
+    letter(&mut state, 'l');
+    assert!(said(&state).ends_with("has no stops: Enter types its value"), "{}", said(&state));
+    let mut state = collected();
+    choose(&mut state, "stack.mkfs_options");
+    letter(&mut state, 'l');
+    assert!(said(&state).ends_with("has no stops: e types its value"), "Enter would plan: {}", said(&state));
+}
+
+#[test]
+fn while_another_target_is_built_the_figures_of_the_last_one_are_told_as_such() {
+    let mut state = running(80, 24);
+    assert!(!shown(&state).contains("before this target"));
+    tell(&mut state, Event::Status(Arc::new(fixture::status(Phase::Filling))));
+    assert!(shown(&state).contains("s, before this target"), "{}", shown(&state));
+}
+
+#[test]
 fn what_takes_building_is_collected_and_planned_with_enter() {
     let mut state = running(80, 24);
     choose(&mut state, "target.files.count");
@@ -188,6 +208,7 @@ fn a_plan_that_destroys_takes_each_serial_after_its_end_was_seen() {
         pages += 1;
     }
     assert!(pages > 2, "{pages}");
+    assert!(!shown(&state).contains("Scroll to the end"), "it was");
     key(&mut state, KeyCode::Home);
     assert!(agreement(&state).read, "what was read stays read");
     assert_eq!(key(&mut state, KeyCode::Enter), []);

@@ -8,6 +8,7 @@ use ratatui::text::{Line, Span};
 use super::{panel, put, span};
 use crate::class::Class;
 use crate::meter::window::{ClassFigures, Latency, State as ClassState};
+use crate::session::message::Phase;
 use crate::tui::layout::{Tier, tier};
 use crate::tui::state::State;
 use crate::tui::text::{NONE, count, fit, latency, left, mb, right, width};
@@ -97,7 +98,10 @@ fn span_of_time(state: &State) -> String {
         }
         (Some(window), _) if !state.cumulative => {
             let turned = if window.turned { ", a knob turned in it" } else { "" };
-            format!("last {:.1} s{turned}{frozen}", window.duration_ns as f64 / 1e9)
+            // Nothing runs then: these figures are those of the target before.
+            let old = matches!(state.phase(), Phase::Opening | Phase::Building | Phase::Filling);
+            let old = if old { ", before this target" } else { "" };
+            format!("last {:.1} s{turned}{old}{frozen}", window.duration_ns as f64 / 1e9)
         }
         _ => "no window yet".into(),
     }
