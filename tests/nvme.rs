@@ -25,9 +25,28 @@ const MIB: u64 = 1 << 20;
 /// Each page size has a part of the drive of its own.
 const PART_BYTES: u64 = 4 * MIB;
 
+/// What runs in the guest, by the name that `tests/nvme.sh` puts into `NVME_TEST`.
+const IN_GUEST: [(&str, fn()); 11] = [
+    ("guest_identify", guest_identify),
+    ("guest_patterns", guest_patterns),
+    ("guest_kernel_reads", guest_kernel_reads),
+    ("guest_trim", guest_trim),
+    ("guest_beyond_the_end", guest_beyond_the_end),
+    ("guest_reset_during_load", guest_reset_during_load),
+    ("guest_stuck_command", guest_stuck_command),
+    ("guest_iops", guest_iops),
+    ("guest_pulled", guest_pulled),
+    ("guest_stops_answering", guest_stops_answering),
+    ("guest_killed", guest_killed),
+];
+
 #[test]
 fn the_driver_works_on_emulated_drives() {
     let test = "the_driver_works_on_emulated_drives";
+    if let Ok(name) = std::env::var("NVME_TEST") {
+        let (_, run) = IN_GUEST.iter().find(|(known, _)| *known == name).expect("a test of the guest");
+        return run();
+    }
     let rig = format!("{ROOT}/tests/rig.sh");
     let check = Command::new(&rig).arg("--check").stdin(Stdio::null()).output().unwrap();
     if !check.status.success() {
@@ -105,8 +124,6 @@ fn places(page_bytes: u64) -> [u64; 4] {
     [start, start + page_bytes, last - page_bytes, last]
 }
 
-#[test]
-#[ignore = "runs in the guest"]
 fn guest_identify() {
     let controller = started(0, Patience::default());
     let facts = controller.facts();
@@ -119,8 +136,6 @@ fn guest_identify() {
 }
 
 /// Every page size, across the border of MDTS and of PRP lists, written, flushed and read back.
-#[test]
-#[ignore = "runs in the guest"]
 fn guest_patterns() {
     let controller = started(0, Patience::default());
     for page_bytes in page_sizes() {
@@ -149,8 +164,6 @@ fn guest_patterns() {
 }
 
 /// What the driver wrote, through the kernel's own driver.
-#[test]
-#[ignore = "runs in the guest"]
 fn guest_kernel_reads() {
     let node = File::open(std::env::var("NVME_NODE").unwrap()).unwrap();
     for page_bytes in page_sizes() {
@@ -163,8 +176,6 @@ fn guest_kernel_reads() {
     }
 }
 
-#[test]
-#[ignore = "runs in the guest"]
 fn guest_trim() {
     let controller = started(0, Patience::default());
     let namespace = controller.namespace(1).unwrap();
@@ -177,8 +188,6 @@ fn guest_trim() {
 }
 
 /// What is asked beyond the end of the drive comes back as the drive's own status.
-#[test]
-#[ignore = "runs in the guest"]
 fn guest_beyond_the_end() {
     let controller = started(0, Patience::default());
     let mut polled = polled(&controller, 4096, 2);
@@ -210,8 +219,6 @@ fn load(polled: &mut Polled<VfioBus>, slots: u32, goes_on: impl Fn() -> bool) ->
     Ok((complete, failed))
 }
 
-#[test]
-#[ignore = "runs in the guest"]
 fn guest_reset_during_load() {
     let controller = started(1, Patience::default());
     let stop = AtomicBool::new(false);
@@ -245,8 +252,6 @@ fn monitor(command: &str) {
 }
 
 /// QEMU lets one I/O through in ten seconds: the next one is stuck.
-#[test]
-#[ignore = "runs in the guest"]
 fn guest_stuck_command() {
     let patience = Patience {
         command: Duration::from_millis(500),
@@ -255,17 +260,23 @@ fn guest_stuck_command() {
     };
     let controller = started(1, patience);
     let mut polled = polled(&controller, 4096, 16);
-    monitor("block_set_io_throttle file1 0 0 0 1 0 0");
-    std::thread::sleep(Duration::from_millis(500));
-    let began = Instant::now();
-    for slot in 0..16 {
-        polled.queue(op(slot, OpKind::Read, u64::from(slot) * 4096));
+    // QEMU obeys in its own time: until it does, nothing gets stuck.
+    let mut failed = Vec::new();
+    for _ in 0..20 {
+        monitor("block_set_io_throttle drive1 0 0 0 1 0 0");
+        std::thread::sleep(Duration::from_millis(500));
+        for slot in 0..16 {
+            polled.queue(op(slot, OpKind::Read, u64::from(slot) * 4096));
+        }
+        let began = Instant::now();
+        let results = done(&mut polled).unwrap();
+        println!("after {:?}: {results:?}, {} resets", began.elapsed(), controller.generation());
+        failed = results.iter().map(|(_, result)| *result).filter(|result| *result != 4096).collect();
+        if !failed.is_empty() {
+            break;
+        }
     }
-    let results = done(&mut polled).unwrap();
-    monitor("block_set_io_throttle file1 0 0 0 0 0 0");
-    println!("after {:?}: {results:?}, {} resets", began.elapsed(), controller.generation());
-    let failed: Vec<i32> =
-        results.iter().map(|(_, result)| *result).filter(|result| *result != 4096).collect();
+    monitor("block_set_io_throttle drive1 0 0 0 0 0 0");
     assert!(!failed.is_empty());
     assert!(failed.iter().all(|errno| [-libc::ECANCELED, -libc::ETIMEDOUT].contains(errno)));
     std::thread::sleep(Duration::from_millis(500));
@@ -274,8 +285,6 @@ fn guest_stuck_command() {
 }
 
 /// Reads per second of the driver at the paper's depth and batch, with sleep and without.
-#[test]
-#[ignore = "runs in the guest"]
 fn guest_iops() {
     let controller = started(1, Patience::default());
     let mut polled = polled(&controller, 4096, 1023);
@@ -287,8 +296,6 @@ fn guest_iops() {
 }
 
 /// The kernel takes the drive away while it is polled: the load ends, with that reason.
-#[test]
-#[ignore = "runs in the guest"]
 fn guest_pulled() {
     let controller = started(2, Patience::default());
     let mut polled = polled(&controller, 4096, 64);
@@ -300,8 +307,6 @@ fn guest_pulled() {
 }
 
 /// The drive stops answering altogether. What the bus reads as then, QEMU gives as zeros.
-#[test]
-#[ignore = "runs in the guest"]
 fn guest_stops_answering() {
     let controller = started(3, Patience::default());
     let mut polled = polled(&controller, 4096, 64);
@@ -323,8 +328,6 @@ fn guest_stops_answering() {
 }
 
 /// The guest's script waits for this to be up, and then kills it.
-#[test]
-#[ignore = "runs in the guest"]
 fn guest_killed() {
     let controller = started(1, Patience::default());
     let mut polled = polled(&controller, 4096, 64);

@@ -31,7 +31,7 @@ node() {
 run() {
     local status=0
     printf '# %s\n' "$1"
-    timeout 120 "$program" --ignored --exact "$1" --nocapture --test-threads 1 >"$log" 2>&1 </dev/null || status=$?
+    NVME_TEST=$1 timeout 120 "$program" --exact the_driver_works_on_emulated_drives --nocapture --test-threads 1 >"$log" 2>&1 </dev/null || status=$?
     grep -vE '^(running|test result|)$|^running|^test result' "$log" || true
     ((status == 0)) || { printf 'not ok %s (%d)\n' "$1" "$status"; dmesg | tail -n 20; exit 1; }
 }
@@ -168,7 +168,7 @@ echo 64 >/proc/sys/vm/nr_hugepages
 for test in patterns trim reset_during_load iops stuck_command; do run "guest_$test"; done
 
 # Killed while it polls: VFIO resets the drive, and the kernel can have it.
-"$program" --ignored --exact guest_killed --nocapture >"$log" 2>&1 </dev/null &
+NVME_TEST=guest_killed "$program" --exact the_driver_works_on_emulated_drives --nocapture >"$log" 2>&1 </dev/null &
 pid=$!
 for i in {1..100}; do grep -q loading "$log" && break; sleep 0.1; done
 sleep 0.5
