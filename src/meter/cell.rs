@@ -59,6 +59,9 @@ impl PollCell {
     #[inline]
     pub fn follow(&self, polls: Polls) {
         let Polls { polls, empty_polls, polling_ns, empty_polling_ns } = polls;
+        if polls == 0 {
+            return; // most interfaces never poll
+        }
         for (counter, now) in self.0.iter().zip([polls, empty_polls, polling_ns, empty_polling_ns]) {
             counter.add(now - counter.get());
         }
