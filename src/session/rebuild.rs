@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::given;
 use super::message::{Event, PlanShown};
 use super::run::{Carried, Session, Turned};
 use super::standing::{self, survival};
@@ -72,11 +73,26 @@ impl Session {
             agreed = Some((plan.id.clone(), plan.lines()));
             standing::shown(&plan, number, shown)
         } else {
-            standing::plain(&settings, number, shown)
+            standing::plain(&settings, &self.handed_over(&settings)?, number, shown)
         };
         shown.takes_down = self.target.built.as_ref().map(Built::commands_down).unwrap_or_default();
+        shown.lines.splice(0..0, self.target.steps_back());
         self.pending = Some(Pending { number, settings, from, agreed });
         Ok(shown)
+    }
+
+    /// The steps by which the drives of those settings leave the kernel, where they do.
+    fn handed_over(&self, settings: &Settings) -> Result<Vec<String>, String> {
+        if !settings.leaves_kernel() {
+            return Ok(Vec::new());
+        }
+        if self.settings.leaves_kernel() && settings.target == self.settings.target {
+            // They come back first, and the kernel does not tell of them now.
+            let devices = settings.target.devices.join(", ");
+            return Ok(vec![format!("bind {devices} to vfio-pci again")]);
+        }
+        let facts = Facts { devices: Facts::read_devices(), ..(*self.facts).clone() };
+        given::steps(settings, &facts).map_err(|error| error.one_line())
     }
 
     /// Takes the plan that was shown under that number, if it still waits.

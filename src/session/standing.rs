@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use super::foresee::refuse_unable;
+use super::given;
 use super::message::{PlanShown, Wanted};
 use super::run::{Attendant, Options};
 use super::target::{OursCheck, Target, refuse_over_limit, touches_storage};
@@ -65,7 +66,9 @@ pub fn for_settings(settings: &Settings, facts: &Facts) -> Result<PlanShown> {
     if settings.stack.is_built() && touches_storage(settings) {
         return Ok(shown(&planned(settings, facts, None)?, 0, Vec::new()));
     }
-    Ok(plain(settings, 0, Vec::new()))
+    let leaves = settings.leaves_kernel() && touches_storage(settings);
+    let handed_over = if leaves { given::steps(settings, facts)? } else { Vec::new() };
+    Ok(plain(settings, &handed_over, 0, Vec::new()))
 }
 
 /// The plan as the operator sees it.
@@ -94,8 +97,13 @@ pub fn shown(plan: &Plan, number: u64, turns: Vec<(String, String, String)>) -> 
 }
 
 /// What opening the target takes where nothing is built for it: what it holds is asked when it is
-/// opened.
-pub fn plain(settings: &Settings, number: u64, turns: Vec<(String, String, String)>) -> PlanShown {
+/// opened. `handed_over` are the steps by which drives leave the kernel.
+pub fn plain(
+    settings: &Settings,
+    handed_over: &[String],
+    number: u64,
+    turns: Vec<(String, String, String)>,
+) -> PlanShown {
     let target = &settings.target;
     let line = if !touches_storage(settings) {
         "open nothing: no class touches storage".to_owned()
@@ -109,10 +117,7 @@ pub fn plain(settings: &Settings, number: u64, turns: Vec<(String, String, Strin
         )
     };
     let mut lines = vec![line, "fill what is not filled".to_owned()];
-    if settings.leaves_kernel() {
-        let devices = target.devices.join(", ");
-        lines.push(format!("bind {devices} to vfio-pci; given back to the kernel at the end"));
-    }
+    lines.extend_from_slice(handed_over);
     PlanShown {
         number,
         turns,
