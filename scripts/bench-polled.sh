@@ -71,13 +71,13 @@ ours() {
     line "$name" "$(python3 -c 'import json, sys; print(json.load(sys.stdin)["classes"]["scan"]["iops"])' <"$work/run/summary.json")"
 }
 
-# fio: name, and its options.
+# fio: name, device, and its options.
 theirs() {
-    local name=$1
-    shift
+    local name=$1 device=$2
+    shift 2
     rm -rf "$work/run"
     touch "$work/began"
-    measured fio --name=b --filename="$drive" --rw=randread --bs=4k --direct=1 --ramp_time=1 --time_based \
+    measured fio --name=b --filename="$device" --rw=randread --bs=4k --direct=1 --ramp_time=1 --time_based \
         --runtime="$((seconds + 1))" --group_reporting --output-format=terse "$@" || return
     line "$name" "$(grep '^3;' "$work/out" | cut -d';' -f8)"
 }
@@ -94,8 +94,9 @@ ours vfio io.interface=vfio
 ours vfio+sleep io.interface=vfio io.poll_sleep=50us
 command -v fio >/dev/null || exit 0
 deep=(--iodepth=1024 --iodepth_batch_submit=256 --iodepth_batch_complete_min=1 --iodepth_batch_complete_max=256)
-theirs fio-sync --ioengine=psync --numjobs=128 --thread
-theirs fio-libaio --ioengine=libaio "${deep[@]}"
-theirs fio-io_uring --ioengine=io_uring "${deep[@]}"
-theirs fio-iopoll --ioengine=io_uring --hipri=1 "${deep[@]}"
-theirs fio-nvme_passthrough --ioengine=io_uring_cmd --cmd_type=nvme --filename="/dev/ng$(basename "$(realpath "$drive")" | sed s/nvme//)" "${deep[@]}"
+theirs fio-sync "$drive" --ioengine=psync --numjobs=128 --thread
+theirs fio-libaio "$drive" --ioengine=libaio "${deep[@]}"
+theirs fio-io_uring "$drive" --ioengine=io_uring "${deep[@]}"
+theirs fio-iopoll "$drive" --ioengine=io_uring --hipri=1 "${deep[@]}"
+generic=$(basename "$(realpath "$drive")")
+theirs fio-nvme_passthrough "/dev/ng${generic#nvme}" --ioengine=io_uring_cmd --cmd_type=nvme "${deep[@]}"

@@ -60,7 +60,7 @@ fn the_driver_works_on_emulated_drives() {
     }
     let dir = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let output = Command::new(&rig)
-        .args(["--drives", "4", "--size", "128M", "--monitor", "--timeout", "600", "--dir"])
+        .args(["--drives", "4", "--size", "128M", "--monitor", "--timeout", "1200", "--dir"])
         .arg(dir.path())
         .args(["--", "bash", &format!("{ROOT}/tests/nvme.sh")])
         .arg(std::env::current_exe().unwrap())
