@@ -104,11 +104,13 @@ link_drives
 # The drives that came back are well: by their own log, and with a file system on one of them.
 healthy() {
     local at
-    for at in 0 1; do
-        ! command -v nvme >/dev/null ||
-            nvme smart-log "/dev/nvme${at}n1" | grep -E 'critical_warning|media_errors' | grep -v ': 0$' &&
-            fail "nvme${at}n1 is not well"
-    done
+    if command -v nvme >/dev/null; then
+        for at in 0 1; do
+            nvme smart-log "/dev/nvme${at}n1" >$work/smart
+            grep -qE '^critical_warning *: 0$' $work/smart && grep -qE '^media_errors *: 0$' $work/smart ||
+                { cat $work/smart; fail "nvme${at}n1 is not well"; }
+        done
+    fi
     mkfs.ext4 -qF /dev/nvme1n1
     mount /dev/nvme1n1 /mnt
     head -c 1048576 /dev/urandom >/mnt/file
