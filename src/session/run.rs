@@ -34,7 +34,8 @@ use crate::stack::adjust::Adjustments;
 use crate::stack::build::{Built, Watch};
 use crate::stack::plan::{StackId, Worth};
 use crate::stack::worth::worth;
-use crate::volume::{FillPlan, VerifyReport};
+use crate::units::approx_span;
+use crate::volume::VerifyReport;
 
 /// How a session may be opened, beside its settings.
 #[derive(Debug, Clone, Default)]
@@ -94,7 +95,7 @@ pub(super) struct Turned {
 }
 
 /// What a session leaves to one that goes on with another target.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Carried {
     pub ledger: Ledger,
     pub setting: u64,
@@ -358,7 +359,7 @@ impl Session {
         let built = self.target.built.as_ref().map(|built| built.plan().worth.usable_bytes);
         let devices = !self.settings.target.devices.is_empty() && self.target.volume.is_some();
         let bare = || devices.then(|| self.target.data.bytes() + self.target.wal.bytes());
-        Some(worth(&self.settings, &self.facts, built.or_else(bare)?))
+        Some(worth(&self.settings, &self.facts, built.or_else(bare)?).without(self.lost()))
     }
 
     /// Reads the target back once all has drained, and checks every page that was written; none where
@@ -641,6 +642,11 @@ fn make_ready(
     }
 }
 
+/// How long a fill takes, once its rate is known: how much it writes was told before.
+fn fills_in(seconds: f64) -> String {
+    format!("filling takes about {} more", approx_span(seconds))
+}
+
 /// Fills what is not filled, and adds the bytes to those written.
 fn fill(
     target: &mut Target,
@@ -659,7 +665,7 @@ fn fill(
         target.built.iter().for_each(|built| built.filled_in(began.elapsed()));
         return Ok(());
     };
-    attendant.notice(&FillPlan { rate_bytes_per_s: rest.rate_bytes_per_s, ..whole }.to_string());
+    rest.time_s().iter().for_each(|seconds| attendant.notice(&fills_in(*seconds)));
     let mut progress = |progress: Progress| {
         if !attendant.progress(progress) {
             stop.store(true, Ordering::Relaxed);

@@ -129,7 +129,7 @@ pub fn examine(named: &str, facts: &Facts, min_bytes: u64, ours: &dyn Ours) -> R
 }
 
 /// The same for a device that this process holds: its own claim is no use by others.
-pub(super) fn examine_held(
+pub fn examine_held(
     held: &Claim,
     facts: &Facts,
     min_bytes: u64,
