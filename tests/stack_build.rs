@@ -741,7 +741,11 @@ fn the_commands_tell_what_stands_and_clean_it_up() {
     assert!(commands.iter().all(|command| status.contains(command)), "{status}\n{commands:?}");
     let cleaned = program(&["cleanup"]).expect(0).stdout;
     assert!(cleaned.starts_with(&format!("{id} of mine is gone")), "{cleaned}");
-    assert!(cleaned.ends_with(&format!("{kept} of mine was kept, and stays: stacktune cleanup {kept} takes it away\n")));
+    assert!(
+        cleaned.ends_with(&format!(
+            "{kept} of mine was kept, and stays: stacktune cleanup {kept} takes it away\n"
+        ))
+    );
     assert!(traces(&id).is_empty() && !traces(&kept).is_empty());
     assert_eq!(program(&["cleanup", "--all", "--json"]).expect(0).json()[0]["leftover"]["id"], kept.as_str());
     ground.assert_nothing_left(&kept);

@@ -69,7 +69,8 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     }
     // Before anything runs for it.
     args.beside.iter().try_for_each(|dir| beside(dir, &experiment).map(drop))?;
-    let with = args.beside.iter().map(|dir| std::path::absolute(dir).map_err(|e| Error::os("cannot find", dir, e)));
+    let with =
+        args.beside.iter().map(|dir| std::path::absolute(dir).map_err(|e| Error::os("cannot find", dir, e)));
     let note = Note {
         schema: SCHEMA,
         experiment: experiment.name.into(),

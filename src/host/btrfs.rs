@@ -39,7 +39,8 @@ impl BtrfsWatch {
     pub(super) fn look(&self) -> Option<Lost> {
         let gone = self.members.iter().filter(|member| member.is_gone(&self.root));
         let members: Vec<String> = gone.map(|member| member.shown.clone()).collect();
-        let is_missing = |number: &str| self.text(&format!("devinfo/{number}/missing")).as_deref() == Some("1");
+        let is_missing =
+            |number: &str| self.text(&format!("devinfo/{number}/missing")).as_deref() == Some("1");
         let missing = self.numbers.iter().filter(|(number, _)| is_missing(number)).count() as u64;
         let spares = self.spares();
         let failed = missing.max(members.len() as u64) > spares;
@@ -56,9 +57,9 @@ impl BtrfsWatch {
     /// The members that it can do without, whichever they are: the fewest of data, metadata and system.
     fn spares(&self) -> u64 {
         let kinds = ["data", "metadata", "system"];
-        let profiles = kinds.iter().flat_map(|kind| {
-            self.root.names(&format!("sys/fs/btrfs/{}/allocation/{kind}", self.id))
-        });
+        let profiles = kinds
+            .iter()
+            .flat_map(|kind| self.root.names(&format!("sys/fs/btrfs/{}/allocation/{kind}", self.id)));
         profiles.filter_map(|name| spares_of(&name)).min().unwrap_or(0)
     }
 

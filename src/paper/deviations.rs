@@ -158,7 +158,10 @@ fn data(recordings: &[&Recording]) -> Option<String> {
     }
     let (least, most) = (approx_size(least), approx_size(most));
     let range = if least == most { least } else { format!("{least} to {most}") };
-    Some(format!("about {range} of data{}; the paper had 400 GB", if range.contains(" to ") { ", by row" } else { "" }))
+    Some(format!(
+        "about {range} of data{}; the paper had 400 GB",
+        if range.contains(" to ") { ", by row" } else { "" }
+    ))
 }
 
 /// The page cache in relation to the data, where any row goes through it.

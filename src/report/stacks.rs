@@ -59,7 +59,11 @@ fn way_out(leftover: &Leftover) -> Option<String> {
 pub fn cleaned(cleaned: &[Cleaned], kept: &[Leftover]) -> String {
     let mut out = String::new();
     if cleaned.is_empty() {
-        out += if kept.is_empty() { "nothing is left over\n" } else { "nothing is left over by a run that died\n" };
+        out += if kept.is_empty() {
+            "nothing is left over\n"
+        } else {
+            "nothing is left over by a run that died\n"
+        };
     }
     for Cleaned { leftover, problem } in cleaned {
         let Leftover { id, profile, stands, .. } = leftover;

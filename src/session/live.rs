@@ -23,7 +23,9 @@ const SETTLE: Duration = Duration::from_millis(2);
 
 /// What comes after a session.
 enum Next {
-    Quit { keep: bool },
+    Quit {
+        keep: bool,
+    },
     Open(Box<Settings>),
     Rebuild(Box<Rebuild>),
     /// Go on as before a plan that failed.

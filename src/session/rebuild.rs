@@ -155,7 +155,10 @@ impl Session {
             from: join(from.iter().map(|(_, value)| value.to_string()).collect()),
             to: join(from.iter().map(now).collect()),
             undo: is_undo,
-            survives: (survival(&self.settings, &self.facts, self.lost()), survival(&settings, &self.facts, 0)),
+            survives: (
+                survival(&self.settings, &self.facts, self.lost()),
+                survival(&settings, &self.facts, 0),
+            ),
             ..Turn::default()
         };
         let former = Carried {

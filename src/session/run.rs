@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use super::adjust;
 use super::classes::Classes;
 use super::fallback;
+use super::fill::fill;
 use super::kept::Kept;
 use super::loss::Losses;
 use super::message::{Advance, Event, Phase, PlanShown, Progress, Status, Wanted};
@@ -34,7 +35,6 @@ use crate::stack::adjust::Adjustments;
 use crate::stack::build::{Built, Watch};
 use crate::stack::plan::{StackId, Worth};
 use crate::stack::worth::worth;
-use crate::units::approx_span;
 use crate::volume::VerifyReport;
 
 /// How a session may be opened, beside its settings.
@@ -640,45 +640,6 @@ fn make_ready(
         Some(volume) if !options.read_only => volume.next_sequence_base(),
         _ => Ok(0),
     }
-}
-
-/// How long a fill takes, once its rate is known: how much it writes was told before.
-fn fills_in(seconds: f64) -> String {
-    format!("filling takes about {} more", approx_span(seconds))
-}
-
-/// Fills what is not filled, and adds the bytes to those written.
-fn fill(
-    target: &mut Target,
-    settings: &Settings,
-    written_bytes: &AtomicU64,
-    attendant: &mut dyn Attendant,
-) -> Result<()> {
-    let Some(volume) = &mut target.volume else { return Ok(()) };
-    let Some(whole) = volume.missing_fill() else { return Ok(()) };
-    target::refuse_over_limit(whole.bytes, written_bytes.load(Ordering::Relaxed), settings)?;
-    attendant.notice(&whole.to_string());
-    let (stop, began) = (AtomicBool::new(false), Instant::now());
-    let (start, rest) = volume.measure_fill(&stop)?;
-    written_bytes.fetch_add(start.written_bytes, Ordering::Relaxed);
-    let Some(rest) = rest else {
-        target.built.iter().for_each(|built| built.filled_in(began.elapsed()));
-        return Ok(());
-    };
-    rest.time_s().iter().for_each(|seconds| attendant.notice(&fills_in(*seconds)));
-    let mut progress = |progress: Progress| {
-        if !attendant.progress(progress) {
-            stop.store(true, Ordering::Relaxed);
-        }
-    };
-    let end = volume.fill(&mut progress, &stop)?;
-    written_bytes.fetch_add(end.written_bytes, Ordering::Relaxed);
-    if !end.complete {
-        return Err(Error::interrupted("the fill was stopped").hint("the next run goes on where it stopped"));
-    }
-    // A stack was empty before: that was all of it.
-    target.built.iter().for_each(|built| built.filled_in(began.elapsed()));
-    Ok(())
 }
 
 #[cfg(test)]

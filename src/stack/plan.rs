@@ -213,7 +213,8 @@ fn refuse_undividable(settings: &Settings, device: &Device) -> Result<()> {
         "{} was attached without partition scanning, and stack.use takes a partition",
         device.path.display()
     );
-    Err(Error::input(what).hint("attach it with `losetup --partscan`, or use all of it: stack.use = \"100%\""))
+    Err(Error::input(what)
+        .hint("attach it with `losetup --partscan`, or use all of it: stack.use = \"100%\""))
 }
 
 /// Refuses files that the disk has no room for.
