@@ -1,6 +1,7 @@
 //! The composition root: each command, put together from the parts.
 
 mod inspect;
+mod outlook;
 mod picture;
 mod record;
 mod reproduce;

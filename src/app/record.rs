@@ -40,7 +40,7 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     let progress = Progress::new(stderr(), stderr().is_terminal(), Some(time));
     let mut watcher = Watcher { progress, interrupts: &interrupts };
     if args.dry_run {
-        return dry_run(&settings, &facts);
+        return dry_run(&settings, &facts, args.output.json);
     }
     let mut session = Session::open(settings, options, facts, &mut watcher)?;
     let mut on_event = |event| watcher.watch(&event);
@@ -90,12 +90,13 @@ pub fn run(args: &RecordArgs) -> Result<()> {
 }
 
 /// Prints what would be done, and does nothing.
-fn dry_run(settings: &Settings, facts: &Facts) -> Result<()> {
+fn dry_run(settings: &Settings, facts: &Facts, json: bool) -> Result<()> {
     let problems = check(settings, Ground { facts, target: None });
     if let Some(problem) = problems.first() {
         return Err(Error::input(problem.to_string()));
     }
-    print(&report::plan(&crate::session::plan_shown(settings, facts)?))
+    let plan = crate::session::plan_shown(settings, facts)?;
+    if json { print_json(&report::PlanFile::from(&plan)) } else { print(&report::plan(&plan)) }
 }
 
 /// Reads the target back, and says on standard error what came of it.

@@ -26,6 +26,8 @@ pub(super) struct Below {
     pub drives: Vec<PathBuf>,
     /// The md arrays on the way to them.
     pub arrays: Vec<PathBuf>,
+    /// The ids of the Btrfs file systems on the way to them.
+    pub btrfs: Vec<String>,
 }
 
 impl Below {
@@ -33,6 +35,7 @@ impl Below {
         all.fold(Self::default(), |mut found, one| {
             found.drives.extend(one.drives);
             found.arrays.extend(one.arrays);
+            found.btrfs.extend(one.btrfs);
             found
         })
     }
@@ -59,23 +62,27 @@ fn below_filesystem(root: &Root, path: &Path, device: u64, layers: u32) -> Below
     if rustix::fs::major(device) != 0 {
         return below_device(root, &number_text(device), layers);
     }
-    let devices = mounted_devices(root, path).unwrap_or_default();
+    let (devices, btrfs) = mounted_devices(root, path).unwrap_or_default();
     let mut found = Below::of(devices.iter().map(|number| below_device(root, number, layers)));
     found.drives.dedup();
+    found.btrfs.extend(btrfs);
     found
 }
 
-/// Btrfs gives its files numbers of no device: the mount tells the device, and sysfs its fellows.
-fn mounted_devices(root: &Root, path: &Path) -> Option<Vec<String>> {
+/// Btrfs gives its files numbers of no device: the mount tells the device, and sysfs its fellows; with
+/// the file system's id.
+fn mounted_devices(root: &Root, path: &Path) -> Option<(Vec<String>, Option<String>)> {
     let source = mount_source(root, path)?;
     let number = number_text(fs::metadata(root.at(&source)).ok()?.rdev());
     let name = Path::new(&source).file_name()?.to_string_lossy().into_owned();
     let of_filesystem = |id: &String| root.has(&format!("sys/fs/btrfs/{id}/devices/{name}"));
     let filesystem = root.names("sys/fs/btrfs").into_iter().find(of_filesystem);
-    let fellows = filesystem.map(|id| root.names(&format!("sys/fs/btrfs/{id}/devices"))).unwrap_or_default();
+    let of = |id: &String| root.names(&format!("sys/fs/btrfs/{id}/devices"));
+    let fellows = filesystem.as_ref().map(of).unwrap_or_default();
     let fellow = |name: &String| root.text(&format!("sys/class/block/{name}/dev"));
     let fellows = fellows.iter().filter_map(fellow).filter(|fellow| *fellow != number);
-    Some(std::iter::once(number.clone()).chain(fellows.collect::<Vec<_>>()).collect())
+    let devices = std::iter::once(number.clone()).chain(fellows.collect::<Vec<_>>()).collect();
+    Some((devices, filesystem))
 }
 
 fn below_device(root: &Root, number: &str, layers: u32) -> Below {

@@ -3,6 +3,7 @@
 //! Everything is read from a root folder, so that a test can fake a host.
 
 mod arrays;
+mod btrfs;
 mod cgroup;
 mod cpu;
 mod describe;

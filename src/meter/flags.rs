@@ -24,9 +24,9 @@ pub const DRIFTING: &str = "drifting";
 /// The kind of flag of a run that the block layer counted otherwise.
 pub const BLOCK_DIFFERS: &str = "block layer differs";
 
-/// The text of a window in which an md array worked without a member.
+/// The text of a window in which an array worked without a member.
 pub const DEGRADED: &str = "degraded";
-/// The text of a window in which an md array could not go on.
+/// The text of a window in which an array could not go on.
 pub const ARRAY_FAILED: &str = "array failed";
 
 /// The text of a class of which commands did not come back in time.
@@ -200,16 +200,16 @@ pub(super) fn of_drives(drives: &DriveFigures) -> Vec<Flag> {
 pub(super) fn lost(lost: &Lost) -> Flag {
     let array = &lost.array;
     let members = match (lost.members.as_slice(), lost.missing) {
-        ([], 0) => "a member, of which md does not say which".to_owned(),
-        ([], missing) => format!("{missing} of its members"),
+        ([], 0) => "a member, of which the kernel does not say which".to_owned(),
+        ([], missing) => format!("{missing} of its members, of which the kernel does not say which"),
         (members, _) => members.join(", "),
     };
     if lost.failed {
-        let why = format!("The md array {array} has lost {members}, and can't go on without.");
+        let why = format!("The {array} has lost {members}, and can't go on without.");
         return forbids(ARRAY_FAILED, why);
     }
     let why = format!(
-        "The md array {array} is degraded: it goes on without {members}, and the figures are not those of the whole array."
+        "The {array} is degraded: it goes on without {members}, and the figures are not those of the whole array."
     );
     forbids(DEGRADED, why)
 }

@@ -20,6 +20,7 @@ use super::window::{
 };
 use crate::class::Class;
 use crate::error::errno_name;
+use crate::host::Lost;
 use crate::io::Incidents;
 use crate::io::polls::Polls;
 use crate::units::{MIB, mb_per_s};
@@ -92,6 +93,7 @@ pub struct Meters {
     reads: [Reads; 4],
     engine_and_block_bytes: (u64, u64),
     sums: Sums,
+    lost: Vec<Lost>,
 }
 
 /// What a class counted in a window.
@@ -129,7 +131,13 @@ impl Meters {
             reads: Default::default(),
             engine_and_block_bytes: (0, 0),
             sums: Sums::default(),
+            lost: Vec::new(),
         }
+    }
+
+    /// What the arrays below the members had lost when the last window ended.
+    pub fn lost(&self) -> &[Lost] {
+        &self.lost
     }
 
     /// Takes a source; it is dropped when it has ended and was read for the last time.
@@ -167,7 +175,8 @@ impl Meters {
         }
         let mut flags = flags::of_window(context, stolen, settling, self.block_difference());
         flags.extend(flags::of_drives(&drives));
-        flags.extend(self.probes.arrays.window().iter().map(flags::lost));
+        self.lost = self.probes.arrays.window();
+        flags.extend(self.lost.iter().map(flags::lost));
         let bytes = classes.iter().map(|class| class.bytes).sum();
         let window = Window {
             index: self.windows,

@@ -344,6 +344,12 @@ impl Settings {
         (price > 0.0).then_some(price)
     }
 
+    /// Why there is no price although one was told, where there is none.
+    pub fn price_missing(&self) -> Option<&'static str> {
+        (self.stack.price > 0.0 && self.target.devices.is_empty())
+            .then_some("price: none, as stack.price is that of a drive, and the target is files")
+    }
+
     /// The class's interface, its own or the default.
     pub fn interface_of(&self, class: Class) -> Interface {
         self.classes[class.index()].interface.unwrap_or(self.io.interface)

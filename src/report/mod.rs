@@ -19,7 +19,7 @@ pub mod sweep;
 mod tests;
 
 pub use compare::{Comparison, compare};
-pub use plan::plan;
+pub use plan::{PlanFile, plan};
 pub use progress::Progress;
 pub use reproduce::{Reproduction, reproduction};
 pub use show::{Shown, show, table};

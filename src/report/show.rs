@@ -63,6 +63,9 @@ pub fn show(recording: &Recording) -> String {
     // A turn of the array while it was recorded changed nothing of what was measured.
     let settings = profile::parse(&recording.profile_toml, "profile.toml").unwrap_or_default();
     out += &table(summary, &settings.run);
+    if let Some(why) = settings.price_missing() {
+        let _ = writeln!(out, "{}", wrap(why, WIDTH, "  "));
+    }
     if !recording.ledger.is_empty() {
         out += "\nTurns\n";
         recording.ledger.iter().for_each(|line| out += &turn(line));

@@ -37,7 +37,8 @@ pub enum Command {
         /// The words.
         typed: Vec<String>,
     },
-    /// Take all settings of a profile, building the target anew where it differs.
+    /// Take all settings of a profile, opening its target. Where a stack stands, the plan of that is told
+    /// first, and waits for [`Command::Build`].
     Open(Box<Settings>),
     /// Start a recording into a new folder, or stop it.
     Record(Option<PathBuf>),
@@ -52,6 +53,8 @@ pub enum Command {
 /// What the run tells.
 #[derive(Debug, Clone)]
 pub enum Event {
+    /// A run begins, with its own clock and ledger.
+    Began,
     /// The run's state changed.
     Status(Arc<Status>),
     /// A fill or another long step goes on.
@@ -90,6 +93,8 @@ pub enum Event {
 pub struct PlanShown {
     /// Which plan it is.
     pub number: u64,
+    /// The profile that it opens; none where knobs are turned on the one that runs.
+    pub opens: Option<String>,
     /// The knobs turned: path, value before, value after.
     pub turns: Vec<(String, String, String)>,
     /// The commands that take down what stands now, before the first step; none where nothing does.

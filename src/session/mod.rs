@@ -7,6 +7,7 @@
 mod adjust;
 mod classes;
 mod fallback;
+mod fill;
 mod foresee;
 mod given;
 pub mod headless;

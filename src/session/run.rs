@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use super::adjust;
 use super::classes::Classes;
 use super::fallback;
+use super::fill::fill;
 use super::kept::Kept;
 use super::loss::Losses;
 use super::message::{Advance, Event, Phase, PlanShown, Progress, Status, Wanted};
@@ -34,7 +35,7 @@ use crate::stack::adjust::Adjustments;
 use crate::stack::build::{Built, Watch};
 use crate::stack::plan::{StackId, Worth};
 use crate::stack::worth::worth;
-use crate::volume::{FillPlan, VerifyReport};
+use crate::volume::VerifyReport;
 
 /// How a session may be opened, beside its settings.
 #[derive(Debug, Clone, Default)]
@@ -94,7 +95,7 @@ pub(super) struct Turned {
 }
 
 /// What a session leaves to one that goes on with another target.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Carried {
     pub ledger: Ledger,
     pub setting: u64,
@@ -358,7 +359,7 @@ impl Session {
         let built = self.target.built.as_ref().map(|built| built.plan().worth.usable_bytes);
         let devices = !self.settings.target.devices.is_empty() && self.target.volume.is_some();
         let bare = || devices.then(|| self.target.data.bytes() + self.target.wal.bytes());
-        Some(worth(&self.settings, &self.facts, built.or_else(bare)?))
+        Some(worth(&self.settings, &self.facts, built.or_else(bare)?).without(self.lost()))
     }
 
     /// Reads the target back once all has drained, and checks every page that was written; none where
@@ -641,40 +642,6 @@ fn make_ready(
         Some(volume) if !options.read_only => volume.next_sequence_base(),
         _ => Ok(0),
     }
-}
-
-/// Fills what is not filled, and adds the bytes to those written.
-fn fill(
-    target: &mut Target,
-    settings: &Settings,
-    written_bytes: &AtomicU64,
-    attendant: &mut dyn Attendant,
-) -> Result<()> {
-    let Some(volume) = &mut target.volume else { return Ok(()) };
-    let Some(whole) = volume.missing_fill() else { return Ok(()) };
-    target::refuse_over_limit(whole.bytes, written_bytes.load(Ordering::Relaxed), settings)?;
-    attendant.notice(&whole.to_string());
-    let (stop, began) = (AtomicBool::new(false), Instant::now());
-    let (start, rest) = volume.measure_fill(&stop)?;
-    written_bytes.fetch_add(start.written_bytes, Ordering::Relaxed);
-    let Some(rest) = rest else {
-        target.built.iter().for_each(|built| built.filled_in(began.elapsed()));
-        return Ok(());
-    };
-    attendant.notice(&FillPlan { rate_bytes_per_s: rest.rate_bytes_per_s, ..whole }.to_string());
-    let mut progress = |progress: Progress| {
-        if !attendant.progress(progress) {
-            stop.store(true, Ordering::Relaxed);
-        }
-    };
-    let end = volume.fill(&mut progress, &stop)?;
-    written_bytes.fetch_add(end.written_bytes, Ordering::Relaxed);
-    if !end.complete {
-        return Err(Error::interrupted("the fill was stopped").hint("the next run goes on where it stopped"));
-    }
-    // A stack was empty before: that was all of it.
-    target.built.iter().for_each(|built| built.filled_in(began.elapsed()));
-    Ok(())
 }
 
 #[cfg(test)]

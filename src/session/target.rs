@@ -86,6 +86,11 @@ impl Target {
         self.given.as_ref().map(Given::steps_back).unwrap_or_default()
     }
 
+    /// Whether a device has left the kernel, and is driven by this program.
+    pub fn drives_itself(&self, name: &str) -> bool {
+        self.given.as_ref().is_some_and(|given| given.has(Path::new(name)))
+    }
+
     /// Gives the drives back that have left the kernel, once no worker drives them.
     ///
     /// # Errors
@@ -397,26 +402,20 @@ fn claim_all(
     facts: &Facts,
     attendant: &mut dyn Attendant,
 ) -> Result<Vec<Claim>> {
-    let mut consents = vec![Consent::named(&options.destroy, facts)?];
+    let mut consent = Consent::named(&options.destroy, facts)?.and_typed(&options.typed);
     let examined: Vec<_> = names
         .iter()
         .map(|name| guard::examine(name, facts, DEVICE_BYTES_MIN, &OursCheck))
         .collect::<Result<_>>()?;
     let wanted: Vec<_> =
-        examined.iter().filter(|e| guard::permit((*e).clone(), &consents[0]).is_err()).map(wanted).collect();
-    if !wanted.is_empty()
-        && let Some(typed) = attendant.consent(wanted)
-    {
-        consents.extend(typed.iter().map(|text| Consent::typed(text)));
-    }
-    let permits: Vec<_> = examined
-        .into_iter()
-        .map(|examination| {
-            let permitted =
-                consents.iter().find_map(|consent| guard::permit(examination.clone(), consent).ok());
-            permitted.map_or_else(|| guard::permit(examination, &consents[0]), Ok)
-        })
-        .collect::<Result<_>>()?;
+        examined.iter().filter(|e| guard::permit((*e).clone(), &consent).is_err()).map(wanted).collect();
+    let typed = if wanted.is_empty() { None } else { attendant.consent(wanted) };
+    let at_screen = typed.is_some();
+    consent = consent.and_typed(&typed.unwrap_or_default());
+    let permits = examined.into_iter().map(|examination| guard::permit(examination, &consent));
+    let permits: Vec<_> = permits
+        .collect::<Result<_>>()
+        .map_err(|error| if at_screen { standing::not_typed(error) } else { error })?;
     permits.into_iter().map(guard::Permit::open).collect()
 }
 

@@ -73,7 +73,10 @@ impl Session {
             from: from.to_string(),
             to: value.to_string(),
             undo,
-            survives: (survival(&self.settings, &self.facts), survival(&settings, &self.facts)),
+            survives: {
+                let lost = self.lost();
+                (survival(&self.settings, &self.facts, lost), survival(&settings, &self.facts, lost))
+            },
         };
         self.apply(settings);
         for line in self.ledger.turn(turn) {

@@ -317,6 +317,7 @@ pub fn plan_destroying() -> PlanShown {
     lines.push("mount -o noatime /dev/md/stacktune-7f3a /var/lib/stacktune/mounts/7f3a".into());
     PlanShown {
         number: 7,
+        opens: None,
         turns: vec![
             ("stack.filesystem".into(), "none".into(), "xfs".into()),
             ("stack.raid".into(), "none".into(), "md5".into()),
@@ -352,6 +353,7 @@ pub fn plan_long() -> PlanShown {
 pub fn plan_short() -> PlanShown {
     PlanShown {
         number: 3,
+        opens: None,
         turns: vec![("target.files.count".into(), "4".into(), "8".into())],
         takes_down: Vec::new(),
         lines: vec![

@@ -280,6 +280,26 @@ fn a_plan_that_the_run_waits_for_is_agreed_to_or_declined() {
 }
 
 #[test]
+fn a_profile_that_takes_a_stack_down_is_opened_by_its_plan() {
+    let mut state = fixture::standing(80, 24);
+    let opens = PlanShown { opens: Some("quiet".into()), turns: Vec::new(), ..fixture::plan_destroying() };
+    planned(&mut state, opens);
+    assert!(shown(&state).contains("To open the profile quiet"), "{}", shown(&state));
+    key(&mut state, KeyCode::Esc);
+    assert_eq!(state.dialog, None, "and the load goes on");
+}
+
+#[test]
+fn a_run_of_its_own_begins_with_an_empty_ledger() {
+    let mut state = fixture::turned(80, 24);
+    assert!(!state.live.ledger.is_empty());
+    state.ledger_chosen = 2;
+    tell(&mut state, Event::Began);
+    assert!(state.live.ledger.is_empty() && state.live.window.is_none());
+    assert_eq!(state.ledger_chosen, 0);
+}
+
+#[test]
 fn a_plan_never_takes_the_place_of_what_is_typed_unless_the_run_waits() {
     let mut state = running(80, 24);
     letter(&mut state, 's');
