@@ -121,7 +121,7 @@ impl Session {
         } else {
             let asked = standing::held_by(&settings, &facts, &self.target);
             let destroys = asked.map_err(|error| error.one_line())?;
-            PlanShown { destroys, ..standing::plain(&settings, number, turns) }
+            standing::plain(&settings, number, turns, Some(destroys))
         };
         let opens = kind != Kind::Turns;
         let shown = PlanShown {

@@ -66,7 +66,7 @@ pub fn for_settings(settings: &Settings, facts: &Facts) -> Result<PlanShown> {
     if settings.stack.is_built() && touches_storage(settings) {
         return Ok(shown(&planned(settings, facts, None)?, 0, Vec::new()));
     }
-    Ok(plain(settings, 0, Vec::new()))
+    Ok(plain(settings, 0, Vec::new(), None))
 }
 
 /// The plan as the operator sees it.
@@ -88,9 +88,14 @@ pub fn shown(plan: &Plan, number: u64, turns: Vec<(String, String, String)>) -> 
     }
 }
 
-/// What opening the target takes where nothing is built for it: what it holds is asked when it is
-/// opened.
-pub fn plain(settings: &Settings, number: u64, turns: Vec<(String, String, String)>) -> PlanShown {
+/// What opening the target takes where nothing is built for it. `destroys` are the devices that the
+/// operator has to agree to; without them what they hold is asked when it is opened.
+pub fn plain(
+    settings: &Settings,
+    number: u64,
+    turns: Vec<(String, String, String)>,
+    destroys: Option<Vec<Wanted>>,
+) -> PlanShown {
     let target = &settings.target;
     let line = if !touches_storage(settings) {
         "open nothing: no class touches storage".to_owned()
@@ -98,7 +103,9 @@ pub fn plain(settings: &Settings, number: u64, turns: Vec<(String, String, Strin
         let bytes = files_bytes(target.count, target.size_bytes);
         format!("open {} files in {}, {} with the WAL", target.count, target.dir, approx_size(bytes))
     } else {
-        format!("open {}; what they hold is asked for before it is destroyed", target.devices.join(", "))
+        let later =
+            if destroys.is_some() { "" } else { "; what they hold is asked for before it is destroyed" };
+        format!("open {}{later}", target.devices.join(", "))
     };
     let mut lines = vec![line, "fill what is not filled".to_owned()];
     if settings.leaves_kernel() {
@@ -111,7 +118,7 @@ pub fn plain(settings: &Settings, number: u64, turns: Vec<(String, String, Strin
         turns,
         takes_down: Vec::new(),
         lines,
-        destroys: Vec::new(),
+        destroys: destroys.unwrap_or_default(),
         writes_bytes: 0,
         wear: Vec::new(),
         worth: Vec::new(),
