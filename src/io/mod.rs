@@ -22,6 +22,7 @@ use std::sync::Arc;
 
 use self::polls::Polls;
 use crate::error::Result;
+pub use crate::nvme::Incidents;
 use crate::profile::settings::Buffering;
 use crate::volume::Identity;
 
@@ -137,5 +138,15 @@ pub trait Backend: Queue + Sized {
     /// What its looks at completion queues have seen, of interfaces that poll.
     fn polls(&self) -> Polls {
         Polls::default()
+    }
+
+    /// What it had to do about commands that did not come back, of interfaces that watch them.
+    fn incidents(&self) -> Incidents {
+        Incidents::default()
+    }
+
+    /// Why [`Self::advance`] failed, in words that say more than its errno.
+    fn reason(&self) -> Option<&str> {
+        None
     }
 }

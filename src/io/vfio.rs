@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::polls::{Polls, rest};
-use super::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait, clock};
+use super::{Backend, Done, Incidents, Op, OpKind, OpenRequest, Queue, Setup, Wait, clock};
 use crate::error::{Error, Result};
 use crate::nvme::spec::{Command, Completion};
 use crate::nvme::vfio::{self, VfioBus};
@@ -83,6 +83,8 @@ pub struct Polled<B: Bus> {
     page_bytes: usize,
     sleep_ns: u64,
     polls: Polls,
+    /// Why it can't go on.
+    failure: Option<String>,
 }
 
 /// How far an operation is.
@@ -124,6 +126,7 @@ impl<B: Bus> Polled<B> {
             page_bytes: setup.page_bytes,
             sleep_ns: setup.poll_sleep_ns,
             polls: Polls::default(),
+            failure: None,
         })
     }
 
@@ -271,16 +274,39 @@ impl Backend for Polled<VfioBus> {
     fn polls(&self) -> Polls {
         self.polls
     }
+
+    fn incidents(&self) -> Incidents {
+        Polled::incidents(self)
+    }
+
+    fn reason(&self) -> Option<&str> {
+        Polled::reason(self)
+    }
 }
 
 impl<B: Bus> Polled<B> {
+    /// See [`Backend::incidents`].
+    pub fn incidents(&self) -> Incidents {
+        let mut all = Incidents::default();
+        self.lanes.iter().for_each(|lane| all += lane.incidents());
+        all
+    }
+
+    /// See [`Backend::reason`].
+    pub fn reason(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+
     /// See [`Backend::advance`].
     pub fn advance(&mut self, wait: Wait, done: &mut Vec<Done>) -> std::result::Result<(), i32> {
         if self.outstanding == 0 {
             clock::sleep_until(wait.until_ns.unwrap_or(0));
             return Ok(());
         }
-        self.run(wait, done).map_err(|_| self.errno())
+        self.run(wait, done).map_err(|error| {
+            self.failure = Some(error.one_line());
+            self.errno()
+        })
     }
 }
 

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread::JoinHandle;
 
 use super::control::{Control, Shared, Writes};
-use super::launch::LAUNCHERS;
+use super::launch::{LAUNCHERS, WorkerThread};
 use super::simulated::Simulation;
 use super::worker::Orders;
 use crate::class::Class;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, describe_errno};
 use crate::io::clock;
 use crate::meter::cell::WorkerCell;
 use crate::meter::source::{Source, WorkerSource};
@@ -30,8 +29,8 @@ pub enum Activity {
     Tripped(i32),
     /// Ended because nothing more may be written.
     Exhausted,
-    /// Ended because the interface itself failed: the errno.
-    Broken(i32),
+    /// Ended because the interface itself failed: why.
+    Broken(String),
 }
 
 /// Starts and stops workers.
@@ -50,7 +49,7 @@ pub struct Engine {
 /// The workers of a class under one plan.
 struct Generation {
     control: Arc<Control>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Vec<WorkerThread>,
 }
 
 impl Engine {
@@ -145,13 +144,14 @@ impl Engine {
         if control.running() > 0 {
             return if control.is_stopping() { Activity::Draining } else { Activity::Running };
         }
-        if let Some(generation) = self.generations[at].take() {
-            // A worker that panicked has told so on its own; the run goes on without it.
-            generation.threads.into_iter().for_each(|thread| drop(thread.join()));
-        }
+        let threads = self.generations[at].take().map(|generation| generation.threads).unwrap_or_default();
+        // A worker that panicked has told so on its own; the run goes on without it.
+        let reasons: Vec<String> = threads.into_iter().filter_map(|thread| thread.join().ok()?).collect();
         match (control.tripped(), control.broken(), control.is_exhausted()) {
             (Some(errno), ..) => Activity::Tripped(errno),
-            (_, Some(errno), _) => Activity::Broken(errno),
+            (_, Some(errno), _) => {
+                Activity::Broken(reasons.into_iter().next().unwrap_or_else(|| describe_errno(errno)))
+            }
             (.., true) => Activity::Exhausted,
             _ => Activity::Idle,
         }

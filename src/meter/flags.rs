@@ -5,6 +5,7 @@
 
 use super::drives::DriveFigures;
 use super::window::{ClassFigures, Flag, State};
+use super::words;
 use crate::class::Class;
 use crate::host::{Lost, TargetFacts};
 use crate::profile::settings::{Buffering, Interface};
@@ -27,6 +28,9 @@ pub const BLOCK_DIFFERS: &str = "block layer differs";
 pub const DEGRADED: &str = "degraded";
 /// The text of a window in which an array could not go on.
 pub const ARRAY_FAILED: &str = "array failed";
+
+/// The text of a class of which commands did not come back in time.
+pub const TIMED_OUT: &str = "timed out";
 
 /// What a class was set to in a window.
 #[derive(Debug, Clone, PartialEq)]
@@ -164,7 +168,7 @@ const LOST: &str = "lost ";
 
 /// Whether a flag of one window is one of its whole run.
 pub fn is_of_the_run(text: &str) -> bool {
-    text.starts_with(LOST) || [DEGRADED, ARRAY_FAILED].contains(&text)
+    text.starts_with(LOST) || [DEGRADED, ARRAY_FAILED, TIMED_OUT].contains(&text)
 }
 
 /// What the drives below the members did: slowed themselves down, became so warm that they may, or went.
@@ -245,6 +249,13 @@ pub(super) fn of_class(
             flags.extend(of_storage(class, context));
         }
     }
+    flags.extend(figures.incidents.map(|incidents| {
+        let why = format!(
+            "Of this class's commands to drives {}: the figures contain the waiting.",
+            words::incidents(incidents)
+        );
+        forbids(TIMED_OUT, why)
+    }));
     flags.extend(figures.cache_share.and_then(cache));
     if let Some(busiest) =
         figures.busiest_worker.filter(|share| *share > WORKER_BOUND && !looks_in_vain(figures))

@@ -21,6 +21,7 @@ use super::window::{
 use crate::class::Class;
 use crate::error::errno_name;
 use crate::host::Lost;
+use crate::io::Incidents;
 use crate::io::polls::Polls;
 use crate::units::{MIB, mb_per_s};
 
@@ -302,6 +303,7 @@ impl Meters {
             busiest_worker: None,
             cache_share: self.reads[at].share,
             polls: (delta.polls != Polls::default()).then_some(delta.polls),
+            incidents: (delta.incidents != Incidents::default()).then_some(delta.incidents),
             flags: Vec::new(),
         }
     }

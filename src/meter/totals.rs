@@ -153,6 +153,9 @@ impl ClassSums {
         if let Some(polls) = window.polls {
             *sum.polls.get_or_insert_default() += polls;
         }
+        if let Some(incidents) = window.incidents {
+            *sum.incidents.get_or_insert_default() += incidents;
+        }
         if let Some(busiest) = window.busiest_worker {
             self.busiest_ns += busiest * duration_ns as f64;
             self.busiest_of_ns += duration_ns;

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
 use crate::host::Throttling;
+pub use crate::io::Incidents;
 pub use crate::io::polls::Polls;
 
 /// Percentiles of a latency, in nanoseconds; null where fewer than ten samples lie beyond it.
@@ -119,6 +120,10 @@ pub struct ClassFigures {
     /// What a thread of the kernel polls is not told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub polls: Option<Polls>,
+    /// Commands that did not come back in time, and resets of controllers for that; none where all did,
+    /// or the interface does not watch over them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incidents: Option<Incidents>,
     /// What makes these figures untrustworthy.
     pub flags: Vec<Flag>,
 }

@@ -150,7 +150,7 @@ pub fn rebuilds(old: &Settings, new: &Settings) -> bool {
         || old.sim != new.sim
         || old.run.seed != new.run.seed
         || old.is_simulated() != new.is_simulated()
-        || old.leaves_kernel() != new.leaves_kernel()
+        || old.driven_by() != new.driven_by()
 }
 
 #[cfg(test)]

@@ -372,7 +372,12 @@ impl Settings {
 
     /// Whether the drives leave the kernel for the run.
     pub fn leaves_kernel(&self) -> bool {
-        Class::ALL.iter().any(|&c| self.interface_of(c) == Interface::Vfio)
+        self.driven_by().is_some()
+    }
+
+    /// The interface for which the drives leave the kernel; none where they stay with it.
+    pub fn driven_by(&self) -> Option<Interface> {
+        Class::ALL.iter().map(|&c| self.interface_of(c)).find(|interface| *interface == Interface::Vfio)
     }
 }
 

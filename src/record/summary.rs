@@ -19,6 +19,7 @@
 //!     response_ns        likewise, from the intended start; null without a rate or if not held
 //!     write_ns, flush_ns likewise, of the wal alone
 //!     polls              {polls,empty_polls,polling_ns,empty_polling_ns} of what polls by itself; absent elsewhere
+//!     incidents          {timeouts,resets} of commands that did not come back in time; absent where all did
 //!     flags              what makes these figures untrustworthy, as short texts
 //! total
 //!     bytes, mb_per_s    of the four classes
@@ -45,7 +46,7 @@ use serde::{Deserialize, Serialize};
 use super::SCHEMA;
 use crate::class::Class;
 use crate::meter::window::{
-    ClassFigures, CpuFigures, CyclesSource, Flag, Latency, MemberFigures, Polls, State, Totals,
+    ClassFigures, CpuFigures, CyclesSource, Flag, Incidents, Latency, MemberFigures, Polls, State, Totals,
 };
 use crate::meter::words;
 
@@ -158,6 +159,9 @@ pub struct ClassSummary {
     /// Looks at completion queues, of an interface that polls by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub polls: Option<Polls>,
+    /// Commands that did not come back in time, and resets of controllers for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incidents: Option<Incidents>,
     /// Short texts; see [`Summary::flag_notes`].
     pub flags: Vec<String>,
 }
@@ -305,6 +309,7 @@ impl ClassSummary {
             service_ns: held(figures.latencies.service_ns.as_ref()),
             response_ns: response.filter(|_| !figures.not_held),
             polls: figures.polls,
+            incidents: figures.incidents,
             flags: texts(&figures.flags),
         }
     }

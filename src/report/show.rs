@@ -134,6 +134,9 @@ fn class_rows(class: Class, summary: &Summary) -> String {
     if let Some(polls) = figures.polls.and_then(|polls| words::polls_of(polls, summary.duration_s)) {
         let _ = writeln!(out, "  polls {polls}");
     }
+    if let Some(incidents) = figures.incidents {
+        let _ = writeln!(out, "  {}", words::incidents(incidents));
+    }
     if figures.missed > 0 {
         let _ = writeln!(out, "  missed {} of {} intended starts", figures.missed, figures.intended);
     }

@@ -4,16 +4,26 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::host::TargetFacts;
+use crate::host::{Facts, TargetFacts};
 use crate::io::vfio::SCHEME;
 use crate::nvme::Controller;
 use crate::nvme::vfio::{self, VfioBus};
 use crate::profile::Settings;
+use crate::stack::build::Watch;
 use crate::stack::guard::Claim;
 use crate::stack::handover::{self, HandedOver};
 use crate::stack::site::state_dir;
 use crate::units::format_size;
 use crate::volume::{Extent, Region};
+
+/// The steps of handing the drives of these settings over, told before it is done.
+///
+/// # Errors
+/// Why they can't be.
+pub(super) fn steps(settings: &Settings, facts: &Facts) -> Result<Vec<String>> {
+    let drives = facts.find_all(&settings.target.devices)?;
+    Ok(handover::steps(&handover::examine(&drives)?))
+}
 
 /// Drives that have left the kernel. Dropped, they are given back.
 pub(super) struct Given {
@@ -25,12 +35,12 @@ pub(super) struct Given {
 
 impl Given {
     /// Hands claimed drives over, and starts their controllers.
-    pub fn take(claims: Vec<Claim>, facts: TargetFacts, settings: &Settings) -> Result<Self> {
+    pub fn take(claims: Vec<Claim>, facts: TargetFacts, settings: &Settings, watch: Watch) -> Result<Self> {
         if claims.is_empty() {
             let what = "drives that are only read stay with the kernel, and `vfio` takes them from it";
             return Err(Error::input(what).hint("choose another interface, or leave --read-only out"));
         }
-        let over = handover::hand_over(claims, &state_dir(), &settings.name)?;
+        let over = handover::hand_over(claims, &state_dir(), &settings.name, watch)?;
         let controllers = over.given().iter().map(|given| {
             let controller = vfio::controller(&given.address)?;
             controller.namespace(given.namespace)?;
@@ -69,6 +79,11 @@ impl Given {
             format!("a command moves {} at most; larger pages take several", format_size(bytes as u64))
         }));
         notes
+    }
+
+    /// The steps that give the drives back.
+    pub fn steps_back(&self) -> Vec<String> {
+        self.over.steps_back()
     }
 
     /// Gives the drives back.

@@ -49,6 +49,13 @@ impl Session {
         }
     }
 
+    /// A class could not go on with drives that stacktune drives itself: no other can, and the run ends.
+    pub(super) fn lose_drives(&mut self, why: &str) {
+        if self.settings.leaves_kernel() && self.losses.failed.is_none() {
+            self.losses.failed = Some(why.to_owned());
+        }
+    }
+
     fn give_up_class(&mut self, class: Class, why: &str) {
         self.stop_class(class);
         let why = why.trim_end_matches('.').to_owned();

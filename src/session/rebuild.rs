@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::given;
 use super::message::{Event, PlanShown};
 use super::run::{Carried, Session, Turned};
 use super::standing::{self, survival};
@@ -119,18 +120,34 @@ impl Session {
             agreed = Some((plan.id.clone(), plan.lines()));
             standing::shown(&plan, number, turns)
         } else {
-            let asked = standing::held_by(&settings, &facts, &self.target);
-            let destroys = asked.map_err(|error| error.one_line())?;
-            standing::plain(&settings, number, turns, Some(destroys))
+            let handed_over = self.handed_over(&settings)?;
+            let destroys = standing::held_by(&settings, &facts, &self.target);
+            let destroys = destroys.map_err(|error| error.one_line())?;
+            standing::plain(&settings, &handed_over, number, turns, destroys)
         };
         let opens = kind != Kind::Turns;
         let shown = PlanShown {
             opens: opens.then(|| settings.name.clone()),
             takes_down: self.target.built.as_ref().map(Built::commands_down).unwrap_or_default(),
+            lines: [self.target.steps_back(), shown.lines].concat(),
             ..shown
         };
         self.pending = Some(Pending { number, settings, from, agreed, opens });
         Ok(shown)
+    }
+
+    /// The steps by which the drives of those settings leave the kernel, where they do.
+    fn handed_over(&self, settings: &Settings) -> Result<Vec<String>, String> {
+        if !settings.leaves_kernel() {
+            return Ok(Vec::new());
+        }
+        if self.settings.leaves_kernel() && settings.target == self.settings.target {
+            // They come back first, and the kernel does not tell of them now.
+            let devices = settings.target.devices.join(", ");
+            return Ok(vec![format!("bind {devices} to vfio-pci again")]);
+        }
+        let facts = Facts { devices: Facts::read_devices(), ..(*self.facts).clone() };
+        given::steps(settings, &facts).map_err(|error| error.one_line())
     }
 
     /// Takes the plan that was shown under that number, if it still waits.
@@ -178,6 +195,6 @@ impl Session {
         let turn = (!from.is_empty()).then_some(turn);
         let carried = (!opens).then(|| Carried { undo, turn, ..former.clone() });
         let former = Former { settings: self.settings.clone(), carried: former };
-        Rebuild { former, typed, agreed, carried, settings }
+        Rebuild { settings, typed, former, agreed, carried }
     }
 }

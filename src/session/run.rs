@@ -612,7 +612,9 @@ fn open_ready(
                 Err(error)
             }
         })
-        .and_then(|ready| target.leave_kernel(settings).map(|()| ready));
+        .and_then(|ready| {
+            target.leave_kernel(settings, &mut |advance| attendant.step(advance)).map(|()| ready)
+        });
     match ready {
         Ok((sequence, adjustments)) => Ok((target, sequence, adjustments)),
         Err(error) => {

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use super::foresee::refuse_unable;
+use super::given;
 use super::message::{PlanShown, Wanted};
 use super::run::{Attendant, Options};
 use super::target::{DEVICE_BYTES_MIN, OursCheck, Target, names_of, refuse_over_limit, touches_storage};
@@ -66,7 +67,9 @@ pub fn for_settings(settings: &Settings, facts: &Facts) -> Result<PlanShown> {
     if settings.stack.is_built() && touches_storage(settings) {
         return Ok(shown(&planned(settings, facts, None)?, 0, Vec::new()));
     }
-    Ok(plain(settings, 0, Vec::new(), None))
+    let leaves = settings.leaves_kernel() && touches_storage(settings);
+    let handed_over = if leaves { given::steps(settings, facts)? } else { Vec::new() };
+    Ok(plain(settings, &handed_over, 0, Vec::new(), None))
 }
 
 /// The plan as the operator sees it.
@@ -88,10 +91,12 @@ pub fn shown(plan: &Plan, number: u64, turns: Vec<(String, String, String)>) -> 
     }
 }
 
-/// What opening the target takes where nothing is built for it. `destroys` are the devices that the
-/// operator has to agree to; without them what they hold is asked when it is opened.
+/// What opening the target takes where nothing is built for it. `handed_over` are the steps by which
+/// drives leave the kernel, `destroys` the devices that the operator has to agree to; without them what
+/// they hold is asked when it is opened.
 pub fn plain(
     settings: &Settings,
+    handed_over: &[String],
     number: u64,
     turns: Vec<(String, String, String)>,
     destroys: Option<Vec<Wanted>>,
@@ -108,10 +113,7 @@ pub fn plain(
         format!("open {}{later}", target.devices.join(", "))
     };
     let mut lines = vec![line, "fill what is not filled".to_owned()];
-    if settings.leaves_kernel() {
-        let devices = target.devices.join(", ");
-        lines.push(format!("bind {devices} to vfio-pci; given back to the kernel at the end"));
-    }
+    lines.extend_from_slice(handed_over);
     PlanShown {
         number,
         opens: None,
@@ -130,9 +132,14 @@ pub fn plain(
 /// The devices of a target on which nothing is built of which the operator has to agree that all is
 /// destroyed, `before` being the target that is closed and taken down first.
 ///
+/// None where drives have left the kernel: what they hold is asked once they are back.
+///
 /// # Errors
 /// Where the guard refuses a device.
-pub fn held_by(settings: &Settings, facts: &Facts, before: &Target) -> Result<Vec<Wanted>> {
+pub fn held_by(settings: &Settings, facts: &Facts, before: &Target) -> Result<Option<Vec<Wanted>>> {
+    if !before.steps_back().is_empty() {
+        return Ok(None);
+    }
     let names = if touches_storage(settings) { names_of(settings, facts) } else { Vec::new() };
     let stands = before.built.as_ref().map(|built| built.plan().drives()).unwrap_or_default();
     let look = |name: &String| {
@@ -148,7 +155,7 @@ pub fn held_by(settings: &Settings, facts: &Facts, before: &Target) -> Result<Ve
         };
         Ok(found.needs_consent().then(|| wanted_of(&Drive::of(device), found.content)))
     };
-    names.iter().filter_map(|name| look(name).transpose()).collect()
+    names.iter().filter_map(|name| look(name).transpose()).collect::<Result<_>>().map(Some)
 }
 
 fn wanted_of(drive: &Drive, content: Vec<String>) -> Wanted {

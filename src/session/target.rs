@@ -19,7 +19,7 @@ use crate::meter::meters::Member;
 use crate::profile::settings::{Interface, Settings};
 use crate::profile::store::expand_home;
 use crate::stack::Ours;
-use crate::stack::build::Built;
+use crate::stack::build::{Built, Watch};
 use crate::stack::guard::{self, Claim, Consent, Examination};
 use crate::units::{MIB, approx_size, format_size};
 use crate::volume::header::{Found, Header};
@@ -66,12 +66,12 @@ impl Target {
     ///
     /// # Errors
     /// Refused where something else would go with them. They are given back by then.
-    pub fn leave_kernel(&mut self, settings: &Settings) -> Result<()> {
+    pub fn leave_kernel(&mut self, settings: &Settings, watch: Watch) -> Result<()> {
         let Some(volume) = self.volume.take_if(|_| settings.leaves_kernel()) else { return Ok(()) };
         let facts = volume.facts.clone();
         // Whatever holds them open would keep the kernel's names for them.
         drop(volume);
-        let given = Given::take(std::mem::take(&mut self.claims), facts, settings)?;
+        let given = Given::take(std::mem::take(&mut self.claims), facts, settings, watch)?;
         (self.data, self.wal) = (given.region(&self.data)?, given.region(&self.wal)?);
         for member in &mut self.members {
             (member.device, member.path) = (None, None);
@@ -79,6 +79,11 @@ impl Target {
         self.notes.extend(given.notes());
         self.given = Some(given);
         Ok(())
+    }
+
+    /// The steps by which its drives come back that have left the kernel.
+    pub fn steps_back(&self) -> Vec<String> {
+        self.given.as_ref().map(Given::steps_back).unwrap_or_default()
     }
 
     /// Gives the drives back that have left the kernel, once no worker drives them.

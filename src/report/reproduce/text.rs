@@ -11,7 +11,7 @@ use crate::units::{approx_span, three_digits};
 
 const WIDTH: usize = 80;
 /// Of an experiment's name in the list.
-const NAME_WIDTH: usize = 9;
+const NAME_WIDTH: usize = 11;
 const LABEL_WIDTH: usize = 14;
 const COLUMN_WIDTH: usize = 11;
 /// The text of a figure from its spread.

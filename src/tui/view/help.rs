@@ -132,6 +132,9 @@ fn describe(out: &mut Vec<(String, Style)>, state: &State, knob: &Knob, cells: u
     row(
         "in force",
         match knob.spec.scope {
+            knobs::Scope::Live if knob.spec.key == "interface" => {
+                "at once, while the load runs; vfio and back by a plan, as the drives change hands"
+            }
             knobs::Scope::Live => "at once, while the load runs",
             knobs::Scope::Rebuild => {
                 "when the target is built anew: turned knobs are collected, and Enter shows the plan"
