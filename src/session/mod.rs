@@ -9,6 +9,7 @@ mod classes;
 mod fallback;
 mod foresee;
 mod given;
+mod grid;
 pub mod headless;
 mod kept;
 pub mod live;
