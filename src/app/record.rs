@@ -21,7 +21,7 @@ use crate::units::approx_span;
 /// A run is measured so long unless the command line says otherwise.
 const MEASURED: Duration = Duration::from_secs(30);
 /// A run until it is steady ends then at the latest.
-const AT_MOST: Duration = Duration::from_secs(7200);
+const AT_MOST: Duration = Duration::from_hours(2);
 
 /// Runs the command.
 pub fn run(args: &RecordArgs) -> Result<()> {

@@ -1,6 +1,8 @@
 //! Can I believe this? The seven pitfalls of measuring trees on flash (paper 000, section 4), each with
 //! what this run says to it.
 
+use std::fmt::Write as _;
+
 use serde::{Deserialize, Serialize};
 
 use super::steadiness::{CAPACITIES, Steadiness, Steady};
@@ -204,13 +206,13 @@ fn data_set(of: &Circumstances) -> Pitfall {
     let (data, memory, capacity) = (of.data_bytes as f64, of.memory_bytes as f64, of.capacity_bytes());
     let mut figure = approx_size(of.data_bytes);
     if of.memory_bytes > 0 {
-        figure += &format!(", {} × memory", three_digits(data / memory));
+        let _ = write!(figure, ", {} × memory", three_digits(data / memory));
     }
     if capacity == 0 {
         return pitfall(name, Light::Bad, figure, "No drive is below that it could be compared with.");
     }
     let share = data / capacity as f64;
-    figure += &format!(", {:.0}% of the drives", share * 100.0);
+    let _ = write!(figure, ", {:.0}% of the drives", share * 100.0);
     if of.cached && data < MEMORY_TIMES * memory {
         let advice = "Reads go through the page cache, which holds much of it: take twice the memory or more, \
                       a budget (run.cache_limit), or direct I/O.";
@@ -326,11 +328,12 @@ mod tests {
         );
     }
 
+    type Change = fn(&mut Circumstances, &mut Steadiness, &mut Written);
+
     #[test]
     fn each_pitfall_turns_its_own_light_alone() {
         use Light::{Bad, Doubt};
         let (of, steady, written) = good();
-        type Change = fn(&mut Circumstances, &mut Steadiness, &mut Written);
         let cases: [(usize, Light, Change); 12] = [
             (0, Bad, |_, steady, _| steady.state = Steady::Warming),
             (0, Doubt, |_, steady, _| steady.state = Steady::Changed),

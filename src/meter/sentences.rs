@@ -82,18 +82,17 @@ fn mean(of: &Mean) -> String {
 /// How much the throughput varied; none where it is too short to tell.
 pub fn variability(of: &Variability) -> Option<String> {
     let (swing, deviation) = (of.swing?, of.deviation?);
-    let mut text =
-        format!("means of {} s swing by {:.0}%, deviation {:.0}%", of.of_s, swing * 100.0, deviation * 100.0);
     let stalled = Class::ALL.into_iter().filter_map(|class| {
         let s = of.classes_stalled_s[class.index()];
         (s > 0.0).then(|| format!("{class} {}", approx_span(s)))
     });
     let stalled: Vec<String> = stalled.collect();
-    text += &match stalled.as_slice() {
+    let progress = match stalled.as_slice() {
         [] => "; always some progress".to_owned(),
         some => format!("; without progress: {}", some.join(", ")),
     };
-    Some(text)
+    let [swing, deviation] = [swing, deviation].map(|share| share * 100.0);
+    Some(format!("means of {} s swing by {swing:.0}%, deviation {deviation:.0}%{progress}", of.of_s))
 }
 
 #[cfg(test)]

@@ -180,6 +180,9 @@ impl Series {
     }
 }
 
+/// A figure of what was written.
+type Ratio = fn(&Written) -> Option<f64>;
+
 fn series(bins: &[Bin]) -> Vec<Series> {
     let mut all = Vec::new();
     for class in Class::ALL {
@@ -189,7 +192,7 @@ fn series(bins: &[Bin]) -> Vec<Series> {
             all.push(Series { name: format!("{class} MB/s"), first: 0, values });
         }
     }
-    let ratios: [(&str, fn(&Written) -> Option<f64>); 2] = [("WA-A", Written::wa_a), ("WA-D", Written::wa_d)];
+    let ratios: [(&str, Ratio); 2] = [("WA-A", Written::wa_a), ("WA-D", Written::wa_d)];
     for (name, of) in ratios {
         let mut sum = Written::default();
         let values: Vec<Option<f64>> = bins

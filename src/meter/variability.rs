@@ -163,9 +163,9 @@ mod tests {
         rated.paused = true;
         rated.classes[0].intended = 3;
         watch.add(&rated);
-        assert_eq!(watch.variability().stalled_s, 0.0, "nothing was due; and it was paused");
+        assert_eq!(watch.stalled_ns, [0; 4], "nothing was due; and it was paused");
         rated.paused = false;
         watch.add(&rated);
-        assert_eq!(watch.variability().stalled_s, 1.0);
+        assert_eq!(watch.stalled_ns, [SECOND_NS, 0, 0, 0]);
     }
 }

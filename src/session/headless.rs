@@ -157,7 +157,7 @@ pub(super) mod tests {
             let mut session = opened(Duration::from_secs(2), |_| {});
             record(&mut session, &dir.path().join(name), until, &|| 0, &mut |_| {}).unwrap()
         };
-        let time = Duration::from_secs(600);
+        let time = Duration::from_mins(10);
         let summary = run("steady", Until { time, steady: true });
         assert!(summary.steady.is_steady(), "{:?}", summary.steady);
         assert!((30.0..120.0).contains(&summary.duration_s), "{}", summary.duration_s);
