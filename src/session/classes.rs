@@ -151,6 +151,7 @@ impl Session {
                 let why = format!("its interface failed: {}", describe_errno(errno));
                 return Some(Stopped { why, exhausted: false });
             }
+            Activity::Gone(why) => return Some(Stopped { why, exhausted: false }),
             Activity::Exhausted => return Some(self.exhausted()),
             _ => {}
         }

@@ -98,7 +98,7 @@ impl Session {
         if needs_target || settings.is_simulated() != self.is_simulated() {
             return Err("this run has no storage open: open a profile on a real interface instead".into());
         }
-        if settings.leaves_kernel() != self.settings.leaves_kernel() {
+        if settings.outside() != self.settings.outside() {
             let what = "the drives change hands for that, which a run that goes on can't do";
             return Err(format!("{what}: open a profile with that interface instead"));
         }
