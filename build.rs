@@ -23,6 +23,7 @@ mod spdk {
 
     pub fn build() -> Result<(), String> {
         println!("cargo:rerun-if-changed={SHIM}");
+        println!("cargo:rerun-if-env-changed=PKG_CONFIG_PATH");
         let mut found = Found::default();
         for package in PACKAGES {
             found.add(package)?;
@@ -91,9 +92,8 @@ mod spdk {
     fn is_shared(folder: &Path) -> bool {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
         let mut names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-        names.any(|name| {
-            (name.starts_with("libspdk_") || name.starts_with("librte_")) && name.contains(".so")
-        })
+        names
+            .any(|name| (name.starts_with("libspdk_") || name.starts_with("librte_")) && name.contains(".so"))
     }
 
     /// Both versions, as the headers and pkg-config tell them: `SPDK v24.01, DPDK 23.11.0`.
@@ -101,7 +101,7 @@ mod spdk {
         let spdk = header(found, "spdk/version.h", "SPDK_VERSION_STRING");
         let spdk = spdk.map_or_else(|| "SPDK".to_owned(), |text| text.replace('"', "").replace(' ', ""));
         let spdk = spdk.trim_start_matches("SPDK").to_owned();
-        let part = |name: &str| header(found, "rte_version.h", name)?.parse::<u32>().ok();
+        let part = |name: &str| header(found, "rte_build_config.h", name)?.parse::<u32>().ok();
         let of_header = || {
             let (year, month) = (part("RTE_VER_YEAR")?, part("RTE_VER_MONTH")?);
             Some(format!("{year}.{month:02}.{}", part("RTE_VER_MINOR")?))

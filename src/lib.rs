@@ -20,7 +20,7 @@
 //! | [`io`] | the interfaces, one file each | volume's identities, nvme, spdk |
 //! | [`load`] | the four classes: pacing, offsets, commits, workers | plan, volume, io, meter, nvme |
 //! | [`meter`] | counters to windows and totals; processor, flags, ledger | host, profile, io's thread names |
-//! | [`remote`] | a load in a process of its own: commands there, samples back | load, plan, volume, meter, spdk |
+//! | [`remote`] | a load in a process of its own: commands there, samples back | load, plan, volume, io, meter, spdk |
 //! | [`calibrate`] | the generator's own cost | load, plan |
 //! | [`record`], [`report`] | a run written and read back; tables, charts and comparison | meter, knobs, host, stack, sweep, paper |
 //! | [`session`] | a run: open, start, turn, pause, record | all above |

@@ -34,7 +34,8 @@ fn usable(root: &Root, pages: &Hugepages, is_root: bool) -> Feature {
     if pages.total == 0 {
         missing.push("no huge pages are set aside (`sysctl vm.nr_hugepages=1024`)".to_owned());
     } else if pages.free == 0 {
-        missing.push(format!("all {} huge pages are in use (`sysctl vm.nr_hugepages` for more)", pages.total));
+        missing
+            .push(format!("all {} huge pages are in use (`sysctl vm.nr_hugepages` for more)", pages.total));
     }
     let mounts = root.text("proc/self/mounts").unwrap_or_default();
     if !mounts.lines().any(|line| line.split(' ').nth(2) == Some("hugetlbfs")) {
@@ -84,9 +85,13 @@ mod tests {
     fn a_program_without_it_says_how_to_get_it_and_one_with_it_what_it_is() {
         let mut platform = Platform::default();
         assert!(in_words(&platform).contains("--features spdk"));
-        platform.spdk = Spdk { built: Some("SPDK v24.01, DPDK 23.11.0".to_owned()), usable: Feature::Present };
+        platform.spdk =
+            Spdk { built: Some("SPDK v24.01, DPDK 23.11.0".to_owned()), usable: Feature::Present };
         let words = in_words(&platform);
-        assert!(words.starts_with("SPDK v24.01, DPDK 23.11.0; not usable yet: ") && words.contains("not looked for"));
+        assert!(
+            words.starts_with("SPDK v24.01, DPDK 23.11.0; not usable yet: ")
+                && words.contains("not looked for")
+        );
         platform.vfio = Feature::Present;
         assert_eq!(in_words(&platform), "yes: SPDK v24.01, DPDK 23.11.0");
     }

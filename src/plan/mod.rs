@@ -177,7 +177,10 @@ mod tests {
         assert_eq!(changed(&plan(&old), &plan(&new)).len(), 4);
         assert!(!rebuilds(&old, &new));
         new.io.interface = Interface::Vfio;
-        let other = Settings { io: crate::profile::settings::Io { interface: Interface::Spdk, ..new.io.clone() }, ..new.clone() };
+        let other = Settings {
+            io: crate::profile::settings::Io { interface: Interface::Spdk, ..new.io.clone() },
+            ..new.clone()
+        };
         assert!(rebuilds(&old, &new) && rebuilds(&new, &other), "the drives change hands");
     }
 

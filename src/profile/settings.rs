@@ -411,7 +411,11 @@ impl Named for Interface {
         (Self::Null, "null", "completes at once: the generator's own cost"),
         (Self::Sim, "sim", "simulated devices on a virtual clock"),
         (Self::Vfio, "vfio", "stacktune's own polling driver: the drives leave the kernel for the run"),
-        (Self::Spdk, "spdk", "your own SPDK, in a process of its own: the drives leave the kernel for the run"),
+        (
+            Self::Spdk,
+            "spdk",
+            "your own SPDK, in a process of its own: the drives leave the kernel for the run",
+        ),
     ];
 }
 

@@ -22,7 +22,7 @@ use crate::volume::Region;
 /// The hidden command that is the helper.
 pub const COMMAND: &str = "drive-spdk";
 /// Attaching clears huge pages and resets drives.
-const ATTACH_PATIENCE: Duration = Duration::from_secs(120);
+const ATTACH_PATIENCE: Duration = Duration::from_mins(2);
 /// Everything else is done at once, but for I/O that drains: a drive that hangs is given 30 s, and its
 /// abort as many.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -194,13 +194,14 @@ impl Link {
                 self.kill();
                 "the process that drives SPDK does not answer any more, and was ended".to_owned()
             }
-            _ => match self.wait(Duration::from_secs(2)) {
-                Some(status) => format!("the process that drives SPDK has ended: {}", end_of(status)),
-                None => {
+            _ => {
+                if let Some(status) = self.wait(Duration::from_secs(2)) {
+                    format!("the process that drives SPDK has ended: {}", end_of(status))
+                } else {
                     self.kill();
                     format!("the process that drives SPDK can't be understood: {}", describe(error))
                 }
-            },
+            }
         };
         self.with_words(Error::failed(what))
     }

@@ -59,7 +59,7 @@ fn plans() -> [ClassPlan; 4] {
 
 /// Collects until that is so, or fails.
 fn collect_until(source: &mut dyn Source, delta: &mut Delta, mut enough: impl FnMut(&Delta, bool) -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_mins(1);
     loop {
         let more = source.collect(delta);
         if enough(delta, more) {

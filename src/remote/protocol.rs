@@ -224,7 +224,8 @@ mod tests {
         counted.errnos[5] = 4;
         counted.members = vec![(4096, 0), (8192, 1)];
         counted.polls.count(0, 70);
-        let histograms = [&mut counted.service, &mut counted.response, &mut counted.write, &mut counted.flush];
+        let histograms =
+            [&mut counted.service, &mut counted.response, &mut counted.write, &mut counted.flush];
         for (at, latency) in (1..).zip(histograms) {
             latency.max_ns = 7_000_123 * at;
             latency.histogram.record_n(latency.max_ns, at).unwrap();

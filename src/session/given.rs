@@ -73,7 +73,8 @@ impl Given {
     /// Hands claimed drives over, and starts what drives them.
     pub fn take(claims: Vec<Claim>, facts: TargetFacts, settings: &Settings) -> Result<Self> {
         if claims.is_empty() {
-            let what = "drives that are only read stay with the kernel, and this interface takes them from it";
+            let what =
+                "drives that are only read stay with the kernel, and this interface takes them from it";
             return Err(Error::input(what).hint("choose another interface, or leave --read-only out"));
         }
         let over = handover::hand_over(claims, &state_dir(), &settings.name)?;
@@ -92,7 +93,8 @@ impl Given {
             let given = self.over.given().iter().find(|given| given.drive.path == extent.path);
             let given = given
                 .ok_or_else(|| Error::failed(format!("{} was not handed over", extent.path.display())))?;
-            let path = PathBuf::from(format!("{}{}/{}", self.driver.scheme(), given.address, given.namespace));
+            let path =
+                PathBuf::from(format!("{}{}/{}", self.driver.scheme(), given.address, given.namespace));
             Ok(Extent { path, identity: None, ..extent.clone() })
         };
         let extents = region.extents.iter().map(extent).collect::<Result<_>>()?;

@@ -182,15 +182,7 @@ impl WorkerQueues {
         // SAFETY: both lists have that many items, and the drives are attached as long as they are held.
         let raw = unsafe {
             let (raws, namespaces) = (raws.as_ptr(), namespaces.as_ptr());
-            stacktune_worker_new(
-                raws,
-                namespaces,
-                count,
-                page_bytes as u64,
-                slots,
-                flush_slots,
-                &raw mut why,
-            )
+            stacktune_worker_new(raws, namespaces, count, page_bytes as u64, slots, flush_slots, &raw mut why)
         };
         let raw = NonNull::new(raw).ok_or_else(|| refused(-why, slots as usize * page_bytes))?;
         // SAFETY: the worker was just made.
@@ -222,11 +214,16 @@ impl WorkerQueues {
     /// # Errors
     /// The errno where SPDK refuses it.
     #[inline]
-    pub fn submit(&mut self, lane: u32, slot: u32, kind: u32, offset_bytes: u64) -> std::result::Result<bool, i32> {
+    pub fn submit(
+        &mut self,
+        lane: u32,
+        slot: u32,
+        kind: u32,
+        offset_bytes: u64,
+    ) -> std::result::Result<bool, i32> {
         assert!((lane as usize) < self.lanes && !self.busy[slot as usize]);
         // SAFETY: lane and slot are the worker's, and the slot's page is not lent.
-        let status =
-            unsafe { stacktune_worker_submit(self.raw.as_ptr(), lane, slot, kind, offset_bytes) };
+        let status = unsafe { stacktune_worker_submit(self.raw.as_ptr(), lane, slot, kind, offset_bytes) };
         match -status {
             0 => {
                 self.busy[slot as usize] = true;
