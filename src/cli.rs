@@ -228,6 +228,9 @@ pub enum Cmd {
     /// Print the man page
     #[command(hide = true)]
     Man,
+    /// Drive drives for another stacktune through SPDK
+    #[command(hide = true, name = "drive-spdk")]
+    DriveSpdk,
     /// Draw the screen of a run into an SVG file
     #[command(hide = true)]
     Picture(PictureArgs),

@@ -9,21 +9,26 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("class", &[]),
     ("error", &[]),
     ("units", &[]),
-    ("host", &[]),
+    ("host", &["spdk"]),
     ("knobs", &["profile", "host"]),
     ("profile", &["knobs", "host"]),
     ("plan", &["profile"]),
     ("stack", &["host", "profile"]),
     ("volume", &["host"]),
+    ("spdk", &[]),
     ("nvme", &[]),
-    ("io", &["profile", "volume", "nvme", "host"]),
+    ("io", &["profile", "volume", "nvme", "spdk", "host"]),
     ("load", &["profile", "plan", "volume", "io", "meter", "nvme"]),
+    ("remote", &["plan", "volume", "io", "load", "meter", "profile", "spdk"]),
     ("meter", &["profile", "host", "io"]),
     ("calibrate", &["profile", "plan", "volume", "io", "meter", "load", "host"]),
     ("record", &["meter", "host"]),
     (
         "session",
-        &["profile", "knobs", "plan", "stack", "volume", "io", "load", "meter", "record", "host", "nvme"],
+        &[
+            "profile", "knobs", "plan", "stack", "volume", "io", "load", "meter", "record", "host", "nvme",
+            "remote", "spdk",
+        ],
     ),
     ("sweep", &["session", "record", "stack", "meter", "knobs", "profile", "host"]),
     ("paper", &["profile", "knobs", "meter", "record"]),
@@ -115,6 +120,7 @@ fn unsafe_code_is_allowed_in_named_places_only() {
         "nvme/transfer.rs", // lends such memory while no command names it
         "nvme/vfio.rs",     // maps registers and memory
         "session/prompt.rs",
+        "spdk/shim.rs", // calls of C
         "stack/wipe.rs",
         "tui/clock.rs",
         "volume/probe.rs",

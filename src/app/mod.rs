@@ -60,6 +60,7 @@ fn dispatch(cli: Cli) -> Result<()> {
         Some(Cmd::Status(output)) => stacks::status(output.json),
         Some(Cmd::Cleanup(args)) => stacks::cleanup(&args),
         Some(Cmd::Completions { shell }) => print_with(|out| cli::write_completions(shell, out)),
+        Some(Cmd::DriveSpdk) => crate::remote::helper::run(),
         Some(Cmd::Picture(args)) => picture::run(&args),
         Some(Cmd::Man) => print_with(|out| cli::write_man(out)),
     }

@@ -43,7 +43,8 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     let warmup = args.warmup.unwrap_or_default();
     let options = Options { warmup, ..options(&args.run, demo) };
     if args.verify && settings.leaves_kernel() {
-        let what = "--verify reads through the kernel, which does not have the drives of `vfio` yet";
+        let what =
+            "--verify reads through the kernel, which does not have the drives of `vfio` and `spdk` yet";
         return Err(Error::input(what).hint("leave it out, and run `stacktune verify` afterwards"));
     }
     let array = settings.run.clone();

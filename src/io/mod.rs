@@ -13,6 +13,8 @@ pub mod passthrough;
 pub mod polls;
 pub mod ring;
 pub mod sim;
+#[cfg(feature = "spdk")]
+pub mod spdk;
 pub mod sync;
 pub mod uring;
 pub mod vfio;

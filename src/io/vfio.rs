@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::polls::{Polls, rest};
+use super::polls::Polls;
 use super::{Backend, Done, Incidents, Op, OpKind, OpenRequest, Queue, Setup, Wait, clock};
 use crate::error::{Error, Result};
 use crate::nvme::spec::{Command, Completion};
@@ -211,22 +211,14 @@ impl<B: Bus> Polled<B> {
     /// Polls until that many operations are complete or the time has come.
     fn run(&mut self, wait: Wait, done: &mut Vec<Done>) -> Result<()> {
         let wanted = done.len() + wait.completions.min(self.outstanding) as usize;
-        let mut from_ns = clock::now_ns();
-        loop {
-            self.hand_over(from_ns);
-            let found = self.poll(from_ns, done)?;
-            let now_ns = clock::now_ns();
-            self.polls.count(found, now_ns - from_ns);
-            if done.len() >= wanted || wait.until_ns.is_some_and(|until_ns| now_ns >= until_ns) {
-                return Ok(());
-            }
-            from_ns = now_ns;
-            if found == 0 && self.sleep_ns > 0 {
-                from_ns = rest(now_ns, self.sleep_ns, wait.until_ns);
-            } else if found == 0 {
-                std::hint::spin_loop();
-            }
-        }
+        let (mut polls, sleep_ns) = (self.polls, self.sleep_ns);
+        let looked = polls.look_until(sleep_ns, wait.until_ns, |now_ns| {
+            self.hand_over(now_ns);
+            let found = self.poll(now_ns, done)?;
+            Ok((found, done.len() >= wanted))
+        });
+        self.polls = polls;
+        looked
     }
 
     /// The errno of a failure of the interface itself.

@@ -33,6 +33,8 @@ pub const LAUNCHERS: &[(Interface, Launcher)] = &[
     (Interface::NvmePassthrough, launch::<Passthrough>),
     (Interface::Null, launch::<Null>),
     (Interface::Vfio, launch::<Polled<VfioBus>>),
+    #[cfg(feature = "spdk")]
+    (Interface::Spdk, launch::<crate::io::spdk::Spdk>),
 ];
 
 /// A stack for the loop and one system call deep, not for recursion.

@@ -86,7 +86,8 @@ impl WindowContext<'_> {
     /// Whether the class's I/O goes through the page cache, by its setting or quietly.
     pub fn through_cache(&self, class: Class) -> bool {
         let context = &self.classes[class.index()];
-        let cached = !matches!(context.interface, Interface::Null | Interface::Sim | Interface::Vfio);
+        let without = matches!(context.interface, Interface::Null | Interface::Sim);
+        let cached = !without && !context.interface.leaves_kernel();
         cached && (context.buffering != Buffering::Direct || self.quietly_buffered().is_some())
     }
 
@@ -264,7 +265,8 @@ pub(super) fn of_class(
         | Interface::Libaio
         | Interface::IoUring
         | Interface::NvmePassthrough
-        | Interface::Vfio => {
+        | Interface::Vfio
+        | Interface::Spdk => {
             flags.extend(of_storage(class, context));
         }
     }

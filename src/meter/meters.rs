@@ -271,7 +271,8 @@ impl Meters {
         context: &WindowContext,
     ) -> (CpuFigures, [Option<f64>; 4]) {
         let through_cache = Class::ALL.map(|class| !class.writes() && context.through_cache(class));
-        let tasks = self.probes.tasks.window(context.now_ns, workers, through_cache);
+        let mut tasks = self.probes.tasks.window(context.now_ns, workers, through_cache);
+        tasks.add(self.counts.each_ref().map(|counts| counts.delta.elsewhere), duration_ns);
         for (at, reads) in self.reads.iter_mut().enumerate() {
             reads.bytes += self.counts[at].delta.bytes;
             reads.unsteady |= context.turned;

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use hdrhistogram::Histogram;
 
 use super::cell::{ERRNO_MAX, LATENCY_NS_MAX, LatencyCell, WorkerCell, value_of};
+use super::tasks::TaskTimes;
 use crate::class::Class;
 use crate::io::Incidents;
 use crate::io::polls::Polls;
@@ -37,6 +38,8 @@ pub struct Delta {
     pub flush: LatencyDelta,
     /// Bytes read and written by member.
     pub members: Vec<(u64, u64)>,
+    /// CPU time of another process, where the workers are there.
+    pub elsewhere: TaskTimes,
 }
 
 /// A histogram and its exact maximum.
@@ -77,7 +80,9 @@ impl Delta {
             write,
             flush,
             members,
+            elsewhere,
         } = self;
+        *elsewhere = TaskTimes::default();
         for count in [ios, bytes, intended, missed] {
             *count = 0;
         }
@@ -104,6 +109,7 @@ impl Delta {
             write: LatencyDelta::default(),
             flush: LatencyDelta::default(),
             members: vec![(0, 0); members],
+            elsewhere: TaskTimes::default(),
         }
     }
 }

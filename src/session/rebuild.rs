@@ -114,7 +114,7 @@ impl Session {
         let number = self.plans_made;
         let facts = Facts { devices: Facts::read_devices(), ..(*self.facts).clone() };
         let mut agreed = None;
-        let mut shown = if settings.stack.is_built() && touches_storage(&settings) {
+        let shown = if settings.stack.is_built() && touches_storage(&settings) {
             let plan =
                 standing::planned(&settings, &facts, Some(&self.target)).map_err(|error| error.one_line())?;
             agreed = Some((plan.id.clone(), plan.lines()));
@@ -125,7 +125,6 @@ impl Session {
             let destroys = destroys.map_err(|error| error.one_line())?;
             standing::plain(&settings, &handed_over, number, turns, destroys)
         };
-        shown.lines.splice(0..0, self.target.steps_back());
         let opens = kind != Kind::Turns;
         let shown = PlanShown {
             opens: opens.then(|| settings.name.clone()),

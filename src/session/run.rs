@@ -217,7 +217,9 @@ impl Session {
         let writes = Arc::new(Writes::new(sequence, options.written_bytes.clone()));
         writes.limit(settings.run.max_writes_bytes);
         let (data, wal, members) = (target.data.clone(), target.wal.clone(), target.members.clone());
-        let engine = if settings.is_simulated() {
+        let engine = if let Some(elsewhere) = target.elsewhere(&writes)? {
+            Engine::elsewhere(data, wal, members.len(), writes.clone(), elsewhere)
+        } else if settings.is_simulated() {
             Engine::simulated(data, wal, members.len(), writes.clone(), &settings.sim)
         } else {
             Engine::threaded(data, wal, members.len(), writes.clone())

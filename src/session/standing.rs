@@ -143,9 +143,6 @@ pub fn held_by(settings: &Settings, facts: &Facts, before: &Target) -> Result<Op
     let names = if touches_storage(settings) { names_of(settings, facts) } else { Vec::new() };
     let stands = before.built.as_ref().map(|built| built.plan().drives()).unwrap_or_default();
     let look = |name: &String| {
-        if before.drives_itself(name) {
-            return Ok(None); // the kernel does not tell of it, and it holds what this run has filled
-        }
         let device = facts.find(name)?;
         if stands.contains(&Drive::of(device)) {
             let content = vec!["the stack that stands now".to_owned()];

@@ -15,6 +15,8 @@ use crate::class::Class;
 use crate::error::{Error, Result};
 use crate::host::{Facts, TargetFacts};
 use crate::knobs::Ground;
+use crate::load::Elsewhere;
+use crate::load::control::Writes;
 use crate::meter::meters::Member;
 use crate::profile::settings::{Interface, Settings};
 use crate::profile::store::expand_home;
@@ -86,9 +88,14 @@ impl Target {
         self.given.as_ref().map(Given::steps_back).unwrap_or_default()
     }
 
-    /// Whether a device has left the kernel, and is driven by this program.
-    pub fn drives_itself(&self, name: &str) -> bool {
-        self.given.as_ref().is_some_and(|given| given.has(Path::new(name)))
+    /// Where the workers are, if not in this process.
+    ///
+    /// # Errors
+    /// Where the process that they are to be in is gone.
+    pub fn elsewhere(&self, writes: &Arc<Writes>) -> Result<Option<Box<dyn Elsewhere>>> {
+        let regions = (&*self.data, &*self.wal);
+        let of = |given: &Given| given.elsewhere(regions, self.members.len(), writes);
+        self.given.as_ref().and_then(of).transpose()
     }
 
     /// Gives the drives back that have left the kernel, once no worker drives them.
