@@ -194,6 +194,6 @@ impl Session {
         let turn = (!from.is_empty()).then_some(turn);
         let carried = (!opens).then(|| Carried { undo, turn, ..former.clone() });
         let former = Former { settings: self.settings.clone(), carried: former };
-        Rebuild { former, typed, agreed, carried, settings }
+        Rebuild { settings, typed, former, agreed, carried }
     }
 }

@@ -37,6 +37,7 @@ pub struct Worth {
 
 impl Worth {
     /// The same after that many of its drives were lost: each is one less that may be.
+    #[must_use]
     pub fn without(self, lost: u64) -> Self {
         if lost == 0 {
             return self;
