@@ -124,6 +124,8 @@ in_guest! {
         btrfs_on_its_own_raid_is_verified_and_leaves_nothing
         a_bare_array_is_verified_and_leaves_nothing
         a_part_of_each_drive_is_used_and_resynced
+        a_mirror_of_two_takes_each_byte_twice
+        parity_takes_more_bytes_than_are_written
         without_consent_nothing_is_built
         a_kept_stack_is_told_and_cleaned_up
         a_tool_that_fails_leaves_nothing

@@ -48,6 +48,7 @@ fn dispatch(cli: Cli) -> Result<()> {
         Some(Cmd::Reproduce(args)) => reproduce::run(&args),
         Some(Cmd::Show { dir, output }) => inspect::show(&dir, output.json),
         Some(Cmd::Compare { dirs, output }) => inspect::compare(&dirs, output.json),
+        Some(Cmd::Cost { dirs, data, rate, output }) => inspect::cost(&dirs, data, rate, output.json),
         Some(Cmd::Verify { profile, sets, output }) => {
             verify::run(profile.as_deref(), &sets.set, output.json)
         }

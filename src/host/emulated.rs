@@ -59,14 +59,20 @@ fn below_file(root: &Root, path: &Path, layers: u32) -> Below {
 
 /// What lies below the file system that has that device number and holds that path.
 fn below_filesystem(root: &Root, path: &Path, device: u64, layers: u32) -> Below {
-    if rustix::fs::major(device) != 0 {
-        return below_device(root, &number_text(device), layers);
-    }
-    let (devices, btrfs) = mounted_devices(root, path).unwrap_or_default();
+    let (devices, btrfs) = filesystem_devices(root, path, device);
     let mut found = Below::of(devices.iter().map(|number| below_device(root, number, layers)));
     found.drives.dedup();
     found.btrfs.extend(btrfs);
     found
+}
+
+/// The devices of the file system that has that device number and holds that path: of Btrfs all, and
+/// the file system's id.
+pub(super) fn filesystem_devices(root: &Root, path: &Path, device: u64) -> (Vec<String>, Option<String>) {
+    if rustix::fs::major(device) != 0 {
+        return (vec![number_text(device)], None);
+    }
+    mounted_devices(root, path).unwrap_or_default()
 }
 
 /// Btrfs gives its files numbers of no device: the mount tells the device, and sysfs its fellows; with
@@ -127,8 +133,13 @@ fn emulated_model(drives: &[PathBuf]) -> Option<String> {
     drives.iter().find_map(|dir| {
         let text = |path: &str| fs::read_to_string(dir.join(path)).ok().map(|text| text.trim().to_owned());
         let model = text("device/model").or_else(|| text("device/device/model"))?;
-        MODELS.iter().any(|known| model.starts_with(known)).then_some(model)
+        is_emulated(&model).then_some(model)
     })
+}
+
+/// Whether a model is one that a hypervisor only plays.
+pub(super) fn is_emulated(model: &str) -> bool {
+    MODELS.iter().any(|known| model.starts_with(known))
 }
 
 /// What lies below the device of that number, through partitions, arrays and loop devices.

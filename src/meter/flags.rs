@@ -6,6 +6,7 @@
 use super::drives::DriveFigures;
 use super::window::{ClassFigures, Flag, State};
 use super::words;
+use super::written::EngineBytes;
 use crate::class::Class;
 use crate::host::{Lost, TargetFacts};
 use crate::profile::settings::{Buffering, Interface};
@@ -74,6 +75,11 @@ pub struct WindowContext<'a> {
     pub unfilled: bool,
     /// See [`super::window::Window::written_bytes_total`].
     pub written_bytes_total: u64,
+    /// What an engine that does its own I/O has counted since it was opened; none of pages, which the
+    /// classes count themselves.
+    pub engine: Option<EngineBytes>,
+    /// Bytes of all that the load keeps: data and WAL.
+    pub data_set_bytes: u64,
 }
 
 impl WindowContext<'_> {
@@ -95,6 +101,19 @@ impl WindowContext<'_> {
             context.state == State::Off || (counted && !self.through_cache(class))
         };
         Class::ALL.into_iter().all(direct)
+    }
+
+    /// Whether the block layer sees all that is written.
+    pub fn through_block_layer(&self) -> bool {
+        let past = |interface| {
+            use Interface::{Null, NvmePassthrough, Sim, Vfio};
+            matches!(interface, NvmePassthrough | Null | Sim | Vfio)
+        };
+        let mut writers = Class::ALL.into_iter().filter(|class| class.writes());
+        !writers.any(|class| {
+            let context = &self.classes[class.index()];
+            context.state != State::Off && past(context.interface)
+        })
     }
 
     fn quietly_buffered(&self) -> Option<&str> {
@@ -374,6 +393,8 @@ pub(super) mod tests {
             target: None,
             unfilled: false,
             written_bytes_total: 0,
+            engine: None,
+            data_set_bytes: 5 << 30,
         }
     }
 

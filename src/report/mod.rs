@@ -5,6 +5,7 @@
 mod cells;
 mod chart;
 pub mod compare;
+pub mod cost;
 mod differences;
 mod figures;
 pub mod knobs;
@@ -19,6 +20,7 @@ pub mod sweep;
 mod tests;
 
 pub use compare::{Comparison, compare};
+pub use cost::CostMap;
 pub use plan::{PlanFile, plan};
 pub use progress::Progress;
 pub use reproduce::{Reproduction, reproduction};

@@ -10,10 +10,8 @@ use crate::error::{Error, Result};
 use crate::profile::Settings;
 use crate::units::approx_span;
 
-/// How long a fill takes, once its rate is known: how much it writes was told before.
-fn fills_in(seconds: f64) -> String {
-    format!("filling takes about {} more", approx_span(seconds))
-}
+/// A fill that takes less is over before anybody has read how long it takes.
+const TOLD_S: f64 = 3.0;
 
 /// Fills what is not filled, and adds the bytes to those written.
 pub(super) fn fill(
@@ -33,7 +31,9 @@ pub(super) fn fill(
         target.built.iter().for_each(|built| built.filled_in(began.elapsed()));
         return Ok(());
     };
-    rest.time_s().iter().for_each(|seconds| attendant.notice(&fills_in(*seconds)));
+    if let Some(seconds) = rest.time_s().filter(|seconds| *seconds >= TOLD_S) {
+        attendant.notice(&format!("filling takes about {} more", approx_span(seconds)));
+    }
     let mut progress = |progress: Progress| {
         if !attendant.progress(progress) {
             stop.store(true, Ordering::Relaxed);

@@ -318,6 +318,7 @@ impl Waiting<'_> {
             notes: Vec::new(),
             written_bytes: self.written_bytes.load(Ordering::Relaxed),
             recording: None,
+            circumstances: crate::meter::pitfalls::Circumstances::default(),
             worth: Vec::new(),
             // What is filled was built before.
             standing: self.phase == Phase::Filling && is_built(&self.settings),

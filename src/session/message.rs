@@ -7,6 +7,7 @@ use crate::class::Class;
 use crate::error::Error;
 use crate::host::{Facts, TargetFacts};
 use crate::knobs::Value;
+use crate::meter::pitfalls::Circumstances;
 use crate::meter::window::{LedgerLine, Totals, Window};
 use crate::profile::Settings;
 pub use crate::stack::build::Advance;
@@ -153,6 +154,8 @@ pub struct Status {
     pub written_bytes: u64,
     /// Where a recording goes on.
     pub recording: Option<PathBuf>,
+    /// What bears on whether the figures can be believed.
+    pub circumstances: Circumstances,
     /// What the stack survives and costs, as sentences; empty where nothing was built.
     pub worth: Vec<String>,
     /// Whether something that was built stands.

@@ -10,6 +10,7 @@ mod fallback;
 mod fill;
 mod foresee;
 mod given;
+mod grid;
 pub mod headless;
 mod kept;
 pub mod live;

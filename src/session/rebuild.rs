@@ -120,15 +120,17 @@ impl Session {
             agreed = Some((plan.id.clone(), plan.lines()));
             standing::shown(&plan, number, turns)
         } else {
-            let asked = standing::held_by(&settings, &facts, &self.target);
-            let destroys = asked.map_err(|error| error.one_line())?;
-            PlanShown { destroys, ..standing::plain(&settings, &self.handed_over(&settings)?, number, turns) }
+            let handed_over = self.handed_over(&settings)?;
+            let destroys = standing::held_by(&settings, &facts, &self.target);
+            let destroys = destroys.map_err(|error| error.one_line())?;
+            standing::plain(&settings, &handed_over, number, turns, destroys)
         };
         shown.lines.splice(0..0, self.target.steps_back());
         let opens = kind != Kind::Turns;
         let shown = PlanShown {
             opens: opens.then(|| settings.name.clone()),
             takes_down: self.target.built.as_ref().map(Built::commands_down).unwrap_or_default(),
+            lines: [self.target.steps_back(), shown.lines].concat(),
             ..shown
         };
         self.pending = Some(Pending { number, settings, from, agreed, opens });

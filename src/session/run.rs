@@ -11,6 +11,7 @@ use super::adjust;
 use super::classes::Classes;
 use super::fallback;
 use super::fill::fill;
+use super::grid::window_end_ns;
 use super::kept::Kept;
 use super::loss::Losses;
 use super::message::{Advance, Event, Phase, PlanShown, Progress, Status, Wanted};
@@ -19,13 +20,15 @@ use super::standing;
 use super::target::{self, Target};
 use crate::class::Class;
 use crate::error::{Error, Result};
-use crate::host::{Facts, TargetFacts};
+use crate::host::{Facts, Levels, TargetFacts};
 use crate::knobs::{Ground, Value};
 use crate::load::Engine;
 use crate::load::control::Writes;
 use crate::meter::flags::WindowContext;
+use crate::meter::layers;
 use crate::meter::ledger::{Ledger, Turn};
 use crate::meter::meters::{Member, Meters, Probes};
+use crate::meter::pitfalls::Circumstances;
 use crate::meter::window::{State, Totals, Window};
 use crate::plan::{self, ClassPlan};
 use crate::profile::settings::{Settings, Sync};
@@ -123,6 +126,8 @@ pub struct Session {
     pub(super) writes: Arc<Writes>,
     pub(super) classes: Classes,
     pub(super) meters: Meters,
+    /// The block devices below the target.
+    pub(super) levels: Levels,
     pub(super) ledger: Ledger,
     pub(super) setting: u64,
     pub(super) turned: bool,
@@ -219,13 +224,20 @@ impl Session {
         };
         let epoch_ns = carried.epoch_ns.unwrap_or_else(|| engine.now_ns());
         let now_ns = engine.now_ns().saturating_sub(epoch_ns);
-        let probes = if engine.is_simulated() { Probes::none() } else { Probes::system(&members, now_ns) };
+        let levels = layers::levels(&members);
+        let own = target.built.is_some();
+        let probes = if engine.is_simulated() {
+            Probes::none()
+        } else {
+            Probes::system(&members, &levels, own, now_ns)
+        };
         let mut ledger = carried.ledger;
         let lines = carried.turn.map(|turn| ledger.turn(Turn { at_ns: now_ns, ..turn })).unwrap_or_default();
         Ok(Self {
             plans: plan::plan(&settings),
             classes: Classes::default(),
             meters: Meters::new(now_ns, members, probes),
+            levels,
             ledger,
             setting: carried.setting,
             turned: false,
@@ -346,6 +358,7 @@ impl Session {
             fallbacks: self.fallbacks.clone(),
             notes,
             written_bytes: self.writes.written_bytes(),
+            circumstances: self.circumstances(),
             worth: self.worth().as_ref().map(standing::sentences).unwrap_or_default(),
             standing: self.target.built.is_some(),
             recording: self.recording.as_ref().map(|writer| writer.dir().to_owned()),
@@ -360,6 +373,12 @@ impl Session {
         let devices = !self.settings.target.devices.is_empty() && self.target.volume.is_some();
         let bare = || devices.then(|| self.target.data.bytes() + self.target.wal.bytes());
         Some(worth(&self.settings, &self.facts, built.or_else(bare)?).without(self.lost()))
+    }
+
+    /// What bears on whether the figures can be believed, under these settings.
+    fn circumstances(&self) -> Circumstances {
+        let memory_bytes = adjust::cache_bytes_max(&self.settings, &self.facts);
+        Circumstances::of(&self.settings, &self.levels, self.target.data.bytes(), memory_bytes)
     }
 
     /// Reads the target back once all has drained, and checks every page that was written; none where
@@ -467,6 +486,8 @@ impl Session {
             target,
             unfilled: self.options.read_only && self.target.data.set == 0 && self.target.volume.is_some(),
             written_bytes_total: self.writes.written_bytes(),
+            engine: None,
+            data_set_bytes: self.target.data.bytes() + self.target.wal.bytes(),
         }
     }
 
@@ -495,6 +516,7 @@ impl Session {
                 notes,
                 run_started: self.started,
                 worth: self.worth().map(|worth| (worth.price, worth.usable_bytes)),
+                circumstances: self.circumstances(),
             },
         )?;
         self.meters.reset_totals();
@@ -559,16 +581,6 @@ impl Session {
         }
         Class::ALL.into_iter().all(|class| self.classes.is_idle(class, &mut self.engine))
     }
-}
-
-/// Where the window after this moment ends: the grid goes on from `due_ns`, where the last one was to
-/// end. A window that was ended early leaves the rest of its time to one of its own or, where that is
-/// less than half a window, to the next; after a stall (a suspended machine) the missing windows are
-/// one long one. The warm-up ends with a window, so that what follows is as long as was asked for.
-fn window_end_ns(due_ns: u64, now_ns: u64, window_ns: u64, warmup_ns: u64) -> u64 {
-    let next_ns = if due_ns.saturating_sub(now_ns) < window_ns / 2 { due_ns + window_ns } else { due_ns };
-    let end_ns = next_ns.max(now_ns + window_ns / 2);
-    if now_ns < warmup_ns { end_ns.min(warmup_ns) } else { end_ns }
 }
 
 /// Makes settings that can run here, by falling back where that is allowed.
@@ -641,22 +653,5 @@ fn make_ready(
     match &mut target.volume {
         Some(volume) if !options.read_only => volume.next_sequence_base(),
         _ => Ok(0),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::window_end_ns;
-
-    #[test]
-    fn windows_keep_their_grid_and_the_warm_up_ends_with_one() {
-        assert_eq!(window_end_ns(0, 0, 1000, 0), 1000);
-        assert_eq!(window_end_ns(1000, 1003, 1000, 0), 2000, "ended a little late");
-        assert_eq!(window_end_ns(1000, 300, 1000, 0), 1000, "ended early: the rest is a window");
-        assert_eq!(window_end_ns(1000, 700, 1000, 0), 2000, "ended early: the rest is too short for one");
-        assert_eq!(window_end_ns(1000, 5900, 1000, 0), 6400, "after a stall");
-        assert_eq!(window_end_ns(0, 0, 1000, 300), 300);
-        assert_eq!(window_end_ns(1000, 1003, 1000, 1500), 1500);
-        assert_eq!(window_end_ns(1500, 1501, 1000, 1500), 2500);
     }
 }

@@ -69,7 +69,7 @@ pub fn for_settings(settings: &Settings, facts: &Facts) -> Result<PlanShown> {
     }
     let leaves = settings.leaves_kernel() && touches_storage(settings);
     let handed_over = if leaves { given::steps(settings, facts)? } else { Vec::new() };
-    Ok(plain(settings, &handed_over, 0, Vec::new()))
+    Ok(plain(settings, &handed_over, 0, Vec::new(), None))
 }
 
 /// The plan as the operator sees it.
@@ -91,13 +91,15 @@ pub fn shown(plan: &Plan, number: u64, turns: Vec<(String, String, String)>) -> 
     }
 }
 
-/// What opening the target takes where nothing is built for it: what it holds is asked when it is
-/// opened. `handed_over` are the steps by which drives leave the kernel.
+/// What opening the target takes where nothing is built for it. `handed_over` are the steps by which
+/// drives leave the kernel, `destroys` the devices that the operator has to agree to; without them what
+/// they hold is asked when it is opened.
 pub fn plain(
     settings: &Settings,
     handed_over: &[String],
     number: u64,
     turns: Vec<(String, String, String)>,
+    destroys: Option<Vec<Wanted>>,
 ) -> PlanShown {
     let target = &settings.target;
     let line = if !touches_storage(settings) {
@@ -106,7 +108,9 @@ pub fn plain(
         let bytes = files_bytes(target.count, target.size_bytes);
         format!("open {} files in {}, {} with the WAL", target.count, target.dir, approx_size(bytes))
     } else {
-        format!("open {}; what they hold is asked for before it is destroyed", target.devices.join(", "))
+        let later =
+            if destroys.is_some() { "" } else { "; what they hold is asked for before it is destroyed" };
+        format!("open {}{later}", target.devices.join(", "))
     };
     let mut lines = vec![line, "fill what is not filled".to_owned()];
     lines.extend_from_slice(handed_over);
@@ -116,7 +120,7 @@ pub fn plain(
         turns,
         takes_down: Vec::new(),
         lines,
-        destroys: Vec::new(),
+        destroys: destroys.unwrap_or_default(),
         writes_bytes: 0,
         wear: Vec::new(),
         worth: Vec::new(),
@@ -128,9 +132,14 @@ pub fn plain(
 /// The devices of a target on which nothing is built of which the operator has to agree that all is
 /// destroyed, `before` being the target that is closed and taken down first.
 ///
+/// None where drives have left the kernel: what they hold is asked once they are back.
+///
 /// # Errors
 /// Where the guard refuses a device.
-pub fn held_by(settings: &Settings, facts: &Facts, before: &Target) -> Result<Vec<Wanted>> {
+pub fn held_by(settings: &Settings, facts: &Facts, before: &Target) -> Result<Option<Vec<Wanted>>> {
+    if !before.steps_back().is_empty() {
+        return Ok(None);
+    }
     let names = if touches_storage(settings) { names_of(settings, facts) } else { Vec::new() };
     let stands = before.built.as_ref().map(|built| built.plan().drives()).unwrap_or_default();
     let look = |name: &String| {
@@ -149,7 +158,7 @@ pub fn held_by(settings: &Settings, facts: &Facts, before: &Target) -> Result<Ve
         };
         Ok(found.needs_consent().then(|| wanted_of(&Drive::of(device), found.content)))
     };
-    names.iter().filter_map(|name| look(name).transpose()).collect()
+    names.iter().filter_map(|name| look(name).transpose()).collect::<Result<_>>().map(Some)
 }
 
 fn wanted_of(drive: &Drive, content: Vec<String>) -> Wanted {

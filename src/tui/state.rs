@@ -237,7 +237,7 @@ impl State {
             (Some(Dialog::Leave), _) => &[Context::Leaving],
             (Some(Dialog::Replace { .. }), _) => &[Context::Question],
             (Some(Dialog::Open { .. }), _) => &[Context::Open],
-            (Some(Dialog::Help { .. } | Dialog::Host { .. }), _) => &[Context::Help],
+            (Some(Dialog::Help { .. } | Dialog::Host { .. } | Dialog::Believe { .. }), _) => &[Context::Help],
             (None, Focus::Knobs) => &[Context::Knobs, Context::Main],
             (None, Focus::Ledger) => &[Context::Ledger, Context::Main],
         }

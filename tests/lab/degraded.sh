@@ -107,7 +107,7 @@ stops_without_a_pulled_drive() {
 # goes on unharmed). Which member it was the kernel does not say.
 a_stripe_whose_member_is_failed_stops_in_order_or_goes_on() {
     local name=failed-md0 md
-    begins "$name" 8s md0 ext4
+    begins "$name" 1m md0 ext4
     md=$(awk '/^md/ { print $1 }' /proc/mdstat)
     mdadm --fail "/dev/$md" "$(node 1)" || true
     if grep -q broken "/sys/block/$md/md/array_state"; then

@@ -43,7 +43,11 @@ pub fn render(state: &State, dialog: &Dialog, buf: &mut Buffer, screen: Rect) {
         Dialog::Consent(asked) => consent(state, asked, buf, screen),
         Dialog::Leave => leave(state, buf, screen),
         // Drawn by files of their own.
-        Dialog::Plan(_) | Dialog::Failed { .. } | Dialog::Help { .. } | Dialog::Host { .. } => {}
+        Dialog::Plan(_)
+        | Dialog::Failed { .. }
+        | Dialog::Help { .. }
+        | Dialog::Host { .. }
+        | Dialog::Believe { .. } => {}
     }
 }
 
