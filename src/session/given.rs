@@ -1,6 +1,6 @@
 //! Drives that leave the kernel for a run, and are driven by stacktune itself.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
@@ -79,6 +79,14 @@ impl Given {
             format!("a command moves {} at most; larger pages take several", format_size(bytes as u64))
         }));
         notes
+    }
+
+    /// Whether one of the drives had that name.
+    pub fn has(&self, name: &Path) -> bool {
+        self.over
+            .given()
+            .iter()
+            .any(|given| given.drive.path == name || given.by_id.iter().any(|id| id == name))
     }
 
     /// The steps that give the drives back.

@@ -123,7 +123,7 @@ impl Session {
             let handed_over = self.handed_over(&settings)?;
             let destroys = standing::held_by(&settings, &facts, &self.target);
             let destroys = destroys.map_err(|error| error.one_line())?;
-            standing::plain(&settings, &handed_over, number, turns, destroys)
+            standing::plain(&settings, &handed_over, number, turns, Some(destroys))
         };
         let opens = kind != Kind::Turns;
         let shown = PlanShown {

@@ -132,17 +132,15 @@ pub fn plain(
 /// The devices of a target on which nothing is built of which the operator has to agree that all is
 /// destroyed, `before` being the target that is closed and taken down first.
 ///
-/// None where drives have left the kernel: what they hold is asked once they are back.
-///
 /// # Errors
 /// Where the guard refuses a device.
-pub fn held_by(settings: &Settings, facts: &Facts, before: &Target) -> Result<Option<Vec<Wanted>>> {
-    if !before.steps_back().is_empty() {
-        return Ok(None);
-    }
+pub fn held_by(settings: &Settings, facts: &Facts, before: &Target) -> Result<Vec<Wanted>> {
     let names = if touches_storage(settings) { names_of(settings, facts) } else { Vec::new() };
     let stands = before.built.as_ref().map(|built| built.plan().drives()).unwrap_or_default();
     let look = |name: &String| {
+        if before.drives_itself(name) {
+            return Ok(None); // the kernel does not tell of it, and it holds what this run has filled
+        }
         let device = facts.find(name)?;
         if stands.contains(&Drive::of(device)) {
             let content = vec!["the stack that stands now".to_owned()];
@@ -155,7 +153,7 @@ pub fn held_by(settings: &Settings, facts: &Facts, before: &Target) -> Result<Op
         };
         Ok(found.needs_consent().then(|| wanted_of(&Drive::of(device), found.content)))
     };
-    names.iter().filter_map(|name| look(name).transpose()).collect::<Result<_>>().map(Some)
+    names.iter().filter_map(|name| look(name).transpose()).collect()
 }
 
 fn wanted_of(drive: &Drive, content: Vec<String>) -> Wanted {

@@ -86,6 +86,11 @@ impl Target {
         self.given.as_ref().map(Given::steps_back).unwrap_or_default()
     }
 
+    /// Whether a device has left the kernel, and is driven by this program.
+    pub fn drives_itself(&self, name: &str) -> bool {
+        self.given.as_ref().is_some_and(|given| given.has(Path::new(name)))
+    }
+
     /// Gives the drives back that have left the kernel, once no worker drives them.
     ///
     /// # Errors
