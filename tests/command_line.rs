@@ -374,7 +374,7 @@ fn the_summary_has_the_documented_keys() {
     assert_eq!(summary["duration_s"], 10.0);
     assert_eq!(
         keys(&summary["total"]),
-        ["bytes", "cpu", "cpu_busy", "cycles_per_byte", "cycles_source", "mb_per_s"]
+        ["bytes", "cpu", "cpu_busy", "cycles_per_byte", "cycles_per_op", "cycles_source", "mb_per_s"]
     );
     assert_eq!(keys(&summary["classes"]), ["background", "point", "scan", "wal"]);
     for class in CLASSES {

@@ -31,7 +31,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         ],
     ),
     ("sweep", &["session", "record", "stack", "meter", "knobs", "profile", "host"]),
-    ("paper", &["profile", "knobs", "meter", "record"]),
+    ("paper", &["profile", "knobs", "meter", "record", "spdk"]),
     ("report", &["stack", "record", "meter", "knobs", "profile", "host", "session", "sweep", "paper"]),
     ("tui", &["session", "meter", "knobs", "profile", "host"]),
     ("cli", &["knobs", "profile"]),

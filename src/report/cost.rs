@@ -147,7 +147,7 @@ impl fmt::Display for CostMap {
         // Every other one, as a size takes more room than a cell.
         let sizes = self.data_bytes.iter().skip(1).step_by(2);
         let sizes: String = sizes.map(|bytes| right(&approx_decimal(*bytes), 2 * CELL_WIDTH)).collect();
-        writeln!(f, "{}{sizes}  data", left("", LABEL_WIDTH))?;
+        writeln!(f, "{}{sizes}", left("data", LABEL_WIDTH))?;
         let text = "A or B with the drives that it takes where it takes fewer, = where both take as many. \
                     Instances add up, and each does as much however full it is: back of an envelope.";
         writeln!(f, "\n{}", wrap(text, WIDTH, ""))
