@@ -28,6 +28,11 @@ mod spdk {
         for package in PACKAGES {
             found.add(package)?;
         }
+        for version in found.includes.iter().map(|include| include.join("spdk/version.h")) {
+            if version.exists() {
+                println!("cargo:rerun-if-changed={}", version.display());
+            }
+        }
         let mut shim = cc::Build::new();
         shim.file(SHIM).includes(&found.includes).flag_if_supported("-std=gnu11");
         shim.extra_warnings(true).flag_if_supported("-Wno-unused-parameter");

@@ -196,6 +196,15 @@ stacktune_drive_sector_bytes(struct stacktune_drive *drive, uint32_t nsid)
 	return ns != NULL ? spdk_nvme_ns_get_sector_size(ns) : 0;
 }
 
+/* Bytes of metadata of a block, for which the pages have no room. */
+uint32_t
+stacktune_drive_metadata_bytes(struct stacktune_drive *drive, uint32_t nsid)
+{
+	struct spdk_nvme_ns *ns = spdk_nvme_ctrlr_get_ns(drive->ctrlr, nsid);
+
+	return ns != NULL ? spdk_nvme_ns_get_md_size(ns) : 0;
+}
+
 /* What no worker does: the admin queue, and whether a drive is still there. To be called now and then. */
 void
 stacktune_spdk_attend(void)
@@ -391,6 +400,8 @@ stacktune_worker_poll(struct stacktune_worker *worker, const struct stacktune_do
 		}
 		rc = spdk_nvme_qpair_process_completions(lane->queue, 0);
 		if (rc < 0) {
+			/* Its queues are not deleted any more: the drive may still reach the pages. */
+			atomic_store(&lane->drive->failed, -rc);
 			return rc;
 		}
 	}

@@ -100,8 +100,9 @@ begin died
 kill -ABRT "$(pgrep -P $pid)"
 for i in {1..300}; do ! grep -q 'signal 6' $work/log || break; sleep 0.1; done
 grep -q 'stopped: the process that drives SPDK has ended: signal 6' $work/log || { cat $work/log; fail 'it does not tell'; }
-kill -INT $pid
-wait $pid || true
+status=0
+wait $pid || status=$?
+((status != 0)) || fail 'a run that has lost its drives ends as if it had not'
 all_are_back
 
 printf '# killed, and cleaned up\n'

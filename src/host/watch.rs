@@ -71,7 +71,8 @@ impl WatchedDrive {
 
     /// What it has written to flash so far; none where it does not tell.
     pub fn flash(&self) -> Option<FlashWrites> {
-        self.flash.as_ref()?.read()
+        // The controller's name may be another drive's by now.
+        (serial(&self.dir) == self.serial).then(|| self.flash.as_ref()?.read())?
     }
 
     /// Looks at it. A drive that hangs does not answer for long.

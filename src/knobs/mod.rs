@@ -131,7 +131,10 @@ impl Knob {
     pub fn scope_of(&self, value: &Value, settings: &Settings) -> Scope {
         let mut turned = settings.clone();
         self.set(&mut turned, value.clone());
-        if turned.driven_by() == settings.driven_by() { self.spec.scope } else { Scope::Rebuild }
+        let outside = |of: &Settings| {
+            Class::ALL.map(|class| Some(of.interface_of(class)).filter(|interface| interface.leaves_kernel()))
+        };
+        if outside(&turned) == outside(settings) { self.spec.scope } else { Scope::Rebuild }
     }
 
     /// The value in force: the `[io]` table's, where this knob takes that.

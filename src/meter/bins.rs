@@ -75,7 +75,7 @@ impl Bins {
     pub fn add(&mut self, window: &Window) {
         self.open.add(&Bin::of(window));
         // A window ends a little late or early: that makes no longer bin.
-        if self.open.duration_ns + window.duration_ns / 2 < self.bin_ns {
+        if self.open.duration_ns + window.duration_ns / 10 < self.bin_ns {
             return;
         }
         self.whole.push(std::mem::take(&mut self.open));

@@ -44,9 +44,9 @@ impl Device {
     pub(super) fn window(&mut self) -> Option<(u64, u64)> {
         let now = sectors(&self.stat);
         let ((read, written), last) = (now?, std::mem::replace(&mut self.last, now)?);
-        // The counters are the kernel's unsigned longs, which wrap.
-        let bytes = |now: u64, last: u64| now.wrapping_sub(last).wrapping_mul(SECTOR_BYTES);
-        Some((bytes(read, last.0), bytes(written, last.1)))
+        // They begin anew where another device has taken the name.
+        let bytes = |now: u64, last: u64| now.checked_sub(last)?.checked_mul(SECTOR_BYTES);
+        Some((bytes(read, last.0)?, bytes(written, last.1)?))
     }
 }
 

@@ -106,9 +106,9 @@ impl WindowContext<'_> {
 
     /// Whether the block layer sees all that is written.
     pub fn through_block_layer(&self) -> bool {
-        let past = |interface| {
-            use Interface::{Null, NvmePassthrough, Sim, Vfio};
-            matches!(interface, NvmePassthrough | Null | Sim | Vfio)
+        let past = |interface: Interface| {
+            use Interface::{Null, NvmePassthrough, Sim};
+            interface.leaves_kernel() || matches!(interface, NvmePassthrough | Null | Sim)
         };
         let mut writers = Class::ALL.into_iter().filter(|class| class.writes());
         !writers.any(|class| {

@@ -25,7 +25,7 @@ pub fn amplification(written: &Written) -> Vec<String> {
 
 fn wa_a(written: &Written) -> String {
     let Some(wa_a) = written.wa_a() else {
-        return "WA-A not known: the block layer does not see the writes".into();
+        return "WA-A not known: the block layer did not count all writes".into();
     };
     let parts = written.parts();
     let parts = [("engine", parts.engine), ("file system", parts.file_system), ("RAID", parts.raid)];
@@ -129,7 +129,7 @@ mod tests {
         };
         assert_eq!(amplification(&told)[1], "WA-D 2.00 (OCP's log page); end to end 4.08");
         let unseen = Written { drives_bytes: None, used_bytes_max: None, ..written };
-        assert_eq!(amplification(&unseen)[0], "WA-A not known: the block layer does not see the writes");
+        assert_eq!(amplification(&unseen)[0], "WA-A not known: the block layer did not count all writes");
         assert!(amplification(&Written::default()).is_empty());
     }
 

@@ -91,6 +91,8 @@ pub struct SteadyWatch {
     setting: Option<u64>,
     /// What was written to the target before the first counted window.
     before_bytes: Option<u64>,
+    /// See [`Window::written_bytes_total`], of the last window.
+    total_bytes: u64,
     written: Written,
     /// When a turn or a pause ended a level that had lasted.
     left_s: Option<f64>,
@@ -102,6 +104,7 @@ impl SteadyWatch {
         self.before_bytes
             .get_or_insert_with(|| window.written_bytes_total.saturating_sub(window.written.engine_bytes));
         self.written.add(&window.written);
+        self.total_bytes = window.written_bytes_total;
         let other = self.setting.replace(window.setting).is_some_and(|setting| setting != window.setting);
         if other || window.turned || window.paused {
             if self.steadiness().state == Steady::Steady {
@@ -122,11 +125,16 @@ impl SteadyWatch {
         let mut changes: Vec<usize> = series.iter().flat_map(Series::changes).collect();
         changes.sort_unstable();
         changes.dedup();
-        let since = changes.last().copied().unwrap_or(0);
+        // A level is one once all figures are told; that one comes later leaves none.
+        let told = series.iter().map(|series| series.first).max().unwrap_or(0);
+        let since = changes.last().copied().unwrap_or(0).max(told);
         let at_s = |bin: usize| bins.get(bin).map(|bin| seconds(bin.start_ns));
         let level = !series.is_empty() && bins.len() - since >= LEVEL;
-        let capacities_written = self.capacities_written();
-        let enough = capacities_written.is_none_or(|written| written >= CAPACITIES);
+        let writes = bins.iter().any(|bin| bin.written.application_bytes > 0);
+        // Told before a turn, but not yet of the time since.
+        let wa_d_due = writes && self.written.wa_d().is_some() && !figures.iter().any(|name| name == "WA-D");
+        let capacities_written = self.capacities_written().filter(|_| writes || bins.is_empty());
+        let enough = !wa_d_due && capacities_written.is_none_or(|written| written >= CAPACITIES);
         let (state, at_s_of) = if level && enough {
             (Steady::Steady, at_s(since))
         } else if let Some(left) = left_at(&changes).filter(|_| enough) {
@@ -153,7 +161,9 @@ impl SteadyWatch {
         if written.application_bytes == 0 || written.wa_d().is_some() {
             return None;
         }
-        let bytes = written.drives_bytes? + self.before_bytes.unwrap_or(0);
+        // Past the block layer: what was handed over, once each.
+        let before = self.before_bytes.unwrap_or(0);
+        let bytes = written.drives_bytes.map_or(self.total_bytes, |bytes| bytes + before);
         Some(bytes as f64 / written.capacity_bytes? as f64)
     }
 }
@@ -172,11 +182,9 @@ struct Series {
 }
 
 impl Series {
-    /// Where a level begins; that it was not there before is a change too.
+    /// Where a level was left.
     fn changes(&self) -> Vec<usize> {
-        let begins = (self.first > 0).then_some(self.first);
-        let changes = cusum::changes(&self.values);
-        begins.into_iter().chain(changes.into_iter().map(|at| self.first + at)).collect()
+        cusum::changes(&self.values).into_iter().map(|at| self.first + at).collect()
     }
 }
 

@@ -35,6 +35,8 @@ pub struct VariabilityWatch {
     short: Spans,
     long: Spans,
     stalled_ns: [u64; 4],
+    /// Bytes of an I/O of each class, as it last completed some.
+    page_bytes: [u64; 4],
 }
 
 /// Means over spans of one length, as far as is needed of them.
@@ -53,7 +55,7 @@ struct Spans {
 
 impl Default for VariabilityWatch {
     fn default() -> Self {
-        Self { short: Spans::of(1), long: Spans::of(LONG_S), stalled_ns: [0; 4] }
+        Self { short: Spans::of(1), long: Spans::of(LONG_S), stalled_ns: [0; 4], page_bytes: [0; 4] }
     }
 }
 
@@ -67,8 +69,14 @@ impl VariabilityWatch {
         self.long.add(window);
         for class in Class::ALL {
             let figures = window.class(class);
-            // A rate may be so low that nothing is due in a window.
-            let due = figures.intended > 0 || figures.target_mb_per_s.is_none();
+            let page = &mut self.page_bytes[class.index()];
+            *page = figures.bytes.checked_div(figures.ios).unwrap_or(*page);
+            // A worker that is stuck counts nothing that it should begin: the rate tells. It may be so low
+            // that nothing is due in a window; of eight pages' worth Poisson has none once in 3,000.
+            let due = figures.target_mb_per_s.is_none_or(|rate_mb_per_s| {
+                let due_bytes = rate_mb_per_s * window.duration_ns as f64 / 1e3;
+                figures.intended > 0 || (*page > 0 && due_bytes >= 8.0 * *page as f64)
+            });
             if figures.state == State::Running && due && figures.ios == 0 && !window.turned {
                 self.stalled_ns[class.index()] += window.duration_ns;
             }
@@ -167,5 +175,14 @@ mod tests {
         rated.paused = false;
         watch.add(&rated);
         assert_eq!(watch.stalled_ns, [SECOND_NS, 0, 0, 0]);
+
+        // A worker that hangs in a flush counts not even what it should have begun.
+        let mut watch = VariabilityWatch::default();
+        for ios in [9, 0, 0, 9] {
+            let mut rated = window(0, ios);
+            rated.classes[0].target_mb_per_s = Some(9.0);
+            watch.add(&rated);
+        }
+        assert_eq!(watch.stalled_ns, [2 * SECOND_NS, 0, 0, 0]);
     }
 }

@@ -9,13 +9,15 @@ use std::time::{Duration, Instant};
 use super::protocol::{Answer, Ask, Attached, Load, Reply, Request, Sample, say, understand};
 use crate::class::Class;
 use crate::error::{Error, Result, describe};
-use crate::load::Engine;
 use crate::load::control::Writes;
+use crate::load::{Activity, Engine};
 use crate::meter::source::{Delta, Source};
 use crate::meter::tasks::{TaskProbe, TaskTimes};
 
 /// The ground is attended to so often.
 const ATTEND: Duration = Duration::from_millis(100);
+/// Workers that end are looked at so often.
+const LOOK: Duration = Duration::from_millis(2);
 
 /// What a load stands on: what has to be made ready before, and looked after meanwhile.
 pub trait Ground {
@@ -41,13 +43,18 @@ pub fn serve(stream: UnixStream, ground: &mut dyn Ground) -> Result<()> {
     loop {
         // What came of a line before the time was up stays in it.
         match questions.read_until(b'\n', &mut line) {
-            Ok(0) => return Ok(()),
+            Ok(0) => {
+                server.drain(ground);
+                return Ok(());
+            }
             Ok(_) if line.ends_with(b"\n") => {
                 let Request { ask, limit_bytes } = understand(&line).map_err(failed)?;
                 line.clear();
                 server.writes.limit(Some(limit_bytes));
+                let was_loaded = server.load.is_some();
                 let answer = server.answer(ask, ground).map_err(Into::into);
-                let written_bytes = server.load.is_some().then(|| server.writes.written_bytes());
+                let loaded = was_loaded || server.load.is_some();
+                let written_bytes = loaded.then(|| server.writes.written_bytes());
                 say(&mut answers, &Reply { answer, written_bytes }).map_err(failed)?;
             }
             Ok(_) => return Ok(()), // it ended amid a line
@@ -98,7 +105,10 @@ impl Server {
         match ask {
             Ask::Attach(drives) => return ground.attach(&drives).map(Answer::Attached),
             Ask::Load(load) => self.load(*load),
-            Ask::Unload => self.load = None,
+            Ask::Unload => {
+                self.drain(ground);
+                self.load = None;
+            }
             Ask::Start { plan, cpus } => {
                 let loaded = self.load.as_mut().ok_or_else(nothing_loaded)?;
                 let sources = loaded.engine.start(&plan, &cpus)?;
@@ -117,6 +127,17 @@ impl Server {
             }
         }
         Ok(Answer::Done)
+    }
+
+    /// Ends all classes. The ground is attended to meanwhile: a drive may hang.
+    fn drain(&mut self, ground: &mut dyn Ground) {
+        let Some(Loaded { engine, .. }) = &mut self.load else { return };
+        Class::ALL.into_iter().for_each(|class| engine.stop(class));
+        let works = |activity| matches!(activity, Activity::Running | Activity::Draining);
+        while Class::ALL.into_iter().any(|class| works(engine.activity(class))) {
+            ground.attend();
+            std::thread::sleep(LOOK);
+        }
     }
 
     fn load(&mut self, load: Load) {

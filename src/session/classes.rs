@@ -151,7 +151,10 @@ impl Session {
                 self.lose_drives(&why);
                 return Some(Stopped { why: format!("its interface failed: {why}"), exhausted: false });
             }
-            Activity::Gone(why) => return Some(Stopped { why, exhausted: false }),
+            Activity::Gone(why) => {
+                self.lose_drives(&why);
+                return Some(Stopped { why, exhausted: false });
+            }
             Activity::Exhausted => return Some(self.exhausted()),
             _ => {}
         }

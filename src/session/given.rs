@@ -88,8 +88,13 @@ impl Given {
             return Err(Error::input(what).hint("choose another interface, or leave --read-only out"));
         }
         let over = handover::hand_over(claims, &state_dir(), &settings.name, watch)?;
-        let driver = Driver::start(settings.driven_by(), over.given())?;
-        Ok(Self { driver, over, facts })
+        match Driver::start(settings.driven_by(), over.given()) {
+            Ok(driver) => Ok(Self { driver, over, facts }),
+            Err(error) => Err(match over.give_back() {
+                Ok(()) => error,
+                Err(left) => Error { what: format!("{}; and then {}", error.what, left.what), ..error },
+            }),
+        }
     }
 
     /// What the target can do, as it was found before.

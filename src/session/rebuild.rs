@@ -110,6 +110,12 @@ impl Session {
         if let Some(problem) = problems.first().filter(|_| kind != Kind::Profile { falls_back: true }) {
             return Err(problem.to_string());
         }
+        let away = !self.target.steps_back().is_empty();
+        let builds = settings.stack.is_built() && touches_storage(&settings);
+        if away && (builds || settings.leaves_kernel() && settings.target != self.settings.target) {
+            let why = "the drives have left the kernel, and what they hold can't be looked at";
+            return Err(format!("{why}: go back to one of the kernel's interfaces by a plan first"));
+        }
         self.plans_made += 1;
         let number = self.plans_made;
         let facts = Facts { devices: Facts::read_devices(), ..(*self.facts).clone() };

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
@@ -25,7 +25,6 @@ use crate::knobs::{Ground, Value};
 use crate::load::Engine;
 use crate::load::control::Writes;
 use crate::meter::flags::WindowContext;
-use crate::meter::layers;
 use crate::meter::ledger::{Ledger, Turn};
 use crate::meter::meters::{Member, Meters, Probes};
 use crate::meter::pitfalls::Circumstances;
@@ -128,6 +127,8 @@ pub struct Session {
     pub(super) meters: Meters,
     /// The block devices below the target.
     pub(super) levels: Levels,
+    /// What the process had written when this session began to open its target.
+    opened_bytes: u64,
     pub(super) ledger: Ledger,
     pub(super) setting: u64,
     pub(super) turned: bool,
@@ -211,6 +212,7 @@ impl Session {
             fallback::files(&mut settings, &mut fallbacks)?;
         }
         settle(&mut settings, Ground { facts: &facts, target: None }, &options, &mut fallbacks)?;
+        let opened_bytes = options.written_bytes.load(Ordering::Relaxed);
         let (target, sequence, adjustments) =
             open_ready(&mut settings, &options, &facts, &mut fallbacks, attendant, kept)?;
         fallbacks.iter().for_each(|text| attendant.notice(text));
@@ -226,7 +228,7 @@ impl Session {
         };
         let epoch_ns = carried.epoch_ns.unwrap_or_else(|| engine.now_ns());
         let now_ns = engine.now_ns().saturating_sub(epoch_ns);
-        let levels = layers::levels(&members);
+        let levels = target.levels.clone();
         let own = target.built.is_some();
         let probes = if engine.is_simulated() {
             Probes::none()
@@ -240,6 +242,7 @@ impl Session {
             classes: Classes::default(),
             meters: Meters::new(now_ns, members, probes),
             levels,
+            opened_bytes,
             ledger,
             setting: carried.setting,
             turned: false,
@@ -487,7 +490,7 @@ impl Session {
             memory_bytes: adjust::cache_bytes_max(&self.settings, &self.facts),
             target,
             unfilled: self.options.read_only && self.target.data.set == 0 && self.target.volume.is_some(),
-            written_bytes_total: self.writes.written_bytes(),
+            written_bytes_total: self.writes.written_bytes().saturating_sub(self.opened_bytes),
             engine: None,
             data_set_bytes: self.target.data.bytes() + self.target.wal.bytes(),
         }

@@ -13,10 +13,11 @@ use super::run::{Attendant, Options, settle};
 use super::standing;
 use crate::class::Class;
 use crate::error::{Error, Result};
-use crate::host::{Facts, TargetFacts};
+use crate::host::{Facts, Levels, TargetFacts};
 use crate::knobs::Ground;
 use crate::load::Elsewhere;
 use crate::load::control::Writes;
+use crate::meter::layers;
 use crate::meter::meters::Member;
 use crate::profile::settings::{Interface, Settings};
 use crate::profile::store::expand_home;
@@ -42,6 +43,8 @@ pub struct Target {
     pub wal: Arc<Region>,
     /// The members as the meters know them.
     pub members: Vec<Member>,
+    /// The block devices below the members, as they were before any left the kernel.
+    pub levels: Levels,
     /// What to know about it, as sentences.
     pub notes: Vec<String>,
     /// Holds devices against other programs as long as the target is open.
@@ -180,6 +183,7 @@ fn opened(volume: Volume, claims: Vec<Claim>) -> Target {
         device: member.device.then(|| device_number(&member.path)).flatten(),
         path: Some(member.path.clone()),
     });
+    let members: Vec<Member> = members.collect();
     let mut notes = volume.notes.clone();
     if let Some(model) = &volume.facts.emulated {
         notes.push(format!("emulated drives ({model}): the figures say nothing of real ones"));
@@ -187,7 +191,8 @@ fn opened(volume: Volume, claims: Vec<Claim>) -> Target {
     Target {
         data: Arc::new(volume.data.clone()),
         wal: Arc::new(volume.wal.clone()),
-        members: members.collect(),
+        levels: layers::levels(&members),
+        members,
         notes,
         volume: Some(volume),
         claims,
@@ -211,6 +216,7 @@ fn imagined(settings: &Settings) -> Target {
         members: (0..count)
             .map(|i| Member { name: format!("imagined-{i}"), device: None, path: None })
             .collect(),
+        levels: Levels::default(),
         notes: vec![
             if settings.is_simulated() {
                 "nothing touches storage: the figures tell of simulated devices"

@@ -39,6 +39,7 @@ unsafe extern "C" {
     fn stacktune_drive_attach(address: *const c_char) -> *mut RawDrive;
     fn stacktune_drive_transfer_max(drive: *mut RawDrive, nsid: u32) -> u32;
     fn stacktune_drive_sector_bytes(drive: *mut RawDrive, nsid: u32) -> u32;
+    fn stacktune_drive_metadata_bytes(drive: *mut RawDrive, nsid: u32) -> u32;
     fn stacktune_worker_new(
         drives: *const *mut RawDrive,
         nsids: *const u32,
@@ -144,6 +145,13 @@ impl Drive {
         // SAFETY: the string outlives the call; the list of drives does not change while they are attached.
         let raw = NonNull::new(unsafe { stacktune_drive_find(owned.as_ptr()) }).ok_or_else(missing)?;
         let drive = Self { raw, namespace, _attached: attached };
+        // SAFETY: the drive is attached as long as it is held.
+        let metadata_bytes = unsafe { stacktune_drive_metadata_bytes(raw.as_ptr(), namespace) };
+        if metadata_bytes > 0 {
+            let what =
+                format!("namespace {namespace} of {address} has {metadata_bytes} bytes of metadata a block");
+            return Err(Error::input(what).hint("choose a format without any: `nvme id-ns -H` lists them"));
+        }
         if drive.transfer_bytes_max() == 0 { Err(missing()) } else { Ok(drive) }
     }
 
