@@ -17,7 +17,8 @@
 //! | [`volume`] | layout, headers, page stamps, fill, verification, locks | host |
 //! | [`nvme`] | stacktune's own `NVMe` driver, for drives that the kernel hands over | – |
 //! | [`io`] | the interfaces, one file each | volume's identities, nvme |
-//! | [`load`] | the four classes: pacing, offsets, commits, workers | plan, volume, io, meter, nvme |
+//! | [`kv`] | pairs in `RocksDB`, the load's other engine: data set, options, loading, what it did | plan, profile, volume, meter |
+//! | [`load`] | the four classes: pacing, offsets, commits, workers | plan, volume, io, kv, meter, nvme |
 //! | [`meter`] | counters to windows and totals; processor, flags, ledger | host, profile, io's thread names |
 //! | [`calibrate`] | the generator's own cost | load, plan |
 //! | [`record`], [`report`] | a run written and read back; tables, charts and comparison | meter, knobs, host, stack, sweep, paper |
@@ -35,6 +36,7 @@ pub mod error;
 pub mod host;
 pub mod io;
 pub mod knobs;
+pub mod kv;
 pub mod load;
 pub mod meter;
 pub mod nvme;

@@ -6,11 +6,13 @@ use std::thread::JoinHandle;
 
 use super::control::{Control, Shared, Writes};
 use super::launch::LAUNCHERS;
+use super::pairs;
 use super::simulated::Simulation;
 use super::worker::Orders;
 use crate::class::Class;
 use crate::error::{Error, Result};
 use crate::io::clock;
+use crate::kv::Store;
 use crate::meter::cell::WorkerCell;
 use crate::meter::source::{Source, WorkerSource};
 use crate::plan::ClassPlan;
@@ -45,6 +47,8 @@ pub struct Engine {
     /// How often each class was started: it goes on with other pages, not the same from the start.
     starts: [u64; 4],
     simulation: Option<Simulation>,
+    /// The data set, where the classes read and write pairs.
+    pairs: Option<Arc<Store>>,
 }
 
 /// The workers of a class under one plan.
@@ -58,7 +62,29 @@ impl Engine {
     pub fn threaded(data: Arc<Region>, wal: Arc<Region>, members: usize, writes: Arc<Writes>) -> Self {
         let shared = std::array::from_fn(|_| Arc::default());
         let generations = Default::default();
-        Self { data, wal, members, shared, writes, generations, starts: [0; 4], simulation: None }
+        Self {
+            data,
+            wal,
+            members,
+            shared,
+            writes,
+            generations,
+            starts: [0; 4],
+            simulation: None,
+            pairs: None,
+        }
+    }
+
+    /// An engine on pairs: the region stands for them in the meters.
+    pub fn of_pairs(store: Arc<Store>, data: Arc<Region>, writes: Arc<Writes>) -> Self {
+        let mut engine = Self::threaded(data.clone(), data, 1, writes);
+        engine.pairs = Some(store);
+        engine
+    }
+
+    /// The data set, where the classes read and write pairs.
+    pub fn pairs(&self) -> Option<&Arc<Store>> {
+        self.pairs.as_ref()
     }
 
     /// An engine over simulated devices.
@@ -100,6 +126,10 @@ impl Engine {
         let cells: Vec<_> = orders.iter().map(|orders| orders.cell.clone()).collect();
         orders.iter().for_each(|_| control.enter());
         let threads = match (&mut self.simulation, plan.interface) {
+            _ if self.pairs.is_some() => match &self.pairs {
+                Some(store) => pairs::launch(cpus, orders, store)?,
+                None => Vec::new(),
+            },
             (Some(simulation), Interface::Sim) => {
                 simulation.start(orders);
                 Vec::new()

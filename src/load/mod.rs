@@ -10,6 +10,7 @@ pub mod engine;
 pub mod launch;
 mod offsets;
 mod pacing;
+mod pairs;
 pub mod simulated;
 mod worker;
 

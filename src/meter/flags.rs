@@ -4,6 +4,7 @@
 //! means. Most forbid a verdict on storage: under them a figure tells of something else.
 
 use super::drives::DriveFigures;
+use super::engine::EngineFigures;
 use super::window::{ClassFigures, Flag, State};
 use crate::class::Class;
 use crate::host::{Lost, TargetFacts};
@@ -25,6 +26,8 @@ pub const BLOCK_DIFFERS: &str = "block layer differs";
 
 /// The text of a window in which an md array worked without a member.
 pub const DEGRADED: &str = "degraded";
+/// The text of a window in which puts found no room.
+pub const FULL: &str = "disk full";
 /// The text of a window in which an md array could not go on.
 pub const ARRAY_FAILED: &str = "array failed";
 
@@ -70,11 +73,23 @@ pub struct WindowContext<'a> {
     pub unfilled: bool,
     /// See [`super::window::Window::written_bytes_total`].
     pub written_bytes_total: u64,
+    /// Whether a storage engine stands between the classes and the target.
+    pub pairs: bool,
+    /// What that engine did since it was opened, where it told.
+    pub engine: Option<EngineFigures>,
+    /// Bytes of its own cache of blocks.
+    pub block_cache_bytes: u64,
+    /// Its puts find no room.
+    pub full: bool,
 }
 
 impl WindowContext<'_> {
     /// Whether the class's I/O goes through the page cache, by its setting or quietly.
     pub fn through_cache(&self, class: Class) -> bool {
+        // What of a get comes from storage is the storage engine's matter: it reads whole blocks.
+        if self.pairs {
+            return false;
+        }
         let context = &self.classes[class.index()];
         let cached = !matches!(context.interface, Interface::Null | Interface::Sim | Interface::Vfio);
         cached && (context.buffering != Buffering::Direct || self.quietly_buffered().is_some())
@@ -90,7 +105,7 @@ impl WindowContext<'_> {
                 matches!(context.interface, Interface::Sync | Interface::Libaio | Interface::IoUring);
             context.state == State::Off || (counted && !self.through_cache(class))
         };
-        Class::ALL.into_iter().all(direct)
+        !self.pairs && Class::ALL.into_iter().all(direct)
     }
 
     fn quietly_buffered(&self) -> Option<&str> {
@@ -164,7 +179,7 @@ const LOST: &str = "lost ";
 
 /// Whether a flag of one window is one of its whole run.
 pub fn is_of_the_run(text: &str) -> bool {
-    text.starts_with(LOST) || [DEGRADED, ARRAY_FAILED].contains(&text)
+    text.starts_with(LOST) || [DEGRADED, ARRAY_FAILED, FULL].contains(&text)
 }
 
 /// What the drives below the members did: slowed themselves down, became so warm that they may, or went.
@@ -294,6 +309,12 @@ fn of_storage(class: Class, context: &WindowContext) -> Vec<Flag> {
             "The data is smaller than the memory that the page cache can have, and may come to lie in it.",
         ));
     }
+    if !class.writes() && context.data_bytes <= context.block_cache_bytes {
+        flags.push(forbids(
+            "data fits cache",
+            "The data is smaller than RocksDB's own cache of blocks, and may come to lie in it.",
+        ));
+    }
     if context.unfilled && !class.writes() {
         flags.push(forbids(
             "unfilled",
@@ -323,6 +344,18 @@ pub(super) fn of_window(
         flags.push(forbids(
             SETTLING,
             "The load began or a knob turned less than 2 s or two windows ago: caches, queues and devices still adapt.",
+        ));
+    }
+    if context.full {
+        flags.push(forbids(
+            FULL,
+            "Puts stood still, as the file system has no room left: what was slow was that.",
+        ));
+    }
+    if context.engine.as_ref().is_some_and(|engine| engine.stopped) {
+        flags.push(notes(
+            "writes stopped",
+            "RocksDB held all writes at the end of this window: its flushes and merges are behind.",
         ));
     }
     flags.extend(stolen.and_then(steal));
@@ -363,6 +396,10 @@ pub(super) mod tests {
             target: None,
             unfilled: false,
             written_bytes_total: 0,
+            pairs: false,
+            engine: None,
+            block_cache_bytes: 0,
+            full: false,
         }
     }
 

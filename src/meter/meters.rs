@@ -9,6 +9,7 @@ use super::arrays::ArrayProbe;
 use super::block::BlockProbe;
 use super::cpu::{CpuProbe, Steal};
 use super::drives::DriveProbe;
+use super::engine::{EngineFigures, EngineTotals};
 use super::flags::{self, WindowContext};
 use super::latency::summarize;
 use super::source::{Delta, LatencyDelta, Source};
@@ -90,6 +91,8 @@ pub struct Meters {
     trends: [Trend; 4],
     reads: [Reads; 4],
     engine_and_block_bytes: (u64, u64),
+    /// What the storage engine had done when it was looked at last.
+    engine: EngineTotals,
     sums: Sums,
 }
 
@@ -127,8 +130,26 @@ impl Meters {
             trends: Default::default(),
             reads: Default::default(),
             engine_and_block_bytes: (0, 0),
+            engine: EngineTotals::default(),
             sums: Sums::default(),
         }
+    }
+
+    /// What the storage engine has done before the first window does not count.
+    pub fn engine_begins(&mut self, figures: Option<EngineFigures>) {
+        self.engine = figures.map(|figures| figures.counts).unwrap_or_default();
+    }
+
+    /// What the storage engine did since it was looked at last, with what the classes asked of it.
+    fn engine(&mut self, now: Option<&EngineFigures>, members: &[MemberFigures]) -> Option<EngineFigures> {
+        let now = now?;
+        let counts = now.counts - std::mem::replace(&mut self.engine, now.counts);
+        let sum = |bytes: fn(&MemberFigures) -> u64| members.iter().map(bytes).sum();
+        let (user_written_bytes, user_read_bytes) = (sum(|m| m.written_bytes), sum(|m| m.read_bytes));
+        Some(EngineFigures {
+            counts: EngineTotals { user_written_bytes, user_read_bytes, ..counts },
+            ..now.clone()
+        })
     }
 
     /// Takes a source; it is dropped when it has ended and was read for the last time.
@@ -168,6 +189,7 @@ impl Meters {
         flags.extend(flags::of_drives(&drives));
         flags.extend(self.probes.arrays.window().iter().map(flags::lost));
         let bytes = classes.iter().map(|class| class.bytes).sum();
+        let engine = self.engine(context.engine.as_ref(), &members);
         let window = Window {
             index: self.windows,
             start_ns,
@@ -185,6 +207,7 @@ impl Meters {
             classes,
             cpu,
             members,
+            engine,
             written_bytes_total: context.written_bytes_total,
             histograms: Arc::new(std::array::from_fn(|at| histograms(&self.counts[at].delta))),
         };

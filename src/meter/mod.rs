@@ -13,6 +13,7 @@ pub mod block;
 pub mod cell;
 pub mod cpu;
 pub mod drives;
+pub mod engine;
 pub mod flags;
 pub mod frequency;
 pub mod latency;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::engine::EngineFigures;
 use super::flags;
 use super::latency::summarize;
 use super::meters::{cache_share, not_held};
@@ -25,6 +26,7 @@ pub struct Sums {
     classes: [ClassSums; 4],
     cpu: CpuSums,
     members: Vec<MemberFigures>,
+    engine: Option<EngineFigures>,
     flags: FlagCounts,
 }
 
@@ -72,6 +74,10 @@ impl Sums {
         }
         self.cpu.add(window);
         add_members(&mut self.members, &window.members);
+        if let Some(engine) = &window.engine {
+            let before = self.engine.take().map(|sum| sum.counts).unwrap_or_default();
+            self.engine = Some(EngineFigures { counts: before + engine.counts, ..engine.clone() });
+        }
         self.flags.add(&window.flags);
     }
 
@@ -106,6 +112,7 @@ impl Sums {
             },
             cpu,
             members: self.members.clone(),
+            engine: self.engine.clone(),
             flags,
         }
     }

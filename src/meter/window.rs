@@ -10,6 +10,7 @@ use std::sync::Arc;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
+pub use super::engine::EngineFigures;
 use crate::class::Class;
 use crate::host::Throttling;
 pub use crate::io::polls::Polls;
@@ -226,6 +227,9 @@ pub struct Window {
     pub cpu: CpuFigures,
     /// The members, in order; the WAL's own last where it has one.
     pub members: Vec<MemberFigures>,
+    /// What the storage engine under the classes did in it; none of pages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineFigures>,
     /// Bytes handed over to be written since the run's target was opened, fills included.
     pub written_bytes_total: u64,
     /// What makes the whole window untrustworthy.
@@ -282,6 +286,9 @@ pub struct Totals {
     pub cpu: CpuFigures,
     /// The members.
     pub members: Vec<MemberFigures>,
+    /// What the storage engine under the classes did; none of pages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineFigures>,
     /// What makes the whole run untrustworthy: what did a tenth of its windows, what the sums show, and
     /// pauses and turns. The classes' flags likewise.
     pub flags: Vec<Flag>,

@@ -1,8 +1,9 @@
 //! Figures in words: what a turn did, and what the processor has left.
 
+use super::engine::EngineFigures;
 use super::window::{Change, ClassFigures, CpuFigures, CyclesSource, LedgerLine, Polls, Verdict};
 use crate::profile::settings::Run;
-use crate::units::{format_latency, three_digits};
+use crate::units::{approx_size, format_latency, three_digits};
 
 /// What polling found, of one interface: looks a second, the share of them that found nothing, and the
 /// share of the time spent looking in which nothing was found.
@@ -21,6 +22,38 @@ pub fn polls(classes: &[ClassFigures; 4], duration_s: f64) -> Option<String> {
     let mut all = Polls::default();
     classes.iter().filter_map(|class| class.polls).for_each(|polls| all += polls);
     polls_of(all, duration_s)
+}
+
+/// What the storage engine did in so many seconds, a line each: what it wrote for what was put, how long
+/// writes stood still, what its cache held, and its files.
+pub fn engine(engine: &EngineFigures, duration_s: f64) -> Vec<String> {
+    let counts = &engine.counts;
+    let mb_s = |bytes: u64| three_digits(bytes as f64 / 1e6 / duration_s.max(1e-9));
+    let times = counts.write_amplification().map_or_else(String::new, |times| format!(" (×{times:.2})"));
+    let mut lines = vec![
+        format!(
+            "RocksDB wrote {} MB/s for {} MB/s put{times}",
+            mb_s(counts.written_bytes()),
+            mb_s(counts.user_written_bytes)
+        ),
+        format!(
+            "log {}, flushes {}, merges {} and read {} MB/s",
+            mb_s(counts.log_bytes),
+            mb_s(counts.flush_bytes),
+            mb_s(counts.compaction_written_bytes),
+            mb_s(counts.compaction_read_bytes)
+        ),
+    ];
+    let stalled = counts.stall_ns as f64 / 1e9 / duration_s.max(1e-9) * 100.0;
+    let mut state = format!("stalls {stalled:.0}% of a thread");
+    if let Some(share) = counts.cache_hit_share() {
+        state += &format!(", cache held {:.0}% of blocks", share * 100.0);
+    }
+    lines.push(state);
+    let (files, pending) = (approx_size(engine.files_bytes), approx_size(engine.pending_compaction_bytes));
+    let stopped = if engine.stopped { "; writes are stopped" } else { "" };
+    lines.push(format!("files {files}, {pending} to merge{stopped}"));
+    lines
 }
 
 /// What a ledger line says of one figure.

@@ -2,8 +2,8 @@
 
 use crate::class::Class;
 use crate::profile::settings::{
-    Arrival, Buffering, Completion, Cpus, Interface, Io, Offsets, Placement, Settings, Stack, Submission,
-    Sync,
+    Arrival, Buffering, Completion, Cpus, Interface, Io, Kv, Offsets, Placement, Rocksdb, Settings, Stack,
+    Submission, Sync,
 };
 
 /// How a class runs. Two equal plans run alike, so a class is restarted just when its plan changes.
@@ -23,7 +23,7 @@ pub struct ClassPlan {
     pub registered_files: bool,
     /// How the ring is polled, from both sides.
     pub polling: Polling,
-    /// Bytes of a page.
+    /// Bytes of a page; of pairs those of an operation's keys and values.
     pub page_bytes: u64,
     /// Outstanding I/Os of each worker.
     pub depth: u64,
@@ -45,6 +45,40 @@ pub struct ClassPlan {
     pub sync_every: u64,
     /// Seeds offsets and arrivals.
     pub seed: u64,
+    /// What the class does to pairs; none where it moves pages.
+    pub pairs: Option<PairsPlan>,
+}
+
+/// How a class reads and writes pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PairsPlan {
+    /// Pairs of an operation.
+    pub pairs: u64,
+    /// Each range read goes on where the last one ended.
+    pub whole: bool,
+    /// Of 100 gets, so many ask for a key that is not there.
+    pub miss_percent: u64,
+    /// Of 100 operations, so many are gets.
+    pub read_percent: u64,
+    /// What the database must be opened with: where that changes, all classes drain.
+    pub opened: OpenedWith,
+}
+
+/// What is fixed while a database is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpenedWith {
+    /// Reads bypass the page cache.
+    pub direct_reads: bool,
+    /// Flushes and compactions bypass the page cache.
+    pub direct_flush: bool,
+}
+
+impl OpenedWith {
+    /// What these settings ask for.
+    pub fn of(settings: &Settings) -> Self {
+        let Rocksdb { direct_reads, direct_flush, .. } = settings.kv.rocksdb;
+        Self { direct_reads, direct_flush }
+    }
 }
 
 /// What is polled instead of called or interrupted.
@@ -77,12 +111,26 @@ pub fn plan(settings: &Settings) -> [ClassPlan; 4] {
     Class::ALL.map(|class| plan_of(settings, class))
 }
 
+/// What a class does to pairs.
+fn pairs_of(settings: &Settings, class: Class) -> PairsPlan {
+    let kv = &settings.kv;
+    let of = |is: Class, value: u64, other: u64| if class == is { value } else { other };
+    PairsPlan {
+        pairs: of(Class::Scan, kv.scan_pairs, 1),
+        whole: class == Class::Scan && kv.scan_whole,
+        miss_percent: of(Class::Point, kv.miss_percent, 0),
+        read_percent: of(Class::Background, kv.read_percent, of(Class::Point, 100, 0)),
+        opened: OpenedWith::of(settings),
+    }
+}
+
 fn plan_of(settings: &Settings, class: Class) -> ClassPlan {
     let own = &settings.classes[class.index()];
     let interface = settings.interface_of(class);
     let wal = class == Class::Wal;
     let ring = matches!(interface, Interface::IoUring | Interface::NvmePassthrough);
     let vfio = interface == Interface::Vfio;
+    let pairs = settings.is_keyed().then(|| pairs_of(settings, class));
     // sync has a thread for each outstanding I/O: the paper's 128/1/1/1 threads.
     let per_io = interface == Interface::Sync;
     ClassPlan {
@@ -94,7 +142,10 @@ fn plan_of(settings: &Settings, class: Class) -> ClassPlan {
         registered_buffers: ring && settings.io.registered_buffers,
         registered_files: ring && settings.io.registered_files,
         polling: polling(&settings.io, interface),
-        page_bytes: settings.page_size_bytes_of(class),
+        page_bytes: match &pairs {
+            Some(pairs) => pairs.pairs * (settings.kv.pairs.key_bytes + settings.kv.pairs.value_bytes),
+            None => settings.page_size_bytes_of(class),
+        },
         depth: if per_io { 1 } else { own.depth },
         batch: if per_io { 1 } else { own.batch.min(own.depth) },
         workers: if per_io { own.threads * own.depth } else { own.threads },
@@ -110,6 +161,7 @@ fn plan_of(settings: &Settings, class: Class) -> ClassPlan {
         sync: if wal { settings.wal.sync } else { Sync::None },
         sync_every: if wal && settings.wal.sync == Sync::Fdatasync { settings.wal.sync_every } else { 1 },
         seed: settings.run.seed,
+        pairs,
     }
 }
 
@@ -151,6 +203,12 @@ pub fn rebuilds(old: &Settings, new: &Settings) -> bool {
         || old.run.seed != new.run.seed
         || old.is_simulated() != new.is_simulated()
         || old.leaves_kernel() != new.leaves_kernel()
+        || laid_out(&old.kv) != laid_out(&new.kv)
+}
+
+/// What of the data set takes loading it anew, or opening another target.
+fn laid_out(kv: &Kv) -> impl PartialEq + '_ {
+    (kv.engine, &kv.pairs, &kv.acks, kv.rocksdb.compaction, kv.rocksdb.single_level)
 }
 
 #[cfg(test)]

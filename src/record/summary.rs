@@ -29,6 +29,13 @@
 //! members                bytes by member, the block layer's count of devices, how warm the drives
 //!                        below got, in degrees Celsius, and whether they slowed themselves down
 //!                        (yes, no, hot, or null: not told)
+//! engine                 of a load on RocksDB, absent elsewhere: what it did by its own counts, as the fields
+//!                        of meter::engine tell them
+//!     user_{written,read}_bytes                  keys and values that the classes put and got
+//!     log_bytes, log_syncs, flush_bytes, compaction_{read,written}_bytes, stall_ns,
+//!     cache_{hits,misses}, filter_hits           in the counted windows
+//!     times_us           [{name,count,p50,p99,max}], RocksDB's own histograms since it was opened
+//!     files_bytes, pending_compaction_bytes, stopped   at the end
 //! cost                   null unless a drive's price was told
 //!     price              of all drives, in $
 //!     usable_bytes       of the stack
@@ -45,7 +52,7 @@ use serde::{Deserialize, Serialize};
 use super::SCHEMA;
 use crate::class::Class;
 use crate::meter::window::{
-    ClassFigures, CpuFigures, CyclesSource, Flag, Latency, MemberFigures, Polls, State, Totals,
+    ClassFigures, CpuFigures, CyclesSource, EngineFigures, Flag, Latency, MemberFigures, Polls, State, Totals,
 };
 use crate::meter::words;
 
@@ -78,6 +85,9 @@ pub struct Summary {
     pub total: Total,
     /// The members.
     pub members: Vec<MemberFigures>,
+    /// What the storage engine under the classes did; absent of pages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineFigures>,
     /// What the drives cost for what they hold and do, where their price was told.
     #[serde(default)]
     pub cost: Option<Cost>,
@@ -242,6 +252,7 @@ impl Summary {
             },
             total: Total::of(totals),
             members: totals.members.clone(),
+            engine: totals.engine.clone(),
             cost: frame.worth.and_then(|worth| Cost::of(worth, totals.classes[Class::Scan.index()].mb_per_s)),
             flags: texts(&totals.flags),
             flag_notes: all_flags

@@ -13,6 +13,7 @@ use super::fallback;
 use super::kept::Kept;
 use super::loss::Losses;
 use super::message::{Advance, Event, Phase, PlanShown, Progress, Status, Wanted};
+use super::pairs;
 use super::rebuild::Pending;
 use super::standing;
 use super::target::{self, Target};
@@ -20,6 +21,7 @@ use crate::class::Class;
 use crate::error::{Error, Result};
 use crate::host::{Facts, TargetFacts};
 use crate::knobs::{Ground, Value};
+use crate::kv::PairsReport;
 use crate::load::Engine;
 use crate::load::control::Writes;
 use crate::meter::flags::WindowContext;
@@ -105,6 +107,34 @@ pub(super) struct Carried {
     pub turn: Option<Turn>,
 }
 
+/// What came of reading the target back.
+#[derive(Debug)]
+pub enum Verified {
+    /// Of pages.
+    Pages(VerifyReport),
+    /// Of pairs.
+    Pairs(PairsReport),
+}
+
+impl Verified {
+    /// Whether everything was looked at and is as it was written.
+    pub fn is_clean(&self) -> bool {
+        match self {
+            Self::Pages(report) => report.is_clean(),
+            Self::Pairs(report) => report.is_clean(),
+        }
+    }
+}
+
+impl std::fmt::Display for Verified {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Pages(report) => report.fmt(f),
+            Self::Pairs(report) => report.fmt(f),
+        }
+    }
+}
+
 /// A run.
 pub struct Session {
     pub(super) options: Options,
@@ -135,6 +165,8 @@ pub struct Session {
     pub(super) plans_made: u64,
     pub(super) pending: Option<Pending>,
     pub(super) losses: Losses,
+    /// Of the storage engine, where the classes read and write pairs.
+    pub(super) pairs: pairs::Engine,
     events: VecDeque<Event>,
     /// Where the run's clock stands at 0, on the engine's.
     epoch_ns: u64,
@@ -211,7 +243,9 @@ impl Session {
         let writes = Arc::new(Writes::new(sequence, options.written_bytes.clone()));
         writes.limit(settings.run.max_writes_bytes);
         let (data, wal, members) = (target.data.clone(), target.wal.clone(), target.members.clone());
-        let engine = if settings.is_simulated() {
+        let engine = if let Some((store, _)) = &target.pairs {
+            Engine::of_pairs(store.clone(), data, writes.clone())
+        } else if settings.is_simulated() {
             Engine::simulated(data, wal, members.len(), writes.clone(), &settings.sim)
         } else {
             Engine::threaded(data, wal, members.len(), writes.clone())
@@ -221,10 +255,12 @@ impl Session {
         let probes = if engine.is_simulated() { Probes::none() } else { Probes::system(&members, now_ns) };
         let mut ledger = carried.ledger;
         let lines = carried.turn.map(|turn| ledger.turn(Turn { at_ns: now_ns, ..turn })).unwrap_or_default();
+        let mut meters = Meters::new(now_ns, members, probes);
+        meters.engine_begins(engine.pairs().and_then(|store| store.figures()));
         Ok(Self {
             plans: plan::plan(&settings),
             classes: Classes::default(),
-            meters: Meters::new(now_ns, members, probes),
+            meters,
             ledger,
             setting: carried.setting,
             turned: false,
@@ -236,6 +272,7 @@ impl Session {
             plans_made: 0,
             pending: None,
             losses: Losses::default(),
+            pairs: pairs::Engine::begin(engine.pairs()),
             events: lines.into_iter().map(|line| Event::Ledger(Arc::new(line))).collect(),
             epoch_ns,
             started: carried.started.unwrap_or_else(SystemTime::now),
@@ -306,6 +343,7 @@ impl Session {
     /// Does what is due: restarts drained classes, ends a window.
     pub fn tick(&mut self) -> Result<()> {
         self.settle_classes();
+        self.look_at_puts();
         // Until then reads may be served by what no budget holds.
         self.turned |= self.is_dropping();
         if self.now_ns() >= self.next_window_ns {
@@ -363,16 +401,16 @@ impl Session {
 
     /// Reads the target back once all has drained, and checks every page that was written; none where
     /// nothing touches storage.
-    pub fn verify(
-        &self,
-        progress: &mut dyn FnMut(Progress),
-        stop: &AtomicBool,
-    ) -> Result<Option<VerifyReport>> {
+    pub fn verify(&self, progress: &mut dyn FnMut(Progress), stop: &AtomicBool) -> Result<Option<Verified>> {
         if self.settings.leaves_kernel() {
             let what = "the drives have left the kernel, which reads them back";
             return Err(Error::input(what).hint("run `stacktune verify` once they are given back"));
         }
-        self.target.volume.as_ref().map(|volume| volume.verify(progress, stop)).transpose()
+        if let Some(store) = self.engine.pairs() {
+            return store.verify(progress, stop).map(|report| Some(Verified::Pairs(report)));
+        }
+        let verified = self.target.volume.as_ref().map(|volume| volume.verify(progress, stop)).transpose()?;
+        Ok(verified.map(Verified::Pages))
     }
 
     /// Closes the target and takes down what was built for it, or leaves that standing; what would
@@ -393,8 +431,9 @@ impl Session {
     /// What could not be put back of the host's settings.
     pub fn close_onto(self, kept: &mut Kept) -> Result<()> {
         let Self { engine, mut target, mut adjustments, settings, .. } = self;
-        // Its workers hold the files open.
+        // Its workers hold the files open, and so does the database.
         drop(engine);
+        target.pairs = None;
         let given_back = target.give_back();
         let restored = adjustments.restore(target.built.as_mut().map(Built::journal));
         if let Some(built) = target.close() {
@@ -427,7 +466,9 @@ impl Session {
     pub(super) fn end_window(&mut self) -> Result<()> {
         let now_ns = self.now_ns();
         let target = self.target.facts().cloned();
-        let window = self.meters.window(&self.context(now_ns, target.as_ref()));
+        let engine = self.engine_figures();
+        let context = WindowContext { engine, ..self.context(now_ns, target.as_ref()) };
+        let window = self.meters.window(&context);
         let window_ns = self.settings.run.window.as_nanos() as u64;
         let warmup_ns = self.options.warmup.as_nanos() as u64;
         self.next_window_ns = window_end_ns(self.next_window_ns, now_ns, window_ns, warmup_ns);
@@ -466,6 +507,14 @@ impl Session {
             target,
             unfilled: self.options.read_only && self.target.data.set == 0 && self.target.volume.is_some(),
             written_bytes_total: self.writes.written_bytes(),
+            pairs: self.engine.pairs().is_some(),
+            engine: None,
+            block_cache_bytes: if self.settings.is_keyed() {
+                self.settings.kv.rocksdb.block_cache_bytes
+            } else {
+                0
+            },
+            full: self.is_full(),
         }
     }
 
@@ -634,6 +683,13 @@ fn make_ready(
     attendant: &mut dyn Attendant,
 ) -> Result<u64> {
     settle(settings, Ground { facts, target: target.facts() }, options, fallbacks)?;
+    if let Some((store, _)) = &target.pairs {
+        pairs::load(store, settings, &options.written_bytes, attendant)?;
+        let losses = store.count_losses()?.map(|losses| losses.to_string());
+        losses.iter().for_each(|text| attendant.notice(text));
+        target.notes.extend(losses);
+        return Ok(store.sequence_base());
+    }
     fill(target, settings, &options.written_bytes, attendant)?;
     match &mut target.volume {
         Some(volume) if !options.read_only => volume.next_sequence_base(),

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use super::foresee::refuse_unable;
 use super::message::{PlanShown, Wanted};
+use super::pairs;
 use super::run::{Attendant, Options};
 use super::target::{OursCheck, Target, refuse_over_limit, touches_storage};
 use crate::class::Class;
@@ -99,6 +100,8 @@ pub fn plain(settings: &Settings, number: u64, turns: Vec<(String, String, Strin
     let target = &settings.target;
     let line = if !touches_storage(settings) {
         "open nothing: no class touches storage".to_owned()
+    } else if settings.is_keyed() {
+        pairs::look(settings).unwrap_or_else(|error| error.one_line())
     } else if target.devices.is_empty() {
         let bytes = files_bytes(target.count, target.size_bytes);
         format!("open {} files in {}, {} with the WAL", target.count, target.dir, approx_size(bytes))
@@ -108,7 +111,10 @@ pub fn plain(settings: &Settings, number: u64, turns: Vec<(String, String, Strin
             target.devices.join(", ")
         )
     };
-    let mut lines = vec![line, "fill what is not filled".to_owned()];
+    let mut lines = vec![line];
+    if !settings.is_keyed() {
+        lines.push("fill what is not filled".to_owned());
+    }
     if settings.leaves_kernel() {
         let devices = target.devices.join(", ");
         lines.push(format!("bind {devices} to vfio-pci; given back to the kernel at the end"));

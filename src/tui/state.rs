@@ -19,8 +19,21 @@ use crate::session::message::{Advance, Phase, Progress, Status};
 /// Notices kept for the notes.
 const NOTICES_MAX: usize = 50;
 /// The tables in the order of the screen: what is turned live first.
-const TABLES: [&str; 10] =
-    ["io", "scan", "point", "wal", "background", "queue", "run", "target", "stack", "sim"];
+const TABLES: [&str; 13] = [
+    "io",
+    "scan",
+    "point",
+    "wal",
+    "background",
+    "queue",
+    "run",
+    "rocksdb",
+    "load",
+    "kv",
+    "target",
+    "stack",
+    "sim",
+];
 
 /// A row of the list of knobs.
 #[derive(Debug, Clone, Copy)]
@@ -195,7 +208,7 @@ impl State {
     /// that takes building by what is collected.
     pub fn settings_for(&self, knob: &Knob) -> Option<Settings> {
         match knob.spec.scope {
-            Scope::Live => self.settings_with(|knob| self.asked.get(knob.path.as_str())),
+            Scope::Live | Scope::Reopen => self.settings_with(|knob| self.asked.get(knob.path.as_str())),
             Scope::Rebuild => self.settings_asked(),
         }
     }
@@ -264,7 +277,7 @@ impl State {
 /// What decides whether a value of the knob can be chosen: the target that stands says nothing of one
 /// that is to be built.
 pub fn ground<'a>(status: &'a Status, knob: &Knob) -> Ground<'a> {
-    let target = status.target.as_ref().filter(|_| knob.spec.scope == Scope::Live);
+    let target = status.target.as_ref().filter(|_| knob.spec.scope != Scope::Rebuild);
     Ground { facts: &status.facts, target }
 }
 
