@@ -20,7 +20,7 @@
 //! | [`kv`] | pairs in `RocksDB`, the load's other engine: data set, options, loading, what it did | plan, profile, volume, meter |
 //! | [`load`] | the four classes: pacing, offsets, commits, workers | plan, volume, io, kv, meter, nvme |
 //! | [`meter`] | counters to windows and totals; processor, flags, ledger | host, profile, io's thread names |
-//! | [`calibrate`] | the generator's own cost | load, plan |
+//! | [`calibrate`] | the generator's own cost, and that of the workers on pairs | load, plan, kv |
 //! | [`record`], [`report`] | a run written and read back; tables, charts and comparison | meter, knobs, host, stack, sweep, paper |
 //! | [`session`] | a run: open, start, turn, pause, record | all above |
 //! | [`sweep`] | a profile's steps, run one after the other and gone on with | session, record, stack, profile |

@@ -20,7 +20,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("kv", &["profile", "plan", "volume", "meter"]),
     ("load", &["profile", "plan", "volume", "io", "kv", "meter", "nvme"]),
     ("meter", &["profile", "host", "io"]),
-    ("calibrate", &["profile", "plan", "volume", "io", "meter", "load", "host"]),
+    ("calibrate", &["profile", "plan", "volume", "io", "kv", "meter", "load", "host"]),
     ("record", &["meter", "host"]),
     (
         "session",

@@ -22,7 +22,7 @@ pub struct Scanner<'a>(Infallible, std::marker::PhantomData<&'a ()>);
 
 #[allow(missing_docs, clippy::unused_self)]
 impl Store {
-    pub fn open(_: &Path, _: &Settings) -> Result<(Self, Vec<String>)> {
+    pub fn open(_: &Path, _: &Settings, _: bool) -> Result<(Self, Vec<String>)> {
         Err(Error::input("this build has no RocksDB")
             .hint("build it with `cargo build --release`, without --no-default-features"))
     }

@@ -41,7 +41,8 @@ pub struct DataSet {
     pub pairs: u64,
     /// `sequential` or `random`.
     pub order: String,
-    /// How the files are laid out: `level`, `universal` or `single level`.
+    /// How the files are laid out: levels with their fan-out as they are loaded, a single one, or
+    /// universal. What is turned live later on changes them only as they are merged.
     pub layout: String,
 }
 
@@ -55,15 +56,16 @@ impl DataSet {
         let count = pairs.count_on(filesystem_bytes);
         let rocksdb = &settings.kv.rocksdb;
         let layout = match rocksdb.compaction {
-            Compaction::Level if rocksdb.single_level => "single level",
-            style => style.name(),
+            Compaction::Level if rocksdb.single_level => "single level".to_owned(),
+            Compaction::Level => format!("levels of fan-out {}", rocksdb.fanout),
+            Compaction::Universal => Compaction::Universal.name().to_owned(),
         };
         let set = Self {
             key_bytes: pairs.key_bytes,
             value_bytes: pairs.value_bytes,
             pairs: count,
             order: pairs.order.name().to_owned(),
-            layout: layout.to_owned(),
+            layout,
         };
         if set.pairs + set.logged() > keys::numbers(set.key_bytes) {
             let what = format!("{count} pairs are more than keys of {} B can tell apart", set.key_bytes);
@@ -113,6 +115,12 @@ impl Marker {
     /// Of a data set that is yet to be loaded.
     pub fn new(pairs: DataSet, set: u64) -> Self {
         Self { what: WHAT.into(), schema: SCHEMA, pairs, set, epoch: 0, loaded: false }
+    }
+
+    /// The same, with every pair loaded or not.
+    #[must_use]
+    pub fn with_loaded(self, loaded: bool) -> Self {
+        Self { loaded, ..self }
     }
 
     /// The first sequence number of the run that has opened it.

@@ -49,7 +49,7 @@ impl Store {
         if whole {
             db.delete(NOTE).map_err(failed)?;
             db.flush().map_err(failed)?;
-            let marker = Marker { loaded: true, ..marker };
+            let marker = marker.with_loaded(true);
             self.place.mark(&marker)?;
             *self.marker.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = marker;
         } else {

@@ -45,30 +45,31 @@ pub struct Store {
 
 impl Store {
     /// Opens the data set of a folder, which is made where there is none; another one that lies there is
-    /// removed. What is not loaded is loaded by [`Store::load`].
+    /// removed, and with `anew` the same one too. What is not loaded is loaded by [`Store::load`].
     ///
     /// # Errors
     /// Refused where something is there that stacktune did not make, where another run uses it, or where
     /// the disk has no room; failed in `RocksDB`'s words.
-    pub fn open(dir: &Path, settings: &Settings) -> Result<(Self, Vec<String>)> {
+    pub fn open(dir: &Path, settings: &Settings, anew: bool) -> Result<(Self, Vec<String>)> {
         let place = Place::new(dir);
         files::refuse_foreign_lock(dir)?;
         let found = place.marker()?;
         let (whole_bytes, free_bytes) = place.room()?;
         let data = DataSet::of(settings, whole_bytes)?;
-        let kept = found.as_ref().is_some_and(|marker| marker.pairs == data);
-        refuse_without_room(&place, &data, kept && found.as_ref().is_some_and(|m| m.loaded), free_bytes)?;
+        let keeps = |marker: &Marker| marker.pairs == data && !anew;
+        let loaded = found.as_ref().is_some_and(|marker| keeps(marker) && marker.loaded);
+        refuse_without_room(&place, &data, loaded, free_bytes)?;
         files::make_folder(dir)?;
         let lock = files::lock_folder(dir, files::Share::Exclusive)?;
         raise_open_files();
         let mut notes = Vec::new();
         // Nobody else can have changed it since: the folder is locked now.
         let mut marker = match place.marker()? {
-            Some(marker) if marker.pairs == data => marker,
+            Some(marker) if keeps(&marker) => marker,
             other => {
                 if let Some(other) = other {
-                    notes.push(replaced(&other));
-                    place.mark(&Marker { loaded: false, ..other })?;
+                    notes.extend((other.pairs != data).then(|| replaced(&other)));
+                    place.mark(&other.with_loaded(false))?;
                     remove(&place)?;
                 }
                 Marker::new(data, rand::random())

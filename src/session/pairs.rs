@@ -53,7 +53,7 @@ pub(super) fn open(
     volume::files::make_folder(&dir)?;
     let target_facts = volume::examine_folder(&dir)?;
     settle(&mut settings.clone(), Ground { facts, target: Some(&target_facts) }, options, &mut Vec::new())?;
-    let (store, mut notes) = Store::open(&dir, settings)?;
+    let (store, mut notes) = Store::open(&dir, settings, options.anew)?;
     let data = store.data();
     notes.insert(0, format!("RocksDB in {}: {}", dir.display(), in_words(&data)));
     if let Some(model) = &target_facts.emulated {
@@ -143,7 +143,7 @@ pub fn verify_pairs(
         let what = format!("{} holds no data set of this profile that is loaded", place.dir().display());
         return Err(Error::input(what).hint("`stacktune record` loads it"));
     }
-    Store::open(place.dir(), settings)?.0.verify(progress, stop)
+    Store::open(place.dir(), settings, false)?.0.verify(progress, stop)
 }
 
 /// What a session on pairs knows beside its settings.

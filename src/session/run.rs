@@ -56,6 +56,8 @@ pub struct Options {
     pub typed: Vec<String>,
     /// The stack's id and steps that the operator agreed to: nothing else is built.
     pub agreed: Option<(StackId, Vec<String>)>,
+    /// Pairs are loaded anew, even where the folder holds them.
+    pub anew: bool,
     /// What the page cache holds of the target is written back and dropped before the load begins.
     pub uncached: bool,
 }
