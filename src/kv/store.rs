@@ -325,3 +325,7 @@ fn raise_open_files() {
     // Else RocksDB tells when it has too few.
     let _ = setrlimit(Resource::Nofile, limit);
 }
+
+#[cfg(test)]
+#[path = "store_tests.rs"]
+mod tests;

@@ -160,6 +160,12 @@ pub(super) struct Engine {
 }
 
 impl Engine {
+    /// Whatever opens the database again has ended.
+    pub fn end(self) {
+        // What came of it nobody asks any more.
+        self.reopening.into_iter().for_each(|thread| drop(thread.join()));
+    }
+
     /// It goes on from there: what was written until now is counted already.
     pub fn begin(store: Option<&Arc<Store>>) -> Self {
         Self { written_bytes: store.map_or(0, |store| written_of(store)), ..Self::default() }

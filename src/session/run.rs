@@ -432,7 +432,8 @@ impl Session {
     /// # Errors
     /// What could not be put back of the host's settings.
     pub fn close_onto(self, kept: &mut Kept) -> Result<()> {
-        let Self { engine, mut target, mut adjustments, settings, .. } = self;
+        let Self { engine, mut target, mut adjustments, settings, pairs, .. } = self;
+        pairs.end();
         // Its workers hold the files open, and so does the database.
         drop(engine);
         target.pairs = None;
