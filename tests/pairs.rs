@@ -95,7 +95,7 @@ fn all_classes_run_and_what_is_loaded_is_found_again() {
         (&true.into(), &0.into(), &0.into())
     );
     let shown = home.run(["show".as_ref(), home.path("second").as_os_str()]).expect(0).stdout;
-    assert!(shown.contains("RocksDB wrote") && shown.contains("rocksdb.db.get"), "{shown}");
+    assert!(shown.contains("RocksDB writes") && shown.contains("rocksdb.db.get"), "{shown}");
     // Other pairs take the place of these.
     let (_, third) = recorded(&home, &dir, "third", &["kv.value_size=100", "kv.order=random"]);
     assert!(third.stderr.contains("it is replaced"), "{}", third.stderr);

@@ -25,19 +25,19 @@ pub fn polls(classes: &[ClassFigures; 4], duration_s: f64) -> Option<String> {
 }
 
 /// What the storage engine did in so many seconds, a line each: what it wrote for what was put, how long
-/// writes stood still, what its cache held, and its files.
+/// writes stood still (in percent of one thread's time), what its cache held, and its files.
 pub fn engine(engine: &EngineFigures, duration_s: f64) -> Vec<String> {
     let counts = &engine.counts;
     let mb_s = |bytes: u64| three_digits(bytes as f64 / 1e6 / duration_s.max(1e-9));
     let times = counts.write_amplification().map_or_else(String::new, |times| format!(" (×{times:.2})"));
     let mut lines = vec![
         format!(
-            "RocksDB wrote {} MB/s for {} MB/s put{times}",
+            "RocksDB writes {} MB/s, put {}{times}",
             mb_s(counts.written_bytes()),
             mb_s(counts.user_written_bytes)
         ),
         format!(
-            "log {}, flushes {}, merges {} and read {} MB/s",
+            "log {}, flush {}, merge {}, read {}",
             mb_s(counts.log_bytes),
             mb_s(counts.flush_bytes),
             mb_s(counts.compaction_written_bytes),
@@ -45,13 +45,10 @@ pub fn engine(engine: &EngineFigures, duration_s: f64) -> Vec<String> {
         ),
     ];
     let stalled = counts.stall_ns as f64 / 1e9 / duration_s.max(1e-9) * 100.0;
-    let mut state = format!("stalls {stalled:.0}% of a thread");
-    if let Some(share) = counts.cache_hit_share() {
-        state += &format!(", cache held {:.0}% of blocks", share * 100.0);
-    }
-    lines.push(state);
+    let held = counts.cache_hit_share().map(|share| format!(", {:.0}% of blocks cached", share * 100.0));
+    lines.push(format!("stalls {stalled:.0}%{}", held.unwrap_or_default()));
     let (files, pending) = (approx_size(engine.files_bytes), approx_size(engine.pending_compaction_bytes));
-    let stopped = if engine.stopped { "; writes are stopped" } else { "" };
+    let stopped = if engine.stopped { ", stopped" } else { "" };
     lines.push(format!("files {files}, {pending} to merge{stopped}"));
     lines
 }
