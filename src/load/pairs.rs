@@ -58,6 +58,7 @@ pub(super) fn launch(cpus: &[u32], orders: Vec<Orders>, store: &Arc<Store>) -> R
 }
 
 /// What a call came to.
+#[derive(Clone, Copy)]
 enum Outcome {
     /// So many bytes of keys and values were read.
     Read(u64),

@@ -83,7 +83,7 @@ pub fn examine(members: &[(&File, bool)], read_only: bool, mounted: Option<Strin
 pub fn examine_folder(dir: &Path) -> Result<TargetFacts> {
     let made = || {
         let mut file = tempfile::tempfile_in(dir)?;
-        file.write_all(&[1; 1 << 18])?;
+        file.write_all(&vec![1; 1 << 18])?;
         file.sync_all()?;
         Ok(file)
     };
