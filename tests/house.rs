@@ -9,16 +9,18 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("class", &[]),
     ("error", &[]),
     ("units", &[]),
-    ("host", &[]),
+    ("host", &["spdk"]),
     ("knobs", &["profile", "host"]),
     ("profile", &["knobs", "host"]),
     ("plan", &["profile"]),
     ("stack", &["host", "profile"]),
     ("volume", &["host"]),
+    ("spdk", &[]),
     ("nvme", &[]),
-    ("io", &["profile", "volume", "nvme", "host"]),
+    ("io", &["profile", "volume", "nvme", "spdk", "host"]),
     ("kv", &["profile", "plan", "volume", "meter"]),
     ("load", &["profile", "plan", "volume", "io", "kv", "meter", "nvme"]),
+    ("remote", &["plan", "volume", "io", "load", "meter", "profile", "spdk"]),
     ("meter", &["profile", "host", "io"]),
     ("calibrate", &["profile", "plan", "volume", "io", "kv", "meter", "load", "host"]),
     ("record", &["meter", "host"]),
@@ -26,7 +28,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "session",
         &[
             "profile", "knobs", "plan", "stack", "volume", "io", "kv", "load", "meter", "record", "host",
-            "nvme",
+            "nvme", "remote", "spdk",
         ],
     ),
     ("sweep", &["session", "record", "stack", "meter", "knobs", "profile", "host"]),
@@ -120,6 +122,7 @@ fn unsafe_code_is_allowed_in_named_places_only() {
         "nvme/transfer.rs", // lends such memory while no command names it
         "nvme/vfio.rs",     // maps registers and memory
         "session/prompt.rs",
+        "spdk/shim.rs", // calls of C
         "stack/wipe.rs",
         "tui/clock.rs",
         "volume/probe.rs",

@@ -43,6 +43,10 @@ impl Store {
         match self.0 {}
     }
 
+    pub fn stored_bytes(&self) -> u64 {
+        match self.0 {}
+    }
+
     pub fn handle(&self) -> Result<Handle> {
         match self.0 {}
     }

@@ -127,6 +127,14 @@ impl Store {
         db.clone().ok_or_else(|| Error::failed("the database is closed: it could not be opened again"))
     }
 
+    /// Bytes of keys and values that it stores, each pair once: those that are loaded, and those that this
+    /// run's WAL put. What the WAL of runs before left behind is not counted: at most a sixteenth of the
+    /// loaded ones.
+    pub fn stored_bytes(&self) -> u64 {
+        let (data, put) = (self.data(), self.next_logged.load(Ordering::Relaxed) - self.sequence_base());
+        data.bytes() + put.min(data.logged()) * data.pair_bytes()
+    }
+
     /// For a worker.
     ///
     /// # Errors

@@ -19,7 +19,11 @@ use crate::plan::ClassPlan;
 use crate::profile::settings::Interface;
 
 /// Starts a class's workers, one for each of the orders.
-pub type Launcher = fn(&[u32], Vec<Orders>) -> Result<Vec<JoinHandle<()>>>;
+pub type Launcher = fn(&[u32], Vec<Orders>) -> Result<Vec<WorkerThread>>;
+
+/// A worker's thread, which ends with the reason for which its interface failed, where that has words
+/// for it.
+pub type WorkerThread = JoinHandle<Option<String>>;
 
 /// Which code runs an interface in threads. Simulated devices have an engine of their own.
 pub const LAUNCHERS: &[(Interface, Launcher)] = &[
@@ -29,12 +33,14 @@ pub const LAUNCHERS: &[(Interface, Launcher)] = &[
     (Interface::NvmePassthrough, launch::<Passthrough>),
     (Interface::Null, launch::<Null>),
     (Interface::Vfio, launch::<Polled<VfioBus>>),
+    #[cfg(feature = "spdk")]
+    (Interface::Spdk, launch::<crate::io::spdk::Spdk>),
 ];
 
 /// A stack for the loop and one system call deep, not for recursion.
 const STACK_BYTES: usize = 256 << 10;
 
-fn launch<B: Backend>(cpus: &[u32], orders: Vec<Orders>) -> Result<Vec<JoinHandle<()>>> {
+fn launch<B: Backend>(cpus: &[u32], orders: Vec<Orders>) -> Result<Vec<WorkerThread>> {
     let Some(first) = orders.first() else { return Ok(Vec::new()) };
     let members = Arc::new(B::open_members(&OpenRequest {
         paths: first.region.extents.iter().map(|extent| extent.path.clone()).collect(),
@@ -46,8 +52,8 @@ fn launch<B: Backend>(cpus: &[u32], orders: Vec<Orders>) -> Result<Vec<JoinHandl
     spawn(cpus, orders, STACK_BYTES, &body)
 }
 
-/// What a worker's thread does, once it is on its CPUs.
-pub(super) type Body = Arc<dyn Fn(Orders, Start) + Send + Sync>;
+/// What a worker's thread does once it is on its CPUs, and the reason for which what is below it failed.
+pub(super) type Body = Arc<dyn Fn(Orders, Start) -> Option<String> + Send + Sync>;
 
 /// Starts a thread for each of the orders, and lets all begin together.
 pub(super) fn spawn(
@@ -55,7 +61,7 @@ pub(super) fn spawn(
     orders: Vec<Orders>,
     stack_bytes: usize,
     body: &Body,
-) -> Result<Vec<JoinHandle<()>>> {
+) -> Result<Vec<WorkerThread>> {
     let Some(first) = orders.first() else { return Ok(Vec::new()) };
     let (plan, control) = (first.plan.clone(), first.control.clone());
     let (ready, readiness) = mpsc::channel();
@@ -89,7 +95,7 @@ pub(super) fn spawn(
 }
 
 /// Ends the workers of a class that did not come up as a whole.
-fn give_up(control: &Control, closed: RwLockWriteGuard<()>, threads: Vec<JoinHandle<()>>) {
+fn give_up(control: &Control, closed: RwLockWriteGuard<()>, threads: Vec<WorkerThread>) {
     control.stop(clock::now_ns());
     drop(closed);
     threads.into_iter().for_each(|thread| drop(thread.join()));
@@ -139,29 +145,30 @@ impl Drop for Ending {
     }
 }
 
-fn worker_thread(body: &Body, orders: Orders, cpus: &[u32], start: Start) {
+fn worker_thread(body: &Body, orders: Orders, cpus: &[u32], start: Start) -> Option<String> {
     let (cell, control) = (orders.cell.clone(), orders.control.clone());
     let ending = Ending(cell.clone(), control);
     if let Err(error) = run_on(cpus) {
         start.fail(error);
-        return;
+        return None;
     }
     let thread_id = rustix::thread::gettid().as_raw_nonzero().get();
     cell.thread_id.store(thread_id, Ordering::Relaxed);
     clock::sleep_precisely();
     // The interface goes first: what it counts for ends with it.
-    body(orders, start);
+    let reason = body(orders, start);
     drop(ending);
+    reason
 }
 
-fn work<B: Backend>(members: &Arc<B::Members>, orders: Orders, start: Start) {
+fn work<B: Backend>(members: &Arc<B::Members>, orders: Orders, start: Start) -> Option<String> {
     let (cell, control) = (orders.cell.clone(), orders.control.clone());
     let setup = setup(&orders.plan, orders.region.extents.len());
     let mut backend = match B::open(members, &setup) {
         Ok(backend) => backend,
         Err(error) => {
             start.fail(error);
-            return;
+            return None;
         }
     };
     let mut done = Vec::with_capacity((setup.slots + setup.flush_slots) as usize);
@@ -181,8 +188,10 @@ fn work<B: Backend>(members: &Arc<B::Members>, orders: Orders, start: Start) {
         now_ns = clock::now_ns();
         worker.complete(now_ns, &done);
         done.clear();
-        cell.polls.follow(backend.polls());
+        cell.follow(backend.polls(), backend.incidents());
     }
+    cell.follow(backend.polls(), backend.incidents());
+    backend.reason().map(str::to_owned)
 }
 
 fn run_on(cpus: &[u32]) -> Result<()> {

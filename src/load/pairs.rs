@@ -6,13 +6,12 @@
 //! return of the call that synced the log.
 
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use super::control::Writes;
-use super::launch::{Body, spawn};
+use super::launch::{Body, WorkerThread, spawn};
 use super::offsets::Offsets;
 use super::pacing::Pacer;
 use super::worker::Orders;
@@ -34,14 +33,14 @@ const FULL_NS: u64 = SECOND_NS / 50;
 const STACK_BYTES: usize = 2 << 20;
 
 /// Starts a class's workers on a data set, one for each of the orders.
-pub(super) fn launch(cpus: &[u32], orders: Vec<Orders>, store: &Arc<Store>) -> Result<Vec<JoinHandle<()>>> {
+pub(super) fn launch(cpus: &[u32], orders: Vec<Orders>, store: &Arc<Store>) -> Result<Vec<WorkerThread>> {
     let store = store.clone();
     let body: Body = Arc::new(move |orders, start| {
         let handle = match store.handle() {
             Ok(handle) => handle,
             Err(error) => {
                 start.fail(error);
-                return;
+                return None;
             }
         };
         let scanner = handle.scanner();
@@ -53,6 +52,7 @@ pub(super) fn launch(cpus: &[u32], orders: Vec<Orders>, store: &Arc<Store>) -> R
             pacer.postpone(now_ns - made_ns);
         }
         worker.run(now_ns);
+        None
     });
     spawn(cpus, orders, STACK_BYTES, &body)
 }

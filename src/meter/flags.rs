@@ -6,6 +6,7 @@
 use super::drives::DriveFigures;
 use super::engine::EngineFigures;
 use super::window::{ClassFigures, Flag, State};
+use super::words;
 use crate::class::Class;
 use crate::host::{Lost, TargetFacts};
 use crate::profile::settings::{Buffering, Interface};
@@ -24,12 +25,15 @@ pub const DRIFTING: &str = "drifting";
 /// The kind of flag of a run that the block layer counted otherwise.
 pub const BLOCK_DIFFERS: &str = "block layer differs";
 
-/// The text of a window in which an md array worked without a member.
+/// The text of a window in which an array worked without a member.
 pub const DEGRADED: &str = "degraded";
 /// The text of a window in which puts found no room.
 pub const FULL: &str = "disk full";
-/// The text of a window in which an md array could not go on.
+/// The text of a window in which an array could not go on.
 pub const ARRAY_FAILED: &str = "array failed";
+
+/// The text of a class of which commands did not come back in time.
+pub const TIMED_OUT: &str = "timed out";
 
 /// What a class was set to in a window.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,6 +77,8 @@ pub struct WindowContext<'a> {
     pub unfilled: bool,
     /// See [`super::window::Window::written_bytes_total`].
     pub written_bytes_total: u64,
+    /// Bytes of all that the load keeps: data and WAL, or keys and values, each counted once.
+    pub data_set_bytes: u64,
     /// Whether a storage engine stands between the classes and the target.
     pub pairs: bool,
     /// What that engine did since it was opened, where it told.
@@ -91,7 +97,8 @@ impl WindowContext<'_> {
             return false;
         }
         let context = &self.classes[class.index()];
-        let cached = !matches!(context.interface, Interface::Null | Interface::Sim | Interface::Vfio);
+        let without = matches!(context.interface, Interface::Null | Interface::Sim);
+        let cached = !without && !context.interface.leaves_kernel();
         cached && (context.buffering != Buffering::Direct || self.quietly_buffered().is_some())
     }
 
@@ -106,6 +113,19 @@ impl WindowContext<'_> {
             context.state == State::Off || (counted && !self.through_cache(class))
         };
         !self.pairs && Class::ALL.into_iter().all(direct)
+    }
+
+    /// Whether the block layer sees all that is written.
+    pub fn through_block_layer(&self) -> bool {
+        let past = |interface| {
+            use Interface::{Null, NvmePassthrough, Sim, Vfio};
+            matches!(interface, NvmePassthrough | Null | Sim | Vfio)
+        };
+        let mut writers = Class::ALL.into_iter().filter(|class| class.writes());
+        !writers.any(|class| {
+            let context = &self.classes[class.index()];
+            context.state != State::Off && past(context.interface)
+        })
     }
 
     fn quietly_buffered(&self) -> Option<&str> {
@@ -179,7 +199,7 @@ const LOST: &str = "lost ";
 
 /// Whether a flag of one window is one of its whole run.
 pub fn is_of_the_run(text: &str) -> bool {
-    text.starts_with(LOST) || [DEGRADED, ARRAY_FAILED, FULL].contains(&text)
+    text.starts_with(LOST) || [DEGRADED, ARRAY_FAILED, TIMED_OUT, FULL].contains(&text)
 }
 
 /// What the drives below the members did: slowed themselves down, became so warm that they may, or went.
@@ -211,16 +231,16 @@ pub(super) fn of_drives(drives: &DriveFigures) -> Vec<Flag> {
 pub(super) fn lost(lost: &Lost) -> Flag {
     let array = &lost.array;
     let members = match (lost.members.as_slice(), lost.missing) {
-        ([], 0) => "a member, of which md does not say which".to_owned(),
-        ([], missing) => format!("{missing} of its members"),
+        ([], 0) => "a member, of which the kernel does not say which".to_owned(),
+        ([], missing) => format!("{missing} of its members, of which the kernel does not say which"),
         (members, _) => members.join(", "),
     };
     if lost.failed {
-        let why = format!("The md array {array} has lost {members}, and can't go on without.");
+        let why = format!("The {array} has lost {members}, and can't go on without.");
         return forbids(ARRAY_FAILED, why);
     }
     let why = format!(
-        "The md array {array} is degraded: it goes on without {members}, and the figures are not those of the whole array."
+        "The {array} is degraded: it goes on without {members}, and the figures are not those of the whole array."
     );
     forbids(DEGRADED, why)
 }
@@ -256,10 +276,18 @@ pub(super) fn of_class(
         | Interface::Libaio
         | Interface::IoUring
         | Interface::NvmePassthrough
-        | Interface::Vfio => {
+        | Interface::Vfio
+        | Interface::Spdk => {
             flags.extend(of_storage(class, context));
         }
     }
+    flags.extend(figures.incidents.map(|incidents| {
+        let why = format!(
+            "Of this class's commands to drives {}: the figures contain the waiting.",
+            words::incidents(incidents)
+        );
+        forbids(TIMED_OUT, why)
+    }));
     flags.extend(figures.cache_share.and_then(cache));
     if let Some(busiest) =
         figures.busiest_worker.filter(|share| *share > WORKER_BOUND && !looks_in_vain(figures))
@@ -396,6 +424,7 @@ pub(super) mod tests {
             target: None,
             unfilled: false,
             written_bytes_total: 0,
+            data_set_bytes: 5 << 30,
             pairs: false,
             engine: None,
             block_cache_bytes: 0,

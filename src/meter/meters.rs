@@ -8,10 +8,11 @@ use hdrhistogram::Histogram;
 use super::arrays::ArrayProbe;
 use super::block::BlockProbe;
 use super::cpu::{CpuProbe, Steal};
-use super::drives::DriveProbe;
+use super::drives::{DriveProbe, FlashDelta};
 use super::engine::{EngineFigures, EngineTotals};
 use super::flags::{self, WindowContext};
 use super::latency::summarize;
+use super::layers::LayerProbe;
 use super::source::{Delta, LatencyDelta, Source};
 use super::steady::{Settling, Trend};
 use super::tasks::TaskProbe;
@@ -19,8 +20,11 @@ use super::totals::{Sums, per_s};
 use super::window::{
     ClassFigures, ClassHistograms, CpuFigures, Latencies, MemberFigures, State, TotalFigures, Totals, Window,
 };
+use super::written::Written;
 use crate::class::Class;
 use crate::error::errno_name;
+use crate::host::{Levels, Lost};
+use crate::io::Incidents;
 use crate::io::polls::Polls;
 use crate::units::{MIB, mb_per_s};
 
@@ -49,19 +53,23 @@ pub struct Probes {
     pub block: BlockProbe,
     /// The drives below the members.
     pub drives: DriveProbe,
+    /// What is written to the devices below the members, and used of their file system.
+    pub layers: LayerProbe,
     /// The md arrays below the members.
     pub arrays: ArrayProbe,
 }
 
 impl Probes {
-    /// Of this system and process, from that time on.
-    pub fn system(members: &[Member], now_ns: u64) -> Self {
+    /// Of this system and process, from that time on; on these devices, where a file system is the
+    /// target's `own` or not.
+    pub fn system(members: &[Member], levels: &Levels, own: bool, now_ns: u64) -> Self {
         let devices: Vec<_> = members.iter().map(|member| member.device).collect();
         Self {
             cpu: CpuProbe::open(),
             tasks: TaskProbe::open(now_ns),
             block: BlockProbe::open(Path::new("/"), &devices),
             drives: DriveProbe::open(Path::new("/"), members),
+            layers: LayerProbe::open(levels, members, own),
             arrays: ArrayProbe::open(Path::new("/"), members),
         }
     }
@@ -73,6 +81,7 @@ impl Probes {
             tasks: TaskProbe::none(),
             block: BlockProbe::default(),
             drives: DriveProbe::default(),
+            layers: LayerProbe::default(),
             arrays: ArrayProbe::default(),
         }
     }
@@ -91,9 +100,12 @@ pub struct Meters {
     trends: [Trend; 4],
     reads: [Reads; 4],
     engine_and_block_bytes: (u64, u64),
-    /// What the storage engine had done when it was looked at last.
+    /// What the storage engine had done when it was looked at last, and what the classes had asked of it.
     engine: EngineTotals,
+    /// Bytes that the classes have written and read until now: what they ask of a storage engine.
+    asked_bytes: (u64, u64),
     sums: Sums,
+    lost: Vec<Lost>,
 }
 
 /// What a class counted in a window.
@@ -131,7 +143,9 @@ impl Meters {
             reads: Default::default(),
             engine_and_block_bytes: (0, 0),
             engine: EngineTotals::default(),
+            asked_bytes: (0, 0),
             sums: Sums::default(),
+            lost: Vec::new(),
         }
     }
 
@@ -140,16 +154,22 @@ impl Meters {
         self.engine = figures.map(|figures| figures.counts).unwrap_or_default();
     }
 
-    /// What the storage engine did since it was looked at last, with what the classes asked of it.
+    /// What the storage engine did since it was looked at last, with what the classes asked of it. A window
+    /// in which it did not tell, as it was closed, is told with the next.
     fn engine(&mut self, now: Option<&EngineFigures>, members: &[MemberFigures]) -> Option<EngineFigures> {
+        let (written, read) = &mut self.asked_bytes;
+        *written += members.iter().map(|member| member.written_bytes).sum::<u64>();
+        *read += members.iter().map(|member| member.read_bytes).sum::<u64>();
         let now = now?;
-        let counts = now.counts - std::mem::replace(&mut self.engine, now.counts);
-        let sum = |bytes: fn(&MemberFigures) -> u64| members.iter().map(bytes).sum();
-        let (user_written_bytes, user_read_bytes) = (sum(|m| m.written_bytes), sum(|m| m.read_bytes));
-        Some(EngineFigures {
-            counts: EngineTotals { user_written_bytes, user_read_bytes, ..counts },
-            ..now.clone()
-        })
+        let (user_written_bytes, user_read_bytes) = self.asked_bytes;
+        let counts = EngineTotals { user_written_bytes, user_read_bytes, ..now.counts };
+        let before = std::mem::replace(&mut self.engine, counts);
+        Some(EngineFigures { counts: counts - before, ..now.clone() })
+    }
+
+    /// What the arrays below the members had lost when the last window ended.
+    pub fn lost(&self) -> &[Lost] {
+        &self.lost
     }
 
     /// Takes a source; it is dropped when it has ended and was read for the last time.
@@ -187,9 +207,12 @@ impl Meters {
         }
         let mut flags = flags::of_window(context, stolen, settling, self.block_difference());
         flags.extend(flags::of_drives(&drives));
-        flags.extend(self.probes.arrays.window().iter().map(flags::lost));
+        self.lost = self.probes.arrays.window();
+        flags.extend(self.lost.iter().map(flags::lost));
         let bytes = classes.iter().map(|class| class.bytes).sum();
+        let ios: u64 = classes.iter().map(|class| class.ios).sum();
         let engine = self.engine(context.engine.as_ref(), &members);
+        let written = self.written(context, &members, engine.as_ref(), drives.flash);
         let window = Window {
             index: self.windows,
             start_ns,
@@ -202,6 +225,7 @@ impl Meters {
                 bytes,
                 mb_per_s: mb_per_s(bytes, duration_ns),
                 cycles_per_byte: (bytes > 0 && cpu.cycles > 0.0).then(|| cpu.cycles / bytes as f64),
+                cycles_per_op: (ios > 0 && cpu.cycles > 0.0).then(|| cpu.cycles / ios as f64),
             },
             flags,
             classes,
@@ -209,6 +233,7 @@ impl Meters {
             members,
             engine,
             written_bytes_total: context.written_bytes_total,
+            written,
             histograms: Arc::new(std::array::from_fn(|at| histograms(&self.counts[at].delta))),
         };
         self.windows += 1;
@@ -270,7 +295,8 @@ impl Meters {
         context: &WindowContext,
     ) -> (CpuFigures, [Option<f64>; 4]) {
         let through_cache = Class::ALL.map(|class| !class.writes() && context.through_cache(class));
-        let tasks = self.probes.tasks.window(context.now_ns, workers, through_cache);
+        let mut tasks = self.probes.tasks.window(context.now_ns, workers, through_cache);
+        tasks.add(self.counts.each_ref().map(|counts| counts.delta.elsewhere), duration_ns);
         for (at, reads) in self.reads.iter_mut().enumerate() {
             reads.bytes += self.counts[at].delta.bytes;
             reads.unsteady |= context.turned;
@@ -316,6 +342,7 @@ impl Meters {
             busiest_worker: None,
             cache_share: self.reads[at].share,
             polls: (delta.polls != Polls::default()).then_some(delta.polls),
+            incidents: (delta.incidents != Incidents::default()).then_some(delta.incidents),
             flags: Vec::new(),
         }
     }
@@ -368,6 +395,42 @@ impl Meters {
             *block += blocks.iter().flatten().map(|(read, written)| read + written).sum::<u64>();
         }
         figures
+    }
+
+    /// What was written on each level: of pages by the classes' own counts, else by the storage engine's,
+    /// which tells with its next window what it wrote in one in which it was closed.
+    fn written(
+        &mut self,
+        context: &WindowContext,
+        members: &[MemberFigures],
+        engine: Option<&EngineFigures>,
+        flash: Option<FlashDelta>,
+    ) -> Written {
+        let layers = self.probes.layers.window();
+        let writers = Class::ALL.into_iter().filter(|class| class.writes());
+        let (application_bytes, engine_bytes) = if context.pairs {
+            let counts = engine.map(|engine| engine.counts).unwrap_or_default();
+            (counts.user_written_bytes, counts.written_bytes())
+        } else {
+            (
+                writers.map(|class| self.counts[class.index()].delta.bytes).sum(),
+                members.iter().map(|member| member.written_bytes).sum(),
+            )
+        };
+        Written {
+            application_bytes,
+            engine_bytes,
+            top_bytes: layers.top_bytes.filter(|_| context.through_block_layer()),
+            drives_bytes: layers.drives_bytes.filter(|_| context.through_block_layer()),
+            host_bytes: flash.map(|flash| flash.host_bytes),
+            flash_bytes: flash.map(|flash| flash.flash_bytes),
+            flash_unit_bytes: flash.map(|flash| flash.unit_bytes),
+            flash_source: flash.map(|flash| flash.source),
+            capacity_bytes: layers.capacity_bytes,
+            data_set_bytes: context.data_set_bytes,
+            used_bytes: layers.used_bytes,
+            used_bytes_max: layers.used_bytes,
+        }
     }
 
     /// By which share of the engine's bytes the block layer's differ since the totals began.

@@ -1,7 +1,7 @@
 //! Figures in words: what a turn did, and what the processor has left.
 
 use super::engine::EngineFigures;
-use super::window::{Change, ClassFigures, CpuFigures, CyclesSource, LedgerLine, Polls, Verdict};
+use super::window::{Change, ClassFigures, CpuFigures, CyclesSource, Incidents, LedgerLine, Polls, Verdict};
 use crate::profile::settings::Run;
 use crate::units::{approx_size, format_latency, three_digits};
 
@@ -51,6 +51,16 @@ pub fn engine(engine: &EngineFigures, duration_s: f64) -> Vec<String> {
     let stopped = if engine.stopped { ", stopped" } else { "" };
     lines.push(format!("files {files}, {pending} to merge{stopped}"));
     lines
+}
+
+/// What became of commands that did not come back.
+pub fn incidents(incidents: Incidents) -> String {
+    let count = |n: u64, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
+    format!(
+        "{} not back in time, {}",
+        count(incidents.timeouts, "command was", "commands were"),
+        count(incidents.resets, "reset of a controller", "resets of controllers")
+    )
 }
 
 /// What a ledger line says of one figure.

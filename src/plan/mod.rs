@@ -1,5 +1,7 @@
 //! What to run: settings as plain orders to each class, and what changes between two of them.
 
+use serde::{Deserialize, Serialize};
+
 use crate::class::Class;
 use crate::profile::settings::{
     Arrival, Buffering, Completion, Cpus, Interface, Io, Kv, Offsets, Placement, Rocksdb, Settings, Stack,
@@ -7,7 +9,7 @@ use crate::profile::settings::{
 };
 
 /// How a class runs. Two equal plans run alike, so a class is restarted just when its plan changes.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClassPlan {
     /// The class.
     pub class: Class,
@@ -50,7 +52,7 @@ pub struct ClassPlan {
 }
 
 /// How a class reads and writes pairs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PairsPlan {
     /// Pairs of an operation.
     pub pairs: u64,
@@ -65,7 +67,7 @@ pub struct PairsPlan {
 }
 
 /// What is fixed while a database is open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenedWith {
     /// Reads bypass the page cache.
     pub direct_reads: bool,
@@ -82,7 +84,7 @@ impl OpenedWith {
 }
 
 /// What is polled instead of called or interrupted.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Polling {
     /// The device's completion queue is polled.
     pub iopoll: bool,
@@ -94,7 +96,7 @@ pub struct Polling {
 }
 
 /// How offsets are drawn, with its parameter.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Pattern {
     /// One page after the other, wrapping.
     Sequential,
@@ -129,7 +131,6 @@ fn plan_of(settings: &Settings, class: Class) -> ClassPlan {
     let interface = settings.interface_of(class);
     let wal = class == Class::Wal;
     let ring = matches!(interface, Interface::IoUring | Interface::NvmePassthrough);
-    let vfio = interface == Interface::Vfio;
     let pairs = settings.is_keyed().then(|| pairs_of(settings, class));
     // sync has a thread for each outstanding I/O: the paper's 128/1/1/1 threads.
     let per_io = interface == Interface::Sync;
@@ -138,7 +139,7 @@ fn plan_of(settings: &Settings, class: Class) -> ClassPlan {
         enabled: own.enabled,
         interface,
         // Without the kernel there is no page cache.
-        buffering: if vfio { Buffering::Direct } else { settings.buffering_of(class) },
+        buffering: if interface.leaves_kernel() { Buffering::Direct } else { settings.buffering_of(class) },
         registered_buffers: ring && settings.io.registered_buffers,
         registered_files: ring && settings.io.registered_files,
         polling: polling(&settings.io, interface),
@@ -169,7 +170,7 @@ fn polling(io: &Io, interface: Interface) -> Polling {
     let sleep_ns = io.poll_sleep.as_nanos() as u64;
     match interface {
         Interface::IoUring | Interface::NvmePassthrough => {}
-        Interface::Vfio => return Polling { sleep_ns, ..Polling::default() },
+        Interface::Vfio | Interface::Spdk => return Polling { sleep_ns, ..Polling::default() },
         _ => return Polling::default(),
     }
     let iopoll = io.completion == Completion::Iopoll;
@@ -202,7 +203,7 @@ pub fn rebuilds(old: &Settings, new: &Settings) -> bool {
         || old.sim != new.sim
         || old.run.seed != new.run.seed
         || old.is_simulated() != new.is_simulated()
-        || old.leaves_kernel() != new.leaves_kernel()
+        || old.driven_by() != new.driven_by()
         || laid_out(&old.kv) != laid_out(&new.kv)
 }
 
@@ -233,6 +234,12 @@ mod tests {
         new.io.page_size_bytes = 4096;
         assert_eq!(changed(&plan(&old), &plan(&new)).len(), 4);
         assert!(!rebuilds(&old, &new));
+        new.io.interface = Interface::Vfio;
+        let other = Settings {
+            io: crate::profile::settings::Io { interface: Interface::Spdk, ..new.io.clone() },
+            ..new.clone()
+        };
+        assert!(rebuilds(&old, &new) && rebuilds(&new, &other), "the drives change hands");
     }
 
     #[test]

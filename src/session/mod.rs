@@ -7,8 +7,10 @@
 mod adjust;
 mod classes;
 mod fallback;
+mod fill;
 mod foresee;
 mod given;
+mod grid;
 pub mod headless;
 mod kept;
 pub mod live;
@@ -22,13 +24,15 @@ mod run;
 mod standing;
 mod target;
 mod turn;
+mod verified;
 
 pub use kept::Kept;
 pub use look::{Look, look};
 pub use message::{Advance, Command, Event, Phase, PlanShown, Progress, Status, Wanted};
 pub use pairs::verify_pairs;
 pub use prompt::answer_promptly;
-pub use run::{Attendant, Options, Session, Verified};
+pub use run::{Attendant, Options, Session};
 pub use standing::for_settings as plan_shown;
 pub use target::{Target, open as open_target};
 pub use target::{check_serials, destroy_of, names_of, refuse_stray_consent, refuse_unallowed};
+pub use verified::Verified;
