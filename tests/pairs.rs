@@ -55,20 +55,32 @@ fn count(summary: &Value, path: &str) -> f64 {
     summary.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("{path} of {summary}"))
 }
 
+fn whole(summary: &Value, path: &str) -> u64 {
+    summary.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("{path} of {summary}"))
+}
+
 /// All classes have run, and the engine's own counts are those that ours ask for.
 #[track_caller]
 fn assert_plausible(summary: &Value) {
     for class in ["scan", "point", "wal", "background"] {
         assert!(count(summary, &format!("/classes/{class}/ios")) > 10.0, "{class}: {summary}");
-        assert_eq!(count(summary, &format!("/classes/{class}/errors")), 0.0, "{class}: {summary}");
+        assert_eq!(whole(summary, &format!("/classes/{class}/errors")), 0, "{class}: {summary}");
     }
     let put = count(summary, "/engine/user_written_bytes");
     let log = count(summary, "/engine/log_bytes");
     // The log has each key and value with a few bytes around them.
     assert!(log >= put && log < put * 1.2, "{log} of log for {put} put");
     let members = summary["members"].as_array().unwrap();
-    let ours: f64 = members.iter().map(|member| count(member, "/written_bytes")).sum();
-    assert_eq!(ours, put);
+    let ours: u64 = members.iter().map(|member| whole(member, "/written_bytes")).sum();
+    assert_eq!(ours, whole(summary, "/engine/user_written_bytes"));
+    // The engine's part of WA-A is made of these counts.
+    let of_engine = ["log_bytes", "flush_bytes", "compaction_written_bytes"];
+    let wrote: u64 = of_engine.iter().map(|field| whole(summary, &format!("/engine/{field}"))).sum();
+    assert_eq!(whole(summary, "/written/application_bytes"), ours);
+    assert_eq!(whole(summary, "/written/engine_bytes"), wrote);
+    assert!((count(summary, "/wa_a_parts/engine") - wrote as f64 / put).abs() < 1e-6, "{summary}");
+    // All pairs lie in the folder, and do not compress.
+    assert!(count(summary, "/space_amplification") > 0.9, "{summary}");
     // Each commit synced the log, and nothing else did.
     let (syncs, commits) = (count(summary, "/engine/log_syncs"), count(summary, "/classes/wal/ios"));
     assert!((syncs - commits).abs() <= 3.0, "{syncs} syncs for {commits} commits");

@@ -35,20 +35,17 @@ impl Store {
             if stop.load(Ordering::Relaxed) {
                 return Ok(report);
             }
-            match number(key).filter(|_| key.len() as u64 == data.key_bytes) {
-                Some(found) => {
-                    let gone = found.min(data.pairs).saturating_sub(expected);
-                    if gone > 0 {
-                        report.missing += gone;
-                        report.name(|| format!("pairs {expected} to {} are not there", expected + gone - 1));
-                    }
-                    expected = expected.max(found.saturating_add(1).min(data.pairs));
-                    report.judge(found, values.check(found, value));
+            if let Some(found) = number(key).filter(|_| key.len() as u64 == data.key_bytes) {
+                let gone = found.min(data.pairs).saturating_sub(expected);
+                if gone > 0 {
+                    report.missing += gone;
+                    report.name(|| format!("pairs {expected} to {} are not there", expected + gone - 1));
                 }
-                None => {
-                    report.foreign += 1;
-                    report.name(|| format!("the key {key:02x?} is none of stacktune's"));
-                }
+                expected = expected.max(found.saturating_add(1).min(data.pairs));
+                report.judge(found, values.check(found, value));
+            } else {
+                report.foreign += 1;
+                report.name(|| format!("the key {key:02x?} is none of stacktune's"));
             }
             done_bytes += (key.len() + value.len()) as u64;
             iterator.next();
@@ -62,7 +59,7 @@ impl Store {
                 });
             }
         }
-        iterator.status().map_err(|error| unreadable(error.into_string()))?;
+        iterator.status().map_err(unreadable)?;
         if expected < data.pairs {
             report.missing += data.pairs - expected;
             report.name(|| format!("pairs {expected} to {} are not there", data.pairs - 1));
@@ -108,7 +105,7 @@ pub fn losses(store: &Store, acks: &Acks) -> Result<Losses> {
     let mut key = Key::new(data.key_bytes);
     let mut losses = Losses::default();
     for (slot, acknowledged) in noted {
-        let value = db.get_pinned(key.of(data.pairs + slot)).map_err(|e| unreadable(e.into_string()))?;
+        let value = db.get_pinned(key.of(data.pairs + slot)).map_err(unreadable)?;
         let newest = value.as_deref().and_then(sequence);
         losses.acknowledged += 1;
         losses.lost += u64::from(newest.is_none_or(|newest| newest < acknowledged));
@@ -116,6 +113,6 @@ pub fn losses(store: &Store, acks: &Acks) -> Result<Losses> {
     Ok(losses)
 }
 
-fn unreadable(words: String) -> Error {
-    Error::failed(format!("RocksDB can't read the pairs back: {words}"))
+fn unreadable(error: rocksdb::Error) -> Error {
+    Error::failed(format!("RocksDB can't read the pairs back: {}", error.into_string()))
 }

@@ -189,7 +189,7 @@ impl Store {
         }
         if !of_column.is_empty() {
             let pairs: Vec<_> = of_column.iter().map(|(name, value)| (*name, value.as_str())).collect();
-            db.set_options(&pairs).map_err(|error| error.into_string())?;
+            db.set_options(&pairs).map_err(rocksdb::Error::into_string)?;
         }
         let database = changed(of_database(rocksdb), &of_database(&options));
         if !database.is_empty() {
@@ -264,6 +264,7 @@ fn close(db: DB) {
     // What is in the log and not on the medium would else be lost by a power cut after an orderly end.
     let _ = db.flush_wal(true);
     db.cancel_all_background_work(true);
+    drop(db);
 }
 
 fn base() -> Options {

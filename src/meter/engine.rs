@@ -41,7 +41,8 @@ impl EngineTotals {
         self.log_bytes + self.flush_bytes + self.compaction_written_bytes
     }
 
-    /// Bytes that the engine wrote for each one that the application put; none where it put none.
+    /// Bytes that the engine wrote for each one that the application put; none where it put none. It is the
+    /// engine's part of WA-A ([`super::written::Parts::engine`]).
     pub fn write_amplification(&self) -> Option<f64> {
         (self.user_written_bytes > 0).then(|| self.written_bytes() as f64 / self.user_written_bytes as f64)
     }

@@ -40,7 +40,7 @@ pub fn look(settings: &Settings, demo: bool, facts: &Facts) -> Look {
     }
     if settings.is_keyed() {
         if !settings.stack.is_built()
-            && let Some(text) = look.taken(pairs::look(&settings))
+            && let Some(text) = look.taken(pairs::look(&settings, None))
         {
             look.notes.push(format!("a run would {text}"));
         }
