@@ -26,7 +26,7 @@
 //! | [`record`], [`report`] | a run written and read back; tables, charts and comparison | meter, knobs, host, stack, sweep, paper |
 //! | [`session`] | a run: open, start, turn, pause, record | all above |
 //! | [`sweep`] | a profile's steps, run one after the other and gone on with | session, record, stack, profile |
-//! | [`paper`] | the paper's tables and drawings: rows, numbers, claims and what became of them here | record, meter, profile, knobs |
+//! | [`paper`] | the paper's tables and drawings: rows, numbers, claims and what became of them here | record, meter, profile, knobs, spdk |
 //! | [`tui`] | the terminal UI | session's messages, meter's data, knobs |
 //! | [`cli`], [`app`] | the command line; the composition root, which alone knows all others | all |
 

@@ -43,7 +43,7 @@ fn on_device(home: &Home, device: &Loop, filesystem: &str, time: &str) -> Comman
 }
 
 fn lines(dir: &Path) -> usize {
-    fs::read(dir.join("windows.jsonl")).map_or(0, |bytes| bytes.iter().filter(|byte| **byte == b'\n').count())
+    fs::read_to_string(dir.join("windows.jsonl")).map_or(0, |text| text.matches('\n').count())
 }
 
 /// The device's count of written bytes as it was when at least so many windows had been recorded, and how
@@ -87,7 +87,8 @@ fn is_what_the_device_counts(home: &Home, device: &Loop, filesystem: &str) -> Va
     assert_eq!((parts[0], parts[2]), (1.0, 1.0), "{filesystem}: pages as they are, on one device");
     let classes = &summary["classes"];
     let of_classes = number(&classes["wal"]["bytes"]) + number(&classes["background"]["bytes"]);
-    assert_eq!(number(&summary["written"]["application_bytes"]), of_classes);
+    let written = number(&summary["written"]["application_bytes"]);
+    assert!((written - of_classes).abs() < 0.5, "{filesystem}: {written} bytes, of the classes {of_classes}");
     // The last writes may be completed and not yet counted; nothing else may be missing.
     assert!(parts[1] > 0.98, "{filesystem}: {parts:?}");
     assert_eq!((&summary["wa_d"], &summary["wa_total"]), (&Value::Null, &Value::Null), "a loop device");
@@ -132,7 +133,7 @@ fn map_is_drawn(home: &Home) {
         {
             for (cell, bytes) in row.as_array().unwrap().iter().zip(map["data_bytes"].as_array().unwrap()) {
                 let needs = (number(bytes) / data).ceil().max((number(wanted) / rate - 1e-9).ceil());
-                assert_eq!(number(&cell[at]), needs);
+                assert!((number(&cell[at]) - needs).abs() < 0.5, "{map:#}");
             }
         }
     }

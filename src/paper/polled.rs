@@ -5,7 +5,7 @@ use super::Says::{About, Less, More};
 use super::{
     Claim, Experiment, Figure, Place, Published, ROW_TIME, ROW_WARMUP, Row, Says, Setup, Shape, claim, row,
 };
-use crate::knobs;
+use crate::spdk;
 
 type Turns = &'static [(&'static str, &'static str)];
 
@@ -50,13 +50,11 @@ const MIX: Turns = &[("io.buffering", "direct"), ("wal.sync", "none")];
 
 const ON_DRIVES: &str = "What polls drives takes them as they are: rows are on the drives themselves, pages interleaved over them, without RAID (row 7 of Table 5: 0.76 cycles a byte as well) and not trimmed before.";
 const MEANS: &str = "The paper does not say whether its latencies are means or medians; here they are means of service latency.";
-const NO_SPDK: &str = "this build has no SPDK";
 
 /// Why no build as this one has that way, where it has none.
 fn lacking(turns: Turns) -> Option<&'static str> {
     let interface = turns.iter().find(|(knob, _)| *knob == "io.interface")?.1;
-    let known = knobs::find("io.interface")?.parse(interface).is_ok();
-    (!known).then_some(NO_SPDK)
+    (interface == "spdk" && spdk::BUILT.is_none()).then_some(spdk::HOW_TO_GET)
 }
 
 fn on_drives(label: String, words: String, turns: &[Turns], published: Vec<Published>) -> Row {
