@@ -1,9 +1,9 @@
 //! The four I/O classes of an HTAP database (paper 001, section 3.2, Table 3).
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// A class of I/O.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
     /// Table scans: random page reads at depth, measured for throughput.

@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-use serde::{Deserialize, Serialize};
+use std::thread::JoinHandle;
 
 use super::control::{Control, Shared, Writes};
-use super::elsewhere::Elsewhere;
-use super::launch::{LAUNCHERS, WorkerThread};
+use super::launch::LAUNCHERS;
 use super::simulated::Simulation;
 use super::worker::Orders;
 use crate::class::Class;
-use crate::error::{Error, Result, describe_errno};
+use crate::error::{Error, Result};
 use crate::io::clock;
 use crate::meter::cell::WorkerCell;
 use crate::meter::source::{Source, WorkerSource};
@@ -20,7 +18,7 @@ use crate::profile::settings::{Interface, Sim};
 use crate::volume::Region;
 
 /// What a class's workers are doing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Activity {
     /// There is none.
     Idle,
@@ -32,10 +30,8 @@ pub enum Activity {
     Tripped(i32),
     /// Ended because nothing more may be written.
     Exhausted,
-    /// Ended because the interface itself failed: why.
-    Broken(String),
-    /// Ended with the process that they were in: why it did.
-    Gone(String),
+    /// Ended because the interface itself failed: the errno.
+    Broken(i32),
 }
 
 /// Starts and stops workers.
@@ -49,14 +45,12 @@ pub struct Engine {
     /// How often each class was started: it goes on with other pages, not the same from the start.
     starts: [u64; 4],
     simulation: Option<Simulation>,
-    /// Where the workers are, if not in this process.
-    elsewhere: Option<Box<dyn Elsewhere>>,
 }
 
 /// The workers of a class under one plan.
 struct Generation {
     control: Arc<Control>,
-    threads: Vec<WorkerThread>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Engine {
@@ -64,21 +58,7 @@ impl Engine {
     pub fn threaded(data: Arc<Region>, wal: Arc<Region>, members: usize, writes: Arc<Writes>) -> Self {
         let shared = std::array::from_fn(|_| Arc::default());
         let generations = Default::default();
-        let starts = [0; 4];
-        Self { data, wal, members, shared, writes, generations, starts, simulation: None, elsewhere: None }
-    }
-
-    /// An engine with its workers in another process.
-    pub fn elsewhere(
-        data: Arc<Region>,
-        wal: Arc<Region>,
-        members: usize,
-        writes: Arc<Writes>,
-        elsewhere: Box<dyn Elsewhere>,
-    ) -> Self {
-        let mut engine = Self::threaded(data, wal, members, writes);
-        engine.elsewhere = Some(elsewhere);
-        engine
+        Self { data, wal, members, shared, writes, generations, starts: [0; 4], simulation: None }
     }
 
     /// An engine over simulated devices.
@@ -113,9 +93,6 @@ impl Engine {
 
     /// Starts a class on these CPUs (none is any), which must be idle. Returns what its workers count.
     pub fn start(&mut self, plan: &ClassPlan, cpus: &[u32]) -> Result<Vec<Box<dyn Source>>> {
-        if let Some(elsewhere) = &mut self.elsewhere {
-            return Ok(vec![elsewhere.start(plan, cpus)?]);
-        }
         let at = plan.class.index();
         let control = Arc::new(Control::default());
         let orders: Vec<_> = (0..plan.workers).map(|number| self.orders(plan, number, &control)).collect();
@@ -155,9 +132,6 @@ impl Engine {
 
     /// Tells a class's workers to drain and end.
     pub fn stop(&mut self, class: Class) {
-        if let Some(elsewhere) = &mut self.elsewhere {
-            return elsewhere.stop(class);
-        }
         if let Some(generation) = &self.generations[class.index()] {
             generation.control.stop(self.now_ns());
         }
@@ -165,23 +139,19 @@ impl Engine {
 
     /// What a class's workers are doing. Workers that have ended are cleared away.
     pub fn activity(&mut self, class: Class) -> Activity {
-        if let Some(elsewhere) = &mut self.elsewhere {
-            return elsewhere.activity(class);
-        }
         let at = class.index();
         let Some(generation) = &self.generations[at] else { return Activity::Idle };
         let control = generation.control.clone();
         if control.running() > 0 {
             return if control.is_stopping() { Activity::Draining } else { Activity::Running };
         }
-        let threads = self.generations[at].take().map(|generation| generation.threads).unwrap_or_default();
-        // A worker that panicked has told so on its own; the run goes on without it.
-        let reasons: Vec<String> = threads.into_iter().filter_map(|thread| thread.join().ok()?).collect();
+        if let Some(generation) = self.generations[at].take() {
+            // A worker that panicked has told so on its own; the run goes on without it.
+            generation.threads.into_iter().for_each(|thread| drop(thread.join()));
+        }
         match (control.tripped(), control.broken(), control.is_exhausted()) {
             (Some(errno), ..) => Activity::Tripped(errno),
-            (_, Some(errno), _) => {
-                Activity::Broken(reasons.into_iter().next().unwrap_or_else(|| describe_errno(errno)))
-            }
+            (_, Some(errno), _) => Activity::Broken(errno),
             (.., true) => Activity::Exhausted,
             _ => Activity::Idle,
         }
@@ -193,9 +163,6 @@ impl Drop for Engine {
         Class::ALL.into_iter().for_each(|class| self.stop(class));
         for generation in self.generations.iter_mut().filter_map(Option::take) {
             generation.threads.into_iter().for_each(|thread| drop(thread.join()));
-        }
-        if let Some(elsewhere) = &mut self.elsewhere {
-            elsewhere.end();
         }
     }
 }

@@ -6,7 +6,6 @@
 
 mod commit;
 pub mod control;
-pub mod elsewhere;
 pub mod engine;
 pub mod launch;
 mod offsets;
@@ -14,5 +13,4 @@ mod pacing;
 pub mod simulated;
 mod worker;
 
-pub use elsewhere::Elsewhere;
 pub use engine::{Activity, Engine};

@@ -4,11 +4,8 @@
 //! controller is reset (Base 3.7.2), which ends all commands of all lanes, and every lane makes its
 //! queue anew. A controller that is gone or tells a fatal error ends the lane.
 
-use std::ops::{AddAssign, Sub};
 use std::sync::Arc;
 use std::time::Duration;
-
-use serde::{Deserialize, Serialize};
 
 use super::bus::Bus;
 use super::controller::{Condition, Controller, fatal, gone, recalled};
@@ -20,31 +17,12 @@ use crate::error::{Error, Result};
 const LOOK: Duration = Duration::from_millis(100);
 
 /// What the watch over a lane had to do.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Incidents {
-    /// Commands that did not come back in time ([`super::Patience::command`]) and were to be aborted.
-    pub timeouts: u64,
-    /// Resets of the controller that this lane asked for: each is one lane's.
+    /// Commands that were to be aborted.
+    pub aborts: u64,
+    /// Resets of the controller, by whichever lane, that this one saw.
     pub resets: u64,
-}
-
-impl AddAssign for Incidents {
-    fn add_assign(&mut self, other: Self) {
-        self.timeouts += other.timeouts;
-        self.resets += other.resets;
-    }
-}
-
-impl Sub for Incidents {
-    type Output = Self;
-
-    /// What came since.
-    fn sub(self, before: Self) -> Self {
-        Self {
-            timeouts: self.timeouts.saturating_sub(before.timeouts),
-            resets: self.resets.saturating_sub(before.resets),
-        }
-    }
 }
 
 /// A queue pair of one thread, on a controller that others use too.
@@ -137,7 +115,7 @@ impl<B: Bus> Lane<B> {
             Condition::Recalled => return Err(recalled(self.controller.name())),
             // Unless another lane is resetting it just now, it has stopped by itself.
             Condition::Stopped if self.generation == self.controller.generation() => {
-                self.reset()?;
+                self.controller.reset(self.generation)?;
                 return self.begin_anew(&mut lost);
             }
             Condition::Ready | Condition::Stopped => {}
@@ -153,7 +131,7 @@ impl<B: Bus> Lane<B> {
             if !is_over(asked_ns, patience.abort) {
                 return Ok(());
             }
-            self.reset()?;
+            self.controller.reset(self.generation)?;
             return self.begin_anew(&mut lost);
         }
         if is_over(since_ns, patience.command) { self.abort(cid, since_ns, now_ns) } else { Ok(()) }
@@ -163,7 +141,7 @@ impl<B: Bus> Lane<B> {
     /// controller that can't abort any more commands now is reset later.
     fn abort(&mut self, cid: u16, since_ns: u64, now_ns: u64) -> Result<()> {
         self.abort = Some((cid, since_ns, now_ns));
-        self.incidents.timeouts += 1;
+        self.incidents.aborts += 1;
         match self.controller.abort(self.queue.id(), cid) {
             Err(error) if self.controller.condition() != Condition::Ready => Err(error),
             _ => Ok(()),
@@ -173,12 +151,7 @@ impl<B: Bus> Lane<B> {
     fn begin_anew(&mut self, lost: &mut impl FnMut(u32)) -> Result<()> {
         self.generation = self.controller.reopen_queue(&mut self.queue, lost)?;
         self.abort = None;
-        Ok(())
-    }
-
-    fn reset(&mut self) -> Result<()> {
-        let done = self.controller.reset(self.generation)?;
-        self.incidents.resets += u64::from(done);
+        self.incidents.resets += 1;
         Ok(())
     }
 }

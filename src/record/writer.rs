@@ -12,7 +12,6 @@ use super::summary::{Frame, Summary};
 use super::{HOST, LATENCY, LEDGER, PROFILE, SCHEMA, SUMMARY, WINDOWS, hlog};
 use crate::error::{Error, Result};
 use crate::host::{Facts, TargetFacts};
-use crate::meter::pitfalls::Circumstances;
 use crate::meter::window::{LedgerLine, Totals, Window};
 
 /// What is known when a recording starts.
@@ -32,8 +31,6 @@ pub struct Header {
     pub run_started: SystemTime,
     /// The price of all drives in $, where told, and usable bytes, where the target has drives of its own.
     pub worth: Option<(Option<f64>, u64)>,
-    /// What bears on whether it can be believed.
-    pub circumstances: Circumstances,
 }
 
 /// How a recording ended.
@@ -59,7 +56,6 @@ struct Host<'a> {
     notes: &'a [String],
     price: Option<f64>,
     usable_bytes: Option<u64>,
-    circumstances: &'a Circumstances,
 }
 
 /// A recording that goes on. Every call hands what it got to the kernel before it returns.
@@ -75,7 +71,6 @@ pub struct Writer {
     warmup_ns: u64,
     warmup_windows: u64,
     worth: Option<(Option<f64>, u64)>,
-    circumstances: Circumstances,
 }
 
 impl Writer {
@@ -101,7 +96,6 @@ impl Writer {
             notes: &header.notes,
             price: header.worth.and_then(|(price, _)| price),
             usable_bytes: header.worth.map(|(_, bytes)| bytes),
-            circumstances: &header.circumstances,
         };
         replace(&dir.join(HOST), &pretty(&host)?)?;
         latency.append(&hlog::header(header.run_started).map_err(Error::failed)?)?;
@@ -116,7 +110,6 @@ impl Writer {
             warmup_ns: 0,
             warmup_windows: 0,
             worth: header.worth,
-            circumstances: header.circumstances.clone(),
         })
     }
 
@@ -168,7 +161,6 @@ impl Writer {
             failure,
             rebuilt: false,
             worth: self.worth,
-            circumstances: Some(self.circumstances),
         };
         let summary = Summary::of(totals, frame);
         replace(&self.dir.join(SUMMARY), &pretty(&summary)?)?;

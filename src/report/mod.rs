@@ -5,7 +5,6 @@
 mod cells;
 mod chart;
 pub mod compare;
-pub mod cost;
 mod differences;
 mod figures;
 pub mod knobs;
@@ -20,8 +19,7 @@ pub mod sweep;
 mod tests;
 
 pub use compare::{Comparison, compare};
-pub use cost::CostMap;
-pub use plan::{PlanFile, plan};
+pub use plan::plan;
 pub use progress::Progress;
 pub use reproduce::{Reproduction, reproduction};
 pub use show::{Shown, show, table};

@@ -7,10 +7,8 @@
 mod adjust;
 mod classes;
 mod fallback;
-mod fill;
 mod foresee;
 mod given;
-mod grid;
 pub mod headless;
 mod kept;
 pub mod live;

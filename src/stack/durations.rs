@@ -189,7 +189,6 @@ mod tests {
                 drives_why: None,
                 usable_bytes: 1,
                 price: None,
-                price_missing: None,
             },
             wear: Vec::new(),
             writes_bytes: 1,

@@ -9,10 +9,8 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
-
 /// Which file or device it is, whatever its path may come to mean.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
     /// Device and inode of a file; of a block device, whose node may be made anew, nothing.
     file: Option<(u64, u64)>,
@@ -30,7 +28,7 @@ impl Identity {
 }
 
 /// A part of a member.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extent {
     /// The file or device.
     pub path: PathBuf,
@@ -44,7 +42,7 @@ pub struct Extent {
 }
 
 /// Equally long extents.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Region {
     /// Which region of the set: 0 is data, 1 is the WAL.
     pub id: u8,
