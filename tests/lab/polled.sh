@@ -50,4 +50,5 @@ polling_is_refused_on_what_can_not_be_polled() {
 
 run_tests polled_completions_are_verified a_polled_submission_queue_is_verified_and_wakes_after_its_sleep \
     rings_polled_from_both_sides_are_verified nvme_commands_are_verified \
-    every_page_size_goes_as_nvme_commands polling_is_refused_on_what_can_not_be_polled
+    every_page_size_goes_as_nvme_commands \
+    polling_is_refused_on_what_can_not_be_polled
