@@ -43,6 +43,10 @@ lab                       | there is no Btrfs                     | mkfs.btrfs  
 lab                       | there is no F2FS                      | mkfs.f2fs          | f2fs-tools
 lab                       | there is no trimming or formatting    | nvme               | nvme-cli
 bench                     | stop                                  | fio                | fio
+bench                     | the row of interfaces is left out     | qemu-system-x86_64 | qemu-system-x86
+bench                     | the row of interfaces is left out     | busybox            | busybox-static
+bench                     | the row of interfaces is left out     | modprobe           | kmod
+bench                     | the row of interfaces is left out     | xz                 | xz-utils
 bench                     | stop                                  | python3            | python3
 bench                     | rows on loop devices are left out     | losetup            | mount
 bench                     | the ext4 row is left out              | mkfs.ext4          | e2fsprogs

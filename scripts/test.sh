@@ -19,9 +19,15 @@ export STACKTUNE_SKIPS
 trap '[[ -z $own_list ]] || rm -f "$own_list"' EXIT
 : >"$STACKTUNE_SKIPS"
 
+# Where SPDK is found, the tests that drive drives through it run too.
+spdk=()
+if command -v pkg-config >/dev/null && pkg-config --exists spdk_nvme spdk_env_dpdk; then
+    spdk=(--features spdk)
+fi
+
 # Every test binary runs, also after one has failed: one look shows all that is wrong.
 status=0
-cargo test --locked --no-fail-fast "$@" || status=$?
+cargo test --locked --no-fail-fast "${spdk[@]}" "$@" || status=$?
 
 sort -u -o "$STACKTUNE_SKIPS" "$STACKTUNE_SKIPS"
 if [[ -s $STACKTUNE_SKIPS ]]; then

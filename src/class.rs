@@ -1,9 +1,9 @@
 //! The four I/O classes of an HTAP database (paper 001, section 3.2, Table 3).
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A class of I/O.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
     /// Table scans: random page reads at depth, measured for throughput.

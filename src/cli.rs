@@ -11,7 +11,7 @@ use clap_mangen::roff::{Roff, roman};
 use crate::error::{Error, Result};
 use crate::knobs::{self, Value, nearest_of};
 use crate::profile::Settings;
-use crate::units::parse_duration;
+use crate::units::{parse_duration, parse_rate, parse_size};
 
 const EXIT_STATUS: &str = "\
 Exit status:
@@ -163,6 +163,22 @@ pub enum Cmd {
         #[command(flatten)]
         output: JsonArgs,
     },
+    /// Draw which of two recorded stacks takes fewer drives, by data set and throughput
+    #[command(after_help = EXIT_STATUS)]
+    Cost {
+        /// The two recordings' folders
+        #[arg(value_name = "DIR", num_args = 2, required = true, value_hint = ValueHint::DirPath)]
+        dirs: Vec<PathBuf>,
+        /// The largest data set of the map [default: what ten of the larger stack hold]
+        #[arg(long, value_name = "SIZE", value_parser = parse_size_above_0)]
+        data: Option<u64>,
+        /// The largest throughput of the map [default: what ten of the faster stack do]
+        #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+        rate: Option<u64>,
+        /// The output's form.
+        #[command(flatten)]
+        output: JsonArgs,
+    },
     /// Read a target back and check every page that stacktune wrote
     #[command(after_help = EXIT_STATUS)]
     Verify {
@@ -212,6 +228,9 @@ pub enum Cmd {
     /// Print the man page
     #[command(hide = true)]
     Man,
+    /// Drive drives for another stacktune through SPDK
+    #[command(hide = true, name = "drive-spdk")]
+    DriveSpdk,
     /// Draw the screen of a run into an SVG file
     #[command(hide = true)]
     Picture(PictureArgs),
@@ -230,6 +249,15 @@ pub struct RecordArgs {
     /// How long to measure, after the warm-up [default: 30s, or what the profile's steps say]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_positive)]
     pub duration: Option<Duration>,
+    /// Measure until throughput and write amplification are steady, instead of for a time
+    ///
+    /// Steady is what has kept its level for long enough (CUSUM over each class's MB/s, WA-A and WA-D);
+    /// a drive that does not tell its WA-D must be written three times over first.
+    #[arg(long, conflicts_with = "duration")]
+    pub until_steady: bool,
+    /// With --until-steady: how long at most [default: 2h]
+    #[arg(long, value_name = "TIME", requires = "until_steady", value_parser = parse_positive)]
+    pub at_most: Option<Duration>,
     /// How long to run before that; its windows are written, marked, and left out of the totals
     /// [default: 0s, or what the profile's steps say]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
@@ -364,6 +392,14 @@ pub enum Shell {
 fn parse_degrees(text: &str) -> std::result::Result<f64, String> {
     let degrees = text.parse::<f64>().ok().filter(|degrees| (0.0..=120.0).contains(degrees));
     degrees.ok_or_else(|| "write degrees Celsius from 0 to 120".into())
+}
+
+/// A size of at least a byte.
+fn parse_size_above_0(text: &str) -> std::result::Result<u64, String> {
+    match parse_size(text)? {
+        0 => Err("a size above 0 is expected".into()),
+        bytes => Ok(bytes),
+    }
 }
 
 fn parse_positive(text: &str) -> std::result::Result<Duration, String> {

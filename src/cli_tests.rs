@@ -104,7 +104,7 @@ fn a_wrong_set_names_the_knob_and_turns_nothing() {
     );
     assert_eq!(
         refusal("io.interface=iouring"),
-        "--set io.interface=iouring: `io.interface` wants sync, libaio, io_uring, nvme_passthrough, null, sim or vfio, not \"iouring\"; did you mean `io_uring`?"
+        "--set io.interface=iouring: `io.interface` wants sync, libaio, io_uring, nvme_passthrough, null, sim, vfio or spdk, not \"iouring\"; did you mean `io_uring`?"
     );
     assert_eq!(refusal("scan.depth"), "--set scan.depth: write KNOB=VALUE, such as scan.depth=64");
 }

@@ -42,6 +42,8 @@ fn each_list_comes_as_text_and_as_json() {
     let built_in = [
         "demo",
         "lab",
+        "lowest-latency",
+        "section4-7-sleep",
         "table2-1-baseline",
         "table2-2-no-fdatasync",
         "table2-3-async",
@@ -349,21 +351,30 @@ fn the_summary_has_the_documented_keys() {
             "flags",
             "interrupted",
             "members",
+            "pitfalls",
             "profile",
             "rebuilt",
             "schema",
+            "space_amplification",
             "stacktune",
+            "steady",
             "total",
+            "variability",
+            "wa_a",
+            "wa_a_parts",
+            "wa_d",
+            "wa_total",
             "warmup_s",
             "warmup_windows",
             "windows",
+            "written",
         ]
     );
     assert_eq!(summary["stacktune"], env!("CARGO_PKG_VERSION"));
     assert_eq!(summary["duration_s"], 10.0);
     assert_eq!(
         keys(&summary["total"]),
-        ["bytes", "cpu", "cpu_busy", "cycles_per_byte", "cycles_source", "mb_per_s"]
+        ["bytes", "cpu", "cpu_busy", "cycles_per_byte", "cycles_per_op", "cycles_source", "mb_per_s"]
     );
     assert_eq!(keys(&summary["classes"]), ["background", "point", "scan", "wal"]);
     for class in CLASSES {

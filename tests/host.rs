@@ -253,7 +253,7 @@ fn every_device_of_a_btrfs_is_mounted() {
 #[test]
 fn exports_and_writers_are_found() {
     let host = Host::new();
-    for index in 0..6 {
+    for index in 0..8 {
         host.nvme(index);
     }
     host.file("sys/kernel/config/nvmet/subsystems/nqn.x/namespaces/1/device_path", "/dev/nvme0n1\n");
@@ -274,6 +274,15 @@ fn exports_and_writers_are_found() {
             .file(&format!("proc/{process}/fdinfo/7"), format!("pos:\t0\nflags:\t{flags}\n"))
             .file(&format!("proc/{process}/comm"), format!("{command}\n"));
     }
+    // Their descriptors of it are closed.
+    host.link("proc/103/fd/9", "anon_inode:[io_uring]")
+        .file("proc/103/fdinfo/9", "flags:\t02000002\nUserFiles:\t2\n    0: /tmp/x\n    1: /dev/nvme6n1\nUserBufs:\t0\n")
+        .file("proc/103/comm", "database\n")
+        .file(
+            "proc/104/maps",
+            "7f00-7f01 r--s 00000000 00:05 320 /dev/nvme5n1\n7f02-7f03 rw-s 00000000 00:05 321   /dev/nvme7n1\n",
+        )
+        .file("proc/104/comm", "editor\n");
     let facts = host.facts();
     let expected = [
         "exported by nvmet, subsystem nqn.x",
@@ -282,9 +291,13 @@ fn exports_and_writers_are_found() {
         "exported by qemu-nbd, process 100",
         "process 101, qemu-system-x86, has it open for writing",
     ];
-    for (index, expected) in expected.iter().enumerate() {
+    let hidden = [
+        (6, "process 103, database, has it registered with io_uring"),
+        (7, "process 104, editor, has mapped it for writing"),
+    ];
+    for (index, expected) in expected.into_iter().enumerate().chain(hidden) {
         let name = format!("nvme{index}n1");
-        assert_eq!(uses(device(&facts, &name)), [*expected]);
+        assert_eq!(uses(device(&facts, &name)), [expected]);
         refused(&facts, &name, expected);
     }
     assert!(device(&facts, "nvme5n1").usage.is_empty(), "reading it is no use of it");
@@ -503,7 +516,13 @@ fn a_workstations_links_temperatures_and_queues_are_read() {
     let tool = |name: &str| facts.storage.tools.iter().find(|tool| tool.name == name).unwrap();
     assert_eq!(tool("nvme").path.as_deref(), Some(Path::new("/usr/bin/nvme")));
     assert_eq!((&tool("mkfs.xfs").path, tool("mkfs.xfs").package.as_str()), (&None, "xfsprogs"));
-    insta::assert_snapshot!(describe(&facts));
+    insta::assert_snapshot!(describe(&without_spdk(facts)));
+}
+
+/// As of a program that was built without SPDK, however this one was.
+fn without_spdk(mut facts: Facts) -> Facts {
+    facts.platform.spdk = stacktune::host::Spdk::default();
+    facts
 }
 
 /// A storage server in trouble: a RAID 5 rebuilds onto a spare, an NVMe subsystem with two paths, and
@@ -574,7 +593,7 @@ fn a_degraded_array_a_multipath_drive_and_mounts_are_read() {
 fn the_description_fits_eighty_columns_and_names_what_is_free() {
     let mut facts = server().facts();
     facts.devices[0].usage.extend((0..9).map(|at| Usage::Mounted(format!("/mnt/{at}"))));
-    let text = describe(&facts);
+    let text = describe(&without_spdk(facts));
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     insta::assert_snapshot!(text);
 }

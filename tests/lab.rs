@@ -67,7 +67,19 @@ static FAULTS: Machine = Machine {
     options: &["--drives", "4", "--size", "384M", "--monitor"],
     ran: OnceLock::new(),
 };
-static MACHINES: [&Machine; 3] = [&BARE, &STACKS, &FAULTS];
+/// Drives that leave the kernel with others: two namespaces each, and two in one IOMMU group.
+static TOGETHER: Machine = Machine {
+    scripts: &["together"],
+    options: &["--drives", "3", "--size", "96M", "--namespaces", "2", "--twins"],
+    ran: OnceLock::new(),
+};
+/// A drive that nothing keeps from memory that is not its own.
+static NO_IOMMU: Machine = Machine {
+    scripts: &["no-iommu"],
+    options: &["--drives", "1", "--size", "96M", "--no-iommu"],
+    ran: OnceLock::new(),
+};
+static MACHINES: [&Machine; 5] = [&BARE, &STACKS, &FAULTS, &TOGETHER, &NO_IOMMU];
 
 /// The guest's tests, by machine: each becomes one of this program's.
 macro_rules! in_guest {
@@ -88,7 +100,10 @@ in_guest! {
         a_polled_submission_queue_is_verified_and_wakes_after_its_sleep
         rings_polled_from_both_sides_are_verified
         nvme_commands_are_verified
-        every_page_size_goes_as_nvme_commands
+        polled_nvme_commands_with_a_sleep_are_verified
+        every_page_size_goes_through_every_polled_interface
+        nvme_commands_hold_the_block_device_beside
+        the_kernels_thread_polls_on_its_cpu_and_counts_as_ours
         polling_is_refused_on_what_can_not_be_polled
         a_mounted_drive_is_refused
         a_drive_with_a_mounted_partition_is_refused
@@ -109,6 +124,8 @@ in_guest! {
         btrfs_on_its_own_raid_is_verified_and_leaves_nothing
         a_bare_array_is_verified_and_leaves_nothing
         a_part_of_each_drive_is_used_and_resynced
+        a_mirror_of_two_takes_each_byte_twice
+        parity_takes_more_bytes_than_are_written
         without_consent_nothing_is_built
         a_kept_stack_is_told_and_cleaned_up
         a_tool_that_fails_leaves_nothing
@@ -121,6 +138,13 @@ in_guest! {
         members_that_fail_are_told_and_the_run_goes_on
         drives_that_are_pulled_are_told_and_the_run_goes_on
         a_stripe_stops_in_order_without_a_pulled_drive;
+    TOGETHER:
+        namespaces_leave_and_come_back_together
+        a_namespace_in_use_keeps_its_drive
+        a_namespace_beside_is_left_as_it_is
+        drives_of_one_group_leave_only_together;
+    NO_IOMMU:
+        without_an_iommu_drives_stay_with_the_kernel;
 }
 
 /// Why no machine can run here, if none can.
@@ -285,9 +309,19 @@ fn figures_of_emulated_drives_say_so() {
 #[test]
 fn what_polls_tells_its_looks_and_what_does_not_has_none() {
     let Some(ran) = BARE.ran("what_polls_tells_its_looks_and_what_does_not_has_none") else { return };
-    let pages = ["512B", "4KiB", "128KiB", "1MiB"].map(|size| (format!("commands-{size}"), false));
-    let runs = [("iopoll", true), ("sqpoll", false), ("both", false), ("commands", false)];
-    for (name, looks) in runs.map(|(name, looks)| (name.to_owned(), looks)).into_iter().chain(pages) {
+    let runs = [
+        ("iopoll", true),
+        ("sqpoll", false),
+        ("both", false),
+        ("commands", false),
+        ("polled-commands", true),
+        ("vfio", true),
+    ];
+    let pages = ["512B", "4KiB", "128KiB", "1MiB"];
+    let of_pages = pages.iter().flat_map(|size| runs.map(|(name, looks)| (format!("{name}-{size}"), looks)));
+    let mixed =
+        runs.iter().filter(|(name, _)| *name != "vfio").map(|(name, looks)| ((*name).to_owned(), *looks));
+    for (name, looks) in mixed.chain(of_pages) {
         let summary = ran.json(&format!("polled-{name}/summary.json"));
         for class in ["scan", "point", "wal", "background"] {
             let figures = &summary["classes"][class];
@@ -394,18 +428,7 @@ fn a_plan_that_destroys_drives_is_agreed_to_by_typing_their_serials() {
         env!("CARGO_BIN_EXE_stacktune"),
         profile.display()
     );
-    let options = ["--drives", "2", "--size", "128M", "--timeout", "120", "--terminal", "--dir"];
-    let arguments: Vec<String> =
-        options.into_iter().chain([env!("CARGO_TARGET_TMPDIR"), "--", &begin]).map(str::to_owned).collect();
-    // The kernel is where it is for the others.
-    let own =
-        ["HOME", "XDG_CACHE_HOME", "RIG_KERNEL"].map(|name| (name, std::env::var(name).unwrap_or_default()));
-    let environment: Vec<_> = own
-        .iter()
-        .filter(|(_, value)| !value.is_empty())
-        .map(|(name, value)| (*name, value.as_str()))
-        .collect();
-    let mut terminal = Terminal::start_program(Path::new(RIG), &home, &arguments, (80, 24), &environment);
+    let mut terminal = screen(&home, &begin);
     terminal.wait_for("To open this profile");
     terminal.wait_for("scroll to its end");
     terminal.press("\x1b[F");
@@ -426,5 +449,59 @@ fn a_plan_that_destroys_drives_is_agreed_to_by_typing_their_serials() {
     terminal.press("q");
     terminal.wait_for("take it down and quit");
     terminal.press("t");
+    terminal.left().expect(0);
+}
+
+/// A machine with two drives, and this command on its terminal.
+fn screen(home: &Home, begin: &str) -> Terminal {
+    let options = ["--drives", "2", "--size", "128M", "--timeout", "120", "--terminal", "--dir"];
+    let arguments: Vec<String> =
+        options.into_iter().chain([env!("CARGO_TARGET_TMPDIR"), "--", begin]).map(str::to_owned).collect();
+    // The kernel is where it is for the others.
+    let own =
+        ["HOME", "XDG_CACHE_HOME", "RIG_KERNEL"].map(|name| (name, std::env::var(name).unwrap_or_default()));
+    let environment: Vec<_> = own
+        .iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
+    Terminal::start_program(Path::new(RIG), home, &arguments, (80, 24), &environment)
+}
+
+#[test]
+fn drives_change_hands_from_the_screen_there_and_back() {
+    if let Some(reason) = no_machine() {
+        return common::skip("drives_change_hands_from_the_screen_there_and_back", &reason);
+    }
+    let home = Home::new();
+    let rates = ["scan", "point", "wal", "background"].map(|class| format!("[{class}]\nrate = \"1MB/s\"\n"));
+    let profile = home.path("hands.toml");
+    let devices = ["0", "1"].map(|number| format!("/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_RIG{number}_1"));
+    fs::write(&profile, format!("name = \"hands\"\n[target]\ndevices = {devices:?}\n{}", rates.concat()))
+        .unwrap();
+    let begin = format!("exec {} {}", env!("CARGO_BIN_EXE_stacktune"), profile.display());
+    let mut terminal = screen(&home, &begin);
+    let runs = |terminal: &Terminal, interface: &str| {
+        terminal.wait("the load", |screen| {
+            let first = screen.lines().next().unwrap_or_default();
+            let knob = screen.lines().find(|line| line.contains("interface")).unwrap_or_default();
+            first.contains("running") && knob.contains(interface) && !knob.contains('→')
+        });
+    };
+    runs(&terminal, "io_uring");
+    for (interface, step) in
+        [("vfio", "bind 0000:01:00.0 to vfio-pci"), ("io_uring", "give 0000:01:00.0 back to nvme")]
+    {
+        terminal.press("e");
+        terminal.press(&format!("\x15{interface}\r"));
+        terminal.wait_for("is kept for the plan");
+        terminal.press("\r");
+        terminal.wait_for("What is done, step by step");
+        terminal.wait_for(step);
+        terminal.press("\x1b[F");
+        terminal.press("y");
+        runs(&terminal, interface);
+    }
+    terminal.press("q");
     terminal.left().expect(0);
 }

@@ -8,16 +8,19 @@ mod common;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use stacktune::host::Facts;
 use stacktune::io::vfio::{Drives, Polled};
 use stacktune::io::{Op, OpKind, Queue, Setup, Wait, clock};
 use stacktune::nvme::vfio::VfioBus;
 use stacktune::nvme::{Controller, Patience, trim};
 use stacktune::profile::settings::Buffering;
+use stacktune::session::{Advance, Attendant, Options, PlanShown, Progress, Session, Wanted};
 use tempfile::TempDir;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
@@ -26,7 +29,7 @@ const MIB: u64 = 1 << 20;
 const PART_BYTES: u64 = 4 * MIB;
 
 /// What runs in the guest, by the name that `tests/nvme.sh` puts into `NVME_TEST`.
-const IN_GUEST: [(&str, fn()); 11] = [
+const IN_GUEST: [(&str, fn()); 12] = [
     ("guest_identify", guest_identify),
     ("guest_patterns", guest_patterns),
     ("guest_kernel_reads", guest_kernel_reads),
@@ -38,6 +41,7 @@ const IN_GUEST: [(&str, fn()); 11] = [
     ("guest_pulled", guest_pulled),
     ("guest_stops_answering", guest_stops_answering),
     ("guest_killed", guest_killed),
+    ("guest_panics", guest_panics),
 ];
 
 #[test]
@@ -56,7 +60,7 @@ fn the_driver_works_on_emulated_drives() {
     }
     let dir = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let output = Command::new(&rig)
-        .args(["--drives", "4", "--size", "128M", "--monitor", "--timeout", "600", "--dir"])
+        .args(["--drives", "4", "--size", "128M", "--monitor", "--timeout", "1200", "--dir"])
         .arg(dir.path())
         .args(["--", "bash", &format!("{ROOT}/tests/nvme.sh")])
         .arg(std::env::current_exe().unwrap())
@@ -73,6 +77,50 @@ fn the_driver_works_on_emulated_drives() {
 /// The PCI address of a drive, which the guest's script gives.
 fn address(drive: usize) -> String {
     std::env::var(format!("NVME_DRIVE{drive}")).expect("tests/nvme.sh sets it")
+}
+
+/// Allows everything that is asked for.
+struct Willing;
+
+impl Attendant for Willing {
+    fn progress(&mut self, _: Progress) -> bool {
+        true
+    }
+    fn notice(&mut self, text: &str) {
+        println!("{text}");
+    }
+    fn consent(&mut self, wanted: Vec<Wanted>) -> Option<Vec<String>> {
+        Some(wanted.into_iter().map(|wanted| wanted.typed).collect())
+    }
+    fn plan(&mut self, _: PlanShown) -> Option<Vec<String>> {
+        None
+    }
+    fn step(&mut self, advance: &Advance) -> bool {
+        println!("{}/{} {}", advance.step + 1, advance.steps, advance.command);
+        true
+    }
+}
+
+/// The program panics while it drives drives: they are given back on the way out.
+fn guest_panics() {
+    let text = std::fs::read_to_string(std::env::var("NVME_PROFILE").unwrap()).unwrap();
+    let settings = stacktune::profile::parse(&text, "profile.toml").unwrap();
+    let facts = Arc::new(Facts::read(Path::new("/")));
+    let mut session = Session::open(settings, Options::default(), facts, &mut Willing)
+        .unwrap_or_else(|error| panic!("{error}"));
+    session.start().unwrap_or_else(|error| panic!("{error}"));
+    let driver = || {
+        let link = format!("/sys/bus/pci/devices/{}/driver", address(0));
+        std::fs::canonicalize(link).unwrap().file_name().unwrap().to_owned()
+    };
+    assert_eq!(driver(), "vfio-pci");
+    std::thread::sleep(Duration::from_millis(300));
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
+        session.tick().unwrap();
+        panic!("on purpose");
+    }));
+    assert!(panicked.is_err());
+    assert_eq!(driver(), "nvme");
 }
 
 fn started(drive: usize, patience: Patience) -> Arc<Controller<VfioBus>> {

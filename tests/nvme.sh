@@ -101,15 +101,60 @@ link_drives
 "$stacktune" verify $work/array.toml || fail 'what was written is not there'
 [[ -z $("$stacktune" status | grep -i dead) ]] || fail 'something is left'
 
-printf '# every page size, and flushes of each kind\n'
-for page in 512 4KiB 1MiB; do
-    record --out "$work/out-$page" --set "io.page_size=$page" --set wal.sync=dsync --json >/dev/null || fail "$page"
-    link_drives
-done
-"$stacktune" verify $work/array.toml || fail 'what was written is not there'
+# The drives that came back are well: by their own log, and with a file system on one of them.
+healthy() {
+    local at
+    if command -v nvme >/dev/null; then
+        for at in 0 1; do
+            nvme smart-log "/dev/nvme${at}n1" >$work/smart
+            grep -qE '^critical_warning *: 0$' $work/smart && grep -qE '^media_errors *: 0$' $work/smart ||
+                { cat $work/smart; fail "nvme${at}n1 is not well"; }
+        done
+    fi
+    mkfs.ext4 -qF /dev/nvme1n1
+    mount /dev/nvme1n1 /mnt
+    head -c 1048576 /dev/urandom >/mnt/file
+    umount /mnt
+    wipefs --quiet --all /dev/nvme1n1
+    record --out "$work/healthy-$1" --destroy /dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_RIG1_1 --json >/dev/null ||
+        fail "not after $1"
+}
+mkdir -p /mnt
+healthy 'a run'
+
+printf '# too little memory may be locked\n'
+status=0
+(ulimit -l 128; setpriv --bounding-set -ipc_lock "$stacktune" record $work/array.toml --for 1s --out $work/locked) \
+    >$work/log 2>&1 || status=$?
+((status == 2)) && grep -q 'limit of locked memory, 128 KiB (RLIMIT_MEMLOCK)' $work/log ||
+    { cat $work/log; fail "ended with $status"; }
+all_are_back
+healthy 'an error'
+
+printf '# a panic\n'
+export NVME_DRIVE0=$(address RIG0) NVME_PROFILE=$work/array.toml
+run guest_panics
+all_are_back
+healthy 'a panic'
+
+printf '# pulled while it is polled\n'
+sed 's/"array"/"one"/; s/^devices = .*/devices = ["\/dev\/disk\/by-id\/nvme-QEMU_NVMe_Ctrl_RIG2_1"]/' \
+    $work/array.toml >$work/one.toml
+"$stacktune" record $work/one.toml --for 60s --out $work/pulled >$work/log 2>&1 &
+pid=$!
+for i in {1..1500}; do [[ ! -s $work/pulled/windows.jsonl ]] || break; sleep 0.1; done
+pulled=$(basename /sys/bus/pci/drivers/vfio-pci/0000:*)
+echo 'device_del drive2' >/dev/virtio-ports/monitor
+status=0
+wait $pid || status=$?
+((status == 1)) && grep -qE 'wants [0-9a-f:.]+ back|no longer there' $work/log && [[ -s $work/pulled/summary.json ]] ||
+    { cat $work/log; fail "ended with $status"; }
+for i in {1..200}; do [[ -e /sys/bus/pci/devices/$pulled ]] || break; sleep 0.1; done
+echo 'device_add nvme,id=drive2,drive=file2,serial=RIG2,bus=slot2' >/dev/virtio-ports/monitor
+for i in {1..200}; do [[ ! -b /dev/nvme2n1 ]] || break; sleep 0.1; done
+all_are_back
 
 printf '# refused\n'
-mkdir -p /mnt
 mkfs.ext4 -qF "$(readlink -f /dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_RIG1_1)"
 refused ext4
 mount "$(readlink -f /dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_RIG1_1)" /mnt
@@ -131,6 +176,7 @@ wait $pid 2>/dev/null || true
 all_are_back
 link_drives
 "$stacktune" verify $work/array.toml || fail 'what was written is not there'
+healthy 'a kill'
 
 printf '# interrupted\n'
 "$stacktune" record $work/array.toml --for 60s --out $work/interrupted >$work/log 2>&1 &

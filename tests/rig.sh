@@ -8,6 +8,9 @@
 #   --size SIZE     of each drive, in a sparse file                                (1G)
 #   --dir DIR       the folder of these files, removed at the end        ($TMPDIR, /var/tmp)
 #   --images DIR    keeps these files in that folder, and takes those that it has      (none)
+#   --namespaces N  of each drive, of that size each: /dev/nvme0n2 and on               (1)
+#   --twins         the last two drives in one slot and IOMMU group, as functions of one device
+#   --no-iommu      nothing keeps the drives from memory that is not theirs
 #   --mem SIZE      the guest's memory                                             (3G)
 #   --cpus N        the guest's CPUs, 2 or more                         (the host's, 2 to 4)
 #   --share DIR     a folder that the guest sees as /share and can write to      (none)
@@ -40,7 +43,7 @@ readonly TOOLS='qemu-system-x86_64=qemu-system-x86 busybox=busybox-static modpro
 readonly KVM_WAIT_S=10
 
 drives=4 size=1G mem=3G cpus='' timeout=600 share='' append='' accel='' images=''
-monitor='' terminal='' check=''
+namespaces=1 twins='' no_iommu='' monitor='' terminal='' check=''
 dir=${TMPDIR:-/var/tmp}
 command=()
 PATH=$PATH:/usr/sbin:/sbin
@@ -55,12 +58,13 @@ help() { sed -n '2,/^set -/{/^#/s/^# \?//p}' "$0"; }
 read_arguments() {
     while (($#)); do
         case $1 in
-            --drives | --size | --dir | --images | --mem | --cpus | --share | --timeout | --append | --accel)
+            --drives | --size | --dir | --images | --mem | --cpus | --share | --timeout | --append | --accel | --namespaces)
                 (($# > 1)) || die "$1 wants a value"
                 printf -v "${1#--}" %s "$2"
                 shift
                 ;;
-            --monitor | --terminal | --check) printf -v "${1#--}" yes ;;
+            --monitor | --terminal | --check | --twins) printf -v "${1#--}" yes ;;
+            --no-iommu) no_iommu=yes ;;
             -h | --help) help; exit ;;
             --) shift; command=("$@"); break ;;
             *) die "unknown option $1 (--help lists them)" ;;
@@ -253,7 +257,7 @@ done </dev/virtio-ports/size &
 script --quiet --return --flush --command "bash /.rig/session" /dev/null <>/dev/virtio-ports/terminal >&0 2>&1'
     fi
     {
-        printf 'drives=%d\n' "$drives"
+        printf 'drives=%d namespaces=%d\n' "$drives" "$namespaces"
         printf 'export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/run/home\n'
         for name in TERM COLORTERM NO_COLOR LANG LC_ALL LC_CTYPE; do
             [[ -n ${!name:-} ]] && printf 'export %s=%q\n' "$name" "${!name}"
@@ -265,17 +269,17 @@ for port in /sys/class/virtio-ports/*/name; do
 done
 modprobe nvme
 for i in {1..600}; do
-    found=(/sys/block/nvme*n1)
-    [[ -e ${found[0]} && ${#found[@]} -ge $drives ]] && break
+    found=(/sys/block/nvme*n*)
+    [[ -e ${found[0]} && ${#found[@]} -ge $((drives * namespaces)) ]] && break
     ((drives == 0)) && break
     sleep 0.1
 done
 mkdir -p /dev/disk/by-id
-for drive in /sys/block/nvme*n1; do
+for drive in /sys/block/nvme*n*; do
     [[ -e $drive ]] || continue
     read -r model <"$drive/device/model"
     read -r serial <"$drive/device/serial"
-    ln -s "../../${drive##*/}" "/dev/disk/by-id/nvme-${model// /_}_${serial}_1"
+    ln -s "../../${drive##*/}" "/dev/disk/by-id/nvme-${model// /_}_${serial}_${drive##*n}"
 done
 ulimit -l unlimited
 echo up >/dev/virtio-ports/status
@@ -312,11 +316,12 @@ port() { machine+=(-chardev "$2,id=$1" -device "virtserialport,chardev=$1,name=$
 describe_machine() {
     machine=(-machine "q35,kernel-irqchip=split,accel=$accel" -cpu max -smp "$cpus" -m "$mem"
         -nodefaults -no-user-config -display none -no-reboot -serial "file:$run/log"
-        -device "intel-iommu,intremap=on,caching-mode=on" # before the drives, for VFIO in the guest
         -kernel "$kernel" -initrd "$run/initrd"
         -append "console=ttyS0 quiet panic=-1 no_timer_check tsc=reliable mitigations=off intel_iommu=on iommu=pt $append"
         -fsdev local,id=host,path=/,readonly=on,security_model=none,multidevs=remap
         -device virtio-9p-pci,fsdev=host,mount_tag=host -device virtio-serial-pci)
+    # Before the drives, for VFIO in the guest.
+    [[ -n $no_iommu ]] || machine+=(-device "intel-iommu,intremap=on,caching-mode=on")
     if [[ -n $terminal ]]; then
         port terminal "stdio,signal=off"
         port size "pipe,path=$run/size"
@@ -334,12 +339,31 @@ describe_machine() {
             -device virtio-9p-pci,fsdev=share,mount_tag=share)
     fi
     local i
-    for ((i = 0; i < drives; i++)); do
-        [[ -e $images/drive$i ]] || truncate -s "$size" "$images/drive$i"
-        # A slot of its own: what sits on the root bus can't be pulled out.
-        machine+=(-device "pcie-root-port,id=slot$i,chassis=$((i + 1)),slot=$((i + 1))"
-            -blockdev "driver=raw,node-name=file$i,discard=unmap,file.driver=file,file.filename=$images/drive$i"
-            -device "nvme,id=drive$i,drive=file$i,serial=RIG$i,bus=slot$i")
+    for ((i = 0; i < drives; i++)); do describe_drive "$i"; done
+}
+
+# A file as a block device of QEMU's, by that name.
+image() {
+    [[ -e $images/drive$1 ]] || truncate -s "$size" "$images/drive$1"
+    machine+=(-blockdev "driver=raw,node-name=file$1,discard=unmap,file.driver=file,file.filename=$images/drive$1")
+}
+
+# shellcheck disable=SC2054
+describe_drive() {
+    local i=$1 bus=slot$1 at='' n
+    # A slot of its own: what sits on the root bus can't be pulled out.
+    machine+=(-device "pcie-root-port,id=slot$i,chassis=$((i + 1)),slot=$((i + 1))")
+    if [[ -n $twins ]] && ((i == drives - 2)); then at=,addr=0.0,multifunction=on; fi
+    if [[ -n $twins ]] && ((i == drives - 1)); then bus=slot$((i - 1)) at=,addr=0.1; fi
+    if ((namespaces == 1)); then
+        image "$i"
+        machine+=(-device "nvme,id=drive$i,drive=file$i,serial=RIG$i,bus=$bus$at")
+        return
+    fi
+    machine+=(-device "nvme,id=drive$i,serial=RIG$i,bus=$bus$at")
+    for ((n = 1; n <= namespaces; n++)); do
+        image "$i-$n"
+        machine+=(-device "nvme-ns,drive=file$i-$n,bus=drive$i,nsid=$n")
     done
 }
 

@@ -122,6 +122,13 @@ fn the_dry_run_tells_order_time_and_what_may_be_written_and_makes_nothing() {
     );
     let outcome = recorded(&home, &profile(&home, &text), &["--dry-run"]).expect(0);
     insta::assert_snapshot!(outcome.stdout.replace(home.target().to_str().unwrap(), "TARGET"));
+    let json = recorded(&home, &profile(&home, &text), &["--dry-run", "--json"]).expect(0).json();
+    assert_eq!(json["schedule"]["runs"].as_array().unwrap().len(), 4);
+    assert_eq!(json["targets"].as_array().unwrap().len(), 1);
+    assert!(
+        json["targets"][0]["plan"]["steps"][0]["command"].as_str().unwrap().starts_with("open "),
+        "{json}"
+    );
     assert!(!home.path("out").exists() && !home.target().exists());
 }
 

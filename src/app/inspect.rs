@@ -38,6 +38,22 @@ pub fn compare(dirs: &[PathBuf], json: bool) -> Result<()> {
     if json { print_json(&comparison) } else { print(&comparison.to_string()) }
 }
 
+/// `stacktune cost`.
+pub fn cost(
+    dirs: &[PathBuf],
+    data_bytes: Option<u64>,
+    rate_bytes_per_s: Option<u64>,
+    json: bool,
+) -> Result<()> {
+    let [a, b] = dirs else {
+        return Err(Error::input("the map is of two recordings").hint("stacktune cost DIR DIR"));
+    };
+    let recordings = [Recording::open(a)?, Recording::open(b)?];
+    let mb_per_s = rate_bytes_per_s.map(|rate| rate as f64 / 1e6);
+    let map = report::CostMap::of([&recordings[0], &recordings[1]], data_bytes, mb_per_s)?;
+    if json { print_json(&map) } else { print(&map.to_string()) }
+}
+
 /// `stacktune knobs`.
 pub fn knobs(json: bool) -> Result<()> {
     let facts = facts();

@@ -1,6 +1,7 @@
 //! The composition root: each command, put together from the parts.
 
 mod inspect;
+mod outlook;
 mod picture;
 mod record;
 mod reproduce;
@@ -47,6 +48,7 @@ fn dispatch(cli: Cli) -> Result<()> {
         Some(Cmd::Reproduce(args)) => reproduce::run(&args),
         Some(Cmd::Show { dir, output }) => inspect::show(&dir, output.json),
         Some(Cmd::Compare { dirs, output }) => inspect::compare(&dirs, output.json),
+        Some(Cmd::Cost { dirs, data, rate, output }) => inspect::cost(&dirs, data, rate, output.json),
         Some(Cmd::Verify { profile, sets, output }) => {
             verify::run(profile.as_deref(), &sets.set, output.json)
         }
@@ -58,6 +60,7 @@ fn dispatch(cli: Cli) -> Result<()> {
         Some(Cmd::Status(output)) => stacks::status(output.json),
         Some(Cmd::Cleanup(args)) => stacks::cleanup(&args),
         Some(Cmd::Completions { shell }) => print_with(|out| cli::write_completions(shell, out)),
+        Some(Cmd::DriveSpdk) => crate::remote::helper::run(),
         Some(Cmd::Picture(args)) => picture::run(&args),
         Some(Cmd::Man) => print_with(|out| cli::write_man(out)),
     }

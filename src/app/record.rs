@@ -11,17 +11,28 @@ use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::knobs::Ground;
 use crate::profile::{Settings, by_identity, check};
+use crate::record::Summary;
 use crate::record::refuse_content;
 use crate::report::{self, Progress};
-use crate::session::{Advance, Attendant, Event, Options, PlanShown, Session, Wanted, headless};
+use crate::session::headless::{self, Until};
+use crate::session::{Advance, Attendant, Event, Options, PlanShown, Session, Wanted};
+use crate::units::approx_span;
 
 /// A run is measured so long unless the command line says otherwise.
 const MEASURED: Duration = Duration::from_secs(30);
+/// A run until it is steady ends then at the latest.
+const AT_MOST: Duration = Duration::from_hours(2);
 
 /// Runs the command.
 pub fn run(args: &RecordArgs) -> Result<()> {
     let (settings, demo) = settings(Some(&args.profile), &args.run.sets.set)?;
     if settings.sweep.is_some() {
+        if args.until_steady {
+            let what = "--until-steady is of one run, and the profile has steps";
+            return Err(
+                Error::input(what).hint("give the steps a time: --for, or `for` in the profile's [sweep]")
+            );
+        }
         return super::sweep::run(args, &settings);
     }
     // Before hours are spent on a fill.
@@ -32,19 +43,22 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     let warmup = args.warmup.unwrap_or_default();
     let options = Options { warmup, ..options(&args.run, demo) };
     if args.verify && settings.leaves_kernel() {
-        let what = "--verify reads through the kernel, which does not have the drives of `vfio` yet";
+        let what =
+            "--verify reads through the kernel, which does not have the drives of `vfio` and `spdk` yet";
         return Err(Error::input(what).hint("leave it out, and run `stacktune verify` afterwards"));
     }
     let array = settings.run.clone();
-    let time = warmup + args.duration.unwrap_or(MEASURED);
+    let measured = if args.until_steady { args.at_most.or(Some(AT_MOST)) } else { args.duration };
+    let time = warmup + measured.unwrap_or(MEASURED);
+    let until = Until { time, steady: args.until_steady };
     let progress = Progress::new(stderr(), stderr().is_terminal(), Some(time));
     let mut watcher = Watcher { progress, interrupts: &interrupts };
     if args.dry_run {
-        return dry_run(&settings, &facts);
+        return dry_run(&settings, &facts, args.output.json);
     }
     let mut session = Session::open(settings, options, facts, &mut watcher)?;
     let mut on_event = |event| watcher.watch(&event);
-    let recorded = headless::record(&mut session, &args.out, time, &|| interrupts.count(), &mut on_event);
+    let recorded = headless::record(&mut session, &args.out, until, &|| interrupts.count(), &mut on_event);
     watcher.progress.done();
     let (mut verified, mut dismantled) = (Ok(()), Ok(()));
     if interrupts.count() > 1 {
@@ -68,6 +82,9 @@ pub fn run(args: &RecordArgs) -> Result<()> {
         }
         (recorded, _) => recorded?,
     };
+    if args.until_steady {
+        tell_unsteady(&summary);
+    }
     if args.output.json {
         print_json(&summary)?;
     } else {
@@ -89,13 +106,23 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     }
 }
 
+/// Says where a run that was to become steady did not.
+fn tell_unsteady(summary: &Summary) {
+    if !summary.steady.is_steady() && !summary.interrupted && summary.failure.is_none() {
+        let waits = summary.steady.waits_for().map_or_else(String::new, |waits| format!(": {waits}"));
+        let (span, state) = (approx_span(summary.duration_s), &summary.steady);
+        tell(&format!("stacktune: not steady after {span} ({state}{waits}); --at-most gives it longer"));
+    }
+}
+
 /// Prints what would be done, and does nothing.
-fn dry_run(settings: &Settings, facts: &Facts) -> Result<()> {
+fn dry_run(settings: &Settings, facts: &Facts, json: bool) -> Result<()> {
     let problems = check(settings, Ground { facts, target: None });
     if let Some(problem) = problems.first() {
         return Err(Error::input(problem.to_string()));
     }
-    print(&report::plan(&crate::session::plan_shown(settings, facts)?))
+    let plan = crate::session::plan_shown(settings, facts)?;
+    if json { print_json(&report::PlanFile::from(&plan)) } else { print(&report::plan(&plan)) }
 }
 
 /// Reads the target back, and says on standard error what came of it.

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::outlook;
 use super::record::Watcher as Screen;
 use super::signals::Interrupts;
-use super::sweep::{Watcher, dry_run};
+use super::sweep::Watcher;
 use super::{facts_with_versions, print, print_json};
 use crate::cli::{ReproduceArgs, apply_sets, parse_set};
 use crate::error::{Error, Result};
@@ -47,6 +48,9 @@ struct Note {
     sets: Vec<String>,
     /// Why the page cache has no budget, where it has none.
     no_cache_limit: Option<String>,
+    /// The folders of the recordings that are told beside it.
+    #[serde(default)]
+    beside: Vec<PathBuf>,
 }
 
 /// Runs the command.
@@ -61,21 +65,23 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     let destroy = args.destroy.iter().map(|path| path.display().to_string()).collect();
     let options = Options { destroy, ..Options::default() };
     if args.dry_run {
-        dry_run(&settings, &options, &facts)?;
-        let rows = left_out.iter().map(|(label, why)| format!("row {label}: not here: {why}\n"));
-        return print(&rows.collect::<String>());
+        return outlook::dry_run((&settings, &left_out), &options, &facts, args.output.json);
     }
-    let beside: Vec<_> = args.beside.iter().map(|dir| beside(dir, &experiment)).collect::<Result<_>>()?;
+    // Before anything runs for it.
+    args.beside.iter().try_for_each(|dir| beside(dir, &experiment).map(drop))?;
+    let with =
+        args.beside.iter().map(|dir| std::path::absolute(dir).map_err(|e| Error::os("cannot find", dir, e)));
     let note = Note {
         schema: SCHEMA,
         experiment: experiment.name.into(),
         left_out,
         sets: args.sets.set.clone(),
         no_cache_limit: bed.no_cache_limit,
+        beside: with.collect::<Result<_>>()?,
     };
     let dir = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("reproduce-{}", experiment.name)));
     let (folder, ended) = sweep_through(&dir, &settings, &options, &facts, &note)?;
-    show_with(&dir, &beside, args.output.json)?;
+    show(&dir, args.output.json)?;
     ended?;
     SweepShown::of(&folder)?.failure().map_or(Ok(()), Err)
 }
@@ -280,10 +286,6 @@ pub fn is_reproduction(dir: &Path) -> bool {
 
 /// `stacktune show` of a reproduction.
 pub fn show(dir: &Path, json: bool) -> Result<()> {
-    show_with(dir, &[], json)
-}
-
-fn show_with(dir: &Path, beside: &[Beside], json: bool) -> Result<()> {
     let note = read_note(dir).ok_or_else(|| Error::failed(format!("{} has no {NOTE}", dir.display())))?;
     let experiment = find(&note.experiment)?;
     let folder = Folder::read(dir)?;
@@ -294,7 +296,15 @@ fn show_with(dir: &Path, beside: &[Beside], json: bool) -> Result<()> {
         sets: &note.sets,
         no_cache_limit: note.no_cache_limit.as_deref(),
     };
-    let shown = Reproduction::of(&run, &results(&folder, &note)?, beside);
+    let mut others = Vec::new();
+    for dir in &note.beside {
+        match beside(dir, &experiment) {
+            Ok(other) => others.push(other),
+            // What there is of this host is shown all the same.
+            Err(error) => super::tell(&format!("stacktune: not beside it: {}", error.one_line())),
+        }
+    }
+    let shown = Reproduction::of(&run, &results(&folder, &note)?, &others);
     if json { print_json(&shown) } else { print(&report::reproduction(&shown)) }
 }
 

@@ -37,7 +37,10 @@ pub fn cleanup(args: &CleanupArgs) -> Result<()> {
     if args.output.json {
         print_json(&cleaned)?;
     } else {
-        print(&report::cleaned(&cleaned))?;
+        // A stack of that kind that was to be taken away and could not be is told above.
+        let is_told = |stack: &leftovers::Leftover| cleaned.iter().any(|one| one.leftover.id == stack.id);
+        let kept = leftovers::kept(&state_dir())?.into_iter().filter(|stack| !is_told(stack));
+        print(&report::cleaned(&cleaned, &kept.collect::<Vec<_>>()))?;
     }
     let failed = cleaned.iter().filter(|one| one.problem.is_some()).count();
     match failed {

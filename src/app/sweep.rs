@@ -1,23 +1,19 @@
 //! `stacktune record` of a profile with steps.
 
-use std::fmt::Write as _;
 use std::io::{IsTerminal, stderr};
 use std::sync::Arc;
 
+use super::outlook;
 use super::record::{Watcher as Screen, tell_kept, verify};
 use super::signals::Interrupts;
 use super::{facts_with_versions, options, print, print_json};
 use crate::cli::RecordArgs;
 use crate::error::{Error, Result};
 use crate::host::Facts;
-use crate::knobs::Ground;
-use crate::profile::{Settings, Sweep, by_identity, check};
+use crate::profile::{Settings, Sweep, by_identity};
 use crate::report::{self, Progress, SweepShown};
-use crate::session::{
-    Advance, Attendant, Options, PlanShown, Progress as Filling, Session, Wanted, plan_shown,
-};
-use crate::sweep::{self, Schedule, Told, planned_writes, run_settings};
-use crate::units::{approx_size, approx_span};
+use crate::session::{Advance, Attendant, PlanShown, Progress as Filling, Session, Wanted};
+use crate::sweep::{self, Told};
 
 /// The settings with the command line's times in place of all of the profile's.
 fn timed(settings: &Settings, args: &RecordArgs) -> Settings {
@@ -57,7 +53,7 @@ pub fn run(args: &RecordArgs, settings: &Settings) -> Result<()> {
     let settings = by_identity(&timed(settings, args), &facts);
     let options = options(&args.run, false);
     if args.dry_run {
-        return dry_run(&settings, &options, &facts);
+        return outlook::dry_run((&settings, &[]), &options, &facts, args.output.json);
     }
     let mut watcher = Watcher {
         screen: Screen {
@@ -85,54 +81,6 @@ pub fn run(args: &RecordArgs, settings: &Settings) -> Result<()> {
             .hint("the same command goes on with them"));
     }
     shown.failure().map_or(Ok(()), Err)
-}
-
-/// Prints what would be run and built, and does nothing.
-pub(super) fn dry_run(settings: &Settings, options: &Options, facts: &Facts) -> Result<()> {
-    let schedule = Schedule::of(settings, options.read_only, 0)?;
-    let sweep = settings.sweep.as_deref().cloned().unwrap_or_default();
-    let steps = run_settings(settings, &sweep.all_steps());
-    let steps: Vec<_> = steps.iter().map(|step| by_identity(step, facts)).collect();
-    let mut text = report::schedule(&schedule);
-    let filled_bytes = targets(&mut text, &schedule, &steps, sweep.between.rebuild, facts);
-    let writes = planned_writes(&schedule, &steps);
-    let time = approx_span(schedule.seconds(sweep.between.idle.as_secs_f64()));
-    let unlimited = if writes.unlimited { ", and more where a class has neither rate nor limit" } else { "" };
-    let (written, filled) = (approx_size(writes.bytes), approx_size(filled_bytes));
-    let _ = write!(
-        text,
-        "\n{} runs: {time} of warm-up, measuring and idle time;\n\
-         building, filling and cooling come on top\n\
-         the load writes up to {written}{unlimited};\n\
-         building and filling stacks writes about {filled} (run.max_writes holds for each run)\n",
-        schedule.runs.len(),
-    );
-    for (step, settings) in schedule.steps.iter().zip(&steps) {
-        for problem in check(settings, Ground { facts, target: None }) {
-            let _ = writeln!(text, "! {}: {problem}", step.label);
-        }
-    }
-    print(&text)
-}
-
-/// What opening each of the targets takes; returns the bytes that building and filling all of them writes.
-fn targets(text: &mut String, schedule: &Schedule, steps: &[Settings], rebuild: bool, facts: &Facts) -> u64 {
-    let count = schedule.runs.iter().map(|run| run.target).max().map_or(0, |last| last + 1);
-    let mut bytes = 0;
-    for target in 0..count {
-        let Some(run) = schedule.runs.iter().find(|run| run.target == target) else { continue };
-        let openings = schedule.openings(target, rebuild);
-        let times = if openings == 1 { "once".to_owned() } else { format!("{openings} times") };
-        let _ = writeln!(text, "\ntarget {}, opened {times}", target + 1);
-        match plan_shown(&steps[run.step], facts) {
-            Ok(plan) => {
-                bytes += plan.writes_bytes * openings as u64;
-                *text += &report::plan(&plan);
-            }
-            Err(error) => _ = writeln!(text, "  can't be: {error}"),
-        }
-    }
-    bytes
 }
 
 /// Shows on standard error what goes on.

@@ -1,38 +1,57 @@
-//! md arrays that are used, looked at again and again: whether they still have all their members.
+//! Arrays that are used, md's and Btrfs's own, looked at again and again: whether they still have all
+//! their members.
 
 use std::path::{Path, PathBuf};
 
-use super::emulated;
+use super::btrfs::BtrfsWatch;
+use super::emulated::{self, Below};
 use super::root::Root;
+
+/// An array, with the members that it had when the watch began.
+#[derive(Debug, Clone)]
+pub enum ArrayWatch {
+    /// An md array.
+    Md(MdWatch),
+    /// A Btrfs file system on several devices.
+    Btrfs(BtrfsWatch),
+}
 
 /// An md array, with the members that it had when the watch began.
 #[derive(Debug, Clone)]
-pub struct ArrayWatch {
+pub struct MdWatch {
     root: Root,
     /// The kernel's name (`md127`).
     name: String,
     members: Vec<Member>,
 }
 
+/// A member of an array.
 #[derive(Debug, Clone)]
-struct Member {
+pub(super) struct Member {
     /// The kernel's name, of a partition too.
     name: String,
     /// The name with the serial of its drive, where that has one.
-    shown: String,
+    pub(super) shown: String,
 }
 
 /// What an array has lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lost {
-    /// The kernel's name of the array.
+    /// The array, as `md array md127` or `Btrfs file system 8d12…`.
     pub array: String,
     /// The members that failed or went, as `nvme1n1 (serial S1)`; empty where none can be told.
     pub members: Vec<String>,
-    /// Members that md misses.
+    /// Members that it misses by its own count.
     pub missing: u64,
     /// Whether it can't go on: data is gone, or every write fails.
     pub failed: bool,
+}
+
+impl Lost {
+    /// How many of the members are lost.
+    pub fn count(&self) -> u64 {
+        self.missing.max(self.members.len() as u64)
+    }
 }
 
 impl ArrayWatch {
@@ -40,36 +59,63 @@ impl ArrayWatch {
     /// devices; under a root (`/`).
     pub fn below(root: &Path, number: (u32, u32)) -> Vec<Self> {
         let root = Root::new(root);
-        let arrays = emulated::below(&root, &format!("{}:{}", number.0, number.1)).arrays;
-        arrays.iter().filter_map(|dir| Self::of(&root, dir)).collect()
+        Self::of(&root, &emulated::below(&root, &format!("{}:{}", number.0, number.1)))
     }
 
     /// The same, below a file or a device of the running host.
     pub fn below_path(path: &Path) -> Vec<Self> {
-        let root = Root::new(Path::new("/"));
-        emulated::below_path(path).arrays.iter().filter_map(|dir| Self::of(&root, dir)).collect()
+        Self::of(&Root::new(Path::new("/")), &emulated::below_path(path))
     }
 
-    fn of(root: &Root, dir: &Path) -> Option<Self> {
-        let name = dir.file_name()?.to_string_lossy().into_owned();
-        let names = root.names(&format!("sys/block/{name}/md"));
-        let members = names.iter().filter_map(|entry| entry.strip_prefix("dev-"));
-        let members = members.map(|member| Member { shown: shown(root, member), name: member.to_owned() });
-        Some(Self { members: members.collect(), root: root.clone(), name })
+    fn of(root: &Root, below: &Below) -> Vec<Self> {
+        let md = below.arrays.iter().filter_map(|dir| MdWatch::of(root, dir)).map(Self::Md);
+        let btrfs = below.btrfs.iter().filter_map(|id| BtrfsWatch::of(root, id)).map(Self::Btrfs);
+        md.chain(btrfs).collect()
     }
 
-    /// The kernel's name of the array.
+    /// The kernel's name of the array, or the id of the file system.
     pub fn name(&self) -> &str {
-        &self.name
+        match self {
+            Self::Md(md) => &md.name,
+            Self::Btrfs(btrfs) => btrfs.id(),
+        }
     }
 
     /// What it has lost by now; none where all its members work.
     pub fn look(&self) -> Option<Lost> {
+        match self {
+            Self::Md(md) => md.look(),
+            Self::Btrfs(btrfs) => btrfs.look(),
+        }
+    }
+}
+
+impl Member {
+    pub(super) fn of(root: &Root, name: &str) -> Self {
+        Self { shown: shown(root, name), name: name.to_owned() }
+    }
+
+    /// Whether there is no such device any more.
+    pub(super) fn is_gone(&self, root: &Root) -> bool {
+        !root.has(&format!("sys/class/block/{}", self.name))
+    }
+}
+
+impl MdWatch {
+    fn of(root: &Root, dir: &Path) -> Option<Self> {
+        let name = dir.file_name()?.to_string_lossy().into_owned();
+        let names = root.names(&format!("sys/block/{name}/md"));
+        let members = names.iter().filter_map(|entry| entry.strip_prefix("dev-"));
+        let members = members.map(|member| Member::of(root, member)).collect();
+        Some(Self { members, root: root.clone(), name })
+    }
+
+    fn look(&self) -> Option<Lost> {
         let text = |file: &str| self.root.text(&format!("sys/block/{}/md/{file}", self.name));
         let is_lost = |member: &&Member| {
             let state = text(&format!("dev-{}/state", member.name));
             let works = state.is_some_and(|state| state.split(',').all(|word| word != "faulty"));
-            !works || !self.root.has(&format!("sys/class/block/{}", member.name))
+            !works || member.is_gone(&self.root)
         };
         let members: Vec<String> =
             self.members.iter().filter(is_lost).map(|member| member.shown.clone()).collect();
@@ -80,7 +126,7 @@ impl ArrayWatch {
         let failed =
             ["broken", "inactive", "clear", ""].contains(&state.as_str()) || (striped && !members.is_empty());
         (failed || missing > 0 || !members.is_empty()).then(|| Lost {
-            array: self.name.clone(),
+            array: format!("md array {}", self.name),
             members,
             missing,
             failed,
@@ -153,7 +199,7 @@ mod tests {
         fs::write(at("block/md127/md/dev-nvme1n1p1/state"), "faulty,blocked\n").unwrap();
         let lost = |member: &str| {
             let members = vec![member.to_owned()];
-            Some(Lost { array: "md127".into(), members, missing: 1, failed: false })
+            Some(Lost { array: "md array md127".into(), members, missing: 1, failed: false })
         };
         assert_eq!(watch.look(), lost("nvme1n1p1 (serial S1)"));
         fs::remove_dir_all(at("block/md127/md/dev-nvme1n1p1")).unwrap();

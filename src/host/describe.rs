@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::spdk;
 use super::{
     Array, CgroupVersion, Controller, Device, Facts, Feature, Health, MountPoint, Temperature, Throttled,
     ToolFound, Usage,
@@ -76,6 +77,7 @@ fn platform(out: &mut String, facts: &Facts) {
         total => format!("{total} of {}, {} free", approx_size(pages.size_bytes), pages.free),
     };
     row(out, "huge pages", &text);
+    row(out, "SPDK", &spdk::in_words(platform));
     if let Some(queues) = facts.storage.nvme_poll_queues {
         let text = match queues {
             0 => "none (the nvme module's parameter poll_queues)".to_owned(),

@@ -26,6 +26,8 @@ pub(super) struct Below {
     pub drives: Vec<PathBuf>,
     /// The md arrays on the way to them.
     pub arrays: Vec<PathBuf>,
+    /// The ids of the Btrfs file systems on the way to them.
+    pub btrfs: Vec<String>,
 }
 
 impl Below {
@@ -33,6 +35,7 @@ impl Below {
         all.fold(Self::default(), |mut found, one| {
             found.drives.extend(one.drives);
             found.arrays.extend(one.arrays);
+            found.btrfs.extend(one.btrfs);
             found
         })
     }
@@ -56,26 +59,36 @@ fn below_file(root: &Root, path: &Path, layers: u32) -> Below {
 
 /// What lies below the file system that has that device number and holds that path.
 fn below_filesystem(root: &Root, path: &Path, device: u64, layers: u32) -> Below {
-    if rustix::fs::major(device) != 0 {
-        return below_device(root, &number_text(device), layers);
-    }
-    let devices = mounted_devices(root, path).unwrap_or_default();
+    let (devices, btrfs) = filesystem_devices(root, path, device);
     let mut found = Below::of(devices.iter().map(|number| below_device(root, number, layers)));
     found.drives.dedup();
+    found.btrfs.extend(btrfs);
     found
 }
 
-/// Btrfs gives its files numbers of no device: the mount tells the device, and sysfs its fellows.
-fn mounted_devices(root: &Root, path: &Path) -> Option<Vec<String>> {
+/// The devices of the file system that has that device number and holds that path: of Btrfs all, and
+/// the file system's id.
+pub(super) fn filesystem_devices(root: &Root, path: &Path, device: u64) -> (Vec<String>, Option<String>) {
+    if rustix::fs::major(device) != 0 {
+        return (vec![number_text(device)], None);
+    }
+    mounted_devices(root, path).unwrap_or_default()
+}
+
+/// Btrfs gives its files numbers of no device: the mount tells the device, and sysfs its fellows; with
+/// the file system's id.
+fn mounted_devices(root: &Root, path: &Path) -> Option<(Vec<String>, Option<String>)> {
     let source = mount_source(root, path)?;
     let number = number_text(fs::metadata(root.at(&source)).ok()?.rdev());
     let name = Path::new(&source).file_name()?.to_string_lossy().into_owned();
     let of_filesystem = |id: &String| root.has(&format!("sys/fs/btrfs/{id}/devices/{name}"));
     let filesystem = root.names("sys/fs/btrfs").into_iter().find(of_filesystem);
-    let fellows = filesystem.map(|id| root.names(&format!("sys/fs/btrfs/{id}/devices"))).unwrap_or_default();
+    let of = |id: &String| root.names(&format!("sys/fs/btrfs/{id}/devices"));
+    let fellows = filesystem.as_ref().map(of).unwrap_or_default();
     let fellow = |name: &String| root.text(&format!("sys/class/block/{name}/dev"));
     let fellows = fellows.iter().filter_map(fellow).filter(|fellow| *fellow != number);
-    Some(std::iter::once(number.clone()).chain(fellows.collect::<Vec<_>>()).collect())
+    let devices = std::iter::once(number.clone()).chain(fellows.collect::<Vec<_>>()).collect();
+    Some((devices, filesystem))
 }
 
 fn below_device(root: &Root, number: &str, layers: u32) -> Below {
@@ -120,8 +133,13 @@ fn emulated_model(drives: &[PathBuf]) -> Option<String> {
     drives.iter().find_map(|dir| {
         let text = |path: &str| fs::read_to_string(dir.join(path)).ok().map(|text| text.trim().to_owned());
         let model = text("device/model").or_else(|| text("device/device/model"))?;
-        MODELS.iter().any(|known| model.starts_with(known)).then_some(model)
+        is_emulated(&model).then_some(model)
     })
+}
+
+/// Whether a model is one that a hypervisor only plays.
+pub(super) fn is_emulated(model: &str) -> bool {
+    MODELS.iter().any(|known| model.starts_with(known))
 }
 
 /// What lies below the device of that number, through partitions, arrays and loop devices.

@@ -67,9 +67,18 @@ fn writers(resolver: &Resolver) -> Vec<(String, Usage)> {
         if !process.bytes().all(|byte| byte.is_ascii_digit()) || Some(&process) == own.as_ref() {
             continue;
         }
+        let command = || root.text(&format!("proc/{process}/comm")).unwrap_or_default();
+        for name in mapped(resolver, &process) {
+            let text = format!("process {process}, {}, has mapped it for writing", command());
+            found.push((name, Usage::Claimed(text)));
+        }
         for fd in root.names(&format!("proc/{process}/fd")) {
+            for name in registered(resolver, &process, &fd) {
+                let text = format!("process {process}, {}, has it registered with io_uring", command());
+                found.push((name, Usage::Claimed(text)));
+            }
             let Some(name) = opened(resolver, &format!("proc/{process}/fd/{fd}")) else { continue };
-            let served = root.text(&format!("proc/{process}/comm")).unwrap_or_default();
+            let served = command();
             if SERVERS.contains(&served.as_str()) {
                 found.push((name, Usage::Exported(format!("{served}, process {process}"))));
             } else if writes(&root.text(&format!("proc/{process}/fdinfo/{fd}")).unwrap_or_default()) {
@@ -79,6 +88,41 @@ fn writers(resolver: &Resolver) -> Vec<(String, Usage)> {
         }
     }
     found
+}
+
+/// The devices that a process has mapped so that what it writes reaches them; its descriptors may be
+/// closed since.
+fn mapped(resolver: &Resolver, process: &str) -> Vec<String> {
+    let maps = resolver.root.text(&format!("proc/{process}/maps")).unwrap_or_default();
+    // "7f00-7f01 rw-s 00000000 00:05 320    /dev/nvme0n1"
+    let device = |line: &str| {
+        let mut words = line.split_whitespace();
+        let is_shared = words.nth(1).is_some_and(|rights| rights.contains('w') && rights.ends_with('s'));
+        let path = words.nth(3).filter(|path| is_shared && path.starts_with("/dev/"))?;
+        resolver.node(path)
+    };
+    maps.lines().filter_map(device).collect()
+}
+
+/// The devices that a process has registered with a ring; their descriptors may be closed since. How they
+/// were opened is not told.
+fn registered(resolver: &Resolver, process: &str, fd: &str) -> Vec<String> {
+    let root = resolver.root;
+    let is_ring = |link: std::path::PathBuf| link.to_string_lossy().contains("[io_uring]");
+    if !root.link(&format!("proc/{process}/fd/{fd}")).is_some_and(is_ring) {
+        return Vec::new();
+    }
+    let told = root.text(&format!("proc/{process}/fdinfo/{fd}")).unwrap_or_default();
+    // "UserFiles:\t2", then "    0: /dev/nvme0n1", by older kernels "    0: nvme0n1".
+    let files = told.lines().skip_while(|line| !line.starts_with("UserFiles:")).skip(1);
+    let files = files.map_while(|line| line.trim_start().split_once(": "));
+    let files = files.take_while(|(number, _)| number.bytes().all(|byte| byte.is_ascii_digit()));
+    files
+        .filter_map(|(_, file)| {
+            let file = file.trim();
+            if file.starts_with('/') { resolver.node(file) } else { resolver.node(&format!("/dev/{file}")) }
+        })
+        .collect()
 }
 
 /// The device behind a process's descriptor, if it is one.

@@ -3,6 +3,7 @@
 //! Everything is read from a root folder, so that a test can fake a host.
 
 mod arrays;
+mod btrfs;
 mod cgroup;
 mod cpu;
 mod describe;
@@ -13,7 +14,9 @@ mod exports;
 mod facts;
 mod features;
 mod find;
+mod flash;
 mod health;
+mod levels;
 mod loops;
 mod namespace;
 mod nvme;
@@ -23,6 +26,7 @@ mod queue;
 mod read;
 mod reservation;
 mod root;
+mod spdk;
 mod storage;
 mod temperature;
 mod tools;
@@ -35,14 +39,17 @@ pub use describe::describe;
 pub use emulated::emulated_drive;
 pub use facts::{Cpu, Device, Facts, Feature, Node, TargetFacts, Usage};
 pub use features::kernel_version;
+pub use flash::{FlashSource, FlashWrites};
 #[cfg(test)]
 pub(crate) use health::tests as health_tests;
 pub use health::{Health, Throttled, Throttling, health};
+pub use levels::{LevelDevice, LevelDrive, Levels};
 pub use namespace::{NvmeNamespace, nvme_namespace, polling_of};
 pub use pcie::PcieLink;
 pub use platform::{Hugepages, Platform};
 pub use queue::Queue;
 pub(crate) use reservation::reservation;
+pub use spdk::Spdk;
 pub use storage::{Array, ArrayMember, Controller, MountPoint, Storage};
 pub use temperature::Temperature;
 pub use tools::ToolFound;

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::root::Root;
+use super::spdk::{self, Spdk};
 use super::{Feature, drivers};
 
 /// Pages of a larger size, set aside.
@@ -27,6 +28,8 @@ pub struct Platform {
     pub iommu_groups: u64,
     /// Pages of a larger size.
     pub hugepages: Hugepages,
+    /// The operator's SPDK.
+    pub spdk: Spdk,
     /// Kernel drivers for arrays and file systems that are known to be neither in the kernel nor among
     /// its modules: `f2fs`, `raid456`.
     pub lacking_drivers: Vec<String>,
@@ -40,6 +43,7 @@ impl Default for Platform {
             vfio,
             iommu_groups: 0,
             hugepages: Hugepages::default(),
+            spdk: Spdk::default(),
             lacking_drivers: Vec::new(),
         }
     }
@@ -47,11 +51,13 @@ impl Default for Platform {
 
 pub(super) fn read(root: &Root) -> Platform {
     let iommu_groups = root.names("sys/kernel/iommu_groups").len() as u64;
+    let hugepages = hugepages(root);
     Platform {
         io_uring_operations: root.is_running_host().then(io_uring_operations).flatten(),
         vfio: vfio(root, iommu_groups),
         iommu_groups,
-        hugepages: hugepages(root),
+        spdk: spdk::read(root, &hugepages),
+        hugepages,
         lacking_drivers: drivers::lacking(root),
     }
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::emulated::{below, below_path};
+use super::flash::{FlashLog, FlashWrites};
 use super::health::{Health, HealthLog};
 use super::root::Root;
 use super::temperature::Thermometer;
@@ -18,6 +19,7 @@ pub struct WatchedDrive {
     dir: PathBuf,
     thermometer: Option<Thermometer>,
     health: Option<HealthLog>,
+    flash: Option<FlashLog>,
 }
 
 /// What a look at a drive found.
@@ -51,13 +53,26 @@ impl WatchedDrive {
     fn of(root: &Root, dir: &Path) -> Option<Self> {
         let name = dir.file_name()?.to_string_lossy().into_owned();
         let log = || HealthLog::open(&controller(dir)?, &Path::new("/dev").join(&name));
+        let flash = || FlashLog::open(&controller(dir)?);
         Some(Self {
             serial: serial(dir),
             thermometer: Thermometer::of(dir),
             health: root.is_running_host().then(log).flatten(),
+            flash: root.is_running_host().then(flash).flatten(),
             dir: dir.to_owned(),
             name,
         })
+    }
+
+    /// Whether it tells what it writes to flash.
+    pub fn tells_flash(&self) -> bool {
+        self.flash.is_some()
+    }
+
+    /// What it has written to flash so far; none where it does not tell.
+    pub fn flash(&self) -> Option<FlashWrites> {
+        // The controller's name may be another drive's by now.
+        (serial(&self.dir) == self.serial).then(|| self.flash.as_ref()?.read())?
     }
 
     /// Looks at it. A drive that hangs does not answer for long.

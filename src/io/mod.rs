@@ -13,6 +13,8 @@ pub mod passthrough;
 pub mod polls;
 pub mod ring;
 pub mod sim;
+#[cfg(feature = "spdk")]
+pub mod spdk;
 pub mod sync;
 pub mod uring;
 pub mod vfio;
@@ -22,6 +24,7 @@ use std::sync::Arc;
 
 use self::polls::Polls;
 use crate::error::Result;
+pub use crate::nvme::Incidents;
 use crate::profile::settings::Buffering;
 use crate::volume::Identity;
 
@@ -137,5 +140,15 @@ pub trait Backend: Queue + Sized {
     /// What its looks at completion queues have seen, of interfaces that poll.
     fn polls(&self) -> Polls {
         Polls::default()
+    }
+
+    /// What it had to do about commands that did not come back, of interfaces that watch them.
+    fn incidents(&self) -> Incidents {
+        Incidents::default()
+    }
+
+    /// Why [`Self::advance`] failed, in words that say more than its errno.
+    fn reason(&self) -> Option<&str> {
+        None
     }
 }

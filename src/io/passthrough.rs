@@ -22,14 +22,12 @@ use super::uring::register_buffers;
 use super::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait};
 use crate::error::{Error, Result, describe};
 use crate::host::{NvmeNamespace, nvme_namespace};
-use crate::nvme::spec;
+use crate::nvme::prp::Prp;
+use crate::nvme::spec::Command;
 use crate::nvme::status::Status;
 
 /// `NVME_URING_CMD_IO` (`linux/nvme_ioctl.h`): `_IOWR('N', 0x80, struct nvme_uring_cmd)` of 72 bytes.
 const NVME_URING_CMD_IO: u32 = 0b11 << 30 | 72 << 16 | (b'N' as u32) << 8 | 0x80;
-/// Force Unit Access, bit 30 of dword 12 (NVM 3.2.6).
-const FUA: u32 = 1 << 30;
-
 /// The opened namespaces of a class.
 pub struct Namespaces {
     opened: Vec<(File, NvmeNamespace)>,
@@ -175,27 +173,23 @@ impl Passthrough {
         Ok(())
     }
 
-    /// The entry of a part of an operation: `struct nvme_uring_cmd` behind the ring's own fields.
+    /// The entry of a part of an operation.
     fn entry(&mut self, op: Op, part: u32) -> squeue::Entry128 {
         let (file, namespace) = &self.namespaces.opened[op.file as usize];
-        let mut command = Fields::default();
-        command.put(4, namespace.id);
+        let at = u64::from(part) * self.part_bytes as u64;
+        let block = (namespace.start_bytes + op.offset_bytes + at) / namespace.block_bytes;
+        let blocks = (self.part_bytes as u64 / namespace.block_bytes) as u32;
+        // The kernel describes the memory to the drive.
+        let data = Prp::default();
+        let command = match op.kind {
+            OpKind::Flush => Command::flush(namespace.id),
+            OpKind::Read => Command::read(namespace.id, block, blocks, data),
+            kind => Command::write(namespace.id, block, blocks, data, kind == OpKind::WriteDurable),
+        };
         let moves = op.kind != OpKind::Flush;
-        if moves {
-            let at = u64::from(part) * self.part_bytes as u64;
-            let block = (namespace.start_bytes + op.offset_bytes + at) / namespace.block_bytes;
-            let blocks = self.part_bytes as u64 / namespace.block_bytes;
-            let fua = if op.kind == OpKind::WriteDurable { FUA } else { 0 };
-            command.0[0] = if op.kind == OpKind::Read { spec::READ } else { spec::WRITE };
-            command.put_long(24, self.buffers.address(op.slot) as u64 + at);
-            command.put(36, self.part_bytes as u32);
-            command.put_long(40, block); // dwords 10 and 11: the first block
-            command.put(48, (blocks - 1) as u32 | fua); // dword 12: blocks, counted from 0
-        } else {
-            command.0[0] = spec::FLUSH;
-        }
-        let index = (moves && self.registered_buffers).then_some((op.slot * self.parts + part) as u16);
-        let built = |entry: opcode::UringCmd80| entry.buf_index(index).cmd(command.0).build();
+        let memory = moves.then(|| (self.buffers.address(op.slot) as u64 + at, self.part_bytes as u32));
+        let index = memory.filter(|_| self.registered_buffers).map(|_| (op.slot * self.parts + part) as u16);
+        let built = |entry: opcode::UringCmd80| entry.buf_index(index).cmd(fields(&command, memory)).build();
         if self.registered_files {
             built(opcode::UringCmd80::new(Fixed(op.file), NVME_URING_CMD_IO))
         } else {
@@ -204,24 +198,21 @@ impl Passthrough {
     }
 }
 
-/// `struct nvme_uring_cmd` (`linux/nvme_ioctl.h`), in the 80 bytes that an entry has for it: opcode at 0, nsid
-/// at 4, addr at 24, `data_len` at 36, dwords 10 to 15 from 40 on.
-struct Fields([u8; 80]);
-
-impl Default for Fields {
-    fn default() -> Self {
-        Self([0; 80])
+/// `struct nvme_uring_cmd` (`linux/nvme_ioctl.h`), in the 80 bytes that an entry has for it: the opcode at 0
+/// and the namespace at 4, as in dwords 0 and 1 of the command; address and length of the memory at 24 and
+/// 36; dwords 10 to 15 from 40 on.
+fn fields(command: &Command, memory: Option<(u64, u32)>) -> [u8; 80] {
+    let words = command.words(0);
+    let (address, len_bytes) = memory.unwrap_or_default();
+    let mut fields = [0; 80];
+    let mut put = |at: usize, value: u64| fields[at..at + 8].copy_from_slice(&value.to_ne_bytes());
+    put(0, words[0]);
+    put(24, address);
+    put(32, u64::from(len_bytes) << 32);
+    for (n, word) in words[5..].iter().enumerate() {
+        put(40 + 8 * n, *word);
     }
-}
-
-impl Fields {
-    fn put(&mut self, at: usize, value: u32) {
-        self.0[at..at + 4].copy_from_slice(&value.to_ne_bytes());
-    }
-
-    fn put_long(&mut self, at: usize, value: u64) {
-        self.0[at..at + 8].copy_from_slice(&value.to_ne_bytes());
-    }
+    fields
 }
 
 #[cfg(test)]
@@ -244,5 +235,17 @@ mod tests {
     #[test]
     fn the_number_of_the_ring_command_is_that_of_the_kernels_header() {
         assert_eq!(NVME_URING_CMD_IO, 0xc048_4e80);
+    }
+
+    #[test]
+    fn a_command_lies_where_the_kernel_looks_for_it() {
+        let command = Command::write(7, 0x1_0000_0002, 8, Prp::default(), true);
+        let fields = fields(&command, Some((0xabc0_0000_1000, 4096)));
+        let dword = |at: usize| u32::from_ne_bytes(fields[at..at + 4].try_into().unwrap());
+        assert_eq!((fields[0], dword(4)), (1, 7), "Write to namespace 7");
+        assert_eq!((dword(24), dword(28)), (0x1000, 0xabc0));
+        assert_eq!((dword(32), dword(36)), (0, 4096), "no metadata, and the length");
+        assert_eq!((dword(40), dword(44)), (2, 1), "the first block");
+        assert_eq!(dword(48), 7 | 1 << 30, "eight blocks, and FUA");
     }
 }

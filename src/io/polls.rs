@@ -59,6 +59,36 @@ impl Polls {
             self.empty_polling_ns += took_ns;
         }
     }
+
+    /// Looks again and again until a look says that it is enough, or that time has come, and sleeps so
+    /// long after each that found nothing; 0 is not at all. `look` is told the time, and returns how many
+    /// it found and whether that is enough.
+    ///
+    /// # Errors
+    /// The first that a look tells.
+    #[inline]
+    pub fn look_until<E>(
+        &mut self,
+        sleep_ns: u64,
+        until_ns: Option<u64>,
+        mut look: impl FnMut(u64) -> Result<(u32, bool), E>,
+    ) -> Result<(), E> {
+        let mut from_ns = clock::now_ns();
+        loop {
+            let (found, enough) = look(from_ns)?;
+            let now_ns = clock::now_ns();
+            self.count(found, now_ns - from_ns);
+            if enough || until_ns.is_some_and(|until_ns| now_ns >= until_ns) {
+                return Ok(());
+            }
+            from_ns = now_ns;
+            if found == 0 && sleep_ns > 0 {
+                from_ns = rest(now_ns, sleep_ns, until_ns);
+            } else if found == 0 {
+                std::hint::spin_loop();
+            }
+        }
+    }
 }
 
 /// Sleeps between two looks, but not beyond the time for which the worker waits. Returns when it woke.

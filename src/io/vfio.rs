@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::polls::{Polls, rest};
-use super::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait, clock};
+use super::polls::Polls;
+use super::{Backend, Done, Incidents, Op, OpKind, OpenRequest, Queue, Setup, Wait, clock};
 use crate::error::{Error, Result};
 use crate::nvme::spec::{Command, Completion};
 use crate::nvme::vfio::{self, VfioBus};
@@ -83,6 +83,8 @@ pub struct Polled<B: Bus> {
     page_bytes: usize,
     sleep_ns: u64,
     polls: Polls,
+    /// Why it can't go on.
+    failure: Option<String>,
 }
 
 /// How far an operation is.
@@ -124,6 +126,7 @@ impl<B: Bus> Polled<B> {
             page_bytes: setup.page_bytes,
             sleep_ns: setup.poll_sleep_ns,
             polls: Polls::default(),
+            failure: None,
         })
     }
 
@@ -208,22 +211,14 @@ impl<B: Bus> Polled<B> {
     /// Polls until that many operations are complete or the time has come.
     fn run(&mut self, wait: Wait, done: &mut Vec<Done>) -> Result<()> {
         let wanted = done.len() + wait.completions.min(self.outstanding) as usize;
-        let mut from_ns = clock::now_ns();
-        loop {
-            self.hand_over(from_ns);
-            let found = self.poll(from_ns, done)?;
-            let now_ns = clock::now_ns();
-            self.polls.count(found, now_ns - from_ns);
-            if done.len() >= wanted || wait.until_ns.is_some_and(|until_ns| now_ns >= until_ns) {
-                return Ok(());
-            }
-            from_ns = now_ns;
-            if found == 0 && self.sleep_ns > 0 {
-                from_ns = rest(now_ns, self.sleep_ns, wait.until_ns);
-            } else if found == 0 {
-                std::hint::spin_loop();
-            }
-        }
+        let (mut polls, sleep_ns) = (self.polls, self.sleep_ns);
+        let looked = polls.look_until(sleep_ns, wait.until_ns, |now_ns| {
+            self.hand_over(now_ns);
+            let found = self.poll(now_ns, done)?;
+            Ok((found, done.len() >= wanted))
+        });
+        self.polls = polls;
+        looked
     }
 
     /// The errno of a failure of the interface itself.
@@ -271,16 +266,39 @@ impl Backend for Polled<VfioBus> {
     fn polls(&self) -> Polls {
         self.polls
     }
+
+    fn incidents(&self) -> Incidents {
+        Polled::incidents(self)
+    }
+
+    fn reason(&self) -> Option<&str> {
+        Polled::reason(self)
+    }
 }
 
 impl<B: Bus> Polled<B> {
+    /// See [`Backend::incidents`].
+    pub fn incidents(&self) -> Incidents {
+        let mut all = Incidents::default();
+        self.lanes.iter().for_each(|lane| all += lane.incidents());
+        all
+    }
+
+    /// See [`Backend::reason`].
+    pub fn reason(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+
     /// See [`Backend::advance`].
     pub fn advance(&mut self, wait: Wait, done: &mut Vec<Done>) -> std::result::Result<(), i32> {
         if self.outstanding == 0 {
             clock::sleep_until(wait.until_ns.unwrap_or(0));
             return Ok(());
         }
-        self.run(wait, done).map_err(|_| self.errno())
+        self.run(wait, done).map_err(|error| {
+            self.failure = Some(error.one_line());
+            self.errno()
+        })
     }
 }
 

@@ -1,5 +1,7 @@
 //! The interface on controllers in memory.
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::nvme::controller::Patience;
 use crate::nvme::model::{Answers, Model, Traits};
@@ -163,6 +165,7 @@ fn stuck_commands_fail_after_a_reset_and_the_load_goes_on() {
     (0..2).for_each(|slot| polled.queue(op(slot, OpKind::Read, 0, 0)));
     assert_eq!(results(&mut polled), [(0, -libc::ETIMEDOUT), (1, -libc::ETIMEDOUT)]);
     assert_eq!((model.aborts(), model.starts()), (1, 2));
+    assert_eq!((polled.incidents(), polled.reason()), (Incidents { timeouts: 1, resets: 1 }, None));
     model.answer(Answers::Prompt);
     polled.queue(op(0, OpKind::Read, 0, 0));
     assert_eq!(results(&mut polled), [(0, 4096)]);
@@ -176,6 +179,7 @@ fn a_drive_that_is_pulled_ends_the_interface() {
     model.pull();
     let mut done = Vec::new();
     assert_eq!(polled.advance(Wait { completions: 1, until_ns: None }, &mut done), Err(libc::ENODEV));
+    assert!(polled.reason().unwrap().contains("no longer there"), "{:?}", polled.reason());
 }
 
 #[test]
@@ -189,6 +193,92 @@ fn malformed_completions_end_the_interface() {
     model.forge(1, [0, 0, 1 << 16, 999], true);
     assert_eq!(polled.advance(soon, &mut done), Err(libc::EIO));
     assert!(done.is_empty());
+}
+
+/// What a controller may do between two looks, in order and out of it.
+#[derive(Debug, Clone)]
+enum Happens {
+    /// The load queues an operation, if a slot is free.
+    Queue {
+        write: bool,
+        file: u32,
+        page: u64,
+    },
+    /// A held command is performed, whichever.
+    Release(usize),
+    /// A completion of that content appears, with the tag of a new one or not.
+    Forge {
+        queue: u16,
+        dwords: [u32; 4],
+        new: bool,
+    },
+    /// The next commands are answered so.
+    Deny(u16),
+    Pull,
+    Fail,
+    Stop,
+}
+
+fn happens() -> impl Strategy<Value = Happens> {
+    // Plausible numbers too: all queues and identifiers that there are, and some beside.
+    let dword3 = prop_oneof![3 => 0..40_u32, 1 => any::<u32>()];
+    let dword2 = prop_oneof![3 => (0..40_u32, 0..4_u32).prop_map(|(head, queue)| queue << 16 | head), 1 => any::<u32>()];
+    let forged = (1..3_u16, any::<u32>(), dword2, dword3, any::<bool>())
+        .prop_map(|(queue, d0, d2, d3, new)| Happens::Forge { queue, dwords: [d0, 0, d2, d3], new });
+    prop_oneof![
+        12 => (any::<bool>(), 0..3_u32, 0..600_u64).prop_map(|(write, file, page)| Happens::Queue { write, file, page }),
+        12 => (0..16_usize).prop_map(Happens::Release),
+        2 => forged,
+        2 => (0..0x400_u16).prop_map(Happens::Deny),
+        1 => Just(Happens::Pull),
+        1 => Just(Happens::Fail),
+        1 => Just(Happens::Stop),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// Whatever a controller does, each operation is told once at most, none is told that was not
+    /// queued, and the interface ends with a reason or goes on.
+    #[test]
+    fn no_controller_makes_the_driver_tell_what_was_not(all in prop::collection::vec(happens(), 1..60)) {
+        let (model, mut polled) = bench(4096, 8);
+        model.answer(Answers::Held);
+        let mut outstanding = std::collections::BTreeSet::new();
+        let soon = Wait { completions: 1, until_ns: Some(0) };
+        for what in all {
+            match what {
+                Happens::Queue { write, file, page } => {
+                    let Some(slot) = (0..8).find(|slot| !outstanding.contains(slot)) else { continue };
+                    outstanding.insert(slot);
+                    let kind = if write { OpKind::Write } else { OpKind::Read };
+                    polled.queue(op(slot, kind, file, page * 4096));
+                }
+                Happens::Release(at) => drop(model.release(at)),
+                Happens::Forge { queue, dwords, new } if model.queues() >= usize::from(queue) => {
+                    model.forge(queue, dwords, new);
+                }
+                Happens::Forge { .. } => {}
+                Happens::Deny(status) => model.deny([Status(status)]),
+                Happens::Pull => model.pull(),
+                Happens::Fail => model.fail_fatally(),
+                Happens::Stop => model.stop(),
+            }
+            // Time passes, so that the watch looks.
+            model.pass(SECOND_NS / 5);
+            let mut done = Vec::new();
+            let ended = polled.advance(soon, &mut done);
+            for done in done {
+                prop_assert!(outstanding.remove(&done.slot), "slot {} twice", done.slot);
+                prop_assert!(done.result == 4096 || done.result < 0);
+            }
+            if let Err(errno) = ended {
+                prop_assert!([libc::EIO, libc::ENODEV].contains(&errno) && polled.reason().is_some());
+                break;
+            }
+        }
+    }
 }
 
 #[test]

@@ -126,6 +126,17 @@ impl Knob {
         (self.spec.set)(settings, self.class.unwrap_or(Class::Scan), value);
     }
 
+    /// When a turn from these settings to the value takes effect: drives that change hands for it take
+    /// a rebuild, whatever the knob.
+    pub fn scope_of(&self, value: &Value, settings: &Settings) -> Scope {
+        let mut turned = settings.clone();
+        self.set(&mut turned, value.clone());
+        let outside = |of: &Settings| {
+            Class::ALL.map(|class| Some(of.interface_of(class)).filter(|interface| interface.leaves_kernel()))
+        };
+        if outside(&turned) == outside(settings) { self.spec.scope } else { Scope::Rebuild }
+    }
+
     /// The value in force: the `[io]` table's, where this knob takes that.
     pub fn effective(&self, settings: &Settings) -> Value {
         match (self.get(settings), find(&format!("io.{}", self.spec.key))) {

@@ -85,7 +85,7 @@ const PAGE_SIZE: Kind = Kind::Size {
     optional: false,
     steps: PAGE_SIZES,
 };
-const INTERFACES: Kind = Kind::Choice(&names::<Interface, 7>());
+const INTERFACES: Kind = Kind::Choice(&names::<Interface, 8>());
 const BUFFERINGS: Kind = Kind::Choice(&names::<Buffering, 3>());
 
 const TARGET: &[Spec] = &[
@@ -300,8 +300,8 @@ const CLASS: &[Spec] = &[
         help: "The cache that this class's I/O goes through.",
         kind: BUFFERINGS,
         inactive: |s, c| {
-            let vfio = s.interface_of(c) == Interface::Vfio;
-            vfio.then_some("the kernel's page cache is not there without the kernel")
+            let outside = s.interface_of(c).leaves_kernel();
+            outside.then_some("the kernel's page cache is not there without the kernel")
         },
         unavailable: buffering_unavailable,
         ..at!(own Buffering, |s, c| s.classes[c.index()].buffering)
@@ -503,7 +503,10 @@ fn interface_unavailable(value: &Value, s: &Settings, class: Class, ground: Grou
         Interface::Libaio => missing(&ground.facts.libaio),
         Interface::NvmePassthrough => passthrough_unavailable(s, class, ground),
         Interface::Sync | Interface::Null => None,
-        Interface::Vfio => vfio_unavailable(s, ground),
+        Interface::Vfio => outside_unavailable(Interface::Vfio, s, ground),
+        Interface::Spdk => {
+            spdk_unavailable(ground).or_else(|| outside_unavailable(Interface::Spdk, s, ground))
+        }
         Interface::Sim => {
             let real = Class::ALL.iter().find(|&&c| s.interface_of(c) != Interface::Sim)?;
             Some(format!("simulated devices have a clock of their own: {real} would run on the real one"))
@@ -526,8 +529,13 @@ fn passthrough_unavailable(s: &Settings, class: Class, ground: Ground) -> Option
     missing(&ground.target?.nvme_commands)
 }
 
+/// Why SPDK can't drive anything here.
+fn spdk_unavailable(ground: Ground) -> Option<String> {
+    missing(&ground.facts.platform.spdk.usable)
+}
+
 /// Why the drives can't leave the kernel.
-fn vfio_unavailable(s: &Settings, ground: Ground) -> Option<String> {
+fn outside_unavailable(by: Interface, s: &Settings, ground: Ground) -> Option<String> {
     if s.target.devices.is_empty() {
         return Some("it drives whole NVMe drives, and the target is files".into());
     }
@@ -544,7 +552,7 @@ fn vfio_unavailable(s: &Settings, ground: Ground) -> Option<String> {
         let what = "no IOMMU is in use to keep the drives from memory that is not theirs";
         return Some(format!("{what}: switch it on in the firmware and the kernel (intel_iommu=on)"));
     }
-    let stays = Class::ALL.iter().find(|&&class| s.interface_of(class) != Interface::Vfio)?;
+    let stays = Class::ALL.iter().find(|&&class| s.interface_of(class) != by)?;
     Some(format!("the drives leave the kernel: {stays} would find none"))
 }
 

@@ -166,6 +166,21 @@ impl Writes {
         self.limit_bytes.store(bytes.unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
+    /// Bytes at which writing stops; the largest number is no limit.
+    pub fn limit_bytes(&self) -> u64 {
+        self.limit_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The next number that [`Self::take_sequences`] would give.
+    pub fn sequence(&self) -> u64 {
+        self.sequence.load(Ordering::Relaxed)
+    }
+
+    /// So many bytes have been written by now: by another process, where nothing is written in this one.
+    pub fn follow(&self, written_bytes: u64) {
+        self.written_bytes.store(written_bytes, Ordering::Relaxed);
+    }
+
     /// Bytes that were handed over to be written, whether or not they arrived.
     pub fn written_bytes(&self) -> u64 {
         self.written_bytes.load(Ordering::Relaxed)

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread::JoinHandle;
+
+use serde::{Deserialize, Serialize};
 
 use super::control::{Control, Shared, Writes};
-use super::launch::LAUNCHERS;
+use super::elsewhere::Elsewhere;
+use super::launch::{LAUNCHERS, WorkerThread};
 use super::simulated::Simulation;
 use super::worker::Orders;
 use crate::class::Class;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, describe_errno};
 use crate::io::clock;
 use crate::meter::cell::WorkerCell;
 use crate::meter::source::{Source, WorkerSource};
@@ -18,7 +20,7 @@ use crate::profile::settings::{Interface, Sim};
 use crate::volume::Region;
 
 /// What a class's workers are doing.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Activity {
     /// There is none.
     Idle,
@@ -30,8 +32,10 @@ pub enum Activity {
     Tripped(i32),
     /// Ended because nothing more may be written.
     Exhausted,
-    /// Ended because the interface itself failed: the errno.
-    Broken(i32),
+    /// Ended because the interface itself failed: why.
+    Broken(String),
+    /// Ended with the process that they were in: why it did.
+    Gone(String),
 }
 
 /// Starts and stops workers.
@@ -45,12 +49,14 @@ pub struct Engine {
     /// How often each class was started: it goes on with other pages, not the same from the start.
     starts: [u64; 4],
     simulation: Option<Simulation>,
+    /// Where the workers are, if not in this process.
+    elsewhere: Option<Box<dyn Elsewhere>>,
 }
 
 /// The workers of a class under one plan.
 struct Generation {
     control: Arc<Control>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Vec<WorkerThread>,
 }
 
 impl Engine {
@@ -58,7 +64,21 @@ impl Engine {
     pub fn threaded(data: Arc<Region>, wal: Arc<Region>, members: usize, writes: Arc<Writes>) -> Self {
         let shared = std::array::from_fn(|_| Arc::default());
         let generations = Default::default();
-        Self { data, wal, members, shared, writes, generations, starts: [0; 4], simulation: None }
+        let starts = [0; 4];
+        Self { data, wal, members, shared, writes, generations, starts, simulation: None, elsewhere: None }
+    }
+
+    /// An engine with its workers in another process.
+    pub fn elsewhere(
+        data: Arc<Region>,
+        wal: Arc<Region>,
+        members: usize,
+        writes: Arc<Writes>,
+        elsewhere: Box<dyn Elsewhere>,
+    ) -> Self {
+        let mut engine = Self::threaded(data, wal, members, writes);
+        engine.elsewhere = Some(elsewhere);
+        engine
     }
 
     /// An engine over simulated devices.
@@ -93,6 +113,9 @@ impl Engine {
 
     /// Starts a class on these CPUs (none is any), which must be idle. Returns what its workers count.
     pub fn start(&mut self, plan: &ClassPlan, cpus: &[u32]) -> Result<Vec<Box<dyn Source>>> {
+        if let Some(elsewhere) = &mut self.elsewhere {
+            return Ok(vec![elsewhere.start(plan, cpus)?]);
+        }
         let at = plan.class.index();
         let control = Arc::new(Control::default());
         let orders: Vec<_> = (0..plan.workers).map(|number| self.orders(plan, number, &control)).collect();
@@ -132,6 +155,9 @@ impl Engine {
 
     /// Tells a class's workers to drain and end.
     pub fn stop(&mut self, class: Class) {
+        if let Some(elsewhere) = &mut self.elsewhere {
+            return elsewhere.stop(class);
+        }
         if let Some(generation) = &self.generations[class.index()] {
             generation.control.stop(self.now_ns());
         }
@@ -139,19 +165,23 @@ impl Engine {
 
     /// What a class's workers are doing. Workers that have ended are cleared away.
     pub fn activity(&mut self, class: Class) -> Activity {
+        if let Some(elsewhere) = &mut self.elsewhere {
+            return elsewhere.activity(class);
+        }
         let at = class.index();
         let Some(generation) = &self.generations[at] else { return Activity::Idle };
         let control = generation.control.clone();
         if control.running() > 0 {
             return if control.is_stopping() { Activity::Draining } else { Activity::Running };
         }
-        if let Some(generation) = self.generations[at].take() {
-            // A worker that panicked has told so on its own; the run goes on without it.
-            generation.threads.into_iter().for_each(|thread| drop(thread.join()));
-        }
+        let threads = self.generations[at].take().map(|generation| generation.threads).unwrap_or_default();
+        // A worker that panicked has told so on its own; the run goes on without it.
+        let reasons: Vec<String> = threads.into_iter().filter_map(|thread| thread.join().ok()?).collect();
         match (control.tripped(), control.broken(), control.is_exhausted()) {
             (Some(errno), ..) => Activity::Tripped(errno),
-            (_, Some(errno), _) => Activity::Broken(errno),
+            (_, Some(errno), _) => {
+                Activity::Broken(reasons.into_iter().next().unwrap_or_else(|| describe_errno(errno)))
+            }
             (.., true) => Activity::Exhausted,
             _ => Activity::Idle,
         }
@@ -163,6 +193,9 @@ impl Drop for Engine {
         Class::ALL.into_iter().for_each(|class| self.stop(class));
         for generation in self.generations.iter_mut().filter_map(Option::take) {
             generation.threads.into_iter().for_each(|thread| drop(thread.join()));
+        }
+        if let Some(elsewhere) = &mut self.elsewhere {
+            elsewhere.end();
         }
     }
 }

@@ -19,7 +19,11 @@ use crate::plan::ClassPlan;
 use crate::profile::settings::Interface;
 
 /// Starts a class's workers, one for each of the orders.
-pub type Launcher = fn(&[u32], Vec<Orders>) -> Result<Vec<JoinHandle<()>>>;
+pub type Launcher = fn(&[u32], Vec<Orders>) -> Result<Vec<WorkerThread>>;
+
+/// A worker's thread, which ends with the reason for which its interface failed, where that has words
+/// for it.
+pub type WorkerThread = JoinHandle<Option<String>>;
 
 /// Which code runs an interface in threads. Simulated devices have an engine of their own.
 pub const LAUNCHERS: &[(Interface, Launcher)] = &[
@@ -29,12 +33,14 @@ pub const LAUNCHERS: &[(Interface, Launcher)] = &[
     (Interface::NvmePassthrough, launch::<Passthrough>),
     (Interface::Null, launch::<Null>),
     (Interface::Vfio, launch::<Polled<VfioBus>>),
+    #[cfg(feature = "spdk")]
+    (Interface::Spdk, launch::<crate::io::spdk::Spdk>),
 ];
 
 /// A stack for the loop and one system call deep, not for recursion.
 const STACK_BYTES: usize = 256 << 10;
 
-fn launch<B: Backend>(cpus: &[u32], orders: Vec<Orders>) -> Result<Vec<JoinHandle<()>>> {
+fn launch<B: Backend>(cpus: &[u32], orders: Vec<Orders>) -> Result<Vec<WorkerThread>> {
     let Some(first) = orders.first() else { return Ok(Vec::new()) };
     let plan = first.plan.clone();
     let control = first.control.clone();
@@ -75,7 +81,7 @@ fn launch<B: Backend>(cpus: &[u32], orders: Vec<Orders>) -> Result<Vec<JoinHandl
 }
 
 /// Ends the workers of a class that did not come up as a whole.
-fn give_up(control: &Control, closed: RwLockWriteGuard<()>, threads: Vec<JoinHandle<()>>) {
+fn give_up(control: &Control, closed: RwLockWriteGuard<()>, threads: Vec<WorkerThread>) {
     control.stop(clock::now_ns());
     drop(closed);
     threads.into_iter().for_each(|thread| drop(thread.join()));
@@ -123,7 +129,12 @@ impl Drop for Ending {
     }
 }
 
-fn worker_thread<B: Backend>(members: &Arc<B::Members>, orders: Orders, cpus: &[u32], start: Start) {
+fn worker_thread<B: Backend>(
+    members: &Arc<B::Members>,
+    orders: Orders,
+    cpus: &[u32],
+    start: Start,
+) -> Option<String> {
     let (cell, control) = (orders.cell.clone(), orders.control.clone());
     let ending = Ending(cell.clone(), control.clone());
     let setup = setup(&orders.plan, orders.region.extents.len());
@@ -131,7 +142,7 @@ fn worker_thread<B: Backend>(members: &Arc<B::Members>, orders: Orders, cpus: &[
         Ok(backend) => backend,
         Err(error) => {
             start.fail(error);
-            return;
+            return None;
         }
     };
     let thread_id = rustix::thread::gettid().as_raw_nonzero().get();
@@ -154,11 +165,14 @@ fn worker_thread<B: Backend>(members: &Arc<B::Members>, orders: Orders, cpus: &[
         now_ns = clock::now_ns();
         worker.complete(now_ns, &done);
         done.clear();
-        cell.polls.follow(backend.polls());
+        cell.follow(backend.polls(), backend.incidents());
     }
+    cell.follow(backend.polls(), backend.incidents());
+    let reason = backend.reason().map(str::to_owned);
     // The interface goes first: what it counts for ends with it.
     drop(backend);
     drop(ending);
+    reason
 }
 
 fn run_on(cpus: &[u32]) -> Result<()> {

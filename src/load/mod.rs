@@ -6,6 +6,7 @@
 
 mod commit;
 pub mod control;
+pub mod elsewhere;
 pub mod engine;
 pub mod launch;
 mod offsets;
@@ -13,4 +14,5 @@ mod pacing;
 pub mod simulated;
 mod worker;
 
+pub use elsewhere::Elsewhere;
 pub use engine::{Activity, Engine};

@@ -1,4 +1,4 @@
-//! The md arrays below the members, looked at with each window: sysfs answers at once, whatever the
+//! The arrays below the members, md's and Btrfs's own, looked at with each window: sysfs answers at once, whatever the
 //! drives do.
 
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use super::meters::Member;
 use crate::host::{ArrayWatch, Lost};
 
-/// Watches the md arrays that the members lie on.
+/// Watches the arrays that the members lie on.
 #[derive(Debug, Default)]
 pub struct ArrayProbe(Vec<ArrayWatch>);
 

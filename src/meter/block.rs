@@ -10,8 +10,9 @@ pub struct BlockProbe {
     members: Vec<Option<Device>>,
 }
 
+/// A device's counters.
 #[derive(Debug)]
-struct Device {
+pub(super) struct Device {
     stat: PathBuf,
     /// Read and written sectors at the last look; none while it can't be read.
     last: Option<(u64, u64)>,
@@ -22,8 +23,7 @@ impl BlockProbe {
     /// under a root (`/`).
     pub fn open(root: &Path, members: &[Option<(u32, u32)>]) -> Self {
         let device = |(major, minor): (u32, u32)| {
-            let stat = root.join(format!("sys/dev/block/{major}:{minor}/stat"));
-            Device { last: sectors(&stat), stat }
+            Device::open(root.join(format!("sys/dev/block/{major}:{minor}/stat")))
         };
         Self { members: members.iter().map(|number| number.map(device)).collect() }
     }
@@ -35,12 +35,18 @@ impl BlockProbe {
 }
 
 impl Device {
-    fn window(&mut self) -> Option<(u64, u64)> {
+    /// Begins to count, by a `stat` of sysfs.
+    pub(super) fn open(stat: PathBuf) -> Self {
+        Self { last: sectors(&stat), stat }
+    }
+
+    /// Bytes read and written since the last call.
+    pub(super) fn window(&mut self) -> Option<(u64, u64)> {
         let now = sectors(&self.stat);
         let ((read, written), last) = (now?, std::mem::replace(&mut self.last, now)?);
-        // The counters are the kernel's unsigned longs, which wrap.
-        let bytes = |now: u64, last: u64| now.wrapping_sub(last).wrapping_mul(SECTOR_BYTES);
-        Some((bytes(read, last.0), bytes(written, last.1)))
+        // They begin anew where another device has taken the name.
+        let bytes = |now: u64, last: u64| now.checked_sub(last)?.checked_mul(SECTOR_BYTES);
+        Some((bytes(read, last.0)?, bytes(written, last.1)?))
     }
 }
 

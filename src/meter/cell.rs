@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::class::Class;
+use crate::io::Incidents;
 use crate::io::polls::Polls;
 
 /// The largest latency that is told apart; longer ones count as this.
@@ -50,15 +51,37 @@ impl Counter {
     }
 }
 
+/// What an interface had to do about commands that did not come back.
+#[derive(Debug, Default)]
+pub struct IncidentCell([Counter; 2]);
+
+impl IncidentCell {
+    #[inline]
+    fn follow(&self, incidents: Incidents) {
+        let Incidents { timeouts, resets } = incidents;
+        for (counter, now) in self.0.iter().zip([timeouts, resets]) {
+            counter.add(now - counter.get());
+        }
+    }
+
+    /// What was counted so far.
+    pub fn get(&self) -> Incidents {
+        let [timeouts, resets] = self.0.each_ref().map(Counter::get);
+        Incidents { timeouts, resets }
+    }
+}
+
 /// What an interface has seen of its polling.
 #[derive(Debug, Default)]
 pub struct PollCell([Counter; 4]);
 
 impl PollCell {
-    /// Takes over what the interface has counted so far; only the one writer may call this.
     #[inline]
-    pub fn follow(&self, polls: Polls) {
+    fn follow(&self, polls: Polls) {
         let Polls { polls, empty_polls, polling_ns, empty_polling_ns } = polls;
+        if polls == 0 {
+            return; // most interfaces never poll
+        }
         for (counter, now) in self.0.iter().zip([polls, empty_polls, polling_ns, empty_polling_ns]) {
             counter.add(now - counter.get());
         }
@@ -144,6 +167,8 @@ pub struct WorkerCell {
     pub errnos: Box<[Counter; ERRNO_MAX]>,
     /// Of interfaces that poll.
     pub polls: PollCell,
+    /// Of interfaces that watch over their commands.
+    pub incidents: IncidentCell,
     /// Start to completion; of the WAL, to the end of the flush.
     pub service: LatencyCell,
     /// Intended start to completion or commit, of a rated class.
@@ -172,6 +197,7 @@ impl WorkerCell {
             missed: Counter::default(),
             errnos: Box::new(std::array::from_fn(|_| Counter::default())),
             polls: PollCell::default(),
+            incidents: IncidentCell::default(),
             service: LatencyCell::default(),
             response: rated.then(LatencyCell::default),
             write: wal.then(LatencyCell::default),
@@ -179,6 +205,15 @@ impl WorkerCell {
             members: (0..members).map(|_| MemberCell::default()).collect(),
             thread_id: AtomicI32::new(0),
             ended: AtomicBool::new(false),
+        }
+    }
+
+    /// Takes over what the interface has counted so far; only the one writer may call this.
+    #[inline]
+    pub fn follow(&self, polls: Polls, incidents: Incidents) {
+        self.polls.follow(polls);
+        if incidents != Incidents::default() {
+            self.incidents.follow(incidents);
         }
     }
 

@@ -7,10 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::meters::Member;
-use crate::host::{Health, Look, Throttling, WatchedDrive};
+use crate::host::{FlashSource, FlashWrites, Health, Look, Throttling, WatchedDrive};
 
 /// A drive is asked so often at most: asking is a command to it.
 const INTERVAL: Duration = Duration::from_secs(1);
+/// Writes to flash are asked for in every so many looks: they are told of a whole run.
+const FLASH_LOOKS: u64 = 10;
 /// What is older says nothing of a window.
 const STALE: Duration = Duration::from_secs(3);
 
@@ -43,6 +45,22 @@ struct Reading {
     throttling: Option<Throttling>,
     /// The worst since the last window ended, where there was a look since.
     worst: Option<Throttling>,
+    /// The drive's count of its writes now, and as the last window took it.
+    flash: Option<FlashWrites>,
+    flash_taken: Option<FlashWrites>,
+}
+
+/// What the drives have counted since the last window, all of them together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlashDelta {
+    /// Bytes that hosts wrote.
+    pub host_bytes: u64,
+    /// Bytes that were written to flash.
+    pub flash_bytes: u64,
+    /// What the sums are exact to: the drives' units together.
+    pub unit_bytes: u64,
+    /// Whose pages tell it: the first drive's.
+    pub source: FlashSource,
 }
 
 /// What a window has of the drives.
@@ -58,6 +76,8 @@ pub struct DriveFigures {
     pub throttled: Vec<String>,
     /// The drives that are no longer there, with their serials where known.
     pub lost: Vec<(String, Option<String>)>,
+    /// What the drives wrote to flash, asked for each ten seconds; none where not all of them tell.
+    pub flash: Option<FlashDelta>,
 }
 
 impl DriveProbe {
@@ -114,6 +134,7 @@ impl DriveProbe {
                 if fresh(reading.at) { Reading { throttling, ..reading.clone() } } else { lost }
             })
             .collect();
+        let flash = flash_since(&mut readings);
         drop(readings);
         let hottest =
             |drives: &Vec<usize>| drives.iter().filter_map(|at| seen[*at].temperature_c).reduce(f64::max);
@@ -129,16 +150,50 @@ impl DriveProbe {
             hot: those(&|reading| reading.hot || reading.throttling == Some(Throttling::Hot)),
             throttled: those(&|reading| reading.throttling == Some(Throttling::Yes)),
             lost: lost.map(|(drive, _)| (drive.name.clone(), drive.serial.clone())).collect(),
+            flash,
         }
     }
 }
 
+/// What all drives have written since they were last asked this; none where one does not tell.
+fn flash_since(readings: &mut [Reading]) -> Option<FlashDelta> {
+    let mut sum: Option<FlashDelta> = None;
+    if readings.is_empty() || readings.iter().any(|reading| reading.flash.is_none()) {
+        return None;
+    }
+    for reading in readings {
+        let now = reading.flash?;
+        let before = reading.flash_taken.replace(now).unwrap_or(now);
+        let sum = sum.get_or_insert(FlashDelta {
+            host_bytes: 0,
+            flash_bytes: 0,
+            unit_bytes: 0,
+            source: now.source,
+        });
+        sum.host_bytes += now.host_bytes.saturating_sub(before.host_bytes);
+        sum.flash_bytes += now.flash_bytes.saturating_sub(before.flash_bytes);
+        sum.unit_bytes += now.unit_bytes;
+    }
+    sum
+}
+
 impl Drives {
     fn look_until(&self, until: &Receiver<()>) {
-        loop {
+        for look in 0_u64.. {
             self.look();
+            if look.is_multiple_of(FLASH_LOOKS) {
+                self.look_at_flash();
+            }
             if until.recv_timeout(INTERVAL) != Err(RecvTimeoutError::Timeout) {
                 return;
+            }
+        }
+    }
+
+    fn look_at_flash(&self) {
+        for (at, drive) in self.watched.iter().enumerate().filter(|(_, drive)| drive.tells_flash()) {
+            if let Some(flash) = drive.flash() {
+                self.readings.lock().unwrap_or_else(PoisonError::into_inner)[at].flash = Some(flash);
             }
         }
     }
@@ -256,6 +311,27 @@ mod tests {
             assert_eq!(window.flags.iter().any(|flag| flag.text == "hot"), hot, "{:?}", window.flags);
         }
         assert_eq!(meters.totals().members[0].temperature_c, Some(70.0));
+    }
+
+    #[test]
+    fn writes_to_flash_are_those_since_the_last_window_of_all_drives_or_of_none() {
+        let root = host();
+        let probe = DriveProbe::of(vec![WatchedDrive::below(root.path(), (9, 0))]);
+        let count = |at: usize, host_bytes: u64, flash_bytes: u64| {
+            let unit_bytes = 512_000;
+            let flash = FlashWrites { host_bytes, flash_bytes, unit_bytes, source: FlashSource::Ocp };
+            probe.drives.readings.lock().unwrap()[at].flash = Some(flash);
+        };
+        let told = || probe.window().flash.map(|flash| (flash.host_bytes, flash.flash_bytes));
+        assert_eq!(told(), None);
+        count(0, 1000, 3000);
+        assert_eq!(told(), None, "the other one does not tell");
+        count(1, 50, 60);
+        assert_eq!(told(), Some((0, 0)), "from there on");
+        count(0, 1100, 3300);
+        count(1, 50, 65);
+        assert_eq!(told(), Some((100, 305)));
+        assert_eq!(told(), Some((0, 0)), "nobody asked since");
     }
 
     fn look(health: Option<Health>) -> Look {

@@ -5,6 +5,8 @@
 
 use super::drives::DriveFigures;
 use super::window::{ClassFigures, Flag, State};
+use super::words;
+use super::written::EngineBytes;
 use crate::class::Class;
 use crate::host::{Lost, TargetFacts};
 use crate::profile::settings::{Buffering, Interface};
@@ -23,10 +25,13 @@ pub const DRIFTING: &str = "drifting";
 /// The kind of flag of a run that the block layer counted otherwise.
 pub const BLOCK_DIFFERS: &str = "block layer differs";
 
-/// The text of a window in which an md array worked without a member.
+/// The text of a window in which an array worked without a member.
 pub const DEGRADED: &str = "degraded";
-/// The text of a window in which an md array could not go on.
+/// The text of a window in which an array could not go on.
 pub const ARRAY_FAILED: &str = "array failed";
+
+/// The text of a class of which commands did not come back in time.
+pub const TIMED_OUT: &str = "timed out";
 
 /// What a class was set to in a window.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,13 +75,19 @@ pub struct WindowContext<'a> {
     pub unfilled: bool,
     /// See [`super::window::Window::written_bytes_total`].
     pub written_bytes_total: u64,
+    /// What an engine that does its own I/O has counted since it was opened; none of pages, which the
+    /// classes count themselves.
+    pub engine: Option<EngineBytes>,
+    /// Bytes of all that the load keeps: data and WAL.
+    pub data_set_bytes: u64,
 }
 
 impl WindowContext<'_> {
     /// Whether the class's I/O goes through the page cache, by its setting or quietly.
     pub fn through_cache(&self, class: Class) -> bool {
         let context = &self.classes[class.index()];
-        let cached = !matches!(context.interface, Interface::Null | Interface::Sim | Interface::Vfio);
+        let without = matches!(context.interface, Interface::Null | Interface::Sim);
+        let cached = !without && !context.interface.leaves_kernel();
         cached && (context.buffering != Buffering::Direct || self.quietly_buffered().is_some())
     }
 
@@ -91,6 +102,19 @@ impl WindowContext<'_> {
             context.state == State::Off || (counted && !self.through_cache(class))
         };
         Class::ALL.into_iter().all(direct)
+    }
+
+    /// Whether the block layer sees all that is written.
+    pub fn through_block_layer(&self) -> bool {
+        let past = |interface: Interface| {
+            use Interface::{Null, NvmePassthrough, Sim};
+            interface.leaves_kernel() || matches!(interface, NvmePassthrough | Null | Sim)
+        };
+        let mut writers = Class::ALL.into_iter().filter(|class| class.writes());
+        !writers.any(|class| {
+            let context = &self.classes[class.index()];
+            context.state != State::Off && past(context.interface)
+        })
     }
 
     fn quietly_buffered(&self) -> Option<&str> {
@@ -164,7 +188,7 @@ const LOST: &str = "lost ";
 
 /// Whether a flag of one window is one of its whole run.
 pub fn is_of_the_run(text: &str) -> bool {
-    text.starts_with(LOST) || [DEGRADED, ARRAY_FAILED].contains(&text)
+    text.starts_with(LOST) || [DEGRADED, ARRAY_FAILED, TIMED_OUT].contains(&text)
 }
 
 /// What the drives below the members did: slowed themselves down, became so warm that they may, or went.
@@ -196,16 +220,16 @@ pub(super) fn of_drives(drives: &DriveFigures) -> Vec<Flag> {
 pub(super) fn lost(lost: &Lost) -> Flag {
     let array = &lost.array;
     let members = match (lost.members.as_slice(), lost.missing) {
-        ([], 0) => "a member, of which md does not say which".to_owned(),
-        ([], missing) => format!("{missing} of its members"),
+        ([], 0) => "a member, of which the kernel does not say which".to_owned(),
+        ([], missing) => format!("{missing} of its members, of which the kernel does not say which"),
         (members, _) => members.join(", "),
     };
     if lost.failed {
-        let why = format!("The md array {array} has lost {members}, and can't go on without.");
+        let why = format!("The {array} has lost {members}, and can't go on without.");
         return forbids(ARRAY_FAILED, why);
     }
     let why = format!(
-        "The md array {array} is degraded: it goes on without {members}, and the figures are not those of the whole array."
+        "The {array} is degraded: it goes on without {members}, and the figures are not those of the whole array."
     );
     forbids(DEGRADED, why)
 }
@@ -241,10 +265,18 @@ pub(super) fn of_class(
         | Interface::Libaio
         | Interface::IoUring
         | Interface::NvmePassthrough
-        | Interface::Vfio => {
+        | Interface::Vfio
+        | Interface::Spdk => {
             flags.extend(of_storage(class, context));
         }
     }
+    flags.extend(figures.incidents.map(|incidents| {
+        let why = format!(
+            "Of this class's commands to drives {}: the figures contain the waiting.",
+            words::incidents(incidents)
+        );
+        forbids(TIMED_OUT, why)
+    }));
     flags.extend(figures.cache_share.and_then(cache));
     if let Some(busiest) =
         figures.busiest_worker.filter(|share| *share > WORKER_BOUND && !looks_in_vain(figures))
@@ -363,6 +395,8 @@ pub(super) mod tests {
             target: None,
             unfilled: false,
             written_bytes_total: 0,
+            engine: None,
+            data_set_bytes: 5 << 30,
         }
     }
 

@@ -87,7 +87,7 @@ impl Survival {
 }
 
 /// The lines so far, and the windows that the next one is compared with.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Ledger {
     lines: Vec<LedgerLine>,
     /// Steady windows since the last turn.
@@ -98,7 +98,7 @@ pub struct Ledger {
 }
 
 /// A line that is gathering windows.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Open {
     began: Beginning,
     before: Vec<Sample>,
@@ -107,7 +107,7 @@ struct Open {
 
 /// The setting that a line's windows before were measured under: that before its turn, or before the
 /// first of several that came too quickly to be judged one by one.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Beginning {
     /// The number of that turn.
     number: u64,

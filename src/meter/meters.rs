@@ -8,9 +8,10 @@ use hdrhistogram::Histogram;
 use super::arrays::ArrayProbe;
 use super::block::BlockProbe;
 use super::cpu::{CpuProbe, Steal};
-use super::drives::DriveProbe;
+use super::drives::{DriveProbe, FlashDelta};
 use super::flags::{self, WindowContext};
 use super::latency::summarize;
+use super::layers::LayerProbe;
 use super::source::{Delta, LatencyDelta, Source};
 use super::steady::{Settling, Trend};
 use super::tasks::TaskProbe;
@@ -18,8 +19,11 @@ use super::totals::{Sums, per_s};
 use super::window::{
     ClassFigures, ClassHistograms, CpuFigures, Latencies, MemberFigures, State, TotalFigures, Totals, Window,
 };
+use super::written::{EngineBytes, Written};
 use crate::class::Class;
 use crate::error::errno_name;
+use crate::host::{Levels, Lost};
+use crate::io::Incidents;
 use crate::io::polls::Polls;
 use crate::units::{MIB, mb_per_s};
 
@@ -48,19 +52,23 @@ pub struct Probes {
     pub block: BlockProbe,
     /// The drives below the members.
     pub drives: DriveProbe,
+    /// What is written to the devices below the members, and used of their file system.
+    pub layers: LayerProbe,
     /// The md arrays below the members.
     pub arrays: ArrayProbe,
 }
 
 impl Probes {
-    /// Of this system and process, from that time on.
-    pub fn system(members: &[Member], now_ns: u64) -> Self {
+    /// Of this system and process, from that time on; on these devices, where a file system is the
+    /// target's `own` or not.
+    pub fn system(members: &[Member], levels: &Levels, own: bool, now_ns: u64) -> Self {
         let devices: Vec<_> = members.iter().map(|member| member.device).collect();
         Self {
             cpu: CpuProbe::open(),
             tasks: TaskProbe::open(now_ns),
             block: BlockProbe::open(Path::new("/"), &devices),
             drives: DriveProbe::open(Path::new("/"), members),
+            layers: LayerProbe::open(levels, members, own),
             arrays: ArrayProbe::open(Path::new("/"), members),
         }
     }
@@ -72,6 +80,7 @@ impl Probes {
             tasks: TaskProbe::none(),
             block: BlockProbe::default(),
             drives: DriveProbe::default(),
+            layers: LayerProbe::default(),
             arrays: ArrayProbe::default(),
         }
     }
@@ -90,7 +99,10 @@ pub struct Meters {
     trends: [Trend; 4],
     reads: [Reads; 4],
     engine_and_block_bytes: (u64, u64),
+    /// What an engine of its own had counted when the last window ended.
+    engine: Option<EngineBytes>,
     sums: Sums,
+    lost: Vec<Lost>,
 }
 
 /// What a class counted in a window.
@@ -127,8 +139,15 @@ impl Meters {
             trends: Default::default(),
             reads: Default::default(),
             engine_and_block_bytes: (0, 0),
+            engine: None,
             sums: Sums::default(),
+            lost: Vec::new(),
         }
+    }
+
+    /// What the arrays below the members had lost when the last window ended.
+    pub fn lost(&self) -> &[Lost] {
+        &self.lost
     }
 
     /// Takes a source; it is dropped when it has ended and was read for the last time.
@@ -166,8 +185,11 @@ impl Meters {
         }
         let mut flags = flags::of_window(context, stolen, settling, self.block_difference());
         flags.extend(flags::of_drives(&drives));
-        flags.extend(self.probes.arrays.window().iter().map(flags::lost));
+        self.lost = self.probes.arrays.window();
+        flags.extend(self.lost.iter().map(flags::lost));
         let bytes = classes.iter().map(|class| class.bytes).sum();
+        let ios: u64 = classes.iter().map(|class| class.ios).sum();
+        let written = self.written(context, &members, drives.flash);
         let window = Window {
             index: self.windows,
             start_ns,
@@ -180,12 +202,14 @@ impl Meters {
                 bytes,
                 mb_per_s: mb_per_s(bytes, duration_ns),
                 cycles_per_byte: (bytes > 0 && cpu.cycles > 0.0).then(|| cpu.cycles / bytes as f64),
+                cycles_per_op: (ios > 0 && cpu.cycles > 0.0).then(|| cpu.cycles / ios as f64),
             },
             flags,
             classes,
             cpu,
             members,
             written_bytes_total: context.written_bytes_total,
+            written,
             histograms: Arc::new(std::array::from_fn(|at| histograms(&self.counts[at].delta))),
         };
         self.windows += 1;
@@ -247,7 +271,8 @@ impl Meters {
         context: &WindowContext,
     ) -> (CpuFigures, [Option<f64>; 4]) {
         let through_cache = Class::ALL.map(|class| !class.writes() && context.through_cache(class));
-        let tasks = self.probes.tasks.window(context.now_ns, workers, through_cache);
+        let mut tasks = self.probes.tasks.window(context.now_ns, workers, through_cache);
+        tasks.add(self.counts.each_ref().map(|counts| counts.delta.elsewhere), duration_ns);
         for (at, reads) in self.reads.iter_mut().enumerate() {
             reads.bytes += self.counts[at].delta.bytes;
             reads.unsteady |= context.turned;
@@ -293,6 +318,7 @@ impl Meters {
             busiest_worker: None,
             cache_share: self.reads[at].share,
             polls: (delta.polls != Polls::default()).then_some(delta.polls),
+            incidents: (delta.incidents != Incidents::default()).then_some(delta.incidents),
             flags: Vec::new(),
         }
     }
@@ -345,6 +371,47 @@ impl Meters {
             *block += blocks.iter().flatten().map(|(read, written)| read + written).sum::<u64>();
         }
         figures
+    }
+
+    /// What was written on each level: of pages by the classes' own counts, else by the engine's.
+    fn written(
+        &mut self,
+        context: &WindowContext,
+        members: &[MemberFigures],
+        flash: Option<FlashDelta>,
+    ) -> Written {
+        let layers = self.probes.layers.window();
+        let writers = Class::ALL.into_iter().filter(|class| class.writes());
+        let (application_bytes, engine_bytes, data_set_bytes) = match context.engine {
+            Some(now) => {
+                let before = self.engine.replace(now).unwrap_or_default();
+                let since = |now: u64, before: u64| now.saturating_sub(before);
+                (
+                    since(now.application_bytes, before.application_bytes),
+                    since(now.engine_bytes, before.engine_bytes),
+                    now.data_set_bytes,
+                )
+            }
+            None => (
+                writers.map(|class| self.counts[class.index()].delta.bytes).sum(),
+                members.iter().map(|member| member.written_bytes).sum(),
+                context.data_set_bytes,
+            ),
+        };
+        Written {
+            application_bytes,
+            engine_bytes,
+            top_bytes: layers.top_bytes.filter(|_| context.through_block_layer()),
+            drives_bytes: layers.drives_bytes.filter(|_| context.through_block_layer()),
+            host_bytes: flash.map(|flash| flash.host_bytes),
+            flash_bytes: flash.map(|flash| flash.flash_bytes),
+            flash_unit_bytes: flash.map(|flash| flash.unit_bytes),
+            flash_source: flash.map(|flash| flash.source),
+            capacity_bytes: layers.capacity_bytes,
+            data_set_bytes,
+            used_bytes: layers.used_bytes,
+            used_bytes_max: layers.used_bytes,
+        }
     }
 
     /// By which share of the engine's bytes the block layer's differ since the totals began.

@@ -4,27 +4,37 @@
 //! window [`meters`] reads all sources, and beside them the processor ([`cpu`]), this process's
 //! threads ([`tasks`]), the block layer ([`block`]), the drives' sensors ([`temperature`]) and the md
 //! arrays ([`arrays`]), and makes one [`window::Window`] of it, with
-//! [`flags`] for what can't be believed. Windows that are no warm-up add up to totals, exactly. The
+//! [`flags`] for what can't be believed. What is written on each level on its way to the flash is
+//! counted beside them ([`layers`], [`written`]); whether the run is [steady](steadiness), how much it
+//! [varies](variability) and which [`pitfalls`] it avoids is told of the totals. Windows that are no warm-up add up to totals, exactly. The
 //! [`ledger`] compares the windows before a turn with those after; [`words`] says it. What each
 //! figure is, its unit and where it comes from, stands with the fields in [`window`].
 
 pub mod arrays;
+pub mod bins;
 pub mod block;
 pub mod cell;
 pub mod cpu;
+pub mod cusum;
 pub mod drives;
 pub mod flags;
 pub mod frequency;
 pub mod latency;
+pub mod layers;
 pub mod ledger;
 pub mod meters;
+pub mod pitfalls;
 pub mod pmu;
+pub mod sentences;
 pub mod source;
 pub mod spread;
+pub mod steadiness;
 pub mod steady;
 pub mod tasks;
 pub mod totals;
+pub mod variability;
 pub mod window;
 pub mod words;
+pub mod written;
 
 pub use meters::{Member, Meters, Probes};

@@ -6,7 +6,9 @@ use std::sync::atomic::Ordering;
 use hdrhistogram::Histogram;
 
 use super::cell::{ERRNO_MAX, LATENCY_NS_MAX, LatencyCell, WorkerCell, value_of};
+use super::tasks::TaskTimes;
 use crate::class::Class;
+use crate::io::Incidents;
 use crate::io::polls::Polls;
 
 /// What came since the last look, of one class.
@@ -24,6 +26,8 @@ pub struct Delta {
     pub errnos: [u64; ERRNO_MAX],
     /// Of interfaces that poll.
     pub polls: Polls,
+    /// Of interfaces that watch over their commands.
+    pub incidents: Incidents,
     /// Latencies of I/Os, of the WAL commits.
     pub service: LatencyDelta,
     /// From the intended start.
@@ -34,6 +38,8 @@ pub struct Delta {
     pub flush: LatencyDelta,
     /// Bytes read and written by member.
     pub members: Vec<(u64, u64)>,
+    /// CPU time of another process, where the workers are there.
+    pub elsewhere: TaskTimes,
 }
 
 /// A histogram and its exact maximum.
@@ -61,12 +67,26 @@ impl Delta {
             }
             latency.max_ns = 0;
         };
-        let Self { ios, bytes, intended, missed, errnos, polls, service, response, write, flush, members } =
-            self;
+        let Self {
+            ios,
+            bytes,
+            intended,
+            missed,
+            errnos,
+            polls,
+            incidents,
+            service,
+            response,
+            write,
+            flush,
+            members,
+            elsewhere,
+        } = self;
+        *elsewhere = TaskTimes::default();
         for count in [ios, bytes, intended, missed] {
             *count = 0;
         }
-        *polls = Polls::default();
+        (*polls, *incidents) = (Polls::default(), Incidents::default());
         errnos.fill(0);
         for latency in [service, response, write, flush] {
             empty(latency);
@@ -83,11 +103,13 @@ impl Delta {
             missed: 0,
             errnos: [0; ERRNO_MAX],
             polls: Polls::default(),
+            incidents: Incidents::default(),
             service: LatencyDelta::default(),
             response: LatencyDelta::default(),
             write: LatencyDelta::default(),
             flush: LatencyDelta::default(),
             members: vec![(0, 0); members],
+            elsewhere: TaskTimes::default(),
         }
     }
 }
@@ -120,6 +142,7 @@ pub struct WorkerSource {
     missed: u64,
     errnos: [u64; ERRNO_MAX],
     polls: Polls,
+    incidents: Incidents,
     latencies: [Vec<u32>; 4],
     members: Vec<(u64, u64)>,
 }
@@ -136,6 +159,7 @@ impl WorkerSource {
             missed: 0,
             errnos: [0; ERRNO_MAX],
             polls: Polls::default(),
+            incidents: Incidents::default(),
             latencies: Default::default(),
             members,
         }
@@ -176,6 +200,8 @@ impl Source for WorkerSource {
         delta.missed += step(&mut self.missed, cell.missed.get());
         let polls = cell.polls.get();
         delta.polls += polls - std::mem::replace(&mut self.polls, polls);
+        let incidents = cell.incidents.get();
+        delta.incidents += incidents - std::mem::replace(&mut self.incidents, incidents);
         for ((last, now), into) in self.errnos.iter_mut().zip(cell.errnos.iter()).zip(&mut delta.errnos) {
             *into += step(last, now.get());
         }
@@ -222,10 +248,14 @@ mod tests {
                 cell.service.record(1000 * i);
                 cell.members[0].written_bytes.add(512);
             }
+            let polls = Polls { polls: round, ..Polls::default() };
+            cell.follow(polls, Incidents { timeouts: 2 * round, resets: round / 5 });
             let mut delta = Delta::new(1);
             assert!(source.collect(&mut delta));
             assert_eq!((delta.ios, delta.service.histogram.len()), (round, round));
             assert_eq!(delta.members, [(0, 512 * round)]);
+            let incidents = Incidents { timeouts: 2, resets: u64::from(round == 5) };
+            assert_eq!((delta.polls.polls, delta.incidents), (1, incidents), "since the last look");
             sum = (sum.0 + delta.ios, sum.1 + delta.service.histogram.len());
         }
         assert_eq!(sum, (15, 15));

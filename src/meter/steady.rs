@@ -13,7 +13,7 @@ pub const SETTLING_WINDOWS: u32 = 2;
 /// The fewest windows that can show a trend, and the most that are looked at.
 const TREND_WINDOWS: std::ops::RangeInclusive<usize> = 6..=10;
 /// A trend matters from this change over the windows, of their median.
-const TREND_CHANGE: f64 = 0.05;
+pub(super) const TREND_CHANGE: f64 = 0.05;
 /// Two-sided 1% of the normal distribution.
 const Z: f64 = 2.576;
 

@@ -8,9 +8,11 @@
 //! for by that thread, so reads that a cache answers are not in it.
 
 use std::collections::HashMap;
+use std::ops::AddAssign;
 use std::path::{Path, PathBuf};
 
 use rustix::time::ClockId;
+use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
 use crate::io::sync::SERVES;
@@ -27,6 +29,38 @@ pub struct TaskFigures {
     pub busiest_worker: [Option<f64>; 4],
     /// Bytes that reads took from storage since this was last told, by class; only now and then.
     pub storage_reads: Option<[Option<u64>; 4]>,
+}
+
+/// CPU time that another process used for a class, which has its own share of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskTimes {
+    /// Of the process, as far as it was not told for another class.
+    pub own_ns: u64,
+    /// Of all that neither works nor serves workers, likewise.
+    pub overhead_ns: u64,
+    /// Of the class's busiest worker, with its waits for a CPU.
+    pub busiest_ns: Option<u64>,
+}
+
+impl AddAssign for TaskTimes {
+    fn add_assign(&mut self, other: Self) {
+        self.own_ns += other.own_ns;
+        self.overhead_ns += other.overhead_ns;
+        self.busiest_ns = self.busiest_ns.max(other.busiest_ns);
+    }
+}
+
+impl TaskFigures {
+    /// Adds what another process used in that time, by class.
+    pub fn add(&mut self, elsewhere: [TaskTimes; 4], elapsed_ns: u64) {
+        let share = |ns: u64| ns as f64 / elapsed_ns.max(1) as f64;
+        for (times, busiest) in elsewhere.into_iter().zip(&mut self.busiest_worker) {
+            self.own_cores += share(times.own_ns);
+            self.overhead_cores += share(times.overhead_ns);
+            let there = times.busiest_ns.map(|ns| share(ns).min(1.0));
+            *busiest = there.map_or(*busiest, |there| Some(busiest.unwrap_or(0.0).max(there)));
+        }
+    }
 }
 
 /// The CPU clocks of this process.
@@ -128,11 +162,27 @@ impl TaskProbe {
     }
 }
 
+impl TaskProbe {
+    /// CPU time since the last call, in nanoseconds: of the process, of all its threads that neither work
+    /// nor serve workers, and of the busiest worker of each class with its waits for a CPU.
+    pub fn times(&mut self, workers: &[(i32, Class)]) -> (u64, u64, [Option<u64>; 4]) {
+        let Some(tasks) = &mut self.0 else { return Default::default() };
+        let own_ns = tasks.own_ns();
+        let (overhead_ns, busiest_ns) = tasks.look(workers);
+        (own_ns, overhead_ns, busiest_ns)
+    }
+}
+
 impl Tasks {
+    /// CPU time of the process since the last call.
+    fn own_ns(&mut self) -> u64 {
+        let process_ns = self.clocks.process_ns();
+        process_ns.saturating_sub(std::mem::replace(&mut self.process_ns, process_ns))
+    }
+
     fn window(&mut self, now_ns: u64, workers: &[(i32, Class)], through_cache: [bool; 4]) -> TaskFigures {
         let elapsed_ns = now_ns.saturating_sub(std::mem::replace(&mut self.at_ns, now_ns)).max(1) as f64;
-        let process_ns = self.clocks.process_ns();
-        let own_ns = process_ns.saturating_sub(std::mem::replace(&mut self.process_ns, process_ns));
+        let own_ns = self.own_ns();
         let (overhead_ns, busiest_ns) = self.look(workers);
         let storage_is_due = now_ns.saturating_sub(self.storage_at_ns) >= SECOND_NS;
         TaskFigures {

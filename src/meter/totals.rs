@@ -6,9 +6,12 @@ use super::flags;
 use super::latency::summarize;
 use super::meters::{cache_share, not_held};
 use super::source::LatencyDelta;
+use super::steadiness::SteadyWatch;
+use super::variability::VariabilityWatch;
 use super::window::{
     ClassFigures, CpuFigures, CyclesSource, Flag, Latencies, MemberFigures, TotalFigures, Totals, Window,
 };
+use super::written::Written;
 use crate::class::Class;
 use crate::units::mb_per_s;
 
@@ -25,6 +28,9 @@ pub struct Sums {
     classes: [ClassSums; 4],
     cpu: CpuSums,
     members: Vec<MemberFigures>,
+    written: Written,
+    steady: SteadyWatch,
+    variability: VariabilityWatch,
     flags: FlagCounts,
 }
 
@@ -52,8 +58,9 @@ struct FlagCounts(BTreeMap<String, (u64, Flag)>);
 struct CpuSums {
     weighted: CpuFigures,
     frequency_ns: u64,
-    /// Bytes of the windows whose cycles are known.
+    /// Bytes and I/Os of the windows whose cycles are known.
     bytes: u64,
+    ios: u64,
     estimated: bool,
     last: CpuFigures,
 }
@@ -72,6 +79,9 @@ impl Sums {
         }
         self.cpu.add(window);
         add_members(&mut self.members, &window.members);
+        self.written.add(&window.written);
+        self.steady.add(window);
+        self.variability.add(window);
         self.flags.add(&window.flags);
     }
 
@@ -103,9 +113,14 @@ impl Sums {
                 mb_per_s: mb_per_s(bytes, self.duration_ns),
                 cycles_per_byte: (cpu.cycles > 0.0 && self.cpu.bytes > 0)
                     .then(|| cpu.cycles / self.cpu.bytes as f64),
+                cycles_per_op: (cpu.cycles > 0.0 && self.cpu.ios > 0)
+                    .then(|| cpu.cycles / self.cpu.ios as f64),
             },
             cpu,
             members: self.members.clone(),
+            written: self.written.clone(),
+            steadiness: self.steady.steadiness(),
+            variability: self.variability.variability(),
             flags,
         }
     }
@@ -152,6 +167,9 @@ impl ClassSums {
         sum.missed += window.missed;
         if let Some(polls) = window.polls {
             *sum.polls.get_or_insert_default() += polls;
+        }
+        if let Some(incidents) = window.incidents {
+            *sum.incidents.get_or_insert_default() += incidents;
         }
         if let Some(busiest) = window.busiest_worker {
             self.busiest_ns += busiest * duration_ns as f64;
@@ -233,6 +251,7 @@ impl CpuSums {
         if cpu.cycles > 0.0 {
             sum.cycles += cpu.cycles;
             self.bytes += window.total.bytes;
+            self.ios += window.classes.iter().map(|class| class.ios).sum::<u64>();
             self.estimated |= cpu.cycles_source == CyclesSource::Estimate;
         }
         if let Some(hz) = cpu.frequency_hz {

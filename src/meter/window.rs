@@ -10,8 +10,12 @@ use std::sync::Arc;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
+use super::steadiness::Steadiness;
+use super::variability::Variability;
+use super::written::Written;
 use crate::class::Class;
 use crate::host::Throttling;
+pub use crate::io::Incidents;
 pub use crate::io::polls::Polls;
 
 /// Percentiles of a latency, in nanoseconds; null where fewer than ten samples lie beyond it.
@@ -119,6 +123,10 @@ pub struct ClassFigures {
     /// What a thread of the kernel polls is not told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub polls: Option<Polls>,
+    /// Commands that did not come back in time, and resets of controllers for that; none where all did,
+    /// or the interface does not watch over them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incidents: Option<Incidents>,
     /// What makes these figures untrustworthy.
     pub flags: Vec<Flag>,
 }
@@ -199,6 +207,9 @@ pub struct TotalFigures {
     pub mb_per_s: f64,
     /// The whole system's cycles over all bytes; none where no byte moved or no cycles are known.
     pub cycles_per_byte: Option<f64>,
+    /// The same cycles over all I/Os.
+    #[serde(default)]
+    pub cycles_per_op: Option<f64>,
 }
 
 /// One window.
@@ -228,6 +239,9 @@ pub struct Window {
     pub members: Vec<MemberFigures>,
     /// Bytes handed over to be written since the run's target was opened, fills included.
     pub written_bytes_total: u64,
+    /// Bytes written on each level below the application.
+    #[serde(default)]
+    pub written: Written,
     /// What makes the whole window untrustworthy.
     pub flags: Vec<Flag>,
     /// The histograms behind the latencies.
@@ -282,6 +296,15 @@ pub struct Totals {
     pub cpu: CpuFigures,
     /// The members.
     pub members: Vec<MemberFigures>,
+    /// Bytes written on each level below the application.
+    #[serde(default)]
+    pub written: Written,
+    /// Whether it is steady.
+    #[serde(default)]
+    pub steadiness: Steadiness,
+    /// How much the throughput varies.
+    #[serde(default)]
+    pub variability: Variability,
     /// What makes the whole run untrustworthy: what did a tenth of its windows, what the sums show, and
     /// pauses and turns. The classes' flags likewise.
     pub flags: Vec<Flag>,

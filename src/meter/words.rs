@@ -1,6 +1,6 @@
 //! Figures in words: what a turn did, and what the processor has left.
 
-use super::window::{Change, ClassFigures, CpuFigures, CyclesSource, LedgerLine, Polls, Verdict};
+use super::window::{Change, ClassFigures, CpuFigures, CyclesSource, Incidents, LedgerLine, Polls, Verdict};
 use crate::profile::settings::Run;
 use crate::units::{format_latency, three_digits};
 
@@ -21,6 +21,16 @@ pub fn polls(classes: &[ClassFigures; 4], duration_s: f64) -> Option<String> {
     let mut all = Polls::default();
     classes.iter().filter_map(|class| class.polls).for_each(|polls| all += polls);
     polls_of(all, duration_s)
+}
+
+/// What became of commands that did not come back.
+pub fn incidents(incidents: Incidents) -> String {
+    let count = |n: u64, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
+    format!(
+        "{} not back in time, {}",
+        count(incidents.timeouts, "command was", "commands were"),
+        count(incidents.resets, "reset of a controller", "resets of controllers")
+    )
 }
 
 /// What a ledger line says of one figure.

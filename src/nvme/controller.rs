@@ -249,14 +249,14 @@ impl<B: Bus> Controller<B> {
     }
 
     /// Resets it by CC.EN (Base 3.7.2), unless somebody has since `seen` was its generation. All its
-    /// queues are void then, and it touches none of their memory.
+    /// queues are void then, and it touches none of their memory. Returns whether this call did it.
     ///
     /// # Errors
     /// Where it does not come back. It is given up.
-    pub fn reset(&self, seen: u32) -> Result<()> {
+    pub fn reset(&self, seen: u32) -> Result<bool> {
         let mut admin = self.lock()?;
         if self.generation() != seen {
-            return Ok(());
+            return Ok(false);
         }
         // First, so that the owners of queues write no more doorbells.
         self.generation.store(seen.wrapping_add(1), Ordering::Release);
@@ -275,7 +275,7 @@ impl<B: Bus> Controller<B> {
         if let Err(error) = &outcome {
             admin.down = Some(error.what.clone());
         }
-        outcome.map(drop)
+        outcome.map(|_| true)
     }
 
     /// Shuts it down normally (Base 3.6.1): what it holds in a volatile cache becomes durable. Nothing

@@ -4,8 +4,11 @@
 //! controller is reset (Base 3.7.2), which ends all commands of all lanes, and every lane makes its
 //! queue anew. A controller that is gone or tells a fatal error ends the lane.
 
+use std::ops::{AddAssign, Sub};
 use std::sync::Arc;
 use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
 
 use super::bus::Bus;
 use super::controller::{Condition, Controller, fatal, gone, recalled};
@@ -17,12 +20,31 @@ use crate::error::{Error, Result};
 const LOOK: Duration = Duration::from_millis(100);
 
 /// What the watch over a lane had to do.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Incidents {
-    /// Commands that were to be aborted.
-    pub aborts: u64,
-    /// Resets of the controller, by whichever lane, that this one saw.
+    /// Commands that did not come back in time ([`super::Patience::command`]) and were to be aborted.
+    pub timeouts: u64,
+    /// Resets of the controller that this lane asked for: each is one lane's.
     pub resets: u64,
+}
+
+impl AddAssign for Incidents {
+    fn add_assign(&mut self, other: Self) {
+        self.timeouts += other.timeouts;
+        self.resets += other.resets;
+    }
+}
+
+impl Sub for Incidents {
+    type Output = Self;
+
+    /// What came since.
+    fn sub(self, before: Self) -> Self {
+        Self {
+            timeouts: self.timeouts.saturating_sub(before.timeouts),
+            resets: self.resets.saturating_sub(before.resets),
+        }
+    }
 }
 
 /// A queue pair of one thread, on a controller that others use too.
@@ -115,7 +137,7 @@ impl<B: Bus> Lane<B> {
             Condition::Recalled => return Err(recalled(self.controller.name())),
             // Unless another lane is resetting it just now, it has stopped by itself.
             Condition::Stopped if self.generation == self.controller.generation() => {
-                self.controller.reset(self.generation)?;
+                self.reset()?;
                 return self.begin_anew(&mut lost);
             }
             Condition::Ready | Condition::Stopped => {}
@@ -131,7 +153,7 @@ impl<B: Bus> Lane<B> {
             if !is_over(asked_ns, patience.abort) {
                 return Ok(());
             }
-            self.controller.reset(self.generation)?;
+            self.reset()?;
             return self.begin_anew(&mut lost);
         }
         if is_over(since_ns, patience.command) { self.abort(cid, since_ns, now_ns) } else { Ok(()) }
@@ -141,7 +163,7 @@ impl<B: Bus> Lane<B> {
     /// controller that can't abort any more commands now is reset later.
     fn abort(&mut self, cid: u16, since_ns: u64, now_ns: u64) -> Result<()> {
         self.abort = Some((cid, since_ns, now_ns));
-        self.incidents.aborts += 1;
+        self.incidents.timeouts += 1;
         match self.controller.abort(self.queue.id(), cid) {
             Err(error) if self.controller.condition() != Condition::Ready => Err(error),
             _ => Ok(()),
@@ -151,7 +173,12 @@ impl<B: Bus> Lane<B> {
     fn begin_anew(&mut self, lost: &mut impl FnMut(u32)) -> Result<()> {
         self.generation = self.controller.reopen_queue(&mut self.queue, lost)?;
         self.abort = None;
-        self.incidents.resets += 1;
+        Ok(())
+    }
+
+    fn reset(&mut self) -> Result<()> {
+        let done = self.controller.reset(self.generation)?;
+        self.incidents.resets += u64::from(done);
         Ok(())
     }
 }

@@ -70,7 +70,7 @@ fn a_stuck_command_is_aborted_once_and_the_others_go_on() {
     }
     assert_eq!(model.aborts(), 1);
     assert_eq!(polled(&mut lanes[0]), [(1, Status::ABORT_REQUESTED)]);
-    assert_eq!((lanes[0].outstanding(), lanes[0].incidents()), (1, Incidents { aborts: 1, resets: 0 }));
+    assert_eq!((lanes[0].outstanding(), lanes[0].incidents()), (1, Incidents { timeouts: 1, resets: 0 }));
     assert_eq!(model.starts(), 1, "no reset was needed");
 }
 
@@ -96,8 +96,9 @@ fn where_an_abort_does_not_help_all_lanes_begin_anew_after_a_reset() {
     for (lane, owner) in lanes.iter_mut().zip([3, 9]) {
         flush(lane, owner, 4 * SECOND_NS);
         assert_eq!(polled(lane), [(owner, Status::SUCCESS)]);
-        assert_eq!(lane.incidents().resets, 1);
     }
+    let resets: u64 = lanes.iter().map(|lane| lane.incidents().resets).sum();
+    assert_eq!(resets, 1, "one lane asked for it");
 }
 
 #[test]

@@ -42,5 +42,5 @@ pub mod vfio;
 pub use bus::Bus;
 pub use controller::{Condition, Controller, Patience};
 pub use identify::{ControllerFacts, Namespace};
-pub use lane::Lane;
+pub use lane::{Incidents, Lane};
 pub use transfer::Transfers;

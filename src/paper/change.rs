@@ -11,16 +11,14 @@
 use serde::Serialize;
 
 use super::Figure;
+use crate::meter::bins::{BIN_NS_MIN, BINS_MAX};
 use crate::meter::spread::Spread;
 use crate::meter::window::Window;
 
-/// Bins on either side.
-const SIDE: usize = 15;
-/// The most bins that a run is put into, and the seconds at its start that have bins of their own.
-const BINS_MAX: u64 = 600;
+/// Bins on either side: as few as CUSUM takes, of which bins are made alike.
+const SIDE: usize = crate::meter::cusum::SIDE;
 /// Medians must differ by this share of the one before.
 const LEAST: f64 = 0.2;
-const BIN_NS_MIN: u64 = 1_000_000_000;
 
 /// A figure over time, in bins.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -273,6 +271,22 @@ mod tests {
         assert!((collection - 2100.0).abs() <= 12.0 && (recovery - 4800.0).abs() <= 12.0, "{at:?}");
         let written = changes.found[1].written_bytes as f64;
         assert!((written / 1.05e12 - 1.0).abs() < 0.01, "{written}");
+    }
+
+    /// The steps told here are those at which CUSUM finds that a run left its level.
+    #[test]
+    fn cusum_finds_the_same_steps() {
+        let level = |s: usize| match s {
+            0..50 => 5400.0,
+            50..210 => 4000.0,
+            210..480 => 2000.0,
+            _ => 3000.0,
+        };
+        let values: Vec<f64> = (0..600).map(|s| level(s) * noise(s, 8.0)).collect();
+        let told: Vec<_> = scan(&run(values.iter().copied())).found.iter().map(|step| step.at_s).collect();
+        let found = crate::meter::cusum::changes(&values);
+        let near = told.iter().zip(&found).all(|(at_s, at)| (at_s - *at as f64).abs() <= 1.0);
+        assert!(told.len() == 3 && found.len() == 3 && near, "{told:?} {found:?}");
     }
 
     #[test]

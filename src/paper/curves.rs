@@ -1,4 +1,4 @@
-//! Table 6, the classes alone, and Figures 2, 3, 5 and 6: one knob over its values.
+//! The classes alone, and Figures 2, 3, 5 and 6: one knob over its values.
 
 use super::Figure::{
     BackgroundMbPerS, CyclesPerByte, FlushMeanUs, FlushP99Us, PointMbPerS, PointMeanUs, PointP99Us,
@@ -29,65 +29,6 @@ fn about(figure: Figure, value: f64) -> Published {
 
 fn between(figure: Figure, value: f64, to: f64) -> Published {
     Published { figure, value, to: Some(to), sign: "" }
-}
-
-/// Latencies of Table 6 in µs: interface, its name in profiles, and those of 512 B, 4 KiB and 16 KiB.
-const LATENCIES_US: [(&str, Option<&str>, [f64; 3]); 4] = [
-    ("SPDK", None, [2.7, 6.5, 20.1]),
-    ("io_uring", Some("io_uring"), [4.4, 8.3, 22.3]),
-    ("libaio", Some("libaio"), [5.6, 10.3, 26.8]),
-    ("pread", Some("sync"), [4.9, 8.7, 23.1]),
-];
-const PAGES: [(&str, &str); 3] = [("512", "512B"), ("4096", "4KiB"), ("16384", "16KiB")];
-const NO_SPDK: &str = "this build has no interface that drives NVMe from user space, as SPDK does";
-
-/// Table 6: latency at depth 1, by interface and page size.
-pub(super) fn table6() -> Experiment {
-    let mut rows = Vec::new();
-    for (at, (bytes, page)) in PAGES.into_iter().enumerate() {
-        for (name, interface, latencies) in LATENCIES_US {
-            let turns = and(
-                &POINT_ALONE,
-                &[
-                    ("io.interface", interface.unwrap_or("sync")),
-                    ("io.buffering", "direct"),
-                    ("io.page_size", page),
-                ],
-            );
-            let published = vec![Published::new(PointMeanUs, latencies[at])];
-            let words = format!("{name}, pages of {page}");
-            let row = point(format!("{name} {bytes}"), words, turns, published);
-            rows.push(Row { lacking: interface.is_none().then_some(NO_SPDK), ..row });
-        }
-    }
-    let of = |words, rows, says| claim("4.7", words, PointMeanUs, rows, says).on(Setup::Optane);
-    Experiment {
-        name: "table6",
-        source: "Table 6, section 4.7",
-        about: "latency of one read at a time, by interface and page size",
-        setup: Setup::Optane,
-        shape: Shape::Table,
-        columns: &[PointMeanUs, PointP99Us, PointMbPerS],
-        rows,
-        claims: vec![
-            of("libaio waits twice as long as SPDK, 512 B", ("libaio 512", "SPDK 512"), More),
-            of("io_uring waits longer than SPDK, 512 B", ("io_uring 512", "SPDK 512"), More),
-            of("io_uring waits longer than SPDK, 16 KiB", ("io_uring 16384", "SPDK 16384"), More),
-            of("libaio waits longer than io_uring, 512 B", ("libaio 512", "io_uring 512"), More),
-            of("libaio waits longer than io_uring, 4 KiB", ("libaio 4096", "io_uring 4096"), More),
-            of("libaio waits longer than io_uring, 16 KiB", ("libaio 16384", "io_uring 16384"), More),
-            of("pread waits longer than io_uring, 512 B", ("pread 512", "io_uring 512"), More),
-            of("pread waits longer than io_uring, 4 KiB", ("pread 4096", "io_uring 4096"), More),
-            of("pread waits longer than io_uring, 16 KiB", ("pread 16384", "io_uring 16384"), More),
-        ],
-        assumptions: &[
-            "The paper does not say whether its latencies are means or medians; here they are means of service latency.",
-        ],
-        remarks: &[],
-        time: ROW_TIME,
-        warmup: ROW_WARMUP,
-        repeat: 3,
-    }
 }
 
 /// Each class alone, and the mix: the upper bounds of section 3.2.

@@ -10,6 +10,7 @@ mod deviations;
 mod figure;
 mod over_time;
 mod place;
+mod polled;
 mod result;
 mod tables;
 #[cfg(test)]
@@ -233,7 +234,8 @@ pub fn all() -> Vec<Experiment> {
         tables::table2(),
         tables::table4(),
         tables::table5(),
-        curves::table6(),
+        polled::section47(),
+        polled::table6(),
         tables::table8(),
         tables::table9(),
         curves::solo(),

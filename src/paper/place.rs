@@ -29,6 +29,9 @@ pub enum Place {
     Block,
     /// RAID 0 without a file system; files will do.
     AnyBlock,
+    /// The drives themselves, as they are, pages interleaved over them; files will do. What polls them
+    /// takes nothing else.
+    Drives,
     /// The same, nine tenths of it, the rest never written; files will do.
     NinetyPercent,
     /// RAID 0 with just this file system, or none; over one loop device on files.
@@ -192,6 +195,7 @@ fn on_devices(place: Place, bed: &Bed) -> Result<Texts, String> {
     Ok(match place {
         Place::Ext4 => stack(array, Filesystem::Ext4, 100),
         Place::Block | Place::AnyBlock | Place::Filesystem(Filesystem::None) => bare(array),
+        Place::Drives => Vec::new(),
         Place::NinetyPercent => stack(array, Filesystem::None, 90),
         Place::Filesystem(filesystem) => stack(array, filesystem, 100),
         Place::Raid(raid) if bed.members() < raid.members_min() => {
@@ -223,7 +227,7 @@ fn on_files(place: Place, bed: &Bed) -> Result<Texts, String> {
         ])
     };
     match place {
-        Place::Ext4 | Place::AnyBlock | Place::NinetyPercent => Ok(Vec::new()),
+        Place::Ext4 | Place::AnyBlock | Place::Drives | Place::NinetyPercent => Ok(Vec::new()),
         Place::Block => Err("files lie on a file system, and this row is without one: name --devices".into()),
         // What file systems differ in does not take four files of one drive.
         Place::Filesystem(filesystem) => loops(1, count * bytes, Raid::None, filesystem),

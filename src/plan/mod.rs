@@ -1,5 +1,7 @@
 //! What to run: settings as plain orders to each class, and what changes between two of them.
 
+use serde::{Deserialize, Serialize};
+
 use crate::class::Class;
 use crate::profile::settings::{
     Arrival, Buffering, Completion, Cpus, Interface, Io, Offsets, Placement, Settings, Stack, Submission,
@@ -7,7 +9,7 @@ use crate::profile::settings::{
 };
 
 /// How a class runs. Two equal plans run alike, so a class is restarted just when its plan changes.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClassPlan {
     /// The class.
     pub class: Class,
@@ -48,7 +50,7 @@ pub struct ClassPlan {
 }
 
 /// What is polled instead of called or interrupted.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Polling {
     /// The device's completion queue is polled.
     pub iopoll: bool,
@@ -60,7 +62,7 @@ pub struct Polling {
 }
 
 /// How offsets are drawn, with its parameter.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Pattern {
     /// One page after the other, wrapping.
     Sequential,
@@ -82,7 +84,6 @@ fn plan_of(settings: &Settings, class: Class) -> ClassPlan {
     let interface = settings.interface_of(class);
     let wal = class == Class::Wal;
     let ring = matches!(interface, Interface::IoUring | Interface::NvmePassthrough);
-    let vfio = interface == Interface::Vfio;
     // sync has a thread for each outstanding I/O: the paper's 128/1/1/1 threads.
     let per_io = interface == Interface::Sync;
     ClassPlan {
@@ -90,7 +91,7 @@ fn plan_of(settings: &Settings, class: Class) -> ClassPlan {
         enabled: own.enabled,
         interface,
         // Without the kernel there is no page cache.
-        buffering: if vfio { Buffering::Direct } else { settings.buffering_of(class) },
+        buffering: if interface.leaves_kernel() { Buffering::Direct } else { settings.buffering_of(class) },
         registered_buffers: ring && settings.io.registered_buffers,
         registered_files: ring && settings.io.registered_files,
         polling: polling(&settings.io, interface),
@@ -117,7 +118,7 @@ fn polling(io: &Io, interface: Interface) -> Polling {
     let sleep_ns = io.poll_sleep.as_nanos() as u64;
     match interface {
         Interface::IoUring | Interface::NvmePassthrough => {}
-        Interface::Vfio => return Polling { sleep_ns, ..Polling::default() },
+        Interface::Vfio | Interface::Spdk => return Polling { sleep_ns, ..Polling::default() },
         _ => return Polling::default(),
     }
     let iopoll = io.completion == Completion::Iopoll;
@@ -150,7 +151,7 @@ pub fn rebuilds(old: &Settings, new: &Settings) -> bool {
         || old.sim != new.sim
         || old.run.seed != new.run.seed
         || old.is_simulated() != new.is_simulated()
-        || old.leaves_kernel() != new.leaves_kernel()
+        || old.driven_by() != new.driven_by()
 }
 
 #[cfg(test)]
@@ -175,6 +176,12 @@ mod tests {
         new.io.page_size_bytes = 4096;
         assert_eq!(changed(&plan(&old), &plan(&new)).len(), 4);
         assert!(!rebuilds(&old, &new));
+        new.io.interface = Interface::Vfio;
+        let other = Settings {
+            io: crate::profile::settings::Io { interface: Interface::Spdk, ..new.io.clone() },
+            ..new.clone()
+        };
+        assert!(rebuilds(&old, &new) && rebuilds(&new, &other), "the drives change hands");
     }
 
     #[test]

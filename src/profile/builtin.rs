@@ -4,9 +4,11 @@ use super::Settings;
 use super::parse::parse;
 
 /// Name and text of each, in the order of lists.
-pub const BUILTIN: [(&str, &str); 7] = [
+pub const BUILTIN: [(&str, &str); 9] = [
     ("demo", include_str!("../../profiles/demo.toml")),
     ("lab", include_str!("../../profiles/lab.toml")),
+    ("lowest-latency", include_str!("../../profiles/lowest-latency.toml")),
+    ("section4-7-sleep", include_str!("../../profiles/section4-7-sleep.toml")),
     ("table2-1-baseline", include_str!("../../profiles/table2-1-baseline.toml")),
     ("table2-2-no-fdatasync", include_str!("../../profiles/table2-2-no-fdatasync.toml")),
     ("table2-3-async", include_str!("../../profiles/table2-3-async.toml")),
@@ -75,6 +77,21 @@ mod tests {
         for (number, device) in lab.target.devices.iter().enumerate() {
             assert_eq!(*device, format!("/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_RIG{number}_1"));
         }
+    }
+
+    #[test]
+    fn the_polling_profiles_are_the_papers_and_its_opposite() {
+        let of = |name: &str| {
+            let s = builtin(name).unwrap();
+            assert_eq!(s.driven_by(), Some(Interface::Vfio));
+            let mut on = Class::ALL.into_iter().filter(|class| s.classes[class.index()].enabled);
+            let class = on.next().unwrap();
+            assert!(on.next().is_none() && !class.writes());
+            let own = &s.classes[class.index()];
+            (s.io.poll_sleep.as_micros(), own.depth, own.batch, own.threads)
+        };
+        assert_eq!(of("section4-7-sleep"), (50, 1024, 256, 1));
+        assert_eq!(of("lowest-latency"), (0, 1, 1, 1));
     }
 
     #[test]

@@ -84,6 +84,14 @@ mod tests {
         let mut odd = settings.clone();
         odd.queue.nomerges = Some(2);
         assert!(problem(&odd, &facts).contains("queue.*"));
+        let mut spdk = settings.clone();
+        spdk.io.interface = Interface::Spdk;
+        facts.platform.spdk = crate::host::Spdk::default();
+        assert!(problem(&spdk, &facts).contains("built without SPDK"));
+        facts.platform.spdk.usable = crate::host::Feature::Present;
+        assert_eq!(problem(&spdk, &facts), "");
+        spdk.classes[0].interface = Some(Interface::Vfio);
+        assert!(problem(&spdk, &facts).contains("scan would find none"));
         facts.platform.iommu_groups = 0;
         assert!(problem(&settings, &facts).contains("no IOMMU"));
     }

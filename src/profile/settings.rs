@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 pub use super::stack::{DriveState, Filesystem, Placement, QueueSettings, Raid, Stack};
 use super::sweep::Sweep;
 use crate::class::Class;
@@ -60,7 +62,7 @@ pub struct Target {
 }
 
 /// Which way an I/O takes into the kernel, or around it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Interface {
     /// `preadv2`/`pwritev2`, one thread for each outstanding I/O.
     Sync,
@@ -76,10 +78,19 @@ pub enum Interface {
     Sim,
     /// stacktune's own driver, of drives that leave the kernel.
     Vfio,
+    /// The operator's SPDK, of drives that leave the kernel, in a process of its own.
+    Spdk,
+}
+
+impl Interface {
+    /// Whether it drives drives that the kernel does not have then.
+    pub fn leaves_kernel(self) -> bool {
+        matches!(self, Self::Vfio | Self::Spdk)
+    }
 }
 
 /// Which cache an I/O goes through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Buffering {
     /// Through the page cache.
     Cached,
@@ -144,7 +155,7 @@ pub enum Offsets {
 }
 
 /// How intended starts are spaced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Arrival {
     /// Constant spacing.
     Constant,
@@ -153,7 +164,7 @@ pub enum Arrival {
 }
 
 /// Which CPUs a class runs on.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Cpus {
     /// Wherever the kernel puts it.
     Any,
@@ -195,7 +206,7 @@ pub struct ClassSettings {
 }
 
 /// How a commit is made durable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Sync {
     /// A write, then `fdatasync`.
     Fdatasync,
@@ -344,6 +355,12 @@ impl Settings {
         (price > 0.0).then_some(price)
     }
 
+    /// Why there is no price although one was told, where there is none.
+    pub fn price_missing(&self) -> Option<&'static str> {
+        (self.stack.price > 0.0 && self.target.devices.is_empty())
+            .then_some("price: none, as stack.price is that of a drive, and the target is files")
+    }
+
     /// The class's interface, its own or the default.
     pub fn interface_of(&self, class: Class) -> Interface {
         self.classes[class.index()].interface.unwrap_or(self.io.interface)
@@ -366,7 +383,12 @@ impl Settings {
 
     /// Whether the drives leave the kernel for the run.
     pub fn leaves_kernel(&self) -> bool {
-        Class::ALL.iter().any(|&c| self.interface_of(c) == Interface::Vfio)
+        self.driven_by().is_some()
+    }
+
+    /// The interface for which the drives leave the kernel; none where they stay with it.
+    pub fn driven_by(&self) -> Option<Interface> {
+        Class::ALL.iter().map(|&class| self.interface_of(class)).find(|interface| interface.leaves_kernel())
     }
 }
 
@@ -395,6 +417,11 @@ impl Named for Interface {
         (Self::Null, "null", "completes at once: the generator's own cost"),
         (Self::Sim, "sim", "simulated devices on a virtual clock"),
         (Self::Vfio, "vfio", "stacktune's own polling driver: the drives leave the kernel for the run"),
+        (
+            Self::Spdk,
+            "spdk",
+            "your own SPDK, in a process of its own: the drives leave the kernel for the run",
+        ),
     ];
 }
 

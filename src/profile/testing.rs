@@ -26,7 +26,11 @@ pub(crate) fn capable_host() -> Facts {
         dontcache: Feature::Present,
         perf: Feature::Present,
         cgroup_memory: CgroupMemory { version: Some(CgroupVersion::V2), limit: Feature::Present },
-        platform: crate::host::Platform::default(),
+        platform: crate::host::Platform {
+            vfio: Feature::Present,
+            iommu_groups: 20,
+            ..crate::host::Platform::default()
+        },
         storage: crate::host::Storage::default(),
         devices: vec![drive(0, Some("S4EWNX0R")), drive(1, None)],
     }

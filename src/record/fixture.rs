@@ -10,6 +10,7 @@ use super::{Header, rebuild};
 use crate::class::Class;
 use crate::host::{Cpu, Device, Facts, Feature, Node};
 use crate::meter::latency::summarize;
+use crate::meter::pitfalls::Circumstances;
 use crate::meter::source::LatencyDelta;
 use crate::meter::totals::Sums;
 use crate::meter::window::{
@@ -104,6 +105,7 @@ pub fn window(index: u64, like: Like) -> Window {
             bytes,
             mb_per_s: mb_per_s(bytes, WINDOW_NS),
             cycles_per_byte: Some(cycles / bytes as f64),
+            cycles_per_op: Some(cycles / ios.iter().sum::<u64>() as f64),
         },
         classes,
         cpu: cpu(cycles),
@@ -249,5 +251,6 @@ pub fn header() -> Header {
         notes: Vec::new(),
         run_started: UNIX_EPOCH + Duration::from_secs(1_700_000_000),
         worth: Some((Some(500.0), 8_000_000_000_000)),
+        circumstances: Circumstances::default(),
     }
 }

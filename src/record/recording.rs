@@ -100,6 +100,7 @@ fn rebuilt(
         warmup_s: warmup().map(|window| window.duration_ns).sum::<u64>() as f64 / 1e9,
         warmup_windows: warmup().count() as u64,
         rebuilt: true,
+        circumstances: serde_json::from_value(host["circumstances"].clone()).ok(),
         worth: host["usable_bytes"].as_u64().map(|bytes| (host["price"].as_f64(), bytes)),
         ..Frame::default()
     };

@@ -19,16 +19,31 @@
 //!     response_ns        likewise, from the intended start; null without a rate or if not held
 //!     write_ns, flush_ns likewise, of the wal alone
 //!     polls              {polls,empty_polls,polling_ns,empty_polling_ns} of what polls by itself; absent elsewhere
+//!     incidents          {timeouts,resets} of commands that did not come back in time; absent where all did
 //!     flags              what makes these figures untrustworthy, as short texts
 //! total
 //!     bytes, mb_per_s    of the four classes
 //!     cycles_per_byte    the whole system's cycles over these bytes; null where none moved
+//!     cycles_per_op      the same cycles over all I/Os
 //!     cycles_source      "pmu" or "estimate"
 //!     cpu_busy           share of all CPU time, 0 to 1
 //!     cpu                shares, cores, the clock's frequency and its source
 //! members                bytes by member, the block layer's count of devices, how warm the drives
 //!                        below got, in degrees Celsius, and whether they slowed themselves down
 //!                        (yes, no, hot, or null: not told)
+//! wa_a                   bytes that the drives took over bytes that the application wrote, since the
+//!                        measurement began; what is a drive, see `stacktune::meter::written`
+//! wa_a_parts             {engine,file_system,raid}: their product is wa_a
+//! wa_d                   bytes written to flash over bytes that the drives took, by their own counters
+//! wa_total               wa_a x wa_d
+//! space_amplification    bytes in use on the file system over bytes of the data set, at most
+//! written                the bytes behind these
+//! steady                 {state,at_s,level_since_s,capacities_written,figures,burst,steady}: warming, steady
+//!                        (since at_s) or changed (at at_s), in seconds from the run's start; burst and
+//!                        steady are {from_s,to_s,mb_per_s,iops,wa_a,wa_d}
+//! variability            {of_s,spans,swing,deviation,stalled_s,classes_stalled_s} of the throughput
+//! pitfalls               [{name,light,figure,advice}]: good, doubt or bad
+//!                        (each of these is null, or absent, where it is not told)
 //! cost                   null unless a drive's price was told
 //!     price              of all drives, in $
 //!     usable_bytes       of the stack
@@ -44,10 +59,14 @@ use serde::{Deserialize, Serialize};
 
 use super::SCHEMA;
 use crate::class::Class;
+use crate::meter::pitfalls::{Circumstances, Pitfall, pitfalls};
+use crate::meter::steadiness::Steadiness;
+use crate::meter::variability::Variability;
 use crate::meter::window::{
-    ClassFigures, CpuFigures, CyclesSource, Flag, Latency, MemberFigures, Polls, State, Totals,
+    ClassFigures, CpuFigures, CyclesSource, Flag, Incidents, Latency, MemberFigures, Polls, State, Totals,
 };
 use crate::meter::words;
+use crate::meter::written::{Parts, Written};
 
 /// The content of `summary.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -78,6 +97,33 @@ pub struct Summary {
     pub total: Total,
     /// The members.
     pub members: Vec<MemberFigures>,
+    /// What the drives took for each byte that the application wrote.
+    #[serde(default)]
+    pub wa_a: Option<f64>,
+    /// What makes it.
+    #[serde(default)]
+    pub wa_a_parts: Parts,
+    /// What they wrote to flash for each byte that they took.
+    #[serde(default)]
+    pub wa_d: Option<f64>,
+    /// From the application to the flash.
+    #[serde(default)]
+    pub wa_total: Option<f64>,
+    /// What the file system had in use for each byte of the data set, at most.
+    #[serde(default)]
+    pub space_amplification: Option<f64>,
+    /// The bytes behind these.
+    #[serde(default)]
+    pub written: Written,
+    /// Whether the run was steady.
+    #[serde(default)]
+    pub steady: Steadiness,
+    /// How much its throughput varied.
+    #[serde(default)]
+    pub variability: Variability,
+    /// Can it be believed? Empty of recordings that do not tell.
+    #[serde(default)]
+    pub pitfalls: Vec<Pitfall>,
     /// What the drives cost for what they hold and do, where their price was told.
     #[serde(default)]
     pub cost: Option<Cost>,
@@ -158,6 +204,9 @@ pub struct ClassSummary {
     /// Looks at completion queues, of an interface that polls by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub polls: Option<Polls>,
+    /// Commands that did not come back in time, and resets of controllers for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incidents: Option<Incidents>,
     /// Short texts; see [`Summary::flag_notes`].
     pub flags: Vec<String>,
 }
@@ -183,6 +232,9 @@ pub struct Total {
     pub mb_per_s: f64,
     /// The whole system's cycles over all bytes.
     pub cycles_per_byte: Option<f64>,
+    /// The same cycles over all I/Os.
+    #[serde(default)]
+    pub cycles_per_op: Option<f64>,
     /// Counted or estimated.
     pub cycles_source: CyclesSource,
     /// Share of all CPU time, 0 to 1.
@@ -211,6 +263,8 @@ pub(super) struct Frame {
     pub rebuilt: bool,
     /// See [`super::Header::worth`].
     pub worth: Option<(Option<f64>, u64)>,
+    /// See [`super::Header::circumstances`].
+    pub circumstances: Option<Circumstances>,
 }
 
 impl Summary {
@@ -242,6 +296,17 @@ impl Summary {
             },
             total: Total::of(totals),
             members: totals.members.clone(),
+            wa_a: totals.written.wa_a(),
+            wa_a_parts: totals.written.parts(),
+            wa_d: totals.written.wa_d(),
+            wa_total: totals.written.wa_total(),
+            space_amplification: totals.written.space_amplification(),
+            written: totals.written.clone(),
+            steady: totals.steadiness.clone(),
+            variability: totals.variability.clone(),
+            pitfalls: frame.circumstances.as_ref().map_or_else(Vec::new, |of| {
+                pitfalls(of, totals.duration_s, &totals.steadiness, &totals.written)
+            }),
             cost: frame.worth.and_then(|worth| Cost::of(worth, totals.classes[Class::Scan.index()].mb_per_s)),
             flags: texts(&totals.flags),
             flag_notes: all_flags
@@ -305,6 +370,7 @@ impl ClassSummary {
             service_ns: held(figures.latencies.service_ns.as_ref()),
             response_ns: response.filter(|_| !figures.not_held),
             polls: figures.polls,
+            incidents: figures.incidents,
             flags: texts(&figures.flags),
         }
     }
@@ -316,6 +382,7 @@ impl Total {
             bytes: totals.total.bytes,
             mb_per_s: finite(totals.total.mb_per_s),
             cycles_per_byte: totals.total.cycles_per_byte.filter(|x| x.is_finite()),
+            cycles_per_op: totals.total.cycles_per_op.filter(|x| x.is_finite()),
             cycles_source: totals.cpu.cycles_source,
             cpu_busy: finite(totals.cpu.busy),
             cpu: totals.cpu.clone(),

@@ -12,6 +12,7 @@ use super::summary::{Frame, Summary};
 use super::{HOST, LATENCY, LEDGER, PROFILE, SCHEMA, SUMMARY, WINDOWS, hlog};
 use crate::error::{Error, Result};
 use crate::host::{Facts, TargetFacts};
+use crate::meter::pitfalls::Circumstances;
 use crate::meter::window::{LedgerLine, Totals, Window};
 
 /// What is known when a recording starts.
@@ -31,6 +32,8 @@ pub struct Header {
     pub run_started: SystemTime,
     /// The price of all drives in $, where told, and usable bytes, where the target has drives of its own.
     pub worth: Option<(Option<f64>, u64)>,
+    /// What bears on whether it can be believed.
+    pub circumstances: Circumstances,
 }
 
 /// How a recording ended.
@@ -56,6 +59,7 @@ struct Host<'a> {
     notes: &'a [String],
     price: Option<f64>,
     usable_bytes: Option<u64>,
+    circumstances: &'a Circumstances,
 }
 
 /// A recording that goes on. Every call hands what it got to the kernel before it returns.
@@ -71,6 +75,7 @@ pub struct Writer {
     warmup_ns: u64,
     warmup_windows: u64,
     worth: Option<(Option<f64>, u64)>,
+    circumstances: Circumstances,
 }
 
 impl Writer {
@@ -96,6 +101,7 @@ impl Writer {
             notes: &header.notes,
             price: header.worth.and_then(|(price, _)| price),
             usable_bytes: header.worth.map(|(_, bytes)| bytes),
+            circumstances: &header.circumstances,
         };
         replace(&dir.join(HOST), &pretty(&host)?)?;
         latency.append(&hlog::header(header.run_started).map_err(Error::failed)?)?;
@@ -110,6 +116,7 @@ impl Writer {
             warmup_ns: 0,
             warmup_windows: 0,
             worth: header.worth,
+            circumstances: header.circumstances.clone(),
         })
     }
 
@@ -161,6 +168,7 @@ impl Writer {
             failure,
             rebuilt: false,
             worth: self.worth,
+            circumstances: Some(self.circumstances),
         };
         let summary = Summary::of(totals, frame);
         replace(&self.dir.join(SUMMARY), &pretty(&summary)?)?;

@@ -12,6 +12,7 @@ use super::differences::{Difference, differences, is_not_durable, unreadable_set
 use super::figures::{self, Figure, Unit};
 use crate::class::Class;
 use crate::error::{Error, Result};
+use crate::meter::pitfalls::{Circumstances, drive_types};
 use crate::meter::window::{Verdict, Window};
 use crate::record::Recording;
 use crate::units::approx_span;
@@ -155,7 +156,35 @@ fn notes(recordings: &[Recording], columns: &[Column]) -> Vec<String> {
             notes.push(format!("{label} and A count cycles differently: cycles/byte has no verdict."));
         }
     }
+    notes.extend(unsteady(recordings, columns));
+    notes.extend(types(recordings));
     notes
+}
+
+/// Which recordings are not steady.
+fn unsteady(recordings: &[Recording], columns: &[Column]) -> Option<String> {
+    let named = recordings.iter().zip(columns).filter_map(|(recording, column)| {
+        let steady = &recording.summary.steady;
+        (steady.is_told() && !steady.is_steady()).then(|| format!("{} ({steady})", column.label))
+    });
+    let named: Vec<String> = named.collect();
+    (!named.is_empty()).then(|| format!("not steady, may show a burst: {}.", named.join(", ")))
+}
+
+/// How many types of drives the recordings are of, where they tell.
+fn types(recordings: &[Recording]) -> Option<String> {
+    let told = recordings.iter().map(|recording| {
+        serde_json::from_value::<Circumstances>(recording.host["circumstances"].clone()).ok()
+    });
+    let told: Vec<_> = told.collect::<Option<_>>()?;
+    if told.iter().all(|of| of.drives.is_empty()) {
+        return None;
+    }
+    let mut types: Vec<&str> = told.iter().flat_map(Circumstances::types).collect();
+    types.sort_unstable();
+    types.dedup();
+    let pitfall = drive_types(types.len(), &types.join(", "));
+    Some(format!("drive types: {}. {}", pitfall.figure, pitfall.advice).trim_end().to_owned())
 }
 
 impl Column {
@@ -259,6 +288,8 @@ impl Cell {
             Some("flagged")
         } else if figure.is_cycles() && differ {
             Some("other source")
+        } else if figure.is_cumulative() {
+            Some("cumulative")
         } else if self.windows.min(cell.windows) < WINDOWS_MIN {
             Some("few windows")
         } else {

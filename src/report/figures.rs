@@ -44,7 +44,12 @@ enum What {
     Latency(Sort, &'static str),
     TotalMbPerS,
     CyclesPerByte,
+    CyclesPerOp,
     CpuBusy,
+    WaA,
+    WaD,
+    WaTotal,
+    Space,
 }
 
 /// Which of a class's latencies.
@@ -78,6 +83,7 @@ pub fn all() -> Vec<Figure> {
     let totals = [
         ("mb_per_s", "total MB/s", Unit::Plain, What::TotalMbPerS),
         ("cycles_per_byte", "cycles/byte", Unit::Plain, What::CyclesPerByte),
+        ("cycles_per_op", "cycles/op", Unit::Plain, What::CyclesPerOp),
         ("cpu_busy", "CPU busy", Unit::Share, What::CpuBusy),
     ];
     figures.extend(totals.map(|(key, label, unit, what)| Figure {
@@ -85,6 +91,20 @@ pub fn all() -> Vec<Figure> {
         label: label.into(),
         class: None,
         unit,
+        in_text: true,
+        what,
+    }));
+    let cumulative = [
+        ("wa_a", "WA-A", What::WaA),
+        ("wa_d", "WA-D", What::WaD),
+        ("wa_total", "WA end to end", What::WaTotal),
+        ("space_amplification", "space", What::Space),
+    ];
+    figures.extend(cumulative.map(|(key, label, what)| Figure {
+        key: key.into(),
+        label: label.into(),
+        class: None,
+        unit: Unit::Plain,
         in_text: true,
         what,
     }));
@@ -135,6 +155,11 @@ impl Figure {
         let value = match self.what {
             What::TotalMbPerS => Some(summary.total.mb_per_s),
             What::CyclesPerByte => summary.total.cycles_per_byte,
+            What::CyclesPerOp => summary.total.cycles_per_op,
+            What::WaA => summary.wa_a,
+            What::WaD => summary.wa_d,
+            What::WaTotal => summary.wa_total,
+            What::Space => summary.space_amplification,
             What::CpuBusy => Some(summary.total.cpu_busy),
             What::MbPerS => class.map(|figures| figures.mb_per_s),
             What::Iops => class.map(|figures| figures.iops),
@@ -153,6 +178,9 @@ impl Figure {
         let value = match self.what {
             What::TotalMbPerS => Some(window.total.mb_per_s),
             What::CyclesPerByte => window.total.cycles_per_byte,
+            What::CyclesPerOp => window.total.cycles_per_op,
+            // Cumulative: of one window they say nothing.
+            What::WaA | What::WaD | What::WaTotal | What::Space => None,
             What::CpuBusy => Some(window.cpu.busy),
             What::MbPerS => class.map(|figures| figures.mb_per_s),
             What::Iops => class.map(|figures| figures.iops),
@@ -171,9 +199,14 @@ impl Figure {
         response && self.class.is_some_and(|class| summary.class(class).response_not_held)
     }
 
+    /// Whether it is told of a whole run alone.
+    pub fn is_cumulative(&self) -> bool {
+        matches!(self.what, What::WaA | What::WaD | What::WaTotal | What::Space)
+    }
+
     /// Whether it rests on the count of cycles.
     pub fn is_cycles(&self) -> bool {
-        matches!(self.what, What::CyclesPerByte)
+        matches!(self.what, What::CyclesPerByte | What::CyclesPerOp)
     }
 
     /// The figure and, in the same unit, its range: `12.3ms [11.9–13.1]`.

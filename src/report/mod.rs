@@ -5,6 +5,7 @@
 mod cells;
 mod chart;
 pub mod compare;
+pub mod cost;
 mod differences;
 mod figures;
 pub mod knobs;
@@ -19,7 +20,8 @@ pub mod sweep;
 mod tests;
 
 pub use compare::{Comparison, compare};
-pub use plan::plan;
+pub use cost::CostMap;
+pub use plan::{PlanFile, plan};
 pub use progress::Progress;
 pub use reproduce::{Reproduction, reproduction};
 pub use show::{Shown, show, table};

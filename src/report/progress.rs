@@ -135,6 +135,9 @@ impl<W: Write> Progress<W> {
         if errors > 0 {
             let _ = write!(text, ", {errors} errors");
         }
+        if totals.steadiness.is_told() {
+            let _ = write!(text, ", {}", totals.steadiness);
+        }
         self.say(&text);
     }
 

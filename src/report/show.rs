@@ -8,7 +8,7 @@ use super::cells::{NOTHING, figure, latency, left, percent, right, wrap};
 use crate::class::Class;
 use crate::host::Throttling;
 use crate::meter::window::{Change, CyclesSource, Latency, LedgerLine, State, Verdict};
-use crate::meter::words;
+use crate::meter::{sentences, words};
 use crate::profile::{self, settings::Run};
 use crate::record::Recording;
 use crate::record::summary::{ClassSummary, Summary};
@@ -63,6 +63,10 @@ pub fn show(recording: &Recording) -> String {
     // A turn of the array while it was recorded changed nothing of what was measured.
     let settings = profile::parse(&recording.profile_toml, "profile.toml").unwrap_or_default();
     out += &table(summary, &settings.run);
+    if let Some(why) = settings.price_missing() {
+        let _ = writeln!(out, "{}", wrap(why, WIDTH, "  "));
+    }
+    out += &believe(summary);
     if !recording.ledger.is_empty() {
         out += "\nTurns\n";
         recording.ledger.iter().for_each(|line| out += &turn(line));
@@ -90,6 +94,7 @@ pub fn table(summary: &Summary, array: &Run) -> String {
     }
     out += &totals(summary, array);
     out += &drives(summary);
+    out += &levels(summary);
     out += &flags(summary);
     if let Some(why) = &summary.failure {
         let _ = writeln!(out, "{}", wrap(&format!("failed: {why}"), WIDTH, "  "));
@@ -130,6 +135,9 @@ fn class_rows(class: Class, summary: &Summary) -> String {
     }
     if let Some(polls) = figures.polls.and_then(|polls| words::polls_of(polls, summary.duration_s)) {
         let _ = writeln!(out, "  polls {polls}");
+    }
+    if let Some(incidents) = figures.incidents {
+        let _ = writeln!(out, "  {}", words::incidents(incidents));
     }
     if figures.missed > 0 {
         let _ = writeln!(out, "  missed {} of {} intended starts", figures.missed, figures.intended);
@@ -172,7 +180,9 @@ fn totals(summary: &Summary, array: &Run) -> String {
     };
     let cycles =
         total.cycles_per_byte.map_or_else(|| NOTHING.into(), |x| format!("{sign}{}", three_digits(x)));
-    let cycles = format!("cycles/byte {cycles} ({source}); {} moved", approx_size(total.bytes));
+    let per_op =
+        total.cycles_per_op.map_or_else(String::new, |x| format!(", cycles/op {sign}{}", three_digits(x)));
+    let cycles = format!("cycles/byte {cycles}{per_op} ({source}); {} moved", approx_size(total.bytes));
     let shares = format!(
         "CPU busy {}: user {}, system {}, interrupt {}, steal {}; {} of {} cores ours",
         percent(total.cpu_busy),
@@ -216,6 +226,31 @@ fn drives(summary: &Summary) -> String {
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         let line = format!("price ${}: {}", three_digits(cost.price), parts.join(", "));
         let _ = writeln!(out, "{}", wrap(&line, WIDTH, "  "));
+    }
+    out
+}
+
+/// What was amplified, whether it was steady, and how much it varied.
+fn levels(summary: &Summary) -> String {
+    let mut lines = sentences::amplification(&summary.written);
+    lines.extend(sentences::steadiness(&summary.steady));
+    lines.extend(sentences::variability(&summary.variability));
+    lines.iter().map(|line| wrap(line, WIDTH, "  ") + "\n").collect()
+}
+
+/// The seven pitfalls; nothing of recordings that do not tell.
+fn believe(summary: &Summary) -> String {
+    let mut out = String::new();
+    if !summary.pitfalls.is_empty() {
+        out += "\nCan I believe this?\n";
+    }
+    for pitfall in &summary.pitfalls {
+        let told = |text: &str| wrap(text, WIDTH - 6, "      ");
+        let figure = format!("{}: {}", pitfall.name, pitfall.figure);
+        let _ = writeln!(out, "{:<6}{}", pitfall.light.word(), told(&figure));
+        if !pitfall.advice.is_empty() {
+            let _ = writeln!(out, "      {}", told(&pitfall.advice));
+        }
     }
     out
 }

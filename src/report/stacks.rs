@@ -55,12 +55,16 @@ fn way_out(leftover: &Leftover) -> Option<String> {
     }
 }
 
-/// What was taken away, and what could not be.
-pub fn cleaned(cleaned: &[Cleaned]) -> String {
-    if cleaned.is_empty() {
-        return "nothing is left over\n".to_owned();
-    }
+/// What was taken away, what could not be, and what stays as somebody kept it.
+pub fn cleaned(cleaned: &[Cleaned], kept: &[Leftover]) -> String {
     let mut out = String::new();
+    if cleaned.is_empty() {
+        out += if kept.is_empty() {
+            "nothing is left over\n"
+        } else {
+            "nothing is left over by a run that died\n"
+        };
+    }
     for Cleaned { leftover, problem } in cleaned {
         let Leftover { id, profile, stands, .. } = leftover;
         match problem {
@@ -74,6 +78,9 @@ pub fn cleaned(cleaned: &[Cleaned]) -> String {
                 let _ = writeln!(out, "{id} is not gone: {}", problem.replace('\n', "\n  "));
             }
         }
+    }
+    for Leftover { id, profile, .. } in kept {
+        let _ = writeln!(out, "{id} of {profile} was kept, and stays: stacktune cleanup {id} takes it away");
     }
     out
 }
@@ -123,10 +130,20 @@ mod tests {
     }
 
     #[test]
+    fn what_was_kept_is_named_with_the_way_to_remove_it() {
+        assert_eq!(cleaned(&[], &[]), "nothing is left over\n");
+        assert_eq!(
+            cleaned(&[], &[leftover(State::Kept)]),
+            "nothing is left over by a run that died\n\
+             00112233aabbccdd of mine was kept, and stays: stacktune cleanup 00112233aabbccdd takes it away\n"
+        );
+    }
+
+    #[test]
     fn what_could_not_be_taken_away_says_why() {
         let gone = Cleaned { leftover: leftover(State::Dead), problem: None };
         let busy = Cleaned { problem: Some("it is held by process 9".into()), ..gone.clone() };
-        let text = cleaned(&[gone, busy]);
+        let text = cleaned(&[gone, busy], &[]);
         assert!(text.starts_with("00112233aabbccdd of mine is gone\n  mount at /s/mnt\n"), "{text}");
         assert!(text.ends_with("00112233aabbccdd is not gone: it is held by process 9\n"), "{text}");
     }

@@ -147,8 +147,12 @@ impl Session {
                 let why = format!("over 1,000 errors in a second, the last: {}", describe_errno(errno));
                 return Some(Stopped { why, exhausted: false });
             }
-            Activity::Broken(errno) => {
-                let why = format!("its interface failed: {}", describe_errno(errno));
+            Activity::Broken(why) => {
+                self.lose_drives(&why);
+                return Some(Stopped { why: format!("its interface failed: {why}"), exhausted: false });
+            }
+            Activity::Gone(why) => {
+                self.lose_drives(&why);
                 return Some(Stopped { why, exhausted: false });
             }
             Activity::Exhausted => return Some(self.exhausted()),

@@ -15,7 +15,22 @@ const LOOK_NS: u64 = SECOND_NS / 10;
 /// A class that drains or starts is looked at this often.
 const SETTLE_NS: u64 = SECOND_NS / 500;
 
-/// Runs an opened session for `time`, recording into a new folder. `interrupts` counts the signals so
+/// How long a run is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Until {
+    /// At most so long, warm-up included.
+    pub time: Duration,
+    /// No longer than until it is steady.
+    pub steady: bool,
+}
+
+impl From<Duration> for Until {
+    fn from(time: Duration) -> Self {
+        Self { time, steady: false }
+    }
+}
+
+/// Runs an opened session for so long, recording into a new folder. `interrupts` counts the signals so
 /// far: the first ends the run in order, with a valid summary; one more ends the draining too. A
 /// target that has lost too many drives to go on ends it likewise, and the summary says so.
 ///
@@ -24,13 +39,13 @@ const SETTLE_NS: u64 = SECOND_NS / 500;
 pub fn record(
     session: &mut Session,
     out: &Path,
-    time: Duration,
+    until: impl Into<Until>,
     interrupts: &dyn Fn() -> usize,
     on_event: &mut dyn FnMut(Event),
 ) -> Result<Summary> {
     session.record(out)?;
-    let end_ns = time.as_nanos() as u64;
-    let ran = session.start().and_then(|()| run_until(session, end_ns, interrupts, on_event));
+    let until = until.into();
+    let ran = session.start().and_then(|()| run_until(session, until, interrupts, on_event));
     let outcome = match &ran {
         Err(error) => Outcome::Failed(error.to_string()),
         Ok(()) if interrupts() > 0 => Outcome::Interrupted,
@@ -51,11 +66,13 @@ pub fn record(
 
 fn run_until(
     session: &mut Session,
-    end_ns: u64,
+    until: Until,
     interrupts: &dyn Fn() -> usize,
     on_event: &mut dyn FnMut(Event),
 ) -> Result<()> {
-    while session.now_ns() < end_ns && interrupts() == 0 && session.failure().is_none() {
+    let end_ns = until.time.as_nanos() as u64;
+    let mut reached = false;
+    while session.now_ns() < end_ns && !reached && interrupts() == 0 && session.failure().is_none() {
         let due_ns = session.next_ns().min(end_ns);
         if session.is_simulated() {
             session.advance(due_ns);
@@ -65,7 +82,12 @@ fn run_until(
             clock::sleep_until(clock::now_ns() + due_ns.min(look_ns).saturating_sub(now_ns));
         }
         session.tick()?;
-        session.events().for_each(&mut *on_event);
+        for event in session.events() {
+            if let Event::Window(_, totals) = &event {
+                reached = until.steady && totals.steadiness.is_steady();
+            }
+            on_event(event);
+        }
     }
     Ok(())
 }
@@ -126,6 +148,23 @@ pub(super) mod tests {
             let mb_per_s = summary.class(background).mb_per_s;
             assert!((mb_per_s / 20.0 - 1.0).abs() < 0.01, "after {warmup_ms} ms: {mb_per_s}");
         }
+    }
+
+    #[test]
+    fn a_run_until_it_is_steady_ends_as_soon_as_it_is_or_when_it_may() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = |name: &str, until: Until| {
+            let mut session = opened(Duration::from_secs(2), |_| {});
+            record(&mut session, &dir.path().join(name), until, &|| 0, &mut |_| {}).unwrap()
+        };
+        let time = Duration::from_mins(10);
+        let summary = run("steady", Until { time, steady: true });
+        assert!(summary.steady.is_steady(), "{:?}", summary.steady);
+        assert!((30.0..120.0).contains(&summary.duration_s), "{}", summary.duration_s);
+        let short = run("short", Until { time: Duration::from_secs(20), steady: true });
+        assert_eq!((short.steady.is_steady(), short.duration_s), (false, 18.0));
+        let whole = run("whole", Duration::from_secs(130).into());
+        assert_eq!((whole.steady.is_steady(), whole.duration_s), (true, 128.0));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::message::{Advance, Command, Event, Phase, PlanShown, Progress, Status, Wanted};
 use super::prompt::answer_promptly;
-use super::rebuild::Rebuild;
+use super::rebuild::{Former, Rebuild};
 use super::run::{Attendant, Carried, Options, Session};
 use super::target::touches_storage;
 use crate::error::{Error, Result};
@@ -23,9 +23,13 @@ const SETTLE: Duration = Duration::from_millis(2);
 
 /// What comes after a session.
 enum Next {
-    Quit { keep: bool },
+    Quit {
+        keep: bool,
+    },
     Open(Box<Settings>),
     Rebuild(Box<Rebuild>),
+    /// Go on as before a plan that failed.
+    Former(Box<Former>),
 }
 
 /// Runs sessions until the operator quits; every end is told by [`Event::Ended`]. The facts are read
@@ -40,6 +44,9 @@ pub fn run(
     answer_promptly();
     let mut begin = Begin::default();
     loop {
+        if begin.carried.epoch_ns.is_none() {
+            let _ = events.send(Event::Began);
+        }
         let (next, ended) = run_one((settings, options.clone(), begin), facts(), commands, events);
         // Only the demo falls back; what may be destroyed was named for the target before.
         options.destroy.clear();
@@ -57,8 +64,14 @@ pub fn run(
             Next::Rebuild(rebuild) => {
                 let Rebuild { settings: new, typed, former, agreed, carried } = *rebuild;
                 settings = new;
-                (options.typed, options.agreed, options.fallbacks) = (typed, agreed, false);
-                begin = Begin { carried, former: Some(former) };
+                (options.typed, options.agreed) = (typed, agreed);
+                options.fallbacks = carried.is_none() && builtin("demo").as_ref() == Some(&settings);
+                begin = Begin { carried: carried.unwrap_or_default(), former: Some(former) };
+            }
+            Next::Former(former) => {
+                settings = former.settings.clone();
+                options.fallbacks = false;
+                begin = Begin { carried: former.carried.clone(), former: Some(*former) };
             }
         }
     }
@@ -68,8 +81,8 @@ pub fn run(
 #[derive(Default)]
 struct Begin {
     carried: Carried,
-    /// The settings that ran before, where the target is built anew.
-    former: Option<Settings>,
+    /// The run before, where the target is built anew.
+    former: Option<Former>,
 }
 
 fn run_one(
@@ -94,19 +107,30 @@ fn run_one(
             if let Some(next) = waiting.next {
                 return (next, Ok(()));
             }
-            if let Some(former) = begin.former {
-                let _ = events.send(Event::Former(Box::new(former)));
-            }
-            (after_failure(&error, commands, events), Err(error))
+            (after_failure(&error, begin.former, commands, events), Err(error))
         }
     }
 }
 
-/// The run can't go on: the operator sees why, and opens another profile or quits.
-fn after_failure(error: &Error, commands: &Receiver<Command>, events: &Sender<Event>) -> Next {
+/// The run can't go on: the operator sees why, and goes back to the run before, opens another profile or
+/// quits.
+fn after_failure(
+    error: &Error,
+    mut former: Option<Former>,
+    commands: &Receiver<Command>,
+    events: &Sender<Event>,
+) -> Next {
+    if let Some(former) = &former {
+        let _ = events.send(Event::Former(Box::new(former.settings.clone())));
+    }
     let _ = events.send(Event::Ended(Err(error.clone())));
     loop {
         match commands.recv() {
+            Ok(Command::Open(settings)) if former.as_ref().is_some_and(|f| f.settings == *settings) => {
+                if let Some(former) = former.take() {
+                    return Next::Former(Box::new(former));
+                }
+            }
             Ok(Command::Open(settings)) => return Next::Open(settings),
             Ok(Command::Quit | Command::QuitKeeping) | Err(_) => return Next::Quit { keep: false },
             Ok(command) => decline(&command, "the run has ended", events),
@@ -125,6 +149,7 @@ fn operate(mut session: Session, commands: &Receiver<Command>, events: &Sender<E
                 next = Some(Next::Quit { keep: false });
             }
             Ok(Command::QuitKeeping) => next = Some(Next::Quit { keep: true }),
+            Ok(Command::Open(settings)) if session.opens_by_plan() => session.tell_plan_to_open(*settings),
             Ok(Command::Open(settings)) => next = Some(Next::Open(settings)),
             Ok(Command::Build { plan, typed }) => next = session.rebuild(plan, typed),
             Ok(command) => session.obey(command),
@@ -151,10 +176,8 @@ fn operate(mut session: Session, commands: &Receiver<Command>, events: &Sender<E
         Ok(_) => {}
         // Nothing is built on what could not be taken away.
         Err(error) if !matches!(next, Next::Quit { .. }) => {
-            if let Next::Rebuild(rebuild) = next {
-                let _ = events.send(Event::Former(Box::new(rebuild.former)));
-            }
-            return (after_failure(&error, commands, events), Err(error));
+            let former = if let Next::Rebuild(rebuild) = next { Some(rebuild.former) } else { None };
+            return (after_failure(&error, former, commands, events), Err(error));
         }
         Err(error) => return (next, Err(error)),
     }
@@ -295,6 +318,7 @@ impl Waiting<'_> {
             notes: Vec::new(),
             written_bytes: self.written_bytes.load(Ordering::Relaxed),
             recording: None,
+            circumstances: crate::meter::pitfalls::Circumstances::default(),
             worth: Vec::new(),
             // What is filled was built before.
             standing: self.phase == Phase::Filling && is_built(&self.settings),
@@ -334,7 +358,7 @@ impl Attendant for Waiting<'_> {
         while self.next.is_none() {
             match self.commands.recv() {
                 Ok(Command::Build { plan, typed }) if plan == number => return Some(typed),
-                Ok(Command::Consent(_)) => return None,
+                Ok(Command::Consent(_)) => return Some(Vec::new()),
                 command => self.take(command.ok()),
             }
         }

@@ -152,6 +152,40 @@ fn who_quits_while_the_load_drains_for_a_rebuild_gets_nothing_built() {
     });
 }
 
+#[test]
+fn the_run_before_a_rebuild_that_failed_goes_on_with_its_clock_and_another_profile_begins_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut settings = Settings::default();
+    (settings.io.interface, settings.io.buffering) = (Interface::Sync, Buffering::Cached);
+    (settings.target.count, settings.target.size_bytes) = (1, 16 * MIB);
+    settings.target.dir = dir.path().join("target").to_string_lossy().into_owned();
+    settings.classes.iter_mut().for_each(|class| class.enabled = false);
+    settings.run.window = Duration::from_millis(100);
+    // Enough for this, and not for what it is built anew with.
+    settings.run.max_writes_bytes = Some(40 * MIB);
+    let other = Settings { name: "other".into(), ..settings.clone() };
+    operated(settings, |commands, told| {
+        let began = |event: &Event| matches!(event, Event::Began).then_some(());
+        first(told, began);
+        let start_ns = first(told, |event| a_window(event).filter(|window| window.start_ns > 0)).start_ns;
+        build_larger(commands, told);
+        let former = first(told, |event| match event {
+            Event::Former(settings) => Some(settings.clone()),
+            _ => None,
+        });
+        commands.send(Command::Open(former)).unwrap();
+        let window = first(told, |event| {
+            assert!(!matches!(event, Event::Began), "it goes on");
+            a_window(event).filter(|window| window.index == 0)
+        });
+        assert!(window.start_ns > start_ns);
+        commands.send(Command::Open(Box::new(other))).unwrap();
+        first(told, began);
+        let later = first(told, |event| a_window(event).filter(|window| window.index == 0));
+        assert!(later.start_ns < window.start_ns, "a run of its own has its own clock");
+    });
+}
+
 /// Settings under which no storage is touched, with short windows.
 fn without_storage(interface: Interface) -> Settings {
     let mut settings = Settings::default();

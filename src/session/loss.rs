@@ -4,6 +4,7 @@
 use super::classes::Stopped;
 use super::run::Session;
 use crate::class::Class;
+use crate::host::Lost;
 use crate::meter::flags::{ARRAY_FAILED, DEGRADED};
 use crate::meter::window::{Flag, Window};
 
@@ -11,6 +12,8 @@ use crate::meter::window::{Flag, Window};
 #[derive(Debug, Default)]
 pub(super) struct Losses {
     told: Vec<Flag>,
+    /// How many members the arrays below the target had lost when the last window ended.
+    count: u64,
     /// Why the run can't go on.
     failed: Option<String>,
 }
@@ -21,18 +24,35 @@ impl Session {
         self.losses.failed.as_deref()
     }
 
+    /// How many members the arrays below the target have lost.
+    pub(super) fn lost(&self) -> u64 {
+        self.losses.count
+    }
+
     /// Tells what a window says of lost drives, once; stops all classes where an array has failed.
     pub(super) fn look_for_losses(&mut self, window: &Window) {
         let losses =
             window.flags.iter().filter(|flag| [DEGRADED, ARRAY_FAILED].contains(&flag.text.as_str()));
         let (new, told): (Vec<Flag>, _) = losses.cloned().partition(|flag| !self.losses.told.contains(flag));
         self.losses.told = [told, new.clone()].concat();
+        let lost = self.meters.lost().iter().map(Lost::count).sum();
+        if std::mem::replace(&mut self.losses.count, lost) != lost {
+            // The stack survives less now, or more again.
+            self.status();
+        }
         for flag in new {
             if flag.text == ARRAY_FAILED {
                 self.losses.failed = Some(flag.why.clone());
                 Class::ALL.into_iter().for_each(|class| self.give_up_class(class, &flag.why));
             }
             self.notice(flag.why);
+        }
+    }
+
+    /// A class could not go on with drives that stacktune drives itself: no other can, and the run ends.
+    pub(super) fn lose_drives(&mut self, why: &str) {
+        if self.settings.leaves_kernel() && self.losses.failed.is_none() {
+            self.losses.failed = Some(why.to_owned());
         }
     }
 

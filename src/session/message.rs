@@ -7,6 +7,7 @@ use crate::class::Class;
 use crate::error::Error;
 use crate::host::{Facts, TargetFacts};
 use crate::knobs::Value;
+use crate::meter::pitfalls::Circumstances;
 use crate::meter::window::{LedgerLine, Totals, Window};
 use crate::profile::Settings;
 pub use crate::stack::build::Advance;
@@ -37,7 +38,8 @@ pub enum Command {
         /// The words.
         typed: Vec<String>,
     },
-    /// Take all settings of a profile, building the target anew where it differs.
+    /// Take all settings of a profile, opening its target. Where a stack stands, the plan of that is told
+    /// first, and waits for [`Command::Build`].
     Open(Box<Settings>),
     /// Start a recording into a new folder, or stop it.
     Record(Option<PathBuf>),
@@ -52,6 +54,8 @@ pub enum Command {
 /// What the run tells.
 #[derive(Debug, Clone)]
 pub enum Event {
+    /// A run begins, with its own clock and ledger.
+    Began,
     /// The run's state changed.
     Status(Arc<Status>),
     /// A fill or another long step goes on.
@@ -90,6 +94,8 @@ pub enum Event {
 pub struct PlanShown {
     /// Which plan it is.
     pub number: u64,
+    /// The profile that it opens; none where knobs are turned on the one that runs.
+    pub opens: Option<String>,
     /// The knobs turned: path, value before, value after.
     pub turns: Vec<(String, String, String)>,
     /// The commands that take down what stands now, before the first step; none where nothing does.
@@ -148,6 +154,8 @@ pub struct Status {
     pub written_bytes: u64,
     /// Where a recording goes on.
     pub recording: Option<PathBuf>,
+    /// What bears on whether the figures can be believed.
+    pub circumstances: Circumstances,
     /// What the stack survives and costs, as sentences; empty where nothing was built.
     pub worth: Vec<String>,
     /// Whether something that was built stands.

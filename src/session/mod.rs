@@ -7,8 +7,10 @@
 mod adjust;
 mod classes;
 mod fallback;
+mod fill;
 mod foresee;
 mod given;
+mod grid;
 pub mod headless;
 mod kept;
 pub mod live;

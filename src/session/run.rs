@@ -5,11 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use super::adjust;
 use super::classes::Classes;
 use super::fallback;
+use super::fill::fill;
+use super::grid::window_end_ns;
 use super::kept::Kept;
 use super::loss::Losses;
 use super::message::{Advance, Event, Phase, PlanShown, Progress, Status, Wanted};
@@ -18,13 +20,14 @@ use super::standing;
 use super::target::{self, Target};
 use crate::class::Class;
 use crate::error::{Error, Result};
-use crate::host::{Facts, TargetFacts};
+use crate::host::{Facts, Levels, TargetFacts};
 use crate::knobs::{Ground, Value};
 use crate::load::Engine;
 use crate::load::control::Writes;
 use crate::meter::flags::WindowContext;
 use crate::meter::ledger::{Ledger, Turn};
 use crate::meter::meters::{Member, Meters, Probes};
+use crate::meter::pitfalls::Circumstances;
 use crate::meter::window::{State, Totals, Window};
 use crate::plan::{self, ClassPlan};
 use crate::profile::settings::{Settings, Sync};
@@ -34,7 +37,7 @@ use crate::stack::adjust::Adjustments;
 use crate::stack::build::{Built, Watch};
 use crate::stack::plan::{StackId, Worth};
 use crate::stack::worth::worth;
-use crate::volume::{FillPlan, VerifyReport};
+use crate::volume::VerifyReport;
 
 /// How a session may be opened, beside its settings.
 #[derive(Debug, Clone, Default)]
@@ -94,7 +97,7 @@ pub(super) struct Turned {
 }
 
 /// What a session leaves to one that goes on with another target.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Carried {
     pub ledger: Ledger,
     pub setting: u64,
@@ -122,6 +125,10 @@ pub struct Session {
     pub(super) writes: Arc<Writes>,
     pub(super) classes: Classes,
     pub(super) meters: Meters,
+    /// The block devices below the target.
+    pub(super) levels: Levels,
+    /// What the process had written when this session began to open its target.
+    opened_bytes: u64,
     pub(super) ledger: Ledger,
     pub(super) setting: u64,
     pub(super) turned: bool,
@@ -205,26 +212,37 @@ impl Session {
             fallback::files(&mut settings, &mut fallbacks)?;
         }
         settle(&mut settings, Ground { facts: &facts, target: None }, &options, &mut fallbacks)?;
+        let opened_bytes = options.written_bytes.load(Ordering::Relaxed);
         let (target, sequence, adjustments) =
             open_ready(&mut settings, &options, &facts, &mut fallbacks, attendant, kept)?;
         fallbacks.iter().for_each(|text| attendant.notice(text));
         let writes = Arc::new(Writes::new(sequence, options.written_bytes.clone()));
         writes.limit(settings.run.max_writes_bytes);
         let (data, wal, members) = (target.data.clone(), target.wal.clone(), target.members.clone());
-        let engine = if settings.is_simulated() {
+        let engine = if let Some(elsewhere) = target.elsewhere(&writes)? {
+            Engine::elsewhere(data, wal, members.len(), writes.clone(), elsewhere)
+        } else if settings.is_simulated() {
             Engine::simulated(data, wal, members.len(), writes.clone(), &settings.sim)
         } else {
             Engine::threaded(data, wal, members.len(), writes.clone())
         };
         let epoch_ns = carried.epoch_ns.unwrap_or_else(|| engine.now_ns());
         let now_ns = engine.now_ns().saturating_sub(epoch_ns);
-        let probes = if engine.is_simulated() { Probes::none() } else { Probes::system(&members, now_ns) };
+        let levels = target.levels.clone();
+        let own = target.built.is_some();
+        let probes = if engine.is_simulated() {
+            Probes::none()
+        } else {
+            Probes::system(&members, &levels, own, now_ns)
+        };
         let mut ledger = carried.ledger;
         let lines = carried.turn.map(|turn| ledger.turn(Turn { at_ns: now_ns, ..turn })).unwrap_or_default();
         Ok(Self {
             plans: plan::plan(&settings),
             classes: Classes::default(),
             meters: Meters::new(now_ns, members, probes),
+            levels,
+            opened_bytes,
             ledger,
             setting: carried.setting,
             turned: false,
@@ -345,6 +363,7 @@ impl Session {
             fallbacks: self.fallbacks.clone(),
             notes,
             written_bytes: self.writes.written_bytes(),
+            circumstances: self.circumstances(),
             worth: self.worth().as_ref().map(standing::sentences).unwrap_or_default(),
             standing: self.target.built.is_some(),
             recording: self.recording.as_ref().map(|writer| writer.dir().to_owned()),
@@ -358,7 +377,13 @@ impl Session {
         let built = self.target.built.as_ref().map(|built| built.plan().worth.usable_bytes);
         let devices = !self.settings.target.devices.is_empty() && self.target.volume.is_some();
         let bare = || devices.then(|| self.target.data.bytes() + self.target.wal.bytes());
-        Some(worth(&self.settings, &self.facts, built.or_else(bare)?))
+        Some(worth(&self.settings, &self.facts, built.or_else(bare)?).without(self.lost()))
+    }
+
+    /// What bears on whether the figures can be believed, under these settings.
+    fn circumstances(&self) -> Circumstances {
+        let memory_bytes = adjust::cache_bytes_max(&self.settings, &self.facts);
+        Circumstances::of(&self.settings, &self.levels, self.target.data.bytes(), memory_bytes)
     }
 
     /// Reads the target back once all has drained, and checks every page that was written; none where
@@ -465,7 +490,9 @@ impl Session {
             memory_bytes: adjust::cache_bytes_max(&self.settings, &self.facts),
             target,
             unfilled: self.options.read_only && self.target.data.set == 0 && self.target.volume.is_some(),
-            written_bytes_total: self.writes.written_bytes(),
+            written_bytes_total: self.writes.written_bytes().saturating_sub(self.opened_bytes),
+            engine: None,
+            data_set_bytes: self.target.data.bytes() + self.target.wal.bytes(),
         }
     }
 
@@ -494,6 +521,7 @@ impl Session {
                 notes,
                 run_started: self.started,
                 worth: self.worth().map(|worth| (worth.price, worth.usable_bytes)),
+                circumstances: self.circumstances(),
             },
         )?;
         self.meters.reset_totals();
@@ -560,16 +588,6 @@ impl Session {
     }
 }
 
-/// Where the window after this moment ends: the grid goes on from `due_ns`, where the last one was to
-/// end. A window that was ended early leaves the rest of its time to one of its own or, where that is
-/// less than half a window, to the next; after a stall (a suspended machine) the missing windows are
-/// one long one. The warm-up ends with a window, so that what follows is as long as was asked for.
-fn window_end_ns(due_ns: u64, now_ns: u64, window_ns: u64, warmup_ns: u64) -> u64 {
-    let next_ns = if due_ns.saturating_sub(now_ns) < window_ns / 2 { due_ns + window_ns } else { due_ns };
-    let end_ns = next_ns.max(now_ns + window_ns / 2);
-    if now_ns < warmup_ns { end_ns.min(warmup_ns) } else { end_ns }
-}
-
 /// Makes settings that can run here, by falling back where that is allowed.
 pub(super) fn settle(
     settings: &mut Settings,
@@ -611,7 +629,9 @@ fn open_ready(
                 Err(error)
             }
         })
-        .and_then(|ready| target.leave_kernel(settings).map(|()| ready));
+        .and_then(|ready| {
+            target.leave_kernel(settings, &mut |advance| attendant.step(advance)).map(|()| ready)
+        });
     match ready {
         Ok((sequence, adjustments)) => Ok((target, sequence, adjustments)),
         Err(error) => {
@@ -638,56 +658,5 @@ fn make_ready(
     match &mut target.volume {
         Some(volume) if !options.read_only => volume.next_sequence_base(),
         _ => Ok(0),
-    }
-}
-
-/// Fills what is not filled, and adds the bytes to those written.
-fn fill(
-    target: &mut Target,
-    settings: &Settings,
-    written_bytes: &AtomicU64,
-    attendant: &mut dyn Attendant,
-) -> Result<()> {
-    let Some(volume) = &mut target.volume else { return Ok(()) };
-    let Some(whole) = volume.missing_fill() else { return Ok(()) };
-    target::refuse_over_limit(whole.bytes, written_bytes.load(Ordering::Relaxed), settings)?;
-    attendant.notice(&whole.to_string());
-    let (stop, began) = (AtomicBool::new(false), Instant::now());
-    let (start, rest) = volume.measure_fill(&stop)?;
-    written_bytes.fetch_add(start.written_bytes, Ordering::Relaxed);
-    let Some(rest) = rest else {
-        target.built.iter().for_each(|built| built.filled_in(began.elapsed()));
-        return Ok(());
-    };
-    attendant.notice(&FillPlan { rate_bytes_per_s: rest.rate_bytes_per_s, ..whole }.to_string());
-    let mut progress = |progress: Progress| {
-        if !attendant.progress(progress) {
-            stop.store(true, Ordering::Relaxed);
-        }
-    };
-    let end = volume.fill(&mut progress, &stop)?;
-    written_bytes.fetch_add(end.written_bytes, Ordering::Relaxed);
-    if !end.complete {
-        return Err(Error::interrupted("the fill was stopped").hint("the next run goes on where it stopped"));
-    }
-    // A stack was empty before: that was all of it.
-    target.built.iter().for_each(|built| built.filled_in(began.elapsed()));
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::window_end_ns;
-
-    #[test]
-    fn windows_keep_their_grid_and_the_warm_up_ends_with_one() {
-        assert_eq!(window_end_ns(0, 0, 1000, 0), 1000);
-        assert_eq!(window_end_ns(1000, 1003, 1000, 0), 2000, "ended a little late");
-        assert_eq!(window_end_ns(1000, 300, 1000, 0), 1000, "ended early: the rest is a window");
-        assert_eq!(window_end_ns(1000, 700, 1000, 0), 2000, "ended early: the rest is too short for one");
-        assert_eq!(window_end_ns(1000, 5900, 1000, 0), 6400, "after a stall");
-        assert_eq!(window_end_ns(0, 0, 1000, 300), 300);
-        assert_eq!(window_end_ns(1000, 1003, 1000, 1500), 1500);
-        assert_eq!(window_end_ns(1500, 1501, 1000, 1500), 2500);
     }
 }

@@ -3,9 +3,10 @@
 use std::sync::atomic::Ordering;
 
 use super::foresee::refuse_unable;
+use super::given;
 use super::message::{PlanShown, Wanted};
 use super::run::{Attendant, Options};
-use super::target::{OursCheck, Target, refuse_over_limit, touches_storage};
+use super::target::{DEVICE_BYTES_MIN, OursCheck, Target, names_of, refuse_over_limit, touches_storage};
 use crate::class::Class;
 use crate::error::{Error, Result};
 use crate::host::Facts;
@@ -15,9 +16,10 @@ use crate::profile::Settings;
 use crate::profile::settings::Sync;
 use crate::stack::build::{Built, build};
 use crate::stack::durations::last_times;
-use crate::stack::guard::{Claim, Consent, claim_built};
+use crate::stack::guard::{self, Claim, Consent, claim_built};
 use crate::stack::leftovers::{State, leftovers};
-use crate::stack::plan::{Confirmed, Lay, Plan, PowerCut, StackId, Top, Worth, plan};
+use crate::stack::place::Drive;
+use crate::stack::plan::{Confirmed, Destroyed, Lay, Plan, PowerCut, StackId, Top, Worth, plan};
 use crate::stack::runner::Runner;
 use crate::stack::site::{Site, state_dir};
 use crate::stack::worth::worth;
@@ -65,22 +67,18 @@ pub fn for_settings(settings: &Settings, facts: &Facts) -> Result<PlanShown> {
     if settings.stack.is_built() && touches_storage(settings) {
         return Ok(shown(&planned(settings, facts, None)?, 0, Vec::new()));
     }
-    Ok(plain(settings, 0, Vec::new()))
+    let leaves = settings.leaves_kernel() && touches_storage(settings);
+    let handed_over = if leaves { given::steps(settings, facts)? } else { Vec::new() };
+    Ok(plain(settings, &handed_over, 0, Vec::new(), None))
 }
 
 /// The plan as the operator sees it.
 pub fn shown(plan: &Plan, number: u64, turns: Vec<(String, String, String)>) -> PlanShown {
-    let wanted = |destroyed: &crate::stack::plan::Destroyed| Wanted {
-        typed: destroyed.drive.serial.clone().unwrap_or_else(|| destroyed.drive.name.clone()),
-        path: destroyed.drive.path.clone(),
-        model: destroyed.drive.model.clone(),
-        serial: destroyed.drive.serial.clone(),
-        size_bytes: destroyed.drive.size_bytes,
-        content: destroyed.content.clone(),
-    };
+    let wanted = |destroyed: &Destroyed| wanted_of(&destroyed.drive, destroyed.content.clone());
     let times = last_times(&state_dir(), plan);
     PlanShown {
         number,
+        opens: None,
         turns,
         takes_down: Vec::new(),
         lines: plan.lines(),
@@ -93,9 +91,16 @@ pub fn shown(plan: &Plan, number: u64, turns: Vec<(String, String, String)>) -> 
     }
 }
 
-/// What opening the target takes where nothing is built for it: what it holds is asked when it is
-/// opened.
-pub fn plain(settings: &Settings, number: u64, turns: Vec<(String, String, String)>) -> PlanShown {
+/// What opening the target takes where nothing is built for it. `handed_over` are the steps by which
+/// drives leave the kernel, `destroys` the devices that the operator has to agree to; without them what
+/// they hold is asked when it is opened.
+pub fn plain(
+    settings: &Settings,
+    handed_over: &[String],
+    number: u64,
+    turns: Vec<(String, String, String)>,
+    destroys: Option<Vec<Wanted>>,
+) -> PlanShown {
     let target = &settings.target;
     let line = if !touches_storage(settings) {
         "open nothing: no class touches storage".to_owned()
@@ -103,27 +108,64 @@ pub fn plain(settings: &Settings, number: u64, turns: Vec<(String, String, Strin
         let bytes = files_bytes(target.count, target.size_bytes);
         format!("open {} files in {}, {} with the WAL", target.count, target.dir, approx_size(bytes))
     } else {
-        format!(
-            "open {}; what they hold is shown and asked for before it is touched",
-            target.devices.join(", ")
-        )
+        let later =
+            if destroys.is_some() { "" } else { "; what they hold is asked for before it is destroyed" };
+        format!("open {}{later}", target.devices.join(", "))
     };
     let mut lines = vec![line, "fill what is not filled".to_owned()];
-    if settings.leaves_kernel() {
-        let devices = target.devices.join(", ");
-        lines.push(format!("bind {devices} to vfio-pci; given back to the kernel at the end"));
-    }
+    lines.extend_from_slice(handed_over);
     PlanShown {
         number,
+        opens: None,
         turns,
         takes_down: Vec::new(),
         lines,
-        destroys: Vec::new(),
+        destroys: destroys.unwrap_or_default(),
         writes_bytes: 0,
         wear: Vec::new(),
         worth: Vec::new(),
         times: Vec::new(),
         last_time: None,
+    }
+}
+
+/// The devices of a target on which nothing is built of which the operator has to agree that all is
+/// destroyed, `before` being the target that is closed and taken down first.
+///
+/// None where drives have left the kernel: what they hold is asked once they are back.
+///
+/// # Errors
+/// Where the guard refuses a device.
+pub fn held_by(settings: &Settings, facts: &Facts, before: &Target) -> Result<Option<Vec<Wanted>>> {
+    if !before.steps_back().is_empty() {
+        return Ok(None);
+    }
+    let names = if touches_storage(settings) { names_of(settings, facts) } else { Vec::new() };
+    let stands = before.built.as_ref().map(|built| built.plan().drives()).unwrap_or_default();
+    let look = |name: &String| {
+        let device = facts.find(name)?;
+        if stands.contains(&Drive::of(device)) {
+            let content = vec!["the stack that stands now".to_owned()];
+            return Ok(Some(wanted_of(&Drive::of(device), content)));
+        }
+        let held = before.claims.iter().find(|held| held.device().number == device.number);
+        let found = match held {
+            Some(held) => guard::examine_held(held, facts, DEVICE_BYTES_MIN, &OursCheck)?,
+            None => guard::examine(name, facts, DEVICE_BYTES_MIN, &OursCheck)?,
+        };
+        Ok(found.needs_consent().then(|| wanted_of(&Drive::of(device), found.content)))
+    };
+    names.iter().filter_map(|name| look(name).transpose()).collect::<Result<_>>().map(Some)
+}
+
+fn wanted_of(drive: &Drive, content: Vec<String>) -> Wanted {
+    Wanted {
+        typed: drive.serial.clone().unwrap_or_else(|| drive.name.clone()),
+        path: drive.path.clone(),
+        model: drive.model.clone(),
+        serial: drive.serial.clone(),
+        size_bytes: drive.size_bytes,
+        content,
     }
 }
 
@@ -136,7 +178,7 @@ pub fn sentences(worth: &Worth) -> Vec<String> {
     };
     let mut sentences = vec![
         format!("survives a power cut: {power_cut} ({})", worth.why),
-        match worth.drives_why {
+        match &worth.drives_why {
             Some(why) => format!("survives the loss of drives: {} ({why})", worth.drives_lost),
             None => format!("survives the loss of drives: {}", worth.drives_lost),
         },
@@ -147,15 +189,16 @@ pub fn sentences(worth: &Worth) -> Vec<String> {
         let per_tb = per_tb.map_or_else(String::new, |per_tb| format!(", ${per_tb:.0} per usable TB"));
         sentences.push(format!("price: ${price:.0}{per_tb}"));
     }
+    sentences.extend(worth.price_missing.map(str::to_owned));
     sentences
 }
 
-/// What the settings survive on this host, for the ledger.
-pub fn survival(settings: &Settings, facts: &Facts) -> Survival {
+/// What the settings survive on this host, for the ledger, with that many drives of the stack lost.
+pub fn survival(settings: &Settings, facts: &Facts, lost: u64) -> Survival {
     let wal = &settings.classes[Class::Wal.index()];
     // A class that is off makes no commits less durable.
     let commits = u8::from(!wal.enabled || settings.wal.sync != Sync::None);
-    let Worth { power_cut, drives_lost, .. } = worth(settings, facts, 0);
+    let Worth { power_cut, drives_lost, .. } = worth(settings, facts, 0).without(lost);
     let power_cut = match power_cut {
         PowerCut::Yes => ledger::PowerCut::Yes,
         PowerCut::No => ledger::PowerCut::No,
@@ -190,7 +233,14 @@ fn confirm(plan: Plan, options: &Options, facts: &Facts, attendant: &mut dyn Att
         Ok(confirmed) => return Ok(confirmed),
         Err(_) => attendant.plan(shown(&plan, 0, Vec::new())),
     };
-    plan.confirm(&consent.and_typed(&asked.unwrap_or_default()))
+    let at_screen = asked.is_some();
+    let confirmed = plan.confirm(&consent.and_typed(&asked.unwrap_or_default()));
+    confirmed.map_err(|error| if at_screen { not_typed(error) } else { error })
+}
+
+/// The same of an operator at the screen, who types serials and gives no `--destroy`.
+pub(super) fn not_typed(error: Error) -> Error {
+    error.hint("nothing was destroyed: open the profile again, and type each serial to allow it")
 }
 
 /// What the target is opened on, held against others as long as it is.

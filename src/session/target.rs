@@ -13,13 +13,16 @@ use super::run::{Attendant, Options, settle};
 use super::standing;
 use crate::class::Class;
 use crate::error::{Error, Result};
-use crate::host::{Facts, TargetFacts};
+use crate::host::{Facts, Levels, TargetFacts};
 use crate::knobs::Ground;
+use crate::load::Elsewhere;
+use crate::load::control::Writes;
+use crate::meter::layers;
 use crate::meter::meters::Member;
 use crate::profile::settings::{Interface, Settings};
 use crate::profile::store::expand_home;
 use crate::stack::Ours;
-use crate::stack::build::Built;
+use crate::stack::build::{Built, Watch};
 use crate::stack::guard::{self, Claim, Consent, Examination};
 use crate::units::{MIB, approx_size, format_size};
 use crate::volume::header::{Found, Header};
@@ -40,6 +43,8 @@ pub struct Target {
     pub wal: Arc<Region>,
     /// The members as the meters know them.
     pub members: Vec<Member>,
+    /// The block devices below the members, as they were before any left the kernel.
+    pub levels: Levels,
     /// What to know about it, as sentences.
     pub notes: Vec<String>,
     /// Holds devices against other programs as long as the target is open.
@@ -66,12 +71,12 @@ impl Target {
     ///
     /// # Errors
     /// Refused where something else would go with them. They are given back by then.
-    pub fn leave_kernel(&mut self, settings: &Settings) -> Result<()> {
+    pub fn leave_kernel(&mut self, settings: &Settings, watch: Watch) -> Result<()> {
         let Some(volume) = self.volume.take_if(|_| settings.leaves_kernel()) else { return Ok(()) };
         let facts = volume.facts.clone();
         // Whatever holds them open would keep the kernel's names for them.
         drop(volume);
-        let given = Given::take(std::mem::take(&mut self.claims), facts, settings)?;
+        let given = Given::take(std::mem::take(&mut self.claims), facts, settings, watch)?;
         (self.data, self.wal) = (given.region(&self.data)?, given.region(&self.wal)?);
         for member in &mut self.members {
             (member.device, member.path) = (None, None);
@@ -79,6 +84,21 @@ impl Target {
         self.notes.extend(given.notes());
         self.given = Some(given);
         Ok(())
+    }
+
+    /// The steps by which its drives come back that have left the kernel.
+    pub fn steps_back(&self) -> Vec<String> {
+        self.given.as_ref().map(Given::steps_back).unwrap_or_default()
+    }
+
+    /// Where the workers are, if not in this process.
+    ///
+    /// # Errors
+    /// Where the process that they are to be in is gone.
+    pub fn elsewhere(&self, writes: &Arc<Writes>) -> Result<Option<Box<dyn Elsewhere>>> {
+        let regions = (&*self.data, &*self.wal);
+        let of = |given: &Given| given.elsewhere(regions, self.members.len(), writes);
+        self.given.as_ref().and_then(of).transpose()
     }
 
     /// Gives the drives back that have left the kernel, once no worker drives them.
@@ -163,6 +183,7 @@ fn opened(volume: Volume, claims: Vec<Claim>) -> Target {
         device: member.device.then(|| device_number(&member.path)).flatten(),
         path: Some(member.path.clone()),
     });
+    let members: Vec<Member> = members.collect();
     let mut notes = volume.notes.clone();
     if let Some(model) = &volume.facts.emulated {
         notes.push(format!("emulated drives ({model}): the figures say nothing of real ones"));
@@ -170,7 +191,8 @@ fn opened(volume: Volume, claims: Vec<Claim>) -> Target {
     Target {
         data: Arc::new(volume.data.clone()),
         wal: Arc::new(volume.wal.clone()),
-        members: members.collect(),
+        levels: layers::levels(&members),
+        members,
         notes,
         volume: Some(volume),
         claims,
@@ -194,6 +216,7 @@ fn imagined(settings: &Settings) -> Target {
         members: (0..count)
             .map(|i| Member { name: format!("imagined-{i}"), device: None, path: None })
             .collect(),
+        levels: Levels::default(),
         notes: vec![
             if settings.is_simulated() {
                 "nothing touches storage: the figures tell of simulated devices"
@@ -392,26 +415,20 @@ fn claim_all(
     facts: &Facts,
     attendant: &mut dyn Attendant,
 ) -> Result<Vec<Claim>> {
-    let mut consents = vec![Consent::named(&options.destroy, facts)?];
+    let mut consent = Consent::named(&options.destroy, facts)?.and_typed(&options.typed);
     let examined: Vec<_> = names
         .iter()
         .map(|name| guard::examine(name, facts, DEVICE_BYTES_MIN, &OursCheck))
         .collect::<Result<_>>()?;
     let wanted: Vec<_> =
-        examined.iter().filter(|e| guard::permit((*e).clone(), &consents[0]).is_err()).map(wanted).collect();
-    if !wanted.is_empty()
-        && let Some(typed) = attendant.consent(wanted)
-    {
-        consents.extend(typed.iter().map(|text| Consent::typed(text)));
-    }
-    let permits: Vec<_> = examined
-        .into_iter()
-        .map(|examination| {
-            let permitted =
-                consents.iter().find_map(|consent| guard::permit(examination.clone(), consent).ok());
-            permitted.map_or_else(|| guard::permit(examination, &consents[0]), Ok)
-        })
-        .collect::<Result<_>>()?;
+        examined.iter().filter(|e| guard::permit((*e).clone(), &consent).is_err()).map(wanted).collect();
+    let typed = if wanted.is_empty() { None } else { attendant.consent(wanted) };
+    let at_screen = typed.is_some();
+    consent = consent.and_typed(&typed.unwrap_or_default());
+    let permits = examined.into_iter().map(|examination| guard::permit(examination, &consent));
+    let permits: Vec<_> = permits
+        .collect::<Result<_>>()
+        .map_err(|error| if at_screen { standing::not_typed(error) } else { error })?;
     permits.into_iter().map(guard::Permit::open).collect()
 }
 

@@ -31,8 +31,10 @@ impl Session {
             self.tell(Event::Notice("there is no turn to take back".into()));
             return;
         };
-        if last.from.iter().any(|(knob, _)| knobs::find(knob).is_some_and(|k| k.spec.scope == Scope::Rebuild))
-        {
+        let builds = |(path, value): &(String, Value)| {
+            knobs::find(path).is_some_and(|knob| knob.scope_of(value, &self.settings) == Scope::Rebuild)
+        };
+        if last.from.iter().any(builds) {
             // Building is confirmed first; the turn stays to be taken back until then.
             let planned = self.plan(&last.from);
             self.undo.push(last);
@@ -71,7 +73,10 @@ impl Session {
             from: from.to_string(),
             to: value.to_string(),
             undo,
-            survives: (survival(&self.settings, &self.facts), survival(&settings, &self.facts)),
+            survives: {
+                let lost = self.lost();
+                (survival(&self.settings, &self.facts, lost), survival(&settings, &self.facts, lost))
+            },
         };
         self.apply(settings);
         for line in self.ledger.turn(turn) {
@@ -82,7 +87,7 @@ impl Session {
 
     /// The settings after a turn, or why it can't be made.
     fn turned_settings(&self, knob: &Knob, value: &Value) -> Result<Settings, String> {
-        if knob.spec.scope == Scope::Rebuild {
+        if knob.scope_of(value, &self.settings) == Scope::Rebuild {
             return Err("it takes effect when the target is built anew: a plan says what that takes".into());
         }
         let ground = Ground { facts: &self.facts, target: self.target.facts() };
@@ -97,10 +102,6 @@ impl Session {
         let needs_target = touches_storage(&settings) && self.target.facts().is_none();
         if needs_target || settings.is_simulated() != self.is_simulated() {
             return Err("this run has no storage open: open a profile on a real interface instead".into());
-        }
-        if settings.leaves_kernel() != self.settings.leaves_kernel() {
-            let what = "the drives change hands for that, which a run that goes on can't do";
-            return Err(format!("{what}: open a profile with that interface instead"));
         }
         Ok(settings)
     }

@@ -189,6 +189,7 @@ mod tests {
                 drives_why: None,
                 usable_bytes: 1,
                 price: None,
+                price_missing: None,
             },
             wear: Vec::new(),
             writes_bytes: 1,

@@ -129,12 +129,7 @@ pub fn examine(named: &str, facts: &Facts, min_bytes: u64, ours: &dyn Ours) -> R
 }
 
 /// The same for a device that this process holds: its own claim is no use by others.
-pub(super) fn examine_held(
-    held: &Claim,
-    facts: &Facts,
-    min_bytes: u64,
-    ours: &dyn Ours,
-) -> Result<Examination> {
+pub fn examine_held(held: &Claim, facts: &Facts, min_bytes: u64, ours: &dyn Ours) -> Result<Examination> {
     let device = whole_device(&held.device.path.display().to_string(), facts)?;
     if device.number != held.device.number {
         return Err(gone(&held.device));

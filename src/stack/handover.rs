@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::build::{Advance, Watch};
 use super::guard::{Claim, refuse_used};
 use super::holders;
 use super::journal::Journal;
@@ -52,6 +53,19 @@ pub struct Given {
     pub address: String,
     /// The namespace's number on its controller.
     pub namespace: u32,
+    /// Its names that stay, as they were: udev's.
+    pub by_id: Vec<PathBuf>,
+}
+
+impl Given {
+    /// Whether there is nothing at its address any more: it was pulled.
+    fn gone(&self) -> bool {
+        !Bus::default().device(&self.address).exists()
+    }
+}
+
+fn bind_step(address: &str) -> String {
+    format!("bind {address} to {VFIO_PCI}")
 }
 
 /// Drives that were handed over. Given back when this is dropped, and told by [`HandedOver::give_back`].
@@ -61,37 +75,48 @@ pub struct HandedOver {
     journal: Option<Journal>,
 }
 
-/// Finds where the claimed drives are on the bus, and whether they can be handed over. Nothing is
-/// changed.
+/// Finds where drives are on the bus that are to leave the kernel together, and whether they can.
+/// Whether they themselves are in use is not looked at. Nothing is changed.
 ///
 /// # Errors
 /// Input where a drive is no NVMe drive on PCI; refused (3) where something else would go with it, or
 /// where no IOMMU keeps it from memory that is not its own.
-pub fn examine(claims: &[Claim]) -> Result<Vec<Given>> {
+pub fn examine(drives: &[&Device]) -> Result<Vec<Given>> {
     let devices = Facts::read_devices();
     let bus = Bus::default();
-    claims.iter().map(|claim| bus.examine(claim.device(), claims, &devices)).collect()
+    drives.iter().map(|drive| bus.examine(drive, drives, &devices)).collect()
+}
+
+/// The steps of handing drives over, in order, as they are told while it goes on.
+pub fn steps(given: &[Given]) -> Vec<String> {
+    let load = (!Bus::default().has_vfio_pci()).then(|| format!("{} {VFIO_PCI}", MODPROBE.program));
+    load.into_iter().chain(last_first(given).into_iter().map(bind_step)).collect()
 }
 
 /// Hands drives over that are claimed, and whose claims end by that. What was opened of them before is
-/// of no use any more.
+/// of no use any more. `watch` is told each step before it is taken, and whether it may be.
 ///
 /// # Errors
-/// As [`examine`]; and where the kernel does not bind them, which is undone by then.
-pub fn hand_over(claims: Vec<Claim>, state_dir: &Path, profile: &str) -> Result<HandedOver> {
-    let given = examine(&claims)?;
-    let runner = Runner::default();
+/// As [`examine`]; interrupted where `watch` ends it; and where the kernel does not bind them, which
+/// is undone by then.
+pub fn hand_over(claims: Vec<Claim>, state_dir: &Path, profile: &str, watch: Watch) -> Result<HandedOver> {
+    let drives: Vec<&Device> = claims.iter().map(Claim::device).collect();
+    let given = examine(&drives)?;
     let bus = Bus::default();
-    if !bus.root.join("bus/pci/drivers").join(VFIO_PCI).exists() {
-        runner.run_well(MODPROBE, &[VFIO_PCI.as_ref()])?;
+    let mut told = Told { steps: steps(&given).len(), step: 0, watch };
+    if !bus.has_vfio_pci() {
+        told.next(&format!("{} {VFIO_PCI}", MODPROBE.program))?;
+        Runner::default().run_well(MODPROBE, &[VFIO_PCI.as_ref()])?;
     }
     let drives: Vec<Drive> = given.iter().map(|given| given.drive.clone()).collect();
     let mut journal = Journal::begin(state_dir, &StackId::random(), profile, &drives)?;
     // From here on nothing may hold them: the kernel waits for whoever does.
     drop(claims);
     let bound = last_first(&given).into_iter().try_for_each(|address| {
+        let step = bind_step(address);
+        told.next(&step)?;
         let undo = Undo::GiveBack { address: address.to_owned() };
-        journal.act(&format!("bind {address} to {VFIO_PCI}"), Some(undo), || bus.bind(address, VFIO_PCI))
+        journal.act(&step, Some(undo), || bus.bind(address, VFIO_PCI))
     });
     let handed = HandedOver { given, journal: Some(journal) };
     match bound {
@@ -100,6 +125,24 @@ pub fn hand_over(claims: Vec<Claim>, state_dir: &Path, profile: &str) -> Result<
             Ok(()) => error,
             Err(left) => Error { what: format!("{}; and then {}", error.what, left.what), ..error },
         }),
+    }
+}
+
+/// Who watches, and how far it is.
+struct Told<'a> {
+    step: usize,
+    steps: usize,
+    watch: Watch<'a>,
+}
+
+impl Told<'_> {
+    fn next(&mut self, command: &str) -> Result<()> {
+        let (step, steps, command) = (self.step, self.steps, command.to_owned());
+        self.step += 1;
+        if (self.watch)(&Advance { step, steps, command, undoing: false, bytes: None }) {
+            return Ok(());
+        }
+        Err(Error::interrupted("handing the drives over was stopped").hint("the kernel has them back"))
     }
 }
 
@@ -126,6 +169,12 @@ impl HandedOver {
         &self.given
     }
 
+    /// The steps of giving everything back, in order.
+    pub fn steps_back(&self) -> Vec<String> {
+        let back = |address: &str| format!("give {address} back to {NVME}");
+        last_first(&self.given).into_iter().rev().map(back).collect()
+    }
+
     /// Gives everything back to the kernel. Whoever drives the drives has to have let go of them.
     ///
     /// # Errors
@@ -147,7 +196,21 @@ impl HandedOver {
             }
         }
         outcome?;
+        self.await_names();
         journal.end()
+    }
+
+    /// Waits a little for the names that drives had: udev makes them anew, and whoever opens them next
+    /// goes by them. One that does not come is missed by whoever looks for it.
+    fn await_names(&self) {
+        let ends = Instant::now() + PATIENCE / 4;
+        let is_there = |given: &Given| {
+            let names = || std::iter::once(&given.drive.path).chain(&given.by_id);
+            given.gone() || names().all(|name| name.exists())
+        };
+        while !self.given.iter().all(is_there) && Instant::now() < ends {
+            std::thread::sleep(LOOK);
+        }
     }
 }
 
@@ -204,25 +267,32 @@ impl Bus {
         self.text(address, "driver_override").as_deref() == Some(VFIO_PCI)
     }
 
-    fn examine(&self, device: &Device, claims: &[Claim], devices: &[Device]) -> Result<Given> {
+    fn has_vfio_pci(&self) -> bool {
+        self.root.join("bus/pci/drivers").join(VFIO_PCI).exists()
+    }
+
+    fn examine(&self, device: &Device, together: &[&Device], devices: &[Device]) -> Result<Given> {
         let path = device.path.display();
         let address = self.address_of(device)?;
         let controller = device.controller.as_deref();
-        let is_claimed = |name: &str| claims.iter().any(|claim| claim.device().name == name);
-        // A claimed one was examined, and is held.
+        let goes = |name: &str| together.iter().any(|device| device.name == name);
+        // Those that go were looked at by the guard.
         for beside in devices.iter().filter(|beside| beside.controller.as_deref() == controller) {
-            if !is_claimed(&beside.name) {
+            if !goes(&beside.name) {
                 refuse_used(&beside.path, &beside.usage)?;
             }
         }
-        self.refuse_shared(&address, &path.to_string())?;
+        let addresses: Vec<String> =
+            together.iter().filter_map(|device| self.address_of(device).ok()).collect();
+        self.refuse_shared(&address, &path.to_string(), &addresses)?;
         let nsid = self.root.join("block").join(&device.name).join("nsid");
         let namespace = fs::read_to_string(&nsid).map_err(|error| Error::os("cannot read", &nsid, error))?;
         let namespace = namespace
             .trim()
             .parse()
             .map_err(|_| Error::failed(format!("{} does not hold a number", nsid.display())))?;
-        Ok(Given { drive: Drive::of(device), address, namespace })
+        let by_id = device.by_id.iter().map(PathBuf::from).collect();
+        Ok(Given { drive: Drive::of(device), address, namespace, by_id })
     }
 
     /// The PCI address of an NVMe drive.
@@ -248,8 +318,8 @@ impl Bus {
         }
     }
 
-    /// Refuses a function that an IOMMU does not keep apart from all others.
-    fn refuse_shared(&self, address: &str, path: &str) -> Result<()> {
+    /// Refuses a function that an IOMMU does not keep apart from all others but those that go with it.
+    fn refuse_shared(&self, address: &str, path: &str, together: &[String]) -> Result<()> {
         let group = self.device(address).join("iommu_group");
         let Ok(members) = fs::read_dir(group.join("devices")) else {
             return Err(Error::refused(format!(
@@ -260,14 +330,15 @@ impl Bus {
         let names = members.flatten().map(|member| member.file_name().to_string_lossy().into_owned());
         let is_bridge =
             |name: &String| self.text(name, "class").is_some_and(|class| class.starts_with(CLASS_BRIDGE));
-        let mut others: Vec<String> = names.filter(|name| name != address && !is_bridge(name)).collect();
+        let stays = |name: &String| name != address && !together.contains(name) && !is_bridge(name);
+        let mut others: Vec<String> = names.filter(stays).collect();
         if others.is_empty() {
             return Ok(());
         }
         others.sort();
         let what = format!("{path} ({address}) shares its IOMMU group with {}", others.join(", "));
         Err(Error::refused(what)
-            .hint("a group goes to a program as a whole: another slot may have a group of its own"))
+            .hint("a group goes to a program as a whole: make all its drives the target, or use a slot with a group of its own"))
     }
 
     /// Takes a function from its driver and binds it to another.
@@ -442,7 +513,7 @@ mod tests {
     #[test]
     fn a_drive_is_found_on_the_bus() {
         let host = host();
-        let given = host.bus.examine(&drive(), &[], &[drive()]).unwrap();
+        let given = host.bus.examine(&drive(), &[&drive()], &[drive()]).unwrap();
         assert_eq!((given.address.as_str(), given.namespace), (ADDRESS, 3));
     }
 
@@ -487,7 +558,7 @@ mod tests {
     fn drives_are_given_back_in_the_order_of_their_names() {
         let given = |name: &str, address: &str| {
             let drive = Drive { name: name.into(), ..Drive::of(&drive()) };
-            Given { drive, address: address.into(), namespace: 1 }
+            Given { drive, address: address.into(), namespace: 1, by_id: Vec::new() }
         };
         let all =
             [given("nvme2n1", "c"), given("nvme10n1", "d"), given("nvme0n1", "a"), given("nvme0n2", "a")];

@@ -40,6 +40,7 @@ fn lines(layers: Layers) -> String {
         drives_why: None,
         usable_bytes: 0,
         price: None,
+        price_missing: None,
     };
     let Layers { steps, top, .. } = layers;
     Plan { id: id(), steps, destroys: Vec::new(), top, worth, wear: Vec::new(), writes_bytes: 0 }

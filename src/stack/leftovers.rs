@@ -90,6 +90,11 @@ pub struct Cleaned {
     pub problem: Option<String>,
 }
 
+/// The stacks that somebody kept, and that [`cleanup`] leaves alone unless they are named.
+pub fn kept(state_dir: &Path) -> Result<Vec<Leftover>> {
+    Ok(leftovers(state_dir)?.into_iter().filter(|stack| stack.state == State::Kept).collect())
+}
+
 /// Undoes what dead processes left, and nothing that stacktune did not make.
 ///
 /// # Errors

@@ -171,6 +171,7 @@ fn destroyed(settings: &Settings, lay: &Lay) -> Result<Vec<Destroyed>> {
         Ok(Destroyed { drive, content, writes_bytes: 0, rated_bytes: None })
     };
     devices.iter().try_for_each(|device| refuse_undiscardable(settings, device))?;
+    devices.iter().try_for_each(|device| refuse_undividable(settings, device))?;
     devices.iter().zip(&settings.target.devices).map(look).collect()
 }
 
@@ -198,6 +199,22 @@ fn refuse_undiscardable(settings: &Settings, device: &Device) -> Result<()> {
     }
     let what = format!("{} can't discard, which {takes} takes", device.path.display());
     Err(Error::input(what).hint("use all of the drive as it is, or precondition it"))
+}
+
+/// Refuses a loop device of which the kernel looks for no partitions: the one made there would get no
+/// node.
+fn refuse_undividable(settings: &Settings, device: &Device) -> Result<()> {
+    let file = format!("/sys/block/{}/loop/partscan", device.name);
+    let scans = std::fs::read_to_string(file).map_or(true, |text| text.trim() != "0");
+    if settings.stack.use_percent >= 100 || scans {
+        return Ok(());
+    }
+    let what = format!(
+        "{} was attached without partition scanning, and stack.use takes a partition",
+        device.path.display()
+    );
+    Err(Error::input(what)
+        .hint("attach it with `losetup --partscan`, or use all of it: stack.use = \"100%\""))
 }
 
 /// Refuses files that the disk has no room for.

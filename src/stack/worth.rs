@@ -26,22 +26,37 @@ pub struct Worth {
     /// Drives that may be lost without losing data.
     pub drives_lost: u64,
     /// Why that is fewer than the level says, where it is.
-    pub drives_why: Option<&'static str>,
+    pub drives_why: Option<String>,
     /// Usable bytes.
     pub usable_bytes: u64,
     /// The price of all drives in $, where told.
     pub price: Option<f64>,
+    /// Why there is none although that of a drive was told.
+    pub price_missing: Option<&'static str>,
+}
+
+impl Worth {
+    /// The same after that many of its drives were lost: each is one less that may be.
+    #[must_use]
+    pub fn without(self, lost: u64) -> Self {
+        if lost == 0 {
+            return self;
+        }
+        let drives_lost = self.drives_lost.saturating_sub(lost);
+        Self { drives_lost, drives_why: Some(format!("{lost} lost already")), ..self }
+    }
 }
 
 /// What the settings' stack of that many usable bytes survives, holds and costs on this host.
 pub fn worth(settings: &Settings, facts: &Facts, usable_bytes: u64) -> Worth {
     let (power_cut, why) = power_cut(settings, facts);
     let (drives_lost, drives_why) = drives_lost(settings);
-    Worth { power_cut, why, drives_lost, drives_why, usable_bytes, price: settings.price() }
+    let (price, price_missing) = (settings.price(), settings.price_missing());
+    Worth { power_cut, why, drives_lost, drives_why, usable_bytes, price, price_missing }
 }
 
 /// Drives that may be lost, whichever they are, and why that is fewer than the level says.
-fn drives_lost(settings: &Settings) -> (u64, Option<&'static str>) {
+fn drives_lost(settings: &Settings) -> (u64, Option<String>) {
     let stack = &settings.stack;
     let files = settings.target.devices.is_empty();
     let members = if files { settings.target.count } else { settings.target.devices.len() as u64 };
@@ -56,7 +71,7 @@ fn drives_lost(settings: &Settings) -> (u64, Option<&'static str>) {
     // carries the error on. New files are zeros, and so is their parity.
     let zeros = files && stack.state != DriveState::Preconditioned;
     if matches!(stack.raid, Raid::Md5 | Raid::Md6) && stack.assume_clean && !zeros {
-        return (0, Some("with stack.assume_clean the parity was never computed"));
+        return (0, Some("with stack.assume_clean the parity was never computed".into()));
     }
     (level, None)
 }
@@ -151,12 +166,25 @@ mod tests {
     }
 
     #[test]
+    fn each_drive_that_is_lost_is_one_less_that_may_be() {
+        let mut settings = settings();
+        settings.stack.raid = Raid::Btrfs1;
+        let now = worth(&settings, &capable_host(), 1);
+        assert_eq!(now.clone().without(0), now);
+        let degraded = now.without(1);
+        assert_eq!((degraded.drives_lost, degraded.drives_why.as_deref()), (0, Some("1 lost already")));
+        assert_eq!(degraded.without(2).drives_lost, 0);
+    }
+
+    #[test]
     fn the_price_is_that_of_all_drives() {
         let mut settings = settings();
         assert_eq!(worth(&settings, &capable_host(), 1).price, None);
         settings.stack.price = 250.0;
         assert_eq!(worth(&settings, &capable_host(), 1).price, Some(500.0));
         settings.target.devices.clear();
-        assert_eq!(worth(&settings, &capable_host(), 1).price, None, "files are no drives");
+        let on_files = worth(&settings, &capable_host(), 1);
+        assert_eq!(on_files.price, None, "files are no drives");
+        assert!(on_files.price_missing.unwrap().contains("files"));
     }
 }

@@ -58,6 +58,11 @@ pub enum Dialog {
         /// Lines above the screen.
         top: usize,
     },
+    /// Whether the figures can be believed, scrolled by so many lines.
+    Believe {
+        /// Lines above the screen.
+        top: usize,
+    },
 }
 
 impl Dialog {

@@ -5,11 +5,16 @@ use std::time::Duration;
 
 use crate::class::Class;
 use crate::error::Error;
+use crate::host::LevelDrive;
 use crate::host::{Facts, Feature, TargetFacts};
+use crate::meter::pitfalls::Circumstances;
+use crate::meter::steadiness::Steadiness;
+use crate::meter::variability::Variability;
 use crate::meter::window::{
     Change, ClassFigures, CpuFigures, Flag, Latency, LedgerLine, MemberFigures, State as ClassState,
     TotalFigures, Totals, Verdict, Window,
 };
+use crate::meter::written::Written;
 use crate::profile::Settings;
 use crate::profile::settings::Interface;
 use crate::session::Event;
@@ -83,6 +88,20 @@ pub fn status(phase: Phase) -> Status {
         notes: Vec::new(),
         written_bytes: 5 * GIB,
         recording: None,
+        circumstances: Circumstances {
+            drives: vec![LevelDrive {
+                name: "nvme0n1".into(),
+                model: Some("Consumer Drive 990".into()),
+                size_bytes: 1000 * GIB,
+                real: true,
+            }],
+            data_bytes: 4 * GIB,
+            memory_bytes: 64 * GIB,
+            state: "as-is".into(),
+            use_percent: 100,
+            files: true,
+            ..Circumstances::default()
+        },
         worth: Vec::new(),
         standing: false,
     }
@@ -152,7 +171,12 @@ pub fn window(index: u64) -> Window {
         duration_ns: SECOND_NS,
         setting: u64::from(index >= 40),
         turned: index == 40,
-        total: TotalFigures { bytes, mb_per_s: bytes as f64 / 1e6, cycles_per_byte: Some(1.37) },
+        total: TotalFigures {
+            bytes,
+            mb_per_s: bytes as f64 / 1e6,
+            cycles_per_byte: Some(1.37),
+            cycles_per_op: Some(22_400.0),
+        },
         cpu: cpu(),
         members: (0..4)
             .map(|i| MemberFigures {
@@ -195,7 +219,12 @@ pub fn totals(windows: u64) -> Totals {
         duration_s: windows as f64,
         windows,
         classes,
-        total: TotalFigures { bytes: 1, mb_per_s: 2400.0, cycles_per_byte: Some(1.41) },
+        total: TotalFigures {
+            bytes: 1,
+            mb_per_s: 2400.0,
+            cycles_per_byte: Some(1.41),
+            cycles_per_op: Some(23_100.0),
+        },
         cpu: cpu(),
         members: {
             let mut members = window(windows).members;
@@ -205,7 +234,43 @@ pub fn totals(windows: u64) -> Totals {
             }
             members
         },
+        written: written(windows),
+        steadiness: steadiness(windows),
+        variability: Variability {
+            of_s: 1,
+            spans: windows,
+            swing: Some(0.13),
+            deviation: Some(0.04),
+            stalled_s: 2.0,
+            classes_stalled_s: [0.0, 0.0, 2.0, 0.0],
+        },
         flags: Vec::new(),
+    }
+}
+
+/// A consumer drive that does not tell what it writes to flash.
+fn written(windows: u64) -> Written {
+    let application_bytes = windows * 31_200_000;
+    Written {
+        application_bytes,
+        engine_bytes: application_bytes,
+        top_bytes: Some(application_bytes * 11 / 10),
+        drives_bytes: Some(application_bytes * 11 / 10),
+        capacity_bytes: Some(1000 * GIB),
+        data_set_bytes: 5 * GIB,
+        used_bytes: Some(5 * GIB),
+        used_bytes_max: Some(5 * GIB),
+        ..Written::default()
+    }
+}
+
+fn steadiness(windows: u64) -> Steadiness {
+    let bytes = 5 * GIB + windows * 34_320_000;
+    Steadiness {
+        level_since_s: (windows >= 30).then_some(0.0),
+        capacities_written: Some(bytes as f64 / (1000 * GIB) as f64),
+        figures: vec!["scan MB/s".into()],
+        ..Steadiness::default()
     }
 }
 
@@ -317,6 +382,7 @@ pub fn plan_destroying() -> PlanShown {
     lines.push("mount -o noatime /dev/md/stacktune-7f3a /var/lib/stacktune/mounts/7f3a".into());
     PlanShown {
         number: 7,
+        opens: None,
         turns: vec![
             ("stack.filesystem".into(), "none".into(), "xfs".into()),
             ("stack.raid".into(), "none".into(), "md5".into()),
@@ -352,6 +418,7 @@ pub fn plan_long() -> PlanShown {
 pub fn plan_short() -> PlanShown {
     PlanShown {
         number: 3,
+        opens: None,
         turns: vec![("target.files.count".into(), "4".into(), "8".into())],
         takes_down: Vec::new(),
         lines: vec![

@@ -74,6 +74,10 @@ impl Agreement {
     fn turned(&self, lines: &mut Vec<Toned>, cells: usize) {
         let plan = &self.plan;
         match (plan.number, plan.turns.is_empty()) {
+            _ if plan.opens.is_some() => {
+                let name = plan.opens.as_deref().unwrap_or_default();
+                heading(lines, cells, &format!("To open the profile {name}"));
+            }
             (0, _) => heading(lines, cells, "To open this profile"),
             (_, true) => heading(lines, cells, "No knob is turned: the same is built anew"),
             (_, false) => heading(lines, cells, "Turned"),

@@ -192,18 +192,29 @@ impl State {
     }
 
     /// The settings that a turn of the knob starts from: a live one is judged by what is in force, one
-    /// that takes building by what is collected.
+    /// that takes building or is collected by what is collected.
     pub fn settings_for(&self, knob: &Knob) -> Option<Settings> {
-        match knob.spec.scope {
+        let collected = self.collected.contains_key(knob.path.as_str());
+        self.settings_of(if collected { Scope::Rebuild } else { knob.spec.scope })
+    }
+
+    fn settings_of(&self, scope: Scope) -> Option<Settings> {
+        match scope {
             Scope::Live => self.settings_with(|knob| self.asked.get(knob.path.as_str())),
             Scope::Rebuild => self.settings_asked(),
         }
     }
 
+    /// When a turn of the knob to the value would take effect.
+    pub fn scope_of(&self, knob: &Knob, value: &Value) -> Scope {
+        let status = self.status.as_ref();
+        status.map_or(knob.spec.scope, |status| knob.scope_of(value, &status.settings))
+    }
+
     /// Why the knob can't have the value, if it can't.
     pub fn unavailable(&self, knob: &Knob, value: &Value) -> Option<String> {
-        let status = self.status.as_ref()?;
-        knob.unavailable(value, &self.settings_for(knob)?, ground(status, knob))
+        let (status, scope) = (self.status.as_ref()?, self.scope_of(knob, value));
+        knob.unavailable(value, &self.settings_of(scope)?, ground(status, scope))
     }
 
     /// Whether something that was built stands, or is being built or taken down.
@@ -226,7 +237,7 @@ impl State {
             (Some(Dialog::Leave), _) => &[Context::Leaving],
             (Some(Dialog::Replace { .. }), _) => &[Context::Question],
             (Some(Dialog::Open { .. }), _) => &[Context::Open],
-            (Some(Dialog::Help { .. } | Dialog::Host { .. }), _) => &[Context::Help],
+            (Some(Dialog::Help { .. } | Dialog::Host { .. } | Dialog::Believe { .. }), _) => &[Context::Help],
             (None, Focus::Knobs) => &[Context::Knobs, Context::Main],
             (None, Focus::Ledger) => &[Context::Ledger, Context::Main],
         }
@@ -261,10 +272,10 @@ impl State {
     }
 }
 
-/// What decides whether a value of the knob can be chosen: the target that stands says nothing of one
-/// that is to be built.
-pub fn ground<'a>(status: &'a Status, knob: &Knob) -> Ground<'a> {
-    let target = status.target.as_ref().filter(|_| knob.spec.scope == Scope::Live);
+/// What decides whether a value can be chosen that takes effect so: the target that stands says nothing
+/// of one that is to be built.
+pub fn ground(status: &Status, scope: Scope) -> Ground<'_> {
+    let target = status.target.as_ref().filter(|_| scope == Scope::Live);
     Ground { facts: &status.facts, target }
 }
 

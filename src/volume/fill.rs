@@ -23,7 +23,7 @@ use super::progress::Progress;
 use super::stamp::Stamper;
 use crate::error::{Error, Result};
 use crate::host::Feature;
-use crate::units::{MIB, approx_size, approx_span};
+use crate::units::{MIB, approx_size};
 
 const CHUNK_BYTES: u64 = MIB;
 /// The header advances after so many bytes, or after that time.
@@ -49,11 +49,14 @@ pub struct FillPlan {
 impl fmt::Display for FillPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let members = if self.members.len() == 1 { "member" } else { "members" };
-        write!(f, "{} to fill on {} {members}", approx_size(self.bytes), self.members.len())?;
-        match self.rate_bytes_per_s {
-            Some(rate) if rate > 0.0 => write!(f, ", about {}", approx_span(self.bytes as f64 / rate)),
-            _ => Ok(()),
-        }
+        write!(f, "{} to fill on {} {members}", approx_size(self.bytes), self.members.len())
+    }
+}
+
+impl FillPlan {
+    /// Seconds that it takes at the rate measured; none before there is one.
+    pub fn time_s(&self) -> Option<f64> {
+        self.rate_bytes_per_s.filter(|rate| *rate > 0.0).map(|rate| self.bytes as f64 / rate)
     }
 }
 

@@ -9,8 +9,10 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 /// Which file or device it is, whatever its path may come to mean.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// Device and inode of a file; of a block device, whose node may be made anew, nothing.
     file: Option<(u64, u64)>,
@@ -28,7 +30,7 @@ impl Identity {
 }
 
 /// A part of a member.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extent {
     /// The file or device.
     pub path: PathBuf,
@@ -42,7 +44,7 @@ pub struct Extent {
 }
 
 /// Equally long extents.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Region {
     /// Which region of the set: 0 is data, 1 is the WAL.
     pub id: u8,

@@ -134,6 +134,7 @@ pub fn of_steps(id: &str, steps: Vec<Step>, top: Top) -> Plan {
         drives_why: None,
         usable_bytes: 0,
         price: None,
+        price_missing: None,
     };
     Plan {
         id: StackId(id.into()),

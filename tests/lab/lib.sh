@@ -20,7 +20,7 @@ blank_drives() {
     for device in /dev/md[0-9]*; do
         [[ ! -b $device ]] || mdadm --quiet --stop "$device"
     done
-    for device in /dev/nvme*n1; do
+    for device in /dev/nvme*n[0-9]; do
         blkdiscard --force --zeroout "$device" 2>/dev/null || return
         blockdev --rereadpt "$device" 2>/dev/null || true
     done

@@ -13,7 +13,7 @@ runs() {
     local name=$1 set arguments=()
     shift
     for set in "$@"; do arguments+=(--set "$set"); done
-    "$STACKTUNE" record "$array" --for 2s --out "/share/polled-$name" "${arguments[@]}" \
+    "$STACKTUNE" record "$array" --for "${time:-2s}" --out "/share/polled-$name" "${arguments[@]}" \
         --set io.buffering=direct --json >/dev/null
     "$STACKTUNE" verify "$array" --json >"/share/polled-$name.json"
 }
@@ -33,12 +33,83 @@ nvme_commands_are_verified() {
     runs commands io.interface=nvme_passthrough
 }
 
-every_page_size_goes_as_nvme_commands() {
-    local size
+polled_nvme_commands_with_a_sleep_are_verified() {
+    runs polled-commands io.interface=nvme_passthrough io.completion=iopoll io.poll_sleep=50us
+}
+
+# Pages of that size through every interface that polls or goes past the block layer, each read back
+# through the kernel's ordinary one.
+every_interface_moves_pages_of() {
+    local pages="io.page_size=$1 scan.depth=4 wal.sync=dsync" commands=io.interface=nvme_passthrough
+    # shellcheck disable=SC2086 # lists of words
+    {
+        runs "commands-$1" $pages $commands
+        runs "polled-commands-$1" $pages $commands io.completion=iopoll
+        runs "iopoll-$1" $pages io.completion=iopoll
+        runs "sqpoll-$1" $pages io.submission=sqpoll
+        runs "both-$1" $pages io.completion=iopoll io.submission=sqpoll
+        runs "vfio-$1" $pages io.interface=vfio
+    }
+}
+
+every_page_size_goes_through_every_polled_interface() {
+    local size sizes=(512B 4KiB 128KiB 1MiB)
     # A command of these drives moves 512 KiB at most: pages of 1 MiB take several.
-    for size in 512B 4KiB 128KiB 1MiB; do
-        runs "commands-$size" io.interface=nvme_passthrough "io.page_size=$size" scan.depth=4 wal.sync=dsync
+    [[ -z ${LAB_ALL:-} ]] || sizes=(512B 1KiB 2KiB 4KiB 8KiB 16KiB 32KiB 64KiB 128KiB 256KiB 512KiB 1MiB)
+    for size in "${sizes[@]}"; do
+        # The writers' rates are a page of 1 MiB a second.
+        time=1s
+        [[ $size != 512KiB && $size != 1MiB ]] || time=2s
+        every_interface_moves_pages_of "$size"
     done
+}
+
+# Starts a run in the background (its process is $pid) and waits for its first window.
+#   goes_on NAME SET...
+goes_on() {
+    local name=$1 set arguments=()
+    shift
+    for set in "$@"; do arguments+=(--set "$set"); done
+    rm -rf "/share/$name"
+    "$STACKTUNE" record "$array" --for 60s --out "/share/$name" "${arguments[@]}" --set io.buffering=direct \
+        >"$LAB_WORK/$name" 2>&1 &
+    pid=$!
+    wait_for 30 test -s "/share/$name/windows.jsonl" || { cat "$LAB_WORK/$name"; return 1; }
+}
+
+nvme_commands_hold_the_block_device_beside() {
+    local i
+    goes_on polled-held io.interface=nvme_passthrough
+    for i in 0 1 2 3; do
+        expect 1 'in use by the system' mkfs.ext4 -q "$(node $i)"
+    done
+    kill -INT "$pid"
+    wait "$pid" || true
+    mkfs.ext4 -q "$(node 3)"
+    wipefs --quiet --all "$(node 3)"
+}
+
+# Cores that stacktune had, its kernel threads' included, in the windows of a run: their mean.
+cores() { grep -o '"own_cores":[0-9.e-]*' "$1/windows.jsonl" | cut -d: -f2 | awk '{ sum += $1 } END { print sum / NR }'; }
+
+# Point reads alone, rare: the worker sleeps, and whatever is busy is the kernel's thread.
+rare=(scan.enabled=false wal.enabled=false background.enabled=false point.rate=64KB/s io.submission=sqpoll)
+
+the_kernels_thread_polls_on_its_cpu_and_counts_as_ours() {
+    local pid thread busy idle
+    goes_on polled-busy "${rare[@]}" io.sqpoll_idle=10s io.sqpoll_cpu=1
+    thread=$(dirname "$(grep -l '^iou-sqp' "/proc/$pid/task/"*/comm | head -n1)")
+    [[ $(awk '$1 == "Cpus_allowed_list:" { print $2 }' "$thread/status") == 1 ]]
+    sleep 2
+    kill -INT "$pid"
+    wait "$pid" || true
+    goes_on polled-idle "${rare[@]}" io.sqpoll_idle=1ms
+    sleep 2
+    kill -INT "$pid"
+    wait "$pid" || true
+    busy=$(cores /share/polled-busy) idle=$(cores /share/polled-idle)
+    printf '# cores: %s while its thread polls, %s while that sleeps\n' "$busy" "$idle"
+    awk "BEGIN { exit !($busy > 0.7 && $busy > $idle + 0.4) }"
 }
 
 polling_is_refused_on_what_can_not_be_polled() {
@@ -50,5 +121,6 @@ polling_is_refused_on_what_can_not_be_polled() {
 
 run_tests polled_completions_are_verified a_polled_submission_queue_is_verified_and_wakes_after_its_sleep \
     rings_polled_from_both_sides_are_verified nvme_commands_are_verified \
-    every_page_size_goes_as_nvme_commands \
+    polled_nvme_commands_with_a_sleep_are_verified every_page_size_goes_through_every_polled_interface \
+    nvme_commands_hold_the_block_device_beside the_kernels_thread_polls_on_its_cpu_and_counts_as_ours \
     polling_is_refused_on_what_can_not_be_polled

@@ -58,6 +58,55 @@ a_part_of_each_drive_is_used_and_resynced() {
     nothing_left
 }
 
+# The sum of a count of the windows that came after so many, up to so many.
+#   windows FILE FROM TO COUNT
+windows() { sed -n "$(($2 + 1)),$3p" "$1" | grep -o "\"$4\":[0-9]*" | awk -F: '{ sum += $2 } END { print sum + 0 }'; }
+
+has_windows() { [[ -f $1 ]] && (($(wc -l <"$1") >= $2)); }
+
+# What the drives of these numbers have written, in sectors.
+sectors() {
+    local number sum=0
+    for number in "$@"; do sum=$((sum + $(awk '{ print $7 }' "/sys/block/$(basename "$(node "$number")")/stat"))); done
+    printf '%d' "$sum"
+}
+
+# Records on that array of these drives; what the windows tell of the drives' writes must be what their
+# own counters grew by meanwhile, and for each byte at the top the drives must take LEAST to MOST.
+#   amplified RAID LEAST MOST NUMBER...
+amplified() {
+    local raid=$1 least=$2 most=$3 out=/share/amplified-$1 devices=() consent pid file from to first last
+    shift 3
+    for number in "$@"; do devices+=("$(drive "$number")"); done
+    mapfile -t consent < <(consent "$@")
+    rm -rf "$out"
+    "$STACKTUNE" record "$(profile amplified "$(IFS=,; printf '%s' "${devices[*]}")")" --for 8s --out "$out" --json \
+        --set "stack.raid=$raid" --set stack.filesystem=ext4 "${small[@]}" "${consent[@]}" --set scan.enabled=false \
+        --set point.enabled=false --set io.buffering=direct --set background.rate=4MB/s >/dev/null &
+    pid=$!
+    file=$out/windows.jsonl
+    wait_for 120 has_windows "$file" 1
+    first=$(sectors "$@") from=$(wc -l <"$file")
+    wait_for 60 has_windows "$file" $((from + 10))
+    last=$(sectors "$@") to=$(wc -l <"$file")
+    wait "$pid"
+    awk -v told="$(windows "$file" "$from" "$to" drives_bytes)" -v counted=$(((last - first) * 512)) \
+        'BEGIN { print told, counted; exit !(counted > 0 && told > counted * 0.85 && told < counted * 1.15) }'
+    awk -v least="$least" -v most="$most" \
+        '/"raid":/ { print; raid = $2 + 0 } END { exit !(raid >= least && raid <= most) }' "$out/summary.json"
+    grep -q '"wa_d": null' "$out/summary.json"
+    nothing_left
+}
+
+a_mirror_of_two_takes_each_byte_twice() {
+    amplified md1 1.98 2.08 0 1
+}
+
+# Each page costs its parity too, which md writes with it: twice, and less where stripes are filled.
+parity_takes_more_bytes_than_are_written() {
+    amplified md5 1.3 2.2 0 1 2
+}
+
 without_consent_nothing_is_built() {
     local before
     before=$(edges)
@@ -103,6 +152,8 @@ tests=(
     btrfs_on_its_own_raid_is_verified_and_leaves_nothing
     a_bare_array_is_verified_and_leaves_nothing
     a_part_of_each_drive_is_used_and_resynced
+    a_mirror_of_two_takes_each_byte_twice
+    parity_takes_more_bytes_than_are_written
     without_consent_nothing_is_built
     a_kept_stack_is_told_and_cleaned_up
     a_tool_that_fails_leaves_nothing

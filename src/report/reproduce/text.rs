@@ -11,7 +11,7 @@ use crate::units::{approx_span, three_digits};
 
 const WIDTH: usize = 80;
 /// Of an experiment's name in the list.
-const NAME_WIDTH: usize = 9;
+const NAME_WIDTH: usize = 11;
 const LABEL_WIDTH: usize = 14;
 const COLUMN_WIDTH: usize = 11;
 /// The text of a figure from its spread.
@@ -191,26 +191,45 @@ fn curve_text(curve: &Curve, shown: &Reproduction) -> String {
     });
     let of_curve = of_curve.filter_map(|row| Some((number(&row.label)?.0, row)));
     if let Some(x) = curve.x {
-        return plane_text(curve, x, of_curve);
+        return plane_text(curve, x, of_curve, shown);
     }
-    let bar = |(x, row): (f64, &RowShown)| {
-        let value = row.here.get(curve.y.key()).map(|spread| spread.median);
-        Bar { label: x.to_string(), value, text: value.map_or_else(String::new, three_digits) }
+    let bar = |label: String, figures: &Figures| {
+        let value = figures.get(curve.y.key()).map(|spread| spread.median);
+        Bar { label, value, text: value.map_or_else(String::new, three_digits) }
     };
-    let bars: Vec<_> = of_curve.map(bar).collect();
+    let mut bars = Vec::new();
+    for (x, row) in of_curve {
+        bars.push(bar(x.to_string(), &row.here));
+        bars.extend(others(row, shown).map(|(letter, figures)| bar(letter.to_owned(), figures)));
+    }
     if bars.iter().all(|bar| bar.value.is_none()) {
         return String::new();
     }
     format!("\n{}", chart::bars(&format!("{} (by {})", curve.title, curve.x_name), &bars))
 }
 
+/// The others' figures of a row, each with the letter that stands for it.
+fn others<'a>(row: &'a RowShown, shown: &'a Reproduction) -> impl Iterator<Item = (&'a str, &'a Figures)> {
+    let letters = shown.beside.iter().map(|other| other.letter.as_str());
+    letters.zip(&row.beside).filter(|(_, figures)| !figures.is_empty())
+}
+
 /// One figure over another.
-fn plane_text<'a>(curve: &Curve, x: Figure, rows: impl Iterator<Item = (f64, &'a RowShown)>) -> String {
-    let median = |row: &RowShown, figure: Figure| Some(row.here.get(figure.key())?.median);
-    let point = |(label, row): (f64, &RowShown)| {
-        Some(Point { x: median(row, x)?, y: median(row, curve.y)?, label: label.to_string() })
+fn plane_text<'a>(
+    curve: &Curve,
+    x: Figure,
+    rows: impl Iterator<Item = (f64, &'a RowShown)>,
+    shown: &Reproduction,
+) -> String {
+    let median = |figures: &Figures, figure: Figure| Some(figures.get(figure.key())?.median);
+    let point = |label: String, figures: &Figures| {
+        Some(Point { x: median(figures, x)?, y: median(figures, curve.y)?, label })
     };
-    let points: Vec<_> = rows.filter_map(point).collect();
+    let mut points = Vec::new();
+    for (label, row) in rows {
+        points.extend(point(label.to_string(), &row.here));
+        points.extend(others(row, shown).filter_map(|(letter, of)| point(format!("{letter}{label}"), of)));
+    }
     if points.is_empty() {
         return String::new();
     }

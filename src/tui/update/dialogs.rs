@@ -60,6 +60,7 @@ pub fn pressed(state: &mut State, action: Option<Action>, typed: Option<char>) -
         },
         Dialog::Help { top } => page(state, |top| Dialog::Help { top }, top, action),
         Dialog::Host { top } => page(state, |top| Dialog::Host { top }, top, action),
+        Dialog::Believe { top } => page(state, |top| Dialog::Believe { top }, top, action),
     }
     Vec::new()
 }

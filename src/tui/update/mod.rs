@@ -108,6 +108,7 @@ fn act(state: &mut State, action: Action) -> Vec<Effect> {
         Action::Drop => plan::drop_collected(state),
         Action::Former => return plan::former(state),
         Action::Host => state.dialog = Some(Dialog::Host { top: 0 }),
+        Action::Believe => state.dialog = Some(Dialog::Believe { top: 0 }),
         Action::Pause => return pause(state),
         Action::Mute => match state.knob().class {
             Some(class) => return turn::mute(state, class),

@@ -49,6 +49,7 @@ fn dialog(state: &mut State, wheel: Option<bool>) -> Vec<Effect> {
         Some(
             Dialog::Help { .. }
                 | Dialog::Host { .. }
+                | Dialog::Believe { .. }
                 | Dialog::Failed { .. }
                 | Dialog::Open { .. }
                 | Dialog::Consent(_)

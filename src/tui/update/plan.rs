@@ -165,7 +165,8 @@ pub fn conflict(state: &State, knob: &Knob) -> Option<String> {
 pub fn settle(state: &mut State) {
     let Some(status) = state.status.clone() else { return };
     state.collected.retain(|path, value| {
-        find(path)
-            .is_some_and(|knob| knob.spec.scope == Scope::Rebuild && knob.get(&status.settings) != *value)
+        find(path).is_some_and(|knob| {
+            knob.scope_of(value, &status.settings) == Scope::Rebuild && knob.get(&status.settings) != *value
+        })
     });
 }

@@ -280,6 +280,26 @@ fn a_plan_that_the_run_waits_for_is_agreed_to_or_declined() {
 }
 
 #[test]
+fn a_profile_that_takes_a_stack_down_is_opened_by_its_plan() {
+    let mut state = fixture::standing(80, 24);
+    let opens = PlanShown { opens: Some("quiet".into()), turns: Vec::new(), ..fixture::plan_destroying() };
+    planned(&mut state, opens);
+    assert!(shown(&state).contains("To open the profile quiet"), "{}", shown(&state));
+    key(&mut state, KeyCode::Esc);
+    assert_eq!(state.dialog, None, "and the load goes on");
+}
+
+#[test]
+fn a_run_of_its_own_begins_with_an_empty_ledger() {
+    let mut state = fixture::turned(80, 24);
+    assert!(!state.live.ledger.is_empty());
+    state.ledger_chosen = 2;
+    tell(&mut state, Event::Began);
+    assert!(state.live.ledger.is_empty() && state.live.window.is_none());
+    assert_eq!(state.ledger_chosen, 0);
+}
+
+#[test]
 fn a_plan_never_takes_the_place_of_what_is_typed_unless_the_run_waits() {
     let mut state = running(80, 24);
     letter(&mut state, 's');
@@ -427,4 +447,56 @@ fn the_host_page_opens_scrolls_and_closes() {
     assert_eq!(state.dialog, Some(Dialog::Host { top: top - 1 }));
     key(&mut state, KeyCode::Esc);
     assert_eq!(state.dialog, None);
+}
+
+/// A screen whose run is on a drive behind an IOMMU.
+fn on_a_drive() -> State {
+    let mut state = running(80, 24);
+    let mut status = fixture::status(Phase::Running);
+    let mut facts = fixture::facts();
+    facts.platform.iommu_groups = 4;
+    status.facts = Arc::new(facts);
+    status.settings.target.devices = vec!["/dev/nvme0n1".into()];
+    tell(&mut state, Event::Status(Arc::new(status)));
+    state
+}
+
+#[test]
+fn drives_change_hands_by_a_plan_there_and_back() {
+    let vfio = ("io.interface", Value::Choice("vfio"));
+    let type_in = |state: &mut State, text: &str| {
+        letter(state, 'e');
+        erase_all(state);
+        typed(state, text);
+        assert!(shown(state).contains("Enter keeps it for the plan"), "{}", shown(state));
+        key(state, KeyCode::Enter)
+    };
+    let mut state = on_a_drive();
+    assert_eq!(type_in(&mut state, "vfio"), [], "nothing is turned");
+    assert_eq!(letter(&mut state, 'p'), plan_of(std::slice::from_ref(&vfio)));
+    // Another live value is what is wanted now, and takes no building.
+    let live = letter(&mut state, 'h');
+    assert!(
+        matches!(&live[..], [Effect::Send(Command::Turn { knob, .. })] if knob == "io.interface"),
+        "{live:?}"
+    );
+    assert!(state.collected.is_empty());
+    // On files there is no drive to hand over.
+    let mut files = running(80, 24);
+    letter(&mut files, 'e');
+    erase_all(&mut files);
+    typed(&mut files, "vfio");
+    key(&mut files, KeyCode::Enter);
+    assert!(shown(&files).contains("the target is files"), "{}", shown(&files));
+    // Where they have left, every other interface is for the plan, and the one in force for nothing.
+    let mut status = state.status.as_deref().cloned().unwrap();
+    status.settings.io.interface = crate::profile::settings::Interface::Vfio;
+    tell(&mut state, Event::Status(Arc::new(status)));
+    assert_eq!(type_in(&mut state, "io_uring"), []);
+    assert_eq!(letter(&mut state, 'p'), plan_of(&[("io.interface", Value::Choice("io_uring"))]));
+    letter(&mut state, 'e');
+    erase_all(&mut state);
+    typed(&mut state, "vfio");
+    assert_eq!(key(&mut state, KeyCode::Enter), []);
+    assert!(state.collected.is_empty(), "it stays");
 }

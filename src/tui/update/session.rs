@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::session::message::{Event, Phase, Status};
 use crate::tui::dialog::{Consent, Dialog};
+use crate::tui::figures::Figures;
 use crate::tui::layout;
 use crate::tui::message::Effect;
 use crate::tui::state::{Passing, State};
@@ -14,6 +15,7 @@ use crate::tui::update::plan;
 /// Takes an event.
 pub fn told(state: &mut State, event: Event) -> Vec<Effect> {
     match event {
+        Event::Began => begin(state),
         Event::Status(status) => take_status(state, status),
         Event::Progress(progress) => state.progress = Some(progress),
         Event::Window(window, totals) => state.live.window(window, totals),
@@ -46,6 +48,12 @@ pub fn told(state: &mut State, event: Event) -> Vec<Effect> {
         Event::Ended(outcome) => return ended(state, outcome),
     }
     Vec::new()
+}
+
+/// A run of its own: what the one before showed was counted by another clock.
+fn begin(state: &mut State) {
+    state.live = Figures::default();
+    (state.frozen, state.ledger_chosen) = (None, 0);
 }
 
 fn take_status(state: &mut State, status: Arc<Status>) {

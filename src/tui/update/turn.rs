@@ -41,7 +41,7 @@ pub fn turn(state: &mut State, up: bool) -> Vec<Effect> {
     if let Some(passing) = &state.passing {
         knob.set(&mut from, passing.value.clone());
     }
-    let ground = ground(&status, knob);
+    let ground = ground(&status, knob.spec.scope);
     if knob.steps(ground).is_empty() {
         state.say(format!("{} has no stops: {} types its value", knob.path, typing(state)));
         return Vec::new();
@@ -71,10 +71,14 @@ fn offer(state: &mut State, knob: &'static Knob, value: Value) -> Vec<Effect> {
         state.passing = Some(Passing { value, reason });
         return Vec::new();
     }
-    if knob.spec.scope == Scope::Rebuild {
+    let in_force = state.status.as_ref().is_some_and(|status| knob.get(&status.settings) == value);
+    let back = in_force && state.collected.contains_key(knob.path.as_str());
+    if state.scope_of(knob, &value) == Scope::Rebuild || back {
         plan::collect(state, knob, value);
         return Vec::new();
     }
+    // What was collected of it takes building, and is no longer what is wanted.
+    state.collected.remove(knob.path.as_str());
     if let Some(why) = knob.inactive(&settings) {
         state.say(format!("{} is kept, but has no effect now: {why}", knob.path));
     }

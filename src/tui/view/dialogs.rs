@@ -6,7 +6,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::{put, span, window};
-use crate::knobs::{Scope, find};
+use crate::knobs::{Knob, Scope, find};
 use crate::tui::ProfileEntry;
 use crate::tui::dialog::{Consent, Dialog, word_kind};
 use crate::tui::state::State;
@@ -43,7 +43,11 @@ pub fn render(state: &State, dialog: &Dialog, buf: &mut Buffer, screen: Rect) {
         Dialog::Consent(asked) => consent(state, asked, buf, screen),
         Dialog::Leave => leave(state, buf, screen),
         // Drawn by files of their own.
-        Dialog::Plan(_) | Dialog::Failed { .. } | Dialog::Help { .. } | Dialog::Host { .. } => {}
+        Dialog::Plan(_)
+        | Dialog::Failed { .. }
+        | Dialog::Help { .. }
+        | Dialog::Host { .. }
+        | Dialog::Believe { .. } => {}
     }
 }
 
@@ -91,7 +95,8 @@ fn edit(state: &State, path: &str, input: &str, error: Option<&str>, buf: &mut B
         Some(error) => lines.extend(wrap(error, inner_cells()).into_iter().map(|part| text(part, theme.bad))),
         None => lines.push(Line::default()),
     }
-    let planned = find(path).is_some_and(|knob| knob.spec.scope == Scope::Rebuild);
+    let scope = |knob: &Knob| knob.parse(input).map_or(knob.spec.scope, |value| state.scope_of(knob, &value));
+    let planned = find(path).is_some_and(|knob| scope(knob) == Scope::Rebuild);
     let enter = if planned { "Enter keeps it for the plan" } else { "Enter turns" };
     lines.push(text(format!("{enter} · Ctrl-U erases all · Esc cancels"), theme.dim));
     show(state, buf, screen, path, &lines);

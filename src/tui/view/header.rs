@@ -7,6 +7,7 @@ use ratatui::text::{Line, Span};
 
 use super::{put, span};
 use crate::class::Class;
+use crate::meter::steadiness::Steady;
 use crate::profile::settings::Named;
 use crate::session::message::{Phase, Status};
 use crate::tui::state::State;
@@ -45,6 +46,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         let elapsed = approx_span((window.start_ns + window.duration_ns) as f64 / 1e9);
         parts.push(Part { text: elapsed, style: theme.plain, need: 4 });
     }
+    parts.extend(steadiness(state));
     if let Some(status) = &state.status {
         parts.push(Part { text: written(state, status), style: theme.plain, need: ALWAYS });
     }
@@ -60,6 +62,18 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         parts.push(Part { text: format!("on {}", fit(host, 20)), style: theme.dim, need: 2 });
     }
     put(buf, area.x, area.y, area.width, &fitted(parts, usize::from(area.width)));
+}
+
+/// Whether the figures last: `warming`, `steady since 2m`, `changed at 5m`.
+fn steadiness(state: &State) -> Option<Part> {
+    let theme = &state.theme;
+    let steadiness = &state.figures().totals.as_ref()?.steadiness;
+    let style = match steadiness.state {
+        Steady::Warming => theme.dim,
+        Steady::Steady => theme.good,
+        Steady::Changed => theme.warn,
+    };
+    steadiness.is_told().then(|| Part { text: steadiness.to_string(), style, need: 8 })
 }
 
 /// What the run is doing, in words.

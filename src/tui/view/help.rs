@@ -35,6 +35,14 @@ const FIGURES: &[(&str, &str)] = &[
         "cycles",
         "The whole system's CPU cycles over all bytes of the four classes (paper, 3.2); ≈ where estimated as busy time × clock frequency.",
     ),
+    (
+        "warming",
+        "Not steady yet: no level of each class's MB/s, WA-A and WA-D has lasted for thirty spans (a second each in the first ten minutes). Then it is steady since, or changed at, a time of the run; B tells what it waits for.",
+    ),
+    (
+        "WA-A, WA-D",
+        "Bytes that reached the drives for each byte that the application wrote, and bytes written to flash for each that reached the drive, since the measurement began (page B).",
+    ),
     ("needs", "The cores that eight drives of 3 GB/s would take at these cycles a byte (paper, 4.3)."),
     (
         "own",
@@ -132,6 +140,9 @@ fn describe(out: &mut Vec<(String, Style)>, state: &State, knob: &Knob, cells: u
     row(
         "in force",
         match knob.spec.scope {
+            knobs::Scope::Live if knob.spec.key == "interface" => {
+                "at once, while the load runs; vfio and back by a plan, as the drives change hands"
+            }
             knobs::Scope::Live => "at once, while the load runs",
             knobs::Scope::Rebuild => {
                 "when the target is built anew: turned knobs are collected, and Enter shows the plan"

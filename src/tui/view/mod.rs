@@ -1,5 +1,6 @@
 //! Drawing: one file a panel, each reads the state and writes cells.
 
+mod believe;
 mod charts;
 mod classes;
 mod cpu;
@@ -57,7 +58,9 @@ pub fn draw(state: &State, buf: &mut Buffer) {
     hints::keys(state, buf, areas.hints);
     match &state.dialog {
         None => {}
-        Some(Dialog::Help { top } | Dialog::Host { top } | Dialog::Failed { top }) => {
+        Some(
+            Dialog::Help { top } | Dialog::Host { top } | Dialog::Believe { top } | Dialog::Failed { top },
+        ) => {
             pages::render(state, *top, buf, screen);
         }
         Some(Dialog::Plan(asked)) => plan::render(state, asked, buf, screen),

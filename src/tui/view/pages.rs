@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::Line;
 
-use super::{centred, help, put, span, window};
+use super::{believe, centred, help, put, span, window};
 use crate::profile::settings::Named;
 use crate::tui::dialog::Dialog;
 use crate::tui::state::State;
@@ -54,6 +54,7 @@ fn page(state: &State, cells: usize) -> Option<(&'static str, Text)> {
     Some(match state.dialog.as_ref()? {
         Dialog::Help { .. } => ("help · Esc closes", help::text(state, cells)),
         Dialog::Host { .. } => ("host · Esc closes", host(state, cells)),
+        Dialog::Believe { .. } => ("can I believe this? · Esc closes", believe::text(state, cells)),
         Dialog::Failed { .. } => ("the run can't go on", failed(state, cells)),
         _ => return None,
     })

@@ -1,0 +1,138 @@
+//! With the feature `spdk`: finds the operator's SPDK by pkg-config, compiles the shim against its
+//! headers, and tells the linker of it. Without, there is nothing to do.
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    #[cfg(feature = "spdk")]
+    if let Err(reason) = spdk::build() {
+        println!("cargo:warning={}", reason.replace('\n', " "));
+        std::process::exit(1);
+    }
+}
+
+#[cfg(feature = "spdk")]
+mod spdk {
+    use std::path::Path;
+
+    const SHIM: &str = "shim/spdk.c";
+    /// What the shim calls, and the system's libraries that SPDK was built with: its own files name
+    /// neither.
+    const PACKAGES: [&str; 3] = ["spdk_nvme", "spdk_env_dpdk", "spdk_syslibs"];
+    const HELP: &str = "build SPDK 22.09 or later, `make install` it, and let PKG_CONFIG_PATH name the folder \
+                        of its spdk_nvme.pc (PREFIX/lib/pkgconfig)";
+
+    pub fn build() -> Result<(), String> {
+        println!("cargo:rerun-if-changed={SHIM}");
+        println!("cargo:rerun-if-env-changed=PKG_CONFIG_PATH");
+        let mut found = Found::default();
+        for package in PACKAGES {
+            found.add(package)?;
+        }
+        for version in found.includes.iter().map(|include| include.join("spdk/version.h")) {
+            if version.exists() {
+                println!("cargo:rerun-if-changed={}", version.display());
+            }
+        }
+        let mut shim = cc::Build::new();
+        shim.file(SHIM).includes(&found.includes).flag_if_supported("-std=gnu11");
+        shim.extra_warnings(true).flag_if_supported("-Wno-unused-parameter");
+        shim.try_compile("stacktune_spdk").map_err(|error| format!("{SHIM} does not compile: {error}"))?;
+        println!("cargo:rustc-env=STACKTUNE_SPDK={}", versions(&found));
+        found.link();
+        Ok(())
+    }
+
+    #[derive(Default)]
+    struct Found {
+        includes: Vec<std::path::PathBuf>,
+        folders: Vec<std::path::PathBuf>,
+        libraries: Vec<String>,
+    }
+
+    impl Found {
+        fn add(&mut self, package: &str) -> Result<(), String> {
+            let library = pkg_config::Config::new()
+                .cargo_metadata(false)
+                .statik(true)
+                .probe(package)
+                .map_err(|error| format!("no {package}: {HELP} ({error})"))?;
+            for (all, new) in
+                [(&mut self.includes, library.include_paths), (&mut self.folders, library.link_paths)]
+            {
+                for path in new {
+                    if !all.contains(&path) {
+                        all.push(path);
+                    }
+                }
+            }
+            for name in library.libs {
+                if !self.libraries.contains(&name) {
+                    self.libraries.push(name);
+                }
+            }
+            Ok(())
+        }
+
+        /// SPDK's transports and DPDK's buses enter themselves at the start of the program, and nothing
+        /// names them: archives are taken in as a whole, and shared objects whether or not they seem
+        /// needed.
+        fn link(&self) {
+            let argument = |text: String| println!("cargo:rustc-link-arg={text}");
+            for folder in &self.folders {
+                argument(format!("-L{}", folder.display()));
+                if is_shared(folder) {
+                    argument(format!("-Wl,-rpath,{}", folder.display()));
+                }
+            }
+            let is_theirs = |name: &&String| name.starts_with("spdk_") || name.starts_with("rte_");
+            let (theirs, others): (Vec<_>, Vec<_>) = self.libraries.iter().partition(is_theirs);
+            argument("-Wl,--push-state,--no-as-needed,--whole-archive".to_owned());
+            theirs.iter().for_each(|name| argument(format!("-l{name}")));
+            argument("-Wl,--no-whole-archive".to_owned());
+            others.iter().for_each(|name| argument(format!("-l{name}")));
+            argument("-Wl,--pop-state".to_owned());
+        }
+    }
+
+    fn is_shared(folder: &Path) -> bool {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names
+            .any(|name| (name.starts_with("libspdk_") || name.starts_with("librte_")) && name.contains(".so"))
+    }
+
+    /// Both versions, as the headers and pkg-config tell them: `SPDK v24.01, DPDK 23.11.0`.
+    fn versions(found: &Found) -> String {
+        let spdk = header(found, "spdk/version.h", "SPDK_VERSION_STRING");
+        let spdk = spdk.map_or_else(|| "SPDK".to_owned(), |text| text.replace('"', "").replace(' ', ""));
+        let spdk = spdk.trim_start_matches("SPDK").to_owned();
+        let part = |name: &str| header(found, "rte_build_config.h", name)?.parse::<u32>().ok();
+        let of_header = || {
+            let (year, month) = (part("RTE_VER_YEAR")?, part("RTE_VER_MONTH")?);
+            Some(format!("{year}.{month:02}.{}", part("RTE_VER_MINOR")?))
+        };
+        let of_package = || {
+            let package = pkg_config::Config::new().cargo_metadata(false).probe("libdpdk");
+            package.ok().map(|package| package.version)
+        };
+        let dpdk = of_header().or_else(of_package).unwrap_or_else(|| "of an unknown version".to_owned());
+        format!("SPDK {spdk}, DPDK {dpdk}")
+    }
+
+    /// What a macro of a header stands for.
+    fn header(found: &Found, header: &str, name: &str) -> Option<String> {
+        let folder = std::env::var("OUT_DIR").ok()?;
+        let file = Path::new(&folder).join("version.c");
+        std::fs::write(&file, format!("#include <{header}>\nstacktune_wants {name}\n")).ok()?;
+        let beside = found.folders.iter().map(|folder| folder.join("../include"));
+        let dpdk = beside.clone().map(|folder| folder.join("dpdk"));
+        let mut compiler = cc::Build::new();
+        compiler.file(file).includes(&found.includes).includes(beside).includes(dpdk).warnings(false);
+        compiler.cargo_metadata(false).cargo_warnings(false);
+        let text = String::from_utf8(compiler.try_expand().ok()?).ok()?;
+        // An expansion may go over several lines.
+        let after = text.split("stacktune_wants").nth(1)?;
+        let words: Vec<&str> = after.lines().filter(|line| !line.starts_with('#')).map(str::trim).collect();
+        Some(words.concat()).filter(|text| !text.is_empty() && text != name)
+    }
+}

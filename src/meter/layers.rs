@@ -1,0 +1,160 @@
+//! What is written and used below the load: the block layer's counters of a target's devices, and the
+//! file system's use.
+
+use std::path::PathBuf;
+
+use super::block::Device;
+use super::meters::Member;
+use crate::host::Levels;
+
+/// Reads them.
+#[derive(Debug, Default)]
+pub struct LayerProbe {
+    top: Vec<Device>,
+    bottom: Vec<Device>,
+    capacity_bytes: u64,
+    files: Vec<PathBuf>,
+    /// The file system is the target's alone.
+    own: bool,
+}
+
+/// What a window has of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LayerFigures {
+    /// Bytes written to the devices at the top; none where there are none, or one can't be read.
+    pub top_bytes: Option<u64>,
+    /// Bytes written to the drives.
+    pub drives_bytes: Option<u64>,
+    /// Bytes of all drives.
+    pub capacity_bytes: Option<u64>,
+    /// Bytes that the file system has in use now.
+    pub used_bytes: Option<u64>,
+}
+
+/// The devices below these members, each once.
+pub fn levels(members: &[Member]) -> Levels {
+    let mut all = Levels::default();
+    for member in members {
+        all.join(match (member.device, &member.path) {
+            (Some(number), _) => Levels::below(std::path::Path::new("/"), number),
+            (None, Some(path)) => Levels::below_path(path),
+            (None, None) => Levels::default(),
+        });
+    }
+    all
+}
+
+impl LayerProbe {
+    /// Begins to count the devices of these members. `own` says that the file system they lie on, if any,
+    /// is the target's alone.
+    pub fn open(levels: &Levels, members: &[Member], own: bool) -> Self {
+        let counted = |devices: &[crate::host::LevelDevice]| -> Vec<Device> {
+            devices.iter().map(|device| Device::open(device.stat.clone())).collect()
+        };
+        let files = members.iter().filter(|member| member.device.is_none());
+        Self {
+            top: counted(&levels.top),
+            bottom: counted(&levels.bottom),
+            capacity_bytes: levels.drives.iter().map(|drive| drive.size_bytes).sum(),
+            files: files.filter_map(|member| member.path.clone()).collect(),
+            own,
+        }
+    }
+
+    /// What came since the last call, and what is in use now.
+    pub fn window(&mut self) -> LayerFigures {
+        LayerFigures {
+            top_bytes: written(&mut self.top),
+            drives_bytes: written(&mut self.bottom),
+            capacity_bytes: Some(self.capacity_bytes).filter(|bytes| *bytes > 0),
+            used_bytes: if self.own { in_use(&self.files) } else { of_files(&self.files) },
+        }
+    }
+}
+
+fn written(devices: &mut [Device]) -> Option<u64> {
+    // All are read, also where one fails: the next window begins here for each of them.
+    let written: Vec<_> =
+        devices.iter_mut().map(|device| device.window().map(|(_, written)| written)).collect();
+    (!written.is_empty()).then(|| written.into_iter().sum()).flatten()
+}
+
+/// What is in use on the file systems of these files.
+fn in_use(files: &[PathBuf]) -> Option<u64> {
+    use std::os::unix::fs::MetadataExt;
+    let mut seen = Vec::new();
+    let mut bytes = None;
+    for file in files {
+        let device = std::fs::metadata(file).ok()?.dev();
+        if seen.contains(&device) {
+            continue;
+        }
+        seen.push(device);
+        let told = rustix::fs::statvfs(file).ok()?;
+        *bytes.get_or_insert(0) += told.f_blocks.saturating_sub(told.f_bfree) * told.f_frsize;
+    }
+    bytes
+}
+
+/// What these files occupy.
+fn of_files(files: &[PathBuf]) -> Option<u64> {
+    use std::os::unix::fs::MetadataExt;
+    const BLOCK_BYTES: u64 = 512; // of this count, whatever the file system's blocks are
+    let blocks: Option<u64> =
+        files.iter().map(|file| Some(std::fs::metadata(file).ok()?.blocks())).sum::<Option<u64>>();
+    blocks.filter(|_| !files.is_empty()).map(|blocks| blocks * BLOCK_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::LevelDevice;
+    use std::fs;
+    use std::io::Write as _;
+
+    #[test]
+    fn each_level_is_the_sum_of_its_devices() {
+        let dir = tempfile::tempdir().unwrap();
+        let stat = |name: &str| dir.path().join(name);
+        let set = |name: &str, sectors: u64| {
+            fs::write(stat(name), format!("1 1 7 1 1 1 {sectors} 1 0 0 0\n")).unwrap();
+        };
+        let device = |name: &str| LevelDevice { name: name.into(), stat: stat(name) };
+        let levels =
+            Levels { top: vec![device("md0")], bottom: vec![device("a"), device("b")], drives: Vec::new() };
+        ["md0", "a", "b"].iter().for_each(|name| set(name, 100));
+        let mut probe = LayerProbe::open(&levels, &[], true);
+        set("md0", 110);
+        set("a", 110);
+        set("b", 111);
+        let told = probe.window();
+        assert_eq!((told.top_bytes, told.drives_bytes), (Some(10 * 512), Some(21 * 512)));
+        assert_eq!((told.capacity_bytes, told.used_bytes), (None, None));
+        fs::remove_file(stat("b")).unwrap();
+        assert_eq!(probe.window().drives_bytes, None, "one of them is gone");
+        assert_eq!(LayerProbe::default().window(), LayerFigures::default());
+    }
+
+    #[test]
+    fn use_is_the_file_systems_or_the_files_own() {
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        let path = dir.path().join("data");
+        let mut file = fs::File::create(&path).unwrap();
+        file.write_all(&vec![1; 1 << 20]).unwrap();
+        file.sync_all().unwrap();
+        let member = Member { name: "data".into(), device: None, path: Some(path.clone()) };
+        let of = |own| LayerProbe::open(&Levels::default(), std::slice::from_ref(&member), own).window();
+        let files = of(false).used_bytes.unwrap();
+        assert!((1 << 20..2 << 20).contains(&files), "{files}");
+        // As `df` tells it, which others change meanwhile.
+        let out = std::process::Command::new("df")
+            .args(["--block-size=1", "--output=used"])
+            .arg(&path)
+            .output()
+            .unwrap();
+        let text = String::from_utf8(out.stdout).unwrap();
+        let df: u64 = text.lines().nth(1).unwrap().trim().parse().unwrap();
+        let own = of(true).used_bytes.unwrap();
+        assert!(own.abs_diff(df) <= df / 10 + (64 << 20), "{own} is not {df}");
+    }
+}

@@ -1,0 +1,381 @@
+//! Can I believe this? The seven pitfalls of measuring trees on flash (paper 000, section 4), each with
+//! what this run says to it.
+
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+
+use super::steadiness::{CAPACITIES, Steadiness, Steady};
+use super::written::Written;
+use crate::host::{LevelDrive, Levels};
+use crate::profile::Settings;
+use crate::profile::settings::{Buffering, Named};
+use crate::profile::stack::DriveState;
+use crate::units::{approx_size, approx_span, three_digits};
+
+/// Data that is read through the page cache must be so many times as large as memory.
+const MEMORY_TIMES: f64 = 2.0;
+/// The share of the drives that the smallest data set of paper 000 takes (4.4).
+const DRIVE_SHARE: f64 = 0.25;
+
+/// What of a run's setting bears on whether its figures can be believed.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Circumstances {
+    /// The drives at the bottom; none of runs that touch no storage.
+    pub drives: Vec<LevelDrive>,
+    /// Whether the drives, or the parts of them that are used, are the target's alone.
+    pub own: bool,
+    /// What was done to the drives before anything was built on them: `stack.state`.
+    pub state: String,
+    /// The share of each drive that is used: `stack.use`, in percent.
+    pub use_percent: u64,
+    /// Bytes of the data.
+    pub data_bytes: u64,
+    /// Bytes of memory that the page cache can have.
+    pub memory_bytes: u64,
+    /// Whether a class reads through the page cache.
+    pub cached: bool,
+    /// Whether the data lies in files.
+    pub files: bool,
+}
+
+/// How far a pitfall was avoided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Light {
+    /// Avoided.
+    Good,
+    /// In part, or not for long enough.
+    Doubt,
+    /// Not avoided.
+    Bad,
+}
+
+impl Light {
+    /// In a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Doubt => "doubt",
+            Self::Bad => "bad",
+        }
+    }
+}
+
+/// A pitfall.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pitfall {
+    /// Its name: `run length`, `WA-D`, `drive state`, `data set`, `space`, `over-provisioning`, `drive types`.
+    pub name: String,
+    /// How far it was avoided.
+    pub light: Light,
+    /// The figure behind it, in words.
+    pub figure: String,
+    /// What it means or what to do, as a sentence; empty where all is well.
+    pub advice: String,
+}
+
+impl Circumstances {
+    /// Of a run with these settings on these devices.
+    pub fn of(settings: &Settings, levels: &Levels, data_bytes: u64, memory_bytes: u64) -> Self {
+        let cached = crate::class::Class::ALL.into_iter().any(|class| {
+            settings.classes[class.index()].enabled
+                && !class.writes()
+                && settings.buffering_of(class) != Buffering::Direct
+        });
+        let built = settings.stack.is_built();
+        Self {
+            drives: levels.drives.clone(),
+            own: built || !settings.target.devices.is_empty(),
+            state: settings.stack.state.name().to_owned(),
+            use_percent: settings.stack.use_percent,
+            data_bytes,
+            memory_bytes,
+            cached,
+            files: if built {
+                settings.stack.filesystem != crate::profile::stack::Filesystem::None
+            } else {
+                settings.target.devices.is_empty()
+            },
+        }
+    }
+
+    fn capacity_bytes(&self) -> u64 {
+        self.drives.iter().map(|drive| drive.size_bytes).sum()
+    }
+
+    /// The models of the drives that are real ones, each once.
+    pub fn types(&self) -> Vec<&str> {
+        let mut models: Vec<&str> = self
+            .drives
+            .iter()
+            .filter(|drive| drive.real)
+            .filter_map(|drive| drive.model.as_deref())
+            .collect();
+        models.sort_unstable();
+        models.dedup();
+        models
+    }
+}
+
+/// The seven, in the order of paper 000, of a run of so many seconds.
+pub fn pitfalls(
+    of: &Circumstances,
+    duration_s: f64,
+    steadiness: &Steadiness,
+    written: &Written,
+) -> Vec<Pitfall> {
+    vec![
+        run_length(duration_s, steadiness),
+        wa_d(of, written),
+        drive_state(of, steadiness),
+        data_set(of),
+        space(of, written),
+        over_provisioning(of),
+        drive_types(of.types().len(), &of.types().join(", ")),
+    ]
+}
+
+fn pitfall(name: &str, light: Light, figure: impl Into<String>, advice: impl Into<String>) -> Pitfall {
+    Pitfall { name: name.into(), light, figure: figure.into(), advice: advice.into() }
+}
+
+fn run_length(duration_s: f64, steadiness: &Steadiness) -> Pitfall {
+    let figure = format!("{steadiness}, measured for {}", approx_span(duration_s));
+    let (light, advice) = match (steadiness.state, steadiness.waits_for()) {
+        (Steady::Steady, _) => (Light::Good, String::new()),
+        (_, Some(waits)) => (
+            if steadiness.level_since_s.is_some() { Light::Doubt } else { Light::Bad },
+            format!("{waits}. What a short run shows is the burst, not what lasts."),
+        ),
+        (Steady::Changed, _) => {
+            (Light::Doubt, "It has left a level and not reached another: run it for longer.".into())
+        }
+        (Steady::Warming, _) => {
+            (Light::Bad, "No level has lasted yet: run it for longer, or `record --until-steady`.".into())
+        }
+    };
+    pitfall("run length", light, figure, advice)
+}
+
+fn wa_d(of: &Circumstances, written: &Written) -> Pitfall {
+    let name = "WA-D";
+    if let Some(wa_d) = written.wa_d() {
+        return pitfall(name, Light::Good, three_digits(wa_d), "");
+    }
+    if written.application_bytes == 0 {
+        return pitfall(name, Light::Good, "nothing is written", "");
+    }
+    if written.flash_bytes.is_some() {
+        let advice = "The drive's counters go in steps: more must be written first.";
+        return pitfall(name, Light::Doubt, "too little written to tell", advice);
+    }
+    let (figure, advice) = if of.drives.is_empty() {
+        ("no drive is below", "What wears a drive out can't be seen here.")
+    } else {
+        (
+            "not told by this drive",
+            "What it writes to flash is not in the figures; root may ask drives with a known log page.",
+        )
+    };
+    pitfall(name, Light::Bad, figure, advice)
+}
+
+fn drive_state(of: &Circumstances, steadiness: &Steadiness) -> Pitfall {
+    let name = "drive state";
+    let capacities = steadiness.capacities_written.filter(|written| *written >= CAPACITIES);
+    if of.drives.is_empty() {
+        return pitfall(name, Light::Bad, "no drive is below", "The figures say nothing of a drive.");
+    }
+    if of.own && of.state == DriveState::Preconditioned.name() {
+        return pitfall(name, Light::Good, "preconditioned", "");
+    }
+    if let Some(capacities) = capacities {
+        return pitfall(name, Light::Good, format!("written {capacities:.1} times over"), "");
+    }
+    if of.own && of.state == DriveState::Trimmed.name() {
+        let advice = "A fresh drive is faster than one in use: show both, with stack.state = preconditioned.";
+        return pitfall(name, Light::Doubt, "trimmed", advice);
+    }
+    let advice = "What was written before decides what the drive does now: set stack.state.";
+    pitfall(name, Light::Bad, "as it was found", advice)
+}
+
+fn data_set(of: &Circumstances) -> Pitfall {
+    let name = "data set";
+    let (data, memory, capacity) = (of.data_bytes as f64, of.memory_bytes as f64, of.capacity_bytes());
+    let mut figure = approx_size(of.data_bytes);
+    if of.memory_bytes > 0 {
+        let _ = write!(figure, ", {} × memory", three_digits(data / memory));
+    }
+    if capacity == 0 {
+        return pitfall(name, Light::Bad, figure, "No drive is below that it could be compared with.");
+    }
+    let share = data / capacity as f64;
+    let _ = write!(figure, ", {:.0}% of the drives", share * 100.0);
+    if of.cached && data < MEMORY_TIMES * memory {
+        let advice = "Reads go through the page cache, which holds much of it: take twice the memory or more, \
+                      a budget (run.cache_limit), or direct I/O.";
+        return pitfall(name, Light::Bad, figure, advice);
+    }
+    if share < DRIVE_SHARE {
+        let advice =
+            "A drive that is nearly empty behaves unlike one that is full: take a quarter of it or more.";
+        return pitfall(name, Light::Doubt, figure, advice);
+    }
+    pitfall(name, Light::Good, figure, "")
+}
+
+fn space(of: &Circumstances, written: &Written) -> Pitfall {
+    let name = "space";
+    match (written.space_amplification(), of.files) {
+        (Some(space), _) => pitfall(name, Light::Good, format!("{space:.2} × the data set at most"), ""),
+        (None, false) if !of.drives.is_empty() => {
+            pitfall(name, Light::Good, "no file system: the data is all there is", "")
+        }
+        (None, _) => pitfall(name, Light::Bad, "not counted", "What the data set takes up is not known."),
+    }
+}
+
+fn over_provisioning(of: &Circumstances) -> Pitfall {
+    let name = "over-provisioning";
+    match (of.drives.is_empty(), of.own, of.use_percent) {
+        (true, ..) => pitfall(name, Light::Bad, "no drive is below", "There is nothing to leave free."),
+        (_, true, 100) => pitfall(name, Light::Good, "none: all of each drive is used", ""),
+        (_, true, percent) => {
+            let figure = format!("{}% of each drive is left trimmed", 100 - percent.min(100));
+            pitfall(name, Light::Good, figure, "")
+        }
+        (_, false, _) => {
+            let advice =
+                "The drive holds other things, and how much of it is free for it to work with is not known.";
+            pitfall(name, Light::Bad, "not known: the drive is shared", advice)
+        }
+    }
+}
+
+/// Of so many types, named so; over several recordings too.
+pub fn drive_types(count: usize, names: &str) -> Pitfall {
+    let name = "drive types";
+    match count {
+        0 => pitfall(name, Light::Bad, "no real drive", "The figures say nothing of one."),
+        1 => {
+            let advice = "Another type may turn the result around: record it on others, and compare.";
+            pitfall(name, Light::Doubt, format!("1: {names}"), advice)
+        }
+        more => pitfall(name, Light::Good, format!("{more}: {names}"), ""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    fn drive(model: &str, real: bool) -> LevelDrive {
+        LevelDrive { name: "nvme0n1".into(), model: Some(model.into()), size_bytes: 100 * GIB, real }
+    }
+
+    fn good() -> (Circumstances, Steadiness, Written) {
+        let circumstances = Circumstances {
+            drives: vec![drive("A", true), drive("B", true)],
+            own: true,
+            state: "preconditioned".into(),
+            use_percent: 75,
+            data_bytes: 100 * GIB,
+            memory_bytes: 16 * GIB,
+            cached: true,
+            files: true,
+        };
+        let steady = Steadiness { state: Steady::Steady, at_s: Some(700.0), ..Steadiness::default() };
+        let written = Written {
+            application_bytes: GIB,
+            engine_bytes: GIB,
+            top_bytes: Some(GIB),
+            drives_bytes: Some(2 * GIB),
+            host_bytes: Some(2 * GIB),
+            flash_bytes: Some(3 * GIB),
+            flash_unit_bytes: Some(512_000),
+            data_set_bytes: 100 * GIB,
+            used_bytes_max: Some(139 * GIB),
+            ..Written::default()
+        };
+        (circumstances, steady, written)
+    }
+
+    fn lights(of: &Circumstances, steady: &Steadiness, written: &Written) -> Vec<Light> {
+        pitfalls(of, 3600.0, steady, written).into_iter().map(|pitfall| pitfall.light).collect()
+    }
+
+    #[test]
+    fn a_run_by_the_book_is_believed() {
+        let (of, steady, written) = good();
+        let all = pitfalls(&of, 3600.0, &steady, &written);
+        assert!(all.iter().all(|p| p.light == Light::Good && p.advice.is_empty()), "{all:?}");
+        let figures: Vec<_> = all.iter().map(|p| format!("{}: {}", p.name, p.figure)).collect();
+        assert_eq!(
+            figures,
+            [
+                "run length: steady since 11m 40s, measured for 1h 00m",
+                "WA-D: 1.50",
+                "drive state: preconditioned",
+                "data set: 100 GiB, 6.25 × memory, 50% of the drives",
+                "space: 1.39 × the data set at most",
+                "over-provisioning: 25% of each drive is left trimmed",
+                "drive types: 2: A, B",
+            ]
+        );
+    }
+
+    type Change = fn(&mut Circumstances, &mut Steadiness, &mut Written);
+
+    #[test]
+    fn each_pitfall_turns_its_own_light_alone() {
+        use Light::{Bad, Doubt};
+        let (of, steady, written) = good();
+        let cases: [(usize, Light, Change); 12] = [
+            (0, Bad, |_, steady, _| steady.state = Steady::Warming),
+            (0, Doubt, |_, steady, _| steady.state = Steady::Changed),
+            (1, Bad, |_, _, written| (written.host_bytes, written.flash_bytes) = (None, None)),
+            (1, Doubt, |_, _, written| written.host_bytes = Some(1_000_000)),
+            (2, Doubt, |of, _, _| of.state = "trimmed".into()),
+            (2, Bad, |of, _, _| of.state = "as-is".into()),
+            (3, Bad, |of, _, _| of.memory_bytes = 64 * GIB),
+            (3, Doubt, |of, _, _| of.data_bytes = 49 * GIB),
+            (4, Bad, |_, _, written| written.used_bytes_max = None),
+            (6, Doubt, |of, _, _| of.drives[1].model = Some("A".into())),
+            (6, Bad, |of, _, _| of.drives.iter_mut().for_each(|drive| drive.real = false)),
+            (1, Light::Good, |_, _, written| written.application_bytes = 0),
+        ];
+        for (number, (at, light, change)) in cases.into_iter().enumerate() {
+            let (mut of, mut steady, mut written) = (of.clone(), steady.clone(), written.clone());
+            change(&mut of, &mut steady, &mut written);
+            let mut expected = vec![Light::Good; 7];
+            expected[at] = light;
+            assert_eq!(lights(&of, &steady, &written), expected, "case {number}");
+        }
+    }
+
+    #[test]
+    fn what_touches_no_drive_is_not_believed_of_one() {
+        let (of, steady, written) = good();
+        let of = Circumstances { drives: Vec::new(), own: false, files: false, ..of };
+        let written = Written { flash_bytes: None, host_bytes: None, used_bytes_max: None, ..written };
+        let bad = lights(&of, &steady, &written).into_iter().filter(|light| *light == Light::Bad);
+        assert_eq!(bad.count(), 6, "all but the run's length");
+    }
+
+    #[test]
+    fn three_capacities_stand_for_a_known_state() {
+        let (mut of, mut steady, written) = good();
+        of.state = "as-is".into();
+        steady.capacities_written = Some(3.2);
+        assert_eq!(lights(&of, &steady, &written)[2], Light::Good);
+        steady.capacities_written = Some(0.4);
+        (steady.state, steady.level_since_s) = (Steady::Warming, Some(20.0));
+        let length = &pitfalls(&of, 90.0, &steady, &written)[0];
+        assert_eq!(length.light, Light::Doubt);
+        assert!(length.advice.starts_with("level since 20s, WA-D not told, 0.4 of 3"), "{length:?}");
+    }
+}

@@ -1,0 +1,290 @@
+//! Whether a run has reached its steady state (paper 000, 4.1): throughput, WA-A and WA-D do not change
+//! any more.
+//!
+//! The counted windows of one setting are put into bins ([`super::bins`]). Of each class's MB/s by bin,
+//! and of WA-A and WA-D, cumulative, at the end of each bin, CUSUM tells where the level changes
+//! ([`super::cusum`]). The run is
+//!
+//! - **steady** since the last change of any of them, once each has kept its level for thirty bins. A
+//!   bin is a second in the first ten minutes, and a 300th to a 600th of a longer run, so that a level must
+//!   last the longer the longer it took to reach it;
+//! - **changed** at the first change after a level that lasted thirty bins, until the next one has;
+//! - **warming** else.
+//!
+//! A drive that does not tell its WA-D counts as steady only once it was written three times over (the
+//! rule of thumb of 4.1): bytes that the drives took since the measurement began, and those that stacktune
+//! wrote to the target before it (fill, warm-up; once each, whatever a mirror makes of it), over the
+//! drives' capacity. A load that writes nothing need not wait for that. A turn or a pause begins all anew.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::bins::{self, Bin, Bins};
+use super::cusum::{self, LEVEL};
+use super::window::Window;
+use super::written::Written;
+use crate::class::Class;
+use crate::units::{approx_span, mb_per_s};
+
+/// A drive that does not tell its WA-D is steady after so many capacities.
+pub const CAPACITIES: f64 = 3.0;
+/// Burst and steady figures are means over so long, where the run is three times that or more.
+const MEAN_S: f64 = 600.0;
+/// Else over this share of the run.
+const MEAN_ONE_IN: f64 = 3.0;
+
+/// Which it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Steady {
+    /// No level was reached yet.
+    #[default]
+    Warming,
+    /// A level lasts.
+    Steady,
+    /// A level that lasted was left.
+    Changed,
+}
+
+/// Whether the run is steady, and its figures at first and then.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Steadiness {
+    /// Which it is.
+    pub state: Steady,
+    /// Seconds from the run's start: since when it is steady, or when it changed.
+    pub at_s: Option<f64>,
+    /// Since when all figures are level, whether or not that is enough; none while they are not.
+    pub level_since_s: Option<f64>,
+    /// How many times over the drives were written, where WA-D is not told and the load writes: the rule
+    /// of three.
+    pub capacities_written: Option<f64>,
+    /// The figures that were looked at: `scan MB/s`, `WA-A`, `WA-D`.
+    pub figures: Vec<String>,
+    /// Means at the beginning.
+    pub burst: Option<Mean>,
+    /// Means at the end, of a run that is steady.
+    pub steady: Option<Mean>,
+}
+
+/// Figures over a span.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Mean {
+    /// Seconds from the run's start.
+    pub from_s: f64,
+    /// To there.
+    pub to_s: f64,
+    /// Decimal MB a second of all classes.
+    pub mb_per_s: f64,
+    /// I/Os a second of all classes.
+    pub iops: f64,
+    /// Of what was written in this span alone.
+    pub wa_a: Option<f64>,
+    /// Likewise.
+    pub wa_d: Option<f64>,
+}
+
+/// Watches a run.
+#[derive(Debug, Default)]
+pub struct SteadyWatch {
+    bins: Bins,
+    setting: Option<u64>,
+    /// What was written to the target before the first counted window.
+    before_bytes: Option<u64>,
+    /// See [`Window::written_bytes_total`], of the last window.
+    total_bytes: u64,
+    written: Written,
+    /// When a turn or a pause ended a level that had lasted.
+    left_s: Option<f64>,
+}
+
+impl SteadyWatch {
+    /// Takes the next counted window.
+    pub fn add(&mut self, window: &Window) {
+        self.before_bytes
+            .get_or_insert_with(|| window.written_bytes_total.saturating_sub(window.written.engine_bytes));
+        self.written.add(&window.written);
+        self.total_bytes = window.written_bytes_total;
+        let other = self.setting.replace(window.setting).is_some_and(|setting| setting != window.setting);
+        if other || window.turned || window.paused {
+            if self.steadiness().state == Steady::Steady {
+                self.left_s = Some(seconds(window.start_ns));
+            }
+            self.bins.clear();
+        }
+        if !window.turned && !window.paused {
+            self.bins.add(window);
+        }
+    }
+
+    /// What it amounts to by now.
+    pub fn steadiness(&self) -> Steadiness {
+        let bins = self.bins.whole();
+        let series = series(bins);
+        let figures: Vec<String> = series.iter().map(|series| series.name.clone()).collect();
+        let mut changes: Vec<usize> = series.iter().flat_map(Series::changes).collect();
+        changes.sort_unstable();
+        changes.dedup();
+        // A level is one once all figures are told; that one comes later leaves none.
+        let told = series.iter().map(|series| series.first).max().unwrap_or(0);
+        let since = changes.last().copied().unwrap_or(0).max(told);
+        let at_s = |bin: usize| bins.get(bin).map(|bin| seconds(bin.start_ns));
+        let level = !series.is_empty() && bins.len() - since >= LEVEL;
+        let writes = bins.iter().any(|bin| bin.written.application_bytes > 0);
+        // Told before a turn, but not yet of the time since.
+        let wa_d_due = writes && self.written.wa_d().is_some() && !figures.iter().any(|name| name == "WA-D");
+        let capacities_written = self.capacities_written().filter(|_| writes || bins.is_empty());
+        let enough = !wa_d_due && capacities_written.is_none_or(|written| written >= CAPACITIES);
+        let (state, at_s_of) = if level && enough {
+            (Steady::Steady, at_s(since))
+        } else if let Some(left) = left_at(&changes).filter(|_| enough) {
+            (Steady::Changed, at_s(left))
+        } else if let Some(left_s) = self.left_s {
+            (Steady::Changed, Some(left_s))
+        } else {
+            (Steady::Warming, None)
+        };
+        let (burst, steady) = means(bins, since);
+        Steadiness {
+            state,
+            at_s: at_s_of,
+            level_since_s: at_s(since).filter(|_| level),
+            capacities_written,
+            figures,
+            burst,
+            steady: steady.filter(|_| state == Steady::Steady),
+        }
+    }
+
+    fn capacities_written(&self) -> Option<f64> {
+        let written = &self.written;
+        if written.application_bytes == 0 || written.wa_d().is_some() {
+            return None;
+        }
+        // Past the block layer: what was handed over, once each.
+        let before = self.before_bytes.unwrap_or(0);
+        let bytes = written.drives_bytes.map_or(self.total_bytes, |bytes| bytes + before);
+        Some(bytes as f64 / written.capacity_bytes? as f64)
+    }
+}
+
+/// The change that ended the last level that lasted.
+fn left_at(changes: &[usize]) -> Option<usize> {
+    let from = std::iter::once(0).chain(changes.iter().copied());
+    from.zip(changes).filter(|(from, to)| **to - from >= LEVEL).map(|(_, to)| *to).last()
+}
+
+/// A figure by bin, from the first bin on that has it.
+struct Series {
+    name: String,
+    first: usize,
+    values: Vec<f64>,
+}
+
+impl Series {
+    /// Where a level was left.
+    fn changes(&self) -> Vec<usize> {
+        cusum::changes(&self.values).into_iter().map(|at| self.first + at).collect()
+    }
+}
+
+/// A figure of what was written.
+type Ratio = fn(&Written) -> Option<f64>;
+
+fn series(bins: &[Bin]) -> Vec<Series> {
+    let mut all = Vec::new();
+    for class in Class::ALL {
+        let bytes = |bin: &Bin| bin.class_bytes[class.index()];
+        if bins.iter().any(|bin| bytes(bin) > 0) {
+            let values = bins.iter().map(|bin| mb_per_s(bytes(bin), bin.duration_ns)).collect();
+            all.push(Series { name: format!("{class} MB/s"), first: 0, values });
+        }
+    }
+    let ratios: [(&str, Ratio); 2] = [("WA-A", Written::wa_a), ("WA-D", Written::wa_d)];
+    for (name, of) in ratios {
+        let mut sum = Written::default();
+        let values: Vec<Option<f64>> = bins
+            .iter()
+            .map(|bin| {
+                sum.add(&bin.written);
+                of(&sum)
+            })
+            .collect();
+        // Cumulative: once it is told it stays so, unless a count is lost.
+        if values.last().is_some_and(Option::is_some) {
+            let first = values.iter().rposition(Option::is_none).map_or(0, |at| at + 1);
+            let values = values[first..].iter().copied().flatten().collect();
+            all.push(Series { name: name.into(), first, values });
+        }
+    }
+    all
+}
+
+/// The means at the beginning and at the end of the level that begins there.
+fn means(bins: &[Bin], since: usize) -> (Option<Mean>, Option<Mean>) {
+    let run_s = bins.iter().map(|bin| seconds(bin.duration_ns)).sum::<f64>();
+    let span_s = (run_s / MEAN_ONE_IN).min(MEAN_S);
+    let counted = |all: &mut dyn Iterator<Item = &Bin>| {
+        let mut left_s = span_s;
+        all.take_while(|bin| {
+            left_s -= seconds(bin.duration_ns);
+            left_s > -0.01
+        })
+        .count()
+    };
+    let first = counted(&mut bins.iter());
+    let last = counted(&mut bins[since..].iter().rev());
+    (mean(&bins[..first]), mean(&bins[bins.len() - last..]))
+}
+
+fn mean(bins: &[Bin]) -> Option<Mean> {
+    let (first, last) = (bins.first()?, bins.last()?);
+    let sum = bins::sum(bins);
+    Some(Mean {
+        from_s: seconds(first.start_ns),
+        to_s: seconds(last.start_ns + last.duration_ns),
+        mb_per_s: mb_per_s(sum.bytes(), sum.duration_ns),
+        iops: super::totals::per_s(sum.ios, sum.duration_ns),
+        wa_a: sum.written.wa_a(),
+        wa_d: sum.written.wa_d(),
+    })
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+impl Steadiness {
+    /// Whether anything was measured that it could be told of.
+    pub fn is_told(&self) -> bool {
+        !self.figures.is_empty()
+    }
+
+    /// Whether it is.
+    pub fn is_steady(&self) -> bool {
+        self.state == Steady::Steady
+    }
+
+    /// What it still waits for, in words; none where it does not wait, or for time alone.
+    pub fn waits_for(&self) -> Option<String> {
+        let written = self.capacities_written.filter(|written| *written < CAPACITIES)?;
+        let level =
+            self.level_since_s.map_or_else(String::new, |s| format!("level since {}, ", approx_span(s)));
+        Some(format!("{level}WA-D not told, {written:.1} of 3 capacities written"))
+    }
+}
+
+impl fmt::Display for Steadiness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = approx_span(self.at_s.unwrap_or(0.0));
+        match self.state {
+            Steady::Warming => f.write_str("warming"),
+            Steady::Steady => write!(f, "steady since {at}"),
+            Steady::Changed => write!(f, "changed at {at}"),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "steadiness_tests.rs"]
+mod tests;

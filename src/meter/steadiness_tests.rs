@@ -1,0 +1,166 @@
+use super::*;
+use crate::units::SECOND_NS;
+
+const MB: u64 = 1_000_000;
+
+/// What a second of a run is.
+#[derive(Clone, Copy)]
+struct Second {
+    mb: u64,
+    amplification: u64,
+    capacity_bytes: u64,
+}
+
+const LEVEL_SECOND: Second = Second { mb: 100, amplification: 2, capacity_bytes: MB };
+
+fn window(second: u64, of: Second) -> Window {
+    let bytes = of.mb * MB;
+    let mut window =
+        Window { index: second, start_ns: second * SECOND_NS, duration_ns: SECOND_NS, ..Window::default() };
+    window.classes[Class::Background.index()].bytes = bytes;
+    window.classes[Class::Background.index()].ios = of.mb;
+    window.total.bytes = bytes;
+    window.written = Written {
+        application_bytes: bytes,
+        engine_bytes: bytes,
+        top_bytes: Some(bytes),
+        drives_bytes: Some(bytes * of.amplification),
+        capacity_bytes: Some(of.capacity_bytes),
+        ..Written::default()
+    };
+    window
+}
+
+fn watched(seconds: impl Iterator<Item = Second>) -> SteadyWatch {
+    let mut watch = SteadyWatch::default();
+    seconds.enumerate().for_each(|(second, of)| watch.add(&window(second as u64, of)));
+    watch
+}
+
+fn of(seconds: impl Iterator<Item = Second>) -> Steadiness {
+    watched(seconds).steadiness()
+}
+
+#[test]
+fn a_level_is_steady_after_thirty_seconds_and_not_before() {
+    let run = |seconds| of(std::iter::repeat_n(LEVEL_SECOND, seconds));
+    assert_eq!(run(29).state, Steady::Warming);
+    let steady = run(30);
+    assert_eq!(
+        (steady.state, steady.at_s, steady.to_string().as_str()),
+        (Steady::Steady, Some(0.0), "steady since 0s")
+    );
+    assert_eq!(steady.figures, ["background MB/s", "WA-A"]);
+    assert_eq!(of(std::iter::empty()), Steadiness::default());
+}
+
+#[test]
+fn a_run_warms_is_steady_changes_and_is_steady_again() {
+    let second = |n: usize| Second {
+        mb: [300, 100, 50][[60, 200].iter().filter(|at| n >= **at).count()],
+        ..LEVEL_SECOND
+    };
+    let at = |seconds| of((0..seconds).map(second));
+    assert_eq!((at(50).state, at(50).at_s), (Steady::Steady, Some(0.0)));
+    assert_eq!((at(80).state, at(80).at_s), (Steady::Changed, Some(60.0)));
+    assert_eq!(at(80).to_string(), "changed at 1m 00s");
+    assert_eq!((at(150).state, at(150).at_s), (Steady::Steady, Some(60.0)));
+    assert_eq!((at(220).state, at(220).at_s), (Steady::Changed, Some(200.0)));
+    let end = at(300);
+    assert_eq!((end.state, end.at_s), (Steady::Steady, Some(200.0)));
+    let (burst, steady) = (end.burst.unwrap(), end.steady.unwrap());
+    // A third of the run each: the burst over its two levels, the steady mean over the last one alone.
+    assert_eq!((burst.from_s, burst.to_s), (0.0, 100.0));
+    assert_eq!((burst.mb_per_s, steady.mb_per_s, steady.iops), (220.0, 50.0, 50.0));
+    assert_eq!((steady.from_s, steady.to_s, steady.wa_a), (200.0, 300.0, Some(2.0)));
+}
+
+#[test]
+fn long_runs_are_told_in_means_of_ten_minutes() {
+    let end = of((0..7200).map(|n| Second { mb: if n < 900 { 300 } else { 100 }, ..LEVEL_SECOND }));
+    let (burst, steady) = (end.burst.unwrap(), end.steady.unwrap());
+    let long = |mean: &Mean| (mean.to_s - mean.from_s - 600.0).abs() <= 16.0;
+    assert!(long(&burst) && long(&steady), "{burst:?} {steady:?}");
+    assert_eq!((burst.mb_per_s, steady.mb_per_s), (300.0, 100.0));
+    assert!((end.at_s.unwrap() - 900.0).abs() <= 16.0);
+}
+
+#[test]
+fn a_change_of_wa_a_alone_is_one() {
+    // Cumulative: it takes a while until the ratio has come to rest.
+    let change = of((0..120).map(|n| Second { amplification: if n < 60 { 2 } else { 8 }, ..LEVEL_SECOND }));
+    assert_ne!(change.state, Steady::Steady, "{change:?}");
+    let rest = of((0..1500).map(|n| Second { amplification: if n < 60 { 2 } else { 8 }, ..LEVEL_SECOND }));
+    assert_eq!(rest.state, Steady::Steady);
+    assert!(rest.at_s.unwrap() > 60.0, "{rest:?}");
+    let steady = rest.steady.unwrap();
+    assert_eq!((steady.mb_per_s, steady.wa_a), (100.0, Some(8.0)));
+}
+
+#[test]
+fn without_wa_d_the_drive_must_be_written_three_times_over() {
+    // 200 MB a second reach the drives.
+    let drive = |capacity_bytes| Second { capacity_bytes, ..LEVEL_SECOND };
+    let run = |seconds, capacity_mb| of(std::iter::repeat_n(drive(capacity_mb * MB), seconds));
+    let early = run(100, 8_000);
+    assert_eq!((early.state, early.level_since_s), (Steady::Warming, Some(0.0)));
+    assert_eq!(early.capacities_written, Some(2.5));
+    assert_eq!(early.waits_for().unwrap(), "level since 0s, WA-D not told, 2.5 of 3 capacities written");
+    assert_eq!(run(120, 8_000).state, Steady::Steady);
+    // What was written before counts; and a load that writes nothing need not wait.
+    let mut watch = SteadyWatch::default();
+    for second in 0..40 {
+        let written_bytes_total = 23_000 * MB + (second + 1) * 100 * MB;
+        watch.add(&Window { written_bytes_total, ..window(second, drive(8_000 * MB)) });
+    }
+    assert_eq!(watch.steadiness().capacities_written, Some((23_000.0 + 8_000.0) / 8_000.0));
+    let reads = |second: u64| Window {
+        written: Written { capacity_bytes: Some(1 << 40), ..Written::default() },
+        ..window(second, LEVEL_SECOND)
+    };
+    let mut watch = SteadyWatch::default();
+    (0..40).for_each(|second| watch.add(&reads(second)));
+    assert_eq!((watch.steadiness().state, watch.steadiness().capacities_written), (Steady::Steady, None));
+}
+
+#[test]
+fn where_wa_d_is_told_it_must_be_level_too() {
+    let told = |second: u64, flash: u64| {
+        let mut window = window(second, Second { capacity_bytes: 1 << 40, ..LEVEL_SECOND });
+        window.written.host_bytes = Some(200 * MB);
+        window.written.flash_bytes = Some(flash * MB);
+        window.written.flash_unit_bytes = Some(MB);
+        window
+    };
+    let run = |seconds: u64, flash: fn(u64) -> u64| {
+        let mut watch = SteadyWatch::default();
+        (0..seconds).for_each(|second| watch.add(&told(second, flash(second))));
+        watch.steadiness()
+    };
+    let level = run(60, |_| 300);
+    assert_eq!((level.state, level.capacities_written), (Steady::Steady, None));
+    assert_eq!(level.figures, ["background MB/s", "WA-A", "WA-D"]);
+    assert_eq!(level.steady.unwrap().wa_d, Some(1.5));
+    // The garbage collection begins: throughput is the same yet.
+    let collects = run(90, |second| if second < 45 { 200 } else { 600 });
+    assert_ne!(collects.state, Steady::Steady);
+}
+
+#[test]
+fn a_turn_or_a_pause_begins_anew() {
+    let mut watch = watched(std::iter::repeat_n(LEVEL_SECOND, 40));
+    assert!(watch.steadiness().is_steady());
+    watch.add(&Window { turned: true, setting: 1, ..window(40, LEVEL_SECOND) });
+    let turned = watch.steadiness();
+    assert_eq!((turned.state, turned.at_s), (Steady::Changed, Some(40.0)));
+    (41..70).for_each(|second| watch.add(&Window { setting: 1, ..window(second, LEVEL_SECOND) }));
+    assert_eq!(watch.steadiness().state, Steady::Changed);
+    watch.add(&Window { setting: 1, ..window(70, LEVEL_SECOND) });
+    assert_eq!(watch.steadiness().at_s, Some(41.0));
+    let mut early = watched(std::iter::repeat_n(LEVEL_SECOND, 10));
+    early.add(&Window { paused: true, ..window(10, LEVEL_SECOND) });
+    assert_eq!(
+        early.steadiness(),
+        Steadiness { capacities_written: early.steadiness().capacities_written, ..Steadiness::default() }
+    );
+}

@@ -1,0 +1,216 @@
+//! Bytes written on their way from the application to the flash, and what they amount to.
+//!
+//! Each level is counted by whoever is there:
+//!
+//! | level | bytes | counted by |
+//! |---|---|---|
+//! | application | what the load asked to have written: of pages those of the classes that write, of an engine its keys and values | the classes |
+//! | engine | what the load or its engine handed to the file system or the device | the engine; of pages the same as above |
+//! | top | writes to the devices that the file system lies on (or that the target is) | the block layer: `stat` |
+//! | drives | writes to the devices at the bottom, below md, LVM and other mappers | the block layer: `stat` |
+//! | host, flash | what the drives took and what they wrote to flash | the drives ([`crate::host::FlashWrites`]) |
+//!
+//! The drives are the devices as they are used: of a drive with partitions the partition alone. A **loop
+//! device is a drive**: what the file system below its file adds is not the target's. A file system that
+//! others use too is counted with what they write: that is said as a pitfall.
+//!
+//! - WA-A = drives / application, and it is engine × file system × RAID, with engine = engine /
+//!   application, file system = top / engine, and RAID = drives / top.
+//! - WA-D = flash / host, once the host has written so much that the counters' steps are below 2%.
+//! - End to end: WA-A × WA-D. (Paper 000, 2.1.3, 2.2.3 and 4.1: cumulative from the measurement's start;
+//!   what the page cache still holds at the end is not in it.)
+//! - Space amplification = bytes that the file system has in use / bytes of the data set (2.1.4, 3.3): of
+//!   a file system of the stack's own all that is in use on it, on another one the blocks of the files.
+//!   The largest over the measurement is told, as in Figure 7. None where there is no file system.
+
+use serde::{Deserialize, Serialize};
+
+use crate::host::FlashSource;
+
+/// The drives' counters go in steps: WA-D is told once the host has written so many of them.
+const STEPS: u64 = 64;
+
+/// What an engine that does its own I/O counts since it was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EngineBytes {
+    /// Bytes of keys and values that the application had written.
+    pub application_bytes: u64,
+    /// Bytes that the engine handed to the file system to be written: its log, flushes and compactions.
+    pub engine_bytes: u64,
+    /// Bytes of all keys and values that are stored, each counted once.
+    pub data_set_bytes: u64,
+}
+
+/// Bytes written in a window, or since the measurement began.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Written {
+    /// What the application had written.
+    pub application_bytes: u64,
+    /// What the load or its engine handed over.
+    pub engine_bytes: u64,
+    /// What the block layer wrote to the devices at the top; none where there is none, or it does not see
+    /// the writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top_bytes: Option<u64>,
+    /// What it wrote to the drives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drives_bytes: Option<u64>,
+    /// What the drives counted as written by the host; none where not all of them tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_bytes: Option<u64>,
+    /// What they counted as written to flash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flash_bytes: Option<u64>,
+    /// What the drives' counters are exact to, together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flash_unit_bytes: Option<u64>,
+    /// Whose log page tells it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flash_source: Option<FlashSource>,
+    /// Bytes of all drives together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity_bytes: Option<u64>,
+    /// Bytes of the data set.
+    #[serde(default)]
+    pub data_set_bytes: u64,
+    /// Bytes that the file system has in use at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used_bytes: Option<u64>,
+    /// The most that it had in use at the end of any window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used_bytes_max: Option<u64>,
+}
+
+/// WA-A taken apart: their product is WA-A.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Parts {
+    /// Bytes that the engine wrote for each of the application's.
+    pub engine: Option<f64>,
+    /// Bytes that reached the device at the top for each of the engine's.
+    pub file_system: Option<f64>,
+    /// Bytes that reached the drives for each at the top.
+    pub raid: Option<f64>,
+}
+
+impl Written {
+    /// Adds a later span's.
+    pub fn add(&mut self, later: &Self) {
+        let first = self.is_blank();
+        let all = |sum: Option<u64>, more: Option<u64>| {
+            if first { more } else { sum.zip(more).map(|(sum, more)| sum + more) }
+        };
+        self.top_bytes = all(self.top_bytes, later.top_bytes);
+        self.drives_bytes = all(self.drives_bytes, later.drives_bytes);
+        self.application_bytes += later.application_bytes;
+        self.engine_bytes += later.engine_bytes;
+        // The drives are asked now and then: what is not told in one window is told in a later one.
+        let any = |sum: &mut Option<u64>, more: Option<u64>| {
+            *sum = more.map_or(*sum, |more| Some(sum.unwrap_or(0) + more));
+        };
+        any(&mut self.host_bytes, later.host_bytes);
+        any(&mut self.flash_bytes, later.flash_bytes);
+        self.flash_unit_bytes = later.flash_unit_bytes.or(self.flash_unit_bytes);
+        self.flash_source = later.flash_source.or(self.flash_source);
+        self.capacity_bytes = later.capacity_bytes.or(self.capacity_bytes);
+        self.data_set_bytes = later.data_set_bytes;
+        self.used_bytes = later.used_bytes.or(self.used_bytes);
+        self.used_bytes_max = self.used_bytes_max.max(later.used_bytes_max);
+    }
+
+    /// Nothing was added yet.
+    fn is_blank(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Bytes that the drives took for each that the application had written.
+    pub fn wa_a(&self) -> Option<f64> {
+        ratio(self.drives_bytes?, self.application_bytes)
+    }
+
+    /// What makes WA-A.
+    pub fn parts(&self) -> Parts {
+        Parts {
+            engine: ratio(self.engine_bytes, self.application_bytes),
+            file_system: self.top_bytes.and_then(|top| ratio(top, self.engine_bytes)),
+            raid: self.top_bytes.zip(self.drives_bytes).and_then(|(top, drives)| ratio(drives, top)),
+        }
+    }
+
+    /// Bytes that the drives wrote to flash for each that they took.
+    pub fn wa_d(&self) -> Option<f64> {
+        let (host, flash, unit) = (self.host_bytes?, self.flash_bytes?, self.flash_unit_bytes?);
+        ratio(flash, host).filter(|_| host >= unit.saturating_mul(STEPS))
+    }
+
+    /// From the application to the flash.
+    pub fn wa_total(&self) -> Option<f64> {
+        Some(self.wa_a()? * self.wa_d()?)
+    }
+
+    /// Bytes in use for each of the data set, when it was most.
+    pub fn space_amplification(&self) -> Option<f64> {
+        ratio(self.used_bytes_max?, self.data_set_bytes)
+    }
+}
+
+fn ratio(of: u64, to: u64) -> Option<f64> {
+    (to > 0).then(|| of as f64 / to as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(application: u64, top: u64, drives: u64) -> Written {
+        Written {
+            application_bytes: application,
+            engine_bytes: application * 2,
+            top_bytes: Some(top),
+            drives_bytes: Some(drives),
+            ..Written::default()
+        }
+    }
+
+    #[test]
+    fn the_parts_multiply_to_the_whole() {
+        let mut sum = Written::default();
+        sum.add(&window(100, 0, 0));
+        assert_eq!(sum.wa_a(), Some(0.0), "the page cache holds it");
+        sum.add(&window(100, 500, 1000));
+        assert_eq!(sum.wa_a(), Some(5.0));
+        let parts = sum.parts();
+        assert_eq!((parts.engine, parts.file_system, parts.raid), (Some(2.0), Some(1.25), Some(2.0)));
+        sum.add(&Written { top_bytes: None, drives_bytes: None, ..window(1, 0, 0) });
+        assert_eq!(sum.wa_a(), None, "one window was not counted: the sum is not known");
+    }
+
+    #[test]
+    fn wa_d_waits_until_the_counters_steps_are_small() {
+        let drives = |host: u64, flash: u64| Written {
+            host_bytes: Some(host),
+            flash_bytes: Some(flash),
+            flash_unit_bytes: Some(1000),
+            ..window(10, 20, 40)
+        };
+        let mut sum = drives(60_000, 120_000);
+        assert_eq!((sum.wa_d(), sum.wa_total()), (None, None), "60 steps");
+        sum.add(&Written { host_bytes: None, flash_bytes: None, ..window(10, 20, 40) });
+        sum.add(&drives(4_000, 8_000));
+        assert_eq!((sum.wa_d(), sum.wa_a(), sum.wa_total()), (Some(2.0), Some(4.0), Some(8.0)));
+    }
+
+    #[test]
+    fn space_is_told_as_it_was_at_its_largest() {
+        let used = |bytes: u64| Written {
+            used_bytes: Some(bytes),
+            used_bytes_max: Some(bytes),
+            data_set_bytes: 100,
+            ..window(1, 1, 1)
+        };
+        let mut sum = used(110);
+        sum.add(&used(186));
+        sum.add(&used(139));
+        assert_eq!((sum.space_amplification(), sum.used_bytes), (Some(1.86), Some(139)));
+        assert_eq!(window(1, 1, 1).space_amplification(), None);
+    }
+}

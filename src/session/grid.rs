@@ -1,0 +1,28 @@
+//! When windows end.
+
+/// Where the window after this moment ends: the grid goes on from `due_ns`, where the last one was to
+/// end. A window that was ended early leaves the rest of its time to one of its own or, where that is
+/// less than half a window, to the next; after a stall (a suspended machine) the missing windows are
+/// one long one. The warm-up ends with a window, so that what follows is as long as was asked for.
+pub(super) fn window_end_ns(due_ns: u64, now_ns: u64, window_ns: u64, warmup_ns: u64) -> u64 {
+    let next_ns = if due_ns.saturating_sub(now_ns) < window_ns / 2 { due_ns + window_ns } else { due_ns };
+    let end_ns = next_ns.max(now_ns + window_ns / 2);
+    if now_ns < warmup_ns { end_ns.min(warmup_ns) } else { end_ns }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::window_end_ns;
+
+    #[test]
+    fn windows_keep_their_grid_and_the_warm_up_ends_with_one() {
+        assert_eq!(window_end_ns(0, 0, 1000, 0), 1000);
+        assert_eq!(window_end_ns(1000, 1003, 1000, 0), 2000, "ended a little late");
+        assert_eq!(window_end_ns(1000, 300, 1000, 0), 1000, "ended early: the rest is a window");
+        assert_eq!(window_end_ns(1000, 700, 1000, 0), 2000, "ended early: the rest is too short for one");
+        assert_eq!(window_end_ns(1000, 5900, 1000, 0), 6400, "after a stall");
+        assert_eq!(window_end_ns(0, 0, 1000, 300), 300);
+        assert_eq!(window_end_ns(1000, 1003, 1000, 1500), 1500);
+        assert_eq!(window_end_ns(1500, 1501, 1000, 1500), 2500);
+    }
+}
