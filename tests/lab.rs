@@ -23,7 +23,7 @@ use tempfile::TempDir;
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const RIG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rig.sh");
 /// After so long a machine is given up, on a host that is busy and emulates it; with `LAB_ALL`.
-const MACHINE_S: &str = "1500";
+const MACHINE_S: &str = "2400";
 const MACHINE_ALL_S: &str = "7200";
 
 /// A machine, what runs in it, and what came of it.

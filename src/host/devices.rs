@@ -33,7 +33,8 @@ pub(super) fn nodes(root: &Root) -> Vec<BlockNode> {
             continue;
         }
         let number = root.text(&format!("{dir}/dev")).unwrap_or_default();
-        for part in root.names(&dir) {
+        // The kernel names a partition after its device.
+        for part in root.names(&dir).into_iter().filter(|part| part.starts_with(&name)) {
             let dir = format!("{dir}/{part}");
             if root.has(&format!("{dir}/partition")) {
                 let number = root.text(&format!("{dir}/dev")).unwrap_or_default();

@@ -1,6 +1,7 @@
 //! Block devices that are served to others, or that another program writes to.
 
 use super::Usage;
+use super::root::Root;
 use super::usage::{Resolver, device_number};
 
 /// Programs that serve block devices over the network.
@@ -64,7 +65,8 @@ fn writers(resolver: &Resolver) -> Vec<(String, Usage)> {
     let own = root.link("proc/self").map(|link| link.to_string_lossy().into_owned());
     let mut found = Vec::new();
     for process in root.names("proc") {
-        if !process.bytes().all(|byte| byte.is_ascii_digit()) || Some(&process) == own.as_ref() {
+        let is_process = process.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_process || Some(&process) == own.as_ref() || is_kernels(root, &process) {
             continue;
         }
         let command = || root.text(&format!("proc/{process}/comm")).unwrap_or_default();
@@ -88,6 +90,13 @@ fn writers(resolver: &Resolver) -> Vec<(String, Usage)> {
         }
     }
     found
+}
+
+/// Whether it is a thread of the kernel's own, most of what runs on an idle host: without memory and
+/// descriptors, and so without a program.
+fn is_kernels(root: &Root, process: &str) -> bool {
+    let program = std::fs::read_link(root.at(&format!("proc/{process}/exe")));
+    root.is_running_host() && program.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
 }
 
 /// The devices that a process has mapped so that what it writes reaches them; its descriptors may be

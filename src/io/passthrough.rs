@@ -2,8 +2,8 @@
 //!
 //! A member's commands go to the character device of its namespace (`/dev/ng0n1`), which takes no
 //! exclusive claim: the target holds the block device beside it. There is no page cache; a flush is the
-//! drive's own command (Base 7.1), a durable write has FUA, and a page that is larger than a
-//! command may move takes several, complete with the last of them.
+//! drive's own command (Base 7.1), for which a polled ring has an ordinary one beside it; a durable write
+//! has FUA, and a page that is larger than a command may move takes several, complete with the last of them.
 #![allow(unsafe_code)] // entries carry addresses of buffers: the push says why they are valid
 
 use std::fs::File;
@@ -17,10 +17,9 @@ use rustix::fs::{Mode, OFlags};
 use super::buffers::Buffers;
 use super::files::Files;
 use super::polls::Polls;
-use super::ring::Ring;
-use super::uring::register_buffers;
+use super::ring::Rings;
 use super::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait};
-use crate::error::{Error, Result, describe};
+use crate::error::{Error, Result};
 use crate::host::{NvmeNamespace, nvme_namespace};
 use crate::nvme::prp::Prp;
 use crate::nvme::spec::Command;
@@ -37,7 +36,7 @@ pub struct Namespaces {
 
 /// A worker's side.
 pub struct Passthrough {
-    ring: Ring<squeue::Entry128, cqueue::Entry32>,
+    rings: Rings<squeue::Entry128, cqueue::Entry32>,
     buffers: Buffers,
     namespaces: Arc<Namespaces>,
     registered_buffers: bool,
@@ -59,7 +58,7 @@ struct State {
 
 impl Drop for Passthrough {
     fn drop(&mut self) {
-        if self.ring.outstanding() > 0 {
+        if self.rings.outstanding() > 0 {
             // As of `Uring`: the drive may still write to the buffers.
             std::mem::forget(std::mem::take(&mut self.buffers));
         }
@@ -81,7 +80,7 @@ impl Queue for Passthrough {
             // SAFETY: the buffer lives in `self.buffers`, whose block never moves and is freed only with
             // nothing outstanding (see `drop`); the slot is the operation's alone until its completion.
             // The namespaces stay open as long as this does.
-            unsafe { self.ring.push(&entry) };
+            unsafe { self.rings.push(flush, &entry) };
         }
     }
 }
@@ -110,7 +109,7 @@ impl Backend for Passthrough {
         let part_bytes = setup.page_bytes.min(namespaces.transfer_bytes_max);
         let parts = (setup.page_bytes / part_bytes) as u32;
         let mut this = Self {
-            ring: Ring::polled(setup.slots * parts + setup.flush_slots, setup)?,
+            rings: Rings::new(setup.slots * parts, setup)?,
             buffers: Buffers::new(setup.slots, setup.page_bytes),
             namespaces: namespaces.clone(),
             registered_buffers: setup.registered_buffers,
@@ -125,22 +124,22 @@ impl Backend for Passthrough {
 
     fn advance(&mut self, wait: Wait, done: &mut Vec<Done>) -> std::result::Result<(), i32> {
         let wanted = done.len() + wait.completions as usize;
-        let Self { ring, states, .. } = self;
+        let Self { rings, states, .. } = self;
         loop {
             // Operations of several commands are complete with the last of them: at least so many are left.
             let missing = wanted.saturating_sub(done.len()) as u32;
-            ring.advance(Wait { completions: missing, ..wait }, |slot, result| {
+            rings.advance(Wait { completions: missing, ..wait }, |slot, result| {
                 done.extend(states[slot as usize].over(slot as u32, result));
             })?;
             let is_time = wait.until_ns.is_some_and(|until_ns| super::clock::now_ns() >= until_ns);
-            if done.len() >= wanted || is_time || ring.outstanding() == 0 {
+            if done.len() >= wanted || is_time || rings.outstanding() == 0 {
                 return Ok(());
             }
         }
     }
 
     fn polls(&self) -> Polls {
-        self.ring.polls()
+        self.rings.polls()
     }
 }
 
@@ -162,13 +161,12 @@ impl Passthrough {
     fn register(&mut self, setup: &Setup) -> Result<()> {
         if self.registered_files {
             let files: Vec<RawFd> = self.namespaces.opened.iter().map(|(file, _)| file.as_raw_fd()).collect();
-            let register = self.ring.submitter().register_files(&files);
-            register.map_err(|e| Error::failed(format!("cannot register the files: {}", describe(&e))))?;
+            self.rings.register_files(&files)?;
         }
         if self.registered_buffers {
             // Each command's piece by itself: kernels count all segments of a larger one against the limit
             // of one command.
-            register_buffers(&self.ring.submitter(), &mut self.buffers, setup.slots, self.part_bytes)?;
+            self.rings.register_buffers(&mut self.buffers, setup.slots, self.part_bytes)?;
         }
         Ok(())
     }

@@ -6,17 +6,21 @@
 //! | interrupt | sqpoll | no call to hand over (one to wake the kernel's thread), one to sleep |
 //! | iopoll | call | a system call a look: the kernel looks at the device's queue once |
 //! | iopoll | sqpoll | the kernel's thread looks; the worker sleeps. Its looks are not counted anywhere |
+#![allow(unsafe_code)] // entries and registered buffers are addresses: each place says why they are valid
+
+use std::os::fd::RawFd;
 
 use io_uring::types::{SubmitArgs, Timespec};
-use io_uring::{Builder, IoUring, Submitter, cqueue, squeue};
+use io_uring::{Builder, IoUring, cqueue, squeue};
 
+use super::buffers::Buffers;
 use super::polls::{Polls, rest};
 use super::{Setup, Wait, clock};
 use crate::error::{Error, Result, describe};
 use crate::units::SECOND_NS;
 
-/// A ring of a worker's own.
-pub struct Ring<S: squeue::EntryMarker, C: cqueue::EntryMarker> {
+/// One ring.
+struct Ring<S: squeue::EntryMarker, C: cqueue::EntryMarker> {
     io_uring: IoUring<S, C>,
     /// Entries that are pushed and not complete.
     outstanding: u32,
@@ -30,7 +34,7 @@ pub struct Ring<S: squeue::EntryMarker, C: cqueue::EntryMarker> {
 
 impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
     /// A ring for so many entries at once, polled as the setup asks.
-    pub fn polled(entries: u32, setup: &Setup) -> Result<Self> {
+    fn polled(entries: u32, setup: &Setup) -> Result<Self> {
         let io_uring = build(entries.next_power_of_two(), setup).map_err(|e| {
             Error::input(format!("cannot set up an io_uring{}: {}", asked(setup), describe(&e)))
                 .hint("check kernel.io_uring_disabled and the container's seccomp profile, or choose libaio")
@@ -46,33 +50,16 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
     }
 
     /// A ring for so many entries at once that interrupts tell of.
-    pub fn interrupted(entries: u32, setup: &Setup) -> Result<Self> {
+    fn interrupted(entries: u32, setup: &Setup) -> Result<Self> {
         Self::polled(entries, &Setup { iopoll: false, sqpoll: None, ..setup.clone() })
-    }
-
-    /// To register files and buffers with.
-    pub fn submitter(&self) -> Submitter<'_> {
-        self.io_uring.submitter()
-    }
-
-    /// Entries that are pushed and not complete.
-    #[inline]
-    pub fn outstanding(&self) -> u32 {
-        self.outstanding
-    }
-
-    /// What its looks have seen.
-    pub fn polls(&self) -> Polls {
-        self.polls
     }
 
     /// Adds an entry, to be handed over by the next [`Self::advance`].
     ///
     /// # Safety
     /// What the entry points to must be valid, and the entry's alone, until its completion.
-    #[allow(unsafe_code)] // the caller vouches for the entry
     #[inline]
-    pub unsafe fn push(&mut self, entry: &S) {
+    unsafe fn push(&mut self, entry: &S) {
         // SAFETY: as the caller has promised.
         let pushed = unsafe { self.io_uring.submission().push(entry) };
         debug_assert!(pushed.is_ok(), "the ring has room for all that can be outstanding");
@@ -84,7 +71,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
     ///
     /// # Errors
     /// The errno of a failure of the ring itself.
-    pub fn advance(&mut self, wait: Wait, each: impl FnMut(u64, i32)) -> std::result::Result<(), i32> {
+    fn advance(&mut self, wait: Wait, each: impl FnMut(u64, i32)) -> std::result::Result<(), i32> {
         if self.outstanding == 0 {
             clock::sleep_until(wait.until_ns.unwrap_or(0));
             return Ok(());
@@ -152,6 +139,86 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         }
         self.outstanding -= taken;
         taken
+    }
+}
+
+/// The rings of a worker: one, or beside a polled one an ordinary one for flushes.
+///
+/// A polled ring refuses fsync. A command that moves nothing, a flush, it takes, but can't poll: it is
+/// completed by interrupt, and up to at least Linux 6.3 the kernel keeps that completion's function where a
+/// look at the ring expects what to poll, which ends the looking thread in the kernel.
+pub struct Rings<S: squeue::EntryMarker, C: cqueue::EntryMarker> {
+    ring: Ring<S, C>,
+    flushes: Option<Ring<S, C>>,
+}
+
+impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Rings<S, C> {
+    /// Rings for so many entries that move data at once, and for the setup's flushes.
+    pub fn new(entries: u32, setup: &Setup) -> Result<Self> {
+        let apart = setup.iopoll && setup.flush_slots > 0;
+        Ok(Self {
+            ring: Ring::polled(entries + setup.flush_slots, setup)?,
+            flushes: apart.then(|| Ring::interrupted(setup.flush_slots, setup)).transpose()?,
+        })
+    }
+
+    /// Entries name these files by their number from here on.
+    pub fn register_files(&self, files: &[RawFd]) -> Result<()> {
+        let mut rings = std::iter::once(&self.ring).chain(&self.flushes);
+        let register = rings.try_for_each(|ring| ring.io_uring.submitter().register_files(files));
+        register.map_err(|e| Error::failed(format!("cannot register the files: {}", describe(&e))))
+    }
+
+    /// Registers the buffers in pieces of so many bytes; they go before the rings do only where nothing is
+    /// outstanding.
+    pub fn register_buffers(&self, buffers: &mut Buffers, slots: u32, piece_bytes: usize) -> Result<()> {
+        let pieces = buffers.page_bytes() / piece_bytes;
+        let iovec = |n: usize| {
+            let (slot, piece) = (n / pieces, n % pieces);
+            let page = buffers.get(slot as u32);
+            libc::iovec { iov_base: page[piece * piece_bytes..].as_mut_ptr().cast(), iov_len: piece_bytes }
+        };
+        let iovecs: Vec<_> = (0..slots as usize * pieces).map(iovec).collect();
+        // SAFETY: the kernel holds on to registered memory by itself, and the buffers are freed with nothing
+        // outstanding only, see `drop` of those who have them.
+        unsafe { self.ring.io_uring.submitter().register_buffers(&iovecs) }.map_err(|e| {
+            Error::input(format!("cannot register the buffers: {}", describe(&e)))
+                .hint("raise RLIMIT_MEMLOCK (ulimit -l), or set io.registered_buffers = false")
+        })
+    }
+
+    /// Adds an entry, a flush or one that moves data, to be handed over by the next [`Self::advance`].
+    ///
+    /// # Safety
+    /// As of [`Ring::push`].
+    #[inline]
+    pub unsafe fn push(&mut self, is_flush: bool, entry: &S) {
+        let ring = match &mut self.flushes {
+            Some(flushes) if is_flush => flushes,
+            _ => &mut self.ring,
+        };
+        // SAFETY: as the caller has promised.
+        unsafe { ring.push(entry) };
+    }
+
+    /// As [`Ring::advance`].
+    pub fn advance(&mut self, wait: Wait, each: impl FnMut(u64, i32)) -> std::result::Result<(), i32> {
+        match &mut self.flushes {
+            // A flush begins with no write outstanding, and nothing begins until it has ended.
+            Some(flushes) if flushes.outstanding > 0 => flushes.advance(wait, each),
+            _ => self.ring.advance(wait, each),
+        }
+    }
+
+    /// Entries that are pushed and not complete.
+    #[inline]
+    pub fn outstanding(&self) -> u32 {
+        self.ring.outstanding + self.flushes.as_ref().map_or(0, |ring| ring.outstanding)
+    }
+
+    /// What the looks have seen.
+    pub fn polls(&self) -> Polls {
+        self.ring.polls
     }
 }
 

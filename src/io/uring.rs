@@ -5,20 +5,18 @@
 use std::sync::Arc;
 
 use io_uring::types::{Fd, Fixed, FsyncFlags};
-use io_uring::{Submitter, cqueue, opcode, squeue};
+use io_uring::{cqueue, opcode, squeue};
 
 use super::buffers::Buffers;
 use super::files::Files;
 use super::polls::Polls;
-use super::ring::Ring;
+use super::ring::Rings;
 use super::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait};
-use crate::error::{Error, Result, describe};
+use crate::error::Result;
 
 /// A ring of a worker's own.
 pub struct Uring {
-    ring: Ring<squeue::Entry, cqueue::Entry>,
-    /// A polled ring refuses fsync: flushes have one of their own then.
-    flushes: Option<Ring<squeue::Entry, cqueue::Entry>>,
+    rings: Rings<squeue::Entry, cqueue::Entry>,
     buffers: Buffers,
     files: Arc<Files>,
     registered_buffers: bool,
@@ -29,7 +27,7 @@ pub struct Uring {
 /// reads still arrive in the buffers.
 impl Drop for Uring {
     fn drop(&mut self) {
-        if self.ring.outstanding() > 0 {
+        if self.rings.outstanding() > 0 {
             // The interface broke down: better memory lost than memory that the kernel writes to
             // after it has become something else. (The kernel holds the files by itself.)
             std::mem::forget(std::mem::take(&mut self.buffers));
@@ -45,14 +43,10 @@ impl Queue for Uring {
     #[inline]
     fn queue(&mut self, op: Op) {
         let entry = self.entry(op).user_data(u64::from(op.slot));
-        let ring = match &mut self.flushes {
-            Some(flushes) if op.kind == OpKind::Flush => flushes,
-            _ => &mut self.ring,
-        };
         // SAFETY: the buffer lives in `self.buffers`, whose block never moves and is freed only with
         // nothing outstanding (see `drop`); the slot is the operation's alone until its completion.
         // A file is the kernel's own once the entry is taken, and open here until then.
-        unsafe { ring.push(&entry) };
+        unsafe { self.rings.push(op.kind == OpKind::Flush, &entry) };
     }
 }
 
@@ -64,10 +58,8 @@ impl Backend for Uring {
     }
 
     fn open(files: &Arc<Files>, setup: &Setup) -> Result<Self> {
-        let apart = setup.iopoll && setup.flush_slots > 0;
         let mut uring = Self {
-            ring: Ring::polled(setup.slots + setup.flush_slots, setup)?,
-            flushes: apart.then(|| Ring::interrupted(setup.flush_slots, setup)).transpose()?,
+            rings: Rings::new(setup.slots, setup)?,
             buffers: Buffers::new(setup.slots, setup.page_bytes),
             files: files.clone(),
             registered_buffers: setup.registered_buffers,
@@ -78,52 +70,21 @@ impl Backend for Uring {
     }
 
     fn advance(&mut self, wait: Wait, done: &mut Vec<Done>) -> std::result::Result<(), i32> {
-        let each = |slot: u64, result| done.push(Done { slot: slot as u32, result });
-        match &mut self.flushes {
-            // A flush begins with no write outstanding, and nothing begins until it has ended.
-            Some(flushes) if flushes.outstanding() > 0 => flushes.advance(wait, each),
-            _ => self.ring.advance(wait, each),
-        }
+        self.rings.advance(wait, |slot, result| done.push(Done { slot: slot as u32, result }))
     }
 
     fn polls(&self) -> Polls {
-        self.ring.polls()
+        self.rings.polls()
     }
-}
-
-/// Registers the buffers with a ring in pieces of so many bytes, which go before the ring does only where
-/// nothing is outstanding.
-pub(super) fn register_buffers(
-    submitter: &Submitter,
-    buffers: &mut Buffers,
-    slots: u32,
-    piece_bytes: usize,
-) -> Result<()> {
-    let pieces = buffers.page_bytes() / piece_bytes;
-    let iovec = |n: usize| {
-        let (slot, piece) = (n / pieces, n % pieces);
-        let page = buffers.get(slot as u32);
-        libc::iovec { iov_base: page[piece * piece_bytes..].as_mut_ptr().cast(), iov_len: piece_bytes }
-    };
-    let iovecs: Vec<_> = (0..slots as usize * pieces).map(iovec).collect();
-    // SAFETY: the kernel holds on to registered memory by itself, and the buffers are freed with nothing
-    // outstanding only, see `drop` of those who have them.
-    unsafe { submitter.register_buffers(&iovecs) }.map_err(|e| {
-        Error::input(format!("cannot register the buffers: {}", describe(&e)))
-            .hint("raise RLIMIT_MEMLOCK (ulimit -l), or set io.registered_buffers = false")
-    })
 }
 
 impl Uring {
     fn register(&mut self, setup: &Setup) -> Result<()> {
         if self.registered_files {
-            let files = self.files.raw_all();
-            let mut rings = std::iter::once(&self.ring).chain(&self.flushes);
-            let register = rings.try_for_each(|ring| ring.submitter().register_files(&files));
-            register.map_err(|e| Error::failed(format!("cannot register the files: {}", describe(&e))))?;
+            self.rings.register_files(&self.files.raw_all())?;
         }
         if self.registered_buffers {
-            register_buffers(&self.ring.submitter(), &mut self.buffers, setup.slots, setup.page_bytes)?;
+            self.rings.register_buffers(&mut self.buffers, setup.slots, setup.page_bytes)?;
         }
         Ok(())
     }

@@ -202,10 +202,7 @@ fn as_shown(plan: &Plan, drive: &Drive, site: &Site) -> Result<()> {
     let Some(shown) = plan.destroys.iter().find(|destroyed| destroyed.drive == *drive) else {
         return Err(Error::refused(format!("the plan did not say that {} is destroyed", drive.describe())));
     };
-    drive.find()?;
-    let facts = Facts::read(Path::new("/"));
-    let name = drive.path.display().to_string();
-    let found = guard::examine(&name, &facts, drive.size_bytes, site.ours)?;
+    let found = guard::examine_device(&drive.find()?, drive.size_bytes, site.ours)?;
     if found.content == shown.content {
         return Ok(());
     }
@@ -287,14 +284,20 @@ impl Builder<'_> {
 
     /// Refuses a device that is not the one that was planned with, or that came into use.
     fn refuse_place(&self, place: &Place) -> Result<()> {
-        let node = place.resolve(&self.site.runner)?;
         if let Place::Drive(drive) | Place::Partition { drive, .. } = place
             && !self.drives.contains(drive)
         {
             let what = format!("the plan did not say that {} is destroyed", drive.describe());
             return Err(Error::refused(what));
         }
-        let mut device = whole(&node)?;
+        let (node, mut device) = match place {
+            Place::Drive(drive) => (drive.path.clone(), drive.find()?),
+            _ => {
+                let node = place.resolve(&self.site.runner)?;
+                let device = whole(&node)?;
+                (node, device)
+            }
+        };
         // An array's members carry its mark.
         if matches!(place, Place::Array { .. }) {
             device.usage.retain(|usage| !matches!(usage, Usage::Member(_)));

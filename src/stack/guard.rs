@@ -121,7 +121,11 @@ fn whole_device<'a>(named: &str, facts: &'a Facts) -> Result<&'a Device> {
 /// it is read-only or smaller than `min_bytes`; if it is a member of md, LVM, ZFS or the like by a
 /// signature; and if its content can't be told.
 pub fn examine(named: &str, facts: &Facts, min_bytes: u64, ours: &dyn Ours) -> Result<Examination> {
-    let device = whole_device(named, facts)?;
+    examine_device(whole_device(named, facts)?, min_bytes, ours)
+}
+
+/// The same for a device that was read from this host just now.
+pub(super) fn examine_device(device: &Device, min_bytes: u64, ours: &dyn Ours) -> Result<Examination> {
     refuse_in_use(device, min_bytes)?;
     refuse_written_below(device)?;
     let file = claim(device, OpenOptions::new().read(true))?;

@@ -152,11 +152,12 @@ need() {
 }
 
 # Runs each test in a shell of its own and prints "ok NAME", "skip NAME: why" or "not ok NAME: why",
-# and then what a failed test wrote, or the lines of a good one that begin with #.
+# then what a failed test wrote, or the lines of a good one that begin with #, and the seconds it took.
 run_tests() {
-    local name status log=$LAB_WORK/log
+    local name status started log=$LAB_WORK/log
     for name in "$@"; do
         rm -f "$LAB_WORK/skipped"
+        started=$SECONDS
         # Not in a condition: there -e would not be in force.
         (set -euo pipefail; "$name") >"$log" 2>&1
         status=$?
@@ -169,5 +170,6 @@ run_tests() {
             printf 'not ok %s: %s\n' "$name" "$(tail -n 1 "$log")"
             sed 's/^/# /' "$log"
         fi
+        printf '# %d s\n' $((SECONDS - started))
     done
 }
