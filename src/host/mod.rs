@@ -44,7 +44,7 @@ pub use flash::{FlashSource, FlashWrites};
 pub(crate) use health::tests as health_tests;
 pub use health::{Health, Throttled, Throttling, health};
 pub use levels::{LevelDevice, LevelDrive, Levels};
-pub use namespace::{NvmeNamespace, nvme_namespace, polling_of};
+pub use namespace::{NvmeNamespace, nvme_namespace, polled_bytes_max, polling_of};
 pub use pcie::PcieLink;
 pub use platform::{Hugepages, Platform};
 pub use queue::Queue;

@@ -47,6 +47,22 @@ pub fn polling_of(file: &File) -> Feature {
     }
 }
 
+/// Bytes of direct I/O that the kernel can poll for on this file or device; none where that is not told.
+///
+/// More it would split, which with polled I/O it refuses to (Linux 6.1 then tries again for ever).
+pub fn polled_bytes_max(file: &File) -> Option<u64> {
+    let root = Root::new(Path::new("/"));
+    let dir = whole_device(&root, file)?;
+    let of = |what: &str| root.number(&format!("{}/queue/{what}", dir.display()));
+    let limits = [
+        Some(of("max_segments")? * SEGMENT_BYTES),
+        Some(of("max_sectors_kb")? << 10),
+        // A border that no request may cross: stripes inside the drive.
+        of("chunk_sectors").map(|sectors| sectors * SECTOR_BYTES).filter(|bytes| *bytes > 0),
+    ];
+    limits.into_iter().flatten().min()
+}
+
 /// The namespace that a block device is, or is a part of.
 ///
 /// # Errors

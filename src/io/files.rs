@@ -9,6 +9,7 @@ use rustix::io::ReadWriteFlags;
 
 use super::{OpKind, OpenRequest};
 use crate::error::{Error, Result};
+use crate::host::polled_bytes_max;
 use crate::profile::settings::Buffering;
 use crate::volume::Identity;
 
@@ -69,6 +70,12 @@ impl Files {
     /// All numbers, in order.
     pub fn raw_all(&self) -> Vec<RawFd> {
         self.files.iter().map(AsRawFd::as_raw_fd).collect()
+    }
+
+    /// Bytes that one operation may move where completions are polled for: the least over the files.
+    pub fn polled_bytes_max(&self) -> usize {
+        let told = self.files.iter().filter_map(polled_bytes_max).min();
+        told.map_or(usize::MAX, |bytes| bytes as usize)
     }
 
     /// How many files there are.

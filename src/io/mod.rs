@@ -9,6 +9,7 @@ pub mod clock;
 pub mod files;
 pub mod libaio;
 pub mod null;
+pub mod parts;
 pub mod passthrough;
 pub mod polls;
 pub mod ring;

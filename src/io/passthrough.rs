@@ -16,6 +16,7 @@ use rustix::fs::{Mode, OFlags};
 
 use super::buffers::Buffers;
 use super::files::Files;
+use super::parts::Parts;
 use super::polls::Polls;
 use super::ring::Rings;
 use super::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait};
@@ -30,7 +31,7 @@ const NVME_URING_CMD_IO: u32 = 0b11 << 30 | 72 << 16 | (b'N' as u32) << 8 | 0x80
 /// The opened namespaces of a class.
 pub struct Namespaces {
     opened: Vec<(File, NvmeNamespace)>,
-    /// Bytes that a command may move, a power of two: the least over the namespaces.
+    /// Bytes that a command may move: the least over the namespaces.
     transfer_bytes_max: usize,
 }
 
@@ -41,19 +42,7 @@ pub struct Passthrough {
     namespaces: Arc<Namespaces>,
     registered_buffers: bool,
     registered_files: bool,
-    part_bytes: usize,
-    parts: u32,
-    /// By slot.
-    states: Box<[State]>,
-}
-
-/// How far an operation is.
-#[derive(Debug, Clone, Copy, Default)]
-struct State {
-    /// Commands that are not complete.
-    left: u32,
-    /// What the operation comes to if none of its commands fails, or the negative errno of the last that did.
-    result: i32,
+    parts: Parts,
 }
 
 impl Drop for Passthrough {
@@ -73,8 +62,8 @@ impl Queue for Passthrough {
     #[inline]
     fn queue(&mut self, op: Op) {
         let flush = op.kind == OpKind::Flush;
-        let (parts, moved) = if flush { (1, 0) } else { (self.parts, self.buffers.page_bytes() as i32) };
-        self.states[op.slot as usize] = State { left: parts, result: moved };
+        let parts = if flush { 1 } else { self.parts.count() };
+        self.parts.begin(op.slot, parts);
         for part in 0..parts {
             let entry = self.entry(op, part).user_data(u64::from(op.slot));
             // SAFETY: the buffer lives in `self.buffers`, whose block never moves and is freed only with
@@ -102,40 +91,28 @@ impl Backend for Passthrough {
         };
         let opened = (0..devices.len()).map(open).collect::<Result<Vec<_>>>()?;
         let least = opened.iter().map(|(_, namespace)| namespace.transfer_bytes_max).min().unwrap_or(4096);
-        Ok(Namespaces { opened, transfer_bytes_max: 1 << least.max(1).ilog2() })
+        Ok(Namespaces { opened, transfer_bytes_max: least as usize })
     }
 
     fn open(namespaces: &Arc<Namespaces>, setup: &Setup) -> Result<Self> {
-        let part_bytes = setup.page_bytes.min(namespaces.transfer_bytes_max);
-        let parts = (setup.page_bytes / part_bytes) as u32;
+        let slots = setup.slots + setup.flush_slots;
+        let parts = Parts::new(setup.page_bytes, namespaces.transfer_bytes_max, slots);
         let mut this = Self {
-            rings: Rings::new(setup.slots * parts, setup)?,
+            rings: Rings::new(setup.slots * parts.count(), setup)?,
             buffers: Buffers::new(setup.slots, setup.page_bytes),
             namespaces: namespaces.clone(),
             registered_buffers: setup.registered_buffers,
             registered_files: setup.registered_files,
-            part_bytes,
             parts,
-            states: vec![State::default(); (setup.slots + setup.flush_slots) as usize].into(),
         };
         this.register(setup)?;
         Ok(this)
     }
 
     fn advance(&mut self, wait: Wait, done: &mut Vec<Done>) -> std::result::Result<(), i32> {
-        let wanted = done.len() + wait.completions as usize;
-        let Self { rings, states, .. } = self;
-        loop {
-            // Operations of several commands are complete with the last of them: at least so many are left.
-            let missing = wanted.saturating_sub(done.len()) as u32;
-            rings.advance(Wait { completions: missing, ..wait }, |slot, result| {
-                done.extend(states[slot as usize].over(slot as u32, result));
-            })?;
-            let is_time = wait.until_ns.is_some_and(|until_ns| super::clock::now_ns() >= until_ns);
-            if done.len() >= wanted || is_time || rings.outstanding() == 0 {
-                return Ok(());
-            }
-        }
+        let Self { rings, parts, .. } = self;
+        let bytes = parts.bytes();
+        rings.advance_parts(wait, parts, done, |result| moved(result, bytes))
     }
 
     fn polls(&self) -> Polls {
@@ -143,17 +120,13 @@ impl Backend for Passthrough {
     }
 }
 
-impl State {
-    /// A command of the operation is over; the operation, if that was the last. A positive result is the
-    /// command's status.
-    fn over(&mut self, slot: u32, result: i32) -> Option<Done> {
-        match result {
-            0 => {}
-            1.. => self.result = -Status(result as u16).errno(),
-            _ => self.result = result,
-        }
-        self.left -= 1;
-        (self.left == 0).then_some(Done { slot, result: self.result })
+/// What a command came to, as bytes moved or a negative errno: zero is success, which tells no bytes, and a
+/// positive result is the command's status.
+fn moved(result: i32, bytes: usize) -> i32 {
+    match result {
+        0 => bytes as i32,
+        1.. => -Status(result as u16).errno(),
+        _ => result,
     }
 }
 
@@ -166,7 +139,7 @@ impl Passthrough {
         if self.registered_buffers {
             // Each command's piece by itself: kernels count all segments of a larger one against the limit
             // of one command.
-            self.rings.register_buffers(&mut self.buffers, setup.slots, self.part_bytes)?;
+            self.rings.register_buffers(&mut self.buffers, setup.slots, self.parts.bytes())?;
         }
         Ok(())
     }
@@ -174,9 +147,10 @@ impl Passthrough {
     /// The entry of a part of an operation.
     fn entry(&mut self, op: Op, part: u32) -> squeue::Entry128 {
         let (file, namespace) = &self.namespaces.opened[op.file as usize];
-        let at = u64::from(part) * self.part_bytes as u64;
+        let part_bytes = self.parts.bytes() as u64;
+        let at = u64::from(part) * part_bytes;
         let block = (namespace.start_bytes + op.offset_bytes + at) / namespace.block_bytes;
-        let blocks = (self.part_bytes as u64 / namespace.block_bytes) as u32;
+        let blocks = (part_bytes / namespace.block_bytes) as u32;
         // The kernel describes the memory to the drive.
         let data = Prp::default();
         let command = match op.kind {
@@ -185,8 +159,9 @@ impl Passthrough {
             kind => Command::write(namespace.id, block, blocks, data, kind == OpKind::WriteDurable),
         };
         let moves = op.kind != OpKind::Flush;
-        let memory = moves.then(|| (self.buffers.address(op.slot) as u64 + at, self.part_bytes as u32));
-        let index = memory.filter(|_| self.registered_buffers).map(|_| (op.slot * self.parts + part) as u16);
+        let memory = moves.then(|| (self.buffers.address(op.slot) as u64 + at, part_bytes as u32));
+        let index =
+            memory.filter(|_| self.registered_buffers).map(|_| (op.slot * self.parts.count() + part) as u16);
         let built = |entry: opcode::UringCmd80| entry.buf_index(index).cmd(fields(&command, memory)).build();
         if self.registered_files {
             built(opcode::UringCmd80::new(Fixed(op.file), NVME_URING_CMD_IO))
@@ -218,16 +193,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_operation_is_over_with_the_last_of_its_commands_and_tells_what_failed() {
-        let mut state = State { left: 3, result: 1 << 20 };
-        assert!(state.over(7, 0).is_none());
-        assert!(state.over(7, 0x281).is_none(), "a status in the middle");
-        let done = state.over(7, 0).unwrap();
-        assert_eq!((done.slot, done.result), (7, -libc::ENODATA), "Unrecovered Read Error");
-        let mut state = State { left: 1, result: 4096 };
-        assert_eq!(state.over(0, 0).unwrap().result, 4096);
-        let mut state = State { left: 1, result: 4096 };
-        assert_eq!(state.over(0, -libc::EINVAL).unwrap().result, -libc::EINVAL);
+    fn a_command_that_fails_is_an_errno() {
+        assert_eq!(moved(0, 4096), 4096);
+        assert_eq!(moved(0x281, 4096), -libc::ENODATA, "Unrecovered Read Error");
+        assert_eq!(moved(-libc::EINVAL, 4096), -libc::EINVAL);
     }
 
     #[test]

@@ -14,8 +14,9 @@ use io_uring::types::{SubmitArgs, Timespec};
 use io_uring::{Builder, IoUring, cqueue, squeue};
 
 use super::buffers::Buffers;
+use super::parts::Parts;
 use super::polls::{Polls, rest};
-use super::{Setup, Wait, clock};
+use super::{Done, Setup, Wait, clock};
 use crate::error::{Error, Result, describe};
 use crate::units::SECOND_NS;
 
@@ -207,6 +208,29 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Rings<S, C> {
             // A flush begins with no write outstanding, and nothing begins until it has ended.
             Some(flushes) if flushes.outstanding > 0 => flushes.advance(wait, each),
             _ => self.ring.advance(wait, each),
+        }
+    }
+
+    /// As [`Self::advance`], for operations of several entries: waits for as many as are complete with all
+    /// of theirs. `moved` makes bytes, or a negative errno, of an entry's result.
+    pub fn advance_parts(
+        &mut self,
+        wait: Wait,
+        parts: &mut Parts,
+        done: &mut Vec<Done>,
+        moved: impl Fn(i32) -> i32,
+    ) -> std::result::Result<(), i32> {
+        let wanted = done.len() + wait.completions as usize;
+        loop {
+            // At least so many entries are left.
+            let missing = wanted.saturating_sub(done.len()) as u32;
+            self.advance(Wait { completions: missing, ..wait }, |slot, result| {
+                done.extend(parts.over(slot as u32, moved(result)));
+            })?;
+            let is_time = wait.until_ns.is_some_and(|until_ns| clock::now_ns() >= until_ns);
+            if done.len() >= wanted || is_time || self.outstanding() == 0 {
+                return Ok(());
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! `io_uring`: rings shared with the kernel; one system call hands over a batch and waits for
-//! completions, or the kernel polls, see [`super::ring`].
+//! completions, or the kernel polls, see [`super::ring`]. Where the device is polled for completions, a page
+//! that is larger than the kernel can poll for takes several entries.
 #![allow(unsafe_code)] // entries carry addresses of buffers: each push says why they are valid
 
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use io_uring::{cqueue, opcode, squeue};
 
 use super::buffers::Buffers;
 use super::files::Files;
+use super::parts::Parts;
 use super::polls::Polls;
 use super::ring::Rings;
 use super::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait};
@@ -21,6 +23,7 @@ pub struct Uring {
     files: Arc<Files>,
     registered_buffers: bool,
     registered_files: bool,
+    parts: Parts,
 }
 
 /// Closing a ring does not wait for what is outstanding: the kernel ends that in its own time, and
@@ -42,11 +45,18 @@ impl Queue for Uring {
 
     #[inline]
     fn queue(&mut self, op: Op) {
-        let entry = self.entry(op).user_data(u64::from(op.slot));
-        // SAFETY: the buffer lives in `self.buffers`, whose block never moves and is freed only with
-        // nothing outstanding (see `drop`); the slot is the operation's alone until its completion.
-        // A file is the kernel's own once the entry is taken, and open here until then.
-        unsafe { self.rings.push(op.kind == OpKind::Flush, &entry) };
+        let flush = op.kind == OpKind::Flush;
+        let parts = if flush { 1 } else { self.parts.count() };
+        if self.parts.count() > 1 {
+            self.parts.begin(op.slot, parts);
+        }
+        for part in 0..parts {
+            let entry = self.entry(op, part).user_data(u64::from(op.slot));
+            // SAFETY: the buffer lives in `self.buffers`, whose block never moves and is freed only with
+            // nothing outstanding (see `drop`); the slot is the operation's alone until its completion.
+            // A file is the kernel's own once the entry is taken, and open here until then.
+            unsafe { self.rings.push(flush, &entry) };
+        }
     }
 }
 
@@ -58,19 +68,25 @@ impl Backend for Uring {
     }
 
     fn open(files: &Arc<Files>, setup: &Setup) -> Result<Self> {
+        let command_bytes_max = if setup.iopoll { files.polled_bytes_max() } else { usize::MAX };
+        let parts = Parts::new(setup.page_bytes, command_bytes_max, setup.slots + setup.flush_slots);
         let mut uring = Self {
-            rings: Rings::new(setup.slots, setup)?,
+            rings: Rings::new(setup.slots * parts.count(), setup)?,
             buffers: Buffers::new(setup.slots, setup.page_bytes),
             files: files.clone(),
             registered_buffers: setup.registered_buffers,
             registered_files: setup.registered_files,
+            parts,
         };
         uring.register(setup)?;
         Ok(uring)
     }
 
     fn advance(&mut self, wait: Wait, done: &mut Vec<Done>) -> std::result::Result<(), i32> {
-        self.rings.advance(wait, |slot, result| done.push(Done { slot: slot as u32, result }))
+        if self.parts.count() == 1 {
+            return self.rings.advance(wait, |slot, result| done.push(Done { slot: slot as u32, result }));
+        }
+        self.rings.advance_parts(wait, &mut self.parts, done, |result| result)
     }
 
     fn polls(&self) -> Polls {
@@ -84,12 +100,13 @@ impl Uring {
             self.rings.register_files(&self.files.raw_all())?;
         }
         if self.registered_buffers {
-            self.rings.register_buffers(&mut self.buffers, setup.slots, setup.page_bytes)?;
+            self.rings.register_buffers(&mut self.buffers, setup.slots, self.parts.bytes())?;
         }
         Ok(())
     }
 
-    fn entry(&mut self, op: Op) -> squeue::Entry {
+    /// The entry of a part of an operation.
+    fn entry(&mut self, op: Op, part: u32) -> squeue::Entry {
         // Registered or not is a type of its own to the library: one arm builds, four are made.
         macro_rules! on_file {
             (|$file:ident| $build:expr) => {
@@ -106,9 +123,12 @@ impl Uring {
             return on_file!(|file| opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build());
         }
         let flags = self.files.rw_flags(op.kind).bits().cast_signed();
-        let (at, len) = (op.offset_bytes, self.buffers.page_bytes() as u32);
-        let buffer = self.buffers.address(op.slot);
-        let index = op.slot as u16;
+        let len = self.parts.bytes() as u32;
+        let within = part as usize * self.parts.bytes();
+        let at = op.offset_bytes + within as u64;
+        // Within the slot's page: its parts are as long as that together.
+        let buffer = self.buffers.address(op.slot).wrapping_add(within);
+        let index = (op.slot * self.parts.count() + part) as u16;
         match (op.kind, self.registered_buffers) {
             (OpKind::Read, true) => {
                 on_file!(|f| opcode::ReadFixed::new(f, buffer, len, index).offset(at).rw_flags(flags).build())

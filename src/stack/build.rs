@@ -290,13 +290,12 @@ impl Builder<'_> {
             let what = format!("the plan did not say that {} is destroyed", drive.describe());
             return Err(Error::refused(what));
         }
-        let (node, mut device) = match place {
-            Place::Drive(drive) => (drive.path.clone(), drive.find()?),
-            _ => {
-                let node = place.resolve(&self.site.runner)?;
-                let device = whole(&node)?;
-                (node, device)
-            }
+        let (node, mut device) = if let Place::Drive(drive) = place {
+            (drive.path.clone(), drive.find()?)
+        } else {
+            let node = place.resolve(&self.site.runner)?;
+            let device = whole(&node)?;
+            (node, device)
         };
         // An array's members carry its mark.
         if matches!(place, Place::Array { .. }) {

@@ -132,10 +132,10 @@ nothing_left() {
 # Waits until a command succeeds, at most so many seconds.
 #   wait_for SECONDS COMMAND...
 wait_for() {
-    local i=$(($1 * 10))
+    local until=$((SECONDS + $1))
     shift
     until "$@"; do
-        ((i-- > 0)) || return
+        ((SECONDS < until)) || return
         sleep 0.1
     done
 }

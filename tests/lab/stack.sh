@@ -59,38 +59,61 @@ a_part_of_each_drive_is_used_and_resynced() {
 }
 
 # The sum of a count of the windows that came after so many, up to so many.
-#   windows FILE FROM TO COUNT
-windows() { sed -n "$(($2 + 1)),$3p" "$1" | grep -o "\"$4\":[0-9]*" | awk -F: '{ sum += $2 } END { print sum + 0 }'; }
+#   sum_of FILE FROM TO COUNT
+sum_of() { sed -n "$(($2 + 1)),$3p" "$1" | grep -o "\"$4\":[0-9]*" | awk -F: '{ sum += $2 } END { print sum + 0 }'; }
 
-has_windows() { [[ -f $1 ]] && (($(wc -l <"$1") >= $2)); }
+# Builtins alone from here on: an emulated processor takes a third of a second to start a program, in
+# which the load writes on.
+#
+# Sets `windows` to how many a file has.
+count_windows() {
+    local lines=()
+    [[ ! -f $1 ]] || mapfile -t lines <"$1"
+    windows=${#lines[@]}
+}
 
-# What the drives of these numbers have written, in sectors.
-sectors() {
-    local number sum=0
-    for number in "$@"; do sum=$((sum + $(awk '{ print $7 }' "/sys/block/$(basename "$(node "$number")")/stat"))); done
-    printf '%d' "$sum"
+has_windows() {
+    local windows
+    count_windows "$1"
+    ((windows >= $2))
+}
+
+# Sets `sectors` to what the drives of these kernel names have written.
+count_sectors() {
+    local name fields
+    sectors=0
+    for name in "$@"; do
+        read -ra fields <"/sys/block/$name/stat"
+        sectors=$((sectors + fields[6]))
+    done
 }
 
 # Records on that array of these drives; what the windows tell of the drives' writes must be what their
 # own counters grew by meanwhile, and for each byte at the top the drives must take LEAST to MOST.
 #   amplified RAID LEAST MOST NUMBER...
 amplified() {
-    local raid=$1 least=$2 most=$3 out=/share/amplified-$1 devices=() consent pid file from to first last
+    local raid=$1 least=$2 most=$3 out=/share/amplified-$1 devices=() names=() consent pid file
+    local windows sectors from to first last
     shift 3
-    for number in "$@"; do devices+=("$(drive "$number")"); done
+    for number in "$@"; do
+        devices+=("$(drive "$number")")
+        names+=("$(basename "$(node "$number")")")
+    done
     mapfile -t consent < <(consent "$@")
     rm -rf "$out"
-    "$STACKTUNE" record "$(profile amplified "$(IFS=,; printf '%s' "${devices[*]}")")" --for 8s --out "$out" --json \
+    "$STACKTUNE" record "$(profile amplified "$(IFS=,; printf '%s' "${devices[*]}")")" --for 12s --out "$out" --json \
         --set "stack.raid=$raid" --set stack.filesystem=ext4 "${small[@]}" "${consent[@]}" --set scan.enabled=false \
         --set point.enabled=false --set io.buffering=direct --set background.rate=4MB/s >/dev/null &
     pid=$!
     file=$out/windows.jsonl
     wait_for 120 has_windows "$file" 1
-    first=$(sectors "$@") from=$(wc -l <"$file")
+    count_windows "$file" && count_sectors "${names[@]}"
+    from=$windows first=$sectors
     wait_for 60 has_windows "$file" $((from + 10))
-    last=$(sectors "$@") to=$(wc -l <"$file")
+    count_windows "$file" && count_sectors "${names[@]}"
+    to=$windows last=$sectors
     wait "$pid"
-    awk -v told="$(windows "$file" "$from" "$to" drives_bytes)" -v counted=$(((last - first) * 512)) \
+    awk -v told="$(sum_of "$file" "$from" "$to" drives_bytes)" -v counted=$(((last - first) * 512)) \
         'BEGIN { print told, counted; exit !(counted > 0 && told > counted * 0.85 && told < counted * 1.15) }'
     awk -v least="$least" -v most="$most" \
         '/"raid":/ { print; raid = $2 + 0 } END { exit !(raid >= least && raid <= most) }' "$out/summary.json"

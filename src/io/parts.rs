@@ -1,0 +1,92 @@
+//! Pages that one command can't move: an operation takes several, and is complete with the last of them.
+
+use super::Done;
+
+/// How a worker's operations are divided, and how far each is.
+pub struct Parts {
+    bytes: usize,
+    count: u32,
+    /// By slot.
+    states: Box<[State]>,
+}
+
+/// How far an operation is.
+#[derive(Debug, Clone, Copy, Default)]
+struct State {
+    /// Parts that are not complete.
+    left: u32,
+    /// Bytes that those moved which are.
+    moved: i32,
+    /// The negative errno of the last part that failed; 0 if none did.
+    failed: i32,
+}
+
+impl Parts {
+    /// Of pages of so many bytes, a power of two, where one command moves so many at most.
+    pub fn new(page_bytes: usize, command_bytes_max: usize, slots: u32) -> Self {
+        let bytes = page_bytes.min(1 << command_bytes_max.max(1).ilog2());
+        let count = (page_bytes / bytes) as u32;
+        Self { bytes, count, states: vec![State::default(); slots as usize].into() }
+    }
+
+    /// Bytes of a part.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// How many parts a page has.
+    #[inline]
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// An operation begins that takes so many.
+    #[inline]
+    pub fn begin(&mut self, slot: u32, count: u32) {
+        self.states[slot as usize] = State { left: count, ..State::default() };
+    }
+
+    /// A part is complete: it has moved so many bytes, or failed with a negative errno. The operation is,
+    /// if that was its last.
+    #[inline]
+    pub fn over(&mut self, slot: u32, result: i32) -> Option<Done> {
+        let state = &mut self.states[slot as usize];
+        if result < 0 {
+            state.failed = result;
+        } else {
+            state.moved += result;
+        }
+        state.left -= 1;
+        let result = if state.failed < 0 { state.failed } else { state.moved };
+        (state.left == 0).then_some(Done { slot, result })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operation_is_over_with_the_last_of_its_parts_and_tells_what_they_moved() {
+        let mut parts = Parts::new(1 << 20, 520_192, 2);
+        assert_eq!((parts.bytes(), parts.count()), (256 << 10, 4), "a power of two within the limit");
+        parts.begin(1, 3);
+        assert!(parts.over(1, 4096).is_none());
+        assert!(parts.over(1, 4096).is_none());
+        let done = parts.over(1, 512).unwrap();
+        assert_eq!((done.slot, done.result), (1, 8704), "the last came short");
+    }
+
+    #[test]
+    fn a_part_that_fails_fails_the_operation() {
+        let mut parts = Parts::new(4096, 1 << 20, 1);
+        assert_eq!((parts.bytes(), parts.count()), (4096, 1));
+        parts.begin(0, 3);
+        assert!(parts.over(0, 4096).is_none());
+        assert!(parts.over(0, -libc::EIO).is_none(), "in the middle");
+        assert_eq!(parts.over(0, 4096).unwrap().result, -libc::EIO);
+        parts.begin(0, 1);
+        assert_eq!(parts.over(0, 0).unwrap().result, 0, "forgotten by the next");
+    }
+}
