@@ -74,11 +74,13 @@ impl Target {
         notes: Vec<String>,
     ) -> Self {
         let region = Arc::new(region);
+        let members = vec![member];
         Self {
             volume: None,
             data: region.clone(),
             wal: region,
-            members: vec![member],
+            levels: layers::levels(&members),
+            members,
             notes,
             claims: Vec::new(),
             given: None,
