@@ -122,5 +122,5 @@ polling_is_refused_on_what_can_not_be_polled() {
 run_tests polled_completions_are_verified a_polled_submission_queue_is_verified_and_wakes_after_its_sleep \
     rings_polled_from_both_sides_are_verified nvme_commands_are_verified \
     polled_nvme_commands_with_a_sleep_are_verified every_page_size_goes_through_every_polled_interface \
-    nvme_commands_hold_the_block_device_beside the_kernels_thread_polls_on_its_cpu_and_counts_as_ours \
+    the_kernels_thread_polls_on_its_cpu_and_counts_as_ours nvme_commands_hold_the_block_device_beside \
     polling_is_refused_on_what_can_not_be_polled
