@@ -43,7 +43,8 @@ impl Device {
     /// Bytes read and written since the last call.
     pub(super) fn window(&mut self) -> Option<(u64, u64)> {
         let now = sectors(&self.stat);
-        let ((read, written), last) = (now?, std::mem::replace(&mut self.last, now)?);
+        let last = std::mem::replace(&mut self.last, now);
+        let ((read, written), last) = (now?, last?);
         // They begin anew where another device has taken the name.
         let bytes = |now: u64, last: u64| now.checked_sub(last)?.checked_mul(SECTOR_BYTES);
         Some((bytes(read, last.0)?, bytes(written, last.1)?))
