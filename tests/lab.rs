@@ -63,10 +63,13 @@ static STACKS: Machine = Machine {
 };
 /// The same, of which some fail, are pulled, or come into use.
 static FAULTS: Machine = Machine {
-    scripts: &["faults", "kill", "degraded"],
+    scripts: &["faults", "degraded"],
     options: &["--drives", "4", "--size", "384M", "--monitor"],
     ran: OnceLock::new(),
 };
+/// The same, on which the program is killed.
+static KILLS: Machine =
+    Machine { scripts: &["kill"], options: &["--drives", "4", "--size", "384M"], ran: OnceLock::new() };
 /// Drives that leave the kernel with others: two namespaces each, and two in one IOMMU group.
 static TOGETHER: Machine = Machine {
     scripts: &["together"],
@@ -79,7 +82,7 @@ static NO_IOMMU: Machine = Machine {
     options: &["--drives", "1", "--size", "96M", "--no-iommu"],
     ran: OnceLock::new(),
 };
-static MACHINES: [&Machine; 5] = [&BARE, &STACKS, &FAULTS, &TOGETHER, &NO_IOMMU];
+static MACHINES: [&Machine; 6] = [&BARE, &STACKS, &FAULTS, &KILLS, &TOGETHER, &NO_IOMMU];
 
 /// The guest's tests, by machine: each becomes one of this program's.
 macro_rules! in_guest {
@@ -136,10 +139,12 @@ in_guest! {
     FAULTS:
         a_tool_that_fails_at_any_step_leaves_nothing
         a_drive_that_comes_into_use_at_any_step_is_refused_and_untouched
-        killed_at_random_moments_cleanup_leaves_nothing
         members_that_fail_are_told_and_the_run_goes_on
         drives_that_are_pulled_are_told_and_the_run_goes_on
-        a_stripe_stops_in_order_without_a_pulled_drive;
+        a_stripe_stops_in_order_without_a_pulled_drive
+        a_stripe_whose_member_is_failed_stops_in_order_or_goes_on;
+    KILLS:
+        killed_at_random_moments_cleanup_leaves_nothing;
     TOGETHER:
         namespaces_leave_and_come_back_together
         a_namespace_in_use_keeps_its_drive

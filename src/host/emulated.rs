@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::number_text;
 use super::root::Root;
+use super::usage::unescape;
 
 /// What the models of emulated drives begin with.
 const MODELS: [&str; 5] = ["QEMU ", "VMware Virtual", "VBOX", "ORCL-VBOX", "VirtualBox"];
@@ -121,11 +122,11 @@ fn mount_source(root: &Root, path: &Path) -> Option<String> {
     let text = root.text("proc/self/mountinfo")?;
     let mounts = text.lines().filter_map(|line| {
         let (before, after) = line.split_once(" - ")?;
-        Some((before.split(' ').nth(4)?, after.split(' ').nth(1)?))
+        Some((unescape(before.split(' ').nth(4)?), unescape(after.split(' ').nth(1)?)))
     });
     // A later mount hides an earlier one.
     let (_, source) = mounts.filter(|(at, _)| path.starts_with(at)).max_by_key(|(at, _)| at.len())?;
-    Some(source.to_owned())
+    Some(source)
 }
 
 /// The first model of an emulated drive.
@@ -217,11 +218,12 @@ mod tests {
     fn the_mount_nearest_to_a_file_is_its_source() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join("proc/self")).unwrap();
-        let mounts =
-            "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n30 22 0:40 / /mnt/a rw shared:1 - btrfs /dev/nvme0n1 rw\n";
+        let mounts = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n30 22 0:40 / /mnt/a rw shared:1 - btrfs /dev/nvme0n1 rw\n\
+             31 22 0:41 / /mnt/a\\040b rw - btrfs /dev/nvme1n1 rw\n";
         fs::write(dir.path().join("proc/self/mountinfo"), mounts).unwrap();
         let source = |path: &str| mount_source(&Root::new(dir.path()), Path::new(path));
         assert_eq!(source("/mnt/a/file").as_deref(), Some("/dev/nvme0n1"));
         assert_eq!(source("/mnt/ab").as_deref(), Some("/dev/sda1"));
+        assert_eq!(source("/mnt/a b/file").as_deref(), Some("/dev/nvme1n1"));
     }
 }

@@ -323,7 +323,7 @@ pub(super) fn block_mounts(root: &Root) -> Vec<MountPoint> {
 }
 
 /// Undoes the kernel's octal escapes: `\040` is a space.
-fn unescape(text: &str) -> String {
+pub(super) fn unescape(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&byte, tail)) = rest.split_first() {

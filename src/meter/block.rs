@@ -43,20 +43,32 @@ impl Device {
     /// Bytes read and written since the last call.
     pub(super) fn window(&mut self) -> Option<(u64, u64)> {
         let now = sectors(&self.stat);
-        let ((read, written), last) = (now?, std::mem::replace(&mut self.last, now)?);
+        let last = std::mem::replace(&mut self.last, now);
+        let ((read, written), last) = (now?, last?);
         // They begin anew where another device has taken the name.
         let bytes = |now: u64, last: u64| now.checked_sub(last)?.checked_mul(SECTOR_BYTES);
         Some((bytes(read, last.0)?, bytes(written, last.1)?))
     }
 }
 
-/// Sectors read and written, from the third and seventh field.
+/// Sectors read and written, from the third and seventh field; none where the kernel is told not to count.
 fn sectors(stat: &Path) -> Option<(u64, u64)> {
+    if !counts(stat) {
+        return None;
+    }
     let text = std::fs::read_to_string(stat).ok()?;
     let mut fields = text.split_ascii_whitespace().map(str::parse::<u64>);
     let read = fields.nth(2)?.ok()?;
     let written = fields.nth(3)?.ok()?;
     Some((read, written))
+}
+
+/// Whether the I/O of a device is counted: its switch, of a partition that of the device around it.
+fn counts(stat: &Path) -> bool {
+    let Some(dir) = stat.parent() else { return true };
+    let switch = |path: &str| std::fs::read_to_string(dir.join(path)).ok();
+    let told = switch("queue/iostats").or_else(|| switch("../queue/iostats"));
+    told.is_none_or(|told| told.trim() != "0")
 }
 
 #[cfg(test)]
@@ -78,6 +90,16 @@ mod tests {
         write(1008, 50);
         assert_eq!(probe.window(), [None, Some((4096, 0)), None]);
         write(1008, 51);
+        assert_eq!(probe.window(), [None, Some((0, 512)), None]);
+        let switch = |on: &str| {
+            fs::create_dir_all(folder.join("queue")).unwrap();
+            fs::write(folder.join("queue/iostats"), on).unwrap();
+        };
+        switch("0\n");
+        assert_eq!(probe.window(), [None, None, None], "what is not counted is not zero");
+        switch("1\n");
+        assert_eq!(probe.window(), [None, None, None], "nor is what came meanwhile");
+        write(1008, 52);
         assert_eq!(probe.window(), [None, Some((0, 512)), None]);
         fs::remove_file(folder.join("stat")).unwrap();
         assert_eq!(probe.window(), [None, None, None]);

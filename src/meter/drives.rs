@@ -134,7 +134,7 @@ impl DriveProbe {
                 if fresh(reading.at) { Reading { throttling, ..reading.clone() } } else { lost }
             })
             .collect();
-        let flash = flash_since(&mut readings);
+        let flash = flash_since(&self.drives.watched, &mut readings);
         drop(readings);
         let hottest =
             |drives: &Vec<usize>| drives.iter().filter_map(|at| seen[*at].temperature_c).reduce(f64::max);
@@ -156,14 +156,20 @@ impl DriveProbe {
 }
 
 /// What all drives have written since they were last asked this; none where one does not tell.
-fn flash_since(readings: &mut [Reading]) -> Option<FlashDelta> {
+///
+/// The pages are the controllers': namespaces of one, which share its serial, are counted once.
+fn flash_since(watched: &[WatchedDrive], readings: &mut [Reading]) -> Option<FlashDelta> {
     let mut sum: Option<FlashDelta> = None;
     if readings.is_empty() || readings.iter().any(|reading| reading.flash.is_none()) {
         return None;
     }
-    for reading in readings {
+    for (at, reading) in readings.iter_mut().enumerate() {
         let now = reading.flash?;
         let before = reading.flash_taken.replace(now).unwrap_or(now);
+        let serial = &watched[at].serial;
+        if serial.is_some() && watched[..at].iter().any(|other| other.serial == *serial) {
+            continue;
+        }
         let sum = sum.get_or_insert(FlashDelta {
             host_bytes: 0,
             flash_bytes: 0,
@@ -332,6 +338,24 @@ mod tests {
         count(1, 50, 65);
         assert_eq!(told(), Some((100, 305)));
         assert_eq!(told(), Some((0, 0)), "nobody asked since");
+    }
+
+    #[test]
+    fn namespaces_of_one_drive_tell_its_writes_once() {
+        let root = host();
+        for namespace in ["nvme0n1", "nvme1n1"] {
+            fs::write(root.path().join(format!("sys/block/{namespace}/device/serial")), "S1\n").unwrap();
+        }
+        let probe = DriveProbe::of(vec![WatchedDrive::below(root.path(), (9, 0))]);
+        for (host_bytes, told) in [(1000, (0, 0)), (1100, (100, 300))] {
+            for reading in &mut *probe.drives.readings.lock().unwrap() {
+                let (flash_bytes, unit_bytes) = (host_bytes * 3, 1);
+                let flash = FlashWrites { host_bytes, flash_bytes, unit_bytes, source: FlashSource::Ocp };
+                reading.flash = Some(flash);
+            }
+            let flash = probe.window().flash.unwrap();
+            assert_eq!((flash.host_bytes, flash.flash_bytes, flash.unit_bytes), (told.0, told.1, 1));
+        }
     }
 
     fn look(health: Option<Health>) -> Look {

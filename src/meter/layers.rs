@@ -11,7 +11,8 @@ use crate::host::Levels;
 #[derive(Debug, Default)]
 pub struct LayerProbe {
     top: Vec<Device>,
-    bottom: Vec<Device>,
+    /// None where they are those at the top: looked at a moment later, they would seem to have taken more.
+    bottom: Option<Vec<Device>>,
     capacity_bytes: u64,
     files: Vec<PathBuf>,
     /// The file system is the target's alone.
@@ -54,7 +55,7 @@ impl LayerProbe {
         let files = members.iter().filter(|member| member.device.is_none());
         Self {
             top: counted(&levels.top),
-            bottom: counted(&levels.bottom),
+            bottom: (levels.bottom != levels.top).then(|| counted(&levels.bottom)),
             capacity_bytes: levels.drives.iter().map(|drive| drive.size_bytes).sum(),
             files: files.filter_map(|member| member.path.clone()).collect(),
             own,
@@ -63,9 +64,10 @@ impl LayerProbe {
 
     /// What came since the last call, and what is in use now.
     pub fn window(&mut self) -> LayerFigures {
+        let top_bytes = written(&mut self.top);
         LayerFigures {
-            top_bytes: written(&mut self.top),
-            drives_bytes: written(&mut self.bottom),
+            top_bytes,
+            drives_bytes: self.bottom.as_mut().map_or(top_bytes, |bottom| written(bottom)),
             capacity_bytes: Some(self.capacity_bytes).filter(|bytes| *bytes > 0),
             used_bytes: if self.own { in_use(&self.files) } else { of_files(&self.files) },
         }
