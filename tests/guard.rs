@@ -341,11 +341,14 @@ fn a_device_whose_file_system_is_in_use_without_a_mount_in_the_list_is_told() {
     device.run("mkfs.ext4", &["-q", "-F"]);
     let at = device.dir.path().join("mount");
     std::fs::create_dir(&at).unwrap();
-    run("mount", &[&device.path, at.to_str().unwrap()]);
+    let dir = at.to_str().unwrap();
+    run("mount", &[&device.path, dir]);
     let file = at.join("file");
     File::create(&file).unwrap().set_len(1 << 20).unwrap();
+    // A file system that may write does so when it pleases, and the content is to stay as it is.
+    run("mount", &["-o", "remount,ro", dir]);
     let (upper, _detach) = loop_on(&file);
-    run("umount", &["--lazy", at.to_str().unwrap()]);
+    run("umount", &["--lazy", dir]);
     let name = &upper["/dev/".len()..];
     device.refused(&everything(&device), &format!("{name} is a loop device on a file of its file system"));
 }

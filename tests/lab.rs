@@ -52,7 +52,7 @@ enum Outcome {
 /// Four drives, used bare: small, so that filling and verifying them takes no time.
 static BARE: Machine = Machine {
     scripts: &["host", "raw", "polled", "guard", "pull"],
-    options: &["--drives", "4", "--size", "128M", "--monitor", "--append", "nvme.poll_queues=2"],
+    options: &["--drives", "4", "--size", "64M", "--monitor", "--append", "nvme.poll_queues=2"],
     ran: OnceLock::new(),
 };
 /// Four drives that hold the smallest XFS, for RAID and file systems on them.
@@ -279,7 +279,7 @@ fn the_host_has_four_nvme_drives_with_serials_and_names_that_last() {
             assert_eq!(drive["by_id"][0], by_id.as_str());
             assert_eq!(
                 (&drive["model"], &drive["size_bytes"]),
-                (&"QEMU NVMe Ctrl".into(), &(128 << 20).into())
+                (&"QEMU NVMe Ctrl".into(), &(64 << 20).into())
             );
             assert_eq!(drive["usage"], Value::Array(Vec::new()));
             serial
@@ -306,7 +306,7 @@ fn figures_of_emulated_drives_say_so() {
         }
         let verified = ran.json(&format!("verify-{interface}.json"));
         // All but a header of 1 MiB on each of the four drives.
-        assert_eq!(verified["sectors_ok"], ((4 * 127) << 20) / 512, "{verified:#}");
+        assert_eq!(verified["sectors_ok"], ((4 * 63) << 20) / 512, "{verified:#}");
         assert_eq!(verified["complete"], true);
     }
 }

@@ -12,7 +12,7 @@ use crate::host::Facts;
 use crate::knobs::Ground;
 use crate::profile::{Settings, by_identity, check};
 use crate::record::Summary;
-use crate::record::refuse_content;
+use crate::record::refuse_folder;
 use crate::report::{self, Progress};
 use crate::session::headless::{self, Until};
 use crate::session::{Advance, Attendant, Event, Options, PlanShown, Session, Wanted};
@@ -36,7 +36,7 @@ pub fn run(args: &RecordArgs) -> Result<()> {
         return super::sweep::run(args, &settings);
     }
     // Before hours are spent on a fill.
-    refuse_content(&args.out)?;
+    refuse_folder(&args.out)?;
     let interrupts = Interrupts::watch()?;
     let facts = facts_with_versions();
     let settings = by_identity(&settings, &facts);

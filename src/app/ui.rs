@@ -14,11 +14,11 @@ use crate::tui::{self, Link, ProfileEntry, ProfileStore, ThemeChoice};
 /// Opens the UI with a profile; the demo without one.
 pub fn run(profile: Option<&str>, args: &RunArgs) -> Result<()> {
     refuse_consent_in_advance(args)?;
+    let (settings, demo) = settings(profile, &args.sets.set)?;
     if !stdin().is_terminal() || !stdout().is_terminal() {
         return Err(Error::input("the terminal UI needs a terminal")
             .hint("without one, use `stacktune record PROFILE --out DIR`"));
     }
-    let (settings, demo) = settings(profile, &args.sets.set)?;
     let options = options(args, demo);
     let (commands, asked) = channel();
     let (told, events) = channel();

@@ -37,8 +37,12 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
     /// A ring for so many entries at once, polled as the setup asks.
     fn polled(entries: u32, setup: &Setup) -> Result<Self> {
         let io_uring = build(entries.next_power_of_two(), setup).map_err(|e| {
-            Error::input(format!("cannot set up an io_uring{}: {}", asked(setup), describe(&e)))
-                .hint("check kernel.io_uring_disabled and the container's seccomp profile, or choose libaio")
+            let hint = if e.raw_os_error() == Some(libc::ENOMEM) {
+                "raise RLIMIT_MEMLOCK (ulimit -l), take less depth or fewer threads, or choose libaio"
+            } else {
+                "check kernel.io_uring_disabled and the container's seccomp profile, or choose libaio"
+            };
+            Error::input(format!("cannot set up an io_uring{}: {}", asked(setup), describe(&e))).hint(hint)
         })?;
         Ok(Self {
             io_uring,

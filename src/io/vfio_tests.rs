@@ -10,17 +10,28 @@ use crate::nvme::status::Status;
 use crate::profile::settings::Buffering;
 use crate::units::SECOND_NS;
 
+/// Of tests in which commands are given up.
 const SHORT: Patience = Patience {
     command: std::time::Duration::from_millis(20),
     abort: std::time::Duration::from_millis(20),
     admin: std::time::Duration::from_secs(1),
 };
+/// Of the others: however busy the host is, none is.
+const LONG: Patience = Patience {
+    command: std::time::Duration::from_mins(2),
+    abort: std::time::Duration::from_mins(2),
+    admin: std::time::Duration::from_mins(2),
+};
 
 /// Namespaces 1 and 3 of one model, and namespace 1 of another.
 fn bench(page_bytes: usize, slots: u32) -> (Arc<Model>, Polled<Model>) {
+    bench_with(LONG, page_bytes, slots)
+}
+
+fn bench_with(patience: Patience, page_bytes: usize, slots: u32) -> (Arc<Model>, Polled<Model>) {
     let model = Model::new(Traits::default());
-    let controller = Controller::start(model.clone(), SHORT).unwrap();
-    let other = Controller::start(model_beside(&model), SHORT).unwrap();
+    let controller = Controller::start(model.clone(), patience).unwrap();
+    let other = Controller::start(model_beside(&model), patience).unwrap();
     let members = [(controller.clone(), 1), (controller, 3), (other, 1)];
     let drives = Arc::new(Drives::new(members.map(Ok)).unwrap());
     (model, Polled::new(&drives, &setup(page_bytes, slots)).unwrap())
@@ -160,7 +171,7 @@ fn waiting_ends_in_time_and_every_look_is_counted() {
 
 #[test]
 fn stuck_commands_fail_after_a_reset_and_the_load_goes_on() {
-    let (model, mut polled) = bench(4096, 4);
+    let (model, mut polled) = bench_with(SHORT, 4096, 4);
     model.answer(Answers::Never);
     (0..2).for_each(|slot| polled.queue(op(slot, OpKind::Read, 0, 0)));
     assert_eq!(results(&mut polled), [(0, -libc::ETIMEDOUT), (1, -libc::ETIMEDOUT)]);
@@ -243,7 +254,7 @@ proptest! {
     /// queued, and the interface ends with a reason or goes on.
     #[test]
     fn no_controller_makes_the_driver_tell_what_was_not(all in prop::collection::vec(happens(), 1..60)) {
-        let (model, mut polled) = bench(4096, 8);
+        let (model, mut polled) = bench_with(SHORT, 4096, 8);
         model.answer(Answers::Held);
         let mut outstanding = std::collections::BTreeSet::new();
         let soon = Wait { completions: 1, until_ns: Some(0) };

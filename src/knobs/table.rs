@@ -8,7 +8,7 @@ use super::stack::{BACKGROUND, QUEUE, STACK};
 use super::value::{Kind, NONE, Value};
 use super::{Ground, Scope, Spec};
 use crate::class::Class;
-use crate::host::Feature;
+use crate::host::{Feature, kernel_version};
 use crate::profile::settings::{
     Arrival, Buffering, Completion, Cpus, Interface, Offsets, PAGE_SIZE_BYTES_MAX, PAGE_SIZE_BYTES_MIN,
     QueueSettings, Settings, SimDevice, Sync,
@@ -499,7 +499,7 @@ pub(super) fn missing(feature: &Feature) -> Option<String> {
 fn interface_unavailable(value: &Value, s: &Settings, class: Class, ground: Ground) -> Option<String> {
     let Value::Choice(name) = value else { return None };
     match Interface::named(name)? {
-        Interface::IoUring => missing(&ground.facts.io_uring),
+        Interface::IoUring => missing(&ground.facts.io_uring).or_else(|| rings_unavailable(s, ground)),
         Interface::Libaio => missing(&ground.facts.libaio),
         Interface::NvmePassthrough => passthrough_unavailable(s, class, ground),
         Interface::Sync | Interface::Null => None,
@@ -601,16 +601,47 @@ fn cache_limit_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground
     })
 }
 
+/// Bytes of locked memory that the kernel counts for the rings of the enabled classes, were all of them on
+/// `io_uring`: up to Linux 5.11 and from 6.14 on it counts them like registered buffers.
+fn rings_bytes(s: &Settings, ground: Ground) -> u64 {
+    const PAGE: u64 = 4096;
+    let counted = kernel_version(&ground.facts.kernel).is_some_and(|of| !((5, 12)..(6, 14)).contains(&of));
+    let classes = Class::ALL.iter().filter(|class| counted && s.classes[class.index()].enabled);
+    let rings = classes.map(|class| {
+        let own = &s.classes[class.index()];
+        // An entry of the WAL more for the flush of each file.
+        let flushes = if *class == Class::Wal { s.target.devices.len().max(1) as u64 } else { 0 };
+        let entries = (own.depth + flushes).next_power_of_two();
+        // A head, two completions and a number for each entry; the entries themselves.
+        let ring = [320 + entries * (2 * 16 + 4), entries * 64];
+        own.threads * ring.iter().map(|bytes| bytes.next_multiple_of(PAGE)).sum::<u64>()
+    });
+    rings.sum()
+}
+
+fn rings_unavailable(s: &Settings, ground: Ground) -> Option<String> {
+    let limit = ground.facts.memlock_bytes?;
+    let rings = rings_bytes(s, ground);
+    (rings > limit).then(|| {
+        format!(
+            "its rings take {} and RLIMIT_MEMLOCK is {}: raise it (ulimit -l)",
+            format_size(rings),
+            format_size(limit)
+        )
+    })
+}
+
 fn memlock_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground) -> Option<String> {
     let limit = ground.facts.memlock_bytes?;
     if *value != Value::Bool(true) {
         return None;
     }
-    let registered = buffers_bytes(s, |interface| interface == Interface::IoUring);
-    (registered > limit).then(|| {
+    let buffers = buffers_bytes(s, |interface| interface == Interface::IoUring);
+    let locked = if buffers > 0 { buffers + rings_bytes(s, ground) } else { 0 };
+    (locked > limit).then(|| {
         format!(
-            "the buffers take {} and RLIMIT_MEMLOCK is {}: raise it (ulimit -l) or turn this off",
-            format_size(registered),
+            "buffers and rings take {} and RLIMIT_MEMLOCK is {}: raise it (ulimit -l) or turn this off",
+            format_size(locked),
             format_size(limit)
         )
     })

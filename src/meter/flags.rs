@@ -22,6 +22,8 @@ pub const SETTLING: &str = "settling";
 pub const WORKER_IS_BOUND: &str = "worker-bound";
 /// The text of a class whose windows trend.
 pub const DRIFTING: &str = "drifting";
+/// The text of a window that ended long after its time.
+pub const LATE: &str = "late";
 /// The kind of flag of a run that the block layer counted otherwise.
 pub const BLOCK_DIFFERS: &str = "block layer differs";
 
@@ -53,6 +55,10 @@ pub struct ClassContext {
 pub struct WindowContext<'a> {
     /// The window's end on the run's clock.
     pub now_ns: u64,
+    /// By how much that came after the time that was set for it; 0 where it was early.
+    pub late_ns: u64,
+    /// What a window is to last.
+    pub window_ns: u64,
     /// See [`super::window::Window::setting`].
     pub setting: u64,
     /// See [`super::window::Window::turned`].
@@ -357,6 +363,16 @@ pub(super) fn of_window(
             "The load began or a knob turned less than 2 s or two windows ago: caches, queues and devices still adapt.",
         ));
     }
+    // By less a busy processor delays it now and then.
+    if context.late_ns > context.window_ns / 2 {
+        flags.push(forbids(
+            LATE,
+            format!(
+                "The window ended {:.1} s after its time, for want of a processor: its figures are right for the time that it took, but what was slow may have been the processor.",
+                context.late_ns as f64 / 1e9
+            ),
+        ));
+    }
     flags.extend(stolen.and_then(steal));
     flags.extend(block_difference.and_then(block_differs));
     if let Some(uses) = context.target.and_then(|target| target.mounted.as_deref()) {
@@ -383,6 +399,8 @@ pub(super) mod tests {
             rate_bytes_per_s: None,
         };
         WindowContext {
+            late_ns: 0,
+            window_ns: 1_000_000_000,
             now_ns: 0,
             setting: 0,
             turned: false,
@@ -507,6 +525,15 @@ pub(super) mod tests {
         draining.classes[0] =
             ClassContext { state: State::Running, drained: true, ..draining.classes[0].clone() };
         assert_eq!(scan(&draining), ["draining"], "it has drained since the window began");
+    }
+
+    #[test]
+    fn a_window_that_ends_half_of_itself_too_late_is_flagged() {
+        let late = |late_ns| WindowContext { late_ns, window_ns: 1_000_000_000, ..context() };
+        assert_eq!(of_window(&late(500_000_000), None, false, None), []);
+        let flags = of_window(&late(9_100_000_000), None, false, None);
+        assert_eq!((texts(&flags), flags[0].forbids_verdict), (vec!["late"], true));
+        assert!(flags[0].why.starts_with("The window ended 9.1 s after"), "{}", flags[0].why);
     }
 
     #[test]

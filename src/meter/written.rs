@@ -70,7 +70,7 @@ pub struct Written {
     /// Bytes of all drives together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity_bytes: Option<u64>,
-    /// Bytes of the data set.
+    /// Bytes that the load keeps: data and WAL regions, or the keys and values of an engine.
     #[serde(default)]
     pub data_set_bytes: u64,
     /// Bytes that the file system has in use at the end.

@@ -20,8 +20,13 @@ const SHOWN_CHARS_MAX: usize = 60;
 /// columns counting characters.
 pub fn parse(text: &str, file: &str) -> Result<Settings> {
     let root = DeTable::parse(text).map_err(|error| {
-        let at = error.span().map_or(text.len(), |span| span.start);
-        refusal(text, file, at, &error.message().replace('\n', ", "))
+        let span = error.span().unwrap_or(text.len()..text.len());
+        let what = error.message().replace('\n', ", ");
+        let what = match text.get(span.clone()) {
+            Some(key) if what == "duplicate key" => format!("{what} `{}`", shown(key)),
+            _ => what,
+        };
+        refusal(text, file, span.start, &what)
     })?;
     let mut walk = Walk { text, name: None, about: None, found: Vec::new(), wrong: Vec::new() };
     walk.table(root.get_ref(), "", Place::Profile);

@@ -27,7 +27,7 @@ mod writer;
 pub(crate) use files::replace;
 pub use recording::Recording;
 pub use summary::Summary;
-pub use writer::{Header, Outcome, Writer, refuse_content};
+pub use writer::{Header, Outcome, Writer, refuse_folder};
 
 /// The version of the files' layout; a reader refuses newer ones.
 pub const SCHEMA: u32 = 1;

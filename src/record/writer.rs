@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hdrhistogram::serialization::V2DeflateSerializer;
+use rustix::fs::Access;
 use serde::Serialize;
 
 use super::files::{Appender, replace};
@@ -85,8 +86,8 @@ impl Writer {
     /// Bad input where the folder holds something, which is left as it is; failed where it can't be
     /// written.
     pub fn create(dir: &Path, header: &Header) -> Result<Self> {
+        refuse_folder(dir)?;
         std::fs::create_dir_all(dir).map_err(|e| Error::os("cannot create", dir, e))?;
-        refuse_content(dir)?;
         // Of two that start at once, the second fails here.
         let windows = Appender::create(dir.join(WINDOWS))?;
         let mut latency = Appender::create(dir.join(LATENCY))?;
@@ -176,13 +177,29 @@ impl Writer {
     }
 }
 
-/// Refuses a folder that holds anything; one that is not there yet can be made.
-pub fn refuse_content(dir: &Path) -> Result<()> {
-    let mut entries = match std::fs::read_dir(dir) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(Error::os("cannot read", dir, error)),
+/// Refuses a folder that holds anything, or that could not be made and written; makes nothing.
+///
+/// # Errors
+/// Bad input, with the path at which it ends.
+pub fn refuse_folder(dir: &Path) -> Result<()> {
+    let unusable = |path: &Path, why: std::io::Error| {
+        let there = if path == dir { String::new() } else { format!(" (at {})", path.display()) };
+        let why = crate::error::describe(&why);
+        Error::input(format!("cannot record to {}{there}: {why}", dir.display()))
+            .hint("name a folder that can be made and written")
     };
+    // Of a path without a folder before it, that is the working folder.
+    let absolute = std::path::absolute(dir).map_err(|e| unusable(dir, e))?;
+    let nearest = absolute.ancestors().find(|path| path.symlink_metadata().is_ok()).unwrap_or(Path::new("/"));
+    if !nearest.metadata().map_err(|e| unusable(nearest, e))?.is_dir() {
+        return Err(unusable(nearest, std::io::ErrorKind::NotADirectory.into()));
+    }
+    rustix::fs::access(nearest, Access::WRITE_OK | Access::EXEC_OK)
+        .map_err(|e| unusable(nearest, e.into()))?;
+    if nearest != absolute {
+        return Ok(());
+    }
+    let mut entries = std::fs::read_dir(dir).map_err(|e| unusable(dir, e))?;
     if entries.next().is_none() {
         return Ok(());
     }

@@ -20,7 +20,7 @@ use crate::units::approx_span;
 /// With fewer windows a range says nothing about the spread.
 const WINDOWS_MIN: usize = 3;
 const WIDTH: usize = 80;
-const LABEL_WIDTH: usize = 17;
+const LABEL_WIDTH: usize = 18;
 const COLUMNS_MAX: usize = 3;
 
 /// Recordings compared.
@@ -363,7 +363,7 @@ impl fmt::Display for Comparison {
         }
         writeln!(
             f,
-            "\n[a–b] smallest and largest clean window; change against A with its spread;\n(…) no verdict, and why"
+            "\na figure is of the whole run, [a–b] of its clean windows alone: the smallest and\nthe largest; change against A with its spread; (…) no verdict, and why"
         )
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::class::Class;
 use crate::meter::window::{Totals, Window};
 use crate::session;
-use crate::units::{approx_size, approx_span, format_rate, three_digits};
+use crate::units::{approx_size, approx_span, three_digits};
 
 const LINE_EACH: Duration = Duration::from_secs(10);
 const BAR_WIDTH: usize = 16;
@@ -179,13 +179,6 @@ fn rates(window: &Window) -> String {
         let _ = write!(text, " {short} {}", three_digits(window.class(class).mb_per_s));
     }
     text
-}
-
-/// What is written before a fill begins: `5.0 GiB to fill at about 250MB/s: 21s`.
-pub fn before_fill(all_bytes: u64, rate_bytes_per_s: u64) -> String {
-    let seconds = all_bytes as f64 / rate_bytes_per_s.max(1) as f64;
-    let (size, rate) = (approx_size(all_bytes), format_rate(rate_bytes_per_s));
-    format!("{size} to fill at about {rate}: {}", approx_span(seconds))
 }
 
 #[cfg(test)]

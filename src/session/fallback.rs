@@ -43,3 +43,31 @@ pub fn files(settings: &mut Settings, notes: &mut Vec<String>) -> Result<()> {
     notes.extend(note);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::testing::capable_host;
+
+    /// The notes and the interface under such a limit of locked memory.
+    fn limited(limit_bytes: u64, kernel: &str) -> (Vec<String>, String, bool) {
+        let mut facts = capable_host();
+        (facts.memlock_bytes, facts.kernel) = (Some(limit_bytes), kernel.into());
+        let (mut settings, mut notes) = (Settings::default(), Vec::new());
+        fall_back(&mut settings, Ground { facts: &facts, target: None }, &mut notes);
+        let interface = knobs::find("io.interface").unwrap().get(&settings).to_string();
+        (notes, interface, settings.io.registered_buffers)
+    }
+
+    #[test]
+    fn too_little_locked_memory_takes_the_registered_buffers_then_the_rings() {
+        let (notes, interface, registered) = limited(8 << 20, "6.18.0");
+        assert_eq!((notes.len(), interface.as_str(), registered), (0, "io_uring", true), "{notes:?}");
+        let (notes, interface, registered) = limited(64 << 10, "6.18.0");
+        assert_eq!((notes.len(), interface.as_str(), registered), (1, "io_uring", false), "{notes:?}");
+        let (notes, interface, _) = limited(16 << 10, "6.18.0");
+        assert_eq!(interface, "libaio", "{notes:?}");
+        assert!(notes[0].contains("rings take 40KiB and RLIMIT_MEMLOCK is 16KiB"), "{notes:?}");
+        assert_eq!(limited(16 << 10, "6.1.0").1, "io_uring", "this kernel does not count rings");
+    }
+}

@@ -23,7 +23,7 @@ pub(super) fn fill(
     let Some(volume) = &mut target.volume else { return Ok(()) };
     let Some(whole) = volume.missing_fill() else { return Ok(()) };
     target::refuse_over_limit(whole.bytes, written_bytes.load(Ordering::Relaxed), settings)?;
-    attendant.notice(&whole.to_string());
+    attendant.notice(&format!("{whole}; the rate of its first half second tells how long it takes"));
     let (stop, began) = (AtomicBool::new(false), Instant::now());
     let (start, rest) = volume.measure_fill(&stop)?;
     written_bytes.fetch_add(start.written_bytes, Ordering::Relaxed);
@@ -35,7 +35,9 @@ pub(super) fn fill(
         attendant.notice(&format!("filling takes about {} more", approx_span(seconds)));
     }
     let mut progress = |progress: Progress| {
-        if !attendant.progress(progress) {
+        // Of all that was to be filled, the measured start included.
+        let (done_bytes, all_bytes) = (progress.done_bytes + start.written_bytes, whole.bytes);
+        if !attendant.progress(Progress { done_bytes, all_bytes, ..progress }) {
             stop.store(true, Ordering::Relaxed);
         }
     };

@@ -480,6 +480,8 @@ impl Session {
         let plans = &self.plans;
         WindowContext {
             now_ns,
+            late_ns: now_ns.saturating_sub(self.next_window_ns),
+            window_ns: self.settings.run.window.as_nanos() as u64,
             setting: self.setting,
             turned: self.turned,
             warmup: u128::from(self.meters.start_ns()) < self.options.warmup.as_nanos(),

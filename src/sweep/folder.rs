@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::schedule::{Run, SCHEMA, Schedule};
 use crate::error::{Error, Kind, Result};
 use crate::profile::{Settings, parse, to_toml};
-use crate::record::{PROFILE, Recording, is_of_recording, refuse_content, replace};
+use crate::record::{PROFILE, Recording, is_of_recording, refuse_folder, replace};
 
 const SWEEP: &str = "sweep.json";
 const PROCESSES: &str = "processes.jsonl";
@@ -87,7 +87,7 @@ impl Folder {
     /// another process works on it.
     pub fn begin(dir: &Path, settings: &Settings, read_only: bool) -> Result<Self> {
         if !is_sweep(dir) && !holds_a_beginning(dir) {
-            refuse_content(dir)?;
+            refuse_folder(dir)?;
         }
         fs::create_dir_all(dir).map_err(|e| Error::os("cannot create", dir, e))?;
         let lock = lock(dir)?;

@@ -92,6 +92,19 @@ fn is_one_set(opened: &[Opened]) -> bool {
     headers.iter().all(alike) && indexes.iter().copied().eq(0..headers.len() as u32)
 }
 
+/// What keeps members from being one set of ours.
+fn why_not_ours(opened: &[Opened]) -> String {
+    let (ours, others): (Vec<_>, Vec<_>) = opened.iter().partition(|opened| opened.member.header.is_some());
+    let named = |of: Vec<&Opened>| {
+        of.into_iter().map(|opened| opened.member.name.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    match (ours.is_empty(), others.is_empty()) {
+        (true, _) => "not filled by stacktune".into(),
+        (false, false) => format!("no header of stacktune's, or a damaged one, is on {}", named(others)),
+        (false, true) => format!("{} are not all of one set", named(ours)),
+    }
+}
+
 fn unfilled_note(member: &Member) -> Option<String> {
     let header = member.header.as_ref()?;
     let missing = header.parts.data_bytes - header.data_filled_bytes;
@@ -104,6 +117,7 @@ fn unfilled_note(member: &Member) -> Option<String> {
 /// Members that are not one set of ours: the data region is all of each.
 fn whole(opened: Vec<Opened>, locks: Vec<File>, mounted: Option<String>) -> Result<Volume> {
     let smallest = opened.iter().map(|opened| opened.size_bytes).min().unwrap_or_default();
+    let not_ours = why_not_ours(&opened);
     let members: Vec<Member> =
         opened.into_iter().map(|opened| Member { header: None, ..opened.member }).collect();
     if floor_mib(smallest) == 0 {
@@ -113,6 +127,6 @@ fn whole(opened: Vec<Opened>, locks: Vec<File>, mounted: Option<String>) -> Resu
     let wal = Region { id: Region::WAL, set: 0, extents: Vec::new(), extent_bytes: 0 };
     let each: Vec<(&File, bool)> = members.iter().map(|member| (&member.file, member.device)).collect();
     let facts = probe::examine(&each, true, mounted);
-    let notes = vec!["not filled by stacktune: what was never written may be read without I/O".into()];
+    let notes = vec![format!("{not_ours}: what was never written may be read without I/O")];
     Ok(Volume { set: 0, data, wal, members, facts, notes, read_only: true, _locks: locks })
 }

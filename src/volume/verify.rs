@@ -157,7 +157,9 @@ impl Volume {
     pub fn verify(&self, progress: &mut dyn FnMut(Progress), stop: &AtomicBool) -> Result<VerifyReport> {
         if self.set == 0 {
             let names: Vec<&str> = self.members.iter().map(|member| member.name.as_str()).collect();
-            return Err(Error::failed(format!("no set of stacktune's is on {}", names.join(", ")))
+            let why = self.notes.first().and_then(|note| note.split(": ").next());
+            let why = why.map_or_else(String::new, |why| format!(": {why}"));
+            return Err(Error::failed(format!("no set of stacktune's is on {}{why}", names.join(", ")))
                 .hint("fill the target first: run a profile on it"));
         }
         let direct = self.facts.direct == Feature::Present;

@@ -33,7 +33,7 @@ a_mounted_drive_is_refused() {
 a_drive_with_a_mounted_partition_is_refused() {
     need sfdisk mkfs.ext4
     wipefs -qa "$(node 1)"
-    echo 'size=64MiB' | sfdisk -q --label gpt "$(node 1)"
+    echo 'size=32MiB' | sfdisk -q --label gpt "$(node 1)"
     wait_for 10 test -b "$(node 1)p1"
     mkfs.ext4 -q "$(node 1)p1"
     mount -o ro "$(node 1)p1" /mnt

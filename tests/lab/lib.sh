@@ -83,13 +83,13 @@ pull() {
     local name
     name=$(basename "$(node "$1")")
     monitor "device_del drive$1"
-    wait_for 20 test ! -e "/sys/block/$name"
+    wait_for 60 test ! -e "/sys/block/$name"
 }
 
 # Plugs it in again; it may get another name.
 plug() {
     monitor "device_add nvme,id=drive$1,drive=file$1,serial=RIG$1,bus=slot$1"
-    wait_for 20 find_drive "$1"
+    wait_for 60 find_drive "$1"
 }
 
 find_drive() {

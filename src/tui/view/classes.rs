@@ -29,6 +29,13 @@ enum Column {
     Missed,
 }
 
+impl Column {
+    /// A figure of the latency that the table tells.
+    fn is_of_latency(self) -> bool {
+        matches!(self, Self::P50 | Self::P90 | Self::P99 | Self::P999 | Self::Max)
+    }
+}
+
 /// Title, cells, and the order in which columns are taken while there is room.
 const COLUMNS: [(Column, &str, usize, u8); 11] = [
     (Column::MbPerS, "MB/s", 6, 0),
@@ -71,8 +78,15 @@ fn columns(cells: usize, response: bool) -> (Vec<(Column, &'static str, usize)>,
 /// Draws it.
 pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let cells = usize::from(area.width);
-    let time = if state.response { "response times" } else { "service times, wal: commits" };
-    let inner = panel(state, buf, area, "classes", &format!("{time} · {}", span_of_time(state)), false);
+    let time = match (state.response, tier(buf.area) == Some(Tier::Large)) {
+        (true, true) => "response times; write, flush: service times",
+        (true, false) => "response times",
+        (false, _) => "service times, wal: commits",
+    };
+    // First, for the end is what a narrow screen leaves out.
+    let frozen = if state.frozen.is_some() { "FROZEN · " } else { "" };
+    let inner =
+        panel(state, buf, area, "classes", &format!("{frozen}{time} · {}", span_of_time(state)), false);
     let (columns, gap) = columns(cells, state.response);
     let mut lines = vec![titles(state, &columns, gap)];
     for class in Class::ALL {
@@ -82,7 +96,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
             lines.push(wal_part(state, "└ flush", &columns, gap, |f| f.latencies.flush_ns.as_ref()));
         }
     }
-    lines.push(all(state, &columns, gap));
+    lines.push(all(state, &columns, gap, cells));
     for (y, line) in (inner.y..inner.bottom()).zip(&lines) {
         put(buf, inner.x, y, inner.width, line);
     }
@@ -91,17 +105,16 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
 /// Which time the figures are of.
 fn span_of_time(state: &State) -> String {
     let figures = state.figures();
-    let frozen = if state.frozen.is_some() { ", FROZEN" } else { "" };
     match (&figures.window, &figures.totals) {
         (_, Some(totals)) if state.cumulative => {
-            format!("whole run, {} windows{frozen}", totals.windows)
+            format!("whole run, {} windows", totals.windows)
         }
         (Some(window), _) if !state.cumulative => {
             let turned = if window.turned { ", a knob turned in it" } else { "" };
             // Nothing runs then: these figures are those of the target before.
             let old = matches!(state.phase(), Phase::Opening | Phase::Building | Phase::Filling);
             let old = if old { ", before this target" } else { "" };
-            format!("last {:.1} s{turned}{old}{frozen}", window.duration_ns as f64 / 1e9)
+            format!("last {:.1} s{turned}{old}", window.duration_ns as f64 / 1e9)
         }
         _ => "no window yet".into(),
     }
@@ -135,7 +148,16 @@ fn row(
     let theme = &state.theme;
     let mut spans = vec![span(left(class.name(), NAME_CELLS), theme.class(class))];
     let Some(figures) = figures(state, class) else { return Line::from(spans) };
-    for &(column, _, wide) in columns {
+    for (n, &(column, _, wide)) in columns.iter().enumerate() {
+        if state.response && figures.not_held && column.is_of_latency() {
+            // One word for all of them: they stand side by side.
+            if !columns.get(n + 1).is_some_and(|next| next.0.is_of_latency()) {
+                let of: Vec<_> = columns.iter().filter(|column| column.0.is_of_latency()).collect();
+                let wide: usize = of.iter().map(|column| column.2 + gap).sum();
+                spans.push(span(right("not held", wide), theme.warn));
+            }
+            continue;
+        }
         let (text, style) = cell(state, figures, column);
         spans.push(span(" ".repeat(gap) + &right(&text, wide), style));
     }
@@ -209,13 +231,18 @@ fn flags(state: &State, figures: &ClassFigures, cells: usize) -> (String, Style)
     if words == ["off"] || words == ["paused"] {
         style = theme.dim;
     }
+    (fit_words(&words, cells), style)
+}
+
+/// As many words as fit, and the number of the rest.
+fn fit_words(words: &[&str], cells: usize) -> String {
     let mut shown = words.len();
     loop {
         let rest = words.len() - shown;
         let more = if rest > 0 { format!(" +{rest}") } else { String::new() };
         let text = words[..shown].join(", ") + &more;
         if width(&text) <= cells || shown <= 1 {
-            return (fit(&text, cells), style);
+            return fit(&text, cells);
         }
         shown -= 1;
     }
@@ -247,7 +274,7 @@ fn wal_part(
 }
 
 /// All classes together, and what makes the whole window untrustworthy.
-fn all(state: &State, columns: &[(Column, &str, usize)], gap: usize) -> Line<'static> {
+fn all(state: &State, columns: &[(Column, &str, usize)], gap: usize, cells: usize) -> Line<'static> {
     let figures = state.figures();
     let (total, classes, flags) = match (&figures.window, &figures.totals) {
         (_, Some(totals)) if state.cumulative => (&totals.total, &totals.classes, &totals.flags),
@@ -266,6 +293,8 @@ fn all(state: &State, columns: &[(Column, &str, usize)], gap: usize) -> Line<'st
         text += &" ".repeat(gap);
         text += &right(&shown, *wide);
     }
+    text += &" ".repeat(gap);
     let words: Vec<_> = flags.iter().map(|flag| flag.text.as_str()).collect();
-    Line::from(vec![span(text + &" ".repeat(gap), theme.dim), span(words.join(", "), theme.warn)])
+    let words = fit_words(&words, cells.saturating_sub(width(&text)));
+    Line::from(vec![span(text, theme.dim), span(words, theme.warn)])
 }
