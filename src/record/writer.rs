@@ -177,29 +177,27 @@ impl Writer {
     }
 }
 
-/// Refuses a folder that holds anything, or that could not be made and written; makes nothing.
+/// Refuses a folder that holds anything, or that can't be made and written; leaves all as it was.
 ///
 /// # Errors
-/// Bad input, with the path at which it ends.
+/// Bad input, with the reason.
 pub fn refuse_folder(dir: &Path) -> Result<()> {
-    let unusable = |path: &Path, why: std::io::Error| {
-        let there = if path == dir { String::new() } else { format!(" (at {})", path.display()) };
+    let unusable = |why: std::io::Error| {
         let why = crate::error::describe(&why);
-        Error::input(format!("cannot record to {}{there}: {why}", dir.display()))
+        Error::input(format!("cannot record to {}: {why}", dir.display()))
             .hint("name a folder that can be made and written")
     };
-    // Of a path without a folder before it, that is the working folder.
-    let absolute = std::path::absolute(dir).map_err(|e| unusable(dir, e))?;
-    let nearest = absolute.ancestors().find(|path| path.symlink_metadata().is_ok()).unwrap_or(Path::new("/"));
-    if !nearest.metadata().map_err(|e| unusable(nearest, e))?.is_dir() {
-        return Err(unusable(nearest, std::io::ErrorKind::NotADirectory.into()));
+    // What can be made is known once it was: only empty folders go again.
+    let made: Vec<_> = dir.ancestors().take_while(|at| at.symlink_metadata().is_err()).collect();
+    let created = std::fs::create_dir_all(dir).map_err(unusable);
+    let writable = created.and_then(|()| {
+        rustix::fs::access(dir, Access::WRITE_OK | Access::EXEC_OK).map_err(|e| unusable(e.into()))
+    });
+    if made.iter().take_while(|at| std::fs::remove_dir(at).is_ok()).count() > 0 {
+        return writable;
     }
-    rustix::fs::access(nearest, Access::WRITE_OK | Access::EXEC_OK)
-        .map_err(|e| unusable(nearest, e.into()))?;
-    if nearest != absolute {
-        return Ok(());
-    }
-    let mut entries = std::fs::read_dir(dir).map_err(|e| unusable(dir, e))?;
+    writable?;
+    let mut entries = std::fs::read_dir(dir).map_err(unusable)?;
     if entries.next().is_none() {
         return Ok(());
     }

@@ -37,7 +37,8 @@ pub(super) fn fill(
     let mut progress = |progress: Progress| {
         // Of all that was to be filled, the measured start included.
         let (done_bytes, all_bytes) = (progress.done_bytes + start.written_bytes, whole.bytes);
-        if !attendant.progress(Progress { done_bytes, all_bytes, ..progress }) {
+        let rate_bytes_per_s = done_bytes as f64 / began.elapsed().as_secs_f64();
+        if !attendant.progress(Progress { done_bytes, all_bytes, rate_bytes_per_s, ..progress }) {
             stop.store(true, Ordering::Relaxed);
         }
     };
