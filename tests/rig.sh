@@ -41,6 +41,8 @@ readonly TOOLS='qemu-system-x86_64=qemu-system-x86 busybox=busybox-static modpro
     xz=xz-utils script=bsdutils'
 # How long a kernel may take to say its first word under KVM.
 readonly KVM_WAIT_S=10
+# A machine that has not begun its command after that hangs.
+readonly BOOT_S=240
 
 drives=4 size=1G mem=3G cpus='' timeout=600 share='' append='' accel='' images=''
 namespaces=1 twins='' no_iommu='' monitor='' terminal='' check=''
@@ -397,6 +399,16 @@ wait_for_qemu() {
     ended=$status
 }
 
+# Whether the command begins in time, or QEMU ends before it does.
+comes_up() {
+    local i
+    for ((i = 0; i < BOOT_S * 10; i++)); do
+        [[ ! -s $run/status ]] && kill -0 "$qemu" 2>/dev/null || return 0
+        sleep 0.1 || true
+    done
+    return 1
+}
+
 # Runs the machine with its output through a pipe: not every file can be opened anew by its name.
 run_batch() {
     [[ -p $run/output ]] || mkfifo "$run/output"
@@ -406,6 +418,11 @@ run_batch() {
     qemu=$!
     # QEMU may fail before it opens the pipe, and `cat` would wait for ever.
     exec 4<>"$run/output"
+    if ! comes_up; then
+        printf 'rig: the machine did not come up within %s s; its last words:\n' "$BOOT_S" >&2
+        tail -n 5 "$run/log" >&2 || true
+        kill "$qemu" 2>/dev/null || true
+    fi
     wait_for_qemu
     exec 4>&-
     wait
@@ -451,9 +468,12 @@ main() {
     write_initrd
     describe_machine
     if [[ -n $terminal ]]; then run_terminal; else run_batch; fi
-    # A host that is too busy can keep an emulated kernel from finding its clocks; the command has
-    # not begun then.
-    if [[ -z $terminal && $ended -ne 124 && ! -s $run/status ]]; then run_batch; fi
+    # A host that is too busy can keep an emulated kernel from finding its clocks, or it hangs as it
+    # starts; the command has not begun then.
+    local again
+    for again in 1 2; do
+        if [[ -z $terminal && $ended -ne 124 && ! -s $run/status ]]; then run_batch; fi
+    done
     local code
     code=$(sed -n 's/^exit //p' "$run/status" 2>/dev/null || true)
     [[ -z $code ]] || exit "$code"
