@@ -226,7 +226,6 @@ pub enum Cmd {
         shell: Shell,
     },
     /// Print the man page
-    #[command(hide = true)]
     Man,
     /// Drive drives for another stacktune through SPDK
     #[command(hide = true, name = "drive-spdk")]
@@ -244,8 +243,8 @@ pub struct RecordArgs {
     #[arg(value_name = "PROFILE", value_hint = ValueHint::AnyPath)]
     pub profile: String,
     /// The folder to write to; one that holds a recording is not overwritten, a sweep goes on
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub out: PathBuf,
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, required_unless_present = "dry_run")]
+    pub out: Option<PathBuf>,
     /// How long to measure, after the warm-up [default: 30s, or what the profile's steps say]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_positive)]
     pub duration: Option<Duration>,

@@ -56,6 +56,10 @@ fn a_recording_takes_times_and_what_may_be_destroyed() {
 #[test]
 fn what_is_wrong_is_refused_with_status_2() {
     assert!(refused("stacktune record demo").contains("--out <DIR>"));
+    assert!(matches!(
+        parsed("stacktune record demo --dry-run").command,
+        Some(Cmd::Record(RecordArgs { out: None, .. }))
+    ));
     assert!(refused("stacktune record demo --out d --for 5").contains("is not a duration"));
     assert!(refused("stacktune record demo --out d --for 0s").contains("longer than nothing"));
     assert!(refused("stacktune --read-only --destroy /dev/x").contains("cannot be used with"));

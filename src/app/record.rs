@@ -36,7 +36,10 @@ pub fn run(args: &RecordArgs) -> Result<()> {
         return super::sweep::run(args, &settings);
     }
     // Before hours are spent on a fill.
-    refuse_folder(&args.out)?;
+    let out = args.out.clone().unwrap_or_default();
+    if !args.dry_run {
+        refuse_folder(&out)?;
+    }
     let interrupts = Interrupts::watch()?;
     let facts = facts_with_versions();
     let settings = by_identity(&settings, &facts);
@@ -58,7 +61,7 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     }
     let mut session = Session::open(settings, options, facts, &mut watcher)?;
     let mut on_event = |event| watcher.watch(&event);
-    let recorded = headless::record(&mut session, &args.out, until, &|| interrupts.count(), &mut on_event);
+    let recorded = headless::record(&mut session, &out, until, &|| interrupts.count(), &mut on_event);
     watcher.progress.done();
     let (mut verified, mut dismantled) = (Ok(()), Ok(()));
     if interrupts.count() > 1 {

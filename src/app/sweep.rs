@@ -55,6 +55,7 @@ pub fn run(args: &RecordArgs, settings: &Settings) -> Result<()> {
     if args.dry_run {
         return outlook::dry_run((&settings, &[]), &options, &facts, args.output.json);
     }
+    let out = args.out.clone().unwrap_or_default();
     let mut watcher = Watcher {
         screen: Screen {
             progress: Progress::new(stderr(), stderr().is_terminal(), None),
@@ -64,7 +65,7 @@ pub fn run(args: &RecordArgs, settings: &Settings) -> Result<()> {
     };
     // What uses a drive changes with each stack; the rest does not.
     let look = || Arc::new(Facts { devices: Facts::read_devices(), ..(*facts).clone() });
-    let folder = sweep::prepare(&args.out, &settings, &options, &look, &mut watcher)?;
+    let folder = sweep::prepare(&out, &settings, &options, &look, &mut watcher)?;
     let ran = sweep::run(&folder, &options, &look, args.keep, &|| interrupts.count(), &mut watcher);
     watcher.screen.progress.done();
     let shown = SweepShown::of(&folder)?;

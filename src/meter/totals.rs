@@ -142,7 +142,7 @@ impl Sums {
             flags.push(Flag {
                 text: "paused".into(),
                 why: format!(
-                    "The run was paused for about {:.0} s, which the means contain.",
+                    "The run was paused in windows of {:.0} s in all, which the means contain.",
                     self.paused_ns as f64 / 1e9
                 ),
                 forbids_verdict: true,

@@ -20,7 +20,7 @@ use crate::units::approx_span;
 /// With fewer windows a range says nothing about the spread.
 const WINDOWS_MIN: usize = 3;
 const WIDTH: usize = 80;
-const LABEL_WIDTH: usize = 18;
+const LABEL_WIDTH: usize = 20;
 const COLUMNS_MAX: usize = 3;
 
 /// Recordings compared.

@@ -23,7 +23,7 @@ pub(super) fn fill(
     let Some(volume) = &mut target.volume else { return Ok(()) };
     let Some(whole) = volume.missing_fill() else { return Ok(()) };
     target::refuse_over_limit(whole.bytes, written_bytes.load(Ordering::Relaxed), settings)?;
-    attendant.notice(&format!("{whole}; the rate of its first half second tells how long it takes"));
+    attendant.passing(&format!("{whole}; the rate of its first half second tells how long it takes"));
     let (stop, began) = (AtomicBool::new(false), Instant::now());
     let (start, rest) = volume.measure_fill(&stop)?;
     written_bytes.fetch_add(start.written_bytes, Ordering::Relaxed);
@@ -32,7 +32,7 @@ pub(super) fn fill(
         return Ok(());
     };
     if let Some(seconds) = rest.time_s().filter(|seconds| *seconds >= TOLD_S) {
-        attendant.notice(&format!("filling takes about {} more", approx_span(seconds)));
+        attendant.passing(&format!("filling takes about {} more", approx_span(seconds)));
     }
     let mut progress = |progress: Progress| {
         // Of all that was to be filled, the measured start included.

@@ -383,6 +383,9 @@ impl Attendant for Waiting<'_> {
         let _ = self.events.send(Event::Notice(text.to_owned()));
     }
 
+    /// The screen's progress tells the same.
+    fn passing(&mut self, _: &str) {}
+
     fn consent(&mut self, wanted: Vec<Wanted>) -> Option<Vec<String>> {
         let _ = self.events.send(Event::ConsentWanted(wanted));
         while self.next.is_none() {

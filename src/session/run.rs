@@ -67,6 +67,10 @@ pub trait Attendant {
     fn progress(&mut self, progress: Progress) -> bool;
     /// A sentence for the operator.
     fn notice(&mut self, text: &str);
+    /// A sentence about a long step that nobody needs after it, or beside its progress.
+    fn passing(&mut self, text: &str) {
+        self.notice(text);
+    }
     /// Devices hold something: what the operator types, or none if nobody can be asked.
     fn consent(&mut self, wanted: Vec<Wanted>) -> Option<Vec<String>>;
     /// What is to be built destroys something: what the operator types, or none if nobody can be asked.

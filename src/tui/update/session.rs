@@ -8,7 +8,7 @@ use crate::tui::dialog::{Consent, Dialog};
 use crate::tui::figures::Figures;
 use crate::tui::layout;
 use crate::tui::message::Effect;
-use crate::tui::state::{Passing, State};
+use crate::tui::state::{Focus, Passing, State};
 use crate::tui::text::wrap;
 use crate::tui::update::plan;
 
@@ -90,7 +90,7 @@ fn take_ledger(state: &mut State, line: Arc<crate::meter::window::LedgerLine>) {
     state.live.ledger(line);
     // A new line on top must not move what the operator reads.
     let grown = state.live.ledger.len() > before;
-    if grown && state.ledger_chosen > 0 && state.frozen.is_none() {
+    if grown && state.ledger_chosen > 0 && state.focus == Focus::Ledger && state.frozen.is_none() {
         state.ledger_chosen += 1;
     }
 }

@@ -9,7 +9,7 @@ use crate::meter::window::{CpuFigures, CyclesSource};
 use crate::meter::words;
 use crate::profile::settings::Run;
 use crate::tui::state::State;
-use crate::tui::text::percent;
+use crate::tui::text::{fit, percent};
 use crate::units::three_digits;
 
 const NAME_CELLS: u16 = 9;
@@ -55,7 +55,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         ),
         ("shares", vec![span(shares(cpu), if cpu.steal >= 0.01 { theme.warn } else { theme.plain })]),
         ("cycles", cycles(state, cpu, cycles_per_byte)),
-        ("", vec![span(source(cpu, hz), theme.dim)]),
+        ("", vec![span(fit(&source(cpu, hz), cells), theme.dim)]),
         ("needs", vec![span(needs.unwrap_or_default(), theme.plain)]),
         (
             "own",

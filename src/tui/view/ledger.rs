@@ -57,7 +57,8 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         return;
     }
     let cells = usize::from(inner.width);
-    let chosen = state.ledger_chosen.min(ledger.len() - 1);
+    // Whoever does not read in it sees the newest turn.
+    let chosen = if focused { state.ledger_chosen.min(ledger.len() - 1) } else { 0 };
     let mut lines = Vec::new();
     if cells >= TABLE_CELLS {
         lines.push(titles(state));
