@@ -49,8 +49,7 @@ measured() {
 
 # The load has begun once the drive, or the program by itself, moves.
 wait_for_load() {
-    local i
-    for i in {1..300}; do
+    for _ in {1..300}; do
         [[ ! -e $work/began ]] || return 0
         [[ ! -s $work/run/windows.jsonl ]] || return 0
         sleep 0.1

@@ -403,7 +403,7 @@ wait_for_qemu() {
 comes_up() {
     local i
     for ((i = 0; i < BOOT_S * 10; i++)); do
-        [[ ! -s $run/status ]] && kill -0 "$qemu" 2>/dev/null || return 0
+        if [[ -s $run/status ]] || ! kill -0 "$qemu" 2>/dev/null; then return 0; fi
         sleep 0.1 || true
     done
     return 1
@@ -470,8 +470,7 @@ main() {
     if [[ -n $terminal ]]; then run_terminal; else run_batch; fi
     # A host that is too busy can keep an emulated kernel from finding its clocks, or it hangs as it
     # starts; the command has not begun then.
-    local again
-    for again in 1 2; do
+    for _ in 1 2; do
         if [[ -z $terminal && $ended -ne 124 && ! -s $run/status ]]; then run_batch; fi
     done
     local code

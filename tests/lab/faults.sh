@@ -48,7 +48,8 @@ a_tool_that_fails_at_any_step_leaves_nothing() {
         # Calls by which the stack is undone are tried again, and do not fail.
         if ((status == 0)); then break; fi
         printf '# at call %d: %s\n' "$at" "$(sed -n "${at}p" "$tools/calls")"
-        ((status == 1)) && grep -q "$at: no such luck" <<<"$said" || { echo "$said"; return 1; }
+        ((status == 1)) || { echo "$status: $said"; return 1; }
+        grep -q "$at: no such luck" <<<"$said" || { echo "$said"; return 1; }
         nothing_left
     done
     # Two drives: wiped, trimmed and partitioned each; then the array, the file system and the mount.
@@ -67,7 +68,8 @@ a_drive_that_comes_into_use_at_any_step_is_refused_and_untouched() {
         # From here on the drive is the array's, and nobody else can have it.
         if [[ ! -e $tools/used ]]; then break; fi
         printf '# at call %d: %s\n' "$at" "$(sed -n "${at}p" "$tools/calls")"
-        ((status == 3)) && grep -q 'in use: mounted at' <<<"$said" || { echo "$status: $said"; return 1; }
+        ((status == 3)) || { echo "$status: $said"; return 1; }
+        grep -q 'in use: mounted at' <<<"$said" || { echo "$said"; return 1; }
         mountpoint -q /mnt
         umount /mnt
         e2fsck -fn "$(node 1)" >/dev/null

@@ -109,6 +109,7 @@ consent() {
 }
 
 # As little data as there can be.
+# shellcheck disable=SC2034 # for those who source this
 small=(--set stack.data=48MiB --set stack.wal=16MiB)
 
 # No array, mount, signature or journal is there: but for what is named (an array, a mount point and
