@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::{Condvar, Mutex, Once, OnceLock};
+use std::sync::OnceLock;
 
 use common::program::Home;
 use common::recorded::json;
@@ -180,50 +180,9 @@ fn told(command: &mut Command) -> String {
     [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat()
 }
 
-/// How many machines may run at once: each keeps about a processor busy.
-struct Slots {
-    free: Mutex<usize>,
-    freed: Condvar,
-}
-
-/// One of them, until it is dropped.
-struct Slot;
-
-static SLOTS: Slots = Slots { free: Mutex::new(2), freed: Condvar::new() };
-
-impl Slot {
-    fn take() -> Self {
-        let mut free = SLOTS.freed.wait_while(SLOTS.free.lock().unwrap(), |free| *free == 0).unwrap();
-        *free -= 1;
-        Self
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        *SLOTS.free.lock().unwrap() += 1;
-        SLOTS.freed.notify_one();
-    }
-}
-
-/// Boots all machines, as many at once as may be: tests that wait for one would keep others from
-/// booting. Where tests were named, just theirs are booted.
-fn boot_all() {
-    static BEGUN: Once = Once::new();
-    if std::env::args().skip(1).any(|argument| !argument.starts_with('-')) {
-        return;
-    }
-    BEGUN.call_once(|| {
-        for machine in MACHINES {
-            std::thread::spawn(move || machine.ran.get_or_init(|| machine.boot()));
-        }
-    });
-}
-
 impl Machine {
     /// What came of it; none, with the reason told, where it can't run here. The first caller boots it.
     fn ran(&self, test: &str) -> Option<&Ran> {
-        boot_all();
         match self.ran.get_or_init(|| self.boot()) {
             Ok(ran) => Some(ran),
             Err(reason) => {
@@ -237,7 +196,6 @@ impl Machine {
         if let Some(reason) = no_machine() {
             return Err(reason);
         }
-        let _slot = Slot::take();
         let share = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let wanted = |name: &str| Some(format!("{name}={}", std::env::var(name).ok()?));
         let log = told(
@@ -370,6 +328,7 @@ fn what_polls_tells_its_looks_and_what_does_not_has_none() {
         runs.iter().filter(|(name, _)| *name != "vfio").map(|(name, looks)| ((*name).to_owned(), *looks));
     for (name, looks) in mixed.chain(of_pages) {
         let summary = ran.json(&format!("polled-{name}/summary.json"));
+        let mut sums = [0; 2];
         for class in ["scan", "point", "wal", "background"] {
             let figures = &summary["classes"][class];
             assert!(
@@ -379,14 +338,18 @@ fn what_polls_tells_its_looks_and_what_does_not_has_none() {
             let polls = &figures["polls"];
             assert_eq!(polls.is_object(), looks, "{name}, {class}: {summary:#}");
             if looks {
-                // Reads take longer than a look.
                 let [all, empty] = ["polls", "empty_polls"].map(|key| polls[key].as_u64().unwrap());
-                assert!(0 < empty && empty < all, "{name}, {class}: {polls:#}");
+                // Of a few I/Os on a slow processor each may be there at the first look.
+                assert!(empty < all, "{name}, {class}: {polls:#}");
+                sums = [sums[0] + all, sums[1] + empty];
             }
         }
+        // Most reads take longer than a look.
+        assert!(!looks || 0 < sums[1], "{name}: {sums:?}");
         // What goes past the block layer is not compared with its count.
         let doubted = common::recorded::texts(&summary["flags"]);
-        assert!(!doubted.iter().any(|flag| flag.starts_with("block layer")), "{name}: {doubted:?}");
+        let past = ["commands", "polled", "vfio"].iter().any(|way| name.starts_with(way));
+        assert!(!past || !doubted.iter().any(|flag| flag.starts_with("block layer")), "{name}: {doubted:?}");
         let verified = ran.json(&format!("polled-{name}.json"));
         assert_eq!(verified["complete"], true, "{name}: {verified:#}");
     }
@@ -429,7 +392,6 @@ fn what_a_power_cut_left_is_told_after_the_boot_and_cleaned_up() {
     if let Some(reason) = no_machine() {
         return common::skip("what_a_power_cut_left_is_told_after_the_boot_and_cleaned_up", &reason);
     }
-    let _slot = Slot::take();
     let [share, images] = [(); 2].map(|()| TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
     let power = format!("{ROOT}/tests/lab/power.sh");
     // While the first drive gets its partition; while the file system on all of them is mounted; not at all.
@@ -459,7 +421,6 @@ fn a_plan_that_destroys_drives_is_agreed_to_by_typing_their_serials() {
     if let Some(reason) = no_machine() {
         return common::skip("a_plan_that_destroys_drives_is_agreed_to_by_typing_their_serials", &reason);
     }
-    let _slot = Slot::take();
     let home = Home::new();
     let by_id = |number| format!("/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_RIG{number}_1");
     let rates = ["scan", "point", "wal", "background"].map(|class| format!("[{class}]\nrate = \"1MB/s\"\n"));
@@ -522,7 +483,6 @@ fn drives_change_hands_from_the_screen_there_and_back() {
     if let Some(reason) = no_machine() {
         return common::skip("drives_change_hands_from_the_screen_there_and_back", &reason);
     }
-    let _slot = Slot::take();
     let home = Home::new();
     let rates = ["scan", "point", "wal", "background"].map(|class| format!("[{class}]\nrate = \"1MB/s\"\n"));
     let profile = home.path("hands.toml");
