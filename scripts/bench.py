@@ -389,8 +389,9 @@ def row_f(bench):
     depth = {"scan": 128, "point": 1, "wal": 1, "background": 1}
     buffers = sum(depth.values()) * PAGE_BYTES
     bound = 64 * MIB + 512 * KIB * len(depth)
-    with headless(bench, target, settings, seconds=bench.seconds * 3 + 30) as pid:
-        time.sleep(5)
+    with headless(bench, target, settings, seconds=bench.seconds * 3 + 60) as pid:
+        # Until then histograms grow to the slowest I/O of the run.
+        time.sleep(30)
         early = memory(pid)["VmRSS"]
         time.sleep(bench.seconds * 3)
         late = memory(pid)

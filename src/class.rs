@@ -41,6 +41,32 @@ impl Class {
     }
 }
 
+/// One item a class as an object in files, `{"scan": …, "point": …, "wal": …, "background": …}`: for
+/// `#[serde(with = "…::by_name")]`.
+pub mod by_name {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    struct ByName<T> {
+        scan: T,
+        point: T,
+        wal: T,
+        background: T,
+    }
+
+    /// Writes the items of [`super::Class::ALL`] under their names.
+    pub fn serialize<T: Serialize, S: Serializer>(items: &[T; 4], to: S) -> Result<S::Ok, S::Error> {
+        let [scan, point, wal, background] = items;
+        ByName { scan, point, wal, background }.serialize(to)
+    }
+
+    /// Reads them; an object that lacks a class is refused.
+    pub fn deserialize<'a, T: Deserialize<'a>, D: Deserializer<'a>>(from: D) -> Result<[T; 4], D::Error> {
+        let ByName { scan, point, wal, background } = ByName::deserialize(from)?;
+        Ok([scan, point, wal, background])
+    }
+}
+
 impl std::fmt::Display for Class {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())

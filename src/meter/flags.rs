@@ -48,6 +48,8 @@ pub struct ClassContext {
     pub buffering: Buffering,
     /// Its rate, where it has one.
     pub rate_bytes_per_s: Option<u64>,
+    /// Bytes of the I/Os that it may have under way at once.
+    pub in_flight_bytes_max: u64,
 }
 
 /// What the meters must know about a window beside the counts.
@@ -182,7 +184,7 @@ pub(super) fn steal(share: f64) -> Option<Flag> {
 pub(super) fn block_differs(share: f64) -> Option<Flag> {
     (share > SHARE).then(|| {
         let why = format!(
-            "The block layer's count of bytes since the totals began differs from the engine's by {}: something else uses the devices, or the I/O is not what it seems.",
+            "The block layer's count of bytes since the totals began differs from the engine's by {}, leaving out what may be under way: something else uses the devices, or the I/O is not what it seems.",
             percent(share)
         );
         forbids(format!("{BLOCK_DIFFERS} {}", percent(share)), why)
@@ -397,6 +399,7 @@ pub(super) mod tests {
             interface: Interface::IoUring,
             buffering: Buffering::Direct,
             rate_bytes_per_s: None,
+            in_flight_bytes_max: 0,
         };
         WindowContext {
             late_ns: 0,

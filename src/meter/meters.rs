@@ -27,8 +27,7 @@ use crate::io::Incidents;
 use crate::io::polls::Polls;
 use crate::units::{MIB, mb_per_s};
 
-/// From so many bytes on the block layer's count is compared with the engine's: below, what is
-/// completed and not yet counted would show.
+/// From so many bytes on the block layer's count is compared with the engine's.
 const COMPARABLE_BYTES: u64 = 64 * MIB;
 
 /// A member as the meters know it.
@@ -98,11 +97,20 @@ pub struct Meters {
     steal: Steal,
     trends: [Trend; 4],
     reads: [Reads; 4],
-    engine_and_block_bytes: (u64, u64),
+    compared: Compared,
     /// What an engine of its own had counted when the last window ended.
     engine: Option<EngineBytes>,
     sums: Sums,
     lost: Vec<Lost>,
+}
+
+/// The engine's count of bytes and the block layer's, since the totals began.
+#[derive(Debug, Default)]
+struct Compared {
+    engine_bytes: u64,
+    block_bytes: u64,
+    /// The most that was under way at once by the settings.
+    in_flight_bytes_max: u64,
 }
 
 /// What a class counted in a window.
@@ -138,7 +146,7 @@ impl Meters {
             steal: Steal::default(),
             trends: Default::default(),
             reads: Default::default(),
-            engine_and_block_bytes: (0, 0),
+            compared: Compared::default(),
             engine: None,
             sums: Sums::default(),
             lost: Vec::new(),
@@ -183,7 +191,7 @@ impl Meters {
         for (member, (temperature_c, throttling)) in members.iter_mut().zip(of_drives) {
             (member.temperature_c, member.throttling) = (*temperature_c, *throttling);
         }
-        let mut flags = flags::of_window(context, stolen, settling, self.block_difference());
+        let mut flags = flags::of_window(context, stolen, settling, self.compared.difference());
         flags.extend(flags::of_drives(&drives));
         self.lost = self.probes.arrays.window();
         flags.extend(self.lost.iter().map(flags::lost));
@@ -230,13 +238,13 @@ impl Meters {
 
     /// The sums over the counted windows so far.
     pub fn totals(&self) -> Arc<Totals> {
-        Arc::new(self.sums.totals(self.block_difference().and_then(flags::block_differs)))
+        Arc::new(self.sums.totals(self.compared.difference().and_then(flags::block_differs)))
     }
 
     /// Begins the totals anew with the next window, the comparison with the block layer among them.
     pub fn reset_totals(&mut self) {
         self.sums = Sums::default();
-        self.engine_and_block_bytes = (0, 0);
+        self.compared = Compared::default();
     }
 
     /// Reads all sources into emptied counts: first what is counted, of all of them in little time, so
@@ -366,9 +374,14 @@ impl Meters {
             .collect();
         let counted = !blocks.is_empty() && blocks.iter().all(Option::is_some);
         if counted && context.all_direct() && !context.turned {
-            let (engine, block) = &mut self.engine_and_block_bytes;
-            *engine += figures.iter().map(|member| member.read_bytes + member.written_bytes).sum::<u64>();
-            *block += blocks.iter().flatten().map(|(read, written)| read + written).sum::<u64>();
+            let compared = &mut self.compared;
+            compared.engine_bytes +=
+                figures.iter().map(|member| member.read_bytes + member.written_bytes).sum::<u64>();
+            compared.block_bytes +=
+                blocks.iter().flatten().map(|(read, written)| read + written).sum::<u64>();
+            let in_flight = context.classes.iter().filter(|class| class.state != State::Off);
+            let in_flight_bytes = in_flight.map(|class| class.in_flight_bytes_max).sum();
+            compared.in_flight_bytes_max = compared.in_flight_bytes_max.max(in_flight_bytes);
         }
         figures
     }
@@ -413,11 +426,14 @@ impl Meters {
             used_bytes_max: layers.used_bytes,
         }
     }
+}
 
-    /// By which share of the engine's bytes the block layer's differ since the totals began.
-    fn block_difference(&self) -> Option<f64> {
-        let (engine, block) = self.engine_and_block_bytes;
-        (engine >= COMPARABLE_BYTES).then(|| engine.abs_diff(block) as f64 / engine as f64)
+impl Compared {
+    /// By which share of the engine's bytes the block layer's differ since the totals began, beyond what
+    /// the device has completed and no worker has seen yet.
+    fn difference(&self) -> Option<f64> {
+        let beyond = self.engine_bytes.abs_diff(self.block_bytes).saturating_sub(self.in_flight_bytes_max);
+        (self.engine_bytes >= COMPARABLE_BYTES).then(|| beyond as f64 / self.engine_bytes as f64)
     }
 }
 

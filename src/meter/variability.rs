@@ -26,6 +26,7 @@ pub struct Variability {
     /// Seconds of windows in which a class that was to do something completed nothing: longest of the four.
     pub stalled_s: f64,
     /// The same of each class, by [`Class::index`].
+    #[serde(with = "crate::class::by_name")]
     pub classes_stalled_s: [f64; 4],
 }
 

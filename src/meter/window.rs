@@ -229,7 +229,8 @@ pub struct Window {
     pub warmup: bool,
     /// The run was paused at some time in it.
     pub paused: bool,
-    /// The classes, by [`Class::index`].
+    /// The classes, by [`Class::index`]; by name in files.
+    #[serde(with = "crate::class::by_name")]
     pub classes: [ClassFigures; 4],
     /// All classes together.
     pub total: TotalFigures,
@@ -288,7 +289,8 @@ pub struct Totals {
     pub duration_s: f64,
     /// Counted windows.
     pub windows: u64,
-    /// The classes, by [`Class::index`].
+    /// The classes, by [`Class::index`]; by name in files.
+    #[serde(with = "crate::class::by_name")]
     pub classes: [ClassFigures; 4],
     /// All classes together.
     pub total: TotalFigures,

@@ -41,7 +41,7 @@
 //! steady                 {state,at_s,level_since_s,capacities_written,figures,burst,steady}: warming, steady
 //!                        (since at_s) or changed (at at_s), in seconds from the run's start; burst and
 //!                        steady are {from_s,to_s,mb_per_s,iops,wa_a,wa_d}
-//! variability            {of_s,spans,swing,deviation,stalled_s,classes_stalled_s} of the throughput
+//! variability            {of_s,spans,swing,deviation,stalled_s,classes_stalled_s.{scan,…}} of the throughput
 //! pitfalls               [{name,light,figure,advice}]: good, doubt or bad
 //!                        (each of these is null, or absent, where it is not told)
 //! cost                   null unless a drive's price was told

@@ -161,7 +161,7 @@ impl<W: Write> Progress<W> {
     /// Progress that can't be written is no reason to end a recording.
     fn say(&mut self, text: &str) {
         if self.terminal {
-            let text: String = text.chars().take(WIDTH).collect();
+            let text = fitted(text);
             let _ = write!(self.out, "\r{text}\x1b[K");
             self.drawn = true;
         } else {
@@ -169,6 +169,17 @@ impl<W: Write> Progress<W> {
         }
         let _ = self.out.flush();
     }
+}
+
+/// As much as a terminal's line takes, cut between words.
+fn fitted(text: &str) -> String {
+    if text.chars().count() <= WIDTH {
+        return text.to_owned();
+    }
+    let cut: String = text.chars().take(WIDTH - 1).collect();
+    // A word that fills the line is cut where it must be.
+    let end = cut.rfind(' ').filter(|&at| at > WIDTH / 2).unwrap_or(cut.len());
+    format!("{}…", cut[..end].trim_end_matches([',', ':']))
 }
 
 /// ` 131 MB/s: scan 25.0 point …`.
@@ -204,6 +215,14 @@ mod tests {
         assert_eq!(text.lines().count(), 2, "{text}");
         assert!(text.starts_with("10s/30s "), "{text}");
         assert!(!text.contains(['\r', '\x1b']));
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_ends_at_a_word() {
+        let long = format!("{} steady since 4m 32s", "x".repeat(62));
+        assert_eq!(fitted(&long), format!("{} steady since…", "x".repeat(62)));
+        assert_eq!(fitted(&"x".repeat(90)).chars().count(), WIDTH);
+        assert_eq!(fitted(&long[..WIDTH]), long[..WIDTH]);
     }
 
     #[test]

@@ -178,11 +178,14 @@ fn totals(summary: &Summary, array: &Run) -> String {
         }
         (true, ..) => ("≈", "busy CPU time".to_owned()),
     };
-    let cycles =
-        total.cycles_per_byte.map_or_else(|| NOTHING.into(), |x| format!("{sign}{}", three_digits(x)));
-    let per_op =
-        total.cycles_per_op.map_or_else(String::new, |x| format!(", cycles/op {sign}{}", three_digits(x)));
-    let cycles = format!("cycles/byte {cycles}{per_op} ({source}); {} moved", approx_size(total.bytes));
+    let told = |x: f64| format!("{sign}{}", three_digits(x));
+    let per_op = total.cycles_per_op.map_or_else(String::new, |x| format!(", cycles/op {}", told(x)));
+    // Of simulated devices and of an idle run nothing is told, whatever the source.
+    let cycles = total.cycles_per_byte.map_or_else(
+        || format!("cycles/byte {NOTHING}"),
+        |x| format!("cycles/byte {}{per_op} ({source})", told(x)),
+    );
+    let cycles = format!("{cycles}; {} moved", approx_size(total.bytes));
     let shares = format!(
         "CPU busy {}: user {}, system {}, interrupt {}, steal {}; {} of {} cores ours",
         percent(total.cpu_busy),

@@ -72,6 +72,7 @@ impl Classes {
             interface: plan.interface,
             buffering: plan.buffering,
             rate_bytes_per_s: plan.rate_bytes_per_s,
+            in_flight_bytes_max: plan.workers * plan.depth * plan.page_bytes,
         }
     }
 

@@ -115,7 +115,7 @@ fn latency(p50: u64) -> Latency {
         p90: Some(p50 * 3 / 2),
         p99: Some(p50 * 3),
         p999: Some(p50 * 8),
-        p9999: None,
+        p9999: Some(p50 * 15),
         max: Some(p50 * 20),
     }
 }

@@ -112,6 +112,10 @@ fn open(
         }
         Some(Action::Up) => chosen.saturating_sub(1),
         Some(Action::Down) => (chosen + 1).min(last),
+        Some(Action::PageUp) => chosen.saturating_sub(10),
+        Some(Action::PageDown) => (chosen + 10).min(last),
+        Some(Action::First) => 0,
+        Some(Action::Last) => last,
         _ => chosen,
     };
     state.dialog = Some(Dialog::Open { entries, chosen });

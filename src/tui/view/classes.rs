@@ -23,6 +23,7 @@ enum Column {
     P90,
     P99,
     P999,
+    P9999,
     Max,
     Response,
     Errors,
@@ -32,12 +33,12 @@ enum Column {
 impl Column {
     /// A figure of the latency that the table tells.
     fn is_of_latency(self) -> bool {
-        matches!(self, Self::P50 | Self::P90 | Self::P99 | Self::P999 | Self::Max)
+        matches!(self, Self::P50 | Self::P90 | Self::P99 | Self::P999 | Self::P9999 | Self::Max)
     }
 }
 
 /// Title, cells, and the order in which columns are taken while there is room.
-const COLUMNS: [(Column, &str, usize, u8); 11] = [
+const COLUMNS: [(Column, &str, usize, u8); 12] = [
     (Column::MbPerS, "MB/s", 6, 0),
     (Column::Target, "target", 6, 6),
     (Column::Iops, "IOPS", 6, 7),
@@ -45,6 +46,7 @@ const COLUMNS: [(Column, &str, usize, u8); 11] = [
     (Column::P90, "p90", 6, 9),
     (Column::P99, "p99", 6, 1),
     (Column::P999, "p99.9", 6, 4),
+    (Column::P9999, "p99.99", 6, 11),
     (Column::Max, "max", 6, 5),
     (Column::Response, "resp p99", 8, 8),
     (Column::Errors, "errors", 6, 2),
@@ -182,6 +184,7 @@ fn cell(state: &State, figures: &ClassFigures, column: Column) -> (String, Style
         Column::P90 => of(|l| l.p90),
         Column::P99 => of(|l| l.p99),
         Column::P999 => of(|l| l.p999),
+        Column::P9999 => of(|l| l.p9999),
         Column::Max => of(|l| l.max),
         Column::Response if !held => return ("not held".into(), theme.warn),
         Column::Response => latency(response.and_then(|l| l.p99)),
@@ -264,6 +267,7 @@ fn wal_part(
             Column::P90 => latency(figures.and_then(|l| l.p90)),
             Column::P99 => latency(figures.and_then(|l| l.p99)),
             Column::P999 => latency(figures.and_then(|l| l.p999)),
+            Column::P9999 => latency(figures.and_then(|l| l.p9999)),
             Column::Max => latency(figures.and_then(|l| l.max)),
             _ => String::new(),
         };
