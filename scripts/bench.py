@@ -410,7 +410,7 @@ def row_g(bench):
     if check.returncode != 0:
         raise LeftOut(check.stderr.strip().splitlines()[-1])
     told = run([rig, "--drives", "1", "--size", "256M", "--dir", bench.work, "--append", "nvme.poll_queues=2",
-                "--", "bash", pathlib.Path(__file__).with_name("bench-polled.sh"), bench.stacktune,
+                "--", "python3", pathlib.Path(__file__).with_name("bench-polled.py"), bench.stacktune,
                 max(bench.seconds // 2, 2)]).stdout
     rows = {name: (float(iops), float(cpu_us)) for name, iops, cpu_us in map(str.split, told.splitlines())}
     ours = {name: row for name, row in rows.items() if not name.startswith("fio-")}

@@ -123,6 +123,22 @@ impl System {
     }
 }
 
+/// The figures with this process's own cores, by its threads' clocks. The system can't have been less
+/// busy than that: the kernel's ticks miss threads that run between them and, in a machine whose timer
+/// is emulated, some that poll. What is estimated from ticks is raised to it; what is counted stays.
+pub(super) fn at_least_own(figures: CpuFigures, own_cores: f64, duration_ns: u64) -> CpuFigures {
+    let figures = CpuFigures { own_cores, ..figures };
+    let cpus = f64::from(figures.cpus);
+    let missed_cores = own_cores.min(cpus) - (figures.busy - figures.steal) * cpus;
+    if missed_cores <= 0.0 {
+        return figures;
+    }
+    let busy = (figures.busy + missed_cores / cpus).min(1.0);
+    let estimate_hz = figures.frequency_hz.filter(|_| figures.cycles_source == CyclesSource::Estimate);
+    let cycles = figures.cycles + estimate_hz.unwrap_or(0.0) * missed_cores * duration_ns as f64 / 1e9;
+    CpuFigures { busy, cycles, ..figures }
+}
+
 /// Ticks since the system's start.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Ticks {
@@ -230,6 +246,28 @@ mod tests {
 
     fn close(a: f64, b: f64) -> bool {
         (a - b).abs() < 1e-9 * b.abs().max(1.0)
+    }
+
+    #[test]
+    fn an_estimate_is_no_less_than_what_the_own_threads_clocks_say() {
+        let ticks = CpuFigures {
+            cpus: 2,
+            steal: 0.05,
+            busy: 0.35,
+            cycles: 6e8,
+            frequency_hz: Some(1e9),
+            ..CpuFigures::default()
+        };
+        let same = at_least_own(ticks.clone(), 0.5, SECOND);
+        assert_eq!(same, CpuFigures { own_cores: 0.5, ..ticks.clone() });
+        let raised = at_least_own(ticks.clone(), 1.4, SECOND);
+        assert!(close(raised.busy, 0.75) && close(raised.cycles, 1.4e9), "{raised:?}");
+        let counted = CpuFigures { cycles_source: CyclesSource::Pmu, frequency_hz: None, ..ticks };
+        assert!(close(at_least_own(counted, 1.4, SECOND).cycles, 6e8));
+        // No more than there is, and nothing of simulated runs.
+        let all = CpuFigures { cpus: 2, busy: 1.0, ..CpuFigures::default() };
+        assert!(close(at_least_own(all, 2.3, SECOND).busy, 1.0));
+        assert_eq!(at_least_own(CpuFigures::default(), 0.0, SECOND), CpuFigures::default());
     }
 
     #[test]

@@ -7,11 +7,11 @@ use hdrhistogram::Histogram;
 
 use super::arrays::ArrayProbe;
 use super::block::BlockProbe;
-use super::cpu::{CpuProbe, Steal};
+use super::cpu::{self, CpuProbe, Steal};
 use super::drives::{DriveProbe, FlashDelta};
 use super::flags::{self, WindowContext};
 use super::latency::summarize;
-use super::layers::LayerProbe;
+use super::layers::{LayerFigures, LayerProbe};
 use super::source::{Delta, LatencyDelta, Source};
 use super::steady::{Settling, Trend};
 use super::tasks::TaskProbe;
@@ -104,6 +104,13 @@ pub struct Meters {
     lost: Vec<Lost>,
 }
 
+/// What the layers below the engine counted in a window.
+struct Below {
+    /// Read and written, by member.
+    blocks: Vec<Option<(u64, u64)>>,
+    layers: LayerFigures,
+}
+
 /// The engine's count of bytes and the block layer's, since the totals began.
 #[derive(Debug, Default)]
 struct Compared {
@@ -169,7 +176,7 @@ impl Meters {
         let duration_ns = context.now_ns.saturating_sub(start_ns);
         let workers: Vec<_> =
             self.sources.iter().filter_map(|source| Some((source.thread_id()?, source.class()))).collect();
-        self.collect();
+        let below = self.collect();
         let (cpu, busiest_workers) = self.threads(&workers, duration_ns, context);
         let unsteady = context.turned || context.paused;
         let settling = self.settling.window(start_ns, context.now_ns, unsteady);
@@ -186,7 +193,7 @@ impl Meters {
         }
         let stolen = self.steal.window(duration_ns, cpu.steal);
         let drives = self.probes.drives.window();
-        let mut members = self.members_and_block(context);
+        let mut members = self.members_and_block(context, &below.blocks);
         let of_drives = drives.members_c.iter().zip(&drives.throttling);
         for (member, (temperature_c, throttling)) in members.iter_mut().zip(of_drives) {
             (member.temperature_c, member.throttling) = (*temperature_c, *throttling);
@@ -197,7 +204,7 @@ impl Meters {
         flags.extend(self.lost.iter().map(flags::lost));
         let bytes = classes.iter().map(|class| class.bytes).sum();
         let ios: u64 = classes.iter().map(|class| class.ios).sum();
-        let written = self.written(context, &members, drives.flash);
+        let written = self.written(context, &members, below.layers, drives.flash);
         let window = Window {
             index: self.windows,
             start_ns,
@@ -247,9 +254,10 @@ impl Meters {
         self.compared = Compared::default();
     }
 
-    /// Reads all sources into emptied counts: first what is counted, of all of them in little time, so
-    /// that it belongs to the window that ends now; the latencies of many workers take longer.
-    fn collect(&mut self) {
+    /// Reads all sources into emptied counts: first what is counted, of all of them and below them in
+    /// little time, so that it belongs to the window that ends now; the latencies of many workers and
+    /// what drives tell of themselves take longer.
+    fn collect(&mut self) -> Below {
         for counts in &mut self.counts {
             counts.storage = None;
             counts.delta.clear();
@@ -264,11 +272,13 @@ impl Meters {
             .iter_mut()
             .map(|source| source.counts(&mut counts[source.class().index()].delta))
             .collect();
+        let below = Below { blocks: self.probes.block.window(), layers: self.probes.layers.window() };
         for source in &mut self.sources {
             source.latencies(&mut counts[source.class().index()].delta);
         }
         let mut more = more.into_iter();
         self.sources.retain(|_| more.next().unwrap_or(true));
+        below
     }
 
     /// The processor, and the busiest worker of each class; takes in what was read from storage.
@@ -294,7 +304,8 @@ impl Meters {
             }
         }
         let cpu = self.probes.cpu.window(context.now_ns, duration_ns);
-        let cpu = CpuFigures { own_cores: tasks.own_cores, overhead_cores: tasks.overhead_cores, ..cpu };
+        let cpu = cpu::at_least_own(cpu, tasks.own_cores, duration_ns);
+        let cpu = CpuFigures { overhead_cores: tasks.overhead_cores, ..cpu };
         (cpu, tasks.busiest_worker)
     }
 
@@ -350,8 +361,11 @@ impl Meters {
     }
 
     /// The members' bytes; where all I/O is direct, they are added up beside the block layer's.
-    fn members_and_block(&mut self, context: &WindowContext) -> Vec<MemberFigures> {
-        let blocks = self.probes.block.window();
+    fn members_and_block(
+        &mut self,
+        context: &WindowContext,
+        blocks: &[Option<(u64, u64)>],
+    ) -> Vec<MemberFigures> {
         let figures: Vec<_> = self
             .members
             .iter()
@@ -391,9 +405,9 @@ impl Meters {
         &mut self,
         context: &WindowContext,
         members: &[MemberFigures],
+        layers: LayerFigures,
         flash: Option<FlashDelta>,
     ) -> Written {
-        let layers = self.probes.layers.window();
         let writers = Class::ALL.into_iter().filter(|class| class.writes());
         let (application_bytes, engine_bytes, data_set_bytes) = match context.engine {
             Some(now) => {

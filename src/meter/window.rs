@@ -155,7 +155,8 @@ pub struct CpuFigures {
     pub interrupt: f64,
     /// Taken by the hypervisor.
     pub steal: f64,
-    /// Everything but idle and waiting for I/O; what the hypervisor took counts as busy.
+    /// Everything but idle and waiting for I/O; what the hypervisor took counts as busy. At least what
+    /// this process's own threads' clocks say, which the kernel's ticks (the shares above) may miss.
     pub busy: f64,
     /// Cores that this process kept busy, its kernel-side workers included.
     pub own_cores: f64,
