@@ -22,6 +22,7 @@
 #   --terminal      the command has this terminal: keys, colours, and size as it changes
 #   --append TEXT   more arguments for the kernel
 #   --accel NAME    kvm or tcg (software); else KVM on bare metal where a guest really runs under it
+#   --model NAME    the processor's, as QEMU knows it (the host's; emulated, the fastest: qemu64)
 #
 # The guest has the host's root, read-only, under a layer in memory that takes what it writes: each
 # program here is there too, under the same path. What the user who starts this can't read is not
@@ -44,7 +45,7 @@ readonly KVM_WAIT_S=10
 # A machine that has not begun its command after that hangs.
 readonly BOOT_S=240
 
-drives=4 size=1G mem=3G cpus='' timeout=600 share='' append='' accel='' images=''
+drives=4 size=1G mem=3G cpus='' timeout=600 share='' append='' accel='' model='' images=''
 namespaces=1 twins='' no_iommu='' monitor='' terminal='' check=''
 dir=${TMPDIR:-/var/tmp}
 command=()
@@ -60,7 +61,7 @@ help() { sed -n '2,/^set -/{/^#/s/^# \?//p}' "$0"; }
 read_arguments() {
     while (($#)); do
         case $1 in
-            --drives | --size | --dir | --images | --mem | --cpus | --share | --timeout | --append | --accel | --namespaces)
+            --drives | --size | --dir | --images | --mem | --cpus | --share | --timeout | --append | --accel | --model | --namespaces)
                 (($# > 1)) || die "$1 wants a value"
                 printf -v "${1#--}" %s "$2"
                 shift
@@ -318,9 +319,9 @@ port() { machine+=(-chardev "$2,id=$1" -device "virtserialport,chardev=$1,name=$
 describe_machine() {
     # Emulated, the plainest processor is the fastest, by up to two times: what `max` has beyond it (AVX,
     # five levels of page tables, hardware checksums) costs more than what takes its place.
-    local model=max
-    [[ $accel != tcg ]] || model=qemu64
-    machine=(-machine "q35,kernel-irqchip=split,accel=$accel" -cpu "$model" -smp "$cpus" -m "$mem"
+    local fit=max
+    [[ $accel != tcg ]] || fit=qemu64
+    machine=(-machine "q35,kernel-irqchip=split,accel=$accel" -cpu "${model:-$fit}" -smp "$cpus" -m "$mem"
         -nodefaults -no-user-config -display none -no-reboot -serial "file:$run/log"
         -kernel "$kernel" -initrd "$run/initrd"
         -append "console=ttyS0 quiet panic=-1 no_timer_check tsc=reliable mitigations=off intel_iommu=on iommu=pt $append"

@@ -39,7 +39,8 @@ record() { "$stacktune" record $work/array.toml "$@"; }
 # Runs in the background until windows are recorded; its number is then in `pid`.
 begin() {
     local i
-    record --for 600s --out "$work/$1" >"$work/log" 2>&1 &
+    # Not by the function: the number would be that of a shell around it.
+    "$stacktune" record $work/array.toml --for 600s --out "$work/$1" >"$work/log" 2>&1 &
     pid=$!
     for i in {1..1500}; do [[ ! -s $work/$1/windows.jsonl ]] || return 0; sleep 0.1; done
     cat $work/log
