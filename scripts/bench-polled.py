@@ -18,6 +18,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 DRIVE = "/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_RIG0_1"
@@ -53,7 +54,7 @@ DEEP = ["--iodepth=1024", "--iodepth_batch_submit=256", "--iodepth_batch_complet
 NAME = os.path.basename(os.path.realpath(DRIVE))
 BLOCK = [f"--filename={DRIVE}", "--direct=1"]
 FIO = {
-    "fio-sync": [*BLOCK, "--ioengine=psync", "--numjobs=128", "--thread"],
+    "fio-sync": [*BLOCK, "--ioengine=psync", "--numjobs=128"],
     "fio-libaio": [*BLOCK, "--ioengine=libaio", *DEEP],
     "fio-io_uring": [*BLOCK, "--ioengine=io_uring", *DEEP],
     "fio-iopoll": [*BLOCK, "--ioengine=io_uring", "--hipri=1", *DEEP],
@@ -86,7 +87,9 @@ def watch(command, has_begun, seconds):
     are chosen afterwards by their own times.
     """
     samples, began_s = [], None
-    child = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    # A pipe that nobody reads would stop a child that has much to say.
+    said = tempfile.TemporaryFile("w+")
+    child = subprocess.Popen(list(map(str, command)), stdout=said, stderr=subprocess.STDOUT)
     while child.poll() is None:
         now_s = time.monotonic()
         if began_s is None and has_begun():
@@ -95,7 +98,8 @@ def watch(command, has_begun, seconds):
         with contextlib.suppress(OSError):
             samples.append((now_s, busy_s(), clock_s(child.pid)))
         time.sleep(0.1)
-    output = child.stdout.read()
+    said.seek(0)
+    output = said.read()
     if child.returncode != 0:
         raise Failed(f"{' '.join(map(str, command))}: {output[:2000]}")
     inside = [sample for sample in samples if began_s and 0.5 <= sample[0] - began_s <= 0.5 + seconds]
@@ -106,6 +110,8 @@ def watch(command, has_begun, seconds):
 
 
 def tell(name, iops, cores):
+    if iops == 0:
+        raise Failed(f"{name}: no I/O was done")
     print(f"{name} {iops:.0f} {cores / iops * 1e6:.2f}", flush=True)
 
 
@@ -124,14 +130,17 @@ def ours(stacktune, work, name, knobs, seconds):
 def fios(name, options, seconds):
     stat = pathlib.Path(f"/sys/block/{NAME}/stat")
     reads = lambda: int(stat.read_text().split()[0])
-    before = reads()
-    began = time.monotonic()
-    # Commands go past the block layer, which counts none: fio is then given a second to begin.
-    has_begun = lambda: reads() > before + 1000 or time.monotonic() - began > 2
-    command = ["fio", "--name=b", "--rw=randread", "--bs=4k", "--ramp_time=2", "--time_based",
+    before, started_s = reads(), time.monotonic()
+    # Commands go past the block layer, which counts none: fio is then given three seconds to begin.
+    counted = "--ioengine=io_uring_cmd" not in options
+    has_begun = lambda: reads() > before + 1000 if counted else time.monotonic() - started_s > 3
+    # In threads, so that its clock is that of all jobs.
+    command = ["fio", "--name=b", "--thread", "--rw=randread", "--bs=4k", "--ramp_time=2", "--time_based",
                f"--runtime={seconds + 2}", "--group_reporting", "--output-format=terse", *options]
     output, cores = watch(command, has_begun, seconds)
-    line = next(line for line in output.splitlines() if line.startswith("3;"))
+    line = next((line for line in output.splitlines() if line.startswith("3;")), None)
+    if line is None:
+        raise Failed(f"{name}: fio tells no figures: {output[:2000]}")
     tell(name, float(line.split(";")[7]), cores)
 
 

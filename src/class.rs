@@ -42,7 +42,7 @@ impl Class {
 }
 
 /// One item a class as an object in files, `{"scan": …, "point": …, "wal": …, "background": …}`: for
-/// `#[serde(with = "…::by_name")]`.
+/// `#[serde(with = "…::by_name")]`. What was written as an array of four is read as well.
 pub mod by_name {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -70,5 +70,27 @@ pub mod by_name {
 impl std::fmt::Display for Class {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::{Deserialize, Serialize};
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Counts {
+        #[serde(with = "super::by_name")]
+        ios: [u64; 4],
+    }
+
+    #[test]
+    fn items_are_written_by_name_and_read_from_older_arrays_too() {
+        let counts = Counts { ios: [1, 2, 3, 4] };
+        let text = serde_json::to_string(&counts).unwrap();
+        assert_eq!(text, r#"{"ios":{"scan":1,"point":2,"wal":3,"background":4}}"#);
+        let read = |text: &str| serde_json::from_str::<Counts>(text);
+        assert_eq!(read(&text).unwrap(), counts);
+        assert_eq!(read(r#"{"ios":[1,2,3,4]}"#).unwrap(), counts);
+        assert!(read(r#"{"ios":{"scan":1,"point":2,"wal":3}}"#).is_err());
     }
 }

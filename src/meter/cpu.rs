@@ -14,6 +14,9 @@ use super::window::{CpuFigures, CyclesSource};
 /// Below this a window has too few of the kernel's 10 ms ticks.
 const COARSE_BELOW_NS: u64 = 500_000_000;
 
+/// By so much of the own cores ticks may be less before they are held to have missed some.
+const MISSED: f64 = 0.1;
+
 /// Whether the kernel's clock is too coarse for shares over so short a time.
 pub(super) fn is_coarse(duration_ns: u64) -> bool {
     duration_ns < COARSE_BELOW_NS
@@ -125,18 +128,36 @@ impl System {
 
 /// The figures with this process's own cores, by its threads' clocks. The system can't have been less
 /// busy than that: the kernel's ticks miss threads that run between them and, in a machine whose timer
-/// is emulated, some that poll. What is estimated from ticks is raised to it; what is counted stays.
+/// is emulated, some that poll. Where they miss over a tenth of it, which is more than they are coarse,
+/// what is estimated from them is raised to it; what is counted stays.
 pub(super) fn at_least_own(figures: CpuFigures, own_cores: f64, duration_ns: u64) -> CpuFigures {
     let figures = CpuFigures { own_cores, ..figures };
     let cpus = f64::from(figures.cpus);
-    let missed_cores = own_cores.min(cpus) - (figures.busy - figures.steal) * cpus;
-    if missed_cores <= 0.0 {
+    // A thread's clock may hold what the hypervisor took.
+    let own_cores = own_cores.min((1.0 - figures.steal) * cpus);
+    let missed_cores = own_cores - ran(&figures) * cpus;
+    if figures.coarse || missed_cores <= MISSED * own_cores {
         return figures;
     }
-    let busy = (figures.busy + missed_cores / cpus).min(1.0);
+    let busy = figures.busy + missed_cores / cpus;
     let estimate_hz = figures.frequency_hz.filter(|_| figures.cycles_source == CyclesSource::Estimate);
     let cycles = figures.cycles + estimate_hz.unwrap_or(0.0) * missed_cores * duration_ns as f64 / 1e9;
     CpuFigures { busy, cycles, ..figures }
+}
+
+/// The figures of a window by the kernel's ticks alone, which add up to a run's.
+pub(super) fn by_ticks(figures: &CpuFigures, duration_ns: u64) -> CpuFigures {
+    let ran = ran(figures);
+    let busy = ran + figures.steal;
+    let estimate_hz = figures.frequency_hz.filter(|_| figures.cycles_source == CyclesSource::Estimate);
+    let busy_s = ran * f64::from(figures.cpus) * duration_ns as f64 / 1e9;
+    let cycles = estimate_hz.map_or(figures.cycles, |hz| busy_s * hz);
+    CpuFigures { busy, cycles, ..figures.clone() }
+}
+
+/// The share of the time in which something ran, by the kernel's ticks.
+fn ran(figures: &CpuFigures) -> f64 {
+    figures.user + figures.system + figures.interrupt
 }
 
 /// Ticks since the system's start.
@@ -252,6 +273,8 @@ mod tests {
     fn an_estimate_is_no_less_than_what_the_own_threads_clocks_say() {
         let ticks = CpuFigures {
             cpus: 2,
+            user: 0.2,
+            system: 0.1,
             steal: 0.05,
             busy: 0.35,
             cycles: 6e8,
@@ -262,11 +285,17 @@ mod tests {
         assert_eq!(same, CpuFigures { own_cores: 0.5, ..ticks.clone() });
         let raised = at_least_own(ticks.clone(), 1.4, SECOND);
         assert!(close(raised.busy, 0.75) && close(raised.cycles, 1.4e9), "{raised:?}");
-        let counted = CpuFigures { cycles_source: CyclesSource::Pmu, frequency_hz: None, ..ticks };
+        let ticks_cycles = ticks.cycles;
+        let counted = CpuFigures { cycles_source: CyclesSource::Pmu, frequency_hz: None, ..ticks.clone() };
         assert!(close(at_least_own(counted, 1.4, SECOND).cycles, 6e8));
-        // No more than there is, and nothing of simulated runs.
-        let all = CpuFigures { cpus: 2, busy: 1.0, ..CpuFigures::default() };
-        assert!(close(at_least_own(all, 2.3, SECOND).busy, 1.0));
+        assert!(close(by_ticks(&raised, SECOND).cycles, ticks_cycles));
+        // By less, ticks are but coarse; and what the hypervisor took is not the threads'.
+        let little = at_least_own(ticks.clone(), 0.65, SECOND);
+        assert_eq!((little.busy, little.cycles), (0.35, 6e8));
+        let stolen = CpuFigures { user: 0.8, system: 0.0, steal: 0.2, busy: 1.0, ..ticks.clone() };
+        assert!(close(at_least_own(stolen, 2.0, SECOND).busy, 1.0));
+        let short = CpuFigures { coarse: true, ..ticks };
+        assert!(close(at_least_own(short, 1.4, SECOND).cycles, 6e8));
         assert_eq!(at_least_own(CpuFigures::default(), 0.0, SECOND), CpuFigures::default());
     }
 

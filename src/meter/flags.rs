@@ -184,7 +184,7 @@ pub(super) fn steal(share: f64) -> Option<Flag> {
 pub(super) fn block_differs(share: f64) -> Option<Flag> {
     (share > SHARE).then(|| {
         let why = format!(
-            "The block layer's count of bytes since the totals began differs from the engine's by {}, leaving out what may be under way: something else uses the devices, or the I/O is not what it seems.",
+            "The block layer's count of bytes since the totals began differs from the engine's by {}: something else uses the devices, or the I/O is not what it seems.",
             percent(share)
         );
         forbids(format!("{BLOCK_DIFFERS} {}", percent(share)), why)

@@ -27,8 +27,10 @@ use crate::io::Incidents;
 use crate::io::polls::Polls;
 use crate::units::{MIB, mb_per_s};
 
-/// From so many bytes on the block layer's count is compared with the engine's.
+/// From so many bytes on the block layer's count is compared with the engine's, and from so many times
+/// what may be under way at once: that is at most a hundredth of it then.
 const COMPARABLE_BYTES: u64 = 64 * MIB;
+const COMPARABLE_IN_FLIGHT: u64 = 100;
 
 /// A member as the meters know it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -443,11 +445,12 @@ impl Meters {
 }
 
 impl Compared {
-    /// By which share of the engine's bytes the block layer's differ since the totals began, beyond what
-    /// the device has completed and no worker has seen yet.
+    /// By which share of the engine's bytes the block layer's differ since the totals began; none as long
+    /// as what the device has completed and no worker has seen yet could be much of that.
     fn difference(&self) -> Option<f64> {
-        let beyond = self.engine_bytes.abs_diff(self.block_bytes).saturating_sub(self.in_flight_bytes_max);
-        (self.engine_bytes >= COMPARABLE_BYTES).then(|| beyond as f64 / self.engine_bytes as f64)
+        let enough = COMPARABLE_BYTES.max(self.in_flight_bytes_max.saturating_mul(COMPARABLE_IN_FLIGHT));
+        let difference = self.engine_bytes.abs_diff(self.block_bytes) as f64 / self.engine_bytes as f64;
+        (self.engine_bytes >= enough).then_some(difference)
     }
 }
 

@@ -223,8 +223,8 @@ fn direct_io_is_held_against_the_block_layers_count() {
     let window = meters.window(&WindowContext { now_ns: 4 * SECOND_NS, ..context() });
     assert!(!window.flags.iter().any(|flag| flag.text.starts_with("block")), "what was before is over");
 
-    // 4 MiB of 64 are 6%: flagged, unless that may be under way.
-    for (at, in_flight_bytes_max, flagged) in [(5, 0, true), (6, 4 * MIB, false)] {
+    // 4 MiB of 64 are 6%: flagged, unless much of that may be under way.
+    for (at, in_flight_bytes_max, flagged) in [(5, 0, true), (6, MIB / 2, true), (7, MIB, false)] {
         meters.reset_totals();
         stat(551_072 + (at - 4) * 139_264);
         let mut context = WindowContext { now_ns: at * SECOND_NS, ..context() };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::cpu::{at_least_own, by_ticks, is_coarse};
 use super::flags;
 use super::latency::summarize;
 use super::meters::{cache_share, not_held};
@@ -239,7 +240,9 @@ impl FlagCounts {
 
 impl CpuSums {
     fn add(&mut self, window: &Window) {
-        let (cpu, sum) = (&window.cpu, &mut self.weighted);
+        // As the ticks have it: the largest of each window's estimates would add up to too much.
+        let cpu = &by_ticks(&window.cpu, window.duration_ns);
+        let sum = &mut self.weighted;
         let ns = window.duration_ns as f64;
         sum.user += cpu.user * ns;
         sum.system += cpu.system * ns;
@@ -265,22 +268,24 @@ impl CpuSums {
     fn figures(&self, duration_ns: u64) -> CpuFigures {
         let (sum, ns) = (&self.weighted, duration_ns.max(1) as f64);
         let counted = sum.cycles > 0.0 && !self.estimated;
-        CpuFigures {
+        let own_cores = sum.own_cores / ns;
+        let figures = CpuFigures {
             cpus: self.last.cpus,
             user: sum.user / ns,
             system: sum.system / ns,
             interrupt: sum.interrupt / ns,
             steal: sum.steal / ns,
             busy: sum.busy / ns,
-            own_cores: sum.own_cores / ns,
+            own_cores,
             overhead_cores: sum.overhead_cores / ns,
             cycles: sum.cycles,
             cycles_source: if counted { CyclesSource::Pmu } else { CyclesSource::Estimate },
             frequency_hz: sum.frequency_hz.map(|hz_ns| hz_ns / self.frequency_ns.max(1) as f64),
             frequency_source: sum.frequency_source.clone(),
             // Ticks add up: over a run they are fine enough.
-            coarse: super::cpu::is_coarse(duration_ns),
-        }
+            coarse: is_coarse(duration_ns),
+        };
+        at_least_own(figures, own_cores, duration_ns)
     }
 }
 

@@ -76,6 +76,8 @@ struct State {
     gone: bool,
     never_ready: bool,
     mute: bool,
+    /// A completion was forged: what it completed is answered again, and the queue may overflow.
+    forged: bool,
     aborts: u64,
     starts: u64,
 }
@@ -201,6 +203,7 @@ impl Model {
     /// entry at the controller's tail, which moves on.
     pub fn forge(&self, queue: u16, mut dwords: [u32; 4], right_phase: bool) {
         let mut state = self.lock();
+        state.forged = true;
         let (address, phase) = state.next_completion(queue);
         dwords[3] = dwords[3] & !(1 << 16) | u32::from(phase == right_phase) << 16;
         state.write_completion(address, dwords);
@@ -558,7 +561,7 @@ impl State {
         let (address, phase) = (ring.address + u64::from(ring.tail) * 16, ring.phase);
         ring.tail = (ring.tail + 1) % ring.entries;
         ring.phase ^= ring.tail == 0;
-        assert_ne!(ring.tail, ring.head, "the completion queue has room");
+        assert!(self.forged || ring.tail != ring.head, "the completion queue has room");
         (address, phase)
     }
 

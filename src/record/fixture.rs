@@ -95,7 +95,8 @@ pub fn window(index: u64, like: Like) -> Window {
     let ios = [scan_ios, 9_000, rated_ios, rated_ios];
     let classes = Class::ALL.map(|c| class(ios[c.index()], c.writes(), &histograms[c.index()]));
     let bytes = classes.iter().map(|class| class.bytes).sum::<u64>();
-    let cycles = 2.5e9;
+    // 37.5% of four CPUs for a second.
+    let cycles = 1.5 * 2.5e9;
     Window {
         index,
         start_ns: index * WINDOW_NS,

@@ -176,10 +176,12 @@ fn fitted(text: &str) -> String {
     if text.chars().count() <= WIDTH {
         return text.to_owned();
     }
-    let cut: String = text.chars().take(WIDTH - 1).collect();
-    // A word that fills the line is cut where it must be.
-    let end = cut.rfind(' ').filter(|&at| at > WIDTH / 2).unwrap_or(cut.len());
-    format!("{}…", cut[..end].trim_end_matches([',', ':']))
+    // With what follows, so that a word that just fits is whole.
+    let cut: String = text.chars().take(WIDTH).collect();
+    let end = cut.char_indices().next_back().map_or(0, |(at, _)| at);
+    // A word that fills half of the line is cut where it must be.
+    let end = cut.rfind(' ').filter(|at| *at > end / 2).unwrap_or(end);
+    format!("{}…", cut[..end].trim_end_matches([',', ':', ' ']))
 }
 
 /// ` 131 MB/s: scan 25.0 point …`.
@@ -220,7 +222,7 @@ mod tests {
     #[test]
     fn a_line_that_is_too_long_ends_at_a_word() {
         let long = format!("{} steady since 4m 32s", "x".repeat(62));
-        assert_eq!(fitted(&long), format!("{} steady since…", "x".repeat(62)));
+        assert_eq!(fitted(&long), format!("{} steady since 4m…", "x".repeat(62)));
         assert_eq!(fitted(&"x".repeat(90)).chars().count(), WIDTH);
         assert_eq!(fitted(&long[..WIDTH]), long[..WIDTH]);
     }
