@@ -31,7 +31,7 @@ test                      | tests on NVMe drives are skipped      | busybox     
 test                      | tests on NVMe drives are skipped      | modprobe           | kmod
 test                      | tests on NVMe drives are skipped      | xz                 | xz-utils
 test                      | tests on NVMe drives are skipped      | zstd               | zstd
-test                      | drives' logs are not read by nvme-cli | nvme               | nvme-cli
+test                      | no log of a drive is read by nvme-cli | nvme               | nvme-cli
 lab                       | stop                                  | qemu-system-x86_64 | qemu-system-x86
 lab                       | stop                                  | busybox            | busybox-static
 lab                       | stop                                  | modprobe           | kmod
