@@ -107,7 +107,7 @@ healthy() {
     if command -v nvme >/dev/null; then
         for at in 0 1; do
             nvme smart-log "/dev/nvme${at}n1" >$work/smart
-            grep -qE '^critical_warning *: 0$' $work/smart && grep -qE '^media_errors *: 0$' $work/smart ||
+            grep -qE '^critical_warning[[:space:]]*: 0$' $work/smart && grep -qE '^media_errors[[:space:]]*: 0$' $work/smart ||
                 { cat $work/smart; fail "nvme${at}n1 is not well"; }
         done
     fi
