@@ -483,6 +483,25 @@ fn workstation() -> Host {
 }
 
 #[test]
+fn a_drive_in_vfios_unsafe_mode_is_in_no_group_that_keeps_it_apart() {
+    const MODE: &str = "sys/module/vfio/parameters/enable_unsafe_noiommu_mode";
+    let platform = |mode: &str| {
+        let host = workstation();
+        host.file(MODE, mode).file("sys/kernel/iommu_groups/0/name", "vfio-noiommu\n");
+        std::fs::remove_dir(host.at("sys/kernel/iommu_groups/1")).unwrap();
+        host.facts().platform
+    };
+    let allowed = platform("Y\n");
+    assert_eq!(
+        (allowed.iommu_groups, allowed.vfio.reason(), allowed.unsafe_noiommu.reason()),
+        (0, None, None)
+    );
+    let not = platform("N\n");
+    assert!(not.vfio.reason().unwrap().contains("no IOMMU"));
+    assert!(not.unsafe_noiommu.reason().unwrap().contains(MODE));
+}
+
+#[test]
 fn a_workstations_links_temperatures_and_queues_are_read() {
     let facts = workstation().facts();
     let (fast, slow) = (device(&facts, "nvme1n1"), device(&facts, "nvme2n1"));
@@ -513,6 +532,7 @@ fn a_workstations_links_temperatures_and_queues_are_read() {
     let pages = &facts.platform.hugepages;
     assert_eq!((pages.total, pages.free, pages.size_bytes), (16, 4, 2 << 20));
     assert_eq!((facts.platform.iommu_groups, facts.platform.vfio.reason()), (2, None));
+    assert!(facts.platform.unsafe_noiommu.reason().unwrap().contains("VFIO is not loaded"));
     let tool = |name: &str| facts.storage.tools.iter().find(|tool| tool.name == name).unwrap();
     assert_eq!(tool("nvme").path.as_deref(), Some(Path::new("/usr/bin/nvme")));
     assert_eq!((&tool("mkfs.xfs").path, tool("mkfs.xfs").package.as_str()), (&None, "xfsprogs"));

@@ -149,7 +149,8 @@ in_guest! {
         a_namespace_beside_is_left_as_it_is
         drives_of_one_group_leave_only_together;
     NO_IOMMU:
-        without_an_iommu_drives_stay_with_the_kernel;
+        without_an_iommu_drives_stay_with_the_kernel
+        accepted_by_name_drives_leave_without_an_iommu_and_come_back;
 }
 
 /// Why no machine can run here, if none can.

@@ -67,6 +67,9 @@ fn platform(out: &mut String, facts: &Facts) {
     let vfio = platform.vfio.reason().map_or("yes".to_owned(), |reason| format!("no: {reason}"));
     row(out, "VFIO", &vfio);
     let iommu = match platform.iommu_groups {
+        0 if platform.unsafe_noiommu == Feature::Present => {
+            "not in use; VFIO's unsafe mode without one is allowed (io.unsafe_noiommu)".to_owned()
+        }
         0 => "not in use".to_owned(),
         groups => format!("{groups} groups"),
     };

@@ -26,6 +26,9 @@ pub struct Platform {
     pub vfio: Feature,
     /// Groups of devices that the IOMMU keeps apart; 0 is no IOMMU in use.
     pub iommu_groups: u64,
+    /// A device can be handed to a program though no IOMMU keeps it from any memory: this kernel knows
+    /// VFIO's unsafe mode, and was told by name to allow it.
+    pub unsafe_noiommu: Feature,
     /// Pages of a larger size.
     pub hugepages: Hugepages,
     /// The operator's SPDK.
@@ -40,6 +43,7 @@ impl Default for Platform {
         let vfio = Feature::Missing("not looked for".to_owned());
         Self {
             io_uring_operations: None,
+            unsafe_noiommu: vfio.clone(),
             vfio,
             iommu_groups: 0,
             hugepages: Hugepages::default(),
@@ -50,12 +54,14 @@ impl Default for Platform {
 }
 
 pub(super) fn read(root: &Root) -> Platform {
-    let iommu_groups = root.names("sys/kernel/iommu_groups").len() as u64;
+    let iommu_groups = iommu_groups(root);
+    let unsafe_noiommu = unsafe_noiommu(root);
     let hugepages = hugepages(root);
     Platform {
         io_uring_operations: root.is_running_host().then(io_uring_operations).flatten(),
-        vfio: vfio(root, iommu_groups),
+        vfio: vfio(root, iommu_groups, &unsafe_noiommu),
         iommu_groups,
+        unsafe_noiommu,
         spdk: spdk::read(root, &hugepages),
         hugepages,
         lacking_drivers: drivers::lacking(root),
@@ -69,16 +75,35 @@ fn io_uring_operations() -> Option<u64> {
     Some((0..=u8::MAX).filter(|operation| probe.is_supported(*operation)).count() as u64)
 }
 
-fn vfio(root: &Root, iommu_groups: u64) -> Feature {
-    let without_iommu =
-        root.text("sys/module/vfio/parameters/enable_unsafe_noiommu_mode").is_some_and(|on| on == "Y");
+fn vfio(root: &Root, iommu_groups: u64, unsafe_noiommu: &Feature) -> Feature {
     if !root.has("dev/vfio/vfio") {
         Feature::Missing("no /dev/vfio/vfio: `modprobe vfio-pci` makes it".to_owned())
-    } else if iommu_groups == 0 && !without_iommu {
+    } else if iommu_groups == 0 && *unsafe_noiommu != Feature::Present {
         Feature::Missing("no IOMMU is in use: switch it on in the firmware and the kernel".to_owned())
     } else {
         Feature::Present
     }
+}
+
+/// Real groups: a function that is bound in the unsafe mode has one that keeps nothing apart.
+fn iommu_groups(root: &Root) -> u64 {
+    let groups = root.names("sys/kernel/iommu_groups");
+    let is_real = |group: &&String| {
+        root.text(&format!("sys/kernel/iommu_groups/{group}/name")).is_none_or(|name| name != "vfio-noiommu")
+    };
+    groups.iter().filter(is_real).count() as u64
+}
+
+fn unsafe_noiommu(root: &Root) -> Feature {
+    let reason = match root.text("sys/module/vfio/parameters/enable_unsafe_noiommu_mode").as_deref() {
+        Some("Y") => return Feature::Present,
+        Some(_) => {
+            "the kernel does not allow it: write Y to /sys/module/vfio/parameters/enable_unsafe_noiommu_mode"
+        }
+        None if root.has("sys/module/vfio") => "this kernel was built without it (CONFIG_VFIO_NOIOMMU)",
+        None => "VFIO is not loaded: modprobe vfio enable_unsafe_noiommu_mode=1",
+    };
+    Feature::Missing(reason.to_owned())
 }
 
 fn hugepages(root: &Root) -> Hugepages {

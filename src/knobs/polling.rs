@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::spec::{Named, PLAIN, names};
 use super::table::{cpus_unavailable, missing, no_ring};
 use super::value::{Kind, Value};
-use super::{Ground, Spec};
+use super::{Ground, Scope, Spec};
 use crate::class::Class;
 use crate::profile::settings::{Buffering, Completion, Cpus, Interface, Settings, Submission};
 
@@ -91,6 +91,21 @@ pub(super) const POLLING: &[Spec] = &[
         },
         inactive: |s, _| nothing_polled(s),
         ..at!(Time, |s, c| s.io.poll_sleep)
+    },
+    Spec {
+        key: "unsafe_noiommu",
+        help: "Accept VFIO's unsafe mode: where no IOMMU is in use, vfio drives the drives all the same, and an error \
+               of the drive's or of stacktune's can overwrite any memory of this machine.",
+        kind: Kind::Bool,
+        scope: Scope::Rebuild,
+        inactive: |s, _| {
+            (s.driven_by() != Some(Interface::Vfio)).then_some("only vfio drives a drive without the kernel")
+        },
+        unavailable: |v, _, _, ground| match v {
+            Value::Bool(true) => missing(&ground.facts.platform.unsafe_noiommu),
+            _ => None,
+        },
+        ..at!(Bool, |s, c| s.io.unsafe_noiommu)
     },
 ];
 

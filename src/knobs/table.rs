@@ -548,7 +548,8 @@ fn outside_unavailable(by: Interface, s: &Settings, ground: Ground) -> Option<St
     if s.queue != QueueSettings::default() {
         return Some("queue.* are the kernel's, which does not have the drives then".into());
     }
-    if ground.facts.platform.iommu_groups == 0 {
+    let accepted = by == Interface::Vfio && s.io.unsafe_noiommu;
+    if ground.facts.platform.iommu_groups == 0 && !accepted {
         let what = "no IOMMU is in use to keep the drives from memory that is not theirs";
         return Some(format!("{what}: switch it on in the firmware and the kernel (intel_iommu=on)"));
     }

@@ -11,8 +11,17 @@ use std::ptr::NonNull;
 pub struct Dma {
     start: NonNull<u8>,
     bytes: usize,
-    address: u64,
+    place: Place,
     _owner: Box<dyn Any + Send>,
+}
+
+/// Where memory lies as the controller sees it.
+#[derive(Debug)]
+enum Place {
+    /// From that address on, without gaps.
+    Whole(u64),
+    /// In pieces of so many bytes, each from its own address on.
+    Pieces(usize, Box<[u64]>),
 }
 
 // SAFETY: it owns its memory, which is no thread's; reads and writes are volatile.
@@ -20,7 +29,7 @@ unsafe impl Send for Dma {}
 
 impl std::fmt::Debug for Dma {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Dma({} bytes at {:#x})", self.bytes, self.address)
+        write!(f, "Dma({} bytes at {:#x})", self.bytes, self.address(0))
     }
 }
 
@@ -31,7 +40,32 @@ impl Dma {
     /// The memory is readable and writable, initialised, aligned to 8 bytes and nobody else's, until
     /// `owner` is dropped.
     pub unsafe fn new(start: NonNull<u8>, bytes: usize, address: u64, owner: Box<dyn Any + Send>) -> Self {
-        Self { start, bytes, address, _owner: owner }
+        Self { start, bytes, place: Place::Whole(address), _owner: owner }
+    }
+
+    /// Memory from `start`, which the controller sees in pieces of `piece_bytes` (a power of two), each
+    /// from its own address on.
+    ///
+    /// # Safety
+    /// As for [`Self::new`].
+    pub unsafe fn in_pieces(
+        start: NonNull<u8>,
+        bytes: usize,
+        (piece_bytes, addresses): (usize, Box<[u64]>),
+        owner: Box<dyn Any + Send>,
+    ) -> Self {
+        assert!(addresses.len() * piece_bytes >= bytes);
+        Self { start, bytes, place: Place::Pieces(piece_bytes, addresses), _owner: owner }
+    }
+
+    /// Whether the controller sees it without gaps, as a ring has to be.
+    pub fn is_whole(&self) -> bool {
+        match &self.place {
+            Place::Whole(_) => true,
+            Place::Pieces(bytes, addresses) => {
+                addresses.windows(2).all(|pair| pair[0] + *bytes as u64 == pair[1])
+            }
+        }
     }
 
     /// Bytes of it.
@@ -42,7 +76,10 @@ impl Dma {
     /// Where a byte of it lies as the controller sees it.
     #[inline]
     pub fn address(&self, at: usize) -> u64 {
-        self.address + at as u64
+        match &self.place {
+            Place::Whole(address) => address + at as u64,
+            Place::Pieces(bytes, addresses) => addresses[at / bytes] + (at % bytes) as u64,
+        }
     }
 
     /// Where a word of that size lies.
@@ -129,6 +166,19 @@ mod tests {
         assert_eq!(memory.copy(16)[8..10], [0x88, 0x77]);
         memory.clear();
         assert_eq!(memory.read_u64(8), 0);
+    }
+
+    #[test]
+    fn pieces_have_addresses_of_their_own() {
+        let words: std::sync::Arc<[std::sync::atomic::AtomicU64]> = (0..1024).map(|_| 0.into()).collect();
+        let pieces = |addresses: [u64; 2]| {
+            let start = NonNull::from(&*words).cast();
+            // SAFETY: the words live as long as their owner.
+            unsafe { Dma::in_pieces(start, 8192, (4096, addresses.into()), Box::new(words.clone())) }
+        };
+        let apart = pieces([0x7000, 0x3000]);
+        assert_eq!((apart.address(0), apart.address(4095), apart.address(4096)), (0x7000, 0x7fff, 0x3000));
+        assert!(!apart.is_whole() && pieces([0x3000, 0x4000]).is_whole());
     }
 
     #[test]

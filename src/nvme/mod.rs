@@ -17,6 +17,8 @@
 //! | [`trim`] | Dataset Management: blocks given back | NVM 3.2.3 |
 //! | [`bus`], [`dma`] | how registers and memory are reached, whatever is behind them | – |
 //! | [`vfio`] | … of a drive that the kernel has handed over | Linux's VFIO |
+//! | [`space`], [`memory`] | the addresses that an IOMMU lets it reach; memory on large pages | Linux's VFIO, iommufd |
+//! | [`noiommu`] | … and of one that no IOMMU keeps from anything | Linux's VFIO |
 //!
 //! A controller in memory (`model`, for tests) answers in the same way, or wrongly on purpose.
 //!
@@ -29,15 +31,19 @@ pub mod controller;
 pub mod dma;
 pub mod identify;
 pub mod lane;
+pub mod memory;
 #[cfg(test)]
 pub mod model;
+pub mod noiommu;
 pub mod prp;
 pub mod queue;
+pub mod space;
 pub mod spec;
 pub mod status;
 pub mod transfer;
 pub mod trim;
 pub mod vfio;
+mod words;
 
 pub use bus::Bus;
 pub use controller::{Condition, Controller, Patience};

@@ -16,7 +16,7 @@ use std::sync::atomic::{Ordering, fence};
 use super::bus::Bus;
 use super::dma::Dma;
 use super::spec::{self, COMPLETION_BYTES, Command, Completion, SUBMISSION_BYTES};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// No command has this identifier now.
 const NOBODY: u32 = u32::MAX;
@@ -88,9 +88,17 @@ pub struct QueuePair<B> {
 impl<B: Bus> QueuePair<B> {
     /// Rings of so many entries (2 and up) for queue `id`, which the controller does not know yet.
     pub fn new(bus: &Arc<B>, id: u16, entries: u32, stride_bytes: usize) -> Result<Self> {
+        let ring = |entry_bytes: usize| {
+            let ring = bus.allocate(entries as usize * entry_bytes)?;
+            // A queue is made physically contiguous (Base 5.4 and 5.5, PC).
+            ring.is_whole().then_some(ring).ok_or_else(|| {
+                let what = format!("no memory without gaps for a queue of {entries} entries");
+                Error::input(what).hint("a smaller depth, or larger commands, need fewer")
+            })
+        };
         Ok(Self {
-            submissions: bus.allocate(entries as usize * SUBMISSION_BYTES)?,
-            completions: bus.allocate(entries as usize * COMPLETION_BYTES)?,
+            submissions: ring(SUBMISSION_BYTES)?,
+            completions: ring(COMPLETION_BYTES)?,
             bus: bus.clone(),
             id,
             entries,

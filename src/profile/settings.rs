@@ -123,6 +123,8 @@ pub struct Io {
     pub sqpoll_cpu: Cpus,
     /// Sleep between two looks that found nothing, of what polls; zero is none.
     pub poll_sleep: Duration,
+    /// Drives may leave the kernel without an IOMMU that keeps them from memory that is not theirs.
+    pub unsafe_noiommu: bool,
 }
 
 /// How completions are learnt of.
@@ -304,6 +306,7 @@ impl Default for Settings {
                 sqpoll_idle: Duration::from_secs(1),
                 sqpoll_cpu: Cpus::Any,
                 poll_sleep: Duration::ZERO,
+                unsafe_noiommu: false,
             },
             classes: Class::ALL.map(ClassSettings::default_of),
             wal: Wal { sync: Sync::Fdatasync, sync_every: 1, target: None, serial: None },

@@ -16,7 +16,7 @@ use crate::remote::client::Remote;
 use crate::spdk;
 use crate::stack::build::Watch;
 use crate::stack::guard::Claim;
-use crate::stack::handover::{self, HandedOver};
+use crate::stack::handover::{self, HandedOver, Noiommu};
 use crate::stack::site::state_dir;
 use crate::units::format_size;
 use crate::volume::{Extent, Region};
@@ -27,7 +27,13 @@ use crate::volume::{Extent, Region};
 /// Why they can't be.
 pub(super) fn steps(settings: &Settings, facts: &Facts) -> Result<Vec<String>> {
     let drives = facts.find_all(&settings.target.devices)?;
-    Ok(handover::steps(&handover::examine(&drives)?))
+    Ok(handover::steps(&handover::examine(&drives, noiommu(settings))?))
+}
+
+fn noiommu(settings: &Settings) -> Noiommu {
+    // SPDK finds its own way to memory, which nobody has accepted here.
+    let accepted = settings.io.unsafe_noiommu && settings.driven_by() == Some(Interface::Vfio);
+    if accepted { Noiommu::Accepted } else { Noiommu::Refused }
 }
 
 /// Drives that have left the kernel. Dropped, they are given back.
@@ -87,7 +93,7 @@ impl Given {
                 "drives that are only read stay with the kernel, and this interface takes them from it";
             return Err(Error::input(what).hint("choose another interface, or leave --read-only out"));
         }
-        let over = handover::hand_over(claims, &state_dir(), &settings.name, watch)?;
+        let over = handover::hand_over(claims, noiommu(settings), &state_dir(), &settings.name, watch)?;
         match Driver::start(settings.driven_by(), over.given()) {
             Ok(driver) => Ok(Self { driver, over, facts }),
             Err(error) => Err(match over.give_back() {
@@ -126,6 +132,11 @@ impl Given {
         notes.extend(self.driver.transfer_bytes_max().map(|bytes| {
             format!("a command moves {} at most; larger pages take several", format_size(bytes))
         }));
+        if self.over.given().iter().any(|given| given.unkept) {
+            notes.push(
+                "no IOMMU keeps the drives from memory that is not theirs (io.unsafe_noiommu)".to_owned(),
+            );
+        }
         if let Driver::Spdk(remote) = &self.driver {
             let (spdk, dpdk) = &remote.attached().versions;
             notes.push(format!("{spdk} drives them, on {dpdk}, in a process of its own"));

@@ -55,6 +55,17 @@ pub struct Given {
     pub namespace: u32,
     /// Its names that stay, as they were: udev's.
     pub by_id: Vec<PathBuf>,
+    /// Whether no IOMMU will keep it from memory that is not its own.
+    pub unkept: bool,
+}
+
+/// Whether the operator accepts VFIO's unsafe mode, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Noiommu {
+    /// No: a drive that no IOMMU keeps from any memory stays with the kernel.
+    Refused,
+    /// Yes.
+    Accepted,
 }
 
 impl Given {
@@ -64,8 +75,10 @@ impl Given {
     }
 }
 
-fn bind_step(address: &str) -> String {
-    format!("bind {address} to {VFIO_PCI}")
+fn bind_step(address: &str, given: &[Given]) -> String {
+    let unkept = given.iter().any(|given| given.unkept && given.address == address);
+    let warning = if unkept { ", with no IOMMU: an error of it can overwrite any memory here" } else { "" };
+    format!("bind {address} to {VFIO_PCI}{warning}")
 }
 
 /// Drives that were handed over. Given back when this is dropped, and told by [`HandedOver::give_back`].
@@ -81,16 +94,17 @@ pub struct HandedOver {
 /// # Errors
 /// Input where a drive is no NVMe drive on PCI; refused (3) where something else would go with it, or
 /// where no IOMMU keeps it from memory that is not its own.
-pub fn examine(drives: &[&Device]) -> Result<Vec<Given>> {
+pub fn examine(drives: &[&Device], noiommu: Noiommu) -> Result<Vec<Given>> {
     let devices = Facts::read_devices();
     let bus = Bus::default();
-    drives.iter().map(|drive| bus.examine(drive, drives, &devices)).collect()
+    drives.iter().map(|drive| bus.examine(drive, drives, &devices, noiommu)).collect()
 }
 
 /// The steps of handing drives over, in order, as they are told while it goes on.
 pub fn steps(given: &[Given]) -> Vec<String> {
     let load = (!Bus::default().has_vfio_pci()).then(|| format!("{} {VFIO_PCI}", MODPROBE.program));
-    load.into_iter().chain(last_first(given).into_iter().map(bind_step)).collect()
+    let binds = last_first(given).into_iter().map(|address| bind_step(address, given));
+    load.into_iter().chain(binds).collect()
 }
 
 /// Hands drives over that are claimed, and whose claims end by that. What was opened of them before is
@@ -99,9 +113,15 @@ pub fn steps(given: &[Given]) -> Vec<String> {
 /// # Errors
 /// As [`examine`]; interrupted where `watch` ends it; and where the kernel does not bind them, which
 /// is undone by then.
-pub fn hand_over(claims: Vec<Claim>, state_dir: &Path, profile: &str, watch: Watch) -> Result<HandedOver> {
+pub fn hand_over(
+    claims: Vec<Claim>,
+    noiommu: Noiommu,
+    state_dir: &Path,
+    profile: &str,
+    watch: Watch,
+) -> Result<HandedOver> {
     let drives: Vec<&Device> = claims.iter().map(Claim::device).collect();
-    let given = examine(&drives)?;
+    let given = examine(&drives, noiommu)?;
     let bus = Bus::default();
     let mut told = Told { steps: steps(&given).len(), step: 0, watch };
     if !bus.has_vfio_pci() {
@@ -113,7 +133,7 @@ pub fn hand_over(claims: Vec<Claim>, state_dir: &Path, profile: &str, watch: Wat
     // From here on nothing may hold them: the kernel waits for whoever does.
     drop(claims);
     let bound = last_first(&given).into_iter().try_for_each(|address| {
-        let step = bind_step(address);
+        let step = bind_step(address, &given);
         told.next(&step)?;
         let undo = Undo::GiveBack { address: address.to_owned() };
         journal.act(&step, Some(undo), || bus.bind(address, VFIO_PCI))
@@ -271,7 +291,13 @@ impl Bus {
         self.root.join("bus/pci/drivers").join(VFIO_PCI).exists()
     }
 
-    fn examine(&self, device: &Device, together: &[&Device], devices: &[Device]) -> Result<Given> {
+    fn examine(
+        &self,
+        device: &Device,
+        together: &[&Device],
+        devices: &[Device],
+        noiommu: Noiommu,
+    ) -> Result<Given> {
         let path = device.path.display();
         let address = self.address_of(device)?;
         let controller = device.controller.as_deref();
@@ -284,7 +310,10 @@ impl Bus {
         }
         let addresses: Vec<String> =
             together.iter().filter_map(|device| self.address_of(device).ok()).collect();
-        self.refuse_shared(&address, &path.to_string(), &addresses)?;
+        let unkept = !self.device(&address).join("iommu_group").exists();
+        if !unkept || noiommu == Noiommu::Refused {
+            self.refuse_shared(&address, &path.to_string(), &addresses)?;
+        }
         let nsid = self.root.join("block").join(&device.name).join("nsid");
         let namespace = fs::read_to_string(&nsid).map_err(|error| Error::os("cannot read", &nsid, error))?;
         let namespace = namespace
@@ -292,7 +321,7 @@ impl Bus {
             .parse()
             .map_err(|_| Error::failed(format!("{} does not hold a number", nsid.display())))?;
         let by_id = device.by_id.iter().map(PathBuf::from).collect();
-        Ok(Given { drive: Drive::of(device), address, namespace, by_id })
+        Ok(Given { drive: Drive::of(device), address, namespace, by_id, unkept })
     }
 
     /// The PCI address of an NVMe drive.
@@ -325,7 +354,7 @@ impl Bus {
             return Err(Error::refused(format!(
                 "no IOMMU keeps {path} ({address}) from memory that is not its own"
             ))
-            .hint("switch it on in the firmware (VT-d, AMD-Vi) and the kernel (intel_iommu=on)"));
+            .hint("switch one on in the firmware (VT-d, AMD-Vi) and the kernel (intel_iommu=on), or accept VFIO's unsafe mode: io.unsafe_noiommu"));
         };
         let names = members.flatten().map(|member| member.file_name().to_string_lossy().into_owned());
         let is_bridge =
@@ -380,13 +409,23 @@ impl Bus {
         self.await_nodes(address)
     }
 
+    /// The files by which a program drives a function that was handed over: its group's, with an IOMMU
+    /// and without, and its own.
+    fn files_of(&self, address: &str) -> Vec<PathBuf> {
+        let vfio = Path::new("/dev/vfio");
+        let group = fs::read_link(self.device(address).join("iommu_group")).ok().as_deref().and_then(last_of);
+        let groups = group.map(|group| [vfio.join(&group), vfio.join(format!("noiommu-{group}"))]);
+        let own = fs::read_dir(self.device(address).join("vfio-dev")).into_iter().flatten().flatten();
+        let own = own.map(|entry| vfio.join("devices").join(entry.file_name()));
+        groups.into_iter().flatten().chain(own).collect()
+    }
+
     /// Refuses where a program drives it: the kernel would wait for that one, and so would we.
     fn refuse_held(&self, address: &str) -> Result<()> {
-        let group = fs::read_link(self.device(address).join("iommu_group")).ok().as_deref().and_then(last_of);
-        let Some(group) = group else { return Ok(()) };
+        let files = self.files_of(address);
         let ends = Instant::now() + PATIENCE;
         loop {
-            let holders = holders::in_words(&Path::new("/dev/vfio").join(&group));
+            let holders: String = files.iter().map(|file| holders::in_words(file)).collect();
             if holders.is_empty() {
                 return Ok(());
             }
@@ -507,14 +546,14 @@ mod tests {
     }
 
     fn refusal(host: &Host, devices: &[Device]) -> Error {
-        host.bus.examine(&drive(), &[], devices).unwrap_err()
+        host.bus.examine(&drive(), &[], devices, Noiommu::Refused).unwrap_err()
     }
 
     #[test]
     fn a_drive_is_found_on_the_bus() {
         let host = host();
-        let given = host.bus.examine(&drive(), &[&drive()], &[drive()]).unwrap();
-        assert_eq!((given.address.as_str(), given.namespace), (ADDRESS, 3));
+        let given = host.bus.examine(&drive(), &[&drive()], &[drive()], Noiommu::Refused).unwrap();
+        assert_eq!((given.address.as_str(), given.namespace, given.unkept), (ADDRESS, 3, false));
     }
 
     #[test]
@@ -542,6 +581,11 @@ mod tests {
         fs::remove_file(alone.bus.device(ADDRESS).join("iommu_group")).unwrap();
         let error = refusal(&alone, &[]);
         assert!(error.exit_status() == 3 && error.what.contains("no IOMMU"), "{error}");
+        let accepted = alone.bus.examine(&drive(), &[], &[], Noiommu::Accepted).unwrap();
+        assert!(accepted.unkept && bind_step(ADDRESS, &[accepted]).contains("with no IOMMU"));
+        // Accepted or not, what shares a group with others stays.
+        let error = shared.bus.examine(&drive(), &[], &[], Noiommu::Accepted).unwrap_err();
+        assert!(error.what.contains("IOMMU group with 0000:02:00.0"), "{error}");
     }
 
     #[test]
@@ -558,7 +602,7 @@ mod tests {
     fn drives_are_given_back_in_the_order_of_their_names() {
         let given = |name: &str, address: &str| {
             let drive = Drive { name: name.into(), ..Drive::of(&drive()) };
-            Given { drive, address: address.into(), namespace: 1, by_id: Vec::new() }
+            Given { drive, address: address.into(), namespace: 1, by_id: Vec::new(), unkept: false }
         };
         let all =
             [given("nvme2n1", "c"), given("nvme10n1", "d"), given("nvme0n1", "a"), given("nvme0n2", "a")];

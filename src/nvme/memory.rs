@@ -1,0 +1,138 @@
+//! Memory of this process's own that controllers are to reach: on large pages where it can be, and where
+//! such pages lie in the machine.
+#![allow(unsafe_code)] // maps memory, and gives it back
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::ptr::{NonNull, null_mut};
+
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+
+use super::prp::PAGE_BYTES;
+use crate::error::{Error, Result, describe};
+use crate::units::approx_size;
+
+/// Bytes of a large page, as x86-64 and arm64 have it.
+pub const LARGE_PAGE_BYTES: usize = 2 << 20;
+
+/// Memory of this process's own, shared with no other: not even with a tool that it starts, which
+/// would else get a copy of what the controller goes on writing to.
+#[derive(Debug)]
+pub struct Memory {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: it owns its memory, which is no thread's.
+unsafe impl Send for Memory {}
+// SAFETY: behind a shared reference only its place is told.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    /// All zero; on large pages where it is large and some are free.
+    pub fn new(bytes: usize) -> Result<Self> {
+        if bytes >= LARGE_PAGE_BYTES / 2
+            && let Ok(memory) = Self::map_large(bytes)
+        {
+            return Ok(memory);
+        }
+        let bytes = bytes.next_multiple_of(PAGE_BYTES);
+        Self::map(bytes, MapFlags::empty()).map_err(|error| {
+            let size = approx_size(bytes as u64);
+            Error::failed(format!("no memory for {size} of buffers: {}", describe(&error.into())))
+                .hint("a smaller depth or page size needs less")
+        })
+    }
+
+    /// All zero, on large pages: the kernel moves them to no other place.
+    ///
+    /// # Errors
+    /// Input where fewer are free than it takes, with what to set.
+    pub fn on_large_pages(bytes: usize) -> Result<Self> {
+        Self::map_large(bytes).map_err(|error| {
+            let pages = bytes.div_ceil(LARGE_PAGE_BYTES);
+            Error::input(format!("no {pages} free huge pages of 2 MiB: {}", describe(&error.into())))
+                .hint("set more aside: `sysctl vm.nr_hugepages=…`; `stacktune host` tells how many there are")
+        })
+    }
+
+    fn map_large(bytes: usize) -> rustix::io::Result<Self> {
+        Self::map(bytes.next_multiple_of(LARGE_PAGE_BYTES), MapFlags::HUGETLB | MapFlags::HUGE_2MB)
+    }
+
+    fn map(bytes: usize, more: MapFlags) -> rustix::io::Result<Self> {
+        let flags = MapFlags::SHARED | MapFlags::POPULATE | more;
+        // SAFETY: the kernel chooses the place, so nothing that is mapped is replaced.
+        let start = unsafe { mmap_anonymous(null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, flags)? };
+        let start = NonNull::new(start.cast()).ok_or(rustix::io::Errno::NOMEM)?;
+        Ok(Self { start, bytes })
+    }
+
+    /// Its first byte.
+    pub fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    /// Bytes of it.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Where its large pages lie in the machine's memory, in order: what a controller sees that no IOMMU
+    /// keeps away.
+    ///
+    /// # Errors
+    /// Where the kernel does not tell: it does to root alone.
+    pub fn physical_addresses(&self) -> Result<Box<[u64]>> {
+        const ENTRY_BYTES: usize = 8;
+        let path = Path::new("/proc/self/pagemap");
+        let file = File::open(path).map_err(|error| Error::os("cannot open", path, error))?;
+        let first = self.start.as_ptr() as usize;
+        let address = |at: usize| {
+            let mut entry = [0; ENTRY_BYTES];
+            file.read_exact_at(&mut entry, ((first + at) / PAGE_BYTES * ENTRY_BYTES) as u64)
+                .map_err(|error| Error::os("cannot read", path, error))?;
+            physical_address(u64::from_ne_bytes(entry)).ok_or_else(|| {
+                Error::input("the kernel does not tell where memory lies in the machine (/proc/self/pagemap)")
+                    .hint("it tells root, with the right CAP_SYS_ADMIN")
+            })
+        };
+        (0..self.bytes).step_by(LARGE_PAGE_BYTES).map(address).collect()
+    }
+}
+
+/// The address in an entry of the page map (Linux, Documentation/admin-guide/mm/pagemap.rst): bit 63 says
+/// that the page is there, bits 54:0 are the number of its frame, which is 0 for who may not know it.
+fn physical_address(entry: u64) -> Option<u64> {
+    let frame = entry & ((1 << 55) - 1);
+    (entry >> 63 == 1 && frame != 0).then(|| frame * PAGE_BYTES as u64)
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: it was mapped by `map`, and whoever owns it uses it no more.
+        let unmapped = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
+        debug_assert!(unmapped.is_ok());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_of_the_page_map_gives_a_frame_that_is_there_and_told() {
+        assert_eq!(physical_address(1 << 63 | 0x12_3400), Some(0x1_2340_0000));
+        assert_eq!(physical_address(1 << 63 | 1 << 55 | 0x200), Some(0x20_0000), "bit 55 is soft-dirty");
+        assert_eq!(physical_address(0x12_3400), None, "swapped or not there");
+        assert_eq!(physical_address(1 << 63), None, "not told");
+    }
+
+    #[test]
+    fn memory_is_whole_pages_of_zeros() {
+        let memory = Memory::new(5000).unwrap();
+        assert_eq!(memory.bytes(), 8192);
+        assert_eq!(memory.start().as_ptr() as usize % PAGE_BYTES, 0);
+    }
+}

@@ -1,0 +1,190 @@
+//! A drive that no IOMMU keeps from any memory: VFIO's unsafe mode (Linux, `VFIO_NOIOMMU_IOMMU`).
+//!
+//! The controller is told where memory lies in the machine, so a wrong address, of this program's or of
+//! the drive's firmware, overwrites whatever lies there. So all memory that it is told of is on huge pages,
+//! which the kernel neither moves nor swaps, and which go back to their pool when a program is killed: what
+//! is then still under way hits no other program's memory before the kernel has reset the drive, unless
+//! the pool is made smaller or used in that moment.
+//!
+//! The kernel has to be told by name as well (`enable_unsafe_noiommu_mode` of its module `vfio`), and is
+//! marked as tainted from then on. No crate knows this mode: the calls are made here.
+#![allow(unsafe_code)] // ioctls, and memory whose place in the machine is told
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, RawFd};
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use vfio_bindings::bindings::vfio::{
+    VFIO_BASE, VFIO_IRQ_SET_ACTION_TRIGGER, VFIO_IRQ_SET_DATA_EVENTFD, VFIO_NOIOMMU_IOMMU,
+    VFIO_PCI_REQ_IRQ_INDEX, VFIO_TYPE, vfio_region_info,
+};
+use vmm_sys_util::eventfd::EventFd;
+
+use super::dma::Dma;
+use super::memory::{LARGE_PAGE_BYTES, Memory};
+use super::prp::PAGE_BYTES;
+use super::vfio::Place;
+use crate::error::{Error, Result, describe};
+
+/// What the kernel calls a group that is none.
+const GROUP_NAME: &str = "vfio-noiommu";
+/// The container's file.
+const CONTAINER: &str = "/dev/vfio/vfio";
+
+/// Requests of VFIO (`linux/vfio.h`).
+const SET_IOMMU: libc::c_ulong = request(2);
+const GROUP_SET_CONTAINER: libc::c_ulong = request(4);
+const GROUP_GET_DEVICE: libc::c_ulong = request(6);
+const DEVICE_GET_REGION: libc::c_ulong = request(8);
+const DEVICE_SET_INTERRUPTS: libc::c_ulong = request(10);
+
+const fn request(number: u32) -> libc::c_ulong {
+    (VFIO_TYPE as libc::c_ulong) << 8 | (VFIO_BASE + number) as libc::c_ulong
+}
+
+/// Whether the function with that folder in sysfs was bound in the unsafe mode.
+pub fn has(device: &Path) -> bool {
+    let name = std::fs::read_to_string(device.join("iommu_group/name"));
+    name.is_ok_and(|name| name.trim() == GROUP_NAME)
+}
+
+/// A function of PCI that reaches all memory.
+pub struct Function {
+    // In this order they are closed.
+    device: File,
+    _group: File,
+    _container: File,
+    /// The huge page from which small pieces are taken, and how far.
+    current: Mutex<Option<(Arc<LargePage>, usize)>>,
+}
+
+/// A huge page, and where it lies in the machine.
+struct LargePage {
+    memory: Memory,
+    address: u64,
+}
+
+impl Function {
+    /// Takes a function that was bound in the unsafe mode; `path` is its folder in sysfs.
+    pub fn open(path: &Path, address: &str) -> Result<Self> {
+        let group = std::fs::read_link(path.join("iommu_group")).ok();
+        let number =
+            group.as_deref().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
+        let group_path = PathBuf::from(format!("/dev/vfio/noiommu-{number}"));
+        let group = open(&group_path).map_err(|error| match error.raw_os_error() {
+            Some(libc::EBUSY) => Error::refused(format!("{address} is driven by another program already"))
+                .hint(format!("`fuser -v {}` tells by which", group_path.display())),
+            _ => Error::os("cannot open", &group_path, error)
+                .hint("the unsafe mode takes root (CAP_SYS_RAWIO)"),
+        })?;
+        let container = open(Path::new(CONTAINER))
+            .map_err(|error| Error::os("cannot open", Path::new(CONTAINER), error))?;
+        let refused = |error: io::Error| {
+            Error::failed(format!("VFIO does not give out {address} without an IOMMU: {}", describe(&error)))
+                .hint("see the kernel's log (dmesg)")
+        };
+        let fd: RawFd = container.as_raw_fd();
+        // SAFETY: the kernel reads the descriptor that it is pointed to.
+        check(unsafe { libc::ioctl(group.as_raw_fd(), GROUP_SET_CONTAINER, &raw const fd) })
+            .map_err(refused)?;
+        // SAFETY: it takes a number.
+        check(unsafe { libc::ioctl(fd, SET_IOMMU, libc::c_ulong::from(VFIO_NOIOMMU_IOMMU)) })
+            .map_err(refused)?;
+        let name =
+            CString::new(address).map_err(|_| Error::input(format!("`{address}` is no PCI address")))?;
+        // SAFETY: the kernel reads the name up to its end.
+        let opened = check(unsafe { libc::ioctl(group.as_raw_fd(), GROUP_GET_DEVICE, name.as_ptr()) });
+        // SAFETY: the descriptor is new, and nobody else's.
+        let device = unsafe { File::from_raw_fd(opened.map_err(refused)?) };
+        Ok(Self { device, _group: group, _container: container, current: Mutex::new(None) })
+    }
+
+    /// Its file: registers and configuration, each at its place.
+    pub fn file(&self) -> BorrowedFd<'_> {
+        self.device.as_fd()
+    }
+
+    /// Where a region lies in the file.
+    pub(super) fn region(&self, index: u32) -> Result<Place> {
+        let argsz = size_of::<vfio_region_info>() as u32;
+        let mut info = vfio_region_info { argsz, flags: 0, index, cap_offset: 0, size: 0, offset: 0 };
+        // SAFETY: the kernel writes at most as many bytes as `argsz` says.
+        check(unsafe { libc::ioctl(self.device.as_raw_fd(), DEVICE_GET_REGION, &raw mut info) })
+            .map_err(|error| Error::failed(format!("VFIO does not tell a region: {}", describe(&error))))?;
+        Ok(Place { offset: info.offset, bytes: info.size })
+    }
+
+    /// Has the kernel tell there that it wants the device back.
+    pub fn tell_recall(&self, event: &EventFd) -> io::Result<()> {
+        let flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER;
+        // The structure `vfio_irq_set`: its bytes, flags, index, start and count; then a descriptor.
+        let mut set = [0, flags, VFIO_PCI_REQ_IRQ_INDEX, 0, 1, event.as_raw_fd() as u32];
+        set[0] = size_of_val(&set) as u32;
+        // SAFETY: the kernel reads as many bytes as the first word says.
+        check(unsafe { libc::ioctl(self.device.as_raw_fd(), DEVICE_SET_INTERRUPTS, set.as_ptr()) }).map(drop)
+    }
+
+    /// Memory on huge pages, all zero. What is small shares one, and lies without gaps.
+    pub fn allocate(&self, bytes: usize) -> Result<Dma> {
+        if bytes > LARGE_PAGE_BYTES / 2 {
+            let memory = Memory::on_large_pages(bytes)?;
+            let addresses = memory.physical_addresses()?;
+            let (start, bytes) = (memory.start(), memory.bytes());
+            // SAFETY: the memory is mapped, zero and nobody else's until it is dropped.
+            return Ok(unsafe {
+                Dma::in_pieces(start, bytes, (LARGE_PAGE_BYTES, addresses), Box::new(memory))
+            });
+        }
+        let bytes = bytes.next_multiple_of(PAGE_BYTES);
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let (page, at) = match current.take() {
+            Some((page, at)) if at + bytes <= LARGE_PAGE_BYTES => (page, at),
+            _ => (Arc::new(LargePage::new()?), 0),
+        };
+        *current = Some((page.clone(), at + bytes));
+        let address = page.address + at as u64;
+        // SAFETY: it lies within the page, as was just seen.
+        let start: NonNull<u8> = unsafe { page.memory.start().add(at) };
+        // SAFETY: no piece is given out twice: it is zero, and nobody else's as long as its page lives.
+        Ok(unsafe { Dma::new(start, bytes, address, Box::new(page)) })
+    }
+}
+
+impl LargePage {
+    fn new() -> Result<Self> {
+        let memory = Memory::on_large_pages(LARGE_PAGE_BYTES)?;
+        let address = memory.physical_addresses()?[0];
+        Ok(Self { memory, address })
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    File::options().read(true).write(true).open(path)
+}
+
+fn check(answer: libc::c_int) -> io::Result<libc::c_int> {
+    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_numbered_as_the_kernel_has_them() {
+        assert_eq!((SET_IOMMU, GROUP_GET_DEVICE, DEVICE_SET_INTERRUPTS), (0x3b66, 0x3b6a, 0x3b6e));
+    }
+
+    #[test]
+    fn a_group_that_is_none_is_known_by_its_name() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(!has(dir.path()));
+        std::fs::create_dir(dir.path().join("iommu_group")).unwrap();
+        std::fs::write(dir.path().join("iommu_group/name"), "vfio-noiommu\n").unwrap();
+        assert!(has(dir.path()));
+    }
+}

@@ -1,0 +1,298 @@
+//! Addresses that controllers behind an IOMMU see, and the memory there.
+//!
+//! The drives of this process share one address space, so that a buffer serves each of them: an I/O
+//! address space of iommufd where the kernel has that (Linux 6.6), else VFIO's container. The IOMMU
+//! lets a controller reach what is mapped there and nothing else.
+#![allow(unsafe_code)] // maps memory for controllers, and ioctls that no crate wraps
+
+use std::collections::BTreeMap;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use iommufd_bindings::iommufd::{
+    IOMMUFD_CMD_IOAS_IOVA_RANGES, IOMMUFD_TYPE, iommu_ioas_iova_ranges, iommu_iova_range,
+};
+use iommufd_ioctls::IommuFd;
+use vfio_bindings::bindings::vfio::{
+    VFIO_BASE, VFIO_IOMMU_TYPE1_INFO_CAP_IOVA_RANGE, VFIO_TYPE, vfio_info_cap_header, vfio_iommu_type1_info,
+    vfio_iommu_type1_info_cap_iova_range, vfio_iova_range,
+};
+use vfio_ioctls::{VfioContainer, VfioDevice, VfioIommufd, VfioOps};
+
+use super::memory::{LARGE_PAGE_BYTES, Memory};
+use super::words::{cannot_map, cannot_open};
+use crate::error::{Error, Result, describe};
+use crate::units::approx_size;
+
+/// Addresses below are left out: 0 is no address, and the first MiB is special on PCs.
+const FIRST_ADDRESS: u64 = 1 << 20;
+/// An I/O address space of iommufd has no more ranges than that.
+const RANGES_MAX: usize = 512;
+
+/// The process's address space.
+static SPACE: Mutex<Weak<Space>> = Mutex::new(Weak::new());
+
+/// What keeps the addresses.
+enum Keeper {
+    Iommufd(Arc<VfioIommufd>),
+    Container(Arc<VfioContainer>),
+}
+
+impl Keeper {
+    /// The newer one, where the kernel has both that and the device's file for it.
+    fn open(device: &Path) -> Result<Self> {
+        if device.join("vfio-dev").is_dir()
+            && let Ok(opened) = IommuFd::new()
+            && let Ok(space) = VfioIommufd::new(Arc::new(opened), None, None)
+        {
+            return Ok(Self::Iommufd(Arc::new(space)));
+        }
+        let container = VfioContainer::new(None).map_err(|error| cannot_open("VFIO", &error))?;
+        Ok(Self::Container(Arc::new(container)))
+    }
+
+    fn operations(&self) -> Arc<dyn VfioOps> {
+        match self {
+            Self::Iommufd(space) => space.clone(),
+            Self::Container(container) => container.clone(),
+        }
+    }
+
+    /// The addresses that the IOMMU translates: around the window of message-signalled interrupts, for
+    /// one, it does not.
+    fn ranges(&self) -> std::io::Result<Vec<(u64, u64)>> {
+        match self {
+            Self::Iommufd(space) => ranges_of_space(space),
+            Self::Container(container) => ranges_of_container(container),
+        }
+    }
+}
+
+/// An address space: which addresses are given out.
+pub struct Space {
+    keeper: Keeper,
+    addresses: Mutex<Addresses>,
+}
+
+impl Space {
+    /// The process's own, which the first drive makes; `device` is a drive's folder in sysfs.
+    ///
+    /// # Errors
+    /// Where the kernel gives none out, in words.
+    pub fn open(device: &Path) -> Result<Arc<Self>> {
+        let mut space = SPACE.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(space) = space.upgrade() {
+            return Ok(space);
+        }
+        let opened = Arc::new(Self { keeper: Keeper::open(device)?, addresses: Mutex::default() });
+        *space = Arc::downgrade(&opened);
+        Ok(opened)
+    }
+
+    /// Takes a device into the space, and learns which addresses are left by that.
+    pub fn take(&self, device: &Path, name: &str) -> Result<VfioDevice> {
+        let taken = VfioDevice::new(device, self.keeper.operations(), true);
+        let taken = taken.map_err(|error| cannot_open(name, &error))?;
+        let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        addresses.ranges = self.keeper.ranges().map_err(|error| {
+            Error::failed(format!("cannot ask for the IOMMU's addresses: {}", describe(&error)))
+        })?;
+        Ok(taken)
+    }
+
+    /// Maps memory for all controllers of the space.
+    pub fn map(self: &Arc<Self>, memory: Memory) -> Result<Mapped> {
+        let bytes = memory.bytes();
+        let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        let address = addresses.take(bytes as u64).ok_or_else(|| {
+            Error::failed(format!("the IOMMU has no {} of addresses left", approx_size(bytes as u64)))
+        })?;
+        let operations = self.keeper.operations();
+        // SAFETY: the memory is this mapping's own until it is unmapped, and is used volatile or while
+        // no command names it (see `Dma`).
+        let mapped = unsafe { operations.vfio_dma_map(address, bytes, memory.start().as_ptr()) };
+        match mapped {
+            Ok(()) => Ok(Mapped { space: self.clone(), address, memory }),
+            Err(error) => {
+                addresses.give_back(address);
+                Err(cannot_map(bytes as u64, &error))
+            }
+        }
+    }
+}
+
+/// Addresses of an address space.
+#[derive(Debug, Default)]
+struct Addresses {
+    /// What can be used, first and last byte of each range.
+    ranges: Vec<(u64, u64)>,
+    /// What is used: first byte, and bytes.
+    used: BTreeMap<u64, u64>,
+}
+
+impl Addresses {
+    /// The first place for so many bytes, aligned to a large page so that the IOMMU can use such.
+    fn take(&mut self, bytes: u64) -> Option<u64> {
+        let align = |at: u64| at.checked_next_multiple_of(LARGE_PAGE_BYTES as u64);
+        for &(first, last) in &self.ranges {
+            let mut at = align(first.max(FIRST_ADDRESS))?;
+            for (&used, &length) in self.used.range(..=last) {
+                if at.checked_add(bytes)? <= used {
+                    break;
+                }
+                at = at.max(align(used.checked_add(length)?)?);
+            }
+            if at.checked_add(bytes - 1)? <= last {
+                self.used.insert(at, bytes);
+                return Some(at);
+            }
+        }
+        None
+    }
+
+    fn give_back(&mut self, address: u64) {
+        self.used.remove(&address);
+    }
+}
+
+/// The usable addresses of iommufd's address space (`IOMMU_IOAS_IOVA_RANGES`), which the crate does not
+/// tell.
+fn ranges_of_space(space: &VfioIommufd) -> std::io::Result<Vec<(u64, u64)>> {
+    const REQUEST: libc::c_ulong =
+        (IOMMUFD_TYPE as libc::c_ulong) << 8 | IOMMUFD_CMD_IOAS_IOVA_RANGES as libc::c_ulong;
+    let mut ranges = vec![iommu_iova_range::default(); RANGES_MAX];
+    let mut asked = iommu_ioas_iova_ranges {
+        size: size_of::<iommu_ioas_iova_ranges>() as u32,
+        ioas_id: space.ioas().id(),
+        num_iovas: RANGES_MAX as u32,
+        allowed_iovas: ranges.as_mut_ptr() as u64,
+        ..Default::default()
+    };
+    // SAFETY: the kernel writes the structure that it is given and as many ranges as that says, for
+    // which there is room.
+    let told = unsafe { libc::ioctl(space.iommufd().as_raw_fd(), REQUEST, &raw mut asked) };
+    if told != 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    Ok(ranges.iter().take(asked.num_iovas as usize).map(|range| (range.start, range.last)).collect())
+}
+
+/// The container's usable addresses (`VFIO_IOMMU_GET_INFO`), which the crate does not tell.
+fn ranges_of_container(container: &VfioContainer) -> std::io::Result<Vec<(u64, u64)>> {
+    const GET_INFO: libc::c_ulong = (VFIO_TYPE as libc::c_ulong) << 8 | (VFIO_BASE as libc::c_ulong + 12);
+    // Words, so that it is aligned as the kernel's structures are; far more than any IOMMU has ranges.
+    let mut info = vec![0_u64; 2048];
+    info[0] = (info.len() * 8) as u64;
+    // SAFETY: the kernel writes at most as many bytes as `argsz`, the first word, says.
+    let told = unsafe { libc::ioctl(container.as_raw_fd(), GET_INFO, info.as_mut_ptr()) };
+    if told != 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    let bytes: Vec<u8> = info.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let cap_offset = u32_at(&bytes, std::mem::offset_of!(vfio_iommu_type1_info, cap_offset));
+    Ok(ranges_of(&bytes, cap_offset))
+}
+
+/// Follows the chain of capabilities to the one that lists ranges; all addresses where there is none
+/// (before Linux 5.4).
+fn ranges_of(info: &[u8], mut offset: u32) -> Vec<(u64, u64)> {
+    const HEADER: usize = size_of::<vfio_iommu_type1_info_cap_iova_range>();
+    const RANGE: usize = size_of::<vfio_iova_range>();
+    // Each capability follows the one before: no more of them than there is room for.
+    for _ in 0..info.len() / size_of::<vfio_info_cap_header>() {
+        let at = offset as usize;
+        if at == 0 || at + HEADER > info.len() {
+            break;
+        }
+        if u32_at(info, at) & 0xffff == VFIO_IOMMU_TYPE1_INFO_CAP_IOVA_RANGE {
+            let count =
+                u32_at(info, at + std::mem::offset_of!(vfio_iommu_type1_info_cap_iova_range, nr_iovas));
+            let ranges = info[at + HEADER..].chunks_exact(RANGE).take(count as usize);
+            let word = |range: &[u8], at: usize| {
+                u64::from(u32_at(range, at)) | u64::from(u32_at(range, at + 4)) << 32
+            };
+            return ranges.map(|range| (word(range, 0), word(range, 8))).collect();
+        }
+        offset = u32_at(info, at + std::mem::offset_of!(vfio_info_cap_header, next));
+    }
+    vec![(0, u64::MAX)]
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+/// Memory that the space's controllers can reach. The IOMMU forgets it before it is given back.
+pub struct Mapped {
+    space: Arc<Space>,
+    address: u64,
+    memory: Memory,
+}
+
+impl Mapped {
+    /// Where controllers see its first byte.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// The memory.
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // With the last drive gone the kernel has unmapped all by itself. Where it can't, the pages
+        // stay pinned: no controller ever writes to memory that has become something else.
+        let _ = self.space.keeper.operations().vfio_dma_unmap(self.address, self.memory.bytes());
+        let mut addresses = self.space.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        addresses.give_back(self.address);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_avoid_what_the_iommu_does_not_translate_and_what_is_used() {
+        let mib = |n: u64| n << 20;
+        let ranges = vec![(0, mib(8) - 1), (mib(20), mib(40) - 1)];
+        let mut addresses = Addresses { ranges, used: BTreeMap::new() };
+        assert_eq!(addresses.take(mib(2)), Some(mib(2)), "not from 0 on");
+        assert_eq!(addresses.take(4096), Some(mib(4)));
+        assert_eq!(addresses.take(mib(4)), Some(mib(20)), "what is left of the first range is too small");
+        assert_eq!(addresses.take(mib(2)), Some(mib(6)));
+        addresses.give_back(mib(4));
+        assert_eq!(addresses.take(mib(2)), Some(mib(4)));
+        assert_eq!(addresses.take(mib(16)), Some(mib(24)));
+        assert_eq!(addresses.take(1), None);
+    }
+
+    #[test]
+    fn ranges_are_found_along_the_chain_of_capabilities() {
+        let mut info = vec![0_u8; 256];
+        let mut put = |at: usize, value: u32| info[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+        // Another capability at 24, and at 48 the ranges.
+        put(24, 1 << 16 | 3);
+        put(28, 48);
+        put(48, 1 << 16 | 1);
+        put(56, 2);
+        for (n, value) in [0, 0, 0xfedf_ffff, 0, 0xfef0_0000, 0, u32::MAX, 0xff].into_iter().enumerate() {
+            put(64 + n * 4, value);
+        }
+        assert_eq!(ranges_of(&info, 24), [(0, 0xfedf_ffff), (0xfef0_0000, 0xff_ffff_ffff)]);
+        assert_eq!(ranges_of(&info, 0), [(0, u64::MAX)]);
+        // A chain that leads nowhere, or in a circle, ends.
+        put_chain(&mut info, 28, 250);
+        assert_eq!(ranges_of(&info, 24), [(0, u64::MAX)]);
+        put_chain(&mut info, 28, 24);
+        assert_eq!(ranges_of(&info, 24), [(0, u64::MAX)]);
+    }
+
+    fn put_chain(info: &mut [u8], at: usize, value: u32) {
+        info[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+    }
+}
