@@ -114,6 +114,8 @@ in_guest! {
         members_of_a_running_array_are_refused
         members_of_a_stopped_array_are_refused
         a_drive_exported_over_nvme_is_refused
+        a_drive_to_which_commands_can_be_given_is_refused
+        a_node_that_is_another_devices_is_refused
         a_drive_named_twice_by_two_names_is_refused
         a_drive_whose_serial_is_another_is_refused
         a_file_system_needs_consent_and_is_wiped_with_it

@@ -1,8 +1,8 @@
 //! Block devices that are served to others, or that another program writes to.
 
 use super::Usage;
-use super::root::Root;
-use super::usage::{Resolver, device_number};
+use super::root::{Root, last_part};
+use super::usage::{Resolver, character_number, device_number};
 
 /// Programs that serve block devices over the network.
 const SERVERS: [&str; 7] =
@@ -16,16 +16,35 @@ pub(super) fn read(resolver: &Resolver) -> Vec<(String, Usage)> {
     found
 }
 
+/// All devices, told to be perhaps exported by what can't be seen.
+fn perhaps_all(resolver: &Resolver, why: &str) -> Vec<(String, Usage)> {
+    let all = resolver.root.names("sys/block").into_iter();
+    all.map(|name| (name, Usage::Exported(format!("perhaps: {why}")))).collect()
+}
+
 /// `NVMe` over fabrics: the kernel's nvmet.
 fn nvme_targets(resolver: &Resolver) -> Vec<(String, Usage)> {
     let root = resolver.root;
     let top = "sys/kernel/config/nvmet/subsystems";
     let mut found = Vec::new();
+    if root.has("sys/module/nvmet") && !root.has(top) {
+        return perhaps_all(resolver, "nvmet is loaded, and what it serves not told (mount configfs)");
+    }
     for subsystem in root.names(top) {
         let folder = format!("{top}/{subsystem}/namespaces");
         for id in root.names(&folder) {
             let path = root.text(&format!("{folder}/{id}/device_path"));
-            for name in path.map(|path| resolver.behind(&path)).unwrap_or_default() {
+            let Some(path) = path else { continue };
+            let names = resolver.behind(&path);
+            // Of a node that is gone nobody can tell any more what it was.
+            let is_on = root.text(&format!("{folder}/{id}/enable")).is_some_and(|on| on == "1");
+            if is_on && names.is_empty() && !root.at(&path).exists() {
+                found.extend(perhaps_all(
+                    resolver,
+                    &format!("nvmet, subsystem {subsystem}, serves {path}, which is gone"),
+                ));
+            }
+            for name in names {
                 found.push((name, Usage::Exported(format!("nvmet, subsystem {subsystem}"))));
             }
         }
@@ -38,6 +57,12 @@ fn scsi_targets(resolver: &Resolver) -> Vec<(String, Usage)> {
     let root = resolver.root;
     let top = "sys/kernel/config/target/core";
     let mut found = Vec::new();
+    if root.has("sys/module/target_core_mod") && !root.has(top) {
+        return perhaps_all(
+            resolver,
+            "a SCSI target is loaded, and what it serves not told (mount configfs)",
+        );
+    }
     for adapter in root.names(top) {
         for store in root.names(&format!("{top}/{adapter}")) {
             let folder = format!("{top}/{adapter}/{store}");
@@ -74,54 +99,117 @@ fn writers(resolver: &Resolver) -> Vec<(String, Usage)> {
             let text = format!("process {process}, {}, has mapped it for writing", command());
             found.push((name, Usage::Claimed(text)));
         }
-        for fd in root.names(&format!("proc/{process}/fd")) {
-            for name in registered(resolver, &process, &fd) {
-                let text = format!("process {process}, {}, has it registered with io_uring", command());
-                found.push((name, Usage::Claimed(text)));
-            }
-            let Some(name) = opened(resolver, &format!("proc/{process}/fd/{fd}")) else { continue };
-            let served = command();
-            if SERVERS.contains(&served.as_str()) {
-                found.push((name, Usage::Exported(format!("{served}, process {process}"))));
-            } else if writes(&root.text(&format!("proc/{process}/fdinfo/{fd}")).unwrap_or_default()) {
-                let text = format!("process {process}, {served}, has it open for writing");
-                found.push((name, Usage::Claimed(text)));
-            }
+        for folder in tables(root, &process) {
+            let used = root.names(&format!("{folder}/fd")).into_iter();
+            let used = used.flat_map(|fd| uses(resolver, &folder, &fd));
+            // Who only reads disturbs nobody, but for a server, which reads for others.
+            let is_server = SERVERS.contains(&command().as_str());
+            let counts = |how: &Use| is_server || !matches!(how, Use::Open { writes: false });
+            let used = used.filter(|(_, how)| counts(how));
+            found.extend(used.map(|(name, how)| (name, told(&command(), &process, how))));
         }
     }
     found
 }
 
+/// How a process uses a device by a descriptor.
+enum Use {
+    /// It is open, for writing or not.
+    Open { writes: bool },
+    /// Its commands can be given past the block layer, whatever the descriptor was opened for.
+    Commands,
+    /// It is registered with a ring.
+    Registered,
+}
+
+fn uses(resolver: &Resolver, folder: &str, fd: &str) -> Vec<(String, Use)> {
+    let path = format!("{folder}/fd/{fd}");
+    let mut found: Vec<_> =
+        registered(resolver, folder, fd).into_iter().map(|name| (name, Use::Registered)).collect();
+    found.extend(commanded(resolver, &path).map(|name| (name, Use::Commands)));
+    found.extend(opened(resolver, &path).map(|name| {
+        let info = resolver.root.text(&format!("{folder}/fdinfo/{fd}")).unwrap_or_default();
+        (name, Use::Open { writes: writes(&info) })
+    }));
+    found
+}
+
+fn told(command: &str, process: &str, how: Use) -> Usage {
+    match how {
+        Use::Open { .. } if SERVERS.contains(&command) => {
+            Usage::Exported(format!("{command}, process {process}"))
+        }
+        Use::Open { .. } => Usage::Claimed(format!("process {process}, {command}, has it open for writing")),
+        Use::Commands => {
+            Usage::Claimed(format!("process {process}, {command}, can give it commands past the block layer"))
+        }
+        Use::Registered => {
+            Usage::Claimed(format!("process {process}, {command}, has it registered with io_uring"))
+        }
+    }
+}
+
+/// The folders of a process's tables of descriptors: its own, and those of threads that have others, as
+/// one has whose process's first thread has ended.
+fn tables(root: &Root, process: &str) -> Vec<String> {
+    let own = format!("proc/{process}");
+    let known = root.names(&format!("{own}/fd"));
+    let threads = root.names(&format!("{own}/task")).into_iter().filter(|thread| thread != process);
+    let folders = threads.map(|thread| format!("{own}/task/{thread}"));
+    let others: Vec<String> = folders.filter(|folder| root.names(&format!("{folder}/fd")) != known).collect();
+    std::iter::once(own).chain(others).collect()
+}
+
 /// Whether it is a thread of the kernel's own, most of what runs on an idle host: without memory and
-/// descriptors, and so without a program.
+/// descriptors.
 fn is_kernels(root: &Root, process: &str) -> bool {
-    let program = std::fs::read_link(root.at(&format!("proc/{process}/exe")));
-    root.is_running_host() && program.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+    // `PF_KTHREAD` of linux/sched.h, in the flags: the seventh field after the name in parentheses.
+    const KERNEL_THREAD: u64 = 0x0020_0000;
+    let stat = root.text(&format!("proc/{process}/stat")).unwrap_or_default();
+    let fields = stat.rsplit_once(") ").map(|(_, fields)| fields).unwrap_or_default();
+    let flags = fields.split(' ').nth(6).and_then(|flags| flags.parse::<u64>().ok());
+    flags.is_some_and(|flags| flags & KERNEL_THREAD != 0)
 }
 
 /// The devices that a process has mapped so that what it writes reaches them; its descriptors may be
 /// closed since.
 fn mapped(resolver: &Resolver, process: &str) -> Vec<String> {
-    let maps = resolver.root.text(&format!("proc/{process}/maps")).unwrap_or_default();
+    let root = resolver.root;
+    let maps = root.text(&format!("proc/{process}/maps")).unwrap_or_default();
     // "7f00-7f01 rw-s 00000000 00:05 320    /dev/nvme0n1"
     let device = |line: &str| {
         let mut words = line.split_whitespace();
-        let is_shared = words.nth(1).is_some_and(|rights| rights.contains('w') && rights.ends_with('s'));
-        let path = words.nth(3).filter(|path| is_shared && path.starts_with("/dev/"))?;
-        resolver.node(path)
+        let range = words.next()?;
+        let is_shared = words.next().is_some_and(|rights| rights.contains('w') && rights.ends_with('s'));
+        let path = words.nth(3).filter(|path| is_shared && path.starts_with('/'))?;
+        // The node may lie anywhere, or nowhere any more.
+        let file = root.at(&format!("proc/{process}/map_files/{range}"));
+        let number = if root.is_running_host() { device_number(&file) } else { None };
+        let by_path = || path.starts_with("/dev/").then(|| resolver.node(path))?;
+        number.and_then(|number| resolver.by_number(&number)).or_else(by_path)
     };
     maps.lines().filter_map(device).collect()
 }
 
+/// The namespace to which commands can be given by a descriptor of its character device (`/dev/ng0n1`).
+fn commanded(resolver: &Resolver, fd: &str) -> Option<String> {
+    let path = resolver.root.link(fd)?;
+    let name = last_part(&path).filter(|_| !resolver.root.is_running_host()).or_else(|| {
+        let number = character_number(&resolver.root.at(fd))?;
+        last_part(&resolver.root.link(&format!("sys/dev/char/{number}"))?)
+    })?;
+    resolver.node(&format!("/dev/nvme{}", name.strip_prefix("ng")?))
+}
+
 /// The devices that a process has registered with a ring; their descriptors may be closed since. How they
 /// were opened is not told.
-fn registered(resolver: &Resolver, process: &str, fd: &str) -> Vec<String> {
+fn registered(resolver: &Resolver, folder: &str, fd: &str) -> Vec<String> {
     let root = resolver.root;
     let is_ring = |link: std::path::PathBuf| link.to_string_lossy().contains("[io_uring]");
-    if !root.link(&format!("proc/{process}/fd/{fd}")).is_some_and(is_ring) {
+    if !root.link(&format!("{folder}/fd/{fd}")).is_some_and(is_ring) {
         return Vec::new();
     }
-    let told = root.text(&format!("proc/{process}/fdinfo/{fd}")).unwrap_or_default();
+    let told = root.text(&format!("{folder}/fdinfo/{fd}")).unwrap_or_default();
     // "UserFiles:\t2", then "    0: /dev/nvme0n1", by older kernels "    0: nvme0n1".
     let files = told.lines().skip_while(|line| !line.starts_with("UserFiles:")).skip(1);
     let files = files.map_while(|line| line.trim_start().split_once(": "));

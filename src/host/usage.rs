@@ -389,9 +389,18 @@ impl Resolver<'_> {
 
 /// `major:minor` of a block device's node.
 pub(crate) fn device_number(path: &Path) -> Option<String> {
+    number_of(path, FileType::BlockDevice)
+}
+
+/// `major:minor` of a character device's node.
+pub(super) fn character_number(path: &Path) -> Option<String> {
+    number_of(path, FileType::CharacterDevice)
+}
+
+fn number_of(path: &Path, kind: FileType) -> Option<String> {
     // Whether it is a device is known without asking a file server that may not answer.
     let found = statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE).ok()?;
-    let is_device = FileType::from_raw_mode(found.stx_mode.into()).is_block_device();
+    let is_device = FileType::from_raw_mode(found.stx_mode.into()) == kind;
     is_device.then(|| format!("{}:{}", found.stx_rdev_major, found.stx_rdev_minor))
 }
 

@@ -45,7 +45,10 @@ pub(super) fn fill(
     let end = volume.fill(&mut progress, &stop)?;
     written_bytes.fetch_add(end.written_bytes, Ordering::Relaxed);
     if !end.complete {
-        return Err(Error::interrupted("the fill was stopped").hint("the next run goes on where it stopped"));
+        let error = Error::interrupted("the fill was stopped");
+        // A stack that was built for it goes with it.
+        let goes_on = target.built.is_none();
+        return Err(if goes_on { error.hint("the next run goes on where it stopped") } else { error });
     }
     // A stack was empty before: that was all of it.
     target.built.iter().for_each(|built| built.filled_in(began.elapsed()));

@@ -225,6 +225,9 @@ impl Builder<'_> {
     fn run(&self, journal: &mut Journal, watch: Watch) -> Result<Vec<Option<Duration>>> {
         let steps = self.plan.steps.len();
         let mut times = Vec::new();
+        // From its blanking on until a tool needs it a drive is held: before its turn comes, which may be
+        // hours, nobody else puts anything on it.
+        let mut held: Vec<Claim> = Vec::new();
         for (number, step) in self.plan.steps.iter().enumerate() {
             let command = step.words();
             let advance = Advance { step: number, steps, command, undoing: false, bytes: None };
@@ -236,6 +239,8 @@ impl Builder<'_> {
                 let what = format!("step {} of {steps}: {}", number + 1, error.what);
                 Error { what, ..error }
             };
+            let drives = step.drives();
+            held.retain(|claim| !drives.iter().any(|drive| drive.number == claim.device().number));
             self.refuse(step).map_err(at_step)?;
             let command = advance.command.clone();
             let began = Instant::now();
@@ -247,6 +252,11 @@ impl Builder<'_> {
                 return Err(Error::interrupted(format!("stopped in step {} of {steps}", number + 1)));
             }
             times.push((!self.goes_on(step)).then(|| began.elapsed()));
+            if matches!(step, Step::Blank { .. } | Step::Trim { .. } | Step::Precondition { .. }) {
+                for drive in drives {
+                    held.push(guard::claim_again(&drive.find()?, drive.size_bytes).map_err(at_step)?);
+                }
+            }
         }
         Ok(times)
     }

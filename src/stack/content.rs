@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use rand::{RngExt as _, SeedableRng as _};
 use serde::Deserialize;
 
+use super::node;
 use super::runner::{Answer, BLKID, Runner, WIPEFS};
 use crate::error::{Error, Result};
 use crate::host::{Device, member_of};
@@ -63,8 +64,8 @@ impl Signature {
 /// All signatures on a device and on its partitions, as wipefs and libblkid know them.
 pub(super) fn signatures(runner: &Runner, device: &Device) -> Result<Vec<Signature>> {
     // A container may lack the partitions' nodes; their content is still on the device.
-    let partitions = device.partitions.iter().map(|name| Path::new("/dev").join(name.replace('!', "/")));
-    let nodes = std::iter::once(device.path.clone()).chain(partitions.filter(|path| path.exists()));
+    let partitions = device.partitions.iter().map(|name| node::of(name)).collect::<Result<Vec<_>>>()?;
+    let nodes = std::iter::once(device.path.clone()).chain(partitions.into_iter().flatten());
     let mut found = BTreeSet::new();
     for node in nodes {
         let arguments = ["--no-act".as_ref(), "--json".as_ref(), node.as_os_str()];

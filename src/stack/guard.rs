@@ -9,6 +9,7 @@ use std::path::Path;
 
 use super::content::{self, Ours, Signature};
 use super::holders;
+use super::node;
 use super::place::Drive;
 use super::runner::Runner;
 use super::wipe;
@@ -309,6 +310,7 @@ pub fn claim_built(node: &Path) -> Result<Claim> {
     let gone = || Error::failed(format!("{} has gone", node.display()));
     let is_of = |device: &&Device| device.path == node || device.partitions.contains(&name);
     let whole = devices.iter().find(is_of).ok_or_else(gone)?;
+    node::check(node)?;
     let number = std::fs::metadata(node).map_err(|e| Error::os("cannot examine", node, e))?.rdev();
     let mut device = Device { path: node.to_owned(), number: number_text(number), ..whole.clone() };
     let file = claim(&device, OpenOptions::new().read(true).write(true))?;
@@ -320,8 +322,14 @@ pub fn claim_built(node: &Path) -> Result<Claim> {
     Ok(Claim { file, device, ours: false })
 }
 
+fn is_held(node: &Path) -> bool {
+    let opened = OpenOptions::new().read(true).custom_flags(libc::O_EXCL | libc::O_CLOEXEC).open(node);
+    opened.is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY))
+}
+
 /// Makes sure that nobody holds a node exclusively.
 pub(super) fn refuse_claimed(node: &Path) -> Result<()> {
+    node::check(node)?;
     match OpenOptions::new().read(true).custom_flags(libc::O_EXCL | libc::O_CLOEXEC).open(node) {
         Ok(_) => Ok(()),
         Err(error) => Err(cannot_claim(node, error)),
@@ -414,11 +422,13 @@ pub struct ReadOnly {
 pub fn examine_read_only(named: &str, facts: &Facts) -> Result<ReadOnly> {
     let device = whole_device(named, facts)?;
     let in_use = |usage: &Usage| matches!(usage, Usage::Mounted(_) | Usage::System(_) | Usage::Swap(_));
-    Ok(ReadOnly {
-        flags: device.usage.iter().map(ToString::to_string).collect(),
-        mounted: device.usage.iter().any(in_use),
-        device: device.clone(),
-    })
+    let mut flags: Vec<String> = device.usage.iter().map(ToString::to_string).collect();
+    // A mount in another name space is in no list, but it holds the device.
+    let held = flags.is_empty() && is_held(&device.path);
+    flags.extend(
+        held.then(|| "opened exclusively elsewhere, by a mount in another name space perhaps".to_owned()),
+    );
+    Ok(ReadOnly { flags, mounted: held || device.usage.iter().any(in_use), device: device.clone() })
 }
 
 /// Refuses (3) a device of which the serial is not the one that a profile recorded.

@@ -38,11 +38,32 @@ pub(super) fn writer(file: &Path) -> Option<String> {
     let same = |found: fs::Metadata| (found.dev(), found.ino()) == (wanted.dev(), wanted.ino());
     let writes = |pid: u32| {
         let process = PathBuf::from(format!("/proc/{pid}"));
-        let open = fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
-        let of_file = open.filter(|entry| fs::metadata(entry.path()).is_ok_and(same));
-        of_file.map(|entry| process.join("fdinfo").join(entry.file_name())).any(|info| is_for_writing(&info))
+        let open = |table: &PathBuf| {
+            let open = entries(&table.join("fd")).filter(|entry| fs::metadata(entry).is_ok_and(same));
+            open.map(|entry| table.join("fdinfo").join(entry.file_name().unwrap_or_default()))
+                .any(|info| is_for_writing(&info))
+        };
+        // A thread may have descriptors of its own, or outlive its process's first one.
+        let tables = std::iter::once(process.clone()).chain(entries(&process.join("task")));
+        let mapped = |range: &str| fs::metadata(process.join("map_files").join(range)).is_ok_and(same);
+        let maps = fs::read_to_string(process.join("maps")).unwrap_or_default();
+        tables.into_iter().any(|table| open(&table)) || shared_for_writing(&maps).any(mapped)
     };
     pids().into_iter().filter(|pid| *pid != std::process::id()).find(|pid| writes(*pid)).map(describe)
+}
+
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
+/// The ranges of a process's memory by which it writes to files.
+fn shared_for_writing(maps: &str) -> impl Iterator<Item = &str> {
+    // "7f00-7f01 rw-s 00000000 00:05 320    /srv/disk.img"
+    maps.lines().filter_map(|line| {
+        let (range, rest) = line.split_once(' ')?;
+        let rights = rest.split(' ').next()?;
+        (rights.contains('w') && rights.ends_with('s')).then_some(range)
+    })
 }
 
 /// Whether what the kernel tells of an open file says that it is open for writing.
@@ -99,6 +120,13 @@ mod tests {
         assert_eq!(hold("<").0, None);
         let (found, id, _) = hold(">>");
         assert!(found.unwrap().starts_with(&format!("process {id} (")));
+    }
+
+    #[test]
+    fn who_writes_by_shared_memory_is_found_by_the_range() {
+        let maps =
+            "55-56 r--p 0 fd:00 9 /bin/x\n70-71 rw-s 0 fd:00 12    /srv/disk.img\n72-73 rw-p 0 0:0 0 \n";
+        assert_eq!(shared_for_writing(maps).collect::<Vec<_>>(), ["70-71"]);
     }
 
     #[test]

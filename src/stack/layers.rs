@@ -26,8 +26,7 @@ pub(super) struct Layers {
     pub top: Top,
     pub usable_bytes: u64,
     /// Bytes that each member gets written, by the steps and by the fill.
-    pub writes_each_bytes: u64,
-    pub members: u64,
+    pub writes_bytes: Vec<u64>,
 }
 
 /// What layers are named after, and where they lie.
@@ -58,18 +57,11 @@ impl Layers {
         let top = filesystem(settings, places, &sizes, ground, &mut steps)?;
         Ok(Self {
             steps,
-            writes_each_bytes: writes_each_bytes(stack, &sizes, &top),
+            writes_bytes: writes_bytes(stack, &sizes, &top),
             top,
             usable_bytes: room::usable_bytes(stack, &sizes),
-            members: sizes.len() as u64,
         })
     }
-}
-
-/// An id of the plan's own: a version 4 UUID of the stack's id, and of what it is for.
-fn uuid(id: &StackId, kind: u16, number: usize) -> String {
-    let id = &id.0;
-    format!("{}-{}-4{kind:03x}-8{number:03x}-{}{:08x}", &id[..8], &id[8..12], &id[12..16], 0x57ac_4e00)
 }
 
 /// The stack's own folder for the files of its loop devices.
@@ -127,7 +119,7 @@ fn divide(stack: &Stack, members: Vec<Member>, id: &StackId, steps: &mut Vec<Ste
             return Err(Error::input(what).hint("set target.devices, or stack.use = \"100%\""));
         };
         let bytes = room::member_bytes(stack, member.bytes);
-        let (disk_uuid, uuid) = (uuid(id, 1, number), uuid(id, 2, number));
+        let (disk_uuid, uuid) = (id.uuid(1, number), id.uuid(2, number));
         steps.push(Step::Partition { drive: drive.clone(), disk_uuid, uuid: uuid.clone(), bytes });
         Ok(Member { place: Place::Partition { drive, uuid }, bytes })
     });
@@ -142,7 +134,7 @@ fn array(stack: &Stack, members: Vec<Member>, id: &StackId, steps: &mut Vec<Step
     }
     // Of its own id, so that the plan is the same whatever stands while it is made.
     let number = 200 + u64::from_str_radix(&id.0[..8], 16).unwrap_or_default() % 800;
-    let (path, uuid) = (PathBuf::from(format!("/dev/md{number}")), uuid(id, 3, 0));
+    let (path, uuid) = (PathBuf::from(format!("/dev/md{number}")), id.uuid(3, 0));
     let array = Place::Array { path: path.clone(), uuid: uuid.clone() };
     steps.push(Step::CreateArray {
         path,
@@ -165,18 +157,25 @@ fn awaits_resync(stack: &Stack) -> bool {
 /// Bytes that each member gets written: by what brings it into its state, by md's resync, and by the
 /// fill with its copies or parity. What md and mkfs note for themselves is not counted, nor parity that
 /// is written more than once.
-fn writes_each_bytes(stack: &Stack, members: &[u64], top: &Top) -> u64 {
+fn writes_bytes(stack: &Stack, members: &[u64], top: &Top) -> Vec<u64> {
     let count = members.len() as u64;
     let smallest = members.iter().min().copied().unwrap_or(0);
     let halves = room::data_halves(stack.raid, count).max(1);
     let state = if stack.state == DriveState::Preconditioned { 3 * smallest } else { 0 };
     let redundant = (2 * count).saturating_sub(halves);
-    let resync = if awaits_resync(stack) { smallest / (2 * count) * redundant } else { 0 };
     let fill = match top {
         Top::Devices(_) => room::device_bytes(stack, members),
         Top::Files { data_bytes, wal_bytes, .. } => data_bytes + wal_bytes,
     };
-    state + resync + (u128::from(fill) * 2 / u128::from(halves)) as u64
+    let filled = (u128::from(fill) * 2 / u128::from(halves)) as u64;
+    let resync = |number: u64| match stack.raid {
+        _ if !awaits_resync(stack) => 0,
+        // md makes the last member of a new one anew from the others.
+        Raid::Md5 if number + 1 == count => smallest,
+        Raid::Md5 => 0,
+        _ => smallest / (2 * count) * redundant,
+    };
+    (0..count).map(|number| state + resync(number) + filled).collect()
 }
 
 /// Makes and mounts the file system, where one is asked for.
@@ -195,7 +194,7 @@ fn filesystem(
     let room_bytes = room::usable_bytes(stack, members);
     let (data_bytes, wal_bytes) = room::file_sizes(stack, room_bytes)?;
     let (mkfs_options, mount_options) = (options::mkfs(stack)?, options::mount(stack)?);
-    let (place, uuid) = (places[0].clone(), uuid(ground.id, 4, 0));
+    let (place, uuid) = (places[0].clone(), ground.id.uuid(4, 0));
     let dir = ground.state_dir.join("mnt").join(&ground.id.0);
     steps.push(Step::MakeFilesystem {
         filesystem,

@@ -93,7 +93,7 @@ fn a_preconditioned_drive_is_not_trimmed_again_where_it_is_used() {
         order(|step| matches!(step, Step::Partition { .. })),
     );
     assert!(trim < partition, "the table's copy at the end would be discarded");
-    assert_eq!(layers.writes_each_bytes, 4 * (80 * GIB - MIB));
+    assert_eq!(layers.writes_bytes[0], 4 * (80 * GIB - MIB));
 }
 
 #[test]
@@ -110,9 +110,13 @@ fn a_part_of_each_drive_is_a_partition_and_the_rest_is_trimmed() {
 
 #[test]
 fn ids_of_a_stack_are_its_own_and_differ() {
-    let ids = [uuid(&id(), 1, 0), uuid(&id(), 1, 1), uuid(&id(), 2, 0)];
+    let ids = [id().uuid(1, 0), id().uuid(1, 1), id().uuid(2, 0)];
     assert_eq!(ids[0], "01234567-89ab-4001-8000-cdef57ac4e00");
     assert!(ids[0] != ids[1] && ids[1] != ids[2]);
+    // As mdadm writes it, and in capitals.
+    assert!(id().is_of(&ids[1]) && id().is_of("01234567:89AB4001:8001CDEF:57AC4E00"));
+    let other = StackId("0123456789abcdee".into());
+    assert!(!other.is_of(&ids[1]) && !id().is_of("01234567-89ab") && !StackId("m".into()).is_of(&ids[1]));
 }
 
 #[test]
@@ -123,9 +127,12 @@ fn redundancy_costs_room_and_writes() {
     assert!((usable(Raid::Md5) - 3.0).abs() < 0.02);
     assert!((usable(Raid::Md6) - 2.0).abs() < 0.02);
     assert!((usable(Raid::Md1) - 1.0).abs() < 0.02);
-    let written = |raid| (layers(raid).writes_each_bytes * 4) as f64 / (100 * GIB) as f64;
+    let written = |raid| (layers(raid).writes_bytes.iter().sum::<u64>()) as f64 / (100 * GIB) as f64;
     assert!((written(Raid::Md5) - 4.0).abs() < 0.05, "{}", written(Raid::Md5));
     let resynced = on_drives(|s| (s.stack.raid, s.stack.assume_clean) = (Raid::Md1, false)).unwrap();
-    let each = resynced.writes_each_bytes as f64 / (100 * GIB) as f64;
+    let each = resynced.writes_bytes[0] as f64 / (100 * GIB) as f64;
+    let rebuilt = on_drives(|s| (s.stack.raid, s.stack.assume_clean) = (Raid::Md5, false)).unwrap();
+    let extra = rebuilt.writes_bytes[3] - rebuilt.writes_bytes[0];
+    assert!((extra as f64 / (100 * GIB) as f64 - 1.0).abs() < 0.01, "the last member is made anew");
     assert!((each - 1.75).abs() < 0.01, "{each}: three of four are copied to, and then all are filled");
 }

@@ -17,6 +17,7 @@ mod holders;
 pub mod journal;
 mod layers;
 pub mod leftovers;
+mod node;
 mod options;
 pub mod place;
 pub mod plan;

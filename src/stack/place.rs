@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use super::node;
 use super::runner::{LOSETUP, MDADM, Runner, SFDISK, failure, quoted};
 use crate::error::{Error, Result};
 use crate::host::{Device, Facts, number_text};
@@ -159,6 +160,7 @@ impl Place {
                 Self::Array { uuid, .. } => arrays(runner, uuid)?.pop(),
             };
             if let Some(node) = found.filter(|node| node.exists()) {
+                node::check(&node)?;
                 return Ok(node);
             }
             if Instant::now() >= patience_ends {
@@ -172,7 +174,17 @@ impl Place {
     /// All nodes that it may have, without waiting; after another boot a drive's may be several.
     ///
     /// None is no error, except for a drive that is not there at all: what lies on it can't be seen.
+    /// # Errors
+    /// Refused where a node is another device's.
     pub(super) fn nodes(&self, runner: &Runner, same_boot: bool) -> Result<Found> {
+        let found = self.find_nodes(runner, same_boot)?;
+        if let Found::At(nodes) = &found {
+            nodes.iter().filter(|node| node.exists()).try_for_each(|node| node::check(node))?;
+        }
+        Ok(found)
+    }
+
+    fn find_nodes(&self, runner: &Runner, same_boot: bool) -> Result<Found> {
         match self {
             Self::Loop { file } => loops_over(runner, file).map(Found::At),
             Self::Array { uuid, .. } => arrays(runner, uuid).map(Found::At),
@@ -290,6 +302,13 @@ struct Entry {
     node: PathBuf,
     #[serde(default)]
     uuid: String,
+}
+
+impl Table {
+    /// A partition whose id does not pass.
+    pub(super) fn other_than(&self, is_ours: impl Fn(&str) -> bool) -> Option<PathBuf> {
+        self.partitions.iter().find(|entry| !is_ours(&entry.uuid)).map(|entry| entry.node.clone())
+    }
 }
 
 /// The partition table of a device, where it has one.

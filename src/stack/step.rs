@@ -107,6 +107,28 @@ pub enum Step {
     },
 }
 
+impl Step {
+    /// The drives that it works on as a whole.
+    pub(super) fn drives(&self) -> Vec<&Drive> {
+        let places = match self {
+            Self::Blank { drive } | Self::Partition { drive, .. } => return vec![drive],
+            Self::Trim { place, .. } | Self::Precondition { place, .. } | Self::Mount { place, .. } => {
+                std::slice::from_ref(place)
+            }
+            Self::CreateArray { members: places, .. } | Self::MakeFilesystem { places, .. } => places,
+            Self::MakeFolder { .. }
+            | Self::MakeFile { .. }
+            | Self::AttachLoop { .. }
+            | Self::AwaitResync { .. } => &[],
+        };
+        let whole = places.iter().filter_map(|place| match place {
+            Place::Drive(drive) => Some(drive),
+            _ => None,
+        });
+        whole.collect()
+    }
+}
+
 /// A word of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Arg {

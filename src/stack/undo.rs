@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::cgroup;
@@ -12,6 +12,7 @@ use super::gpt;
 use super::handover;
 use super::holders;
 use super::journal::Entry;
+use super::node;
 use super::place::{self, Drive, Found, Place, same_id};
 use super::plan::StackId;
 use super::queue::{self, in_force};
@@ -116,8 +117,13 @@ impl Hands<'_> {
 
     /// A path is the stack's own if a folder in it is named by the stack's id, which is random.
     fn own(&self, path: &Path) -> Result<()> {
-        let named = |part: &OsStr| part.to_string_lossy().contains(&self.id.0);
-        if path.is_absolute() && !self.id.0.is_empty() && path.iter().any(named) {
+        let id = &self.id.0;
+        let names = [id.clone(), format!("stack-{id}"), format!("stacktune-{id}")];
+        let is_within = |path: &Path| path.iter().any(|part| names.iter().any(|name| part == name.as_str()));
+        let goes_up = path.components().any(|part| part == Component::ParentDir);
+        // By way of a link in it a path could lead anywhere.
+        let really = place::canonical_parent(path);
+        if self.id.is_sound() && path.is_absolute() && !goes_up && is_within(path) && is_within(&really) {
             return Ok(());
         }
         Err(Error::refused(format!("{} is not in a folder of stack {}", path.display(), self.id.0)))
@@ -173,6 +179,7 @@ impl Hands<'_> {
         if sources.is_empty() {
             return Ok(());
         }
+        refuse_others_files(dir)?;
         let arguments = ["--no-canonicalize".as_ref(), dir.as_os_str()];
         persist(|| {
             let answer = self.runner.run(UMOUNT, &arguments)?;
@@ -188,6 +195,7 @@ impl Hands<'_> {
     }
 
     fn remove_filesystem(&self, uuid: &str, places: &[Place]) -> Result<Option<Drive>> {
+        self.own_id(uuid)?;
         let (nodes, missing) = self.filesystems(uuid, places)?;
         for node in nodes {
             refuse_used(&node)?;
@@ -218,8 +226,11 @@ impl Hands<'_> {
     }
 
     fn remove_array(&self, uuid: &str, members: &[Place]) -> Result<Option<Drive>> {
+        self.own_id(uuid)?;
         for node in place::arrays(self.runner, uuid)? {
+            node::check(&node)?;
             refuse_used(&node)?;
+            self.refuse_foreign(&node)?;
             self.tool(MDADM, &["--stop".as_ref(), node.as_os_str()])?;
         }
         let (nodes, missing) = self.members(uuid, members)?;
@@ -228,6 +239,34 @@ impl Hands<'_> {
         }
         self.remove_links()?;
         Ok(missing)
+    }
+
+    /// Ids of layers are made of the stack's own: no journal is believed that names others.
+    fn own_id(&self, uuid: &str) -> Result<()> {
+        if self.id.is_of(uuid) {
+            return Ok(());
+        }
+        Err(Error::refused(format!("{uuid} is no id of stack {}", self.id.0)))
+    }
+
+    /// Refuses a device of the stack's on which somebody has put something since: what the stack itself had
+    /// on it is wiped by then.
+    fn refuse_foreign(&self, node: &Path) -> Result<()> {
+        let arguments = ["-p".as_ref(), "-o".as_ref(), "export".as_ref(), node.as_os_str()];
+        let answer = self.runner.run(BLKID, &arguments)?;
+        let value = |key: &str| {
+            answer
+                .stdout
+                .lines()
+                .find_map(|line| line.strip_prefix(key)?.strip_prefix('=').map(str::to_owned))
+        };
+        let Some(kind) = value("TYPE").or_else(|| value("PTTYPE")) else { return Ok(()) };
+        // What a killed mkfs left is the stack's own.
+        if value("UUID").is_some_and(|uuid| self.id.is_of(&uuid)) {
+            return Ok(());
+        }
+        Err(Error::refused(format!("{} holds {kind}, which the stack did not put there", node.display()))
+            .hint("save or wipe that first (`wipefs --all`), then clean up again"))
     }
 
     /// The nodes with a superblock that names the array.
@@ -241,7 +280,9 @@ impl Hands<'_> {
     /// Without udev mdadm makes links to an array itself, named as the array is, and leaves them.
     fn remove_links(&self) -> Result<()> {
         let links = fs::read_dir("/dev/md").into_iter().flatten().flatten().map(|entry| entry.path());
-        for link in links.filter(|link| link.is_symlink() && self.own(link).is_ok()) {
+        let is_named =
+            |link: &PathBuf| link.file_name().is_some_and(|name| name.to_string_lossy().contains(&self.id.0));
+        for link in links.filter(|link| link.is_symlink() && is_named(link)) {
             if !place::is_array(&link) {
                 fs::remove_file(&link).map_err(|error| Error::os("cannot remove", &link, error))?;
             }
@@ -250,9 +291,17 @@ impl Hands<'_> {
     }
 
     fn remove_table(&self, drive: &Drive, disk_uuid: &str) -> Result<Option<Drive>> {
+        self.own_id(disk_uuid)?;
         let (nodes, missing) = self.tables(drive, disk_uuid)?;
         for node in nodes {
             refuse_used(&node)?;
+            let table = place::table(self.runner, &node)?;
+            let foreign = table.and_then(|table| table.other_than(|uuid| self.id.is_of(uuid)));
+            if let Some(partition) = foreign {
+                let what = format!("{} was not made by the stack", partition.display());
+                return Err(Error::refused(what)
+                    .hint("save what is in it and delete it (`sfdisk --delete`), then clean up again"));
+            }
             self.tool(WIPEFS, &["--all".as_ref(), "--quiet".as_ref(), node.as_os_str()])?;
             persist(|| no_partitions(&node))?;
         }
@@ -390,6 +439,24 @@ fn no_partitions(node: &Path) -> Result<()> {
             Err(Error::failed(format!("the kernel still knows {partition} of {}", node.display())))
         }
     }
+}
+
+/// Refuses a file system in which somebody has put something beside the files of the set: it would go with
+/// it. One that does not answer any more has nothing left to save.
+fn refuse_others_files(dir: &Path) -> Result<()> {
+    // What `crate::volume` makes in a folder, and mkfs.
+    let is_ours = |name: &str| {
+        ["data-", ".stacktune-"].iter().any(|prefix| name.starts_with(prefix))
+            || ["wal", "stacktune-set", "lost+found"].contains(&name)
+    };
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let others: Vec<String> = names.filter(|name| !is_ours(name)).take(3).collect();
+    if others.is_empty() {
+        return Ok(());
+    }
+    let what = format!("{} holds {}, which stacktune did not put there", dir.display(), others.join(", "));
+    Err(Error::refused(what).hint("move that to another place, then clean up again"))
 }
 
 /// What others have put there meanwhile needs the folder.

@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 
 use super::content::{self, EDGE_BYTES, Signature};
+use super::node;
 use super::runner::{Runner, WIPEFS};
 use crate::error::{Error, Result};
 use crate::host::Device;
@@ -16,8 +16,8 @@ use crate::host::Device;
 /// when forced, so the claim is never given up.
 pub(super) fn wipe(runner: &Runner, file: &File, device: &Device) -> Result<()> {
     // What lies in a partition is wiped as well, lest it come back when one is made there again.
-    let partitions = device.partitions.iter().map(|name| Path::new("/dev").join(name.replace('!', "/")));
-    for node in partitions.filter(|path| path.exists()).chain([device.path.clone()]) {
+    let partitions = device.partitions.iter().map(|name| node::of(name)).collect::<Result<Vec<_>>>()?;
+    for node in partitions.into_iter().flatten().chain([device.path.clone()]) {
         let arguments = ["--all".as_ref(), "--force".as_ref(), "--quiet".as_ref(), node.as_os_str()];
         let answer = runner.run(WIPEFS, &arguments)?;
         if answer.status != 0 {

@@ -78,6 +78,41 @@ a_drive_exported_over_nvme_is_refused() {
     rmdir "$tree/namespaces/1" "$tree"
 }
 
+# By its character device commands reach a drive past the block layer, which tells nothing of that.
+a_drive_to_which_commands_can_be_given_is_refused() {
+    local pid name
+    name=$(basename "$(node 2)")
+    sleep 1000 9</dev/ng"${name#nvme}" &
+    pid=$!
+    refused 2 'past the block layer' || { kill "$pid"; return 1; }
+    kill "$pid"
+    wait "$pid" || true
+}
+
+# Tools go by names: what has the name of a partition here and the number of another drive's is not touched.
+a_node_that_is_another_devices_is_refused() {
+    need sfdisk mkfs.ext4
+    local number stale one
+    for number in 0 1; do
+        echo 'size=32MiB' | sfdisk -q --label gpt "$(node $number)"
+        wait_for 10 test -b "$(node $number)p1"
+    done
+    mkfs.ext4 -q "$(node 1)p1"
+    stale=$(node 0)p1 one=$(profile stale "$(drive 0)")
+    rm "$stale"
+    # shellcheck disable=SC2046 # two words
+    mknod "$stale" b $(stat -c '0x%t 0x%T' "$(node 1)p1")
+    expect 3 'to the kernel' "$STACKTUNE" record "$one" --for 1s --out "$LAB_WORK/out" --destroy "$(drive 0)"
+    expect 3 'to the kernel' "$STACKTUNE" record "$one" --for 1s --out "$LAB_WORK/out" --destroy "$(drive 0)" \
+        --set stack.filesystem=ext4
+    e2fsck -fn "$(node 1)p1"
+    rm "$stale"
+    for number in 0 1; do
+        wipefs -qaf "$(node $number)"
+        blockdev --rereadpt "$(node $number)"
+    done
+}
+
 a_drive_named_twice_by_two_names_is_refused() {
     local twice
     twice=$(profile twice "$(drive 0),$(node 0)")
@@ -106,5 +141,6 @@ a_file_system_needs_consent_and_is_wiped_with_it() {
 run_tests a_mounted_drive_is_refused a_drive_with_a_mounted_partition_is_refused \
     a_drive_that_is_swapped_on_is_refused members_of_a_running_array_are_refused \
     members_of_a_stopped_array_are_refused a_drive_exported_over_nvme_is_refused \
+    a_drive_to_which_commands_can_be_given_is_refused a_node_that_is_another_devices_is_refused \
     a_drive_named_twice_by_two_names_is_refused a_drive_whose_serial_is_another_is_refused \
     a_file_system_needs_consent_and_is_wiped_with_it

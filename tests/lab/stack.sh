@@ -47,8 +47,16 @@ btrfs_on_its_own_raid_is_verified_and_leaves_nothing() {
     done
 }
 
+# Kept, it goes as long as nobody has put anything on it.
 a_bare_array_is_verified_and_leaves_nothing() {
-    stacked md5 none --set stack.chunk=64KiB
+    local array
+    stacked md5 none --set stack.chunk=64KiB --keep
+    array=/dev/$(awk '/^md/ { print $1 }' /proc/mdstat)
+    mkfs.ext4 -qF "$array"
+    expect 1 "$array holds ext4, which the stack did not put there" "$STACKTUNE" cleanup --all
+    grep -q '^md' /proc/mdstat
+    wipefs --quiet --all "$array"
+    "$STACKTUNE" cleanup --all
     nothing_left
 }
 
