@@ -121,7 +121,7 @@ in_guest! {
         a_file_system_needs_consent_and_is_wiped_with_it
         a_run_whose_drive_is_pulled_ends_in_order;
     STACKS:
-        each_file_system_on_md0_is_verified_and_leaves_nothing
+        stripes_are_verified_and_leave_nothing
         mirrors_are_verified_and_leave_nothing
         one_parity_is_verified_and_leaves_nothing
         two_parities_are_verified_and_leave_nothing

@@ -113,6 +113,7 @@ fn writers(resolver: &Resolver) -> Vec<(String, Usage)> {
 }
 
 /// How a process uses a device by a descriptor.
+#[derive(Debug, Clone, Copy)]
 enum Use {
     /// It is open, for writing or not.
     Open { writes: bool },

@@ -48,6 +48,9 @@ impl Dma {
     ///
     /// # Safety
     /// As for [`Self::new`].
+    ///
+    /// # Panics
+    /// Where the pieces are fewer than the bytes take.
     pub unsafe fn in_pieces(
         start: NonNull<u8>,
         bytes: usize,

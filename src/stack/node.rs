@@ -52,8 +52,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("dev"), "259:99\n").unwrap();
         // Whatever block device this host has, it is not that one.
-        let any = fs::read_dir("/sys/class/block").unwrap().flatten();
-        let any = any.filter_map(|entry| of(&entry.file_name().to_string_lossy()).ok()?).next();
+        let mut any = fs::read_dir("/sys/class/block").unwrap().flatten();
+        let any = any.find_map(|entry| of(&entry.file_name().to_string_lossy()).ok()?);
         if let Some(node) = any {
             let error = is_of(&node, dir.path()).unwrap_err();
             assert!(error.exit_status() == 3 && error.what.contains("259:99 to the kernel"), "{error}");

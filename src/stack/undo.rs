@@ -280,8 +280,12 @@ impl Hands<'_> {
     /// Without udev mdadm makes links to an array itself, named as the array is, and leaves them.
     fn remove_links(&self) -> Result<()> {
         let links = fs::read_dir("/dev/md").into_iter().flatten().flatten().map(|entry| entry.path());
-        let is_named =
-            |link: &PathBuf| link.file_name().is_some_and(|name| name.to_string_lossy().contains(&self.id.0));
+        // As the array is: by the first half of the stack's id.
+        let wanted = self.id.0.get(..8).filter(|_| self.id.is_sound()).map(|id| format!("stacktune-{id}"));
+        let is_named = |link: &PathBuf| {
+            let name = link.file_name().map(|name| name.to_string_lossy().into_owned());
+            name.zip(wanted.as_ref()).is_some_and(|(name, wanted)| name.ends_with(wanted.as_str()))
+        };
         for link in links.filter(|link| link.is_symlink() && is_named(link)) {
             if !place::is_array(&link) {
                 fs::remove_file(&link).map_err(|error| Error::os("cannot remove", &link, error))?;
