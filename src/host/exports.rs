@@ -1,8 +1,9 @@
 //! Block devices that are served to others, or that another program writes to.
 
-use super::Usage;
+use super::facts::PERHAPS;
 use super::root::{Root, last_part};
 use super::usage::{Resolver, character_number, device_number};
+use super::{Usage, threads};
 
 /// Programs that serve block devices over the network.
 const SERVERS: [&str; 7] =
@@ -16,10 +17,18 @@ pub(super) fn read(resolver: &Resolver) -> Vec<(String, Usage)> {
     found
 }
 
-/// All devices, told to be perhaps exported by what can't be seen.
+/// All devices that are somebody's, told to be perhaps exported by what can't be seen. Loop devices, arrays
+/// and the like are as safe as what they are built on.
 fn perhaps_all(resolver: &Resolver, why: &str) -> Vec<(String, Usage)> {
-    let all = resolver.root.names("sys/block").into_iter();
-    all.map(|name| (name, Usage::Exported(format!("perhaps: {why}")))).collect()
+    let is_built =
+        |name: &str| ["loop", "md", "dm-", "zram", "ram"].iter().any(|kind| name.starts_with(kind));
+    let all = resolver.root.names("sys/block").into_iter().filter(|name| !is_built(name));
+    all.map(|name| (name, Usage::Exported(format!("{PERHAPS}{why}")))).collect()
+}
+
+/// Whether a module is loaded, and something of it in use.
+fn is_used(root: &Root, module: &str) -> bool {
+    root.text(&format!("sys/module/{module}/refcnt")).is_some_and(|count| count != "0")
 }
 
 /// `NVMe` over fabrics: the kernel's nvmet.
@@ -27,10 +36,14 @@ fn nvme_targets(resolver: &Resolver) -> Vec<(String, Usage)> {
     let root = resolver.root;
     let top = "sys/kernel/config/nvmet/subsystems";
     let mut found = Vec::new();
-    if root.has("sys/module/nvmet") && !root.has(top) {
+    if is_used(root, "nvmet") && !root.has(top) {
         return perhaps_all(resolver, "nvmet is loaded, and what it serves not told (mount configfs)");
     }
     for subsystem in root.names(top) {
+        found.extend(
+            whole_controllers(resolver, &format!("{top}/{subsystem}/passthru"))
+                .map(|name| (name, Usage::Exported(format!("nvmet, subsystem {subsystem}, as a whole")))),
+        );
         let folder = format!("{top}/{subsystem}/namespaces");
         for id in root.names(&folder) {
             let path = root.text(&format!("{folder}/{id}/device_path"));
@@ -52,12 +65,23 @@ fn nvme_targets(resolver: &Resolver) -> Vec<(String, Usage)> {
     found
 }
 
+/// The namespaces of a controller that is served as a whole: `/dev/nvme0`.
+fn whole_controllers(resolver: &Resolver, folder: &str) -> impl Iterator<Item = String> {
+    let root = resolver.root;
+    let is_on = root.text(&format!("{folder}/enable")).is_some_and(|on| on == "1");
+    let path = root.text(&format!("{folder}/device_path")).filter(|_| is_on);
+    let controller = path.and_then(|path| last_part(path.as_ref()));
+    let first = controller.map(|controller| format!("{controller}n"));
+    let names = root.names("sys/block").into_iter();
+    names.filter(move |name| first.as_ref().is_some_and(|first| name.starts_with(first.as_str())))
+}
+
 /// iSCSI and the like: the kernel's LIO.
 fn scsi_targets(resolver: &Resolver) -> Vec<(String, Usage)> {
     let root = resolver.root;
     let top = "sys/kernel/config/target/core";
     let mut found = Vec::new();
-    if root.has("sys/module/target_core_mod") && !root.has(top) {
+    if is_used(root, "target_core_mod") && !root.has(top) {
         return perhaps_all(
             resolver,
             "a SCSI target is loaded, and what it serves not told (mount configfs)",
@@ -150,15 +174,15 @@ fn told(command: &str, process: &str, how: Use) -> Usage {
     }
 }
 
-/// The folders of a process's tables of descriptors: its own, and those of threads that have others, as
-/// one has whose process's first thread has ended.
+/// The folders of a process's tables of descriptors: its own, and those of threads that have others.
 fn tables(root: &Root, process: &str) -> Vec<String> {
     let own = format!("proc/{process}");
-    let known = root.names(&format!("{own}/fd"));
-    let threads = root.names(&format!("{own}/task")).into_iter().filter(|thread| thread != process);
-    let folders = threads.map(|thread| format!("{own}/task/{thread}"));
-    let others: Vec<String> = folders.filter(|folder| root.names(&format!("{folder}/fd")) != known).collect();
-    std::iter::once(own).chain(others).collect()
+    let others = threads::with_own_descriptors(root.is_running_host(), process, &|| {
+        let threads = root.names(&format!("{own}/task"));
+        (threads, root.names(&format!("{own}/fd")).is_empty())
+    });
+    let others = others.into_iter().map(|thread| format!("{own}/task/{thread}"));
+    std::iter::once(own.clone()).chain(others).collect()
 }
 
 /// Whether it is a thread of the kernel's own, most of what runs on an idle host: without memory and

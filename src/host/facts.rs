@@ -74,6 +74,16 @@ pub enum Usage {
     Claimed(String),
 }
 
+/// How an export is told of which nobody can say whether it is there.
+pub(super) const PERHAPS: &str = "perhaps: ";
+
+impl Usage {
+    /// Whether it is known to be, and not only taken for one because nobody can say.
+    pub fn is_sure(&self) -> bool {
+        !matches!(self, Self::Exported(how) if how.starts_with(PERHAPS))
+    }
+}
+
 /// A block device.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Device {

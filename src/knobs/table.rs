@@ -551,7 +551,8 @@ fn outside_unavailable(by: Interface, s: &Settings, ground: Ground) -> Option<St
     let accepted = by == Interface::Vfio && s.io.unsafe_noiommu;
     if ground.facts.platform.iommu_groups == 0 && !accepted {
         let what = "no IOMMU is in use to keep the drives from memory that is not theirs";
-        return Some(format!("{what}: switch it on in the firmware and the kernel (intel_iommu=on)"));
+        let or = if by == Interface::Vfio { ", or accept VFIO's unsafe mode: io.unsafe_noiommu" } else { "" };
+        return Some(format!("{what}: switch one on in the firmware and the kernel (intel_iommu=on){or}"));
     }
     let stays = Class::ALL.iter().find(|&&class| s.interface_of(class) != by)?;
     Some(format!("the drives leave the kernel: {stays} would find none"))

@@ -33,6 +33,10 @@ pub trait Bus: Send + Sync + 'static {
         false
     }
 
+    /// Keeps a controller that does not stop from memory, where nothing else does: what it was told of is
+    /// about to be somebody else's.
+    fn isolate(&self) {}
+
     /// Reads a register of 64 bits as its two halves, which every controller allows (Base 3.1.3).
     fn read64(&self, offset: usize) -> u64 {
         u64::from(self.read32(offset)) | u64::from(self.read32(offset + 4)) << 32

@@ -372,7 +372,8 @@ impl<B: Bus> Starting<'_, B> {
             return Err(gone(self.bus.name()));
         }
         self.bus.write32(spec::CC, cc & !(spec::CC_EN | spec::CC_SHN));
-        self.wait((spec::CSTS_RDY, 0), self.capabilities.ready_timeout(), "stop")
+        let stopped = self.wait((spec::CSTS_RDY, 0), self.capabilities.ready_timeout(), "stop");
+        stopped.inspect_err(|_| self.bus.isolate())
     }
 
     /// Tells the admin queues (step 2), configures and enables (3 to 5), waits for CSTS.RDY (6).

@@ -52,8 +52,10 @@ impl Memory {
     pub fn on_large_pages(bytes: usize) -> Result<Self> {
         Self::map_large(bytes).map_err(|error| {
             let pages = bytes.div_ceil(LARGE_PAGE_BYTES);
-            Error::input(format!("no {pages} free huge pages of 2 MiB: {}", describe(&error.into())))
-                .hint("set more aside: `sysctl vm.nr_hugepages=…`; `stacktune host` tells how many there are")
+            let what = format!("fewer than {pages} free huge pages of 2 MiB: {}", describe(&error.into()));
+            Error::input(what).hint(
+                "set more aside: write a number to /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages",
+            )
         })
     }
 
@@ -94,6 +96,11 @@ impl Memory {
             file.read_exact_at(&mut entry, ((first + at) / PAGE_BYTES * ENTRY_BYTES) as u64)
                 .map_err(|error| Error::os("cannot read", path, error))?;
             physical_address(u64::from_ne_bytes(entry)).ok_or_else(|| {
+                if entry[7] >> 7 == 0 {
+                    return Error::failed(
+                        "a huge page is not there: a limit of the control group's, perhaps",
+                    );
+                }
                 Error::input("the kernel does not tell where memory lies in the machine (/proc/self/pagemap)")
                     .hint("it tells root, with the right CAP_SYS_ADMIN")
             })

@@ -2,9 +2,10 @@
 //!
 //! The controller is told where memory lies in the machine, so a wrong address, of this program's or of
 //! the drive's firmware, overwrites whatever lies there. So all memory that it is told of is on huge pages,
-//! which the kernel neither moves nor swaps, and which go back to their pool when a program is killed: what
-//! is then still under way hits no other program's memory before the kernel has reset the drive, unless
-//! the pool is made smaller or used in that moment.
+//! pinned as an `io_uring`'s buffers are, so that the kernel neither moves nor swaps them. They are of the
+//! pool that was set aside, and go back to it when a program is killed: what is then still under way hits
+//! no other program's memory before the kernel has reset the drive, unless the pool is made smaller or used
+//! in that moment. A controller that does not stop is taken off the bus before its memory is given back.
 //!
 //! The kernel has to be told by name as well (`enable_unsafe_noiommu_mode` of its module `vfio`), and is
 //! marked as tainted from then on. No crate knows this mode: the calls are made here.
@@ -18,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use io_uring::IoUring;
 use vfio_bindings::bindings::vfio::{
     VFIO_BASE, VFIO_IRQ_SET_ACTION_TRIGGER, VFIO_IRQ_SET_DATA_EVENTFD, VFIO_NOIOMMU_IOMMU,
     VFIO_PCI_REQ_IRQ_INDEX, VFIO_TYPE, vfio_region_info,
@@ -64,13 +66,44 @@ pub struct Function {
 
 /// A huge page, and where it lies in the machine.
 struct LargePage {
-    memory: Memory,
+    pinned: Pinned,
     address: u64,
+}
+
+/// Memory on huge pages that stay where they are.
+struct Pinned {
+    // It goes first: afterwards the kernel may move what is left of the memory.
+    _ring: IoUring,
+    memory: Memory,
+}
+
+/// The most that a ring takes as one buffer.
+const BUFFER_BYTES_MAX: usize = 1 << 30;
+
+impl Pinned {
+    fn new(bytes: usize) -> Result<Self> {
+        let memory = Memory::on_large_pages(bytes)?;
+        let refused = |error: io::Error| {
+            Error::input(format!("memory can't be kept where it is: {}", describe(&error)))
+                .hint("it is pinned through io_uring, which has to be allowed here")
+        };
+        let ring = IoUring::new(1).map_err(refused)?;
+        let start = memory.start().as_ptr();
+        let buffer = |at: usize| libc::iovec {
+            iov_base: start.wrapping_add(at).cast(),
+            iov_len: BUFFER_BYTES_MAX.min(memory.bytes() - at),
+        };
+        let buffers: Vec<_> = (0..memory.bytes()).step_by(BUFFER_BYTES_MAX).map(buffer).collect();
+        // SAFETY: the memory is mapped as long as the ring lives, and the ring never reads or writes it.
+        unsafe { ring.submitter().register_buffers(&buffers) }.map_err(refused)?;
+        Ok(Self { _ring: ring, memory })
+    }
 }
 
 impl Function {
     /// Takes a function that was bound in the unsafe mode; `path` is its folder in sysfs.
     pub fn open(path: &Path, address: &str) -> Result<Self> {
+        refuse_unsuited_memory()?;
         let group = std::fs::read_link(path.join("iommu_group")).ok();
         let number =
             group.as_deref().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
@@ -148,7 +181,7 @@ impl Function {
         *current = Some((page.clone(), at + bytes));
         let address = page.address + at as u64;
         // SAFETY: it lies within the page, as was just seen.
-        let start: NonNull<u8> = unsafe { page.memory.start().add(at) };
+        let start: NonNull<u8> = unsafe { page.pinned.memory.start().add(at) };
         // SAFETY: no piece is given out twice: it is zero, and nobody else's as long as its page lives.
         Ok(unsafe { Dma::new(start, bytes, address, Box::new(page)) })
     }
@@ -156,10 +189,28 @@ impl Function {
 
 impl LargePage {
     fn new() -> Result<Self> {
-        let memory = Memory::on_large_pages(LARGE_PAGE_BYTES)?;
-        let address = memory.physical_addresses()?[0];
-        Ok(Self { memory, address })
+        let pinned = Pinned::new(LARGE_PAGE_BYTES)?;
+        let address = pinned.memory.physical_addresses()?[0];
+        Ok(Self { pinned, address })
     }
+}
+
+/// Refuses where huge pages of this machine are not what [`Memory::physical_addresses`] takes them to be, or
+/// may be others than those of the pool.
+fn refuse_unsuited_memory() -> Result<()> {
+    let page_bytes = rustix::param::page_size();
+    if page_bytes != PAGE_BYTES {
+        let what = format!(
+            "without an IOMMU pages of {PAGE_BYTES} bytes are needed, and here they have {page_bytes}"
+        );
+        return Err(Error::input(what));
+    }
+    let path = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_overcommit_hugepages";
+    if std::fs::read_to_string(path).is_ok_and(|number| number.trim() != "0") {
+        let what = "huge pages beyond those set aside would go to anybody when a program is killed";
+        return Err(Error::input(what).hint(format!("write 0 to {path}")));
+    }
+    Ok(())
 }
 
 fn open(path: &Path) -> io::Result<File> {

@@ -32,7 +32,8 @@ use crate::error::{Error, Result, describe};
 
 /// The PCI command register, and its bits for memory space and bus mastering.
 const PCI_COMMAND: u64 = 4;
-const PCI_COMMAND_MEMORY_AND_MASTER: u16 = 0b110;
+const PCI_COMMAND_MEMORY: u16 = 0b010;
+const PCI_COMMAND_MASTER: u16 = 0b100;
 /// Between two looks at what takes its time.
 const PAUSE: Duration = Duration::from_micros(50);
 
@@ -199,20 +200,25 @@ fn device_path(address: &str) -> Result<PathBuf> {
     Err(Error::input(format!("there is no PCI device {address}")))
 }
 
-/// Switches memory space and bus mastering on (PCI's command register).
-fn enable(device: &Device, address: &str) -> Result<()> {
+/// Changes PCI's command register; returns what it is afterwards.
+fn command(device: &Device, change: impl Fn(u16) -> u16) -> Result<u16> {
     let at = device.region(VFIO_PCI_CONFIG_REGION_INDEX)?.offset + PCI_COMMAND;
     let read = || {
         let mut command = [0; 2];
         pread(device.file(), &mut command, at).map(|_| u16::from_le_bytes(command))
     };
-    let switched = read().and_then(|command| {
-        let wanted = command | PCI_COMMAND_MEMORY_AND_MASTER;
-        pwrite(device.file(), &wanted.to_le_bytes(), at)?;
+    let changed = read().and_then(|command| {
+        pwrite(device.file(), &change(command).to_le_bytes(), at)?;
         read()
     });
-    match switched {
-        Ok(command) if command & PCI_COMMAND_MEMORY_AND_MASTER == PCI_COMMAND_MEMORY_AND_MASTER => Ok(()),
+    changed.map_err(|error| Error::failed(format!("PCI's command register: {}", describe(&error.into()))))
+}
+
+/// Switches memory space and bus mastering on.
+fn enable(device: &Device, address: &str) -> Result<()> {
+    let wanted = PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER;
+    match command(device, |command| command | wanted) {
+        Ok(command) if command & wanted == wanted => Ok(()),
         _ => Err(Error::failed(format!("{address} can't be made to reach memory (PCI command register)"))),
     }
 }
@@ -273,6 +279,14 @@ impl Bus for VfioBus {
 
     fn allocate(&self, bytes: usize) -> Result<Dma> {
         self.device.allocate(bytes)
+    }
+
+    fn isolate(&self) {
+        // Behind an IOMMU what is unmapped can't be reached. Elsewhere a drive that is no master of the bus
+        // reaches nothing; one that does not even answer to that is gone from it.
+        if matches!(self.device, Device::Unkept(_)) {
+            let _ = command(&self.device, |command| command & !PCI_COMMAND_MASTER);
+        }
     }
 }
 

@@ -123,7 +123,7 @@ impl Built {
     /// The commands that do what [`Built::tear_down`] does, in order.
     pub fn commands_down(&self) -> Vec<String> {
         let record = self.journal.record();
-        let hands = Hands::of((&record.header.id, &record.entries), &self.runner, (true, false));
+        let hands = Hands::of((&record.header.id, &record.entries, record.kept), &self.runner, (true, false));
         let undos = record.entries.iter().rev().filter_map(|entry| entry.to_undo());
         undos.flat_map(|undo| hands.commands(undo)).collect()
     }
@@ -150,7 +150,7 @@ pub(super) fn undo_with(
 ) -> Result<()> {
     let header = journal.record().header.clone();
     let same_boot = header.boot == boot_id()?;
-    let made = (&header.id, journal.record().entries.as_slice());
+    let made = (&header.id, journal.record().entries.as_slice(), journal.record().kept);
     let hands = Hands::of(made, runner, (same_boot, forget_missing));
     let steps = journal.record().entries.len();
     let mut problems = Vec::new();
@@ -254,7 +254,8 @@ impl Builder<'_> {
             times.push((!self.goes_on(step)).then(|| began.elapsed()));
             if matches!(step, Step::Blank { .. } | Step::Trim { .. } | Step::Precondition { .. }) {
                 for drive in drives {
-                    held.push(guard::claim_again(&drive.find()?, drive.size_bytes).map_err(at_step)?);
+                    let claim = drive.find().and_then(|device| guard::claim_again(&device, drive.size_bytes));
+                    held.push(claim.map_err(at_step)?);
                 }
             }
         }

@@ -354,7 +354,7 @@ impl Bus {
             return Err(Error::refused(format!(
                 "no IOMMU keeps {path} ({address}) from memory that is not its own"
             ))
-            .hint("switch one on in the firmware (VT-d, AMD-Vi) and the kernel (intel_iommu=on), or accept VFIO's unsafe mode: io.unsafe_noiommu"));
+            .hint("switch one on in the firmware (VT-d, AMD-Vi) and the kernel (intel_iommu=on)"));
         };
         let names = members.flatten().map(|member| member.file_name().to_string_lossy().into_owned());
         let is_bridge =

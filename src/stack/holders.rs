@@ -5,6 +5,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::host::with_own_descriptors;
+
 /// More than these don't help anybody.
 const TOLD: usize = 5;
 
@@ -44,10 +46,18 @@ pub(super) fn writer(file: &Path) -> Option<String> {
                 .any(|info| is_for_writing(&info))
         };
         // A thread may have descriptors of its own, or outlive its process's first one.
-        let tables = std::iter::once(process.clone()).chain(entries(&process.join("task")));
+        let names = |folder: &str| -> Vec<String> {
+            let names = entries(&process.join(folder))
+                .filter_map(|entry| entry.file_name()?.to_str().map(str::to_owned));
+            names.collect()
+        };
+        let look = || (names("task"), names("fd").is_empty());
+        let others = with_own_descriptors(true, &pid.to_string(), &look);
+        let others = others.iter().map(|thread| process.join("task").join(thread));
+        let tables: Vec<PathBuf> = std::iter::once(process.clone()).chain(others).collect();
         let mapped = |range: &str| fs::metadata(process.join("map_files").join(range)).is_ok_and(same);
         let maps = fs::read_to_string(process.join("maps")).unwrap_or_default();
-        tables.into_iter().any(|table| open(&table)) || shared_for_writing(&maps).any(mapped)
+        tables.iter().any(open) || shared_for_writing(&maps).any(mapped)
     };
     pids().into_iter().filter(|pid| *pid != std::process::id()).find(|pid| writes(*pid)).map(describe)
 }

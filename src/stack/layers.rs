@@ -171,8 +171,22 @@ fn writes_bytes(stack: &Stack, members: &[u64], top: &Top) -> Vec<u64> {
     let resync = |number: u64| match stack.raid {
         _ if !awaits_resync(stack) => 0,
         // md makes the last member of a new one anew from the others.
-        Raid::Md5 if number + 1 == count => smallest,
-        Raid::Md5 => 0,
+        Raid::Md5 => {
+            if number + 1 == count {
+                smallest
+            } else {
+                0
+            }
+        }
+        // … and copies the first of each pair, or of all, to the others.
+        Raid::Md1 => {
+            if number == 0 {
+                0
+            } else {
+                smallest
+            }
+        }
+        Raid::Md10 if count.is_multiple_of(2) => number % 2 * smallest,
         _ => smallest / (2 * count) * redundant,
     };
     (0..count).map(|number| state + resync(number) + filled).collect()

@@ -130,7 +130,12 @@ fn redundancy_costs_room_and_writes() {
     let written = |raid| (layers(raid).writes_bytes.iter().sum::<u64>()) as f64 / (100 * GIB) as f64;
     assert!((written(Raid::Md5) - 4.0).abs() < 0.05, "{}", written(Raid::Md5));
     let resynced = on_drives(|s| (s.stack.raid, s.stack.assume_clean) = (Raid::Md1, false)).unwrap();
-    let each = resynced.writes_bytes[0] as f64 / (100 * GIB) as f64;
+    let each = resynced.writes_bytes.iter().sum::<u64>() as f64 / 4.0 / (100 * GIB) as f64;
+    assert_eq!(
+        resynced.writes_bytes[3] - resynced.writes_bytes[0],
+        resynced.writes_bytes[2] - resynced.writes_bytes[0]
+    );
+    assert!(resynced.writes_bytes[1] > resynced.writes_bytes[0], "the first is what is copied");
     let rebuilt = on_drives(|s| (s.stack.raid, s.stack.assume_clean) = (Raid::Md5, false)).unwrap();
     let extra = rebuilt.writes_bytes[3] - rebuilt.writes_bytes[0];
     assert!((extra as f64 / (100 * GIB) as f64 - 1.0).abs() < 0.01, "the last member is made anew");

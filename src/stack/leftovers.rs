@@ -191,7 +191,7 @@ fn look(path: &Path, runner: &Runner) -> Result<Option<Leftover>> {
 fn told(record: &Record, state: State, runner: &Runner) -> Result<Leftover> {
     let header = &record.header;
     let same_boot = header.boot == boot_id()?;
-    let hands = Hands::of((&header.id, &record.entries), runner, (same_boot, false));
+    let hands = Hands::of((&header.id, &record.entries, record.kept), runner, (same_boot, false));
     let undos = record.entries.iter().rev().filter_map(|entry| entry.to_undo());
     let standing = undos
         .filter(|undo| !hands.went_with_the_kernel(undo))

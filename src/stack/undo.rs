@@ -36,6 +36,8 @@ pub(super) struct Hands<'a> {
     pub(super) same_boot: bool,
     /// What lay on a drive that is not there any more counts as gone with it.
     pub(super) forget_missing: bool,
+    /// Whether it was kept, so that somebody may have put something on it.
+    kept: bool,
     /// The folders that the stack made.
     folders: Vec<PathBuf>,
 }
@@ -53,9 +55,9 @@ pub(super) enum Outcome {
 type Ours = (Vec<PathBuf>, Option<Drive>);
 
 impl<'a> Hands<'a> {
-    /// Hands for a stack of which that is the journal's header and entries.
+    /// Hands for a stack of which that is the id, what the journal says of it, and whether it was kept.
     pub(super) fn of(
-        (id, entries): (&'a StackId, &[Entry]),
+        (id, entries, kept): (&'a StackId, &[Entry], bool),
         runner: &'a Runner,
         (same_boot, forget_missing): (bool, bool),
     ) -> Self {
@@ -63,7 +65,7 @@ impl<'a> Hands<'a> {
             Some(Undo::RemoveFolder { dir }) => Some(dir.clone()),
             _ => None,
         });
-        Self { runner, id, same_boot, forget_missing, folders: folders.collect() }
+        Self { runner, id, same_boot, forget_missing, kept, folders: folders.collect() }
     }
 }
 
@@ -230,7 +232,10 @@ impl Hands<'_> {
         for node in place::arrays(self.runner, uuid)? {
             node::check(&node)?;
             refuse_used(&node)?;
-            self.refuse_foreign(&node)?;
+            // On one that nobody was given, marks are of what its drives held long before.
+            if self.kept {
+                self.refuse_foreign(&node)?;
+            }
             self.tool(MDADM, &["--stop".as_ref(), node.as_os_str()])?;
         }
         let (nodes, missing) = self.members(uuid, members)?;
@@ -283,8 +288,8 @@ impl Hands<'_> {
         // As the array is: by the first half of the stack's id.
         let wanted = self.id.0.get(..8).filter(|_| self.id.is_sound()).map(|id| format!("stacktune-{id}"));
         let is_named = |link: &PathBuf| {
-            let name = link.file_name().map(|name| name.to_string_lossy().into_owned());
-            name.zip(wanted.as_ref()).is_some_and(|(name, wanted)| name.ends_with(wanted.as_str()))
+            let name = link.file_name().unwrap_or_default().to_string_lossy();
+            wanted.as_ref().is_some_and(|wanted| name.contains(wanted.as_str()))
         };
         for link in links.filter(|link| link.is_symlink() && is_named(link)) {
             if !place::is_array(&link) {
@@ -422,7 +427,8 @@ fn refuse_used(node: &Path) -> Result<()> {
             device.path == node || device.partitions.iter().any(|partition| *partition == name)
         });
         let usage = device.iter().flat_map(|device| &device.usage);
-        match usage.into_iter().find(|usage| !matches!(usage, Usage::Member(_))) {
+        // It is the stack's, by its id: what may be anybody's use is not this one's.
+        match usage.into_iter().find(|usage| usage.is_sure() && !matches!(usage, Usage::Member(_))) {
             None => Ok(()),
             Some(usage) => {
                 Err(Error::refused(format!("{} is in use: {usage}", node.display()))
