@@ -483,6 +483,32 @@ fn workstation() -> Host {
 }
 
 #[test]
+fn what_nvmet_may_serve_unseen_and_what_it_serves_as_a_whole_is_no_free_drive() {
+    const TOP: &str = "sys/kernel/config/nvmet/subsystems";
+    let used = |count: &str, configured: &dyn Fn(&Host)| {
+        let host = workstation();
+        host.file("sys/module/nvmet/refcnt", count);
+        configured(&host);
+        let facts = host.facts();
+        ["nvme1n1", "nvme2n1"].map(|name| {
+            let usage = &device(&facts, name).usage;
+            usage.first().map(|usage| (usage.to_string().contains("perhaps"), usage.is_sure()))
+        })
+    };
+    assert_eq!(used("0\n", &|_| ()), [None, None], "loaded, and nothing of it used");
+    assert_eq!(used("2\n", &|_| ()), [Some((true, false)); 2]);
+    let served = |path: &'static str, folder: &'static str| {
+        move |host: &Host| {
+            let folder = format!("{TOP}/exported/{folder}");
+            host.folder(&folder).file(&format!("{folder}/device_path"), path);
+            host.file(&format!("{folder}/enable"), "1\n");
+        }
+    };
+    assert_eq!(used("2\n", &served("/dev/nvme1\n", "passthru")), [Some((false, true)), None]);
+    assert_eq!(used("2\n", &served("/tmp/gone\n", "namespaces/1")), [Some((true, false)); 2]);
+}
+
+#[test]
 fn a_drive_in_vfios_unsafe_mode_is_in_no_group_that_keeps_it_apart() {
     const MODE: &str = "sys/module/vfio/parameters/enable_unsafe_noiommu_mode";
     let platform = |mode: &str| {

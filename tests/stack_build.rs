@@ -392,7 +392,7 @@ fn drive(device: &Loop) -> Drive {
 fn on_drives(id: &str, drives: &[Drive], mut steps: Vec<Step>) -> Plan {
     for step in &mut steps {
         if let Step::MakeFilesystem { uuid, .. } = step {
-            *uuid = format!("{}-{}-4004-8000-{}57ac4e00", &id[..8], &id[8..12], &id[12..]);
+            *uuid = StackId(id.into()).uuid(4, 0);
         }
     }
     let facts = Facts::read(Path::new("/"));

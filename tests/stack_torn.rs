@@ -23,14 +23,12 @@ fn what_is_left_of_a_torn_partition_table_is_wiped_and_a_foreign_one_is_not() {
     let test = "what_is_left_of_a_torn_partition_table_is_wiped_and_a_foreign_one_is_not";
     let Some(loops) = Loops::take(test) else { return };
     let ground = Ground::new();
-    let stack = new_id();
-    let of_stack =
-        |kind: &str| format!("{}-{}-4{kind}-8000-{}57ac4e00", &stack[..8], &stack[8..12], &stack[12..]);
-    let (own, other) = (of_stack("001"), "11111111-2222-4333-8444-555555555555");
+    let stack = StackId(new_id());
+    let (own, partition, other) =
+        (stack.uuid(1, 0), stack.uuid(2, 0), "11111111-2222-4333-8444-555555555555");
     // Which end is lost, whose table it is, and whether it goes.
     for (lost_at, id, goes) in [(0, own.as_str(), true), (63 * MIB, &own, true), (0, other, false)] {
         let device = loops.device(64, |backing| {
-            let partition = of_stack("002");
             let script = format!(
                 "printf 'label: gpt\\nlabel-id: {id}\\nstart=1MiB, size=8MiB, uuid={partition}\\n' | sfdisk -q \"$0\""
             );
@@ -44,8 +42,7 @@ fn what_is_left_of_a_torn_partition_table_is_wiped_and_a_foreign_one_is_not() {
         let signatures = || run("wipefs", &["--noheadings", "--output", "TYPE", &device.path]);
         assert!(signatures().contains("gpt"), "what is torn is still seen");
         let state = ground.site().state_dir;
-        let mut journal =
-            Journal::begin(&state, &StackId(stack.clone()), "mine", std::slice::from_ref(&drive)).unwrap();
+        let mut journal = Journal::begin(&state, &stack, "mine", std::slice::from_ref(&drive)).unwrap();
         let undo = Undo::RemovePartitions { drive, disk_uuid: own.clone() };
         journal.act("sfdisk", Some(undo), || Ok(())).unwrap();
         undo_all(journal, &Runner::default(), &mut |_| true).unwrap();
@@ -58,10 +55,8 @@ fn a_partition_that_was_made_beside_the_stacks_keeps_the_table() {
     let Some(loops) = Loops::take("a_partition_that_was_made_beside_the_stacks_keeps_the_table") else {
         return;
     };
-    let (ground, stack) = (Ground::new(), new_id());
-    let of_stack =
-        |kind: &str| format!("{}-{}-4{kind}-8000-{}57ac4e00", &stack[..8], &stack[8..12], &stack[12..]);
-    let (table, partition) = (of_stack("001"), of_stack("002"));
+    let (ground, stack) = (Ground::new(), StackId(new_id()));
+    let (table, partition) = (stack.uuid(1, 0), stack.uuid(2, 0));
     let device = loops.device(64, |backing| {
         let script = format!(
             "printf 'label: gpt\\nlabel-id: {table}\\nstart=1MiB, size=8MiB, uuid={partition}\\nsize=8MiB\\n' | sfdisk -q \"$0\""
@@ -72,8 +67,7 @@ fn a_partition_that_was_made_beside_the_stacks_keeps_the_table() {
         Facts::read_devices().into_iter().find(|found| found.path == Path::new(&device.path)).unwrap();
     let drive = Drive::of(&found);
     let mut journal =
-        Journal::begin(&ground.site().state_dir, &StackId(stack), "mine", std::slice::from_ref(&drive))
-            .unwrap();
+        Journal::begin(&ground.site().state_dir, &stack, "mine", std::slice::from_ref(&drive)).unwrap();
     journal.act("sfdisk", Some(Undo::RemovePartitions { drive, disk_uuid: table }), || Ok(())).unwrap();
     let error = undo_all(journal, &Runner::default(), &mut |_| true).unwrap_err();
     assert!(error.what.contains("was not made by the stack"), "{error}");

@@ -177,10 +177,9 @@ fn told(command: &str, process: &str, how: Use) -> Usage {
 /// The folders of a process's tables of descriptors: its own, and those of threads that have others.
 fn tables(root: &Root, process: &str) -> Vec<String> {
     let own = format!("proc/{process}");
-    let others = threads::with_own_descriptors(root.is_running_host(), process, &|| {
-        let threads = root.names(&format!("{own}/task"));
-        (threads, root.names(&format!("{own}/fd")).is_empty())
-    });
+    let (threads, is_bare) =
+        (root.names(&format!("{own}/task")), root.names(&format!("{own}/fd")).is_empty());
+    let others = threads::with_own_descriptors(root.is_running_host(), process, threads, is_bare);
     let others = others.into_iter().map(|thread| format!("{own}/task/{thread}"));
     std::iter::once(own.clone()).chain(others).collect()
 }
@@ -201,19 +200,14 @@ fn is_kernels(root: &Root, process: &str) -> bool {
 fn mapped(resolver: &Resolver, process: &str) -> Vec<String> {
     let root = resolver.root;
     let maps = root.text(&format!("proc/{process}/maps")).unwrap_or_default();
-    // "7f00-7f01 rw-s 00000000 00:05 320    /dev/nvme0n1"
-    let device = |line: &str| {
-        let mut words = line.split_whitespace();
-        let range = words.next()?;
-        let is_shared = words.next().is_some_and(|rights| rights.contains('w') && rights.ends_with('s'));
-        let path = words.nth(3).filter(|path| is_shared && path.starts_with('/'))?;
+    let device = |(range, path): (&str, &str)| {
         // The node may lie anywhere, or nowhere any more.
         let file = root.at(&format!("proc/{process}/map_files/{range}"));
         let number = if root.is_running_host() { device_number(&file) } else { None };
         let by_path = || path.starts_with("/dev/").then(|| resolver.node(path))?;
         number.and_then(|number| resolver.by_number(&number)).or_else(by_path)
     };
-    maps.lines().filter_map(device).collect()
+    threads::shared_for_writing(&maps).filter_map(device).collect()
 }
 
 /// The namespace to which commands can be given by a descriptor of its character device (`/dev/ng0n1`).

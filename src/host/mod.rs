@@ -53,7 +53,7 @@ pub(crate) use reservation::reservation;
 pub use spdk::Spdk;
 pub use storage::{Array, ArrayMember, Controller, MountPoint, Storage};
 pub use temperature::Temperature;
-pub(crate) use threads::with_own_descriptors;
+pub(crate) use threads::{shared_for_writing, with_own_descriptors};
 pub use tools::ToolFound;
 pub(crate) use usage::{member_of, mounted_at, number_text};
 pub use watch::{Look, WatchedDrive};

@@ -1,25 +1,35 @@
-//! Threads of other processes that have descriptors of their own.
+//! By what other processes hold files: descriptors of threads of their own, and shared memory.
 #![allow(unsafe_code)] // kcmp, which no library wraps
 
 /// `KCMP_FILES` of linux/kcmp.h: whether two threads share one table of descriptors.
 const KCMP_FILES: libc::c_int = 2;
 
-/// The threads of a process, but for its first, with a table of descriptors that is not its first one's.
-/// `look` gives its threads, and whether its first one has no descriptors at all, as one that has ended.
+/// Those of a process's threads, but for its first, with a table of descriptors that is not its first
+/// one's; `is_bare` where that one has no descriptors at all, as one that has ended.
 ///
 /// Where the kernel does not say whether a table is shared, those of all threads count if the first
 /// thread has none, and else none of them.
 pub(crate) fn with_own_descriptors(
     asks_kernel: bool,
     process: &str,
-    look: &dyn Fn() -> (Vec<String>, bool),
+    threads: Vec<String>,
+    is_bare: bool,
 ) -> Vec<String> {
-    let (threads, is_empty) = look();
     let shares = |thread: &str| {
         let known = if asks_kernel { share_descriptors(process, thread) } else { None };
-        known.unwrap_or(!is_empty)
+        known.unwrap_or(!is_bare)
     };
     threads.into_iter().filter(|thread| thread != process && !shares(thread)).collect()
+}
+
+/// The ranges of a process's memory by which it writes to files, and the files' paths.
+pub(crate) fn shared_for_writing(maps: &str) -> impl Iterator<Item = (&str, &str)> {
+    // "7f00-7f01 rw-s 00000000 00:05 320    /srv/disk.img"
+    maps.lines().filter_map(|line| {
+        let mut words = line.split_whitespace();
+        let (range, rights, path) = (words.next()?, words.next()?, words.nth(3)?);
+        (rights.contains('w') && rights.ends_with('s') && path.starts_with('/')).then_some((range, path))
+    })
 }
 
 /// Whether two threads share their descriptors; none where the kernel does not say.
@@ -44,11 +54,17 @@ mod tests {
             .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
             .collect();
         assert!(threads.len() > 1);
-        let looked = |is_empty| with_own_descriptors(true, &own, &|| (threads.clone(), is_empty));
-        assert!(looked(false).is_empty());
-        let unasked = with_own_descriptors(false, &own, &|| (threads.clone(), true));
+        assert!(with_own_descriptors(true, &own, threads.clone(), false).is_empty());
+        let unasked = with_own_descriptors(false, &own, threads.clone(), true);
         assert_eq!(unasked.len(), threads.iter().filter(|thread| **thread != own).count());
         drop(send);
         assert!(!thread.join().unwrap());
+    }
+
+    #[test]
+    fn who_writes_by_shared_memory_is_found_by_the_range() {
+        let maps =
+            "55-56 r--p 0 fd:00 9 /bin/x\n70-71 rw-s 0 fd:00 12    /srv/disk.img\n72-73 rw-p 0 0:0 0 \n";
+        assert_eq!(shared_for_writing(maps).collect::<Vec<_>>(), [("70-71", "/srv/disk.img")]);
     }
 }

@@ -164,13 +164,11 @@ impl Function {
     /// Memory on huge pages, all zero. What is small shares one, and lies without gaps.
     pub fn allocate(&self, bytes: usize) -> Result<Dma> {
         if bytes > LARGE_PAGE_BYTES / 2 {
-            let memory = Memory::on_large_pages(bytes)?;
-            let addresses = memory.physical_addresses()?;
-            let (start, bytes) = (memory.start(), memory.bytes());
+            let pinned = Pinned::new(bytes)?;
+            let pieces = (LARGE_PAGE_BYTES, pinned.memory.physical_addresses()?);
+            let (start, bytes) = (pinned.memory.start(), pinned.memory.bytes());
             // SAFETY: the memory is mapped, zero and nobody else's until it is dropped.
-            return Ok(unsafe {
-                Dma::in_pieces(start, bytes, (LARGE_PAGE_BYTES, addresses), Box::new(memory))
-            });
+            return Ok(unsafe { Dma::in_pieces(start, bytes, pieces, Box::new(pinned)) });
         }
         let bytes = bytes.next_multiple_of(PAGE_BYTES);
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);

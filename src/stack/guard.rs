@@ -322,18 +322,19 @@ pub fn claim_built(node: &Path) -> Result<Claim> {
     Ok(Claim { file, device, ours: false })
 }
 
+/// For reading: nobody else can hold it exclusively at that moment.
+fn open_exclusively(node: &Path) -> std::io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(libc::O_EXCL | libc::O_CLOEXEC).open(node)
+}
+
 fn is_held(node: &Path) -> bool {
-    let opened = OpenOptions::new().read(true).custom_flags(libc::O_EXCL | libc::O_CLOEXEC).open(node);
-    opened.is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY))
+    open_exclusively(node).is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY))
 }
 
 /// Makes sure that nobody holds a node exclusively.
 pub(super) fn refuse_claimed(node: &Path) -> Result<()> {
     node::check(node)?;
-    match OpenOptions::new().read(true).custom_flags(libc::O_EXCL | libc::O_CLOEXEC).open(node) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(cannot_claim(node, error)),
-    }
+    open_exclusively(node).map(drop).map_err(|error| cannot_claim(node, error))
 }
 
 fn read_only(path: &Path) -> Error {

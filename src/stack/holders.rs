@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::host::with_own_descriptors;
+use crate::host::{shared_for_writing, with_own_descriptors};
 
 /// More than these don't help anybody.
 const TOLD: usize = 5;
@@ -51,11 +51,11 @@ pub(super) fn writer(file: &Path) -> Option<String> {
                 .filter_map(|entry| entry.file_name()?.to_str().map(str::to_owned));
             names.collect()
         };
-        let look = || (names("task"), names("fd").is_empty());
-        let others = with_own_descriptors(true, &pid.to_string(), &look);
+        let others = with_own_descriptors(true, &pid.to_string(), names("task"), names("fd").is_empty());
         let others = others.iter().map(|thread| process.join("task").join(thread));
         let tables: Vec<PathBuf> = std::iter::once(process.clone()).chain(others).collect();
-        let mapped = |range: &str| fs::metadata(process.join("map_files").join(range)).is_ok_and(same);
+        let mapped =
+            |(range, _): (&str, &str)| fs::metadata(process.join("map_files").join(range)).is_ok_and(same);
         let maps = fs::read_to_string(process.join("maps")).unwrap_or_default();
         tables.iter().any(open) || shared_for_writing(&maps).any(mapped)
     };
@@ -64,16 +64,6 @@ pub(super) fn writer(file: &Path) -> Option<String> {
 
 fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
-}
-
-/// The ranges of a process's memory by which it writes to files.
-fn shared_for_writing(maps: &str) -> impl Iterator<Item = &str> {
-    // "7f00-7f01 rw-s 00000000 00:05 320    /srv/disk.img"
-    maps.lines().filter_map(|line| {
-        let (range, rest) = line.split_once(' ')?;
-        let rights = rest.split(' ').next()?;
-        (rights.contains('w') && rights.ends_with('s')).then_some(range)
-    })
 }
 
 /// Whether what the kernel tells of an open file says that it is open for writing.
@@ -130,13 +120,6 @@ mod tests {
         assert_eq!(hold("<").0, None);
         let (found, id, _) = hold(">>");
         assert!(found.unwrap().starts_with(&format!("process {id} (")));
-    }
-
-    #[test]
-    fn who_writes_by_shared_memory_is_found_by_the_range() {
-        let maps =
-            "55-56 r--p 0 fd:00 9 /bin/x\n70-71 rw-s 0 fd:00 12    /srv/disk.img\n72-73 rw-p 0 0:0 0 \n";
-        assert_eq!(shared_for_writing(maps).collect::<Vec<_>>(), ["70-71"]);
     }
 
     #[test]

@@ -171,21 +171,9 @@ fn writes_bytes(stack: &Stack, members: &[u64], top: &Top) -> Vec<u64> {
     let resync = |number: u64| match stack.raid {
         _ if !awaits_resync(stack) => 0,
         // md makes the last member of a new one anew from the others.
-        Raid::Md5 => {
-            if number + 1 == count {
-                smallest
-            } else {
-                0
-            }
-        }
+        Raid::Md5 => smallest * u64::from(number + 1 == count),
         // … and copies the first of each pair, or of all, to the others.
-        Raid::Md1 => {
-            if number == 0 {
-                0
-            } else {
-                smallest
-            }
-        }
+        Raid::Md1 => smallest * u64::from(number > 0),
         Raid::Md10 if count.is_multiple_of(2) => number % 2 * smallest,
         _ => smallest / (2 * count) * redundant,
     };

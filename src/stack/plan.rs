@@ -38,7 +38,7 @@ impl StackId {
     }
 
     /// An id of a layer of the stack's: a version 4 UUID of the stack's id, and of what it is for.
-    pub(super) fn uuid(&self, kind: u16, number: usize) -> String {
+    pub fn uuid(&self, kind: u16, number: usize) -> String {
         let id = &self.0;
         format!("{}-{}-4{kind:03x}-8{number:03x}-{}{LAYER:08x}", &id[..8], &id[8..12], &id[12..16])
     }

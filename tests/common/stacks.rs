@@ -106,7 +106,7 @@ pub fn plan(ground: &Path, id: &str, filesystem: Filesystem, raid: Raid) -> Plan
         steps.push(Step::AttachLoop { file: file.clone() });
     }
     let places: Vec<Place> = files.iter().map(|file| Place::Loop { file: file.clone() }).collect();
-    let uuid = format!("{}-{}-4004-8000-{}57ac4e00", &id[..8], &id[8..12], &id[12..]);
+    let uuid = StackId(id.into()).uuid(4, 0);
     steps.push(Step::MakeFilesystem {
         filesystem,
         raid,
