@@ -7,7 +7,7 @@
 //! are free again. Completions come in any order: the command identifier (CID) tells whose one is.
 //!
 //! One command fewer than the ring has entries is outstanding at most. So the tail never reaches the
-//! head, which would mean empty (Base 3.3.1.5), and the completion queue always has room.
+//! head, which would mean empty (Base 3.3.1), and the completion queue always has room.
 
 use std::fmt;
 use std::sync::Arc;
