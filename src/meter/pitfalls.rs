@@ -84,9 +84,12 @@ impl Circumstances {
                 && settings.buffering_of(class) != Buffering::Direct
         });
         let built = settings.stack.is_built();
+        let is_drive = |name: &str| levels.drives.iter().any(|drive| drive.name == name);
+        // What the stack leaves of a drive is trimmed; what is beside another's partition is not known.
+        let whole = settings.stack.use_percent < 100 || levels.bottom.iter().all(|of| is_drive(&of.name));
         Self {
             drives: levels.drives.clone(),
-            own: built || !settings.target.devices.is_empty(),
+            own: whole && (built || !settings.target.devices.is_empty()),
             state: settings.stack.state.name().to_owned(),
             use_percent: settings.stack.use_percent,
             data_bytes,
@@ -270,6 +273,7 @@ pub fn drive_types(count: usize, names: &str) -> Pitfall {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::LevelDevice;
 
     const GIB: u64 = 1 << 30;
 
@@ -355,6 +359,25 @@ mod tests {
             expected[at] = light;
             assert_eq!(lights(&of, &steady, &written), expected, "case {number}");
         }
+    }
+
+    #[test]
+    fn anothers_partition_is_not_taken_for_all_of_the_drive() {
+        let device = |name: &str| LevelDevice { name: name.into(), stat: std::path::PathBuf::new() };
+        let on = |name: &str, use_percent| {
+            let mut settings = Settings::default();
+            settings.target.devices = vec![format!("/dev/{name}")];
+            settings.stack.use_percent = use_percent;
+            let levels = Levels {
+                top: vec![device(name)],
+                bottom: vec![device(name)],
+                drives: vec![drive("A", true)],
+            };
+            over_provisioning(&Circumstances::of(&settings, &levels, GIB, GIB)).figure
+        };
+        assert_eq!(on("nvme0n1", 100), "none: all of each drive is used");
+        assert_eq!(on("nvme0n1p1", 100), "not known: the drive is shared");
+        assert_eq!(on("nvme0n1p1", 75), "25% of each drive is left trimmed");
     }
 
     #[test]

@@ -237,12 +237,12 @@ impl Link {
         }
     }
 
-    fn kill(&mut self) {
-        if let Some(child) = &mut self.child {
-            // One that has ended already can't be killed, and is waited for all the same.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+    /// Ends it. Returns whether it has ended: the kernel may hold on to it, where it waits for a drive that
+    /// does not answer.
+    fn kill(&mut self) -> bool {
+        // One that has ended already can't be killed, and is waited for all the same.
+        let _ = self.child.as_mut().map(std::process::Child::kill);
+        self.wait(END_PATIENCE).is_some()
     }
 
     /// Lets the helper end in order, or ends it.
@@ -251,10 +251,8 @@ impl Link {
         self.failed.get_or_insert_with(ended);
         // It ends with its socket.
         let _ = self.stream.shutdown(std::net::Shutdown::Both);
-        if self.wait(END_PATIENCE).is_none() {
-            self.kill();
-        }
-        if let Some(listener) = self.listener.take() {
+        let has_ended = self.child.is_none() || self.wait(END_PATIENCE).is_some() || self.kill();
+        if let Some(listener) = self.listener.take().filter(|_| has_ended) {
             let _ = listener.join();
         }
     }

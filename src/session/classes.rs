@@ -143,6 +143,11 @@ impl Session {
         run.running = None;
         let by_turn = std::mem::take(&mut run.draining);
         match activity {
+            // Also where it was told to drain: there is nothing any more to start it in again.
+            Activity::Gone(why) => {
+                self.lose_drives(&why);
+                return Some(Stopped { why, exhausted: false });
+            }
             _ if by_turn => {}
             Activity::Tripped(errno) => {
                 let why = format!("over 1,000 errors in a second, the last: {}", describe_errno(errno));
@@ -151,10 +156,6 @@ impl Session {
             Activity::Broken(why) => {
                 self.lose_drives(&why);
                 return Some(Stopped { why: format!("its interface failed: {why}"), exhausted: false });
-            }
-            Activity::Gone(why) => {
-                self.lose_drives(&why);
-                return Some(Stopped { why, exhausted: false });
             }
             Activity::Exhausted => return Some(self.exhausted()),
             _ => {}

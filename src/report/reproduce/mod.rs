@@ -18,6 +18,7 @@ use crate::paper::{
     Setup, Shape,
 };
 use crate::profile;
+use crate::record::Recording;
 
 /// What `reproduce --json` and `show --json` print of a reproduction.
 #[derive(Debug, Serialize)]
@@ -141,6 +142,19 @@ pub struct OverTime {
     pub series: Vec<Series>,
     /// Drives that can be told from each other and are none that a hypervisor plays; none of files.
     pub drives: Option<usize>,
+    /// The others', as far as they have windows.
+    pub beside: Vec<BesideOverTime>,
+}
+
+/// Another recording over time.
+#[derive(Debug, Serialize)]
+pub struct BesideOverTime {
+    /// What stands for it.
+    pub letter: String,
+    /// Where it changed.
+    pub changes: Changes,
+    /// Its figures over time.
+    pub series: Vec<Series>,
 }
 
 impl Reproduction {
@@ -166,7 +180,7 @@ impl Reproduction {
                 .collect(),
             claims: experiment.claims.iter().map(|claim| ClaimShown::of(claim, experiment, rows)).collect(),
             shares: if experiment.shape == Shape::Shares { shares(rows) } else { Vec::new() },
-            over_time: (experiment.shape == Shape::OverTime).then(|| OverTime::of(rows)).flatten(),
+            over_time: (experiment.shape == Shape::OverTime).then(|| OverTime::of(rows, beside)).flatten(),
             shape: experiment.shape,
         }
     }
@@ -224,12 +238,17 @@ fn flags(row: &RowResult) -> Vec<String> {
     kinds.iter().map(|(kind, holders)| format!("{kind}: {}", holders.join(", "))).collect()
 }
 
+/// What stands for the recording of that number beside this one.
+fn letter(at: usize) -> String {
+    char::from(b'A' + (at % 26) as u8).to_string()
+}
+
 impl BesideShown {
     fn of(at: usize, other: &Beside, experiment: &Experiment) -> Self {
         let own = other.rows.iter().filter(|row| !other.same && !row.runs.is_empty());
         let first = other.rows.iter().find_map(|row| row.runs.first());
         Self {
-            letter: char::from(b'A' + (at % 26) as u8).to_string(),
+            letter: letter(at),
             name: other.name.clone(),
             host: first.map(paper::host).unwrap_or_default(),
             cycles_estimated: other.rows.iter().any(is_estimated),
@@ -278,17 +297,33 @@ fn shares(rows: &[RowResult]) -> Vec<Share> {
     Class::ALL.map(of).into()
 }
 
+/// The figures that are shown over time.
+const OVER_TIME: [Figure; 2] = [Figure::ScanMbPerS, Figure::PointP99Us];
+
 impl OverTime {
-    fn of(rows: &[RowResult]) -> Option<Self> {
-        const SHOWN: [Figure; 2] = [Figure::ScanMbPerS, Figure::PointP99Us];
+    fn of(rows: &[RowResult], beside: &[Beside]) -> Option<Self> {
         let recording = rows.first()?.runs.first()?;
         let settings = profile::parse(&recording.profile_toml, "profile.toml").ok()?;
         let emulated = recording.host.pointer("/target/emulated").is_some_and(serde_json::Value::is_string);
         let devices = settings.target.devices.len();
+        let others = beside.iter().enumerate();
         Some(Self {
-            changes: paper::changes(&SHOWN, &recording.windows),
-            series: SHOWN.map(|figure| Series::of(figure, &recording.windows)).into(),
+            changes: paper::changes(&OVER_TIME, &recording.windows),
+            series: series(recording),
             drives: (devices > 0 && !emulated && !settings.is_simulated()).then_some(devices),
+            beside: others.filter_map(|(at, other)| BesideOverTime::of(letter(at), other)).collect(),
         })
     }
+}
+
+impl BesideOverTime {
+    fn of(letter: String, other: &Beside) -> Option<Self> {
+        let recording = other.rows.first()?.runs.first()?;
+        let changes = paper::changes(&OVER_TIME, &recording.windows);
+        Some(Self { letter, changes, series: series(recording) })
+    }
+}
+
+fn series(recording: &Recording) -> Vec<Series> {
+    OVER_TIME.map(|figure| Series::of(figure, &recording.windows)).into()
 }

@@ -223,6 +223,18 @@ fn where_a_long_run_changes_is_told_with_the_bytes_written_until_then() {
     assert!(steady.contains("scan MB/s: no change seen within 3.00 GB written in 1m 00s"), "{steady}");
     assert!(!steady.contains("SLC cache that is full"), "{steady}");
 
+    let other = Beside {
+        name: "old-drives".into(),
+        rows: vec![falling(&dir.path().join("other"), 20_000, &drives)],
+        same: true,
+    };
+    let both = shown("figure7", &[falling(&dir.path().join("both"), 60_000, &drives)], &[other]);
+    assert_eq!(both.over_time.as_ref().unwrap().beside[0].letter, "A");
+    let both = text_of(&both);
+    assert!(both.contains("\nA: scan MB/s\n"), "{both}");
+    assert!(both.contains("  scan MB/s: no change seen"), "{both}");
+    assert!(both.contains("  A: scan MB/s: 991 → 336 (-66%) at 30s"), "{both}");
+
     let on_files = falling(&dir.path().join("files"), 30_000, &header());
     let on_files = text_of(&shown("figure7", &[on_files], &[]));
     assert!(on_files.contains("says nothing of a drive's cache"), "{on_files}");

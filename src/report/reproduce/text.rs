@@ -4,7 +4,9 @@ use std::fmt::Write;
 
 use super::{ClaimShown, Figures, OverTime, Reproduction, RowShown, Share};
 use crate::meter::spread::Spread;
-use crate::paper::{Change, Curve, Experiment, Figure, Published, REPEATS_MIN, Ruling, Says, Shape};
+use crate::paper::{
+    Change, Changes, Curve, Experiment, Figure, Published, REPEATS_MIN, Ruling, Says, Series, Shape,
+};
 use crate::report::cells::{NOTHING, left, right, wrap};
 use crate::report::chart::{self, Bar, Point};
 use crate::units::{approx_span, three_digits};
@@ -239,33 +241,50 @@ fn plane_text<'a>(
 
 fn over_time_text(over_time: &OverTime) -> String {
     let mut out = String::new();
-    for series in &over_time.series {
-        let at = |bin: usize| bin as f64 * series.bin_s;
-        let points = series.values.iter().enumerate().filter_map(|(bin, value)| Some((at(bin), (*value)?)));
-        let points: Vec<_> = points.collect();
-        if !points.is_empty() {
-            let _ = write!(out, "\n{}", chart::over_time(&series.figure.name(), &points, &three_digits));
+    for (number, series) in over_time.series.iter().enumerate() {
+        out += &series_text("", series);
+        for other in &over_time.beside {
+            out += &series_text(&format!("{}: ", other.letter), &other.series[number]);
         }
     }
-    let changes = &over_time.changes;
+    out += "\nChanges\n";
+    out += &changes_text("  ", &over_time.changes, &over_time.series);
+    if !over_time.changes.too_short {
+        out += &what_it_may_be(over_time);
+    }
+    for other in &over_time.beside {
+        out += &changes_text(&format!("  {}: ", other.letter), &other.changes, &other.series);
+    }
+    out
+}
+
+fn series_text(whose: &str, series: &Series) -> String {
+    let at = |bin: usize| bin as f64 * series.bin_s;
+    let points = series.values.iter().enumerate().filter_map(|(bin, value)| Some((at(bin), (*value)?)));
+    let points: Vec<_> = points.collect();
+    if points.is_empty() {
+        return String::new();
+    }
+    let title = format!("{whose}{}", series.figure.name());
+    format!("\n{}", chart::over_time(&title, &points, &three_digits))
+}
+
+fn changes_text(begins: &str, changes: &Changes, series: &[Series]) -> String {
+    let mut out = String::new();
     let written =
         format!("{} written in {}", gigabytes(changes.written_bytes), approx_span(changes.duration_s));
-    out += "\nChanges\n";
     if changes.too_short {
-        paragraph(
-            &mut out,
-            &format!("  The run is too short for one to be seen: half a minute is needed ({written})."),
-        );
+        let what = "The run is too short for one to be seen: half a minute is needed";
+        paragraph(&mut out, &format!("{begins}{what} ({written})."));
         return out;
     }
     for change in &changes.found {
-        paragraph(&mut out, &change_text(change));
+        paragraph(&mut out, &format!("{begins}{}", change_text(change)));
     }
     let steps = |figure: Figure| changes.found.iter().any(|change| change.figure == figure);
-    for series in over_time.series.iter().filter(|series| !steps(series.figure)) {
-        let _ = writeln!(out, "  {}: no change seen within {written}", series.figure.name());
+    for series in series.iter().filter(|series| !steps(series.figure)) {
+        paragraph(&mut out, &format!("{begins}{}: no change seen within {written}", series.figure.name()));
     }
-    out += &what_it_may_be(over_time);
     out
 }
 
@@ -275,7 +294,7 @@ fn gigabytes(bytes: u64) -> String {
 
 fn change_text(change: &Change) -> String {
     format!(
-        "  {}: {} → {} ({:+.0}%) at {}, with {} written until then",
+        "{}: {} → {} ({:+.0}%) at {}, with {} written until then",
         change.figure.name(),
         three_digits(change.before),
         three_digits(change.after),
