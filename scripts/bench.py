@@ -15,6 +15,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import shutil
 import signal
 import statistics
@@ -520,9 +521,39 @@ def end(child, ask):
                 child.wait(timeout=10)
 
 
+def row_h(bench):
+    """CPU time of the workers on RocksDB, of a bare loop of the same calls on the same data."""
+    try:
+        costs = json.loads(run([bench.stacktune, "calibrate", "--pairs", "--json"]).stdout)
+    except Broken as broken:
+        if "has no RocksDB" in str(broken):
+            raise LeftOut("this build has no RocksDB") from broken
+        raise
+    for cost in costs:
+        low, high = cost["range"]
+        yield Figure("h", f"{cost['class']} on RocksDB, CPU time of a bare loop's", cost["ratio"], "", "1.05 or less",
+                     cost["ratio"] <= 1.05, f"bare {cost['bare_ns']:.0f} ns an operation; {low:.3f} to {high:.3f}")
+    if shutil.which("db_bench"):
+        yield from db_bench(bench, costs)
+
+
+def db_bench(bench, costs):
+    """Another program's figures on another version of RocksDB: for orientation."""
+    bare_ns = {cost["class"]: cost["bare_ns"] for cost in costs}
+    path = bench.path("db")
+    for name, of in (("fillseq", None), ("readrandom", "point"), ("seekrandom", "scan"), ("overwrite", "background")):
+        words = run(["db_bench", f"--benchmarks={name}", f"--db={path}", "--num=100000", "--value_size=400",
+                     "--key_size=16", "--compression_type=none", "--seek_nexts=128", "--disable_wal=0",
+                     f"--use_existing_db={int(of is not None)}", f"--duration={bench.seconds if of else 0}"]).stdout
+        found = re.search(rf"^{name}\s*:\s*([0-9.]+) micros/op", words, re.MULTILINE)
+        if of and found:
+            yield Figure("h", f"db_bench's {name}, wall time an operation", float(found[1]) * 1e3, "ns", "", None,
+                         f"the bare loop's {of} took {bare_ns[of]:.0f} ns of CPU time")
+
+
 # ---------------------------------------------------------------- the command
 
-ROWS = {"a": row_a, "b": row_b, "c": row_c, "d": row_d, "e": row_e, "f": row_f, "g": row_g}
+ROWS = {"a": row_a, "b": row_b, "c": row_c, "d": row_d, "e": row_e, "f": row_f, "g": row_g, "h": row_h}
 
 
 def arguments():

@@ -16,6 +16,8 @@ PATH="${CARGO_HOME:-${HOME:-/nonexistent}/.cargo}/bin:$PATH:/usr/sbin:/sbin"
 # packages, so that a tool installed by hand counts.
 readonly TOOLS='
 build,demo,lab,test,bench | stop                                  | cc                 | gcc libc6-dev
+build,demo,lab,test,bench | stop                                  | c++                | g++
+build,demo,lab,test,bench | stop                                  | libclang           | libclang-dev
 demo,lab,test             | devices are refused                   | wipefs             | util-linux
 demo,lab,test             | devices are refused                   | blkid              | util-linux
 test                      | tests on loop devices are skipped     | losetup            | mount
@@ -65,6 +67,14 @@ stop() {
 
 # Whether a tool is here and works. A compiler without the C library's files can't link anything.
 have() {
+    case $1 in
+        # No command: the library that reads RocksDB's header for the Rust compiler, and clang's own headers.
+        libclang)
+            [[ -n ${LIBCLANG_PATH:-} ]] || { compgen -G '/usr/lib/llvm-*/lib/libclang[.-][0-9s]*' &&
+                compgen -G '/usr/lib/llvm-*/lib/clang/*/include/stddef.h'; } >/dev/null
+            return
+            ;;
+    esac
     command -v "$1" >/dev/null || return 1
     case $1 in
         cc)

@@ -4,6 +4,8 @@
 //! the CPU time of the path, not storage. `null` shows the generator alone: pacing, offsets, time
 //! stamps, histograms.
 
+pub mod pairs;
+
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;

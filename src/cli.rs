@@ -199,7 +199,14 @@ pub enum Cmd {
     /// Tell what this host has and can do
     Host(JsonArgs),
     /// Measure the generator's own cost per I/O on this host, by interface
-    Calibrate(JsonArgs),
+    Calibrate {
+        /// What the workers on pairs cost over a bare loop of the same calls of RocksDB
+        #[arg(long)]
+        pairs: bool,
+        /// How it is printed.
+        #[command(flatten)]
+        output: JsonArgs,
+    },
     /// Tell what of a profile this host can't do, and why
     #[command(after_help = EXIT_STATUS)]
     Check {

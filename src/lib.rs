@@ -18,10 +18,11 @@
 //! | [`spdk`] | the operator's own SPDK, by a shim in C | – |
 //! | [`nvme`] | stacktune's own `NVMe` driver, for drives that the kernel hands over | – |
 //! | [`io`] | the interfaces, one file each | volume's identities, nvme, spdk |
-//! | [`load`] | the four classes: pacing, offsets, commits, workers | plan, volume, io, meter, nvme |
+//! | [`kv`] | pairs in `RocksDB`, the load's other engine: data set, options, loading, what it did | plan, profile, volume, meter |
+//! | [`load`] | the four classes: pacing, offsets, commits, workers | plan, volume, io, kv, meter, nvme |
 //! | [`meter`] | counters to windows and totals; processor, flags, ledger | host, profile, io's thread names |
 //! | [`remote`] | a load in a process of its own: commands there, samples back | load, plan, volume, io, meter, spdk |
-//! | [`calibrate`] | the generator's own cost | load, plan |
+//! | [`calibrate`] | the generator's own cost, and that of the workers on pairs | load, plan, kv |
 //! | [`record`], [`report`] | a run written and read back; tables, charts and comparison | meter, knobs, host, stack, sweep, paper |
 //! | [`session`] | a run: open, start, turn, pause, record | all above |
 //! | [`sweep`] | a profile's steps, run one after the other and gone on with | session, record, stack, profile |
@@ -37,6 +38,7 @@ pub mod error;
 pub mod host;
 pub mod io;
 pub mod knobs;
+pub mod kv;
 pub mod load;
 pub mod meter;
 pub mod nvme;

@@ -57,7 +57,7 @@ static BARE: Machine = Machine {
 };
 /// Four drives that hold the smallest XFS, for RAID and file systems on them.
 static STACKS: Machine = Machine {
-    scripts: &["stack", "reproduce"],
+    scripts: &["stack", "reproduce", "pairs"],
     options: &["--drives", "4", "--size", "384M"],
     ran: OnceLock::new(),
 };
@@ -135,7 +135,9 @@ in_guest! {
         a_kept_stack_is_told_and_cleaned_up
         a_tool_that_fails_leaves_nothing
         a_table_goes_on_after_kill_9_and_leaves_nothing
-        a_sweep_over_arrays_is_verified_and_leaves_nothing;
+        a_sweep_over_arrays_is_verified_and_leaves_nothing
+        pairs_on_md0_and_f2fs_are_verified
+        pairs_on_md1_and_ext4_are_verified;
     FAULTS:
         a_tool_that_fails_at_any_step_leaves_nothing
         a_drive_that_comes_into_use_at_any_step_is_refused_and_untouched
@@ -251,7 +253,7 @@ fn every_test_of_the_guest_is_seen_here_and_every_script_ran() {
     let files = fs::read_dir(Path::new(ROOT).join("tests/lab")).unwrap();
     let mut there: Vec<String> = files
         .map(|file| file.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
-        .filter(|name| !["run", "lib", "power"].contains(&name.as_str()))
+        .filter(|name| !["run", "lib", "power", "pairs_power"].contains(&name.as_str()))
         .collect();
     there.sort();
     assert_eq!(scripts, there);
@@ -388,6 +390,34 @@ fn the_papers_table_on_drives_tells_what_was_recorded() {
     let told: Vec<_> = shown["deviations"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     assert!(told.contains(&"row 6b is on 1 QEMU NVMe Ctrl of 384 MiB"), "{told:?}");
     assert!(told.iter().any(|line| line.starts_with("emulated drives")), "{told:?}");
+}
+
+/// A commit with a synced log is there after a power cut; of those without, some are not, and are counted.
+#[test]
+#[cfg(feature = "rocksdb")]
+fn commits_survive_a_power_cut_where_the_log_is_synced_and_are_counted_where_not() {
+    const NAME: &str = "commits_survive_a_power_cut_where_the_log_is_synced_and_are_counted_where_not";
+    if let Some(reason) = no_machine() {
+        return common::skip(NAME, &reason);
+    }
+    let script = format!("{ROOT}/tests/lab/pairs_power.sh");
+    for sync in ["fdatasync", "none"] {
+        let [share, images] = [(); 2].map(|()| TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
+        for commits in ["300", "0"] {
+            let told = told(
+                rig(&share)
+                    .args(["--drives", "1", "--size", "384M", "--monitor", "--images"])
+                    .arg(images.path())
+                    .args(["--", "bash", &script, env!("CARGO_BIN_EXE_stacktune"), sync, commits]),
+            );
+            assert_eq!(told.contains("ended without an exit status"), commits != "0", "{sync}: {told}");
+        }
+        let said = fs::read_to_string(share.path().join(format!("said-{sync}"))).unwrap();
+        let kept = said.contains("commits that were acknowledged before are there");
+        let lost = said.contains("commits that were acknowledged before are lost");
+        assert_eq!((kept, lost), (sync == "fdatasync", sync == "none"), "{said}");
+        assert!(said.contains("pairs are what was put"), "{said}");
+    }
 }
 
 #[test]

@@ -55,7 +55,8 @@ fn dispatch(cli: Cli) -> Result<()> {
         Some(Cmd::Knobs(output)) => inspect::knobs(output.json),
         Some(Cmd::Profiles(output)) => inspect::profiles(output.json),
         Some(Cmd::Host(output)) => inspect::host(output.json),
-        Some(Cmd::Calibrate(output)) => inspect::calibrate(output.json),
+        Some(Cmd::Calibrate { pairs: true, output }) => inspect::calibrate_pairs(output.json),
+        Some(Cmd::Calibrate { output, .. }) => inspect::calibrate(output.json),
         Some(Cmd::Check { profile, sets }) => inspect::check(&profile, &sets.set),
         Some(Cmd::Status(output)) => stacks::status(output.json),
         Some(Cmd::Cleanup(args)) => stacks::cleanup(&args),
@@ -101,6 +102,7 @@ fn options(run: &RunArgs, demo: bool) -> Options {
         written_bytes: Arc::default(),
         typed: Vec::new(),
         agreed: None,
+        anew: false,
         uncached: false,
     }
 }

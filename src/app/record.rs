@@ -137,7 +137,7 @@ pub(super) fn verify(session: &Session, watcher: &mut Watcher) -> Result<()> {
     };
     let Some(report) = session.verify(&mut on_progress, &stop)? else { return Ok(()) };
     watcher.notice(&report.to_string());
-    if report.is_clean() { Ok(()) } else { Err(Error::failed("not all pages are what was written")) }
+    if report.is_clean() { Ok(()) } else { Err(Error::failed("not all is what was written")) }
 }
 
 /// Says how to remove what was kept.

@@ -10,34 +10,38 @@ use super::{facts, print, print_json, settings};
 use crate::error::{Error, Result};
 use crate::profile::{Settings, expand_home};
 use crate::report::Progress;
-use crate::session::check_serials;
+use crate::session::{Verified, check_serials, verify_pairs};
 use crate::volume::{MemberSource, Request, Volume};
 
 /// Runs the command.
 pub fn run(profile: Option<&str>, sets: &[String], json: bool) -> Result<()> {
     let (settings, _) = settings(profile, sets)?;
     let interrupts = Interrupts::watch()?;
-    let volume = Volume::open(request(&settings)?)?;
     let mut progress = Progress::new(stderr(), stderr().is_terminal(), None);
     let stop = AtomicBool::new(false);
     let mut on_progress = |step: crate::session::Progress| {
         progress.fill(&step);
         stop.store(interrupts.count() > 0, Ordering::Relaxed);
     };
-    let report = volume.verify(&mut on_progress, &stop)?;
-    progress.done();
-    if json {
-        print_json(&report)?;
+    let (verified, has_wal) = if settings.is_keyed() {
+        (Verified::Pairs(verify_pairs(&settings, &mut on_progress, &stop)?), true)
     } else {
-        print(&format!("{report}\n"))?;
+        let volume = Volume::open(request(&settings)?)?;
+        (Verified::Pages(volume.verify(&mut on_progress, &stop)?), volume.wal.bytes() > 0)
+    };
+    progress.done();
+    match &verified {
+        Verified::Pages(report) if json => print_json(report)?,
+        Verified::Pairs(report) if json => print_json(report)?,
+        verified => print(&format!("{verified}\n"))?,
     }
     if interrupts.count() > 0 {
         return Err(Error::interrupted("interrupted: not all was read"));
     }
-    if volume.wal.bytes() == 0 {
+    if !has_wal {
         return Err(Error::failed("the WAL is not verified: it is missing, or its header is damaged"));
     }
-    if report.is_clean() { Ok(()) } else { Err(Error::failed("not all pages are what was written")) }
+    if verified.is_clean() { Ok(()) } else { Err(Error::failed("not all is what was written")) }
 }
 
 /// The profile's target, to be read only.

@@ -6,6 +6,7 @@
 #[macro_use]
 mod spec;
 
+mod kv;
 mod polling;
 mod stack;
 mod table;
@@ -23,6 +24,8 @@ pub use value::{Kind, Value};
 pub enum Scope {
     /// At once, while the load runs.
     Live,
+    /// While the run goes on, once the load has drained and the database was closed and opened again.
+    Reopen,
     /// Only when the target is built or opened anew.
     Rebuild,
 }
@@ -32,6 +35,7 @@ impl Scope {
     pub fn name(self) -> &'static str {
         match self {
             Scope::Live => "live",
+            Scope::Reopen => "reopen",
             Scope::Rebuild => "rebuild",
         }
     }
@@ -175,6 +179,9 @@ impl Knob {
 
     /// Why the knob has no effect under these settings, if it has none.
     pub fn inactive(&self, settings: &Settings) -> Option<&'static str> {
+        if let Some(why) = kv::of_another_engine(&self.path, settings) {
+            return Some(why);
+        }
         (self.spec.inactive)(settings, self.class.unwrap_or(Class::Scan))
     }
 
@@ -184,6 +191,10 @@ impl Knob {
     pub fn unavailable(&self, value: &Value, settings: &Settings, ground: Ground) -> Option<String> {
         let mut turned = settings.clone();
         self.set(&mut turned, value.clone());
+        // What the load's engine does not look at can have any value.
+        if kv::of_another_engine(&self.path, &turned).is_some() {
+            return None;
+        }
         let value = self.effective(&turned);
         if let Some(class) = self.class {
             return (self.spec.unavailable)(&value, &turned, class, ground);
@@ -243,7 +254,7 @@ fn magnitude(value: &Value) -> f64 {
 /// Whether both settings open the same target on the same stack.
 pub fn same_target(one: &Settings, other: &Settings) -> bool {
     let of_target = |knob: &&Knob| {
-        let place = ["target.", "stack.", "wal.target", "wal.serial"];
+        let place = ["target.", "stack.", "wal.target", "wal.serial", "load.", "kv.", "rocksdb."];
         knob.spec.scope == Scope::Rebuild && place.iter().any(|prefix| knob.path.starts_with(prefix))
     };
     all().iter().filter(of_target).all(|knob| knob.get(one) == knob.get(other))

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::kv;
 use super::polling::POLLING;
 use super::spec::{Named, PLAIN, names};
 use super::stack::{BACKGROUND, QUEUE, STACK};
@@ -19,17 +20,24 @@ use crate::units::{GIB, MIB, format_size};
 pub(super) const SECTIONS: &[(&str, Option<Class>, &[Spec])] = &[
     ("target", None, TARGET),
     ("stack", None, STACK),
+    ("load", None, kv::LOAD),
+    ("kv", None, kv::PAIRS),
+    ("rocksdb", None, kv::ROCKSDB),
     ("io", None, IO),
     ("io", None, POLLING),
     ("scan", Some(Class::Scan), CLASS),
     ("scan", Some(Class::Scan), RANDOM),
+    ("scan", Some(Class::Scan), kv::SCAN),
     ("point", Some(Class::Point), CLASS),
     ("point", Some(Class::Point), RANDOM),
+    ("point", Some(Class::Point), kv::POINT),
     ("wal", Some(Class::Wal), CLASS),
     ("wal", Some(Class::Wal), WAL),
+    ("wal", Some(Class::Wal), kv::WAL),
     ("background", Some(Class::Background), CLASS),
     ("background", Some(Class::Background), RANDOM),
     ("background", Some(Class::Background), BACKGROUND),
+    ("background", Some(Class::Background), kv::BACKGROUND),
     ("queue", None, QUEUE),
     ("run", None, RUN),
     ("sim", None, SIM),
@@ -354,6 +362,10 @@ const WAL: &[Spec] = &[
             "Without fdatasync the WAL reaches its 250 MB/s instead of 6, and the scan gains 44% (4.2, Table 2).",
         ),
         kind: Kind::Choice(&names::<Sync, 3>()),
+        unavailable: |v, s, _, _| {
+            (s.is_keyed() && *v == Value::Choice("dsync"))
+                .then(|| "RocksDB syncs its log by fdatasync, or not at all".into())
+        },
         ..at!(named Sync, |s, c| s.wal.sync)
     },
     Spec {

@@ -186,6 +186,17 @@ impl Writes {
         self.written_bytes.load(Ordering::Relaxed)
     }
 
+    /// Adds bytes that somebody else has written.
+    pub fn add(&self, bytes: u64) {
+        self.written_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether nothing more may be written.
+    #[inline]
+    pub fn is_spent(&self) -> bool {
+        self.written_bytes.load(Ordering::Relaxed) >= self.limit_bytes.load(Ordering::Relaxed)
+    }
+
     /// Takes bytes to write, if they may be written.
     #[inline]
     pub fn take(&self, bytes: u64) -> bool {

@@ -8,11 +8,13 @@ use serde::{Deserialize, Serialize};
 use super::control::{Control, Shared, Writes};
 use super::elsewhere::Elsewhere;
 use super::launch::{LAUNCHERS, WorkerThread};
+use super::pairs;
 use super::simulated::Simulation;
 use super::worker::Orders;
 use crate::class::Class;
 use crate::error::{Error, Result, describe_errno};
 use crate::io::clock;
+use crate::kv::Store;
 use crate::meter::cell::WorkerCell;
 use crate::meter::source::{Source, WorkerSource};
 use crate::plan::ClassPlan;
@@ -49,6 +51,8 @@ pub struct Engine {
     /// How often each class was started: it goes on with other pages, not the same from the start.
     starts: [u64; 4],
     simulation: Option<Simulation>,
+    /// The data set, where the classes read and write pairs.
+    pairs: Option<Arc<Store>>,
     /// Where the workers are, if not in this process.
     elsewhere: Option<Box<dyn Elsewhere>>,
 }
@@ -64,8 +68,30 @@ impl Engine {
     pub fn threaded(data: Arc<Region>, wal: Arc<Region>, members: usize, writes: Arc<Writes>) -> Self {
         let shared = std::array::from_fn(|_| Arc::default());
         let generations = Default::default();
-        let starts = [0; 4];
-        Self { data, wal, members, shared, writes, generations, starts, simulation: None, elsewhere: None }
+        Self {
+            data,
+            wal,
+            members,
+            shared,
+            writes,
+            generations,
+            starts: [0; 4],
+            simulation: None,
+            pairs: None,
+            elsewhere: None,
+        }
+    }
+
+    /// An engine on pairs: the region stands for them in the meters.
+    pub fn of_pairs(store: Arc<Store>, data: Arc<Region>, writes: Arc<Writes>) -> Self {
+        let mut engine = Self::threaded(data.clone(), data, 1, writes);
+        engine.pairs = Some(store);
+        engine
+    }
+
+    /// The data set, where the classes read and write pairs.
+    pub fn pairs(&self) -> Option<&Arc<Store>> {
+        self.pairs.as_ref()
     }
 
     /// An engine with its workers in another process.
@@ -123,6 +149,10 @@ impl Engine {
         let cells: Vec<_> = orders.iter().map(|orders| orders.cell.clone()).collect();
         orders.iter().for_each(|_| control.enter());
         let threads = match (&mut self.simulation, plan.interface) {
+            _ if self.pairs.is_some() => match &self.pairs {
+                Some(store) => pairs::launch(cpus, orders, store)?,
+                None => Vec::new(),
+            },
             (Some(simulation), Interface::Sim) => {
                 simulation.start(orders);
                 Vec::new()

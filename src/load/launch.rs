@@ -42,14 +42,28 @@ const STACK_BYTES: usize = 256 << 10;
 
 fn launch<B: Backend>(cpus: &[u32], orders: Vec<Orders>) -> Result<Vec<WorkerThread>> {
     let Some(first) = orders.first() else { return Ok(Vec::new()) };
-    let plan = first.plan.clone();
-    let control = first.control.clone();
     let members = Arc::new(B::open_members(&OpenRequest {
         paths: first.region.extents.iter().map(|extent| extent.path.clone()).collect(),
         identities: first.region.extents.iter().map(|extent| extent.identity).collect(),
-        writable: plan.class.writes(),
-        buffering: plan.buffering,
+        writable: first.plan.class.writes(),
+        buffering: first.plan.buffering,
     })?);
+    let body: Body = Arc::new(move |orders, start| work::<B>(&members, orders, start));
+    spawn(cpus, orders, STACK_BYTES, &body)
+}
+
+/// What a worker's thread does once it is on its CPUs, and the reason for which what is below it failed.
+pub(super) type Body = Arc<dyn Fn(Orders, Start) -> Option<String> + Send + Sync>;
+
+/// Starts a thread for each of the orders, and lets all begin together.
+pub(super) fn spawn(
+    cpus: &[u32],
+    orders: Vec<Orders>,
+    stack_bytes: usize,
+    body: &Body,
+) -> Result<Vec<WorkerThread>> {
+    let Some(first) = orders.first() else { return Ok(Vec::new()) };
+    let (plan, control) = (first.plan.clone(), first.control.clone());
     let (ready, readiness) = mpsc::channel();
     // Held until all are ready: workers that run already would hold up those that still start, by
     // taking the processors and, while they wait for one, the lock of the process's memory map.
@@ -57,11 +71,11 @@ fn launch<B: Backend>(cpus: &[u32], orders: Vec<Orders>) -> Result<Vec<WorkerThr
     let closed = gate.write().unwrap_or_else(PoisonError::into_inner);
     let mut threads = Vec::with_capacity(orders.len());
     for orders in orders {
-        let (members, cpus) = (members.clone(), cpus.to_vec());
+        let (body, cpus) = (body.clone(), cpus.to_vec());
         let start = Start { ready: ready.clone(), gate: gate.clone() };
         let name = format!("{}-{}", plan.class, orders.number);
-        let thread = std::thread::Builder::new().name(name).stack_size(STACK_BYTES);
-        match thread.spawn(move || worker_thread::<B>(&members, orders, &cpus, start)) {
+        let thread = std::thread::Builder::new().name(name).stack_size(stack_bytes);
+        match thread.spawn(move || worker_thread(&body, orders, &cpus, start)) {
             Ok(handle) => threads.push(handle),
             Err(e) => {
                 give_up(&control, closed, threads);
@@ -88,17 +102,19 @@ fn give_up(control: &Control, closed: RwLockWriteGuard<()>, threads: Vec<WorkerT
 }
 
 /// How a worker tells that it is ready, and waits until all are.
-struct Start {
+pub(super) struct Start {
     ready: mpsc::Sender<Result<()>>,
     gate: Arc<RwLock<()>>,
 }
 
 impl Start {
-    fn fail(self, error: Error) {
+    /// It can't work.
+    pub fn fail(self, error: Error) {
         let _ = self.ready.send(Err(error));
     }
 
-    fn wait(self) {
+    /// It is ready: returns once all are.
+    pub fn wait(self) {
         let _ = self.ready.send(Ok(()));
         drop(self.ready);
         drop(self.gate.read());
@@ -129,25 +145,32 @@ impl Drop for Ending {
     }
 }
 
-fn worker_thread<B: Backend>(
-    members: &Arc<B::Members>,
-    orders: Orders,
-    cpus: &[u32],
-    start: Start,
-) -> Option<String> {
+fn worker_thread(body: &Body, orders: Orders, cpus: &[u32], start: Start) -> Option<String> {
     let (cell, control) = (orders.cell.clone(), orders.control.clone());
-    let ending = Ending(cell.clone(), control.clone());
+    let ending = Ending(cell.clone(), control);
+    if let Err(error) = run_on(cpus) {
+        start.fail(error);
+        return None;
+    }
+    let thread_id = rustix::thread::gettid().as_raw_nonzero().get();
+    cell.thread_id.store(thread_id, Ordering::Relaxed);
+    clock::sleep_precisely();
+    // The interface goes first: what it counts for ends with it.
+    let reason = body(orders, start);
+    drop(ending);
+    reason
+}
+
+fn work<B: Backend>(members: &Arc<B::Members>, orders: Orders, start: Start) -> Option<String> {
+    let (cell, control) = (orders.cell.clone(), orders.control.clone());
     let setup = setup(&orders.plan, orders.region.extents.len());
-    let mut backend = match run_on(cpus).and_then(|()| B::open(members, &setup)) {
+    let mut backend = match B::open(members, &setup) {
         Ok(backend) => backend,
         Err(error) => {
             start.fail(error);
             return None;
         }
     };
-    let thread_id = rustix::thread::gettid().as_raw_nonzero().get();
-    cell.thread_id.store(thread_id, Ordering::Relaxed);
-    clock::sleep_precisely();
     let mut done = Vec::with_capacity((setup.slots + setup.flush_slots) as usize);
     let made_ns = clock::now_ns();
     let mut worker = Worker::new(orders, made_ns);
@@ -168,11 +191,7 @@ fn worker_thread<B: Backend>(
         cell.follow(backend.polls(), backend.incidents());
     }
     cell.follow(backend.polls(), backend.incidents());
-    let reason = backend.reason().map(str::to_owned);
-    // The interface goes first: what it counts for ends with it.
-    drop(backend);
-    drop(ending);
-    reason
+    backend.reason().map(str::to_owned)
 }
 
 fn run_on(cpus: &[u32]) -> Result<()> {

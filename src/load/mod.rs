@@ -11,6 +11,7 @@ pub mod engine;
 pub mod launch;
 mod offsets;
 mod pacing;
+mod pairs;
 pub mod simulated;
 mod worker;
 

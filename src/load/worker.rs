@@ -44,6 +44,15 @@ pub struct Orders {
     pub cell: Arc<WorkerCell>,
 }
 
+impl Orders {
+    /// Seeds what is drawn at random: other for each class, worker and start.
+    pub fn seed(&self) -> u64 {
+        let plan = &self.plan;
+        let seed = plan.seed ^ ((plan.class.index() as u64 + 1) << 56) ^ (self.number << 32);
+        seed.wrapping_add(self.generation.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+}
+
 /// What a turn came to.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Turn {
@@ -86,8 +95,7 @@ impl Worker {
         let plan = orders.plan.clone();
         let (number, workers, page_bytes) = (orders.number, plan.workers, plan.page_bytes);
         let depth = plan.depth as u32;
-        let seed = plan.seed ^ ((plan.class.index() as u64 + 1) << 56) ^ (number << 32);
-        let seed = seed.wrapping_add(orders.generation.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let seed = orders.seed();
         let position = orders.shared.position(number as usize).div_ceil(page_bytes);
         let region = &orders.region;
         let offsets = Offsets::new(plan.offsets, region.pages(page_bytes), (number, workers), position, seed);

@@ -4,9 +4,9 @@
 //! means. Most forbid a verdict on storage: under them a figure tells of something else.
 
 use super::drives::DriveFigures;
+use super::engine::EngineFigures;
 use super::window::{ClassFigures, Flag, State};
 use super::words;
-use super::written::EngineBytes;
 use crate::class::Class;
 use crate::host::{Lost, TargetFacts};
 use crate::profile::settings::{Buffering, Interface};
@@ -29,6 +29,8 @@ pub const BLOCK_DIFFERS: &str = "block layer differs";
 
 /// The text of a window in which an array worked without a member.
 pub const DEGRADED: &str = "degraded";
+/// The text of a window in which puts found no room.
+pub const FULL: &str = "disk full";
 /// The text of a window in which an array could not go on.
 pub const ARRAY_FAILED: &str = "array failed";
 
@@ -83,16 +85,25 @@ pub struct WindowContext<'a> {
     pub unfilled: bool,
     /// See [`super::window::Window::written_bytes_total`].
     pub written_bytes_total: u64,
-    /// What an engine that does its own I/O has counted since it was opened; none of pages, which the
-    /// classes count themselves.
-    pub engine: Option<EngineBytes>,
-    /// Bytes of all that the load keeps: data and WAL.
+    /// Bytes of all that the load keeps: data and WAL, or keys and values, each counted once.
     pub data_set_bytes: u64,
+    /// Whether a storage engine stands between the classes and the target.
+    pub pairs: bool,
+    /// What that engine did since it was opened, where it told.
+    pub engine: Option<EngineFigures>,
+    /// Bytes of its own cache of blocks.
+    pub block_cache_bytes: u64,
+    /// Its puts find no room.
+    pub full: bool,
 }
 
 impl WindowContext<'_> {
     /// Whether the class's I/O goes through the page cache, by its setting or quietly.
     pub fn through_cache(&self, class: Class) -> bool {
+        // What of a get comes from storage is the storage engine's matter: it reads whole blocks.
+        if self.pairs {
+            return false;
+        }
         let context = &self.classes[class.index()];
         let without = matches!(context.interface, Interface::Null | Interface::Sim);
         let cached = !without && !context.interface.leaves_kernel();
@@ -109,7 +120,7 @@ impl WindowContext<'_> {
                 matches!(context.interface, Interface::Sync | Interface::Libaio | Interface::IoUring);
             context.state == State::Off || (counted && !self.through_cache(class))
         };
-        Class::ALL.into_iter().all(direct)
+        !self.pairs && Class::ALL.into_iter().all(direct)
     }
 
     /// Whether the block layer sees all that is written.
@@ -196,7 +207,7 @@ const LOST: &str = "lost ";
 
 /// Whether a flag of one window is one of its whole run.
 pub fn is_of_the_run(text: &str) -> bool {
-    text.starts_with(LOST) || [DEGRADED, ARRAY_FAILED, TIMED_OUT].contains(&text)
+    text.starts_with(LOST) || [DEGRADED, ARRAY_FAILED, TIMED_OUT, FULL].contains(&text)
 }
 
 /// What the drives below the members did: slowed themselves down, became so warm that they may, or went.
@@ -334,6 +345,12 @@ fn of_storage(class: Class, context: &WindowContext) -> Vec<Flag> {
             "The data is smaller than the memory that the page cache can have, and may come to lie in it.",
         ));
     }
+    if !class.writes() && context.data_bytes <= context.block_cache_bytes {
+        flags.push(forbids(
+            "data fits cache",
+            "The data is smaller than RocksDB's own cache of blocks, and may come to lie in it.",
+        ));
+    }
     if context.unfilled && !class.writes() {
         flags.push(forbids(
             "unfilled",
@@ -373,6 +390,18 @@ pub(super) fn of_window(
                 "The window ended {:.1} s after its time, for want of a processor: its figures are right for the time that it took, but what was slow may have been the processor.",
                 context.late_ns as f64 / 1e9
             ),
+        ));
+    }
+    if context.full {
+        flags.push(forbids(
+            FULL,
+            "Puts stood still, as the file system has no room left: what was slow was that.",
+        ));
+    }
+    if context.engine.as_ref().is_some_and(|engine| engine.stopped) {
+        flags.push(notes(
+            "writes stopped",
+            "RocksDB held all writes at the end of this window: its flushes and merges are behind.",
         ));
     }
     flags.extend(stolen.and_then(steal));
@@ -416,8 +445,11 @@ pub(super) mod tests {
             target: None,
             unfilled: false,
             written_bytes_total: 0,
-            engine: None,
             data_set_bytes: 5 << 30,
+            pairs: false,
+            engine: None,
+            block_cache_bytes: 0,
+            full: false,
         }
     }
 

@@ -1,7 +1,7 @@
 //! What is written and used below the load: the block layer's counters of a target's devices, and the
 //! file system's use.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::block::Device;
 use super::meters::Member;
@@ -37,7 +37,7 @@ pub fn levels(members: &[Member]) -> Levels {
     let mut all = Levels::default();
     for member in members {
         all.join(match (member.device, &member.path) {
-            (Some(number), _) => Levels::below(std::path::Path::new("/"), number),
+            (Some(number), _) => Levels::below(Path::new("/"), number),
             (None, Some(path)) => Levels::below_path(path),
             (None, None) => Levels::default(),
         });
@@ -98,13 +98,22 @@ fn in_use(files: &[PathBuf]) -> Option<u64> {
     bytes
 }
 
-/// What these files occupy.
+/// What these files occupy; of a folder all that is in it.
 fn of_files(files: &[PathBuf]) -> Option<u64> {
-    use std::os::unix::fs::MetadataExt;
     const BLOCK_BYTES: u64 = 512; // of this count, whatever the file system's blocks are
-    let blocks: Option<u64> =
-        files.iter().map(|file| Some(std::fs::metadata(file).ok()?.blocks())).sum::<Option<u64>>();
+    let blocks: Option<u64> = files.iter().map(|file| blocks_of(file)).sum();
     blocks.filter(|_| !files.is_empty()).map(|blocks| blocks * BLOCK_BYTES)
+}
+
+fn blocks_of(path: &Path) -> Option<u64> {
+    use std::os::unix::fs::MetadataExt;
+    let metadata = std::fs::symlink_metadata(path).ok()?;
+    if !metadata.is_dir() {
+        return Some(metadata.blocks());
+    }
+    // A storage engine removes its files at any time: what is gone meanwhile occupies nothing.
+    let inside = std::fs::read_dir(path).ok()?.flatten();
+    Some(metadata.blocks() + inside.filter_map(|entry| blocks_of(&entry.path())).sum::<u64>())
 }
 
 #[cfg(test)]
@@ -156,6 +165,12 @@ mod tests {
             .unwrap();
         let text = String::from_utf8(out.stdout).unwrap();
         let df: u64 = text.lines().nth(1).unwrap().trim().parse().unwrap();
+        let folder = Member { name: "pairs".into(), device: None, path: Some(dir.path().to_owned()) };
+        let below = dir.path().join("below");
+        fs::create_dir(&below).unwrap();
+        fs::copy(&path, below.join("more")).unwrap();
+        let told = LayerProbe::open(&Levels::default(), &[folder], false).window().used_bytes.unwrap();
+        assert!((2 << 20..4 << 20).contains(&told), "{told} in the folder and the one below it");
         let own = of(true).used_bytes.unwrap();
         assert!(own.abs_diff(df) <= df / 10 + (64 << 20), "{own} is not {df}");
     }

@@ -9,6 +9,7 @@ use super::arrays::ArrayProbe;
 use super::block::BlockProbe;
 use super::cpu::{self, CpuProbe, Steal};
 use super::drives::{DriveProbe, FlashDelta};
+use super::engine::{EngineFigures, EngineTotals};
 use super::flags::{self, WindowContext};
 use super::latency::summarize;
 use super::layers::{LayerFigures, LayerProbe};
@@ -19,7 +20,7 @@ use super::totals::{Sums, per_s};
 use super::window::{
     ClassFigures, ClassHistograms, CpuFigures, Latencies, MemberFigures, State, TotalFigures, Totals, Window,
 };
-use super::written::{EngineBytes, Written};
+use super::written::Written;
 use crate::class::Class;
 use crate::error::errno_name;
 use crate::host::{Levels, Lost};
@@ -100,8 +101,10 @@ pub struct Meters {
     trends: [Trend; 4],
     reads: [Reads; 4],
     compared: Compared,
-    /// What an engine of its own had counted when the last window ended.
-    engine: Option<EngineBytes>,
+    /// What the storage engine had done when it was looked at last, and what the classes had asked of it.
+    engine: EngineTotals,
+    /// Bytes that the classes have written and read until now: what they ask of a storage engine.
+    asked_bytes: (u64, u64),
     sums: Sums,
     lost: Vec<Lost>,
 }
@@ -156,10 +159,29 @@ impl Meters {
             trends: Default::default(),
             reads: Default::default(),
             compared: Compared::default(),
-            engine: None,
+            engine: EngineTotals::default(),
+            asked_bytes: (0, 0),
             sums: Sums::default(),
             lost: Vec::new(),
         }
+    }
+
+    /// What the storage engine has done before the first window does not count.
+    pub fn engine_begins(&mut self, figures: Option<EngineFigures>) {
+        self.engine = figures.map(|figures| figures.counts).unwrap_or_default();
+    }
+
+    /// What the storage engine did since it was looked at last, with what the classes asked of it. A window
+    /// in which it did not tell, as it was closed, is told with the next.
+    fn engine(&mut self, now: Option<&EngineFigures>, members: &[MemberFigures]) -> Option<EngineFigures> {
+        let (written, read) = &mut self.asked_bytes;
+        *written += members.iter().map(|member| member.written_bytes).sum::<u64>();
+        *read += members.iter().map(|member| member.read_bytes).sum::<u64>();
+        let now = now?;
+        let (user_written_bytes, user_read_bytes) = self.asked_bytes;
+        let counts = EngineTotals { user_written_bytes, user_read_bytes, ..now.counts };
+        let before = std::mem::replace(&mut self.engine, counts);
+        Some(EngineFigures { counts: counts - before, ..now.clone() })
     }
 
     /// What the arrays below the members had lost when the last window ended.
@@ -206,7 +228,8 @@ impl Meters {
         flags.extend(self.lost.iter().map(flags::lost));
         let bytes = classes.iter().map(|class| class.bytes).sum();
         let ios: u64 = classes.iter().map(|class| class.ios).sum();
-        let written = self.written(context, &members, below.layers, drives.flash);
+        let engine = self.engine(context.engine.as_ref(), &members);
+        let written = self.written(context, &members, engine.as_ref(), below.layers, drives.flash);
         let window = Window {
             index: self.windows,
             start_ns,
@@ -225,6 +248,7 @@ impl Meters {
             classes,
             cpu,
             members,
+            engine,
             written_bytes_total: context.written_bytes_total,
             written,
             histograms: Arc::new(std::array::from_fn(|at| histograms(&self.counts[at].delta))),
@@ -402,30 +426,25 @@ impl Meters {
         figures
     }
 
-    /// What was written on each level: of pages by the classes' own counts, else by the engine's.
+    /// What was written on each level: of pages by the classes' own counts, else by the storage engine's,
+    /// which tells with its next window what it wrote in one in which it was closed.
     fn written(
         &mut self,
         context: &WindowContext,
         members: &[MemberFigures],
+        engine: Option<&EngineFigures>,
         layers: LayerFigures,
         flash: Option<FlashDelta>,
     ) -> Written {
         let writers = Class::ALL.into_iter().filter(|class| class.writes());
-        let (application_bytes, engine_bytes, data_set_bytes) = match context.engine {
-            Some(now) => {
-                let before = self.engine.replace(now).unwrap_or_default();
-                let since = |now: u64, before: u64| now.saturating_sub(before);
-                (
-                    since(now.application_bytes, before.application_bytes),
-                    since(now.engine_bytes, before.engine_bytes),
-                    now.data_set_bytes,
-                )
-            }
-            None => (
+        let (application_bytes, engine_bytes) = if context.pairs {
+            let counts = engine.map(|engine| engine.counts).unwrap_or_default();
+            (counts.user_written_bytes, counts.written_bytes())
+        } else {
+            (
                 writers.map(|class| self.counts[class.index()].delta.bytes).sum(),
                 members.iter().map(|member| member.written_bytes).sum(),
-                context.data_set_bytes,
-            ),
+            )
         };
         Written {
             application_bytes,
@@ -437,7 +456,7 @@ impl Meters {
             flash_unit_bytes: flash.map(|flash| flash.unit_bytes),
             flash_source: flash.map(|flash| flash.source),
             capacity_bytes: layers.capacity_bytes,
-            data_set_bytes,
+            data_set_bytes: context.data_set_bytes,
             used_bytes: layers.used_bytes,
             used_bytes_max: layers.used_bytes,
         }

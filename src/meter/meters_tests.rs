@@ -156,6 +156,37 @@ fn a_rate_with_over_one_percent_missed_is_not_held() {
 }
 
 #[test]
+fn what_a_storage_engine_wrote_is_its_part_of_the_amplification() {
+    let mut meters = meters();
+    let step = |delta: &mut Delta| {
+        delta.bytes += 150; // a third of it was got
+        delta.members[0].0 += 50;
+        delta.members[0].1 += 100;
+        true
+    };
+    meters.add(Box::new(Scripted(Class::Background, Box::new(step))));
+    let told = |bytes: u64| {
+        let counts = EngineTotals { log_bytes: bytes, flush_bytes: bytes, ..EngineTotals::default() };
+        Some(EngineFigures { counts, ..EngineFigures::default() })
+    };
+    meters.engine_begins(told(1000)); // what loading wrote does not count
+    let mut wrote = Vec::new();
+    // In the second window it is closed and opened again.
+    for (at, engine) in [(1, told(1050)), (2, None), (3, told(1300))] {
+        let context = WindowContext { pairs: true, engine, data_set_bytes: 7000 + at, ..simulated(at) };
+        let window = meters.window(&context);
+        wrote.push((window.written.application_bytes, window.written.engine_bytes));
+    }
+    assert_eq!(wrote, [(100, 100), (0, 0), (200, 500)]);
+    let totals = meters.totals();
+    assert_eq!(totals.written.parts().engine, Some(2.0));
+    assert_eq!(totals.written.data_set_bytes, 7003);
+    let counts = totals.engine.as_ref().unwrap().counts;
+    assert_eq!((counts.user_written_bytes, counts.user_read_bytes), (300, 150));
+    assert_eq!(counts.write_amplification(), Some(2.0));
+}
+
+#[test]
 fn a_trend_and_the_settling_time_are_flagged() {
     let mut meters = meters();
     let mut bytes = 1_000_000;

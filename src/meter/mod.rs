@@ -17,6 +17,7 @@ pub mod cell;
 pub mod cpu;
 pub mod cusum;
 pub mod drives;
+pub mod engine;
 pub mod flags;
 pub mod frequency;
 pub mod latency;

@@ -18,6 +18,9 @@ use crate::class::Class;
 use crate::io::sync::SERVES;
 use crate::units::SECOND_NS;
 
+/// What the names of `RocksDB`'s own threads begin with.
+const ENGINE: &str = "rocksdb:";
+
 /// What the threads did since the last call.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TaskFigures {
@@ -123,6 +126,8 @@ enum Kind {
     Worker(Class),
     /// A kernel-side thread that serves that one.
     Serves(i32),
+    /// A thread of the storage engine's own, which flushes and merges.
+    Engine,
     Other,
 }
 
@@ -235,7 +240,7 @@ impl Tasks {
                     *busiest = Some(busiest.unwrap_or(0).max(used_ns + wait_ns));
                 }
                 Kind::Other => overhead_ns += used_ns,
-                Kind::Serves(_) => {}
+                Kind::Serves(_) | Kind::Engine => {}
             }
         }
         let round = self.round;
@@ -251,7 +256,7 @@ impl Tasks {
             match kind {
                 Kind::Worker(class) => return Some(class),
                 Kind::Serves(id) => kind = served(id)?,
-                Kind::Other => return None,
+                Kind::Other | Kind::Engine => return None,
             }
         }
         None
@@ -271,7 +276,7 @@ impl Tasks {
                 Some(class) => through_cache[class.index()],
                 // Serves a thread that we do not know: thread numbers in names are those of the
                 // system, which in a container are not ours.
-                None => any && kind != Kind::Other,
+                None => any && !matches!(kind, Kind::Other | Kind::Engine),
             };
             let now = if wanted { read_bytes(&self.folder, id) } else { None };
             let Some(thread) = self.threads.get_mut(&id) else { continue };
@@ -304,6 +309,9 @@ fn claim(reads: &mut [Option<u64>; 4], through_cache: [bool; 4], unclaimed: u64)
 
 fn kind(folder: &Path, id: i32) -> Kind {
     let name = std::fs::read_to_string(folder.join(id.to_string()).join("comm")).unwrap_or_default();
+    if name.starts_with(ENGINE) {
+        return Kind::Engine;
+    }
     let served = ["iou-wrk-", "iou-sqp-", SERVES].iter().find_map(|prefix| name.strip_prefix(prefix));
     served.and_then(|id| id.trim().parse().ok()).map_or(Kind::Other, Kind::Serves)
 }

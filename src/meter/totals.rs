@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::cpu::{at_least_own, by_ticks, is_coarse};
+use super::engine::EngineFigures;
 use super::flags;
 use super::latency::summarize;
 use super::meters::{cache_share, not_held};
@@ -29,6 +30,7 @@ pub struct Sums {
     classes: [ClassSums; 4],
     cpu: CpuSums,
     members: Vec<MemberFigures>,
+    engine: Option<EngineFigures>,
     written: Written,
     steady: SteadyWatch,
     variability: VariabilityWatch,
@@ -80,6 +82,10 @@ impl Sums {
         }
         self.cpu.add(window);
         add_members(&mut self.members, &window.members);
+        if let Some(engine) = &window.engine {
+            let before = self.engine.take().map(|sum| sum.counts).unwrap_or_default();
+            self.engine = Some(EngineFigures { counts: before + engine.counts, ..engine.clone() });
+        }
         self.written.add(&window.written);
         self.steady.add(window);
         self.variability.add(window);
@@ -119,6 +125,7 @@ impl Sums {
             },
             cpu,
             members: self.members.clone(),
+            engine: self.engine.clone(),
             written: self.written.clone(),
             steadiness: self.steady.steadiness(),
             variability: self.variability.variability(),

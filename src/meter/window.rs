@@ -10,6 +10,7 @@ use std::sync::Arc;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
+pub use super::engine::EngineFigures;
 use super::steadiness::Steadiness;
 use super::variability::Variability;
 use super::written::Written;
@@ -239,6 +240,9 @@ pub struct Window {
     pub cpu: CpuFigures,
     /// The members, in order; the WAL's own last where it has one.
     pub members: Vec<MemberFigures>,
+    /// What the storage engine under the classes did in it; none of pages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineFigures>,
     /// Bytes handed over to be written since the run's target was opened, fills included.
     pub written_bytes_total: u64,
     /// Bytes written on each level below the application.
@@ -299,6 +303,9 @@ pub struct Totals {
     pub cpu: CpuFigures,
     /// The members.
     pub members: Vec<MemberFigures>,
+    /// What the storage engine under the classes did; none of pages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineFigures>,
     /// Bytes written on each level below the application.
     #[serde(default)]
     pub written: Written,

@@ -1,8 +1,9 @@
 //! Figures in words: what a turn did, and what the processor has left.
 
+use super::engine::EngineFigures;
 use super::window::{Change, ClassFigures, CpuFigures, CyclesSource, Incidents, LedgerLine, Polls, Verdict};
 use crate::profile::settings::Run;
-use crate::units::{format_latency, three_digits};
+use crate::units::{approx_size, format_latency, three_digits};
 
 /// What polling found, of one interface: looks a second, the share of them that found nothing, and the
 /// share of the time spent looking in which nothing was found.
@@ -21,6 +22,35 @@ pub fn polls(classes: &[ClassFigures; 4], duration_s: f64) -> Option<String> {
     let mut all = Polls::default();
     classes.iter().filter_map(|class| class.polls).for_each(|polls| all += polls);
     polls_of(all, duration_s)
+}
+
+/// What the storage engine did in so many seconds, a line each: what it wrote for what was put, how long
+/// writes stood still (in percent of one thread's time), what its cache held, and its files.
+pub fn engine(engine: &EngineFigures, duration_s: f64) -> Vec<String> {
+    let counts = &engine.counts;
+    let mb_s = |bytes: u64| three_digits(bytes as f64 / 1e6 / duration_s.max(1e-9));
+    let times = counts.write_amplification().map_or_else(String::new, |times| format!(" (×{times:.2})"));
+    let mut lines = vec![
+        format!(
+            "RocksDB writes {} MB/s, put {}{times}",
+            mb_s(counts.written_bytes()),
+            mb_s(counts.user_written_bytes)
+        ),
+        format!(
+            "log {}, flush {}, merge {}, read {}",
+            mb_s(counts.log_bytes),
+            mb_s(counts.flush_bytes),
+            mb_s(counts.compaction_written_bytes),
+            mb_s(counts.compaction_read_bytes)
+        ),
+    ];
+    let stalled = counts.stall_ns as f64 / 1e9 / duration_s.max(1e-9) * 100.0;
+    let held = counts.cache_hit_share().map(|share| format!(", {:.0}% of blocks cached", share * 100.0));
+    lines.push(format!("stalls {stalled:.0}%{}", held.unwrap_or_default()));
+    let (files, pending) = (approx_size(engine.files_bytes), approx_size(engine.pending_compaction_bytes));
+    let stopped = if engine.stopped { ", stopped" } else { "" };
+    lines.push(format!("files {files}, {pending} to merge{stopped}"));
+    lines
 }
 
 /// What became of commands that did not come back.

@@ -5,7 +5,7 @@
 //! | level | bytes | counted by |
 //! |---|---|---|
 //! | application | what the load asked to have written: of pages those of the classes that write, of an engine its keys and values | the classes |
-//! | engine | what the load or its engine handed to the file system or the device | the engine; of pages the same as above |
+//! | engine | what the load or its engine handed to the file system or the device | the engine ([`super::engine::EngineTotals::written_bytes`]); of pages the same as above |
 //! | top | writes to the devices that the file system lies on (or that the target is) | the block layer: `stat` |
 //! | drives | writes to the devices at the bottom, below md, LVM and other mappers | the block layer: `stat` |
 //! | host, flash | what the drives took and what they wrote to flash | the drives ([`crate::host::FlashWrites`]) |
@@ -22,6 +22,7 @@
 //! - Space amplification = bytes that the file system has in use / bytes of the data set (2.1.4, 3.3): of
 //!   a file system of the stack's own all that is in use on it, on another one the blocks of the files.
 //!   The largest over the measurement is told, as in Figure 7. None where there is no file system.
+//!   The data set is pages of data and WAL; of a storage engine keys and values, each pair once.
 
 use serde::{Deserialize, Serialize};
 
@@ -29,17 +30,6 @@ use crate::host::FlashSource;
 
 /// The drives' counters go in steps: WA-D is told once the host has written so many of them.
 const STEPS: u64 = 64;
-
-/// What an engine that does its own I/O counts since it was opened.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct EngineBytes {
-    /// Bytes of keys and values that the application had written.
-    pub application_bytes: u64,
-    /// Bytes that the engine handed to the file system to be written: its log, flushes and compactions.
-    pub engine_bytes: u64,
-    /// Bytes of all keys and values that are stored, each counted once.
-    pub data_set_bytes: u64,
-}
 
 /// Bytes written in a window, or since the measurement began.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

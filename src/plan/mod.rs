@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
 use crate::profile::settings::{
-    Arrival, Buffering, Completion, Cpus, Interface, Io, Offsets, Placement, Settings, Stack, Submission,
-    Sync,
+    Arrival, Buffering, Completion, Cpus, Interface, Io, Kv, Offsets, Placement, Rocksdb, Settings, Stack,
+    Submission, Sync,
 };
 
 /// How a class runs. Two equal plans run alike, so a class is restarted just when its plan changes.
@@ -25,7 +25,7 @@ pub struct ClassPlan {
     pub registered_files: bool,
     /// How the ring is polled, from both sides.
     pub polling: Polling,
-    /// Bytes of a page.
+    /// Bytes of a page; of pairs those of an operation's keys and values.
     pub page_bytes: u64,
     /// Outstanding I/Os of each worker.
     pub depth: u64,
@@ -47,6 +47,40 @@ pub struct ClassPlan {
     pub sync_every: u64,
     /// Seeds offsets and arrivals.
     pub seed: u64,
+    /// What the class does to pairs; none where it moves pages.
+    pub pairs: Option<PairsPlan>,
+}
+
+/// How a class reads and writes pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PairsPlan {
+    /// Pairs of an operation.
+    pub pairs: u64,
+    /// Each range read goes on where the last one ended.
+    pub whole: bool,
+    /// Of 100 gets, so many ask for a key that is not there.
+    pub miss_percent: u64,
+    /// Of 100 operations, so many are gets.
+    pub read_percent: u64,
+    /// What the database must be opened with: where that changes, all classes drain.
+    pub opened: OpenedWith,
+}
+
+/// What is fixed while a database is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenedWith {
+    /// Reads bypass the page cache.
+    pub direct_reads: bool,
+    /// Flushes and compactions bypass the page cache.
+    pub direct_flush: bool,
+}
+
+impl OpenedWith {
+    /// What these settings ask for.
+    pub fn of(settings: &Settings) -> Self {
+        let Rocksdb { direct_reads, direct_flush, .. } = settings.kv.rocksdb;
+        Self { direct_reads, direct_flush }
+    }
 }
 
 /// What is polled instead of called or interrupted.
@@ -79,11 +113,25 @@ pub fn plan(settings: &Settings) -> [ClassPlan; 4] {
     Class::ALL.map(|class| plan_of(settings, class))
 }
 
+/// What a class does to pairs.
+fn pairs_of(settings: &Settings, class: Class) -> PairsPlan {
+    let kv = &settings.kv;
+    let of = |is: Class, value: u64, other: u64| if class == is { value } else { other };
+    PairsPlan {
+        pairs: of(Class::Scan, kv.scan_pairs, 1),
+        whole: class == Class::Scan && kv.scan_whole,
+        miss_percent: of(Class::Point, kv.miss_percent, 0),
+        read_percent: of(Class::Background, kv.read_percent, of(Class::Point, 100, 0)),
+        opened: OpenedWith::of(settings),
+    }
+}
+
 fn plan_of(settings: &Settings, class: Class) -> ClassPlan {
     let own = &settings.classes[class.index()];
     let interface = settings.interface_of(class);
     let wal = class == Class::Wal;
     let ring = matches!(interface, Interface::IoUring | Interface::NvmePassthrough);
+    let pairs = settings.is_keyed().then(|| pairs_of(settings, class));
     // sync has a thread for each outstanding I/O: the paper's 128/1/1/1 threads.
     let per_io = interface == Interface::Sync;
     ClassPlan {
@@ -95,7 +143,10 @@ fn plan_of(settings: &Settings, class: Class) -> ClassPlan {
         registered_buffers: ring && settings.io.registered_buffers,
         registered_files: ring && settings.io.registered_files,
         polling: polling(&settings.io, interface),
-        page_bytes: settings.page_size_bytes_of(class),
+        page_bytes: match &pairs {
+            Some(pairs) => pairs.pairs * (settings.kv.pairs.key_bytes + settings.kv.pairs.value_bytes),
+            None => settings.page_size_bytes_of(class),
+        },
         depth: if per_io { 1 } else { own.depth },
         batch: if per_io { 1 } else { own.batch.min(own.depth) },
         workers: if per_io { own.threads * own.depth } else { own.threads },
@@ -111,6 +162,7 @@ fn plan_of(settings: &Settings, class: Class) -> ClassPlan {
         sync: if wal { settings.wal.sync } else { Sync::None },
         sync_every: if wal && settings.wal.sync == Sync::Fdatasync { settings.wal.sync_every } else { 1 },
         seed: settings.run.seed,
+        pairs,
     }
 }
 
@@ -152,6 +204,12 @@ pub fn rebuilds(old: &Settings, new: &Settings) -> bool {
         || old.run.seed != new.run.seed
         || old.is_simulated() != new.is_simulated()
         || old.driven_by() != new.driven_by()
+        || laid_out(&old.kv) != laid_out(&new.kv)
+}
+
+/// What of the data set takes loading it anew, or opening another target.
+fn laid_out(kv: &Kv) -> impl PartialEq + '_ {
+    (kv.engine, &kv.pairs, &kv.acks, kv.rocksdb.compaction, kv.rocksdb.single_level)
 }
 
 #[cfg(test)]

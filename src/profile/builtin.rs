@@ -4,16 +4,27 @@ use super::Settings;
 use super::parse::parse;
 
 /// Name and text of each, in the order of lists.
-pub const BUILTIN: [(&str, &str); 9] = [
+pub const BUILTIN: [(&str, &str); 20] = [
     ("demo", include_str!("../../profiles/demo.toml")),
+    ("kv-figure4", include_str!("../../profiles/kv-figure4.toml")),
+    ("kv-mix", include_str!("../../profiles/kv-mix.toml")),
     ("lab", include_str!("../../profiles/lab.toml")),
     ("lowest-latency", include_str!("../../profiles/lowest-latency.toml")),
+    ("mqssd", include_str!("../../profiles/mqssd.toml")),
+    ("mqssd-table3", include_str!("../../profiles/mqssd-table3.toml")),
+    ("mqssd-table4", include_str!("../../profiles/mqssd-table4.toml")),
+    ("rocksdb", include_str!("../../profiles/rocksdb.toml")),
     ("section4-7-sleep", include_str!("../../profiles/section4-7-sleep.toml")),
     ("table2-1-baseline", include_str!("../../profiles/table2-1-baseline.toml")),
     ("table2-2-no-fdatasync", include_str!("../../profiles/table2-2-no-fdatasync.toml")),
     ("table2-3-async", include_str!("../../profiles/table2-3-async.toml")),
     ("table2-4-direct", include_str!("../../profiles/table2-4-direct.toml")),
     ("table2-5-block", include_str!("../../profiles/table2-5-block.toml")),
+    ("tree-default", include_str!("../../profiles/tree-default.toml")),
+    ("tree-figure6", include_str!("../../profiles/tree-figure6.toml")),
+    ("tree-figure8", include_str!("../../profiles/tree-figure8.toml")),
+    ("tree-mixed", include_str!("../../profiles/tree-mixed.toml")),
+    ("tree-small-values", include_str!("../../profiles/tree-small-values.toml")),
 ];
 
 /// The built-in profile of that name, whatever the user's of the same name says.

@@ -3,6 +3,7 @@
 pub mod builtin;
 pub mod check;
 pub mod identity;
+pub mod kv;
 pub mod parse;
 mod parse_sweep;
 pub mod settings;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use super::kv::{Compaction, Compression, Kv, LoadEngine, Order, Pairs, Rocksdb};
 pub use super::stack::{DriveState, Filesystem, Placement, QueueSettings, Raid, Stack};
 use super::sweep::Sweep;
 use crate::class::Class;
@@ -40,6 +41,8 @@ pub struct Settings {
     pub queue: QueueSettings,
     /// Where the background writer's next page goes.
     pub placement: Placement,
+    /// What the classes read and write, and `RocksDB`'s part of it.
+    pub kv: Kv,
     /// The simulated devices of the `sim` interface.
     pub sim: Sim,
     /// The steps that `record` runs, where the profile has any.
@@ -313,6 +316,7 @@ impl Default for Settings {
             run: Run::default(),
             queue: QueueSettings::default(),
             placement: Placement::Random,
+            kv: Kv::default(),
             sim: Sim { device: SimDevice::Consumer, seed: 1 },
             sweep: None,
         }
@@ -364,13 +368,30 @@ impl Settings {
             .then_some("price: none, as stack.price is that of a drive, and the target is files")
     }
 
-    /// The class's interface, its own or the default.
+    /// Whether the classes read and write through `RocksDB`.
+    pub fn is_keyed(&self) -> bool {
+        self.kv.engine == LoadEngine::Rocksdb
+    }
+
+    /// The class's interface, its own or the default; `RocksDB`'s I/O is made of plain system calls.
     pub fn interface_of(&self, class: Class) -> Interface {
+        if self.is_keyed() {
+            return Interface::Sync;
+        }
         self.classes[class.index()].interface.unwrap_or(self.io.interface)
     }
 
     /// The class's buffering, its own or the default.
     pub fn buffering_of(&self, class: Class) -> Buffering {
+        if self.is_keyed() {
+            let direct = match class {
+                Class::Scan | Class::Point => self.kv.rocksdb.direct_reads,
+                // RocksDB's log always goes through the page cache.
+                Class::Wal => false,
+                Class::Background => self.kv.rocksdb.direct_flush,
+            };
+            return if direct { Buffering::Direct } else { Buffering::Cached };
+        }
         self.classes[class.index()].buffering.unwrap_or(self.io.buffering)
     }
 

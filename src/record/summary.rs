@@ -31,6 +31,13 @@
 //! members                bytes by member, the block layer's count of devices, how warm the drives
 //!                        below got, in degrees Celsius, and whether they slowed themselves down
 //!                        (yes, no, hot, or null: not told)
+//! engine                 of a load on RocksDB, absent elsewhere: what it did by its own counts, as the fields
+//!                        of meter::engine tell them
+//!     user_{written,read}_bytes                  keys and values that the classes put and got
+//!     log_bytes, log_syncs, flush_bytes, compaction_{read,written}_bytes, stall_ns,
+//!     cache_{hits,misses}, filter_hits           in the counted windows
+//!     times_us           [{name,count,p50,p99,max}], RocksDB's own histograms since it was opened
+//!     files_bytes, pending_compaction_bytes, stopped   at the end
 //! wa_a                   bytes that the drives took over bytes that the application wrote, since the
 //!                        measurement began; what is a drive, see `stacktune::meter::written`
 //! wa_a_parts             {engine,file_system,raid}: their product is wa_a
@@ -63,7 +70,8 @@ use crate::meter::pitfalls::{Circumstances, Pitfall, pitfalls};
 use crate::meter::steadiness::Steadiness;
 use crate::meter::variability::Variability;
 use crate::meter::window::{
-    ClassFigures, CpuFigures, CyclesSource, Flag, Incidents, Latency, MemberFigures, Polls, State, Totals,
+    ClassFigures, CpuFigures, CyclesSource, EngineFigures, Flag, Incidents, Latency, MemberFigures, Polls,
+    State, Totals,
 };
 use crate::meter::words;
 use crate::meter::written::{Parts, Written};
@@ -97,6 +105,9 @@ pub struct Summary {
     pub total: Total,
     /// The members.
     pub members: Vec<MemberFigures>,
+    /// What the storage engine under the classes did; absent of pages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineFigures>,
     /// What the drives took for each byte that the application wrote.
     #[serde(default)]
     pub wa_a: Option<f64>,
@@ -296,6 +307,7 @@ impl Summary {
             },
             total: Total::of(totals),
             members: totals.members.clone(),
+            engine: totals.engine.clone(),
             wa_a: totals.written.wa_a(),
             wa_a_parts: totals.written.parts(),
             wa_d: totals.written.wa_d(),

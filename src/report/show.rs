@@ -93,6 +93,7 @@ pub fn table(summary: &Summary, array: &Run) -> String {
         out += &class_rows(class, summary);
     }
     out += &totals(summary, array);
+    out += &engine(summary);
     out += &drives(summary);
     out += &levels(summary);
     out += &flags(summary);
@@ -203,6 +204,23 @@ fn totals(summary: &Summary, array: &Run) -> String {
             let _ = write!(cores, "; needs {needed}");
         }
         let _ = writeln!(out, "{}", wrap(&cores, WIDTH, "  "));
+    }
+    out
+}
+
+/// What the storage engine did, by its own counts and clocks.
+fn engine(summary: &Summary) -> String {
+    let Some(engine) = &summary.engine else { return String::new() };
+    let mut out = String::new();
+    for line in words::engine(engine, summary.duration_s) {
+        let _ = writeln!(out, "{}", wrap(&line, WIDTH, "  "));
+    }
+    for time in &engine.times_us {
+        let us = |us: f64| format_latency((us * 1e3) as u64);
+        let (name, count) = (&time.name, time.count);
+        let (p50, p99, max) = (us(time.p50), us(time.p99), us(time.max));
+        let line = format!("{name}: {count} since it was opened, p50 {p50}, p99 {p99}, max {max}");
+        let _ = writeln!(out, "{}", wrap(&line, WIDTH, "  "));
     }
     out
 }

@@ -160,6 +160,12 @@ impl Session {
             Activity::Exhausted => return Some(self.exhausted()),
             _ => {}
         }
+        if self.is_reopening() {
+            let should_run = self.should_run(class);
+            let run = &mut self.classes.0[class.index()];
+            run.draining = by_turn || should_run;
+            return None;
+        }
         // What was begun is ended even where the class was muted or paused meanwhile.
         if self.drops_cache(class) || !self.should_run(class) {
             return None;

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::path::PathBuf;
 
 use super::fallback;
+use super::pairs;
 use super::target::{
     self, DEVICE_BYTES_MIN, OursCheck, OwnWal, check_serials, refuse_over_limit, refuse_shared_wal,
     touches_storage,
@@ -35,6 +36,14 @@ pub fn look(settings: &Settings, demo: bool, facts: &Facts) -> Look {
     }
     look.check(&settings, Ground { facts, target: None });
     if !touches_storage(&settings) {
+        return look;
+    }
+    if settings.is_keyed() {
+        if !settings.stack.is_built()
+            && let Some(text) = look.taken(pairs::look(&settings, None))
+        {
+            look.notes.push(format!("a run would {text}"));
+        }
         return look;
     }
     let mut wiped = HashSet::new();

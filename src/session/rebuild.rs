@@ -1,5 +1,6 @@
 //! Building the target anew while a session runs: planned and shown first, then done as it was shown.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::given;
@@ -10,7 +11,7 @@ use super::target::touches_storage;
 use crate::host::Facts;
 use crate::knobs::{self, Ground, Value};
 use crate::meter::ledger::Turn;
-use crate::profile::{Settings, builtin, check};
+use crate::profile::{Settings, builtin, check, expand_home};
 use crate::stack::build::Built;
 use crate::stack::plan::StackId;
 
@@ -129,7 +130,8 @@ impl Session {
             let handed_over = self.handed_over(&settings)?;
             let destroys = standing::held_by(&settings, &facts, &self.target);
             let destroys = destroys.map_err(|error| error.one_line())?;
-            standing::plain(&settings, &handed_over, number, turns, destroys)
+            let held = self.held_folder();
+            standing::plain(&settings, &handed_over, number, turns, destroys, held.as_deref())
         };
         let opens = kind != Kind::Turns;
         let shown = PlanShown {
@@ -140,6 +142,14 @@ impl Session {
         };
         self.pending = Some(Pending { number, settings, from, agreed, opens });
         Ok(shown)
+    }
+
+    /// The folder of files that the run has locked; none on devices or what was built.
+    fn held_folder(&self) -> Option<PathBuf> {
+        let folder = self.target.built.is_none()
+            && self.settings.target.devices.is_empty()
+            && touches_storage(&self.settings);
+        folder.then(|| expand_home(&self.settings.target.dir).ok()).flatten()
     }
 
     /// The steps by which the drives of those settings leave the kernel, where they do.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
@@ -15,6 +15,7 @@ use super::grid::window_end_ns;
 use super::kept::Kept;
 use super::loss::Losses;
 use super::message::{Advance, Event, Phase, PlanShown, Progress, Status, Wanted};
+use super::pairs;
 use super::rebuild::Pending;
 use super::standing;
 use super::target::{self, Target};
@@ -37,7 +38,6 @@ use crate::stack::adjust::Adjustments;
 use crate::stack::build::{Built, Watch};
 use crate::stack::plan::{StackId, Worth};
 use crate::stack::worth::worth;
-use crate::volume::VerifyReport;
 
 /// How a session may be opened, beside its settings.
 #[derive(Debug, Clone, Default)]
@@ -57,6 +57,8 @@ pub struct Options {
     pub typed: Vec<String>,
     /// The stack's id and steps that the operator agreed to: nothing else is built.
     pub agreed: Option<(StackId, Vec<String>)>,
+    /// Pairs are loaded anew, even where the folder holds them.
+    pub anew: bool,
     /// What the page cache holds of the target is written back and dropped before the load begins.
     pub uncached: bool,
 }
@@ -146,6 +148,8 @@ pub struct Session {
     pub(super) plans_made: u64,
     pub(super) pending: Option<Pending>,
     pub(super) losses: Losses,
+    /// Of the storage engine, where the classes read and write pairs.
+    pub(super) pairs: pairs::Engine,
     events: VecDeque<Event>,
     /// Where the run's clock stands at 0, on the engine's.
     epoch_ns: u64,
@@ -223,7 +227,9 @@ impl Session {
         let writes = Arc::new(Writes::new(sequence, options.written_bytes.clone()));
         writes.limit(settings.run.max_writes_bytes);
         let (data, wal, members) = (target.data.clone(), target.wal.clone(), target.members.clone());
-        let engine = if let Some(elsewhere) = target.elsewhere(&writes)? {
+        let engine = if let Some((store, _)) = &target.pairs {
+            Engine::of_pairs(store.clone(), data, writes.clone())
+        } else if let Some(elsewhere) = target.elsewhere(&writes)? {
             Engine::elsewhere(data, wal, members.len(), writes.clone(), elsewhere)
         } else if settings.is_simulated() {
             Engine::simulated(data, wal, members.len(), writes.clone(), &settings.sim)
@@ -241,10 +247,12 @@ impl Session {
         };
         let mut ledger = carried.ledger;
         let lines = carried.turn.map(|turn| ledger.turn(Turn { at_ns: now_ns, ..turn })).unwrap_or_default();
+        let mut meters = Meters::new(now_ns, members, probes);
+        meters.engine_begins(engine.pairs().and_then(|store| store.figures()));
         Ok(Self {
             plans: plan::plan(&settings),
             classes: Classes::default(),
-            meters: Meters::new(now_ns, members, probes),
+            meters,
             levels,
             opened_bytes,
             ledger,
@@ -258,6 +266,7 @@ impl Session {
             plans_made: 0,
             pending: None,
             losses: Losses::default(),
+            pairs: pairs::Engine::begin(engine.pairs()),
             events: lines.into_iter().map(|line| Event::Ledger(Arc::new(line))).collect(),
             epoch_ns,
             started: carried.started.unwrap_or_else(SystemTime::now),
@@ -328,6 +337,7 @@ impl Session {
     /// Does what is due: restarts drained classes, ends a window.
     pub fn tick(&mut self) -> Result<()> {
         self.settle_classes();
+        self.look_at_puts();
         // Until then reads may be served by what no budget holds.
         self.turned |= self.is_dropping();
         if self.now_ns() >= self.next_window_ns {
@@ -390,20 +400,6 @@ impl Session {
         Circumstances::of(&self.settings, &self.levels, self.target.data.bytes(), memory_bytes)
     }
 
-    /// Reads the target back once all has drained, and checks every page that was written; none where
-    /// nothing touches storage.
-    pub fn verify(
-        &self,
-        progress: &mut dyn FnMut(Progress),
-        stop: &AtomicBool,
-    ) -> Result<Option<VerifyReport>> {
-        if self.settings.leaves_kernel() {
-            let what = "the drives have left the kernel, which reads them back";
-            return Err(Error::input(what).hint("run `stacktune verify` once they are given back"));
-        }
-        self.target.volume.as_ref().map(|volume| volume.verify(progress, stop)).transpose()
-    }
-
     /// Closes the target and takes down what was built for it, or leaves that standing; what would
     /// then remove it.
     ///
@@ -421,9 +417,11 @@ impl Session {
     /// # Errors
     /// What could not be put back of the host's settings.
     pub fn close_onto(self, kept: &mut Kept) -> Result<()> {
-        let Self { engine, mut target, mut adjustments, settings, .. } = self;
-        // Its workers hold the files open.
+        let Self { engine, mut target, mut adjustments, settings, pairs, .. } = self;
+        pairs.end();
+        // Its workers hold the files open, and so does the database.
         drop(engine);
+        target.pairs = None;
         let given_back = target.give_back();
         let restored = adjustments.restore(target.built.as_mut().map(Built::journal));
         if let Some(built) = target.close() {
@@ -456,7 +454,9 @@ impl Session {
     pub(super) fn end_window(&mut self) -> Result<()> {
         let now_ns = self.now_ns();
         let target = self.target.facts().cloned();
-        let window = self.meters.window(&self.context(now_ns, target.as_ref()));
+        let engine = self.engine_figures();
+        let context = WindowContext { engine, ..self.context(now_ns, target.as_ref()) };
+        let window = self.meters.window(&context);
         let window_ns = self.settings.run.window.as_nanos() as u64;
         let warmup_ns = self.options.warmup.as_nanos() as u64;
         self.next_window_ns = window_end_ns(self.next_window_ns, now_ns, window_ns, warmup_ns);
@@ -497,8 +497,18 @@ impl Session {
             target,
             unfilled: self.options.read_only && self.target.data.set == 0 && self.target.volume.is_some(),
             written_bytes_total: self.writes.written_bytes().saturating_sub(self.opened_bytes),
+            data_set_bytes: match self.engine.pairs() {
+                Some(store) => store.stored_bytes(),
+                None => self.target.data.bytes() + self.target.wal.bytes(),
+            },
+            pairs: self.engine.pairs().is_some(),
             engine: None,
-            data_set_bytes: self.target.data.bytes() + self.target.wal.bytes(),
+            block_cache_bytes: if self.settings.is_keyed() {
+                self.settings.kv.rocksdb.block_cache_bytes
+            } else {
+                0
+            },
+            full: self.is_full(),
         }
     }
 
@@ -660,6 +670,13 @@ fn make_ready(
     attendant: &mut dyn Attendant,
 ) -> Result<u64> {
     settle(settings, Ground { facts, target: target.facts() }, options, fallbacks)?;
+    if let Some((store, _)) = &target.pairs {
+        pairs::load(store, settings, &options.written_bytes, attendant)?;
+        let losses = store.count_losses()?.map(|losses| losses.to_string());
+        losses.iter().for_each(|text| attendant.notice(text));
+        target.notes.extend(losses);
+        return Ok(store.sequence_base());
+    }
     fill(target, settings, &options.written_bytes, attendant)?;
     match &mut target.volume {
         Some(volume) if !options.read_only => volume.next_sequence_base(),

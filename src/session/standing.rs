@@ -1,10 +1,12 @@
 //! What a target stands on: the stack that is built before it is opened, and taken down after.
 
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use super::foresee::refuse_unable;
 use super::given;
 use super::message::{PlanShown, Wanted};
+use super::pairs;
 use super::run::{Attendant, Options};
 use super::target::{DEVICE_BYTES_MIN, OursCheck, Target, names_of, refuse_over_limit, touches_storage};
 use crate::class::Class;
@@ -69,7 +71,7 @@ pub fn for_settings(settings: &Settings, facts: &Facts) -> Result<PlanShown> {
     }
     let leaves = settings.leaves_kernel() && touches_storage(settings);
     let handed_over = if leaves { given::steps(settings, facts)? } else { Vec::new() };
-    Ok(plain(settings, &handed_over, 0, Vec::new(), None))
+    Ok(plain(settings, &handed_over, 0, Vec::new(), None, None))
 }
 
 /// The plan as the operator sees it.
@@ -93,17 +95,20 @@ pub fn shown(plan: &Plan, number: u64, turns: Vec<(String, String, String)>) -> 
 
 /// What opening the target takes where nothing is built for it. `handed_over` are the steps by which
 /// drives leave the kernel, `destroys` the devices that the operator has to agree to; without them what
-/// they hold is asked when it is opened.
+/// they hold is asked when it is opened. `held` is the folder of the target that is closed first.
 pub fn plain(
     settings: &Settings,
     handed_over: &[String],
     number: u64,
     turns: Vec<(String, String, String)>,
     destroys: Option<Vec<Wanted>>,
+    held: Option<&Path>,
 ) -> PlanShown {
     let target = &settings.target;
     let line = if !touches_storage(settings) {
         "open nothing: no class touches storage".to_owned()
+    } else if settings.is_keyed() {
+        pairs::look(settings, held).unwrap_or_else(|error| error.one_line())
     } else if target.devices.is_empty() {
         let bytes = files_bytes(target.count, target.size_bytes);
         format!("open {} files in {}, {} with the WAL", target.count, target.dir, approx_size(bytes))
@@ -112,7 +117,10 @@ pub fn plain(
             if destroys.is_some() { "" } else { "; what they hold is asked for before it is destroyed" };
         format!("open {}{later}", target.devices.join(", "))
     };
-    let mut lines = vec![line, "fill what is not filled".to_owned()];
+    let mut lines = vec![line];
+    if !settings.is_keyed() {
+        lines.push("fill what is not filled".to_owned());
+    }
     lines.extend_from_slice(handed_over);
     PlanShown {
         number,

@@ -9,12 +9,14 @@ use std::sync::atomic::Ordering;
 use super::given::Given;
 use super::kept::Kept;
 use super::message::Wanted;
+use super::pairs;
 use super::run::{Attendant, Options, settle};
 use super::standing;
 use crate::class::Class;
 use crate::error::{Error, Result};
 use crate::host::{Facts, Levels, TargetFacts};
 use crate::knobs::Ground;
+use crate::kv::Store;
 use crate::load::Elsewhere;
 use crate::load::control::Writes;
 use crate::meter::layers;
@@ -53,6 +55,8 @@ pub struct Target {
     given: Option<Given>,
     /// What was built for it.
     pub built: Option<Built>,
+    /// The data set with what its file system can do, where the classes read and write pairs.
+    pub pairs: Option<(Arc<Store>, TargetFacts)>,
 }
 
 impl Target {
@@ -61,10 +65,35 @@ impl Target {
         self.built
     }
 
+    /// Of a data set of pairs.
+    pub(super) fn of_pairs(
+        store: Arc<Store>,
+        facts: TargetFacts,
+        region: Region,
+        member: Member,
+        notes: Vec<String>,
+    ) -> Self {
+        let region = Arc::new(region);
+        let members = vec![member];
+        Self {
+            volume: None,
+            data: region.clone(),
+            wal: region,
+            levels: layers::levels(&members),
+            members,
+            notes,
+            claims: Vec::new(),
+            given: None,
+            built: None,
+            pairs: Some((store, facts)),
+        }
+    }
+
     /// What it can do; none where nothing touches storage.
     pub fn facts(&self) -> Option<&TargetFacts> {
         let given = || self.given.as_ref().map(Given::facts);
-        self.volume.as_ref().map(|volume| &volume.facts).or_else(given)
+        let pairs = || self.pairs.as_ref().map(|(_, facts)| facts);
+        self.volume.as_ref().map(|volume| &volume.facts).or_else(given).or_else(pairs)
     }
 
     /// Lets the drives of a target that is filled leave the kernel, where the settings say so.
@@ -131,6 +160,9 @@ pub fn open(
     if settings.stack.is_built() {
         return open_built(settings, options, facts, attendant, kept);
     }
+    if settings.is_keyed() {
+        return pairs::open(settings, options, facts, None);
+    }
     let (request, claims) = if options.read_only {
         (to_read(settings, facts)?, Vec::new())
     } else {
@@ -172,6 +204,9 @@ fn open_built(
 }
 
 fn open_on(built: &Built, settings: &Settings, options: &Options, facts: &Facts) -> Result<Target> {
+    if settings.is_keyed() {
+        return pairs::open(settings, options, facts, Some(built));
+    }
     let (request, claims) = standing::request(built)?;
     refuse_unfit(&request, &claims, settings, options, facts)?;
     Ok(opened(Volume::open(request)?, claims))
@@ -198,6 +233,7 @@ fn opened(volume: Volume, claims: Vec<Claim>) -> Target {
         claims,
         given: None,
         built: None,
+        pairs: None,
     }
 }
 
@@ -228,6 +264,7 @@ fn imagined(settings: &Settings) -> Target {
         claims: Vec::new(),
         given: None,
         built: None,
+        pairs: None,
     }
 }
 

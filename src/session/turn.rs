@@ -58,6 +58,7 @@ impl Session {
             return Ok(());
         }
         let settings = self.turned_settings(knob, value)?;
+        self.turn_engine(&settings)?;
         self.adjust(&settings)?;
         if !undo {
             self.undo.push(Turned { from: vec![(path.to_owned(), from.clone())] });

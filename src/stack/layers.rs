@@ -194,7 +194,12 @@ fn filesystem(
     }
     room::refuse_too_small(stack, members)?;
     let room_bytes = room::usable_bytes(stack, members);
-    let (data_bytes, wal_bytes) = room::file_sizes(stack, room_bytes)?;
+    let (data_bytes, wal_bytes) = if settings.is_keyed() {
+        let pairs = &settings.kv.pairs;
+        (pairs.count_on(room_bytes) * (pairs.key_bytes + pairs.value_bytes), 0)
+    } else {
+        room::file_sizes(stack, room_bytes)?
+    };
     let (mkfs_options, mount_options) = (options::mkfs(stack)?, options::mount(stack)?);
     let (place, uuid) = (places[0].clone(), ground.id.uuid(4, 0));
     let dir = ground.state_dir.join("mnt").join(&ground.id.0);

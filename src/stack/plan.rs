@@ -275,6 +275,9 @@ impl Plan {
     /// The plan as text, a line a step, each with the command that it is; what runs is what is shown.
     pub fn lines(&self) -> Vec<String> {
         let fill = match &self.top {
+            Top::Files { dir, data_bytes, wal_bytes: 0 } => {
+                format!("load {} of pairs in {}", approx_size(*data_bytes), dir.display())
+            }
             Top::Files { dir, data_bytes, wal_bytes } => {
                 let (data, wal) = (approx_size(*data_bytes), approx_size(*wal_bytes));
                 format!("fill {data} of data and {wal} of WAL in {}", dir.display())

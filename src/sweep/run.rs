@@ -253,6 +253,7 @@ impl Sweeper<'_> {
             // Each run has its own count, as an ordinary recording has.
             written_bytes: Arc::new(AtomicU64::new(0)),
             uncached: true,
+            anew: self.sweep.between.rebuild,
             ..self.options.clone()
         };
         let mut waiting = Waiting { watcher: &mut *self.watcher, between: &self.sweep.between };

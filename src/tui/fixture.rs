@@ -216,6 +216,7 @@ pub fn totals(windows: u64) -> Totals {
         class.ios *= windows;
     }
     Totals {
+        engine: None,
         duration_s: windows as f64,
         windows,
         classes,

@@ -19,8 +19,21 @@ use crate::session::message::{Advance, Phase, Progress, Status};
 /// Notices kept for the notes.
 const NOTICES_MAX: usize = 50;
 /// The tables in the order of the screen: what is turned live first.
-const TABLES: [&str; 10] =
-    ["io", "scan", "point", "wal", "background", "queue", "run", "target", "stack", "sim"];
+const TABLES: [&str; 13] = [
+    "io",
+    "scan",
+    "point",
+    "wal",
+    "background",
+    "queue",
+    "run",
+    "rocksdb",
+    "load",
+    "kv",
+    "target",
+    "stack",
+    "sim",
+];
 
 /// A row of the list of knobs.
 #[derive(Debug, Clone, Copy)]
@@ -200,7 +213,7 @@ impl State {
 
     fn settings_of(&self, scope: Scope) -> Option<Settings> {
         match scope {
-            Scope::Live => self.settings_with(|knob| self.asked.get(knob.path.as_str())),
+            Scope::Live | Scope::Reopen => self.settings_with(|knob| self.asked.get(knob.path.as_str())),
             Scope::Rebuild => self.settings_asked(),
         }
     }
@@ -275,7 +288,7 @@ impl State {
 /// What decides whether a value can be chosen that takes effect so: the target that stands says nothing
 /// of one that is to be built.
 pub fn ground(status: &Status, scope: Scope) -> Ground<'_> {
-    let target = status.target.as_ref().filter(|_| scope == Scope::Live);
+    let target = status.target.as_ref().filter(|_| scope != Scope::Rebuild);
     Ground { facts: &status.facts, target }
 }
 

@@ -11,7 +11,8 @@ use rustix::process::geteuid;
 
 use super::header::{Found, Header, Role};
 use super::layout::{files_bytes, floor_mib};
-use super::lock::{self, Share};
+use super::lock;
+pub use super::lock::Share;
 use super::make;
 use crate::error::{Error, Result, describe};
 use crate::units::{MIB, approx_size, format_size};

@@ -21,7 +21,7 @@ pub mod verify;
 pub use files::{affordable_size, refuse_foreign};
 pub use fill::{FillOutcome, FillPlan};
 pub use open::{Member, MemberSource, Request, Volume, refuse_in_the_way};
-pub use probe::try_uncached;
+pub use probe::{examine_folder, try_uncached};
 pub use progress::Progress;
 pub use region::{Extent, Identity, Region};
 pub use stamp::{SECTOR_BYTES, Stamper};

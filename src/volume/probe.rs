@@ -1,9 +1,10 @@
 //! What a target can do, found out by trying.
 
 use std::fs::File;
-use std::io::IoSliceMut;
+use std::io::{IoSliceMut, Write};
 use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 use rustix::fs::{
     Advice, AtFlags, IFlags, StatxFlags, fadvise, fstatfs, fstatvfs, ioctl_blksszget, ioctl_getflags, statx,
@@ -11,7 +12,7 @@ use rustix::fs::{
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
 use super::direct::{AlignedBuffer, reopen};
-use crate::error::describe_errno;
+use crate::error::{Error, Result, describe_errno};
 use crate::host::{Feature, TargetFacts, emulated_drive, nvme_namespace, polling_of};
 
 const RWF_DONTCACHE: u32 = 0x80;
@@ -76,6 +77,18 @@ pub fn examine(members: &[(&File, bool)], read_only: bool, mounted: Option<Strin
         read_only,
         mounted,
     }
+}
+
+/// Facts about what a folder's file system can do, tried on a file without a name.
+pub fn examine_folder(dir: &Path) -> Result<TargetFacts> {
+    let made = || {
+        let mut file = tempfile::tempfile_in(dir)?;
+        file.write_all(&vec![1; 1 << 18])?;
+        file.sync_all()?;
+        Ok(file)
+    };
+    let file = made().map_err(|error: std::io::Error| Error::os("cannot try I/O in", dir, error))?;
+    Ok(examine(&[(&file, false)], false, None))
 }
 
 fn examine_member(file: &File, device: bool, read_only: bool) -> MemberFacts {

@@ -144,6 +144,9 @@ fn describe(out: &mut Vec<(String, Style)>, state: &State, knob: &Knob, cells: u
                 "at once, while the load runs; vfio and back by a plan, as the drives change hands"
             }
             knobs::Scope::Live => "at once, while the load runs",
+            knobs::Scope::Reopen => {
+                "while the run goes on: the load drains, and RocksDB is closed and opened again"
+            }
             knobs::Scope::Rebuild => {
                 "when the target is built anew: turned knobs are collected, and Enter shows the plan"
             }

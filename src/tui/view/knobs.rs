@@ -77,7 +77,7 @@ fn heading(state: &State, table: &str) -> Line<'static> {
             spans.push(span("  off", theme.dim));
         }
     }
-    if matches!(table, "target" | "stack" | "sim") {
+    if matches!(table, "target" | "stack" | "sim" | "load" | "kv") {
         spans.push(span("  by a plan", theme.dim));
     }
     Line::from(spans)
@@ -103,6 +103,7 @@ fn parts(state: &State, knob: &'static Knob, chosen: bool, cells: usize) -> Part
         () if asked.is_some() => "turning…",
         () if inactive => "inactive",
         () if knob.spec.scope == Scope::Rebuild => "rebuild",
+        () if knob.spec.scope == Scope::Reopen => "reopen",
         () => "",
     };
     let tag_cells = if tag.is_empty() { 0 } else { tag.len().min(9) + 1 };

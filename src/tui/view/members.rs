@@ -7,8 +7,9 @@ use ratatui::text::Line;
 use super::{panel, put, span};
 use crate::host::Throttling;
 use crate::meter::window::MemberFigures;
+use crate::meter::words;
 use crate::tui::state::State;
-use crate::tui::text::{NONE, left, mb, right, shortened, width};
+use crate::tui::text::{NONE, fit, left, mb, right, shortened, width};
 use crate::units::mb_per_s;
 
 const FIGURE_CELLS: usize = 7;
@@ -57,6 +58,14 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     }
     if shown < members.len() {
         lines.push(Line::from(span(format!("and {} more", members.len() - shown), theme.dim)));
+    }
+    let engine = match (&figures.window, &figures.totals) {
+        (_, Some(totals)) if state.cumulative => totals.engine.as_ref(),
+        (Some(window), _) => window.engine.as_ref(),
+        _ => None,
+    };
+    for line in engine.map(|engine| words::engine(engine, duration_ns as f64 / 1e9)).unwrap_or_default() {
+        lines.push(Line::from(span(fit(&line, cells), theme.plain)));
     }
     for (y, line) in (inner.y..inner.bottom()).zip(&lines) {
         put(buf, inner.x, y, inner.width, line);

@@ -1,0 +1,175 @@
+//! What the workers on pairs cost over a bare loop of the same calls, on the same data.
+//!
+//! A small data set is loaded into a folder that is removed afterwards. For each class the worker and a
+//! loop that calls `RocksDB` with the same keys and values, and does nothing else, run in turn; told is the
+//! CPU time of the calling thread an operation, of both, as the medians over the rounds, and the median
+//! of the rounds' ratios.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::class::Class;
+use crate::error::{Error, Result};
+use crate::io::clock;
+use crate::kv::keys::{Key, mix};
+use crate::kv::values::Values;
+use crate::kv::{Handle, Store};
+use crate::load::control::Writes;
+use crate::load::{Activity, Engine};
+use crate::meter::source::{Delta, Source};
+use crate::plan::{self, ClassPlan};
+use crate::profile::Settings;
+use crate::profile::settings::{LoadEngine, Sync};
+use crate::volume::{Extent, Region};
+
+/// What it costs to call `RocksDB` for a class.
+#[derive(Debug, Clone, Serialize)]
+pub struct PairsCost {
+    /// The class's name.
+    pub class: &'static str,
+    /// CPU time of the worker's thread, nanoseconds an operation: the median of the rounds.
+    pub worker_ns: f64,
+    /// That of a bare loop's thread.
+    pub bare_ns: f64,
+    /// The median over the rounds of worker over bare, which took turns.
+    pub ratio: f64,
+    /// The smallest and the largest of them.
+    pub range: (f64, f64),
+}
+
+const PAIRS: u64 = 100_000;
+const VALUE_BYTES: u64 = 400;
+
+/// Measures every class, each for so many rounds of twice `time`, on a data set in `dir` that is removed.
+///
+/// # Errors
+/// Input of a build without `RocksDB`.
+pub fn calibrate(dir: &Path, time: Duration, rounds: usize) -> Result<Vec<PairsCost>> {
+    let dir = dir.join(format!("calibrate-pairs-{}", std::process::id()));
+    let mut settings = Settings::default();
+    settings.kv.engine = LoadEngine::Rocksdb;
+    (settings.kv.pairs.count, settings.kv.pairs.value_bytes) = (Some(PAIRS), VALUE_BYTES);
+    (settings.kv.rocksdb.direct_reads, settings.kv.rocksdb.direct_flush) = (false, false);
+    for class in &mut settings.classes {
+        (class.rate_bytes_per_s, class.depth) = (None, 1);
+    }
+    // A log that is synced is one of the drive's time, and has the same calls but for one.
+    settings.wal.sync = Sync::None;
+    let (store, _) = Store::open(&dir, &settings, true)?;
+    let store = Arc::new(store);
+    let measured = store.load(&mut |_| {}, &false.into()).and_then(|_| {
+        Class::ALL.into_iter().map(|class| one(&store, &settings, class, time, rounds)).collect()
+    });
+    drop(store);
+    std::fs::remove_dir_all(&dir).map_err(|error| Error::os("cannot remove", &dir, error))?;
+    measured
+}
+
+fn one(
+    store: &Arc<Store>,
+    settings: &Settings,
+    class: Class,
+    time: Duration,
+    rounds: usize,
+) -> Result<PairsCost> {
+    let plan = plan::plan(settings)[class.index()].clone();
+    let mut costs = Vec::new();
+    for round in 0..=rounds {
+        let both = (worker(store, &plan, time)?, bare(store, &plan, time)?);
+        // The first warms memory up for both.
+        costs.extend((round > 0).then_some(both));
+    }
+    let median = |mut of: Vec<f64>| {
+        of.sort_by(f64::total_cmp);
+        of.get(of.len() / 2).copied().unwrap_or(f64::NAN)
+    };
+    let ratios: Vec<_> = costs.iter().map(|(worker, bare)| worker / bare).collect();
+    let range = ratios.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), x| (low.min(*x), high.max(*x)));
+    Ok(PairsCost {
+        class: class.name(),
+        worker_ns: median(costs.iter().map(|(worker, _)| *worker).collect()),
+        bare_ns: median(costs.iter().map(|(_, bare)| *bare).collect()),
+        ratio: median(ratios),
+        range,
+    })
+}
+
+/// CPU time of the worker's thread an operation.
+fn worker(store: &Arc<Store>, plan: &ClassPlan, time: Duration) -> Result<f64> {
+    let extents = vec![Extent { path: store.dir().to_owned(), identity: None, member: 0, offset_bytes: 0 }];
+    let region = Region { id: Region::DATA, set: store.set(), extents, extent_bytes: store.data().bytes() };
+    let writes = Arc::new(Writes::new(store.sequence_base(), Arc::new(AtomicU64::new(0))));
+    let mut engine = Engine::of_pairs(store.clone(), Arc::new(region), writes);
+    let mut sources = engine.start(plan, &[])?;
+    let look = |source: &mut Box<dyn Source>| {
+        let mut delta = Delta::new(1);
+        source.counts(&mut delta);
+        (delta.ios, source.thread_id().and_then(cpu_ns).unwrap_or(0))
+    };
+    std::thread::sleep(time / 10);
+    let (_, began_ns) = look(&mut sources[0]);
+    std::thread::sleep(time);
+    let (operations, ended_ns) = look(&mut sources[0]);
+    engine.stop(plan.class);
+    while matches!(engine.activity(plan.class), Activity::Running | Activity::Draining) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok((ended_ns - began_ns) as f64 / operations.max(1) as f64)
+}
+
+/// The same of a loop that does nothing but call.
+fn bare(store: &Arc<Store>, plan: &ClassPlan, time: Duration) -> Result<f64> {
+    let (store, class) = (store.clone(), plan.class);
+    let pairs = plan.pairs.map_or(1, |pairs| pairs.pairs);
+    let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let stopped = stop.clone();
+    let handle = store.handle()?;
+    let calling = std::thread::spawn(move || {
+        let count = |until: &dyn Fn() -> bool| calls(&handle, &store, class, pairs, until);
+        let warm_ns = clock::now_ns() + time.as_nanos() as u64 / 10;
+        count(&|| clock::now_ns() > warm_ns);
+        let thread = rustix::thread::gettid().as_raw_nonzero().get();
+        let began_ns = cpu_ns(thread).unwrap_or(0);
+        let calls = count(&|| stopped.load(Ordering::Relaxed));
+        (cpu_ns(thread).unwrap_or(0) - began_ns) as f64 / calls.max(1) as f64
+    });
+    std::thread::sleep(time + time / 10);
+    stop.store(true, Ordering::Relaxed);
+    calling.join().map_err(|_| Error::failed("the bare loop ended in a panic"))
+}
+
+/// Calls until told otherwise, which is looked at now and then; returns how many calls there were.
+fn calls(handle: &Handle, store: &Store, class: Class, pairs: u64, until: &dyn Fn() -> bool) -> u64 {
+    let data = store.data();
+    let (mut key, mut values) = (Key::new(data.key_bytes), Values::new(store.set(), data.value_bytes));
+    let mut scanner = handle.scanner();
+    let (mut calls, mut sequence) = (0_u64, store.sequence_base());
+    while !calls.is_multiple_of(64) || !until() {
+        let number = mix(calls) % data.pairs;
+        sequence += 1;
+        let called = match class {
+            Class::Scan => scanner.range(key.of(number), pairs).map(|_| ()),
+            Class::Point => handle.get(key.of(number)).map(|_| ()),
+            Class::Wal => {
+                let number = data.pairs + calls % data.logged();
+                handle.put(key.of(number), values.of(number, sequence), false)
+            }
+            Class::Background => handle.put(key.of(number), values.of(number, sequence), false),
+        };
+        if called.is_err() {
+            break;
+        }
+        calls += 1;
+    }
+    calls
+}
+
+/// CPU time of a thread of this process, by the scheduler's own account.
+fn cpu_ns(thread: i32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).ok()?;
+    text.split_ascii_whitespace().next()?.parse().ok()
+}

@@ -1,0 +1,131 @@
+//! Puts of the WAL that were acknowledged, noted in a file elsewhere, and what a crash has taken of them.
+//!
+//! ```text
+//! bytes 0 to 15   the magic, and the set of the data set that it belongs to (little-endian)
+//! from 16 on      a slot of 8 bytes for each of the WAL's pairs: one more than the sequence number of
+//!                 the newest put that was acknowledged; 0 is none
+//! ```
+//! A slot is written once its put has returned, so what it names was promised. Whether the note itself
+//! outlives a crash is a matter of where it lies: that of a process, anywhere; that of a machine, only
+//! on another one.
+
+use std::fs::{File, OpenOptions};
+use std::io::Read;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+
+const MAGIC: &[u8; 8] = b"stkacks1";
+const HEAD_BYTES: u64 = 16;
+
+/// What a crash has taken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Losses {
+    /// Puts that were acknowledged, as far as they were not overwritten since.
+    pub acknowledged: u64,
+    /// Those of them that are not there.
+    pub lost: u64,
+}
+
+impl std::fmt::Display for Losses {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { acknowledged, lost } = self;
+        match lost {
+            0 => write!(f, "all {acknowledged} commits that were acknowledged before are there"),
+            lost => write!(f, "{lost} of {acknowledged} commits that were acknowledged before are lost"),
+        }
+    }
+}
+
+/// The file, open.
+#[derive(Debug)]
+pub struct Acks {
+    file: File,
+    path: PathBuf,
+    set: u64,
+}
+
+impl Acks {
+    /// Opens the file, which is made where there is none. Notes of another data set are forgotten.
+    ///
+    /// # Errors
+    /// Refused where it is something else.
+    pub fn open(path: &Path, set: u64) -> Result<Self> {
+        let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+        let file = opened.map_err(|error| Error::os("cannot open", path, error))?;
+        let acks = Self { file, path: path.to_owned(), set };
+        let failed = |error| Error::os("cannot read", path, error);
+        let mut head = [0; HEAD_BYTES as usize];
+        let length = acks.file.metadata().map_err(failed)?.len();
+        if length == 0 {
+            acks.begin()?;
+            return Ok(acks);
+        }
+        let ours = acks.file.read_exact_at(&mut head, 0).is_ok() && head.starts_with(MAGIC);
+        if !ours {
+            let what = format!("wal.acks: {} is not a file of acknowledged puts", path.display());
+            return Err(Error::refused(what).hint("nothing was changed: name another file"));
+        }
+        if head[8..] != set.to_le_bytes() {
+            acks.begin()?;
+        }
+        Ok(acks)
+    }
+
+    /// Forgets all notes.
+    ///
+    /// # Errors
+    /// Where it can't be written.
+    pub fn begin(&self) -> Result<()> {
+        let mut head = [0; HEAD_BYTES as usize];
+        head[..8].copy_from_slice(MAGIC);
+        head[8..].copy_from_slice(&self.set.to_le_bytes());
+        let written = self.file.set_len(0).and_then(|()| self.file.write_all_at(&head, 0));
+        written.map_err(|error| Error::os("cannot write", &self.path, error))
+    }
+
+    /// Notes a put that was acknowledged.
+    ///
+    /// # Errors
+    /// As the system tells it.
+    #[inline]
+    pub fn note(&self, slot: u64, sequence: u64) -> std::io::Result<()> {
+        self.file.write_all_at(&(sequence + 1).to_le_bytes(), HEAD_BYTES + 8 * slot)
+    }
+
+    /// Slot and sequence number of each put that is noted.
+    ///
+    /// # Errors
+    /// Where it can't be read.
+    pub fn noted(&self) -> Result<Vec<(u64, u64)>> {
+        let mut bytes = Vec::new();
+        let mut file = &self.file;
+        let read = std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(HEAD_BYTES))
+            .and_then(|_| file.read_to_end(&mut bytes));
+        read.map_err(|error| Error::os("cannot read", &self.path, error))?;
+        let slots = bytes.as_chunks().0.iter().map(|slot| u64::from_le_bytes(*slot));
+        Ok((0..).zip(slots).filter(|(_, one_more)| *one_more > 0).map(|(slot, n)| (slot, n - 1)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_noted_is_told_to_the_next_and_not_to_another_set() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("acks");
+        let acks = Acks::open(&path, 7).unwrap();
+        for (slot, sequence) in [(3, 0), (0, 99), (3, 1 << 38)] {
+            acks.note(slot, sequence).unwrap();
+        }
+        drop(acks);
+        assert_eq!(Acks::open(&path, 7).unwrap().noted().unwrap(), [(0, 99), (3, 1 << 38)]);
+        assert_eq!(Acks::open(&path, 8).unwrap().noted().unwrap(), []);
+        std::fs::write(&path, "somebody's letter").unwrap();
+        assert_eq!(Acks::open(&path, 8).unwrap_err().kind, crate::error::Kind::Refused);
+        assert_eq!(std::fs::read(&path).unwrap(), b"somebody's letter");
+    }
+}

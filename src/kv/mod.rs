@@ -1,0 +1,43 @@
+//! Pairs of keys and values in `RocksDB`, on a file system: the load's other engine.
+//!
+//! A data set ([`dataset`]) is so many pairs whose keys ([`keys`]) and values ([`values`]) can be made again
+//! from their numbers, so that whatever is read back can be checked. A [`Store`] opens the database of a
+//! folder, loads the pairs where the folder's marker does not say that they are there, turns `RocksDB`'s
+//! options while it is open ([`options`]), and tells what the engine did ([`crate::meter::engine`]). The
+//! workers of [`crate::load`] call it through [`Handle`]s. Puts that were acknowledged can be noted elsewhere
+//! ([`acks`]), so that what a crash took is counted afterwards.
+//!
+//! A build without the crate has the same types, of which there are no values.
+
+pub mod acks;
+pub mod dataset;
+pub mod keys;
+pub mod options;
+pub mod report;
+pub mod values;
+
+#[cfg(feature = "rocksdb")]
+mod ffi;
+#[cfg(feature = "rocksdb")]
+mod handle;
+#[cfg(feature = "rocksdb")]
+mod loading;
+#[cfg(feature = "rocksdb")]
+mod reading;
+#[cfg(feature = "rocksdb")]
+mod store;
+#[cfg(feature = "rocksdb")]
+mod tickers;
+
+#[cfg(not(feature = "rocksdb"))]
+mod absent;
+
+#[cfg(not(feature = "rocksdb"))]
+pub use absent::{Handle, Scanner, Store};
+pub use acks::Losses;
+pub use dataset::DataSet;
+#[cfg(feature = "rocksdb")]
+pub use handle::{Handle, Scanner};
+pub use report::PairsReport;
+#[cfg(feature = "rocksdb")]
+pub use store::Store;

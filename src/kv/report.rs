@@ -1,0 +1,54 @@
+//! What came of reading every pair back.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// How many pairs are what was written, and how many are not.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct PairsReport {
+    /// Pairs that hold what was put.
+    pub pairs_ok: u64,
+    /// Loaded pairs that are not there.
+    pub missing: u64,
+    /// Pairs with keys that stacktune does not make.
+    pub foreign: u64,
+    /// Values of another pair, or of another length.
+    pub misplaced: u64,
+    /// Values whose bytes are not those that were put.
+    pub damaged: u64,
+    /// The first few that are wrong, in words.
+    pub first: Vec<String>,
+    /// Whether everything was looked at; otherwise it was stopped.
+    pub complete: bool,
+}
+
+impl PairsReport {
+    /// Whether everything was looked at and is as it was put.
+    pub fn is_clean(&self) -> bool {
+        self.complete && self.wrong() == 0
+    }
+
+    fn wrong(&self) -> u64 {
+        self.missing + self.foreign + self.misplaced + self.damaged
+    }
+}
+
+impl fmt::Display for PairsReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { pairs_ok, missing, foreign, misplaced, damaged, first, complete } = self;
+        write!(f, "{pairs_ok} pairs are what was put")?;
+        let kinds =
+            [("missing", missing), ("foreign", foreign), ("misplaced", misplaced), ("damaged", damaged)];
+        for (name, count) in kinds.into_iter().filter(|(_, count)| **count > 0) {
+            write!(f, ", {count} {name}")?;
+        }
+        for what in first {
+            write!(f, "\n  {what}")?;
+        }
+        if !complete {
+            write!(f, "\n  not everything was looked at: it was stopped")?;
+        }
+        Ok(())
+    }
+}

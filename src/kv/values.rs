@@ -1,0 +1,141 @@
+//! Values that do not compress, and that can be checked when they are read back.
+//!
+//! A value is a piece of a template of random bytes, the place of which follows from the pair and the put,
+//! and begins with a stamp of 16 bytes: the sequence number of the put and the number of the pair, both
+//! little-endian. Of a shorter value the stamp is cut. Putting costs no copy: the stamp is laid over the
+//! template and taken off before the next.
+
+use super::keys::mix;
+
+/// Places at which a value can begin in its template.
+const PLACES: u64 = 1 << 17;
+/// Bytes between two of them.
+const PLACE_BYTES: u64 = 8;
+/// Bytes of the stamp.
+const STAMP_BYTES: usize = 16;
+/// From so many bytes on a value tells the put that it is of.
+pub const SEQUENCE_BYTES: usize = 8;
+
+/// Makes and checks values of one data set.
+#[derive(Debug)]
+pub struct Values {
+    template: Vec<u8>,
+    value_bytes: usize,
+    /// Where the stamp lies, and what it lies on.
+    stamped: Option<(usize, [u8; STAMP_BYTES])>,
+}
+
+/// What a value is, if it is not what was put.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wrong {
+    /// It is of another length.
+    Length,
+    /// It is another pair's.
+    Misplaced,
+    /// Its bytes are not those that its stamp stands for.
+    Damaged,
+}
+
+impl Values {
+    /// Of a data set, of so many bytes each.
+    pub fn new(set: u64, value_bytes: u64) -> Self {
+        let bytes = (PLACES * PLACE_BYTES + value_bytes) as usize + STAMP_BYTES;
+        let words = (0..bytes.div_ceil(8) as u64).map(|word| mix(set ^ word));
+        let template = words.flat_map(u64::to_le_bytes).collect();
+        Self { template, value_bytes: value_bytes as usize, stamped: None }
+    }
+
+    /// The value of a pair as that put writes it.
+    #[inline]
+    pub fn of(&mut self, number: u64, sequence: u64) -> &[u8] {
+        self.unstamp();
+        let at = place(number, sequence);
+        let mut under = [0; STAMP_BYTES];
+        under.copy_from_slice(&self.template[at..at + STAMP_BYTES]);
+        self.stamped = Some((at, under));
+        self.template[at..at + STAMP_BYTES].copy_from_slice(&stamp(number, sequence));
+        &self.template[at..at + self.value_bytes]
+    }
+
+    fn unstamp(&mut self) {
+        if let Some((at, under)) = self.stamped.take() {
+            self.template[at..at + STAMP_BYTES].copy_from_slice(&under);
+        }
+    }
+
+    /// The sequence number of the put that wrote a pair's value; none where it is too short to tell.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check(&mut self, number: u64, value: &[u8]) -> Result<Option<u64>, Wrong> {
+        if value.len() != self.value_bytes {
+            return Err(Wrong::Length);
+        }
+        let Some(sequence) = sequence(value) else { return Ok(None) };
+        let stamp = stamp(number, sequence);
+        let stamped = value.len().min(STAMP_BYTES);
+        if value[..stamped] != stamp[..stamped] {
+            return Err(Wrong::Misplaced);
+        }
+        self.unstamp();
+        let at = place(number, sequence);
+        let same = value[stamped..] == self.template[at + stamped..at + value.len()];
+        if same { Ok(Some(sequence)) } else { Err(Wrong::Damaged) }
+    }
+}
+
+/// The sequence number that a value bears; none where it is too short.
+pub fn sequence(value: &[u8]) -> Option<u64> {
+    value.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
+}
+
+fn stamp(number: u64, sequence: u64) -> [u8; STAMP_BYTES] {
+    let mut stamp = [0; STAMP_BYTES];
+    stamp[..8].copy_from_slice(&sequence.to_le_bytes());
+    stamp[8..].copy_from_slice(&number.to_le_bytes());
+    stamp
+}
+
+fn place(number: u64, sequence: u64) -> usize {
+    (mix(number ^ mix(sequence)) % PLACES * PLACE_BYTES) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_tells_its_put_and_what_happened_to_it() {
+        let (mut writer, mut reader) = (Values::new(9, 4000), Values::new(9, 4000));
+        for (number, sequence) in [(0, 0), (7, 3), (7, 1 << 40), (u64::MAX >> 1, 12)] {
+            let mut value = writer.of(number, sequence).to_vec();
+            assert_eq!(reader.check(number, &value), Ok(Some(sequence)));
+            assert_eq!(reader.check(number + 1, &value), Err(Wrong::Misplaced));
+            assert_eq!(reader.check(number, &value[1..]), Err(Wrong::Length));
+            value[3999] ^= 1;
+            assert_eq!(reader.check(number, &value), Err(Wrong::Damaged));
+        }
+        assert!(Values::new(10, 4000).check(1, writer.of(1, 1)).is_err(), "another set's");
+    }
+
+    #[test]
+    fn short_values_tell_what_they_can() {
+        for bytes in [0, 4, 8, 12, 16, 17] {
+            let value = Values::new(1, bytes).of(5, 6).to_vec();
+            let expected = (bytes >= SEQUENCE_BYTES as u64).then_some(6);
+            assert_eq!(Values::new(1, bytes).check(5, &value), Ok(expected), "{bytes}");
+        }
+    }
+
+    #[test]
+    fn values_do_not_compress() {
+        use std::io::Write;
+        let mut values = Values::new(1, 128);
+        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+        for number in 0..512 {
+            encoder.write_all(values.of(number, number)).unwrap();
+        }
+        let bytes = encoder.finish().unwrap().len();
+        assert!(bytes > 512 * 128 * 8 / 10, "{bytes}");
+    }
+}

@@ -1,0 +1,156 @@
+//! What a storage engine under the classes did by itself: its log, flushes and compactions, its cache, and
+//! the time for which it held writes up.
+//!
+//! The counts are the engine's own and only grow while it runs, also where it is closed and opened again;
+//! a window's are the differences between its two ends.
+
+use std::ops::{Add, AddAssign, Sub};
+
+use serde::{Deserialize, Serialize};
+
+/// Counts since the engine was opened, or in a window, or over a run. Of `RocksDB` each names its ticker.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineTotals {
+    /// Bytes of keys and values that the application put, as the workers count them.
+    pub user_written_bytes: u64,
+    /// Bytes of keys and values that the application got, as the workers count them.
+    pub user_read_bytes: u64,
+    /// Bytes that were written to the log (`rocksdb.wal.bytes`).
+    pub log_bytes: u64,
+    /// Syncs of the log (`rocksdb.wal.synced`).
+    pub log_syncs: u64,
+    /// Bytes that flushes of memtables wrote (`rocksdb.flush.write.bytes`).
+    pub flush_bytes: u64,
+    /// Bytes that compactions read (`rocksdb.compact.read.bytes`).
+    pub compaction_read_bytes: u64,
+    /// Bytes that compactions wrote (`rocksdb.compact.write.bytes`).
+    pub compaction_written_bytes: u64,
+    /// Time for which writes were held up, summed over the threads that waited (`rocksdb.stall.micros`).
+    pub stall_ns: u64,
+    /// Blocks of data that the engine's cache held (`rocksdb.block.cache.data.hit`).
+    pub cache_hits: u64,
+    /// Blocks of data that it did not hold (`rocksdb.block.cache.data.miss`).
+    pub cache_misses: u64,
+    /// Gets that a filter answered without a read (`rocksdb.bloom.filter.useful`).
+    pub filter_hits: u64,
+}
+
+impl EngineTotals {
+    /// Bytes that the engine wrote: its log, flushes and compactions.
+    pub fn written_bytes(&self) -> u64 {
+        self.log_bytes + self.flush_bytes + self.compaction_written_bytes
+    }
+
+    /// Bytes that the engine wrote for each one that the application put; none where it put none. It is the
+    /// engine's part of WA-A ([`super::written::Parts::engine`]).
+    pub fn write_amplification(&self) -> Option<f64> {
+        (self.user_written_bytes > 0).then(|| self.written_bytes() as f64 / self.user_written_bytes as f64)
+    }
+
+    /// The share of looked-up blocks of data that its cache held, 0 to 1; none where none was looked up.
+    pub fn cache_hit_share(&self) -> Option<f64> {
+        let looked = self.cache_hits + self.cache_misses;
+        (looked > 0).then(|| self.cache_hits as f64 / looked as f64)
+    }
+
+    fn with(self, other: Self, by: fn(u64, u64) -> u64) -> Self {
+        Self {
+            user_written_bytes: by(self.user_written_bytes, other.user_written_bytes),
+            user_read_bytes: by(self.user_read_bytes, other.user_read_bytes),
+            log_bytes: by(self.log_bytes, other.log_bytes),
+            log_syncs: by(self.log_syncs, other.log_syncs),
+            flush_bytes: by(self.flush_bytes, other.flush_bytes),
+            compaction_read_bytes: by(self.compaction_read_bytes, other.compaction_read_bytes),
+            compaction_written_bytes: by(self.compaction_written_bytes, other.compaction_written_bytes),
+            stall_ns: by(self.stall_ns, other.stall_ns),
+            cache_hits: by(self.cache_hits, other.cache_hits),
+            cache_misses: by(self.cache_misses, other.cache_misses),
+            filter_hits: by(self.filter_hits, other.filter_hits),
+        }
+    }
+}
+
+impl Add for EngineTotals {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        self.with(other, u64::wrapping_add)
+    }
+}
+
+impl AddAssign for EngineTotals {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Sub for EngineTotals {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        self.with(other, u64::saturating_sub)
+    }
+}
+
+/// An engine under the classes in a window or over a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct EngineFigures {
+    /// What it did.
+    #[serde(flatten)]
+    pub counts: EngineTotals,
+    /// Times of its own operations in microseconds, since it was opened: `RocksDB`'s own histograms.
+    pub times_us: Vec<EngineTime>,
+    /// Bytes of its live files at the end, what they hold of outdated pairs included
+    /// (`rocksdb.total-sst-files-size`).
+    pub files_bytes: u64,
+    /// Bytes that compactions still have to write, as it estimates them
+    /// (`rocksdb.estimate-pending-compaction-bytes`).
+    pub pending_compaction_bytes: u64,
+    /// Whether writes stood still at the end (`rocksdb.is-write-stopped`).
+    pub stopped: bool,
+}
+
+/// A histogram of the engine's own.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct EngineTime {
+    /// Its name.
+    pub name: String,
+    /// Samples since the engine was opened.
+    pub count: u64,
+    /// Their median in microseconds.
+    pub p50: f64,
+    /// The 99th percentile in microseconds.
+    pub p99: f64,
+    /// The largest in microseconds.
+    pub max: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_add_up_to_the_whole() {
+        let at =
+            |n: u64| EngineTotals { log_bytes: n, stall_ns: 2 * n, cache_hits: 3 * n, ..Default::default() };
+        let sum = (at(5) - at(2)) + (at(9) - at(5));
+        assert_eq!(sum, at(9) - at(2));
+        assert_eq!(at(1) - at(2), EngineTotals::default(), "counts never shrink");
+    }
+
+    #[test]
+    fn a_share_of_nothing_is_not_told() {
+        let none = EngineTotals::default();
+        assert_eq!((none.write_amplification(), none.cache_hit_share()), (None, None));
+        let some = EngineTotals {
+            user_written_bytes: 100,
+            log_bytes: 110,
+            flush_bytes: 100,
+            compaction_written_bytes: 290,
+            cache_hits: 1,
+            cache_misses: 3,
+            ..none
+        };
+        assert_eq!((some.write_amplification(), some.cache_hit_share()), (Some(5.0), Some(0.25)));
+    }
+}

@@ -1,0 +1,224 @@
+//! The load on RocksDB: what is loaded is found again, what was promised survives a killed process, what a
+//! disk without room does to it, and whether the engine's own counts agree with ours.
+#![cfg(feature = "rocksdb")]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use common::devices::{Loops, Mount, has, run};
+use common::program::{Home, Outcome, Running, json_file, json_lines, wait_for};
+use rustix::process::Signal;
+use serde_json::Value;
+
+/// All four classes on 20,000 small pairs.
+const SMALL: [&str; 12] = [
+    "load.engine=rocksdb",
+    "kv.pairs=20000",
+    "kv.value_size=400",
+    "rocksdb.write_buffer=1MiB",
+    "rocksdb.file_size=1MiB",
+    "rocksdb.level_base=2MiB",
+    "scan.depth=1",
+    "point.misses=20%",
+    "wal.rate=200kB/s",
+    "background.rate=4MB/s",
+    "background.reads=25%",
+    "run.window=200ms",
+];
+
+fn sets(dir: &Path, more: &[&str]) -> Vec<String> {
+    let target = format!("--set=target.files.dir={}", dir.display());
+    let sets = SMALL.iter().chain(more).map(|set| format!("--set={set}"));
+    [target].into_iter().chain(sets).collect()
+}
+
+fn record(home: &Home, dir: &Path, out: &str, time: &str, more: &[&str]) -> Command {
+    let mut command = home.command(["record", "rocksdb", "--for", time, "--json", "--out"]);
+    command.arg(home.path(out)).args(sets(dir, more));
+    command
+}
+
+fn recorded(home: &Home, dir: &Path, out: &str, more: &[&str]) -> (Value, Outcome) {
+    let outcome = Outcome::of(&record(home, dir, out, "2s", more).output().unwrap()).expect(0);
+    (json_file(&home.path(out).join("summary.json")), outcome)
+}
+
+fn verify(home: &Home, dir: &Path, more: &[&str]) -> Value {
+    let mut command = home.command(["verify", "rocksdb", "--json"]);
+    Outcome::of(&command.args(sets(dir, more)).output().unwrap()).expect(0).json()
+}
+
+fn count(summary: &Value, path: &str) -> f64 {
+    summary.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("{path} of {summary}"))
+}
+
+fn whole(summary: &Value, path: &str) -> u64 {
+    summary.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("{path} of {summary}"))
+}
+
+/// All classes have run, and the engine's own counts are those that ours ask for.
+#[track_caller]
+fn assert_plausible(summary: &Value) {
+    for class in ["scan", "point", "wal", "background"] {
+        assert!(count(summary, &format!("/classes/{class}/ios")) > 10.0, "{class}: {summary}");
+        assert_eq!(whole(summary, &format!("/classes/{class}/errors")), 0, "{class}: {summary}");
+    }
+    let put = count(summary, "/engine/user_written_bytes");
+    let log = count(summary, "/engine/log_bytes");
+    // The log has each key and value with a few bytes around them.
+    assert!(log >= put && log < put * 1.2, "{log} of log for {put} put");
+    let members = summary["members"].as_array().unwrap();
+    let ours: u64 = members.iter().map(|member| whole(member, "/written_bytes")).sum();
+    assert_eq!(ours, whole(summary, "/engine/user_written_bytes"));
+    // The engine's part of WA-A is made of these counts.
+    let of_engine = ["log_bytes", "flush_bytes", "compaction_written_bytes"];
+    let wrote: u64 = of_engine.iter().map(|field| whole(summary, &format!("/engine/{field}"))).sum();
+    assert_eq!(whole(summary, "/written/application_bytes"), ours);
+    assert_eq!(whole(summary, "/written/engine_bytes"), wrote);
+    assert!((count(summary, "/wa_a_parts/engine") - wrote as f64 / put).abs() < 1e-6, "{summary}");
+    // All pairs lie in the folder, and do not compress.
+    assert!(count(summary, "/space_amplification") > 0.9, "{summary}");
+    // Each commit synced the log, and nothing else did.
+    let (syncs, commits) = (count(summary, "/engine/log_syncs"), count(summary, "/classes/wal/ios"));
+    assert!((syncs - commits).abs() <= 3.0, "{syncs} syncs for {commits} commits");
+    // A point is a get of a pair of 416 B, or of a key that is not there.
+    let mean = count(summary, "/classes/point/bytes") / count(summary, "/classes/point/ios");
+    assert!((mean - (0.8 * 416.0 + 0.2 * 16.0)).abs() < 60.0, "{mean} B a get");
+    let scan = count(summary, "/classes/scan/bytes") / count(summary, "/classes/scan/ios");
+    assert!(scan > 0.9 * 128.0 * 416.0 && scan <= 128.0 * 416.0, "{scan} B a range");
+}
+
+#[test]
+fn all_classes_run_and_what_is_loaded_is_found_again() {
+    let home = Home::new();
+    let dir = home.target();
+    let (summary, first) = recorded(&home, &dir, "first", &[]);
+    assert_plausible(&summary);
+    assert!(first.stderr.contains("loading"), "{}", first.stderr);
+    let (_, second) = recorded(&home, &dir, "second", &[]);
+    assert!(!second.stderr.contains("loading"), "{}", second.stderr);
+    let report = verify(&home, &dir, &[]);
+    assert!(report["pairs_ok"].as_u64().unwrap() >= 20_000, "{report}");
+    assert_eq!(
+        (&report["complete"], &report["missing"], &report["damaged"]),
+        (&true.into(), &0.into(), &0.into())
+    );
+    let shown = home.run(["show".as_ref(), home.path("second").as_os_str()]).expect(0).stdout;
+    assert!(shown.contains("RocksDB writes") && shown.contains("rocksdb.db.get"), "{shown}");
+    // Other pairs take the place of these.
+    let (_, third) = recorded(&home, &dir, "third", &["kv.value_size=100", "kv.order=random"]);
+    assert!(third.stderr.contains("it is replaced"), "{}", third.stderr);
+    // And what is not ours stays.
+    fs::remove_file(dir.join("stacktune-pairs.json")).unwrap();
+    let refused = Outcome::of(&record(&home, &dir, "fourth", "1s", &[]).output().unwrap()).expect(3);
+    assert!(refused.stderr.contains("no marker"), "{}", refused.stderr);
+    assert!(dir.join("rocksdb/CURRENT").exists());
+}
+
+#[test]
+fn every_file_system_takes_it() {
+    let home = Home::new();
+    let Some(loops) = Loops::take("pairs: file systems") else { return };
+    for (filesystem, mib) in [("ext4", 256), ("xfs", 320), ("btrfs", 320)] {
+        let tool = format!("mkfs.{filesystem}");
+        if !has(&tool) {
+            common::skip(&format!("pairs: {filesystem}"), &format!("needs {tool}"));
+            continue;
+        }
+        let device = loops.device(mib, |path| drop(run(&tool, &["-q", path.to_str().unwrap()])));
+        let mount = Mount::of(&device, "noatime");
+        let dir = mount.at.path().join("set");
+        let (summary, _) = recorded(&home, &dir, filesystem, &[]);
+        assert_plausible(&summary);
+        let report = verify(&home, &dir, &[]);
+        assert_eq!(
+            (&report["complete"], &report["missing"], &report["damaged"]),
+            (&true.into(), &0.into(), &0.into())
+        );
+    }
+}
+
+#[test]
+fn loading_that_was_killed_goes_on() {
+    let home = Home::new();
+    let dir = home.target();
+    let more = ["kv.pairs=400000", "kv.order=random"];
+    let running = Running::start(&mut record(&home, &dir, "killed", "1s", &more));
+    wait_for("some files", || {
+        let files = fs::read_dir(dir.join("rocksdb")).ok()?.flatten();
+        (files.filter(|file| file.path().extension().is_some_and(|e| e == "sst")).count() > 5).then_some(())
+    });
+    running.signal(Signal::KILL);
+    running.outcome();
+    let (_, second) = recorded(&home, &dir, "second", &more);
+    assert!(second.stderr.contains("loading"), "{}", second.stderr);
+    let report = verify(&home, &dir, &more);
+    assert_eq!((&report["complete"], &report["missing"]), (&true.into(), &0.into()), "{report}");
+}
+
+#[test]
+fn every_commit_that_was_acknowledged_survives_a_killed_process() {
+    let home = Home::new();
+    let (dir, acks) = (home.target(), home.path("acks"));
+    let noted = format!("wal.acks={}", acks.display());
+    let more = [noted.as_str(), "wal.rate=none", "wal.depth=4", "scan.enabled=false"];
+    recorded(&home, &dir, "first", &more);
+    for round in 0..3 {
+        let out = format!("killed-{round}");
+        let running = Running::start(&mut record(&home, &dir, &out, "10m", &more));
+        let windows = home.path(&out).join("windows.jsonl");
+        wait_for("some windows", || (json_lines(&windows).len() >= 2 + round).then_some(()));
+        running.signal(Signal::KILL);
+        running.outcome();
+        let (_, after) = recorded(&home, &dir, &format!("after-{round}"), &more);
+        let all = "commits that were acknowledged before are there";
+        assert!(after.stderr.contains(all) && !after.stderr.contains("are lost"), "{}", after.stderr);
+        let host = fs::read_to_string(home.path(&format!("after-{round}")).join("host.json")).unwrap();
+        assert!(host.contains(all), "the recording says it too");
+    }
+    let report = verify(&home, &dir, &[]);
+    assert_eq!(
+        (&report["complete"], &report["missing"], &report["damaged"]),
+        (&true.into(), &0.into(), &0.into())
+    );
+}
+
+#[test]
+fn a_full_disk_stalls_and_is_said_and_frees_again() {
+    let home = Home::new();
+    let Some(loops) = Loops::take("pairs: a full disk") else { return };
+    let device = loops.device(192, |path| drop(run("mkfs.ext4", &["-q", path.to_str().unwrap()])));
+    let mount = Mount::of(&device, "noatime");
+    let dir = mount.at.path().join("set");
+    let more = ["kv.pairs=100000", "background.rate=none", "background.reads=0%", "wal.rate=100kB/s"];
+    recorded(&home, &dir, "first", &more);
+    let ballast = mount.at.path().join("ballast");
+    let running = Running::start(&mut record(&home, &dir, "full", "40s", &more));
+    let windows = home.path("full").join("windows.jsonl");
+    wait_for("a window", || (!json_lines(&windows).is_empty()).then_some(()));
+    let _ =
+        Command::new("dd").args(["if=/dev/zero", "bs=1M"]).arg(format!("of={}", ballast.display())).output();
+    let flagged = |window: &Value| {
+        window["flags"].as_array().is_some_and(|flags| flags.iter().any(|flag| flag["text"] == "disk full"))
+    };
+    wait_for("the flag", || json_lines(&windows).iter().any(flagged).then_some(()));
+    fs::remove_file(&ballast).unwrap();
+    let full = json_lines(&windows).len();
+    wait_for("puts to go on", || {
+        let lines = json_lines(&windows);
+        let after = &lines[full.min(lines.len())..];
+        let put = |w: &Value| w["classes"]["background"]["ios"].as_u64().unwrap_or(0) > 100 && !flagged(w);
+        after.iter().any(put).then_some(())
+    });
+    running.signal(Signal::INT);
+    let outcome = running.outcome();
+    assert!(
+        outcome.stderr.contains("puts stand still") && outcome.stderr.contains("puts go on"),
+        "{outcome:?}"
+    );
+    let report = verify(&home, &dir, &more);
+    assert_eq!((&report["missing"], &report["damaged"]), (&0.into(), &0.into()), "{report}");
+}
