@@ -25,8 +25,24 @@ if command -v pkg-config >/dev/null && pkg-config --exists spdk_nvme spdk_env_dp
     spdk=(--features spdk)
 fi
 
+# A build without RocksDB does what it can, and says what it can't.
+without_rocksdb() {
+    local told
+    told=$(cargo run -q --locked --no-default-features -- check rocksdb 2>&1) || true
+    if ! grep -q 'this build has no RocksDB' <<<"$told"; then
+        printf 'A build without RocksDB does not say so:\n%s\n' "$told"
+        return 1
+    fi
+    cargo run -q --locked --no-default-features -- record demo --for 1s --out "$1" --set io.interface=sim
+}
+
 # Every test binary runs, also after one has failed: one look shows all that is wrong.
 status=0
+if (($# == 0)); then
+    without=$(mktemp -d -t stacktune-without.XXXXXX)
+    without_rocksdb "$without/recording" || status=$?
+    rm -rf "$without"
+fi
 cargo test --locked --no-fail-fast "${spdk[@]}" "$@" || status=$?
 
 sort -u -o "$STACKTUNE_SKIPS" "$STACKTUNE_SKIPS"

@@ -4,11 +4,10 @@
 mod common;
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
 use common::devices::{Loop, Loops};
-use common::program::{Home, Outcome, json_file, json_lines, wait_for};
+use common::program::{Home, Outcome, json_file, json_lines};
 use serde_json::Value;
 
 /// Direct writes at a rate that any machine keeps up, in short windows.
@@ -42,21 +41,6 @@ fn on_device(home: &Home, device: &Loop, filesystem: &str, time: &str) -> Comman
     command
 }
 
-fn lines(dir: &Path) -> usize {
-    fs::read_to_string(dir.join("windows.jsonl")).map_or(0, |text| text.matches('\n').count())
-}
-
-/// The device's count of written bytes as it was when at least so many windows had been recorded, and how
-/// many there were.
-fn look(dir: &Path, device: &Loop, least: usize) -> (usize, u64) {
-    wait_for("windows", || {
-        let before = lines(dir);
-        let (_, written) = device.block_bytes();
-        // A window may have ended between the two.
-        (before >= least && lines(dir) == before).then_some((before, written))
-    })
-}
-
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
@@ -66,8 +50,8 @@ fn is_what_the_device_counts(home: &Home, device: &Loop, filesystem: &str) -> Va
     let mut child = on_device(home, device, filesystem, "6s").spawn().unwrap();
     let dir = home.path(filesystem);
     // The load has begun with the first window.
-    let (from, at_first) = look(&dir, device, 1);
-    let (to, at_last) = look(&dir, device, from + WINDOWS);
+    let (from, at_first) = device.written_by_window(&dir, 1);
+    let (to, at_last) = device.written_by_window(&dir, from + WINDOWS);
     let ended = child.wait().unwrap();
     assert!(ended.success(), "{filesystem}: {ended}");
     let windows = json_lines(&dir.join("windows.jsonl"));

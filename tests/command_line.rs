@@ -41,14 +41,26 @@ fn each_list_comes_as_text_and_as_json() {
         profiles.as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap()).collect();
     let built_in = [
         "demo",
+        "kv-figure4",
+        "kv-mix",
         "lab",
         "lowest-latency",
+        "mqssd",
+        "mqssd-table3",
+        "mqssd-table3-scans",
+        "mqssd-table4",
+        "rocksdb",
         "section4-7-sleep",
         "table2-1-baseline",
         "table2-2-no-fdatasync",
         "table2-3-async",
         "table2-4-direct",
         "table2-5-block",
+        "tree-default",
+        "tree-figure6",
+        "tree-figure8",
+        "tree-mixed",
+        "tree-small-values",
     ];
     assert_eq!(names, built_in);
     let text = home.run(&["profiles"]);

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::devices::{Loops, Mount, has, run};
+use common::devices::{Loop, Loops, Mount, has, run};
 use common::program::{Home, Outcome, Running, json_file, json_lines, wait_for};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -133,11 +133,51 @@ fn every_file_system_takes_it() {
         let dir = mount.at.path().join("set");
         let (summary, _) = recorded(&home, &dir, filesystem, &[]);
         assert_plausible(&summary);
+        assert_is_what_the_device_counts(&home, &dir, filesystem, &device);
         let report = verify(&home, &dir, &[]);
         assert_eq!(
             (&report["complete"], &report["missing"], &report["damaged"]),
             (&true.into(), &0.into(), &0.into())
         );
+    }
+}
+
+/// What a run on loaded pairs says of the drives beside what the block layer counts meanwhile.
+fn assert_is_what_the_device_counts(home: &Home, dir: &Path, filesystem: &str, device: &Loop) {
+    const WINDOWS: usize = 20;
+    let out = format!("{filesystem}-counted");
+    let running = Running::start(&mut record(home, dir, &out, "10s", &["run.window=250ms"]));
+    let out = home.path(&out);
+    let (from, at_first) = device.written_by_window(&out, 1);
+    let (to, at_last) = device.written_by_window(&out, from + WINDOWS);
+    running.signal(Signal::INT);
+    running.outcome();
+    let windows = json_lines(&out.join("windows.jsonl"));
+    let told: u64 = windows[from..to].iter().map(|window| whole(window, "/written/drives_bytes")).sum();
+    let off = told as f64 / (at_last - at_first) as f64 - 1.0;
+    // What is written between a window's end and the look is in the one count and not in the other.
+    assert!(off.abs() < 0.15, "{filesystem}: {told} told, {} counted", at_last - at_first);
+}
+
+#[test]
+fn pages_and_pairs_stand_side_by_side() {
+    let home = Home::new();
+    let dir = home.target();
+    recorded(&home, &dir, "pairs", &[]);
+    let mut pages = home.command(["record", "demo", "--for", "2s", "--out"]);
+    pages.arg(home.path("pages")).args(home.sets(&["target.files.size=32MiB", "run.window=200ms"]));
+    Outcome::of(&pages.output().unwrap()).expect(0);
+    let mut compare = home.command(["compare", "--json"]);
+    let compared = compare.arg(home.path("pages")).arg(home.path("pairs")).output().unwrap();
+    let compared = Outcome::of(&compared).expect(0).json();
+    let differs = compared["differences"].to_string();
+    assert!(differs.contains("load.engine") && differs.contains("rocksdb"), "{differs}");
+    let rows = compared["rows"].as_array().unwrap();
+    for wanted in ["total.cycles_per_byte", "total.cycles_per_op"] {
+        let row = rows.iter().find(|row| row["figure"] == wanted);
+        let row = row.unwrap_or_else(|| panic!("no {wanted} in {compared:#}"));
+        let told = |cell: &Value| cell["value"].as_f64().is_some_and(|value| value > 0.0);
+        assert_eq!(row["cells"].as_array().unwrap().iter().filter(|cell| told(cell)).count(), 2, "{row:#}");
     }
 }
 

@@ -174,6 +174,13 @@ pub(super) const WAL: &[Spec] = &[Spec {
             s.kv.acks = (!text.is_empty() && text != NONE).then_some(text);
         }
     },
+    unavailable: |value, s, _, _| {
+        // The sequence number of its put, with which a value begins.
+        let short = s.kv.pairs.value_bytes < 8 && *value != Value::Text(String::new());
+        short.then(|| {
+            "values of less than 8 B do not tell by which put they were written (kv.value_size)".into()
+        })
+    },
     ..PLAIN
 }];
 

@@ -177,6 +177,11 @@ impl Knob {
         }
     }
 
+    /// Whether it is another load engine's than that of these settings.
+    pub fn is_of_another_engine(&self, settings: &Settings) -> bool {
+        kv::of_another_engine(&self.path, settings).is_some()
+    }
+
     /// Why the knob has no effect under these settings, if it has none.
     pub fn inactive(&self, settings: &Settings) -> Option<&'static str> {
         if let Some(why) = kv::of_another_engine(&self.path, settings) {

@@ -67,6 +67,10 @@ impl Store {
         match self.0 {}
     }
 
+    pub fn take_full(&self) -> bool {
+        match self.0 {}
+    }
+
     pub fn opened_with(&self) -> Option<OpenedWith> {
         match self.0 {}
     }
@@ -76,6 +80,10 @@ impl Store {
     }
 
     pub fn reopen(&self, _: &Rocksdb) -> Result<()> {
+        match self.0 {}
+    }
+
+    pub fn count_anew(&self) -> Result<()> {
         match self.0 {}
     }
 
@@ -129,7 +137,7 @@ impl Scanner<'_> {
         match self.0 {}
     }
 
-    pub fn go_on(&mut self, _: u64) -> std::result::Result<(u64, u64), i32> {
+    pub fn go_on(&mut self, _: &[u8], _: u64) -> std::result::Result<(u64, u64), i32> {
         match self.0 {}
     }
 }

@@ -14,6 +14,9 @@ use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
 use crate::error::{Error, Result};
 
 const MAGIC: &[u8; 8] = b"stkacks1";
@@ -54,6 +57,11 @@ impl Acks {
     pub fn open(path: &Path, set: u64) -> Result<Self> {
         let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
         let file = opened.map_err(|error| Error::os("cannot open", path, error))?;
+        // Where locks are not known it goes without.
+        if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+            return Err(Error::refused(format!("wal.acks: {} is another run's", path.display()))
+                .hint("wait for that run, or name another file"));
+        }
         let acks = Self { file, path: path.to_owned(), set };
         let failed = |error| Error::os("cannot read", path, error);
         let mut head = [0; HEAD_BYTES as usize];
@@ -121,6 +129,7 @@ mod tests {
         for (slot, sequence) in [(3, 0), (0, 99), (3, 1 << 38)] {
             acks.note(slot, sequence).unwrap();
         }
+        assert_eq!(Acks::open(&path, 7).unwrap_err().kind, crate::error::Kind::Refused);
         drop(acks);
         assert_eq!(Acks::open(&path, 7).unwrap().noted().unwrap(), [(0, 99), (3, 1 << 38)]);
         assert_eq!(Acks::open(&path, 8).unwrap().noted().unwrap(), []);

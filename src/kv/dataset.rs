@@ -30,6 +30,11 @@ const LOGGED_MAX: u64 = 1 << 16;
 /// Sequence numbers of a run: each begins its own, beyond all of the runs before.
 const EPOCH_SHIFT: u32 = 38;
 
+/// Puts of its run before the one of that sequence number.
+pub fn put_before(sequence: u64) -> u64 {
+    sequence & ((1 << EPOCH_SHIFT) - 1)
+}
+
 /// What a database holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataSet {
@@ -109,12 +114,21 @@ pub struct Marker {
     pub epoch: u64,
     /// Whether every pair is loaded.
     pub loaded: bool,
+    /// RocksDB's own name of the database (its file IDENTITY); none before it was first opened.
+    #[serde(default)]
+    pub identity: Option<String>,
 }
 
 impl Marker {
     /// Of a data set that is yet to be loaded.
     pub fn new(pairs: DataSet, set: u64) -> Self {
-        Self { what: WHAT.into(), schema: SCHEMA, pairs, set, epoch: 0, loaded: false }
+        Self { what: WHAT.into(), schema: SCHEMA, pairs, set, epoch: 0, loaded: false, identity: None }
+    }
+
+    /// The same, of a database that is about to be removed: no settings ask for it any more.
+    #[must_use]
+    pub fn removed(self) -> Self {
+        Self { pairs: DataSet { layout: "removed".into(), ..self.pairs }, loaded: false, ..self }
     }
 
     /// The same, with every pair loaded or not.
@@ -168,13 +182,38 @@ impl Place {
         };
         let marker: Option<Marker> = serde_json::from_slice(&text).ok();
         match marker {
-            Some(marker) if marker.what == WHAT && marker.schema == SCHEMA => Ok(Some(marker)),
+            Some(marker) if marker.what == WHAT && marker.schema == SCHEMA => self.known(marker).map(Some),
             Some(marker) if marker.what == WHAT => {
                 let what = format!("{} is of another version of stacktune", path.display());
                 Err(Error::refused(what).hint("remove its folder, or choose another one (target.files.dir)"))
             }
             _ => Err(foreign(&format!("{} is not stacktune's", path.display()))),
         }
+    }
+
+    /// The marker, if the database beside it is the one that it is of.
+    fn known(&self, marker: Marker) -> Result<Marker> {
+        let database = self.database();
+        match std::fs::symlink_metadata(&database) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(marker.with_loaded(false)),
+            Ok(found) if found.is_dir() => {}
+            _ => return Err(foreign(&format!("{} is no folder", database.display()))),
+        }
+        match (&marker.identity, self.identity()) {
+            (Some(known), Some(found)) if *known != found => Err(foreign(&format!(
+                "{} is another database than stacktune's marker is of",
+                database.display()
+            ))),
+            // Without its files it is as good as gone.
+            _ if !database.join("CURRENT").exists() => Ok(marker.with_loaded(false)),
+            _ => Ok(marker),
+        }
+    }
+
+    /// RocksDB's own name of the database.
+    pub fn identity(&self) -> Option<String> {
+        let name = std::fs::read_to_string(self.database().join("IDENTITY")).ok()?;
+        Some(name.trim().to_owned()).filter(|name| !name.is_empty())
     }
 
     /// Puts the marker into the place of the one before, whole or not at all.

@@ -51,13 +51,14 @@ impl Handle {
 
     /// Reads ranges.
     pub fn scanner(&self) -> Scanner<'_> {
-        Scanner { db: &self.db, iterator: None }
+        Scanner { db: &self.db, begun: false, iterator: None }
     }
 }
 
 /// Reads ranges of one database.
 pub struct Scanner<'a> {
     db: &'a DB,
+    begun: bool,
     /// Where the last range ended, of ranges that go on.
     iterator: Option<DBRawIterator<'a>>,
 }
@@ -75,18 +76,22 @@ impl Scanner<'_> {
         read(&mut iterator, pairs)
     }
 
-    /// The same from where the last range ended; from the first key on where that was the last pair, or
-    /// nothing was read before.
+    /// The same from where the last range ended: at first from `begin` on, and after the last pair from the
+    /// first key on.
     ///
     /// # Errors
     /// An errno.
     #[inline]
-    pub fn go_on(&mut self, pairs: u64) -> Result<(u64, u64), i32> {
+    pub fn go_on(&mut self, begin: &[u8], pairs: u64) -> Result<(u64, u64), i32> {
         let mut iterator = if let Some(iterator) = self.iterator.take() {
             iterator
         } else {
             let mut iterator = self.db.raw_iterator_opt(ReadOptions::default());
-            iterator.seek_to_first();
+            if std::mem::replace(&mut self.begun, true) {
+                iterator.seek_to_first();
+            } else {
+                iterator.seek(begin);
+            }
             iterator
         };
         let outcome = read(&mut iterator, pairs);

@@ -17,7 +17,7 @@ use crate::units::MIB;
 use crate::volume::Progress;
 
 /// Shorter than any key.
-const NOTE: &[u8] = b"\xff";
+pub(super) const NOTE: &[u8] = b"\xff";
 const BATCH_BYTES: u64 = MIB;
 /// The operator is looked after this often while merges are waited for.
 const LOOK_US: u64 = 200_000;
@@ -30,28 +30,30 @@ impl Store {
         (!marker.loaded).then(|| (marker.pairs.pairs.saturating_sub(loaded())) * marker.pairs.pair_bytes())
     }
 
-    /// Loads what is missing, and waits until nothing is left to merge. Returns whether it was not stopped.
+    /// Loads what is missing, and waits until nothing is left to merge, also of what runs before have put:
+    /// every run begins alike. Returns whether it was not stopped.
     ///
     /// # Errors
     /// In `RocksDB`'s words.
     pub fn load(&self, progress: &mut dyn FnMut(Progress), stop: &AtomicBool) -> Result<bool> {
         let marker = self.marker();
-        if marker.loaded {
-            return Ok(true);
-        }
         let db = self.db()?;
         let failed = |error: rocksdb::Error| {
             Error::failed(format!("RocksDB can't load the pairs: {}", error.into_string()))
                 .hint("the next run goes on where this one stopped")
         };
+        if marker.loaded {
+            return settled(&db, &marker, progress, stop).map_err(failed);
+        }
         let whole = put_all(&db, &marker, progress, stop).map_err(failed)?;
         let whole = whole && settled(&db, &marker, progress, stop).map_err(failed)?;
         if whole {
-            db.delete(NOTE).map_err(failed)?;
-            db.flush().map_err(failed)?;
             let marker = marker.with_loaded(true);
             self.place.mark(&marker)?;
             *self.marker.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = marker;
+            // Where it stays, as whoever does this dies, nobody reads it any more.
+            db.delete(NOTE).map_err(failed)?;
+            db.flush().map_err(failed)?;
         } else {
             db.flush().map_err(failed)?;
         }
@@ -126,7 +128,7 @@ fn settled(
             return Ok(false);
         }
         progress(Progress {
-            what: "merging what was loaded".into(),
+            what: "merging what was put".into(),
             done_bytes: all_bytes.saturating_sub(pending().unwrap_or(0)),
             all_bytes,
             rate_bytes_per_s: 0.0,

@@ -6,7 +6,7 @@ use crate::profile::settings::{Compaction, Compression, Rocksdb};
 /// A name and a value.
 pub type Setting = (&'static str, String);
 
-/// Larger than any level: nothing is ever moved below it.
+/// Larger than any level, so that nothing is ever moved below it, and than any file.
 const ANY_SIZE: u64 = 1 << 60;
 
 /// Options of the pairs that `SetOptions` takes while the database is open.
@@ -43,10 +43,12 @@ pub fn of_files(rocksdb: &Rocksdb) -> Vec<Setting> {
 
 /// Options of the database that `SetDBOptions` takes while it is open.
 pub fn of_database(rocksdb: &Rocksdb) -> Vec<Setting> {
+    // `SetDBOptions` takes 0 for 1 MiB.
+    let bytes_per_sync = if rocksdb.bytes_per_sync == 0 { ANY_SIZE } else { rocksdb.bytes_per_sync };
     vec![
         ("max_background_jobs", rocksdb.jobs.to_string()),
         ("max_subcompactions", rocksdb.subcompactions.to_string()),
-        ("bytes_per_sync", rocksdb.bytes_per_sync.to_string()),
+        ("bytes_per_sync", bytes_per_sync.to_string()),
         ("wal_bytes_per_sync", rocksdb.wal_bytes_per_sync.to_string()),
     ]
 }

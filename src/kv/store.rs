@@ -2,16 +2,18 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use rocksdb::{BlockBasedOptions, Cache, DB, Options};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use super::acks::{Acks, Losses};
-use super::dataset::{DataSet, Marker, Place};
+use super::dataset::{DataSet, Marker, Place, put_before};
 use super::handle::Handle;
+use super::keys::Key;
 use super::options::{Setting, changed, fixed, of_database, of_files, of_pairs, text};
+use super::reading::unreadable;
 use super::{ffi, tickers};
 use crate::error::{Error, Result};
 use crate::meter::engine::EngineFigures;
@@ -31,15 +33,19 @@ pub struct Store {
     /// None while it is closed between two times.
     db: RwLock<Option<Arc<DB>>>,
     /// What every opening shares: the statistics, which go on counting.
-    base: Options,
+    base: RwLock<Options>,
     cache: Mutex<Cache>,
     /// The options in force.
     options: Mutex<Rocksdb>,
     /// Sequence number of the WAL's next put.
     next_logged: AtomicU64,
+    /// Of the WAL's own pairs, those that runs before have put.
+    logged_before: u64,
     acks: Option<Acks>,
     /// What a put failed with last, until one succeeds.
     failed: AtomicI32,
+    /// Whether a put found no room since that was asked last.
+    found_full: AtomicBool,
     _lock: Option<File>,
 }
 
@@ -69,7 +75,7 @@ impl Store {
             other => {
                 if let Some(other) = other {
                     notes.extend((other.pairs != data).then(|| replaced(&other)));
-                    place.mark(&other.with_loaded(false))?;
+                    place.mark(&other.removed())?;
                     remove(&place)?;
                 }
                 Marker::new(data, rand::random())
@@ -83,16 +89,23 @@ impl Store {
         let cache = Cache::new_lru_cache(rocksdb.block_cache_bytes as usize);
         let base = base();
         let db = open(&place, &base, &cache, rocksdb)?;
+        // Another one than before only where that was gone.
+        if let Some(identity) = place.identity().filter(|found| marker.identity.as_ref() != Some(found)) {
+            marker.identity = Some(identity);
+            place.mark(&marker)?;
+        }
         let store = Self {
             place,
             next_logged: AtomicU64::new(marker.sequence_base()),
+            logged_before: logged_in(&db, &marker.pairs)?,
             marker: Mutex::new(marker),
             db: RwLock::new(Some(Arc::new(db))),
-            base,
+            base: RwLock::new(base),
             cache: Mutex::new(cache),
             options: Mutex::new(rocksdb.clone()),
             acks,
             failed: AtomicI32::new(0),
+            found_full: AtomicBool::new(false),
             _lock: lock,
         };
         Ok((store, notes))
@@ -127,12 +140,11 @@ impl Store {
         db.clone().ok_or_else(|| Error::failed("the database is closed: it could not be opened again"))
     }
 
-    /// Bytes of keys and values that it stores, each pair once: those that are loaded, and those that this
-    /// run's WAL put. What the WAL of runs before left behind is not counted: at most a sixteenth of the
-    /// loaded ones.
+    /// Bytes of keys and values that it stores, each pair once: those that are loaded, and those that the
+    /// WAL put in this run and before.
     pub fn stored_bytes(&self) -> u64 {
         let (data, put) = (self.data(), self.next_logged.load(Ordering::Relaxed) - self.sequence_base());
-        data.bytes() + put.min(data.logged()) * data.pair_bytes()
+        data.bytes() + put.min(data.logged()).max(self.logged_before) * data.pair_bytes()
     }
 
     /// For a worker.
@@ -143,11 +155,12 @@ impl Store {
         Ok(Handle::new(self.db()?))
     }
 
-    /// Place among the WAL's pairs and sequence number of its next put.
+    /// Place among the WAL's pairs, of which each run begins with the first, and sequence number of its
+    /// next put.
     #[inline]
     pub fn next_logged(&self, logged: u64) -> (u64, u64) {
         let sequence = self.next_logged.fetch_add(1, Ordering::Relaxed);
-        (sequence % logged, sequence)
+        (put_before(sequence) % logged, sequence)
     }
 
     /// Notes a put of the WAL that was acknowledged, where that is asked for; an errno where it can't be.
@@ -160,6 +173,14 @@ impl Store {
     /// A put failed, with that errno, or (0) one succeeded after that.
     pub fn put_failed(&self, errno: i32) {
         self.failed.store(errno, Ordering::Relaxed);
+        if matches!(errno, libc::ENOSPC | libc::EDQUOT) {
+            self.found_full.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a put found no room since the last call.
+    pub fn take_full(&self) -> bool {
+        self.found_full.swap(false, Ordering::Relaxed)
     }
 
     /// What puts fail with.
@@ -219,17 +240,29 @@ impl Store {
             close(open);
         }
         let cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        *db = Some(Arc::new(open(&self.place, &self.base, &cache, rocksdb)?));
+        let base = self.base.read().unwrap_or_else(PoisonError::into_inner);
+        *db = Some(Arc::new(open(&self.place, &base, &cache, rocksdb)?));
         *self.options.lock().unwrap_or_else(PoisonError::into_inner) = rocksdb.clone();
         self.failed.store(0, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Closes the database and opens it again with statistics that begin anew.
+    ///
+    /// # Errors
+    /// As [`Store::reopen`].
+    pub fn count_anew(&self) -> Result<()> {
+        *self.base.write().unwrap_or_else(PoisonError::into_inner) = base();
+        let options = self.options.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.reopen(&options)
     }
 
     /// What the engine did since it was opened; none while it is closed.
     pub fn figures(&self) -> Option<EngineFigures> {
         // Borrowed and not shared: whoever closes it must have it alone.
         let db = self.db.try_read().ok()?;
-        Some(tickers::figures(&self.base, db.as_ref()?))
+        let base = self.base.try_read().ok()?;
+        Some(tickers::figures(&base, db.as_ref()?))
     }
 
     /// Free bytes of its file system.
@@ -298,6 +331,21 @@ fn open(place: &Place, base: &Options, cache: &Cache, rocksdb: &Rocksdb) -> Resu
     DB::open(&options, &path).map_err(|error| failed(error.into_string()))
 }
 
+/// How many of the WAL's own pairs there are: each run puts them from the first one on.
+fn logged_in(db: &DB, data: &DataSet) -> Result<u64> {
+    let mut key = Key::new(data.key_bytes);
+    let mut is_there = |slot: u64| {
+        let found = db.get_pinned(key.of(data.pairs + slot));
+        found.map(|value| value.is_some()).map_err(unreadable)
+    };
+    let (mut there, mut missing) = (0, data.logged());
+    while there < missing {
+        let middle = there.midpoint(missing);
+        if is_there(middle)? { there = middle + 1 } else { missing = middle }
+    }
+    Ok(there)
+}
+
 /// Removes a database of ours.
 fn remove(place: &Place) -> Result<()> {
     let path = place.database();
@@ -316,7 +364,7 @@ fn replaced(marker: &Marker) -> String {
 
 fn refuse_without_room(place: &Place, data: &DataSet, loaded: bool, free_bytes: u64) -> Result<()> {
     let (times, over) = ROOM_FACTOR;
-    let needed_bytes = data.bytes() / over * times;
+    let needed_bytes = (data.bytes() + data.logged() * data.pair_bytes()) / over * times;
     let has_bytes = free_bytes + place.taken();
     if loaded || needed_bytes <= has_bytes {
         return Ok(());

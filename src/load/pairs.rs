@@ -64,8 +64,10 @@ enum Outcome {
     Read(u64),
     /// So many bytes of keys and values were put.
     Put(u64),
-    /// The errno.
-    Failed(i32),
+    /// Nothing was read: the errno.
+    Unread(i32),
+    /// Nothing was put: the errno.
+    Unput(i32),
 }
 
 /// A put that is not yet durable.
@@ -203,11 +205,13 @@ impl<'a> Worker<'a> {
     #[inline]
     fn scan(&mut self) -> Outcome {
         let read = if self.pairs.whole {
-            self.scanner.go_on(self.pairs.pairs)
+            // Each worker begins elsewhere: what one has read, the next would find in the cache.
+            let begin = self.loaded / self.orders.plan.workers.max(1) * self.orders.number;
+            self.scanner.go_on(self.key.of(begin), self.pairs.pairs)
         } else {
             self.scanner.range(self.key.of(self.offsets.next()), self.pairs.pairs)
         };
-        read.map_or_else(Outcome::Failed, |(_, bytes)| Outcome::Read(bytes))
+        read.map_or_else(Outcome::Unread, |(_, bytes)| Outcome::Read(bytes))
     }
 
     #[inline]
@@ -215,13 +219,13 @@ impl<'a> Worker<'a> {
         let number = self.offsets.next();
         if self.chance(self.pairs.miss_percent) {
             let got = self.handle.get(self.key.missing(number));
-            return got.map_or_else(Outcome::Failed, |_| Outcome::Read(self.key_bytes));
+            return got.map_or_else(Outcome::Unread, |_| Outcome::Read(self.key_bytes));
         }
         match self.handle.get(self.key.of(number)) {
             Ok(Some(bytes)) => Outcome::Read(self.key_bytes + bytes as u64),
             // It was loaded.
-            Ok(None) => Outcome::Failed(libc::ENODATA),
-            Err(errno) => Outcome::Failed(errno),
+            Ok(None) => Outcome::Unread(libc::ENODATA),
+            Err(errno) => Outcome::Unread(errno),
         }
     }
 
@@ -250,11 +254,11 @@ impl<'a> Worker<'a> {
 
     #[inline]
     fn put(&mut self, number: u64, sequence: u64, sync: bool) -> Outcome {
-        let Some(values) = &mut self.values else { return Outcome::Failed(libc::EINVAL) };
+        let Some(values) = &mut self.values else { return Outcome::Unput(libc::EINVAL) };
         let value = values.of(number, sequence);
         match self.handle.put(self.key.of(number), value, sync) {
             Ok(()) => Outcome::Put(self.key_bytes + value.len() as u64),
-            Err(errno) => Outcome::Failed(errno),
+            Err(errno) => Outcome::Unput(errno),
         }
     }
 
@@ -273,7 +277,8 @@ impl<'a> Worker<'a> {
                 cell.members[0].written_bytes.add(bytes);
                 bytes
             }
-            Outcome::Failed(errno) => return self.failed(now_ns, errno),
+            Outcome::Unread(errno) => return self.unread(now_ns, errno),
+            Outcome::Unput(errno) => return self.unput(now_ns, errno),
         };
         cell.ios.add(1);
         cell.bytes.add(bytes);
@@ -315,16 +320,19 @@ impl<'a> Worker<'a> {
         }
         match self.handle.sync() {
             Ok(()) => self.committed(clock::now_ns()),
-            Err(errno) => self.failed(now_ns, errno),
+            Err(errno) => self.unput(now_ns, errno),
         }
     }
 
     #[cold]
-    fn failed(&mut self, now_ns: u64, errno: i32) {
+    fn unread(&mut self, now_ns: u64, errno: i32) {
         self.orders.cell.error(errno);
-        if !self.orders.plan.class.writes() {
-            return self.orders.control.error(now_ns, errno);
-        }
+        self.orders.control.error(now_ns, errno);
+    }
+
+    #[cold]
+    fn unput(&mut self, now_ns: u64, errno: i32) {
+        self.orders.cell.error(errno);
         self.store.put_failed(errno);
         // What has no room waits for some; it is no reason to stop the class.
         if matches!(errno, libc::ENOSPC | libc::EDQUOT) {

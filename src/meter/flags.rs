@@ -398,6 +398,12 @@ pub(super) fn of_window(
             "Puts stood still, as the file system has no room left: what was slow was that.",
         ));
     }
+    if context.pairs && context.block_cache_bytes > 0 && context.data_bytes < 2 * context.block_cache_bytes {
+        flags.push(notes(
+            "block cache",
+            "RocksDB's own cache of blocks can hold more than half of the data: many gets reach no drive.",
+        ));
+    }
     if context.engine.as_ref().is_some_and(|engine| engine.stopped) {
         flags.push(notes(
             "writes stopped",

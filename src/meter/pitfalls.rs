@@ -37,6 +37,9 @@ pub struct Circumstances {
     pub cached: bool,
     /// Whether the data lies in files.
     pub files: bool,
+    /// Bytes of a storage engine's own cache; 0 of pages.
+    #[serde(default)]
+    pub block_cache_bytes: u64,
 }
 
 /// How far a pitfall was avoided.
@@ -100,6 +103,7 @@ impl Circumstances {
             } else {
                 settings.target.devices.is_empty()
             },
+            block_cache_bytes: if settings.is_keyed() { settings.kv.rocksdb.block_cache_bytes } else { 0 },
         }
     }
 
@@ -163,6 +167,12 @@ fn run_length(duration_s: f64, steadiness: &Steadiness) -> Pitfall {
 
 fn wa_d(of: &Circumstances, written: &Written) -> Pitfall {
     let name = "WA-D";
+    if let Some((wa_d, share)) = written.wa_d().zip(written.others()) {
+        let figure = format!("{}, {:.0}% of it others'", three_digits(wa_d), share * 100.0);
+        let advice =
+            "The drives also took what others wrote: it is of both, and no end-to-end figure is told.";
+        return pitfall(name, Light::Doubt, figure, advice);
+    }
     if let Some(wa_d) = written.wa_d() {
         return pitfall(name, Light::Good, three_digits(wa_d), "");
     }
@@ -219,6 +229,11 @@ fn data_set(of: &Circumstances) -> Pitfall {
     if of.cached && data < MEMORY_TIMES * memory {
         let advice = "Reads go through the page cache, which holds much of it: take twice the memory or more, \
                       a budget (run.cache_limit), or direct I/O.";
+        return pitfall(name, Light::Bad, figure, advice);
+    }
+    if data < MEMORY_TIMES * of.block_cache_bytes as f64 {
+        let advice = "RocksDB's own cache holds much of it: take twice that or more, or a smaller one \
+                      (rocksdb.block_cache).";
         return pitfall(name, Light::Bad, figure, advice);
     }
     if share < DRIVE_SHARE {
@@ -291,6 +306,7 @@ mod tests {
             memory_bytes: 16 * GIB,
             cached: true,
             files: true,
+            block_cache_bytes: GIB,
         };
         let steady = Steadiness { state: Steady::Steady, at_s: Some(700.0), ..Steadiness::default() };
         let written = Written {
@@ -338,7 +354,7 @@ mod tests {
     fn each_pitfall_turns_its_own_light_alone() {
         use Light::{Bad, Doubt};
         let (of, steady, written) = good();
-        let cases: [(usize, Light, Change); 12] = [
+        let cases: [(usize, Light, Change); 13] = [
             (0, Bad, |_, steady, _| steady.state = Steady::Warming),
             (0, Doubt, |_, steady, _| steady.state = Steady::Changed),
             (1, Bad, |_, _, written| (written.host_bytes, written.flash_bytes) = (None, None)),
@@ -347,6 +363,7 @@ mod tests {
             (2, Bad, |of, _, _| of.state = "as-is".into()),
             (3, Bad, |of, _, _| of.memory_bytes = 64 * GIB),
             (3, Doubt, |of, _, _| of.data_bytes = 49 * GIB),
+            (3, Bad, |of, _, _| of.block_cache_bytes = 64 * GIB),
             (4, Bad, |_, _, written| written.used_bytes_max = None),
             (6, Doubt, |of, _, _| of.drives[1].model = Some("A".into())),
             (6, Bad, |of, _, _| of.drives.iter_mut().for_each(|drive| drive.real = false)),
@@ -395,7 +412,7 @@ mod tests {
         of.state = "as-is".into();
         steady.capacities_written = Some(3.2);
         assert_eq!(lights(&of, &steady, &written)[2], Light::Good);
-        steady.capacities_written = Some(0.4);
+        (steady.capacities_written, steady.capacities_needed) = (Some(0.4), Some(3.0));
         (steady.state, steady.level_since_s) = (Steady::Warming, Some(20.0));
         let length = &pitfalls(&of, 90.0, &steady, &written)[0];
         assert_eq!(length.light, Light::Doubt);

@@ -49,7 +49,13 @@ fn wa_d(written: &Written) -> String {
                 };
                 format!(" ({of} log page)")
             });
-            let total = total.map_or_else(String::new, |x| format!("; end to end {}", three_digits(x)));
+            let others =
+                |share: f64| format!("; of others too: {:.0}% of what the drives took", share * 100.0);
+            let total = match (total, written.others()) {
+                (Some(total), _) => format!("; end to end {}", three_digits(total)),
+                (None, Some(share)) => others(share),
+                (None, None) => String::new(),
+            };
             format!("WA-D {}{source}{total}", three_digits(wa_d))
         }
         (None, _, Some(_)) => "WA-D: too little written to tell yet".into(),
@@ -121,13 +127,16 @@ mod tests {
             ]
         );
         let told = Written {
-            host_bytes: Some(1 << 40),
-            flash_bytes: Some(1 << 41),
+            host_bytes: Some(210),
+            flash_bytes: Some(420),
             flash_unit_bytes: Some(1),
             flash_source: Some(FlashSource::Ocp),
             ..written.clone()
         };
         assert_eq!(amplification(&told)[1], "WA-D 2.00 (OCP's log page); end to end 4.08");
+        let shared = Written { host_bytes: Some(408), flash_bytes: Some(816), ..told };
+        let words = "WA-D 2.00 (OCP's log page); of others too: 50% of what the drives took";
+        assert_eq!(amplification(&shared)[1], words);
         let unseen = Written { drives_bytes: None, used_bytes_max: None, ..written };
         assert_eq!(amplification(&unseen)[0], "WA-A not known: the block layer did not count all writes");
         assert!(amplification(&Written::default()).is_empty());

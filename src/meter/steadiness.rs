@@ -14,7 +14,9 @@
 //! A drive that does not tell its WA-D counts as steady only once it was written three times over (the
 //! rule of thumb of 4.1): bytes that the drives took since the measurement began, and those that stacktune
 //! wrote to the target before it (fill, warm-up; once each, whatever a mirror makes of it), over the
-//! drives' capacity. A load that writes nothing need not wait for that. A turn or a pause begins all anew.
+//! drives' capacity. One whose WA-D is told and is 1 still may have room that was never written since it was
+//! trimmed: its level counts from when it was written once over, as garbage collection begins then. A load
+//! that writes nothing need not wait for either. A turn or a pause begins all anew.
 
 use std::fmt;
 
@@ -29,6 +31,9 @@ use crate::units::{approx_span, mb_per_s};
 
 /// A drive that does not tell its WA-D is steady after so many capacities.
 pub const CAPACITIES: f64 = 3.0;
+/// One whose WA-D is below this copies nothing yet, and is steady after so many.
+const WA_D_FRESH: f64 = 1.05;
+const CAPACITIES_FRESH: f64 = 1.0;
 /// Burst and steady figures are means over so long, where the run is three times that or more.
 const MEAN_S: f64 = 600.0;
 /// Else over this share of the run.
@@ -56,9 +61,12 @@ pub struct Steadiness {
     pub at_s: Option<f64>,
     /// Since when all figures are level, whether or not that is enough; none while they are not.
     pub level_since_s: Option<f64>,
-    /// How many times over the drives were written, where WA-D is not told and the load writes: the rule
-    /// of three.
+    /// How many times over the drives were written, where the load writes and WA-D is not told (the rule of
+    /// three) or is 1 still.
     pub capacities_written: Option<f64>,
+    /// How many times that takes.
+    #[serde(default)]
+    pub capacities_needed: Option<f64>,
     /// The figures that were looked at: `scan MB/s`, `WA-A`, `WA-D`.
     pub figures: Vec<String>,
     /// Means at the beginning.
@@ -127,14 +135,15 @@ impl SteadyWatch {
         changes.dedup();
         // A level is one once all figures are told; that one comes later leaves none.
         let told = series.iter().map(|series| series.first).max().unwrap_or(0);
-        let since = changes.last().copied().unwrap_or(0).max(told);
+        let writes = bins.iter().any(|bin| bin.written.application_bytes > 0);
+        let capacities = self.capacities(bins).filter(|_| writes || bins.is_empty());
+        let full = capacities.as_ref().and_then(|of| of.full_since).unwrap_or(0);
+        let since = changes.last().copied().unwrap_or(0).max(told).max(full);
         let at_s = |bin: usize| bins.get(bin).map(|bin| seconds(bin.start_ns));
         let level = !series.is_empty() && bins.len() - since >= LEVEL;
-        let writes = bins.iter().any(|bin| bin.written.application_bytes > 0);
         // Told before a turn, but not yet of the time since.
         let wa_d_due = writes && self.written.wa_d().is_some() && !figures.iter().any(|name| name == "WA-D");
-        let capacities_written = self.capacities_written().filter(|_| writes || bins.is_empty());
-        let enough = !wa_d_due && capacities_written.is_none_or(|written| written >= CAPACITIES);
+        let enough = !wa_d_due && capacities.as_ref().is_none_or(|of| of.written >= of.needed);
         let (state, at_s_of) = if level && enough {
             (Steady::Steady, at_s(since))
         } else if let Some(left) = left_at(&changes).filter(|_| enough) {
@@ -149,23 +158,50 @@ impl SteadyWatch {
             state,
             at_s: at_s_of,
             level_since_s: at_s(since).filter(|_| level),
-            capacities_written,
+            capacities_written: capacities.as_ref().map(|of| of.written),
+            capacities_needed: capacities.as_ref().map(|of| of.needed),
             figures,
             burst,
             steady: steady.filter(|_| state == Steady::Steady),
         }
     }
 
-    fn capacities_written(&self) -> Option<f64> {
+    fn capacities(&self, bins: &[Bin]) -> Option<Capacities> {
         let written = &self.written;
-        if written.application_bytes == 0 || written.wa_d().is_some() {
-            return None;
-        }
+        let needed = match written.wa_d() {
+            _ if written.application_bytes == 0 => return None,
+            None => CAPACITIES,
+            Some(wa_d) if wa_d < WA_D_FRESH => CAPACITIES_FRESH,
+            Some(_) => return None,
+        };
         // Past the block layer: what was handed over, once each.
         let before = self.before_bytes.unwrap_or(0);
         let bytes = written.drives_bytes.map_or(self.total_bytes, |bytes| bytes + before);
-        Some(bytes as f64 / written.capacity_bytes? as f64)
+        let capacity_bytes = written.capacity_bytes?;
+        let full_since = written.wa_d().map(|_| full_since(bins, bytes, capacity_bytes));
+        Some(Capacities { written: bytes as f64 / capacity_bytes as f64, needed, full_since })
     }
+}
+
+/// How often the drives were written over.
+struct Capacities {
+    written: f64,
+    needed: f64,
+    /// The first bin after the drives were written once, where it is that which is waited for.
+    full_since: Option<usize>,
+}
+
+/// The first bin before which so many bytes were written, if `bytes` are by the end of the last one.
+fn full_since(bins: &[Bin], mut bytes: u64, capacity_bytes: u64) -> usize {
+    let mut first = bins.len();
+    for (at, bin) in bins.iter().enumerate().rev() {
+        if bytes < capacity_bytes {
+            return first;
+        }
+        first = at + 1;
+        bytes = bytes.saturating_sub(bin.written.drives_bytes.unwrap_or(bin.written.engine_bytes));
+    }
+    if bytes < capacity_bytes { first } else { 0 }
 }
 
 /// The change that ended the last level that lasted.
@@ -267,10 +303,17 @@ impl Steadiness {
 
     /// What it still waits for, in words; none where it does not wait, or for time alone.
     pub fn waits_for(&self) -> Option<String> {
-        let written = self.capacities_written.filter(|written| *written < CAPACITIES)?;
+        let (written, needed) = self.capacities_written.zip(self.capacities_needed)?;
+        if written >= needed {
+            return None;
+        }
         let level =
             self.level_since_s.map_or_else(String::new, |s| format!("level since {}, ", approx_span(s)));
-        Some(format!("{level}WA-D not told, {written:.1} of 3 capacities written"))
+        Some(if needed < CAPACITIES {
+            format!("{level}WA-D still at 1, {written:.1} of 1 capacity written")
+        } else {
+            format!("{level}WA-D not told, {written:.1} of 3 capacities written")
+        })
     }
 }
 

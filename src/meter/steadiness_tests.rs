@@ -141,6 +141,22 @@ fn where_wa_d_is_told_it_must_be_level_too() {
     assert_eq!((level.state, level.capacities_written), (Steady::Steady, None));
     assert_eq!(level.figures, ["background MB/s", "WA-A", "WA-D"]);
     assert_eq!(level.steady.unwrap().wa_d, Some(1.5));
+    // A drive that copies nothing yet may have room left: it counts from when it was written once.
+    let fresh = |seconds: u64, capacity_mb: u64| {
+        let mut watch = SteadyWatch::default();
+        (0..seconds).for_each(|second| {
+            let mut window = told(second, 200);
+            window.written.capacity_bytes = Some(capacity_mb * MB);
+            watch.add(&window);
+        });
+        watch.steadiness()
+    };
+    let early = fresh(60, 30_000);
+    assert_eq!((early.state, early.capacities_written), (Steady::Warming, Some(0.4)));
+    assert_eq!(early.waits_for().unwrap(), "WA-D still at 1, 0.4 of 1 capacity written");
+    assert_eq!(fresh(60, 8_000).state, Steady::Warming, "full for 20 s");
+    let full = fresh(80, 8_000);
+    assert_eq!((full.state, full.at_s), (Steady::Steady, Some(40.0)));
     // The garbage collection begins: throughput is the same yet.
     let collects = run(90, |second| if second < 45 { 200 } else { 600 });
     assert_ne!(collects.state, Steady::Steady);
@@ -161,6 +177,36 @@ fn a_turn_or_a_pause_begins_anew() {
     early.add(&Window { paused: true, ..window(10, LEVEL_SECOND) });
     assert_eq!(
         early.steadiness(),
-        Steadiness { capacities_written: early.steadiness().capacities_written, ..Steadiness::default() }
+        Steadiness {
+            capacities_written: early.steadiness().capacities_written,
+            capacities_needed: early.steadiness().capacities_needed,
+            ..Steadiness::default()
+        }
     );
+}
+
+/// The windows of a real run: background writes to a loop device that was held to 40 MB/s, and from its 60th
+/// second on to 20 MB/s, by the block layer.
+fn recorded() -> Vec<Window> {
+    let packed: &[u8] = include_bytes!("../../tests/recordings/limit-halved.jsonl.gz");
+    let text = std::io::read_to_string(flate2::read::GzDecoder::new(packed)).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_change_in_a_recorded_run_is_found_in_its_second() {
+    let windows = recorded();
+    let after = |count: usize| {
+        let mut watch = SteadyWatch::default();
+        windows[..count].iter().for_each(|window| watch.add(window));
+        watch.steadiness()
+    };
+    let near = |of: &Steadiness, second: f64| (of.at_s.unwrap() - second).abs() <= 1.0;
+    assert_eq!(after(20).state, Steady::Warming);
+    let (before, changed, end) = (after(58), after(75), after(windows.len()));
+    assert!(before.state == Steady::Steady && near(&before, 0.0), "{before:?}");
+    assert!(changed.state == Steady::Changed && near(&changed, 60.0), "{changed:?}");
+    assert!(end.state == Steady::Steady && near(&end, 60.0), "{end:?}");
+    let (burst, steady) = (end.burst.unwrap(), end.steady.unwrap());
+    assert!((burst.mb_per_s - 40.0).abs() < 1.0 && (steady.mb_per_s - 20.0).abs() < 1.0);
 }

@@ -17,7 +17,8 @@
 //! - WA-A = drives / application, and it is engine × file system × RAID, with engine = engine /
 //!   application, file system = top / engine, and RAID = drives / top.
 //! - WA-D = flash / host, once the host has written so much that the counters' steps are below 2%.
-//! - End to end: WA-A × WA-D. (Paper 000, 2.1.3, 2.2.3 and 4.1: cumulative from the measurement's start;
+//! - End to end: WA-A × WA-D; none where others wrote more than a tenth of what the drives took (host
+//!   less drives), as WA-D is theirs too. (Paper 000, 2.1.3, 2.2.3 and 4.1: cumulative from the measurement's start;
 //!   what the page cache still holds at the end is not in it.)
 //! - Space amplification = bytes that the file system has in use / bytes of the data set (2.1.4, 3.3): of
 //!   a file system of the stack's own all that is in use on it, on another one the blocks of the files.
@@ -30,6 +31,8 @@ use crate::host::FlashSource;
 
 /// The drives' counters go in steps: WA-D is told once the host has written so many of them.
 const STEPS: u64 = 64;
+/// Others' share of what the drives took, beyond which WA-D says little of this load.
+pub const OTHERS_SHARE: f64 = 0.1;
 
 /// Bytes written in a window, or since the measurement began.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -132,9 +135,22 @@ impl Written {
         ratio(flash, host).filter(|_| host >= unit.saturating_mul(STEPS))
     }
 
+    /// Of what the drives took, the share that was not written to the target: by others, or to other parts of
+    /// them. None where WA-D is not told, or the block layer does not see the target's writes.
+    pub fn others_share(&self) -> Option<f64> {
+        self.wa_d()?;
+        let (host, drives) = (self.host_bytes?, self.drives_bytes?);
+        ratio(host.saturating_sub(drives), host)
+    }
+
+    /// [`Self::others_share`], where it is too large.
+    pub fn others(&self) -> Option<f64> {
+        self.others_share().filter(|share| *share > OTHERS_SHARE)
+    }
+
     /// From the application to the flash.
     pub fn wa_total(&self) -> Option<f64> {
-        Some(self.wa_a()? * self.wa_d()?)
+        if self.others().is_some() { None } else { Some(self.wa_a()? * self.wa_d()?) }
     }
 
     /// Bytes in use for each of the data set, when it was most.
@@ -180,13 +196,16 @@ mod tests {
             host_bytes: Some(host),
             flash_bytes: Some(flash),
             flash_unit_bytes: Some(1000),
-            ..window(10, 20, 40)
+            ..window(5_000, 10_000, 22_000)
         };
         let mut sum = drives(60_000, 120_000);
         assert_eq!((sum.wa_d(), sum.wa_total()), (None, None), "60 steps");
-        sum.add(&Written { host_bytes: None, flash_bytes: None, ..window(10, 20, 40) });
+        sum.add(&Written { host_bytes: None, flash_bytes: None, ..window(5_000, 10_000, 22_000) });
         sum.add(&drives(4_000, 8_000));
-        assert_eq!((sum.wa_d(), sum.wa_a(), sum.wa_total()), (Some(2.0), Some(4.0), Some(8.0)));
+        assert_eq!((sum.wa_d(), sum.wa_a(), sum.wa_total()), (Some(2.0), Some(4.4), Some(8.8)));
+        // Somebody else's writes, to the same drives.
+        sum.add(&Written { drives_bytes: Some(0), ..drives(20_000, 40_000) });
+        assert_eq!((sum.wa_d(), sum.others().is_some(), sum.wa_total()), (Some(2.0), true, None));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::Settings;
 use super::parse::parse;
 
 /// Name and text of each, in the order of lists.
-pub const BUILTIN: [(&str, &str); 20] = [
+pub const BUILTIN: [(&str, &str); 21] = [
     ("demo", include_str!("../../profiles/demo.toml")),
     ("kv-figure4", include_str!("../../profiles/kv-figure4.toml")),
     ("kv-mix", include_str!("../../profiles/kv-mix.toml")),
@@ -12,6 +12,7 @@ pub const BUILTIN: [(&str, &str); 20] = [
     ("lowest-latency", include_str!("../../profiles/lowest-latency.toml")),
     ("mqssd", include_str!("../../profiles/mqssd.toml")),
     ("mqssd-table3", include_str!("../../profiles/mqssd-table3.toml")),
+    ("mqssd-table3-scans", include_str!("../../profiles/mqssd-table3-scans.toml")),
     ("mqssd-table4", include_str!("../../profiles/mqssd-table4.toml")),
     ("rocksdb", include_str!("../../profiles/rocksdb.toml")),
     ("section4-7-sleep", include_str!("../../profiles/section4-7-sleep.toml")),

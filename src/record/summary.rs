@@ -45,7 +45,7 @@
 //! wa_total               wa_a x wa_d
 //! space_amplification    bytes in use on the file system over bytes of the data set, at most
 //! written                the bytes behind these
-//! steady                 {state,at_s,level_since_s,capacities_written,figures,burst,steady}: warming, steady
+//! steady                 {state,at_s,level_since_s,capacities_written,capacities_needed,figures,burst,steady}: warming, steady
 //!                        (since at_s) or changed (at at_s), in seconds from the run's start; burst and
 //!                        steady are {from_s,to_s,mb_per_s,iops,wa_a,wa_d}
 //! variability            {of_s,spans,swing,deviation,stalled_s,classes_stalled_s.{scan,…}} of the throughput

@@ -32,7 +32,7 @@ pub(super) fn begin(
     let drives = drives(settings, facts, target)?;
     let mut adjustments = Adjustments::new(state_dir(), &settings.name, drives);
     let entered = adjustments.apply(target.built.as_mut().map(Built::journal), queue, limit_bytes)?;
-    if (entered || options.uncached) && target.volume.is_some() {
+    if (entered || options.uncached) && target.is_cacheable() {
         let paths = [paths_of(&target.data), paths_of(&target.wal)].concat();
         drop_cached(&paths).map_err(|error| {
             Error::failed(format!(
@@ -80,7 +80,7 @@ impl Session {
         }
         let journal = self.target.built.as_mut().map(Built::journal);
         let applied = self.adjustments.apply(journal, &settings.queue, limit_bytes);
-        if applied.map_err(|error| error.one_line())? && self.target.volume.is_some() {
+        if applied.map_err(|error| error.one_line())? && self.target.is_cacheable() {
             // What was cached before counts against no budget, and would serve reads for ever.
             let paths = [paths_of(&self.target.data), paths_of(&self.target.wal)].concat();
             self.dropping = Some(std::thread::spawn(move || drop_cached(&paths)));

@@ -1,7 +1,7 @@
 //! The classes of a session: which run, drain, or are stopped and why.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
 use super::message::Event;
@@ -80,6 +80,12 @@ impl Classes {
     pub fn is_idle(&self, class: Class, engine: &mut Engine) -> bool {
         self.0[class.index()].dropping.as_ref().is_none_or(JoinHandle::is_finished)
             && !matches!(engine.activity(class), Activity::Running | Activity::Draining)
+    }
+
+    /// Whether a class's workers were not yet seen to have ended all.
+    #[must_use]
+    pub fn works(&self, class: Class) -> bool {
+        self.0[class.index()].running.is_some()
     }
 
     /// Forgets why classes were stopped, so that they start again.
@@ -247,13 +253,28 @@ pub(super) fn paths_of(region: &Region) -> Vec<PathBuf> {
     region.extents.iter().map(|extent| extent.path.clone()).collect()
 }
 
-/// Writes back and drops what the page cache holds of these files or devices.
+/// Writes back and drops what the page cache holds of these files, devices, or files of folders.
 pub(super) fn drop_cached(paths: &[PathBuf]) -> io::Result<()> {
     for path in paths {
-        let file = std::fs::File::open(path)?;
-        rustix::fs::fdatasync(&file)?;
-        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
+        if !path.is_dir() {
+            drop_file(path)?;
+            continue;
+        }
+        for entry in std::fs::read_dir(path)? {
+            let entry = entry?;
+            // A storage engine removes its files at any time.
+            let dropped = if entry.file_type()?.is_file() { drop_file(&entry.path()) } else { Ok(()) };
+            dropped
+                .or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })?;
+        }
     }
+    Ok(())
+}
+
+fn drop_file(path: &Path) -> io::Result<()> {
+    let file = std::fs::File::open(path)?;
+    rustix::fs::fdatasync(&file)?;
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
     Ok(())
 }
 

@@ -14,7 +14,6 @@ use crate::host::Facts;
 use crate::knobs::Ground;
 use crate::kv::dataset::Place;
 use crate::kv::{DataSet, PairsReport, Store};
-use crate::load::Activity;
 use crate::meter::engine::EngineFigures;
 use crate::meter::meters::Member;
 use crate::plan::OpenedWith;
@@ -22,7 +21,7 @@ use crate::profile::expand_home;
 use crate::profile::settings::Settings;
 use crate::stack::build::Built;
 use crate::stack::plan::Top;
-use crate::units::{MIB, approx_size};
+use crate::units::{MIB, approx_size, format_size};
 use crate::volume::{self, Extent, Region};
 
 /// The folder of the data set: that of the files, or the stack's.
@@ -41,6 +40,7 @@ pub(super) fn open(
     options: &Options,
     facts: &Facts,
     built: Option<&Built>,
+    attendant: &mut dyn Attendant,
 ) -> Result<Target> {
     if options.read_only {
         let what = "RocksDB writes to its files as soon as it opens them, and --read-only writes nothing";
@@ -54,19 +54,22 @@ pub(super) fn open(
     let target_facts = volume::examine_folder(&dir)?;
     settle(&mut settings.clone(), Ground { facts, target: Some(&target_facts) }, options, &mut Vec::new())?;
     let (store, mut notes) = Store::open(&dir, settings, options.anew)?;
+    notes.iter().for_each(|note| attendant.notice(note));
     let data = store.data();
     notes.insert(0, format!("RocksDB in {}: {}", dir.display(), in_words(&data)));
     if let Some(model) = &target_facts.emulated {
         notes.push(format!("emulated drives ({model}): the figures say nothing of real ones"));
     }
-    let extent = Extent { path: dir.clone(), identity: None, member: 0, offset_bytes: 0 };
+    // What else lies in the folder is none of the data set's.
+    let path = Place::new(&dir).database();
+    let extent = Extent { path: path.clone(), identity: None, member: 0, offset_bytes: 0 };
     let region = Region {
         id: Region::DATA,
         set: store.set(),
         extents: vec![extent],
         extent_bytes: data.bytes().next_multiple_of(MIB),
     };
-    let member = Member { name: "rocksdb".into(), device: None, path: Some(dir) };
+    let member = Member { name: "rocksdb".into(), device: None, path: Some(path) };
     Ok(Target::of_pairs(Arc::new(store), target_facts, region, member, notes))
 }
 
@@ -82,26 +85,42 @@ pub(super) fn load(
     written_bytes: &AtomicU64,
     attendant: &mut dyn Attendant,
 ) -> Result<()> {
-    let Some(missing_bytes) = store.missing_bytes() else { return Ok(()) };
-    refuse_over_limit(missing_bytes, written_bytes.load(Ordering::Relaxed), settings)?;
-    attendant.notice(&format!(
-        "loading {} of pairs, which the next run finds there: {}",
-        approx_size(missing_bytes),
-        in_words(&store.data())
-    ));
-    let stop = AtomicBool::new(false);
+    let missing_bytes = store.missing_bytes();
+    if let Some(missing_bytes) = missing_bytes {
+        refuse_over_limit(missing_bytes, written_bytes.load(Ordering::Relaxed), settings)?;
+        attendant.notice(&format!(
+            "loading {} of pairs, which the next run finds there: {}",
+            approx_size(missing_bytes),
+            in_words(&store.data())
+        ));
+    }
+    let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
+    let before = written_of(store);
+    let limit_bytes = settings.run.max_writes_bytes.unwrap_or(u64::MAX);
+    let left_bytes = limit_bytes.saturating_sub(written_bytes.load(Ordering::Relaxed));
     let mut progress = |progress: Progress| {
-        if !attendant.progress(progress) {
+        // Merges write what was put once more.
+        if written_of(store).saturating_sub(before) > left_bytes {
+            over.store(true, Ordering::Relaxed);
+        }
+        if over.load(Ordering::Relaxed) || !attendant.progress(progress) {
             stop.store(true, Ordering::Relaxed);
         }
     };
-    let before = written_of(store);
     let whole = store.load(&mut progress, &stop)?;
     written_bytes.fetch_add(written_of(store).saturating_sub(before), Ordering::Relaxed);
-    if whole {
-        return Ok(());
+    if over.into_inner() {
+        let what =
+            format!("loading and merging has written {}, which is run.max_writes", format_size(limit_bytes));
+        return Err(
+            Error::input(what).hint("a higher limit goes on where this stopped: --set run.max_writes=…")
+        );
     }
-    Err(Error::interrupted("loading was stopped").hint("the next run goes on where it stopped"))
+    if !whole {
+        return Err(Error::interrupted("loading was stopped").hint("the next run goes on where it stopped"));
+    }
+    // The engine's times are those of the run, and not of the batches of the load.
+    if missing_bytes.is_some() { store.count_anew() } else { Ok(()) }
 }
 
 /// Bytes that the engine has written since it was opened.
@@ -146,7 +165,10 @@ pub fn verify_pairs(
         let what = format!("{} holds no data set of this profile that is loaded", place.dir().display());
         return Err(Error::input(what).hint("`stacktune record` loads it"));
     }
-    Store::open(place.dir(), settings, false)?.0.verify(progress, stop)
+    // What was acknowledged is for the next run to look for.
+    let mut settings = settings.clone();
+    settings.kv.acks = None;
+    Store::open(place.dir(), &settings, false)?.0.verify(progress, stop)
 }
 
 /// What a session on pairs knows beside its settings.
@@ -185,15 +207,19 @@ impl Session {
         Some(figures)
     }
 
-    /// Whether puts find no room.
-    pub(super) fn is_full(&self) -> bool {
-        let failing = self.engine.pairs().and_then(|store| store.failing());
-        matches!(failing, Some(libc::ENOSPC | libc::EDQUOT))
+    /// Whether puts have found no room since the last call.
+    pub(super) fn found_full(&self) -> bool {
+        self.engine.pairs().is_some_and(|store| store.take_full())
     }
 
     /// Tells once what puts fail with, and once that they no longer do.
     pub(super) fn look_at_puts(&mut self) {
         let Some(store) = self.engine.pairs().cloned() else { return };
+        let puts = |class: Class| class.writes() && self.classes.works(class);
+        if store.failing().is_some() && !Class::ALL.into_iter().any(puts) {
+            // Nobody is left who would find that there is room again.
+            store.put_failed(0);
+        }
         let failing = store.failing();
         if std::mem::replace(&mut self.pairs.told, failing) == failing {
             return;
@@ -217,6 +243,7 @@ impl Session {
             return Ok(());
         }
         match self.engine.pairs() {
+            Some(_) if self.pairs.reopening.is_some() => Err("RocksDB is just being opened again".into()),
             Some(store) => store.turn(&settings.kv.rocksdb),
             None => Ok(()),
         }
@@ -231,7 +258,9 @@ impl Session {
                 Ok(outcome) => outcome.err().map(|error| error.one_line()),
                 Err(_) => Some("RocksDB could not be opened again".into()),
             };
-            self.pairs.refused = failed.is_some().then(|| OpenedWith::of(&self.settings));
+            // One that is open still, as it was, is tried again.
+            let closed = store.opened_with().is_none();
+            self.pairs.refused = failed.as_ref().filter(|_| closed).map(|_| OpenedWith::of(&self.settings));
             failed.into_iter().for_each(|why| self.notice(why));
         }
         if self.pairs.reopening.is_some() {
@@ -241,8 +270,7 @@ impl Session {
         if store.opened_with() == Some(wanted) || self.pairs.refused == Some(wanted) {
             return false;
         }
-        let works = |class| matches!(self.engine.activity(class), Activity::Running | Activity::Draining);
-        if Class::ALL.into_iter().any(works) {
+        if Class::ALL.into_iter().any(|class| self.classes.works(class)) {
             return true;
         }
         let rocksdb = self.settings.kv.rocksdb.clone();

@@ -508,7 +508,7 @@ impl Session {
             } else {
                 0
             },
-            full: self.is_full(),
+            full: self.found_full(),
         }
     }
 

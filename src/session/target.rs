@@ -96,6 +96,11 @@ impl Target {
         self.volume.as_ref().map(|volume| &volume.facts).or_else(given).or_else(pairs)
     }
 
+    /// Whether the kernel's page cache can hold anything of it.
+    pub fn is_cacheable(&self) -> bool {
+        self.volume.is_some() || self.pairs.is_some()
+    }
+
     /// Lets the drives of a target that is filled leave the kernel, where the settings say so.
     ///
     /// # Errors
@@ -161,7 +166,8 @@ pub fn open(
         return open_built(settings, options, facts, attendant, kept);
     }
     if settings.is_keyed() {
-        return pairs::open(settings, options, facts, None);
+        refuse_stray_consent(&options.destroy, &[], facts)?;
+        return pairs::open(settings, options, facts, None, attendant);
     }
     let (request, claims) = if options.read_only {
         (to_read(settings, facts)?, Vec::new())
@@ -194,7 +200,7 @@ fn open_built(
         refuse_stray_consent(&options.destroy, &settings.target.devices, facts)?;
         standing::raise(settings, options, facts, attendant)?
     };
-    match open_on(&built, settings, options, facts) {
+    match open_on(&built, settings, options, facts, attendant) {
         Ok(target) => Ok(Target { built: Some(built), ..target }),
         Err(error) => {
             kept.put(built, settings.clone());
@@ -203,9 +209,15 @@ fn open_built(
     }
 }
 
-fn open_on(built: &Built, settings: &Settings, options: &Options, facts: &Facts) -> Result<Target> {
+fn open_on(
+    built: &Built,
+    settings: &Settings,
+    options: &Options,
+    facts: &Facts,
+    attendant: &mut dyn Attendant,
+) -> Result<Target> {
     if settings.is_keyed() {
-        return pairs::open(settings, options, facts, Some(built));
+        return pairs::open(settings, options, facts, Some(built), attendant);
     }
     let (request, claims) = standing::request(built)?;
     refuse_unfit(&request, &claims, settings, options, facts)?;

@@ -454,10 +454,12 @@ fn no_partitions(node: &Path) -> Result<()> {
 /// Refuses a file system in which somebody has put something beside the files of the set: it would go with
 /// it. One that does not answer any more has nothing left to save.
 fn refuse_others_files(dir: &Path) -> Result<()> {
-    // What `crate::volume` makes in a folder, and mkfs.
+    // What `crate::volume` and `crate::kv` make in a folder, and mkfs.
+    let has_pairs = dir.join("stacktune-pairs.json").is_file();
     let is_ours = |name: &str| {
         ["data-", ".stacktune-"].iter().any(|prefix| name.starts_with(prefix))
             || ["wal", "stacktune-set", "lost+found"].contains(&name)
+            || has_pairs && ["rocksdb", "stacktune-pairs.json"].contains(&name)
     };
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());

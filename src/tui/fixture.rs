@@ -270,6 +270,7 @@ fn steadiness(windows: u64) -> Steadiness {
     Steadiness {
         level_since_s: (windows >= 30).then_some(0.0),
         capacities_written: Some(bytes as f64 / (1000 * GIB) as f64),
+        capacities_needed: Some(3.0),
         figures: vec!["scan MB/s".into()],
         ..Steadiness::default()
     }

@@ -14,6 +14,7 @@ use super::theme::Theme;
 use crate::error::Error;
 use crate::knobs::{self, Ground, Knob, Scope, Value};
 use crate::profile::Settings;
+use crate::profile::settings::LoadEngine;
 use crate::session::message::{Advance, Phase, Progress, Status};
 
 /// Notices kept for the notes.
@@ -44,15 +45,22 @@ pub enum Row {
     Knob(&'static Knob),
 }
 
-/// The list of knobs.
-pub fn rows() -> &'static [Row] {
-    static ROWS: OnceLock<Vec<Row>> = OnceLock::new();
-    ROWS.get_or_init(|| {
+/// The list of knobs of a load's engine: what only another one has is left out.
+pub fn rows(engine: LoadEngine) -> &'static [Row] {
+    static PAGES: OnceLock<Vec<Row>> = OnceLock::new();
+    static PAIRS: OnceLock<Vec<Row>> = OnceLock::new();
+    let rows = if engine == LoadEngine::Pages { &PAGES } else { &PAIRS };
+    rows.get_or_init(|| {
+        let mut settings = Settings::default();
+        settings.kv.engine = engine;
         let mut rows = Vec::new();
         for table in TABLES {
-            rows.push(Row::Heading(table));
-            let of_table = |knob: &&Knob| knob.path.split('.').next() == Some(table);
-            rows.extend(knobs::all().iter().filter(of_table).map(Row::Knob));
+            let of_table = |knob: &&Knob| {
+                knob.path.split('.').next() == Some(table) && !knob.is_of_another_engine(&settings)
+            };
+            let mut knobs = knobs::all().iter().filter(of_table).map(Row::Knob).peekable();
+            rows.extend(knobs.peek().is_some().then_some(Row::Heading(table)));
+            rows.extend(knobs);
         }
         rows
     })
@@ -101,8 +109,10 @@ pub struct State {
     pub live: Figures,
     /// The figures as they were when the picture was frozen.
     pub frozen: Option<Box<Figures>>,
-    /// The chosen row of [`rows`]: always a knob's.
+    /// The chosen row of [`State::rows`]: always a knob's.
     pub chosen: usize,
+    /// The load's engine whose knobs are listed.
+    pub engine: LoadEngine,
     /// The first row shown.
     pub top: usize,
     /// A value stepped onto that can't be chosen.
@@ -152,7 +162,8 @@ impl State {
             progress: None,
             live: Figures::default(),
             frozen: None,
-            chosen: rows().iter().position(first).unwrap_or(0),
+            chosen: rows(LoadEngine::Pages).iter().position(first).unwrap_or(0),
+            engine: LoadEngine::Pages,
             top: 0,
             passing: None,
             asked: BTreeMap::new(),
@@ -181,7 +192,7 @@ impl State {
 
     /// The chosen knob.
     pub fn knob(&self) -> &'static Knob {
-        match rows().get(self.chosen) {
+        match self.rows().get(self.chosen) {
             Some(Row::Knob(knob)) => knob,
             _ => &knobs::all()[0],
         }
@@ -281,7 +292,27 @@ impl State {
         // The table's heading comes into sight with its first knob.
         let first = if self.chosen == 1 { 0 } else { self.chosen };
         self.top = self.top.min(first).max((self.chosen + 1).saturating_sub(height));
-        self.top = self.top.min(rows().len().saturating_sub(height));
+        self.top = self.top.min(self.rows().len().saturating_sub(height));
+    }
+
+    /// The list of knobs.
+    pub fn rows(&self) -> &'static [Row] {
+        rows(self.engine)
+    }
+
+    /// Lists the knobs of the engine that is asked for; the chosen one stays so, if it is among them.
+    pub fn list_knobs(&mut self) {
+        let asked = self.settings_asked().map_or(self.engine, |settings| settings.kv.engine);
+        if asked == self.engine {
+            return;
+        }
+        let chosen = self.knob().path.as_str();
+        self.engine = asked;
+        let row_of = |path: &str| {
+            self.rows().iter().position(|row| matches!(row, Row::Knob(knob) if knob.path == path))
+        };
+        self.chosen = row_of(chosen).or_else(|| row_of("load.engine")).unwrap_or(1);
+        self.scroll_to_chosen();
     }
 }
 
@@ -298,14 +329,23 @@ mod tests {
 
     #[test]
     fn every_knob_has_a_row() {
-        let knobs = rows().iter().filter(|row| matches!(row, Row::Knob(_))).count();
-        assert_eq!(knobs, knobs::all().len());
+        let listed: Vec<_> = [LoadEngine::Pages, LoadEngine::Rocksdb].into_iter().flat_map(rows).collect();
+        for knob in knobs::all() {
+            assert!(
+                listed.iter().any(|row| matches!(row, Row::Knob(row) if row.path == knob.path)),
+                "{}",
+                knob.path
+            );
+        }
+        let headed =
+            |table| rows(LoadEngine::Pages).iter().any(|row| matches!(row, Row::Heading(of) if *of == table));
+        assert!(headed("io") && headed("load") && !headed("rocksdb"));
     }
 
     #[test]
     fn the_chosen_row_is_always_on_the_screen() {
         let mut state = State::new(Theme::mono(), 80, 24);
-        for chosen in (1..rows().len()).chain((1..rows().len()).rev()) {
+        for chosen in (1..rows(LoadEngine::Pages).len()).chain((1..rows(LoadEngine::Pages).len()).rev()) {
             state.chosen = chosen;
             state.scroll_to_chosen();
             let height = layout::areas(state.screen, state.view).unwrap().knobs.height as usize - 1;

@@ -11,7 +11,7 @@ use super::dialog::Dialog;
 use super::fixture::{self, empty, filling, running, tell, troubled, turned};
 use super::layout::View;
 use super::message::Msg;
-use super::state::{Focus, State, rows};
+use super::state::{Focus, State};
 use super::update::update;
 use super::{ProfileEntry, view};
 use crate::error::Error;
@@ -52,7 +52,7 @@ fn snapshot(name: &str, make: impl Fn(u16, u16) -> State) {
 
 fn choose(state: &mut State, path: &str) {
     let of = |row: &super::state::Row| matches!(row, super::state::Row::Knob(knob) if knob.path == path);
-    state.chosen = rows().iter().position(of).expect("a knob of that path");
+    state.chosen = state.rows().iter().position(of).expect("a knob of that path");
     state.scroll_to_chosen();
 }
 

@@ -71,6 +71,21 @@ impl Loop {
         (fields[2] * 512, fields[6] * 512)
     }
 
+    /// Its count of written bytes as it is when at least so many windows of a recording are there, and how
+    /// many there are.
+    pub fn written_by_window(&self, recording: &Path, least: usize) -> (usize, u64) {
+        let windows = || {
+            let text = std::fs::read_to_string(recording.join("windows.jsonl"));
+            text.map_or(0, |text| text.matches('\n').count())
+        };
+        super::program::wait_for("windows", || {
+            let before = windows();
+            let (_, written) = self.block_bytes();
+            // A window may have ended between the two.
+            (before >= least && windows() == before).then_some((before, written))
+        })
+    }
+
     /// A profile of this device alone.
     pub fn profile(&self) -> String {
         format!("[target]\ndevices = [{:?}]\n{}", self.path, super::recorded::LOAD)

@@ -1,5 +1,5 @@
+#!/bin/bash
 # RocksDB on what only this machine has: md arrays, and F2FS.
-set -euo pipefail
 # shellcheck source=tests/lab/lib.sh
 . ./lib.sh
 

@@ -15,13 +15,19 @@ use super::dialog::Dialog;
 use super::keys::{self, Action};
 use super::layout::{self, Tier, View};
 use super::message::{Effect, Msg};
-use super::state::{Focus, Row, State, rows};
+use super::state::{Focus, Row, State};
 use crate::error::{Error, Kind};
 use crate::session::Command;
 use crate::session::message::Phase;
 
 /// Takes a message.
 pub fn update(state: &mut State, msg: Msg) -> Vec<Effect> {
+    let effects = take(state, msg);
+    state.list_knobs();
+    effects
+}
+
+fn take(state: &mut State, msg: Msg) -> Vec<Effect> {
     match msg {
         Msg::Key(key) if key.kind != KeyEventKind::Release => key_pressed(state, &key),
         Msg::Key(_) => Vec::new(),
@@ -152,14 +158,15 @@ fn step(state: &mut State, by: isize) {
         state.ledger_chosen = state.ledger_chosen.saturating_add_signed(by).min(last);
         return;
     }
-    let knobs: Vec<_> = (0..rows().len()).filter(|&i| matches!(rows()[i], Row::Knob(_))).collect();
+    let rows = state.rows();
+    let knobs: Vec<_> = (0..rows.len()).filter(|&i| matches!(rows[i], Row::Knob(_))).collect();
     let at = knobs.iter().position(|&i| i == state.chosen).unwrap_or(0);
     choose(state, knobs[at.saturating_add_signed(by).min(knobs.len() - 1)]);
 }
 
 /// Chooses a row, if it is a knob's.
 fn choose(state: &mut State, row: usize) {
-    if let Some(Row::Knob(_)) = rows().get(row) {
+    if let Some(Row::Knob(_)) = state.rows().get(row) {
         if state.chosen != row {
             state.passing = None;
         }

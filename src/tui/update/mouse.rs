@@ -7,7 +7,7 @@ use crate::tui::dialog::Dialog;
 use crate::tui::keys::Action;
 use crate::tui::layout;
 use crate::tui::message::Effect;
-use crate::tui::state::{Focus, State, rows};
+use crate::tui::state::{Focus, State};
 use crate::tui::update::{choose, dialogs, step, turn};
 use crate::tui::view::knobs::{Hit, hit};
 
@@ -69,7 +69,7 @@ fn knobs(state: &mut State, area: ratatui::layout::Rect, at: Position, wheel: Op
     match (wheel, hit) {
         (Some(up), Some(Hit::Chosen | Hit::TurnDown | Hit::TurnUp)) => turn::turn(state, up),
         (Some(up), _) => {
-            let last = rows().len().saturating_sub(usize::from(area.height.saturating_sub(1)));
+            let last = state.rows().len().saturating_sub(usize::from(area.height.saturating_sub(1)));
             state.top = if up { state.top.saturating_sub(NOTCH) } else { (state.top + NOTCH).min(last) };
             Vec::new()
         }

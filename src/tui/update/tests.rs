@@ -14,7 +14,7 @@ use crate::tui::dialog::Dialog;
 use crate::tui::fixture::{self, running, tell, troubled, turned};
 use crate::tui::layout::{self, View};
 use crate::tui::message::{Effect, Msg};
-use crate::tui::state::{Focus, Row, State, rows};
+use crate::tui::state::{Focus, Row, State};
 use crate::tui::view::knobs::{Hit, hit};
 
 pub(super) fn key(state: &mut State, code: KeyCode) -> Vec<Effect> {
@@ -32,7 +32,8 @@ pub(super) fn typed(state: &mut State, text: &str) {
 }
 
 pub(super) fn choose(state: &mut State, path: &str) {
-    let row = rows().iter().position(|row| matches!(row, Row::Knob(knob) if knob.path == path)).unwrap();
+    let row =
+        state.rows().iter().position(|row| matches!(row, Row::Knob(knob) if knob.path == path)).unwrap();
     super::choose(state, row);
 }
 

@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use super::{put, span};
 use crate::class::Class;
 use crate::meter::steadiness::Steady;
-use crate::profile::settings::Named;
+use crate::profile::settings::{Named, Rocksdb};
 use crate::session::message::{Phase, Status};
 use crate::tui::state::State;
 use crate::tui::text::{count, fit, width};
@@ -104,6 +104,14 @@ fn doing(state: &State) -> Vec<Part> {
 /// The interfaces and bufferings of the classes that run.
 fn way(status: &Status) -> String {
     let settings = &status.settings;
+    let Rocksdb { direct_reads, direct_flush, .. } = settings.kv.rocksdb;
+    if settings.is_keyed() {
+        return match (direct_reads, direct_flush) {
+            (true, true) => "RocksDB direct".into(),
+            (false, false) => "RocksDB cached".into(),
+            _ => "RocksDB".into(),
+        };
+    }
     let mut ways: Vec<String> = Class::ALL
         .iter()
         .filter(|class| settings.classes[class.index()].enabled)

@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use super::{has_focus, panel, put, span};
 use crate::class::Class;
 use crate::knobs::{Knob, Scope, Value};
-use crate::tui::state::{Focus, Row, State, rows};
+use crate::tui::state::{Focus, Row, State};
 use crate::tui::text::{fit, fit_end, left, width};
 use crate::tui::update::plan::conflict;
 
@@ -40,7 +40,7 @@ struct Parts {
 
 /// Draws it.
 pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
-    let below = rows().len().saturating_sub(state.top + usize::from(area.height) - 1);
+    let below = state.rows().len().saturating_sub(state.top + usize::from(area.height) - 1);
     let more = match (state.top > 0, below > 0) {
         (true, true) => "↑↓ more",
         (true, false) => "↑ more",
@@ -53,7 +53,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         (many, more) => format!("{many} to plan · {more}"),
     };
     let inner = panel(state, buf, area, "knobs", &remark, has_focus(state, Focus::Knobs));
-    let shown = rows().iter().enumerate().skip(state.top);
+    let shown = state.rows().iter().enumerate().skip(state.top);
     for (y, (at, row)) in (inner.y..inner.bottom()).zip(shown) {
         let line = match row {
             Row::Heading(table) => heading(state, table),
@@ -152,7 +152,7 @@ fn line(state: &State, knob: &'static Knob, chosen: bool, cells: usize) -> Line<
 /// What lies at a place of the panel.
 pub fn hit(state: &State, area: Rect, at: Position) -> Option<Hit> {
     let row = state.top + usize::from(at.y.checked_sub(area.y + 1)?);
-    let Row::Knob(knob) = rows().get(row)? else { return None };
+    let Row::Knob(knob) = state.rows().get(row)? else { return None };
     if row != state.chosen {
         return Some(Hit::Other(row));
     }
