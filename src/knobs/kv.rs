@@ -348,3 +348,43 @@ fn universal(s: &Settings) -> Option<&'static str> {
 fn direct_unavailable(value: &Value, _: &Settings, _: Class, ground: Ground) -> Option<String> {
     if *value == Value::Bool(true) { missing(&ground.target?.direct) } else { None }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::knobs::problems;
+    use crate::profile::testing::capable_host;
+
+    fn refused(change: impl FnOnce(&mut Settings)) -> String {
+        let mut settings = Settings::default();
+        settings.kv.engine = LoadEngine::Rocksdb;
+        change(&mut settings);
+        let facts = capable_host();
+        let found = problems(&settings, Ground { facts: &facts, target: None });
+        let lines: Vec<_> = found.into_iter().map(|(path, why)| format!("{path}: {why}")).collect();
+        lines.join("\n")
+    }
+
+    #[test]
+    #[cfg(feature = "rocksdb")]
+    fn pairs_need_a_file_system_and_acks_values_that_tell_their_put() {
+        let bare = |s: &mut Settings| s.target.devices = vec!["/dev/nvme0n1".into()];
+        assert_eq!(refused(|_| {}), "");
+        assert!(
+            refused(bare).starts_with("load.engine: RocksDB keeps files, and the target has no file system")
+        );
+        let on_ext4 = |s: &mut Settings| {
+            bare(s);
+            s.stack.filesystem = Filesystem::Ext4;
+        };
+        assert_eq!(refused(on_ext4), "");
+        let told = refused(|s| (s.kv.acks, s.kv.pairs.value_bytes) = (Some("/acks".into()), 4));
+        assert!(told.starts_with("wal.acks: values of less than 8 B"), "{told}");
+    }
+
+    #[test]
+    #[cfg(not(feature = "rocksdb"))]
+    fn a_build_without_rocksdb_says_so() {
+        assert!(refused(|_| {}).starts_with("load.engine: this build has no RocksDB"));
+    }
+}
