@@ -18,7 +18,8 @@ use crate::{calibrate as calibration, host};
 /// Each shape of load is measured so long.
 const CALIBRATION_TIME: Duration = Duration::from_millis(500);
 /// Worker and bare loop take so many turns.
-const PAIRS_ROUNDS: usize = 7;
+const PAIRS_ROUNDS: usize = 31;
+const PAIRS_TIME: Duration = Duration::from_millis(200);
 
 /// `stacktune show`.
 pub fn show(dir: &std::path::Path, json: bool) -> Result<()> {
@@ -113,7 +114,7 @@ pub fn calibrate(json: bool) -> Result<()> {
 /// `stacktune calibrate --pairs`.
 pub fn calibrate_pairs(json: bool) -> Result<()> {
     let (dir, made) = calibration_folder()?;
-    let costs = calibration::pairs::calibrate(&dir, CALIBRATION_TIME, PAIRS_ROUNDS);
+    let costs = calibration::pairs::calibrate(&dir, PAIRS_TIME, PAIRS_ROUNDS);
     made.iter().take_while(|dir| std::fs::remove_dir(dir).is_ok()).for_each(drop);
     let costs = costs?;
     if json {

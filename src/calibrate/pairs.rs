@@ -79,7 +79,7 @@ fn one(
     let plan = plan::plan(settings)[class.index()].clone();
     let mut costs = Vec::new();
     for round in 0..=rounds {
-        let both = (worker(store, &plan, time)?, bare(store, &plan, time)?);
+        let both = (worker(store, &plan, time)?, bare(store, &plan, time, round as u64)?);
         // The first warms memory up for both.
         costs.extend((round > 0).then_some(both));
     }
@@ -122,19 +122,19 @@ fn worker(store: &Arc<Store>, plan: &ClassPlan, time: Duration) -> Result<f64> {
 }
 
 /// The same of a loop that does nothing but call.
-fn bare(store: &Arc<Store>, plan: &ClassPlan, time: Duration) -> Result<f64> {
+fn bare(store: &Arc<Store>, plan: &ClassPlan, time: Duration, round: u64) -> Result<f64> {
     let (store, class) = (store.clone(), plan.class);
     let pairs = plan.pairs.map_or(1, |pairs| pairs.pairs);
     let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let stopped = stop.clone();
     let handle = store.handle()?;
     let calling = std::thread::spawn(move || {
-        let count = |until: &dyn Fn() -> bool| calls(&handle, &store, class, pairs, until);
+        let count = |seed, until: &dyn Fn() -> bool| calls(&handle, &store, (class, pairs, seed), until);
         let warm_ns = clock::now_ns() + time.as_nanos() as u64 / 10;
-        count(&|| clock::now_ns() > warm_ns);
+        count(2 * round, &|| clock::now_ns() > warm_ns);
         let thread = rustix::thread::gettid().as_raw_nonzero().get();
         let began_ns = cpu_ns(thread).unwrap_or(0);
-        let calls = count(&|| stopped.load(Ordering::Relaxed));
+        let calls = count(2 * round + 1, &|| stopped.load(Ordering::Relaxed));
         (cpu_ns(thread).unwrap_or(0) - began_ns) as f64 / calls.max(1) as f64
     });
     std::thread::sleep(time + time / 10);
@@ -142,14 +142,20 @@ fn bare(store: &Arc<Store>, plan: &ClassPlan, time: Duration) -> Result<f64> {
     calling.join().map_err(|_| Error::failed("the bare loop ended in a panic"))
 }
 
-/// Calls until told otherwise, which is looked at now and then; returns how many calls there were.
-fn calls(handle: &Handle, store: &Store, class: Class, pairs: u64, until: &dyn Fn() -> bool) -> u64 {
+/// Calls until told otherwise, which is looked at now and then; returns how many calls there were. Another
+/// seed draws other keys: those that were read before lie in caches.
+fn calls(
+    handle: &Handle,
+    store: &Store,
+    (class, pairs, seed): (Class, u64, u64),
+    until: &dyn Fn() -> bool,
+) -> u64 {
     let data = store.data();
     let (mut key, mut values) = (Key::new(data.key_bytes), Values::new(store.set(), data.value_bytes));
     let mut scanner = handle.scanner();
     let (mut calls, mut sequence) = (0_u64, store.sequence_base());
     while !calls.is_multiple_of(64) || !until() {
-        let number = mix(calls) % data.pairs;
+        let number = mix(calls ^ seed << 40) % data.pairs;
         sequence += 1;
         let called = match class {
             Class::Scan => scanner.range(key.of(number), pairs).map(|_| ()),
