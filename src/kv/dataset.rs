@@ -22,6 +22,8 @@ use crate::volume::files;
 const MARKER: &str = "stacktune-pairs.json";
 const DATABASE: &str = "rocksdb";
 const WHAT: &str = "a data set of stacktune: pairs in RocksDB";
+/// The layout of a database that is about to be removed.
+const REMOVED: &str = "removed";
 /// The layout of the marker, and of keys and values.
 const SCHEMA: u32 = 1;
 /// The WAL's own pairs: a sixteenth of the loaded ones, within these.
@@ -33,6 +35,11 @@ const EPOCH_SHIFT: u32 = 38;
 /// Puts of its run before the one of that sequence number.
 pub fn put_before(sequence: u64) -> u64 {
     sequence & ((1 << EPOCH_SHIFT) - 1)
+}
+
+/// Which run a sequence number is of.
+pub fn run_of(sequence: u64) -> u64 {
+    sequence >> EPOCH_SHIFT
 }
 
 /// What a database holds.
@@ -128,7 +135,7 @@ impl Marker {
     /// The same, of a database that is about to be removed: no settings ask for it any more.
     #[must_use]
     pub fn removed(self) -> Self {
-        Self { pairs: DataSet { layout: "removed".into(), ..self.pairs }, loaded: false, ..self }
+        Self { pairs: DataSet { layout: REMOVED.into(), ..self.pairs }, loaded: false, ..self }
     }
 
     /// The same, with every pair loaded or not.
@@ -194,20 +201,27 @@ impl Place {
     /// The marker, if the database beside it is the one that it is of.
     fn known(&self, marker: Marker) -> Result<Marker> {
         let database = self.database();
+        let gone = |marker: Marker| Marker { identity: None, ..marker.with_loaded(false) };
         match std::fs::symlink_metadata(&database) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(marker.with_loaded(false)),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(gone(marker)),
             Ok(found) if found.is_dir() => {}
             _ => return Err(foreign(&format!("{} is no folder", database.display()))),
         }
-        match (&marker.identity, self.identity()) {
-            (Some(known), Some(found)) if *known != found => Err(foreign(&format!(
-                "{} is another database than stacktune's marker is of",
-                database.display()
-            ))),
-            // Without its files it is as good as gone.
-            _ if !database.join("CURRENT").exists() => Ok(marker.with_loaded(false)),
-            _ => Ok(marker),
+        if !database.join("CURRENT").exists() {
+            return Ok(gone(marker));
         }
+        let is_ours = match (&marker.identity, self.identity()) {
+            (Some(known), Some(found)) => *known == found,
+            // Its removal was cut short.
+            (Some(_), None) => marker.pairs.layout == REMOVED,
+            // It was made, and not yet written down.
+            (None, _) => !marker.loaded,
+        };
+        if is_ours {
+            return Ok(marker);
+        }
+        let what = format!("{} is another database than stacktune's marker is of", database.display());
+        Err(foreign(&what))
     }
 
     /// RocksDB's own name of the database.

@@ -6,6 +6,7 @@ use std::time::Instant;
 use rocksdb::ReadOptions;
 
 use super::acks::{Acks, Losses};
+use super::dataset::run_of;
 use super::keys::{Key, number};
 use super::loading::NOTE;
 use super::report::PairsReport;
@@ -110,6 +111,10 @@ pub fn losses(store: &Store, acks: &Acks) -> Result<Losses> {
     for (slot, acknowledged) in noted {
         let value = db.get_pinned(key.of(data.pairs + slot)).map_err(unreadable)?;
         let newest = value.as_deref().and_then(sequence);
+        if newest.is_some_and(|newest| run_of(newest) > run_of(acknowledged)) {
+            // A later run, which noted nothing, has put another value there: nothing can be told.
+            continue;
+        }
         losses.acknowledged += 1;
         losses.lost += u64::from(newest.is_none_or(|newest| newest < acknowledged));
     }

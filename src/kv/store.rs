@@ -70,21 +70,20 @@ impl Store {
         raise_open_files();
         let mut notes = Vec::new();
         // Nobody else can have changed it since: the folder is locked now.
-        let mut marker = match place.marker()? {
-            Some(marker) if keeps(&marker) => marker,
-            other => {
-                if let Some(other) = other {
-                    notes.extend((other.pairs != data).then(|| replaced(&other)));
-                    place.mark(&other.removed())?;
-                    remove(&place)?;
-                }
-                Marker::new(data, rand::random())
-            }
+        let (mut marker, other) = match place.marker()? {
+            Some(marker) if keeps(&marker) => (marker, None),
+            other => (Marker::new(data.clone(), rand::random()), other),
         };
-        marker.epoch += 1;
-        place.mark(&marker)?;
+        // It may be refused, before anything is removed.
         let acks = settings.kv.acks.as_deref().map(expand_home).transpose()?;
         let acks = acks.map(|path| Acks::open(&path, marker.set)).transpose()?;
+        if let Some(other) = other {
+            notes.extend((other.pairs != data).then(|| replaced(&other)));
+            place.mark(&other.removed())?;
+            remove(&place)?;
+        }
+        marker.epoch += 1;
+        place.mark(&marker)?;
         let rocksdb = &settings.kv.rocksdb;
         let cache = Cache::new_lru_cache(rocksdb.block_cache_bytes as usize);
         let base = base();

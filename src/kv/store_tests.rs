@@ -153,6 +153,13 @@ fn losses_are_counted_and_told_once() {
     }
     assert_eq!(store.count_losses().unwrap(), Some(Losses { acknowledged: 10, lost: 2 }));
     assert_eq!(store.count_losses().unwrap(), None);
+    // What a later run has put over it tells nothing of the earlier one.
+    let sequence = store.sequence_base();
+    for (slot, run) in [(0, 0), (1, 1 << 38), (2, 0)] {
+        handle.put(key.of(data.pairs + slot), values.of(data.pairs + slot, sequence + run), true).unwrap();
+        store.note(slot, sequence + 1).unwrap();
+    }
+    assert_eq!(store.count_losses().unwrap(), Some(Losses { acknowledged: 2, lost: 2 }));
 }
 
 #[test]
@@ -224,6 +231,9 @@ fn another_database_beside_the_marker_is_refused_and_one_that_is_gone_is_loaded_
     let aside = dir.path().join("aside");
     std::fs::rename(&database, &aside).unwrap();
     drop(DB::open_default(&database).unwrap());
+    refused("is another database");
+    // One that was restored from a checkpoint has no name of its own yet.
+    std::fs::remove_file(database.join("IDENTITY")).unwrap();
     refused("is another database");
     std::fs::remove_dir_all(&database).unwrap();
     std::os::unix::fs::symlink(&aside, &database).unwrap();

@@ -105,6 +105,9 @@ pub struct Meters {
     engine: EngineTotals,
     /// Bytes that the classes have written and read until now: what they ask of a storage engine.
     asked_bytes: (u64, u64),
+    /// What the block layer wrote to the drives since their own counters were read last; none where it does
+    /// not see all of that.
+    drives_since_flash: Option<u64>,
     sums: Sums,
     lost: Vec<Lost>,
 }
@@ -161,6 +164,7 @@ impl Meters {
             compared: Compared::default(),
             engine: EngineTotals::default(),
             asked_bytes: (0, 0),
+            drives_since_flash: Some(0),
             sums: Sums::default(),
             lost: Vec::new(),
         }
@@ -446,11 +450,19 @@ impl Meters {
                 members.iter().map(|member| member.written_bytes).sum(),
             )
         };
+        let drives_bytes = layers.drives_bytes.filter(|_| context.through_block_layer());
+        self.drives_since_flash = self.drives_since_flash.zip(drives_bytes).map(|(sum, more)| sum + more);
+        let is_new = |flash: &FlashDelta| flash.host_bytes > 0;
+        let drives_of_host_bytes = match flash.filter(is_new) {
+            Some(_) => self.drives_since_flash.replace(0),
+            None => None,
+        };
         Written {
             application_bytes,
             engine_bytes,
             top_bytes: layers.top_bytes.filter(|_| context.through_block_layer()),
-            drives_bytes: layers.drives_bytes.filter(|_| context.through_block_layer()),
+            drives_bytes,
+            drives_of_host_bytes,
             host_bytes: flash.map(|flash| flash.host_bytes),
             flash_bytes: flash.map(|flash| flash.flash_bytes),
             flash_unit_bytes: flash.map(|flash| flash.unit_bytes),

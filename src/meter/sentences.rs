@@ -129,6 +129,7 @@ mod tests {
         let told = Written {
             host_bytes: Some(210),
             flash_bytes: Some(420),
+            drives_of_host_bytes: Some(204),
             flash_unit_bytes: Some(1),
             flash_source: Some(FlashSource::Ocp),
             ..written.clone()

@@ -303,7 +303,8 @@ impl Steadiness {
 
     /// What it still waits for, in words; none where it does not wait, or for time alone.
     pub fn waits_for(&self) -> Option<String> {
-        let (written, needed) = self.capacities_written.zip(self.capacities_needed)?;
+        // Older recordings knew the rule of three alone.
+        let (written, needed) = (self.capacities_written?, self.capacities_needed.unwrap_or(CAPACITIES));
         if written >= needed {
             return None;
         }

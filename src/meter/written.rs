@@ -18,7 +18,7 @@
 //!   application, file system = top / engine, and RAID = drives / top.
 //! - WA-D = flash / host, once the host has written so much that the counters' steps are below 2%.
 //! - End to end: WA-A × WA-D; none where others wrote more than a tenth of what the drives took (host
-//!   less drives), as WA-D is theirs too. (Paper 000, 2.1.3, 2.2.3 and 4.1: cumulative from the measurement's start;
+//!   less what the block layer wrote to the drives between the same readings), as WA-D is theirs too. (Paper 000, 2.1.3, 2.2.3 and 4.1: cumulative from the measurement's start;
 //!   what the page cache still holds at the end is not in it.)
 //! - Space amplification = bytes that the file system has in use / bytes of the data set (2.1.4, 3.3): of
 //!   a file system of the stack's own all that is in use on it, on another one the blocks of the files.
@@ -54,6 +54,10 @@ pub struct Written {
     /// What they counted as written to flash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flash_bytes: Option<u64>,
+    /// What the block layer wrote to the drives in the same span: their counters are read now and then, and
+    /// not at the ends of windows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drives_of_host_bytes: Option<u64>,
     /// What the drives' counters are exact to, together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flash_unit_bytes: Option<u64>,
@@ -100,8 +104,14 @@ impl Written {
         let any = |sum: &mut Option<u64>, more: Option<u64>| {
             *sum = more.map_or(*sum, |more| Some(sum.unwrap_or(0) + more));
         };
+        let counted_before = self.host_bytes.is_some_and(|bytes| bytes > 0);
         any(&mut self.host_bytes, later.host_bytes);
         any(&mut self.flash_bytes, later.flash_bytes);
+        if later.host_bytes.is_some_and(|bytes| bytes > 0) {
+            let (sum, more) = (self.drives_of_host_bytes, later.drives_of_host_bytes);
+            self.drives_of_host_bytes =
+                if counted_before { sum.zip(more).map(|(sum, more)| sum + more) } else { more };
+        }
         self.flash_unit_bytes = later.flash_unit_bytes.or(self.flash_unit_bytes);
         self.flash_source = later.flash_source.or(self.flash_source);
         self.capacity_bytes = later.capacity_bytes.or(self.capacity_bytes);
@@ -139,7 +149,7 @@ impl Written {
     /// them. None where WA-D is not told, or the block layer does not see the target's writes.
     pub fn others_share(&self) -> Option<f64> {
         self.wa_d()?;
-        let (host, drives) = (self.host_bytes?, self.drives_bytes?);
+        let (host, drives) = (self.host_bytes?, self.drives_of_host_bytes?);
         ratio(host.saturating_sub(drives), host)
     }
 
@@ -196,6 +206,7 @@ mod tests {
             host_bytes: Some(host),
             flash_bytes: Some(flash),
             flash_unit_bytes: Some(1000),
+            drives_of_host_bytes: Some(host),
             ..window(5_000, 10_000, 22_000)
         };
         let mut sum = drives(60_000, 120_000);
@@ -204,7 +215,7 @@ mod tests {
         sum.add(&drives(4_000, 8_000));
         assert_eq!((sum.wa_d(), sum.wa_a(), sum.wa_total()), (Some(2.0), Some(4.4), Some(8.8)));
         // Somebody else's writes, to the same drives.
-        sum.add(&Written { drives_bytes: Some(0), ..drives(20_000, 40_000) });
+        sum.add(&Written { drives_of_host_bytes: Some(0), ..drives(20_000, 40_000) });
         assert_eq!((sum.wa_d(), sum.others().is_some(), sum.wa_total()), (Some(2.0), true, None));
     }
 

@@ -191,8 +191,9 @@ impl Link {
     fn gone(&mut self, error: &std::io::Error) -> Error {
         let what = match error.kind() {
             std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => {
-                self.kill();
-                "the process that drives SPDK does not answer any more, and was ended".to_owned()
+                let then =
+                    if self.kill() { "was ended" } else { "can't be ended: the kernel holds on to it" };
+                format!("the process that drives SPDK does not answer any more, and {then}")
             }
             _ => {
                 if let Some(status) = self.wait(Duration::from_secs(2)) {
@@ -255,6 +256,8 @@ impl Link {
         if let Some(listener) = self.listener.take().filter(|_| has_ended) {
             let _ = listener.join();
         }
+        // Whatever became of it, it is not waited for twice.
+        self.child = None;
     }
 }
 

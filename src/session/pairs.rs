@@ -107,8 +107,9 @@ pub(super) fn load(
             stop.store(true, Ordering::Relaxed);
         }
     };
-    let whole = store.load(&mut progress, &stop)?;
+    let whole = store.load(&mut progress, &stop);
     written_bytes.fetch_add(written_of(store).saturating_sub(before), Ordering::Relaxed);
+    let whole = whole?;
     if over.into_inner() {
         let what =
             format!("loading and merging has written {}, which is run.max_writes", format_size(limit_bytes));
@@ -119,8 +120,7 @@ pub(super) fn load(
     if !whole {
         return Err(Error::interrupted("loading was stopped").hint("the next run goes on where it stopped"));
     }
-    // The engine's times are those of the run, and not of the batches of the load.
-    if missing_bytes.is_some() { store.count_anew() } else { Ok(()) }
+    Ok(())
 }
 
 /// Bytes that the engine has written since it was opened.
@@ -191,6 +191,11 @@ impl Engine {
         self.reopening.into_iter().for_each(|thread| drop(thread.join()));
     }
 
+    /// What could not be opened is tried again.
+    pub fn retry(&mut self) {
+        self.refused = None;
+    }
+
     /// It goes on from there: what was written until now is counted already.
     pub fn begin(store: Option<&Arc<Store>>) -> Self {
         Self { written_bytes: store.map_or(0, |store| written_of(store)), ..Self::default() }
@@ -219,6 +224,8 @@ impl Session {
         if store.failing().is_some() && !Class::ALL.into_iter().any(puts) {
             // Nobody is left who would find that there is room again.
             store.put_failed(0);
+            self.pairs.told = None;
+            return;
         }
         let failing = store.failing();
         if std::mem::replace(&mut self.pairs.told, failing) == failing {
@@ -244,6 +251,8 @@ impl Session {
         }
         match self.engine.pairs() {
             Some(_) if self.pairs.reopening.is_some() => Err("RocksDB is just being opened again".into()),
+            // It takes all of them once it is opened again.
+            Some(store) if store.opened_with().is_none() => Ok(()),
             Some(store) => store.turn(&settings.kv.rocksdb),
             None => Ok(()),
         }

@@ -675,6 +675,8 @@ fn make_ready(
         let losses = store.count_losses()?.map(|losses| losses.to_string());
         losses.iter().for_each(|text| attendant.notice(text));
         target.notes.extend(losses);
+        // The engine's times are those of the run, and not of what was loaded and looked up before it.
+        store.count_anew()?;
         return Ok(store.sequence_base());
     }
     fill(target, settings, &options.written_bytes, attendant)?;

@@ -148,6 +148,7 @@ impl Session {
     /// Starts a class again that was stopped.
     pub fn restart(&mut self, class: Class) {
         self.classes.forgive_class(class);
+        self.pairs.retry();
         if matches!(self.engine.activity(class), Activity::Running) {
             return;
         }
