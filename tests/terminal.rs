@@ -222,9 +222,11 @@ fn a_setting_is_saved_replaced_only_after_yes_and_opened() {
 
     // The list shows it beside the built-in ones.
     terminal.press("o");
-    terminal.wait("the list", |screen| screen.contains("table2-4-direct") && screen.contains("  mine "));
+    terminal.wait_for("table2-4-direct");
+    terminal.press(&"j".repeat(50));
+    terminal.wait_for("▸ mine ");
     terminal.press("\x1b");
-    terminal.wait_until_gone("table2-4-direct");
+    terminal.wait_until_gone("▸ mine ");
     quit(terminal);
 
     // It opens by its name, with the same target: nothing is filled again.
@@ -249,9 +251,10 @@ fn another_profile_is_opened_live() {
     fs::write(dir.join("aaa.toml"), text).unwrap();
     let mut terminal = running(&home, &[]);
     terminal.press("o");
-    terminal.wait_for("Another one");
+    terminal.wait_for("▸ demo ");
     // The user's own come last.
     terminal.press(&"j".repeat(50));
+    terminal.wait_for("Another one");
     terminal.wait_for("▸ aaa ");
     terminal.press("\r");
     let screen = terminal.wait("the other profile", |screen| {
