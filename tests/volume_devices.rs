@@ -1,10 +1,12 @@
 //! Volumes on loop devices and on a Btrfs of its own: what needs root.
 
 use std::fs::{self, File, OpenOptions};
+use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 use stacktune::error::Kind;
 use stacktune::host::Feature;
@@ -48,7 +50,18 @@ impl Loop {
 
     fn open(&self, read_only: bool) -> File {
         let flags = if read_only { 0 } else { libc::O_EXCL };
-        OpenOptions::new().read(true).write(!read_only).custom_flags(flags).open(&self.path).unwrap()
+        let mut options = OpenOptions::new();
+        options.read(true).write(!read_only).custom_flags(flags);
+        // A program that a test beside this one starts has all that is open here until it is loaded.
+        let patience_ends = Instant::now() + Duration::from_secs(5);
+        loop {
+            match options.open(&self.path) {
+                Err(error) if error.kind() == ErrorKind::ResourceBusy && Instant::now() < patience_ends => {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                opened => return opened.unwrap(),
+            }
+        }
     }
 
     fn source(&self, read_only: bool) -> MemberSource {
