@@ -19,6 +19,7 @@ use crate::{calibrate as calibration, host};
 const CALIBRATION_TIME: Duration = Duration::from_millis(500);
 /// Worker and bare loop take so many turns.
 const PAIRS_ROUNDS: usize = 31;
+/// Of so long each: short ones see the same speed of a shared processor.
 const PAIRS_TIME: Duration = Duration::from_millis(200);
 
 /// `stacktune show`.

@@ -352,17 +352,13 @@ fn direct_unavailable(value: &Value, _: &Settings, _: Class, ground: Ground) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::knobs::problems;
-    use crate::profile::testing::capable_host;
+    use crate::knobs::refusals;
 
     fn refused(change: impl FnOnce(&mut Settings)) -> String {
         let mut settings = Settings::default();
         settings.kv.engine = LoadEngine::Rocksdb;
         change(&mut settings);
-        let facts = capable_host();
-        let found = problems(&settings, Ground { facts: &facts, target: None });
-        let lines: Vec<_> = found.into_iter().map(|(path, why)| format!("{path}: {why}")).collect();
-        lines.join("\n")
+        refusals(&settings)
     }
 
     #[test]

@@ -276,3 +276,12 @@ pub fn problems(settings: &Settings, ground: Ground) -> Vec<(&'static str, Strin
         })
         .collect()
 }
+
+/// What a capable host refuses of settings, a line each.
+#[cfg(test)]
+fn refusals(settings: &Settings) -> String {
+    let facts = crate::profile::testing::capable_host();
+    let found = problems(settings, Ground { facts: &facts, target: None });
+    let lines: Vec<_> = found.into_iter().map(|(path, why)| format!("{path}: {why}")).collect();
+    lines.join("\n")
+}

@@ -146,17 +146,13 @@ fn completion_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::knobs::problems;
-    use crate::profile::testing::capable_host;
+    use crate::knobs::refusals;
 
     fn refused(change: impl FnOnce(&mut Settings)) -> String {
         let mut settings = Settings::default();
         settings.target.devices = vec!["/dev/nvme0n1".into()];
         change(&mut settings);
-        let facts = capable_host();
-        let found = problems(&settings, Ground { facts: &facts, target: None });
-        let lines: Vec<_> = found.into_iter().map(|(path, why)| format!("{path}: {why}")).collect();
-        lines.join("\n")
+        refusals(&settings)
     }
 
     #[test]
