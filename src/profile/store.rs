@@ -93,8 +93,8 @@ impl Store {
             .hint("`stacktune profiles` lists them; the path of a file has a `/` or ends in `.toml`")
     }
 
-    /// All profiles that a name loads: the built-in ones, then the user's by name. One of the
-    /// user's that bears a built-in name stands in its place, as in [`Store::load`].
+    /// All profiles that a name loads: the user's by name, then the built-in ones. One of the
+    /// user's that bears a built-in name stands for it, as in [`Store::load`].
     pub fn list(&self) -> Result<Vec<Entry>> {
         let user_files = self.user_files()?;
         let is_users = |name: &str| user_files.iter().any(|(known, _)| known == name);
@@ -105,7 +105,7 @@ impl Store {
         let of_user = user_files
             .iter()
             .map(|(name, path)| entry(name.clone(), Source::File(path.clone()), load_file(path)));
-        Ok(of_program.chain(of_user).collect())
+        Ok(of_user.chain(of_program).collect())
     }
 
     /// Writes the settings as the user's profile of that name, and tells the file.

@@ -21,10 +21,9 @@ fn what_is_saved_is_found_by_name_by_path_and_in_the_list() {
     assert_eq!(store.load(path.to_str().unwrap()).unwrap(), expected);
     let list = store.list().unwrap();
     assert_eq!(list.len(), BUILTIN.len() + 1);
-    assert_eq!(list[0].source, Source::BuiltIn);
-    let last = list.last().unwrap();
-    assert_eq!((last.name.as_str(), last.about.as_str()), ("my-disk_2.1", "mine"));
-    assert_eq!(last.source, Source::File(path));
+    assert_eq!((list[0].name.as_str(), list[0].about.as_str()), ("my-disk_2.1", "mine"));
+    assert_eq!(list[0].source, Source::File(path));
+    assert!(list[1..].iter().all(|entry| entry.source == Source::BuiltIn));
 }
 
 #[test]
