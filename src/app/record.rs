@@ -26,13 +26,8 @@ const AT_MOST: Duration = Duration::from_hours(2);
 /// Runs the command.
 pub fn run(args: &RecordArgs) -> Result<()> {
     let (settings, demo) = settings(Some(&args.profile), &args.run.sets.set)?;
+    refuse_arguments(args, &settings)?;
     if settings.sweep.is_some() {
-        if args.until_steady {
-            let what = "--until-steady is of one run, and the profile has steps";
-            return Err(
-                Error::input(what).hint("give the steps a time: --for, or `for` in the profile's [sweep]")
-            );
-        }
         return super::sweep::run(args, &settings);
     }
     // Before hours are spent on a fill.
@@ -45,11 +40,6 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     let settings = by_identity(&settings, &facts);
     let warmup = args.warmup.unwrap_or_default();
     let options = Options { warmup, ..options(&args.run, demo) };
-    if args.verify && settings.leaves_kernel() {
-        let what =
-            "--verify reads through the kernel, which does not have the drives of `vfio` and `spdk` yet";
-        return Err(Error::input(what).hint("leave it out, and run `stacktune verify` afterwards"));
-    }
     let array = settings.run.clone();
     let measured = if args.until_steady { args.at_most.or(Some(AT_MOST)) } else { args.duration };
     let time = warmup + measured.unwrap_or(MEASURED);
@@ -63,22 +53,8 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     let mut on_event = |event| watcher.watch(&event);
     let recorded = headless::record(&mut session, &out, until, &|| interrupts.count(), &mut on_event);
     watcher.progress.done();
-    let (mut verified, mut dismantled) = (Ok(()), Ok(()));
-    if interrupts.count() > 1 {
-        // Nobody waits any more for I/O that does not drain; the kernel ends it with the process, and
-        // `stacktune cleanup` what was built.
-        std::mem::forget(session);
-    } else {
-        if args.verify && recorded.as_ref().is_ok_and(|summary| summary.failure.is_none()) {
-            verified = verify(&session, &mut watcher);
-        }
-        let ended = session.dismantle(args.keep, &mut |advance| {
-            watcher.progress.step(advance);
-            true
-        });
-        watcher.progress.done();
-        dismantled = ended.map(|commands| tell_kept(&commands));
-    }
+    let whole = recorded.as_ref().is_ok_and(|summary| summary.failure.is_none());
+    let (verified, dismantled) = take_down(session, args, whole, &mut watcher);
     let summary = match (recorded, &dismantled) {
         (Err(error), Err(left)) => {
             return Err(Error { what: format!("{}; and then {}", error.what, left.what), ..error });
@@ -93,7 +69,52 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     } else {
         print(&report::table(&summary, &array))?;
     }
-    match (summary.failure.as_deref(), dismantled.and(verified)) {
+    ended_well(&summary, dismantled.and(verified))
+}
+
+/// What was asked for and can't be had together.
+fn refuse_arguments(args: &RecordArgs, settings: &Settings) -> Result<()> {
+    if settings.sweep.is_some() {
+        if args.until_steady {
+            let what = "--until-steady is of one run, and the profile has steps";
+            return Err(
+                Error::input(what).hint("give the steps a time: --for, or `for` in the profile's [sweep]")
+            );
+        }
+    } else if args.verify && settings.leaves_kernel() {
+        let what =
+            "--verify reads through the kernel, which does not have the drives of `vfio` and `spdk` yet";
+        return Err(Error::input(what).hint("leave it out, and run `stacktune verify` afterwards"));
+    }
+    Ok(())
+}
+
+/// Reads the target back where that is asked for and the run was a whole one, and takes down what was built:
+/// how either went.
+fn take_down(
+    session: Session,
+    args: &RecordArgs,
+    whole: bool,
+    watcher: &mut Watcher,
+) -> (Result<()>, Result<()>) {
+    if watcher.interrupts.count() > 1 {
+        // Nobody waits any more for I/O that does not drain; the kernel ends it with the process, and
+        // `stacktune cleanup` what was built.
+        std::mem::forget(session);
+        return (Ok(()), Ok(()));
+    }
+    let verified = if args.verify && whole { verify(&session, watcher) } else { Ok(()) };
+    let ended = session.dismantle(args.keep, &mut |advance| {
+        watcher.progress.step(advance);
+        true
+    });
+    watcher.progress.done();
+    (verified, ended.map(|commands| tell_kept(&commands)))
+}
+
+/// The run as the exit status tells it.
+fn ended_well(summary: &Summary, ended: Result<()>) -> Result<()> {
+    match (summary.failure.as_deref(), ended) {
         (Some(failure), Err(left)) => {
             return Err(Error { what: format!("{failure} And then: {}", left.what), ..left });
         }

@@ -19,6 +19,7 @@ mod loss;
 pub mod message;
 mod pairs;
 mod prompt;
+mod ready;
 mod rebuild;
 mod run;
 mod standing;

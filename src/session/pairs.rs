@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use super::message::Progress;
-use super::run::{Attendant, Options, Session, settle};
+use super::ready::settle;
+use super::run::{Attendant, Options, Session};
 use super::target::{Target, refuse_over_limit};
 use crate::class::Class;
 use crate::error::{Error, Result, describe_errno};

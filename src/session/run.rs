@@ -10,29 +10,29 @@ use std::time::{Duration, SystemTime};
 use super::adjust;
 use super::classes::Classes;
 use super::fallback;
-use super::fill::fill;
 use super::grid::window_end_ns;
 use super::kept::Kept;
 use super::loss::Losses;
 use super::message::{Advance, Event, Phase, PlanShown, Progress, Status, Wanted};
 use super::pairs;
+use super::ready::{engine_on, meters_of, open_ready, settle};
 use super::rebuild::Pending;
 use super::standing;
-use super::target::{self, Target};
+use super::target::Target;
 use crate::class::Class;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::host::{Facts, Levels, TargetFacts};
 use crate::knobs::{Ground, Value};
 use crate::load::Engine;
 use crate::load::control::Writes;
 use crate::meter::flags::WindowContext;
 use crate::meter::ledger::{Ledger, Turn};
-use crate::meter::meters::{Member, Meters, Probes};
+use crate::meter::meters::{Member, Meters};
 use crate::meter::pitfalls::Circumstances;
 use crate::meter::window::{State, Totals, Window};
 use crate::plan::{self, ClassPlan};
 use crate::profile::settings::{Settings, Sync};
-use crate::profile::{by_identity, check, to_toml};
+use crate::profile::{by_identity, to_toml};
 use crate::record::{Header, Outcome, Summary, Writer};
 use crate::stack::adjust::Adjustments;
 use crate::stack::build::{Built, Watch};
@@ -226,34 +226,16 @@ impl Session {
         fallbacks.iter().for_each(|text| attendant.notice(text));
         let writes = Arc::new(Writes::new(sequence, options.written_bytes.clone()));
         writes.limit(settings.run.max_writes_bytes);
-        let (data, wal, members) = (target.data.clone(), target.wal.clone(), target.members.clone());
-        let engine = if let Some((store, _)) = &target.pairs {
-            Engine::of_pairs(store.clone(), data, writes.clone())
-        } else if let Some(elsewhere) = target.elsewhere(&writes)? {
-            Engine::elsewhere(data, wal, members.len(), writes.clone(), elsewhere)
-        } else if settings.is_simulated() {
-            Engine::simulated(data, wal, members.len(), writes.clone(), &settings.sim)
-        } else {
-            Engine::threaded(data, wal, members.len(), writes.clone())
-        };
+        let engine = engine_on(&target, &settings, &writes)?;
         let epoch_ns = carried.epoch_ns.unwrap_or_else(|| engine.now_ns());
         let now_ns = engine.now_ns().saturating_sub(epoch_ns);
-        let levels = target.levels.clone();
-        let own = target.built.is_some();
-        let probes = if engine.is_simulated() {
-            Probes::none()
-        } else {
-            Probes::system(&members, &levels, own, now_ns)
-        };
         let mut ledger = carried.ledger;
         let lines = carried.turn.map(|turn| ledger.turn(Turn { at_ns: now_ns, ..turn })).unwrap_or_default();
-        let mut meters = Meters::new(now_ns, members, probes);
-        meters.engine_begins(engine.pairs().and_then(|store| store.figures()));
         Ok(Self {
             plans: plan::plan(&settings),
             classes: Classes::default(),
-            meters,
-            levels,
+            meters: meters_of(&engine, &target, now_ns),
+            levels: target.levels.clone(),
             opened_bytes,
             ledger,
             setting: carried.setting,
@@ -601,87 +583,5 @@ impl Session {
             self.engine.run_until(now_ns + crate::units::SECOND_NS);
         }
         Class::ALL.into_iter().all(|class| self.classes.is_idle(class, &mut self.engine))
-    }
-}
-
-/// Makes settings that can run here, by falling back where that is allowed.
-pub(super) fn settle(
-    settings: &mut Settings,
-    ground: Ground,
-    options: &Options,
-    notes: &mut Vec<String>,
-) -> Result<()> {
-    if options.fallbacks {
-        fallback::fall_back(settings, ground, notes);
-    }
-    let problems = check(settings, ground);
-    if problems.is_empty() {
-        return Ok(());
-    }
-    let list: Vec<_> = problems.iter().map(ToString::to_string).collect();
-    Err(Error::input(format!("profile `{}` can't run here:\n  {}", settings.name, list.join("\n  ")))
-        .hint("`stacktune knobs` lists what each of them accepts"))
-}
-
-/// Opens the target and makes it and the host ready; what was built is left in `kept` where that fails.
-fn open_ready(
-    settings: &mut Settings,
-    options: &Options,
-    facts: &Facts,
-    fallbacks: &mut Vec<String>,
-    attendant: &mut dyn Attendant,
-    kept: &mut Kept,
-) -> Result<(Target, u64, Adjustments)> {
-    let mut target = target::open(settings, options, facts, attendant, kept)?;
-    let ready = make_ready(&mut target, settings, options, facts, fallbacks, attendant)
-        .and_then(|sequence| Ok((sequence, adjust::begin(settings, options, facts, &mut target)?)))
-        .and_then(|(sequence, mut adjustments)| match attendant.before_load(&target.members) {
-            Ok(notes) => {
-                target.notes.extend(notes);
-                Ok((sequence, adjustments))
-            }
-            Err(error) => {
-                adjustments.restore(target.built.as_mut().map(Built::journal))?;
-                Err(error)
-            }
-        })
-        .and_then(|ready| {
-            target.leave_kernel(settings, &mut |advance| attendant.step(advance)).map(|()| ready)
-        });
-    match ready {
-        Ok((sequence, adjustments)) => Ok((target, sequence, adjustments)),
-        Err(error) => {
-            if let Some(built) = target.close() {
-                kept.put(built, settings.clone());
-            }
-            Err(error)
-        }
-    }
-}
-
-/// Sees that the opened target can do what the settings say, and fills it. Returns where sequence
-/// numbers begin.
-fn make_ready(
-    target: &mut Target,
-    settings: &mut Settings,
-    options: &Options,
-    facts: &Facts,
-    fallbacks: &mut Vec<String>,
-    attendant: &mut dyn Attendant,
-) -> Result<u64> {
-    settle(settings, Ground { facts, target: target.facts() }, options, fallbacks)?;
-    if let Some((store, _)) = &target.pairs {
-        pairs::load(store, settings, &options.written_bytes, attendant)?;
-        let losses = store.count_losses()?.map(|losses| losses.to_string());
-        losses.iter().for_each(|text| attendant.notice(text));
-        target.notes.extend(losses);
-        // The engine's times are those of the run, and not of what was loaded and looked up before it.
-        store.count_anew()?;
-        return Ok(store.sequence_base());
-    }
-    fill(target, settings, &options.written_bytes, attendant)?;
-    match &mut target.volume {
-        Some(volume) if !options.read_only => volume.next_sequence_base(),
-        _ => Ok(0),
     }
 }
