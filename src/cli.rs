@@ -149,6 +149,11 @@ pub enum Cmd {
         /// The recording's folder
         #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
         dir: PathBuf,
+        /// Draw MB/s, write amplification and space over time instead
+        ///
+        /// Write amplification of a short time is noisy, so the totals tell the cumulative one.
+        #[arg(long)]
+        over_time: bool,
         /// The output's form.
         #[command(flatten)]
         output: JsonArgs,

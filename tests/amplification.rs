@@ -98,7 +98,26 @@ fn what_reaches_the_drives_is_what_they_count() {
     {
         assert!(shown.contains(said), "{said:?} is missing\n{shown}");
     }
+    is_drawn_over_time(&home);
     map_is_drawn(&home);
+}
+
+/// Of any parts of a run the cumulative ratio lies between the smallest and the largest.
+fn is_drawn_over_time(home: &Home) {
+    let over_time = |more: &[&str]| {
+        let mut command = home.command(["show", "--over-time"]);
+        Outcome::of(&command.arg(home.path("ext4")).args(more).output().unwrap()).expect(0)
+    };
+    let json = over_time(&["--json"]).json();
+    let of_spans = json["spans"].as_array().unwrap().iter().map(|span| number(&span["wa_a"]));
+    let (least, most) = of_spans.fold((f64::MAX, 0.0_f64), |(low, high), x| (low.min(x), high.max(x)));
+    let wa_a = number(&json_file(&home.path("ext4/summary.json"))["wa_a"]);
+    assert!(least <= wa_a && wa_a <= most && least > 0.0, "{wa_a} of {json:#}");
+    let drawn = over_time(&[]).stdout;
+    assert!(drawn.lines().all(|line| line.chars().count() <= 80), "{drawn}");
+    for chart in ["total MB/s", "wal MB/s", "WA-A of each column", "in use on the file system"] {
+        assert!(drawn.contains(chart), "{chart:?} is missing\n{drawn}");
+    }
 }
 
 /// The map of the two, recomputed from what it says of them.

@@ -35,6 +35,16 @@ pub fn show(dir: &std::path::Path, json: bool) -> Result<()> {
     if json { print_json(&Shown::of(&recording)) } else { print(&report::show(&recording)) }
 }
 
+/// `stacktune show --over-time`.
+pub fn show_over_time(dir: &std::path::Path, json: bool) -> Result<()> {
+    if super::reproduce::is_reproduction(dir) || is_sweep(dir) {
+        return Err(Error::input(format!("{} holds several recordings", dir.display()))
+            .hint("name one of the folders in it"));
+    }
+    let over_time = report::OverTime::of(&Recording::open(dir)?)?;
+    if json { print_json(&over_time) } else { print(&over_time.to_string()) }
+}
+
 /// `stacktune compare`.
 pub fn compare(dirs: &[PathBuf], json: bool) -> Result<()> {
     let recordings: Vec<_> = dirs.iter().map(|dir| Recording::open(dir)).collect::<Result<_>>()?;

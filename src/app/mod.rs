@@ -46,7 +46,8 @@ fn dispatch(cli: Cli) -> Result<()> {
         None => ui::run(cli.profile.as_deref(), &cli.run),
         Some(Cmd::Record(args)) => record::run(&args),
         Some(Cmd::Reproduce(args)) => reproduce::run(&args),
-        Some(Cmd::Show { dir, output }) => inspect::show(&dir, output.json),
+        Some(Cmd::Show { dir, over_time: true, output }) => inspect::show_over_time(&dir, output.json),
+        Some(Cmd::Show { dir, output, .. }) => inspect::show(&dir, output.json),
         Some(Cmd::Compare { dirs, output }) => inspect::compare(&dirs, output.json),
         Some(Cmd::Cost { dirs, data, rate, output }) => inspect::cost(&dirs, data, rate, output.json),
         Some(Cmd::Verify { profile, sets, output }) => {

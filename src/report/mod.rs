@@ -9,6 +9,7 @@ pub mod cost;
 mod differences;
 mod figures;
 pub mod knobs;
+pub mod over_time;
 mod plan;
 pub mod profiles;
 pub mod progress;
@@ -21,6 +22,7 @@ mod tests;
 
 pub use compare::{Comparison, compare};
 pub use cost::CostMap;
+pub use over_time::OverTime;
 pub use plan::{PlanFile, plan};
 pub use progress::Progress;
 pub use reproduce::{Reproduction, reproduction};
