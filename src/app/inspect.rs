@@ -18,9 +18,9 @@ use crate::{calibrate as calibration, host};
 /// Each shape of load is measured so long.
 const CALIBRATION_TIME: Duration = Duration::from_millis(500);
 /// Worker and bare loop take so many turns.
-const PAIRS_ROUNDS: usize = 31;
-/// Of so long each: short ones see the same speed of a shared processor.
-const PAIRS_TIME: Duration = Duration::from_millis(200);
+const PAIRS_ROUNDS: usize = 151;
+/// Of so long each: both see the same speed of a shared processor, and the same flush or merge beside them.
+const PAIRS_TIME: Duration = Duration::from_millis(50);
 
 /// `stacktune show`.
 pub fn show(dir: &std::path::Path, json: bool) -> Result<()> {

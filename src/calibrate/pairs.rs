@@ -21,6 +21,7 @@ use crate::kv::{Handle, Store};
 use crate::load::control::Writes;
 use crate::load::{Activity, Engine};
 use crate::meter::source::{Delta, Source};
+use crate::meter::tasks::{Clocks, KernelClocks};
 use crate::plan::{self, ClassPlan};
 use crate::profile::Settings;
 use crate::profile::settings::{LoadEngine, Sync};
@@ -78,9 +79,11 @@ fn one(
     time: Duration,
     rounds: usize,
 ) -> Result<PairsCost> {
-    let plan = plan::plan(settings)[class.index()].clone();
+    let mut plan = plan::plan(settings)[class.index()].clone();
     let mut costs = Vec::new();
     for round in 0..=rounds {
+        // Neither draws the keys of an earlier round, which lie in caches.
+        plan.seed = round as u64;
         let calls = || bare(store, &plan, time, round as u64);
         // The first of the two changes: what one leaves to be flushed, the next has beside it.
         let both = if round.is_multiple_of(2) {
@@ -117,7 +120,7 @@ fn worker(store: &Arc<Store>, plan: &ClassPlan, time: Duration) -> Result<f64> {
     let look = |source: &mut Box<dyn Source>| {
         let mut delta = Delta::new(1);
         source.counts(&mut delta);
-        (delta.ios, source.thread_id().and_then(cpu_ns).unwrap_or(0))
+        (delta.ios, source.thread_id().and_then(|thread| KernelClocks.thread_ns(thread)).unwrap_or(0))
     };
     std::thread::sleep(time / 10);
     let (_, began_ns) = look(&mut sources[0]);
@@ -142,9 +145,9 @@ fn bare(store: &Arc<Store>, plan: &ClassPlan, time: Duration, round: u64) -> Res
         let warm_ns = clock::now_ns() + time.as_nanos() as u64 / 10;
         count(2 * round, &|| clock::now_ns() > warm_ns);
         let thread = rustix::thread::gettid().as_raw_nonzero().get();
-        let began_ns = cpu_ns(thread).unwrap_or(0);
+        let began_ns = KernelClocks.thread_ns(thread).unwrap_or(0);
         let calls = count(2 * round + 1, &|| stopped.load(Ordering::Relaxed));
-        (cpu_ns(thread).unwrap_or(0) - began_ns) as f64 / calls.max(1) as f64
+        (KernelClocks.thread_ns(thread).unwrap_or(0) - began_ns) as f64 / calls.max(1) as f64
     });
     std::thread::sleep(time + time / 10);
     stop.store(true, Ordering::Relaxed);
@@ -181,10 +184,4 @@ fn calls(
         calls += 1;
     }
     calls
-}
-
-/// CPU time of a thread of this process, by the scheduler's own account.
-fn cpu_ns(thread: i32) -> Option<u64> {
-    let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).ok()?;
-    text.split_ascii_whitespace().next()?.parse().ok()
 }

@@ -75,7 +75,7 @@ pub trait Clocks: Send {
 }
 
 /// The kernel's clocks.
-struct KernelClocks;
+pub struct KernelClocks;
 
 impl Clocks for KernelClocks {
     fn process_ns(&self) -> u64 {
