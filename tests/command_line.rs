@@ -607,3 +607,30 @@ fn a_picture_takes_the_place_of_another_picture_alone() {
         fs::OpenOptions::new().write(true).open(home.path("ours.svg")).unwrap().set_len(999).unwrap();
     }
 }
+
+/// The second command at the top of a profile, in a folder of ours.
+fn folder_command(text: &str, folder: &str) -> Option<Vec<String>> {
+    let line = text.lines().find(|line| line.contains("target.files.dir=FOLDER"))?;
+    let words = line.trim_start_matches('#').split_whitespace();
+    Some(words.skip_while(|word| *word != "--set").map(|word| word.replace("FOLDER", folder)).collect())
+}
+
+#[test]
+#[cfg(feature = "rocksdb")]
+fn profiles_of_drives_run_in_a_folder_as_they_say() {
+    let home = Home::new();
+    let folder = home.path("pairs");
+    let mut checked = 0;
+    for entry in fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/profiles")).unwrap() {
+        let path = entry.unwrap().path();
+        let text = fs::read_to_string(&path).unwrap();
+        let Some(sets) = folder_command(&text, folder.to_str().unwrap()) else { continue };
+        let mut command = vec!["check".to_owned(), path.display().to_string()];
+        command.extend(sets);
+        // As many pairs as there is room for.
+        command.extend(["--set".to_owned(), "kv.pairs=1000".to_owned()]);
+        home.run(&command.iter().map(String::as_str).collect::<Vec<_>>()).ended(0, &[]);
+        checked += 1;
+    }
+    assert!(checked >= 8, "{checked} profiles tell how they run in a folder");
+}
