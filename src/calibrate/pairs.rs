@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::class::Class;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, describe_errno};
 use crate::io::clock;
 use crate::kv::keys::{Key, mix};
 use crate::kv::values::Values;
@@ -120,7 +120,7 @@ fn worker(store: &Arc<Store>, plan: &ClassPlan, time: Duration) -> Result<f64> {
     let look = |source: &mut Box<dyn Source>| {
         let mut delta = Delta::new(1);
         source.counts(&mut delta);
-        (delta.ios, source.thread_id().and_then(|thread| KernelClocks.thread_ns(thread)).unwrap_or(0))
+        (delta.ios, source.thread_id().and_then(|thread| KernelClocks.thread_ns(thread)))
     };
     std::thread::sleep(time / 10);
     let (_, began_ns) = look(&mut sources[0]);
@@ -130,7 +130,12 @@ fn worker(store: &Arc<Store>, plan: &ClassPlan, time: Duration) -> Result<f64> {
     while matches!(engine.activity(plan.class), Activity::Running | Activity::Draining) {
         std::thread::sleep(Duration::from_millis(1));
     }
-    Ok((ended_ns - began_ns) as f64 / operations.max(1) as f64)
+    let cpu_ns = ended_ns.zip(began_ns).map(|(ended_ns, began_ns)| ended_ns - began_ns);
+    match cpu_ns.filter(|_| operations > 0) {
+        Some(cpu_ns) => Ok(cpu_ns as f64 / operations as f64),
+        None => Err(Error::failed(format!("the {} worker on RocksDB has done nothing", plan.class.name()))
+            .hint("look whether the disk has room; nothing was left there")),
+    }
 }
 
 /// The same of a loop that does nothing but call.
@@ -143,15 +148,17 @@ fn bare(store: &Arc<Store>, plan: &ClassPlan, time: Duration, round: u64) -> Res
     let calling = std::thread::spawn(move || {
         let count = |seed, until: &dyn Fn() -> bool| calls(&handle, &store, (class, pairs, seed), until);
         let warm_ns = clock::now_ns() + time.as_nanos() as u64 / 10;
-        count(2 * round, &|| clock::now_ns() > warm_ns);
+        count(2 * round, &|| clock::now_ns() > warm_ns)?;
         let thread = rustix::thread::gettid().as_raw_nonzero().get();
-        let began_ns = KernelClocks.thread_ns(thread).unwrap_or(0);
-        let calls = count(2 * round + 1, &|| stopped.load(Ordering::Relaxed));
-        (KernelClocks.thread_ns(thread).unwrap_or(0) - began_ns) as f64 / calls.max(1) as f64
+        let began_ns = KernelClocks.thread_ns(thread);
+        let calls = count(2 * round + 1, &|| stopped.load(Ordering::Relaxed))?;
+        let cpu_ns =
+            KernelClocks.thread_ns(thread).zip(began_ns).map(|(ended_ns, began_ns)| ended_ns - began_ns);
+        cpu_ns.map(|ns| ns as f64 / calls.max(1) as f64).ok_or_else(|| Error::failed("a thread has no clock"))
     });
     std::thread::sleep(time + time / 10);
     stop.store(true, Ordering::Relaxed);
-    calling.join().map_err(|_| Error::failed("the bare loop ended in a panic"))
+    calling.join().unwrap_or_else(|_| Err(Error::failed("the bare loop ended in a panic")))
 }
 
 /// Calls until told otherwise, which is looked at now and then; returns how many calls there were. Another
@@ -161,7 +168,7 @@ fn calls(
     store: &Store,
     (class, pairs, seed): (Class, u64, u64),
     until: &dyn Fn() -> bool,
-) -> u64 {
+) -> Result<u64> {
     let data = store.data();
     let (mut key, mut values) = (Key::new(data.key_bytes), Values::new(store.set(), data.value_bytes));
     let mut scanner = handle.scanner();
@@ -178,10 +185,11 @@ fn calls(
             }
             Class::Background => handle.put(key.of(number), values.of(number, sequence), false),
         };
-        if called.is_err() {
-            break;
-        }
+        called.map_err(|errno| {
+            let what = format!("a call of RocksDB for {} failed: {}", class.name(), describe_errno(errno));
+            Error::failed(what).hint("look whether the disk has room; nothing was left there")
+        })?;
         calls += 1;
     }
-    calls
+    Ok(calls)
 }

@@ -50,11 +50,12 @@ pub struct Acks {
 }
 
 impl Acks {
-    /// Opens the file, which is made where there is none. Notes of another data set are forgotten.
+    /// Opens the file, which is made where there is none. Notes of another data set are forgotten, which is
+    /// said.
     ///
     /// # Errors
     /// Refused where it is something else.
-    pub fn open(path: &Path, set: u64) -> Result<Self> {
+    pub fn open(path: &Path, set: u64) -> Result<(Self, Option<String>)> {
         let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
         let file = opened.map_err(|error| Error::os("cannot open", path, error))?;
         // Where locks are not known it goes without.
@@ -68,17 +69,26 @@ impl Acks {
         let length = acks.file.metadata().map_err(failed)?.len();
         if length == 0 {
             acks.begin()?;
-            return Ok(acks);
+            return Ok((acks, None));
         }
         let ours = acks.file.read_exact_at(&mut head, 0).is_ok() && head.starts_with(MAGIC);
         if !ours {
             let what = format!("wal.acks: {} is not a file of acknowledged puts", path.display());
             return Err(Error::refused(what).hint("nothing was changed: name another file"));
         }
-        if head[8..] != set.to_le_bytes() {
-            acks.begin()?;
+        if head[8..] == set.to_le_bytes() {
+            return Ok((acks, None));
         }
-        Ok(acks)
+        let noted = acks.noted()?.len();
+        acks.begin()?;
+        let forgotten = (noted > 0).then(|| {
+            format!(
+                "wal.acks: {noted} acknowledged commits of another data set were noted in {}; they are forgotten \
+                 with it, and nobody looked whether they are there",
+                path.display()
+            )
+        });
+        Ok((acks, forgotten))
     }
 
     /// Forgets all notes.
@@ -125,14 +135,21 @@ mod tests {
     fn what_was_noted_is_told_to_the_next_and_not_to_another_set() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("acks");
-        let acks = Acks::open(&path, 7).unwrap();
+        let (acks, none) = Acks::open(&path, 7).unwrap();
+        assert_eq!(none, None);
         for (slot, sequence) in [(3, 0), (0, 99), (3, 1 << 38)] {
             acks.note(slot, sequence).unwrap();
         }
         assert_eq!(Acks::open(&path, 7).unwrap_err().kind, crate::error::Kind::Refused);
         drop(acks);
-        assert_eq!(Acks::open(&path, 7).unwrap().noted().unwrap(), [(0, 99), (3, 1 << 38)]);
-        assert_eq!(Acks::open(&path, 8).unwrap().noted().unwrap(), []);
+        let (acks, none) = Acks::open(&path, 7).unwrap();
+        assert_eq!((acks.noted().unwrap(), none), (vec![(0, 99), (3, 1 << 38)], None));
+        drop(acks);
+        let (acks, forgotten) = Acks::open(&path, 8).unwrap();
+        assert_eq!(acks.noted().unwrap(), []);
+        assert!(forgotten.unwrap().contains("2 acknowledged commits of another data set"));
+        drop(acks);
+        assert_eq!(Acks::open(&path, 9).unwrap().1, None, "there was none to forget");
         std::fs::write(&path, "somebody's letter").unwrap();
         assert_eq!(Acks::open(&path, 8).unwrap_err().kind, crate::error::Kind::Refused);
         assert_eq!(std::fs::read(&path).unwrap(), b"somebody's letter");

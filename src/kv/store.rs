@@ -50,6 +50,18 @@ pub struct Store {
 }
 
 impl Store {
+    /// Bytes of keys and values that are loaded from the first on where a folder's data set is opened: none
+    /// of one that is there, or was begun ([`Store::missing_bytes`] tells the rest).
+    ///
+    /// # Errors
+    /// Refused where something is there that stacktune did not make.
+    pub fn bytes_to_begin(dir: &Path, settings: &Settings, anew: bool) -> Result<u64> {
+        let place = Place::new(dir);
+        let data = DataSet::of(settings, place.room()?.0)?;
+        let keeps = |marker: Marker| marker.pairs == data && !anew;
+        Ok(if place.marker()?.is_some_and(keeps) { 0 } else { data.bytes() })
+    }
+
     /// Opens the data set of a folder, which is made where there is none; another one that lies there is
     /// removed, and with `anew` the same one too. What is not loaded is loaded by [`Store::load`].
     ///
@@ -77,6 +89,8 @@ impl Store {
         // It may be refused, before anything is removed.
         let acks = settings.kv.acks.as_deref().map(expand_home).transpose()?;
         let acks = acks.map(|path| Acks::open(&path, marker.set)).transpose()?;
+        let (acks, forgotten) = acks.map_or((None, None), |(acks, forgotten)| (Some(acks), forgotten));
+        notes.extend(forgotten);
         if let Some(other) = other {
             notes.extend((other.pairs != data).then(|| replaced(&other)));
             place.mark(&other.removed())?;

@@ -54,6 +54,9 @@ pub(super) fn open(
     volume::files::make_folder(&dir)?;
     let target_facts = volume::examine_folder(&dir)?;
     settle(&mut settings.clone(), Ground { facts, target: Some(&target_facts) }, options, &mut Vec::new())?;
+    // Another data set that lies there is removed only for one that may be loaded.
+    let begin_bytes = Store::bytes_to_begin(&dir, settings, options.anew)?;
+    refuse_over_limit(begin_bytes, options.written_bytes.load(Ordering::Relaxed), settings)?;
     let (store, mut notes) = Store::open(&dir, settings, options.anew)?;
     notes.iter().for_each(|note| attendant.notice(note));
     let data = store.data();
@@ -142,6 +145,7 @@ pub(super) fn look(settings: &Settings, held: Option<&Path>) -> Result<String> {
     }
     let (found, (bytes, _)) = (place.marker()?, place.room()?);
     let data = DataSet::of(settings, bytes)?;
+    refuse_over_limit(Store::bytes_to_begin(place.dir(), settings, false)?, 0, settings)?;
     let (dir, words) = (place.dir().display(), in_words(&data));
     Ok(match found {
         Some(marker) if marker.pairs == data && marker.loaded => format!("open {words}, in {dir}"),
@@ -154,12 +158,16 @@ pub(super) fn look(settings: &Settings, held: Option<&Path>) -> Result<String> {
 /// Reads every pair of the settings' data set back.
 ///
 /// # Errors
-/// Input where it is not there; refused where a run has it.
+/// Input where it is not there, or on a stack; refused where a run has it.
 pub fn verify_pairs(
     settings: &Settings,
     progress: &mut dyn FnMut(Progress),
     stop: &AtomicBool,
 ) -> Result<PairsReport> {
+    if settings.stack.is_built() {
+        let what = "the pairs of this profile are on its stack, which goes with the run";
+        return Err(Error::input(what).hint("`stacktune record --verify` reads them back before it goes"));
+    }
     let place = Place::new(&folder(settings, None)?);
     let data = DataSet::of(settings, place.room()?.0)?;
     if place.marker()?.is_none_or(|marker| marker.pairs != data || !marker.loaded) {
