@@ -4,8 +4,6 @@ use super::*;
 use crate::class::Class;
 use crate::knobs::Value;
 use crate::meter::window::{LedgerLine, Window};
-#[cfg(feature = "rocksdb")]
-use crate::profile::settings::Named;
 use crate::profile::settings::{Buffering, Interface};
 use crate::units::MIB;
 
@@ -276,76 +274,4 @@ fn a_stack_that_is_filled_stands_and_may_be_kept() {
     waiting.settings.stack.loops = false;
     waiting.phase = Phase::Opening;
     assert!(!standing(&mut waiting, Phase::Filling), "plain files are filled: nothing was built");
-}
-
-/// Few and small pairs in a folder, and all classes on them.
-#[cfg(feature = "rocksdb")]
-fn on_pairs(dir: &std::path::Path) -> Settings {
-    let mut settings = Settings::default();
-    settings.kv.engine = crate::profile::settings::LoadEngine::Rocksdb;
-    (settings.kv.pairs.count, settings.kv.pairs.value_bytes) = (Some(5000), 200);
-    (settings.kv.rocksdb.direct_reads, settings.kv.rocksdb.direct_flush) = (false, false);
-    settings.target.dir = dir.join("target").to_string_lossy().into_owned();
-    (settings.target.count, settings.target.size_bytes) = (1, 16 * MIB);
-    settings.classes.iter_mut().for_each(|class| (class.depth, class.rate_bytes_per_s) = (1, None));
-    settings.run.window = Duration::from_millis(200);
-    settings
-}
-
-#[cfg(feature = "rocksdb")]
-#[test]
-fn rocksdb_is_turned_opened_again_and_built_anew_while_the_run_goes_on() {
-    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
-    let options = || {
-        let files = std::fs::read_dir(dir.path().join("target/rocksdb")).unwrap().flatten();
-        let newest =
-            files.map(|file| file.path()).filter(|path| path.to_string_lossy().contains("OPTIONS-")).max();
-        std::fs::read_to_string(newest.unwrap()).unwrap()
-    };
-    let turn = |commands: &Sender<Command>, told: &Receiver<Event>, path: &str, value| {
-        commands.send(Command::Turn { knob: path.into(), value }).unwrap();
-        first(told, |event| match event {
-            // Not before the load has drained and runs again.
-            Event::Turned { knob, outcome } if knob == path => outcome.clone().unwrap().then_some(()),
-            _ => None,
-        });
-    };
-    let build = |commands: &Sender<Command>, told: &Receiver<Event>, engine| {
-        commands.send(Command::Plan(vec![("load.engine".to_owned(), Value::Choice(engine))])).unwrap();
-        let plan = first(told, |event| match event {
-            Event::Planned(plan) => Some(plan.as_ref().unwrap().number),
-            _ => None,
-        });
-        commands.send(Command::Build { plan, typed: Vec::new() }).unwrap();
-        first(told, |event| is_running(event).filter(|now| now.kv.engine.name() == engine));
-    };
-    // Of each class some I/O, and no error.
-    let all_work = |told: &Receiver<Event>, at: &str| {
-        let mut ios = [0; 4];
-        first(told, |event| {
-            let window = a_window(event)?;
-            for class in Class::ALL {
-                let of = window.class(class);
-                assert_eq!(of.errors, 0, "{at}: {class}");
-                ios[class.index()] += of.ios;
-            }
-            ios.iter().all(|ios| *ios > 0).then_some(())
-        });
-    };
-    operated(on_pairs(dir.path()), |commands, told| {
-        first(told, is_running);
-        turn(commands, told, "rocksdb.fanout", Value::Float(4.0));
-        assert!(options().contains("max_bytes_for_level_multiplier=4.000000"));
-        all_work(told, "turned");
-        assert!(options().contains("use_direct_io_for_flush_and_compaction=false"));
-        turn(commands, told, "rocksdb.direct_flush", Value::Bool(true));
-        assert!(options().contains("use_direct_io_for_flush_and_compaction=true"));
-        all_work(told, "opened again");
-        build(commands, told, "pages");
-        all_work(told, "on pages");
-        build(commands, told, "rocksdb");
-        all_work(told, "back on pairs");
-        commands.send(Command::Quit).unwrap();
-        first(told, |event| matches!(event, Event::Ended(ended) if ended.is_ok()).then_some(()));
-    });
 }

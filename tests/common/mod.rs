@@ -4,6 +4,7 @@
 #![allow(dead_code)]
 
 pub mod devices;
+pub mod operator;
 pub mod program;
 pub mod recorded;
 pub mod stacks;

@@ -1,0 +1,107 @@
+//! An operator at a session, without a screen: sends commands, and waits for what the session tells.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use stacktune::class::Class;
+use stacktune::host::Facts;
+use stacktune::knobs::Value;
+use stacktune::profile::Settings;
+use stacktune::session::{Command, Event, Options, Phase, live};
+
+/// Who operates.
+pub struct Operator {
+    commands: Sender<Command>,
+    told: Receiver<Event>,
+}
+
+impl Operator {
+    /// Operates a session of these settings until `works` returns, and quits then. A session that does not
+    /// end in order fails the test.
+    pub fn at(settings: Settings, options: Options, works: impl FnOnce(&Self)) {
+        let ((commands, asked), (events, told)) = (channel(), channel());
+        let facts = || Arc::new(Facts::read(Path::new("/")));
+        std::thread::scope(move |scope| {
+            scope.spawn(move || live::run(settings, options, &facts, &asked, &events));
+            // An operator who fails is gone, and so is the session then.
+            let operator = Self { commands, told };
+            works(&operator);
+            operator.send(Command::Quit);
+            operator.first("an end in order", |event| match event {
+                Event::Ended(ended) => ended.is_ok().then_some(()),
+                _ => None,
+            });
+        });
+    }
+
+    fn send(&self, command: Command) {
+        self.commands.send(command).unwrap();
+    }
+
+    /// The first event of which this makes something, for which there are some minutes.
+    #[track_caller]
+    pub fn first<T>(&self, what: &str, mut of: impl FnMut(&Event) -> Option<T>) -> T {
+        let patience_ends = Instant::now() + Duration::from_mins(5);
+        let mut heard = Vec::new();
+        loop {
+            let left = patience_ends.saturating_duration_since(Instant::now());
+            let Ok(event) = self.told.recv_timeout(left) else { panic!("no {what}; heard: {heard:#?}") };
+            if let Some(found) = of(&event) {
+                return found;
+            }
+            match event {
+                Event::Ended(Err(error)) => panic!("no {what}: {error}"),
+                Event::Notice(text) => heard.push(text),
+                _ => {}
+            }
+        }
+    }
+
+    /// Waits until the load runs under settings of which that holds.
+    #[track_caller]
+    pub fn runs(&self, what: &str, holds: impl Fn(&Settings) -> bool) {
+        self.first(what, |event| match event {
+            Event::Status(status) if status.phase == Phase::Running => holds(&status.settings).then_some(()),
+            _ => None,
+        });
+    }
+
+    /// Turns a knob, and waits until that is in force: not before the load has drained where it must.
+    #[track_caller]
+    pub fn turns(&self, path: &str, value: Value) {
+        self.send(Command::Turn { knob: path.into(), value });
+        self.first(path, |event| match event {
+            Event::Turned { knob, outcome } if knob == path => outcome.clone().unwrap().then_some(()),
+            _ => None,
+        });
+    }
+
+    /// Has it built anew with these knobs turned, and destroys for that whatever the plan says.
+    #[track_caller]
+    pub fn builds(&self, turns: &[(&str, Value)]) {
+        self.send(Command::Plan(turns.iter().map(|(path, value)| ((*path).into(), value.clone())).collect()));
+        let plan = self.first("plan", |event| match event {
+            Event::Planned(plan) => Some(plan.clone().unwrap()),
+            _ => None,
+        });
+        let typed = plan.destroys.iter().map(|wanted| wanted.typed.clone()).collect();
+        self.send(Command::Build { plan: plan.number, typed });
+    }
+
+    /// Waits until each class has done something since, and no error came meanwhile.
+    #[track_caller]
+    pub fn sees_all_classes_work(&self, after: &str) {
+        let mut ios = [0; Class::ALL.len()];
+        self.first("work of every class", |event| {
+            let Event::Window(window, _) = event else { return None };
+            for class in Class::ALL {
+                let of = window.class(class);
+                assert_eq!(of.errors, 0, "{after}: {class}");
+                ios[class.index()] += of.ios;
+            }
+            ios.iter().all(|ios| *ios > 0).then_some(())
+        });
+    }
+}
