@@ -374,6 +374,32 @@ fn a_kept_stack_stands_until_it_is_named_and_its_commands_remove_it() {
     }
 }
 
+/// Also where it is not mounted any more, as after a boot, and where a name is only like ours.
+#[test]
+fn what_was_put_on_a_kept_stack_is_found_although_it_is_not_mounted() {
+    let name = "what_was_put_on_a_kept_stack_is_found_although_it_is_not_mounted";
+    let Some(_loops) = Loops::take(name) else { return };
+    for filesystem in [Filesystem::Ext4, Filesystem::Xfs, Filesystem::Btrfs] {
+        let (ground, id) = (Ground::new(), new_id());
+        let plan = ground.plan(&id, filesystem, Raid::None);
+        let commands = build::build(confirmed(plan), &ground.site(), &mut go_on).unwrap().keep().unwrap();
+        let mount = ground.state().join("mnt").join(&id);
+        let at = mount.to_str().unwrap();
+        let theirs = mount.join("data-backup.tar");
+        fs::write(&theirs, "precious").unwrap();
+        run("umount", &[at]);
+        let problem = clean(&ground, &[&id])[0].problem.clone().unwrap();
+        assert!(problem.contains("holds data-backup.tar, which stacktune did not put there"), "{problem}");
+        let node = commands.iter().find_map(|command| command.strip_prefix("wipefs --all ")).unwrap();
+        run("mount", &[node, at]);
+        assert_eq!(fs::read_to_string(&theirs).unwrap(), "precious");
+        fs::remove_file(&theirs).unwrap();
+        run("umount", &[at]);
+        assert_eq!(clean(&ground, &[&id])[0].problem, None);
+        ground.assert_nothing_left(&id);
+    }
+}
+
 /// The loop device as a drive that the operator gave.
 fn drive(device: &Loop) -> Drive {
     let devices = Facts::read_devices();

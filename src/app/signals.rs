@@ -26,7 +26,12 @@ impl Interrupts {
             #[allow(unsafe_code)]
             let registered = unsafe {
                 signal_hook::low_level::register(signal, move || {
-                    theirs.fetch_add(1, Ordering::SeqCst);
+                    // A terminal that closes sends it more than once: by its shell, and by the kernel.
+                    if signal == SIGHUP {
+                        theirs.fetch_max(1, Ordering::SeqCst);
+                    } else {
+                        theirs.fetch_add(1, Ordering::SeqCst);
+                    }
                 })
             };
             registered.map_err(|e| Error::failed(format!("cannot watch for signals: {}", describe(&e))))?;
@@ -34,7 +39,7 @@ impl Interrupts {
         Ok(Self(count))
     }
 
-    /// How many came.
+    /// How many came: hang-ups are one, however many, and none after another signal.
     pub fn count(&self) -> usize {
         self.0.load(Ordering::SeqCst)
     }

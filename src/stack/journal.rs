@@ -243,9 +243,11 @@ impl Journal {
 
     /// Says that something was undone.
     pub(super) fn undone(&mut self, number: u64) {
+        // What could not be said beforehand was never done.
+        let Some(entry) = self.record.entries.get_mut(number as usize) else { return };
+        entry.undone = true;
         // What is not said is undone once more, which does nothing.
         let _ = self.write(&Line::Undone { number });
-        self.record.entries[number as usize].undone = true;
     }
 
     /// Says that the stack is to stand, and lets go of it.

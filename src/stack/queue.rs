@@ -158,7 +158,10 @@ impl Queues {
         let command = format!("echo {value} > {}", file(&name, attribute).display());
         if let Err(error) = journal.act(&command, Some(undo), || write_exactly(&name, attribute, value, &now))
         {
-            journal.undone(entry);
+            // It may be written and only not said to be: where it can't be put back now, it stands to be.
+            if restore(&self.drives[drive], attribute, (&old, value), &beside).is_ok() {
+                journal.undone(entry);
+            }
             return Err(error);
         }
         let made = Made { drive, attribute, old, new: value.to_owned(), beside, entry };

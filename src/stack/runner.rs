@@ -30,6 +30,8 @@ pub const SFDISK: Tool = Tool { program: "sfdisk", package: "fdisk" };
 pub const MDADM: Tool = Tool { program: "mdadm", package: "mdadm" };
 /// Unmounts.
 pub const UMOUNT: Tool = Tool { program: "umount", package: "mount" };
+/// Runs what it is given among mounts of its own.
+pub const UNSHARE: Tool = Tool { program: "unshare", package: "util-linux" };
 
 /// What a tool answered.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use super::node;
 use super::place::{self, Drive, Found, Place, same_id};
 use super::plan::StackId;
 use super::queue::{self, in_force};
-use super::runner::{BLKID, LOSETUP, MDADM, Runner, Tool, UMOUNT, WIPEFS, failure, quoted};
+use super::runner::{BLKID, LOSETUP, MDADM, Runner, Tool, UMOUNT, UNSHARE, WIPEFS, failure, quoted};
 use super::step::Undo;
 use crate::error::{Error, Result};
 use crate::host::{Facts, Usage, mounted_at};
@@ -148,6 +148,9 @@ impl Hands<'_> {
         if let Some(node) = place::loops_over(self.runner, file)?.first() {
             return Err(Error::failed(format!("{} is still attached to {}", file.display(), node.display())));
         }
+        if self.kept {
+            self.refuse_foreign(file)?;
+        }
         fs::remove_file(file).map_err(|error| Error::os("cannot remove", file, error))
     }
 
@@ -199,12 +202,39 @@ impl Hands<'_> {
     fn remove_filesystem(&self, uuid: &str, places: &[Place]) -> Result<Option<Drive>> {
         self.own_id(uuid)?;
         let (nodes, missing) = self.filesystems(uuid, places)?;
-        for node in nodes {
+        for (number, node) in nodes.into_iter().enumerate() {
             refuse_used(&node)?;
+            // Of several nodes each has all of it.
+            if self.kept && number == 0 {
+                self.look_inside(&node)?;
+            }
             // Not by force: wipefs then refuses what is in use after all.
             self.tool(WIPEFS, &["--all".as_ref(), "--quiet".as_ref(), node.as_os_str()])?;
         }
         Ok(missing)
+    }
+
+    /// Refuses a kept file system in which somebody has put something, also where it is not mounted any more:
+    /// it is mounted in a namespace that goes with the tool that looks.
+    fn look_inside(&self, node: &Path) -> Result<()> {
+        const LOOK: &str = r#"mount -o ro -- "$1" "$2" && ls -A -- "$2""#;
+        let dir = std::env::temp_dir();
+        let words = ["--mount", "--propagation=private", "sh", "-c", LOOK, "sh"].map(OsStr::new);
+        let arguments = [&words[..], &[node.as_os_str(), dir.as_os_str()]].concat();
+        let answer = self.runner.run(UNSHARE, &arguments)?;
+        if answer.status != 0 {
+            let why = answer.stderr.lines().last().unwrap_or("it gave no reason").to_owned();
+            return Err(Error::refused(format!(
+                "nobody can tell whether somebody has put something on the file system of {}: {why}",
+                node.display()
+            ))
+            .hint(format!(
+                "look yourself, and give it up by `wipefs --all {}`; then clean up again",
+                node.display()
+            )));
+        }
+        let names: Vec<String> = answer.stdout.lines().map(str::to_owned).collect();
+        refuse_others(&format!("the file system of {}", node.display()), &names)
     }
 
     /// The nodes that carry the file system of that UUID.
@@ -229,6 +259,7 @@ impl Hands<'_> {
 
     fn remove_array(&self, uuid: &str, members: &[Place]) -> Result<Option<Drive>> {
         self.own_id(uuid)?;
+        let mut stopped = false;
         for node in place::arrays(self.runner, uuid)? {
             node::check(&node)?;
             refuse_used(&node)?;
@@ -237,8 +268,13 @@ impl Hands<'_> {
                 self.refuse_foreign(&node)?;
             }
             self.tool(MDADM, &["--stop".as_ref(), node.as_os_str()])?;
+            stopped = true;
         }
         let (nodes, missing) = self.members(uuid, members)?;
+        if self.kept && !stopped && !nodes.is_empty() {
+            let what = format!("the array {uuid} does not run, and nobody can tell what is on it now");
+            return Err(Error::refused(what).hint("`mdadm --assemble --scan` starts it; then clean up again"));
+        }
         for node in nodes {
             self.tool(MDADM, &["--zero-superblock".as_ref(), node.as_os_str()])?;
         }
@@ -310,6 +346,9 @@ impl Hands<'_> {
                 let what = format!("{} was not made by the stack", partition.display());
                 return Err(Error::refused(what)
                     .hint("save what is in it and delete it (`sfdisk --delete`), then clean up again"));
+            }
+            if self.kept {
+                partitions(&node).iter().try_for_each(|partition| self.refuse_foreign(partition))?;
             }
             self.tool(WIPEFS, &["--all".as_ref(), "--quiet".as_ref(), node.as_os_str()])?;
             persist(|| no_partitions(&node))?;
@@ -438,15 +477,20 @@ fn refuse_used(node: &Path) -> Result<()> {
     })
 }
 
-fn no_partitions(node: &Path) -> Result<()> {
-    let name = node.file_name().unwrap_or_default();
-    let dir = Path::new("/sys/block").join(name);
+/// The nodes of the partitions that the kernel knows on a drive.
+fn partitions(node: &Path) -> Vec<PathBuf> {
+    let dir = Path::new("/sys/block").join(node.file_name().unwrap_or_default());
     let entries = fs::read_dir(&dir).into_iter().flatten().flatten();
-    match entries.map(|entry| entry.path()).find(|path| path.join("partition").exists()) {
+    let those = entries.filter(|entry| entry.path().join("partition").exists());
+    those.map(|entry| Path::new("/dev").join(entry.file_name())).collect()
+}
+
+fn no_partitions(node: &Path) -> Result<()> {
+    match partitions(node).first() {
         None => Ok(()),
-        Some(path) => {
-            let partition = path.file_name().unwrap_or_default().display().to_string();
-            Err(Error::failed(format!("the kernel still knows {partition} of {}", node.display())))
+        Some(partition) => {
+            let what = format!("the kernel still knows {} of {}", partition.display(), node.display());
+            Err(Error::failed(what))
         }
     }
 }
@@ -454,20 +498,34 @@ fn no_partitions(node: &Path) -> Result<()> {
 /// Refuses a file system in which somebody has put something beside the files of the set: it would go with
 /// it. One that does not answer any more has nothing left to save.
 fn refuse_others_files(dir: &Path) -> Result<()> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    refuse_others(&dir.display().to_string(), &names)
+}
+
+/// The same of a file system that holds these names.
+fn refuse_others(place: &str, names: &[String]) -> Result<()> {
     // What `crate::volume` and `crate::kv` make in a folder, and mkfs.
-    let has_pairs = dir.join("stacktune-pairs.json").is_file();
+    let has_pairs = names.iter().any(|name| name == "stacktune-pairs.json");
+    let numbered = |name: &str| {
+        name.strip_prefix("data-").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+    };
+    // A file before it is renamed into place.
+    let temporary = |name: &str| {
+        let random = name.strip_prefix(".stacktune-");
+        random.is_some_and(|random| random.len() == 6 && random.bytes().all(|b| b.is_ascii_alphanumeric()))
+    };
     let is_ours = |name: &str| {
-        ["data-", ".stacktune-"].iter().any(|prefix| name.starts_with(prefix))
+        numbered(name)
+            || temporary(name)
             || ["wal", "stacktune-set", "lost+found"].contains(&name)
             || has_pairs && ["rocksdb", "stacktune-pairs.json"].contains(&name)
     };
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let others: Vec<String> = names.filter(|name| !is_ours(name)).take(3).collect();
+    let others: Vec<&str> = names.iter().map(String::as_str).filter(|name| !is_ours(name)).take(3).collect();
     if others.is_empty() {
         return Ok(());
     }
-    let what = format!("{} holds {}, which stacktune did not put there", dir.display(), others.join(", "));
+    let what = format!("{place} holds {}, which stacktune did not put there", others.join(", "));
     Err(Error::refused(what).hint("move that to another place, then clean up again"))
 }
 
