@@ -71,6 +71,18 @@ pub(super) fn mount(stack: &Stack) -> Result<String> {
     Ok(if all.is_empty() { "defaults".into() } else { all.join(",") })
 }
 
+/// The mount option by which the file system sends its flushes to no drive, if one does: the last counts.
+pub(super) fn without_barriers(stack: &Stack) -> Option<&str> {
+    let options = stack.mount_options.split(',').map(str::trim);
+    let says = |option: &str| match option {
+        "barrier=0" | "nobarrier" | "fsync_mode=nobarrier" => Some(true),
+        "barrier=1" | "barrier" | "fsync_mode=posix" | "fsync_mode=strict" => Some(false),
+        _ => None,
+    };
+    let last = options.rev().find_map(|option| says(option).map(|without| (option, without)));
+    last.filter(|(_, without)| *without).map(|(option, _)| option)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

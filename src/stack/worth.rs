@@ -94,6 +94,12 @@ fn power_cut(settings: &Settings, facts: &Facts) -> (PowerCut, String) {
         return (PowerCut::Unknown, why.into());
     }
     let volatile = devices.iter().filter(|device| device.volatile_write_cache == Some(true)).count();
+    if volatile > 0
+        && let Some(option) = super::options::without_barriers(&settings.stack)
+    {
+        let why = format!("{option} keeps flushes from the volatile write caches of {volatile} drives");
+        return (PowerCut::No, why);
+    }
     let why = match volatile {
         0 => "commits are flushed, and no drive has a volatile write cache".to_owned(),
         _ => format!(
@@ -122,11 +128,18 @@ mod tests {
         let cut = |settings: &Settings, facts: &Facts| worth(settings, facts, 1).power_cut;
         assert_eq!(cut(&settings, &facts), PowerCut::Yes);
         assert!(worth(&settings, &facts, 1).why.contains("volatile write caches of 2 of 2"));
+        for (options, cut_is) in
+            [("nodiscard, nobarrier", PowerCut::No), ("barrier=0,barrier=1", PowerCut::Yes)]
+        {
+            settings.stack.mount_options = options.into();
+            assert_eq!(cut(&settings, &facts), cut_is, "{options}");
+        }
+        settings.stack.mount_options = "barrier=0".into();
         settings.wal.sync = Sync::None;
         assert_eq!(cut(&settings, &facts), PowerCut::No);
         settings.wal.sync = Sync::Fdatasync;
         facts.devices.iter_mut().for_each(|device| device.volatile_write_cache = Some(false));
-        assert_eq!(cut(&settings, &facts), PowerCut::Yes);
+        assert_eq!(cut(&settings, &facts), PowerCut::Yes, "there is nothing to flush");
         facts.devices[1].volatile_write_cache = None;
         assert_eq!(cut(&settings, &facts), PowerCut::Unknown);
         settings.wal.target = Some("/dev/nvme0n1".into());
