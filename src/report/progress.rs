@@ -89,7 +89,8 @@ impl<W: Write> Progress<W> {
         self.fill_line = Some(now);
         self.step = Some((advance.step, advance.undoing));
         let bytes = advance.bytes.map_or_else(String::new, |(done, all)| {
-            format!(": {} of {}", approx_size(done), approx_size(all))
+            let left = advance.left_s.map_or_else(String::new, |s| format!(", {} left", approx_span(s)));
+            format!(": {} of {}{left}", approx_size(done), approx_size(all))
         });
         let doing = if advance.undoing { "undo " } else { "" };
         self.say(&format!("{doing}{}/{} {}{bytes}", advance.step + 1, advance.steps, advance.command));

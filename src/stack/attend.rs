@@ -2,13 +2,15 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::build::{Advance, Watch};
 use crate::error::{Error, Result};
 
 /// Between two looks at the watch.
 const LOOK: Duration = Duration::from_millis(100);
+/// Between two looks at how far it is: what was fast at first is slow later.
+const PACE: Duration = Duration::from_secs(10);
 
 /// How far work is, and whether it is to stop.
 #[derive(Debug, Default)]
@@ -36,6 +38,29 @@ impl Gauge {
     }
 }
 
+/// Where work was, at the last two of the moments that are [`PACE`] apart.
+#[derive(Debug, Default)]
+struct Pace {
+    before: Option<(Instant, u64)>,
+    last: Option<(Instant, u64)>,
+}
+
+impl Pace {
+    /// How long the rest takes at the rate since the earlier of them; none within the first second.
+    fn left_s(&mut self, now: Instant, (done_bytes, all_bytes): (u64, u64)) -> Option<f64> {
+        let (_, last) =
+            (self.before.get_or_insert((now, done_bytes)), *self.last.get_or_insert((now, done_bytes)));
+        if now.duration_since(last.0) >= PACE {
+            (self.before, self.last) = (Some(last), Some((now, done_bytes)));
+        }
+        let (since, from_bytes) = self.before?;
+        let (elapsed_s, done) =
+            (now.duration_since(since).as_secs_f64(), done_bytes.saturating_sub(from_bytes));
+        let left_bytes = all_bytes.saturating_sub(done_bytes);
+        (elapsed_s >= 1.0 && done > 0).then(|| left_bytes as f64 * elapsed_s / done as f64)
+    }
+}
+
 /// Does the work in a thread of its own, and tells the watch from this one. Returns what the work did,
 /// and whether the watch wants no more.
 pub(super) fn attended<T: Send>(
@@ -43,7 +68,7 @@ pub(super) fn attended<T: Send>(
     mut advance: Advance,
     work: impl FnOnce(&Gauge) -> Result<T> + Send,
 ) -> (Result<T>, bool) {
-    let gauge = Gauge::default();
+    let (gauge, mut pace) = (Gauge::default(), Pace::default());
     let (end, ended) = channel::<()>();
     let outcome = std::thread::scope(|scope| {
         let gauge = &gauge;
@@ -53,6 +78,7 @@ pub(super) fn attended<T: Send>(
         });
         while ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
             advance.bytes = gauge.bytes();
+            advance.left_s = advance.bytes.and_then(|bytes| pace.left_s(Instant::now(), bytes));
             if !watch(&advance) {
                 gauge.stop.store(true, Ordering::Relaxed);
             }
@@ -60,4 +86,20 @@ pub(super) fn attended<T: Send>(
         worker.join().unwrap_or_else(|_| Err(Error::failed("a step ended in a panic")))
     });
     (outcome, gauge.stopped())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_left_follows_the_last_rate() {
+        let (began, mut pace) = (Instant::now(), Pace::default());
+        let mut left_s = |s: u64, done| pace.left_s(began + Duration::from_secs(s), (done, 1000));
+        assert_eq!((left_s(0, 100), left_s(1, 100)), (None, None), "nothing was done yet");
+        assert_eq!(left_s(2, 300), Some(7.0), "100 a second since the first look");
+        left_s(10, 500);
+        left_s(20, 510);
+        assert_eq!(left_s(30, 520), Some(480.0), "1 a second in the last ten");
+    }
 }

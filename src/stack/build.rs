@@ -35,6 +35,8 @@ pub struct Advance {
     pub undoing: bool,
     /// Bytes done and to do, where the step counts any.
     pub bytes: Option<(u64, u64)>,
+    /// Seconds left at the rate of the last ten to twenty, once there is one.
+    pub left_s: Option<f64>,
 }
 
 /// Who watches: returns whether it may go on. A step in progress is finished or undone, and then
@@ -162,7 +164,7 @@ pub(super) fn undo_with(
             continue;
         }
         let command = undo.describe();
-        let advance = Advance { step: number, steps, command, undoing: true, bytes: None };
+        let advance = Advance { step: number, steps, command, undoing: true, bytes: None, left_s: None };
         watch(&advance);
         let (outcome, _) =
             journal.shared_with_tools(|| attended(&mut *watch, advance, |_| hands.undo(&undo)));
@@ -230,7 +232,7 @@ impl Builder<'_> {
         let mut held: Vec<Claim> = Vec::new();
         for (number, step) in self.plan.steps.iter().enumerate() {
             let command = step.words();
-            let advance = Advance { step: number, steps, command, undoing: false, bytes: None };
+            let advance = Advance { step: number, steps, command, undoing: false, bytes: None, left_s: None };
             let stopped = || Error::interrupted(format!("stopped before step {} of {steps}", number + 1));
             if !watch(&advance) {
                 return Err(stopped());

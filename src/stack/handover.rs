@@ -159,7 +159,7 @@ impl Told<'_> {
     fn next(&mut self, command: &str) -> Result<()> {
         let (step, steps, command) = (self.step, self.steps, command.to_owned());
         self.step += 1;
-        if (self.watch)(&Advance { step, steps, command, undoing: false, bytes: None }) {
+        if (self.watch)(&Advance { step, steps, command, undoing: false, bytes: None, left_s: None }) {
             return Ok(());
         }
         Err(Error::interrupted("handing the drives over was stopped").hint("the kernel has them back"))

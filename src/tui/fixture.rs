@@ -466,6 +466,7 @@ pub fn building(columns: u16, lines: u16) -> State {
         command: plan_destroying().lines[8].clone(),
         undoing: false,
         bytes: Some((412_000_000_000, 1_030_000_000_000)),
+        left_s: Some(1550.0),
     };
     tell(&mut state, Event::Step(advance));
     state

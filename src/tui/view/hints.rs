@@ -82,7 +82,8 @@ fn building(state: &State, cells: usize) -> Option<Line<'static>> {
         let full = (share * BAR as f64) as usize;
         spans.push(span("█".repeat(full), theme.accent));
         spans.push(span("░".repeat(BAR - full), theme.rule));
-        let text = format!(" {} · {} of {} ", percent(share), approx_size(done), approx_size(all));
+        let left = step.left_s.map_or_else(String::new, |s| format!("· {} left ", approx_span(s)));
+        let text = format!(" {} · {} of {} {left}", percent(share), approx_size(done), approx_size(all));
         spans.push(span(text, theme.plain));
     }
     let used: usize = spans.iter().map(Span::width).sum();

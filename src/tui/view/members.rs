@@ -64,7 +64,8 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         (Some(window), _) => window.engine.as_ref(),
         _ => None,
     };
-    for line in engine.map(|engine| words::engine(engine, duration_ns as f64 / 1e9)).unwrap_or_default() {
+    let told = |engine| words::engine(engine, duration_ns as f64 / 1e9, state.cumulative);
+    for line in engine.map(told).unwrap_or_default() {
         lines.push(Line::from(span(fit(&line, cells), theme.plain)));
     }
     for (y, line) in (inner.y..inner.bottom()).zip(&lines) {
