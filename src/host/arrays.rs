@@ -47,6 +47,15 @@ pub struct Lost {
     pub failed: bool,
 }
 
+/// What an array does by itself beside the load.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Upkeep {
+    /// The array, as `md array md127` or `Btrfs file system 8d12…`.
+    pub array: String,
+    /// What it does, in the kernel's word: `resync`, `recover`, `check`, `balance`.
+    pub action: String,
+}
+
 impl Lost {
     /// How many of the members are lost.
     pub fn count(&self) -> u64 {
@@ -81,6 +90,14 @@ impl ArrayWatch {
         }
     }
 
+    /// What it does by itself now; none where it does what is asked alone.
+    pub fn upkeep(&self) -> Option<Upkeep> {
+        match self {
+            Self::Md(md) => md.upkeep(),
+            Self::Btrfs(btrfs) => btrfs.upkeep(),
+        }
+    }
+
     /// What it has lost by now; none where all its members work.
     pub fn look(&self) -> Option<Lost> {
         match self {
@@ -110,8 +127,18 @@ impl MdWatch {
         Some(Self { members, root: root.clone(), name })
     }
 
+    fn text(&self, file: &str) -> Option<String> {
+        self.root.text(&format!("sys/block/{}/md/{file}", self.name))
+    }
+
+    /// A level without redundancy has no such file, and nothing to keep up.
+    fn upkeep(&self) -> Option<Upkeep> {
+        let action = self.text("sync_action").filter(|action| !["idle", "frozen"].contains(&action.as_str()));
+        Some(Upkeep { array: format!("md array {}", self.name), action: action? })
+    }
+
     fn look(&self) -> Option<Lost> {
-        let text = |file: &str| self.root.text(&format!("sys/block/{}/md/{file}", self.name));
+        let text = |file: &str| self.text(file);
         let is_lost = |member: &&Member| {
             let state = text(&format!("dev-{}/state", member.name));
             let works = state.is_some_and(|state| state.split(',').all(|word| word != "faulty"));
@@ -206,6 +233,23 @@ mod tests {
         assert_eq!(watch.look(), lost("nvme1n1p1 (serial S1)"), "removed from the array");
         fs::write(at("block/md127/md/array_state"), "broken\n").unwrap();
         assert!(watch.look().unwrap().failed);
+    }
+
+    #[test]
+    fn what_an_array_does_by_itself_is_told_as_long_as_it_does_it() {
+        let host = host("raid1\n");
+        let watch = watch(&host);
+        let action =
+            |text: &str| fs::write(host.path().join("sys/block/md127/md/sync_action"), text).unwrap();
+        assert_eq!(watch.upkeep(), None, "a kernel that does not say");
+        for quiet in ["idle\n", "frozen\n"] {
+            action(quiet);
+            assert_eq!(watch.upkeep(), None);
+        }
+        action("check\n");
+        let upkeep = watch.upkeep().unwrap();
+        assert_eq!((upkeep.array.as_str(), upkeep.action.as_str()), ("md array md127", "check"));
+        assert_eq!(watch.look(), None, "nothing is lost by that");
     }
 
     #[test]

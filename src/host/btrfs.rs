@@ -4,7 +4,7 @@
 //! there when it was mounted: that the device is gone is seen at the device. One that is there and takes
 //! no writes is seen by `devinfo/N/error_stats`, which tells the device's number alone, not its name.
 
-use super::arrays::{Lost, Member};
+use super::arrays::{Lost, Member, Upkeep};
 use super::root::Root;
 
 /// A Btrfs file system on several devices, with those that it had when the watch began.
@@ -34,6 +34,16 @@ impl BtrfsWatch {
 
     pub(super) fn id(&self) -> &str {
         &self.id
+    }
+
+    /// Balancing, and devices that come and go; a scrub is not told here.
+    pub(super) fn upkeep(&self) -> Option<Upkeep> {
+        let action = self.text("exclusive_operation")?;
+        let rests = action == "none" || action.ends_with("paused");
+        if rests {
+            return None;
+        }
+        Some(Upkeep { array: format!("Btrfs file system {}", self.id), action })
     }
 
     pub(super) fn look(&self) -> Option<Lost> {

@@ -34,7 +34,7 @@ mod tools;
 mod usage;
 mod watch;
 
-pub use arrays::{ArrayWatch, Lost};
+pub use arrays::{ArrayWatch, Lost, Upkeep};
 pub use cgroup::{CgroupMemory, CgroupPlace, CgroupVersion, cgroup_place};
 pub use describe::describe;
 pub use emulated::emulated_drive;

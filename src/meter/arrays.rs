@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::meters::Member;
-use crate::host::{ArrayWatch, Lost};
+use crate::host::{ArrayWatch, Lost, Upkeep};
 
 /// Watches the arrays that the members lie on.
 #[derive(Debug, Default)]
@@ -24,6 +24,11 @@ impl ArrayProbe {
         Self(arrays)
     }
 
+    /// What the arrays do by themselves beside the load.
+    pub fn upkeep(&self) -> Vec<Upkeep> {
+        self.0.iter().filter_map(ArrayWatch::upkeep).collect()
+    }
+
     /// What the arrays have lost since; empty where all their members work.
     pub fn window(&self) -> Vec<Lost> {
         self.0.iter().filter_map(ArrayWatch::look).collect()
@@ -41,7 +46,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn one_degraded_window_marks_the_whole_run_and_names_the_drive() {
+    fn one_window_degraded_or_in_resync_marks_the_whole_run_and_names_the_drive() {
         let root = tempfile::tempdir().unwrap();
         let at = |path: &str| root.path().join("sys").join(path);
         for dir in ["dev/block", "block/md9/md/dev-nvme0n1", "class/block", "block/nvme0n1/device"] {
@@ -60,12 +65,17 @@ mod tests {
         let mut meters = Meters::new(0, members, Probes { arrays, ..Probes::none() });
         for at_s in 1..=30 {
             state(if at_s == 2 { "faulty\n" } else { "in_sync\n" });
+            fs::write(at("block/md9/md/sync_action"), if at_s == 3 { "recover\n" } else { "idle\n" })
+                .unwrap();
             let window = meters.window(&WindowContext { now_ns: at_s * SECOND_NS, ..context() });
             let degraded: Vec<_> = window.flags.iter().filter(|flag| flag.text == "degraded").collect();
             assert_eq!(degraded.len(), usize::from(at_s == 2));
+            assert_eq!(window.flags.iter().any(|flag| flag.text == "resync"), at_s == 3);
         }
         let totals = meters.totals();
         let flag = totals.flags.iter().find(|flag| flag.text == "degraded").unwrap();
         assert!(flag.why.contains("md9") && flag.why.contains("nvme0n1 (serial S1)"), "{flag:?}");
+        let flag = totals.flags.iter().find(|flag| flag.text == "resync").unwrap();
+        assert!(flag.forbids_verdict && flag.why.contains("md array md9 (recover)"), "{flag:?}");
     }
 }

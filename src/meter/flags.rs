@@ -8,7 +8,7 @@ use super::engine::EngineFigures;
 use super::window::{ClassFigures, Flag, State};
 use super::words;
 use crate::class::Class;
-use crate::host::{Lost, TargetFacts};
+use crate::host::{Lost, TargetFacts, Upkeep};
 use crate::profile::settings::{Buffering, Interface};
 
 /// From this share on the page cache or the hypervisor has a part in the figures; below, it is lost
@@ -29,6 +29,8 @@ pub const BLOCK_DIFFERS: &str = "block layer differs";
 
 /// The text of a window in which an array worked without a member.
 pub const DEGRADED: &str = "degraded";
+/// The text of a window in which an array copied, checked or rebuilt by itself.
+pub const RESYNC: &str = "resync";
 /// The text of a window in which puts found no room.
 pub const FULL: &str = "disk full";
 /// The text of a window in which an array could not go on.
@@ -207,7 +209,7 @@ const LOST: &str = "lost ";
 
 /// Whether a flag of one window is one of its whole run.
 pub fn is_of_the_run(text: &str) -> bool {
-    text.starts_with(LOST) || [DEGRADED, ARRAY_FAILED, TIMED_OUT, FULL].contains(&text)
+    text.starts_with(LOST) || [DEGRADED, RESYNC, ARRAY_FAILED, TIMED_OUT, FULL].contains(&text)
 }
 
 /// What the drives below the members did: slowed themselves down, became so warm that they may, or went.
@@ -251,6 +253,18 @@ pub(super) fn lost(lost: &Lost) -> Flag {
         "The {array} is degraded: it goes on without {members}, and the figures are not those of the whole array."
     );
     forbids(DEGRADED, why)
+}
+
+/// Arrays that do something by themselves.
+pub(super) fn upkeep(arrays: &[Upkeep]) -> Option<Flag> {
+    let list: Vec<_> = arrays.iter().map(|one| format!("{} ({})", one.array, one.action)).collect();
+    (!list.is_empty()).then(|| {
+        let why = format!(
+            "Beside the load an array works by itself: {}. It takes of the drives' time, and the block layer counts its bytes with the load's.",
+            list.join(", ")
+        );
+        forbids(RESYNC, why)
+    })
 }
 
 /// What makes the figures of a class in a window untrustworthy. A class that is off has none.

@@ -230,6 +230,7 @@ impl Meters {
         flags.extend(flags::of_drives(&drives));
         self.lost = self.probes.arrays.window();
         flags.extend(self.lost.iter().map(flags::lost));
+        flags.extend(flags::upkeep(&self.probes.arrays.upkeep()));
         let bytes = classes.iter().map(|class| class.bytes).sum();
         let ios: u64 = classes.iter().map(|class| class.ios).sum();
         let engine = self.engine(context.engine.as_ref(), &members);

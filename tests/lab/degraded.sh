@@ -40,14 +40,17 @@ flagged() {
 
 no_errors() { ! grep -E '"errors": *[1-9]' "/share/$1/summary.json"; }
 
-# A member fails: md is told so.
+# The array checks itself under the load, and then a member fails: md is told both.
 goes_on_without_a_failed_member() {
     local name=failed-$1 md
-    begins "$name" 8s "$1" "$2"
+    begins "$name" 12s "$1" "$2"
     md=/dev/$(awk '/^md/ { print $1 }' /proc/mdstat)
+    echo check >"/sys/block/${md#/dev/}/md/sync_action"
+    wait_for 8 grep -q '"resync"' "/share/$name/windows.jsonl"
     mdadm --quiet --fail "$md" "$(node 1)"
     ended 0 'degraded.*serial RIG1'
     flagged "$name" degraded 'serial RIG1'
+    flagged "$name" resync '(check)'
     no_errors "$name"
     "$STACKTUNE" show "/share/$name" | grep -q degraded
     nothing_left
