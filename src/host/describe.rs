@@ -61,6 +61,9 @@ fn platform(out: &mut String, facts: &Facts) {
         (None, Feature::Present) => "yes".to_owned(),
     };
     row(out, "cache limit", &cgroups);
+    if platform.unprivileged {
+        row(out, "stacks", "can't be built: that takes root");
+    }
     if !platform.lacking_drivers.is_empty() {
         row(out, "not in kernel", &platform.lacking_drivers.join(", "));
     }

@@ -36,6 +36,8 @@ pub struct Platform {
     /// Kernel drivers for arrays and file systems that are known to be neither in the kernel nor among
     /// its modules: `f2fs`, `raid456`.
     pub lacking_drivers: Vec<String>,
+    /// This process is known not to be root: it can't attach devices, nor mount.
+    pub unprivileged: bool,
 }
 
 impl Default for Platform {
@@ -49,6 +51,7 @@ impl Default for Platform {
             hugepages: Hugepages::default(),
             spdk: Spdk::default(),
             lacking_drivers: Vec::new(),
+            unprivileged: false,
         }
     }
 }
@@ -65,6 +68,7 @@ pub(super) fn read(root: &Root) -> Platform {
         spdk: spdk::read(root, &hugepages),
         hugepages,
         lacking_drivers: drivers::lacking(root),
+        unprivileged: root.is_running_host() && !rustix::process::geteuid().is_root(),
     }
 }
 

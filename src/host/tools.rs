@@ -36,9 +36,11 @@ pub struct ToolFound {
 }
 
 pub(super) fn find(root: &Root) -> Vec<ToolFound> {
+    let own = std::env::var_os("PATH").filter(|_| root.is_running_host()).unwrap_or_default();
+    let own: Vec<_> = std::env::split_paths(&own).filter(|folder| folder.is_absolute()).collect();
+    let folders = || FOLDERS.map(PathBuf::from).into_iter().chain(own.iter().cloned());
     let found = TOOLS.iter().map(|(name, _, package)| {
-        let mut paths = FOLDERS.iter().map(|folder| format!("{folder}/{name}"));
-        let path = paths.find(|path| root.has(path)).map(PathBuf::from);
+        let path = folders().map(|folder| folder.join(name)).find(|path| root.has(&path.to_string_lossy()));
         ToolFound { name: (*name).to_owned(), path, version: None, package: (*package).to_owned() }
     });
     found.collect()

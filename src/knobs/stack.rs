@@ -4,6 +4,7 @@ use super::spec::{Named, PLAIN, names};
 use super::value::{Kind, NONE, Value};
 use super::{Ground, Scope, Spec};
 use crate::class::Class;
+use crate::host::ToolFound;
 use crate::profile::settings::{DriveState, Filesystem, Placement, Raid, Settings};
 use crate::profile::stack::CHUNK_BYTES_MAX;
 use crate::units::{GIB, KIB, MIB};
@@ -14,6 +15,9 @@ pub(super) const STACK: &[Spec] = &[
         help: "Make loop devices over the target's files even where nothing is built on them.",
         scope: Scope::Rebuild,
         inactive: |s, _| (!s.target.devices.is_empty()).then_some("the target is devices"),
+        unavailable: |value, _, _, ground| {
+            (*value == Value::Bool(true)).then(|| not_built_with(&["losetup"], ground))?
+        },
         ..at!(Bool, |s, c| s.stack.loops)
     },
     Spec {
@@ -24,6 +28,9 @@ pub(super) const STACK: &[Spec] = &[
         ),
         kind: Kind::Percent { min: 10, max: 100, steps: &[50, 60, 70, 80, 90, 100] },
         scope: Scope::Rebuild,
+        unavailable: |value, _, _, ground| {
+            (*value != Value::Percent(100)).then(|| not_built_with(&["sfdisk", "blkdiscard"], ground))?
+        },
         ..at!(Percent, |s, c| s.stack.use_percent)
     },
     Spec {
@@ -34,6 +41,11 @@ pub(super) const STACK: &[Spec] = &[
         ),
         kind: Kind::Choice(&names::<DriveState, 3>()),
         scope: Scope::Rebuild,
+        unavailable: |value, _, _, ground| match value {
+            Value::Choice("trimmed") => not_built_with(&["blkdiscard"], ground),
+            Value::Choice("preconditioned") => not_built_with(&[], ground),
+            _ => None,
+        },
         ..at!(named DriveState, |s, c| s.stack.state)
     },
     Spec {
@@ -168,6 +180,19 @@ fn no_driver(name: &str, ground: Ground) -> Option<String> {
     lacks.then(|| format!("this kernel has no {name}, neither built in nor as a module"))
 }
 
+/// Why nothing can be built here with these tools.
+fn not_built_with(tools: &[&str], ground: Ground) -> Option<String> {
+    if ground.facts.platform.unprivileged {
+        return Some("building a stack takes root: it attaches devices, and mounts".to_owned());
+    }
+    let missing = |name: &&str| {
+        let lacks = |tool: &&ToolFound| tool.name == **name && tool.path.is_none();
+        ground.facts.storage.tools.iter().find(lacks)
+    };
+    let tool = tools.iter().find_map(missing)?;
+    Some(format!("{} is not installed: apt-get install {}", tool.name, tool.package))
+}
+
 fn raid_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground) -> Option<String> {
     let Value::Choice(name) = value else { return None };
     let raid = Raid::named(name)?;
@@ -178,21 +203,27 @@ fn raid_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground) -> Op
     if raid.is_btrfs() && s.stack.filesystem != Filesystem::Btrfs {
         return Some("Btrfs's own RAID takes `stack.filesystem = \"btrfs\"`".into());
     }
-    match raid {
-        Raid::Md0 => no_driver("raid0", ground),
-        Raid::Md1 => no_driver("raid1", ground),
-        Raid::Md5 | Raid::Md6 => no_driver("raid456", ground),
-        Raid::Md10 => no_driver("raid10", ground),
-        _ => None,
-    }
+    let driver = match raid {
+        Raid::Md0 => "raid0",
+        Raid::Md1 => "raid1",
+        Raid::Md5 | Raid::Md6 => "raid456",
+        Raid::Md10 => "raid10",
+        // Btrfs's own, of which its file system tells.
+        _ => return None,
+    };
+    no_driver(driver, ground).or_else(|| not_built_with(&["mdadm"], ground))
 }
 
 fn filesystem_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground) -> Option<String> {
     let Value::Choice(name) = value else { return None };
-    if let Some(why) = no_driver(name, ground) {
+    if *name == NONE {
+        return None;
+    }
+    let missing = || not_built_with(&[&format!("mkfs.{name}")], ground);
+    if let Some(why) = no_driver(name, ground).or_else(missing) {
         return Some(why);
     }
-    let several = members(s) > 1 && s.stack.raid == Raid::None && *name != NONE;
+    let several = members(s) > 1 && s.stack.raid == Raid::None;
     several.then(|| {
         format!(
             "a file system takes one device and the target has {} members: choose a raid first",

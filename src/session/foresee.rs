@@ -135,6 +135,38 @@ mod tests {
     }
 
     #[test]
+    fn a_tool_or_a_right_that_is_missing_is_named_by_the_value_that_takes_it() {
+        let mut facts = capable_host();
+        let tool = |name: &str, path: Option<&str>| crate::host::ToolFound {
+            name: name.into(),
+            path: path.map(Into::into),
+            version: None,
+            package: format!("{name}-package"),
+        };
+        facts.storage.tools =
+            vec![tool("mdadm", None), tool("mkfs.xfs", None), tool("mkfs.ext4", Some("/x"))];
+        let refused = |facts: &Facts, raid, filesystem, use_percent| {
+            let mut settings = Settings::default();
+            settings.target.devices = ["nvme0n1", "nvme1n1"].map(String::from).into();
+            (settings.stack.raid, settings.stack.filesystem) = (raid, filesystem);
+            settings.stack.use_percent = use_percent;
+            refuse_unable(&settings, facts).err().map(|error| error.what)
+        };
+        let why = refused(&facts, Raid::Md0, Filesystem::Ext4, 100).unwrap();
+        assert!(why.contains("mdadm is not installed: apt-get install mdadm-package"), "{why}");
+        let why = refused(&facts, Raid::Btrfs0, Filesystem::Xfs, 100).unwrap();
+        assert!(why.contains("mkfs.xfs is not installed"), "{why}");
+        facts.storage.tools.remove(0);
+        assert_eq!(refused(&facts, Raid::Md0, Filesystem::Ext4, 100), None);
+        facts.storage.tools.push(tool("sfdisk", None));
+        let why = refused(&facts, Raid::Md0, Filesystem::Ext4, 80).unwrap();
+        assert!(why.contains("`stack.use`") && why.contains("sfdisk is not installed"), "{why}");
+        facts.platform.unprivileged = true;
+        let why = refused(&facts, Raid::Md0, Filesystem::Ext4, 100).unwrap();
+        assert!(why.contains("takes root"), "{why}");
+    }
+
+    #[test]
     fn a_sector_is_the_least_of_direct_io() {
         let mut facts = capable_host();
         facts.devices.iter_mut().for_each(|device| device.logical_block_bytes = 4096);
