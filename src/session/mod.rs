@@ -13,6 +13,7 @@ mod given;
 mod grid;
 pub mod headless;
 mod kept;
+mod left_over;
 pub mod live;
 mod look;
 mod loss;

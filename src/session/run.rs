@@ -12,6 +12,7 @@ use super::classes::Classes;
 use super::fallback;
 use super::grid::window_end_ns;
 use super::kept::Kept;
+use super::left_over::left_over;
 use super::loss::Losses;
 use super::message::{Advance, Event, Phase, PlanShown, Progress, Status, Wanted};
 use super::pairs;
@@ -208,7 +209,7 @@ impl Session {
     ) -> Result<Self> {
         let mut fallbacks = Vec::new();
         if !kept.stands()
-            && let Some(text) = standing::left_over()
+            && let Some(text) = left_over()
         {
             attendant.notice(&text);
         }

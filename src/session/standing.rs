@@ -19,7 +19,6 @@ use crate::profile::settings::Sync;
 use crate::stack::build::{Built, build};
 use crate::stack::durations::last_times;
 use crate::stack::guard::{self, Claim, Consent, claim_built};
-use crate::stack::leftovers::{State, leftovers};
 use crate::stack::place::Drive;
 use crate::stack::plan::{Confirmed, Destroyed, Lay, Plan, PowerCut, StackId, Top, Worth, plan};
 use crate::stack::runner::Runner;
@@ -28,19 +27,6 @@ use crate::stack::worth::worth;
 use crate::units::approx_size;
 use crate::volume::layout::files_bytes;
 use crate::volume::{MemberSource, Request};
-
-/// What dead processes have left on this host, if anything.
-pub fn left_over() -> Option<String> {
-    let found = leftovers(&state_dir()).ok()?;
-    let dead: Vec<_> = found.iter().filter(|stack| stack.state == State::Dead).collect();
-    let (first, count) = (dead.first()?, dead.len());
-    let what = first.stands.iter().map(|standing| standing.what.as_str()).collect::<Vec<_>>().join(", ");
-    let more = if count > 1 { format!(", and {} more stacks", count - 1) } else { String::new() };
-    let (id, profile) = (&first.id, &first.profile);
-    Some(format!(
-        "left over from a run of `{profile}` that died (stack {id}): {what}{more}; `stacktune cleanup` takes it away"
-    ))
-}
 
 /// What it takes to build the stack of the settings; `before` is the target that is closed and taken
 /// down before.

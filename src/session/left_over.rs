@@ -1,0 +1,76 @@
+//! What is told of the stacks of former runs when a session begins.
+
+use crate::stack::leftovers::{Leftover, State, leftovers};
+use crate::stack::site::state_dir;
+
+/// What dead processes have left on this host, if anything.
+pub fn left_over() -> Option<String> {
+    match leftovers(&state_dir()) {
+        Ok(found) => in_words(&found),
+        Err(error) => {
+            Some(format!("whether a former run has left a stack can't be told: {}", error.one_line()))
+        }
+    }
+}
+
+/// The first of them whose run died, and how many more there are. Stacks that were kept, or whose process
+/// lives, are nobody's mistake.
+fn in_words(found: &[Leftover]) -> Option<String> {
+    let nobodys = |stack: &&Leftover| !matches!(stack.state, State::Running | State::Kept);
+    let (first, count) = (found.iter().find(nobodys)?, found.iter().filter(nobodys).count());
+    let (id, profile) = (&first.id, &first.profile);
+    let more = match count - 1 {
+        0 => String::new(),
+        1 => ", and one more stack".to_owned(),
+        more => format!(", and {more} more stacks"),
+    };
+    let what = first.stands.iter().map(|standing| standing.what.as_str()).collect::<Vec<_>>().join(", ");
+    Some(match first.state {
+        State::Ending => format!(
+            "a run of `{profile}` died, and a tool that it had started still works (stack {id}){more}; `stacktune cleanup` takes it away afterwards"
+        ),
+        State::Unreadable => {
+            let why = first.problem.as_deref().unwrap_or("it can't be read");
+            format!(
+                "the journal of stack {id} does not say what is left of it: {why}{more}; see `stacktune status`"
+            )
+        }
+        State::Dead | State::Running | State::Kept => format!(
+            "left over from a run of `{profile}` that died (stack {id}): {what}{more}; `stacktune cleanup` takes it away"
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stack(id: &str, state: State, problem: Option<&str>) -> Leftover {
+        Leftover {
+            id: id.into(),
+            state,
+            profile: "mine".into(),
+            pid: 7,
+            since_unix_s: 0,
+            restarted: false,
+            drives: Vec::new(),
+            stands: Vec::new(),
+            problem: problem.map(Into::into),
+        }
+    }
+
+    #[test]
+    fn every_stack_that_nobody_looks_after_is_told_and_no_other() {
+        let of = |state| stack("a", state, None);
+        assert_eq!(in_words(&[of(State::Running), of(State::Kept)]), None);
+        let told = |stacks: &[Leftover]| in_words(stacks).unwrap();
+        assert!(
+            told(&[of(State::Kept), of(State::Dead)])
+                .starts_with("left over from a run of `mine` that died (stack a)")
+        );
+        let ending = told(&[of(State::Ending), of(State::Dead)]);
+        assert!(ending.contains("still works (stack a), and one more stack;"), "{ending}");
+        let unreadable = told(&[stack("b", State::Unreadable, Some("cannot read /j/b: permission denied"))]);
+        assert!(unreadable.contains("stack b") && unreadable.contains("permission denied"), "{unreadable}");
+    }
+}
