@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 
 use crate::class::Class;
 use crate::host::{Facts, TargetFacts};
-use crate::profile::settings::{Cpus, Settings};
+use crate::profile::settings::{Cpus, LoadEngine, Settings};
 pub use value::{Kind, Value};
 
 /// When a turn of the knob takes effect.
@@ -256,13 +256,15 @@ fn magnitude(value: &Value) -> f64 {
     }
 }
 
-/// Whether both settings open the same target on the same stack.
+/// Whether both settings open the same target on the same stack; of pairs, also as they were loaded.
 pub fn same_target(one: &Settings, other: &Settings) -> bool {
     let of_target = |knob: &&Knob| {
         let place = ["target.", "stack.", "wal.target", "wal.serial", "load.", "kv.", "rocksdb."];
         knob.spec.scope == Scope::Rebuild && place.iter().any(|prefix| knob.path.starts_with(prefix))
     };
-    all().iter().filter(of_target).all(|knob| knob.get(one) == knob.get(other))
+    let laid_out = |of: &Settings| (of.kv.engine == LoadEngine::Rocksdb).then(|| of.kv.rocksdb.layout());
+    laid_out(one) == laid_out(other)
+        && all().iter().filter(of_target).all(|knob| knob.get(one) == knob.get(other))
 }
 
 /// Every knob's reason why the settings can't run here: path and reason.

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::keys;
 use crate::error::{Error, Result};
-use crate::profile::settings::{Compaction, Named, Order, Settings};
+use crate::profile::settings::{Named, Order, Settings};
 use crate::volume::files;
 
 const MARKER: &str = "stacktune-pairs.json";
@@ -53,8 +53,8 @@ pub struct DataSet {
     pub pairs: u64,
     /// `sequential` or `random`.
     pub order: String,
-    /// How the files are laid out: levels with their fan-out as they are loaded, a single one, or
-    /// universal. What is turned live later on changes them only as they are merged.
+    /// [`crate::profile::kv::Rocksdb::layout`] as they were loaded. What is turned live later on changes
+    /// them only as they are merged.
     pub layout: String,
 }
 
@@ -66,18 +66,12 @@ impl DataSet {
     pub fn of(settings: &Settings, filesystem_bytes: u64) -> Result<Self> {
         let pairs = &settings.kv.pairs;
         let count = pairs.count_on(filesystem_bytes);
-        let rocksdb = &settings.kv.rocksdb;
-        let layout = match rocksdb.compaction {
-            Compaction::Level if rocksdb.single_level => "single level".to_owned(),
-            Compaction::Level => format!("levels of fan-out {}", rocksdb.fanout),
-            Compaction::Universal => Compaction::Universal.name().to_owned(),
-        };
         let set = Self {
             key_bytes: pairs.key_bytes,
             value_bytes: pairs.value_bytes,
             pairs: count,
             order: pairs.order.name().to_owned(),
-            layout,
+            layout: settings.kv.rocksdb.layout(),
         };
         if set.pairs + set.logged() > keys::numbers(set.key_bytes) {
             let what = format!("{count} pairs are more than keys of {} B can tell apart", set.key_bytes);

@@ -110,6 +110,17 @@ pub struct Rocksdb {
     pub bloom_bits: u64,
 }
 
+impl Rocksdb {
+    /// How the files are laid out, in words: levels with their fan-out, a single one, or universal.
+    pub fn layout(&self) -> String {
+        match self.compaction {
+            Compaction::Level if self.single_level => "single level".to_owned(),
+            Compaction::Level => format!("levels of fan-out {}", self.fanout),
+            Compaction::Universal => Compaction::Universal.name().to_owned(),
+        }
+    }
+}
+
 impl Default for Rocksdb {
     fn default() -> Self {
         Self {

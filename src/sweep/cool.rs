@@ -14,6 +14,15 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Drives are asked this often: the kernel asks them once a second at most.
 const ASK: Duration = Duration::from_secs(1);
 
+const NOT_COOLED: &str = "not cooled down to";
+const NOT_TOLD: &str = "no temperature is told by";
+const WAS_TO: &str = "it was to cool down to";
+
+/// Whether a note of a run says that it did not begin with drives as cool as was asked.
+pub fn is_unmet(note: &str) -> bool {
+    [NOT_COOLED, NOT_TOLD, WAS_TO].iter().any(|words| note.contains(words))
+}
+
 /// Waits as the sweep asks, and tells what came of it as sentences for the recording. `on_wait` is told
 /// what is waited for, and returns whether it may go on.
 ///
@@ -35,7 +44,7 @@ pub fn wait(
         notes.push(cool(cool_to_c, between.cool_within, &read, on_wait)?);
         let without = without_sensor(members);
         if !without.is_empty() && !drives.is_empty() {
-            notes.push(format!("no temperature is told by what is below {}", without.join(", ")));
+            notes.push(format!("{NOT_TOLD} what is below {}", without.join(", ")));
         }
     }
     Ok(notes)
@@ -61,14 +70,14 @@ fn cool(
 ) -> Result<String> {
     let began = Instant::now();
     let Some((first_c, _)) = read() else {
-        return Ok(format!("not cooled down to {cool_to_c} °C: no drive tells its temperature"));
+        return Ok(format!("{NOT_COOLED} {cool_to_c} °C: no drive tells its temperature"));
     };
     let mut asked = began;
     let (mut now_c, mut drive) = (first_c, String::new());
     loop {
         if asked == began || asked.elapsed() >= ASK {
             let Some(found) = read() else {
-                return Ok(format!("not cooled down to {cool_to_c} °C: the drives stopped telling"));
+                return Ok(format!("{NOT_COOLED} {cool_to_c} °C: the drives stopped telling"));
             };
             (now_c, drive) = found;
             asked = Instant::now();
@@ -78,9 +87,7 @@ fn cool(
             return Ok(format!("the drives were at {cool_to_c} °C or below when the run began"));
         }
         if began.elapsed() >= within {
-            return Ok(format!(
-                "{drive} is still at {now_c:.0} °C after {waited}: it was to cool down to {cool_to_c} °C"
-            ));
+            return Ok(format!("{drive} is still at {now_c:.0} °C after {waited}: {WAS_TO} {cool_to_c} °C"));
         }
         if !on_wait(&format!(
             "cooling down: {drive} is at {now_c:.0} °C, {cool_to_c} °C are wanted ({waited})"
@@ -137,6 +144,7 @@ mod tests {
     fn a_cool_drive_is_not_waited_for() {
         let note = cooled(&[44.0], Duration::from_mins(1)).unwrap();
         assert_eq!(note, "the drives were at 45 °C or below when the run began");
+        assert!(!is_unmet(&note));
     }
 
     #[test]
@@ -151,12 +159,14 @@ mod tests {
     fn the_limit_of_time_is_said_when_it_is_hit() {
         let note = cooled(&[60.0], Duration::from_millis(1)).unwrap();
         assert_eq!(note, "nvme1n1 is still at 60 °C after 0s: it was to cool down to 45 °C");
+        assert!(is_unmet(&note));
     }
 
     #[test]
     fn no_sensor_is_said() {
         let note = cooled(&[], Duration::from_mins(1)).unwrap();
         assert_eq!(note, "not cooled down to 45 °C: no drive tells its temperature");
+        assert!(is_unmet(&note));
     }
 
     #[test]

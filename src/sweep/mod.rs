@@ -16,6 +16,7 @@ mod folder;
 mod run;
 mod schedule;
 
+pub use cool::is_unmet;
 pub use folder::{Folder, NotRun, State, is_sweep};
 pub use run::{Ended, Told, Watcher, prepare, run};
 pub use schedule::{Run, Schedule, StepShown, Writes, planned_writes, run_settings};

@@ -275,6 +275,21 @@ mod tests {
     }
 
     #[test]
+    fn pairs_that_are_loaded_otherwise_are_another_target() {
+        let engine = "[load]\nengine = \"rocksdb\"\n";
+        let of = |engine: &str, axis: &str| {
+            let schedule = schedule(&format!("{engine}[sweep]\nrepeat = 2\n[sweep.product]\n{axis}"));
+            (
+                schedule.kept_together,
+                (0..3).map(|target| schedule.openings(target, false)).collect::<Vec<_>>(),
+            )
+        };
+        assert_eq!(of(engine, "rocksdb.fanout = [4, 8, 10]"), (true, vec![1, 1, 1]));
+        assert_eq!(of(engine, "rocksdb.bloom_bits = [0, 5, 10]"), (false, vec![1, 0, 0]));
+        assert_eq!(of("", "rocksdb.fanout = [4, 8, 10]"), (false, vec![1, 0, 0]));
+    }
+
+    #[test]
     fn as_written_means_step_by_step() {
         let text = "[sweep]\norder = \"as-written\"\nrepeat = 2\n[sweep.product]\nscan.depth = [1, 2]";
         assert_eq!(shown(&schedule(text)), [(0, 1), (0, 2), (1, 1), (1, 2)]);

@@ -7,6 +7,7 @@ mod text;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use serde_json::Value as Json;
 
 pub use text::{list, reproduction};
 
@@ -19,6 +20,7 @@ use crate::paper::{
 };
 use crate::profile;
 use crate::record::Recording;
+use crate::sweep::is_unmet;
 
 /// What `reproduce --json` and `show --json` print of a reproduction.
 #[derive(Debug, Serialize)]
@@ -168,7 +170,7 @@ impl Reproduction {
             about: experiment.about,
             paper_setup: experiment.setup.words(),
             here: first.map(paper::host),
-            deviations: paper::deviations(run, rows),
+            deviations: paper::deviations(run, rows).into_iter().chain(warm(rows)).collect(),
             assumptions: experiment.assumptions,
             remarks: experiment.remarks,
             columns: experiment.columns,
@@ -184,6 +186,27 @@ impl Reproduction {
             shape: experiment.shape,
         }
     }
+}
+
+/// The rows of which a run began with drives that were not known to be as cool as was asked, each such
+/// sentence once.
+fn warm(rows: &[RowResult]) -> Vec<String> {
+    let mut said: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for row in rows {
+        let notes = row.runs.iter().flat_map(|run| run.host["notes"].as_array().into_iter().flatten());
+        for note in notes.filter_map(Json::as_str).filter(|note| is_unmet(note)) {
+            let labels = said.entry(note).or_default();
+            if labels.last() != Some(&row.label.as_str()) {
+                labels.push(&row.label);
+            }
+        }
+    }
+    let sentence = |(note, labels): (&str, Vec<&str>)| match labels.as_slice() {
+        labels if labels.len() == rows.iter().filter(|row| !row.runs.is_empty()).count() => note.to_owned(),
+        [label] => format!("row {label}: {note}"),
+        labels => format!("rows {}: {note}", labels.join(", ")),
+    };
+    said.into_iter().map(sentence).collect()
 }
 
 fn figures_of(row: &RowResult, figures: impl Iterator<Item = Figure>) -> Figures {

@@ -143,6 +143,20 @@ fn a_scan_that_is_held_to_a_rate_tells_of_that() {
 }
 
 #[test]
+fn a_row_that_began_with_warm_drives_says_so_beside_the_other_deviations() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut rows = table2(dir.path());
+    let warm = "nvme1n1 is still at 60 °C after 30m: it was to cool down to 45 °C";
+    let cool = "the drives were at 45 °C or below when the run began";
+    for (row, note) in [(0, cool), (1, warm), (2, warm)] {
+        rows[row].runs[1].host["notes"] = serde_json::json!([note]);
+    }
+    let shown = shown("table2", &rows, &[]);
+    let told: Vec<_> = shown.deviations.iter().filter(|text| text.contains("°C")).collect();
+    assert_eq!(told, [&format!("rows 2, 3: {warm}")]);
+}
+
+#[test]
 fn runs_that_failed_are_no_repeats() {
     let dir = tempfile::tempdir().unwrap();
     let mut rows = table2(dir.path());
