@@ -133,6 +133,7 @@ in_guest! {
         parity_takes_more_bytes_than_are_written
         without_consent_nothing_is_built
         a_kept_stack_is_told_and_cleaned_up
+        what_runs_is_what_the_dry_run_has_shown
         a_tool_that_fails_leaves_nothing
         a_table_goes_on_after_kill_9_and_leaves_nothing
         a_sweep_over_arrays_is_verified_and_leaves_nothing

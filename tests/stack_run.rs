@@ -96,6 +96,39 @@ fn slow_mkfs(home: &Home) -> String {
     fake(home, "mkfs.ext4", &script)
 }
 
+/// The tools by which a stack over files is built, each of which notes how it is called.
+fn noted(home: &Home, log: &Path) -> String {
+    let tools =
+        ["losetup", "mkfs.ext4", "mkfs.btrfs", "mount", "umount", "wipefs", "blkdiscard", "sfdisk", "mdadm"];
+    let noted = tools.map(|tool| {
+        let script = format!(
+            "echo \"{tool} $*\" >>{}; PATH=/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin exec {tool} \"$@\"",
+            log.display()
+        );
+        fake(home, tool, &script)
+    });
+    noted.into_iter().next().unwrap()
+}
+
+/// A command without what is another one each time: the stack's id, and which loop devices were free.
+fn alike(command: &str) -> String {
+    let is_id =
+        |part: &&str| [4, 8, 12, 16].contains(&part.len()) && part.chars().all(|c| c.is_ascii_hexdigit());
+    let word = |word: &str| match word {
+        word if word.starts_with("/dev/loop") => "LOOP".to_owned(),
+        word if !word.contains(['-', '/']) => word.to_owned(),
+        word => {
+            let parts = word.split(['-', '/', '=']).map(|part| if is_id(&part) { "ID" } else { part });
+            parts.collect::<Vec<_>>().join("-")
+        }
+    };
+    let looped = command.split("<loop of ").enumerate().map(|(at, text)| match text.split_once('>') {
+        Some((_, rest)) if at > 0 => format!("LOOP{rest}"),
+        _ => text.to_owned(),
+    });
+    looped.collect::<String>().split_whitespace().map(word).collect::<Vec<_>>().join(" ")
+}
+
 fn formatted(loops: &Loops, size_mib: u64) -> Loop {
     loops.device(size_mib, |file| drop(run("mkfs.ext4", &["-q", file.to_str().unwrap()])))
 }
@@ -111,6 +144,50 @@ fn a_stack_over_the_limit_of_writes_is_refused_before_anything_is_destroyed() {
     assert!(outcome.stderr.contains("run.max_writes is 16MiB"), "{outcome:?}");
     assert_eq!(device.hash(), before, "its content is what it was");
     assert_nothing_left(&home);
+}
+
+#[test]
+fn what_runs_is_what_the_dry_run_has_shown() {
+    let Some(_loops) = Loops::take("what_runs_is_what_the_dry_run_has_shown") else { return };
+    let stacks: [&[&str]; 2] = [
+        &ON_EXT4,
+        &[
+            "target.files.count=2",
+            "target.files.size=160MiB",
+            "stack.raid=btrfs1",
+            "stack.filesystem=btrfs",
+            "stack.copy_on_write=on",
+        ],
+    ];
+    for sets in stacks {
+        let home = Home::new();
+        let log = home.path("called");
+        let path = noted(&home, &log);
+        let record = |out: &str, more: &[&str]| {
+            let mut command = home.record(out, "1s", &[&MODEST[..], sets].concat());
+            command.env("XDG_STATE_HOME", home.path("state")).env("PATH", &path).args(more);
+            Outcome::of(&command.output().unwrap()).expect(0)
+        };
+        let plan = record("none", &["--dry-run", "--json"]).json();
+        let all: Vec<_> =
+            plan["steps"].as_array().unwrap().iter().map(|step| step["command"].as_str().unwrap()).collect();
+        let by_itself =
+            |line: &&&str| ["mkdir ", "fallocate ", "fill "].iter().any(|word| line.starts_with(word));
+        let shown: Vec<_> = all.iter().filter(|line| !by_itself(line)).map(|line| alike(line)).collect();
+        assert!(
+            !log.exists() || !fs::read_to_string(&log).unwrap().contains("mkfs"),
+            "a dry run does nothing"
+        );
+        let _ = fs::remove_file(&log);
+        record("out", &[]);
+        let called = fs::read_to_string(&log).unwrap();
+        // Until it is undone; what loop devices lie over is looked at again and again.
+        let building = called.lines().take_while(|line| !line.starts_with("umount "));
+        let made = building.filter(|line| !line.starts_with("losetup --noheadings "));
+        assert_eq!(made.map(alike).collect::<Vec<_>>(), shown, "{called}");
+        assert!(shown.len() >= 3, "{shown:?}");
+        assert_nothing_left(&home);
+    }
 }
 
 #[test]

@@ -152,6 +152,35 @@ a_kept_stack_is_told_and_cleaned_up() {
     nothing_left
 }
 
+# Commands without what is another one each time: UUIDs, and the stack's id in the mount point.
+alike() { sed -E 's/^printf .* \| //; s/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/UUID/g; s/([/-])[0-9a-f]{8,16}( |$)/\1ID\2/g'; }
+
+# Each tool notes how it is called, and then does it.
+what_runs_is_what_the_dry_run_has_shown() {
+    local tool stack shims=$LAB_WORK/shims builders='^(sfdisk|blkdiscard|mdadm --create|mkfs\.[a-z0-9]+|mount) '
+    need python3
+    stack=(--set stack.raid=md5 --set stack.filesystem=xfs --set stack.use=60% --set stack.state=trimmed)
+    mkdir -p "$shims"
+    for tool in sfdisk blkdiscard mdadm mkfs.xfs mount; do
+        cat >"$shims/$tool" <<SH
+#!/bin/sh
+echo "$tool \$*" >>"$LAB_WORK/called"
+PATH=\${PATH#*:} exec $tool "\$@"
+SH
+        chmod +x "$shims/$tool"
+    done
+    PATH=$shims:$PATH "$STACKTUNE" record "$array" --for 1s --out /share/none --dry-run --json "${small[@]}" "${stack[@]}" |
+        python3 -c 'import json, sys; [print(step["command"]) for step in json.load(sys.stdin)["steps"]]' |
+        alike | grep -E "$builders" >"$LAB_WORK/shown"
+    if grep -E "$builders" "$LAB_WORK/called" | grep -v -- --json; then return 1; fi
+    PATH=$shims:$PATH stacked md5 xfs "${small[@]}" "${stack[@]:4}"
+    # What is looked at, and what undoes, is no part of the plan.
+    alike <"$LAB_WORK/called" | grep -E "$builders" | grep -v -- '--json\|--delete' >"$LAB_WORK/made"
+    diff "$LAB_WORK/shown" "$LAB_WORK/made"
+    (($(wc -l <"$LAB_WORK/made") >= 10))
+    nothing_left
+}
+
 a_tool_that_fails_leaves_nothing() {
     local tool consent
     mkdir -p "$LAB_WORK/failing"
@@ -184,6 +213,7 @@ tests=(
     parity_takes_more_bytes_than_are_written
     without_consent_nothing_is_built
     a_kept_stack_is_told_and_cleaned_up
+    what_runs_is_what_the_dry_run_has_shown
     a_tool_that_fails_leaves_nothing
 )
 run_tests "${tests[@]}"
