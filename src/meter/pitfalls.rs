@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::steadiness::{CAPACITIES, Steadiness, Steady};
 use super::written::Written;
+use crate::class::Class;
 use crate::host::{LevelDrive, Levels};
 use crate::profile::Settings;
 use crate::profile::settings::{Buffering, Named};
@@ -81,10 +82,14 @@ pub struct Pitfall {
 impl Circumstances {
     /// Of a run with these settings on these devices.
     pub fn of(settings: &Settings, levels: &Levels, data_bytes: u64, memory_bytes: u64) -> Self {
-        let cached = crate::class::Class::ALL.into_iter().any(|class| {
+        let cached = Class::ALL.into_iter().any(|class| {
+            let reads =
+                !class.writes() || settings.is_keyed() && class == Class::Background && gets(settings);
+            // An engine's background class reads as its gets do.
+            let as_class = if class.writes() { Class::Point } else { class };
             settings.classes[class.index()].enabled
-                && !class.writes()
-                && settings.buffering_of(class) != Buffering::Direct
+                && reads
+                && settings.buffering_of(as_class) != Buffering::Direct
         });
         let built = settings.stack.is_built();
         let is_drive = |name: &str| levels.drives.iter().any(|drive| drive.name == name);
@@ -123,6 +128,11 @@ impl Circumstances {
         models.dedup();
         models
     }
+}
+
+/// Whether the background class on pairs gets some of them.
+fn gets(settings: &Settings) -> bool {
+    settings.kv.read_percent > 0
 }
 
 /// The seven, in the order of paper 000, of a run of so many seconds.

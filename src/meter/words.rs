@@ -25,11 +25,15 @@ pub fn polls(classes: &[ClassFigures; 4], duration_s: f64) -> Option<String> {
 }
 
 /// What the storage engine did in so many seconds, a line each: what it wrote for what was put, how long
-/// writes stood still (in percent of one thread's time), what its cache held, and its files.
-pub fn engine(engine: &EngineFigures, duration_s: f64) -> Vec<String> {
+/// writes stood still (in percent of one thread's time), what its cache held, and its files. What it wrote for
+/// each byte put is told of a whole run alone: of a window it says when it merged.
+pub fn engine(engine: &EngineFigures, duration_s: f64, whole_run: bool) -> Vec<String> {
     let counts = &engine.counts;
     let mb_s = |bytes: u64| three_digits(bytes as f64 / 1e6 / duration_s.max(1e-9));
-    let times = counts.write_amplification().map_or_else(String::new, |times| format!(" (×{times:.2})"));
+    let times = counts
+        .write_amplification()
+        .filter(|_| whole_run)
+        .map_or_else(String::new, |times| format!(" (×{times:.2})"));
     let mut lines = vec![
         format!(
             "RocksDB writes {} MB/s, put {}{times}",

@@ -43,6 +43,7 @@ enum What {
     Missed,
     Latency(Sort, &'static str),
     TotalMbPerS,
+    TotalIops,
     CyclesPerByte,
     CyclesPerOp,
     CpuBusy,
@@ -82,6 +83,7 @@ pub fn all() -> Vec<Figure> {
     let mut figures: Vec<_> = Class::ALL.into_iter().flat_map(of_class).collect();
     let totals = [
         ("mb_per_s", "total MB/s", Unit::Plain, What::TotalMbPerS),
+        ("iops", "total IOPS", Unit::Plain, What::TotalIops),
         ("cycles_per_byte", "cycles/byte", Unit::Plain, What::CyclesPerByte),
         ("cycles_per_op", "cycles/op", Unit::Plain, What::CyclesPerOp),
         ("cpu_busy", "CPU busy", Unit::Share, What::CpuBusy),
@@ -154,6 +156,7 @@ impl Figure {
         let class = class.filter(|figures| figures.ios + figures.errors + figures.intended > 0);
         let value = match self.what {
             What::TotalMbPerS => Some(summary.total.mb_per_s),
+            What::TotalIops => Some(Class::ALL.iter().map(|&class| summary.class(class).iops).sum()),
             What::CyclesPerByte => summary.total.cycles_per_byte,
             What::CyclesPerOp => summary.total.cycles_per_op,
             What::WaA => summary.wa_a,
@@ -177,6 +180,7 @@ impl Figure {
         let class = self.class.map(|class| window.class(class));
         let value = match self.what {
             What::TotalMbPerS => Some(window.total.mb_per_s),
+            What::TotalIops => Some(window.classes.iter().map(|class| class.iops).sum()),
             What::CyclesPerByte => window.total.cycles_per_byte,
             What::CyclesPerOp => window.total.cycles_per_op,
             // Cumulative: of one window they say nothing.

@@ -212,7 +212,7 @@ fn totals(summary: &Summary, array: &Run) -> String {
 fn engine(summary: &Summary) -> String {
     let Some(engine) = &summary.engine else { return String::new() };
     let mut out = String::new();
-    for line in words::engine(engine, summary.duration_s) {
+    for line in words::engine(engine, summary.duration_s, true) {
         let _ = writeln!(out, "{}", wrap(&line, WIDTH, "  "));
     }
     for time in &engine.times_us {

@@ -22,7 +22,9 @@ use crate::units::{SECOND_NS, format_duration, format_latency, three_digits};
 const WIDTH: usize = 80;
 const LABEL_WIDTH: usize = 21;
 /// Figure, headings, width.
-const COLUMNS: [(&str, &str, &str, usize); 8] = [
+type Column = (&'static str, &'static str, &'static str, usize);
+
+const COLUMNS: [Column; 8] = [
     ("classes.scan.mb_per_s", "", "scan", 6),
     ("classes.point.mb_per_s", "", "point", 5),
     ("classes.wal.mb_per_s", "MB/s", "wal", 5),
@@ -31,6 +33,15 @@ const COLUMNS: [(&str, &str, &str, usize); 8] = [
     ("classes.point.service_ns.p99", "p99 of", "point", 7),
     ("classes.wal.service_ns.p99", "p99 of", "commit", 7),
     ("total.cycles_per_byte", "cycles", "/byte", 6),
+];
+/// Of a second table, where what was written on the way is told.
+const WRITTEN_COLUMNS: [Column; 6] = [
+    ("total.iops", "", "IOPS", 6),
+    ("classes.background.service_ns.p99", "p99 of", "bg", 7),
+    ("wa_a", "", "WA-A", 5),
+    ("wa_d", "", "WA-D", 5),
+    ("wa_total", "end to", "end", 6),
+    ("space_amplification", "", "space", 5),
 ];
 /// What charts show of a sweep over one knob.
 const CHARTED: [&str; 4] =
@@ -165,6 +176,20 @@ impl StepRow {
         })
     }
 
+    /// Whether its runs were steady.
+    fn steady(&self) -> String {
+        let states: Vec<_> = self
+            .runs
+            .iter()
+            .filter_map(|run| Some(run.recording.as_ref()?.summary.steady.is_steady()))
+            .collect();
+        match (states.iter().filter(|steady| **steady).count(), states.len()) {
+            (0, _) => "no".into(),
+            (steady, all) if steady == all => "yes".into(),
+            (steady, all) => format!("{steady} of {all}"),
+        }
+    }
+
     fn done(&self) -> usize {
         self.runs.iter().filter(|run| run.recording.is_some()).count()
     }
@@ -279,8 +304,9 @@ pub fn sweep(shown: &SweepShown) -> String {
         let _ = writeln!(out, "{}", wrap(&format!("  note: {note}"), WIDTH, "    "));
     }
     out.push('\n');
-    out += &headings();
+    out += &headings(&COLUMNS);
     shown.steps.iter().for_each(|row| out += &step(row));
+    out += &written(shown);
     out += &footer(shown);
     out += &all_flags(shown);
     out += &charts(shown);
@@ -294,14 +320,32 @@ fn name(dir: &str) -> String {
     path.file_name().map_or_else(|| dir.to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
-fn headings() -> String {
-    let line =
-        |label: &str, n: &str, of: fn(&(&'static str, &'static str, &'static str, usize)) -> &'static str| {
-            let mut line = format!("{} {}", left(label, LABEL_WIDTH), right(n, 3));
-            COLUMNS.iter().for_each(|column| _ = write!(line, " {}", right(of(column), column.3)));
-            format!("{}\n", line.trim_end())
-        };
+fn headings(columns: &[Column]) -> String {
+    let line = |label: &str, n: &str, of: fn(&Column) -> &'static str| {
+        let mut line = format!("{} {}", left(label, LABEL_WIDTH), right(n, 3));
+        columns.iter().for_each(|column| _ = write!(line, " {}", right(of(column), column.3)));
+        format!("{}\n", line.trim_end())
+    };
     line("", "", |column| column.1) + &line("step", "n", |column| column.2)
+}
+
+/// What was written on the way, and whether it was steady; nothing where no step tells it.
+fn written(shown: &SweepShown) -> String {
+    if !shown.steps.iter().any(|row| row.figures.contains_key("wa_a")) {
+        return String::new();
+    }
+    let mut out = format!("\n{}  steady\n", headings(&WRITTEN_COLUMNS).trim_end());
+    for row in shown.steps.iter().filter(|row| row.done() > 0) {
+        let label = row.step.label.as_str();
+        let fits = label.chars().count() <= LABEL_WIDTH;
+        if !fits {
+            let _ = writeln!(out, "{}", wrap(label, WIDTH, "  "));
+        }
+        let label = if fits { label } else { "" };
+        let line = cells(row, &WRITTEN_COLUMNS, label, &row.done().to_string(), |spread| spread.median);
+        let _ = writeln!(out, "{}  {}", line.trim_end(), row.steady());
+    }
+    out
 }
 
 /// The rows of a step: its medians, then the lowest and the highest where there are several runs, and
@@ -315,10 +359,10 @@ fn step(row: &StepRow) -> String {
     }
     let label = if fits { label.as_str() } else { "" };
     let done = row.done();
-    out += &cells(row, label, &done.to_string(), |spread| spread.median);
+    out += &cells(row, &COLUMNS, label, &done.to_string(), |spread| spread.median);
     if done > 1 {
-        out += &cells(row, "  lowest", "", |spread| spread.low);
-        out += &cells(row, "  highest", "", |spread| spread.high);
+        out += &cells(row, &COLUMNS, "  lowest", "", |spread| spread.low);
+        out += &cells(row, &COLUMNS, "  highest", "", |spread| spread.high);
     }
     let mut told: Vec<&str> = Vec::new();
     for (repeat, not_run) in row.runs.iter().filter_map(|run| Some((run.repeat, run.not_run.as_ref()?))) {
@@ -340,12 +384,12 @@ fn step(row: &StepRow) -> String {
     out
 }
 
-fn cells(row: &StepRow, label: &str, n: &str, of: fn(&Spread) -> f64) -> String {
+fn cells(row: &StepRow, columns: &[Column], label: &str, n: &str, of: fn(&Spread) -> f64) -> String {
     let mut line = format!("{} {}", left(label, LABEL_WIDTH), right(n, 3));
-    for (key, _, _, width) in COLUMNS {
+    for (key, _, _, width) in columns {
         let text =
-            row.figures.get(key).map_or_else(|| NOTHING.to_owned(), |spread| text(row, key, of(spread)));
-        let _ = write!(line, " {}", right(&text, width));
+            row.figures.get(*key).map_or_else(|| NOTHING.to_owned(), |spread| text(row, key, of(spread)));
+        let _ = write!(line, " {}", right(&text, *width));
     }
     format!("{}\n", line.trim_end())
 }
