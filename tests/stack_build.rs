@@ -391,6 +391,9 @@ fn what_was_put_on_a_kept_stack_is_found_although_it_is_not_mounted() {
         let problem = clean(&ground, &[&id])[0].problem.clone().unwrap();
         assert!(problem.contains("holds data-backup.tar, which stacktune did not put there"), "{problem}");
         let node = commands.iter().find_map(|command| command.strip_prefix("wipefs --all ")).unwrap();
+        // The mount point was empty, and has gone already.
+        let elsewhere = tempfile::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let (at, theirs) = (elsewhere.path().to_str().unwrap(), elsewhere.path().join("data-backup.tar"));
         run("mount", &[node, at]);
         assert_eq!(fs::read_to_string(&theirs).unwrap(), "precious");
         fs::remove_file(&theirs).unwrap();
