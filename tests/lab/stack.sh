@@ -152,8 +152,8 @@ a_kept_stack_is_told_and_cleaned_up() {
     nothing_left
 }
 
-# Commands without what is another one each time: UUIDs, and the stack's id in the mount point.
-alike() { sed -E 's/^printf .* \| //; s/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/UUID/g; s/([/-])[0-9a-f]{8,16}( |$)/\1ID\2/g'; }
+# Commands without what is another one each time: what is made of the stack's id, and the array's number.
+alike() { sed -E 's/^printf .* \| //; s|/dev/md[0-9]+|/dev/mdN|g; s/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/UUID/g; s/([/-])[0-9a-f]{8,16}( |$)/\1ID\2/g'; }
 
 # Each tool notes how it is called, and then does it.
 what_runs_is_what_the_dry_run_has_shown() {
@@ -172,6 +172,7 @@ SH
     PATH=$shims:$PATH "$STACKTUNE" record "$array" --for 1s --out /share/none --dry-run --json "${small[@]}" "${stack[@]}" |
         python3 -c 'import json, sys; [print(step["command"]) for step in json.load(sys.stdin)["steps"]]' |
         alike | grep -E "$builders" >"$LAB_WORK/shown"
+    touch "$LAB_WORK/called"
     if grep -E "$builders" "$LAB_WORK/called" | grep -v -- --json; then return 1; fi
     PATH=$shims:$PATH stacked md5 xfs "${small[@]}" "${stack[@]:4}"
     # What is looked at, and what undoes, is no part of the plan.
