@@ -390,7 +390,13 @@ fn what_was_put_on_a_kept_stack_is_found_although_it_is_not_mounted() {
         run("umount", &[at]);
         let problem = clean(&ground, &[&id])[0].problem.clone().unwrap();
         assert!(problem.contains("holds data-backup.tar, which stacktune did not put there"), "{problem}");
+        // As after a boot: not attached either.
         let node = commands.iter().find_map(|command| command.strip_prefix("wipefs --all ")).unwrap();
+        run("losetup", &["--detach", node]);
+        let problem = clean(&ground, &[&id])[0].problem.clone().unwrap();
+        assert!(problem.contains("holds data-backup.tar, which stacktune did not put there"), "{problem}");
+        let file = ground.target().join(format!("stacktune-{id}/member-0"));
+        let node = &run("losetup", &["--find", "--show", file.to_str().unwrap()]);
         // The mount point was empty, and has gone already.
         let elsewhere = tempfile::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let (at, theirs) = (elsewhere.path().to_str().unwrap(), elsewhere.path().join("data-backup.tar"));
@@ -398,6 +404,7 @@ fn what_was_put_on_a_kept_stack_is_found_although_it_is_not_mounted() {
         assert_eq!(fs::read_to_string(&theirs).unwrap(), "precious");
         fs::remove_file(&theirs).unwrap();
         run("umount", &[at]);
+        run("losetup", &["--detach", node]);
         assert_eq!(clean(&ground, &[&id])[0].problem, None);
         ground.assert_nothing_left(&id);
     }

@@ -149,7 +149,7 @@ impl Hands<'_> {
             return Err(Error::failed(format!("{} is still attached to {}", file.display(), node.display())));
         }
         if self.kept {
-            self.refuse_foreign(file)?;
+            self.refuse_unseen(file)?;
         }
         fs::remove_file(file).map_err(|error| Error::os("cannot remove", file, error))
     }
@@ -202,12 +202,12 @@ impl Hands<'_> {
     fn remove_filesystem(&self, uuid: &str, places: &[Place]) -> Result<Option<Drive>> {
         self.own_id(uuid)?;
         let (nodes, missing) = self.filesystems(uuid, places)?;
-        for (number, node) in nodes.into_iter().enumerate() {
+        nodes.iter().try_for_each(|node| refuse_used(node))?;
+        if self.kept && !nodes.is_empty() {
+            self.look_inside(&nodes)?;
+        }
+        for node in nodes {
             refuse_used(&node)?;
-            // Of several nodes each has all of it.
-            if self.kept && number == 0 {
-                self.look_inside(&node)?;
-            }
             // Not by force: wipefs then refuses what is in use after all.
             self.tool(WIPEFS, &["--all".as_ref(), "--quiet".as_ref(), node.as_os_str()])?;
         }
@@ -215,26 +215,53 @@ impl Hands<'_> {
     }
 
     /// Refuses a kept file system in which somebody has put something, also where it is not mounted any more:
-    /// it is mounted in a namespace that goes with the tool that looks.
-    fn look_inside(&self, node: &Path) -> Result<()> {
-        const LOOK: &str = r#"mount -o ro -- "$1" "$2" && ls -A -- "$2""#;
-        let dir = std::env::temp_dir();
-        let words = ["--mount", "--propagation=private", "sh", "-c", LOOK, "sh"].map(OsStr::new);
-        let arguments = [&words[..], &[node.as_os_str(), dir.as_os_str()]].concat();
-        let answer = self.runner.run(UNSHARE, &arguments)?;
+    /// it is mounted in a namespace that goes with the tool that looks. Of several nodes each has all of it.
+    fn look_inside(&self, nodes: &[PathBuf]) -> Result<()> {
+        const LOOK: &str = r#"mount -o "$1" -- "$2" "$3" && ls -A -- "$3""#;
+        let (node, dir) = (&nodes[0], std::env::temp_dir());
+        let look = |options: &str| {
+            let words = ["--mount", "--propagation=private", "sh", "-c", LOOK, "sh", options].map(OsStr::new);
+            let arguments = [&words[..], &[node.as_os_str(), dir.as_os_str()]].concat();
+            self.runner.run(UNSHARE, &arguments)
+        };
+        let mut answer = look("ro")?;
+        if answer.status != 0 {
+            // Btrfs's own RAID without one of its drives.
+            let degraded = look("ro,degraded")?;
+            answer = if degraded.status == 0 { degraded } else { answer };
+        }
         if answer.status != 0 {
             let why = answer.stderr.lines().last().unwrap_or("it gave no reason").to_owned();
+            let all = nodes.iter().map(|node| quoted(node.as_os_str())).collect::<Vec<_>>().join(" ");
             return Err(Error::refused(format!(
                 "nobody can tell whether somebody has put something on the file system of {}: {why}",
                 node.display()
             ))
-            .hint(format!(
-                "look yourself, and give it up by `wipefs --all {}`; then clean up again",
-                node.display()
-            )));
+            .hint(format!("look yourself, and give it up by `wipefs --all {all}`; then clean up again")));
         }
         let names: Vec<String> = answer.stdout.lines().map(str::to_owned).collect();
         refuse_others(&format!("the file system of {}", node.display()), &names)
+    }
+
+    /// Refuses a kept file into which nobody has looked yet: where its loop device is gone, as after a boot,
+    /// what lies on it is found by no node.
+    fn refuse_unseen(&self, file: &Path) -> Result<()> {
+        self.refuse_foreign(file)?;
+        match self.probe(file, "TYPE")?.as_deref() {
+            None => Ok(()),
+            Some("linux_raid_member") => {
+                let what = format!(
+                    "{} is of an array that does not run, and nobody can tell what is on it",
+                    file.display()
+                );
+                let file = quoted(file.as_os_str());
+                Err(Error::refused(what).hint(format!(
+                    "attach it and its like (`losetup --find {file}`), start the array (`mdadm --assemble --scan`) \
+                     and clean up again, or give it up by `wipefs --all {file}`"
+                )))
+            }
+            Some(_) => self.look_inside(&[file.to_owned()]),
+        }
     }
 
     /// The nodes that carry the file system of that UUID.
@@ -245,11 +272,16 @@ impl Hands<'_> {
 
     /// The UUID of the file system on a device.
     fn filesystem_uuid(&self, node: &Path) -> Result<Option<String>> {
-        let arguments = ["-p", "-o", "value", "-s", "UUID"].map(OsStr::new);
+        self.probe(node, "UUID")
+    }
+
+    /// What blkid finds of that name on a device or a file; none where there is no signature.
+    fn probe(&self, node: &Path, tag: &str) -> Result<Option<String>> {
+        let arguments = ["-p", "-o", "value", "-s", tag].map(OsStr::new);
         let arguments = [&arguments[..], &[node.as_os_str()]].concat();
         let answer = self.runner.run(BLKID, &arguments)?;
         match answer.status {
-            0 => Ok(Some(answer.stdout.trim().to_owned()).filter(|uuid| !uuid.is_empty())),
+            0 => Ok(Some(answer.stdout.trim().to_owned()).filter(|value| !value.is_empty())),
             2 => Ok(None),
             8 => Err(Error::failed(format!("{} has contradictory signatures", node.display()))
                 .hint("it is left as it is; `wipefs` lists them")),
@@ -265,6 +297,7 @@ impl Hands<'_> {
             refuse_used(&node)?;
             // On one that nobody was given, marks are of what its drives held long before.
             if self.kept {
+                refuse_in_part(&node)?;
                 self.refuse_foreign(&node)?;
             }
             self.tool(MDADM, &["--stop".as_ref(), node.as_os_str()])?;
@@ -273,7 +306,11 @@ impl Hands<'_> {
         let (nodes, missing) = self.members(uuid, members)?;
         if self.kept && !stopped && !nodes.is_empty() {
             let what = format!("the array {uuid} does not run, and nobody can tell what is on it now");
-            return Err(Error::refused(what).hint("`mdadm --assemble --scan` starts it; then clean up again"));
+            let all = nodes.iter().map(|node| quoted(node.as_os_str())).collect::<Vec<_>>().join(" ");
+            return Err(Error::refused(what).hint(format!(
+                "`mdadm --assemble --scan` starts it where it can be; or give it up by \
+                 `mdadm --zero-superblock {all}`; then clean up again"
+            )));
         }
         for node in nodes {
             self.tool(MDADM, &["--zero-superblock".as_ref(), node.as_os_str()])?;
@@ -293,17 +330,9 @@ impl Hands<'_> {
     /// Refuses a device of the stack's on which somebody has put something since: what the stack itself had
     /// on it is wiped by then.
     fn refuse_foreign(&self, node: &Path) -> Result<()> {
-        let arguments = ["-p".as_ref(), "-o".as_ref(), "export".as_ref(), node.as_os_str()];
-        let answer = self.runner.run(BLKID, &arguments)?;
-        let value = |key: &str| {
-            answer
-                .stdout
-                .lines()
-                .find_map(|line| line.strip_prefix(key)?.strip_prefix('=').map(str::to_owned))
-        };
-        let Some(kind) = value("TYPE").or_else(|| value("PTTYPE")) else { return Ok(()) };
+        let Some(kind) = self.probe(node, "TYPE")?.or(self.probe(node, "PTTYPE")?) else { return Ok(()) };
         // What a killed mkfs left is the stack's own.
-        if value("UUID").is_some_and(|uuid| self.id.is_of(&uuid)) {
+        if self.probe(node, "UUID")?.is_some_and(|uuid| self.id.is_of(&uuid)) {
             return Ok(());
         }
         Err(Error::refused(format!("{} holds {kind}, which the stack did not put there", node.display()))
@@ -475,6 +504,22 @@ fn refuse_used(node: &Path) -> Result<()> {
             }
         }
     })
+}
+
+/// Refuses an array that waits for members: it has no size, and shows nothing of what is on it.
+fn refuse_in_part(node: &Path) -> Result<()> {
+    let really = node.canonicalize().unwrap_or_else(|_| node.to_owned());
+    let name = really.file_name().unwrap_or_default();
+    let state = fs::read_to_string(Path::new("/sys/block").join(name).join("md/array_state"));
+    if state.is_ok_and(|state| state.trim() != "inactive") {
+        return Ok(());
+    }
+    let what = format!("{} is put together in part only, and nobody can tell what is on it", node.display());
+    Err(Error::refused(what).hint(format!(
+        "bring its drives back, or start it without (`mdadm --run {0}`), and clean up again; or stop it \
+         (`mdadm --stop {0}`) and give it up by `mdadm --zero-superblock` of its members",
+        quoted(node.as_os_str())
+    )))
 }
 
 /// The nodes of the partitions that the kernel knows on a drive.
