@@ -159,7 +159,9 @@ impl Queues {
         if let Err(error) = journal.act(&command, Some(undo), || write_exactly(&name, attribute, value, &now))
         {
             // It may be written and only not said to be: where it can't be put back now, it stands to be.
-            if restore(&self.drives[drive], attribute, (&old, value), &beside).is_ok() {
+            let is_back =
+                || read(&name, attribute).map_or(true, |is| is == now || in_force(&is) == in_force(&old));
+            if restore(&self.drives[drive], attribute, (&old, value), &beside).is_ok() && is_back() {
                 journal.undone(entry);
             }
             return Err(error);
