@@ -17,10 +17,17 @@ const PACE: Duration = Duration::from_secs(10);
 pub(super) struct Gauge {
     done_bytes: AtomicU64,
     all_bytes: AtomicU64,
+    /// What comes later goes at another rate than what is done now.
+    uneven: AtomicBool,
     stop: AtomicBool,
 }
 
 impl Gauge {
+    /// Whether the rate so far says nothing of the rest.
+    pub(super) fn uneven(&self, uneven: bool) {
+        self.uneven.store(uneven, Ordering::Relaxed);
+    }
+
     /// So many bytes are done, of so many.
     pub(super) fn set(&self, done_bytes: u64, all_bytes: u64) {
         self.done_bytes.store(done_bytes, Ordering::Relaxed);
@@ -78,7 +85,11 @@ pub(super) fn attended<T: Send>(
         });
         while ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
             advance.bytes = gauge.bytes();
-            advance.left_s = advance.bytes.and_then(|bytes| pace.left_s(Instant::now(), bytes));
+            if gauge.uneven.load(Ordering::Relaxed) {
+                pace = Pace::default();
+            }
+            let known = advance.bytes.filter(|_| !gauge.uneven.load(Ordering::Relaxed));
+            advance.left_s = known.and_then(|bytes| pace.left_s(Instant::now(), bytes));
             if !watch(&advance) {
                 gauge.stop.store(true, Ordering::Relaxed);
             }

@@ -73,14 +73,15 @@ pub(super) fn mount(stack: &Stack) -> Result<String> {
 
 /// The mount option by which the file system sends its flushes to no drive, if one does: the last counts.
 pub(super) fn without_barriers(stack: &Stack) -> Option<&str> {
-    let options = stack.mount_options.split(',').map(str::trim);
-    let says = |option: &str| match option {
-        "barrier=0" | "nobarrier" | "fsync_mode=nobarrier" => Some(true),
-        "barrier=1" | "barrier" | "fsync_mode=posix" | "fsync_mode=strict" => Some(false),
-        _ => None,
+    // F2FS has two that know nothing of each other.
+    let last = |without: &[&str], with: &[&str]| {
+        let mut options = stack.mount_options.split(',').map(str::trim);
+        options
+            .rfind(|option| without.contains(option) || with.contains(option))
+            .filter(|o| without.contains(o))
     };
-    let last = options.rev().find_map(|option| says(option).map(|without| (option, without)));
-    last.filter(|(_, without)| *without).map(|(option, _)| option)
+    last(&["barrier=0", "nobarrier"], &["barrier=1", "barrier"])
+        .or_else(|| last(&["fsync_mode=nobarrier"], &["fsync_mode=posix", "fsync_mode=strict"]))
 }
 
 #[cfg(test)]
@@ -121,6 +122,10 @@ mod tests {
         assert_eq!(options(Filesystem::Btrfs, "").unwrap(), "nodatacow");
         let copying = Stack { copy_on_write: true, ..stack(Filesystem::Btrfs, "", "noatime") };
         assert_eq!(mount(&copying).unwrap(), "noatime");
+        let without = |options| without_barriers(&stack(Filesystem::F2fs, "", options)).map(str::to_owned);
+        assert_eq!(without("nobarrier, barrier"), None);
+        assert_eq!(without("nobarrier,fsync_mode=strict").as_deref(), Some("nobarrier"));
+        assert_eq!(without("fsync_mode=nobarrier,barrier").as_deref(), Some("fsync_mode=nobarrier"));
         for wrong in ["bind", "remount", "logdev=sdb", "device=/dev/sda", "journal_dev=2049", "X-mount.mkdir"]
         {
             assert_eq!(options(Filesystem::Ext4, wrong).unwrap_err().exit_status(), 2, "{wrong}");

@@ -52,8 +52,11 @@ pub(super) fn run(claim: &Claim, bytes: u64, progress: Progress, gauge: &Gauge) 
     let path = &claim.device().path;
     let cannot = |error| Error::os("cannot write", path, error);
     let in_order = |offset_bytes: u64, _: &mut rand::rngs::SmallRng| offset_bytes;
+    // Large writes in order are much faster than what follows.
+    gauge.uneven(true);
     now.ordered_bytes =
         ORDERED.run(&file, bytes, now.ordered_bytes, gauge, &mut at, &in_order).map_err(cannot)?;
+    gauge.uneven(false);
     if now.ordered_bytes == bytes {
         let pages = (bytes / RANDOM.write_bytes).max(1);
         let at_random =
