@@ -50,12 +50,12 @@ pub struct Acks {
 }
 
 impl Acks {
-    /// Opens the file, which is made where there is none. Notes of another data set are forgotten, which is
-    /// said.
+    /// Opens the file, which is made where there is none. What it notes may be of another data set until
+    /// [`Acks::adopt`].
     ///
     /// # Errors
     /// Refused where it is something else.
-    pub fn open(path: &Path, set: u64) -> Result<(Self, Option<String>)> {
+    pub fn open(path: &Path, set: u64) -> Result<Self> {
         let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
         let file = opened.map_err(|error| Error::os("cannot open", path, error))?;
         // Where locks are not known it goes without.
@@ -67,28 +67,32 @@ impl Acks {
         let failed = |error| Error::os("cannot read", path, error);
         let mut head = [0; HEAD_BYTES as usize];
         let length = acks.file.metadata().map_err(failed)?.len();
-        if length == 0 {
-            acks.begin()?;
-            return Ok((acks, None));
-        }
-        let ours = acks.file.read_exact_at(&mut head, 0).is_ok() && head.starts_with(MAGIC);
-        if !ours {
+        if length > 0 && !(acks.file.read_exact_at(&mut head, 0).is_ok() && head.starts_with(MAGIC)) {
             let what = format!("wal.acks: {} is not a file of acknowledged puts", path.display());
             return Err(Error::refused(what).hint("nothing was changed: name another file"));
         }
-        if head[8..] == set.to_le_bytes() {
-            return Ok((acks, None));
+        Ok(acks)
+    }
+
+    /// Makes the file that of the data set that is open: notes of another one are forgotten, which is said.
+    ///
+    /// # Errors
+    /// Where it can't be read or written.
+    pub fn adopt(&self) -> Result<Option<String>> {
+        let mut head = [0; HEAD_BYTES as usize];
+        let read = self.file.read_exact_at(&mut head, 0).is_ok();
+        if read && head[8..] == self.set.to_le_bytes() {
+            return Ok(None);
         }
-        let noted = acks.noted()?.len();
-        acks.begin()?;
-        let forgotten = (noted > 0).then(|| {
+        let noted = self.noted()?.len();
+        self.begin()?;
+        Ok((noted > 0).then(|| {
             format!(
                 "wal.acks: {noted} acknowledged commits of another data set were noted in {}; they are forgotten \
                  with it, and nobody looked whether they are there",
-                path.display()
+                self.path.display()
             )
-        });
-        Ok((acks, forgotten))
+        }))
     }
 
     /// Forgets all notes.
@@ -135,21 +139,27 @@ mod tests {
     fn what_was_noted_is_told_to_the_next_and_not_to_another_set() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("acks");
-        let (acks, none) = Acks::open(&path, 7).unwrap();
+        let opened = |set| {
+            let acks = Acks::open(&path, set).unwrap();
+            let forgotten = acks.adopt().unwrap();
+            (acks, forgotten)
+        };
+        let (acks, none) = opened(7);
         assert_eq!(none, None);
         for (slot, sequence) in [(3, 0), (0, 99), (3, 1 << 38)] {
             acks.note(slot, sequence).unwrap();
         }
         assert_eq!(Acks::open(&path, 7).unwrap_err().kind, crate::error::Kind::Refused);
         drop(acks);
-        let (acks, none) = Acks::open(&path, 7).unwrap();
-        assert_eq!((acks.noted().unwrap(), none), (vec![(0, 99), (3, 1 << 38)], None));
+        drop(Acks::open(&path, 8).unwrap());
+        let (acks, none) = opened(7);
+        assert_eq!((acks.noted().unwrap(), none), (vec![(0, 99), (3, 1 << 38)], None), "not adopted by 8");
         drop(acks);
-        let (acks, forgotten) = Acks::open(&path, 8).unwrap();
+        let (acks, forgotten) = opened(8);
         assert_eq!(acks.noted().unwrap(), []);
         assert!(forgotten.unwrap().contains("2 acknowledged commits of another data set"));
         drop(acks);
-        assert_eq!(Acks::open(&path, 9).unwrap().1, None, "there was none to forget");
+        assert_eq!(opened(9).1, None, "there was none to forget");
         std::fs::write(&path, "somebody's letter").unwrap();
         assert_eq!(Acks::open(&path, 8).unwrap_err().kind, crate::error::Kind::Refused);
         assert_eq!(std::fs::read(&path).unwrap(), b"somebody's letter");

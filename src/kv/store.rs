@@ -89,8 +89,6 @@ impl Store {
         // It may be refused, before anything is removed.
         let acks = settings.kv.acks.as_deref().map(expand_home).transpose()?;
         let acks = acks.map(|path| Acks::open(&path, marker.set)).transpose()?;
-        let (acks, forgotten) = acks.map_or((None, None), |(acks, forgotten)| (Some(acks), forgotten));
-        notes.extend(forgotten);
         if let Some(other) = other {
             notes.extend((other.pairs != data).then(|| replaced(&other)));
             place.mark(&other.removed())?;
@@ -102,6 +100,7 @@ impl Store {
         let cache = Cache::new_lru_cache(rocksdb.block_cache_bytes as usize);
         let base = base();
         let db = open(&place, &base, &cache, rocksdb)?;
+        notes.extend(acks.as_ref().map(Acks::adopt).transpose()?.flatten());
         // Another one than before only where that was gone.
         if let Some(identity) = place.identity().filter(|found| marker.identity.as_ref() != Some(found)) {
             marker.identity = Some(identity);
