@@ -15,8 +15,8 @@ pub(super) const STACK: &[Spec] = &[
         help: "Make loop devices over the target's files even where nothing is built on them.",
         scope: Scope::Rebuild,
         inactive: |s, _| (!s.target.devices.is_empty()).then_some("the target is devices"),
-        unavailable: |value, _, _, ground| {
-            (*value == Value::Bool(true)).then(|| not_built_with(&["losetup"], ground))?
+        unavailable: |value, s, _, ground| {
+            (*value == Value::Bool(true)).then(|| not_built_with(&["losetup"], s, ground))?
         },
         ..at!(Bool, |s, c| s.stack.loops)
     },
@@ -28,8 +28,8 @@ pub(super) const STACK: &[Spec] = &[
         ),
         kind: Kind::Percent { min: 10, max: 100, steps: &[50, 60, 70, 80, 90, 100] },
         scope: Scope::Rebuild,
-        unavailable: |value, _, _, ground| {
-            (*value != Value::Percent(100)).then(|| not_built_with(&["sfdisk", "blkdiscard"], ground))?
+        unavailable: |value, s, _, ground| {
+            (*value != Value::Percent(100)).then(|| not_built_with(&["sfdisk", "blkdiscard"], s, ground))?
         },
         ..at!(Percent, |s, c| s.stack.use_percent)
     },
@@ -41,9 +41,9 @@ pub(super) const STACK: &[Spec] = &[
         ),
         kind: Kind::Choice(&names::<DriveState, 3>()),
         scope: Scope::Rebuild,
-        unavailable: |value, _, _, ground| match value {
-            Value::Choice("trimmed") => not_built_with(&["blkdiscard"], ground),
-            Value::Choice("preconditioned") => not_built_with(&[], ground),
+        unavailable: |value, s, _, ground| match value {
+            Value::Choice("trimmed") => not_built_with(&["blkdiscard"], s, ground),
+            Value::Choice("preconditioned") => not_built_with(&[], s, ground),
             _ => None,
         },
         ..at!(named DriveState, |s, c| s.stack.state)
@@ -181,9 +181,15 @@ fn no_driver(name: &str, ground: Ground) -> Option<String> {
 }
 
 /// Why nothing can be built here with these tools.
-fn not_built_with(tools: &[&str], ground: Ground) -> Option<String> {
+fn not_built_with(tools: &[&str], settings: &Settings, ground: Ground) -> Option<String> {
+    if !settings.touches_storage() {
+        return None;
+    }
     if ground.facts.platform.unprivileged {
-        return Some("building a stack takes root: it attaches devices, and mounts".to_owned());
+        return Some(
+            "building a stack takes root (start stacktune with sudo): it attaches devices, and mounts"
+                .to_owned(),
+        );
     }
     let missing = |name: &&str| {
         let lacks = |tool: &&ToolFound| tool.name == **name && tool.path.is_none();
@@ -211,7 +217,7 @@ fn raid_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground) -> Op
         // Btrfs's own, of which its file system tells.
         _ => return None,
     };
-    no_driver(driver, ground).or_else(|| not_built_with(&["mdadm"], ground))
+    no_driver(driver, ground).or_else(|| not_built_with(&["mdadm"], s, ground))
 }
 
 fn filesystem_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground) -> Option<String> {
@@ -219,7 +225,7 @@ fn filesystem_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground)
     if *name == NONE {
         return None;
     }
-    let missing = || not_built_with(&[&format!("mkfs.{name}")], ground);
+    let missing = || not_built_with(&[&format!("mkfs.{name}")], s, ground);
     if let Some(why) = no_driver(name, ground).or_else(missing) {
         return Some(why);
     }

@@ -405,6 +405,13 @@ impl Settings {
         Class::ALL.iter().any(|&c| self.interface_of(c) == Interface::Sim)
     }
 
+    /// Whether any class does I/O on storage.
+    pub fn touches_storage(&self) -> bool {
+        let virtual_only =
+            |class: &Class| matches!(self.interface_of(*class), Interface::Null | Interface::Sim);
+        !Class::ALL.iter().all(virtual_only)
+    }
+
     /// Whether the drives leave the kernel for the run.
     pub fn leaves_kernel(&self) -> bool {
         self.driven_by().is_some()

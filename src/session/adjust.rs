@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 
 use super::classes::{drop_cached, paths_of};
 use super::run::{Options, Session};
-use super::target::{Target, touches_storage};
+use super::target::Target;
 use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::profile::Settings;
@@ -54,7 +54,7 @@ fn drives(settings: &Settings, facts: &Facts, target: &Target) -> Result<Vec<Dri
     if let Some(built) = &target.built {
         return drives_of(built.plan(), &Runner::default());
     }
-    if !touches_storage(settings) {
+    if !settings.touches_storage() {
         return Ok(Vec::new());
     }
     let mut drives = Vec::new();

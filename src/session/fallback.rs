@@ -2,7 +2,6 @@
 //!
 //! Outside the demo nothing falls back: it is refused with the reason.
 
-use super::target::touches_storage;
 use crate::error::Result;
 use crate::knobs::{self, Ground, Value};
 use crate::profile::Settings;
@@ -34,7 +33,7 @@ pub fn fall_back(settings: &mut Settings, ground: Ground, notes: &mut Vec<String
 
 /// Makes the files smaller where the disk is short of four times what they take.
 pub fn files(settings: &mut Settings, notes: &mut Vec<String>) -> Result<()> {
-    if !settings.target.devices.is_empty() || !touches_storage(settings) {
+    if !settings.target.devices.is_empty() || !settings.touches_storage() {
         return Ok(());
     }
     let dir = expand_home(&settings.target.dir)?;

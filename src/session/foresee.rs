@@ -3,7 +3,6 @@
 
 use std::fs::File;
 
-use super::target::touches_storage;
 use crate::error::{Error, Result};
 use crate::host::{Facts, Feature, TargetFacts, kernel_version};
 use crate::knobs::Ground;
@@ -22,7 +21,7 @@ const BLOCK_BYTES: u64 = 4096;
 /// # Errors
 /// Input, naming each knob with the reason.
 pub fn refuse_unable(settings: &Settings, facts: &Facts) -> Result<()> {
-    if !settings.stack.is_built() || !touches_storage(settings) {
+    if !settings.stack.is_built() || !settings.touches_storage() {
         return Ok(());
     }
     let target = foreseen(settings, facts);

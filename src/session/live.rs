@@ -10,7 +10,6 @@ use super::message::{Advance, Command, Event, Phase, PlanShown, Progress, Status
 use super::prompt::answer_promptly;
 use super::rebuild::{Former, Rebuild};
 use super::run::{Attendant, Carried, Options, Session};
-use super::target::touches_storage;
 use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::profile::{Settings, builtin};
@@ -284,7 +283,7 @@ impl Session {
 
 /// Whether a stack lies under the target.
 fn is_built(settings: &Settings) -> bool {
-    settings.stack.is_built() && touches_storage(settings)
+    settings.stack.is_built() && settings.touches_storage()
 }
 
 /// The operator, while a session is being opened.

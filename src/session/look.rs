@@ -9,7 +9,6 @@ use super::fallback;
 use super::pairs;
 use super::target::{
     self, DEVICE_BYTES_MIN, OursCheck, OwnWal, check_serials, refuse_over_limit, refuse_shared_wal,
-    touches_storage,
 };
 use crate::error::{Error, Result};
 use crate::host::Facts;
@@ -35,7 +34,7 @@ pub fn look(settings: &Settings, demo: bool, facts: &Facts) -> Look {
         look.problem(error.to_string());
     }
     look.check(&settings, Ground { facts, target: None });
-    if !touches_storage(&settings) {
+    if !settings.touches_storage() {
         return look;
     }
     if settings.is_keyed() {

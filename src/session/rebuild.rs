@@ -7,7 +7,6 @@ use super::given;
 use super::message::{Event, PlanShown};
 use super::run::{Carried, Session, Turned};
 use super::standing::{self, survival};
-use super::target::touches_storage;
 use crate::host::Facts;
 use crate::knobs::{self, Ground, Value};
 use crate::meter::ledger::Turn;
@@ -112,7 +111,7 @@ impl Session {
             return Err(problem.to_string());
         }
         let away = !self.target.steps_back().is_empty();
-        let builds = settings.stack.is_built() && touches_storage(&settings);
+        let builds = settings.stack.is_built() && settings.touches_storage();
         if away && (builds || settings.leaves_kernel() && settings.target != self.settings.target) {
             let why = "the drives have left the kernel, and what they hold can't be looked at";
             return Err(format!("{why}: go back to one of the kernel's interfaces by a plan first"));
@@ -121,7 +120,7 @@ impl Session {
         let number = self.plans_made;
         let facts = Facts { devices: Facts::read_devices(), ..(*self.facts).clone() };
         let mut agreed = None;
-        let shown = if settings.stack.is_built() && touches_storage(&settings) {
+        let shown = if settings.stack.is_built() && settings.touches_storage() {
             let plan =
                 standing::planned(&settings, &facts, Some(&self.target)).map_err(|error| error.one_line())?;
             agreed = Some((plan.id.clone(), plan.lines()));
@@ -148,7 +147,7 @@ impl Session {
     fn held_folder(&self) -> Option<PathBuf> {
         let folder = self.target.built.is_none()
             && self.settings.target.devices.is_empty()
-            && touches_storage(&self.settings);
+            && self.settings.touches_storage();
         folder.then(|| expand_home(&self.settings.target.dir).ok()).flatten()
     }
 

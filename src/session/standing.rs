@@ -8,7 +8,7 @@ use super::given;
 use super::message::{PlanShown, Wanted};
 use super::pairs;
 use super::run::{Attendant, Options};
-use super::target::{DEVICE_BYTES_MIN, OursCheck, Target, names_of, refuse_over_limit, touches_storage};
+use super::target::{DEVICE_BYTES_MIN, OursCheck, Target, names_of, refuse_over_limit};
 use crate::class::Class;
 use crate::error::{Error, Result};
 use crate::host::Facts;
@@ -52,10 +52,10 @@ fn agreed(settings: &Settings, options: &Options, facts: &Facts) -> Result<Plan>
 
 /// What opening the settings' target takes, as the operator sees it.
 pub fn for_settings(settings: &Settings, facts: &Facts) -> Result<PlanShown> {
-    if settings.stack.is_built() && touches_storage(settings) {
+    if settings.stack.is_built() && settings.touches_storage() {
         return Ok(shown(&planned(settings, facts, None)?, 0, Vec::new()));
     }
-    let leaves = settings.leaves_kernel() && touches_storage(settings);
+    let leaves = settings.leaves_kernel() && settings.touches_storage();
     let handed_over = if leaves { given::steps(settings, facts)? } else { Vec::new() };
     Ok(plain(settings, &handed_over, 0, Vec::new(), None, None))
 }
@@ -91,7 +91,7 @@ pub fn plain(
     held: Option<&Path>,
 ) -> PlanShown {
     let target = &settings.target;
-    let line = if !touches_storage(settings) {
+    let line = if !settings.touches_storage() {
         "open nothing: no class touches storage".to_owned()
     } else if settings.is_keyed() {
         pairs::look(settings, held).unwrap_or_else(|error| error.one_line())
@@ -134,7 +134,7 @@ pub fn held_by(settings: &Settings, facts: &Facts, before: &Target) -> Result<Op
     if !before.steps_back().is_empty() {
         return Ok(None);
     }
-    let names = if touches_storage(settings) { names_of(settings, facts) } else { Vec::new() };
+    let names = if settings.touches_storage() { names_of(settings, facts) } else { Vec::new() };
     let stands = before.built.as_ref().map(|built| built.plan().drives()).unwrap_or_default();
     let look = |name: &String| {
         let device = facts.find(name)?;

@@ -22,7 +22,7 @@ use crate::load::Elsewhere;
 use crate::load::control::Writes;
 use crate::meter::layers;
 use crate::meter::meters::Member;
-use crate::profile::settings::{Interface, Settings};
+use crate::profile::settings::Settings;
 use crate::profile::store::expand_home;
 use crate::stack::Ours;
 use crate::stack::build::{Built, Watch};
@@ -145,12 +145,6 @@ impl Target {
     }
 }
 
-/// Whether any class that could run touches storage.
-pub fn touches_storage(settings: &Settings) -> bool {
-    let virtual_only = |class| matches!(settings.interface_of(class), Interface::Null | Interface::Sim);
-    !Class::ALL.into_iter().all(virtual_only)
-}
-
 /// Opens the target of the settings, which may change them where it says so (a scan of a mounted
 /// device gets a rate). What was built for it stands in `kept` where that fails.
 pub fn open(
@@ -160,7 +154,7 @@ pub fn open(
     attendant: &mut dyn Attendant,
     kept: &mut Kept,
 ) -> Result<Target> {
-    if !touches_storage(settings) {
+    if !settings.touches_storage() {
         return Ok(imagined(settings));
     }
     if settings.stack.is_built() {
@@ -488,7 +482,7 @@ fn claim_all(
 /// # Errors
 /// Refused (3), naming the device.
 pub fn refuse_unallowed(settings: &Settings, options: &Options, facts: &Facts) -> Result<()> {
-    if options.read_only || !touches_storage(settings) {
+    if options.read_only || !settings.touches_storage() {
         return Ok(());
     }
     let destroy = destroy_of(&options.destroy, settings, facts);

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::message::Event;
 use super::run::{Session, Turned};
 use super::standing::survival;
-use super::target::touches_storage;
 use crate::class::Class;
 use crate::knobs::{self, Ground, Knob, Scope, Value};
 use crate::load::Activity;
@@ -100,7 +99,7 @@ impl Session {
         if let Some(problem) = check(&settings, ground).into_iter().next() {
             return Err(problem.to_string());
         }
-        let needs_target = touches_storage(&settings) && self.target.facts().is_none();
+        let needs_target = settings.touches_storage() && self.target.facts().is_none();
         if needs_target || settings.is_simulated() != self.is_simulated() {
             return Err("this run has no storage open: open a profile on a real interface instead".into());
         }
