@@ -241,6 +241,9 @@ pub struct Total {
     pub bytes: u64,
     /// Decimal MB a second.
     pub mb_per_s: f64,
+    /// I/Os of the four classes a second.
+    #[serde(default)]
+    pub iops: f64,
     /// The whole system's cycles over all bytes.
     pub cycles_per_byte: Option<f64>,
     /// The same cycles over all I/Os.
@@ -393,6 +396,7 @@ impl Total {
         Self {
             bytes: totals.total.bytes,
             mb_per_s: finite(totals.total.mb_per_s),
+            iops: finite(totals.classes.iter().map(|class| class.iops).sum()),
             cycles_per_byte: totals.total.cycles_per_byte.filter(|x| x.is_finite()),
             cycles_per_op: totals.total.cycles_per_op.filter(|x| x.is_finite()),
             cycles_source: totals.cpu.cycles_source,

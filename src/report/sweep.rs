@@ -34,7 +34,7 @@ const COLUMNS: [Column; 8] = [
     ("classes.wal.service_ns.p99", "p99 of", "commit", 7),
     ("total.cycles_per_byte", "cycles", "/byte", 6),
 ];
-/// Of a second table, where what was written on the way is told.
+/// Of a second table.
 const WRITTEN_COLUMNS: [Column; 6] = [
     ("total.iops", "", "IOPS", 6),
     ("classes.background.service_ns.p99", "p99 of", "bg", 7),
@@ -329,9 +329,9 @@ fn headings(columns: &[Column]) -> String {
     line("", "", |column| column.1) + &line("step", "n", |column| column.2)
 }
 
-/// What was written on the way, and whether it was steady; nothing where no step tells it.
+/// Operations, what was written on the way, and whether it was steady; nothing where no step has run.
 fn written(shown: &SweepShown) -> String {
-    if !shown.steps.iter().any(|row| row.figures.contains_key("wa_a")) {
+    if shown.steps.iter().all(|row| row.done() == 0) {
         return String::new();
     }
     let mut out = format!("\n{}  steady\n", headings(&WRITTEN_COLUMNS).trim_end());
