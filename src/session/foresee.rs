@@ -163,6 +163,12 @@ mod tests {
         facts.platform.unprivileged = true;
         let why = refused(&facts, Raid::Md0, Filesystem::Ext4, 100).unwrap();
         assert!(why.contains("takes root"), "{why}");
+        // What touches no storage builds nothing.
+        let mut simulated = Settings::default();
+        (simulated.stack.filesystem, simulated.target.count) = (Filesystem::Xfs, 1);
+        assert!(!check(&simulated, Ground { facts: &facts, target: None }).is_empty());
+        simulated.io.interface = crate::profile::settings::Interface::Sim;
+        assert!(check(&simulated, Ground { facts: &facts, target: None }).is_empty());
     }
 
     #[test]
