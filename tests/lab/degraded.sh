@@ -50,7 +50,8 @@ goes_on_without_a_failed_member() {
     mdadm --quiet --fail "$md" "$(node 1)"
     ended 0 'degraded.*serial RIG1'
     flagged "$name" degraded 'serial RIG1'
-    flagged "$name" resync '(check)'
+    # After the failure md looks for a spare.
+    flagged "$name" resync '(check)\|(recover)'
     no_errors "$name"
     "$STACKTUNE" show "/share/$name" | grep -q degraded
     nothing_left
