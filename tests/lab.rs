@@ -118,6 +118,9 @@ in_guest! {
         a_node_that_is_another_devices_is_refused
         a_drive_named_twice_by_two_names_is_refused
         a_drive_whose_serial_is_another_is_refused
+        a_read_only_drive_is_refused
+        a_member_that_is_too_small_is_refused
+        on_a_full_disk_nothing_is_built_and_its_drive_is_no_member
         a_file_system_needs_consent_and_is_wiped_with_it
         a_run_whose_drive_is_pulled_ends_in_order;
     STACKS:

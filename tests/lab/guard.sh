@@ -129,6 +129,56 @@ a_drive_whose_serial_is_another_is_refused() {
         --set stack.filesystem=ext4 --destroy "$(drive 0)"
 }
 
+a_read_only_drive_is_refused() {
+    blockdev --setro "$(node 1)"
+    refused 1 'read-only'
+    blockdev --setrw "$(node 1)"
+}
+
+# A partition of a few MiB beside a whole drive.
+a_member_that_is_too_small_is_refused() {
+    local two before
+    need sfdisk
+    wipefs -qa "$(node 1)"
+    echo 'size=4MiB' | sfdisk -q --label gpt "$(node 1)"
+    wait_for 10 test -b "$(node 1)p1"
+    before=$(edges)
+    two=$(profile two "$(node 0),$(node 1)p1")
+    expect 3 'too small' "$STACKTUNE" record "$two" --for 1s --out "$LAB_WORK/out" "${on_stack[@]}" \
+        --destroy "$(node 0)" --destroy "$(node 1)p1"
+    [[ $(edges) == "$before" ]]
+    wipefs -qaf "$(node 1)p1" "$(node 1)"
+    blockdev --rereadpt "$(node 1)"
+}
+
+# What the first two drives hold, by a checksum.
+content() {
+    for number in 0 1; do
+        blockdev --flushbufs "$(node $number)"
+        cat "$(node $number)"
+    done | cksum
+}
+
+# The journal lies on a drive that is full: nothing may be done without; and one on which the program's
+# own state lies is no member.
+on_a_full_disk_nothing_is_built_and_its_drive_is_no_member() {
+    local before two own
+    need mkfs.ext4
+    mkfs.ext4 -qF "$(node 3)"
+    mount "$(node 3)" /mnt
+    own=$(profile own "$(drive 0),$(drive 3)")
+    XDG_STATE_HOME=/mnt expect 3 "in use: mounted at /mnt|system's own drive" "$STACKTUNE" record "$own" --for 1s \
+        --out "$LAB_WORK/out" "${on_stack[@]}" --destroy "$(drive 0)" --destroy "$(drive 3)"
+    dd if=/dev/zero of=/mnt/fills-it bs=64K status=none || true
+    before=$(content)
+    two=$(profile two "$(drive 0),$(drive 1)")
+    XDG_STATE_HOME=/mnt expect 1 'no space left on device' "$STACKTUNE" record "$two" --for 1s --out "$LAB_WORK/out" \
+        "${on_stack[@]}" --destroy "$(drive 0)" --destroy "$(drive 1)"
+    [[ $(content) == "$before" ]]
+    umount /mnt
+    wipefs -qa "$(node 3)"
+}
+
 a_file_system_needs_consent_and_is_wiped_with_it() {
     need mkfs.ext4
     blank_drives
@@ -143,4 +193,6 @@ run_tests a_mounted_drive_is_refused a_drive_with_a_mounted_partition_is_refused
     members_of_a_stopped_array_are_refused a_drive_exported_over_nvme_is_refused \
     a_drive_to_which_commands_can_be_given_is_refused a_node_that_is_another_devices_is_refused \
     a_drive_named_twice_by_two_names_is_refused a_drive_whose_serial_is_another_is_refused \
+    a_read_only_drive_is_refused a_member_that_is_too_small_is_refused \
+    on_a_full_disk_nothing_is_built_and_its_drive_is_no_member \
     a_file_system_needs_consent_and_is_wiped_with_it
