@@ -386,7 +386,12 @@ fn the_summary_has_the_documented_keys() {
     assert_eq!(summary["duration_s"], 10.0);
     assert_eq!(
         keys(&summary["total"]),
-        ["bytes", "cpu", "cpu_busy", "cycles_per_byte", "cycles_per_op", "cycles_source", "mb_per_s"]
+        ["bytes", "cpu", "cpu_busy", "cycles_per_byte", "cycles_per_op", "cycles_source", "iops", "mb_per_s"]
+    );
+    let iops = CLASSES.map(|class| summary["classes"][class]["iops"].as_f64().unwrap());
+    assert!(
+        (summary["total"]["iops"].as_f64().unwrap() - iops.iter().sum::<f64>()).abs() < 0.01,
+        "{summary}"
     );
     assert_eq!(keys(&summary["classes"]), ["background", "point", "scan", "wal"]);
     for class in CLASSES {

@@ -135,20 +135,16 @@ a_read_only_drive_is_refused() {
     blockdev --setrw "$(node 1)"
 }
 
-# A partition of a few MiB beside a whole drive.
+# A device of a few MiB beside a whole drive.
 a_member_that_is_too_small_is_refused() {
-    local two before
-    need sfdisk
-    wipefs -qa "$(node 1)"
-    echo 'size=4MiB' | sfdisk -q --label gpt "$(node 1)"
-    wait_for 10 test -b "$(node 1)p1"
+    local before small
+    truncate --size 4M "$LAB_WORK/small"
+    small=$(losetup --find --show "$LAB_WORK/small")
     before=$(edges)
-    two=$(profile two "$(node 0),$(node 1)p1")
-    expect 3 'too small' "$STACKTUNE" record "$two" --for 1s --out "$LAB_WORK/out" "${on_stack[@]}" \
-        --destroy "$(node 0)" --destroy "$(node 1)p1"
+    expect 3 'too small' "$STACKTUNE" record "$(profile two "$(node 0),$small")" --for 1s --out "$LAB_WORK/out" \
+        "${on_stack[@]}" --destroy "$(node 0)" --destroy "$small"
     [[ $(edges) == "$before" ]]
-    wipefs -qaf "$(node 1)p1" "$(node 1)"
-    blockdev --rereadpt "$(node 1)"
+    losetup --detach "$small"
 }
 
 # What the first two drives hold, by a checksum.
