@@ -614,6 +614,7 @@ fn a_picture_takes_the_place_of_another_picture_alone() {
 }
 
 /// The second command at the top of a profile, in a folder of ours.
+#[cfg(feature = "rocksdb")]
 fn folder_command(text: &str, folder: &str) -> Option<Vec<String>> {
     let line = text.lines().find(|line| line.contains("target.files.dir=FOLDER"))?;
     let words = line.trim_start_matches('#').split_whitespace();

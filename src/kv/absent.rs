@@ -11,6 +11,11 @@ use crate::plan::OpenedWith;
 use crate::profile::settings::{Rocksdb, Settings};
 use crate::volume::Progress;
 
+fn absent() -> Error {
+    Error::input("this build has no RocksDB")
+        .hint("build it with `cargo build --release`, without --no-default-features")
+}
+
 /// There is none.
 pub struct Store(Infallible);
 
@@ -23,8 +28,11 @@ pub struct Scanner<'a>(Infallible, std::marker::PhantomData<&'a ()>);
 #[allow(missing_docs, clippy::unused_self)]
 impl Store {
     pub fn open(_: &Path, _: &Settings, _: bool) -> Result<(Self, Vec<String>)> {
-        Err(Error::input("this build has no RocksDB")
-            .hint("build it with `cargo build --release`, without --no-default-features"))
+        Err(absent())
+    }
+
+    pub fn bytes_to_begin(_: &Path, _: &Settings, _: bool) -> Result<u64> {
+        Err(absent())
     }
 
     pub fn data(&self) -> DataSet {

@@ -138,6 +138,7 @@ a_read_only_drive_is_refused() {
 # A device of a few MiB beside a whole drive.
 a_member_that_is_too_small_is_refused() {
     local before small
+    modprobe loop 2>/dev/null || true
     truncate --size 4M "$LAB_WORK/small"
     small=$(losetup --find --show "$LAB_WORK/small")
     before=$(edges)
