@@ -46,7 +46,11 @@ btrfs_on_its_own_raid_is_verified_and_leaves_nothing() {
 
 # Kept, it goes as long as nobody has put anything on it.
 a_bare_array_is_verified_and_leaves_nothing() {
-    local md
+    local md raid
+    for raid in md0 md10; do
+        stacked "$raid" none --set stack.chunk=64KiB
+        nothing_left
+    done
     stacked md5 none --set stack.chunk=64KiB --keep
     md=/dev/$(awk '/^md/ { print $1 }' /proc/mdstat)
     mkfs.ext4 -qF "$md"
