@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use stacktune::class::Class;
 use stacktune::host::Facts;
-use stacktune::knobs::Value;
-use stacktune::profile::Settings;
-use stacktune::profile::settings::{Buffering, Interface};
-use stacktune::session::{Command, Event, Options, answer_promptly, live};
+use stacktune::runs::session::{Command, Event, Options, answer_promptly, live};
+use stacktune::settings::knobs::Value;
+use stacktune::settings::profile::Settings;
+use stacktune::settings::profile::settings::{Buffering, Interface};
 use stacktune::units::MIB;
 
 const TURNS: u64 = 20;

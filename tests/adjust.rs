@@ -12,10 +12,10 @@ use common::program::{Home, Outcome, Running, wait_for};
 use common::skip;
 use rustix::process::Signal;
 use stacktune::host::Facts;
-use stacktune::knobs::{Ground, Value, find};
-use stacktune::profile::Settings;
-use stacktune::profile::settings::{Interface, QueueSettings};
-use stacktune::session::{Attendant, Event, Options, PlanShown, Progress, Session, Wanted};
+use stacktune::runs::session::{Attendant, Event, Options, PlanShown, Progress, Session, Wanted};
+use stacktune::settings::knobs::{Ground, Value, find};
+use stacktune::settings::profile::Settings;
+use stacktune::settings::profile::settings::{Interface, QueueSettings};
 use stacktune::stack::adjust::Adjustments;
 use stacktune::stack::leftovers::leftovers;
 use stacktune::stack::place::Drive;
@@ -231,7 +231,7 @@ impl Attendant for Nobody {
     fn plan(&mut self, _: PlanShown) -> Option<Vec<String>> {
         None
     }
-    fn step(&mut self, _: &stacktune::session::Advance) -> bool {
+    fn step(&mut self, _: &stacktune::runs::session::Advance) -> bool {
         true
     }
 }

@@ -16,14 +16,14 @@ use std::time::{Duration, Instant};
 
 use common::syscalls::{self, PerThread};
 use stacktune::class::Class;
-use stacktune::load::Engine;
-use stacktune::load::control::Writes;
+use stacktune::load::volume::{Extent, Region};
+use stacktune::load::workers::Engine;
+use stacktune::load::workers::control::Writes;
 use stacktune::meter::source::{Delta, Source};
-use stacktune::plan::{ClassPlan, plan};
-use stacktune::profile::Settings;
-use stacktune::profile::settings::{Arrival, Buffering, Interface, Offsets};
+use stacktune::settings::plan::{ClassPlan, plan};
+use stacktune::settings::profile::Settings;
+use stacktune::settings::profile::settings::{Arrival, Buffering, Interface, Offsets};
 use stacktune::units::MIB;
-use stacktune::volume::{Extent, Region};
 
 static ALLOCATIONS: PerThread = PerThread::new();
 static CALLS: PerThread = PerThread::new();

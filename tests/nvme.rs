@@ -15,12 +15,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use stacktune::host::Facts;
-use stacktune::io::vfio::{Drives, Polled};
-use stacktune::io::{Op, OpKind, Queue, Setup, Wait, clock};
-use stacktune::nvme::vfio::VfioBus;
-use stacktune::nvme::{Controller, Patience, trim};
-use stacktune::profile::settings::Buffering;
-use stacktune::session::{Advance, Attendant, Options, PlanShown, Progress, Session, Wanted};
+use stacktune::load::io::vfio::{Drives, Polled};
+use stacktune::load::io::{Op, OpKind, Queue, Setup, Wait, clock};
+use stacktune::load::nvme::vfio::VfioBus;
+use stacktune::load::nvme::{Controller, Patience, trim};
+use stacktune::runs::session::{Advance, Attendant, Options, PlanShown, Progress, Session, Wanted};
+use stacktune::settings::profile::settings::Buffering;
 use tempfile::TempDir;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
@@ -104,7 +104,7 @@ impl Attendant for Willing {
 /// The program panics while it drives drives: they are given back on the way out.
 fn guest_panics() {
     let text = std::fs::read_to_string(std::env::var("NVME_PROFILE").unwrap()).unwrap();
-    let settings = stacktune::profile::parse(&text, "profile.toml").unwrap();
+    let settings = stacktune::settings::profile::parse(&text, "profile.toml").unwrap();
     let facts = Arc::new(Facts::read(Path::new("/")));
     let mut session = Session::open(settings, Options::default(), facts, &mut Willing)
         .unwrap_or_else(|error| panic!("{error}"));

@@ -14,10 +14,10 @@ use common::operator::Operator;
 use common::program::{Home, Outcome, Running, json_file, json_lines, wait_for};
 use rustix::process::Signal;
 use serde_json::Value;
-use stacktune::knobs;
-use stacktune::profile::Settings;
-use stacktune::profile::settings::{Filesystem, LoadEngine, Named, Raid};
-use stacktune::session::Options;
+use stacktune::runs::session::Options;
+use stacktune::settings::knobs;
+use stacktune::settings::profile::Settings;
+use stacktune::settings::profile::settings::{Filesystem, LoadEngine, Named, Raid};
 use tempfile::TempDir;
 
 /// All four classes on 20,000 small pairs.

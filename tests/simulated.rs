@@ -12,13 +12,13 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use serde_json::Value;
 use stacktune::host::{Cpu, Facts, Feature};
-use stacktune::knobs::{Value as Setting, find};
-use stacktune::profile::{Settings, builtin};
-use stacktune::session::{Attendant, Options, Progress, Session, Wanted};
-use stacktune::tui::message::Msg;
-use stacktune::tui::state::State;
-use stacktune::tui::theme::Theme;
-use stacktune::tui::{update, view};
+use stacktune::runs::session::{Attendant, Options, Progress, Session, Wanted};
+use stacktune::settings::knobs::{Value as Setting, find};
+use stacktune::settings::profile::{Settings, builtin};
+use stacktune::ui::tui::message::Msg;
+use stacktune::ui::tui::state::State;
+use stacktune::ui::tui::theme::Theme;
+use stacktune::ui::tui::{update, view};
 
 /// Records the demo on simulated devices.
 fn simulate(home: &Home, out: &str, sets: &[&str]) -> Outcome {
@@ -154,10 +154,10 @@ impl Attendant for Alone {
     fn consent(&mut self, _: Vec<Wanted>) -> Option<Vec<String>> {
         None
     }
-    fn plan(&mut self, _: stacktune::session::PlanShown) -> Option<Vec<String>> {
+    fn plan(&mut self, _: stacktune::runs::session::PlanShown) -> Option<Vec<String>> {
         None
     }
-    fn step(&mut self, _: &stacktune::session::Advance) -> bool {
+    fn step(&mut self, _: &stacktune::runs::session::Advance) -> bool {
         true
     }
 }

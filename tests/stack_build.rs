@@ -16,7 +16,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use stacktune::error::Error;
 use stacktune::host::Facts;
-use stacktune::profile::settings::{Filesystem, Raid};
+use stacktune::settings::profile::settings::{Filesystem, Raid};
 use stacktune::stack::build::{self, Advance};
 use stacktune::stack::guard::{self, Consent};
 use stacktune::stack::journal::Journal;

@@ -11,8 +11,8 @@ use common::program::{Home, MODEST, json_file, json_lines, wait_for};
 use common::terminal::{Terminal, class_row, first_line, mb_of, timed};
 use rustix::process::Signal;
 use stacktune::error::Result;
-use stacktune::profile::Settings;
-use stacktune::tui::{Link, Options, ProfileEntry, ProfileStore, ThemeChoice};
+use stacktune::settings::profile::Settings;
+use stacktune::ui::tui::{Link, Options, ProfileEntry, ProfileStore, ThemeChoice};
 
 const ALL: (u16, u16) = (160, 50);
 
@@ -471,7 +471,7 @@ fn a_panic_restores_the_terminal_and_is_told_there() {
         let theme = ThemeChoice::Auto;
         let options =
             Options { no_color: false, over_ssh: false, theme, profiles, recordings: PathBuf::new() };
-        let _ = stacktune::tui::run(Link { commands, events }, options);
+        let _ = stacktune::ui::tui::run(Link { commands, events }, options);
         return;
     }
     let home = Home::new();

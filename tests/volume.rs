@@ -8,10 +8,10 @@ use std::sync::atomic::AtomicBool;
 
 use stacktune::error::{Kind, Result};
 use stacktune::host::Feature;
-use stacktune::units::MIB;
-use stacktune::volume::{
+use stacktune::load::volume::{
     MemberSource, Region, Request, Stamper, Volume, affordable_size, is_ours, is_ours_at,
 };
+use stacktune::units::MIB;
 use tempfile::TempDir;
 
 static GO_ON: AtomicBool = AtomicBool::new(false);
@@ -39,7 +39,7 @@ fn missing(volume: &Volume) -> u64 {
     volume.missing_fill().map_or(0, |plan| plan.bytes)
 }
 
-fn verify(volume: &Volume) -> stacktune::volume::VerifyReport {
+fn verify(volume: &Volume) -> stacktune::load::volume::VerifyReport {
     volume.verify(&mut |_| {}, &GO_ON).unwrap()
 }
 
@@ -136,7 +136,7 @@ fn a_stopped_fill_goes_on_where_it_was() {
         let mut volume = open(dir.path(), 1, size_mib).unwrap();
         let all = missing(&volume);
         let stop = AtomicBool::new(false);
-        let halt = |progress: stacktune::session::message::Progress| {
+        let halt = |progress: stacktune::runs::session::message::Progress| {
             stop.store(progress.done_bytes > 0, std::sync::atomic::Ordering::Relaxed);
         };
         let outcome = volume.fill(&mut { halt }, &stop).unwrap();
@@ -176,7 +176,7 @@ const CHILD_DIR: &str = "STACKTUNE_TEST_FILL_DIR";
 fn child_that_is_killed_while_it_fills() {
     let Some(dir) = std::env::var_os(CHILD_DIR) else { return };
     let mut volume = open(Path::new(&dir), 4, 32).unwrap();
-    let kill = |progress: stacktune::session::message::Progress| {
+    let kill = |progress: stacktune::runs::session::message::Progress| {
         if progress.done_bytes > 0 {
             let this = rustix::process::getpid();
             rustix::process::kill_process(this, rustix::process::Signal::KILL).unwrap();

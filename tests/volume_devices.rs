@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use stacktune::error::Kind;
 use stacktune::host::Feature;
+use stacktune::load::volume::{MemberSource, Request, Volume, is_ours_at};
 use stacktune::units::MIB;
-use stacktune::volume::{MemberSource, Request, Volume, is_ours_at};
 use tempfile::TempDir;
 
 static GO_ON: AtomicBool = AtomicBool::new(false);

@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use super::{facts, facts_with_versions, print, print_json, settings};
 use crate::error::{Error, Result};
+use crate::host;
 use crate::host::Facts;
-use crate::knobs::Ground;
-use crate::profile::{Settings, Source, Store, Sweep};
-use crate::record::Recording;
-use crate::report::{self, Shown, SweepShown, profiles::Row};
-use crate::session::{Look, look};
-use crate::sweep::{Folder, is_sweep};
-use crate::{calibrate as calibration, host};
+use crate::load::calibrate as calibration;
+use crate::runs::record::Recording;
+use crate::runs::session::{Look, look};
+use crate::runs::sweep::{Folder, is_sweep};
+use crate::settings::knobs::Ground;
+use crate::settings::profile::{Settings, Source, Store, Sweep};
+use crate::ui::report::{self, Shown, SweepShown, profiles::Row};
 
 /// Each shape of load is measured so long.
 const CALIBRATION_TIME: Duration = Duration::from_millis(500);
@@ -77,7 +78,7 @@ pub fn knobs(json: bool) -> Result<()> {
 
 /// `stacktune profiles`.
 pub fn profiles(json: bool) -> Result<()> {
-    let row = |entry: crate::profile::Entry| Row {
+    let row = |entry: crate::settings::profile::Entry| Row {
         steps: entry.steps,
         about: entry.error.map_or(entry.about, |error| format!("broken: {error}")),
         name: entry.name,
@@ -148,7 +149,7 @@ pub fn calibrate_pairs(json: bool) -> Result<()> {
 
 /// A folder on a disk, in the user's cache, and those that were made for it, the innermost first.
 fn calibration_folder() -> Result<(PathBuf, Vec<PathBuf>)> {
-    let dir = crate::profile::expand_home("~/.cache/stacktune")?;
+    let dir = crate::settings::profile::expand_home("~/.cache/stacktune")?;
     let made = dir.ancestors().take_while(|dir| !dir.exists()).map(PathBuf::from).collect();
     std::fs::create_dir_all(&dir).map_err(|e| Error::os("cannot create", &dir, e))?;
     Ok((dir, made))
@@ -179,7 +180,7 @@ fn check_steps(base: &Settings, sweep: &Sweep, facts: &Facts) -> Result<()> {
         let settings = step.settings(base);
         let found = look(&settings, false, facts);
         let idle = step.turns.iter().filter_map(|(path, _)| {
-            let why = crate::knobs::find(path)?.inactive(&settings)?;
+            let why = crate::settings::knobs::find(path)?.inactive(&settings)?;
             Some(format!("`{path}` has no effect: {why}"))
         });
         notes.add(&step.label, found.notes.into_iter().chain(idle));

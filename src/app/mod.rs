@@ -18,11 +18,11 @@ use std::sync::Arc;
 use clap::Parser;
 use serde::Serialize;
 
-use crate::cli::{self, Cli, Cmd, RunArgs};
 use crate::error::{Error, Kind, Result, describe};
 use crate::host::Facts;
-use crate::profile::{Settings, Store, builtin};
-use crate::session::Options;
+use crate::runs::session::Options;
+use crate::settings::profile::{Settings, Store, builtin};
+use crate::ui::cli::{self, Cli, Cmd, RunArgs};
 
 /// The profile that is opened without a name.
 const DEMO: &str = "demo";
@@ -62,7 +62,7 @@ fn dispatch(cli: Cli) -> Result<()> {
         Some(Cmd::Status(output)) => stacks::status(output.json),
         Some(Cmd::Cleanup(args)) => stacks::cleanup(&args),
         Some(Cmd::Completions { shell }) => print_with(|out| cli::write_completions(shell, out)),
-        Some(Cmd::DriveSpdk) => crate::remote::helper::run(),
+        Some(Cmd::DriveSpdk) => crate::load::remote::helper::run(),
         Some(Cmd::Picture(args)) => picture::run(&args),
         Some(Cmd::Man) => print_with(|out| cli::write_man(out)),
     }

@@ -7,11 +7,11 @@ use serde::Serialize;
 use super::{print, print_json};
 use crate::error::Result;
 use crate::host::Facts;
-use crate::knobs::Ground;
-use crate::profile::{Settings, by_identity, check};
-use crate::report::{self, PlanFile};
-use crate::session::{Options, PlanShown, plan_shown};
-use crate::sweep::{Schedule, planned_writes, run_settings};
+use crate::runs::session::{Options, PlanShown, plan_shown};
+use crate::runs::sweep::{Schedule, planned_writes, run_settings};
+use crate::settings::knobs::Ground;
+use crate::settings::profile::{Settings, by_identity, check};
+use crate::ui::report::{self, PlanFile};
 use crate::units::{approx_size, approx_span};
 
 /// What is known of a sweep before it runs.

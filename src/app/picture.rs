@@ -10,15 +10,15 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::{facts, options, settings};
-use crate::cli::{PictureArgs, parse_set};
 use crate::error::{Error, Result};
-use crate::knobs;
-use crate::session::{Command, Event, live};
-use crate::tui::message::Msg;
-use crate::tui::state::State;
-use crate::tui::theme::{Choice, Theme};
-use crate::tui::update::update;
-use crate::tui::{is_svg_of_ours, svg, view};
+use crate::runs::session::{Command, Event, live};
+use crate::settings::knobs;
+use crate::ui::cli::{PictureArgs, parse_set};
+use crate::ui::tui::message::Msg;
+use crate::ui::tui::state::State;
+use crate::ui::tui::theme::{Choice, Theme};
+use crate::ui::tui::update::update;
+use crate::ui::tui::{is_svg_of_ours, svg, view};
 
 /// A picture is known by its first lines.
 const HEAD_BYTES: u64 = 4096;

@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use super::signals::Interrupts;
 use super::{facts_with_versions, options, print, print_json, settings, tell};
-use crate::cli::RecordArgs;
 use crate::error::{Error, Result};
 use crate::host::Facts;
-use crate::knobs::Ground;
-use crate::profile::{Settings, by_identity, check};
-use crate::record::Summary;
-use crate::record::refuse_folder;
-use crate::report::{self, Progress};
-use crate::session::headless::{self, Until};
-use crate::session::{Advance, Attendant, Event, Options, PlanShown, Session, Wanted};
+use crate::runs::record::Summary;
+use crate::runs::record::refuse_folder;
+use crate::runs::session::headless::{self, Until};
+use crate::runs::session::{Advance, Attendant, Event, Options, PlanShown, Session, Wanted};
+use crate::settings::knobs::Ground;
+use crate::settings::profile::{Settings, by_identity, check};
+use crate::ui::cli::RecordArgs;
+use crate::ui::report::{self, Progress};
 use crate::units::approx_span;
 
 /// A run is measured so long unless the command line says otherwise.
@@ -145,14 +145,14 @@ fn dry_run(settings: &Settings, facts: &Facts, json: bool) -> Result<()> {
     if let Some(problem) = problems.first() {
         return Err(Error::input(problem.to_string()));
     }
-    let plan = crate::session::plan_shown(settings, facts)?;
+    let plan = crate::runs::session::plan_shown(settings, facts)?;
     if json { print_json(&report::PlanFile::from(&plan)) } else { print(&report::plan(&plan)) }
 }
 
 /// Reads the target back, and says on standard error what came of it.
 pub(super) fn verify(session: &Session, watcher: &mut Watcher) -> Result<()> {
     let stop = AtomicBool::new(false);
-    let mut on_progress = |step: crate::session::Progress| {
+    let mut on_progress = |step: crate::runs::session::Progress| {
         watcher.progress.fill(&step);
         stop.store(watcher.interrupts.count() > 0, Ordering::Relaxed);
     };
@@ -188,7 +188,7 @@ impl Watcher<'_> {
 }
 
 impl Attendant for Watcher<'_> {
-    fn progress(&mut self, progress: crate::session::Progress) -> bool {
+    fn progress(&mut self, progress: crate::runs::session::Progress) -> bool {
         self.progress.fill(&progress);
         self.interrupts.count() == 0
     }

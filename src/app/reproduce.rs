@@ -12,18 +12,18 @@ use super::record::Watcher as Screen;
 use super::signals::Interrupts;
 use super::sweep::Watcher;
 use super::{facts_with_versions, print, print_json};
-use crate::cli::{ReproduceArgs, apply_sets, parse_set};
 use crate::error::{Error, Result};
 use crate::host::Facts;
-use crate::knobs::{self, nearest_of};
-use crate::paper::{self, Bed, Beside, Experiment, Ground, Hardware, Planned, RowResult};
-use crate::profile::settings::Settings;
-use crate::profile::sweep::{Between, Order};
-use crate::profile::{Sweep, by_identity};
-use crate::record::{Recording, replace};
-use crate::report::{self, Progress, Reproduction, SweepShown};
-use crate::session::Options;
-use crate::sweep::{self, Folder, Schedule, State, is_sweep, planned_writes, run_settings};
+use crate::runs::paper::{self, Bed, Beside, Experiment, Ground, Hardware, Planned, RowResult};
+use crate::runs::record::{Recording, replace};
+use crate::runs::session::Options;
+use crate::runs::sweep::{self, Folder, Schedule, State, is_sweep, planned_writes, run_settings};
+use crate::settings::knobs::{self, nearest_of};
+use crate::settings::profile::settings::Settings;
+use crate::settings::profile::sweep::{Between, Order};
+use crate::settings::profile::{Sweep, by_identity};
+use crate::ui::cli::{ReproduceArgs, apply_sets, parse_set};
+use crate::ui::report::{self, Progress, Reproduction, SweepShown};
 use crate::units::{approx_size, approx_span};
 
 /// What is known of a reproduction beside its sweep, in its folder.

@@ -5,13 +5,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::signals::Interrupts;
 use super::{print, print_json};
-use crate::cli::CleanupArgs;
 use crate::error::{Error, Result};
-use crate::report::stacks as report;
 use crate::stack::build::Advance;
 use crate::stack::leftovers::{self, Wanted};
 use crate::stack::runner::Runner;
 use crate::stack::site::state_dir;
+use crate::ui::cli::CleanupArgs;
+use crate::ui::report::stacks as report;
 
 /// `stacktune status`.
 pub fn status(json: bool) -> Result<()> {

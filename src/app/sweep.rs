@@ -7,13 +7,13 @@ use super::outlook;
 use super::record::{Watcher as Screen, tell_kept, verify};
 use super::signals::Interrupts;
 use super::{facts_with_versions, options, print, print_json};
-use crate::cli::RecordArgs;
 use crate::error::{Error, Result};
 use crate::host::Facts;
-use crate::profile::{Settings, Sweep, by_identity};
-use crate::report::{self, Progress, SweepShown};
-use crate::session::{Advance, Attendant, PlanShown, Progress as Filling, Session, Wanted};
-use crate::sweep::{self, Told};
+use crate::runs::session::{Advance, Attendant, PlanShown, Progress as Filling, Session, Wanted};
+use crate::runs::sweep::{self, Told};
+use crate::settings::profile::{Settings, Sweep, by_identity};
+use crate::ui::cli::RecordArgs;
+use crate::ui::report::{self, Progress, SweepShown};
 
 /// The settings with the command line's times in place of all of the profile's.
 fn timed(settings: &Settings, args: &RecordArgs) -> Settings {

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::sync::mpsc::channel;
 
 use super::{facts, facts_with_versions, options, print, settings};
-use crate::cli::RunArgs;
 use crate::error::{Error, Result, describe};
-use crate::profile::{Settings, Source, Store, by_identity};
-use crate::session::live;
-use crate::tui::{self, Link, ProfileEntry, ProfileStore, ThemeChoice};
+use crate::runs::session::live;
+use crate::settings::profile::{Settings, Source, Store, by_identity};
+use crate::ui::cli::RunArgs;
+use crate::ui::tui::{self, Link, ProfileEntry, ProfileStore, ThemeChoice};
 
 /// Opens the UI with a profile; the demo without one.
 pub fn run(profile: Option<&str>, args: &RunArgs) -> Result<()> {
@@ -78,7 +78,7 @@ struct Profiles {
 impl ProfileStore for Profiles {
     fn list(&self) -> Vec<ProfileEntry> {
         let entries = self.store.list().unwrap_or_default();
-        let entry = |entry: crate::profile::Entry| ProfileEntry {
+        let entry = |entry: crate::settings::profile::Entry| ProfileEntry {
             about: entry.error.map_or(entry.about, |error| format!("broken: {error}")),
             name: entry.name,
             path: match entry.source {

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::signals::Interrupts;
 use super::{facts, print, print_json, settings};
 use crate::error::{Error, Result};
-use crate::profile::{Settings, expand_home};
-use crate::report::Progress;
-use crate::session::{Verified, check_serials, verify_pairs};
-use crate::volume::{MemberSource, Request, Volume};
+use crate::load::volume::{MemberSource, Request, Volume};
+use crate::runs::session::{Verified, check_serials, verify_pairs};
+use crate::settings::profile::{Settings, expand_home};
+use crate::ui::report::Progress;
 
 /// Runs the command.
 pub fn run(profile: Option<&str>, sets: &[String], json: bool) -> Result<()> {
@@ -19,7 +19,7 @@ pub fn run(profile: Option<&str>, sets: &[String], json: bool) -> Result<()> {
     let interrupts = Interrupts::watch()?;
     let mut progress = Progress::new(stderr(), stderr().is_terminal(), None);
     let stop = AtomicBool::new(false);
-    let mut on_progress = |step: crate::session::Progress| {
+    let mut on_progress = |step: crate::runs::session::Progress| {
         progress.fill(&step);
         stop.store(interrupts.count() > 0, Ordering::Relaxed);
     };

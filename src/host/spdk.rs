@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::platform::Hugepages;
 use super::root::Root;
 use super::{Feature, Platform};
-use crate::spdk::{BUILT, HOW_TO_GET};
+use crate::load::spdk::{BUILT, HOW_TO_GET};
 
 /// What this program and this host have for SPDK.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -1,19 +1,24 @@
-//! The load: workers of the four classes.
+//! The load: the four classes, and how their I/O reaches the drives.
 //!
-//! A worker's orders never change: a turn of a knob stops a class's workers, which drain, and starts
-//! new ones. What must outlive them (the WAL's position, sequence numbers, how much may still be
-//! written) is in [`control::Shared`]. After its start a worker allocates nothing and takes no lock.
+//! Enters: what each class is to do ([`crate::settings::plan`]) and an open target. Leaves: samples,
+//! read by [`crate::meter`].
+//!
+//! | module | is about | may import |
+//! |---|---|---|
+//! | [`volume`] | layout, headers, page stamps, fill, verification, locks | – |
+//! | [`nvme`] | stacktune's own NVMe driver, for drives that the kernel hands over | – |
+//! | [`spdk`] | the operator's own SPDK, by a shim in C | – |
+//! | [`io`] | the interfaces, one file each | volume, nvme, spdk |
+//! | [`kv`] | pairs in RocksDB: data set, options, loading, counters | volume |
+//! | [`workers`] | pacing, offsets, commits, the loop of a worker | volume, nvme, io, kv |
+//! | [`remote`] | a load in a process of its own: commands there, samples back | workers, volume, io, spdk |
+//! | [`calibrate`] | the generator's own cost per I/O | workers, volume, io, kv |
 
-mod commit;
-pub mod control;
-pub mod elsewhere;
-pub mod engine;
-pub mod launch;
-mod offsets;
-mod pacing;
-mod pairs;
-pub mod simulated;
-mod worker;
-
-pub use elsewhere::Elsewhere;
-pub use engine::{Activity, Engine};
+pub mod calibrate;
+pub mod io;
+pub mod kv;
+pub mod nvme;
+pub mod remote;
+pub mod spdk;
+pub mod volume;
+pub mod workers;

@@ -7,8 +7,8 @@
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::class::Class;
-use crate::io::Incidents;
-use crate::io::polls::Polls;
+use crate::load::io::Incidents;
+use crate::load::io::polls::Polls;
 
 /// The largest latency that is told apart; longer ones count as this.
 pub const LATENCY_NS_MAX: u64 = 60_000_000_000;

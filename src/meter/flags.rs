@@ -9,7 +9,7 @@ use super::window::{ClassFigures, Flag, State};
 use super::words;
 use crate::class::Class;
 use crate::host::{Lost, TargetFacts, Upkeep};
-use crate::profile::settings::{Buffering, Interface};
+use crate::settings::profile::settings::{Buffering, Interface};
 
 /// From this share on the page cache or the hypervisor has a part in the figures; below, it is lost
 /// in what windows differ by anyway.

@@ -24,8 +24,8 @@ use super::written::Written;
 use crate::class::Class;
 use crate::error::errno_name;
 use crate::host::{Levels, Lost};
-use crate::io::Incidents;
-use crate::io::polls::Polls;
+use crate::load::io::Incidents;
+use crate::load::io::polls::Polls;
 use crate::units::{MIB, mb_per_s};
 
 /// From so many bytes on the block layer's count is compared with the engine's, and from so many times

@@ -2,7 +2,7 @@
 
 use super::super::flags::tests::context;
 use super::*;
-use crate::profile::settings::{Buffering, Interface};
+use crate::settings::profile::settings::{Buffering, Interface};
 use crate::units::SECOND_NS;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};

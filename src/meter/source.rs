@@ -8,8 +8,8 @@ use hdrhistogram::Histogram;
 use super::cell::{ERRNO_MAX, LATENCY_NS_MAX, LatencyCell, WorkerCell, value_of};
 use super::tasks::TaskTimes;
 use crate::class::Class;
-use crate::io::Incidents;
-use crate::io::polls::Polls;
+use crate::load::io::Incidents;
+use crate::load::io::polls::Polls;
 
 /// What came since the last look, of one class.
 #[derive(Debug)]

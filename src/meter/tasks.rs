@@ -15,7 +15,7 @@ use rustix::time::ClockId;
 use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
-use crate::io::sync::SERVES;
+use crate::load::io::sync::SERVES;
 use crate::units::SECOND_NS;
 
 /// What the names of `RocksDB`'s own threads begin with.

@@ -16,8 +16,8 @@ use super::variability::Variability;
 use super::written::Written;
 use crate::class::Class;
 use crate::host::Throttling;
-pub use crate::io::Incidents;
-pub use crate::io::polls::Polls;
+pub use crate::load::io::Incidents;
+pub use crate::load::io::polls::Polls;
 
 /// Percentiles of a latency, in nanoseconds; null where fewer than ten samples lie beyond it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -9,7 +9,7 @@ use super::place::Drive;
 use super::plan::StackId;
 use super::queue::Queues;
 use crate::error::{Error, Result};
-use crate::profile::settings::QueueSettings;
+use crate::settings::profile::settings::QueueSettings;
 
 /// What is changed of the host. Without a built stack it has a journal of its own, as long as anything
 /// is changed; dropped, it puts everything of that back.

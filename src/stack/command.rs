@@ -8,7 +8,7 @@ use super::place::Place;
 use super::room::PARTITION_START_BYTES;
 use super::runner::{LOSETUP, MDADM, SFDISK, Tool, quoted};
 use super::step::{Arg, CommandLine, Step};
-use crate::profile::settings::{Filesystem, Named, Raid};
+use crate::settings::profile::settings::{Filesystem, Named, Raid};
 use crate::units::{KIB, MIB, approx_size};
 
 /// What arrays and partitions of a stack are called.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::place::Place;
 use super::plan::{Plan, Top};
 use super::step::Step;
-use crate::profile::settings::Named;
+use crate::settings::profile::settings::Named;
 
 /// So many stacks are remembered, those built last.
 const STACKS_MAX: usize = 64;
@@ -153,7 +153,7 @@ fn place(place: &Place) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::settings::{Filesystem, Raid};
+    use crate::settings::profile::settings::{Filesystem, Raid};
     use crate::stack::place::Drive;
     use crate::stack::plan::{Destroyed, PowerCut, StackId, Worth};
 

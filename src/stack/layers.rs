@@ -7,8 +7,8 @@ use super::plan::{Destroyed, StackId, Top};
 use super::step::Step;
 use super::{options, room};
 use crate::error::{Error, Result};
-use crate::profile::expand_home;
-use crate::profile::settings::{DriveState, Filesystem, Raid, Settings, Stack};
+use crate::settings::profile::expand_home;
+use crate::settings::profile::settings::{DriveState, Filesystem, Raid, Settings, Stack};
 use crate::units::{MIB, approx_size, floor_mib};
 
 /// A member must hold a header, and some pages of WAL and data.

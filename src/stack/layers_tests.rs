@@ -1,7 +1,7 @@
 //! The steps of each combination, as they are shown.
 
 use super::*;
-use crate::profile::settings::Named as _;
+use crate::settings::profile::settings::Named as _;
 use crate::stack::place::Drive;
 use crate::stack::plan::{Plan, Worth};
 use crate::stack::worth::PowerCut;

@@ -15,8 +15,8 @@ use super::worth::worth;
 pub use super::worth::{PowerCut, Worth};
 use crate::error::{Error, Result};
 use crate::host::{Device, Facts};
-use crate::profile::settings::DriveState;
-use crate::profile::{Settings, expand_home};
+use crate::settings::profile::settings::DriveState;
+use crate::settings::profile::{Settings, expand_home};
 use crate::units::{approx_size, floor_mib};
 
 /// The end of the ids of all layers of all stacks.

@@ -11,7 +11,7 @@ use super::runner::Runner;
 use super::step::{Step, Undo};
 use crate::error::{Error, Result, describe};
 use crate::host::Facts;
-use crate::profile::settings::QueueSettings;
+use crate::settings::profile::settings::QueueSettings;
 
 const SCHEDULER: &str = "scheduler";
 /// What the kernel sets anew where the scheduler changes.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::place::{Drive, Place};
 use super::runner::Tool;
-use crate::profile::settings::{Filesystem, Raid};
+use crate::settings::profile::settings::{Filesystem, Raid};
 
 /// A step. Everything that it makes is named by the plan, so that its undo can be written down
 /// before it acts, and finds just that again.

@@ -550,7 +550,7 @@ fn refuse_others_files(dir: &Path) -> Result<()> {
 
 /// The same of a file system that holds these names.
 fn refuse_others(place: &str, names: &[String]) -> Result<()> {
-    // What `crate::volume` and `crate::kv` make in a folder, and mkfs.
+    // What `crate::load::volume` and `crate::load::kv` make in a folder, and mkfs.
     let has_pairs = names.iter().any(|name| name == "stacktune-pairs.json");
     let numbered = |name: &str| {
         name.strip_prefix("data-").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use stacktune::class::Class;
 use stacktune::host::Facts;
-use stacktune::knobs::Value;
-use stacktune::profile::Settings;
-use stacktune::session::{Command, Event, Options, Phase, live};
+use stacktune::runs::session::{Command, Event, Options, Phase, live};
+use stacktune::settings::knobs::Value;
+use stacktune::settings::profile::Settings;
 
 /// Who operates.
 pub struct Operator {

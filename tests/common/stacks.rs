@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use stacktune::profile::settings::{Filesystem, Raid};
+use stacktune::settings::profile::settings::{Filesystem, Raid};
 use stacktune::stack::Ours;
 use stacktune::stack::guard::Consent;
 use stacktune::stack::place::Place;

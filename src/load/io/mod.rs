@@ -1,0 +1,155 @@
+//! The interfaces: ways of an I/O into the kernel, or around it, one file each.
+//!
+//! An interface opens its members (a path here; a character device or a PCI address elsewhere), owns
+//! the buffers, knows how to flush and counts its polls. The load knows only [`Queue`] and
+//! [`Backend`]; a new interface is one file here and one row in [`crate::load::workers::launch`].
+
+pub mod buffers;
+pub mod clock;
+pub mod files;
+pub mod libaio;
+pub mod null;
+pub mod parts;
+pub mod passthrough;
+pub mod polls;
+pub mod ring;
+pub mod sim;
+#[cfg(feature = "spdk")]
+pub mod spdk;
+pub mod sync;
+pub mod uring;
+pub mod vfio;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use self::polls::Polls;
+use crate::error::Result;
+pub use crate::load::nvme::Incidents;
+use crate::load::volume::Identity;
+use crate::settings::profile::settings::Buffering;
+
+/// What an operation does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpKind {
+    /// Reads a page.
+    Read,
+    /// Writes a page.
+    Write,
+    /// Writes a page, durable on completion (`RWF_DSYNC`, FUA).
+    WriteDurable,
+    /// Makes all completed writes to the file durable (fdatasync).
+    Flush,
+}
+
+/// An operation on the buffer of the same number as its slot.
+#[derive(Debug, Clone, Copy)]
+pub struct Op {
+    /// The slot; flushes have slots of their own behind the buffers'.
+    pub slot: u32,
+    /// What to do.
+    pub kind: OpKind,
+    /// The file's index.
+    pub file: u32,
+    /// Where.
+    pub offset_bytes: u64,
+}
+
+/// An operation that is complete.
+#[derive(Debug, Clone, Copy)]
+pub struct Done {
+    /// The slot.
+    pub slot: u32,
+    /// Bytes moved, or the negative errno.
+    pub result: i32,
+}
+
+/// What to wait for after handing over the queued operations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wait {
+    /// Completions; 0 only where nothing is outstanding.
+    pub completions: u32,
+    /// Until this time of the monotonic clock, if it comes first.
+    pub until_ns: Option<u64>,
+}
+
+/// What a worker wants of its interface.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// Bytes of a page and of each buffer.
+    pub page_bytes: usize,
+    /// Buffers, one for each outstanding I/O.
+    pub slots: u32,
+    /// Flushes that can be outstanding besides.
+    pub flush_slots: u32,
+    /// The cache that the I/O goes through.
+    pub buffering: Buffering,
+    /// Register buffers with the ring.
+    pub registered_buffers: bool,
+    /// Register files with the ring.
+    pub registered_files: bool,
+    /// Poll the device's completion queue, of rings.
+    pub iopoll: bool,
+    /// Have a thread of the kernel poll the submission queue, of rings: it sleeps after so many
+    /// milliseconds without work, and runs on this CPU where one is named.
+    pub sqpoll: Option<(u32, Option<u32>)>,
+    /// Sleep between two looks that find nothing, of interfaces that poll; 0 is none.
+    pub poll_sleep_ns: u64,
+}
+
+/// What members to open, and how.
+#[derive(Debug, Clone)]
+pub struct OpenRequest {
+    /// The files or devices, by the index that operations use.
+    pub paths: Vec<PathBuf>,
+    /// What each path has to mean still, where that is known.
+    pub identities: Vec<Option<Identity>>,
+    /// Whether they are written.
+    pub writable: bool,
+    /// The cache that the I/O goes through.
+    pub buffering: Buffering,
+}
+
+/// Where a worker puts its operations.
+pub trait Queue {
+    /// The buffer of a slot without an outstanding operation.
+    fn buffer(&mut self, slot: u32) -> &mut [u8];
+
+    /// Adds an operation, to be handed over by the next [`Backend::advance`]. There is room for as
+    /// many as there are slots.
+    fn queue(&mut self, op: Op);
+}
+
+/// An interface as a worker of a real-time clock uses it.
+pub trait Backend: Queue + Sized {
+    /// The opened members, shared by a class's workers.
+    type Members: Send + Sync + 'static;
+
+    /// Opens the members.
+    fn open_members(request: &OpenRequest) -> Result<Self::Members>;
+
+    /// Sets a worker's side up, in the worker's own thread.
+    fn open(members: &Arc<Self::Members>, setup: &Setup) -> Result<Self>;
+
+    /// Hands over what is queued, waits, and appends what is complete.
+    ///
+    /// # Errors
+    /// The errno of a failure of the interface itself, after which it can't go on. Failures of
+    /// single operations are completions.
+    fn advance(&mut self, wait: Wait, done: &mut Vec<Done>) -> std::result::Result<(), i32>;
+
+    /// What its looks at completion queues have seen, of interfaces that poll.
+    fn polls(&self) -> Polls {
+        Polls::default()
+    }
+
+    /// What it had to do about commands that did not come back, of interfaces that watch them.
+    fn incidents(&self) -> Incidents {
+        Incidents::default()
+    }
+
+    /// Why [`Self::advance`] failed, in words that say more than its errno.
+    fn reason(&self) -> Option<&str> {
+        None
+    }
+}

@@ -1,0 +1,164 @@
+//! `sim`: seeded devices on a virtual clock, with latencies and faults from a table.
+//!
+//! For tests and demonstrations. A device serves as many operations at once as it has channels; a
+//! flush waits for what it has taken and, on a consumer device, holds everything else up meanwhile
+//! (paper 001, section A.1).
+
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
+use super::buffers::Buffers;
+use super::{Op, OpKind, Queue};
+use crate::settings::profile::settings::SimDevice;
+
+/// A row of the table.
+#[derive(Debug, Clone, Copy)]
+pub struct Model {
+    /// Operations served at the same time.
+    pub channels: usize,
+    /// Time of a read of 16 KiB without queueing.
+    pub read_ns: f64,
+    /// Time of a write of 16 KiB into the device's cache.
+    pub write_ns: f64,
+    /// Time of a flush.
+    pub flush_ns: f64,
+    /// Whether a flush holds up every other operation.
+    pub flush_blocks: bool,
+    /// What each further byte costs.
+    pub byte_ns: f64,
+    /// One in so many reads is slow by [`Self::tail_factor`]; 0 is none.
+    pub tail_every: u32,
+    /// How much slower.
+    pub tail_factor: f64,
+    /// One in so many operations fails with EIO; 0 is none.
+    pub fault_every: u32,
+}
+
+/// The simulated devices. Times are of the order that the paper gives: reads of about 100 µs, flushes
+/// of 1 to 3 ms on a consumer drive and 20 µs on an enterprise one (sections 4.7 and A.1).
+pub const MODELS: &[(SimDevice, Model)] = &[
+    (SimDevice::Consumer, CONSUMER),
+    (
+        SimDevice::Enterprise,
+        Model { channels: 64, flush_ns: 20e3, flush_blocks: false, tail_factor: 3.0, ..CONSUMER },
+    ),
+    (SimDevice::Faulty, Model { fault_every: 200, ..CONSUMER }),
+];
+
+const CONSUMER: Model = Model {
+    channels: 32,
+    read_ns: 90e3,
+    write_ns: 25e3,
+    flush_ns: 1.8e6,
+    flush_blocks: true,
+    byte_ns: 0.25,
+    tail_every: 500,
+    tail_factor: 8.0,
+    fault_every: 0,
+};
+
+/// One simulated device.
+#[derive(Debug)]
+pub struct Device {
+    model: Model,
+    rng: SmallRng,
+    /// When each channel is free.
+    channels: Vec<u64>,
+    /// Nothing begins before.
+    blocked_until_ns: u64,
+}
+
+impl Device {
+    /// A device of that kind.
+    pub fn new(kind: SimDevice, seed: u64) -> Self {
+        let model = MODELS.iter().find(|(known, _)| *known == kind).map_or(CONSUMER, |(_, model)| *model);
+        let channels = vec![0; model.channels];
+        Self { model, rng: SmallRng::seed_from_u64(seed), channels, blocked_until_ns: 0 }
+    }
+
+    /// Takes an operation now; returns when it completes and its result.
+    pub fn take(&mut self, now_ns: u64, kind: OpKind, page_bytes: usize) -> (u64, i32) {
+        let result = if self.one_in(self.model.fault_every) {
+            -libc::EIO
+        } else if kind == OpKind::Flush {
+            0
+        } else {
+            page_bytes as i32
+        };
+        let end_ns = match kind {
+            OpKind::Flush => self.flush(now_ns),
+            OpKind::WriteDurable => {
+                self.serve(now_ns, self.model.write_ns, page_bytes);
+                self.flush(now_ns)
+            }
+            OpKind::Write => self.serve(now_ns, self.model.write_ns, page_bytes),
+            OpKind::Read if self.one_in(self.model.tail_every) => {
+                self.serve(now_ns, self.model.read_ns * self.model.tail_factor, page_bytes)
+            }
+            OpKind::Read => self.serve(now_ns, self.model.read_ns, page_bytes),
+        };
+        (end_ns, result)
+    }
+
+    fn serve(&mut self, now_ns: u64, base_ns: f64, page_bytes: usize) -> u64 {
+        let further = page_bytes as f64 - 16384.0;
+        let ns = self.spread((base_ns + further * self.model.byte_ns).max(base_ns / 4.0));
+        let ready_ns = self.blocked_until_ns.max(now_ns);
+        let channel = self.channels.iter_mut().min().expect("a device has channels");
+        *channel = (*channel).max(ready_ns) + ns;
+        *channel
+    }
+
+    fn flush(&mut self, now_ns: u64) -> u64 {
+        let taken_ns = self.channels.iter().copied().max().unwrap_or(0);
+        let end_ns = taken_ns.max(now_ns) + self.spread(self.model.flush_ns);
+        if self.model.flush_blocks {
+            self.blocked_until_ns = end_ns;
+        }
+        end_ns
+    }
+
+    /// Between 0.8 and 1.4 times, the shorter the likelier.
+    fn spread(&mut self, ns: f64) -> u64 {
+        let x = self.rng.random::<f64>();
+        (ns * (0.8 + 0.6 * x * x)) as u64
+    }
+
+    fn one_in(&mut self, n: u32) -> bool {
+        n > 0 && self.rng.random_range(0..n) == 0
+    }
+}
+
+/// Where a worker of the simulation puts its operations.
+#[derive(Debug)]
+pub struct SimQueue {
+    buffers: Buffers,
+    queued: Vec<Op>,
+}
+
+impl SimQueue {
+    /// A queue with so many buffers.
+    pub fn new(slots: u32, page_bytes: usize) -> Self {
+        Self { buffers: Buffers::new(slots, page_bytes), queued: Vec::new() }
+    }
+
+    /// What was queued since the last call.
+    pub fn drain(&mut self) -> impl Iterator<Item = Op> {
+        self.queued.drain(..)
+    }
+
+    /// Bytes of a page.
+    pub fn page_bytes(&self) -> usize {
+        self.buffers.page_bytes()
+    }
+}
+
+impl Queue for SimQueue {
+    fn buffer(&mut self, slot: u32) -> &mut [u8] {
+        self.buffers.get(slot)
+    }
+
+    fn queue(&mut self, op: Op) {
+        self.queued.push(op);
+    }
+}

@@ -1,0 +1,137 @@
+//! `spdk`: the operator's own SPDK ([`crate::load::spdk`]), one queue pair a worker and namespace, polled.
+//!
+//! There is no page cache and no system call. A page that is larger than a drive's commands may move,
+//! SPDK splits. A flush is the drive's own command, and a durable write has FUA.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::polls::Polls;
+use super::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait, clock};
+use crate::error::{Error, Result};
+use crate::load::nvme::status::Status;
+use crate::load::spdk::{Drive, SCHEME, WorkerQueues};
+
+/// The kinds of operations as the shim knows them.
+const fn code(kind: OpKind) -> u32 {
+    match kind {
+        OpKind::Read => 0,
+        OpKind::Write => 1,
+        OpKind::WriteDurable => 2,
+        OpKind::Flush => 3,
+    }
+}
+
+/// A member's drive, by its path.
+fn drive_of(path: &Path) -> Result<Drive> {
+    let text = path.to_string_lossy();
+    let parts = text.strip_prefix(SCHEME).and_then(|rest| rest.split_once('/'));
+    let member = parts.and_then(|(address, id)| Some((address, id.parse().ok()?)));
+    let (address, namespace) = member.ok_or_else(|| {
+        Error::input(format!("{text} is no drive that was handed over by the kernel"))
+            .hint("the interface `spdk` drives whole NVMe namespaces, and no files or block devices")
+    })?;
+    Drive::find(address, namespace)
+}
+
+/// A worker's side.
+pub struct Spdk {
+    queues: WorkerQueues,
+    /// Operations that are not yet handed over.
+    waiting: VecDeque<Op>,
+    /// Those that SPDK refused, told with the next that are complete.
+    refused: Vec<Done>,
+    /// Slots with a page; those of flushes come after.
+    slots: u32,
+    /// Operations that are queued and not complete.
+    outstanding: u32,
+    page_bytes: usize,
+    sleep_ns: u64,
+    polls: Polls,
+}
+
+impl Spdk {
+    /// Hands over what waits, as far as there is room: SPDK rings one doorbell for all of it at the next
+    /// look.
+    fn hand_over(&mut self) {
+        while let Some(&op) = self.waiting.front() {
+            match self.queues.submit(op.file, op.slot, code(op.kind), op.offset_bytes) {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(errno) => self.refused.push(Done { slot: op.slot, result: -errno }),
+            }
+            self.waiting.pop_front();
+        }
+    }
+
+    /// Looks at all completion queues once. Returns how many operations are complete.
+    fn look(&mut self, done: &mut Vec<Done>) -> std::result::Result<u32, i32> {
+        self.hand_over();
+        let before = done.len();
+        done.append(&mut self.refused);
+        let (slots, page_bytes) = (self.slots, self.page_bytes);
+        self.queues.poll(|over| {
+            let status = Status(over.status as u16);
+            let moved = if over.slot < slots { page_bytes as i32 } else { 0 };
+            let result = if status.is_success() { moved } else { -status.errno() };
+            done.push(Done { slot: over.slot, result });
+        })?;
+        let found = (done.len() - before) as u32;
+        self.outstanding -= found;
+        Ok(found)
+    }
+}
+
+impl Queue for Spdk {
+    fn buffer(&mut self, slot: u32) -> &mut [u8] {
+        self.queues.page(slot)
+    }
+
+    #[inline]
+    fn queue(&mut self, op: Op) {
+        self.waiting.push_back(op);
+        self.outstanding += 1;
+    }
+}
+
+impl Backend for Spdk {
+    type Members = Vec<Drive>;
+
+    fn open_members(request: &OpenRequest) -> Result<Vec<Drive>> {
+        request.paths.iter().map(|path| drive_of(path)).collect()
+    }
+
+    fn open(members: &Arc<Vec<Drive>>, setup: &Setup) -> Result<Self> {
+        let operations = (setup.slots + setup.flush_slots) as usize;
+        Ok(Self {
+            queues: WorkerQueues::new(members, setup.page_bytes, setup.slots, setup.flush_slots)?,
+            waiting: VecDeque::with_capacity(operations),
+            refused: Vec::with_capacity(operations),
+            slots: setup.slots,
+            outstanding: 0,
+            page_bytes: setup.page_bytes,
+            sleep_ns: setup.poll_sleep_ns,
+            polls: Polls::default(),
+        })
+    }
+
+    fn advance(&mut self, wait: Wait, done: &mut Vec<Done>) -> std::result::Result<(), i32> {
+        if self.outstanding == 0 {
+            clock::sleep_until(wait.until_ns.unwrap_or(0));
+            return Ok(());
+        }
+        let wanted = done.len() + wait.completions.min(self.outstanding) as usize;
+        let (mut polls, sleep_ns) = (self.polls, self.sleep_ns);
+        let looked = polls.look_until(sleep_ns, wait.until_ns, |_| {
+            let found = self.look(done)?;
+            Ok((found, done.len() >= wanted))
+        });
+        self.polls = polls;
+        looked
+    }
+
+    fn polls(&self) -> Polls {
+        self.polls
+    }
+}

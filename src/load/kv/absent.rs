@@ -1,0 +1,151 @@
+//! A build without `RocksDB`: the same types, of which there are no values, and the reason why.
+
+use std::convert::Infallible;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use super::{DataSet, Losses, PairsReport};
+use crate::error::{Error, Result};
+use crate::load::volume::Progress;
+use crate::meter::engine::EngineFigures;
+use crate::settings::plan::OpenedWith;
+use crate::settings::profile::settings::{Rocksdb, Settings};
+
+fn absent() -> Error {
+    Error::input("this build has no RocksDB")
+        .hint("build it with `cargo build --release`, without --no-default-features")
+}
+
+/// There is none.
+pub struct Store(Infallible);
+
+/// There is none.
+pub struct Handle(Infallible);
+
+/// There is none.
+pub struct Scanner<'a>(Infallible, std::marker::PhantomData<&'a ()>);
+
+#[allow(missing_docs, clippy::unused_self)]
+impl Store {
+    pub fn open(_: &Path, _: &Settings, _: bool) -> Result<(Self, Vec<String>)> {
+        Err(absent())
+    }
+
+    pub fn bytes_to_begin(_: &Path, _: &Settings, _: bool) -> Result<u64> {
+        Err(absent())
+    }
+
+    pub fn data(&self) -> DataSet {
+        match self.0 {}
+    }
+
+    pub fn set(&self) -> u64 {
+        match self.0 {}
+    }
+
+    pub fn sequence_base(&self) -> u64 {
+        match self.0 {}
+    }
+
+    pub fn dir(&self) -> &Path {
+        match self.0 {}
+    }
+
+    pub fn stored_bytes(&self) -> u64 {
+        match self.0 {}
+    }
+
+    pub fn handle(&self) -> Result<Handle> {
+        match self.0 {}
+    }
+
+    pub fn next_logged(&self, _: u64) -> (u64, u64) {
+        match self.0 {}
+    }
+
+    pub fn note(&self, _: u64, _: u64) -> std::result::Result<(), i32> {
+        match self.0 {}
+    }
+
+    pub fn put_failed(&self, _: i32) {
+        match self.0 {}
+    }
+
+    pub fn failing(&self) -> Option<i32> {
+        match self.0 {}
+    }
+
+    pub fn take_full(&self) -> bool {
+        match self.0 {}
+    }
+
+    pub fn opened_with(&self) -> Option<OpenedWith> {
+        match self.0 {}
+    }
+
+    pub fn turn(&self, _: &Rocksdb) -> std::result::Result<(), String> {
+        match self.0 {}
+    }
+
+    pub fn reopen(&self, _: &Rocksdb) -> Result<()> {
+        match self.0 {}
+    }
+
+    pub fn count_anew(&self) -> Result<()> {
+        match self.0 {}
+    }
+
+    pub fn figures(&self) -> Option<EngineFigures> {
+        match self.0 {}
+    }
+
+    pub fn free_bytes(&self) -> u64 {
+        match self.0 {}
+    }
+
+    pub fn count_losses(&self) -> Result<Option<Losses>> {
+        match self.0 {}
+    }
+
+    pub fn missing_bytes(&self) -> Option<u64> {
+        match self.0 {}
+    }
+
+    pub fn load(&self, _: &mut dyn FnMut(Progress), _: &AtomicBool) -> Result<bool> {
+        match self.0 {}
+    }
+
+    pub fn verify(&self, _: &mut dyn FnMut(Progress), _: &AtomicBool) -> Result<PairsReport> {
+        match self.0 {}
+    }
+}
+
+#[allow(missing_docs, clippy::unused_self)]
+impl Handle {
+    pub fn get(&self, _: &[u8]) -> std::result::Result<Option<usize>, i32> {
+        match self.0 {}
+    }
+
+    pub fn put(&self, _: &[u8], _: &[u8], _: bool) -> std::result::Result<(), i32> {
+        match self.0 {}
+    }
+
+    pub fn sync(&self) -> std::result::Result<(), i32> {
+        match self.0 {}
+    }
+
+    pub fn scanner(&self) -> Scanner<'_> {
+        match self.0 {}
+    }
+}
+
+#[allow(missing_docs, clippy::unused_self)]
+impl Scanner<'_> {
+    pub fn range(&mut self, _: &[u8], _: u64) -> std::result::Result<(u64, u64), i32> {
+        match self.0 {}
+    }
+
+    pub fn go_on(&mut self, _: &[u8], _: u64) -> std::result::Result<(u64, u64), i32> {
+        match self.0 {}
+    }
+}

@@ -1,0 +1,298 @@
+//! The data set of a folder, and the marker by which the next run knows it again.
+//!
+//! ```text
+//! DIR/stacktune-set        locked by the run that has the folder (as with files of pages)
+//! DIR/stacktune-pairs.json the marker: which pairs the database holds, and whether all are loaded
+//! DIR/rocksdb/             the database
+//! ```
+//! The marker is there before the database and says whose it is: a folder `rocksdb` without one is
+//! somebody else's and stays.
+
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::keys;
+use crate::error::{Error, Result};
+use crate::load::volume::files;
+use crate::settings::profile::settings::{Named, Order, Settings};
+
+const MARKER: &str = "stacktune-pairs.json";
+const DATABASE: &str = "rocksdb";
+const WHAT: &str = "a data set of stacktune: pairs in RocksDB";
+/// The layout of a database that is about to be removed.
+const REMOVED: &str = "removed";
+/// The layout of the marker, and of keys and values.
+const SCHEMA: u32 = 1;
+/// The WAL's own pairs: a sixteenth of the loaded ones, within these.
+const LOGGED_MIN: u64 = 1024;
+const LOGGED_MAX: u64 = 1 << 16;
+/// Sequence numbers of a run: each begins its own, beyond all of the runs before.
+const EPOCH_SHIFT: u32 = 38;
+
+/// Puts of its run before the one of that sequence number.
+pub fn put_before(sequence: u64) -> u64 {
+    sequence & ((1 << EPOCH_SHIFT) - 1)
+}
+
+/// Which run a sequence number is of.
+pub fn run_of(sequence: u64) -> u64 {
+    sequence >> EPOCH_SHIFT
+}
+
+/// What a database holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataSet {
+    /// Bytes of a key.
+    pub key_bytes: u64,
+    /// Bytes of a value.
+    pub value_bytes: u64,
+    /// Pairs that are loaded.
+    pub pairs: u64,
+    /// `sequential` or `random`.
+    pub order: String,
+    /// [`crate::settings::profile::kv::Rocksdb::layout`] as they were loaded. What is turned live later on changes
+    /// them only as they are merged.
+    pub layout: String,
+}
+
+impl DataSet {
+    /// That of the settings, on a file system of so many bytes.
+    ///
+    /// # Errors
+    /// Input where there are more pairs than keys.
+    pub fn of(settings: &Settings, filesystem_bytes: u64) -> Result<Self> {
+        let pairs = &settings.kv.pairs;
+        let count = pairs.count_on(filesystem_bytes);
+        let set = Self {
+            key_bytes: pairs.key_bytes,
+            value_bytes: pairs.value_bytes,
+            pairs: count,
+            order: pairs.order.name().to_owned(),
+            layout: settings.kv.rocksdb.layout(),
+        };
+        if set.pairs + set.logged() > keys::numbers(set.key_bytes) {
+            let what = format!("{count} pairs are more than keys of {} B can tell apart", set.key_bytes);
+            return Err(Error::input(what).hint("longer keys (kv.key_size), or fewer pairs (kv.pairs)"));
+        }
+        Ok(set)
+    }
+
+    /// Bytes of a key and its value.
+    pub fn pair_bytes(&self) -> u64 {
+        self.key_bytes + self.value_bytes
+    }
+
+    /// Bytes of all keys and values that are loaded.
+    pub fn bytes(&self) -> u64 {
+        self.pairs * self.pair_bytes()
+    }
+
+    /// Pairs of the WAL's own: they lie behind the loaded ones, and are written one after the other, over
+    /// and over again.
+    pub fn logged(&self) -> u64 {
+        (self.pairs / 16).clamp(LOGGED_MIN, LOGGED_MAX)
+    }
+
+    /// Whether the pairs are loaded by ascending keys.
+    pub fn is_sequential(&self) -> bool {
+        self.order == Order::Sequential.name()
+    }
+}
+
+/// The marker's content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Marker {
+    what: String,
+    schema: u32,
+    /// What the database holds.
+    pub pairs: DataSet,
+    /// Seeds the values; another one with each loading.
+    pub set: u64,
+    /// Runs that have opened it.
+    pub epoch: u64,
+    /// Whether every pair is loaded.
+    pub loaded: bool,
+    /// RocksDB's own name of the database (its file IDENTITY); none before it was first opened.
+    #[serde(default)]
+    pub identity: Option<String>,
+}
+
+impl Marker {
+    /// Of a data set that is yet to be loaded.
+    pub fn new(pairs: DataSet, set: u64) -> Self {
+        Self { what: WHAT.into(), schema: SCHEMA, pairs, set, epoch: 0, loaded: false, identity: None }
+    }
+
+    /// The same, of a database that is about to be removed: no settings ask for it any more.
+    #[must_use]
+    pub fn removed(self) -> Self {
+        Self { pairs: DataSet { layout: REMOVED.into(), ..self.pairs }, loaded: false, ..self }
+    }
+
+    /// The same, with every pair loaded or not.
+    #[must_use]
+    pub fn with_loaded(self, loaded: bool) -> Self {
+        Self { loaded, ..self }
+    }
+
+    /// The first sequence number of the run that has opened it.
+    pub fn sequence_base(&self) -> u64 {
+        self.epoch << EPOCH_SHIFT
+    }
+}
+
+/// The folder of a data set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place(PathBuf);
+
+impl Place {
+    /// That folder.
+    pub fn new(dir: &Path) -> Self {
+        Self(dir.to_owned())
+    }
+
+    /// The folder.
+    pub fn dir(&self) -> &Path {
+        &self.0
+    }
+
+    /// Where the database lies.
+    pub fn database(&self) -> PathBuf {
+        self.0.join(DATABASE)
+    }
+
+    /// The marker, if there is one.
+    ///
+    /// # Errors
+    /// Refused where a database or a file is in the way that is not stacktune's.
+    pub fn marker(&self) -> Result<Option<Marker>> {
+        let path = self.0.join(MARKER);
+        let text = match std::fs::read(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                if std::fs::symlink_metadata(self.database()).is_ok() {
+                    let what =
+                        format!("{} has no marker of stacktune's beside it", self.database().display());
+                    return Err(foreign(&what));
+                }
+                return Ok(None);
+            }
+            read => read.map_err(|error| Error::os("cannot read", &path, error))?,
+        };
+        let marker: Option<Marker> = serde_json::from_slice(&text).ok();
+        match marker {
+            Some(marker) if marker.what == WHAT && marker.schema == SCHEMA => self.known(marker).map(Some),
+            Some(marker) if marker.what == WHAT => {
+                let what = format!("{} is of another version of stacktune", path.display());
+                Err(Error::refused(what).hint("remove its folder, or choose another one (target.files.dir)"))
+            }
+            _ => Err(foreign(&format!("{} is not stacktune's", path.display()))),
+        }
+    }
+
+    /// The marker, if the database beside it is the one that it is of.
+    fn known(&self, marker: Marker) -> Result<Marker> {
+        let database = self.database();
+        let gone = |marker: Marker| Marker { identity: None, ..marker.with_loaded(false) };
+        match std::fs::symlink_metadata(&database) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(gone(marker)),
+            Ok(found) if found.is_dir() => {}
+            _ => return Err(foreign(&format!("{} is no folder", database.display()))),
+        }
+        if !database.join("CURRENT").exists() {
+            return Ok(gone(marker));
+        }
+        let is_ours = match (&marker.identity, self.identity()) {
+            (Some(known), Some(found)) => *known == found,
+            // Its removal was cut short.
+            (Some(_), None) => marker.pairs.layout == REMOVED,
+            // It was made, and not yet written down.
+            (None, _) => !marker.loaded,
+        };
+        if is_ours {
+            return Ok(marker);
+        }
+        let what = format!("{} is another database than stacktune's marker is of", database.display());
+        Err(foreign(&what))
+    }
+
+    /// RocksDB's own name of the database.
+    pub fn identity(&self) -> Option<String> {
+        let name = std::fs::read_to_string(self.database().join("IDENTITY")).ok()?;
+        Some(name.trim().to_owned()).filter(|name| !name.is_empty())
+    }
+
+    /// Puts the marker into the place of the one before, whole or not at all.
+    ///
+    /// # Errors
+    /// Where it can't be written.
+    pub fn mark(&self, marker: &Marker) -> Result<()> {
+        let path = self.0.join(MARKER);
+        let written = || {
+            let mut file = tempfile::Builder::new().prefix(".stacktune-").tempfile_in(&self.0)?;
+            serde_json::to_writer_pretty(&mut file, marker)?;
+            file.write_all(b"\n")?;
+            file.as_file().sync_all()?;
+            file.persist(&path)?;
+            File::open(&self.0)?.sync_all()
+        };
+        written().map_err(|error: std::io::Error| Error::os("cannot write", &path, error))
+    }
+
+    /// Bytes of the file system, and those that are free for this user.
+    ///
+    /// # Errors
+    /// Where it does not tell.
+    pub fn room(&self) -> Result<(u64, u64)> {
+        let there = files::nearest_folder(&self.0);
+        let stat = rustix::fs::statvfs(there)
+            .map_err(|error| Error::os("cannot ask for the size of the file system of", there, error))?;
+        Ok((stat.f_blocks.saturating_mul(stat.f_frsize), stat.f_bavail.saturating_mul(stat.f_frsize)))
+    }
+
+    /// Bytes that the database takes.
+    pub fn taken(&self) -> u64 {
+        let files = std::fs::read_dir(self.database()).into_iter().flatten().flatten();
+        files.filter_map(|file| Some(file.metadata().ok()?.len())).sum()
+    }
+}
+
+fn foreign(what: &str) -> Error {
+    Error::refused(what)
+        .hint("nothing was changed: move it away, or choose another folder for the target (target.files.dir)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_share_of_the_file_system_decides_where_no_count_is_given() {
+        let mut settings = Settings::default();
+        let set = DataSet::of(&settings, 4016 * 1000).unwrap();
+        assert_eq!((set.pairs, set.bytes()), (250, 250 * 4016));
+        settings.kv.pairs.count = Some(7);
+        assert_eq!(DataSet::of(&settings, 4016 * 1000).unwrap().pairs, 7);
+        settings.kv.pairs.key_bytes = 4;
+        settings.kv.pairs.count = Some(1 << 31);
+        let error = DataSet::of(&settings, 0).unwrap_err().to_string();
+        assert!(error.contains("kv.key_size"), "{error}");
+    }
+
+    #[test]
+    fn what_is_not_ours_is_refused_and_the_marker_comes_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Place::new(dir.path());
+        assert_eq!(place.marker().unwrap(), None);
+        std::fs::create_dir(place.database()).unwrap();
+        assert!(place.marker().unwrap_err().to_string().contains("no marker"));
+        let marker = Marker::new(DataSet::of(&Settings::default(), 1 << 30).unwrap(), 5);
+        place.mark(&marker).unwrap();
+        assert_eq!(place.marker().unwrap(), Some(marker));
+        std::fs::write(dir.path().join(MARKER), "{}").unwrap();
+        let error = place.marker().unwrap_err();
+        assert_eq!(error.kind, crate::error::Kind::Refused);
+    }
+}

@@ -1,0 +1,400 @@
+//! A data set that is open: made, known again, opened, closed and opened anew.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use rocksdb::{BlockBasedOptions, Cache, DB, Options};
+use rustix::process::{Resource, getrlimit, setrlimit};
+
+use super::acks::{Acks, Losses};
+use super::dataset::{DataSet, Marker, Place, put_before};
+use super::handle::Handle;
+use super::keys::Key;
+use super::options::{Setting, changed, fixed, of_database, of_files, of_pairs, text};
+use super::reading::unreadable;
+use super::{ffi, tickers};
+use crate::error::{Error, Result};
+use crate::load::volume::files;
+use crate::meter::engine::EngineFigures;
+use crate::settings::plan::OpenedWith;
+use crate::settings::profile::expand_home;
+use crate::settings::profile::settings::{Rocksdb, Settings};
+use crate::units::approx_size;
+
+/// Beside the keys and values: their overhead in files, and memtables and merges under way.
+const ROOM_FACTOR: (u64, u64) = (5, 4);
+
+/// A data set that is open, and held against other runs.
+pub struct Store {
+    pub(super) place: Place,
+    pub(super) marker: Mutex<Marker>,
+    /// None while it is closed between two times.
+    db: RwLock<Option<Arc<DB>>>,
+    /// What every opening shares: the statistics, which go on counting.
+    base: RwLock<Options>,
+    cache: Mutex<Cache>,
+    /// The options in force.
+    options: Mutex<Rocksdb>,
+    /// Sequence number of the WAL's next put.
+    next_logged: AtomicU64,
+    /// Of the WAL's own pairs, those that runs before have put.
+    logged_before: u64,
+    acks: Option<Acks>,
+    /// What a put failed with last, until one succeeds.
+    failed: AtomicI32,
+    /// Whether a put found no room since that was asked last.
+    found_full: AtomicBool,
+    _lock: Option<File>,
+}
+
+impl Store {
+    /// Bytes of keys and values that are loaded from the first on where a folder's data set is opened: none
+    /// of one that is there, or was begun ([`Store::missing_bytes`] tells the rest).
+    ///
+    /// # Errors
+    /// Refused where something is there that stacktune did not make.
+    pub fn bytes_to_begin(dir: &Path, settings: &Settings, anew: bool) -> Result<u64> {
+        let place = Place::new(dir);
+        let data = DataSet::of(settings, place.room()?.0)?;
+        let keeps = |marker: Marker| marker.pairs == data && !anew;
+        Ok(if place.marker()?.is_some_and(keeps) { 0 } else { data.bytes() })
+    }
+
+    /// Opens the data set of a folder, which is made where there is none; another one that lies there is
+    /// removed, and with `anew` the same one too. What is not loaded is loaded by [`Store::load`].
+    ///
+    /// # Errors
+    /// Refused where something is there that stacktune did not make, where another run uses it, or where
+    /// the disk has no room; failed in `RocksDB`'s words.
+    pub fn open(dir: &Path, settings: &Settings, anew: bool) -> Result<(Self, Vec<String>)> {
+        let place = Place::new(dir);
+        files::refuse_foreign_lock(dir)?;
+        let found = place.marker()?;
+        let (whole_bytes, free_bytes) = place.room()?;
+        let data = DataSet::of(settings, whole_bytes)?;
+        let keeps = |marker: &Marker| marker.pairs == data && !anew;
+        let loaded = found.as_ref().is_some_and(|marker| keeps(marker) && marker.loaded);
+        refuse_without_room(&place, &data, loaded, free_bytes)?;
+        files::make_folder(dir)?;
+        let lock = files::lock_folder(dir, files::Share::Exclusive)?;
+        raise_open_files();
+        let mut notes = Vec::new();
+        // Nobody else can have changed it since: the folder is locked now.
+        let (mut marker, other) = match place.marker()? {
+            Some(marker) if keeps(&marker) => (marker, None),
+            other => (Marker::new(data.clone(), rand::random()), other),
+        };
+        // It may be refused, before anything is removed.
+        let acks = settings.kv.acks.as_deref().map(expand_home).transpose()?;
+        let acks = acks.map(|path| Acks::open(&path, marker.set)).transpose()?;
+        if let Some(other) = other {
+            notes.extend((other.pairs != data).then(|| replaced(&other)));
+            place.mark(&other.removed())?;
+            remove(&place)?;
+        }
+        marker.epoch += 1;
+        place.mark(&marker)?;
+        let rocksdb = &settings.kv.rocksdb;
+        let cache = Cache::new_lru_cache(rocksdb.block_cache_bytes as usize);
+        let base = base();
+        let db = open(&place, &base, &cache, rocksdb)?;
+        notes.extend(acks.as_ref().map(Acks::adopt).transpose()?.flatten());
+        // Another one than before only where that was gone.
+        if let Some(identity) = place.identity().filter(|found| marker.identity.as_ref() != Some(found)) {
+            marker.identity = Some(identity);
+            place.mark(&marker)?;
+        }
+        let store = Self {
+            place,
+            next_logged: AtomicU64::new(marker.sequence_base()),
+            logged_before: logged_in(&db, &marker.pairs)?,
+            marker: Mutex::new(marker),
+            db: RwLock::new(Some(Arc::new(db))),
+            base: RwLock::new(base),
+            cache: Mutex::new(cache),
+            options: Mutex::new(rocksdb.clone()),
+            acks,
+            failed: AtomicI32::new(0),
+            found_full: AtomicBool::new(false),
+            _lock: lock,
+        };
+        Ok((store, notes))
+    }
+
+    /// What it holds.
+    pub fn data(&self) -> DataSet {
+        self.marker().pairs
+    }
+
+    pub(super) fn marker(&self) -> Marker {
+        self.marker.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Seeds the values.
+    pub fn set(&self) -> u64 {
+        self.marker().set
+    }
+
+    /// The first sequence number of this run.
+    pub fn sequence_base(&self) -> u64 {
+        self.marker().sequence_base()
+    }
+
+    /// The folder.
+    pub fn dir(&self) -> &Path {
+        self.place.dir()
+    }
+
+    pub(super) fn db(&self) -> Result<Arc<DB>> {
+        let db = self.db.read().unwrap_or_else(PoisonError::into_inner);
+        db.clone().ok_or_else(|| Error::failed("the database is closed: it could not be opened again"))
+    }
+
+    /// Bytes of keys and values that it stores, each pair once: those that are loaded, and those that the
+    /// WAL put in this run and before.
+    pub fn stored_bytes(&self) -> u64 {
+        let (data, put) = (self.data(), self.next_logged.load(Ordering::Relaxed) - self.sequence_base());
+        data.bytes() + put.min(data.logged()).max(self.logged_before) * data.pair_bytes()
+    }
+
+    /// For a worker.
+    ///
+    /// # Errors
+    /// Where the database could not be opened again.
+    pub fn handle(&self) -> Result<Handle> {
+        Ok(Handle::new(self.db()?))
+    }
+
+    /// Place among the WAL's pairs, of which each run begins with the first, and sequence number of its
+    /// next put.
+    #[inline]
+    pub fn next_logged(&self, logged: u64) -> (u64, u64) {
+        let sequence = self.next_logged.fetch_add(1, Ordering::Relaxed);
+        (put_before(sequence) % logged, sequence)
+    }
+
+    /// Notes a put of the WAL that was acknowledged, where that is asked for; an errno where it can't be.
+    #[inline]
+    pub fn note(&self, slot: u64, sequence: u64) -> std::result::Result<(), i32> {
+        let Some(acks) = &self.acks else { return Ok(()) };
+        acks.note(slot, sequence).map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))
+    }
+
+    /// A put failed, with that errno, or (0) one succeeded after that.
+    pub fn put_failed(&self, errno: i32) {
+        self.failed.store(errno, Ordering::Relaxed);
+        if matches!(errno, libc::ENOSPC | libc::EDQUOT) {
+            self.found_full.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a put found no room since the last call.
+    pub fn take_full(&self) -> bool {
+        self.found_full.swap(false, Ordering::Relaxed)
+    }
+
+    /// What puts fail with.
+    #[inline]
+    pub fn failing(&self) -> Option<i32> {
+        Some(self.failed.load(Ordering::Relaxed)).filter(|errno| *errno != 0)
+    }
+
+    /// What it is open with; none while it is closed, or is just being opened.
+    pub fn opened_with(&self) -> Option<OpenedWith> {
+        self.db.try_read().ok()?.as_ref()?;
+        let options = self.options.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(OpenedWith { direct_reads: options.direct_reads, direct_flush: options.direct_flush })
+    }
+
+    /// Turns what turns while the database is open.
+    ///
+    /// # Errors
+    /// `RocksDB`'s words; nothing of that group was changed then.
+    pub fn turn(&self, rocksdb: &Rocksdb) -> std::result::Result<(), String> {
+        let db = self.db().map_err(|error| error.one_line())?;
+        let mut options = self.options.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut of_column = changed(of_pairs(rocksdb), &of_pairs(&options));
+        let files = changed(of_files(rocksdb), &of_files(&options));
+        if !files.is_empty() {
+            of_column.push(("block_based_table_factory", format!("{{{}}}", text(&files))));
+        }
+        if !of_column.is_empty() {
+            let pairs: Vec<_> = of_column.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            db.set_options(&pairs).map_err(rocksdb::Error::into_string)?;
+        }
+        let database = changed(of_database(rocksdb), &of_database(&options));
+        if !database.is_empty() {
+            ffi::set_database_options(&db, &database)?;
+        }
+        if rocksdb.block_cache_bytes != options.block_cache_bytes {
+            let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+            cache.set_capacity(rocksdb.block_cache_bytes as usize);
+        }
+        let (direct_reads, direct_flush) = (options.direct_reads, options.direct_flush);
+        // What is fixed stays until it is opened again.
+        *options = Rocksdb { direct_reads, direct_flush, ..rocksdb.clone() };
+        Ok(())
+    }
+
+    /// Closes the database and opens it again, once no worker has a handle any more.
+    ///
+    /// # Errors
+    /// `RocksDB`'s words; it is closed then, until this is called again.
+    pub fn reopen(&self, rocksdb: &Rocksdb) -> Result<()> {
+        let mut db = self.db.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(open) = db.take() {
+            let open = Arc::try_unwrap(open).map_err(|shared| {
+                *db = Some(shared);
+                Error::failed("the database can't be closed: a worker still has it")
+            })?;
+            close(open);
+        }
+        let cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let base = self.base.read().unwrap_or_else(PoisonError::into_inner);
+        *db = Some(Arc::new(open(&self.place, &base, &cache, rocksdb)?));
+        *self.options.lock().unwrap_or_else(PoisonError::into_inner) = rocksdb.clone();
+        self.failed.store(0, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Closes the database and opens it again with statistics that begin anew.
+    ///
+    /// # Errors
+    /// As [`Store::reopen`].
+    pub fn count_anew(&self) -> Result<()> {
+        *self.base.write().unwrap_or_else(PoisonError::into_inner) = base();
+        let options = self.options.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.reopen(&options)
+    }
+
+    /// What the engine did since it was opened; none while it is closed.
+    pub fn figures(&self) -> Option<EngineFigures> {
+        // Borrowed and not shared: whoever closes it must have it alone.
+        let db = self.db.try_read().ok()?;
+        let base = self.base.try_read().ok()?;
+        Some(tickers::figures(&base, db.as_ref()?))
+    }
+
+    /// Free bytes of its file system.
+    pub fn free_bytes(&self) -> u64 {
+        self.place.room().map_or(0, |(_, free)| free)
+    }
+
+    /// Counts what a crash has taken of the puts that were noted, and begins the notes anew; none where
+    /// nothing is noted.
+    ///
+    /// # Errors
+    /// Where the notes or a pair can't be read.
+    pub fn count_losses(&self) -> Result<Option<Losses>> {
+        let Some(acks) = &self.acks else { return Ok(None) };
+        let losses = super::reading::losses(self, acks)?;
+        acks.begin()?;
+        Ok((losses.acknowledged > 0).then_some(losses))
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        let db = self.db.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(open) = db.take().and_then(|shared| Arc::try_unwrap(shared).ok()) {
+            close(open);
+        }
+    }
+}
+
+/// Closes it without waiting for the merges that are under way: the next opening takes them up.
+fn close(db: DB) {
+    // What is in the log and not on the medium would else be lost by a power cut after an orderly end.
+    let _ = db.flush_wal(true);
+    db.cancel_all_background_work(true);
+    drop(db);
+}
+
+fn base() -> Options {
+    let mut base = Options::default();
+    base.create_if_missing(true);
+    base.enable_statistics();
+    // Its own log is for errors; statistics are asked for.
+    base.set_stats_dump_period_sec(0);
+    base.set_stats_persist_period_sec(0);
+    base.set_keep_log_file_num(4);
+    base.set_max_log_file_size(16 << 20);
+    base
+}
+
+fn open(place: &Place, base: &Options, cache: &Cache, rocksdb: &Rocksdb) -> Result<DB> {
+    let path = place.database();
+    let failed = |words: String| {
+        Error::failed(format!("RocksDB can't open {}: {words}", path.display())).hint(
+            "its file LOG has more; a smaller data set, other options (rocksdb.*) or another folder may help",
+        )
+    };
+    let settings: Vec<Setting> = [fixed(rocksdb), of_pairs(rocksdb), of_database(rocksdb)].concat();
+    let mut options = ffi::options(base, &settings).map_err(&failed)?;
+    let mut table = BlockBasedOptions::default();
+    table.set_block_size(rocksdb.block_bytes as usize);
+    table.set_block_cache(cache);
+    if rocksdb.bloom_bits > 0 {
+        table.set_bloom_filter(rocksdb.bloom_bits as f64, false);
+    }
+    options.set_block_based_table_factory(&table);
+    DB::open(&options, &path).map_err(|error| failed(error.into_string()))
+}
+
+/// How many of the WAL's own pairs there are: each run puts them from the first one on.
+fn logged_in(db: &DB, data: &DataSet) -> Result<u64> {
+    let mut key = Key::new(data.key_bytes);
+    let mut is_there = |slot: u64| {
+        let found = db.get_pinned(key.of(data.pairs + slot));
+        found.map(|value| value.is_some()).map_err(unreadable)
+    };
+    let (mut there, mut missing) = (0, data.logged());
+    while there < missing {
+        let middle = there.midpoint(missing);
+        if is_there(middle)? { there = middle + 1 } else { missing = middle }
+    }
+    Ok(there)
+}
+
+/// Removes a database of ours.
+fn remove(place: &Place) -> Result<()> {
+    let path = place.database();
+    if !path.exists() {
+        return Ok(());
+    }
+    DB::destroy(&Options::default(), &path).map_err(|error| {
+        Error::failed(format!("RocksDB can't remove {}: {}", path.display(), error.into_string()))
+    })
+}
+
+fn replaced(marker: &Marker) -> String {
+    let DataSet { pairs, key_bytes, value_bytes, .. } = &marker.pairs;
+    format!("another data set lay there ({pairs} pairs of {key_bytes} + {value_bytes} B): it is replaced")
+}
+
+fn refuse_without_room(place: &Place, data: &DataSet, loaded: bool, free_bytes: u64) -> Result<()> {
+    let (times, over) = ROOM_FACTOR;
+    let needed_bytes = (data.bytes() + data.logged() * data.pair_bytes()) / over * times;
+    let has_bytes = free_bytes + place.taken();
+    if loaded || needed_bytes <= has_bytes {
+        return Ok(());
+    }
+    let (needs, has) = (approx_size(needed_bytes), approx_size(has_bytes));
+    let what = format!("the pairs take {needs} with what goes on around them, and there are {has}");
+    Err(Error::refused(format!("{}: {what}", place.dir().display()))
+        .hint("fewer pairs (kv.pairs, kv.share), or smaller values (kv.value_size)"))
+}
+
+/// `RocksDB` holds a file open for each of the database: as many as this process may have.
+fn raise_open_files() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Else RocksDB tells when it has too few.
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
+#[cfg(test)]
+#[path = "store_tests.rs"]
+mod tests;

@@ -1,0 +1,247 @@
+//! The store on a real database, in a folder of its own.
+
+use std::sync::atomic::AtomicBool;
+
+use super::*;
+use crate::settings::profile::settings::{Compaction, Compression, LoadEngine};
+
+fn settings() -> Settings {
+    let mut settings = Settings::default();
+    settings.kv.engine = LoadEngine::Rocksdb;
+    (settings.kv.pairs.count, settings.kv.pairs.value_bytes) = (Some(3000), 200);
+    let rocksdb = &mut settings.kv.rocksdb;
+    (rocksdb.direct_reads, rocksdb.direct_flush) = (false, false);
+    settings
+}
+
+fn loaded(dir: &Path, settings: &Settings) -> (Store, Vec<String>) {
+    let (store, notes) = Store::open(dir, settings, false).unwrap();
+    assert!(store.load(&mut |_| {}, &AtomicBool::new(false)).unwrap());
+    (store, notes)
+}
+
+/// The newest of the files in which RocksDB writes down its options.
+fn options_of(store: &Store) -> String {
+    let files = std::fs::read_dir(store.place.database()).unwrap().flatten().map(|file| file.path());
+    let newest = files.filter(|path| path.to_string_lossy().contains("OPTIONS-")).max().unwrap();
+    std::fs::read_to_string(newest).unwrap()
+}
+
+#[track_caller]
+fn assert_has(options: &str, lines: &[&str]) {
+    for line in lines {
+        assert!(options.lines().any(|l| l.trim() == *line), "{line} is not in {options}");
+    }
+}
+
+const TURNED: [&str; 16] = [
+    "compression=kLZ4Compression",
+    "write_buffer_size=1048576",
+    "max_write_buffer_number=5",
+    "level0_file_num_compaction_trigger=3",
+    "level0_slowdown_writes_trigger=11",
+    "level0_stop_writes_trigger=17",
+    "max_bytes_for_level_base=2097152",
+    "max_bytes_for_level_multiplier=4.000000",
+    "target_file_size_base=524288",
+    "max_background_jobs=7",
+    "max_subcompactions=3",
+    "bytes_per_sync=131072",
+    "wal_bytes_per_sync=262144",
+    "block_size=8192",
+    "filter_policy=bloomfilter:10:false",
+    "use_direct_reads=false",
+];
+
+fn turned() -> Rocksdb {
+    Rocksdb {
+        direct_reads: false,
+        direct_flush: false,
+        block_bytes: 8192,
+        block_cache_bytes: 1 << 20,
+        compression: Compression::Lz4,
+        write_buffer_bytes: 1 << 20,
+        write_buffers: 5,
+        l0_compact: 3,
+        l0_slow: 11,
+        l0_stop: 17,
+        level_base_bytes: 2 << 20,
+        fanout: 4.0,
+        file_bytes: 512 << 10,
+        compaction: Compaction::Level,
+        single_level: false,
+        jobs: 7,
+        subcompactions: 3,
+        bytes_per_sync: 128 << 10,
+        wal_bytes_per_sync: 256 << 10,
+        bloom_bits: 10,
+    }
+}
+
+#[test]
+fn every_knob_reaches_rocksdb_live_and_back_and_when_it_is_opened() {
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let settings = settings();
+    let (store, _) = loaded(dir.path(), &settings);
+    let before = options_of(&store);
+    store.turn(&turned()).unwrap();
+    assert_has(&options_of(&store), &TURNED);
+    store.turn(&settings.kv.rocksdb).unwrap();
+    let lines = |text: &str| {
+        let wanted = TURNED.map(|line| line.split_once('=').unwrap().0);
+        let of = |line: &&str| wanted.iter().any(|name| line.trim().starts_with(&format!("{name}=")));
+        text.lines().filter(of).map(|line| line.trim().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(lines(&options_of(&store)), lines(&before));
+    store.reopen(&turned()).unwrap();
+    // Of a filter that was given by the C interface it tells the name alone.
+    let opened =
+        TURNED.map(|line| if line.starts_with("filter") { "filter_policy=bloomfilter" } else { line });
+    assert_has(&options_of(&store), &opened);
+    assert!(store.verify(&mut |_| {}, &AtomicBool::new(false)).unwrap().is_clean());
+}
+
+#[test]
+fn what_is_fixed_is_there_once_it_is_opened_again_and_a_worker_keeps_it_open() {
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let (store, _) = loaded(dir.path(), &settings());
+    let direct = Rocksdb { direct_flush: true, ..settings().kv.rocksdb };
+    store.turn(&direct).unwrap();
+    assert_eq!(store.opened_with(), Some(OpenedWith { direct_reads: false, direct_flush: false }));
+    let handle = store.handle().unwrap();
+    assert!(store.reopen(&direct).unwrap_err().to_string().contains("a worker still has it"));
+    drop(handle);
+    let written = store.figures().unwrap().counts.flush_bytes;
+    store.reopen(&direct).unwrap();
+    assert_eq!(store.opened_with(), Some(OpenedWith { direct_reads: false, direct_flush: true }));
+    assert_has(&options_of(&store), &["use_direct_io_for_flush_and_compaction=true"]);
+    assert!(written > 0 && store.figures().unwrap().counts.flush_bytes >= written, "counts go on");
+}
+
+#[test]
+fn a_single_level_has_one_and_universal_merges_runs() {
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let mut settings = settings();
+    settings.kv.rocksdb.single_level = true;
+    let (store, _) = loaded(dir.path(), &settings);
+    assert_has(&options_of(&store), &["num_levels=2", "level0_file_num_compaction_trigger=1"]);
+    drop(store);
+    settings.kv.rocksdb.compaction = Compaction::Universal;
+    let (store, notes) = loaded(dir.path(), &settings);
+    assert!(notes[0].contains("it is replaced"), "{notes:?}");
+    assert_has(&options_of(&store), &["compaction_style=kCompactionStyleUniversal"]);
+    assert!(store.verify(&mut |_| {}, &AtomicBool::new(false)).unwrap().is_clean());
+}
+
+#[test]
+fn losses_are_counted_and_told_once() {
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let mut settings = settings();
+    settings.kv.acks = Some(dir.path().join("acks").display().to_string());
+    let set = dir.path().join("set");
+    let (store, _) = loaded(&set, &settings);
+    let (data, handle) = (store.data(), store.handle().unwrap());
+    let mut key = super::super::keys::Key::new(data.key_bytes);
+    let mut values = super::super::values::Values::new(store.set(), data.value_bytes);
+    for put in 0..10 {
+        let (slot, sequence) = store.next_logged(data.logged());
+        // Two of them are said to be there and are not.
+        if put % 5 > 0 {
+            handle.put(key.of(data.pairs + slot), values.of(data.pairs + slot, sequence), true).unwrap();
+        }
+        store.note(slot, sequence).unwrap();
+    }
+    assert_eq!(store.count_losses().unwrap(), Some(Losses { acknowledged: 10, lost: 2 }));
+    assert_eq!(store.count_losses().unwrap(), None);
+    // What a later run has put over it tells nothing of the earlier one.
+    let sequence = store.sequence_base();
+    for (slot, run) in [(0, 0), (1, 1 << 38), (2, 0)] {
+        handle.put(key.of(data.pairs + slot), values.of(data.pairs + slot, sequence + run), true).unwrap();
+        store.note(slot, sequence + 1).unwrap();
+    }
+    assert_eq!(store.count_losses().unwrap(), Some(Losses { acknowledged: 2, lost: 2 }));
+}
+
+#[test]
+fn what_was_damaged_or_taken_is_found() {
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let (store, _) = loaded(dir.path(), &settings());
+    let mut key = super::super::keys::Key::new(16);
+    let db = store.db().unwrap();
+    let mut value = db.get(key.of(7)).unwrap().unwrap();
+    value[100] ^= 1;
+    db.put(key.of(7), &value).unwrap();
+    let nine = db.get(key.of(9)).unwrap().unwrap();
+    db.put(key.of(8), nine).unwrap();
+    db.delete(key.of(2999)).unwrap();
+    db.delete(key.of(0)).unwrap();
+    db.put(b"somebody's", b"else").unwrap();
+    drop(db);
+    let report = store.verify(&mut |_| {}, &AtomicBool::new(false)).unwrap();
+    let found = (report.pairs_ok, report.missing, report.foreign, report.misplaced, report.damaged);
+    assert_eq!(found, (2996, 2, 1, 1, 1), "{report}");
+}
+
+#[test]
+fn the_shortest_and_the_longest_keys_and_values_are_found_again() {
+    for (key_bytes, value_bytes, pairs) in [(4, 0, 3000), (255, 8, 3000), (16, 2 << 20, 6)] {
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        let mut settings = settings();
+        let of = &mut settings.kv.pairs;
+        (of.key_bytes, of.value_bytes, of.count) = (key_bytes, value_bytes, Some(pairs));
+        let (store, _) = loaded(dir.path(), &settings);
+        let report = store.verify(&mut |_| {}, &AtomicBool::new(false)).unwrap();
+        assert!(report.is_clean() && report.pairs_ok == pairs, "{key_bytes} + {value_bytes} B: {report}");
+        assert_eq!(store.stored_bytes(), pairs * (key_bytes + value_bytes));
+    }
+}
+
+#[test]
+fn what_the_wal_put_in_runs_before_is_stored_too() {
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let put = |puts: u64| {
+        let (store, _) = loaded(dir.path(), &settings());
+        let (data, handle) = (store.data(), store.handle().unwrap());
+        let (mut key, before) = (Key::new(data.key_bytes), store.stored_bytes());
+        for _ in 0..puts {
+            let (slot, _) = store.next_logged(data.logged());
+            handle.put(key.of(data.pairs + slot), &[7; 200], false).unwrap();
+        }
+        let pairs = |bytes: u64| (bytes - data.bytes()) / data.pair_bytes();
+        (pairs(before), pairs(store.stored_bytes()))
+    };
+    assert_eq!(put(300), (0, 300));
+    assert_eq!(put(100), (300, 300), "over the same ones");
+    assert_eq!(put(5000), (300, 1024), "round and round");
+    assert_eq!(put(0), (1024, 1024));
+}
+
+#[test]
+fn another_database_beside_the_marker_is_refused_and_one_that_is_gone_is_loaded_anew() {
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let (store, _) = loaded(dir.path(), &settings());
+    let database = store.place.database();
+    drop(store);
+    let refused = |why: &str| {
+        let error = Store::open(dir.path(), &settings(), true).err().expect(why);
+        assert!(error.to_string().contains(why), "{error}");
+        assert_eq!(error.kind, crate::error::Kind::Refused);
+    };
+    // Somebody else's, put into its place.
+    let aside = dir.path().join("aside");
+    std::fs::rename(&database, &aside).unwrap();
+    drop(DB::open_default(&database).unwrap());
+    refused("is another database");
+    // One that was restored from a checkpoint has no name of its own yet.
+    std::fs::remove_file(database.join("IDENTITY")).unwrap();
+    refused("is another database");
+    std::fs::remove_dir_all(&database).unwrap();
+    std::os::unix::fs::symlink(&aside, &database).unwrap();
+    refused("is no folder");
+    assert!(aside.join("CURRENT").exists());
+    std::fs::remove_file(&database).unwrap();
+    let (store, _) = loaded(dir.path(), &settings());
+    assert!(store.verify(&mut |_| {}, &AtomicBool::new(false)).unwrap().is_clean());
+    drop(store);
+    assert_eq!(Store::open(dir.path(), &settings(), false).unwrap().0.missing_bytes(), None);
+}

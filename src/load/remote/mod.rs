@@ -1,0 +1,24 @@
+//! A load in a process of its own.
+//!
+//! DPDK, below SPDK, ends its process when it does not know on, and takes its memory, its signals and
+//! the CPU of its first thread as if it were alone. So what drives drives through SPDK is a helper: the
+//! same program with a hidden command, which has the very [`crate::load::workers::Engine`] that else is here,
+//! with workers, pacing and histograms. Only what an operator does, and what the meters ask at the end
+//! of a window, crosses the border: commands there, samples with their histograms back. What a figure
+//! says of an I/O is thereby as true as in this process: nothing is added to its way, as a server of
+//! I/Os behind shared rings would add a hop and a second thread that polls, and count both as SPDK's.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`protocol`] | what is said: a line of JSON each, over a pair of sockets |
+//! | [`client`] | this side: starts the helper, asks it, and notices its end |
+//! | [`server`] | the other: an engine that does as it is told |
+//! | [`helper`] | the hidden command: SPDK, and the server over it |
+//!
+//! The helper ends when its socket does, however this process ends, and the kernel then has it let go
+//! of the drives; when the helper ends first, the classes stop with its last words.
+
+pub mod client;
+pub mod helper;
+pub mod protocol;
+pub mod server;

@@ -1,0 +1,263 @@
+//! What the two processes say to each other.
+
+use std::io::{self, Write};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::class::Class;
+use crate::error::{Error, Kind};
+use crate::load::io::Incidents;
+use crate::load::io::polls::Polls;
+use crate::load::volume::Region;
+use crate::load::workers::Activity;
+use crate::meter::source::{Delta, LatencyDelta};
+use crate::meter::tasks::TaskTimes;
+use crate::settings::plan::ClassPlan;
+
+/// A question, with what holds from now on.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Request {
+    /// The question.
+    pub ask: Ask,
+    /// Writing stops at so many bytes in all.
+    pub limit_bytes: u64,
+}
+
+/// What is asked.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Ask {
+    /// Drive these namespaces, by PCI address and number. Answered by [`Answer::Attached`].
+    Attach(Vec<(String, u32)>),
+    /// Be ready to start classes on them.
+    Load(Box<Load>),
+    /// Start a class on these CPUs. Answered by [`Answer::Started`].
+    Start {
+        /// How it runs.
+        plan: Box<ClassPlan>,
+        /// Where; none is anywhere.
+        cpus: Vec<u32>,
+    },
+    /// Let a class drain and end.
+    Stop(Class),
+    /// What is a class doing? Answered by [`Answer::Activity`].
+    Look(Class),
+    /// What was counted since this was asked last, of a class as it was started that time? Answered by
+    /// [`Answer::Sample`].
+    Sample(u64),
+    /// End all classes; answered when no worker is left.
+    Unload,
+}
+
+/// What a load works on.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Load {
+    /// What scan, point and background share.
+    pub data: Region,
+    /// The WAL's region.
+    pub wal: Region,
+    /// How many members the regions are over.
+    pub members: usize,
+    /// Where sequence numbers of writes begin.
+    pub sequence: u64,
+    /// Bytes that are written already.
+    pub written_bytes: u64,
+}
+
+/// An answer, with what is so now.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Reply {
+    /// The answer, or why there is none.
+    pub answer: Result<Answer, Fault>,
+    /// Bytes that were handed over to be written, with those before; none before a load.
+    pub written_bytes: Option<u64>,
+}
+
+/// What is answered.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Answer {
+    /// It is done.
+    Done,
+    /// The drives are driven.
+    Attached(Attached),
+    /// The class was started that time.
+    Started(u64),
+    /// What the class is doing.
+    Activity(Activity),
+    /// What was counted.
+    Sample(Box<Sample>),
+}
+
+/// What drives the drives, and how.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attached {
+    /// The versions that run: `SPDK v24.01`, `DPDK 23.11.0`.
+    pub versions: (String, String),
+    /// Bytes that a command moves at most, of the drive that moves fewest.
+    pub transfer_bytes_max: u64,
+}
+
+/// An [`Error`] on its way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fault {
+    /// The exit status of its kind.
+    status: u8,
+    what: String,
+    hint: Option<String>,
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self { status: error.exit_status(), what: error.what, hint: error.hint }
+    }
+}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Self {
+        let kinds = [Kind::Input, Kind::Refused, Kind::Interrupted, Kind::Failed];
+        let of = |kind: Kind| Error { kind, what: String::new(), hint: None };
+        let kind = kinds.into_iter().find(|kind| of(*kind).exit_status() == fault.status);
+        Error { kind: kind.unwrap_or(Kind::Failed), what: fault.what, hint: fault.hint }
+    }
+}
+
+/// What a class counted since it was asked last: a [`Delta`] without its zeros.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Whether more can come.
+    pub more: bool,
+    /// I/Os, bytes, intended starts, missed ones.
+    counts: [u64; 4],
+    errnos: Vec<(usize, u64)>,
+    polls: Polls,
+    incidents: Incidents,
+    members: Vec<(u64, u64)>,
+    /// Service, response, write, flush.
+    latencies: [Latencies; 4],
+    /// CPU time of the process and its worker threads.
+    pub times: TaskTimes,
+}
+
+/// A histogram's buckets that are not empty, each by its value and count, and the exact maximum.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Latencies {
+    buckets: Vec<(u64, u64)>,
+    max_ns: u64,
+}
+
+impl From<&LatencyDelta> for Latencies {
+    fn from(delta: &LatencyDelta) -> Self {
+        let buckets = delta.histogram.iter_recorded();
+        let buckets = buckets.map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()));
+        Self { buckets: buckets.collect(), max_ns: delta.max_ns }
+    }
+}
+
+impl Latencies {
+    fn add_to(&self, delta: &mut LatencyDelta) {
+        for (value, count) in &self.buckets {
+            // Both histograms have the same bounds.
+            let _ = delta.histogram.record_n(*value, *count);
+        }
+        delta.max_ns = delta.max_ns.max(self.max_ns);
+    }
+}
+
+impl Sample {
+    /// What a delta holds.
+    pub fn of(delta: &Delta, more: bool, times: TaskTimes) -> Self {
+        let errnos = delta.errnos.iter().copied().enumerate().filter(|(_, count)| *count > 0);
+        Self {
+            more,
+            counts: [delta.ios, delta.bytes, delta.intended, delta.missed],
+            errnos: errnos.collect(),
+            polls: delta.polls,
+            incidents: delta.incidents,
+            members: delta.members.clone(),
+            latencies: [&delta.service, &delta.response, &delta.write, &delta.flush].map(Latencies::from),
+            times,
+        }
+    }
+
+    /// Adds it, latencies apart.
+    pub fn add_counts(&self, delta: &mut Delta) {
+        let counts = [&mut delta.ios, &mut delta.bytes, &mut delta.intended, &mut delta.missed];
+        for (into, count) in counts.into_iter().zip(self.counts) {
+            *into += count;
+        }
+        for (errno, count) in &self.errnos {
+            if let Some(into) = delta.errnos.get_mut(*errno) {
+                *into += count;
+            }
+        }
+        delta.polls += self.polls;
+        delta.incidents += self.incidents;
+        for (into, (read, written)) in delta.members.iter_mut().zip(&self.members) {
+            (into.0, into.1) = (into.0 + read, into.1 + written);
+        }
+        delta.elsewhere += self.times;
+    }
+
+    /// Adds its latencies.
+    pub fn add_latencies(&self, delta: &mut Delta) {
+        let into = [&mut delta.service, &mut delta.response, &mut delta.write, &mut delta.flush];
+        into.into_iter().zip(&self.latencies).for_each(|(into, latencies)| latencies.add_to(into));
+    }
+}
+
+/// Says something, in one line.
+pub fn say(stream: &mut impl Write, what: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(what)?;
+    line.push(b'\n');
+    stream.write_all(&line)
+}
+
+/// What a line says.
+pub fn understand<T: DeserializeOwned>(line: &[u8]) -> io::Result<T> {
+    Ok(serde_json::from_slice(line)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_says_all_that_a_delta_holds() {
+        let mut counted = Delta::new(2);
+        (counted.ios, counted.bytes, counted.intended, counted.missed) = (3, 12288, 5, 2);
+        counted.errnos[5] = 4;
+        counted.members = vec![(4096, 0), (8192, 1)];
+        counted.polls.count(0, 70);
+        let histograms =
+            [&mut counted.service, &mut counted.response, &mut counted.write, &mut counted.flush];
+        for (at, latency) in (1..).zip(histograms) {
+            latency.max_ns = 7_000_123 * at;
+            latency.histogram.record_n(latency.max_ns, at).unwrap();
+            latency.histogram.record(at).unwrap();
+        }
+        counted.elsewhere = TaskTimes { own_ns: 9, overhead_ns: 8, busiest_ns: Some(7) };
+        let sample = Sample::of(&counted, true, counted.elsewhere);
+        let line = serde_json::to_vec(&sample).unwrap();
+        let heard: Sample = understand(&line).unwrap();
+        let mut told = Delta::new(2);
+        heard.add_counts(&mut told);
+        heard.add_latencies(&mut told);
+        let counts = |of: &Delta| {
+            let counts = (of.ios, of.bytes, of.intended, of.missed, of.errnos);
+            (counts, of.polls, of.members.clone(), of.elsewhere)
+        };
+        assert_eq!(counts(&told), counts(&counted));
+        let latencies = |of: Delta| [of.service, of.response, of.write, of.flush];
+        for (told, counted) in latencies(told).into_iter().zip(latencies(counted)) {
+            assert!(told.histogram == counted.histogram && told.max_ns == counted.max_ns);
+        }
+    }
+
+    #[test]
+    fn an_error_is_the_same_on_the_other_side() {
+        for error in [Error::input("a").hint("b"), Error::failed("c"), Error::refused("d")] {
+            let line = serde_json::to_vec(&Fault::from(error.clone())).unwrap();
+            assert_eq!(Error::from(understand::<Fault>(&line).unwrap()), error);
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! The helper's side: an engine that does as it is told.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
+
+use super::protocol::{Answer, Ask, Attached, Load, Reply, Request, Sample, say, understand};
+use crate::class::Class;
+use crate::error::{Error, Result, describe};
+use crate::load::workers::control::Writes;
+use crate::load::workers::{Activity, Engine};
+use crate::meter::source::{Delta, Source};
+use crate::meter::tasks::{TaskProbe, TaskTimes};
+
+/// The ground is attended to so often.
+const ATTEND: Duration = Duration::from_millis(100);
+/// Workers that end are looked at so often.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// What a load stands on: what has to be made ready before, and looked after meanwhile.
+pub trait Ground {
+    /// Makes these namespaces ready, by PCI address and number.
+    fn attach(&mut self, drives: &[(String, u32)]) -> Result<Attached>;
+    /// Looks after them.
+    fn attend(&mut self);
+}
+
+/// Does what is asked until the other side is gone; no worker is left then.
+///
+/// # Errors
+/// Where the socket fails, or says what makes no sense.
+pub fn serve(stream: UnixStream, ground: &mut dyn Ground) -> Result<()> {
+    let failed = |error: std::io::Error| {
+        Error::failed(format!("the socket to stacktune failed: {}", describe(&error)))
+    };
+    stream.set_read_timeout(Some(ATTEND)).map_err(failed)?;
+    let mut answers = stream.try_clone().map_err(failed)?;
+    let mut questions = BufReader::new(stream);
+    let mut server = Server::default();
+    let (mut line, mut attended) = (Vec::new(), Instant::now());
+    loop {
+        // What came of a line before the time was up stays in it.
+        match questions.read_until(b'\n', &mut line) {
+            Ok(0) => {
+                server.drain(ground);
+                return Ok(());
+            }
+            Ok(_) if line.ends_with(b"\n") => {
+                let Request { ask, limit_bytes } = understand(&line).map_err(failed)?;
+                line.clear();
+                server.writes.limit(Some(limit_bytes));
+                let was_loaded = server.load.is_some();
+                let answer = server.answer(ask, ground).map_err(Into::into);
+                let loaded = was_loaded || server.load.is_some();
+                let written_bytes = loaded.then(|| server.writes.written_bytes());
+                say(&mut answers, &Reply { answer, written_bytes }).map_err(failed)?;
+            }
+            Ok(_) => return Ok(()), // it ended amid a line
+            Err(error)
+                if [std::io::ErrorKind::WouldBlock, std::io::ErrorKind::Interrupted]
+                    .contains(&error.kind()) => {}
+            Err(error) => return Err(failed(error)),
+        }
+        if attended.elapsed() >= ATTEND {
+            ground.attend();
+            attended = Instant::now();
+        }
+    }
+}
+
+/// A class as it was started some time.
+struct Started {
+    number: u64,
+    class: Class,
+    sources: Vec<Box<dyn Source>>,
+}
+
+struct Server {
+    load: Option<Loaded>,
+    writes: Arc<Writes>,
+    /// Times that a class was started.
+    starts: u64,
+}
+
+struct Loaded {
+    engine: Engine,
+    started: Vec<Started>,
+    delta: Delta,
+    probe: TaskProbe,
+    /// CPU time that was not told yet: of the process, of all that does not work, and of the busiest
+    /// worker of each class.
+    untold: ((u64, u64), [Option<u64>; 4]),
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self { load: None, writes: Arc::new(Writes::new(0, Arc::default())), starts: 0 }
+    }
+}
+
+impl Server {
+    fn answer(&mut self, ask: Ask, ground: &mut dyn Ground) -> Result<Answer> {
+        match ask {
+            Ask::Attach(drives) => return ground.attach(&drives).map(Answer::Attached),
+            Ask::Load(load) => self.load(*load),
+            Ask::Unload => {
+                self.drain(ground);
+                self.load = None;
+            }
+            Ask::Start { plan, cpus } => {
+                let loaded = self.load.as_mut().ok_or_else(nothing_loaded)?;
+                let sources = loaded.engine.start(&plan, &cpus)?;
+                self.starts += 1;
+                loaded.started.push(Started { number: self.starts, class: plan.class, sources });
+                return Ok(Answer::Started(self.starts));
+            }
+            Ask::Stop(class) => self.load.as_mut().ok_or_else(nothing_loaded)?.engine.stop(class),
+            Ask::Look(class) => {
+                let loaded = self.load.as_mut().ok_or_else(nothing_loaded)?;
+                return Ok(Answer::Activity(loaded.engine.activity(class)));
+            }
+            Ask::Sample(number) => {
+                let loaded = self.load.as_mut().ok_or_else(nothing_loaded)?;
+                return Ok(Answer::Sample(Box::new(loaded.sample(number))));
+            }
+        }
+        Ok(Answer::Done)
+    }
+
+    /// Ends all classes. The ground is attended to meanwhile: a drive may hang.
+    fn drain(&mut self, ground: &mut dyn Ground) {
+        let Some(Loaded { engine, .. }) = &mut self.load else { return };
+        Class::ALL.into_iter().for_each(|class| engine.stop(class));
+        let works = |activity| matches!(activity, Activity::Running | Activity::Draining);
+        while Class::ALL.into_iter().any(|class| works(engine.activity(class))) {
+            ground.attend();
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    fn load(&mut self, load: Load) {
+        let Load { data, wal, members, sequence, written_bytes } = load;
+        let limit_bytes = self.writes.limit_bytes();
+        self.writes = Arc::new(Writes::new(sequence, Arc::new(AtomicU64::new(written_bytes))));
+        self.writes.limit(Some(limit_bytes));
+        self.load = Some(Loaded {
+            engine: Engine::threaded(Arc::new(data), Arc::new(wal), members, self.writes.clone()),
+            started: Vec::new(),
+            delta: Delta::new(members),
+            probe: TaskProbe::open(0),
+            untold: Default::default(),
+        });
+    }
+}
+
+fn nothing_loaded() -> Error {
+    Error::failed("there is no load yet")
+}
+
+impl Loaded {
+    fn sample(&mut self, number: u64) -> Sample {
+        self.delta.clear();
+        let Some(at) = self.started.iter().position(|started| started.number == number) else {
+            return Sample::default();
+        };
+        let (started, delta) = (&mut self.started[at], &mut self.delta);
+        started.sources.retain_mut(|source| source.collect(delta));
+        let (class, more) = (started.class, !started.sources.is_empty());
+        self.look();
+        let ((own_ns, overhead_ns), busiest_ns) = &mut self.untold;
+        let times = TaskTimes {
+            own_ns: std::mem::take(own_ns),
+            overhead_ns: std::mem::take(overhead_ns),
+            busiest_ns: busiest_ns[class.index()].take(),
+        };
+        if !more {
+            self.started.remove(at);
+        }
+        Sample::of(&self.delta, more, times)
+    }
+
+    /// Reads the threads' clocks. Who asks next is told.
+    fn look(&mut self) {
+        let workers = self.started.iter().flat_map(|started| {
+            started.sources.iter().filter_map(|source| Some((source.thread_id()?, started.class)))
+        });
+        let workers: Vec<_> = workers.collect();
+        let (own_ns, overhead_ns, busiest_ns) = self.probe.times(&workers);
+        let ((own, overhead), busiest) = &mut self.untold;
+        (*own, *overhead) = (*own + own_ns, *overhead + overhead_ns);
+        for (sum, ns) in busiest.iter_mut().zip(busiest_ns) {
+            *sum = ns.map_or(*sum, |ns| Some(sum.unwrap_or(0) + ns));
+        }
+    }
+}

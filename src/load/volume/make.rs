@@ -1,0 +1,107 @@
+//! New files that never lie under their name half made, and never take the place of another.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
+use rustix::io::Errno;
+
+use super::files::{folder_of, open_ours};
+
+/// Where a file can't be without a name, how its first name begins; the rest nobody guesses.
+const PREFIX: &str = ".stacktune-";
+
+/// Makes a file, has it prepared, and then gives it its name. It fails where the name is taken.
+///
+/// Whenever the process is killed, nothing lies under the name but a file that was prepared whole.
+pub(super) fn place(path: &Path, prepare: &mut dyn FnMut(&File) -> io::Result<()>) -> io::Result<File> {
+    let dir = folder_of(path);
+    let file = match nameless(dir)? {
+        Some(file) => {
+            prepare(&file)?;
+            file.sync_all()?;
+            let open_file = format!("/proc/self/fd/{}", file.as_raw_fd());
+            linkat(CWD, open_file, CWD, path, AtFlags::SYMLINK_FOLLOW)?;
+            file
+        }
+        None => place_by_renaming(path, prepare)?,
+    };
+    File::open(dir)?.sync_all()?;
+    Ok(file)
+}
+
+/// A file without a name, which ends with the process; none where the file system has no such files.
+fn nameless(dir: &Path) -> io::Result<Option<File>> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    match open(dir, flags, Mode::RUSR | Mode::WUSR) {
+        Ok(file) => Ok(Some(file.into())),
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOSYS) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn place_by_renaming(path: &Path, prepare: &mut dyn FnMut(&File) -> io::Result<()>) -> io::Result<File> {
+    let dir = folder_of(path);
+    remove_leftovers(dir);
+    let new = tempfile::Builder::new().prefix(PREFIX).tempfile_in(dir)?;
+    prepare(new.as_file())?;
+    new.as_file().sync_all()?;
+    Ok(new.persist_noclobber(path)?)
+}
+
+/// A run that was killed while it prepared a file left it under its first name. Only what bears our
+/// header goes.
+fn remove_leftovers(dir: &Path) {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX)) {
+        if matches!(open_ours(&entry.path(), false), Ok(Some(_))) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, read_dir};
+    use std::io::{ErrorKind, Write};
+
+    use super::*;
+    use crate::load::volume::header::{Header, Role};
+    use crate::load::volume::layout::Parts;
+    use crate::units::MIB;
+
+    #[test]
+    fn a_file_has_its_name_only_once_it_is_prepared() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        for way in [place, place_by_renaming] {
+            let mut prepare = |mut file: &File| {
+                assert!(!path.exists());
+                file.write_all(b"whole")
+            };
+            way(&path, &mut prepare).unwrap();
+            assert_eq!(fs::read(&path).unwrap(), b"whole");
+            assert_eq!(way(&path, &mut |_| Ok(())).unwrap_err().kind(), ErrorKind::AlreadyExists);
+            fs::remove_file(&path).unwrap();
+            way(&path, &mut |_| Err(ErrorKind::StorageFull.into())).unwrap_err();
+            assert_eq!(read_dir(dir.path()).unwrap().count(), 0);
+        }
+    }
+
+    #[test]
+    fn only_what_bears_our_header_is_a_leftover() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let mut header = Header::new(1, 0, 1, Role::Data, Parts { wal_bytes: 0, data_bytes: 15 * MIB });
+        header.write_area(&File::create(at(".stacktune-ours")).unwrap()).unwrap();
+        fs::write(at(".stacktune-empty"), "").unwrap();
+        fs::write(at(".stacktune-theirs"), "theirs").unwrap();
+        place_by_renaming(&at("file"), &mut |_| Ok(())).unwrap();
+        let mut names: Vec<_> =
+            read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, [".stacktune-empty", ".stacktune-theirs", "file"]);
+    }
+}

@@ -1,0 +1,209 @@
+//! The table of interfaces, and the loop of a worker in a thread of its own.
+
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
+use std::thread::JoinHandle;
+
+use super::control::Control;
+use super::worker::{Orders, Turn, Worker};
+use crate::error::{Error, Result};
+use crate::load::io::vfio::Polled;
+use crate::load::io::{
+    Backend, OpenRequest, Setup, clock, libaio::Libaio, null::Null, passthrough::Passthrough, sync::SyncIo,
+    uring::Uring,
+};
+use crate::load::nvme::vfio::VfioBus;
+use crate::meter::cell::WorkerCell;
+use crate::settings::plan::ClassPlan;
+use crate::settings::profile::settings::Interface;
+
+/// Starts a class's workers, one for each of the orders.
+pub type Launcher = fn(&[u32], Vec<Orders>) -> Result<Vec<WorkerThread>>;
+
+/// A worker's thread, which ends with the reason for which its interface failed, where that has words
+/// for it.
+pub type WorkerThread = JoinHandle<Option<String>>;
+
+/// Which code runs an interface in threads. Simulated devices have an engine of their own.
+pub const LAUNCHERS: &[(Interface, Launcher)] = &[
+    (Interface::Sync, launch::<SyncIo>),
+    (Interface::Libaio, launch::<Libaio>),
+    (Interface::IoUring, launch::<Uring>),
+    (Interface::NvmePassthrough, launch::<Passthrough>),
+    (Interface::Null, launch::<Null>),
+    (Interface::Vfio, launch::<Polled<VfioBus>>),
+    #[cfg(feature = "spdk")]
+    (Interface::Spdk, launch::<crate::load::io::spdk::Spdk>),
+];
+
+/// A stack for the loop and one system call deep, not for recursion.
+const STACK_BYTES: usize = 256 << 10;
+
+fn launch<B: Backend>(cpus: &[u32], orders: Vec<Orders>) -> Result<Vec<WorkerThread>> {
+    let Some(first) = orders.first() else { return Ok(Vec::new()) };
+    let members = Arc::new(B::open_members(&OpenRequest {
+        paths: first.region.extents.iter().map(|extent| extent.path.clone()).collect(),
+        identities: first.region.extents.iter().map(|extent| extent.identity).collect(),
+        writable: first.plan.class.writes(),
+        buffering: first.plan.buffering,
+    })?);
+    let body: Body = Arc::new(move |orders, start| work::<B>(&members, orders, start));
+    spawn(cpus, orders, STACK_BYTES, &body)
+}
+
+/// What a worker's thread does once it is on its CPUs, and the reason for which what is below it failed.
+pub(super) type Body = Arc<dyn Fn(Orders, Start) -> Option<String> + Send + Sync>;
+
+/// Starts a thread for each of the orders, and lets all begin together.
+pub(super) fn spawn(
+    cpus: &[u32],
+    orders: Vec<Orders>,
+    stack_bytes: usize,
+    body: &Body,
+) -> Result<Vec<WorkerThread>> {
+    let Some(first) = orders.first() else { return Ok(Vec::new()) };
+    let (plan, control) = (first.plan.clone(), first.control.clone());
+    let (ready, readiness) = mpsc::channel();
+    // Held until all are ready: workers that run already would hold up those that still start, by
+    // taking the processors and, while they wait for one, the lock of the process's memory map.
+    let gate = Arc::new(RwLock::new(()));
+    let closed = gate.write().unwrap_or_else(PoisonError::into_inner);
+    let mut threads = Vec::with_capacity(orders.len());
+    for orders in orders {
+        let (body, cpus) = (body.clone(), cpus.to_vec());
+        let start = Start { ready: ready.clone(), gate: gate.clone() };
+        let name = format!("{}-{}", plan.class, orders.number);
+        let thread = std::thread::Builder::new().name(name).stack_size(stack_bytes);
+        match thread.spawn(move || worker_thread(&body, orders, &cpus, start)) {
+            Ok(handle) => threads.push(handle),
+            Err(e) => {
+                give_up(&control, closed, threads);
+                return Err(Error::failed(format!("cannot start a worker of {}: {e}", plan.class))
+                    .hint("fewer threads, or a higher limit of processes (ulimit -u)"));
+            }
+        }
+    }
+    drop(ready);
+    match readiness.iter().find_map(Result::err) {
+        None => Ok(threads),
+        Some(error) => {
+            give_up(&control, closed, threads);
+            Err(error)
+        }
+    }
+}
+
+/// Ends the workers of a class that did not come up as a whole.
+fn give_up(control: &Control, closed: RwLockWriteGuard<()>, threads: Vec<WorkerThread>) {
+    control.stop(clock::now_ns());
+    drop(closed);
+    threads.into_iter().for_each(|thread| drop(thread.join()));
+}
+
+/// How a worker tells that it is ready, and waits until all are.
+pub(super) struct Start {
+    ready: mpsc::Sender<Result<()>>,
+    gate: Arc<RwLock<()>>,
+}
+
+impl Start {
+    /// It can't work.
+    pub fn fail(self, error: Error) {
+        let _ = self.ready.send(Err(error));
+    }
+
+    /// It is ready: returns once all are.
+    pub fn wait(self) {
+        let _ = self.ready.send(Ok(()));
+        drop(self.ready);
+        drop(self.gate.read());
+    }
+}
+
+fn setup(plan: &ClassPlan, files: usize) -> Setup {
+    Setup {
+        page_bytes: plan.page_bytes as usize,
+        slots: plan.depth as u32,
+        flush_slots: if plan.class == crate::class::Class::Wal { files as u32 } else { 0 },
+        buffering: plan.buffering,
+        registered_buffers: plan.registered_buffers,
+        registered_files: plan.registered_files,
+        iopoll: plan.polling.iopoll,
+        sqpoll: plan.polling.sqpoll,
+        poll_sleep_ns: plan.polling.sleep_ns,
+    }
+}
+
+/// Tells that a worker has ended, however it ends.
+struct Ending(Arc<WorkerCell>, Arc<Control>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.ended.store(true, Ordering::Release);
+        self.1.leave();
+    }
+}
+
+fn worker_thread(body: &Body, orders: Orders, cpus: &[u32], start: Start) -> Option<String> {
+    let (cell, control) = (orders.cell.clone(), orders.control.clone());
+    let ending = Ending(cell.clone(), control);
+    if let Err(error) = run_on(cpus) {
+        start.fail(error);
+        return None;
+    }
+    let thread_id = rustix::thread::gettid().as_raw_nonzero().get();
+    cell.thread_id.store(thread_id, Ordering::Relaxed);
+    clock::sleep_precisely();
+    // The interface goes first: what it counts for ends with it.
+    let reason = body(orders, start);
+    drop(ending);
+    reason
+}
+
+fn work<B: Backend>(members: &Arc<B::Members>, orders: Orders, start: Start) -> Option<String> {
+    let (cell, control) = (orders.cell.clone(), orders.control.clone());
+    let setup = setup(&orders.plan, orders.region.extents.len());
+    let mut backend = match B::open(members, &setup) {
+        Ok(backend) => backend,
+        Err(error) => {
+            start.fail(error);
+            return None;
+        }
+    };
+    let mut done = Vec::with_capacity((setup.slots + setup.flush_slots) as usize);
+    let made_ns = clock::now_ns();
+    let mut worker = Worker::new(orders, made_ns);
+    start.wait();
+    let mut now_ns = clock::now_ns();
+    worker.postpone(now_ns - made_ns);
+    while let Turn::Wait(wait) = worker.turn(now_ns, &mut backend) {
+        worker.hand_over(clock::now_ns());
+        if let Err(errno) = backend.advance(wait, &mut done) {
+            let now_ns = clock::now_ns();
+            control.break_down(now_ns, errno);
+            worker.drop_pending(now_ns);
+            break;
+        }
+        now_ns = clock::now_ns();
+        worker.complete(now_ns, &done);
+        done.clear();
+        cell.follow(backend.polls(), backend.incidents());
+    }
+    cell.follow(backend.polls(), backend.incidents());
+    backend.reason().map(str::to_owned)
+}
+
+fn run_on(cpus: &[u32]) -> Result<()> {
+    if cpus.is_empty() {
+        return Ok(());
+    }
+    let mut set = rustix::thread::CpuSet::new();
+    for &cpu in cpus {
+        set.set(cpu as usize);
+    }
+    rustix::thread::sched_setaffinity(None, &set).map_err(|e| {
+        Error::input(format!("cannot run on CPUs {cpus:?}: {}", crate::error::describe(&e.into())))
+            .hint("name CPUs that are online and allowed to this process")
+    })
+}

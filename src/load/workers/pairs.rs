@@ -1,0 +1,344 @@
+//! The classes on pairs: workers that get, put and read ranges through an engine, one call at a time.
+//!
+//! Scan reads ranges, point gets, WAL puts with a synced log, background puts without (and gets, where it
+//! is told to). A worker has one call outstanding, so a class has a worker for each of its depth. Pacing,
+//! offsets and meters are those of pages; *service* runs from the call to its return, of the WAL to the
+//! return of the call that synced the log.
+
+use std::sync::Arc;
+
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
+use super::control::Writes;
+use super::launch::{Body, WorkerThread, spawn};
+use super::offsets::Offsets;
+use super::pacing::Pacer;
+use super::worker::Orders;
+use crate::class::Class;
+use crate::error::Result;
+use crate::load::io::clock;
+use crate::load::kv::keys::Key;
+use crate::load::kv::values::Values;
+use crate::load::kv::{Handle, Scanner, Store};
+use crate::settings::plan::PairsPlan;
+use crate::settings::profile::settings::Sync;
+use crate::units::SECOND_NS;
+
+/// A worker that waits looks this often whether it is to end.
+const IDLE_NS_MAX: u64 = SECOND_NS / 20;
+/// A full disk is tried again after this.
+const FULL_NS: u64 = SECOND_NS / 50;
+/// The engine's calls go deeper than a system call.
+const STACK_BYTES: usize = 2 << 20;
+
+/// Starts a class's workers on a data set, one for each of the orders.
+pub(super) fn launch(cpus: &[u32], orders: Vec<Orders>, store: &Arc<Store>) -> Result<Vec<WorkerThread>> {
+    let store = store.clone();
+    let body: Body = Arc::new(move |orders, start| {
+        let handle = match store.handle() {
+            Ok(handle) => handle,
+            Err(error) => {
+                start.fail(error);
+                return None;
+            }
+        };
+        let scanner = handle.scanner();
+        let made_ns = clock::now_ns();
+        let mut worker = Worker::new(orders, &store, &handle, scanner, made_ns);
+        start.wait();
+        let now_ns = clock::now_ns();
+        if let Some(pacer) = &mut worker.pacer {
+            pacer.postpone(now_ns - made_ns);
+        }
+        worker.run(now_ns);
+        None
+    });
+    spawn(cpus, orders, STACK_BYTES, &body)
+}
+
+/// What a call came to.
+#[derive(Clone, Copy)]
+enum Outcome {
+    /// So many bytes of keys and values were read.
+    Read(u64),
+    /// So many bytes of keys and values were put.
+    Put(u64),
+    /// Nothing was read: the errno.
+    Unread(i32),
+    /// Nothing was put: the errno.
+    Unput(i32),
+}
+
+/// A put that is not yet durable.
+#[derive(Clone, Copy)]
+struct Pending {
+    start_ns: u64,
+    intended_ns: Option<u64>,
+    slot: u64,
+    sequence: u64,
+}
+
+struct Worker<'a> {
+    orders: Orders,
+    pairs: PairsPlan,
+    store: &'a Store,
+    handle: &'a Handle,
+    scanner: Scanner<'a>,
+    key: Key,
+    key_bytes: u64,
+    values: Option<Values>,
+    /// Loaded pairs, and those of the WAL behind them.
+    loaded: u64,
+    logged: u64,
+    offsets: Offsets,
+    pacer: Option<Pacer>,
+    rng: SmallRng,
+    sequence: u64,
+    /// Of the WAL, the puts since the last sync.
+    pending: Vec<Pending>,
+}
+
+impl<'a> Worker<'a> {
+    fn new(orders: Orders, store: &'a Store, handle: &'a Handle, scanner: Scanner<'a>, now_ns: u64) -> Self {
+        let (plan, data) = (orders.plan.clone(), store.data());
+        let (number, workers) = (orders.number, plan.workers);
+        let seed = orders.seed();
+        let pacer = plan.rate_bytes_per_s.map(|rate| {
+            Pacer::new(now_ns, plan.page_bytes, rate, (number, workers), plan.arrival, seed.rotate_left(17))
+        });
+        Self {
+            pairs: plan.pairs.unwrap_or_else(|| unreachable!("a class on pairs has a plan of them")),
+            store,
+            handle,
+            scanner,
+            key: Key::new(data.key_bytes),
+            key_bytes: data.key_bytes,
+            values: plan.class.writes().then(|| Values::new(store.set(), data.value_bytes)),
+            loaded: data.pairs,
+            logged: data.logged(),
+            offsets: Offsets::new(plan.offsets, data.pairs, (number, workers), 0, seed),
+            pacer,
+            rng: SmallRng::seed_from_u64(seed.rotate_left(34)),
+            sequence: 0,
+            pending: Vec::with_capacity(plan.sync_every as usize),
+            orders,
+        }
+    }
+
+    /// Works until it is to end.
+    fn run(&mut self, mut now_ns: u64) {
+        loop {
+            if let Some(stopped_ns) = self.orders.control.stopped_ns() {
+                self.drop_pending(stopped_ns);
+                break;
+            }
+            let intended_ns = match self.due(now_ns) {
+                Ok(intended_ns) => intended_ns,
+                Err(next_ns) => {
+                    clock::sleep_until(next_ns.min(now_ns + IDLE_NS_MAX));
+                    now_ns = clock::now_ns();
+                    continue;
+                }
+            };
+            if self.orders.plan.class.writes() && self.orders.writes.is_spent() {
+                self.orders.control.exhaust(now_ns);
+                self.orders.cell.missed.add(u64::from(intended_ns.is_some()));
+                self.drop_pending(now_ns);
+                break;
+            }
+            let start_ns = now_ns;
+            let outcome = self.operate(start_ns, intended_ns);
+            now_ns = clock::now_ns();
+            self.count(start_ns, intended_ns, now_ns, outcome);
+        }
+        self.sync_rest(now_ns);
+    }
+
+    /// When the next operation was meant to start, if it is due (none without a rate), else when it is.
+    #[inline]
+    fn due(&mut self, now_ns: u64) -> std::result::Result<Option<u64>, u64> {
+        let Some(pacer) = &mut self.pacer else { return Ok(None) };
+        let missed = pacer.drop_late(now_ns);
+        let cell = &self.orders.cell;
+        cell.missed.add(missed);
+        let next_ns = pacer.next_ns();
+        let due = next_ns <= now_ns;
+        cell.intended.add(missed + u64::from(due));
+        if due {
+            pacer.advance();
+            return Ok(Some(next_ns));
+        }
+        Err(next_ns)
+    }
+
+    fn drop_pending(&mut self, stopped_ns: u64) {
+        if let Some(pacer) = &mut self.pacer {
+            let missed = pacer.drop_before(stopped_ns);
+            self.orders.cell.intended.add(missed);
+            self.orders.cell.missed.add(missed);
+        }
+    }
+
+    /// One operation.
+    #[inline]
+    fn operate(&mut self, start_ns: u64, intended_ns: Option<u64>) -> Outcome {
+        match self.orders.plan.class {
+            Class::Scan => self.scan(),
+            Class::Point => self.get(),
+            Class::Wal => self.commit(start_ns, intended_ns),
+            Class::Background => {
+                if self.chance(self.pairs.read_percent) {
+                    self.get()
+                } else {
+                    self.update()
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn chance(&mut self, percent: u64) -> bool {
+        percent > 0 && (percent >= 100 || self.rng.random_range(0..100) < percent)
+    }
+
+    #[inline]
+    fn scan(&mut self) -> Outcome {
+        let read = if self.pairs.whole {
+            // Each worker begins elsewhere: what one has read, the next would find in the cache.
+            let begin = self.loaded / self.orders.plan.workers.max(1) * self.orders.number;
+            self.scanner.go_on(self.key.of(begin), self.pairs.pairs)
+        } else {
+            self.scanner.range(self.key.of(self.offsets.next()), self.pairs.pairs)
+        };
+        read.map_or_else(Outcome::Unread, |(_, bytes)| Outcome::Read(bytes))
+    }
+
+    #[inline]
+    fn get(&mut self) -> Outcome {
+        let number = self.offsets.next();
+        if self.chance(self.pairs.miss_percent) {
+            let got = self.handle.get(self.key.missing(number));
+            return got.map_or_else(Outcome::Unread, |_| Outcome::Read(self.key_bytes));
+        }
+        match self.handle.get(self.key.of(number)) {
+            Ok(Some(bytes)) => Outcome::Read(self.key_bytes + bytes as u64),
+            // It was loaded.
+            Ok(None) => Outcome::Unread(libc::ENODATA),
+            Err(errno) => Outcome::Unread(errno),
+        }
+    }
+
+    #[inline]
+    fn update(&mut self) -> Outcome {
+        let number = self.offsets.next();
+        if self.sequence.is_multiple_of(Writes::SEQUENCES) {
+            self.sequence = self.orders.writes.take_sequences();
+        }
+        let sequence = self.sequence;
+        self.sequence += 1;
+        self.put(number, sequence, false)
+    }
+
+    #[inline]
+    fn commit(&mut self, start_ns: u64, intended_ns: Option<u64>) -> Outcome {
+        let (slot, sequence) = self.store.next_logged(self.logged);
+        let durable = self.orders.plan.sync == Sync::Fdatasync;
+        let sync = durable && self.pending.len() as u64 + 1 >= self.orders.plan.sync_every;
+        let outcome = self.put(self.loaded + slot, sequence, sync);
+        if matches!(outcome, Outcome::Put(_)) {
+            self.pending.push(Pending { start_ns, intended_ns, slot, sequence });
+        }
+        outcome
+    }
+
+    #[inline]
+    fn put(&mut self, number: u64, sequence: u64, sync: bool) -> Outcome {
+        let Some(values) = &mut self.values else { return Outcome::Unput(libc::EINVAL) };
+        let value = values.of(number, sequence);
+        match self.handle.put(self.key.of(number), value, sync) {
+            Ok(()) => Outcome::Put(self.key_bytes + value.len() as u64),
+            Err(errno) => Outcome::Unput(errno),
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, start_ns: u64, intended_ns: Option<u64>, now_ns: u64, outcome: Outcome) {
+        let cell = &self.orders.cell;
+        let bytes = match outcome {
+            Outcome::Read(bytes) => {
+                cell.members[0].read_bytes.add(bytes);
+                bytes
+            }
+            Outcome::Put(bytes) => {
+                if self.store.failing().is_some() {
+                    self.store.put_failed(0);
+                }
+                cell.members[0].written_bytes.add(bytes);
+                bytes
+            }
+            Outcome::Unread(errno) => return self.unread(now_ns, errno),
+            Outcome::Unput(errno) => return self.unput(now_ns, errno),
+        };
+        cell.ios.add(1);
+        cell.bytes.add(bytes);
+        if self.orders.plan.class == Class::Wal {
+            let waits = self.orders.plan.sync == Sync::Fdatasync
+                && (self.pending.len() as u64) < self.orders.plan.sync_every;
+            if !waits {
+                self.committed(now_ns);
+            }
+            return;
+        }
+        cell.service.record(now_ns.saturating_sub(start_ns));
+        if let (Some(response), Some(intended_ns)) = (&cell.response, intended_ns) {
+            response.record(now_ns.saturating_sub(intended_ns));
+        }
+    }
+
+    /// All puts since the last sync are as durable as they will be: they are acknowledged.
+    #[inline]
+    fn committed(&mut self, now_ns: u64) {
+        let cell = &self.orders.cell;
+        for put in &self.pending {
+            cell.service.record(now_ns.saturating_sub(put.start_ns));
+            if let (Some(response), Some(intended_ns)) = (&cell.response, put.intended_ns) {
+                response.record(now_ns.saturating_sub(intended_ns));
+            }
+            if let Err(errno) = self.store.note(put.slot, put.sequence) {
+                cell.error(errno);
+                self.orders.control.error(now_ns, errno);
+            }
+        }
+        self.pending.clear();
+    }
+
+    /// At the end, what was put and waits for more to be synced with is synced alone.
+    fn sync_rest(&mut self, now_ns: u64) {
+        if self.pending.is_empty() {
+            return;
+        }
+        match self.handle.sync() {
+            Ok(()) => self.committed(clock::now_ns()),
+            Err(errno) => self.unput(now_ns, errno),
+        }
+    }
+
+    #[cold]
+    fn unread(&mut self, now_ns: u64, errno: i32) {
+        self.orders.cell.error(errno);
+        self.orders.control.error(now_ns, errno);
+    }
+
+    #[cold]
+    fn unput(&mut self, now_ns: u64, errno: i32) {
+        self.orders.cell.error(errno);
+        self.store.put_failed(errno);
+        // What has no room waits for some; it is no reason to stop the class.
+        if matches!(errno, libc::ENOSPC | libc::EDQUOT) {
+            clock::sleep_until(now_ns + FULL_NS);
+        } else {
+            self.orders.control.error(now_ns, errno);
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The simulation: all workers in one thread on a virtual clock, repeating exactly.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::engine::end;
+use super::worker::{Orders, Turn, Worker};
+use crate::load::io::sim::{Device, SimQueue};
+use crate::load::io::{Done, Wait};
+use crate::settings::profile::settings::Sim;
+
+/// Simulated devices and the workers on them.
+pub struct Simulation {
+    now_ns: u64,
+    devices: Vec<Device>,
+    workers: Vec<Simulated>,
+    events: BinaryHeap<Reverse<Event>>,
+    /// Orders events of the same time, and tells workers apart for good.
+    counter: u64,
+}
+
+struct Simulated {
+    id: u64,
+    worker: Worker,
+    queue: SimQueue,
+    wait: Wait,
+    done: Vec<Done>,
+    outstanding: u32,
+    /// The device of each file.
+    devices: Vec<usize>,
+    ending: (std::sync::Arc<crate::meter::cell::WorkerCell>, std::sync::Arc<super::control::Control>),
+}
+
+/// A completion to come.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Event {
+    at_ns: u64,
+    order: u64,
+    worker: u64,
+    slot: u32,
+    result: i32,
+}
+
+impl Simulation {
+    /// A device for each member.
+    pub fn new(members: usize, sim: &Sim) -> Self {
+        let devices = (0..members as u64).map(|i| Device::new(sim.device, sim.seed.wrapping_add(i << 32)));
+        Self {
+            now_ns: 0,
+            devices: devices.collect(),
+            workers: Vec::new(),
+            events: BinaryHeap::new(),
+            counter: 0,
+        }
+    }
+
+    /// The virtual clock.
+    pub fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    /// Adds a class's workers; they begin now.
+    pub fn start(&mut self, orders: Vec<Orders>) {
+        for orders in orders {
+            let queue = SimQueue::new(orders.plan.depth as u32, orders.plan.page_bytes as usize);
+            let devices = orders.region.extents.iter().map(|extent| extent.member as usize).collect();
+            let ending = (orders.cell.clone(), orders.control.clone());
+            let worker = Worker::new(orders, self.now_ns);
+            self.counter += 1;
+            let wait = Wait { completions: 0, until_ns: Some(self.now_ns) };
+            let (id, done) = (self.counter, Vec::new());
+            self.workers.push(Simulated { id, worker, queue, wait, done, outstanding: 0, devices, ending });
+        }
+    }
+
+    /// Lets time pass until then.
+    pub fn run_until(&mut self, end_ns: u64) {
+        loop {
+            self.run_ready();
+            let event = self.events.peek().map(|Reverse(event)| event.at_ns);
+            let wake = self.workers.iter().filter_map(|w| w.wait.until_ns).min();
+            match [event, wake].into_iter().flatten().min() {
+                Some(next_ns) if next_ns <= end_ns => self.now_ns = self.now_ns.max(next_ns),
+                _ => break,
+            }
+            self.deliver();
+        }
+        self.now_ns = self.now_ns.max(end_ns);
+    }
+
+    /// Gives workers the completions of this moment.
+    fn deliver(&mut self) {
+        while let Some(Reverse(event)) = self.events.peek()
+            && event.at_ns <= self.now_ns
+        {
+            let done = Done { slot: event.slot, result: event.result };
+            if let Some(worker) = self.workers.iter_mut().find(|worker| worker.id == event.worker) {
+                worker.done.push(done);
+            }
+            self.events.pop();
+        }
+    }
+
+    /// Turns every worker whose wait is over, until none is left.
+    fn run_ready(&mut self) {
+        let mut i = 0;
+        while i < self.workers.len() {
+            if !self.workers[i].is_ready(self.now_ns) {
+                i += 1;
+            } else if self.turn(i) {
+                let (cell, control) = self.workers.remove(i).ending;
+                end(&cell, &control);
+            }
+        }
+    }
+
+    /// One turn of a worker; true if it has ended.
+    fn turn(&mut self, at: usize) -> bool {
+        let (now_ns, w) = (self.now_ns, &mut self.workers[at]);
+        w.outstanding -= w.done.len() as u32;
+        w.worker.complete(now_ns, &w.done);
+        w.done.clear();
+        let Turn::Wait(wait) = w.worker.turn(now_ns, &mut w.queue) else { return true };
+        w.worker.hand_over(now_ns);
+        let page_bytes = w.queue.page_bytes();
+        for op in w.queue.drain() {
+            let (at_ns, result) = self.devices[w.devices[op.file as usize]].take(now_ns, op.kind, page_bytes);
+            self.counter += 1;
+            w.outstanding += 1;
+            let (order, worker, slot) = (self.counter, w.id, op.slot);
+            self.events.push(Reverse(Event { at_ns: at_ns.max(now_ns + 1), order, worker, slot, result }));
+        }
+        w.wait = Wait { completions: wait.completions.min(w.outstanding), ..wait };
+        // Time moves on even where a worker asks for nothing.
+        if w.wait.completions == 0 {
+            w.wait.until_ns = Some(wait.until_ns.unwrap_or(now_ns).max(now_ns + 1));
+        }
+        false
+    }
+}
+
+impl Simulated {
+    fn is_ready(&self, now_ns: u64) -> bool {
+        let enough = self.wait.completions > 0 && self.done.len() as u32 >= self.wait.completions;
+        enough || self.wait.until_ns.is_some_and(|until_ns| until_ns <= now_ns)
+    }
+}

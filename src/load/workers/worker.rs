@@ -1,0 +1,362 @@
+//! A worker: which operations a class hands over next, and what their completions mean.
+//!
+//! It knows neither clock nor system call: it is told the time and queues operations, so the same
+//! code runs in a thread on a real interface and in the simulation.
+//!
+//! Latencies: *service* runs from the hand-over of a batch to the moment the worker sees the
+//! completion; *response* from the intended start. Of the WAL both end with the commit.
+
+use std::sync::Arc;
+
+use super::commit::{Commits, Written};
+use super::control::{Control, Shared, Writes};
+use super::offsets::Offsets;
+use super::pacing::Pacer;
+use crate::class::Class;
+use crate::load::io::{Done, Op, OpKind, Queue, Wait};
+use crate::load::volume::Region;
+use crate::load::volume::stamp::Stamper;
+use crate::meter::cell::WorkerCell;
+use crate::settings::plan::{ClassPlan, Pattern};
+use crate::settings::profile::settings::{Interface, Sync};
+use crate::units::SECOND_NS;
+
+/// An idle worker looks this often whether it is to end.
+const IDLE_NS_MAX: u64 = SECOND_NS / 20;
+
+/// What a worker is made of.
+pub struct Orders {
+    /// Its class's plan.
+    pub plan: Arc<ClassPlan>,
+    /// Which of the class's workers it is.
+    pub number: u64,
+    /// How often the class was started before: what is drawn at random goes on, not from the start.
+    pub generation: u64,
+    /// Where it reads or writes.
+    pub region: Arc<Region>,
+    /// Stops it.
+    pub control: Arc<Control>,
+    /// What outlives it, of its class.
+    pub shared: Arc<Shared>,
+    /// What outlives it, of all classes.
+    pub writes: Arc<Writes>,
+    /// Where it counts.
+    pub cell: Arc<WorkerCell>,
+}
+
+impl Orders {
+    /// Seeds what is drawn at random: other for each class, worker and start.
+    pub fn seed(&self) -> u64 {
+        let plan = &self.plan;
+        let seed = plan.seed ^ ((plan.class.index() as u64 + 1) << 56) ^ (self.number << 32);
+        seed.wrapping_add(self.generation.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+}
+
+/// What a turn came to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Hand over what is queued and wait.
+    Wait(Wait),
+    /// Nothing is outstanding and nothing more will come.
+    Ended,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    start_ns: u64,
+    intended_ns: u64,
+    file: u32,
+}
+
+/// A worker.
+pub struct Worker {
+    orders: Orders,
+    kind: OpKind,
+    /// Whether writes reach storage, so that they count against the limit.
+    wears: bool,
+    page_bytes: u64,
+    batch: u32,
+    offsets: Offsets,
+    pacer: Option<Pacer>,
+    commits: Option<Commits>,
+    stamper: Option<Stamper>,
+    sequence: u64,
+    slots: Box<[Slot]>,
+    free: Vec<u32>,
+    /// Queued since the last hand-over: these start with it.
+    fresh: Vec<u32>,
+    outstanding: u32,
+}
+
+impl Worker {
+    /// A worker that begins now.
+    pub fn new(orders: Orders, now_ns: u64) -> Self {
+        let plan = orders.plan.clone();
+        let (number, workers, page_bytes) = (orders.number, plan.workers, plan.page_bytes);
+        let depth = plan.depth as u32;
+        let seed = orders.seed();
+        let position = orders.shared.position(number as usize).div_ceil(page_bytes);
+        let region = &orders.region;
+        let offsets = Offsets::new(plan.offsets, region.pages(page_bytes), (number, workers), position, seed);
+        let pacer = plan.rate_bytes_per_s.map(|rate| {
+            Pacer::new(now_ns, page_bytes, rate, (number, workers), plan.arrival, seed.rotate_left(17))
+        });
+        let stamper = plan.class.writes().then(|| Stamper::new(region.set, region.id));
+        let flushes = plan.class == Class::Wal && plan.sync == Sync::Fdatasync;
+        Self {
+            kind: match (plan.class.writes(), plan.sync) {
+                (false, _) => OpKind::Read,
+                (true, Sync::Dsync) => OpKind::WriteDurable,
+                (true, _) => OpKind::Write,
+            },
+            wears: plan.class.writes() && !matches!(plan.interface, Interface::Null | Interface::Sim),
+            page_bytes,
+            batch: plan.batch as u32,
+            offsets,
+            pacer,
+            commits: flushes.then(|| Commits::new(plan.sync_every, region.extents.len())),
+            stamper,
+            sequence: 0,
+            slots: vec![Slot::default(); depth as usize].into(),
+            free: (0..depth).rev().collect(),
+            fresh: Vec::with_capacity(depth as usize),
+            outstanding: 0,
+            orders,
+        }
+    }
+
+    /// Begins so much later than it was made.
+    pub fn postpone(&mut self, by_ns: u64) {
+        if let Some(pacer) = &mut self.pacer {
+            pacer.postpone(by_ns);
+        }
+    }
+
+    /// Queues what is to be handed over now.
+    pub fn turn(&mut self, now_ns: u64, queue: &mut impl Queue) -> Turn {
+        let ending = self.orders.control.is_stopping();
+        if let Some(stopped_ns) = self.orders.control.stopped_ns() {
+            self.drop_pending(stopped_ns);
+        }
+        if let Some(wait) = self.commit_turn(now_ns, ending, queue) {
+            return Turn::Wait(wait);
+        }
+        if ending {
+            return self.drain();
+        }
+        let wait = if self.pacer.is_some() {
+            self.issue_due(now_ns, queue)
+        } else {
+            self.issue_batch(now_ns, queue)
+        };
+        if let Some(wait) = wait {
+            return Turn::Wait(wait);
+        }
+        self.drop_pending(now_ns);
+        self.drain()
+    }
+
+    /// Drops what was intended before the class stopped and has not begun: it counts as missed, like
+    /// what came over a second too late, for no I/O tells of it. Later calls find nothing more.
+    pub fn drop_pending(&mut self, stopped_ns: u64) {
+        if let Some(pacer) = &mut self.pacer {
+            let missed = pacer.drop_before(stopped_ns);
+            self.orders.cell.intended.add(missed);
+            self.orders.cell.missed.add(missed);
+        }
+    }
+
+    fn drain(&mut self) -> Turn {
+        if self.outstanding > 0 {
+            return Turn::Wait(Wait { completions: self.outstanding, until_ns: None });
+        }
+        if self.orders.plan.offsets == Pattern::Sequential {
+            let position = self.offsets.position() * self.page_bytes;
+            self.orders.shared.keep_position(self.orders.number as usize, position);
+        }
+        Turn::Ended
+    }
+
+    /// What commits ask for: a flush in progress is waited for, a due one begun once no write is
+    /// outstanding.
+    fn commit_turn(&mut self, now_ns: u64, ending: bool, queue: &mut impl Queue) -> Option<Wait> {
+        let commits = self.commits.as_mut()?;
+        if commits.flushing() == 0 && commits.is_due(ending) && self.outstanding == 0 {
+            let first = self.slots.len() as u32;
+            for (i, file) in commits.begin(now_ns).enumerate() {
+                queue.queue(Op { slot: first + i as u32, kind: OpKind::Flush, file, offset_bytes: 0 });
+            }
+        }
+        let left = match commits.flushing() {
+            0 if commits.is_due(ending) => self.outstanding,
+            left => left,
+        };
+        (left > 0).then_some(Wait { completions: left, until_ns: None })
+    }
+
+    /// Closed loop: one batch, handed over by itself. `None` if nothing more may be written.
+    fn issue_batch(&mut self, now_ns: u64, queue: &mut impl Queue) -> Option<Wait> {
+        let room = self.commits.as_ref().map_or(u32::MAX, Commits::room);
+        let batch = self.batch.min(room);
+        if batch == 0 {
+            return Some(Wait { completions: self.outstanding, until_ns: None });
+        }
+        if self.free.len() as u32 >= batch {
+            for _ in 0..batch {
+                if !self.issue(now_ns, None, queue) {
+                    return None;
+                }
+            }
+        }
+        // With room for another batch nothing is waited for, but what has completed is taken first:
+        // its buffers are still in the processor's cache.
+        let missing = batch.saturating_sub(self.free.len() as u32);
+        Some(Wait { completions: missing, until_ns: None })
+    }
+
+    /// Open loop: what is due, at most a batch. `None` if nothing more may be written.
+    fn issue_due(&mut self, now_ns: u64, queue: &mut impl Queue) -> Option<Wait> {
+        let mut intended = 0;
+        if let Some(pacer) = &mut self.pacer {
+            let missed = pacer.drop_late(now_ns);
+            self.orders.cell.missed.add(missed);
+            intended = missed;
+        }
+        let mut next_ns = now_ns;
+        for _ in 0..self.batch {
+            let room = self.commits.as_ref().map_or(u32::MAX, Commits::room);
+            let Some(pacer) = &mut self.pacer else { break };
+            next_ns = pacer.next_ns();
+            if next_ns > now_ns || self.free.is_empty() || room == 0 {
+                break;
+            }
+            pacer.advance();
+            intended += 1;
+            if !self.issue(now_ns, Some(next_ns), queue) {
+                // It was intended, and no I/O tells of it.
+                self.orders.cell.missed.add(1);
+                self.orders.cell.intended.add(intended);
+                return None;
+            }
+            next_ns = self.pacer.as_ref().map_or(now_ns, Pacer::next_ns);
+        }
+        self.orders.cell.intended.add(intended);
+        let full = self.free.is_empty() || self.commits.as_ref().is_some_and(|commits| commits.room() == 0);
+        Some(if self.outstanding == 0 {
+            Wait { completions: 0, until_ns: Some(next_ns.min(now_ns + IDLE_NS_MAX)) }
+        } else {
+            Wait { completions: 1, until_ns: (!full).then_some(next_ns) }
+        })
+    }
+
+    /// Queues one I/O; false, and the class ends, if no more bytes may be written.
+    #[inline]
+    fn issue(&mut self, now_ns: u64, intended_ns: Option<u64>, queue: &mut impl Queue) -> bool {
+        if self.wears && !self.orders.writes.take(self.page_bytes) {
+            self.orders.control.exhaust(now_ns);
+            return false;
+        }
+        let Some(slot) = self.free.pop() else { return true };
+        let region = &self.orders.region;
+        let (index, offset_bytes) = region.place(self.offsets.next(), self.page_bytes);
+        if let Some(stamper) = &self.stamper {
+            if self.sequence.is_multiple_of(Writes::SEQUENCES) {
+                self.sequence = self.orders.writes.take_sequences();
+            }
+            stamper.stamp(queue.buffer(slot), index as u32, offset_bytes, self.sequence);
+            self.sequence += 1;
+        }
+        let file = index as u32;
+        self.slots[slot as usize] = Slot { start_ns: 0, intended_ns: intended_ns.unwrap_or(0), file };
+        queue.queue(Op { slot, kind: self.kind, file, offset_bytes });
+        if let Some(commits) = &mut self.commits {
+            commits.issued();
+        }
+        self.fresh.push(slot);
+        self.outstanding += 1;
+        true
+    }
+
+    /// What is queued is handed over now.
+    #[inline]
+    pub fn hand_over(&mut self, now_ns: u64) {
+        if let Some(commits) = &mut self.commits
+            && self.outstanding == 0
+        {
+            commits.handed_over(now_ns);
+        }
+        for slot in self.fresh.drain(..) {
+            self.slots[slot as usize].start_ns = now_ns;
+        }
+    }
+
+    /// Takes completions that are seen now.
+    pub fn complete(&mut self, now_ns: u64, done: &[Done]) {
+        let (mut ios, mut bytes) = (0, 0);
+        for done in done {
+            if done.slot as usize >= self.slots.len() {
+                self.flushed(now_ns, done.result);
+                continue;
+            }
+            let slot = self.slots[done.slot as usize];
+            self.free.push(done.slot);
+            self.outstanding -= 1;
+            if u64::try_from(done.result) == Ok(self.page_bytes) {
+                ios += 1;
+                bytes += self.page_bytes;
+                self.succeeded(now_ns, slot);
+            } else {
+                // A transfer cut short is a failure of the medium, as one told by an errno is.
+                self.failed(now_ns, if done.result < 0 { -done.result } else { libc::EIO });
+            }
+        }
+        self.orders.cell.ios.add(ios);
+        self.orders.cell.bytes.add(bytes);
+    }
+
+    #[inline]
+    fn succeeded(&mut self, now_ns: u64, slot: Slot) {
+        let cell = &self.orders.cell;
+        let member = &cell.members[self.orders.region.extents[slot.file as usize].member as usize];
+        let counter = if self.kind == OpKind::Read { &member.read_bytes } else { &member.written_bytes };
+        counter.add(self.page_bytes);
+        let service_ns = now_ns.saturating_sub(slot.start_ns);
+        if let Some(write) = &cell.write {
+            write.record(service_ns);
+        }
+        if let Some(commits) = &mut self.commits {
+            let intended_ns = self.pacer.is_some().then_some(slot.intended_ns);
+            commits.written(slot.file, Written { start_ns: slot.start_ns, intended_ns });
+            return;
+        }
+        cell.service.record(service_ns);
+        if let Some(response) = &cell.response {
+            response.record(now_ns.saturating_sub(slot.intended_ns));
+        }
+    }
+
+    #[cold]
+    fn failed(&self, now_ns: u64, errno: i32) {
+        self.orders.cell.error(errno);
+        self.orders.control.error(now_ns, errno);
+    }
+
+    fn flushed(&mut self, now_ns: u64, result: i32) {
+        if result < 0 {
+            self.failed(now_ns, -result);
+        }
+        let Some(commits) = &mut self.commits else { return };
+        let Some(flushed) = commits.synced(result >= 0) else { return };
+        let cell = &self.orders.cell;
+        if let (true, Some(flush)) = (flushed.durable, &cell.flush) {
+            flush.record(now_ns.saturating_sub(flushed.started_ns));
+        }
+        for write in commits.take_written().filter(|_| flushed.durable) {
+            cell.service.record(now_ns.saturating_sub(write.start_ns));
+            if let (Some(response), Some(intended_ns)) = (&cell.response, write.intended_ns) {
+                response.record(now_ns.saturating_sub(intended_ns));
+            }
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! From a row of the paper to knobs on this host's drives or files.
+
+use crate::class::Class;
+use crate::settings::knobs::{self, Value};
+use crate::settings::profile::Settings;
+use crate::settings::profile::Step;
+use crate::settings::profile::settings::{Filesystem, Named, Raid};
+use crate::units::{GIB, MIB, format_size};
+
+use super::{Experiment, Row};
+
+const CACHE_LIMIT: &str = "run.cache_limit";
+
+/// The paper's data and WAL (section 4.1), and its page cache.
+pub(super) const DATA_BYTES: u64 = 400_000_000_000;
+const WAL_BYTES: u64 = 100_000_000_000;
+pub(super) const CACHE_BYTES: u64 = 10_000_000_000;
+/// A smaller page cache than this leaves stacktune itself no memory: threads and buffers count to it.
+const CACHE_BYTES_MIN: u64 = 256 * MIB;
+/// Files by default, as in the built-in profiles.
+const FILES: (u64, u64) = (4, 4 * GIB);
+
+/// What a row stands on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// RAID 0 with ext4; files as they are, on whatever file system they lie.
+    Ext4,
+    /// RAID 0 without a file system, which is the point: not on files.
+    Block,
+    /// RAID 0 without a file system; files will do.
+    AnyBlock,
+    /// The drives themselves, as they are, pages interleaved over them; files will do. What polls them
+    /// takes nothing else.
+    Drives,
+    /// The same, nine tenths of it, the rest never written; files will do.
+    NinetyPercent,
+    /// RAID 0 with just this file system, or none; over one loop device on files.
+    Filesystem(Filesystem),
+    /// Just this RAID, without a file system; over four loop devices on files.
+    Raid(Raid),
+    /// A device that is a hardware RAID of this level.
+    HardwareRaid(&'static str),
+}
+
+/// The drives or files of a reproduction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ground {
+    /// Block devices, which are destroyed.
+    Devices(Vec<String>),
+    /// Files in a folder.
+    Files(String),
+}
+
+/// A device that is a hardware RAID.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hardware {
+    /// Its level: `5`.
+    pub level: String,
+    /// The device.
+    pub device: String,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// What rows are made on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bed {
+    /// Drives or files.
+    pub ground: Ground,
+    /// Bytes of each drive.
+    pub drives_bytes: Vec<u64>,
+    /// Devices that are hardware RAIDs.
+    pub hardware: Vec<Hardware>,
+    /// Why the page cache can't have a budget, where it can't.
+    pub no_cache_limit: Option<String>,
+    /// Whether this process may attach loop devices and mount.
+    pub root: bool,
+}
+
+impl Bed {
+    /// The settings that all rows of an experiment start from.
+    pub fn base(&self, experiment: &Experiment) -> Settings {
+        let mut settings = Settings {
+            name: experiment.name.into(),
+            about: format!("paper 001, {}: {}", experiment.source, experiment.about),
+            ..Settings::default()
+        };
+        // As fio does unless it is told otherwise.
+        settings.io.registered_buffers = false;
+        settings.io.registered_files = false;
+        match &self.ground {
+            Ground::Devices(devices) => settings.target.devices.clone_from(devices),
+            Ground::Files(dir) => {
+                settings.target.dir.clone_from(dir);
+                (settings.target.count, settings.target.size_bytes) = FILES;
+            }
+        }
+        settings
+    }
+
+    fn members(&self) -> u64 {
+        self.drives_bytes.len() as u64
+    }
+
+    /// Bytes of the drives below a row.
+    fn drives_bytes_of(&self, place: Place) -> Vec<u64> {
+        match place {
+            Place::HardwareRaid(level) => self.hardware(level).map(|given| given.bytes).into_iter().collect(),
+            _ => self.drives_bytes.clone(),
+        }
+    }
+
+    fn hardware(&self, level: &str) -> Option<&Hardware> {
+        self.hardware.iter().find(|given| given.level == level)
+    }
+}
+
+/// What an array of these drives holds.
+fn usable_bytes(raid: Raid, drives_bytes: &[u64]) -> u64 {
+    let smallest = drives_bytes.iter().min().copied().unwrap_or(0);
+    let members = drives_bytes.len() as u64;
+    match raid {
+        Raid::Md1 => smallest,
+        Raid::Md5 | Raid::Btrfs5 => smallest * members.saturating_sub(1),
+        Raid::Md6 => smallest * members.saturating_sub(2),
+        Raid::Md10 | Raid::Btrfs1 | Raid::Btrfs10 => smallest * members / 2,
+        Raid::None | Raid::Md0 | Raid::Btrfs0 => smallest * members,
+    }
+}
+
+/// The percentage of each drive that holds as much as the paper's two files, so that a block device
+/// has no more data, and no less room to spare, than a file system.
+fn use_percent(raid: Raid, drives_bytes: &[u64]) -> u64 {
+    let wanted = u128::from(DATA_BYTES + WAL_BYTES) * 100;
+    (wanted.div_ceil(u128::from(usable_bytes(raid, drives_bytes).max(1))) as u64).clamp(10, 100)
+}
+
+/// A row as a step on this host.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Planned {
+    /// The row's label.
+    pub label: String,
+    /// The step, or why there is none, as a sentence without a full stop.
+    pub step: std::result::Result<Step, String>,
+}
+
+/// The steps of an experiment. `base` has `sets`, the knobs that the operator gave, turned already:
+/// no row turns them again.
+pub fn steps(experiment: &Experiment, bed: &Bed, base: &Settings, sets: &[&str]) -> Vec<Planned> {
+    let of = |row: &Row| {
+        let mut turns = turns(row, bed)?;
+        turns.retain(|(path, _)| !sets.contains(path));
+        let mut step = Step { label: row.label.clone(), turns, time: None, warmup: None, repeat: None };
+        let settings = step.settings(base);
+        let limited = bed.no_cache_limit.is_none() && !settings.is_simulated();
+        if limited && !sets.contains(&CACHE_LIMIT) {
+            let bytes = data_bytes_of(&settings, &bed.drives_bytes_of(row.place));
+            step.turns.push((CACHE_LIMIT, Value::Size(Some(cache_limit_bytes(bytes)))));
+        }
+        Ok(step)
+    };
+    experiment.rows.iter().map(|row| Planned { label: row.label.clone(), step: of(row) }).collect()
+}
+
+/// The knobs that make a row on this bed, or why it can't be had there.
+fn turns(row: &Row, bed: &Bed) -> Result<Vec<(&'static str, Value)>, String> {
+    if let Some(why) = row.lacking {
+        return Err(why.into());
+    }
+    let place = match &bed.ground {
+        Ground::Devices(_) => on_devices(row.place, bed)?,
+        Ground::Files(_) => on_files(row.place, bed)?,
+    };
+    row.turns.iter().chain(&place).map(|(path, text)| Ok((*path, value(path, text)?))).collect()
+}
+
+/// A knob's value from its text.
+fn value(path: &str, text: &str) -> Result<Value, String> {
+    knobs::find(path).ok_or_else(|| format!("there is no `{path}`"))?.parse(text)
+}
+
+type Texts = Vec<(&'static str, String)>;
+
+fn on_devices(place: Place, bed: &Bed) -> Result<Texts, String> {
+    let array = if bed.members() > 1 { Raid::Md0 } else { Raid::None };
+    let stack = |raid: Raid, filesystem: Filesystem, percent: u64| {
+        vec![
+            ("stack.state", "trimmed".to_owned()),
+            ("stack.raid", raid.name().to_owned()),
+            ("stack.filesystem", filesystem.name().to_owned()),
+            ("stack.use", format!("{percent}%")),
+        ]
+    };
+    let bare = |raid: Raid| stack(raid, Filesystem::None, use_percent(raid, &bed.drives_bytes));
+    Ok(match place {
+        Place::Ext4 => stack(array, Filesystem::Ext4, 100),
+        Place::Block | Place::AnyBlock | Place::Filesystem(Filesystem::None) => bare(array),
+        Place::Drives => Vec::new(),
+        Place::NinetyPercent => stack(array, Filesystem::None, 90),
+        Place::Filesystem(filesystem) => stack(array, filesystem, 100),
+        Place::Raid(raid) if bed.members() < raid.members_min() => {
+            return Err(format!("{} takes {} drives or more", raid.name(), raid.members_min()));
+        }
+        Place::Raid(raid) => bare(raid),
+        Place::HardwareRaid(level) => {
+            let given = hardware(level, bed)?;
+            let percent = use_percent(Raid::None, &[given.bytes]);
+            let mut turns = stack(Raid::None, Filesystem::None, percent);
+            turns.insert(0, ("target.devices", given.device.clone()));
+            turns
+        }
+    })
+}
+
+fn on_files(place: Place, bed: &Bed) -> Result<Texts, String> {
+    let (count, bytes) = FILES;
+    let loops = |count: u64, bytes: u64, raid: Raid, filesystem: Filesystem| {
+        if !bed.root {
+            return Err("loop devices and mounts take root: run it with sudo, or name --devices".into());
+        }
+        Ok(vec![
+            ("stack.loops", "true".to_owned()),
+            ("stack.raid", raid.name().to_owned()),
+            ("stack.filesystem", filesystem.name().to_owned()),
+            ("target.files.count", count.to_string()),
+            ("target.files.size", format_size(bytes)),
+        ])
+    };
+    match place {
+        Place::Ext4 | Place::AnyBlock | Place::Drives | Place::NinetyPercent => Ok(Vec::new()),
+        Place::Block => Err("files lie on a file system, and this row is without one: name --devices".into()),
+        // What file systems differ in does not take four files of one drive.
+        Place::Filesystem(filesystem) => loops(1, count * bytes, Raid::None, filesystem),
+        Place::Raid(raid) => loops(count, bytes, raid, Filesystem::None),
+        Place::HardwareRaid(level) => Err(hardware(level, bed).err().unwrap_or_else(|| {
+            "a hardware RAID is compared with drives, and this runs on files: name --devices".into()
+        })),
+    }
+}
+
+fn hardware<'a>(level: &str, bed: &'a Bed) -> Result<&'a Hardware, String> {
+    bed.hardware(level).ok_or_else(|| {
+        format!("no hardware RAID {level} was named: give one with --hardware-raid {level}=DEVICE")
+    })
+}
+
+/// The page cache's budget that is to the data what the paper's 10 GB are to its 400 GB.
+pub fn cache_limit_bytes(data_bytes: u64) -> u64 {
+    let share = u128::from(data_bytes) * u128::from(CACHE_BYTES) / u128::from(DATA_BYTES);
+    (share as u64).clamp(CACHE_BYTES_MIN, CACHE_BYTES)
+}
+
+/// Bytes of the data that a row's reads go to, as far as they are known before it is built.
+pub fn data_bytes_of(settings: &Settings, drives_bytes: &[u64]) -> u64 {
+    let on_files = settings.target.devices.is_empty();
+    let members = if on_files {
+        settings.target.count * settings.target.size_bytes
+    } else {
+        usable_bytes(settings.stack.raid, drives_bytes) / 100 * settings.stack.use_percent
+    };
+    let whole = if on_files && !settings.stack.is_built() { members } else { members / 5 * 4 };
+    let of_files = settings.stack.data_bytes.unwrap_or_else(|| whole.min(DATA_BYTES));
+    if settings.stack.filesystem == Filesystem::None { whole } else { of_files }
+}
+
+/// Bytes that the load of these settings writes in a second at its rates; none where a writing class
+/// has no rate.
+pub fn write_rate_bytes_per_s(settings: &Settings) -> Option<u64> {
+    Class::ALL
+        .into_iter()
+        .filter(|class| class.writes() && settings.classes[class.index()].enabled)
+        .map(|class| settings.classes[class.index()].rate_bytes_per_s)
+        .sum()
+}

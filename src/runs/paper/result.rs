@@ -1,0 +1,113 @@
+//! What came of an experiment here: each row's runs, or why there are none, and the claims judged.
+
+use crate::class::Class;
+use crate::meter::flags::WORKER_IS_BOUND;
+use crate::meter::spread::Spread;
+use crate::runs::record::{Recording, Summary};
+
+use super::{Claim, Experiment, Figure, Judged, Side, judge};
+
+/// What is known of a row.
+#[derive(Debug, Clone, Default)]
+pub struct RowResult {
+    /// The row's label.
+    pub label: String,
+    /// Its runs that can be read, by repeat.
+    pub runs: Vec<Recording>,
+    /// Why it was not run, or a run of it failed, as a sentence without a full stop.
+    pub reason: Option<String>,
+}
+
+/// The rows of another host, or of a plain recording.
+#[derive(Debug, Clone)]
+pub struct Beside {
+    /// What stands for it: the folder's name.
+    pub name: String,
+    /// Its rows; of a plain recording one, under the recording's name.
+    pub rows: Vec<RowResult>,
+    /// Whether its rows are those of the same experiment.
+    pub same: bool,
+}
+
+impl RowResult {
+    /// The figure in each run that ended in order.
+    pub fn values(&self, figure: Figure) -> Vec<f64> {
+        self.whole().filter_map(|summary| figure.of_run(summary)).collect()
+    }
+
+    /// The figure's spread.
+    pub fn spread(&self, figure: Figure) -> Option<Spread> {
+        Spread::of(&self.values(figure))
+    }
+
+    fn whole(&self) -> impl Iterator<Item = &Summary> {
+        self.runs.iter().map(|run| &run.summary).filter(|summary| is_whole(summary))
+    }
+
+    /// What forbids a verdict on a figure, in words.
+    fn obstacle(&self, figure: Figure, of_processor: bool) -> Option<String> {
+        if self.runs.is_empty() {
+            return Some(format!("row {} has no runs", self.label));
+        }
+        let mut runs = self.whole();
+        let why = runs.find_map(|summary| {
+            held(summary, figure).or_else(|| forbidding(summary, figure, of_processor))
+        })?;
+        Some(format!("row {}: {why}", self.label))
+    }
+
+    fn side(&self, figure: Figure, of_processor: bool) -> Side {
+        Side { values: self.values(figure), obstacle: self.obstacle(figure, of_processor) }
+    }
+}
+
+/// Ended in order, without a failure, and without I/O errors.
+fn is_whole(summary: &Summary) -> bool {
+    !summary.interrupted && !summary.rebuilt && summary.failure.is_none() && summary.errors_line().is_none()
+}
+
+/// That a class whose MB/s the paper left free was held to a rate here: then they tell of that.
+fn held(summary: &Summary, figure: Figure) -> Option<String> {
+    let reads = figure.classes().iter().filter(|class| !class.writes());
+    let rated = reads.filter(|&&class| summary.class(class).target_mb_per_s.is_some());
+    rated.map(|class| format!("{class} was held to a rate")).next()
+}
+
+/// A flag that forbids a verdict on the figure.
+fn forbidding(summary: &Summary, figure: Figure, of_processor: bool) -> Option<String> {
+    let of_classes = Class::ALL
+        .into_iter()
+        .filter(|class| figure.classes().contains(class))
+        .flat_map(|class| summary.class(class).flags.iter().map(move |flag| (class.name(), flag)));
+    let of_run = summary.flags.iter().map(|flag| ("run", flag));
+    of_classes
+        .chain(of_run)
+        .find(|(_, flag)| {
+            let forbids = summary.flag_notes.get(*flag).is_some_and(|note| note.forbids_verdict);
+            // A worker at its limit is what such a claim is about.
+            forbids && !(of_processor && flag.as_str() == WORKER_IS_BOUND)
+        })
+        .map(|(of, flag)| format!("{of} flagged `{flag}`"))
+}
+
+/// A claim judged by the rows of an experiment, which are in its order.
+pub fn claim_judged(claim: &Claim, experiment: &Experiment, rows: &[RowResult]) -> Judged {
+    let side = |(label, figure): (&str, Figure)| {
+        let row = rows.iter().find(|row| row.label == label);
+        let missing = || Side { values: Vec::new(), obstacle: Some(format!("row {label} has no runs")) };
+        row.map_or_else(missing, |row| row.side(figure, claim.of_processor))
+    };
+    let (mut above, below) = (side(claim.above), side(claim.below));
+    if claim.above.1.is_cycles() && above.obstacle.is_none() && differ_in_cycles(claim, rows) {
+        above.obstacle = Some("the rows' cycles were counted differently".into());
+    }
+    judge(claim.says, claim.factor(&experiment.rows), &above, &below)
+}
+
+fn differ_in_cycles(claim: &Claim, rows: &[RowResult]) -> bool {
+    let labels = [claim.above.0, claim.below.0];
+    let concerned = rows.iter().filter(|row| labels.contains(&row.label.as_str()));
+    let mut sources = concerned.flat_map(RowResult::whole).map(|summary| summary.total.cycles_source);
+    let first = sources.next();
+    sources.any(|source| Some(source) != first)
+}

@@ -1,0 +1,237 @@
+//! A session without an operator: recorded for a given time.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::message::Event;
+use super::run::Session;
+use crate::error::{Error, Result};
+use crate::load::io::clock;
+use crate::runs::record::{Outcome, Summary};
+use crate::units::SECOND_NS;
+
+/// Signals are looked for this often.
+const LOOK_NS: u64 = SECOND_NS / 10;
+/// A class that drains or starts is looked at this often.
+const SETTLE_NS: u64 = SECOND_NS / 500;
+
+/// How long a run is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Until {
+    /// At most so long, warm-up included.
+    pub time: Duration,
+    /// No longer than until it is steady.
+    pub steady: bool,
+}
+
+impl From<Duration> for Until {
+    fn from(time: Duration) -> Self {
+        Self { time, steady: false }
+    }
+}
+
+/// Runs an opened session for so long, recording into a new folder. `interrupts` counts the signals so
+/// far: the first ends the run in order, with a valid summary; one more ends the draining too. A
+/// target that has lost too many drives to go on ends it likewise, and the summary says so.
+///
+/// # Errors
+/// Where the folder or a class can't be used, or the recording can't be written.
+pub fn record(
+    session: &mut Session,
+    out: &Path,
+    until: impl Into<Until>,
+    interrupts: &dyn Fn() -> usize,
+    on_event: &mut dyn FnMut(Event),
+) -> Result<Summary> {
+    session.record(out)?;
+    let until = until.into();
+    let ran = session.start().and_then(|()| run_until(session, until, interrupts, on_event));
+    let outcome = match &ran {
+        Err(error) => Outcome::Failed(error.to_string()),
+        Ok(()) if interrupts() > 0 => Outcome::Interrupted,
+        Ok(()) if session.failure().is_some() => {
+            Outcome::Failed(session.failure().unwrap_or_default().to_owned())
+        }
+        Ok(()) => Outcome::Complete,
+    };
+    let finished = session.finish_window().and_then(|()| session.end_recording(&outcome));
+    session.events().for_each(&mut *on_event);
+    session.end();
+    while !session.is_drained() && interrupts() < 2 {
+        clock::sleep_until(clock::now_ns() + SETTLE_NS);
+    }
+    ran?;
+    finished?.ok_or_else(|| Error::failed("the recording ended before the run"))
+}
+
+fn run_until(
+    session: &mut Session,
+    until: Until,
+    interrupts: &dyn Fn() -> usize,
+    on_event: &mut dyn FnMut(Event),
+) -> Result<()> {
+    let end_ns = until.time.as_nanos() as u64;
+    let mut reached = false;
+    while session.now_ns() < end_ns && !reached && interrupts() == 0 && session.failure().is_none() {
+        let due_ns = session.next_ns().min(end_ns);
+        if session.is_simulated() {
+            session.advance(due_ns);
+        } else {
+            let now_ns = session.now_ns();
+            let look_ns = now_ns + if session.is_settling() { SETTLE_NS } else { LOOK_NS };
+            clock::sleep_until(clock::now_ns() + due_ns.min(look_ns).saturating_sub(now_ns));
+        }
+        session.tick()?;
+        for event in session.events() {
+            if let Event::Window(_, totals) = &event {
+                reached = until.steady && totals.steadiness.is_steady();
+            }
+            on_event(event);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::runs::record::{Recording, fixture};
+    use crate::runs::session::{Attendant, Options, Progress, Wanted};
+    use crate::settings::profile::Settings;
+    use crate::settings::profile::settings::Interface;
+
+    pub struct Nobody;
+
+    impl Attendant for Nobody {
+        fn progress(&mut self, _: Progress) -> bool {
+            true
+        }
+        fn notice(&mut self, _: &str) {}
+        fn consent(&mut self, _: Vec<Wanted>) -> Option<Vec<String>> {
+            None
+        }
+        fn plan(&mut self, _: crate::runs::session::PlanShown) -> Option<Vec<String>> {
+            None
+        }
+        fn step(&mut self, _: &crate::runs::session::Advance) -> bool {
+            true
+        }
+    }
+
+    fn opened(warmup: Duration, change: impl Fn(&mut Settings)) -> Session {
+        let mut settings = Settings::default();
+        settings.io.interface = Interface::Sim;
+        change(&mut settings);
+        let options = Options { warmup, ..Options::default() };
+        Session::open(settings, options, Arc::new(fixture::facts()), &mut Nobody).unwrap()
+    }
+
+    /// A simulated run of so long, after so much of warm-up.
+    fn recorded(out: &Path, time: Duration, warmup: Duration, change: impl Fn(&mut Settings)) -> Summary {
+        let mut session = opened(warmup, change);
+        record(&mut session, out, warmup + time, &|| 0, &mut |_| {}).unwrap()
+    }
+
+    #[test]
+    fn totals_are_of_just_the_time_after_the_warm_up() {
+        let dir = tempfile::tempdir().unwrap();
+        for (at, warmup_ms) in [0, 500, 1000, 1500].into_iter().enumerate() {
+            let (time, warmup) = (Duration::from_secs(3), Duration::from_millis(warmup_ms));
+            let background = crate::class::Class::Background;
+            let summary = recorded(&dir.path().join(at.to_string()), time, warmup, |settings| {
+                settings.classes[background.index()].rate_bytes_per_s = Some(20_000_000);
+            });
+            let times = [summary.duration_s, summary.warmup_s].map(Duration::from_secs_f64);
+            assert_eq!(times, [time, warmup]);
+            let mb_per_s = summary.class(background).mb_per_s;
+            assert!((mb_per_s / 20.0 - 1.0).abs() < 0.01, "after {warmup_ms} ms: {mb_per_s}");
+        }
+    }
+
+    #[test]
+    fn a_run_until_it_is_steady_ends_as_soon_as_it_is_or_when_it_may() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = |name: &str, until: Until| {
+            let mut session = opened(Duration::from_secs(2), |_| {});
+            record(&mut session, &dir.path().join(name), until, &|| 0, &mut |_| {}).unwrap()
+        };
+        let time = Duration::from_mins(10);
+        let summary = run("steady", Until { time, steady: true });
+        assert!(summary.steady.is_steady(), "{:?}", summary.steady);
+        assert!((30.0..120.0).contains(&summary.duration_s), "{}", summary.duration_s);
+        let short = run("short", Until { time: Duration::from_secs(20), steady: true });
+        assert_eq!((short.steady.is_steady(), short.duration_s), (false, 18.0));
+        let whole = run("whole", Duration::from_secs(130).into());
+        assert_eq!((whole.steady.is_steady(), whole.duration_s), (true, 128.0));
+    }
+
+    #[test]
+    fn a_pause_within_a_window_marks_it_and_a_window_ended_early_loses_nothing() {
+        let mut session = opened(Duration::ZERO, |_| {});
+        session.start().unwrap();
+        let ms = SECOND_NS / 1000;
+        session.advance(300 * ms);
+        session.pause(true);
+        session.advance(500 * ms);
+        session.pause(false);
+        session.advance(1000 * ms);
+        session.tick().unwrap();
+        for early_ms in [1300, 1700] {
+            session.advance(early_ms * ms);
+            session.finish_window().unwrap();
+            session.finish_window().unwrap();
+        }
+        let windows = session.events().filter_map(|event| match event {
+            Event::Window(window, _) => Some((window.duration_ns / ms, window.paused)),
+            _ => None,
+        });
+        assert_eq!(windows.collect::<Vec<_>>(), [(1000, true), (300, false), (400, false)]);
+    }
+
+    #[test]
+    fn a_recording_begun_while_a_class_drains_says_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut session = opened(Duration::ZERO, |_| {});
+        session.start().unwrap();
+        session.advance(500 * SECOND_NS / 1000);
+        session.turn("scan.depth", &crate::settings::knobs::Value::Int(8));
+        assert!(session.is_settling());
+        session.finish_window().unwrap();
+        session.record(&dir.path().join("run")).unwrap();
+        session.events().for_each(drop);
+        while session.is_settling() {
+            session.advance(session.now_ns() + SECOND_NS / 1000);
+            session.tick().unwrap();
+        }
+        for end_ns in [1, 2].map(|s| s * SECOND_NS) {
+            session.advance(end_ns);
+            session.tick().unwrap();
+        }
+        let windows = session.events().filter_map(|event| match event {
+            Event::Window(window, _) => {
+                let draining = window.classes[0].flags.iter().any(|flag| flag.text == "draining");
+                Some((window.turned, draining))
+            }
+            _ => None,
+        });
+        assert_eq!(windows.collect::<Vec<_>>(), [(true, true), (false, false)]);
+    }
+
+    #[test]
+    fn a_killed_run_has_the_totals_that_it_would_have_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("run");
+        let (time, warmup) = (Duration::from_secs(5), Duration::from_millis(1500));
+        let summary = recorded(&out, time, warmup, |settings| {
+            settings.classes[1].rate_bytes_per_s = Some(1_000_000_000); // far more than it can
+            settings.run.window = Duration::from_millis(400);
+        });
+        assert!(summary.classes.point.response_not_held);
+        std::fs::remove_file(out.join("summary.json")).unwrap();
+        let rebuilt = Recording::open(&out).unwrap().summary;
+        assert!(rebuilt.rebuilt);
+        assert_eq!(Summary { rebuilt: false, ..rebuilt }, summary);
+    }
+}

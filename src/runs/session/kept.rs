@@ -1,0 +1,60 @@
+//! What was built and stands between two sessions.
+
+use super::run::Attendant;
+use super::standing;
+use crate::error::{Error, Result};
+use crate::settings::knobs;
+use crate::settings::profile::Settings;
+use crate::stack::build::{Built, Watch};
+
+/// A stack that one session leaves to the next; or none. Dropping it leaves it to `cleanup`.
+#[derive(Debug, Default)]
+pub struct Kept(Option<(Built, Settings)>);
+
+impl Kept {
+    /// Whether anything stands.
+    pub fn stands(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Whether something stands that was built for other settings.
+    pub fn is_other_than(&self, settings: &Settings) -> bool {
+        self.0.as_ref().is_some_and(|(_, of)| !knobs::same_target(of, settings))
+    }
+
+    /// Takes it down.
+    ///
+    /// # Errors
+    /// What could not be taken away.
+    pub fn tear_down(&mut self, watch: Watch) -> Result<()> {
+        self.0.take().map_or(Ok(()), |(built, _)| built.tear_down(watch))
+    }
+
+    /// Leaves it standing for good; the commands that remove it.
+    pub fn keep(&mut self) -> Result<Vec<String>> {
+        self.0.take().map_or(Ok(Vec::new()), |(built, _)| built.keep())
+    }
+
+    pub(super) fn put(&mut self, built: Built, settings: Settings) {
+        self.0 = Some((built, settings));
+    }
+
+    /// What stands for these settings; none where nothing does.
+    ///
+    /// # Errors
+    /// Where what stands was built for others.
+    pub(super) fn take_for(&mut self, settings: &Settings) -> Result<Option<Built>> {
+        if self.is_other_than(settings) {
+            return Err(Error::failed("another stack stands on these drives").hint("take that down first"));
+        }
+        Ok(self.0.take().map(|(built, _)| built))
+    }
+
+    /// Takes it down for an error, and tells both where that fails too.
+    pub(super) fn give_up(&mut self, error: Error, attendant: &mut dyn Attendant) -> Error {
+        match self.0.take() {
+            Some((built, _)) => standing::give_up(built, error, attendant),
+            None => error,
+        }
+    }
+}

@@ -1,0 +1,402 @@
+//! A session under an operator's commands, in a thread of its own.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use super::message::{Advance, Command, Event, Phase, PlanShown, Progress, Status, Wanted};
+use super::prompt::answer_promptly;
+use super::rebuild::{Former, Rebuild};
+use super::run::{Attendant, Carried, Options, Session};
+use crate::error::{Error, Result};
+use crate::host::Facts;
+use crate::runs::record::Outcome;
+use crate::settings::profile::{Settings, builtin};
+
+/// Classes that stop by themselves are noticed within this.
+const LOOK: Duration = Duration::from_millis(250);
+/// A class that drains or starts is looked at this often.
+const SETTLE: Duration = Duration::from_millis(2);
+
+/// What comes after a session.
+enum Next {
+    Quit {
+        keep: bool,
+    },
+    Open(Box<Settings>),
+    Rebuild(Box<Rebuild>),
+    /// Go on as before a plan that failed.
+    Former(Box<Former>),
+}
+
+/// Runs sessions until the operator quits; every end is told by [`Event::Ended`]. The facts are read
+/// for each: what uses a device may have changed since the last.
+pub fn run(
+    mut settings: Settings,
+    mut options: Options,
+    facts: &dyn Fn() -> Arc<Facts>,
+    commands: &Receiver<Command>,
+    events: &Sender<Event>,
+) {
+    answer_promptly();
+    let mut begin = Begin::default();
+    loop {
+        if begin.carried.epoch_ns.is_none() {
+            let _ = events.send(Event::Began);
+        }
+        let (next, ended) = run_one((settings, options.clone(), begin), facts(), commands, events);
+        // Only the demo falls back; what may be destroyed was named for the target before.
+        options.destroy.clear();
+        (options.typed, options.agreed) = (Vec::new(), None);
+        match next {
+            Next::Quit { .. } => {
+                let _ = events.send(Event::Ended(ended));
+                return;
+            }
+            Next::Open(other) => {
+                settings = *other;
+                options.fallbacks = builtin("demo").as_ref() == Some(&settings);
+                begin = Begin::default();
+            }
+            Next::Rebuild(rebuild) => {
+                let Rebuild { settings: new, typed, former, agreed, carried } = *rebuild;
+                settings = new;
+                (options.typed, options.agreed) = (typed, agreed);
+                options.fallbacks = carried.is_none() && builtin("demo").as_ref() == Some(&settings);
+                begin = Begin { carried: carried.unwrap_or_default(), former: Some(former) };
+            }
+            Next::Former(former) => {
+                settings = former.settings.clone();
+                options.fallbacks = false;
+                begin = Begin { carried: former.carried.clone(), former: Some(*former) };
+            }
+        }
+    }
+}
+
+/// How a session begins.
+#[derive(Default)]
+struct Begin {
+    carried: Carried,
+    /// The run before, where the target is built anew.
+    former: Option<Former>,
+}
+
+fn run_one(
+    (settings, options, begin): (Settings, Options, Begin),
+    facts: Arc<Facts>,
+    commands: &Receiver<Command>,
+    events: &Sender<Event>,
+) -> (Next, Result<()>) {
+    let mut waiting = Waiting {
+        settings: settings.clone(),
+        facts: facts.clone(),
+        written_bytes: options.written_bytes.clone(),
+        commands,
+        events,
+        next: None,
+        phase: Phase::Opening,
+    };
+    waiting.status();
+    match Session::open_after(settings, options, facts, &mut waiting, begin.carried) {
+        Ok(session) => operate(session, commands, events),
+        Err(error) => {
+            if let Some(next) = waiting.next {
+                return (next, Ok(()));
+            }
+            (after_failure(&error, begin.former, commands, events), Err(error))
+        }
+    }
+}
+
+/// The run can't go on: the operator sees why, and goes back to the run before, opens another profile or
+/// quits.
+fn after_failure(
+    error: &Error,
+    mut former: Option<Former>,
+    commands: &Receiver<Command>,
+    events: &Sender<Event>,
+) -> Next {
+    if let Some(former) = &former {
+        let _ = events.send(Event::Former(Box::new(former.settings.clone())));
+    }
+    let _ = events.send(Event::Ended(Err(error.clone())));
+    loop {
+        match commands.recv() {
+            Ok(Command::Open(settings)) if former.as_ref().is_some_and(|f| f.settings == *settings) => {
+                if let Some(former) = former.take() {
+                    return Next::Former(Box::new(former));
+                }
+            }
+            Ok(Command::Open(settings)) => return Next::Open(settings),
+            Ok(Command::Quit | Command::QuitKeeping) | Err(_) => return Next::Quit { keep: false },
+            Ok(command) => decline(&command, "the run has ended", events),
+        }
+    }
+}
+
+/// Runs an opened session.
+fn operate(mut session: Session, commands: &Receiver<Command>, events: &Sender<Event>) -> (Next, Result<()>) {
+    let began = Instant::now();
+    let mut next = None;
+    session.begin();
+    while next.is_none() {
+        match commands.recv_timeout(pause_of(&session, began)) {
+            Ok(Command::Quit) | Err(RecvTimeoutError::Disconnected) => {
+                next = Some(Next::Quit { keep: false });
+            }
+            Ok(Command::QuitKeeping) => next = Some(Next::Quit { keep: true }),
+            Ok(Command::Open(settings)) if session.opens_by_plan() => session.tell_plan_to_open(*settings),
+            Ok(Command::Open(settings)) => next = Some(Next::Open(settings)),
+            Ok(Command::Build { plan, typed }) => next = session.rebuild(plan, typed),
+            Ok(command) => session.obey(command),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if session.is_simulated() {
+            session.advance(began.elapsed().as_nanos() as u64);
+        }
+        if let Err(error) = session.tick() {
+            let _ = events.send(Event::Notice(format!("the recording ended: {error}")));
+        }
+        session.events().for_each(|event| drop(events.send(event)));
+    }
+    let (ended, quit) = close(&mut session, commands, events);
+    // Who quits while the load drains wants nothing built any more.
+    let next = quit.or(next).unwrap_or(Next::Quit { keep: false });
+    let keep = matches!(next, Next::Quit { keep: true });
+    let dismantled = session.dismantle(keep, &mut |advance| {
+        let _ = events.send(Event::Step(advance.clone()));
+        true
+    });
+    match dismantled {
+        Ok(commands) if keep => drop(events.send(Event::Kept(commands))),
+        Ok(_) => {}
+        // Nothing is built on what could not be taken away.
+        Err(error) if !matches!(next, Next::Quit { .. }) => {
+            let former = if let Next::Rebuild(rebuild) = next { Some(rebuild.former) } else { None };
+            return (after_failure(&error, former, commands, events), Err(error));
+        }
+        Err(error) => return (next, Err(error)),
+    }
+    (next, ended)
+}
+
+fn pause_of(session: &Session, began: Instant) -> Duration {
+    if session.is_settling() {
+        return SETTLE;
+    }
+    let now_ns = if session.is_simulated() { began.elapsed().as_nanos() as u64 } else { session.now_ns() };
+    Duration::from_nanos(session.next_ns().saturating_sub(now_ns)).min(LOOK)
+}
+
+/// Ends a recording in order and drains; a quit meanwhile no longer waits, and is told.
+fn close(
+    session: &mut Session,
+    commands: &Receiver<Command>,
+    events: &Sender<Event>,
+) -> (Result<()>, Option<Next>) {
+    let ended = session.end_recording_in_order();
+    session.end();
+    session.events().for_each(|event| drop(events.send(event)));
+    while !session.is_drained() {
+        match commands.recv_timeout(SETTLE) {
+            Ok(Command::Quit) | Err(RecvTimeoutError::Disconnected) => {
+                return (ended, Some(Next::Quit { keep: false }));
+            }
+            Ok(Command::QuitKeeping) => return (ended, Some(Next::Quit { keep: true })),
+            Ok(command) => decline(&command, "the run is ending", events),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+    (ended, None)
+}
+
+/// Tells that a command can't be obeyed now, where its asker waits for an answer.
+fn decline(command: &Command, why: &str, events: &Sender<Event>) {
+    let event = match command {
+        Command::Turn { knob, .. } => Event::Turned { knob: knob.clone(), outcome: Err(why.to_owned()) },
+        Command::Undo => Event::Notice(format!("nothing was taken back: {why}")),
+        Command::Plan(_) => Event::Planned(Err(why.to_owned())),
+        Command::Build { .. } => Event::Notice(format!("nothing is built: {why}")),
+        Command::Record(Some(_)) => Event::Notice(format!("nothing is recorded: {why}")),
+        _ => return,
+    };
+    let _ = events.send(event);
+}
+
+impl Session {
+    /// Starts the classes; one that can't be started is shown as stopped, the others run.
+    fn begin(&mut self) {
+        self.settle_classes();
+        self.status();
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Turn { knob, value } => self.turn(&knob, &value),
+            Command::Undo => self.undo(),
+            Command::Pause(paused) => self.pause(paused),
+            Command::Restart(class) => self.restart(class),
+            Command::Record(Some(dir)) => self.begin_recording(&dir),
+            Command::Record(None) => {
+                if let Err(error) = self.end_recording_in_order() {
+                    self.tell(Event::Notice(error.to_string()));
+                }
+            }
+            Command::Plan(turns) => self.tell_plan(&turns),
+            // Nothing waits for consent while a session runs, and the rest is the caller's.
+            Command::Consent(_)
+            | Command::Open(_)
+            | Command::Build { .. }
+            | Command::Quit
+            | Command::QuitKeeping => {}
+        }
+    }
+
+    fn end_recording_in_order(&mut self) -> Result<()> {
+        self.finish_window().and_then(|()| self.end_recording(&Outcome::Complete)).map(drop)
+    }
+
+    /// What is to be done by the plan of that number, if it still waits.
+    fn rebuild(&mut self, plan: u64, typed: Vec<String>) -> Option<Next> {
+        let Some(pending) = self.take_plan(plan) else {
+            self.tell(Event::Notice("that plan is no longer the one that waits: plan again".into()));
+            return None;
+        };
+        // A recording ends here, with the ledger that the next session goes on with.
+        if let Err(error) = self.end_recording_in_order() {
+            self.tell(Event::Notice(error.to_string()));
+        }
+        Some(Next::Rebuild(Box::new(self.carry(pending, typed))))
+    }
+
+    fn begin_recording(&mut self, dir: &Path) {
+        // The recording begins with a window of its own.
+        let begun = self.finish_window().and_then(|()| self.record(dir));
+        if let Err(error) = begun {
+            self.tell(Event::Notice(error.to_string()));
+        }
+    }
+}
+
+/// Whether a stack lies under the target.
+fn is_built(settings: &Settings) -> bool {
+    settings.stack.is_built() && settings.touches_storage()
+}
+
+/// The operator, while a session is being opened.
+struct Waiting<'a> {
+    settings: Settings,
+    facts: Arc<Facts>,
+    written_bytes: Arc<AtomicU64>,
+    commands: &'a Receiver<Command>,
+    events: &'a Sender<Event>,
+    next: Option<Next>,
+    /// What was told last.
+    phase: Phase,
+}
+
+impl Waiting<'_> {
+    /// Tells what goes on, unless that was told already.
+    fn enter(&mut self, phase: Phase) {
+        if std::mem::replace(&mut self.phase, phase) != phase {
+            self.status();
+        }
+    }
+
+    fn status(&self) {
+        let status = Status {
+            settings: self.settings.clone(),
+            facts: self.facts.clone(),
+            target: None,
+            phase: self.phase,
+            draining: Vec::new(),
+            fallbacks: Vec::new(),
+            notes: Vec::new(),
+            written_bytes: self.written_bytes.load(Ordering::Relaxed),
+            recording: None,
+            circumstances: crate::meter::pitfalls::Circumstances::default(),
+            worth: Vec::new(),
+            // What is filled was built before.
+            standing: self.phase == Phase::Filling && is_built(&self.settings),
+        };
+        let _ = self.events.send(Event::Status(Arc::new(status)));
+    }
+
+    /// Whether no command came that ends the opening.
+    fn may_go_on(&mut self) -> bool {
+        while let Ok(command) = self.commands.try_recv() {
+            self.take(Some(command));
+        }
+        self.next.is_none()
+    }
+
+    /// Takes a command that ends the opening; others can't be obeyed yet.
+    fn take(&mut self, command: Option<Command>) {
+        match command {
+            Some(Command::Open(settings)) => self.next = Some(Next::Open(settings)),
+            Some(Command::QuitKeeping) => self.next = Some(Next::Quit { keep: true }),
+            Some(Command::Quit) | None => self.next = Some(Next::Quit { keep: false }),
+            Some(command) => decline(&command, "not yet: the target is being opened", self.events),
+        }
+    }
+}
+
+impl Attendant for Waiting<'_> {
+    fn progress(&mut self, progress: Progress) -> bool {
+        self.enter(Phase::Filling);
+        let _ = self.events.send(Event::Progress(progress));
+        self.may_go_on()
+    }
+
+    fn plan(&mut self, plan: PlanShown) -> Option<Vec<String>> {
+        let number = plan.number;
+        let _ = self.events.send(Event::Planned(Ok(Arc::new(plan))));
+        while self.next.is_none() {
+            match self.commands.recv() {
+                Ok(Command::Build { plan, typed }) if plan == number => return Some(typed),
+                Ok(Command::Consent(_)) => return Some(Vec::new()),
+                command => self.take(command.ok()),
+            }
+        }
+        None
+    }
+
+    fn step(&mut self, advance: &Advance) -> bool {
+        self.enter(Phase::Building);
+        let _ = self.events.send(Event::Step(advance.clone()));
+        self.may_go_on()
+    }
+
+    fn keeps(&mut self) -> bool {
+        self.phase == Phase::Filling && matches!(self.next, Some(Next::Quit { keep: true }))
+    }
+
+    fn kept(&mut self, commands: Vec<String>) {
+        let _ = self.events.send(Event::Kept(commands));
+    }
+
+    fn notice(&mut self, text: &str) {
+        let _ = self.events.send(Event::Notice(text.to_owned()));
+    }
+
+    /// The screen's progress tells the same.
+    fn passing(&mut self, _: &str) {}
+
+    fn consent(&mut self, wanted: Vec<Wanted>) -> Option<Vec<String>> {
+        let _ = self.events.send(Event::ConsentWanted(wanted));
+        while self.next.is_none() {
+            match self.commands.recv() {
+                Ok(Command::Consent(typed)) => return Some(typed),
+                command => self.take(command.ok()),
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+#[path = "live_tests.rs"]
+mod tests;

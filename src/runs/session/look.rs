@@ -1,0 +1,144 @@
+//! A look at a target before anybody runs on it: what speaks against it, and what a run would destroy.
+//! Nothing is made or written.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::path::PathBuf;
+
+use super::fallback;
+use super::pairs;
+use super::target::{
+    self, DEVICE_BYTES_MIN, OursCheck, OwnWal, check_serials, refuse_over_limit, refuse_shared_wal,
+};
+use crate::error::{Error, Result};
+use crate::host::Facts;
+use crate::load::volume::{self, MemberSource, Request, Survey};
+use crate::settings::knobs::Ground;
+use crate::settings::profile::{Settings, check};
+use crate::stack::guard;
+
+/// What was seen.
+#[derive(Debug, Default)]
+pub struct Look {
+    /// Why the settings can't run here as things are, each with what to do about it.
+    pub problems: Vec<String>,
+    /// What a run does otherwise than the settings say, and what it asks for.
+    pub notes: Vec<String>,
+}
+
+/// Looks whether a run that writes could begin with these settings. Those of the demo may be made to
+/// fit the disk.
+pub fn look(settings: &Settings, demo: bool, facts: &Facts) -> Look {
+    let (mut look, mut settings) = (Look::default(), settings.clone());
+    if demo && let Err(error) = fallback::files(&mut settings, &mut look.notes) {
+        look.problem(error.to_string());
+    }
+    look.check(&settings, Ground { facts, target: None });
+    if !settings.touches_storage() {
+        return look;
+    }
+    if settings.is_keyed() {
+        if !settings.stack.is_built()
+            && let Some(text) = look.taken(pairs::look(&settings, None))
+        {
+            look.notes.push(format!("a run would {text}"));
+        }
+        return look;
+    }
+    let mut wiped = HashSet::new();
+    if let Some(request) = look.request(&settings, facts, &mut wiped) {
+        look.survey(&settings, facts, &request, &wiped);
+    }
+    look
+}
+
+impl Look {
+    fn problem(&mut self, text: String) {
+        if !self.problems.contains(&text) {
+            self.problems.push(text);
+        }
+    }
+
+    /// The value, or the reason among the problems.
+    fn taken<T>(&mut self, outcome: Result<T>) -> Option<T> {
+        outcome.map_err(|error| self.problem(error.to_string())).ok()
+    }
+
+    fn check(&mut self, settings: &Settings, ground: Ground) {
+        check(settings, ground).iter().for_each(|problem| self.problem(problem.to_string()));
+    }
+
+    /// What a run would open, if every part of it can be had. Fills in the devices that hold
+    /// something else than a fill of ours.
+    fn request(
+        &mut self,
+        settings: &Settings,
+        facts: &Facts,
+        wiped: &mut HashSet<PathBuf>,
+    ) -> Option<Request> {
+        self.taken(check_serials(settings, facts));
+        let devices: Vec<_> =
+            settings.target.devices.iter().map(|name| self.device(name, facts, wiped)).collect();
+        let wal = match &settings.wal.target {
+            Some(wal) => Some(self.wal(wal, settings, facts, wiped)?),
+            None => None,
+        };
+        let mut request = if devices.is_empty() {
+            self.taken(target::files(settings))?
+        } else {
+            Request::of_devices(devices.into_iter().collect::<Option<_>>()?)
+        };
+        request.wal = wal;
+        let members = request.data.iter().chain(&request.wal);
+        let files = members.filter(|member| matches!(member, MemberSource::File { .. }));
+        let free = files.map(|file| volume::refuse_foreign(file.path())).collect::<Result<Vec<()>>>();
+        self.taken(free)?;
+        // Told beside whatever else speaks against it.
+        let _ = self.taken(request.refuse_locked());
+        Some(request)
+    }
+
+    fn wal(
+        &mut self,
+        wal: &str,
+        settings: &Settings,
+        facts: &Facts,
+        wiped: &mut HashSet<PathBuf>,
+    ) -> Option<MemberSource> {
+        let wal = self.taken(target::own_wal(wal, facts))?;
+        self.taken(refuse_shared_wal(Some(&wal), &settings.target.devices, facts))?;
+        match wal {
+            OwnWal::File(path) => Some(MemberSource::File { path }),
+            OwnWal::Device(name) => self.device(&name, facts, wiped),
+        }
+    }
+
+    /// A device that the guard lets a run have, at least with the operator's consent.
+    fn device(&mut self, name: &str, facts: &Facts, wiped: &mut HashSet<PathBuf>) -> Option<MemberSource> {
+        let examined = self.taken(guard::examine(name, facts, DEVICE_BYTES_MIN, &OursCheck))?;
+        let device = examined.device.clone();
+        if examined.needs_consent() {
+            let content = examined.content.join(", ");
+            self.notes.push(format!(
+                "{name} holds {content}: a run destroys that, and only where `--destroy {name}` allows it"
+            ));
+        }
+        if !examined.ours {
+            wiped.insert(device.path.clone());
+        }
+        let file = File::open(&device.path).map_err(|e| Error::os("cannot open", &device.path, e));
+        let file = self.taken(file)?;
+        Some(MemberSource::Device { path: device.path, file, size_bytes: device.size_bytes })
+    }
+
+    fn survey(&mut self, settings: &Settings, facts: &Facts, request: &Request, wiped: &HashSet<PathBuf>) {
+        let Some(survey) = self.taken(Survey::of(request)) else { return };
+        if let Some(target) = &survey.facts {
+            self.check(settings, Ground { facts, target: Some(target) });
+        }
+        let bytes = survey.members.iter().map(|member| {
+            if wiped.contains(&member.path) { member.whole_bytes } else { member.missing_bytes }
+        });
+        self.taken(refuse_over_limit(bytes.sum(), 0, settings));
+    }
+}

@@ -1,0 +1,180 @@
+//! The two directions: commands from the operator, events to the screen and the recorder.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::class::Class;
+use crate::error::Error;
+use crate::host::{Facts, TargetFacts};
+pub use crate::load::volume::Progress;
+use crate::meter::pitfalls::Circumstances;
+use crate::meter::window::{LedgerLine, Totals, Window};
+use crate::settings::knobs::Value;
+use crate::settings::profile::Settings;
+pub use crate::stack::build::Advance;
+
+/// What the operator asks.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Command {
+    /// Turn a knob, by its path.
+    Turn {
+        /// The knob's path.
+        knob: String,
+        /// The value.
+        value: Value,
+    },
+    /// Take the last turn back.
+    Undo,
+    /// Pause everything, or go on.
+    Pause(bool),
+    /// Start a class again that was stopped by errors.
+    Restart(Class),
+    /// Tell what it takes to build the target anew with these knobs turned: path and value.
+    Plan(Vec<(String, Value)>),
+    /// Do what that plan says, with what the operator typed for each device that is destroyed.
+    Build {
+        /// [`PlanShown::number`].
+        plan: u64,
+        /// The words.
+        typed: Vec<String>,
+    },
+    /// Take all settings of a profile, opening its target. Where a stack stands, the plan of that is told
+    /// first, and waits for [`Command::Build`].
+    Open(Box<Settings>),
+    /// Start a recording into a new folder, or stop it.
+    Record(Option<PathBuf>),
+    /// Allow what a device holds to be destroyed: its serial, or its name where it has none.
+    Consent(Vec<String>),
+    /// Drain, take down what was built, and end.
+    Quit,
+    /// Drain and end; what was built stays.
+    QuitKeeping,
+}
+
+/// What the run tells.
+#[derive(Debug, Clone)]
+pub enum Event {
+    /// A run begins, with its own clock and ledger.
+    Began,
+    /// The run's state changed.
+    Status(Arc<Status>),
+    /// A fill or another long step goes on.
+    Progress(Progress),
+    /// A window ended; totals so far.
+    Window(Arc<Window>, Arc<Totals>),
+    /// A ledger line began, or learnt more (same number).
+    Ledger(Arc<LedgerLine>),
+    /// A turn was acknowledged (`in_force` once the old I/O has drained), or refused with the reason.
+    Turned {
+        /// The knob's path.
+        knob: String,
+        /// The outcome.
+        outcome: Result<bool, String>,
+    },
+    /// A sentence for the operator.
+    Notice(String),
+    /// A device holds something: it is wanted typed, shown with this.
+    ConsentWanted(Vec<Wanted>),
+    /// What it takes to build the target anew, or why that can't be. It waits for [`Command::Build`].
+    Planned(Result<Arc<PlanShown>, String>),
+    /// A step of building or taking down goes on.
+    Step(Advance),
+    /// What was built stays: the commands that remove it.
+    Kept(Vec<String>),
+    /// Building failed; with these settings the run was as it was before.
+    Former(Box<Settings>),
+    /// A recording began or ended, with its folder.
+    Recording(Option<PathBuf>),
+    /// The run can't go on (the screen stays), or has ended.
+    Ended(Result<(), Error>),
+}
+
+/// What it takes to build the target anew, as the operator sees it before it is done.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlanShown {
+    /// Which plan it is.
+    pub number: u64,
+    /// The profile that it opens; none where knobs are turned on the one that runs.
+    pub opens: Option<String>,
+    /// The knobs turned: path, value before, value after.
+    pub turns: Vec<(String, String, String)>,
+    /// The commands that take down what stands now, before the first step; none where nothing does.
+    pub takes_down: Vec<String>,
+    /// The steps, a line each: what runs is what is shown.
+    pub lines: Vec<String>,
+    /// The devices of which everything is destroyed.
+    pub destroys: Vec<Wanted>,
+    /// Bytes that are written in all, the fill included.
+    pub writes_bytes: u64,
+    /// What that takes of each drive's life, as sentences.
+    pub wear: Vec<String>,
+    /// What the stack survives and holds, as sentences.
+    pub worth: Vec<String>,
+    /// How long each of the lines took last time, where the same was done before; may be empty.
+    pub times: Vec<Option<std::time::Duration>>,
+    /// How long all of them took last time, where every one is known.
+    pub last_time: Option<std::time::Duration>,
+}
+
+/// A device whose content would be destroyed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// What must be typed in full: the serial, or the name where there is none.
+    pub typed: String,
+    /// The device's node.
+    pub path: PathBuf,
+    /// Its model, where told.
+    pub model: Option<String>,
+    /// Its serial, where told.
+    pub serial: Option<String>,
+    /// Bytes.
+    pub size_bytes: u64,
+    /// What is on it, in words.
+    pub content: Vec<String>,
+}
+
+/// What a run is doing and under which settings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Status {
+    /// The settings in force.
+    pub settings: Settings,
+    /// The host.
+    pub facts: Arc<Facts>,
+    /// The target, once it is open.
+    pub target: Option<TargetFacts>,
+    /// What runs.
+    pub phase: Phase,
+    /// Knobs that were turned and are not yet in force (old I/O drains), by path.
+    pub draining: Vec<String>,
+    /// What the run does otherwise than the settings say, and why (the demo's fallbacks).
+    pub fallbacks: Vec<String>,
+    /// What to know about this target (the flush covers the whole device, …).
+    pub notes: Vec<String>,
+    /// Bytes that this process has written, fills and former sessions included.
+    pub written_bytes: u64,
+    /// Where a recording goes on.
+    pub recording: Option<PathBuf>,
+    /// What bears on whether the figures can be believed.
+    pub circumstances: Circumstances,
+    /// What the stack survives and costs, as sentences; empty where nothing was built.
+    pub worth: Vec<String>,
+    /// Whether something that was built stands.
+    pub standing: bool,
+}
+
+/// What a run is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Opening and examining the target.
+    Opening,
+    /// Building what lies under the target.
+    Building,
+    /// Writing data and WAL before first use.
+    Filling,
+    /// The load runs.
+    Running,
+    /// Paused by the operator.
+    Paused,
+    /// Draining to end.
+    Ending,
+}

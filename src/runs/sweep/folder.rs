@@ -1,0 +1,290 @@
+//! A sweep's folder: begun, gone on with, and read.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use super::schedule::{Run, SCHEMA, Schedule};
+use crate::error::{Error, Kind, Result};
+use crate::runs::record::{PROFILE, Recording, is_of_recording, refuse_folder, replace};
+use crate::settings::profile::{Settings, parse, to_toml};
+
+const SWEEP: &str = "sweep.json";
+const PROCESSES: &str = "processes.jsonl";
+const NOT_RUN: &str = "not-run.json";
+
+/// Whether the folder holds a sweep.
+pub fn is_sweep(dir: &Path) -> bool {
+    dir.join(SWEEP).is_file()
+}
+
+/// Why a run has no figures.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotRun {
+    /// `input` where this host can't do it, `refused` where data is at risk, `failed` otherwise.
+    pub kind: String,
+    /// The reason.
+    pub why: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl NotRun {
+    /// That an error kept it from running.
+    pub fn of(error: &Error) -> Self {
+        let kind = match error.kind {
+            Kind::Input => "input",
+            Kind::Refused => "refused",
+            Kind::Failed | Kind::Interrupted => "failed",
+        };
+        Self { kind: kind.into(), why: error.what.clone(), hint: error.hint.clone() }
+    }
+}
+
+/// How far a run is.
+#[derive(Debug)]
+pub enum State {
+    /// It was not begun.
+    Open,
+    /// It was begun and not ended in order.
+    HalfDone,
+    /// It has no figures.
+    NotRun(NotRun),
+    /// It is complete.
+    Done(Box<Recording>),
+}
+
+/// A process that worked on a sweep.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// Its id.
+    pub pid: u32,
+    /// When it began, in seconds since 1970.
+    pub started_unix_s: u64,
+}
+
+/// A sweep's folder.
+#[derive(Debug)]
+pub struct Folder {
+    dir: PathBuf,
+    /// What is run.
+    pub schedule: Schedule,
+    /// Those that worked on it before.
+    pub before: Vec<Process>,
+    /// Keeps other processes from working on it.
+    _lock: Option<File>,
+}
+
+impl Folder {
+    /// Begins the sweep of a profile in a new folder, or goes on with the one that is there.
+    ///
+    /// # Errors
+    /// Input where the folder holds something else, or the sweep of another profile; refused where
+    /// another process works on it.
+    pub fn begin(dir: &Path, settings: &Settings, read_only: bool) -> Result<Self> {
+        if !is_sweep(dir) && !holds_a_beginning(dir) {
+            refuse_folder(dir)?;
+        }
+        fs::create_dir_all(dir).map_err(|e| Error::os("cannot create", dir, e))?;
+        let lock = lock(dir)?;
+        let now = now_unix_s();
+        if !is_sweep(dir) {
+            // Killed before there was anything else, the profile may be there already.
+            refuse_other(dir, settings)?;
+            let schedule = Schedule::of(settings, read_only, now)?;
+            replace(&dir.join(PROFILE), to_toml(settings).as_bytes())?;
+            replace(&dir.join(SWEEP), &json(&schedule)?)?;
+        }
+        refuse_other(dir, settings)?;
+        let mut folder = Self { _lock: Some(lock), ..Self::read(dir)? };
+        if folder.schedule.read_only != read_only {
+            let how = if read_only { "without" } else { "with" };
+            let what = format!("the sweep in {} was begun {how} --read-only", dir.display());
+            return Err(Error::input(what).hint("go on with it as it was begun, or name a new folder"));
+        }
+        folder.enter(now)?;
+        Ok(folder)
+    }
+
+    /// Reads a sweep's folder.
+    ///
+    /// # Errors
+    /// Input where there is none, or one of a newer layout; failed where it is damaged.
+    pub fn read(dir: &Path) -> Result<Self> {
+        let path = dir.join(SWEEP);
+        let text = fs::read(&path).map_err(|e| Error::os("cannot read", &path, e))?;
+        let damaged = |e: serde_json::Error| Error::failed(format!("{} is damaged: {e}", path.display()));
+        let value: serde_json::Value = serde_json::from_slice(&text).map_err(damaged)?;
+        if value["schema"].as_u64().is_some_and(|schema| schema > u64::from(SCHEMA)) {
+            return Err(Error::input(format!("{} was written by a newer stacktune", path.display()))
+                .hint("read it with that version"));
+        }
+        let schedule: Schedule = serde_json::from_value(value).map_err(damaged)?;
+        let stray = schedule.runs.iter().find(|run| {
+            let is_name = Path::new(&run.dir).components().count() == 1 && !run.dir.starts_with('.');
+            run.step >= schedule.steps.len() || !is_name || run.dir.contains('/')
+        });
+        if let Some(run) = stray {
+            return Err(Error::failed(format!("{} is damaged: it has a run `{}`", path.display(), run.dir)));
+        }
+        let lines = fs::read_to_string(dir.join(PROCESSES)).unwrap_or_default();
+        let before = lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        Ok(Self { dir: dir.to_owned(), schedule, before, _lock: None })
+    }
+
+    /// The folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The profile with its steps, as run.
+    pub fn settings(&self) -> Result<Settings> {
+        read_profile(&self.dir)
+    }
+
+    /// A run's folder.
+    pub fn run_dir(&self, run: &Run) -> PathBuf {
+        self.dir.join(&run.dir)
+    }
+
+    /// How far a run is.
+    ///
+    /// # Errors
+    /// Where its recording can't be read.
+    pub fn state(&self, run: &Run) -> Result<State> {
+        let dir = self.run_dir(run);
+        let Ok(mut entries) = fs::read_dir(&dir) else { return Ok(State::Open) };
+        if let Ok(text) = fs::read(dir.join(NOT_RUN)) {
+            return Ok(match serde_json::from_slice(&text) {
+                Ok(not_run) => State::NotRun(not_run),
+                Err(_) => State::HalfDone,
+            });
+        }
+        if entries.next().is_none() {
+            return Ok(State::Open);
+        }
+        if !dir.join("summary.json").is_file() {
+            return Ok(State::HalfDone);
+        }
+        let recording = Recording::open(&dir)?;
+        let summary = &recording.summary;
+        Ok(if summary.interrupted || summary.rebuilt {
+            State::HalfDone
+        } else if let Some(why) = &summary.failure {
+            State::NotRun(NotRun { kind: "failed".into(), why: why.clone(), hint: None })
+        } else {
+            State::Done(Box::new(recording))
+        })
+    }
+
+    /// Makes a run's folder ready for a recording: what is left of one that was not completed goes.
+    ///
+    /// # Errors
+    /// Input where the folder holds something that no recording has: that is left as it is.
+    pub fn clear(&self, run: &Run) -> Result<()> {
+        let dir = self.run_dir(run);
+        let entries = match fs::read_dir(&dir) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            entries => entries.map_err(|e| Error::os("cannot read", &dir, e))?,
+        };
+        let names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
+        let is_ours = |name: &str| {
+            let plain = name.strip_suffix(".new").unwrap_or(name);
+            plain == NOT_RUN || is_of_recording(plain)
+        };
+        if let Some(stray) = names.iter().find(|name| !name.to_str().is_some_and(is_ours)) {
+            let what = format!("{} holds {}, which no recording has", dir.display(), stray.display());
+            return Err(Error::input(what).hint("nothing of that run was touched; move it elsewhere"));
+        }
+        for name in names {
+            let path = dir.join(name);
+            fs::remove_file(&path).map_err(|e| Error::os("cannot remove", &path, e))?;
+        }
+        Ok(())
+    }
+
+    /// Writes down why a run has no figures.
+    pub fn not_run(&self, run: &Run, not_run: &NotRun) -> Result<()> {
+        let dir = self.run_dir(run);
+        fs::create_dir_all(&dir).map_err(|e| Error::os("cannot create", &dir, e))?;
+        replace(&dir.join(NOT_RUN), &json(not_run)?)
+    }
+
+    /// Writes down that this process works on it.
+    fn enter(&mut self, now_unix_s: u64) -> Result<()> {
+        let path = self.dir.join(PROCESSES);
+        let process = Process { pid: std::process::id(), started_unix_s: now_unix_s };
+        let cannot = |e: std::io::Error| Error::os("cannot write", &path, e);
+        let mut line =
+            serde_json::to_vec(&process).map_err(|e| Error::failed(format!("cannot encode: {e}")))?;
+        line.push(b'\n');
+        let mut file = File::options().append(true).create(true).open(&path).map_err(cannot)?;
+        file.write_all(&line).and_then(|()| file.sync_all()).map_err(cannot)
+    }
+}
+
+/// Whether a process was killed there while it began a sweep.
+fn holds_a_beginning(dir: &Path) -> bool {
+    let is_of_it = |name: &std::ffi::OsStr| {
+        let plain = name.to_str().map(|name| name.strip_suffix(".new").unwrap_or(name));
+        plain.is_some_and(|name| [PROFILE, SWEEP].contains(&name))
+    };
+    fs::read_dir(dir)
+        .is_ok_and(|mut entries| entries.all(|entry| entry.is_ok_and(|entry| is_of_it(&entry.file_name()))))
+}
+
+/// Refuses to go on with the sweep of another profile.
+fn refuse_other(dir: &Path, settings: &Settings) -> Result<()> {
+    if !dir.join(PROFILE).exists() {
+        return Ok(());
+    }
+    let other = read_profile(dir)?;
+    // As it would be read again: the files of a target that is devices are not written.
+    let settings = &parse(&to_toml(settings), "the profile")?;
+    if other == *settings {
+        return Ok(());
+    }
+    let differ: Vec<_> = crate::settings::knobs::all()
+        .iter()
+        .filter(|knob| knob.get(&other) != knob.get(settings))
+        .map(|knob| format!("{} is {}, there {}", knob.path, knob.get(settings), knob.get(&other)))
+        .collect();
+    let why = match (differ.is_empty(), other.sweep == settings.sweep) {
+        (false, _) => differ.join("; "),
+        (true, false) => "the steps, their times or their order differ".to_owned(),
+        (true, true) => "its name or its line about itself differs".to_owned(),
+    };
+    Err(Error::input(format!("{} holds the sweep of another profile: {why}", dir.display()))
+        .hint("nothing was changed; go on with the same profile, or name a new folder"))
+}
+
+fn read_profile(dir: &Path) -> Result<Settings> {
+    let path = dir.join(PROFILE);
+    let text = fs::read_to_string(&path).map_err(|e| Error::os("cannot read", &path, e))?;
+    parse(&text, &path.display().to_string())
+}
+
+/// Holds the folder until the process ends.
+fn lock(dir: &Path) -> Result<File> {
+    let file = File::open(dir).map_err(|e| Error::os("cannot open", dir, e))?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
+        Error::refused(format!("another process works on the sweep in {}", dir.display()))
+            .hint("wait for its end, or name a new folder")
+    })?;
+    Ok(file)
+}
+
+fn json(value: &impl Serialize) -> Result<Vec<u8>> {
+    let mut bytes =
+        serde_json::to_vec_pretty(value).map_err(|e| Error::failed(format!("cannot encode: {e}")))?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+fn now_unix_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

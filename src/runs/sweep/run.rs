@@ -1,0 +1,327 @@
+//! Running what is left of a sweep.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use super::cool;
+use super::folder::{Folder, NotRun, State, is_sweep};
+use super::schedule::{Run, run_settings};
+use crate::error::{Error, Kind, Result};
+use crate::host::Facts;
+use crate::meter::meters::Member;
+use crate::runs::record::Summary;
+use crate::runs::session::{
+    Advance, Attendant, Event, Kept, Options, PlanShown, Progress, Session, Wanted, destroy_of, headless,
+    names_of, refuse_stray_consent,
+};
+use crate::settings::knobs;
+use crate::settings::profile::settings::Settings;
+use crate::settings::profile::sweep::Between;
+use crate::settings::profile::{Step, Sweep, by_identity};
+use crate::stack::leftovers::{self, State as Left};
+use crate::stack::runner::Runner;
+use crate::stack::site::state_dir;
+
+/// What a sweep tells while it runs.
+#[derive(Debug)]
+pub enum Told<'a> {
+    /// A run begins.
+    Begins {
+        /// Which.
+        run: &'a Run,
+        /// Its step's label.
+        label: &'a str,
+        /// Its number among those of the sweep, from 1.
+        number: usize,
+        /// So many there are.
+        of: usize,
+        /// How long its load goes on.
+        time: Duration,
+    },
+    /// It is complete.
+    Done(&'a Summary),
+    /// It has no figures.
+    NotRun(&'a NotRun),
+    /// A run goes on.
+    Event(Event),
+}
+
+/// Who watches a sweep.
+pub trait Watcher: Attendant {
+    /// What goes on.
+    fn told(&mut self, told: Told);
+    /// Something is waited for. Returns whether it may.
+    fn waits(&mut self, what: &str) -> bool;
+    /// A run was recorded, and its target is still open.
+    ///
+    /// # Errors
+    /// What is wrong with what was written: the run counts as failed.
+    fn recorded(&mut self, session: &Session) -> Result<()>;
+}
+
+/// How a sweep ended.
+#[derive(Debug, Default)]
+pub struct Ended {
+    /// Runs that are left to be done.
+    pub left: usize,
+    /// A signal ended it.
+    pub interrupted: bool,
+    /// The commands that remove what was kept.
+    pub kept: Vec<String>,
+}
+
+/// Begins the sweep of a profile in a new folder, or goes on with the one that is there: what an earlier
+/// process of it left standing is taken down.
+///
+/// # Errors
+/// Input where the folder holds something else, or a device that may be destroyed is of no step's target;
+/// refused (3) where the steps destroy what the operator did not allow: nothing was begun then.
+pub fn prepare(
+    dir: &Path,
+    base: &Settings,
+    options: &Options,
+    facts: &dyn Fn() -> Arc<Facts>,
+    watcher: &mut dyn Watcher,
+) -> Result<Folder> {
+    if is_sweep(dir) {
+        let folder = Folder::begin(dir, base, options.read_only)?;
+        take_away_left(&folder, watcher)?;
+        refuse_unallowed(base, options, &facts())?;
+        return Ok(folder);
+    }
+    refuse_unallowed(base, options, &facts())?;
+    Folder::begin(dir, base, options.read_only)
+}
+
+fn refuse_unallowed(base: &Settings, options: &Options, facts: &Facts) -> Result<()> {
+    let all = settings_of(base, facts);
+    let names: Vec<_> = all.iter().flat_map(|settings| names_of(settings, facts)).collect();
+    // A name that no device has is a mistake, whichever step it was meant for.
+    options.destroy.iter().try_for_each(|name| facts.find(name).map(drop))?;
+    refuse_stray_consent(&options.destroy, &names, facts)?;
+    for (at, settings) in all.iter().enumerate() {
+        if !all[..at].iter().any(|before| knobs::same_target(before, settings)) {
+            crate::runs::session::refuse_unallowed(settings, options, facts)?;
+        }
+    }
+    Ok(())
+}
+
+/// The settings of each step, its devices by what stays theirs.
+fn settings_of(base: &Settings, facts: &Facts) -> Vec<Settings> {
+    let steps = base.sweep.as_ref().map(|sweep| sweep.all_steps()).unwrap_or_default();
+    run_settings(base, &steps).iter().map(|settings| by_identity(settings, facts)).collect()
+}
+
+/// Runs every run of the folder's schedule that is not complete. What this host can't do, and a run
+/// that fails, is written down and does not end the sweep. `interrupts` counts the signals so far: the
+/// first ends it in order, one more at once.
+///
+/// # Errors
+/// Where the folder can't be written, or what was built can't be taken down: what is left then can be
+/// gone on with.
+pub fn run(
+    folder: &Folder,
+    options: &Options,
+    facts: &dyn Fn() -> Arc<Facts>,
+    keep: bool,
+    interrupts: &dyn Fn() -> usize,
+    watcher: &mut dyn Watcher,
+) -> Result<Ended> {
+    let base = folder.settings()?;
+    let Some(sweep) = base.sweep.clone() else {
+        return Err(Error::failed(format!("{} has a profile without steps", folder.dir().display())));
+    };
+    let steps = sweep.all_steps();
+    let settings = settings_of(&base, &facts());
+    let kept = Kept::default();
+    let mut sweeper =
+        Sweeper { folder, options, facts, interrupts, steps, settings, sweep: *sweep, kept, watcher };
+    let ran = sweeper.run_all();
+    if interrupts() > 1 {
+        // Nobody waits any more: `stacktune cleanup`, or the sweep when it goes on, takes it down.
+        return ran;
+    }
+    let ended = if keep { sweeper.kept.keep() } else { sweeper.tear_down().map(|()| Vec::new()) };
+    match (ran, ended) {
+        (Ok(ran), Ok(kept)) => Ok(Ended { kept, ..ran }),
+        (Ok(_), Err(error)) | (Err(error), Ok(_)) => Err(error),
+        (Err(error), Err(left)) => {
+            Err(Error { what: format!("{}; and then {}", error.what, left.what), ..error })
+        }
+    }
+}
+
+/// Takes down what an earlier process of this sweep had built and left when it died.
+fn take_away_left(folder: &Folder, watcher: &mut dyn Watcher) -> Result<()> {
+    let steps = &folder.schedule.steps;
+    let names: Vec<_> =
+        steps.iter().map(|step| format!("{}: {}", folder.schedule.profile, step.label)).collect();
+    let ours = |left: &leftovers::Leftover| {
+        let by = |process: &super::folder::Process| {
+            process.pid == left.pid && process.started_unix_s <= left.since_unix_s
+        };
+        matches!(left.state, Left::Dead | Left::Ending)
+            && names.contains(&left.profile)
+            && folder.before.iter().any(by)
+    };
+    let ids: Vec<_> = leftovers::leftovers(&state_dir())?
+        .into_iter()
+        .filter(|left| ours(left))
+        .map(|left| left.id)
+        .collect();
+    if ids.is_empty() {
+        return Ok(());
+    }
+    watcher.notice(&format!("taking away what the sweep had left standing: stack {}", ids.join(", ")));
+    let wanted = leftovers::Wanted { ids, ..leftovers::Wanted::default() };
+    let mut step = |advance: &Advance| {
+        watcher.step(advance);
+        true
+    };
+    let cleaned = leftovers::cleanup(&state_dir(), &wanted, &Runner::default(), &mut step)?;
+    match cleaned.into_iter().find_map(|one| one.problem) {
+        Some(problem) => Err(Error::failed(problem)),
+        None => Ok(()),
+    }
+}
+
+struct Sweeper<'a> {
+    folder: &'a Folder,
+    options: &'a Options,
+    facts: &'a dyn Fn() -> Arc<Facts>,
+    interrupts: &'a dyn Fn() -> usize,
+    steps: Vec<Step>,
+    settings: Vec<Settings>,
+    sweep: Sweep,
+    /// What stands between two runs.
+    kept: Kept,
+    watcher: &'a mut dyn Watcher,
+}
+
+impl Sweeper<'_> {
+    fn run_all(&mut self) -> Result<Ended> {
+        let runs = &self.folder.schedule.runs;
+        for (at, run) in runs.iter().enumerate() {
+            if matches!(self.folder.state(run)?, State::Done(_)) {
+                continue;
+            }
+            if (self.interrupts)() > 0 {
+                return self.interrupted(at);
+            }
+            self.folder.clear(run)?;
+            let (step, settings) = (&self.steps[run.step], &self.settings[run.step]);
+            let time = step.time.unwrap_or_default() + step.warmup.unwrap_or_default();
+            let (label, number) = (&*step.label, at + 1);
+            self.watcher.told(Told::Begins { run, label, number, of: runs.len(), time });
+            if self.sweep.between.rebuild || self.kept.is_other_than(settings) {
+                self.tear_down()?;
+            }
+            match self.run_one(run) {
+                Ok(summary) if summary.interrupted => return self.interrupted(at),
+                Ok(summary) => self.watcher.told(Told::Done(&summary)),
+                Err(Failure::Of(error)) if error.kind == Kind::Interrupted => return self.interrupted(at),
+                Err(Failure::Of(error)) => {
+                    let not_run = NotRun::of(&error);
+                    self.folder.not_run(run, &not_run)?;
+                    self.watcher.told(Told::NotRun(&not_run));
+                }
+                Err(Failure::Fatal(error)) => return Err(error),
+            }
+        }
+        Ok(Ended::default())
+    }
+
+    fn interrupted(&self, at: usize) -> Result<Ended> {
+        let mut left = 0;
+        for run in &self.folder.schedule.runs[at..] {
+            left += usize::from(!matches!(self.folder.state(run)?, State::Done(_)));
+        }
+        Ok(Ended { left, interrupted: true, kept: Vec::new() })
+    }
+
+    /// Opens the target, waits as asked, and records.
+    fn run_one(&mut self, run: &Run) -> std::result::Result<Summary, Failure> {
+        let (step, settings) = (&self.steps[run.step], &self.settings[run.step]);
+        let facts = (self.facts)();
+        let warmup = step.warmup.unwrap_or_default();
+        let options = Options {
+            warmup,
+            destroy: destroy_of(&self.options.destroy, settings, &facts),
+            // Each run has its own count, as an ordinary recording has.
+            written_bytes: Arc::new(AtomicU64::new(0)),
+            uncached: true,
+            anew: self.sweep.between.rebuild,
+            ..self.options.clone()
+        };
+        let mut waiting = Waiting { watcher: &mut *self.watcher, between: &self.sweep.between };
+        let mut session = Session::open_on(settings.clone(), options, facts, &mut waiting, &mut self.kept)
+            .map_err(Failure::Of)?;
+        let time = step.time.unwrap_or_default() + warmup;
+        let dir = self.folder.run_dir(run);
+        let mut on_event = |event| self.watcher.told(Told::Event(event));
+        let recorded = headless::record(&mut session, &dir, time, self.interrupts, &mut on_event);
+        if (self.interrupts)() > 1 {
+            std::mem::forget(session);
+            return Err(Failure::Of(Error::interrupted("interrupted twice")));
+        }
+        let checked = recorded.and_then(|summary| {
+            if !summary.interrupted {
+                self.watcher.recorded(&session)?;
+            }
+            Ok(summary)
+        });
+        session.close_onto(&mut self.kept).map_err(Failure::Fatal)?;
+        checked.map_err(Failure::Of)
+    }
+
+    fn tear_down(&mut self) -> Result<()> {
+        let watcher = &mut *self.watcher;
+        self.kept.tear_down(&mut |advance| {
+            watcher.step(advance);
+            true
+        })
+    }
+}
+
+/// Why a run has no figures.
+enum Failure {
+    /// Its own reason: the others can run.
+    Of(Error),
+    /// The host is not as it was: nothing else can be measured on it.
+    Fatal(Error),
+}
+
+/// The watcher, while a run's target is opened; then what the runs are kept comparable by is waited for.
+struct Waiting<'a> {
+    watcher: &'a mut dyn Watcher,
+    between: &'a Between,
+}
+
+impl Attendant for Waiting<'_> {
+    fn progress(&mut self, progress: Progress) -> bool {
+        self.watcher.progress(progress)
+    }
+
+    fn notice(&mut self, text: &str) {
+        self.watcher.notice(text);
+    }
+
+    fn consent(&mut self, wanted: Vec<Wanted>) -> Option<Vec<String>> {
+        self.watcher.consent(wanted)
+    }
+
+    fn plan(&mut self, plan: PlanShown) -> Option<Vec<String>> {
+        self.watcher.plan(plan)
+    }
+
+    fn step(&mut self, advance: &Advance) -> bool {
+        self.watcher.step(advance)
+    }
+
+    fn before_load(&mut self, members: &[Member]) -> Result<Vec<String>> {
+        cool::wait(self.between, members, &mut |what| self.watcher.waits(what))
+    }
+}

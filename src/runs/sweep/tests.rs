@@ -1,0 +1,189 @@
+//! A sweep from its profile to its folder, on simulated drives: what is complete stays, everything else is
+//! run again.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::*;
+use crate::error::Result;
+use crate::host::Facts;
+use crate::runs::record::fixture;
+use crate::runs::session::{Advance, Attendant, Options, PlanShown, Progress, Session, Wanted};
+use crate::settings::profile::{Settings, parse};
+
+const PROFILE: &str = "io.interface = \"sim\"\n[sweep]\nfor = \"1s\"\nrepeat = 2\n\
+    [[step]]\nlabel = \"one\"\n[[step]]\nlabel = \"two\"\nscan.depth = 8\n";
+
+/// Notes what it is told, and ends the sweep after so many runs.
+#[derive(Default)]
+struct Notes {
+    begun: Vec<String>,
+    fails: bool,
+}
+
+impl Watcher for Notes {
+    fn told(&mut self, told: Told) {
+        if let Told::Begins { run, .. } = told {
+            self.begun.push(run.dir.clone());
+        }
+    }
+
+    fn waits(&mut self, _: &str) -> bool {
+        true
+    }
+
+    fn recorded(&mut self, _: &Session) -> Result<()> {
+        if self.fails {
+            Err(crate::error::Error::failed("the pages are not what was written"))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl Attendant for Notes {
+    fn progress(&mut self, _: Progress) -> bool {
+        true
+    }
+    fn notice(&mut self, _: &str) {}
+    fn consent(&mut self, _: Vec<Wanted>) -> Option<Vec<String>> {
+        None
+    }
+    fn plan(&mut self, _: PlanShown) -> Option<Vec<String>> {
+        None
+    }
+    fn step(&mut self, _: &Advance) -> bool {
+        true
+    }
+}
+
+fn settings(text: &str) -> Settings {
+    parse(text, "sweep.toml").unwrap()
+}
+
+fn facts() -> Arc<Facts> {
+    Arc::new(fixture::facts())
+}
+
+/// Goes on with the sweep in that folder: the folders of the runs that it took.
+fn swept(dir: &Path, text: &str, fails: bool) -> Vec<String> {
+    let mut notes = Notes { fails, ..Notes::default() };
+    let folder = prepare(dir, &settings(text), &Options::default(), &facts, &mut notes).unwrap();
+    run(&folder, &Options::default(), &facts, false, &|| 0, &mut notes).unwrap();
+    notes.begun
+}
+
+fn states(dir: &Path) -> Vec<State> {
+    let folder = Folder::read(dir).unwrap();
+    folder.schedule.runs.iter().map(|run| folder.state(run).unwrap()).collect()
+}
+
+#[test]
+fn a_sweep_runs_all_and_then_nothing_more() {
+    let out = tempfile::tempdir().unwrap();
+    let mut begun = swept(out.path(), PROFILE, false);
+    assert!(states(out.path()).iter().all(|state| matches!(state, State::Done(_))));
+    begun.sort();
+    assert_eq!(begun, ["01-one-r1", "01-one-r2", "02-two-r1", "02-two-r2"]);
+    assert!(swept(out.path(), PROFILE, false).is_empty());
+}
+
+#[test]
+fn what_was_cut_off_is_run_again_and_what_is_complete_stays() {
+    let out = tempfile::tempdir().unwrap();
+    let begun = swept(out.path(), PROFILE, false);
+    // As kill -9 leaves it: windows without a summary; and one that was not begun.
+    std::fs::remove_file(out.path().join(&begun[2]).join("summary.json")).unwrap();
+    std::fs::remove_dir_all(out.path().join(&begun[3])).unwrap();
+    assert!(matches!(states(out.path())[2..], [State::HalfDone, State::Open]));
+    assert_eq!(swept(out.path(), PROFILE, false), begun[2..]);
+    assert!(states(out.path()).iter().all(|state| matches!(state, State::Done(_))));
+}
+
+#[test]
+fn a_run_that_failed_is_written_down_and_run_again_when_the_sweep_goes_on() {
+    let out = tempfile::tempdir().unwrap();
+    assert_eq!(swept(out.path(), PROFILE, true).len(), 4, "none of them ends it");
+    let all = states(out.path());
+    assert!(all.iter().all(|s| matches!(s, State::NotRun(not_run) if not_run.kind == "failed")), "{all:?}");
+    assert_eq!(swept(out.path(), PROFILE, false).len(), 4);
+}
+
+#[test]
+fn a_step_that_this_host_cannot_do_is_written_down_with_its_reason() {
+    let out = tempfile::tempdir().unwrap();
+    let text = format!(
+        "{PROFILE}[[step]]\nlabel = \"never\"\nrepeat = 1\nio.buffering = \"uncached\"\n\
+         io.interface = \"sync\"\n"
+    );
+    swept(out.path(), &text, false);
+    let folder = Folder::read(out.path()).unwrap();
+    let never = folder.schedule.runs.iter().find(|run| run.step == 2).unwrap();
+    let State::NotRun(not_run) = folder.state(never).unwrap() else { panic!("{:?}", folder.state(never)) };
+    assert_eq!(not_run.kind, "input");
+    assert!(not_run.why.contains("the kernel is older than 6.14"), "{not_run:?}");
+    assert_eq!(
+        folder.schedule.runs.iter().filter(|run| matches!(folder.state(run), Ok(State::Done(_)))).count(),
+        4
+    );
+}
+
+#[test]
+fn what_no_recording_has_is_left_as_it_is() {
+    let out = tempfile::tempdir().unwrap();
+    let begun = swept(out.path(), PROFILE, true);
+    let note = out.path().join(&begun[0]).join("my-notes.txt");
+    std::fs::write(&note, "mine").unwrap();
+    let mut notes = Notes::default();
+    let folder = prepare(out.path(), &settings(PROFILE), &Options::default(), &facts, &mut notes).unwrap();
+    let error = run(&folder, &Options::default(), &facts, false, &|| 0, &mut notes).unwrap_err();
+    assert!(error.what.contains("my-notes.txt"), "{error}");
+    assert_eq!(std::fs::read(&note).unwrap(), b"mine");
+}
+
+#[test]
+fn another_profile_is_refused_and_nothing_is_touched() {
+    let out = tempfile::tempdir().unwrap();
+    swept(out.path(), PROFILE, false);
+    let refused = |text: &str, read_only: bool| {
+        let options = Options { read_only, ..Options::default() };
+        prepare(out.path(), &settings(text), &options, &facts, &mut Notes::default()).unwrap_err()
+    };
+    let error = refused(&PROFILE.replace("scan.depth = 8", "scan.depth = 9"), false);
+    assert!(error.what.contains("the steps, their times or their order differ"), "{error}");
+    assert_eq!(error.exit_status(), 2);
+    let error = refused(&format!("point.depth = 3\n{PROFILE}"), false);
+    assert!(error.what.contains("point.depth is 3, there 1"), "{error}");
+    assert!(refused(PROFILE, true).what.contains("without --read-only"));
+    let elsewhere = tempfile::tempdir().unwrap();
+    std::fs::write(elsewhere.path().join("mine.txt"), "mine").unwrap();
+    let error =
+        prepare(elsewhere.path(), &settings(PROFILE), &Options::default(), &facts, &mut Notes::default());
+    assert!(error.unwrap_err().what.contains("is not empty"));
+}
+
+#[test]
+fn two_processes_do_not_work_on_one_sweep() {
+    let out = tempfile::tempdir().unwrap();
+    let held = Folder::begin(out.path(), &settings(PROFILE), false).unwrap();
+    let error = Folder::begin(out.path(), &settings(PROFILE), false).unwrap_err();
+    assert_eq!(error.exit_status(), 3);
+    drop(held);
+    Folder::begin(out.path(), &settings(PROFILE), false).unwrap();
+}
+
+#[test]
+fn a_signal_ends_it_in_order_and_tells_what_is_left() {
+    let out = tempfile::tempdir().unwrap();
+    let mut notes = Notes::default();
+    let folder = prepare(out.path(), &settings(PROFILE), &Options::default(), &facts, &mut notes).unwrap();
+    let looks = std::cell::Cell::new(0);
+    let interrupts = || {
+        looks.set(looks.get() + 1);
+        usize::from(looks.get() > 3)
+    };
+    let ended = run(&folder, &Options::default(), &facts, false, &interrupts, &mut notes).unwrap();
+    assert!(ended.interrupted && ended.left > 0, "{ended:?}");
+    drop(folder);
+    assert_eq!(swept(out.path(), PROFILE, false).len(), ended.left);
+}

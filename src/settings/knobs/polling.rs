@@ -1,0 +1,189 @@
+//! The knobs of what polls: rings from both sides, and the sleep between two looks.
+
+use std::time::Duration;
+
+use super::spec::{Named, PLAIN, names};
+use super::table::{cpus_unavailable, missing, no_ring};
+use super::value::{Kind, Value};
+use super::{Ground, Scope, Spec};
+use crate::class::Class;
+use crate::settings::profile::settings::{Buffering, Completion, Cpus, Interface, Settings, Submission};
+
+pub(super) const POLLING: &[Spec] = &[
+    Spec {
+        key: "completion",
+        help: "How completions of direct I/O are learnt of: by the device's interrupt, or by polling its queue. A polled ring \
+               refuses fsync, so the WAL's flush goes through a second ring.",
+        paper: Some(
+            "Polling saves the interrupt: what SPDK gains at depth 1 over the kernel is a few microseconds (4.7, Table 6).",
+        ),
+        kind: Kind::Choice(&names::<Completion, 2>()),
+        inactive: |s, _| no_ring(s),
+        unavailable: completion_unavailable,
+        ..at!(named Completion, |s, c| s.io.completion)
+    },
+    Spec {
+        key: "submission",
+        help: "How I/Os are handed over: by a system call for each batch, or by a thread of the kernel that polls the \
+               submission queue and counts as ours.",
+        kind: Kind::Choice(&names::<Submission, 2>()),
+        inactive: |s, _| no_ring(s),
+        unavailable: |v, _, _, ground| match v {
+            Value::Choice("sqpoll") => missing(&ground.facts.io_uring),
+            _ => None,
+        },
+        ..at!(named Submission, |s, c| s.io.submission)
+    },
+    Spec {
+        key: "sqpoll_idle",
+        help: "The kernel's thread sleeps after so long without work; the next batch then pays for waking it.",
+        kind: Kind::Time {
+            min: Duration::from_millis(1),
+            max: Duration::from_mins(1),
+            steps: &[
+                Duration::from_millis(1),
+                Duration::from_millis(10),
+                Duration::from_millis(100),
+                Duration::from_secs(1),
+                Duration::from_secs(10),
+            ],
+        },
+        inactive: |s, _| no_sqpoll(s),
+        ..at!(Time, |s, c| s.io.sqpoll_idle)
+    },
+    Spec {
+        key: "sqpoll_cpu",
+        help: "The CPU of the kernel's thread: any, or one.",
+        kind: Kind::Cpus,
+        inactive: |s, _| no_sqpoll(s),
+        unavailable: |v, s, c, ground| match v {
+            Value::Cpus(Cpus::Node(_)) => {
+                Some("a thread of the kernel is put on one CPU, not on a node".into())
+            }
+            Value::Cpus(Cpus::List(list)) if list.len() > 1 => {
+                Some("a thread of the kernel is put on one CPU, not on several".into())
+            }
+            _ => cpus_unavailable(v, s, c, ground),
+        },
+        ..at!(Cpus, |s, c| s.io.sqpoll_cpu)
+    },
+    Spec {
+        key: "poll_sleep",
+        help: "Sleep between two looks that found nothing, of everything that polls: fewer cycles, at the price of latency.",
+        paper: Some(
+            "Sleeping 50 µs between polls, with depth 1,024 and batches of 256, reads the full bandwidth at 0.12 cycles a \
+             byte (4.7).",
+        ),
+        kind: Kind::Time {
+            min: Duration::ZERO,
+            max: Duration::from_millis(1),
+            steps: &[
+                Duration::ZERO,
+                Duration::from_micros(5),
+                Duration::from_micros(10),
+                Duration::from_micros(20),
+                Duration::from_micros(50),
+                Duration::from_micros(100),
+                Duration::from_micros(200),
+                Duration::from_micros(500),
+                Duration::from_millis(1),
+            ],
+        },
+        inactive: |s, _| nothing_polled(s),
+        ..at!(Time, |s, c| s.io.poll_sleep)
+    },
+    Spec {
+        key: "unsafe_noiommu",
+        help: "Accept VFIO's unsafe mode: where no IOMMU is in use, vfio drives the drives all the same, and an error \
+               of the drive's or of stacktune's can overwrite any memory of this machine.",
+        kind: Kind::Bool,
+        scope: Scope::Rebuild,
+        inactive: |s, _| {
+            (s.driven_by() != Some(Interface::Vfio)).then_some("only vfio drives a drive without the kernel")
+        },
+        unavailable: |v, _, _, ground| match v {
+            Value::Bool(true) => missing(&ground.facts.platform.unsafe_noiommu),
+            _ => None,
+        },
+        ..at!(Bool, |s, c| s.io.unsafe_noiommu)
+    },
+];
+
+fn no_sqpoll(settings: &Settings) -> Option<&'static str> {
+    no_ring(settings)
+        .or_else(|| (settings.io.submission != Submission::Sqpoll).then_some("no submission queue is polled"))
+}
+
+fn nothing_polled(settings: &Settings) -> Option<&'static str> {
+    if settings.leaves_kernel() {
+        return None;
+    }
+    if no_ring(settings).is_some() {
+        return Some("no class polls");
+    }
+    match (settings.io.completion, settings.io.submission) {
+        (Completion::Interrupt, _) => Some("no completion queue is polled"),
+        (Completion::Iopoll, Submission::Sqpoll) => Some("the kernel's thread polls, and does not sleep"),
+        (Completion::Iopoll, Submission::Call) => None,
+    }
+}
+
+fn completion_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground) -> Option<String> {
+    if *value != Value::Choice("iopoll") {
+        return None;
+    }
+    let on_ring = |class: &&Class| {
+        s.classes[class.index()].enabled
+            && matches!(s.interface_of(**class), Interface::IoUring | Interface::NvmePassthrough)
+    };
+    if let Some(class) = Class::ALL.iter().filter(on_ring).find(|&&c| s.buffering_of(c) != Buffering::Direct)
+    {
+        return Some(format!("only direct I/O can be polled for, and {class} goes through the page cache"));
+    }
+    missing(&ground.facts.io_uring).or_else(|| missing(&ground.target?.polled))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::knobs::refusals;
+
+    fn refused(change: impl FnOnce(&mut Settings)) -> String {
+        let mut settings = Settings::default();
+        settings.target.devices = vec!["/dev/nvme0n1".into()];
+        change(&mut settings);
+        refusals(&settings)
+    }
+
+    #[test]
+    fn only_direct_io_is_polled_for() {
+        assert_eq!(refused(|s| s.io.completion = Completion::Iopoll), "");
+        let cached = refused(|s| {
+            s.io.completion = Completion::Iopoll;
+            s.classes[Class::Wal.index()].buffering = Some(Buffering::Cached);
+        });
+        assert!(cached.contains("wal goes through the page cache"), "{cached}");
+    }
+
+    #[test]
+    fn nvme_commands_know_no_page_cache_and_go_to_drives_alone() {
+        assert_eq!(refused(|s| s.io.interface = Interface::NvmePassthrough), "");
+        let cached = refused(|s| {
+            s.io.interface = Interface::NvmePassthrough;
+            s.io.buffering = Buffering::Cached;
+        });
+        assert!(cached.contains("no page cache"), "{cached}");
+        let files = refused(|s| {
+            s.io.interface = Interface::NvmePassthrough;
+            s.target.devices.clear();
+        });
+        assert!(files.contains("drives themselves"), "{files}");
+    }
+
+    #[test]
+    fn the_kernels_thread_is_put_on_one_cpu() {
+        assert_eq!(refused(|s| s.io.sqpoll_cpu = Cpus::List(vec![3])), "");
+        let two = refused(|s| s.io.sqpoll_cpu = Cpus::List(vec![2, 3]));
+        assert!(two.contains("one CPU"), "{two}");
+    }
+}

@@ -1,0 +1,351 @@
+//! The knobs of what lies under the load: members, RAID, file system, queues.
+
+use super::spec::{Named, PLAIN, names};
+use super::value::{Kind, NONE, Value};
+use super::{Ground, Scope, Spec};
+use crate::class::Class;
+use crate::host::ToolFound;
+use crate::settings::profile::settings::{DriveState, Filesystem, Placement, Raid, Settings};
+use crate::settings::profile::stack::CHUNK_BYTES_MAX;
+use crate::units::{GIB, KIB, MIB};
+
+pub(super) const STACK: &[Spec] = &[
+    Spec {
+        key: "loops",
+        help: "Make loop devices over the target's files even where nothing is built on them.",
+        scope: Scope::Rebuild,
+        inactive: |s, _| (!s.target.devices.is_empty()).then_some("the target is devices"),
+        unavailable: |value, s, _, ground| {
+            (*value == Value::Bool(true)).then(|| not_built_with(&["losetup"], s, ground))?
+        },
+        ..at!(Bool, |s, c| s.stack.loops)
+    },
+    Spec {
+        key: "use",
+        help: "The share of each drive that is used, as a partition; the rest is trimmed and never written.",
+        paper: Some(
+            "Room that is never written lets the drive's garbage collection run cheaper (paper 000, 4.6).",
+        ),
+        kind: Kind::Percent { min: 10, max: 100, steps: &[50, 60, 70, 80, 90, 100] },
+        scope: Scope::Rebuild,
+        unavailable: |value, s, _, ground| {
+            (*value != Value::Percent(100)).then(|| not_built_with(&["sfdisk", "blkdiscard"], s, ground))?
+        },
+        ..at!(Percent, |s, c| s.stack.use_percent)
+    },
+    Spec {
+        key: "state",
+        help: "What is done to the drives first: nothing, discarded, or written until garbage collection runs.",
+        paper: Some(
+            "A trimmed drive and a used one are two drives: say which one was measured (paper 000, 3.4).",
+        ),
+        kind: Kind::Choice(&names::<DriveState, 3>()),
+        scope: Scope::Rebuild,
+        unavailable: |value, s, _, ground| match value {
+            Value::Choice("trimmed") => not_built_with(&["blkdiscard"], s, ground),
+            Value::Choice("preconditioned") => not_built_with(&[], s, ground),
+            _ => None,
+        },
+        ..at!(named DriveState, |s, c| s.stack.state)
+    },
+    Spec {
+        key: "raid",
+        help: "How the members become one device; none interleaves pages over them.",
+        paper: Some(
+            "md RAID 0 costs little (5,443 against 5,665 MB/s of scan); RAID 5 nearly doubles the cycles a byte (4.6, Table 5).",
+        ),
+        kind: Kind::Choice(&names::<Raid, 10>()),
+        scope: Scope::Rebuild,
+        unavailable: raid_unavailable,
+        ..at!(named Raid, |s, c| s.stack.raid)
+    },
+    Spec {
+        key: "chunk",
+        help: "Bytes of a chunk of an md array.",
+        kind: Kind::Size {
+            min: 4 * KIB,
+            max: CHUNK_BYTES_MAX,
+            multiple: 4 * KIB,
+            power_of_two: true,
+            optional: false,
+            steps: &[4 * KIB, 16 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, 512 * KIB, MIB],
+        },
+        scope: Scope::Rebuild,
+        inactive: |s, _| {
+            (!s.stack.raid.is_md() || s.stack.raid == Raid::Md1).then_some("the raid has no chunks of md's")
+        },
+        ..at!(some Size, |s, c| s.stack.chunk_bytes)
+    },
+    Spec {
+        key: "assume_clean",
+        help: "Take the members of a redundant array to be in sync; off waits for md's resync.",
+        scope: Scope::Rebuild,
+        inactive: |s, _| {
+            let redundant = s.stack.raid.is_md() && s.stack.raid != Raid::Md0;
+            (!redundant).then_some("no md array that keeps copies or parity")
+        },
+        ..at!(Bool, |s, c| s.stack.assume_clean)
+    },
+    Spec {
+        key: "filesystem",
+        help: "The file system on it; none takes the files or devices as they are.",
+        paper: Some(
+            "XFS comes close to the bare device; ext4 scans 18% less than the device, Btrfs 38% less (4.4, Table 4).",
+        ),
+        kind: Kind::Choice(&names::<Filesystem, 5>()),
+        scope: Scope::Rebuild,
+        unavailable: filesystem_unavailable,
+        ..at!(named Filesystem, |s, c| s.stack.filesystem)
+    },
+    Spec {
+        key: "copy_on_write",
+        help: "Btrfs: copy data on write, with checksums; off writes in place, as the paper did.",
+        scope: Scope::Rebuild,
+        inactive: |s, _| (s.stack.filesystem != Filesystem::Btrfs).then_some("the file system is not btrfs"),
+        ..at!(Bool, |s, c| s.stack.copy_on_write)
+    },
+    Spec {
+        key: "mkfs_options",
+        help: "More options of mkfs, separated by blanks.",
+        kind: Kind::Text,
+        scope: Scope::Rebuild,
+        inactive: |s, _| no_filesystem(s),
+        ..at!(Text, |s, c| s.stack.mkfs_options)
+    },
+    Spec {
+        key: "mount_options",
+        help: "Options of mount, separated by commas.",
+        kind: Kind::Text,
+        scope: Scope::Rebuild,
+        inactive: |s, _| no_filesystem(s),
+        ..at!(Text, |s, c| s.stack.mount_options)
+    },
+    Spec {
+        key: "data",
+        help: "Bytes of the data file; none is the paper's 400 GB, or four fifths of what there is.",
+        paper: Some("400 GB of data and 100 GB of WAL (3.2)."),
+        kind: FILE_SIZE,
+        scope: Scope::Rebuild,
+        inactive: |s, _| no_filesystem(s),
+        ..at!(Size, |s, c| s.stack.data_bytes)
+    },
+    Spec {
+        key: "wal",
+        help: "Bytes of the WAL file; none is a quarter of the data file.",
+        kind: FILE_SIZE,
+        scope: Scope::Rebuild,
+        inactive: |s, _| no_filesystem(s),
+        ..at!(Size, |s, c| s.stack.wal_bytes)
+    },
+    Spec {
+        key: "price",
+        help: "The price of a drive in $, for $ per TB and per GB/s; 0 is not told.",
+        kind: Kind::Float { min: 0.0, max: 1e6, steps: &[0.0, 50.0, 100.0, 200.0, 400.0, 800.0, 1600.0] },
+        only_reckons: true,
+        ..at!(Float, |s, c| s.stack.price)
+    },
+    Spec {
+        key: "endurance_tb",
+        help: "The TB that may be written to a drive over its life (its data sheet's TBW); 0 is not told.",
+        kind: Kind::Float { min: 0.0, max: 1e6, steps: &[0.0, 150.0, 300.0, 600.0, 1200.0, 2400.0, 7000.0] },
+        only_reckons: true,
+        ..at!(Float, |s, c| s.stack.endurance_tb)
+    },
+];
+
+const FILE_SIZE: Kind = Kind::Size {
+    min: 16 * MIB,
+    max: 16 << 40,
+    multiple: MIB,
+    power_of_two: false,
+    optional: true,
+    steps: &[64 * MIB, GIB, 10 * GIB, 100 * GIB, 400 * GIB],
+};
+
+/// The members that the settings name.
+fn members(settings: &Settings) -> u64 {
+    match settings.target.devices.len() as u64 {
+        0 => settings.target.count,
+        devices => devices,
+    }
+}
+
+fn no_filesystem(settings: &Settings) -> Option<&'static str> {
+    (settings.stack.filesystem == Filesystem::None).then_some("there is no file system")
+}
+
+/// That this host's kernel has no driver of that name.
+fn no_driver(name: &str, ground: Ground) -> Option<String> {
+    let lacks = ground.facts.platform.lacking_drivers.iter().any(|lacking| lacking == name);
+    lacks.then(|| format!("this kernel has no {name}, neither built in nor as a module"))
+}
+
+/// Why nothing can be built here with these tools.
+fn not_built_with(tools: &[&str], settings: &Settings, ground: Ground) -> Option<String> {
+    if !settings.touches_storage() {
+        return None;
+    }
+    if ground.facts.platform.unprivileged {
+        return Some(
+            "building a stack takes root (start stacktune with sudo): it attaches devices, and mounts"
+                .to_owned(),
+        );
+    }
+    let missing = |name: &&str| {
+        let lacks = |tool: &&ToolFound| tool.name == **name && tool.path.is_none();
+        ground.facts.storage.tools.iter().find(lacks)
+    };
+    let tool = tools.iter().find_map(missing)?;
+    Some(format!("{} is not installed: apt-get install {}", tool.name, tool.package))
+}
+
+fn raid_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground) -> Option<String> {
+    let Value::Choice(name) = value else { return None };
+    let raid = Raid::named(name)?;
+    let members = members(s);
+    if members < raid.members_min() {
+        return Some(format!("it takes {} members, and the target has {members}", raid.members_min()));
+    }
+    if raid.is_btrfs() && s.stack.filesystem != Filesystem::Btrfs {
+        return Some("Btrfs's own RAID takes `stack.filesystem = \"btrfs\"`".into());
+    }
+    let driver = match raid {
+        Raid::Md0 => "raid0",
+        Raid::Md1 => "raid1",
+        Raid::Md5 | Raid::Md6 => "raid456",
+        Raid::Md10 => "raid10",
+        // Btrfs's own, of which its file system tells.
+        _ => return None,
+    };
+    no_driver(driver, ground).or_else(|| not_built_with(&["mdadm"], s, ground))
+}
+
+fn filesystem_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground) -> Option<String> {
+    let Value::Choice(name) = value else { return None };
+    if *name == NONE {
+        return None;
+    }
+    let missing = || not_built_with(&[&format!("mkfs.{name}")], s, ground);
+    if let Some(why) = no_driver(name, ground).or_else(missing) {
+        return Some(why);
+    }
+    let several = members(s) > 1 && s.stack.raid == Raid::None;
+    several.then(|| {
+        format!(
+            "a file system takes one device and the target has {} members: choose a raid first",
+            members(s)
+        )
+    })
+}
+
+/// Why the members' queues are not to be set.
+fn no_queues(settings: &Settings) -> Option<&'static str> {
+    let on_files = settings.target.devices.is_empty() && !settings.stack.is_built();
+    on_files.then_some("the target is files")
+}
+
+/// Why a device of the target can't have that queue setting. What is not made yet tells itself.
+fn queue_unavailable(attribute: &str, value: &Value, s: &Settings, ground: Ground) -> Option<String> {
+    if *value == Value::Inherit || no_queues(s).is_some() {
+        return None;
+    }
+    let devices = s.target.devices.iter().filter_map(|name| ground.facts.find(name).ok());
+    devices.into_iter().find_map(|device| {
+        let (name, queue) = (&device.name, &device.queue);
+        if let Some(why) = &queue.fixed {
+            return Some(format!("{name}: {why}"));
+        }
+        match value {
+            Value::Text(scheduler)
+                if !queue.schedulers.contains(scheduler)
+                    && !queue.loadable_schedulers.contains(scheduler) =>
+            {
+                Some(format!("{name} has {} and no {scheduler}", queue.schedulers.join(", ")))
+            }
+            Value::Int(_) if !queue.settings.contains_key(attribute) => {
+                Some(format!("{name} has no queue/{attribute}: this kernel, or its driver, does without"))
+            }
+            Value::Int(kib) if attribute == "read_ahead_kb" && !kib.is_multiple_of(4) => {
+                Some("the kernel reads ahead in pages of 4 KiB".into())
+            }
+            _ => None,
+        }
+    })
+}
+
+/// How a queue setting that is a number is read and written.
+macro_rules! own_number {
+    ($field:ident) => {
+        Spec {
+            inherits: true,
+            inactive: |s, _| no_queues(s),
+            unavailable: |v, s, _, ground| queue_unavailable(stringify!($field), v, s, ground),
+            get: |s, _| s.queue.$field.map_or(Value::Inherit, Value::Int),
+            set: |s, _, value| {
+                s.queue.$field = match value {
+                    Value::Int(n) => Some(n),
+                    _ => None,
+                };
+            },
+            ..PLAIN
+        }
+    };
+}
+
+pub(super) const QUEUE: &[Spec] = &[
+    Spec {
+        key: "scheduler",
+        help: "The members' I/O scheduler; default leaves the host's. Restored at the end.",
+        kind: Kind::Text,
+        inherits: true,
+        inactive: |s, _| no_queues(s),
+        unavailable: |v, s, _, ground| queue_unavailable("scheduler", v, s, ground),
+        get: |s, _| s.queue.scheduler.clone().map_or(Value::Inherit, Value::Text),
+        set: |s, _, value| {
+            s.queue.scheduler = match value {
+                Value::Text(name) if name.is_empty() => Some(NONE.into()),
+                Value::Text(name) => Some(name),
+                _ => None,
+            };
+        },
+        ..PLAIN
+    },
+    Spec {
+        key: "nr_requests",
+        help: "Requests that the members' queues hold; default leaves the host's. Restored at the end.",
+        kind: Kind::Int { min: 4, max: 65_536, steps: &[32, 64, 128, 256, 512, 1023, 2048] },
+        ..own_number!(nr_requests)
+    },
+    Spec {
+        key: "read_ahead_kb",
+        help: "KiB that the page cache reads ahead from the members; default leaves the host's.",
+        kind: Kind::Int { min: 0, max: 65_536, steps: &[0, 16, 64, 128, 256, 512, 1024, 4096, 8192] },
+        ..own_number!(read_ahead_kb)
+    },
+    Spec {
+        key: "wbt_lat_usec",
+        help: "Read latency in µs at which write-back is throttled; 0 never throttles.",
+        kind: Kind::Int { min: 0, max: 10_000_000, steps: &[0, 500, 2_000, 10_000, 75_000] },
+        ..own_number!(wbt_lat_usec)
+    },
+    Spec {
+        key: "nomerges",
+        help: "0 merges adjacent requests, 1 only where that is cheap to find, 2 never.",
+        kind: Kind::Int { min: 0, max: 2, steps: &[0, 1, 2] },
+        ..own_number!(nomerges)
+    },
+    Spec {
+        key: "rq_affinity",
+        help: "0 completes anywhere, 1 in the submitter's group of CPUs, 2 on its CPU.",
+        kind: Kind::Int { min: 0, max: 2, steps: &[0, 1, 2] },
+        ..own_number!(rq_affinity)
+    },
+];
+
+pub(super) const BACKGROUND: &[Spec] = &[Spec {
+    key: "pattern",
+    help: "Where the next page goes: in place at random, or on, as a store that never updates in place.",
+    paper: Some("Written as a log, RAID 5 loses its penalty of reading before writing (4.6)."),
+    kind: Kind::Choice(&names::<Placement, 2>()),
+    ..at!(named Placement, |s, c| s.placement)
+}];

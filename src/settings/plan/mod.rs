@@ -1,0 +1,275 @@
+//! What to run: settings as plain orders to each class, and what changes between two of them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::class::Class;
+use crate::settings::profile::settings::{
+    Arrival, Buffering, Completion, Cpus, Interface, Io, Kv, Offsets, Placement, Rocksdb, Settings, Stack,
+    Submission, Sync,
+};
+
+/// How a class runs. Two equal plans run alike, so a class is restarted just when its plan changes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClassPlan {
+    /// The class.
+    pub class: Class,
+    /// Whether it runs.
+    pub enabled: bool,
+    /// The interface.
+    pub interface: Interface,
+    /// The buffering.
+    pub buffering: Buffering,
+    /// Register buffers with the ring.
+    pub registered_buffers: bool,
+    /// Register files with the ring.
+    pub registered_files: bool,
+    /// How the ring is polled, from both sides.
+    pub polling: Polling,
+    /// Bytes of a page; of pairs those of an operation's keys and values.
+    pub page_bytes: u64,
+    /// Outstanding I/Os of each worker.
+    pub depth: u64,
+    /// I/Os handed over together.
+    pub batch: u64,
+    /// Workers.
+    pub workers: u64,
+    /// Where they run.
+    pub cpus: Cpus,
+    /// Bytes a second of the class.
+    pub rate_bytes_per_s: Option<u64>,
+    /// Spacing of intended starts.
+    pub arrival: Arrival,
+    /// How offsets are drawn; the WAL's are sequential.
+    pub offsets: Pattern,
+    /// How writes become durable; [`Sync::None`] for the other classes.
+    pub sync: Sync,
+    /// One flush for this many writes.
+    pub sync_every: u64,
+    /// Seeds offsets and arrivals.
+    pub seed: u64,
+    /// What the class does to pairs; none where it moves pages.
+    pub pairs: Option<PairsPlan>,
+}
+
+/// How a class reads and writes pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PairsPlan {
+    /// Pairs of an operation.
+    pub pairs: u64,
+    /// Each range read goes on where the last one ended.
+    pub whole: bool,
+    /// Of 100 gets, so many ask for a key that is not there.
+    pub miss_percent: u64,
+    /// Of 100 operations, so many are gets.
+    pub read_percent: u64,
+    /// What the database must be opened with: where that changes, all classes drain.
+    pub opened: OpenedWith,
+}
+
+/// What is fixed while a database is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenedWith {
+    /// Reads bypass the page cache.
+    pub direct_reads: bool,
+    /// Flushes and compactions bypass the page cache.
+    pub direct_flush: bool,
+}
+
+impl OpenedWith {
+    /// What these settings ask for.
+    pub fn of(settings: &Settings) -> Self {
+        let Rocksdb { direct_reads, direct_flush, .. } = settings.kv.rocksdb;
+        Self { direct_reads, direct_flush }
+    }
+}
+
+/// What is polled instead of called or interrupted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Polling {
+    /// The device's completion queue is polled.
+    pub iopoll: bool,
+    /// A thread of the kernel polls the submission queue: it sleeps after so many milliseconds without
+    /// work, and runs on this CPU where one is named.
+    pub sqpoll: Option<(u32, Option<u32>)>,
+    /// Sleep between two looks that found nothing; 0 is none.
+    pub sleep_ns: u64,
+}
+
+/// How offsets are drawn, with its parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub enum Pattern {
+    /// One page after the other, wrapping.
+    Sequential,
+    /// Every page equally often.
+    Uniform,
+    /// Zipf with this exponent, hot pages scattered.
+    Zipf(f64),
+    /// This share jumps, the rest follows on.
+    Runs(f64),
+}
+
+/// The plans of all classes.
+pub fn plan(settings: &Settings) -> [ClassPlan; 4] {
+    Class::ALL.map(|class| plan_of(settings, class))
+}
+
+/// What a class does to pairs.
+fn pairs_of(settings: &Settings, class: Class) -> PairsPlan {
+    let kv = &settings.kv;
+    let of = |is: Class, value: u64, other: u64| if class == is { value } else { other };
+    PairsPlan {
+        pairs: of(Class::Scan, kv.scan_pairs, 1),
+        whole: class == Class::Scan && kv.scan_whole,
+        miss_percent: of(Class::Point, kv.miss_percent, 0),
+        read_percent: of(Class::Background, kv.read_percent, of(Class::Point, 100, 0)),
+        opened: OpenedWith::of(settings),
+    }
+}
+
+fn plan_of(settings: &Settings, class: Class) -> ClassPlan {
+    let own = &settings.classes[class.index()];
+    let interface = settings.interface_of(class);
+    let wal = class == Class::Wal;
+    let ring = matches!(interface, Interface::IoUring | Interface::NvmePassthrough);
+    let pairs = settings.is_keyed().then(|| pairs_of(settings, class));
+    // sync has a thread for each outstanding I/O: the paper's 128/1/1/1 threads.
+    let per_io = interface == Interface::Sync;
+    ClassPlan {
+        class,
+        enabled: own.enabled,
+        interface,
+        // Without the kernel there is no page cache.
+        buffering: if interface.leaves_kernel() { Buffering::Direct } else { settings.buffering_of(class) },
+        registered_buffers: ring && settings.io.registered_buffers,
+        registered_files: ring && settings.io.registered_files,
+        polling: polling(&settings.io, interface),
+        page_bytes: match &pairs {
+            Some(pairs) => pairs.pairs * (settings.kv.pairs.key_bytes + settings.kv.pairs.value_bytes),
+            None => settings.page_size_bytes_of(class),
+        },
+        depth: if per_io { 1 } else { own.depth },
+        batch: if per_io { 1 } else { own.batch.min(own.depth) },
+        workers: if per_io { own.threads * own.depth } else { own.threads },
+        cpus: own.cpus.clone(),
+        rate_bytes_per_s: own.rate_bytes_per_s,
+        arrival: if own.rate_bytes_per_s.is_some() { own.arrival } else { Arrival::Constant },
+        offsets: match (wal || logged(settings, class), own.offsets) {
+            (true, _) => Pattern::Sequential,
+            (_, Offsets::Uniform) => Pattern::Uniform,
+            (_, Offsets::Zipf) => Pattern::Zipf(own.zipf_theta),
+            (_, Offsets::Runs) => Pattern::Runs(own.jump_share),
+        },
+        sync: if wal { settings.wal.sync } else { Sync::None },
+        sync_every: if wal && settings.wal.sync == Sync::Fdatasync { settings.wal.sync_every } else { 1 },
+        seed: settings.run.seed,
+        pairs,
+    }
+}
+
+fn polling(io: &Io, interface: Interface) -> Polling {
+    let sleep_ns = io.poll_sleep.as_nanos() as u64;
+    match interface {
+        Interface::IoUring | Interface::NvmePassthrough => {}
+        Interface::Vfio | Interface::Spdk => return Polling { sleep_ns, ..Polling::default() },
+        _ => return Polling::default(),
+    }
+    let iopoll = io.completion == Completion::Iopoll;
+    let cpu = match &io.sqpoll_cpu {
+        Cpus::List(list) => list.first().copied(),
+        Cpus::Any | Cpus::Node(_) => None,
+    };
+    let sqpoll = (io.submission == Submission::Sqpoll).then_some((io.sqpoll_idle.as_millis() as u32, cpu));
+    // The kernel's thread polls for completions as well, and does not sleep in between.
+    let looks = iopoll && sqpoll.is_none();
+    Polling { iopoll, sqpoll, sleep_ns: if looks { sleep_ns } else { 0 } }
+}
+
+/// Whether the class writes on and on instead of in place.
+fn logged(settings: &Settings, class: Class) -> bool {
+    class == Class::Background && settings.placement == Placement::Log
+}
+
+/// The classes that must be restarted to get from one set of plans to another.
+pub fn changed(old: &[ClassPlan; 4], new: &[ClassPlan; 4]) -> Vec<Class> {
+    Class::ALL.into_iter().filter(|class| old[class.index()] != new[class.index()]).collect()
+}
+
+/// Whether the target must be opened anew to get from one set of settings to another.
+pub fn rebuilds(old: &Settings, new: &Settings) -> bool {
+    let built = |settings: &Settings| Stack { price: 0.0, ..settings.stack.clone() };
+    old.target != new.target
+        || built(old) != built(new)
+        || old.wal.target != new.wal.target
+        || old.sim != new.sim
+        || old.run.seed != new.run.seed
+        || old.is_simulated() != new.is_simulated()
+        || old.driven_by() != new.driven_by()
+        || laid_out(&old.kv) != laid_out(&new.kv)
+}
+
+/// What of the data set takes loading it anew, or opening another target.
+fn laid_out(kv: &Kv) -> impl PartialEq + '_ {
+    (kv.engine, &kv.pairs, &kv.acks, kv.rocksdb.compaction, kv.rocksdb.single_level)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_papers_baseline_has_a_thread_for_each_outstanding_io() {
+        let mut settings = Settings::default();
+        settings.io.interface = Interface::Sync;
+        let workers = plan(&settings).map(|plan| (plan.workers, plan.depth, plan.batch));
+        assert_eq!(workers, [(128, 1, 1), (1, 1, 1), (1, 1, 1), (1, 1, 1)]);
+    }
+
+    #[test]
+    fn a_turn_restarts_the_classes_that_it_concerns() {
+        let old = Settings::default();
+        let mut new = old.clone();
+        new.classes[Class::Scan.index()].depth = 64;
+        new.wal.sync_every = 8;
+        assert_eq!(changed(&plan(&old), &plan(&new)), [Class::Scan, Class::Wal]);
+        new.io.page_size_bytes = 4096;
+        assert_eq!(changed(&plan(&old), &plan(&new)).len(), 4);
+        assert!(!rebuilds(&old, &new));
+        new.io.interface = Interface::Vfio;
+        let other = Settings {
+            io: crate::settings::profile::settings::Io { interface: Interface::Spdk, ..new.io.clone() },
+            ..new.clone()
+        };
+        assert!(rebuilds(&old, &new) && rebuilds(&new, &other), "the drives change hands");
+    }
+
+    #[test]
+    fn a_knob_without_effect_restarts_nothing() {
+        let old = Settings::default();
+        let mut new = old.clone();
+        new.classes[0].zipf_theta = 0.5;
+        new.classes[1].arrival = Arrival::Poisson;
+        new.wal.sync = Sync::None;
+        let base = new.clone();
+        new.wal.sync_every = 8;
+        assert_eq!(changed(&plan(&old), &plan(&base)), [Class::Wal]);
+        assert_eq!(changed(&plan(&base), &plan(&new)), []);
+    }
+
+    #[test]
+    fn what_polls_sleeps_between_its_looks_but_not_for_the_kernels_thread() {
+        let mut settings = Settings::default();
+        settings.io.poll_sleep = std::time::Duration::from_micros(50);
+        let polling = |settings: &Settings| plan(settings)[0].polling.clone();
+        assert_eq!(polling(&settings), Polling::default(), "interrupts are waited for");
+        settings.io.completion = Completion::Iopoll;
+        assert_eq!(polling(&settings), Polling { iopoll: true, sqpoll: None, sleep_ns: 50_000 });
+        settings.io.submission = Submission::Sqpoll;
+        settings.io.sqpoll_cpu = Cpus::List(vec![3]);
+        let both = Polling { iopoll: true, sqpoll: Some((1000, Some(3))), sleep_ns: 0 };
+        assert_eq!(polling(&settings), both);
+        settings.io.interface = Interface::Vfio;
+        assert_eq!(polling(&settings), Polling { sleep_ns: 50_000, ..Polling::default() });
+        settings.io.interface = Interface::Libaio;
+        assert_eq!(polling(&settings), Polling::default());
+    }
+}

@@ -1,0 +1,128 @@
+//! The profiles that stacktune brings along.
+
+use super::Settings;
+use super::parse::parse;
+
+/// Name and text of each, in the order of lists.
+pub const BUILTIN: [(&str, &str); 21] = [
+    ("demo", include_str!("../../../profiles/demo.toml")),
+    ("kv-figure4", include_str!("../../../profiles/kv-figure4.toml")),
+    ("kv-mix", include_str!("../../../profiles/kv-mix.toml")),
+    ("lab", include_str!("../../../profiles/lab.toml")),
+    ("lowest-latency", include_str!("../../../profiles/lowest-latency.toml")),
+    ("mqssd", include_str!("../../../profiles/mqssd.toml")),
+    ("mqssd-table3", include_str!("../../../profiles/mqssd-table3.toml")),
+    ("mqssd-table3-scans", include_str!("../../../profiles/mqssd-table3-scans.toml")),
+    ("mqssd-table4", include_str!("../../../profiles/mqssd-table4.toml")),
+    ("rocksdb", include_str!("../../../profiles/rocksdb.toml")),
+    ("section4-7-sleep", include_str!("../../../profiles/section4-7-sleep.toml")),
+    ("table2-1-baseline", include_str!("../../../profiles/table2-1-baseline.toml")),
+    ("table2-2-no-fdatasync", include_str!("../../../profiles/table2-2-no-fdatasync.toml")),
+    ("table2-3-async", include_str!("../../../profiles/table2-3-async.toml")),
+    ("table2-4-direct", include_str!("../../../profiles/table2-4-direct.toml")),
+    ("table2-5-block", include_str!("../../../profiles/table2-5-block.toml")),
+    ("tree-default", include_str!("../../../profiles/tree-default.toml")),
+    ("tree-figure6", include_str!("../../../profiles/tree-figure6.toml")),
+    ("tree-figure8", include_str!("../../../profiles/tree-figure8.toml")),
+    ("tree-mixed", include_str!("../../../profiles/tree-mixed.toml")),
+    ("tree-small-values", include_str!("../../../profiles/tree-small-values.toml")),
+];
+
+/// The built-in profile of that name, whatever the user's of the same name says.
+pub fn builtin(name: &str) -> Option<Settings> {
+    let (name, text) = BUILTIN.iter().find(|(known, _)| *known == name)?;
+    parse(text, &format!("{name}.toml")).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::class::Class;
+    use crate::settings::knobs::Ground;
+    use crate::settings::profile::check::check;
+    use crate::settings::profile::settings::{Buffering, Interface, Sync};
+    use crate::settings::profile::testing::capable_host;
+    use crate::settings::profile::write::to_toml;
+    use crate::units::GIB;
+
+    #[test]
+    fn all_are_right_and_go_there_and_back() {
+        let facts = capable_host();
+        for (name, text) in BUILTIN {
+            let settings = parse(text, name).unwrap();
+            assert_eq!(settings.name, name);
+            assert!(!settings.about.is_empty(), "{name}");
+            assert_eq!(builtin(name).as_ref(), Some(&settings));
+            assert_eq!(parse(&to_toml(&settings), name).unwrap(), settings);
+            assert_eq!(check(&settings, Ground { facts: &facts, target: None }), [], "{name}");
+        }
+    }
+
+    #[test]
+    fn every_file_of_the_folder_is_built_in() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("profiles");
+        let mut names: Vec<_> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        assert_eq!(names, BUILTIN.map(|(name, _)| name));
+    }
+
+    #[test]
+    fn the_demo_is_gentle_to_the_disk() {
+        let demo = builtin("demo").unwrap();
+        assert_eq!((demo.target.count, demo.target.size_bytes), (4, GIB));
+        assert_eq!(demo.target.dir, "~/.cache/stacktune/demo");
+        assert!(demo.target.devices.is_empty());
+        assert_eq!(demo.run.max_writes_bytes, Some(20 * GIB));
+        for class in Class::ALL {
+            let rate = demo.classes[class.index()].rate_bytes_per_s;
+            assert_eq!(rate, class.writes().then_some(25_000_000), "{class}");
+        }
+    }
+
+    #[test]
+    fn the_practice_array_has_names_that_no_real_drive_has() {
+        let lab = builtin("lab").unwrap();
+        assert_eq!(lab.target.devices.len(), 4);
+        for (number, device) in lab.target.devices.iter().enumerate() {
+            assert_eq!(*device, format!("/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_RIG{number}_1"));
+        }
+    }
+
+    #[test]
+    fn the_polling_profiles_are_the_papers_and_its_opposite() {
+        let of = |name: &str| {
+            let s = builtin(name).unwrap();
+            assert_eq!(s.driven_by(), Some(Interface::Vfio));
+            let mut on = Class::ALL.into_iter().filter(|class| s.classes[class.index()].enabled);
+            let class = on.next().unwrap();
+            assert!(on.next().is_none() && !class.writes());
+            let own = &s.classes[class.index()];
+            (s.io.poll_sleep.as_micros(), own.depth, own.batch, own.threads)
+        };
+        assert_eq!(of("section4-7-sleep"), (50, 1024, 256, 1));
+        assert_eq!(of("lowest-latency"), (0, 1, 1, 1));
+    }
+
+    #[test]
+    fn the_rows_of_table_2_differ_as_in_the_paper() {
+        let row = |name: &str| {
+            let s = builtin(name).unwrap();
+            assert_eq!(s.io.page_size_bytes, 16 << 10);
+            assert_eq!(s.classes.each_ref().map(|c| c.depth * c.threads), [128, 1, 1, 1]);
+            for class in Class::ALL {
+                let rate = s.classes[class.index()].rate_bytes_per_s;
+                assert_eq!(rate, class.writes().then_some(250_000_000), "{name} {class}");
+            }
+            (s.io.interface, s.io.buffering, s.wal.sync, s.target.devices.is_empty())
+        };
+        let (cached, direct) = (Buffering::Cached, Buffering::Direct);
+        assert_eq!(row("table2-1-baseline"), (Interface::Sync, cached, Sync::Fdatasync, true));
+        assert_eq!(row("table2-2-no-fdatasync"), (Interface::Sync, cached, Sync::None, true));
+        assert_eq!(row("table2-3-async"), (Interface::IoUring, cached, Sync::None, true));
+        assert_eq!(row("table2-4-direct"), (Interface::Libaio, direct, Sync::None, true));
+        assert_eq!(row("table2-5-block"), (Interface::Libaio, direct, Sync::None, false));
+    }
+}

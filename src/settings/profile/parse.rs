@@ -1,0 +1,299 @@
+//! TOML to settings. Every key but `name`, `about` and those of the steps (see [`super::parse_sweep`])
+//! is a knob's path; every refusal has its place in the file.
+
+use std::path::Path;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::Settings;
+use crate::error::{Error, Result};
+use crate::settings::knobs::{self, Kind, Knob, Value};
+
+/// A path and a value longer than this are cut in messages.
+const SHOWN_CHARS_MAX: usize = 60;
+
+/// Settings from a profile's text; `file` names it in errors.
+///
+/// What is not given has its default; a profile without a `name` is called after its file. The
+/// first thing that is wrong is an error of the kind `Input` that begins with `file:line:column:`,
+/// columns counting characters.
+pub fn parse(text: &str, file: &str) -> Result<Settings> {
+    let root = DeTable::parse(text).map_err(|error| {
+        let span = error.span().unwrap_or(text.len()..text.len());
+        let what = error.message().replace('\n', ", ");
+        let what = match text.get(span.clone()) {
+            Some(key) if what == "duplicate key" => format!("{what} `{}`", shown(key)),
+            _ => what,
+        };
+        refusal(text, file, span.start, &what)
+    })?;
+    let mut walk = Walk { text, name: None, about: None, found: Vec::new(), wrong: Vec::new() };
+    walk.table(root.get_ref(), "", Place::Profile);
+    let mut settings = walk.settings(file);
+    settings.sweep = walk.sweep(root.get_ref());
+    match walk.wrong.iter().min() {
+        Some((at, what)) => Err(refusal(text, file, *at, what)),
+        None => Ok(settings),
+    }
+}
+
+/// [`parse`] of a file's content, which need not be text.
+pub fn parse_bytes(bytes: &[u8], file: &str) -> Result<Settings> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => parse(text, file),
+        Err(error) => {
+            let valid = &bytes[..error.valid_up_to()];
+            let text = String::from_utf8_lossy(valid);
+            Err(refusal(&text, file, text.len(), "this is not text (UTF-8 was expected)"))
+        }
+    }
+}
+
+fn refusal(text: &str, file: &str, at: usize, what: &str) -> Error {
+    let (line, column) = position(text, at);
+    Error::input(format!("{file}:{line}:{column}: {what}"))
+}
+
+/// Line and column of a byte offset, both from 1, the column in characters.
+fn position(text: &str, at: usize) -> (usize, usize) {
+    let before = &text[..text.floor_char_boundary(at)];
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let line = before.matches('\n').count() + 1;
+    // A byte order mark takes no column.
+    let column = before[line_start..].trim_start_matches('\u{feff}').chars().count() + 1;
+    (line, column)
+}
+
+/// A knob that the profile gives.
+pub(super) struct Found {
+    /// Its place in the table of knobs.
+    pub index: usize,
+    /// Where in the text its key stands.
+    pub key_at: usize,
+    pub value: Value,
+}
+
+/// Where knobs are given.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Profile,
+    Step,
+}
+
+impl Place {
+    /// The keys there that are no knobs and no tables of any.
+    fn own_keys(self) -> &'static [&'static str] {
+        match self {
+            Self::Profile => &["name", "about", "sweep", "step"],
+            Self::Step => &["label", "for", "warmup", "repeat"],
+        }
+    }
+}
+
+/// What was seen in a document.
+pub(super) struct Walk<'a> {
+    text: &'a str,
+    name: Option<String>,
+    about: Option<String>,
+    pub found: Vec<Found>,
+    /// What is wrong, by its place.
+    wrong: Vec<(usize, String)>,
+}
+
+impl Walk<'_> {
+    /// That something is wrong at a place of the text.
+    pub fn refuse(&mut self, at: usize, what: impl Into<String>) {
+        self.wrong.push((at, what.into()));
+    }
+
+    /// Whether nothing was wrong so far.
+    pub fn is_right(&self) -> bool {
+        self.wrong.is_empty()
+    }
+
+    /// The knobs that a table gives, those that belong to a path before it. The keys that are a place's
+    /// own are left to others.
+    pub fn table(&mut self, table: &DeTable, prefix: &str, place: Place) {
+        for (key, value) in table {
+            let at = key.span().start;
+            if key.get_ref().contains('.') {
+                // Joined to a path, it would pass for several keys.
+                self.wrong.push((
+                    at,
+                    format!(
+                        "there is no {}: a key has no dots within quotes",
+                        shown(&format!("{:?}", key.get_ref()))
+                    ),
+                ));
+                continue;
+            }
+            let path = format!("{prefix}{}", key.get_ref());
+            match path.as_str() {
+                "name" if place == Place::Profile => self.name = self.line(&path, value),
+                "about" if place == Place::Profile => self.about = self.line(&path, value),
+                own if place.own_keys().contains(&own) => {}
+                _ => self.entry(&path, at, value, place),
+            }
+        }
+    }
+
+    fn entry(&mut self, path: &str, at: usize, value: &Spanned<DeValue>, place: Place) {
+        if let Some(index) = knobs::all().iter().position(|knob| knob.path == path) {
+            let knob = &knobs::all()[index];
+            match value_of(knob, value.get_ref()) {
+                Some(value) => self.found.push(Found { index, key_at: at, value }),
+                None => self.wrong.push((value.span().start, knob.refusal(&self.source(value)))),
+            }
+            return;
+        }
+        let keys = keys_of(path);
+        match value.get_ref() {
+            _ if keys.is_empty() => self.wrong.push((at, unknown(path, place.own_keys()))),
+            DeValue::Table(inner) => self.table(inner, &format!("{path}."), place),
+            _ => {
+                let what = format!("`{path}` wants a table of {}, not {}", list(&keys), self.source(value));
+                self.wrong.push((value.span().start, what));
+            }
+        }
+    }
+
+    /// One line of text that a terminal can show.
+    pub fn line(&mut self, key: &str, value: &Spanned<DeValue>) -> Option<String> {
+        match value.get_ref() {
+            DeValue::String(text) if !text.chars().any(char::is_control) => Some(text.to_string()),
+            _ => {
+                let what = format!("`{key}` wants one line of text, not {}", self.source(value));
+                self.wrong.push((value.span().start, what));
+                None
+            }
+        }
+    }
+
+    /// A value as the file has it.
+    pub fn source(&self, value: &Spanned<DeValue>) -> String {
+        if value.get_ref().is_table() {
+            return "a table".into();
+        }
+        self.text.get(value.span()).map_or_else(|| value.get_ref().type_str().into(), shown)
+    }
+
+    /// The settings, with the checks that concern several keys.
+    fn settings(&mut self, file: &str) -> Settings {
+        // In the table's order: a knob may depend on one before it, wherever the file has them.
+        self.found.sort_by_key(|found| found.index);
+        let mut settings = Settings::default();
+        for found in &self.found {
+            knobs::all()[found.index].set(&mut settings, found.value.clone());
+        }
+        let stem = Path::new(file).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        if let Some(name) = self.name.take().or(stem.filter(|stem| !stem.is_empty())) {
+            settings.name = name;
+        }
+        settings.about = self.about.take().unwrap_or_default();
+        self.check_target(&settings);
+        settings
+    }
+
+    fn check_target(&mut self, settings: &Settings) {
+        let target = &settings.target;
+        let places = |prefix: &str| {
+            let of_prefix = |f: &&Found| knobs::all()[f.index].path.starts_with(prefix);
+            self.found.iter().filter(of_prefix).map(|f| f.key_at).max()
+        };
+        let mut wrong = Vec::new();
+        if let (Some(files), Some(devices)) = (places("target.files."), places("target.devices"))
+            && !target.devices.is_empty()
+        {
+            let what = "a target is either `files` or `devices`, and both are given: keep one".to_owned();
+            wrong.push((files.max(devices), what));
+        }
+        if let (Some(serials), Some(what)) = (places("target.serials"), target.serials_mismatch()) {
+            wrong.push((serials, what));
+        }
+        self.wrong.extend(wrong);
+    }
+}
+
+/// The knob's value from a TOML value, if it is one of its own.
+pub(super) fn value_of(knob: &Knob, value: &DeValue) -> Option<Value> {
+    let text_of = |item: &DeValue| whole_number(item).map(|n| n.to_string());
+    match (&knob.spec.kind, value) {
+        // Taken as it stands: a path may begin with a blank.
+        (Kind::Text, DeValue::String(text)) => Some(Value::Text(text.to_string())),
+        (Kind::List, DeValue::Array(items)) => {
+            let texts = items.iter().map(|item| item.get_ref().as_str().map(String::from));
+            texts.collect::<Option<_>>().map(Value::List)
+        }
+        (Kind::List, _) => None,
+        (Kind::Cpus, DeValue::Array(items)) => {
+            let ids: Option<Vec<_>> = items.iter().map(|item| text_of(item.get_ref())).collect();
+            knob.parse(&ids?.join(",")).ok()
+        }
+        (Kind::Bool, DeValue::Boolean(on)) => Some(Value::Bool(*on)),
+        (Kind::Int { .. } | Kind::Float { .. } | Kind::Size { .. } | Kind::Cpus, DeValue::Integer(_)) => {
+            knob.parse(&text_of(value)?).ok()
+        }
+        (Kind::Float { .. }, DeValue::Float(x)) => knob.parse(x.as_str()).ok(),
+        (_, DeValue::String(text)) => knob.parse(text).ok(),
+        _ => None,
+    }
+}
+
+/// A whole number as TOML has it.
+pub(super) fn whole_number(value: &DeValue) -> Option<i128> {
+    let DeValue::Integer(n) = value else { return None };
+    i128::from_str_radix(n.as_str(), n.radix()).ok()
+}
+
+/// The keys right below a path; none if nothing is there.
+pub(super) fn keys_of(path: &str) -> Vec<&'static str> {
+    let below = |knob: &'static Knob| knob.path.strip_prefix(path)?.strip_prefix('.')?.split('.').next();
+    let mut keys: Vec<_> = knobs::all().iter().filter_map(below).collect();
+    keys.dedup();
+    keys
+}
+
+/// That a key does not exist, and which one may have been meant: a knob's, a table's, or one of `others`.
+pub(super) fn unknown(path: &str, others: &[&'static str]) -> String {
+    let there_is_no = format!("there is no `{}`", shown(path));
+    if let Some(name) = knobs::nearest_of(path, names().chain(others.iter().copied())) {
+        return format!("{there_is_no}; did you mean `{name}`?");
+    }
+    let (table, key) = path.rsplit_once('.').unwrap_or(("", path));
+    if let Some(knob) = knobs::all().iter().find(|knob| knob.spec.key == key) {
+        return format!("{there_is_no}; did you mean `{}`?", knob.path);
+    }
+    match keys_of(table).as_slice() {
+        [] => format!("{there_is_no}; `stacktune knobs` lists the keys"),
+        keys => format!("{there_is_no}; `{table}` has {}", list(keys)),
+    }
+}
+
+/// Everything that a key of knobs can be called: theirs, and their tables'.
+fn names() -> impl Iterator<Item = &'static str> {
+    let tables = knobs::all().iter().flat_map(|knob| {
+        let path = knob.path.as_str();
+        path.match_indices('.').map(|(dot, _)| &path[..dot])
+    });
+    knobs::all().iter().map(|knob| knob.path.as_str()).chain(tables)
+}
+
+pub(super) fn list(keys: &[&str]) -> String {
+    let quoted: Vec<_> = keys.iter().map(|key| format!("`{key}`")).collect();
+    quoted.join(", ")
+}
+
+/// A text of the file, fit for a message: one line, without control characters, not too long.
+fn shown(text: &str) -> String {
+    let mut line: String =
+        text.chars().take(SHOWN_CHARS_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if text.chars().nth(SHOWN_CHARS_MAX).is_some() {
+        line.push('…');
+    }
+    line
+}
+
+#[cfg(test)]
+#[path = "parse_tests.rs"]
+mod tests;

@@ -1,0 +1,263 @@
+//! The steps of a profile from TOML: `[sweep]`, `[sweep.product]` and `[[step]]`.
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::parse::{Place, Walk, keys_of, list, unknown, value_of, whole_number};
+use super::sweep::{Axis, LABEL_CHARS_MAX, Order, REPEAT_MAX, STEPS_MAX, Step, Sweep, label_of};
+use crate::settings::knobs::{self, Knob, Value};
+use crate::units::parse_duration;
+
+/// The keys of `[sweep]`.
+const KEYS: [&str; 10] =
+    ["for", "warmup", "repeat", "order", "seed", "idle", "cool_to", "cool_within", "rebuild", "product"];
+/// Degrees Celsius that a drive can be asked to cool down to.
+const COOL_TO_C: RangeInclusive<f64> = 0.0..=120.0;
+/// A knob with values in the product, and where it stands.
+type AxisAt = (usize, Axis);
+
+impl Walk<'_> {
+    /// The steps that the document gives, if it gives any.
+    pub fn sweep(&mut self, root: &DeTable) -> Option<Box<Sweep>> {
+        let of = |wanted: &str| root.iter().find(|(key, _)| key.get_ref() == wanted);
+        let (table, steps) = (of("sweep"), of("step"));
+        let at = [table, steps].into_iter().flatten().map(|(key, _)| key.span().start).min()?;
+        let mut sweep = Sweep::default();
+        let mut axes = Vec::new();
+        if let Some((_, value)) = table {
+            if let DeValue::Table(table) = value.get_ref() {
+                self.sweep_table(table, &mut sweep, &mut axes);
+            } else {
+                self.wants("sweep", &format!("a table of {}", list(&KEYS)), value);
+            }
+        }
+        if let Some((_, value)) = steps {
+            self.steps(value, &mut sweep, &axes);
+        }
+        sweep.product = axes.into_iter().map(|(_, axis)| axis).collect();
+        match sweep.count() {
+            0 if self.is_right() => {
+                self.refuse(at, "`sweep` has no steps: give it a `[sweep.product]`, or `[[step]]`s");
+            }
+            count if count > STEPS_MAX => {
+                self.refuse(at, format!("these are {count} steps, and {STEPS_MAX} are the most"));
+            }
+            _ => {}
+        }
+        Some(Box::new(sweep))
+    }
+
+    fn sweep_table(&mut self, table: &DeTable, sweep: &mut Sweep, axes: &mut Vec<AxisAt>) {
+        for (key, value) in table {
+            let path = format!("sweep.{}", key.get_ref());
+            let between = &mut sweep.between;
+            match &**key.get_ref() {
+                "for" => put(&mut sweep.time, self.time(&path, value, true)),
+                "warmup" => put(&mut sweep.warmup, self.time(&path, value, false)),
+                "idle" => put(&mut between.idle, self.time(&path, value, false)),
+                "cool_within" => put(&mut between.cool_within, self.time(&path, value, false)),
+                "cool_to" => between.cool_to_c = self.degrees(&path, value),
+                "repeat" => put(&mut sweep.repeat, self.repeat(&path, value)),
+                "seed" => put(&mut sweep.seed, self.whole(&path, value, 0..=i64::MAX.unsigned_abs())),
+                "order" => put(&mut sweep.order, self.order(&path, value)),
+                "rebuild" => match value.get_ref() {
+                    DeValue::Boolean(on) => between.rebuild = *on,
+                    _ => self.wants(&path, "true or false", value),
+                },
+                "product" => self.product(value, axes),
+                other => {
+                    let meant = knobs::nearest_of(other, KEYS.into_iter());
+                    let meant = meant.map_or_else(
+                        || format!("`sweep` has {}", list(&KEYS)),
+                        |near| format!("did you mean `sweep.{near}`?"),
+                    );
+                    let path = path.escape_debug();
+                    self.refuse(key.span().start, format!("there is no `{path}`; {meant}"));
+                }
+            }
+        }
+    }
+
+    fn wants(&mut self, path: &str, wanted: &str, value: &Spanned<DeValue>) {
+        let what = format!("`{path}` wants {wanted}, not {}", self.source(value));
+        self.refuse(value.span().start, what);
+    }
+
+    fn time(&mut self, path: &str, value: &Spanned<DeValue>, positive: bool) -> Option<Duration> {
+        let time = value.get_ref().as_str().and_then(|text| parse_duration(text).ok());
+        let time = time.filter(|time| !positive || !time.is_zero());
+        if time.is_none() {
+            let longer = if positive { ", longer than nothing" } else { "" };
+            self.wants(path, &format!("a time like 30s or 1m30s{longer}"), value);
+        }
+        time
+    }
+
+    fn degrees(&mut self, path: &str, value: &Spanned<DeValue>) -> Option<f64> {
+        let degrees = match value.get_ref() {
+            DeValue::Float(x) => x.as_str().parse().ok(),
+            whole => whole_number(whole).map(|n| n as f64),
+        };
+        let degrees = degrees.filter(|degrees| COOL_TO_C.contains(degrees));
+        if degrees.is_none() {
+            let (min, max) = (COOL_TO_C.start(), COOL_TO_C.end());
+            self.wants(path, &format!("degrees Celsius from {min} to {max}"), value);
+        }
+        degrees
+    }
+
+    fn repeat(&mut self, path: &str, value: &Spanned<DeValue>) -> Option<u32> {
+        self.whole(path, value, 1..=u64::from(REPEAT_MAX)).map(|n| n as u32)
+    }
+
+    fn whole(&mut self, path: &str, value: &Spanned<DeValue>, range: RangeInclusive<u64>) -> Option<u64> {
+        let number = whole_number(value.get_ref()).and_then(|n| u64::try_from(n).ok());
+        let number = number.filter(|n| range.contains(n));
+        if number.is_none() {
+            let wanted = format!("a whole number from {} to {}", range.start(), range.end());
+            self.wants(path, &wanted, value);
+        }
+        number
+    }
+
+    fn order(&mut self, path: &str, value: &Spanned<DeValue>) -> Option<Order> {
+        let name = value.get_ref().as_str();
+        let order = Order::NAMES.into_iter().find(|(_, known)| Some(*known) == name).map(|(order, _)| order);
+        if order.is_none() {
+            self.wants(path, &Order::NAMES.map(|(_, name)| name).join(" or "), value);
+        }
+        order
+    }
+
+    fn product(&mut self, value: &Spanned<DeValue>, axes: &mut Vec<AxisAt>) {
+        let DeValue::Table(table) = value.get_ref() else {
+            return self.wants("sweep.product", "a table of knobs, each with a list of values", value);
+        };
+        self.axes(table, "", axes);
+        axes.sort_by_key(|(at, _)| *at);
+    }
+
+    /// The knobs of a table; a key is a knob's path, in quotes or not.
+    fn axes(&mut self, table: &DeTable, prefix: &str, axes: &mut Vec<AxisAt>) {
+        for (key, value) in table {
+            let (at, path) = (key.span().start, format!("{prefix}{}", key.get_ref()));
+            match (knobs::find(&path), value.get_ref()) {
+                (Some(knob), _) if axes.iter().any(|(_, axis)| axis.knob == knob.path) => {
+                    self.refuse(at, format!("`{path}` is in the product already"));
+                }
+                (Some(knob), _) => {
+                    if let Some(values) = self.values(knob, value) {
+                        axes.push((at, Axis { knob: &knob.path, values }));
+                    }
+                }
+                (None, DeValue::Table(inner)) if !keys_of(&path).is_empty() => {
+                    self.axes(inner, &format!("{path}."), axes);
+                }
+                (None, _) if keys_of(&path).is_empty() => self.refuse(at, unknown(&path, &[])),
+                (None, _) => {
+                    let keys = list(&keys_of(&path));
+                    self.wants(&format!("sweep.product.{path}"), &format!("a table of {keys}"), value);
+                }
+            }
+        }
+    }
+
+    /// The values that a knob is to take, each once.
+    fn values(&mut self, knob: &'static Knob, value: &Spanned<DeValue>) -> Option<Vec<Value>> {
+        let items = value.get_ref().as_array().filter(|items| !items.is_empty());
+        let Some(items) = items else {
+            self.wants(&format!("sweep.product.{}", knob.path), "a list of values", value);
+            return None;
+        };
+        let mut values: Vec<Value> = Vec::new();
+        for item in items {
+            match value_of(knob, item.get_ref()) {
+                Some(value) if values.contains(&value) => {
+                    self.refuse(item.span().start, format!("`{}` is {value} twice", knob.path));
+                }
+                Some(value) => values.push(value),
+                None => {
+                    let what = knob.refusal(&self.source(item));
+                    self.refuse(item.span().start, what);
+                }
+            }
+        }
+        Some(values)
+    }
+
+    fn steps(&mut self, value: &Spanned<DeValue>, sweep: &mut Sweep, axes: &[AxisAt]) {
+        let Some(items) = value.get_ref().as_array() else {
+            return self.wants("step", "one or more tables: write [[step]]", value);
+        };
+        let mut labels = BTreeSet::new();
+        for item in items {
+            let DeValue::Table(table) = item.get_ref() else {
+                self.wants("step", "one or more tables: write [[step]]", item);
+                continue;
+            };
+            let (at, step) = self.step(table, item.span().start, axes);
+            if !labels.insert(step.label.clone()) {
+                let what =
+                    format!("there is a step `{}` already: give each a `label` of its own", step.label);
+                self.refuse(at, what);
+            }
+            sweep.steps.push(step);
+        }
+    }
+
+    /// A step, and where it is named.
+    fn step(&mut self, table: &DeTable, at: usize, axes: &[AxisAt]) -> (usize, Step) {
+        let before = std::mem::take(&mut self.found);
+        self.table(table, "", Place::Step);
+        let mut found = std::mem::replace(&mut self.found, before);
+        found.sort_by_key(|found| found.index);
+        for twice in &found {
+            let path = &knobs::all()[twice.index].path;
+            if axes.iter().any(|(_, axis)| axis.knob == path) {
+                self.refuse(twice.key_at, format!("`{path}` is turned by the product already"));
+            }
+        }
+        let turn = |found: super::parse::Found| (knobs::all()[found.index].path.as_str(), found.value);
+        let turns: Vec<_> = found.into_iter().map(turn).collect();
+        let mut step = Step { label: label_of(&turns), turns, time: None, warmup: None, repeat: None };
+        let mut named_at = at;
+        for (key, value) in table {
+            let path = format!("step.{}", key.get_ref());
+            match &**key.get_ref() {
+                "label" => {
+                    named_at = value.span().start;
+                    put(&mut step.label, self.label(&path, value));
+                }
+                "for" => step.time = self.time(&path, value, true),
+                "warmup" => step.warmup = self.time(&path, value, false),
+                "repeat" => step.repeat = self.repeat(&path, value),
+                _ => {}
+            }
+        }
+        (named_at, step)
+    }
+
+    fn label(&mut self, path: &str, value: &Spanned<DeValue>) -> Option<String> {
+        let label = self.line(path, value)?;
+        if label.trim().is_empty() || label.chars().count() > LABEL_CHARS_MAX {
+            self.wants(path, &format!("a text of 1 to {LABEL_CHARS_MAX} characters"), value);
+            return None;
+        }
+        Some(label)
+    }
+}
+
+/// Takes a value that was right.
+fn put<T>(place: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *place = value;
+    }
+}
+
+#[cfg(test)]
+#[path = "parse_sweep_tests.rs"]
+mod tests;

@@ -1,0 +1,219 @@
+//! Settings of the stack between the interface and the drives: plain data, defined by
+//! [`crate::settings::knobs`].
+
+use super::settings::Named;
+use crate::units::{KIB, MIB};
+
+/// The stack between the interface and the drives (paper 001, sections 4.4 to 4.6).
+///
+/// The members are the target's devices, or loop devices over the target's files.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stack {
+    /// Make loop devices over the target's files even where nothing is built on them.
+    pub loops: bool,
+    /// The share of each drive that is used, in percent; the rest is trimmed and never written
+    /// (software over-provisioning).
+    pub use_percent: u64,
+    /// What is done to the drives before anything is built on them.
+    pub state: DriveState,
+    /// How the members become one device.
+    pub raid: Raid,
+    /// Bytes of a chunk of an md array.
+    pub chunk_bytes: u64,
+    /// Take the members of a redundant array to be in sync as they are.
+    pub assume_clean: bool,
+    /// The file system on it.
+    pub filesystem: Filesystem,
+    /// Btrfs: whether data is copied on write (with checksums), or written in place.
+    pub copy_on_write: bool,
+    /// More options of mkfs, separated by blanks.
+    pub mkfs_options: String,
+    /// Options of mount, separated by commas.
+    pub mount_options: String,
+    /// Bytes of the data file on the file system; none is 400 GB as in the paper (section 3.2), or
+    /// four fifths of what there is where that is less.
+    pub data_bytes: Option<u64>,
+    /// Bytes of the WAL file on the file system; none is a quarter of the data file.
+    pub wal_bytes: Option<u64>,
+    /// The price of a drive, in $; 0 is not told.
+    pub price: f64,
+    /// The rated endurance of a drive: so many TB (10¹² bytes) may be written to it over its life, by its
+    /// data sheet; 0 is not told.
+    pub endurance_tb: f64,
+}
+
+impl Default for Stack {
+    fn default() -> Self {
+        Self {
+            loops: false,
+            use_percent: 100,
+            state: DriveState::AsIs,
+            raid: Raid::None,
+            chunk_bytes: 512 * KIB,
+            assume_clean: true,
+            filesystem: Filesystem::None,
+            copy_on_write: false,
+            mkfs_options: String::new(),
+            mount_options: String::new(),
+            data_bytes: None,
+            wal_bytes: None,
+            price: 0.0,
+            endurance_tb: 0.0,
+        }
+    }
+}
+
+impl Stack {
+    /// Whether anything must be made before the target can be opened: otherwise it is the files or
+    /// devices as they are.
+    pub fn is_built(&self) -> bool {
+        self.loops
+            || self.use_percent < 100
+            || self.state != DriveState::AsIs
+            || self.raid != Raid::None
+            || self.filesystem != Filesystem::None
+    }
+}
+
+/// What is done to the drives before anything is built on them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DriveState {
+    /// Nothing.
+    AsIs,
+    /// Everything is discarded.
+    Trimmed,
+    /// Written once in order, then random writes of twice the size.
+    Preconditioned,
+}
+
+/// How the members become one device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Raid {
+    /// stacktune interleaves pages over the members.
+    None,
+    /// md, striped.
+    Md0,
+    /// md, mirrored.
+    Md1,
+    /// md, one drive of parity.
+    Md5,
+    /// md, two drives of parity.
+    Md6,
+    /// md, striped mirrors.
+    Md10,
+    /// Btrfs's own, striped.
+    Btrfs0,
+    /// Btrfs's own, mirrored.
+    Btrfs1,
+    /// Btrfs's own, striped mirrors.
+    Btrfs10,
+    /// Btrfs's own, one drive of parity.
+    Btrfs5,
+}
+
+impl Raid {
+    /// Whether it is an md array.
+    pub fn is_md(self) -> bool {
+        matches!(self, Self::Md0 | Self::Md1 | Self::Md5 | Self::Md6 | Self::Md10)
+    }
+
+    /// Whether it is a profile of Btrfs's.
+    pub fn is_btrfs(self) -> bool {
+        !self.is_md() && self != Self::None
+    }
+
+    /// The fewest members that it makes sense with.
+    pub fn members_min(self) -> u64 {
+        match self {
+            Self::None => 1,
+            Self::Md0 | Self::Md1 | Self::Md10 | Self::Btrfs0 | Self::Btrfs1 => 2,
+            Self::Md5 | Self::Btrfs5 => 3,
+            Self::Md6 | Self::Btrfs10 => 4,
+        }
+    }
+}
+
+/// The file system on the members or the array.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Filesystem {
+    /// The block device as it is.
+    None,
+    /// ext4.
+    Ext4,
+    /// XFS.
+    Xfs,
+    /// Btrfs.
+    Btrfs,
+    /// F2FS.
+    F2fs,
+}
+
+/// The `[queue]` table: the block layer's queue settings of the members. `None` leaves the value
+/// that the host has.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct QueueSettings {
+    /// `queue/scheduler`.
+    pub scheduler: Option<String>,
+    /// `queue/nr_requests`.
+    pub nr_requests: Option<u64>,
+    /// `queue/read_ahead_kb`.
+    pub read_ahead_kb: Option<u64>,
+    /// `queue/wbt_lat_usec`; 0 turns the throttling of write-back off.
+    pub wbt_lat_usec: Option<u64>,
+    /// `queue/nomerges`: 0 merges, 1 only simple ones, 2 none.
+    pub nomerges: Option<u64>,
+    /// `queue/rq_affinity`: 1 completes in the submitter's group of CPUs, 2 on its CPU.
+    pub rq_affinity: Option<u64>,
+}
+
+/// Where the background writer's next page goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Placement {
+    /// In place: random pages of the data.
+    Random,
+    /// One page after the other, wrapping: a store that never updates in place (paper 001, 4.6).
+    Log,
+}
+
+impl Named for DriveState {
+    const NAMES: &'static [(Self, &'static str, &'static str)] = &[
+        (Self::AsIs, "as-is", "nothing is done to the drives"),
+        (Self::Trimmed, "trimmed", "everything is discarded first"),
+        (Self::Preconditioned, "preconditioned", "written once in order, then twice the size at random"),
+    ];
+}
+
+impl Named for Raid {
+    const NAMES: &'static [(Self, &'static str, &'static str)] = &[
+        (Self::None, "none", "stacktune interleaves pages over the members"),
+        (Self::Md0, "md0", "md, striped"),
+        (Self::Md1, "md1", "md, mirrored"),
+        (Self::Md5, "md5", "md, one drive of parity"),
+        (Self::Md6, "md6", "md, two drives of parity"),
+        (Self::Md10, "md10", "md, striped mirrors"),
+        (Self::Btrfs0, "btrfs0", "Btrfs's own, striped"),
+        (Self::Btrfs1, "btrfs1", "Btrfs's own, mirrored"),
+        (Self::Btrfs10, "btrfs10", "Btrfs's own, striped mirrors"),
+        (Self::Btrfs5, "btrfs5", "Btrfs's own, one drive of parity"),
+    ];
+}
+
+impl Named for Filesystem {
+    const NAMES: &'static [(Self, &'static str, &'static str)] = &[
+        (Self::None, "none", "the block device as it is"),
+        (Self::Ext4, "ext4", "ext4"),
+        (Self::Xfs, "xfs", "XFS"),
+        (Self::Btrfs, "btrfs", "Btrfs"),
+        (Self::F2fs, "f2fs", "F2FS"),
+    ];
+}
+
+impl Named for Placement {
+    const NAMES: &'static [(Self, &'static str, &'static str)] = &[
+        (Self::Random, "random", "in place: random pages of the data"),
+        (Self::Log, "log", "one page after the other, wrapping: nothing is updated in place"),
+    ];
+}
+
+/// The largest chunk of an md array that the knob offers.
+pub const CHUNK_BYTES_MAX: u64 = 64 * MIB;

@@ -1,0 +1,249 @@
+//! Where profiles are kept: the built-in ones, and the user's in the XDG config folder.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::builtin::BUILTIN;
+use super::parse::{parse, parse_bytes};
+use super::write::to_toml;
+use super::{Settings, builtin};
+use crate::error::{Error, Result, describe};
+use crate::settings::knobs::nearest_of;
+
+/// The end of a profile's file name.
+const EXTENSION: &str = ".toml";
+/// The longest name: file names end at 255 bytes.
+const NAME_BYTES_MAX: usize = 100;
+/// More than any profile; what is larger is another file.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+const NO_HOME: &str = "there is no home folder: HOME is not set to an absolute path";
+
+/// Finds and saves profiles.
+#[derive(Debug, Clone)]
+pub struct Store {
+    /// The user's profiles; none without a home folder.
+    folder: Option<PathBuf>,
+}
+
+/// Where a profile comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// The program brings it along.
+    BuiltIn,
+    /// A file of the user's.
+    File(PathBuf),
+}
+
+/// A profile in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Entry {
+    /// The name by which it is loaded.
+    pub name: String,
+    /// Its line about itself; empty where there is none.
+    pub about: String,
+    /// How many steps it has; none is an ordinary profile.
+    pub steps: usize,
+    /// Where it comes from.
+    pub source: Source,
+    /// Why it can't be loaded, with the place in the file.
+    pub error: Option<String>,
+}
+
+impl Store {
+    /// The store of the user who runs the program.
+    pub fn of_user() -> Self {
+        Self::from_env(|key| std::env::var_os(key))
+    }
+
+    fn from_env(var: impl Fn(&str) -> Option<OsString>) -> Self {
+        let absolute = |key| var(key).map(PathBuf::from).filter(|path| path.is_absolute());
+        let config = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")));
+        Self { folder: config.map(|config| config.join("stacktune/profiles")) }
+    }
+
+    /// A store whose user's profiles are in that folder.
+    pub fn at(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: Some(folder.into()) }
+    }
+
+    /// The settings of a profile: a path if it has a `/` or ends in `.toml`, else the name of one
+    /// of the user's, else of a built-in one.
+    pub fn load(&self, name_or_path: &str) -> Result<Settings> {
+        if name_or_path.contains('/') || name_or_path.ends_with(EXTENSION) {
+            return load_file(&expand_home(name_or_path)?);
+        }
+        if let Some(path) = self.file_of(name_or_path).filter(|path| path.is_file()) {
+            return load_file(&path);
+        }
+        builtin(name_or_path).ok_or_else(|| self.unknown(name_or_path))
+    }
+
+    fn unknown(&self, name: &str) -> Error {
+        let mut names: Vec<_> = BUILTIN.iter().map(|(name, _)| (*name).to_owned()).collect();
+        names.extend(self.user_files().unwrap_or_default().into_iter().map(|(name, _)| name));
+        let meant = nearest_of(name, names.iter().map(String::as_str));
+        let meant = meant.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        Error::input(format!("there is no profile `{name}`{meant}"))
+            .hint("`stacktune profiles` lists them; the path of a file has a `/` or ends in `.toml`")
+    }
+
+    /// All profiles that a name loads: the user's by name, then the built-in ones. One of the
+    /// user's that bears a built-in name stands for it, as in [`Store::load`].
+    pub fn list(&self) -> Result<Vec<Entry>> {
+        let user_files = self.user_files()?;
+        let is_users = |name: &str| user_files.iter().any(|(known, _)| known == name);
+        let of_program = BUILTIN
+            .iter()
+            .filter(|(name, _)| !is_users(name))
+            .map(|(name, text)| entry((*name).to_owned(), Source::BuiltIn, parse(text, name)));
+        let of_user = user_files
+            .iter()
+            .map(|(name, path)| entry(name.clone(), Source::File(path.clone()), load_file(path)));
+        Ok(of_user.chain(of_program).collect())
+    }
+
+    /// Writes the settings as the user's profile of that name, and tells the file.
+    ///
+    /// The file is complete at every moment: a new one, flushed, is renamed into place. A profile
+    /// that exists, a built-in one included, is replaced only if `replace` says so (an error of
+    /// the kind `Refused` otherwise; a built-in one is hidden by the user's of its name).
+    pub fn save(&self, settings: &Settings, name: &str, replace: bool) -> Result<PathBuf> {
+        check_name(name)?;
+        let folder = self.folder.as_deref().ok_or_else(|| {
+            Error::failed(format!("cannot save `{name}`: {NO_HOME}")).hint("set HOME or XDG_CONFIG_HOME")
+        })?;
+        let path = folder.join(format!("{name}{EXTENSION}"));
+        let hides_builtin = BUILTIN.iter().any(|(known, _)| *known == name);
+        if !replace && (hides_builtin || path.symlink_metadata().is_ok()) {
+            return Err(exists(name));
+        }
+        let text = to_toml(&Settings { name: name.to_owned(), ..settings.clone() });
+        // What is saved must be found again as it was.
+        parse(&text, &path.to_string_lossy())?;
+
+        fs::create_dir_all(folder).map_err(|e| Error::os("cannot make the folder", folder, e))?;
+        let file = new_file(folder, &text).map_err(|e| Error::os("cannot write", &path, e))?;
+        let renamed = if replace { file.persist(&path) } else { file.persist_noclobber(&path) };
+        renamed.map_err(|e| match e.error.kind() {
+            std::io::ErrorKind::AlreadyExists => exists(name),
+            _ => Error::os("cannot write", &path, e.error),
+        })?;
+        let synced = fs::File::open(folder).and_then(|folder| folder.sync_all());
+        synced.map_err(|e| Error::os("cannot flush the folder", folder, e))?;
+        Ok(path)
+    }
+
+    fn file_of(&self, name: &str) -> Option<PathBuf> {
+        check_name(name).ok()?;
+        Some(self.folder.as_ref()?.join(format!("{name}{EXTENSION}")))
+    }
+
+    /// Names and paths of the user's profiles, by name.
+    fn user_files(&self) -> Result<Vec<(String, PathBuf)>> {
+        let Some(folder) = &self.folder else { return Ok(Vec::new()) };
+        let unreadable = |e| Error::os("cannot read the profiles in", folder, e);
+        let entries = match fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(unreadable(e)),
+        };
+        let mut files = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(unreadable)?.path();
+            let name = path.file_name().and_then(|name| name.to_str()?.strip_suffix(EXTENSION));
+            if let Some(name) = name.filter(|name| check_name(name).is_ok()) {
+                files.push((name.to_owned(), path.clone()));
+            }
+        }
+        files.sort();
+        Ok(files)
+    }
+}
+
+fn new_file(folder: &Path, text: &str) -> std::io::Result<tempfile::NamedTempFile> {
+    let mut file = tempfile::Builder::new()
+        .prefix(".")
+        .suffix(".tmp")
+        .permissions(fs::Permissions::from_mode(0o644))
+        .tempfile_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    Ok(file)
+}
+
+fn entry(name: String, source: Source, loaded: Result<Settings>) -> Entry {
+    match loaded {
+        Ok(settings) => {
+            let steps = settings.sweep.as_ref().map_or(0, |sweep| sweep.count());
+            Entry { name, about: settings.about, steps, source, error: None }
+        }
+        Err(error) => Entry { name, about: String::new(), steps: 0, source, error: Some(error.what) },
+    }
+}
+
+fn load_file(path: &Path) -> Result<Settings> {
+    let unreadable =
+        |e: std::io::Error| Error::input(format!("cannot read {}: {}", path.display(), describe(&e)));
+    let mut bytes = Vec::new();
+    let file = fs::File::open(path).map_err(unreadable)?;
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(Error::input(format!("{} is over 1 MiB: that is not a profile", path.display())));
+    }
+    parse_bytes(&bytes, &path.to_string_lossy())
+}
+
+fn exists(name: &str) -> Error {
+    Error::refused(format!("there is a profile `{name}` already"))
+        .hint("choose another name, or say that it may be replaced")
+}
+
+fn check_name(name: &str) -> Result<()> {
+    let allowed = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let wrong = if name.is_empty() {
+        "is empty"
+    } else if !name.chars().all(allowed) {
+        "may have letters, digits, `-`, `_` and `.` only"
+    } else if name.starts_with(['.', '-']) {
+        "must not begin with a dot or a dash"
+    } else if name.ends_with(EXTENSION) {
+        "must not end in `.toml`: that would be a path"
+    } else if name.len() > NAME_BYTES_MAX {
+        "is too long"
+    } else {
+        return Ok(());
+    };
+    Err(Error::input(format!("`{}` can't name a profile: a name {wrong}", name.escape_debug())))
+}
+
+/// A path with the home folder in place of a leading `~`, and the user's cache folder, wherever
+/// `XDG_CACHE_HOME` says that it is, in place of a leading `~/.cache`.
+pub fn expand_home(path: &str) -> Result<PathBuf> {
+    expand_with(path, std::env::var_os("HOME"), std::env::var_os("XDG_CACHE_HOME"))
+}
+
+fn expand_with(path: &str, home: Option<OsString>, cache: Option<OsString>) -> Result<PathBuf> {
+    let Some(rest) = path.strip_prefix('~') else { return Ok(path.into()) };
+    if !rest.is_empty() && !rest.starts_with('/') {
+        return Err(Error::input(format!("`{path}` names another user's home folder: write it in full")));
+    }
+    // The XDG specification ignores paths that are not absolute.
+    let absolute = |folder: Option<OsString>| folder.map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let below = Path::new(rest.trim_start_matches('/'));
+    let (folder, below) = match (below.strip_prefix(".cache"), absolute(cache)) {
+        (Ok(below), Some(cache)) => (Some(cache), below),
+        _ => (absolute(home), below),
+    };
+    let folder = folder.ok_or_else(|| Error::input(format!("cannot find `{path}`: {NO_HOME}")))?;
+    Ok(if below.as_os_str().is_empty() { folder } else { folder.join(below) })
+}
+
+#[cfg(test)]
+#[path = "store_tests.rs"]
+mod tests;

@@ -1,0 +1,262 @@
+//! The steps of a profile: the same load under other settings, run one after the other. Plain data.
+
+use std::time::Duration;
+
+use super::Settings;
+use crate::settings::knobs::{self, Value};
+
+/// The most steps that a profile can have, its product multiplied out.
+pub const STEPS_MAX: usize = 1000;
+/// The most repeats of a step.
+pub const REPEAT_MAX: u32 = 1000;
+/// The longest label, in characters; longer ones are cut where they are made of a step's turns.
+pub const LABEL_CHARS_MAX: usize = 60;
+
+/// What a profile says of its steps.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sweep {
+    /// The steps as written; see [`Self::all_steps`].
+    pub steps: Vec<Step>,
+    /// Knobs of which every value is run with every value of the others, and with every step.
+    pub product: Vec<Axis>,
+    /// How long each run is measured, after its warm-up.
+    pub time: Duration,
+    /// How long each run goes on before that.
+    pub warmup: Duration,
+    /// How often each step is run.
+    pub repeat: u32,
+    /// The order of the runs.
+    pub order: Order,
+    /// What shuffles them.
+    pub seed: u64,
+    /// What keeps the runs comparable.
+    pub between: Between,
+}
+
+/// A knob and the values that it takes in turn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Axis {
+    /// The knob's path.
+    pub knob: &'static str,
+    /// Its values, as written.
+    pub values: Vec<Value>,
+}
+
+/// A setting to be measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// What tables and folders call it; no two steps have the same.
+    pub label: String,
+    /// The knobs that it turns, by path, in the order of [`knobs::all`].
+    pub turns: Vec<(&'static str, Value)>,
+    /// A measuring time of its own.
+    pub time: Option<Duration>,
+    /// A warm-up of its own.
+    pub warmup: Option<Duration>,
+    /// Repeats of its own.
+    pub repeat: Option<u32>,
+}
+
+/// The order in which the runs of a sweep follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// At random, by the seed.
+    Shuffled,
+    /// As the profile has the steps.
+    AsWritten,
+}
+
+impl Order {
+    /// Every order with its name in profiles.
+    pub const NAMES: [(Self, &'static str); 2] =
+        [(Self::Shuffled, "shuffled"), (Self::AsWritten, "as-written")];
+
+    /// The name in profiles.
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(order, _)| *order == self).map_or("?", |(_, name)| name)
+    }
+}
+
+/// What is done before each run so that all begin alike.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Between {
+    /// Nothing is done for so long.
+    pub idle: Duration,
+    /// The run waits until no drive is warmer, in degrees Celsius.
+    pub cool_to_c: Option<f64>,
+    /// It waits for that no longer than this.
+    pub cool_within: Duration,
+    /// The stack is built anew before each run, the drives' state included, instead of once for all
+    /// runs on it.
+    pub rebuild: bool,
+}
+
+impl Default for Sweep {
+    /// No step yet.
+    fn default() -> Self {
+        Self {
+            steps: Vec::new(),
+            product: Vec::new(),
+            time: Duration::from_secs(30),
+            warmup: Duration::ZERO,
+            repeat: 1,
+            order: Order::Shuffled,
+            seed: 1,
+            between: Between {
+                idle: Duration::ZERO,
+                cool_to_c: None,
+                cool_within: Duration::from_mins(10),
+                rebuild: false,
+            },
+        }
+    }
+}
+
+impl Sweep {
+    /// How many steps there are, the product multiplied out; without an end where that overflows.
+    pub fn count(&self) -> usize {
+        let of_axes = self.product.iter().fold(1_usize, |n, axis| n.saturating_mul(axis.values.len()));
+        let of_steps = if self.product.is_empty() { self.steps.len() } else { self.steps.len().max(1) };
+        of_steps.saturating_mul(of_axes)
+    }
+
+    /// Every step to be run, in the order of tables: each written one with every combination of the
+    /// product's values, the last axis turning fastest. Times and repeats that a step does not have
+    /// itself are the sweep's.
+    pub fn all_steps(&self) -> Vec<Step> {
+        let base = Step { label: String::new(), turns: Vec::new(), time: None, warmup: None, repeat: None };
+        let mut steps = if self.steps.is_empty() { vec![base] } else { self.steps.clone() };
+        for axis in &self.product {
+            steps =
+                steps.iter().flat_map(|step| axis.values.iter().map(|v| step.and(axis.knob, v))).collect();
+        }
+        for step in &mut steps {
+            step.turns.sort_by_key(|(path, _)| place(path));
+            step.time = step.time.or(Some(self.time));
+            step.warmup = step.warmup.or(Some(self.warmup));
+            step.repeat = step.repeat.or(Some(self.repeat));
+        }
+        steps
+    }
+}
+
+/// A knob's place in the table of all.
+fn place(path: &str) -> usize {
+    knobs::all().iter().position(|knob| knob.path == path).unwrap_or(usize::MAX)
+}
+
+impl Step {
+    /// The settings under which it runs: the profile's with its turns made, and without any steps.
+    pub fn settings(&self, base: &Settings) -> Settings {
+        let mut settings = base.clone();
+        settings.sweep = None;
+        settings.name = format!("{}: {}", base.name, self.label);
+        for (path, value) in &self.turns {
+            if let Some(knob) = knobs::find(path) {
+                knob.set(&mut settings, value.clone());
+            }
+        }
+        settings
+    }
+
+    /// The step with one more knob turned.
+    fn and(&self, knob: &'static str, value: &Value) -> Self {
+        let mut step = self.clone();
+        let turn = turn_label(knob, value);
+        step.label = if step.label.is_empty() { turn } else { format!("{} {turn}", step.label) };
+        step.turns.push((knob, value.clone()));
+        step
+    }
+}
+
+/// What a step without a label is called.
+pub fn label_of(turns: &[(&'static str, Value)]) -> String {
+    let parts: Vec<_> = turns.iter().map(|(knob, value)| turn_label(knob, value)).collect();
+    let label = if parts.is_empty() { "base".to_owned() } else { parts.join(" ") };
+    if label.chars().count() <= LABEL_CHARS_MAX {
+        return label;
+    }
+    label.chars().take(LABEL_CHARS_MAX - 1).chain(['…']).collect()
+}
+
+/// `page_size=4KiB`, and of a class's knob `scan.depth=8`.
+fn turn_label(path: &str, value: &Value) -> String {
+    let of_class = knobs::find(path).is_some_and(|knob| knob.class.is_some());
+    let key = path.split_once('.').map_or(path, |(_, key)| key);
+    // A text of a knob's may hold what a line must not.
+    format!("{}={value}", if of_class { path } else { key }).replace(char::is_control, " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::profile::settings::Interface;
+
+    fn step(label: &str, turns: &[(&'static str, Value)]) -> Step {
+        Step { label: label.into(), turns: turns.to_vec(), time: None, warmup: None, repeat: None }
+    }
+
+    fn axis(knob: &'static str, values: &[u64]) -> Axis {
+        let value = |&n: &u64| if knob == "io.page_size" { Value::Size(Some(n)) } else { Value::Int(n) };
+        Axis { knob, values: values.iter().map(value).collect() }
+    }
+
+    #[test]
+    fn a_product_multiplies_the_steps_and_its_last_axis_turns_fastest() {
+        let mut sweep = Sweep {
+            product: vec![axis("io.page_size", &[4096, 16384]), axis("scan.depth", &[1, 8])],
+            ..Sweep::default()
+        };
+        let labels = |sweep: &Sweep| sweep.all_steps().into_iter().map(|s| s.label).collect::<Vec<_>>();
+        assert_eq!(
+            labels(&sweep),
+            [
+                "page_size=4KiB scan.depth=1",
+                "page_size=4KiB scan.depth=8",
+                "page_size=16KiB scan.depth=1",
+                "page_size=16KiB scan.depth=8"
+            ]
+        );
+        assert_eq!(sweep.count(), 4);
+        sweep.product.truncate(1);
+        sweep.steps = vec![step("a", &[]), step("b", &[("wal.sync", Value::Choice("none"))])];
+        assert_eq!(
+            labels(&sweep),
+            ["a page_size=4KiB", "a page_size=16KiB", "b page_size=4KiB", "b page_size=16KiB"]
+        );
+        assert_eq!(sweep.count(), 4);
+    }
+
+    #[test]
+    fn a_step_has_the_sweeps_times_unless_it_has_its_own() {
+        let own = Step { time: Some(Duration::from_secs(5)), repeat: Some(7), ..step("own", &[]) };
+        let sweep = Sweep { steps: vec![own, step("other", &[])], repeat: 3, ..Sweep::default() };
+        let steps = sweep.all_steps();
+        assert_eq!((steps[0].time, steps[0].repeat), (Some(Duration::from_secs(5)), Some(7)));
+        assert_eq!((steps[1].time, steps[1].repeat), (Some(Duration::from_secs(30)), Some(3)));
+    }
+
+    #[test]
+    fn a_steps_settings_are_the_profiles_with_its_turns() {
+        let base = Settings { name: "p".into(), ..Settings::default() };
+        let turned = step("sync", &[("io.interface", Value::Choice("sync"))]);
+        let base = Settings {
+            sweep: Some(Box::new(Sweep { steps: vec![turned.clone()], ..Sweep::default() })),
+            ..base
+        };
+        let settings = turned.settings(&base);
+        assert_eq!(
+            (settings.io.interface, settings.sweep, &*settings.name),
+            (Interface::Sync, None, "p: sync")
+        );
+    }
+
+    #[test]
+    fn a_label_made_of_turns_is_one_line_and_not_too_long() {
+        assert_eq!(label_of(&[]), "base");
+        let turns = [("stack.mkfs_options", Value::Text(format!("a\nb{}", "x".repeat(80))))];
+        let label = label_of(&turns);
+        assert!(label.starts_with("mkfs_options=a b") && label.ends_with('…'), "{label}");
+        assert_eq!(label.chars().count(), LABEL_CHARS_MAX);
+    }
+}

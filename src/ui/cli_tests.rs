@@ -1,0 +1,151 @@
+//! The command line as it is typed.
+
+use super::*;
+use crate::settings::profile::settings::{Interface, Sync};
+
+fn parsed(words: &str) -> Cli {
+    Cli::try_parse_from(words.split(' ')).unwrap()
+}
+
+fn refused(words: &str) -> String {
+    let error = Cli::try_parse_from(words.split(' ')).unwrap_err();
+    assert_eq!(error.exit_code(), 2, "{words}");
+    error.to_string()
+}
+
+/// The help, as wide as a snapshot is, whatever terminal the test runs in.
+fn help_of(words: &str) -> String {
+    let error = Cli::command().term_width(100).try_get_matches_from(words.split(' ')).unwrap_err();
+    assert_eq!(error.exit_code(), 0);
+    error.to_string()
+}
+
+#[test]
+fn the_definitions_hold_together() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn a_word_that_is_no_command_is_a_profile() {
+    let cli = parsed("stacktune ./mine.toml --read-only --set scan.depth=4 --set wal.sync=none");
+    assert_eq!(cli.command, None);
+    assert_eq!(cli.profile.as_deref(), Some("./mine.toml"));
+    assert!(cli.run.read_only);
+    assert_eq!(cli.run.sets.set, ["scan.depth=4", "wal.sync=none"]);
+    assert_eq!(parsed("stacktune").profile, None);
+    assert_eq!(parsed("stacktune host").command, Some(Cmd::Host(JsonArgs { json: false })));
+    // Called like a command: by its path.
+    assert_eq!(parsed("stacktune ./host.toml").profile.as_deref(), Some("./host.toml"));
+}
+
+#[test]
+fn a_recording_takes_times_and_what_may_be_destroyed() {
+    let words =
+        "stacktune record demo --out d --for 1m30s --warmup 5s --destroy /dev/x --destroy /dev/y --json";
+    let Some(Cmd::Record(record)) = parsed(words).command else { panic!("not a recording") };
+    assert_eq!(
+        (record.duration, record.warmup),
+        (Some(Duration::from_secs(90)), Some(Duration::from_secs(5)))
+    );
+    assert_eq!(record.run.destroy, [PathBuf::from("/dev/x"), PathBuf::from("/dev/y")]);
+    assert!(record.output.json);
+    let Some(Cmd::Record(plain)) = parsed("stacktune record demo --out d").command else { panic!() };
+    assert_eq!((plain.duration, plain.warmup), (None, None));
+}
+
+#[test]
+fn what_is_wrong_is_refused_with_status_2() {
+    assert!(refused("stacktune record demo").contains("--out <DIR>"));
+    assert!(matches!(
+        parsed("stacktune record demo --dry-run").command,
+        Some(Cmd::Record(RecordArgs { out: None, .. }))
+    ));
+    assert!(refused("stacktune record demo --out d --for 5").contains("is not a duration"));
+    assert!(refused("stacktune record demo --out d --for 0s").contains("longer than nothing"));
+    assert!(refused("stacktune --read-only --destroy /dev/x").contains("cannot be used with"));
+    assert!(refused("stacktune compare a").contains("2 values required"));
+    assert!(refused("stacktune demo --raed-only").contains("--read-only"));
+    assert!(refused("stacktune completions tcsh").contains("bash"));
+}
+
+#[test]
+fn sets_turn_knobs_and_serials_stay_with_their_devices() {
+    let mut settings = Settings::default();
+    settings.target.devices = vec!["/dev/a".into()];
+    settings.target.serials = vec!["A".into()];
+    let sets = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
+    apply_sets(
+        &mut settings,
+        &sets(&["io.interface=libaio", "wal.sync = none", "scan.depth=4", "scan.depth=8"]),
+    )
+    .unwrap();
+    assert_eq!((settings.io.interface, settings.wal.sync), (Interface::Libaio, Sync::None));
+    assert_eq!(settings.classes[0].depth, 8);
+    assert_eq!(settings.target.serials, ["A"]);
+    apply_sets(&mut settings, &sets(&["target.devices=/dev/b,/dev/c"])).unwrap();
+    assert_eq!(settings.target.devices, ["/dev/b", "/dev/c"]);
+    assert!(settings.target.serials.is_empty(), "the serials are another device's");
+    apply_sets(&mut settings, &sets(&["target.serials=D", "target.devices=/dev/d"])).unwrap();
+    assert_eq!(settings.target.serials, ["D"]);
+}
+
+#[test]
+fn a_wrong_set_names_the_knob_and_turns_nothing() {
+    let refusal = |set: &str| {
+        let mut settings = Settings::default();
+        let error = apply_sets(&mut settings, &["scan.depth=4".into(), set.into()]).unwrap_err();
+        assert_eq!(settings, Settings::default());
+        assert_eq!(error.exit_status(), 2);
+        error.what
+    };
+    assert_eq!(
+        refusal("scan.dept=4"),
+        "--set scan.dept=4: there is no `scan.dept`; did you mean `scan.depth`?"
+    );
+    assert_eq!(
+        refusal("scan.depth=0"),
+        "--set scan.depth=0: `scan.depth` wants a whole number from 1 to 1024, not \"0\""
+    );
+    assert_eq!(
+        refusal("io.interface=iouring"),
+        "--set io.interface=iouring: `io.interface` wants sync, libaio, io_uring, nvme_passthrough, null, sim, vfio or spdk, not \"iouring\"; did you mean `io_uring`?"
+    );
+    assert_eq!(refusal("scan.depth"), "--set scan.depth: write KNOB=VALUE, such as scan.depth=64");
+}
+
+#[test]
+fn a_mistyped_command_is_recognized() {
+    assert_eq!(nearest_command("recrod").as_deref(), Some("record"));
+    assert_eq!(nearest_command("table2-1-baseline"), None);
+}
+
+#[test]
+fn completions_know_the_commands() {
+    for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+        let mut text = Vec::new();
+        write_completions(shell, &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        for word in ["record", "compare", "warmup", "read-only"] {
+            assert!(text.contains(word), "{shell:?} {word}");
+        }
+    }
+}
+
+#[test]
+fn the_man_page_has_every_command_once() {
+    let mut page = Vec::new();
+    write_man(&mut page).unwrap();
+    let page = String::from_utf8(page).unwrap();
+    assert!(page.contains(".TH stacktune 1"), "{page}");
+    for sub in Cli::command().get_subcommands().filter(|sub| !sub.is_hide_set()) {
+        let heading = format!(".SH \"STACKTUNE {}\"", sub.get_name().to_uppercase());
+        assert_eq!(page.matches(&heading).count(), 1, "{heading}");
+    }
+    assert!(page.contains("130  interrupted") && page.contains("record demo"));
+}
+
+#[test]
+fn help_reads_well() {
+    insta::assert_snapshot!("help_main", help_of("stacktune --help"));
+    insta::assert_snapshot!("help_record", help_of("stacktune record --help"));
+}

@@ -1,0 +1,417 @@
+//! Recordings side by side: each figure's change against the first, with its spread.
+//!
+//! The rule is the ledger's: a change is clear where the ranges of the windows do not overlap. Only
+//! clean windows count (one setting, nothing draining, no flag that forbids a verdict).
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::cells::{NOTHING, left, wrap};
+use super::differences::{Difference, differences, is_not_durable, unreadable_settings};
+use super::figures::{self, Figure, Unit};
+use crate::class::Class;
+use crate::error::{Error, Result};
+use crate::meter::pitfalls::{Circumstances, drive_types};
+use crate::meter::window::{Verdict, Window};
+use crate::runs::record::Recording;
+use crate::units::approx_span;
+
+/// With fewer windows a range says nothing about the spread.
+const WINDOWS_MIN: usize = 3;
+const WIDTH: usize = 80;
+const LABEL_WIDTH: usize = 20;
+const COLUMNS_MAX: usize = 3;
+
+/// Recordings compared.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The recordings, the first is what the others are compared with.
+    pub recordings: Vec<Column>,
+    /// In what hosts and settings differ.
+    pub differences: Vec<Difference>,
+    /// What to know before reading the figures, in sentences.
+    pub notes: Vec<String>,
+    /// The figures that any of the recordings has.
+    pub rows: Vec<Row>,
+}
+
+/// A recording of a comparison.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Column {
+    /// What stands for it: `A`, `B`, ….
+    pub label: String,
+    /// Its folder's name.
+    pub name: String,
+    /// Its folder.
+    pub dir: String,
+    /// Its profile's name.
+    pub profile: String,
+    /// Seconds in counted windows.
+    pub duration_s: f64,
+    /// What makes its figures untrustworthy.
+    pub flags: Vec<ColumnFlag>,
+}
+
+/// A flag of a recording.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ColumnFlag {
+    /// The class; none is the run.
+    pub class: Option<Class>,
+    /// Its short text.
+    pub text: String,
+    /// What it means.
+    pub why: String,
+    /// Whether it forbids a verdict.
+    pub forbids_verdict: bool,
+}
+
+/// A figure in all recordings.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// Its path in `summary.json`.
+    pub figure: String,
+    /// One for each recording.
+    pub cells: Vec<Cell>,
+    #[serde(skip)]
+    shape: Shape,
+}
+
+/// A figure as a row needs it for its text.
+#[derive(Debug, Clone)]
+struct Shape(Figure);
+
+impl PartialEq for Shape {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.key == other.0.key
+    }
+}
+
+/// A figure in a recording.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Cell {
+    /// Over the whole run.
+    pub value: Option<f64>,
+    /// Smallest and largest clean window.
+    pub range: Option<(f64, f64)>,
+    /// Clean windows that have the figure.
+    pub windows: usize,
+    /// Change of the value against the first recording, as a share of it.
+    pub change: Option<f64>,
+    /// The smallest and the largest change between any two clean windows.
+    pub change_range: Option<(f64, f64)>,
+    /// Whether the change is clear.
+    pub verdict: Verdict,
+    /// Why there is no verdict, or what stands against one.
+    pub why: Option<String>,
+    /// Commits are less durable than in the first recording: no gain, whatever the figure.
+    pub less_durable: bool,
+}
+
+/// Compares recordings with the first.
+///
+/// # Errors
+/// Bad input where there are fewer than two.
+pub fn compare(recordings: &[Recording]) -> Result<Comparison> {
+    let [first, _, ..] = recordings else {
+        return Err(
+            Error::input("a comparison needs two recordings or more").hint("stacktune compare DIR DIR …")
+        );
+    };
+    let columns: Vec<_> = recordings.iter().enumerate().map(|(i, r)| Column::of(i, r)).collect();
+    let rows = figures::all()
+        .into_iter()
+        .map(|figure| {
+            let base = Cell::of(&figure, first);
+            let others = recordings[1..].iter().map(|other| base.judge(&figure, first, other));
+            Row {
+                figure: figure.key.clone(),
+                cells: std::iter::once(base.clone()).chain(others).collect(),
+                shape: Shape(figure),
+            }
+        })
+        .filter(|row| row.cells.iter().any(|cell| cell.value.is_some() || cell.why.is_some()))
+        .collect();
+    Ok(Comparison {
+        notes: notes(recordings, &columns),
+        differences: differences(recordings),
+        recordings: columns,
+        rows,
+    })
+}
+
+fn notes(recordings: &[Recording], columns: &[Column]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for (recording, column) in recordings.iter().zip(columns) {
+        let label = &column.label;
+        notes.extend(recording.notes.iter().map(|note| format!("{label}: {note}")));
+        notes.extend(unreadable_settings(recording).map(|note| format!("{label}: {note}")));
+        if is_turned(recording) {
+            notes.push(format!("{label}: knobs were turned while it was recorded: no verdict."));
+        }
+        if is_not_durable(recording) && !is_not_durable(&recordings[0]) {
+            notes.push(format!("{label} is less durable than A (wal.sync none): no change of it is a gain."));
+        }
+        if recording.summary.total.cycles_source != recordings[0].summary.total.cycles_source {
+            notes.push(format!("{label} and A count cycles differently: cycles/byte has no verdict."));
+        }
+    }
+    notes.extend(unsteady(recordings, columns));
+    notes.extend(types(recordings));
+    notes
+}
+
+/// Which recordings are not steady.
+fn unsteady(recordings: &[Recording], columns: &[Column]) -> Option<String> {
+    let named = recordings.iter().zip(columns).filter_map(|(recording, column)| {
+        let steady = &recording.summary.steady;
+        (steady.is_told() && !steady.is_steady()).then(|| format!("{} ({steady})", column.label))
+    });
+    let named: Vec<String> = named.collect();
+    (!named.is_empty()).then(|| format!("not steady, may show a burst: {}.", named.join(", ")))
+}
+
+/// How many types of drives the recordings are of, where they tell.
+fn types(recordings: &[Recording]) -> Option<String> {
+    let told = recordings.iter().map(|recording| {
+        serde_json::from_value::<Circumstances>(recording.host["circumstances"].clone()).ok()
+    });
+    let told: Vec<_> = told.collect::<Option<_>>()?;
+    if told.iter().all(|of| of.drives.is_empty()) {
+        return None;
+    }
+    let mut types: Vec<&str> = told.iter().flat_map(Circumstances::types).collect();
+    types.sort_unstable();
+    types.dedup();
+    let pitfall = drive_types(types.len(), &types.join(", "));
+    Some(format!("drive types: {}. {}", pitfall.figure, pitfall.advice).trim_end().to_owned())
+}
+
+impl Column {
+    fn of(index: usize, recording: &Recording) -> Self {
+        let summary = &recording.summary;
+        let of_classes = Class::ALL.into_iter().map(|class| (Some(class), &summary.class(class).flags));
+        let flags = of_classes.chain([(None, &summary.flags)]).flat_map(|(class, flags)| {
+            flags.iter().map(move |text| {
+                let note = summary.flag_notes.get(text);
+                ColumnFlag {
+                    class,
+                    text: text.clone(),
+                    why: note.map_or_else(String::new, |note| note.why.clone()),
+                    forbids_verdict: note.is_some_and(|note| note.forbids_verdict),
+                }
+            })
+        });
+        Self {
+            label: label(index),
+            name: recording.name(),
+            dir: recording.dir.display().to_string(),
+            profile: summary.profile.clone(),
+            duration_s: summary.duration_s,
+            flags: flags.collect(),
+        }
+    }
+}
+
+/// `A` to `Z`, then `A2`, `B2`, ….
+fn label(index: usize) -> String {
+    let letter = char::from(b'A' + (index % 26) as u8);
+    if index < 26 { letter.into() } else { format!("{letter}{}", index / 26 + 1) }
+}
+
+/// Whether its totals cover more than one setting.
+fn is_turned(recording: &Recording) -> bool {
+    let mut counted = recording.windows.iter().filter(|window| !window.warmup);
+    let first = counted.next().map(|window| window.setting);
+    first.is_some() && counted.any(|window| window.turned || Some(window.setting) != first)
+}
+
+/// Whether a flag forbids a verdict on the figure in this run.
+fn is_forbidden(figure: &Figure, recording: &Recording) -> bool {
+    let summary = &recording.summary;
+    let concerned = |class: &Class| figure.class.is_none_or(|own| own == *class);
+    summary.forbids_verdict(&summary.flags)
+        || Class::ALL
+            .iter()
+            .filter(|c| concerned(c))
+            .any(|&c| summary.forbids_verdict(&summary.class(c).flags))
+}
+
+/// Whether a window may be compared by this figure.
+fn is_clean(figure: &Figure, window: &Window, least_ns: u64) -> bool {
+    let concerned = |class: &Class| figure.class.is_none_or(|own| own == *class);
+    let classes = Class::ALL.iter().filter(|class| concerned(class));
+    let mut flags = classes.flat_map(|&class| &window.class(class).flags).chain(&window.flags);
+    window.is_clean() && window.duration_ns >= least_ns && !flags.any(|flag| flag.forbids_verdict)
+}
+
+/// Half of what windows last: one that was cut short at an end spreads more than the others.
+fn least_ns(recording: &Recording) -> u64 {
+    let mut durations: Vec<_> = recording.windows.iter().map(|window| window.duration_ns).collect();
+    durations.sort_unstable();
+    durations.get(durations.len() / 2).map_or(0, |median| median / 2)
+}
+
+impl Cell {
+    fn of(figure: &Figure, recording: &Recording) -> Self {
+        let least_ns = least_ns(recording);
+        let clean = recording.windows.iter().filter(|window| is_clean(figure, window, least_ns));
+        let values: Vec<_> = clean.filter_map(|window| figure.of_window(window)).collect();
+        let range = values.iter().fold(None, |range: Option<(f64, f64)>, &x| {
+            Some(range.map_or((x, x), |(low, high)| (low.min(x), high.max(x))))
+        });
+        Self {
+            value: figure.of_run(&recording.summary),
+            range: range.filter(|_| figure.unit != Unit::Count),
+            windows: values.len(),
+            why: figure.is_not_held(&recording.summary).then(|| "not held".into()),
+            ..Self::default()
+        }
+    }
+
+    /// The other recording's cell, judged against this one.
+    fn judge(&self, figure: &Figure, first: &Recording, other: &Recording) -> Self {
+        let mut cell = Self::of(figure, other);
+        cell.less_durable = is_not_durable(other) && !is_not_durable(first);
+        let (Some(before), Some(after)) = (self.value, cell.value) else { return cell };
+        if figure.unit == Unit::Count {
+            return cell;
+        }
+        cell.change = (before > 0.0).then(|| after / before - 1.0);
+        if let (Some(a), Some(b)) = (self.range, cell.range) {
+            cell.change_range = (a.0 > 0.0).then(|| (b.0 / a.1 - 1.0, b.1 / a.0 - 1.0));
+        }
+        let differ = first.summary.total.cycles_source != other.summary.total.cycles_source;
+        let obstacle = if is_turned(first) || is_turned(other) {
+            Some("knobs turned")
+        } else if is_forbidden(figure, first) || is_forbidden(figure, other) {
+            Some("flagged")
+        } else if figure.is_cycles() && differ {
+            Some("other source")
+        } else if figure.is_cumulative() {
+            Some("cumulative")
+        } else if self.windows.min(cell.windows) < WINDOWS_MIN {
+            Some("few windows")
+        } else {
+            None
+        };
+        cell.why = obstacle.map(String::from);
+        if obstacle.is_none() {
+            cell.verdict = self.verdict(&cell, after - before);
+        }
+        cell
+    }
+
+    fn verdict(&self, other: &Self, change: f64) -> Verdict {
+        match (self.range, other.range) {
+            // The runs' own figures must agree with their windows.
+            (Some((_, high)), Some((low, _))) if low > high && change > 0.0 => Verdict::Higher,
+            (Some((low, _)), Some((_, high))) if high < low && change < 0.0 => Verdict::Lower,
+            (Some(_), Some(_)) => Verdict::NoClearChange,
+            _ => Verdict::None,
+        }
+    }
+
+    fn value_text(&self, figure: &Figure) -> String {
+        match (self.value, &self.why) {
+            (Some(value), _) => figure.text(value, self.range),
+            (None, Some(why)) => why.clone(),
+            (None, None) => NOTHING.into(),
+        }
+    }
+
+    fn change_text(&self) -> String {
+        let signed = |share: f64| format!("{:+.*}", usize::from(share.abs() < 0.0995), share * 100.0);
+        match (self.verdict, self.change, &self.why) {
+            (Verdict::NoClearChange, ..) => "no clear change".into(),
+            (Verdict::Higher | Verdict::Lower, Some(change), _) => {
+                let spread = self
+                    .change_range
+                    .map_or_else(String::new, |(low, high)| format!(" [{}…{}]", signed(low), signed(high)));
+                format!("{}%{spread}", signed(change))
+            }
+            (Verdict::Higher, None, _) => "higher".into(),
+            (Verdict::Lower, None, _) => "lower".into(),
+            (Verdict::None, Some(_), Some(why)) => format!("({why})"),
+            (Verdict::None, ..) => String::new(),
+        }
+    }
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for column in &self.recordings {
+            let span = approx_span(column.duration_s);
+            writeln!(f, "{:<3}{}: profile {}, {span}", column.label, column.name, column.profile)?;
+        }
+        self.fmt_differences(f)?;
+        for note in &self.notes {
+            writeln!(f, "{}", wrap(&format!("note: {note}"), WIDTH, "  "))?;
+        }
+        for column in &self.recordings {
+            for flag in &column.flags {
+                let class = flag.class.map_or("run", Class::name);
+                let text = format!("! {} {class}: {}: {}", column.label, flag.text, flag.why);
+                writeln!(f, "{}", wrap(&text, WIDTH, "  "))?;
+            }
+        }
+        // Each block repeats the first recording beside as many others as fit.
+        let others: Vec<_> = (1..self.recordings.len()).collect();
+        for block in others.chunks(COLUMNS_MAX - 1) {
+            let columns: Vec<_> = std::iter::once(0).chain(block.iter().copied()).collect();
+            self.fmt_block(f, &columns)?;
+        }
+        writeln!(
+            f,
+            "\na figure is of the whole run, [a–b] of its clean windows alone: the smallest and\nthe largest; change against A with its spread; (…) no verdict, and why"
+        )
+    }
+}
+
+impl Comparison {
+    fn fmt_differences(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.differences.is_empty() {
+            return writeln!(f, "\nThe same host and settings, as far as recorded.");
+        }
+        writeln!(f, "\nDifferent")?;
+        for difference in &self.differences {
+            let mut groups: Vec<(Vec<&str>, &Option<String>)> = Vec::new();
+            for (column, value) in self.recordings.iter().zip(&difference.values) {
+                match groups.iter_mut().find(|(_, known)| *known == value) {
+                    Some((labels, _)) => labels.push(&column.label),
+                    None => groups.push((vec![&column.label], value)),
+                }
+            }
+            let groups = groups.into_iter().map(|(labels, value)| {
+                format!("{} {}", labels.join(","), value.as_deref().unwrap_or("(not given)"))
+            });
+            let text = format!("  {}: {}", difference.what, groups.collect::<Vec<_>>().join(" | "));
+            writeln!(f, "{}", wrap(&text, WIDTH, "    "))?;
+        }
+        Ok(())
+    }
+
+    fn fmt_block(&self, f: &mut fmt::Formatter<'_>, columns: &[usize]) -> fmt::Result {
+        let width = (WIDTH - LABEL_WIDTH) / columns.len();
+        let line = |label: &str, cells: Vec<String>| {
+            let cells: String = cells.iter().map(|cell| left(cell, width)).collect();
+            format!("{}{cells}", left(label, LABEL_WIDTH)).trim_end().to_owned()
+        };
+        let head = columns.iter().map(|&column| self.recordings[column].label.clone()).collect();
+        writeln!(f, "\n{}", line("", head))?;
+        for row in self.rows.iter().filter(|row| row.shape.0.in_text) {
+            let cells = || columns.iter().map(|&column| &row.cells[column]);
+            let is_idle = |cell: &Cell| cell.value.is_none_or(|value| value == 0.0);
+            if row.shape.0.unit == Unit::Count && cells().all(is_idle) {
+                continue;
+            }
+            let values = cells().map(|cell| cell.value_text(&row.shape.0)).collect();
+            writeln!(f, "{}", line(&row.shape.0.label, values))?;
+            let changes: Vec<_> = cells().map(Cell::change_text).collect();
+            if changes.iter().any(|change| !change.is_empty()) {
+                writeln!(f, "{}", line("", changes))?;
+            }
+        }
+        Ok(())
+    }
+}

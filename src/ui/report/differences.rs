@@ -1,0 +1,123 @@
+//! In what the hosts and the settings of recordings differ.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use serde_json::Value as Json;
+
+use crate::class::Class;
+use crate::runs::record::{PROFILE, Recording};
+use crate::settings::knobs::{self, Value};
+use crate::settings::profile;
+use crate::settings::profile::settings::{Settings, Sync};
+use crate::units::approx_size;
+
+/// Something that is not the same in all recordings.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// What: a fact about the host, or a setting's key.
+    pub what: String,
+    /// Its value in each recording; none where the recording does not say.
+    pub values: Vec<Option<String>>,
+}
+
+/// A knob's value in force.
+struct Setting {
+    value: String,
+    /// Whether it is that of the `[io]` table.
+    inherited: bool,
+}
+
+/// All differences: the hosts first, then the settings.
+pub fn differences(recordings: &[Recording]) -> Vec<Difference> {
+    let hosts: Vec<_> = recordings.iter().map(host).collect();
+    let settings: Vec<_> = recordings.iter().map(settings).collect();
+    let order = hosts.iter().flatten().map(|(what, _)| *what).fold(Vec::new(), |mut order, what| {
+        if !order.contains(&what) {
+            order.push(what);
+        }
+        order
+    });
+    // What all classes take from `[io]` is told once.
+    let keys: BTreeSet<_> =
+        settings.iter().flatten().filter(|(_, s)| !s.inherited).map(|(key, _)| *key).collect();
+    let of_hosts = order.into_iter().map(|what| Difference {
+        what: what.to_owned(),
+        values: hosts.iter().map(|host| find(host, what)).collect(),
+    });
+    let of_settings = keys.into_iter().map(|key| Difference {
+        values: settings.iter().map(|settings| Some(settings.get(key)?.value.clone())).collect(),
+        what: key.to_owned(),
+    });
+    of_hosts.chain(of_settings).filter(|d| d.values.iter().any(|value| *value != d.values[0])).collect()
+}
+
+fn find(host: &[(&str, Option<String>)], what: &str) -> Option<String> {
+    host.iter().find(|(name, _)| *name == what).and_then(|(_, value)| value.clone())
+}
+
+/// What of a host bears on the figures.
+fn host(recording: &Recording) -> Vec<(&'static str, Option<String>)> {
+    let at = |path: &str| recording.host.pointer(path).filter(|value| !value.is_null());
+    let text = |path: &str| at(path).and_then(Json::as_str).map(String::from);
+    let mitigations = at("/cpu/mitigations").and_then(Json::as_object).map(|all| {
+        let all = all.iter().map(|(name, value)| format!("{name}: {}", value.as_str().unwrap_or("?")));
+        all.collect::<Vec<_>>().join("; ")
+    });
+    vec![
+        ("stacktune", Some(recording.summary.stacktune.clone())),
+        ("host", text("/hostname")),
+        ("distribution", text("/distribution")),
+        ("kernel", text("/kernel")),
+        ("virtualization", text("/virtualization")),
+        ("CPU", text("/cpu/model")),
+        ("CPUs online", at("/cpu/online").and_then(Json::as_array).map(|cpus| cpus.len().to_string())),
+        ("governor", text("/cpu/governor")),
+        ("mitigations", mitigations),
+        ("clock source", text("/cpu/clocksource")),
+        ("memory", at("/memory_bytes").and_then(Json::as_u64).map(approx_size)),
+        ("drives", at("/devices").and_then(Json::as_array).map(|drives| drives_text(drives))),
+        ("medium", text("/target/medium")),
+    ]
+}
+
+fn drives_text(drives: &[Json]) -> String {
+    let drive = |drive: &Json| {
+        let parts = ["name", "model", "firmware"].map(|key| drive[key].as_str());
+        parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
+    };
+    drives.iter().map(drive).collect::<Vec<_>>().join("; ")
+}
+
+/// Every knob's value in force; nothing of a profile that can't be read.
+fn settings(recording: &Recording) -> BTreeMap<&'static str, Setting> {
+    let Some(settings) = parsed(recording) else { return BTreeMap::new() };
+    let devices = !settings.target.devices.is_empty();
+    knobs::all()
+        .iter()
+        .map(|knob| {
+            let idle =
+                knob.inactive(&settings).is_some() || (devices && knob.path.starts_with("target.files."));
+            let value = if idle { "(no effect)".into() } else { knob.effective(&settings).to_string() };
+            (knob.path.as_str(), Setting { value, inherited: knob.get(&settings) == Value::Inherit })
+        })
+        .collect()
+}
+
+/// The settings as run.
+fn parsed(recording: &Recording) -> Option<Settings> {
+    profile::parse(&recording.profile_toml, &recording.dir.join(PROFILE).display().to_string()).ok()
+}
+
+/// Why the settings of a recording can't be compared, if they can't be read.
+pub fn unreadable_settings(recording: &Recording) -> Option<String> {
+    let error =
+        profile::parse(&recording.profile_toml, &recording.dir.join(PROFILE).display().to_string()).err()?;
+    Some(format!("its settings can't be read, and are not compared: {}.", error.what))
+}
+
+/// Whether commits of this recording were not made durable.
+pub fn is_not_durable(recording: &Recording) -> bool {
+    let wal = Class::Wal.index();
+    parsed(recording).is_some_and(|settings| settings.classes[wal].enabled && settings.wal.sync == Sync::None)
+}

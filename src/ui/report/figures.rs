@@ -1,0 +1,266 @@
+//! The figures that recordings are compared by: of a whole run and of each window.
+
+use crate::class::Class;
+use crate::meter::window::{ClassFigures, Latencies, Latency, Window};
+use crate::runs::record::Summary;
+use crate::runs::record::summary::ClassSummary;
+use crate::units::{SECOND_NS, three_digits};
+
+/// How a figure is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// A number with three digits.
+    Plain,
+    /// Nanoseconds.
+    Latency,
+    /// A share of 1.
+    Share,
+    /// A count: shown, never judged.
+    Count,
+}
+
+/// A figure.
+#[derive(Debug, Clone)]
+pub struct Figure {
+    /// Its path in `summary.json`.
+    pub key: String,
+    /// Its name in tables.
+    pub label: String,
+    /// The class it is of; none is all together.
+    pub class: Option<Class>,
+    /// How it is written.
+    pub unit: Unit,
+    /// Whether the text shows it (JSON has all).
+    pub in_text: bool,
+    what: What,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum What {
+    MbPerS,
+    Iops,
+    Errors,
+    Missed,
+    Latency(Sort, &'static str),
+    TotalMbPerS,
+    TotalIops,
+    CyclesPerByte,
+    CyclesPerOp,
+    CpuBusy,
+    WaA,
+    WaD,
+    WaTotal,
+    Space,
+}
+
+/// Which of a class's latencies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    Service,
+    Response,
+    Write,
+    Flush,
+}
+
+const SORTS: [(Sort, &str, &str); 4] = [
+    (Sort::Service, "service_ns", ""),
+    (Sort::Response, "response_ns", "response "),
+    (Sort::Write, "write_ns", "write "),
+    (Sort::Flush, "flush_ns", "flush "),
+];
+const PERCENTILES: [(&str, &str, bool); 7] = [
+    ("mean", "mean", false),
+    ("p50", "p50", true),
+    ("p90", "p90", false),
+    ("p99", "p99", true),
+    ("p999", "p99.9", true),
+    ("p9999", "p99.99", false),
+    ("max", "max", false),
+];
+
+/// All figures, in the order of tables.
+pub fn all() -> Vec<Figure> {
+    let mut figures: Vec<_> = Class::ALL.into_iter().flat_map(of_class).collect();
+    let totals = [
+        ("mb_per_s", "total MB/s", Unit::Plain, What::TotalMbPerS),
+        ("iops", "total IOPS", Unit::Plain, What::TotalIops),
+        ("cycles_per_byte", "cycles/byte", Unit::Plain, What::CyclesPerByte),
+        ("cycles_per_op", "cycles/op", Unit::Plain, What::CyclesPerOp),
+        ("cpu_busy", "CPU busy", Unit::Share, What::CpuBusy),
+    ];
+    figures.extend(totals.map(|(key, label, unit, what)| Figure {
+        key: format!("total.{key}"),
+        label: label.into(),
+        class: None,
+        unit,
+        in_text: true,
+        what,
+    }));
+    let cumulative = [
+        ("wa_a", "WA-A", What::WaA),
+        ("wa_d", "WA-D", What::WaD),
+        ("wa_total", "WA end to end", What::WaTotal),
+        ("space_amplification", "space", What::Space),
+    ];
+    figures.extend(cumulative.map(|(key, label, what)| Figure {
+        key: key.into(),
+        label: label.into(),
+        class: None,
+        unit: Unit::Plain,
+        in_text: true,
+        what,
+    }));
+    figures
+}
+
+fn of_class(class: Class) -> Vec<Figure> {
+    let figure = |key: &str, label: &str, unit, in_text, what| Figure {
+        key: format!("classes.{class}.{key}"),
+        label: format!("{} {label}", short(class)),
+        class: Some(class),
+        unit,
+        in_text,
+        what,
+    };
+    let mut figures = vec![
+        figure("mb_per_s", "MB/s", Unit::Plain, true, What::MbPerS),
+        figure("iops", "IOPS", Unit::Plain, false, What::Iops),
+    ];
+    for (sort, key, label) in SORTS {
+        if class != Class::Wal && matches!(sort, Sort::Write | Sort::Flush) {
+            continue;
+        }
+        figures.extend(PERCENTILES.iter().map(|(percentile, name, in_text)| {
+            let (key, label) = (format!("{key}.{percentile}"), format!("{label}{name}"));
+            figure(&key, &label, Unit::Latency, *in_text, What::Latency(sort, percentile))
+        }));
+    }
+    figures.push(figure("errors", "errors", Unit::Count, true, What::Errors));
+    figures.push(figure("missed", "missed", Unit::Count, class.writes(), What::Missed));
+    figures
+}
+
+/// The class as a row's label has room for it.
+fn short(class: Class) -> &'static str {
+    match class {
+        Class::Background => "bg",
+        other => other.name(),
+    }
+}
+
+impl Figure {
+    /// The figure of the whole run.
+    pub fn of_run(&self, summary: &Summary) -> Option<f64> {
+        let class = self.class.map(|class| summary.class(class));
+        // A class that did nothing has no figures, rather than zeros.
+        let class = class.filter(|figures| figures.ios + figures.errors + figures.intended > 0);
+        let value = match self.what {
+            What::TotalMbPerS => Some(summary.total.mb_per_s),
+            What::TotalIops => Some(Class::ALL.iter().map(|&class| summary.class(class).iops).sum()),
+            What::CyclesPerByte => summary.total.cycles_per_byte,
+            What::CyclesPerOp => summary.total.cycles_per_op,
+            What::WaA => summary.wa_a,
+            What::WaD => summary.wa_d,
+            What::WaTotal => summary.wa_total,
+            What::Space => summary.space_amplification,
+            What::CpuBusy => Some(summary.total.cpu_busy),
+            What::MbPerS => class.map(|figures| figures.mb_per_s),
+            What::Iops => class.map(|figures| figures.iops),
+            What::Errors => class.map(|figures| figures.errors as f64),
+            What::Missed => class.map(|figures| figures.missed as f64),
+            What::Latency(sort, name) => {
+                percentile(class.and_then(|figures| run_latency(figures, summary, sort)), name)
+            }
+        };
+        value.filter(|x| x.is_finite())
+    }
+
+    /// The figure of a window.
+    pub fn of_window(&self, window: &Window) -> Option<f64> {
+        let class = self.class.map(|class| window.class(class));
+        let value = match self.what {
+            What::TotalMbPerS => Some(window.total.mb_per_s),
+            What::TotalIops => Some(window.classes.iter().map(|class| class.iops).sum()),
+            What::CyclesPerByte => window.total.cycles_per_byte,
+            What::CyclesPerOp => window.total.cycles_per_op,
+            // Cumulative: of one window they say nothing.
+            What::WaA | What::WaD | What::WaTotal | What::Space => None,
+            What::CpuBusy => Some(window.cpu.busy),
+            What::MbPerS => class.map(|figures| figures.mb_per_s),
+            What::Iops => class.map(|figures| figures.iops),
+            What::Errors => class.map(|figures| figures.errors as f64),
+            What::Missed => class.map(|figures| figures.missed as f64),
+            What::Latency(sort, name) => {
+                percentile(class.and_then(|figures| window_latency(figures, sort)), name)
+            }
+        };
+        value.filter(|x| x.is_finite())
+    }
+
+    /// Whether it is a response latency that means nothing, as the rate was not held.
+    pub fn is_not_held(&self, summary: &Summary) -> bool {
+        let response = matches!(self.what, What::Latency(Sort::Response, _));
+        response && self.class.is_some_and(|class| summary.class(class).response_not_held)
+    }
+
+    /// Whether it is told of a whole run alone.
+    pub fn is_cumulative(&self) -> bool {
+        matches!(self.what, What::WaA | What::WaD | What::WaTotal | What::Space)
+    }
+
+    /// Whether it rests on the count of cycles.
+    pub fn is_cycles(&self) -> bool {
+        matches!(self.what, What::CyclesPerByte | What::CyclesPerOp)
+    }
+
+    /// The figure and, in the same unit, its range: `12.3ms [11.9–13.1]`.
+    pub fn text(&self, value: f64, range: Option<(f64, f64)>) -> String {
+        let (scale, unit) = match self.unit {
+            Unit::Count => return format!("{value:.0}"),
+            Unit::Plain => (1.0, ""),
+            Unit::Share => (0.01, "%"),
+            Unit::Latency => match value.round() as u64 {
+                0..1000 => (1.0, "ns"),
+                1000..999_500 => (1e3, "µs"),
+                999_500..999_500_000 => (1e6, "ms"),
+                _ => (SECOND_NS as f64, "s"),
+            },
+        };
+        let text = |x: f64| three_digits(x / scale);
+        let range = range.map_or_else(String::new, |(low, high)| format!(" [{}–{}]", text(low), text(high)));
+        format!("{}{unit}{range}", text(value))
+    }
+}
+
+fn run_latency<'a>(figures: &'a ClassSummary, summary: &'a Summary, sort: Sort) -> Option<&'a Latency> {
+    match sort {
+        Sort::Service => figures.service_ns.as_ref(),
+        Sort::Response => figures.response_ns.as_ref(),
+        Sort::Write => summary.classes.wal.write_ns.as_ref(),
+        Sort::Flush => summary.classes.wal.flush_ns.as_ref(),
+    }
+}
+
+fn window_latency(figures: &ClassFigures, sort: Sort) -> Option<&Latency> {
+    let Latencies { service_ns, response_ns, write_ns, flush_ns } = &figures.latencies;
+    match sort {
+        Sort::Service => service_ns.as_ref(),
+        Sort::Response => response_ns.as_ref().filter(|_| !figures.not_held),
+        Sort::Write => write_ns.as_ref(),
+        Sort::Flush => flush_ns.as_ref(),
+    }
+}
+
+fn percentile(latency: Option<&Latency>, name: &str) -> Option<f64> {
+    let latency = latency?;
+    let ns = match name {
+        "mean" => return latency.mean,
+        "p50" => latency.p50,
+        "p90" => latency.p90,
+        "p99" => latency.p99,
+        "p999" => latency.p999,
+        "p9999" => latency.p9999,
+        _ => latency.max,
+    };
+    ns.map(|ns| ns as f64)
+}

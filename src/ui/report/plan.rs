@@ -1,0 +1,107 @@
+//! What it takes to build a target, as text.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::cells::wrap;
+use crate::runs::session::PlanShown;
+use crate::units::{approx_size, fine_span};
+
+/// Columns of a sentence; a step is never broken, so that it can be typed.
+const WIDTH: usize = 80;
+
+/// What `record --dry-run --json` prints.
+#[derive(Debug, Serialize)]
+pub struct PlanFile<'a> {
+    /// The commands that take down what stands now, before the first step.
+    takes_down: &'a [String],
+    /// The steps, in order.
+    steps: Vec<StepFile<'a>>,
+    /// The devices of which everything is destroyed.
+    destroys: Vec<DestroyedFile<'a>>,
+    /// Bytes that are written in all, the fill included.
+    writes_bytes: u64,
+    /// What that takes of each drive's life, as sentences.
+    wear: &'a [String],
+    /// What the stack survives, holds and costs, as sentences.
+    worth: &'a [String],
+    /// How long all of the steps took last time; null where that is not known.
+    last_time_s: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct StepFile<'a> {
+    command: &'a str,
+    last_time_s: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct DestroyedFile<'a> {
+    path: &'a Path,
+    model: Option<&'a str>,
+    serial: Option<&'a str>,
+    size_bytes: u64,
+    content: &'a [String],
+}
+
+impl<'a> From<&'a PlanShown> for PlanFile<'a> {
+    fn from(plan: &'a PlanShown) -> Self {
+        let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
+        let steps = plan.lines.iter().enumerate().map(|(number, command)| StepFile {
+            command,
+            last_time_s: seconds(plan.times.get(number).copied().flatten()),
+        });
+        let destroys = plan.destroys.iter().map(|wanted| DestroyedFile {
+            path: &wanted.path,
+            model: wanted.model.as_deref(),
+            serial: wanted.serial.as_deref(),
+            size_bytes: wanted.size_bytes,
+            content: &wanted.content,
+        });
+        Self {
+            takes_down: &plan.takes_down,
+            steps: steps.collect(),
+            destroys: destroys.collect(),
+            writes_bytes: plan.writes_bytes,
+            wear: &plan.wear,
+            worth: &plan.worth,
+            last_time_s: seconds(plan.last_time),
+        }
+    }
+}
+
+/// The steps, what they destroy and write, and what the stack is worth.
+pub fn plan(plan: &PlanShown) -> String {
+    let mut text = String::new();
+    for (number, line) in plan.lines.iter().enumerate() {
+        let _ = writeln!(text, "{:>3}  {line}", number + 1);
+        if let Some(time) = plan.times.get(number).copied().flatten() {
+            let _ = writeln!(text, "       last time {}", fine_span(time));
+        }
+    }
+    for wanted in &plan.destroys {
+        let model = wanted.model.as_deref().unwrap_or("unknown model");
+        let serial = wanted.serial.as_deref().unwrap_or("none");
+        let content =
+            if wanted.content.is_empty() { "nothing found on it".into() } else { wanted.content.join("; ") };
+        let (path, size) = (wanted.path.display(), approx_size(wanted.size_bytes));
+        let _ = writeln!(text, "destroys {path}, {model}, serial {serial}, {size}: {content}");
+    }
+    if plan.writes_bytes > 0 {
+        let _ = writeln!(text, "writes about {}", approx_size(plan.writes_bytes));
+    }
+    for sentence in &plan.wear {
+        let _ = writeln!(text, "{}", wrap(sentence, WIDTH, "  "));
+    }
+    match plan.last_time {
+        Some(time) => _ = writeln!(text, "last time all of it took {}", fine_span(time)),
+        None => text.push_str("how long all of it takes is not known yet\n"),
+    }
+    for sentence in &plan.worth {
+        let _ = writeln!(text, "{}", wrap(sentence, WIDTH, "  "));
+    }
+    text
+}

@@ -1,0 +1,341 @@
+//! One recording: the table of classes, the processor, what is to be doubted, the turns.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use super::cells::{NOTHING, figure, latency, left, percent, right, wrap};
+use crate::class::Class;
+use crate::host::Throttling;
+use crate::meter::window::{Change, CyclesSource, Latency, LedgerLine, State, Verdict};
+use crate::meter::{sentences, words};
+use crate::runs::record::Recording;
+use crate::runs::record::summary::{ClassSummary, Summary};
+use crate::settings::profile::{self, settings::Run};
+use crate::units::{approx_size, approx_span, format_latency, three_digits};
+
+const WIDTH: usize = 80;
+
+/// What `show --json` prints.
+#[derive(Debug, Serialize)]
+pub struct Shown<'a> {
+    /// The folder.
+    pub dir: String,
+    /// The totals.
+    pub summary: &'a Summary,
+    /// The turns.
+    pub ledger: &'a [LedgerLine],
+    /// The host.
+    pub host: &'a serde_json::Value,
+    /// What is missing or damaged.
+    pub notes: &'a [String],
+}
+
+impl<'a> Shown<'a> {
+    /// What there is to show of a recording.
+    pub fn of(recording: &'a Recording) -> Self {
+        Self {
+            dir: recording.dir.display().to_string(),
+            summary: &recording.summary,
+            ledger: &recording.ledger,
+            host: &recording.host,
+            notes: &recording.notes,
+        }
+    }
+}
+
+/// A recording as text of at most 80 columns.
+pub fn show(recording: &Recording) -> String {
+    let summary = &recording.summary;
+    let mut out = format!("{}: {}\n", recording.name(), heading(summary));
+    let host = |key: &str| recording.host.pointer(key).and_then(serde_json::Value::as_str);
+    let hosts = [host("/hostname"), host("/cpu/model"), host("/kernel"), host("/distribution")];
+    let line = hosts.into_iter().flatten().collect::<Vec<_>>().join(" · ");
+    if !line.is_empty() {
+        let _ = writeln!(out, "{}", wrap(&line, WIDTH, "  "));
+    }
+    let host_notes = recording.host["notes"].as_array().into_iter().flatten();
+    let notes = recording.notes.iter().map(String::as_str);
+    for note in notes.chain(host_notes.filter_map(|note| note.as_str())) {
+        let _ = writeln!(out, "{}", wrap(&format!("note: {note}"), WIDTH, "  "));
+    }
+    out.push('\n');
+    // A turn of the array while it was recorded changed nothing of what was measured.
+    let settings = profile::parse(&recording.profile_toml, "profile.toml").unwrap_or_default();
+    out += &table(summary, &settings.run);
+    if let Some(why) = settings.price_missing() {
+        let _ = writeln!(out, "{}", wrap(why, WIDTH, "  "));
+    }
+    out += &believe(summary);
+    if !recording.ledger.is_empty() {
+        out += "\nTurns\n";
+        recording.ledger.iter().for_each(|line| out += &turn(line));
+    }
+    out
+}
+
+fn heading(summary: &Summary) -> String {
+    let mut text = format!("profile {}, {}", summary.profile, approx_span(summary.duration_s));
+    if summary.warmup_windows > 0 {
+        let _ = write!(text, " after {} of warm-up", approx_span(summary.warmup_s));
+    }
+    if summary.interrupted {
+        text += ", ended early";
+    }
+    text
+}
+
+/// The table of classes with the totals below it, the cores that the run's array would need, and every
+/// flag in words.
+pub fn table(summary: &Summary, array: &Run) -> String {
+    let mut out = row("class", ["MB/s", "target", "IOPS", "p50", "p99", "p99.9", "max", "errors"]);
+    for class in Class::ALL {
+        out += &class_rows(class, summary);
+    }
+    out += &totals(summary, array);
+    out += &engine(summary);
+    out += &drives(summary);
+    out += &levels(summary);
+    out += &flags(summary);
+    if let Some(why) = &summary.failure {
+        let _ = writeln!(out, "{}", wrap(&format!("failed: {why}"), WIDTH, "  "));
+    }
+    if let Some(errors) = summary.errors_line() {
+        let _ = writeln!(out, "{}", wrap(&errors, WIDTH, "  "));
+    }
+    out
+}
+
+fn row(label: &str, cells: [&str; 8]) -> String {
+    let mut line = left(label, 16);
+    for cell in cells {
+        line.push(' ');
+        line += &right(cell, 7);
+    }
+    format!("{}\n", line.trim_end())
+}
+
+fn class_rows(class: Class, summary: &Summary) -> String {
+    let figures = summary.class(class);
+    if figures.state == State::Off && figures.ios == 0 {
+        return row(class.name(), ["off", "", "", "", "", "", "", ""]);
+    }
+    let target = figures.target_mb_per_s.map(three_digits).unwrap_or_default();
+    let (mb, iops, errors) =
+        (three_digits(figures.mb_per_s), three_digits(figures.iops), figures.errors.to_string());
+    let [p50, p99, p999, max] = latencies(figures.service_ns.as_ref());
+    let mut out = row(class.name(), [&mb, &target, &iops, &p50, &p99, &p999, &max, &errors]);
+    out += &response_row(figures);
+    if class == Class::Wal {
+        let wal = &summary.classes.wal;
+        for (label, latency) in [("  write", &wal.write_ns), ("  flush", &wal.flush_ns)] {
+            if let Some(latency) = latency {
+                out += &latency_row(label, latency);
+            }
+        }
+    }
+    if let Some(polls) = figures.polls.and_then(|polls| words::polls_of(polls, summary.duration_s)) {
+        let _ = writeln!(out, "  polls {polls}");
+    }
+    if let Some(incidents) = figures.incidents {
+        let _ = writeln!(out, "  {}", words::incidents(incidents));
+    }
+    if figures.missed > 0 {
+        let _ = writeln!(out, "  missed {} of {} intended starts", figures.missed, figures.intended);
+    }
+    if let State::Stopped(why) = &figures.state {
+        let _ = writeln!(out, "{}", wrap(&format!("  stopped: {why}"), WIDTH, "  "));
+    }
+    out
+}
+
+fn response_row(figures: &ClassSummary) -> String {
+    match &figures.response_ns {
+        _ if figures.response_not_held => row("  response", ["", "", "", "not held", "", "", "", ""]),
+        Some(latency) => latency_row("  response", latency),
+        None => String::new(),
+    }
+}
+
+fn latency_row(label: &str, latency: &Latency) -> String {
+    let [p50, p99, p999, max] = latencies(Some(latency));
+    row(label, ["", "", "", &p50, &p99, &p999, &max, ""])
+}
+
+fn latencies(of: Option<&Latency>) -> [String; 4] {
+    let none = Latency::default();
+    let of = of.unwrap_or(&none);
+    [of.p50, of.p99, of.p999, of.max].map(latency)
+}
+
+fn totals(summary: &Summary, array: &Run) -> String {
+    let (total, cpu) = (&summary.total, &summary.total.cpu);
+    let mut out = row("total", [&three_digits(total.mb_per_s), "", "", "", "", "", "", ""]);
+    let estimate = total.cycles_source == CyclesSource::Estimate;
+    let (sign, source) = match (estimate, &cpu.frequency_source, cpu.frequency_hz) {
+        (false, ..) => ("", "performance-monitoring unit".to_owned()),
+        (true, Some(source), Some(hz)) => {
+            ("≈", format!("busy CPU time at {} GHz from {source}", three_digits(hz / 1e9)))
+        }
+        (true, ..) => ("≈", "busy CPU time".to_owned()),
+    };
+    let told = |x: f64| format!("{sign}{}", three_digits(x));
+    let per_op = total.cycles_per_op.map_or_else(String::new, |x| format!(", cycles/op {}", told(x)));
+    // Of simulated devices and of an idle run nothing is told, whatever the source.
+    let cycles = total.cycles_per_byte.map_or_else(
+        || format!("cycles/byte {NOTHING}"),
+        |x| format!("cycles/byte {}{per_op} ({source})", told(x)),
+    );
+    let cycles = format!("{cycles}; {} moved", approx_size(total.bytes));
+    let shares = format!(
+        "CPU busy {}: user {}, system {}, interrupt {}, steal {}; {} of {} cores ours",
+        percent(total.cpu_busy),
+        percent(cpu.user),
+        percent(cpu.system),
+        percent(cpu.interrupt),
+        percent(cpu.steal),
+        three_digits(cpu.own_cores),
+        cpu.cpus,
+    );
+    let _ = writeln!(out, "\n{}\n{}", wrap(&cycles, WIDTH, "  "), wrap(&shares, WIDTH, "  "));
+    if cpu.cpus > 0 {
+        let mut cores = format!("cores {}", words::cores(cpu));
+        if let Some(needed) = words::cores_needed(cpu, total.cycles_per_byte, summary.duration_s, array) {
+            let _ = write!(cores, "; needs {needed}");
+        }
+        let _ = writeln!(out, "{}", wrap(&cores, WIDTH, "  "));
+    }
+    out
+}
+
+/// What the storage engine did, by its own counts and clocks.
+fn engine(summary: &Summary) -> String {
+    let Some(engine) = &summary.engine else { return String::new() };
+    let mut out = String::new();
+    for line in words::engine(engine, summary.duration_s, true) {
+        let _ = writeln!(out, "{}", wrap(&line, WIDTH, "  "));
+    }
+    for time in &engine.times_us {
+        let us = |us: f64| format_latency((us * 1e3) as u64);
+        let (name, count) = (&time.name, time.count);
+        let (p50, p99, max) = (us(time.p50), us(time.p99), us(time.max));
+        let line = format!("{name}: {count} since it was opened, p50 {p50}, p99 {p99}, max {max}");
+        let _ = writeln!(out, "{}", wrap(&line, WIDTH, "  "));
+    }
+    out
+}
+
+/// How warm the drives got and whether they slowed themselves down, and what they cost; nothing of files
+/// below which no drive tells.
+fn drives(summary: &Summary) -> String {
+    let mut out = String::new();
+    for member in &summary.members {
+        let Some(celsius) = member.temperature_c else { continue };
+        let text = match member.throttling {
+            Some(Throttling::Yes) => "slowed itself down for its temperature, by its own count",
+            Some(Throttling::Hot) => "was so warm that it may have slowed itself down (inferred)",
+            Some(Throttling::No) => "did not slow itself down, by its own count",
+            None => "whether it slowed itself down is not told",
+        };
+        let line = format!("{}: up to {celsius:.0} °C, {text}", member.name);
+        let _ = writeln!(out, "{}", wrap(&line, WIDTH, "  "));
+    }
+    if let Some(cost) = &summary.cost {
+        let per =
+            |price: Option<f64>, of: &str| price.map(|price| format!("${} per {of}", three_digits(price)));
+        let parts = [per(cost.per_usable_tb, "usable TB"), per(cost.per_scan_gb_per_s, "GB/s of scan")];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        let line = format!("price ${}: {}", three_digits(cost.price), parts.join(", "));
+        let _ = writeln!(out, "{}", wrap(&line, WIDTH, "  "));
+    }
+    out
+}
+
+/// What was amplified, whether it was steady, and how much it varied.
+fn levels(summary: &Summary) -> String {
+    let mut lines = sentences::amplification(&summary.written);
+    lines.extend(sentences::steadiness(&summary.steady));
+    lines.extend(sentences::variability(&summary.variability));
+    lines.iter().map(|line| wrap(line, WIDTH, "  ") + "\n").collect()
+}
+
+/// The seven pitfalls; nothing of recordings that do not tell.
+fn believe(summary: &Summary) -> String {
+    let mut out = String::new();
+    if !summary.pitfalls.is_empty() {
+        out += "\nCan I believe this?\n";
+    }
+    for pitfall in &summary.pitfalls {
+        let told = |text: &str| wrap(text, WIDTH - 6, "      ");
+        let figure = format!("{}: {}", pitfall.name, pitfall.figure);
+        let _ = writeln!(out, "{:<6}{}", pitfall.light.word(), told(&figure));
+        if !pitfall.advice.is_empty() {
+            let _ = writeln!(out, "      {}", told(&pitfall.advice));
+        }
+    }
+    out
+}
+
+fn flags(summary: &Summary) -> String {
+    let of_classes = Class::ALL.into_iter().map(|class| (class.name(), &summary.class(class).flags));
+    let mut out = String::new();
+    for (name, flags) in of_classes.chain([("run", &summary.flags)]) {
+        for flag in flags {
+            let why = summary.flag_notes.get(flag).map_or("", |note| note.why.as_str());
+            let _ = writeln!(out, "{}", wrap(&format!("! {name}: {flag}: {why}"), WIDTH, "  "));
+        }
+    }
+    out
+}
+
+/// A ledger line: the turn, then each figure before and after.
+fn turn(line: &LedgerLine) -> String {
+    let undo = if line.undo { " (undo)" } else { "" };
+    let at = approx_span(line.at_ns as f64 / 1e9);
+    let mut out = format!("{:>3}. at {at}: {} {} → {}{undo}\n", line.number, line.knob, line.from, line.to);
+    if line.less_durable {
+        out += "     less durable than before\n";
+    }
+    for less in &line.survives_less {
+        let _ = writeln!(out, "     {less}");
+    }
+    let plain: fn(f64) -> String = three_digits;
+    let time: fn(f64) -> String = |x| format_latency(x.round() as u64);
+    let figures = [
+        ("scan MB/s", &line.scan_mb_per_s, &plain),
+        ("point p99", &line.point_p99_ns, &time),
+        ("WAL p99", &line.wal_p99_ns, &time),
+        ("total MB/s", &line.total_mb_per_s, &plain),
+        ("cycles/byte", &line.cycles_per_byte, &plain),
+    ];
+    for (label, change, text) in figures {
+        if let (Some(before), Some(after)) = (change.before, change.after) {
+            let spread = |range: Option<(f64, f64)>| {
+                range.map_or_else(String::new, |(low, high)| format!(" [{}–{}]", text(low), text(high)))
+            };
+            let (from, to) =
+                (text(before) + &spread(change.before_range), text(after) + &spread(change.after_range));
+            let _ = writeln!(out, "     {label:<12} {from} → {to}: {}", verdict(change, line));
+        }
+    }
+    if !line.flags.is_empty() {
+        let _ = writeln!(out, "     flags: {}", line.flags.join(", "));
+    }
+    if line.open {
+        out += "     still gathering windows when the recording ended\n";
+    }
+    out
+}
+
+fn verdict(change: &Change, line: &LedgerLine) -> String {
+    let relative = || match (change.before, change.after) {
+        (Some(before), Some(after)) if before != 0.0 => format!("{:+.1}%", (after / before - 1.0) * 100.0),
+        _ => figure(change.after),
+    };
+    match change.verdict {
+        Verdict::None if line.open => "not known yet".into(),
+        Verdict::None => "no verdict".into(),
+        Verdict::NoClearChange => "no clear change".into(),
+        Verdict::Higher | Verdict::Lower => relative(),
+    }
+}

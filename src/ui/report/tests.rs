@@ -1,0 +1,229 @@
+//! What the reports say of runs that are known.
+
+use std::path::Path;
+
+use super::*;
+use crate::meter::window::{CyclesSource, Flag, Verdict, Window};
+use crate::runs::record::fixture::{self, Like};
+use crate::runs::record::{Header, Outcome, Recording, Writer};
+
+/// A recording in `dir/name`, written and read back.
+fn recorded(dir: &Path, name: &str, header: &Header, windows: &[Window]) -> Recording {
+    let dir = dir.join(name);
+    let mut writer = Writer::create(&dir, header).unwrap();
+    for window in windows {
+        writer.window(window).unwrap();
+    }
+    writer.finish(&fixture::totals(windows), &Outcome::Complete).unwrap();
+    Recording::open(&dir).unwrap()
+}
+
+fn like(dir: &Path, name: &str, like: Like) -> Recording {
+    recorded(dir, name, &fixture::header(), &fixture::windows(like))
+}
+
+fn cell<'a>(comparison: &'a Comparison, figure: &str, column: usize) -> &'a compare::Cell {
+    &comparison.rows.iter().find(|row| row.figure == figure).unwrap().cells[column]
+}
+
+fn fits(text: &str) {
+    for line in text.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+}
+
+fn flagged(windows: &mut [Window], forbids_verdict: bool) {
+    for window in windows {
+        window.classes[0].flags = vec![Flag {
+            text: "data fits memory".into(),
+            why: "The reads may be served without storage I/O, so they say little about the drives".into(),
+            forbids_verdict,
+        }];
+    }
+}
+
+#[test]
+fn a_recording_is_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut windows = fixture::windows(Like::default());
+    flagged(&mut windows, true);
+    for window in &mut windows {
+        window.classes[3].missed = 100;
+    }
+    let mut writer = Writer::create(&dir.path().join("base"), &fixture::header()).unwrap();
+    for window in &windows {
+        writer.window(window).unwrap();
+    }
+    writer.ledger(&fixture::turn(1)).unwrap();
+    let mut totals = fixture::totals(&windows);
+    totals.classes[0].errors = 3;
+    totals.classes[0].errnos.insert("EIO".into(), 3);
+    writer.finish(&totals, &Outcome::Interrupted).unwrap();
+    let recording = Recording::open(&dir.path().join("base")).unwrap();
+    let text = show(&recording);
+    fits(&text);
+    insta::assert_snapshot!(text);
+    let json = serde_json::to_value(Shown::of(&recording)).unwrap();
+    assert_eq!(json["summary"]["classes"]["scan"]["flags"][0], "data fits memory");
+    assert_eq!(json["ledger"][0]["knob"], "scan.depth");
+}
+
+#[test]
+fn a_killed_recording_is_shown_as_such() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = Writer::create(&dir.path().join("cut"), &fixture::header()).unwrap();
+    writer.window(&fixture::window(1, Like::default())).unwrap();
+    drop(writer);
+    let text = show(&Recording::open(&dir.path().join("cut")).unwrap());
+    assert!(text.contains("note: summary.json is missing"), "{text}");
+}
+
+#[test]
+fn two_recordings_are_compared() {
+    let dir = tempfile::tempdir().unwrap();
+    let a = like(dir.path(), "base", Like::default());
+    let mut header = fixture::header();
+    header.facts.kernel = "6.14.2-amd64".into();
+    header.facts.cpu.governor = None;
+    header.profile_toml = "name = \"other\"\n[io]\ninterface = \"libaio\"\n[scan]\ndepth = 64\n".into();
+    let faster = Like { scan_ios: 75_000, commit_ns: 410_000, ..Like::default() };
+    let b = recorded(dir.path(), "faster", &header, &fixture::windows(faster));
+    let comparison = compare(&[a, b]).unwrap();
+    let difference = |what: &str| {
+        let found = comparison.differences.iter().find(|difference| difference.what == what);
+        found.map(|found| found.values.iter().flatten().map(String::as_str).collect::<Vec<_>>())
+    };
+    assert_eq!(difference("scan.depth"), Some(vec!["128", "64"]), "what is not given has its default");
+    assert_eq!(difference("scan.interface"), None, "it is told with `[io]`");
+
+    let scan = cell(&comparison, "classes.scan.mb_per_s", 1);
+    assert_eq!(scan.verdict, Verdict::Higher);
+    let (low, high) = scan.change_range.unwrap();
+    assert!(low > 0.0 && low < scan.change.unwrap() && scan.change.unwrap() < high);
+    assert_eq!(cell(&comparison, "classes.point.service_ns.p50", 1).verdict, Verdict::NoClearChange);
+    assert_eq!(cell(&comparison, "classes.wal.service_ns.p50", 1).verdict, Verdict::Higher);
+    assert_eq!(cell(&comparison, "total.cycles_per_byte", 1).verdict, Verdict::Lower);
+    let text = comparison.to_string();
+    fits(&text);
+    insta::assert_snapshot!(text);
+    let json = serde_json::to_value(&comparison).unwrap();
+    assert_eq!(json["recordings"][1]["name"], "faster");
+    assert_eq!(json["rows"][0]["cells"][1]["verdict"], "higher");
+}
+
+#[test]
+fn overlapping_windows_are_no_clear_change() {
+    let dir = tempfile::tempdir().unwrap();
+    let a = like(dir.path(), "a", Like { jitter_ios: 4_000, ..Like::default() });
+    let b = like(dir.path(), "b", Like { scan_ios: 66_000, jitter_ios: 4_000, ..Like::default() });
+    let comparison = compare(&[a, b]).unwrap();
+    let scan = cell(&comparison, "classes.scan.mb_per_s", 1);
+    assert_eq!(scan.verdict, Verdict::NoClearChange);
+    assert!(scan.change.unwrap() > 0.05);
+}
+
+#[test]
+fn many_recordings_come_in_blocks() {
+    let dir = tempfile::tempdir().unwrap();
+    let recordings: Vec<_> = (0..4)
+        .map(|i| {
+            like(dir.path(), &format!("run-{i}"), Like { scan_ios: 60_000 + i * 10_000, ..Like::default() })
+        })
+        .collect();
+    let comparison = compare(&recordings).unwrap();
+    assert_eq!(comparison.differences, []);
+    assert!(comparison.rows.iter().all(|row| row.cells.len() == 4));
+    let text = comparison.to_string();
+    fits(&text);
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn what_can_not_be_judged_gets_no_verdict() {
+    let dir = tempfile::tempdir().unwrap();
+    let faster = Like { scan_ios: 90_000, ..Like::default() };
+    let a = like(dir.path(), "a", Like::default());
+    let against = |name: &str, change: &dyn Fn(&mut Vec<Window>)| {
+        let mut windows = fixture::windows(faster);
+        change(&mut windows);
+        let b = recorded(dir.path(), name, &fixture::header(), &windows);
+        let comparison = compare(&[a.clone(), b]).unwrap();
+        let scan = cell(&comparison, "classes.scan.mb_per_s", 1).clone();
+        (scan.verdict, scan.why.unwrap_or_default(), comparison)
+    };
+
+    let (verdict, why, comparison) = against("flagged", &|windows| flagged(windows, true));
+    assert_eq!((verdict, why.as_str()), (Verdict::None, "flagged"));
+    assert!(comparison.to_string().contains("! B scan: data fits memory"));
+    assert_eq!(cell(&comparison, "total.mb_per_s", 1).verdict, Verdict::None);
+    assert_eq!(cell(&comparison, "classes.point.mb_per_s", 1).verdict, Verdict::NoClearChange);
+
+    let (verdict, ..) = against("remarked", &|windows| flagged(windows, false));
+    assert_eq!(verdict, Verdict::Higher);
+    let (verdict, why, _) = against("short", &|windows| windows.truncate(3));
+    assert_eq!((verdict, why.as_str()), (Verdict::None, "few windows"));
+    let (verdict, why, _) = against("turned", &|windows| windows[4].setting = 1);
+    assert_eq!((verdict, why.as_str()), (Verdict::None, "knobs turned"));
+    let (verdict, _, comparison) = against("counted", &|windows| {
+        for window in windows {
+            window.cpu.cycles_source = CyclesSource::Pmu;
+        }
+    });
+    assert_eq!(verdict, Verdict::Higher);
+    assert_eq!(cell(&comparison, "total.cycles_per_byte", 1).verdict, Verdict::None);
+    let (.., comparison) = against("behind", &|windows| {
+        for window in windows {
+            window.classes[3].missed = 100;
+        }
+    });
+    let response = cell(&comparison, "classes.background.response_ns.p50", 1);
+    assert_eq!((response.value, response.why.as_deref()), (None, Some("not held")));
+}
+
+#[test]
+fn less_durable_is_never_a_gain() {
+    let dir = tempfile::tempdir().unwrap();
+    let a = like(dir.path(), "a", Like::default());
+    let mut header = fixture::header();
+    header.profile_toml += "[wal]\nsync = \"none\"\n";
+    let b =
+        recorded(dir.path(), "b", &header, &fixture::windows(Like { commit_ns: 20_000, ..Like::default() }));
+    let comparison = compare(&[a, b]).unwrap();
+    assert!(cell(&comparison, "classes.wal.service_ns.p50", 1).less_durable);
+    let text = comparison.to_string();
+    assert!(text.contains("note: B is less durable than A"), "{text}");
+}
+
+#[test]
+fn windows_that_were_cut_short_do_not_spread_a_range() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut windows = fixture::windows(Like::default());
+    let whole = recorded(dir.path(), "whole", &fixture::header(), &windows);
+    let mut cut = fixture::window(5, Like::default());
+    cut.duration_ns /= 20;
+    cut.classes[0].mb_per_s = 1.0;
+    windows.push(cut);
+    let with = recorded(dir.path(), "cut", &fixture::header(), &windows);
+    let comparison = compare(&[whole, with]).unwrap();
+    let range = |column| cell(&comparison, "classes.scan.mb_per_s", column).range;
+    assert_eq!(range(0), range(1));
+}
+
+#[test]
+fn settings_that_can_not_be_read_are_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let a = like(dir.path(), "a", Like::default());
+    let mut header = fixture::header();
+    header.profile_toml = "[scan]\ndepht = 3\n".into();
+    let b = recorded(dir.path(), "b", &header, &fixture::windows(Like::default()));
+    let comparison = compare(&[a, b]).unwrap();
+    let said = |note: &String| note.starts_with("B: its settings can't be read");
+    assert!(comparison.notes.iter().any(said), "{:?}", comparison.notes);
+}
+
+#[test]
+fn one_recording_is_not_compared() {
+    let dir = tempfile::tempdir().unwrap();
+    let a = like(dir.path(), "a", Like::default());
+    assert_eq!(compare(&[a]).unwrap_err().kind, crate::error::Kind::Input);
+}

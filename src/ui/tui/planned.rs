@@ -1,0 +1,273 @@
+//! A plan that the operator reads to its end, and agrees to.
+
+use std::sync::Arc;
+
+use super::dialog::{Consent, about, word_kind};
+use super::text::{width, wrap, wrap_exact};
+use crate::runs::session::message::PlanShown;
+use crate::units::{approx_size, fine_span};
+
+/// A word as long as this is shown beside the question for it, too.
+const WORD_CELLS_MAX: usize = 40;
+/// A device's path of more lines than these is shown above only.
+const PATH_LINES_MAX: usize = 4;
+
+/// How a line is to be shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    /// A heading.
+    Heading,
+    /// What is told.
+    Plain,
+    /// What matters less.
+    Dim,
+    /// What destroys, or is wrong.
+    Bad,
+    /// What to look at.
+    Warn,
+}
+
+/// A line and how it is to be shown.
+pub type Toned = (String, Tone);
+
+/// A plan on the screen.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Agreement {
+    /// The plan.
+    pub plan: Arc<PlanShown>,
+    /// The devices that it destroys, one after the other.
+    pub consent: Consent,
+    /// Lines scrolled.
+    pub top: usize,
+    /// Whether its end was seen: nothing is agreed to before.
+    pub read: bool,
+}
+
+impl Agreement {
+    /// Asks for this.
+    pub fn new(plan: Arc<PlanShown>) -> Self {
+        let consent = Consent::new(plan.destroys.clone());
+        Self { plan, consent, top: 0, read: false }
+    }
+
+    /// Whether the run waits for an answer: a target is being opened by this plan.
+    pub fn is_awaited(&self) -> bool {
+        self.plan.number == 0
+    }
+
+    /// Whether anything is destroyed.
+    pub fn destroys(&self) -> bool {
+        !self.plan.destroys.is_empty()
+    }
+
+    /// The whole plan, wrapped, nothing cut.
+    pub fn lines(&self, cells: usize) -> Vec<Toned> {
+        let mut lines = Vec::new();
+        self.turned(&mut lines, cells);
+        self.taken_down(&mut lines, cells);
+        self.steps(&mut lines, cells);
+        self.figures(&mut lines, cells);
+        self.destroyed(&mut lines, cells);
+        lines
+    }
+
+    fn turned(&self, lines: &mut Vec<Toned>, cells: usize) {
+        let plan = &self.plan;
+        match (plan.number, plan.turns.is_empty()) {
+            _ if plan.opens.is_some() => {
+                let name = plan.opens.as_deref().unwrap_or_default();
+                heading(lines, cells, &format!("To open the profile {name}"));
+            }
+            (0, _) => heading(lines, cells, "To open this profile"),
+            (_, true) => heading(lines, cells, "No knob is turned: the same is built anew"),
+            (_, false) => heading(lines, cells, "Turned"),
+        }
+        for (knob, from, to) in &plan.turns {
+            entry(lines, "", wrap_exact(&format!("{knob}: {from} → {to}"), cells.saturating_sub(2)));
+        }
+    }
+
+    /// What stands is taken down without an answer of its own: the plan is the answer.
+    fn taken_down(&self, lines: &mut Vec<Toned>, cells: usize) {
+        if self.plan.takes_down.is_empty() {
+            return;
+        }
+        heading(lines, cells, "What stands now is taken down first, with all that is on it");
+        for command in &self.plan.takes_down {
+            entry(lines, "", wrap_exact(command, cells.saturating_sub(2)));
+        }
+    }
+
+    fn steps(&self, lines: &mut Vec<Toned>, cells: usize) {
+        heading(lines, cells, "What is done, step by step");
+        for (at, step) in self.plan.lines.iter().enumerate() {
+            let number = format!("{:>2}. ", at + 1);
+            let parts = wrap_exact(step, cells.saturating_sub(2 + number.len()));
+            entry(lines, &number, parts);
+            if let Some(time) = self.plan.times.get(at).copied().flatten() {
+                let indent = " ".repeat(2 + number.len());
+                let parts =
+                    wrap(&format!("last time {}", fine_span(time)), cells.saturating_sub(indent.len()));
+                lines.extend(parts.into_iter().map(|part| (format!("{indent}{part}"), Tone::Dim)));
+            }
+        }
+    }
+
+    fn figures(&self, lines: &mut Vec<Toned>, cells: usize) {
+        let plan = &self.plan;
+        heading(lines, cells, "What comes of it");
+        let mut row = |text: &str| entry(lines, "", wrap(text, cells.saturating_sub(2)));
+        match plan.writes_bytes {
+            0 => row("bytes written: what filling takes, where something is not filled"),
+            bytes => {
+                row(&format!("bytes written: {} ({bytes} bytes), the fill included", approx_size(bytes)));
+            }
+        }
+        plan.wear.iter().for_each(|sentence| row(sentence));
+        match plan.last_time {
+            Some(time) => row(&format!("last time all of it took {}", fine_span(time))),
+            None => row("how long all of it takes is not known yet"),
+        }
+        plan.worth.iter().for_each(|sentence| row(sentence));
+    }
+
+    fn destroyed(&self, lines: &mut Vec<Toned>, cells: usize) {
+        let devices = &self.plan.destroys;
+        let title = match devices.len() {
+            0 if self.plan.takes_down.is_empty() => return heading(lines, cells, "Nothing is destroyed"),
+            0 => return heading(lines, cells, "Nothing is destroyed but what stands now"),
+            1 => "Everything on this device will be destroyed".to_owned(),
+            many => format!("Everything on these {many} devices will be destroyed"),
+        };
+        lines.push((String::new(), Tone::Plain));
+        lines.extend(wrap(&title, cells).into_iter().map(|part| (part, Tone::Bad)));
+        for (at, device) in devices.iter().enumerate() {
+            if at > 0 {
+                lines.push((String::new(), Tone::Plain));
+            }
+            entry(lines, "", about(device, cells.saturating_sub(2)));
+        }
+    }
+
+    /// The lines below the plan: always as many, so that nothing moves while it is read.
+    pub fn foot(&self, cells: usize, hidden: usize) -> Vec<Toned> {
+        let mut lines = vec![(String::new(), Tone::Plain)];
+        if hidden > 0 {
+            lines[0] = (format!("{hidden} more lines below"), Tone::Warn);
+        }
+        let keys = match (self.read, self.destroys()) {
+            (false, _) => "↓ PgDn: scroll to its end, then it can be agreed to · Esc closes",
+            (true, true) => "Esc allows nothing: everything stays as it is",
+            (true, false) => "y does it · Esc does nothing",
+        };
+        if !self.destroys() {
+            lines.push((keys.into(), Tone::Plain));
+            return lines;
+        }
+        let rows = (0..self.plan.destroys.len()).map(|at| self.question(at, cells).len()).max().unwrap_or(0);
+        let mut asked = if self.read { self.question(self.consent.typed.len(), cells) } else { Vec::new() };
+        asked.resize(rows, (String::new(), Tone::Plain));
+        lines.extend(asked);
+        // The view draws what is typed here.
+        lines.push((String::new(), Tone::Plain));
+        lines.push((self.consent.error.clone().unwrap_or_default(), Tone::Bad));
+        lines.push((keys.into(), Tone::Plain));
+        lines
+    }
+
+    /// What is asked for a device.
+    fn question(&self, at: usize, cells: usize) -> Vec<Toned> {
+        let Some(device) = self.plan.destroys.get(at) else { return Vec::new() };
+        let all = self.plan.destroys.len();
+        let head = if all > 1 { format!("{} of {all}: ", at + 1) } else { String::new() };
+        let mut lines = wrap_exact(&format!("{head}{}", device.path.display()), cells);
+        if lines.len() > PATH_LINES_MAX {
+            lines = vec![format!("device {} of {all}, as above", at + 1)];
+        }
+        let word = match &device.typed {
+            word if width(word) <= WORD_CELLS_MAX => format!(", {word},"),
+            _ => String::new(),
+        };
+        let question = format!("Type its {}{word} in full to allow that, then Enter:", word_kind(device));
+        lines.extend(wrap(&question, cells));
+        lines.into_iter().map(|line| (line, Tone::Plain)).collect()
+    }
+}
+
+fn heading(lines: &mut Vec<Toned>, cells: usize, text: &str) {
+    if !lines.is_empty() {
+        lines.push((String::new(), Tone::Plain));
+    }
+    lines.extend(wrap(text, cells).into_iter().map(|part| (part, Tone::Heading)));
+}
+
+/// Lines set in by two, the first behind its number.
+fn entry(lines: &mut Vec<Toned>, number: &str, parts: Vec<String>) {
+    for (i, part) in parts.into_iter().enumerate() {
+        let lead = if i == 0 { number.to_owned() } else { " ".repeat(number.len()) };
+        lines.push((format!("  {lead}{part}"), Tone::Plain));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ui::tui::fixture;
+
+    /// All that the plan says, without what wrapping adds.
+    fn letters(lines: &[Toned]) -> String {
+        lines.iter().flat_map(|(line, _)| line.chars()).filter(|c| !c.is_whitespace()).collect()
+    }
+
+    #[test]
+    fn nothing_of_a_plan_is_cut_at_any_width() {
+        let mut plan = fixture::plan_destroying();
+        plan.takes_down = vec!["umount /var/lib/stacktune/mnt/8d12".into(), "mdadm --stop /dev/md127".into()];
+        let asked = Agreement::new(Arc::new(plan.clone()));
+        for cells in [20, 40, 72, 96] {
+            let text = letters(&asked.lines(cells));
+            let mut told: Vec<String> = plan.lines.clone();
+            told.extend(plan.worth.clone());
+            told.extend(plan.wear.clone());
+            told.extend(plan.takes_down.clone());
+            for device in &plan.destroys {
+                told.push(device.path.display().to_string());
+                told.extend(device.serial.clone());
+                told.extend(device.model.clone());
+                told.extend(device.content.clone());
+                told.push(device.size_bytes.to_string());
+            }
+            for part in told {
+                let part: String = part.chars().filter(|c| !c.is_whitespace()).collect();
+                assert!(text.contains(&part), "{part} at {cells}");
+            }
+            assert!(asked.lines(cells).iter().all(|(line, _)| width(line.trim_end()) <= cells));
+        }
+    }
+
+    #[test]
+    fn what_is_taken_down_is_told_before_what_is_done() {
+        let told = |takes_down: &[&str]| {
+            let takes_down = takes_down.iter().map(|command| (*command).to_owned()).collect();
+            let plan = PlanShown { takes_down, ..fixture::plan_short() };
+            let lines = Agreement::new(Arc::new(plan)).lines(72);
+            lines.into_iter().map(|(line, _)| line).collect::<Vec<_>>().join("\n")
+        };
+        let text = told(&["umount /mnt/a", "rmdir /mnt/a"]);
+        let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("no {part} in {text}"));
+        assert!(at("taken down first") < at("umount /mnt/a") && at("umount /mnt/a") < at("rmdir /mnt/a"));
+        assert!(at("rmdir /mnt/a") < at("What is done, step by step"));
+        assert!(text.contains("Nothing is destroyed but what stands now"), "{text}");
+        assert!(!told(&[]).contains("taken down") && told(&[]).ends_with("Nothing is destroyed"));
+    }
+
+    #[test]
+    fn the_foot_is_as_high_before_as_after_it_was_read() {
+        let mut asked = Agreement::new(Arc::new(fixture::plan_destroying()));
+        let before = asked.foot(72, 5).len();
+        asked.read = true;
+        assert_eq!(asked.foot(72, 0).len(), before);
+        asked.consent.typed = vec![String::new(); 3];
+        assert_eq!(asked.foot(72, 0).len(), before);
+    }
+}

@@ -1,0 +1,237 @@
+//! The screen in a real pseudo-terminal: this test program again, with a session of its own.
+
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread;
+
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+
+use super::{Link, Options, ProfileEntry, ProfileStore, ThemeChoice, fixture};
+use crate::error::Error;
+use crate::runs::session::message::Phase;
+use crate::runs::session::{Command, Event};
+use crate::settings::profile::Settings;
+
+/// Names the file in which the session writes how it ended; set only in the second program.
+const CHILD: &str = "STACKTUNE_TUI_TEST_CHILD";
+const LEAVE_ALTERNATE_SCREEN: &str = "\x1b[?1049l";
+
+struct NoProfiles;
+
+impl ProfileStore for NoProfiles {
+    fn list(&self) -> Vec<ProfileEntry> {
+        Vec::new()
+    }
+    fn load(&self, name: &str) -> Result<Settings, Error> {
+        Err(Error::input(format!("there is no profile {name}")))
+    }
+    fn save(&self, _: &Settings, name: &str, _: bool) -> Result<PathBuf, Error> {
+        Ok(name.into())
+    }
+}
+
+/// The second program: a session that tells a few windows, and drains when it is told to.
+fn session(
+    commands: &std::sync::mpsc::Receiver<Command>,
+    events: &std::sync::mpsc::Sender<Event>,
+    log: &str,
+) {
+    let tell = |event| drop(events.send(event));
+    tell(Event::Status(Arc::new(fixture::status(Phase::Running))));
+    for index in 0..5 {
+        tell(Event::Window(Arc::new(fixture::window(index)), Arc::new(fixture::totals(index + 1))));
+    }
+    for command in commands {
+        match command {
+            Command::Quit | Command::QuitKeeping => {
+                std::fs::write(log, "drained").expect("the log");
+                if command == Command::QuitKeeping {
+                    tell(Event::Kept(vec!["umount /what/was/built".into()]));
+                }
+                tell(Event::Ended(Ok(())));
+                return;
+            }
+            Command::Undo => {
+                tell(Event::Status(Arc::new(fixture::standing_status())));
+                tell(Event::Notice("something stands".into()));
+            }
+            Command::Pause(_) => panic!("a session that fails"),
+            _ => {}
+        }
+    }
+}
+
+/// What the second program runs; in the first one there is nothing to run.
+#[test]
+fn child() {
+    let Ok(log) = std::env::var(CHILD) else { return };
+    let (commands, asked) = channel();
+    let (told, events) = channel();
+    thread::spawn(move || session(&asked, &told, &log));
+    let options = Options {
+        no_color: true,
+        over_ssh: false,
+        theme: ThemeChoice::Auto,
+        profiles: Box::new(NoProfiles),
+        recordings: std::env::temp_dir(),
+    };
+    let outcome = super::run(Link { commands, events }, options);
+    outcome.kept.iter().for_each(|command| println!("{command}"));
+    std::process::exit(outcome.ended.map_or_else(|error| i32::from(error.exit_status()), |()| 0));
+}
+
+fn nonzero(n: u16) -> std::num::NonZero<u16> {
+    std::num::NonZero::new(n).expect("not zero")
+}
+
+struct Terminal {
+    master: Box<dyn MasterPty + Send>,
+    writer: Box<dyn Write + Send>,
+    child: Box<dyn Child + Send + Sync>,
+    reader: Box<dyn Read + Send>,
+    seen: Vec<u8>,
+    log: tempfile::TempDir,
+}
+
+impl Terminal {
+    fn start() -> Self {
+        let size = PtySize { rows: 24, cols: 80, pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).expect("a pseudo-terminal");
+        let log = tempfile::tempdir().expect("a folder");
+        let mut command = CommandBuilder::new(std::env::current_exe().expect("this program"));
+        command.args(["ui::tui::pty_tests::child", "--exact", "--nocapture", "--test-threads=1"]);
+        command.env(CHILD, log.path().join("log"));
+        command.env("TERM", "xterm-256color");
+        let child = pair.slave.spawn_command(command).expect("the second program");
+        let reader = pair.master.try_clone_reader().expect("a reader");
+        drop(pair.slave);
+        let mut terminal = Self {
+            writer: pair.master.take_writer().expect("a writer"),
+            master: pair.master,
+            child,
+            reader,
+            seen: Vec::new(),
+            log,
+        };
+        terminal.until("demo  running");
+        terminal
+    }
+
+    fn read(&mut self) -> bool {
+        let mut bytes = [0; 4096];
+        let n = self.reader.read(&mut bytes).unwrap_or(0);
+        self.seen.extend_from_slice(&bytes[..n]);
+        n > 0
+    }
+
+    /// What a terminal shows of all that was written.
+    fn screen(&self) -> String {
+        let mut parser = vt100::Parser::new(nonzero(24), nonzero(80), 0);
+        parser.process(&self.seen);
+        parser.screen().contents()
+    }
+
+    /// Reads until the screen shows that.
+    fn until(&mut self, text: &str) {
+        while !self.screen().contains(text) {
+            assert!(self.read(), "ended without showing {text:?}:\n{}", self.screen());
+        }
+    }
+
+    fn write(&mut self, keys: &str) {
+        self.writer.write_all(keys.as_bytes()).expect("keys");
+        self.writer.flush().expect("keys");
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        let pid = self.child.process_id().and_then(|pid| rustix::process::Pid::from_raw(pid.cast_signed()));
+        rustix::process::kill_process(pid.expect("a process"), signal).expect("a signal");
+    }
+
+    /// Waits for the end: exit status, and whether the session had drained.
+    fn end(&mut self) -> (u32, bool) {
+        while self.read() {}
+        let status = self.child.wait().expect("an end").exit_code();
+        (status, self.log.path().join("log").exists())
+    }
+
+    fn is_given_back(&self) -> bool {
+        let text = String::from_utf8_lossy(&self.seen);
+        text.contains(LEAVE_ALTERNATE_SCREEN) && text.contains("\x1b[?1000l") && text.contains("\x1b[?25h")
+    }
+}
+
+#[test]
+fn q_drains_and_gives_the_terminal_back() {
+    let mut terminal = Terminal::start();
+    terminal.write("q");
+    assert_eq!(terminal.end(), (0, true));
+    assert!(terminal.is_given_back());
+}
+
+#[test]
+fn sigterm_drains_gives_the_terminal_back_and_tells_130() {
+    for signal in [rustix::process::Signal::TERM, rustix::process::Signal::INT] {
+        let mut terminal = Terminal::start();
+        terminal.signal(signal);
+        assert_eq!(terminal.end(), (130, true));
+        assert!(terminal.is_given_back());
+    }
+}
+
+#[test]
+fn what_is_kept_is_told_once_the_terminal_was_given_back() {
+    let mut terminal = Terminal::start();
+    terminal.write("u");
+    terminal.until("something stands");
+    terminal.write("q");
+    terminal.until("What was built for this run still stands.");
+    terminal.write("k");
+    assert_eq!(terminal.end(), (0, true));
+    let text = String::from_utf8_lossy(&terminal.seen).into_owned();
+    let (left, told) = (text.find(LEAVE_ALTERNATE_SCREEN), text.find("umount /what/was/built"));
+    assert!(left.is_some() && left < told, "{text}");
+}
+
+#[test]
+fn a_signal_takes_down_what_stands_without_asking() {
+    let mut terminal = Terminal::start();
+    terminal.write("u");
+    terminal.until("something stands");
+    terminal.write("q");
+    terminal.until("What was built for this run still stands.");
+    terminal.signal(rustix::process::Signal::TERM);
+    assert_eq!(terminal.end(), (130, true));
+    let text = String::from_utf8_lossy(&terminal.seen).into_owned();
+    assert!(text.contains("taking down what was built") && !text.contains("umount"), "{text}");
+}
+
+#[test]
+fn a_terminal_that_is_gone_lets_the_load_drain() {
+    let mut terminal = Terminal::start();
+    terminal.signal(rustix::process::Signal::HUP);
+    assert_eq!(terminal.end(), (130, true));
+}
+
+#[test]
+fn a_panic_gives_the_terminal_back_before_it_is_told() {
+    let mut terminal = Terminal::start();
+    terminal.write(" ");
+    assert_eq!(terminal.end().0, 1);
+    assert!(terminal.is_given_back());
+    let text = String::from_utf8_lossy(&terminal.seen).into_owned();
+    let (left, told) = (text.find(LEAVE_ALTERNATE_SCREEN), text.find("a session that fails"));
+    assert!(left.is_some() && left < told, "{text}");
+}
+
+#[test]
+fn the_screen_follows_the_terminal_s_size() {
+    let mut terminal = Terminal::start();
+    let size = PtySize { rows: 20, cols: 60, pixel_width: 0, pixel_height: 0 };
+    terminal.master.resize(size).expect("a resize");
+    terminal.until("needs 80×24, has 60×20");
+    terminal.write("q");
+    assert_eq!(terminal.end(), (0, true));
+}

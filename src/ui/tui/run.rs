@@ -1,0 +1,292 @@
+//! The loop: input, signals and the session come in through one channel; the screen is drawn when
+//! something has changed, and not too often.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crossterm::event::{self, Event as Input, MouseEventKind};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::{Handle, Signals};
+
+use super::message::{Effect, Msg};
+use super::state::State;
+use super::terminal::{self, Screen};
+use super::theme::Theme;
+use super::update::update;
+use super::{Link, Options, Outcome, clock, view};
+use crate::error::{Error, Result, describe};
+use crate::runs::session::{Command, Event, answer_promptly};
+
+/// Between two drawings.
+const REDRAW: Duration = Duration::from_millis(100);
+/// Between two drawings over ssh.
+const REDRAW_OVER_SSH: Duration = Duration::from_millis(500);
+/// How often the thread that reads keys looks whether it is still wanted.
+const INPUT_WAIT: Duration = Duration::from_millis(500);
+/// How long a drain may take after a signal.
+const DRAIN_MAX: Duration = Duration::from_secs(30);
+/// How long it may take where something is built or taken down, since that was last heard of: what
+/// stands is not left behind for a tool that is slow.
+const TAKE_DOWN_MAX: Duration = Duration::from_mins(10);
+
+/// What wakes the loop.
+enum Wake {
+    Msg(Msg),
+    Signal(i32),
+    /// The terminal is gone.
+    InputGone,
+}
+
+/// Why the loop was left.
+#[derive(Debug, Clone, Copy)]
+enum Left {
+    /// The operator or the run's end.
+    Done,
+    /// SIGINT or SIGTERM.
+    Interrupted,
+    /// SIGHUP, or a terminal that is gone: nobody watches any more.
+    HungUp,
+    /// A thread panicked: the terminal was given back for its message.
+    Panicked,
+}
+
+/// Runs the screen until the operator quits, the run ends, or a signal comes.
+///
+/// The terminal is given back at any end. An error is what ended the run: [`Kind::Interrupted`]
+/// after SIGINT, SIGTERM, SIGHUP or a second `q`. Where the operator kept what was built, the commands
+/// that remove it are told.
+///
+/// [`Kind::Interrupted`]: crate::error::Kind::Interrupted
+pub fn run(link: Link, options: Options) -> Outcome {
+    let mut kept = Vec::new();
+    Outcome { ended: run_until_end(link, options, &mut kept), kept }
+}
+
+fn run_until_end(link: Link, options: Options, kept: &mut Vec<String>) -> Result<()> {
+    let Link { commands, events } = link;
+    answer_promptly();
+    let (wake, woken) = channel();
+    let signals = watch_signals(wake.clone())?;
+    let mut screen = Screen::take()?;
+    let wanted = Arc::new(AtomicBool::new(true));
+    read_input(wake.clone(), Arc::clone(&wanted));
+    // It ends with the session, which may outlive a second `q`: nobody waits for it.
+    forward(events, wake);
+
+    let mut ui = Ui { state: first_state(&options, &screen), commands, options, exit: false };
+    let left = ui.run_loop(&mut screen, &woken);
+
+    drop(screen);
+    wanted.store(false, Ordering::Relaxed);
+    let outcome = ui.finish(left, &woken);
+    *kept = ui.state.kept;
+    signals.close();
+    outcome
+}
+
+fn first_state(options: &Options, screen: &Screen) -> State {
+    let variable = |name| std::env::var(name).ok();
+    let (colorterm, colorfgbg) = (variable("COLORTERM"), variable("COLORFGBG"));
+    let theme = Theme::new(options.theme, options.no_color, colorterm.as_deref(), colorfgbg.as_deref());
+    let size = screen.terminal.size().unwrap_or_default();
+    State::new(theme, size.width, size.height)
+}
+
+struct Ui {
+    state: State,
+    commands: Sender<Command>,
+    options: Options,
+    exit: bool,
+}
+
+impl Ui {
+    fn run_loop(&mut self, screen: &mut Screen, woken: &Receiver<Wake>) -> Left {
+        let pause = if self.options.over_ssh { REDRAW_OVER_SSH } else { REDRAW };
+        let mut next_draw = Instant::now();
+        let mut changed = true;
+        loop {
+            if !terminal::is_taken() {
+                return Left::Panicked;
+            }
+            if changed && Instant::now() >= next_draw {
+                let state = &self.state;
+                if screen.terminal.draw(|frame| view::draw(state, frame.buffer_mut())).is_err() {
+                    return Left::HungUp;
+                }
+                changed = false;
+                next_draw = Instant::now() + pause;
+            }
+            let wake = if changed {
+                woken.recv_timeout(next_draw.saturating_duration_since(Instant::now()))
+            } else {
+                woken.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            };
+            match wake {
+                Ok(Wake::Msg(msg)) => {
+                    self.take(msg);
+                    changed = true;
+                }
+                Ok(Wake::Signal(SIGHUP) | Wake::InputGone) | Err(RecvTimeoutError::Disconnected) => {
+                    return Left::HungUp;
+                }
+                Ok(Wake::Signal(_)) => return Left::Interrupted,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if self.exit {
+                return Left::Done;
+            }
+        }
+    }
+
+    /// Takes a message and does what comes of it; answers are messages again.
+    fn take(&mut self, msg: Msg) {
+        let mut waiting = vec![msg];
+        while let Some(msg) = waiting.pop() {
+            for effect in update(&mut self.state, msg) {
+                waiting.extend(self.perform(effect));
+            }
+        }
+    }
+
+    fn perform(&mut self, effect: Effect) -> Option<Msg> {
+        match effect {
+            Effect::Send(command) => return self.send(command),
+            Effect::StartRecording(profile) => {
+                let safe = |c: char| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+                let name: String = profile.chars().map(safe).collect();
+                let folder = self.options.recordings.join(format!("{name}-{}", clock::local_stamp()));
+                return self.send(Command::Record(Some(folder)));
+            }
+            Effect::List => return Some(Msg::Listed(self.options.profiles.list())),
+            Effect::Load(name) => {
+                return Some(Msg::Loaded(self.options.profiles.load(&name).map(Box::new)));
+            }
+            Effect::Save { settings, name, replace } => {
+                let outcome = self.options.profiles.save(&settings, &name, replace);
+                return Some(Msg::Saved(name, outcome));
+            }
+            Effect::Exit => self.exit = true,
+        }
+        None
+    }
+
+    fn send(&mut self, command: Command) -> Option<Msg> {
+        // To quit, nobody needs to be there.
+        let quits = matches!(command, Command::Quit | Command::QuitKeeping);
+        let gone = self.commands.send(command).is_err();
+        (gone && !quits).then_some(Msg::SessionGone)
+    }
+
+    /// Waits for the drain where one is due, and tells how all ended.
+    fn finish(&mut self, left: Left, woken: &Receiver<Wake>) -> Result<()> {
+        let (told, error) = match left {
+            Left::Done => {
+                return match self.state.ended.take() {
+                    Some(outcome) => outcome,
+                    None => Err(Error::interrupted("quit before the I/O had drained")),
+                };
+            }
+            Left::Interrupted => (true, Error::interrupted("interrupted")),
+            Left::HungUp => (false, Error::interrupted("the terminal hung up")),
+            Left::Panicked => (
+                true,
+                Error::failed("a part of stacktune failed, as told above")
+                    .hint("this is a bug: please report it"),
+            ),
+        };
+        if self.state.ended.is_none() {
+            if told {
+                let stack = if self.state.is_standing() { ", taking down what was built" } else { "" };
+                // What was built is taken down whether or not anybody is there to read this.
+                let _ = writeln!(std::io::stderr(), "stacktune: {}, draining{stack}…", error.what);
+            }
+            let _ = self.commands.send(Command::Quit);
+            let kept = drain(woken, self.state.is_standing());
+            self.state.kept.extend(kept);
+        }
+        Err(error)
+    }
+}
+
+/// Waits until the run has ended; a second SIGINT or SIGTERM, or a drain that hangs, ends the waiting.
+/// Where the operator had asked to keep what was built, its commands are told.
+fn drain(woken: &Receiver<Wake>, standing: bool) -> Vec<String> {
+    let mut kept = Vec::new();
+    let mut until = Instant::now() + if standing { TAKE_DOWN_MAX } else { DRAIN_MAX };
+    loop {
+        match woken.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(
+                Wake::Msg(Msg::Session(Event::Ended(_)) | Msg::SessionGone) | Wake::Signal(SIGINT | SIGTERM),
+            )
+            | Err(_) => return kept,
+            Ok(Wake::Msg(Msg::Session(Event::Step(_)))) => until = Instant::now() + TAKE_DOWN_MAX,
+            Ok(Wake::Msg(Msg::Session(Event::Kept(commands)))) => kept = commands,
+            Ok(_) => {}
+        }
+    }
+}
+
+fn watch_signals(wake: Sender<Wake>) -> Result<Handle> {
+    let failed = |e: std::io::Error| Error::failed(format!("cannot watch for signals: {}", describe(&e)));
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(failed)?;
+    let handle = signals.handle();
+    let watch = move || {
+        for signal in signals.forever() {
+            if wake.send(Wake::Signal(signal)).is_err() {
+                return;
+            }
+        }
+    };
+    thread::Builder::new().name("signals".into()).spawn(watch).map_err(failed)?;
+    Ok(handle)
+}
+
+/// Reads keys, the mouse and sizes until nobody wants them any more.
+fn read_input(wake: Sender<Wake>, wanted: Arc<AtomicBool>) {
+    thread::spawn(move || {
+        answer_promptly();
+        while wanted.load(Ordering::Relaxed) {
+            let msg = match event::poll(INPUT_WAIT) {
+                Ok(false) => continue,
+                Ok(true) => match event::read() {
+                    Ok(input) => message(&input),
+                    Err(_) => break,
+                },
+                Err(_) => break,
+            };
+            if let Some(msg) = msg
+                && wake.send(Wake::Msg(msg)).is_err()
+            {
+                return;
+            }
+        }
+        let _ = wake.send(Wake::InputGone);
+    });
+}
+
+/// Input that matters; where the mouse merely moves does not.
+fn message(input: &Input) -> Option<Msg> {
+    match input {
+        Input::Key(key) => Some(Msg::Key(*key)),
+        Input::Mouse(mouse) if matches!(mouse.kind, MouseEventKind::Moved | MouseEventKind::Drag(_)) => None,
+        Input::Mouse(mouse) => Some(Msg::Mouse(*mouse)),
+        Input::Resize(columns, lines) => Some(Msg::Resize(*columns, *lines)),
+        Input::FocusGained | Input::FocusLost | Input::Paste(_) => None,
+    }
+}
+
+fn forward(events: Receiver<Event>, wake: Sender<Wake>) {
+    thread::spawn(move || {
+        answer_promptly();
+        for event in events {
+            if wake.send(Wake::Msg(Msg::Session(event))).is_err() {
+                return;
+            }
+        }
+        let _ = wake.send(Wake::Msg(Msg::SessionGone));
+    });
+}

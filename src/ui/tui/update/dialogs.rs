@@ -1,0 +1,179 @@
+//! Keys while a dialog lies over the screen.
+
+use crate::runs::session::Command;
+use crate::ui::tui::dialog::{Consented, Dialog};
+use crate::ui::tui::keys::Action;
+use crate::ui::tui::message::Effect;
+use crate::ui::tui::state::State;
+use crate::ui::tui::update::{leave, plan, turn};
+use crate::ui::tui::view;
+
+/// The longest text that is typed: longer than any path, serial or list of CPUs.
+const INPUT_MAX: usize = 4096;
+
+/// Takes a key: what it means here, or the character that it types.
+pub fn pressed(state: &mut State, action: Option<Action>, typed: Option<char>) -> Vec<Effect> {
+    let Some(dialog) = state.dialog.take() else { return Vec::new() };
+    match dialog {
+        Dialog::Edit { knob, mut input, error } => match action {
+            Some(Action::Close) => {}
+            Some(Action::Accept) => match turn::typed(state, knob, &input) {
+                Ok(effects) => return effects,
+                Err(error) => state.dialog = Some(Dialog::Edit { knob, input, error: Some(error) }),
+            },
+            _ => {
+                let changed = type_into(&mut input, action, typed);
+                let error = error.filter(|_| !changed);
+                state.dialog = Some(Dialog::Edit { knob, input, error });
+            }
+        },
+        Dialog::Save { mut input, error } => match action {
+            Some(Action::Close) => {}
+            Some(Action::Accept) => return save(state, input),
+            _ => {
+                let changed = type_into(&mut input, action, typed);
+                let error = error.filter(|_| !changed);
+                state.dialog = Some(Dialog::Save { input, error });
+            }
+        },
+        Dialog::Replace { name } => match action {
+            Some(Action::Yes) => return save_effect(state, name, true),
+            Some(Action::Close) => state.say("not saved"),
+            _ => state.dialog = Some(Dialog::Replace { name }),
+        },
+        Dialog::Open { entries, chosen } => return open(state, entries, chosen, action),
+        Dialog::Consent(_) => {
+            state.dialog = Some(dialog);
+            return consent(state, action, typed);
+        }
+        Dialog::Plan(asked) => return plan::pressed(state, asked, action, typed),
+        Dialog::Leave => match action {
+            Some(Action::TakeDown) => return leave(state, Command::Quit),
+            Some(Action::Keep) => return leave(state, Command::QuitKeeping),
+            Some(Action::Close) => {}
+            _ => state.dialog = Some(Dialog::Leave),
+        },
+        Dialog::Failed { top } => match action {
+            Some(Action::Former) => return plan::former(state),
+            Some(Action::Open) => return super::act(state, Action::Open),
+            _ => page(state, |top| Dialog::Failed { top }, top, action),
+        },
+        Dialog::Help { top } => page(state, |top| Dialog::Help { top }, top, action),
+        Dialog::Host { top } => page(state, |top| Dialog::Host { top }, top, action),
+        Dialog::Believe { top } => page(state, |top| Dialog::Believe { top }, top, action),
+    }
+    Vec::new()
+}
+
+/// Types or erases; whether anything was.
+pub fn type_into(input: &mut String, action: Option<Action>, typed: Option<char>) -> bool {
+    match (action, typed) {
+        (Some(Action::Erase), _) => input.pop().is_some(),
+        (Some(Action::EraseAll), _) => !std::mem::take(input).is_empty(),
+        (None, Some(c)) if input.len() < INPUT_MAX => {
+            input.push(c);
+            true
+        }
+        _ => false,
+    }
+}
+
+fn save(state: &mut State, input: String) -> Vec<Effect> {
+    let name = input.trim().to_owned();
+    let fits = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+    if name.is_empty() || name.starts_with('.') || !name.chars().all(fits) {
+        let error = Some("a name of letters, digits, - _ and . is expected".into());
+        state.dialog = Some(Dialog::Save { input, error });
+        return Vec::new();
+    }
+    save_effect(state, name, false)
+}
+
+fn save_effect(state: &State, name: String, replace: bool) -> Vec<Effect> {
+    let Some(mut settings) = state.settings_asked() else { return Vec::new() };
+    settings.name.clone_from(&name);
+    vec![Effect::Save { settings: Box::new(settings), name, replace }]
+}
+
+fn open(
+    state: &mut State,
+    entries: Option<Vec<crate::ui::tui::ProfileEntry>>,
+    chosen: usize,
+    action: Option<Action>,
+) -> Vec<Effect> {
+    let last = entries.as_ref().map_or(0, |list| list.len().saturating_sub(1));
+    let chosen = match action {
+        Some(Action::Close) => return Vec::new(),
+        Some(Action::Accept) => {
+            if let Some(entry) = entries.as_ref().and_then(|list| list.get(chosen)) {
+                return vec![Effect::Load(entry.name.clone())];
+            }
+            chosen
+        }
+        Some(Action::Up) => chosen.saturating_sub(1),
+        Some(Action::Down) => (chosen + 1).min(last),
+        Some(Action::PageUp) => chosen.saturating_sub(10),
+        Some(Action::PageDown) => (chosen + 10).min(last),
+        Some(Action::First) => 0,
+        Some(Action::Last) => last,
+        _ => chosen,
+    };
+    state.dialog = Some(Dialog::Open { entries, chosen });
+    Vec::new()
+}
+
+fn consent(state: &mut State, action: Option<Action>, typed: Option<char>) -> Vec<Effect> {
+    let visible = crate::ui::tui::layout::tier(state.screen).is_some();
+    let screen = state.screen;
+    let Some(Dialog::Consent(consent)) = &mut state.dialog else { return Vec::new() };
+    match action {
+        Some(Action::Close) => {
+            state.dialog = None;
+            state.say("nothing was allowed: nothing is destroyed");
+            // An empty list allows nothing, and lets the run say what becomes of it.
+            return vec![Effect::Send(Command::Consent(Vec::new()))];
+        }
+        // What can't be read can't be agreed to.
+        _ if !visible => {}
+        Some(Action::Accept) => {
+            if let Consented::Fully(typed) = consent.accept() {
+                state.dialog = None;
+                return vec![Effect::Send(Command::Consent(typed))];
+            }
+        }
+        Some(Action::Up) => consent.top = consent.top.saturating_sub(1),
+        Some(Action::Down) => {
+            consent.top = (consent.top + 1).min(view::dialogs::consent_overhang(consent, screen));
+        }
+        _ => {
+            if type_into(&mut consent.input, action, typed) {
+                consent.error = None;
+            }
+        }
+    }
+    Vec::new()
+}
+
+/// Scrolls what is read page by page, or closes it.
+fn page(state: &mut State, dialog: fn(usize) -> Dialog, top: usize, action: Option<Action>) {
+    if action == Some(Action::Close) {
+        return;
+    }
+    state.dialog = Some(dialog(top));
+    let (lines, rows) = view::pages::size(state);
+    state.dialog = Some(dialog(scrolled(top, action, rows, lines.saturating_sub(rows))));
+}
+
+/// The first line shown after a key; `last` is the furthest.
+pub fn scrolled(top: usize, action: Option<Action>, rows: usize, last: usize) -> usize {
+    let top = match action {
+        Some(Action::Up) => top.saturating_sub(1),
+        Some(Action::Down) => top + 1,
+        Some(Action::PageUp) => top.saturating_sub(rows),
+        Some(Action::PageDown) => top + rows,
+        Some(Action::First) => 0,
+        Some(Action::Last) => last,
+        _ => top,
+    };
+    top.min(last)
+}

@@ -1,0 +1,88 @@
+//! The mouse: it chooses, turns and scrolls.
+
+use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+use ratatui::layout::Position;
+
+use crate::ui::tui::dialog::Dialog;
+use crate::ui::tui::keys::Action;
+use crate::ui::tui::layout;
+use crate::ui::tui::message::Effect;
+use crate::ui::tui::state::{Focus, State};
+use crate::ui::tui::update::{choose, dialogs, step, turn};
+use crate::ui::tui::view::knobs::{Hit, hit};
+
+/// Rows that one notch of the wheel scrolls.
+const NOTCH: usize = 3;
+
+/// Takes a click or a notch of the wheel.
+pub fn mouse(state: &mut State, event: MouseEvent) -> Vec<Effect> {
+    let Some(areas) = layout::areas(state.screen, state.view) else { return Vec::new() };
+    let at = Position::new(event.column, event.row);
+    let wheel = match event.kind {
+        MouseEventKind::ScrollUp => Some(true),
+        MouseEventKind::ScrollDown => Some(false),
+        MouseEventKind::Down(MouseButton::Left) => None,
+        _ => return Vec::new(),
+    };
+    if state.dialog.is_some() {
+        return dialog(state, wheel);
+    }
+    state.message = None;
+    if areas.knobs.contains(at) {
+        return knobs(state, areas.knobs, at, wheel);
+    }
+    if areas.ledger.contains(at) {
+        state.focus = Focus::Ledger;
+        match wheel {
+            Some(true) => step(state, -1),
+            Some(false) => step(state, 1),
+            None => {}
+        }
+    }
+    Vec::new()
+}
+
+/// In a dialog the wheel scrolls; nothing is confirmed by a click.
+fn dialog(state: &mut State, wheel: Option<bool>) -> Vec<Effect> {
+    let scrolls = matches!(
+        state.dialog,
+        Some(
+            Dialog::Help { .. }
+                | Dialog::Host { .. }
+                | Dialog::Believe { .. }
+                | Dialog::Failed { .. }
+                | Dialog::Open { .. }
+                | Dialog::Consent(_)
+                | Dialog::Plan(_)
+        )
+    );
+    match wheel {
+        Some(up) if scrolls => {
+            dialogs::pressed(state, Some(if up { Action::Up } else { Action::Down }), None)
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn knobs(state: &mut State, area: ratatui::layout::Rect, at: Position, wheel: Option<bool>) -> Vec<Effect> {
+    let hit = hit(state, area, at);
+    match (wheel, hit) {
+        (Some(up), Some(Hit::Chosen | Hit::TurnDown | Hit::TurnUp)) => turn::turn(state, up),
+        (Some(up), _) => {
+            let last = state.rows().len().saturating_sub(usize::from(area.height.saturating_sub(1)));
+            state.top = if up { state.top.saturating_sub(NOTCH) } else { (state.top + NOTCH).min(last) };
+            Vec::new()
+        }
+        (None, Some(Hit::TurnDown)) => turn::turn(state, false),
+        (None, Some(Hit::TurnUp)) => turn::turn(state, true),
+        (None, Some(Hit::Other(row))) => {
+            state.focus = Focus::Knobs;
+            choose(state, row);
+            Vec::new()
+        }
+        (None, Some(Hit::Chosen) | None) => {
+            state.focus = Focus::Knobs;
+            Vec::new()
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Building the target anew: knobs are collected, the plan is asked for, read and agreed to.
+
+use std::sync::Arc;
+
+use crate::runs::session::Command;
+use crate::runs::session::message::PlanShown;
+use crate::settings::knobs::{Knob, Scope, Value, find};
+use crate::ui::tui::dialog::{Consented, Dialog};
+use crate::ui::tui::keys::Action;
+use crate::ui::tui::layout;
+use crate::ui::tui::message::Effect;
+use crate::ui::tui::planned::Agreement;
+use crate::ui::tui::state::State;
+use crate::ui::tui::update::dialogs::{scrolled, type_into};
+use crate::ui::tui::update::turn;
+use crate::ui::tui::view;
+
+/// Keeps a value for the plan; the one in force needs none.
+pub fn collect(state: &mut State, knob: &'static Knob, value: Value) {
+    let in_force = state.status.as_ref().map(|status| knob.get(&status.settings));
+    if in_force.as_ref() == Some(&value) {
+        state.collected.remove(knob.path.as_str());
+        state.say(format!("{} stays {value}", knob.path));
+        return;
+    }
+    state.collected.insert(&knob.path, value);
+    state.say(format!("{} is kept for the plan: Enter shows it, Esc drops it", knob.path));
+}
+
+/// Asks what it takes to build the target with what is collected.
+pub fn ask(state: &mut State) -> Vec<Effect> {
+    if turn::blocked(state) {
+        return Vec::new();
+    }
+    state.say("planning…");
+    let turns = state.collected.iter().map(|(path, value)| ((*path).to_owned(), value.clone())).collect();
+    vec![Effect::Send(Command::Plan(turns))]
+}
+
+/// Forgets what is collected.
+pub fn drop_collected(state: &mut State) {
+    if state.collected.is_empty() {
+        return;
+    }
+    let paths: Vec<_> = std::mem::take(&mut state.collected).into_keys().collect();
+    state.say(format!("dropped: {}", paths.join(", ")));
+}
+
+/// Shows a plan; one that the run does not wait for never takes the place of what is being typed.
+pub fn planned(state: &mut State, plan: Result<Arc<PlanShown>, String>) {
+    if state.quitting {
+        return;
+    }
+    match plan {
+        Ok(plan) => {
+            let mut asked = Agreement::new(plan);
+            let busy = state.dialog.as_ref().is_some_and(|d| d.is_awaited() || !matches!(d, Dialog::Plan(_)));
+            if busy && !asked.is_awaited() {
+                state.say("the plan is made: p shows it");
+                return;
+            }
+            state.message = None;
+            look(&mut asked, state);
+            state.dialog = Some(Dialog::Plan(asked));
+        }
+        Err(why) => state.complain(format!("there is no plan: {why}")),
+    }
+}
+
+/// Notes whether the plan's end is on the screen.
+fn look(asked: &mut Agreement, state: &State) {
+    let visible = layout::tier(state.screen).is_some();
+    if !asked.read && visible && asked.top >= view::plan::overhang(asked, state.screen) {
+        asked.read = true;
+        // That it had to be scrolled first is no longer so.
+        asked.consent.error = None;
+    }
+}
+
+/// Takes a key while the plan lies over the screen.
+pub fn pressed(
+    state: &mut State,
+    mut asked: Agreement,
+    action: Option<Action>,
+    typed: Option<char>,
+) -> Vec<Effect> {
+    if action == Some(Action::Close) {
+        return declined(state, &asked);
+    }
+    // What can't be read can't be agreed to.
+    if layout::tier(state.screen).is_none() {
+        state.dialog = Some(Dialog::Plan(asked));
+        return Vec::new();
+    }
+    let (rows, last) = (view::plan::rows(&asked, state.screen), view::plan::overhang(&asked, state.screen));
+    look(&mut asked, state);
+    let agreed = agree(&mut asked, action, typed);
+    asked.top = scrolled(asked.top, action, rows, last);
+    look(&mut asked, state);
+    if let Some(typed) = agreed {
+        state.say("building…");
+        return vec![Effect::Send(Command::Build { plan: asked.plan.number, typed })];
+    }
+    state.dialog = Some(Dialog::Plan(asked));
+    Vec::new()
+}
+
+/// What was typed, once everything was agreed to.
+fn agree(asked: &mut Agreement, action: Option<Action>, typed: Option<char>) -> Option<Vec<String>> {
+    if !asked.destroys() {
+        return (action == Some(Action::Yes) && asked.read).then(Vec::new);
+    }
+    if !asked.read {
+        if typed.is_some() || action == Some(Action::Accept) {
+            asked.consent.error = Some("Scroll to the end of the plan first.".into());
+        }
+        return None;
+    }
+    if action == Some(Action::Accept) {
+        return match asked.consent.accept() {
+            Consented::Fully(typed) => Some(typed),
+            Consented::Not => None,
+        };
+    }
+    if type_into(&mut asked.consent.input, action, typed) {
+        asked.consent.error = None;
+    }
+    None
+}
+
+fn declined(state: &mut State, asked: &Agreement) -> Vec<Effect> {
+    if asked.is_awaited() {
+        state.say("nothing was allowed: nothing is destroyed");
+        // An empty list allows nothing, and lets the run say what becomes of it.
+        return vec![Effect::Send(Command::Consent(Vec::new()))];
+    }
+    state.say(if state.collected.is_empty() {
+        "nothing is built"
+    } else {
+        "nothing is built; what was collected is kept: Enter plans again, Esc drops it"
+    });
+    Vec::new()
+}
+
+/// Builds what ran before the failure.
+pub fn former(state: &mut State) -> Vec<Effect> {
+    let failed = matches!(state.ended, Some(Err(_)));
+    let Some(former) = state.former.clone().filter(|_| failed) else {
+        state.say("b builds the former stack after building failed: nothing failed");
+        return Vec::new();
+    };
+    state.say(format!("building the former stack of {}", former.name));
+    state.asked.clear();
+    state.collected.clear();
+    vec![Effect::Send(Command::Open(former))]
+}
+
+/// Why a collected value can't be built with the others, if it can't.
+pub fn conflict(state: &State, knob: &Knob) -> Option<String> {
+    let value = state.collected.get(knob.path.as_str())?;
+    state.unavailable(knob, value)
+}
+
+/// Forgets what has come into force, and what no knob that takes building knows.
+pub fn settle(state: &mut State) {
+    let Some(status) = state.status.clone() else { return };
+    state.collected.retain(|path, value| {
+        find(path).is_some_and(|knob| {
+            knob.scope_of(value, &status.settings) == Scope::Rebuild && knob.get(&status.settings) != *value
+        })
+    });
+}

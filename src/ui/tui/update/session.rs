@@ -1,0 +1,145 @@
+//! What the run tells.
+
+use std::sync::Arc;
+
+use crate::error::Error;
+use crate::runs::session::message::{Event, Phase, Status};
+use crate::ui::tui::dialog::{Consent, Dialog};
+use crate::ui::tui::figures::Figures;
+use crate::ui::tui::layout;
+use crate::ui::tui::message::Effect;
+use crate::ui::tui::state::{Focus, Passing, State};
+use crate::ui::tui::text::wrap;
+use crate::ui::tui::update::plan;
+
+/// Takes an event.
+pub fn told(state: &mut State, event: Event) -> Vec<Effect> {
+    match event {
+        Event::Began => begin(state),
+        Event::Status(status) => take_status(state, status),
+        Event::Progress(progress) => state.progress = Some(progress),
+        Event::Window(window, totals) => state.live.window(window, totals),
+        Event::Ledger(line) => take_ledger(state, line),
+        Event::Turned { knob, outcome: Ok(true) } => {
+            // A value that the run took differently must not be shown as asked for ever.
+            state.asked.retain(|path, _| *path != knob);
+        }
+        Event::Turned { knob, outcome: Err(reason) } => {
+            state.asked.retain(|path, _| *path != knob);
+            state.complain(format!("{knob} was not turned: {reason}"));
+        }
+        Event::Notice(text) => {
+            state.say(text.clone());
+            state.notice(text);
+        }
+        Event::ConsentWanted(wanted) if !wanted.is_empty() && !state.quitting => {
+            state.dialog = Some(Dialog::Consent(Consent::new(wanted)));
+        }
+        // After an acknowledgement the settings follow; until then the value asked for is shown.
+        Event::ConsentWanted(_) | Event::Turned { outcome: Ok(false), .. } => {}
+        Event::Planned(planned) => plan::planned(state, planned),
+        Event::Step(advance) => {
+            state.progress = None;
+            state.step = Some(advance);
+        }
+        Event::Kept(commands) => state.kept = commands,
+        Event::Former(settings) => state.former = Some(settings),
+        Event::Recording(folder) => take_recording(state, folder),
+        Event::Ended(outcome) => return ended(state, outcome),
+    }
+    Vec::new()
+}
+
+/// A run of its own: what the one before showed was counted by another clock.
+fn begin(state: &mut State) {
+    state.live = Figures::default();
+    (state.frozen, state.ledger_chosen) = (None, 0);
+}
+
+fn take_status(state: &mut State, status: Arc<Status>) {
+    state.asked.retain(|path, value| {
+        crate::settings::knobs::find(path).is_some_and(|knob| knob.get(&status.settings) != *value)
+    });
+    if status.phase != Phase::Filling && status.phase != Phase::Opening {
+        state.progress = None;
+    }
+    if !matches!(status.phase, Phase::Building | Phase::Ending) {
+        state.step = None;
+    }
+    if status.phase != Phase::Ending {
+        state.ended = None; // another profile was opened after the last one could not run
+        if matches!(state.dialog, Some(Dialog::Failed { .. })) {
+            state.dialog = None;
+        }
+    }
+    if matches!(status.phase, Phase::Running | Phase::Paused) {
+        state.former = None;
+    }
+    state.recording.clone_from(&status.recording);
+    state.status = Some(status);
+    plan::settle(state);
+    // Whether the shown value can be chosen may have changed with the target.
+    if let Some(passing) = state.passing.take() {
+        let reason = state.unavailable(state.knob(), &passing.value);
+        state.passing = reason.map(|reason| Passing { reason, ..passing });
+    }
+}
+
+fn take_ledger(state: &mut State, line: Arc<crate::meter::window::LedgerLine>) {
+    let before = state.live.ledger.len();
+    state.live.ledger(line);
+    // A new line on top must not move what the operator reads.
+    let grown = state.live.ledger.len() > before;
+    if grown && state.ledger_chosen > 0 && state.focus == Focus::Ledger && state.frozen.is_none() {
+        state.ledger_chosen += 1;
+    }
+}
+
+fn take_recording(state: &mut State, folder: Option<std::path::PathBuf>) {
+    match (&folder, &state.recording) {
+        (Some(folder), _) => state.say(format!("recording into {}", folder.display())),
+        (None, Some(folder)) => state.say(format!("recorded in {}", folder.display())),
+        (None, None) => state.say("the recording has ended"),
+    }
+    state.recording = folder;
+}
+
+fn ended(state: &mut State, outcome: Result<(), Error>) -> Vec<Effect> {
+    let leave = state.quitting || outcome.is_ok();
+    if let Err(error) = &outcome {
+        state.complain(error.one_line());
+        state.notice(error.one_line());
+    }
+    if matches!(
+        state.dialog,
+        Some(Dialog::Consent(_) | Dialog::Plan(_) | Dialog::Leave | Dialog::Edit { .. })
+    ) {
+        state.dialog = None;
+    }
+    (state.progress, state.step) = (None, None);
+    // What a tool said of its failure is told in full; no other dialog is closed for it.
+    let told = outcome.as_ref().err().is_some_and(|error| state.former.is_some() || is_long(state, error));
+    if told && state.dialog.is_none() {
+        state.dialog = Some(Dialog::Failed { top: 0 });
+    }
+    state.ended = Some(outcome);
+    if leave { vec![Effect::Exit] } else { Vec::new() }
+}
+
+/// Whether an error does not fit the message's lines.
+fn is_long(state: &State, error: &Error) -> bool {
+    let Some(areas) = layout::areas(state.screen, state.view) else { return false };
+    let cells = usize::from(areas.message.width).saturating_sub(2);
+    error.what.contains('\n') || wrap(&error.one_line(), cells).len() > usize::from(areas.message.height)
+}
+
+/// The session's thread is gone.
+pub fn gone(state: &mut State) -> Vec<Effect> {
+    if state.ended.is_some() {
+        return Vec::new();
+    }
+    ended(
+        state,
+        Err(Error::failed("the run's thread ended without a word").hint("this is a bug: please report it")),
+    )
+}

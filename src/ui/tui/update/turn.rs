@@ -1,0 +1,147 @@
+//! Turning knobs: by a stop, by an exact value, and the switches of the classes.
+
+use crate::class::Class;
+use crate::meter::window::State as ClassState;
+use crate::runs::session::Command;
+use crate::runs::session::message::Phase;
+use crate::settings::knobs::{Knob, Scope, Value, find};
+use crate::ui::tui::dialog::Dialog;
+use crate::ui::tui::message::Effect;
+use crate::ui::tui::state::{Passing, State, ground};
+use crate::ui::tui::update::plan;
+
+/// Whether nothing can be turned now; says why.
+pub fn blocked(state: &mut State) -> bool {
+    if state.ended.is_some() {
+        let former = if state.former.is_some() { "b builds the former stack, " } else { "" };
+        state.complain(format!("the run has ended: {former}o opens a profile, q quits"));
+    } else if state.quitting {
+        state.say("draining to end");
+    } else {
+        match state.phase() {
+            Phase::Running | Phase::Paused => return false,
+            Phase::Opening => state.say("not yet: the profile is being opened"),
+            Phase::Building => state.say("not yet: what lies under the target is being built"),
+            Phase::Filling => state.say("not yet: the target is being filled"),
+            Phase::Ending => state.say("draining to end"),
+        }
+    }
+    true
+}
+
+/// Turns the chosen knob by one stop.
+pub fn turn(state: &mut State, up: bool) -> Vec<Effect> {
+    let knob = state.knob();
+    if blocked(state) {
+        return Vec::new();
+    }
+    let (Some(status), Some(mut from)) = (state.status.clone(), state.settings_for(knob)) else {
+        return Vec::new();
+    };
+    if let Some(passing) = &state.passing {
+        knob.set(&mut from, passing.value.clone());
+    }
+    let ground = ground(&status, knob.spec.scope);
+    if knob.steps(ground).is_empty() {
+        state.say(format!("{} has no stops: {} types its value", knob.path, typing(state)));
+        return Vec::new();
+    }
+    if let Some(value) = knob.step(&from, ground, up) {
+        return offer(state, knob, value);
+    }
+    let end = if up { "highest" } else { "lowest" };
+    state.say(format!("the {end} stop of {}: {} types a value exactly", knob.path, typing(state)));
+    Vec::new()
+}
+
+/// The key that types a value: where knobs are collected, Enter shows the plan.
+fn typing(state: &State) -> &'static str {
+    if state.collected.is_empty() { "Enter" } else { "e" }
+}
+
+/// Sends a value that this host can do, or collects it where that takes building; shows one that it
+/// can't do, with the reason.
+fn offer(state: &mut State, knob: &'static Knob, value: Value) -> Vec<Effect> {
+    let Some(settings) = state.settings_for(knob) else { return Vec::new() };
+    state.passing = None;
+    if value == knob.get(&settings) {
+        return Vec::new(); // back from a value that can't be chosen
+    }
+    if let Some(reason) = state.unavailable(knob, &value) {
+        state.passing = Some(Passing { value, reason });
+        return Vec::new();
+    }
+    let in_force = state.status.as_ref().is_some_and(|status| knob.get(&status.settings) == value);
+    let back = in_force && state.collected.contains_key(knob.path.as_str());
+    if state.scope_of(knob, &value) == Scope::Rebuild || back {
+        plan::collect(state, knob, value);
+        return Vec::new();
+    }
+    // What was collected of it takes building, and is no longer what is wanted.
+    state.collected.remove(knob.path.as_str());
+    if let Some(why) = knob.inactive(&settings) {
+        state.say(format!("{} is kept, but has no effect now: {why}", knob.path));
+    }
+    state.asked.insert(&knob.path, value.clone());
+    vec![Effect::Send(Command::Turn { knob: knob.path.clone(), value })]
+}
+
+/// Opens the line in which the chosen knob's value is typed.
+pub fn edit(state: &mut State) {
+    let knob = state.knob();
+    if blocked(state) {
+        return;
+    }
+    if let Some(settings) = state.settings_for(knob) {
+        let input = knob.get(&settings).to_string();
+        state.dialog = Some(Dialog::Edit { knob: &knob.path, input, error: None });
+    }
+}
+
+/// Takes a typed value, or tells what is wrong with it.
+pub fn typed(state: &mut State, path: &str, text: &str) -> Result<Vec<Effect>, String> {
+    let knob = find(path).ok_or_else(|| format!("there is no knob `{path}`"))?;
+    let value = knob.parse(text).map_err(|expected| format!("expected {expected}"))?;
+    if blocked(state) {
+        let why = state.message.take().map(|message| message.text);
+        return Err(why.unwrap_or_default());
+    }
+    let effects = offer(state, knob, value);
+    match state.passing.take() {
+        Some(passing) => Err(passing.reason),
+        None => Ok(effects),
+    }
+}
+
+/// Switches a class off or on.
+pub fn mute(state: &mut State, class: Class) -> Vec<Effect> {
+    if blocked(state) {
+        return Vec::new();
+    }
+    let (Some(settings), Some(knob)) = (state.settings_asked(), find(&format!("{class}.enabled"))) else {
+        return Vec::new();
+    };
+    let on = !settings.classes[class.index()].enabled;
+    let effects = offer(state, knob, Value::Bool(on));
+    if let Some(passing) = state.passing.take() {
+        state.complain(format!("{} can't be switched on: {}", class, passing.reason));
+    }
+    effects
+}
+
+/// Starts the classes again that were stopped by errors.
+pub fn restart(state: &mut State) -> Vec<Effect> {
+    if blocked(state) {
+        return Vec::new();
+    }
+    let window = state.live.window.clone();
+    let stopped = |class: &Class| {
+        window.as_ref().is_some_and(|w| matches!(w.class(*class).state, ClassState::Stopped(_)))
+    };
+    let effects: Vec<_> =
+        Class::ALL.into_iter().filter(stopped).map(|c| Effect::Send(Command::Restart(c))).collect();
+    if effects.is_empty() {
+        state.say("no class was stopped");
+    }
+    effects
+}

@@ -1,0 +1,59 @@
+//! Can I believe this? The seven pitfalls with what this run says to each, and the figures behind them.
+
+use ratatui::style::Style;
+
+use crate::meter::pitfalls::{Light, pitfalls};
+use crate::meter::sentences;
+use crate::ui::tui::state::State;
+use crate::ui::tui::text::{left, wrap};
+
+/// Cells of a light with its word, and of a pitfall's name.
+const LIGHT_CELLS: usize = 8;
+const NAME_CELLS: usize = 18;
+
+/// All of it.
+pub fn text(state: &State, cells: usize) -> Vec<(String, Style)> {
+    let theme = &state.theme;
+    let figures = state.figures();
+    let (Some(status), Some(totals)) = (&state.status, &figures.totals) else {
+        return vec![("Nothing was measured yet.".into(), theme.dim)];
+    };
+    let mut out = Vec::new();
+    let all = pitfalls(&status.circumstances, totals.duration_s, &totals.steadiness, &totals.written);
+    for pitfall in all {
+        let (sign, style) = match pitfall.light {
+            Light::Good => ("●", theme.good),
+            Light::Doubt => ("◐", theme.warn),
+            Light::Bad => ("○", theme.bad),
+        };
+        let light = left(&format!("{sign} {}", pitfall.light.word()), LIGHT_CELLS);
+        let head = format!("{light}{}", left(&pitfall.name, NAME_CELLS));
+        let indent = LIGHT_CELLS + NAME_CELLS;
+        for (i, part) in wrap(&pitfall.figure, cells.saturating_sub(indent)).into_iter().enumerate() {
+            let before = if i == 0 { head.clone() } else { " ".repeat(indent) };
+            out.push((format!("{before}{part}"), style));
+        }
+        if pitfall.advice.is_empty() {
+            continue;
+        }
+        for part in wrap(&pitfall.advice, cells.saturating_sub(LIGHT_CELLS)) {
+            out.push((format!("{}{part}", " ".repeat(LIGHT_CELLS)), theme.dim));
+        }
+    }
+    let mut told = |title: &str, lines: Vec<String>| {
+        if lines.is_empty() {
+            return;
+        }
+        out.push((String::new(), theme.plain));
+        out.push((title.into(), theme.title));
+        for line in lines {
+            for (i, part) in wrap(&line, cells.saturating_sub(2)).into_iter().enumerate() {
+                out.push((format!("{}{part}", if i == 0 { "" } else { "  " }), theme.plain));
+            }
+        }
+    };
+    told("Amplification, since the measurement began", sentences::amplification(&totals.written));
+    told("Steady state", sentences::steadiness(&totals.steadiness));
+    told("Throughput", sentences::variability(&totals.variability).into_iter().collect());
+    out
+}

@@ -1,0 +1,227 @@
+//! MB/s and latency over time, a strip a class, with the turns marked.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::Style;
+use ratatui::text::Line;
+
+use super::{panel, put, span};
+use crate::class::Class;
+use crate::ui::tui::charts::{bar, decades, dot, line, round_up};
+use crate::ui::tui::figures::{Figures, Point};
+use crate::ui::tui::state::State;
+use crate::ui::tui::text::{NONE, latency, left, mb, right, width};
+use crate::units::{approx_span, format_latency};
+
+/// Cells of the numbers beside a strip.
+const LABEL_CELLS: u16 = 18;
+/// The same with the scale beside the number, where a strip has one row.
+const LABEL_CELLS_ONE_ROW: u16 = 25;
+/// Rows of the tallest strip.
+const ROWS_MAX: u16 = 4;
+
+/// The strips of one kind of figure, one a class.
+struct Strips {
+    title: &'static str,
+    remark: String,
+    /// The number beside the strip, and its scale in words.
+    labels: [(String, String); 4],
+    /// Bars, not lines.
+    is_bars: bool,
+    /// Cells that they take.
+    label_cells: u16,
+    /// A column a window, the newest last; each the lowest row first.
+    columns: [Vec<Vec<char>>; 4],
+}
+
+/// Makes the strips of these windows in so many rows each.
+type Draw = fn(&State, &[&Point], usize) -> Strips;
+
+/// Draws it: side by side where there is room, else one above the other.
+pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
+    let wide = area.width >= 76;
+    let halves: [Rect; 2] = if wide {
+        Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).spacing(2).areas(area)
+    } else {
+        Layout::vertical([Constraint::Fill(1), Constraint::Fill(1)]).areas(area)
+    };
+    for (place, draw) in halves.into_iter().zip([throughput as fn(&State, &[&Point], usize) -> Strips, tails])
+    {
+        let rows = (place.height.saturating_sub(2) / 4).clamp(1, ROWS_MAX);
+        let one_row = rows == 1 && std::ptr::fn_addr_eq(draw, throughput as Draw);
+        let label_cells = if one_row { LABEL_CELLS_ONE_ROW } else { LABEL_CELLS };
+        let cells = usize::from(place.width.saturating_sub(label_cells));
+        let history = &state.figures().history;
+        let points: Vec<_> = history.iter().skip(history.len().saturating_sub(cells)).collect();
+        let strips = Strips { label_cells, ..draw(state, &points, usize::from(rows)) };
+        let inner = panel(state, buf, place, strips.title, &strips.remark, false);
+        let marks = marks(state.figures(), &points, cells);
+        for class in Class::ALL {
+            let strip = Rect { y: inner.y + rows * class.index() as u16, height: rows, ..inner };
+            draw_strip(state, buf, strip, class, &strips, &marks);
+        }
+        let axis = Rect { y: inner.y + 4 * rows, height: 1, ..inner };
+        if axis.y < place.bottom() {
+            draw_axis(state, buf, axis, label_cells, &points, &marks);
+        }
+    }
+}
+
+fn throughput(_: &State, points: &[&Point], rows: usize) -> Strips {
+    let mut labels: [(String, String); 4] = Default::default();
+    let mut columns: [Vec<Vec<char>>; 4] = Default::default();
+    for class in Class::ALL {
+        let at = class.index();
+        // Some room above keeps the strips apart.
+        let end = round_up(points.iter().map(|p| p.mb_per_s[at]).fold(0.0, f64::max) * 1.05);
+        let now = points.last().map_or_else(|| NONE.into(), |p| mb(p.mb_per_s[at]));
+        labels[at] = (now, format!("0–{}", (end * 1000.0).round() / 1000.0));
+        columns[at] = points.iter().map(|p| bar(p.mb_per_s[at], end, rows)).collect();
+    }
+    Strips {
+        title: "MB/s",
+        remark: "from 0".into(),
+        labels,
+        is_bars: true,
+        label_cells: LABEL_CELLS,
+        columns,
+    }
+}
+
+fn tails(state: &State, points: &[&Point], rows: usize) -> Strips {
+    let response = state.response;
+    let of = |p: &Point| if response { p.response_p99_ns } else { p.service_p99_ns };
+    let scale = decades(points.iter().flat_map(|p| of(p)).flatten());
+    let mut labels: [(String, String); 4] = Default::default();
+    let mut columns: [Vec<Vec<char>>; 4] = Default::default();
+    for at in 0..4 {
+        labels[at].0 = points.last().map_or_else(|| NONE.into(), |p| latency(of(p)[at]));
+        let Some(scale) = scale else { continue };
+        let dots: Vec<_> = points.iter().map(|p| of(p)[at].map(|ns| dot(ns, scale, rows))).collect();
+        let before = |i: usize| i.checked_sub(1).and_then(|i| dots[i]);
+        columns[at] = (0..dots.len()).map(|i| line(before(i), dots[i], rows)).collect();
+    }
+    let scale = scale.map_or_else(String::new, |(low, high)| format!(" {}–{}", decade(low), decade(high)));
+    let remark = format!("{}, log{scale}", if response { "response" } else { "service" });
+    Strips { title: "p99", remark, labels, is_bars: false, label_cells: LABEL_CELLS, columns }
+}
+
+/// A power of ten of nanoseconds: `10µs`.
+fn decade(power: i32) -> String {
+    let text = format_latency(10f64.powi(power) as u64);
+    // The scale's ends are round.
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let number = text[..text.len() - unit.len()].trim_end_matches('0').trim_end_matches('.');
+    let zeros = usize::try_from(power.rem_euclid(3)).unwrap_or(0);
+    if number.is_empty() { text } else { format!("1{}{unit}", "0".repeat(zeros)) }
+}
+
+/// The columns in which a turn was made, with the ledger's number of the last one in each.
+fn marks(figures: &Figures, points: &[&Point], cells: usize) -> Vec<(usize, u64)> {
+    let offset = cells.saturating_sub(points.len());
+    let Some(first) = points.first() else { return Vec::new() };
+    let mut marks: Vec<(usize, u64)> = Vec::new();
+    for line in &figures.ledger {
+        let at = points.partition_point(|p| p.end_ns < line.at_ns).min(points.len() - 1);
+        // What lies before the first column belongs to none.
+        if at == 0 && line.at_ns + 1 < first.end_ns && figures.history.front().is_some_and(|p| p != *first) {
+            continue;
+        }
+        match marks.last_mut() {
+            Some(last) if last.0 == offset + at => last.1 = line.number,
+            _ => marks.push((offset + at, line.number)),
+        }
+    }
+    marks
+}
+
+fn draw_strip(
+    state: &State,
+    buf: &mut Buffer,
+    area: Rect,
+    class: Class,
+    strips: &Strips,
+    marks: &[(usize, u64)],
+) {
+    let theme = &state.theme;
+    let at = class.index();
+    let (now, scale) = &strips.labels[at];
+    let number = right(now, usize::from(LABEL_CELLS) - 11);
+    let label =
+        Line::from(vec![span(left(class.name(), 10), theme.class(class)), span(number, theme.strong)]);
+    put(buf, area.x, area.y, LABEL_CELLS, &label);
+    let cells = strips.label_cells;
+    if area.height > 1 && !scale.is_empty() {
+        let text = right(scale, usize::from(cells) - 1);
+        put(buf, area.x, area.y + 1, cells, &Line::from(span(text, theme.dim)));
+    } else if cells > LABEL_CELLS {
+        let text = right(scale, usize::from(cells - LABEL_CELLS));
+        put(buf, area.x + LABEL_CELLS - 1, area.y, cells, &Line::from(span(text, theme.dim)));
+    }
+    let left = area.x + cells;
+    let cells = usize::from(area.width.saturating_sub(cells));
+    for &(column, _) in marks {
+        for y in area.top()..area.bottom() {
+            set(buf, left + column as u16, y, '┊', theme.rule);
+        }
+    }
+    let columns = &strips.columns[at];
+    let offset = cells.saturating_sub(columns.len());
+    for (i, column) in columns.iter().enumerate() {
+        for (row, &c) in column.iter().enumerate().filter(|(_, c)| **c != ' ') {
+            // A turn is seen as a cut through the bars; the axis tells its number.
+            let cut = marks.iter().any(|(column, _)| *column == offset + i) && c != '_';
+            let style = if c == '_' || cut && strips.is_bars { theme.rule } else { theme.class(class) };
+            set(buf, left + (offset + i) as u16, area.bottom() - 1 - row as u16, c, style);
+        }
+    }
+}
+
+/// The time, and the turns by their numbers in the ledger.
+fn draw_axis(
+    state: &State,
+    buf: &mut Buffer,
+    area: Rect,
+    label_cells: u16,
+    points: &[&Point],
+    marks: &[(usize, u64)],
+) {
+    let theme = &state.theme;
+    let (Some(first), Some(last)) = (points.first(), points.last()) else { return };
+    let cells = usize::from(area.width.saturating_sub(label_cells));
+    let left = area.x + label_cells;
+    let mut row = vec!['─'; cells];
+    let mut write = |at: usize, text: &str| {
+        let free = row.get(at..at + width(text)).is_some_and(|part| part.iter().all(|c| *c == '─'));
+        if free {
+            row.splice(at..at + width(text), text.chars());
+        }
+    };
+    for (column, number) in marks {
+        write(*column, &format!("▴{number}"));
+    }
+    // With few windows there is room for one of both, and the end is worth more.
+    write(cells.saturating_sub(4), " now");
+    let offset = cells.saturating_sub(points.len());
+    write(offset, &format!("-{} ", approx_span((last.end_ns - first.end_ns) as f64 / 1e9)));
+    let text: String = row.into_iter().collect();
+    put(buf, left, area.y, cells as u16, &Line::from(span(text, theme.dim)));
+    let turns = if marks.is_empty() { "" } else { "▴ turns" };
+    put(buf, area.x, area.y, label_cells, &Line::from(span(turns, theme.dim)));
+}
+
+fn set(buf: &mut Buffer, x: u16, y: u16, c: char, style: Style) {
+    if let Some(cell) = buf.cell_mut((x, y)) {
+        cell.set_char(c).set_style(style);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decade;
+
+    #[test]
+    fn decades_read_as_round_numbers() {
+        assert_eq!([1, 3, 4, 5, 6, 7, 9].map(decade), ["10ns", "1µs", "10µs", "100µs", "1ms", "10ms", "1s"]);
+    }
+}

@@ -1,0 +1,120 @@
+//! The processor: cores, cycles a byte, and what an array of drives would need.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use super::{panel, put, span};
+use crate::meter::window::{CpuFigures, CyclesSource};
+use crate::meter::words;
+use crate::settings::profile::settings::Run;
+use crate::ui::tui::state::State;
+use crate::ui::tui::text::{fit, percent};
+use crate::units::three_digits;
+
+const NAME_CELLS: u16 = 9;
+
+/// Draws it.
+pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
+    let figures = state.figures();
+    let (cpu, classes, cycles_per_byte, duration_s) = match (&figures.window, &figures.totals) {
+        (_, Some(totals)) if state.cumulative => {
+            (&totals.cpu, &totals.classes, totals.total.cycles_per_byte, totals.duration_s)
+        }
+        (Some(window), _) if !state.cumulative => {
+            (&window.cpu, &window.classes, window.total.cycles_per_byte, window.duration_ns as f64 / 1e9)
+        }
+        _ => {
+            panel(state, buf, area, "cpu", "", false);
+            return;
+        }
+    };
+    let remark = if cpu.coarse { "whole system, coarse: the window is short" } else { "whole system" };
+    let inner = panel(state, buf, area, "cpu", remark, false);
+    let hz = words::busy_frequency_hz(cpu, duration_s);
+    let theme = &state.theme;
+    if cpu.cpus == 0 {
+        // A simulated run has a clock of its own, and no processor.
+        put(buf, inner.x, inner.y, inner.width, &Line::from(span("not measured", theme.dim)));
+        return;
+    }
+    let cores = words::cores(cpu);
+    let (used, rest) = cores.split_at(cores.find(' ').unwrap_or(cores.len()));
+    let needs = state.settings_asked().map(|settings| needs(cpu, cycles_per_byte, duration_s, &settings.run));
+    let cells = usize::from(inner.width.saturating_sub(NAME_CELLS));
+    let polls = words::polls(classes, duration_s);
+    let polls = polls.map(|text| ("polls", vec![span(text, theme.plain)]));
+    let rows: [(&str, Vec<Span>); 7] = [
+        ("cores", vec![span(used.to_owned(), theme.strong), span(rest.to_owned(), theme.plain)]),
+        (
+            "",
+            vec![
+                span(gauge(cpu.busy, cells.min(28)), theme.accent),
+                span(format!(" {}", percent(cpu.busy)), theme.plain),
+            ],
+        ),
+        ("shares", vec![span(shares(cpu), if cpu.steal >= 0.01 { theme.warn } else { theme.plain })]),
+        ("cycles", cycles(state, cpu, cycles_per_byte)),
+        ("", vec![span(fit(&source(cpu, hz), cells), theme.dim)]),
+        ("needs", vec![span(needs.unwrap_or_default(), theme.plain)]),
+        (
+            "own",
+            vec![span(
+                format!(
+                    "{} cores (screen and meters: {})",
+                    three_digits(cpu.own_cores),
+                    three_digits(cpu.overhead_cores)
+                ),
+                theme.plain,
+            )],
+        ),
+    ];
+    for (y, (name, spans)) in (inner.y..inner.bottom()).zip(rows.into_iter().chain(polls)) {
+        put(buf, inner.x, y, NAME_CELLS, &Line::from(span(name, theme.dim)));
+        put(buf, inner.x + NAME_CELLS, y, inner.width.saturating_sub(NAME_CELLS), &Line::from(spans));
+    }
+}
+
+fn gauge(share: f64, cells: usize) -> String {
+    let full = (share.clamp(0.0, 1.0) * cells as f64).round() as usize;
+    "█".repeat(full) + &"░".repeat(cells - full)
+}
+
+fn shares(cpu: &CpuFigures) -> String {
+    format!(
+        "user {} sys {} irq {} steal {}",
+        percent(cpu.user),
+        percent(cpu.system),
+        percent(cpu.interrupt),
+        percent(cpu.steal)
+    )
+}
+
+fn cycles(state: &State, cpu: &CpuFigures, cycles_per_byte: Option<f64>) -> Vec<Span<'static>> {
+    match cycles_per_byte {
+        Some(cycles) => vec![
+            span(format!("{}{}", words::about(cpu.cycles_source), three_digits(cycles)), state.theme.strong),
+            span(" per byte of the classes", state.theme.plain),
+        ],
+        None => vec![span("– per byte: nothing moved, or cycles not known", state.theme.dim)],
+    }
+}
+
+/// Where the cycles come from, and the frequency.
+fn source(cpu: &CpuFigures, hz: Option<f64>) -> String {
+    let ghz = hz.map_or_else(String::new, |hz| format!(" {} GHz", three_digits(hz / 1e9)));
+    match (cpu.cycles_source, &cpu.frequency_source) {
+        (CyclesSource::Pmu, _) => format!("counted by the PMU, mean{ghz}"),
+        (CyclesSource::Estimate, Some(source)) => format!("busy time ×{ghz} ({source})"),
+        (CyclesSource::Estimate, None) => format!("busy time ×{ghz}"),
+    }
+}
+
+/// The cores that the array needs at these cycles a byte, or why that is not told.
+fn needs(cpu: &CpuFigures, cycles_per_byte: Option<f64>, duration_s: f64, array: &Run) -> String {
+    match words::cores_needed(cpu, cycles_per_byte, duration_s, array) {
+        Some(needed) => needed,
+        None if array.drive_rate_bytes_per_s.is_none() => "– (run.drive_rate is none)".into(),
+        None => "– (cycles or frequency not known)".into(),
+    }
+}

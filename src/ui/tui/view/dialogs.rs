@@ -1,0 +1,201 @@
+//! The dialogs.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use super::{put, span, window};
+use crate::settings::knobs::{Knob, Scope, find};
+use crate::ui::tui::ProfileEntry;
+use crate::ui::tui::dialog::{Consent, Dialog, word_kind};
+use crate::ui::tui::state::State;
+use crate::ui::tui::text::{fit, fit_end, left, wrap};
+
+const CELLS: u16 = 76;
+/// Lines of the consent's dialog that are not about the device: frame, warning, question, input, keys.
+const CONSENT_FRAME: u16 = 11;
+
+/// Draws any dialog but the plan and what is read page by page.
+pub fn render(state: &State, dialog: &Dialog, buf: &mut Buffer, screen: Rect) {
+    match dialog {
+        Dialog::Edit { knob, input, error } => edit(state, knob, input, error.as_deref(), buf, screen),
+        Dialog::Save { input, error } => {
+            let what = if state.collected.is_empty() { "" } else { ", with the knobs collected," };
+            let lines = vec![
+                text(format!("The settings in force{what} are saved under this name:"), state.theme.plain),
+                Line::default(),
+                typed(state, input, inner_cells()),
+                wrong(state, error.as_deref()),
+                text("Enter saves · Esc cancels", state.theme.dim),
+            ];
+            show(state, buf, screen, "save as a profile", &lines);
+        }
+        Dialog::Replace { name } => {
+            let lines = vec![
+                text(format!("A profile named {} exists already.", fit(name, 40)), state.theme.warn),
+                Line::default(),
+                text("y replaces it · n or Esc keeps it", state.theme.plain),
+            ];
+            show(state, buf, screen, "replace?", &lines);
+        }
+        Dialog::Open { entries, chosen } => open(state, entries.as_deref(), *chosen, buf, screen),
+        Dialog::Consent(asked) => consent(state, asked, buf, screen),
+        Dialog::Leave => leave(state, buf, screen),
+        // Drawn by files of their own.
+        Dialog::Plan(_)
+        | Dialog::Failed { .. }
+        | Dialog::Help { .. }
+        | Dialog::Host { .. }
+        | Dialog::Believe { .. } => {}
+    }
+}
+
+fn inner_cells() -> usize {
+    usize::from(CELLS) - 4
+}
+
+fn text(text: impl Into<String>, style: Style) -> Line<'static> {
+    Line::from(span(text, style))
+}
+
+/// The line in which something is typed; its end is always seen.
+pub fn typed(state: &State, input: &str, cells: usize) -> Line<'static> {
+    let shown = fit_end(input, cells.saturating_sub(3));
+    Line::from(vec![
+        span("› ", state.theme.accent),
+        span(shown, state.theme.strong),
+        span("▏", state.theme.accent),
+    ])
+}
+
+fn wrong(state: &State, error: Option<&str>) -> Line<'static> {
+    text(error.map_or_else(String::new, |error| fit(error, inner_cells())), state.theme.bad)
+}
+
+fn show(state: &State, buf: &mut Buffer, screen: Rect, title: &str, lines: &[Line]) {
+    let inner = window(&state.theme, buf, screen, CELLS, lines.len() as u16 + 2, title);
+    for (y, line) in (inner.y..inner.bottom()).zip(lines) {
+        put(buf, inner.x, y, inner.width, line);
+    }
+}
+
+fn edit(state: &State, path: &str, input: &str, error: Option<&str>, buf: &mut Buffer, screen: Rect) {
+    let theme = &state.theme;
+    let mut lines = Vec::new();
+    if let Some(knob) = find(path) {
+        lines.extend(wrap(knob.spec.help, inner_cells()).into_iter().map(|part| text(part, theme.plain)));
+        let default = if knob.spec.inherits { ", or default" } else { "" };
+        let expected = format!("Takes {}{default}.", knob.spec.kind.expected());
+        lines.extend(wrap(&expected, inner_cells()).into_iter().map(|part| text(part, theme.dim)));
+    }
+    lines.push(Line::default());
+    lines.push(typed(state, input, inner_cells()));
+    match error {
+        Some(error) => lines.extend(wrap(error, inner_cells()).into_iter().map(|part| text(part, theme.bad))),
+        None => lines.push(Line::default()),
+    }
+    let scope = |knob: &Knob| knob.parse(input).map_or(knob.spec.scope, |value| state.scope_of(knob, &value));
+    let planned = find(path).is_some_and(|knob| scope(knob) == Scope::Rebuild);
+    let enter = if planned { "Enter keeps it for the plan" } else { "Enter turns" };
+    lines.push(text(format!("{enter} · Ctrl-U erases all · Esc cancels"), theme.dim));
+    show(state, buf, screen, path, &lines);
+}
+
+fn open(state: &State, entries: Option<&[ProfileEntry]>, chosen: usize, buf: &mut Buffer, screen: Rect) {
+    let theme = &state.theme;
+    let room = usize::from(screen.height).saturating_sub(8).min(20);
+    let Some(entries) = entries else {
+        show(state, buf, screen, "open a profile", &[text("reading…", theme.dim)]);
+        return;
+    };
+    let first = chosen.saturating_sub(room.saturating_sub(1));
+    let names =
+        entries.iter().map(|entry| crate::ui::tui::text::width(&entry.name)).max().unwrap_or(0).clamp(4, 24);
+    let mut lines = Vec::new();
+    for (at, entry) in entries.iter().enumerate().skip(first).take(room) {
+        let mark = if at == chosen { "▸ " } else { "  " };
+        let about = fit(&entry.about, inner_cells().saturating_sub(names + 4));
+        lines.push(Line::from(vec![
+            span(mark, theme.accent),
+            span(left(&entry.name, names + 2), if at == chosen { theme.strong } else { theme.plain }),
+            span(about, theme.dim),
+        ]));
+    }
+    if entries.is_empty() {
+        lines.push(text("there is no profile", theme.dim));
+    }
+    lines.push(Line::default());
+    let place = match entries.get(chosen).map(|entry| &entry.path) {
+        Some(Some(path)) => fit_end(&path.display().to_string(), inner_cells()),
+        Some(None) => "built in".into(),
+        None => String::new(),
+    };
+    lines.push(text(place, theme.dim));
+    lines.push(Line::from(vec![
+        span(format!("{}/{}  ", (chosen + 1).min(entries.len()), entries.len()), theme.dim),
+        span("Enter opens it (the target is built anew where it differs)", theme.dim),
+    ]));
+    show(state, buf, screen, "open a profile", &lines);
+}
+
+/// What becomes of what was built?
+fn leave(state: &State, buf: &mut Buffer, screen: Rect) {
+    let theme = &state.theme;
+    let mut lines = vec![text("What was built for this run still stands.", theme.warn), Line::default()];
+    for (key, what) in [
+        ("t", "take it down and quit: everything on it is gone, nothing is left behind"),
+        ("k", "keep it and quit: the commands that remove it are printed"),
+        ("Esc", "stay"),
+    ] {
+        for (i, part) in wrap(what, inner_cells() - 5).into_iter().enumerate() {
+            let key = if i == 0 { key } else { "" };
+            lines.push(Line::from(vec![span(left(key, 5), theme.accent), span(part, theme.plain)]));
+        }
+    }
+    show(state, buf, screen, "quit", &lines);
+}
+
+/// Rows for what is told about the device, on this screen.
+fn consent_rows(screen: Rect) -> usize {
+    usize::from(screen.height.saturating_sub(CONSENT_FRAME)).max(1)
+}
+
+/// How far the consent's dialog can be scrolled on this screen.
+pub fn consent_overhang(consent: &Consent, screen: Rect) -> usize {
+    consent.lines(inner_cells()).len().saturating_sub(consent_rows(screen))
+}
+
+fn consent(state: &State, asked: &Consent, buf: &mut Buffer, screen: Rect) {
+    let theme = &state.theme;
+    let Some(device) = asked.device() else { return };
+    let what = word_kind(device);
+    let about = asked.lines(inner_cells());
+    let rows = consent_rows(screen);
+    let top = asked.top.min(consent_overhang(asked, screen));
+    let mut lines = vec![
+        text("Everything on this device will be destroyed.", theme.bad),
+        text(format!("device {} of {}", asked.typed.len() + 1, asked.wanted.len()), theme.dim),
+    ];
+    lines.extend(about.iter().skip(top).take(rows).map(|line| text(line.clone(), theme.plain)));
+    let hidden = about.len().saturating_sub(rows);
+    lines.push(text(
+        if hidden > 0 {
+            format!("↑↓ scroll: {} of {} lines above", top, about.len())
+        } else {
+            String::new()
+        },
+        theme.warn,
+    ));
+    lines.push(Line::from(vec![
+        span(format!("Type its {what} in full to allow that, then Enter: "), theme.plain),
+        Span::styled(
+            if device.typed.chars().count() <= 20 { device.typed.clone() } else { String::new() },
+            theme.strong,
+        ),
+    ]));
+    lines.push(typed(state, &asked.input, inner_cells()));
+    lines.push(wrong(state, asked.error.as_deref()));
+    lines.push(text("Esc allows nothing: the device stays as it is.", theme.dim));
+    show(state, buf, screen, "this destroys data", &lines);
+}

@@ -1,0 +1,164 @@
+//! The first line: which profile, what it is doing, what it has written.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use super::{put, span};
+use crate::class::Class;
+use crate::meter::steadiness::Steady;
+use crate::runs::session::message::{Phase, Status};
+use crate::settings::profile::settings::{Named, Rocksdb};
+use crate::ui::tui::state::State;
+use crate::ui::tui::text::{count, fit, width};
+use crate::units::{approx_size, approx_span, format_size};
+
+/// A part of the line; what is least needed goes first where not all fits.
+struct Part {
+    text: String,
+    style: Style,
+    need: u8,
+}
+
+/// Always shown.
+const ALWAYS: u8 = 9;
+
+/// Draws it.
+pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
+    let theme = &state.theme;
+    let mut parts = vec![Part { text: "stacktune".into(), style: theme.dim, need: 1 }];
+    if let Some(status) = &state.status {
+        let name = fit(&status.settings.name, 24);
+        parts.push(Part { text: name, style: theme.strong, need: 7 });
+    }
+    parts.extend(doing(state));
+    if let Some(status) = &state.status {
+        parts.push(Part { text: way(status), style: theme.plain, need: 3 });
+        // Figures under another setting than the profile's must not pass unseen.
+        if !status.fallbacks.is_empty() {
+            let many = status.fallbacks.len();
+            let text = format!("{many} fallback{}", if many == 1 { "" } else { "s" });
+            parts.push(Part { text, style: theme.warn, need: 8 });
+        }
+    }
+    if let Some(window) = &state.figures().window {
+        let elapsed = approx_span((window.start_ns + window.duration_ns) as f64 / 1e9);
+        parts.push(Part { text: elapsed, style: theme.plain, need: 4 });
+    }
+    parts.extend(steadiness(state));
+    if let Some(status) = &state.status {
+        parts.push(Part { text: written(state, status), style: theme.plain, need: ALWAYS });
+    }
+    let errors = state.live.errors();
+    if errors > 0 {
+        let text = format!("{} I/O error{}", count(errors as f64), if errors == 1 { "" } else { "s" });
+        parts.push(Part { text, style: theme.bad, need: 8 });
+    }
+    if let Some(text) = state.status.as_ref().and_then(|status| survives(status)) {
+        parts.push(Part { text, style: theme.plain, need: 0 });
+    }
+    if let Some(host) = state.status.as_ref().map(|s| &s.facts.hostname) {
+        parts.push(Part { text: format!("on {}", fit(host, 20)), style: theme.dim, need: 2 });
+    }
+    put(buf, area.x, area.y, area.width, &fitted(parts, usize::from(area.width)));
+}
+
+/// Whether the figures last: `warming`, `steady since 2m`, `changed at 5m`.
+fn steadiness(state: &State) -> Option<Part> {
+    let theme = &state.theme;
+    let steadiness = &state.figures().totals.as_ref()?.steadiness;
+    let style = match steadiness.state {
+        Steady::Warming => theme.dim,
+        Steady::Steady => theme.good,
+        Steady::Changed => theme.warn,
+    };
+    steadiness.is_told().then(|| Part { text: steadiness.to_string(), style, need: 8 })
+}
+
+/// What the run is doing, in words.
+fn doing(state: &State) -> Vec<Part> {
+    let theme = &state.theme;
+    let part = |text: &str, style| Part { text: text.into(), style, need: ALWAYS };
+    let mut parts = Vec::new();
+    parts.push(match (&state.ended, state.phase()) {
+        (Some(Err(_)), _) => part("STOPPED", theme.bad),
+        (Some(Ok(())), _) => part("ended", theme.plain),
+        (None, _) if state.quitting => part("draining…", theme.warn),
+        (None, Phase::Opening) => part("opening…", theme.accent),
+        (None, Phase::Building) => part("building", theme.accent),
+        (None, Phase::Filling) => part("filling", theme.accent),
+        (None, Phase::Running) => part("running", theme.good),
+        (None, Phase::Paused) => part("PAUSED", theme.warn),
+        (None, Phase::Ending) => part("draining…", theme.warn),
+    });
+    if state.frozen.is_some() {
+        parts.push(part("FROZEN", theme.warn));
+    }
+    if state.recording.is_some() {
+        parts.push(part("● REC", theme.bad));
+    }
+    parts
+}
+
+/// The interfaces and bufferings of the classes that run.
+fn way(status: &Status) -> String {
+    let settings = &status.settings;
+    let Rocksdb { direct_reads, direct_flush, .. } = settings.kv.rocksdb;
+    if settings.is_keyed() {
+        return match (direct_reads, direct_flush) {
+            (true, true) => "RocksDB direct".into(),
+            (false, false) => "RocksDB cached".into(),
+            _ => "RocksDB".into(),
+        };
+    }
+    let mut ways: Vec<String> = Class::ALL
+        .iter()
+        .filter(|class| settings.classes[class.index()].enabled)
+        .map(|&class| {
+            format!("{} {}", settings.interface_of(class).name(), settings.buffering_of(class).name())
+        })
+        .collect();
+    ways.dedup();
+    match ways.as_slice() {
+        [one] => one.clone(),
+        [] => "all off".into(),
+        _ => "mixed ways".into(),
+    }
+}
+
+/// What the stack survives, in short: the sentences' reasons are in the notes.
+fn survives(status: &Status) -> Option<String> {
+    let short = |sentence: &'_ String| {
+        let of = sentence.strip_prefix("survives ")?;
+        Some(of.split(" (").next().unwrap_or(of).to_owned())
+    };
+    let all: Vec<_> = status.worth.iter().filter_map(short).collect();
+    (!all.is_empty()).then(|| format!("survives {}", all.join(", ")))
+}
+
+/// What was written, and the limit: the disk is somebody's.
+fn written(state: &State, status: &Status) -> String {
+    let window = state.live.window.as_ref().map_or(0, |w| w.written_bytes_total);
+    let bytes = approx_size(window.max(status.written_bytes));
+    match status.settings.run.max_writes_bytes {
+        Some(limit) => format!("{bytes} of {} written", format_size(limit)),
+        None => format!("{bytes} written"),
+    }
+}
+
+fn fitted(mut parts: Vec<Part>, cells: usize) -> Line<'static> {
+    const GAP: usize = 2;
+    let taken = |parts: &[Part]| 1 + parts.iter().map(|part| width(&part.text) + GAP).sum::<usize>() - GAP;
+    while taken(&parts) > cells {
+        let least = parts.iter().enumerate().filter(|(_, p)| p.need < ALWAYS).min_by_key(|(_, p)| p.need);
+        let Some((at, _)) = least else { break };
+        parts.remove(at);
+    }
+    let mut spans = vec![Span::raw(" ")];
+    for part in parts {
+        spans.push(span(part.text, part.style));
+        spans.push(Span::raw(" ".repeat(GAP)));
+    }
+    Line::from(spans)
+}

@@ -1,0 +1,177 @@
+//! The help: the chosen knob, all keys, what the figures mean, every note, every knob.
+
+use ratatui::style::Style;
+
+use super::notes;
+use crate::settings::knobs::value::Kind;
+use crate::settings::knobs::{self, Knob};
+use crate::ui::tui::keys::{Context, MAP};
+use crate::ui::tui::state::State;
+use crate::ui::tui::text::{left, wrap};
+
+/// What each figure means.
+const FIGURES: &[(&str, &str)] = &[
+    ("MB/s", "Completed bytes a second; 1 MB is 10⁶ bytes. Sizes are binary: 1 KiB is 1024 bytes."),
+    ("target", "The class's rate, where it has one."),
+    ("IOPS", "Completed I/Os a second; flushes do not count."),
+    (
+        "p50 … max",
+        "Percentiles and the largest time in this window (c: in the whole run). A – stands where fewer than ten samples lie beyond a percentile.",
+    ),
+    (
+        "service",
+        "From the start of an I/O to its completion. Of the wal: the commit, from the start of a write to the end of the flush that covers it.",
+    ),
+    (
+        "response",
+        "From the intended start to the completion: what a client of a rated class waits. A class with no rate has none.",
+    ),
+    (
+        "not held",
+        "Over 1% of the intended starts were a second late and were dropped (missed): response times mean nothing then.",
+    ),
+    ("cores", "CPU time of the whole system that was neither idle nor waiting for I/O, and what is left."),
+    (
+        "cycles",
+        "The whole system's CPU cycles over all bytes of the four classes (paper, 3.2); ≈ where estimated as busy time × clock frequency.",
+    ),
+    (
+        "warming",
+        "Not steady yet: no level of each class's MB/s, WA-A and WA-D has lasted for thirty spans (a second each in the first ten minutes). Then it is steady since, or changed at, a time of the run; B tells what it waits for.",
+    ),
+    (
+        "WA-A, WA-D",
+        "Bytes that reached the drives for each byte that the application wrote, and bytes written to flash for each that reached the drive, since the measurement began (page B).",
+    ),
+    ("needs", "The cores that eight drives of 3 GB/s would take at these cycles a byte (paper, 4.3)."),
+    (
+        "own",
+        "The cores that stacktune itself keeps busy, its I/O in the kernel included; apart from it the screen and the meters.",
+    ),
+    (
+        "ledger",
+        "Means of the windows before a turn and after it has settled. ▲ or ▼ only where every window after lies above or below every one before, else ≈ no clear change. Under flags there is no verdict.",
+    ),
+];
+
+/// All of it.
+pub fn text(state: &State, cells: usize) -> Vec<(String, Style)> {
+    let theme = &state.theme;
+    let mut out: Vec<(String, Style)> = Vec::new();
+    let knob = state.knob();
+    out.push((format!("The chosen knob: {}", knob.path), theme.title));
+    describe(&mut out, state, knob, cells);
+    let notes = notes::gather(state);
+    if !notes.is_empty() {
+        heading(&mut out, state, "Notes");
+        for (note, style) in notes {
+            entry(&mut out, "·", 1, &note, cells, style);
+        }
+    }
+    for (title, context) in [
+        ("Keys for the knobs", Context::Knobs),
+        ("Keys for the ledger", Context::Ledger),
+        ("Keys everywhere", Context::Main),
+        ("Keys while typing", Context::Text),
+        ("Keys in a plan", Context::Plan),
+        ("Keys after a failure", Context::Failed),
+        ("Keys when quitting while a stack stands", Context::Leaving),
+    ] {
+        heading(&mut out, state, title);
+        for row in MAP.iter().filter(|row| row.context == context) {
+            entry(&mut out, row.label, 8, row.help, cells, theme.plain);
+        }
+    }
+    entry(&mut out, "Ctrl-C", 8, "As q, also while typing.", cells, theme.plain);
+    entry(
+        &mut out,
+        "mouse",
+        8,
+        "A click chooses a knob; the wheel over the chosen one, or a click on ◂ ▸, turns it; elsewhere the wheel scrolls.",
+        cells,
+        theme.plain,
+    );
+    heading(&mut out, state, "What the figures mean");
+    for (name, meaning) in FIGURES {
+        entry(&mut out, name, 10, meaning, cells, theme.plain);
+    }
+    heading(&mut out, state, "All knobs, and what the paper found");
+    for (names, knob) in grouped() {
+        out.push((names, theme.strong));
+        entry(&mut out, "", 1, knob.spec.help, cells, theme.plain);
+        if let Some(paper) = knob.spec.paper {
+            entry(&mut out, "", 1, &format!("Paper: {paper}"), cells, theme.dim);
+        }
+    }
+    out
+}
+
+fn heading(out: &mut Vec<(String, Style)>, state: &State, title: &str) {
+    out.push((String::new(), state.theme.plain));
+    out.push((title.into(), state.theme.title));
+}
+
+fn entry(
+    out: &mut Vec<(String, Style)>,
+    name: &str,
+    name_cells: usize,
+    text: &str,
+    cells: usize,
+    style: Style,
+) {
+    for (i, part) in wrap(text, cells.saturating_sub(name_cells + 3)).into_iter().enumerate() {
+        let name = if i == 0 { name } else { "" };
+        out.push((format!(" {} {part}", left(name, name_cells)), style));
+    }
+}
+
+/// Everything about a knob.
+fn describe(out: &mut Vec<(String, Style)>, state: &State, knob: &Knob, cells: usize) {
+    let theme = &state.theme;
+    let mut row = |name: &str, text: &str| entry(out, name, 10, text, cells, theme.plain);
+    row("does", knob.spec.help);
+    let default = if knob.spec.inherits { ", or default (the [io] table's)" } else { "" };
+    row("accepts", &format!("{}{default}", knob.spec.kind.expected()));
+    if let Kind::Choice(choices) = knob.spec.kind {
+        for (name, meaning) in choices {
+            row("", &format!("{name}: {meaning}"));
+        }
+    }
+    row(
+        "in force",
+        match knob.spec.scope {
+            knobs::Scope::Live if knob.spec.key == "interface" => {
+                "at once, while the load runs; vfio and back by a plan, as the drives change hands"
+            }
+            knobs::Scope::Live => "at once, while the load runs",
+            knobs::Scope::Reopen => {
+                "while the run goes on: the load drains, and RocksDB is closed and opened again"
+            }
+            knobs::Scope::Rebuild => {
+                "when the target is built anew: turned knobs are collected, and Enter shows the plan"
+            }
+        },
+    );
+    if let Some(why) = state.status.as_ref().and_then(|status| knob.inactive(&status.settings)) {
+        row("inactive", why);
+    }
+    if let Some(paper) = knob.spec.paper {
+        row("paper", paper);
+    }
+}
+
+/// Every definition once, with all the places that have it.
+fn grouped() -> Vec<(String, &'static Knob)> {
+    let mut groups: Vec<(Vec<&str>, &'static Knob)> = Vec::new();
+    for knob in knobs::all() {
+        let table = knob.path.split('.').next().unwrap_or_default();
+        match groups.iter_mut().find(|(_, known)| std::ptr::eq(known.spec, knob.spec)) {
+            Some((tables, _)) => tables.push(table),
+            None => groups.push((vec![table], knob)),
+        }
+    }
+    let name = |(tables, knob): (Vec<&str>, &'static Knob)| {
+        (format!("{} – {}", knob.spec.key, tables.join(", ")), knob)
+    };
+    groups.into_iter().map(name).collect()
+}

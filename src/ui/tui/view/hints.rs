@@ -1,0 +1,176 @@
+//! The lowest lines: what was said last or what the chosen knob does, and the keys.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use super::{put, span};
+use crate::runs::session::message::Phase;
+use crate::ui::tui::keys;
+use crate::ui::tui::state::State;
+use crate::ui::tui::text::{fit_middle, percent, width, wrap};
+use crate::ui::tui::update::plan::conflict;
+use crate::units::{approx_size, approx_span};
+
+/// Draws what was said last; the progress of a fill; else what the chosen knob does.
+pub fn message(state: &State, buf: &mut Buffer, area: Rect) {
+    let cells = usize::from(area.width);
+    if let Some(line) = building(state, cells).or_else(|| progress(state, cells)) {
+        put(buf, area.x, area.y, area.width, &line);
+        if area.height > 1 {
+            let below = Rect { y: area.y + 1, height: area.height - 1, ..area };
+            text(state, buf, below);
+        }
+        return;
+    }
+    text(state, buf, area);
+}
+
+fn text(state: &State, buf: &mut Buffer, area: Rect) {
+    let (text, style) = said(state);
+    let cells = usize::from(area.width).saturating_sub(2);
+    let room = usize::from(area.height);
+    let mut lines = wrap(&text, cells);
+    if lines.len() > room {
+        let cut = lines.split_off(room.saturating_sub(1)).join(" ");
+        lines.push(crate::ui::tui::text::fit(&cut, cells));
+    }
+    for (y, line) in (area.y..area.bottom()).zip(lines) {
+        put(buf, area.x + 1, y, area.width - 1, &Line::from(span(line, style)));
+    }
+}
+
+fn said(state: &State) -> (String, Style) {
+    let theme = &state.theme;
+    let knob = state.knob();
+    if let Some(passing) = &state.passing {
+        return (format!("{} {} can't be chosen: {}", knob.path, passing.value, passing.reason), theme.warn);
+    }
+    if let Some(message) = &state.message {
+        return (message.text.clone(), if message.wrong { theme.bad } else { theme.plain });
+    }
+    if state.quitting {
+        let left = if state.is_standing() { ", leaving what stands to `stacktune cleanup`" } else { "" };
+        return (format!("draining… q again quits at once{left}"), theme.warn);
+    }
+    if let Some(Err(error)) = &state.ended {
+        let former =
+            if state.former.is_some() { "b builds the former stack, o opens, q quits: " } else { "" };
+        return (format!("{former}{}", error.one_line()), theme.bad);
+    }
+    if let Some(why) = conflict(state, knob) {
+        return (format!("{} can't be built with what else is collected: {why}", knob.path), theme.warn);
+    }
+    let settings = state.settings_for(knob);
+    let inactive = settings.and_then(|settings| knob.inactive(&settings));
+    match inactive {
+        Some(why) => (format!("{} has no effect now: {why}. {}", knob.path, knob.spec.help), theme.dim),
+        None => (format!("{}: {}", knob.path, knob.spec.help), theme.dim),
+    }
+}
+
+/// A step of building or taking down: which of how many, how far, and its command, cut in the middle.
+fn building(state: &State, cells: usize) -> Option<Line<'static>> {
+    const BAR: usize = 10;
+    let step = state.step.as_ref().filter(|_| state.phase() != Phase::Running)?;
+    let theme = &state.theme;
+    let what = if step.undoing { "undoing" } else { "step" };
+    let mut spans = vec![span(format!(" {what} {} of {} ", step.step + 1, step.steps), theme.strong)];
+    if let Some((done, all)) = step.bytes.filter(|(_, all)| *all > 0) {
+        let share = (done as f64 / all as f64).clamp(0.0, 1.0);
+        let full = (share * BAR as f64) as usize;
+        spans.push(span("█".repeat(full), theme.accent));
+        spans.push(span("░".repeat(BAR - full), theme.rule));
+        let left = step.left_s.map_or_else(String::new, |s| format!("· {} left ", approx_span(s)));
+        let text = format!(" {} · {} of {} {left}", percent(share), approx_size(done), approx_size(all));
+        spans.push(span(text, theme.plain));
+    }
+    let used: usize = spans.iter().map(Span::width).sum();
+    spans.push(span(fit_middle(&format!("· {}", step.command), cells.saturating_sub(used + 1)), theme.plain));
+    Some(Line::from(spans))
+}
+
+/// A long step: bar, share, bytes, rate, time left.
+fn progress(state: &State, cells: usize) -> Option<Line<'static>> {
+    let progress = state.progress.as_ref().filter(|_| state.phase() != Phase::Running)?;
+    let share = if progress.all_bytes == 0 {
+        0.0
+    } else {
+        (progress.done_bytes as f64 / progress.all_bytes as f64).clamp(0.0, 1.0)
+    };
+    let left_bytes = progress.all_bytes.saturating_sub(progress.done_bytes);
+    let left = if progress.rate_bytes_per_s > 0.0 {
+        format!("{} left", approx_span(left_bytes as f64 / progress.rate_bytes_per_s))
+    } else {
+        "time left not known".into()
+    };
+    let text = format!(
+        " {} · {} of {} at {:.0} MB/s · {left}",
+        percent(share),
+        approx_size(progress.done_bytes),
+        approx_size(progress.all_bytes),
+        progress.rate_bytes_per_s / 1e6,
+    );
+    let what = format!(" {} ", crate::ui::tui::text::fit(&progress.what, 24));
+    let room = cells.saturating_sub(width(&what) + width(&text) + 1).min(40);
+    let full = (share * room as f64) as usize;
+    Some(Line::from(vec![
+        span(what, state.theme.strong),
+        span("█".repeat(full), state.theme.accent),
+        span("░".repeat(room - full), state.theme.rule),
+        span(text, state.theme.plain),
+    ]))
+}
+
+/// Draws the keys that fit the context, as many as there is room for; help and quit are never left out.
+pub fn keys(state: &State, buf: &mut Buffer, area: Rect) {
+    let theme = &state.theme;
+    let cells = usize::from(area.width);
+    let rows: Vec<_> = keys::hints(state.contexts()).filter(|row| is_of_use(state, row)).collect();
+    let wide = |row: &&keys::Binding| width(label(row)) + 1 + width(hint(state, row)) + 2;
+    let kept = |row: &&keys::Binding| matches!(row.action, keys::Action::Help | keys::Action::Quit);
+    let mut room = cells.saturating_sub(1 + rows.iter().filter(|r| kept(r)).map(wide).sum::<usize>());
+    let mut spans = vec![Span::raw(" ")];
+    for row in &rows {
+        if !kept(row) {
+            if wide(row) > room {
+                continue;
+            }
+            room -= wide(row);
+        }
+        spans.push(span(label(row), theme.accent));
+        spans.push(span(format!(" {}  ", hint(state, row)), theme.dim));
+    }
+    put(buf, area.x, area.y, area.width, &Line::from(spans));
+}
+
+/// Whether a key does anything now.
+fn is_of_use(state: &State, row: &keys::Binding) -> bool {
+    match row.action {
+        keys::Action::Edit | keys::Action::Drop => !state.collected.is_empty(),
+        keys::Action::Former => state.former.is_some() && state.ended.is_some(),
+        _ => true,
+    }
+}
+
+/// The keys of a row, with their counterpart where one row stands for both.
+fn label(row: &keys::Binding) -> &'static str {
+    match row.action {
+        keys::Action::TurnUp => "←→",
+        keys::Action::Down => "↑↓",
+        _ => row.label,
+    }
+}
+
+/// What a key does now.
+fn hint(state: &State, row: &keys::Binding) -> &'static str {
+    match row.action {
+        keys::Action::Enter if !state.collected.is_empty() => "plan",
+        keys::Action::Pause if state.phase() == Phase::Paused => "go on",
+        keys::Action::Freeze if state.frozen.is_some() => "thaw",
+        keys::Action::Record if state.recording.is_some() => "stop rec",
+        keys::Action::Cumulative if state.cumulative => "window",
+        _ => row.hint,
+    }
+}

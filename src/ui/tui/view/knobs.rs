@@ -1,0 +1,167 @@
+//! The knobs with their values.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Modifier;
+use ratatui::text::{Line, Span};
+
+use super::{has_focus, panel, put, span};
+use crate::class::Class;
+use crate::settings::knobs::{Knob, Scope, Value};
+use crate::ui::tui::state::{Focus, Row, State};
+use crate::ui::tui::text::{fit, fit_end, left, width};
+use crate::ui::tui::update::plan::conflict;
+
+/// The longest key: values begin behind it.
+const KEY_CELLS: usize = 13;
+
+/// What lies under the mouse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hit {
+    /// Another row than the chosen one.
+    Other(usize),
+    /// The chosen row.
+    Chosen,
+    /// The mark that turns the chosen knob down.
+    TurnDown,
+    /// The mark that turns it up.
+    TurnUp,
+}
+
+/// A knob's row, as texts.
+struct Parts {
+    key: String,
+    value: String,
+    /// Behind the value: why it is not an ordinary one.
+    tag: &'static str,
+    /// Inherited or without effect.
+    faint: bool,
+}
+
+/// Draws it.
+pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
+    let below = state.rows().len().saturating_sub(state.top + usize::from(area.height) - 1);
+    let more = match (state.top > 0, below > 0) {
+        (true, true) => "↑↓ more",
+        (true, false) => "↑ more",
+        (false, true) => "↓ more",
+        (false, false) => "",
+    };
+    let remark = match (state.collected.len(), more) {
+        (0, more) => more.to_owned(),
+        (many, "") => format!("{many} to plan"),
+        (many, more) => format!("{many} to plan · {more}"),
+    };
+    let inner = panel(state, buf, area, "knobs", &remark, has_focus(state, Focus::Knobs));
+    let shown = state.rows().iter().enumerate().skip(state.top);
+    for (y, (at, row)) in (inner.y..inner.bottom()).zip(shown) {
+        let line = match row {
+            Row::Heading(table) => heading(state, table),
+            Row::Knob(knob) => line(state, knob, at == state.chosen, usize::from(area.width)),
+        };
+        put(buf, inner.x, y, inner.width, &line);
+        if at == state.chosen {
+            buf.set_style(Rect::new(inner.x, y, inner.width, 1), state.theme.chosen);
+        }
+    }
+}
+
+fn heading(state: &State, table: &str) -> Line<'static> {
+    let theme = &state.theme;
+    let class = Class::ALL.into_iter().find(|class| class.name() == table);
+    let style = class.map_or(theme.strong, |class| theme.class(class).add_modifier(Modifier::BOLD));
+    let mut spans = vec![span(table.to_owned(), style)];
+    if let Some(class) = class {
+        let on = state.status.as_ref().is_none_or(|s| s.settings.classes[class.index()].enabled);
+        if !on {
+            spans.push(span("  off", theme.dim));
+        }
+    }
+    if matches!(table, "target" | "stack" | "sim" | "load" | "kv") {
+        spans.push(span("  by a plan", theme.dim));
+    }
+    Line::from(spans)
+}
+
+fn parts(state: &State, knob: &'static Knob, chosen: bool, cells: usize) -> Parts {
+    let key = knob.spec.key;
+    let Some(status) = &state.status else {
+        return Parts { key: key.into(), value: String::new(), tag: "", faint: true };
+    };
+    let settings = &status.settings;
+    let asked = state.asked.get(knob.path.as_str());
+    let collected = state.collected.get(knob.path.as_str());
+    let passing = state.passing.as_ref().filter(|_| chosen);
+    let own = passing.map(|p| &p.value).or(collected).or(asked);
+    let own = own.cloned().unwrap_or_else(|| knob.get(settings));
+    let planned = state.settings_for(knob);
+    let inactive = knob.inactive(planned.as_ref().unwrap_or(settings)).is_some();
+    let tag = match () {
+        () if passing.is_some() || conflict(state, knob).is_some() => "can't",
+        () if collected.is_some() => "plan",
+        () if status.draining.contains(&knob.path) => "draining…",
+        () if asked.is_some() => "turning…",
+        () if inactive => "inactive",
+        () if knob.spec.scope == Scope::Rebuild => "rebuild",
+        () if knob.spec.scope == Scope::Reopen => "reopen",
+        () => "",
+    };
+    let tag_cells = if tag.is_empty() { 0 } else { tag.len().min(9) + 1 };
+    let key = left(key, KEY_CELLS.max(width(key) + 1));
+    let room = cells.saturating_sub(1 + width(&key) + 2 + tag_cells).max(4);
+    let now = knob.get(settings).to_string();
+    let value = match &own {
+        // What is kept for a plan stands beside what is in force, as long as there is room.
+        own if collected.is_some() => {
+            let full = format!("{now} → {own}");
+            let short = || format!("→ {}", fit_end(&own.to_string(), room.saturating_sub(2)));
+            if width(&full) <= room { full } else { short() }
+        }
+        // The default is told with what it stands for.
+        Value::Inherit => {
+            let full = format!("{} (default)", knob.effective(settings));
+            if width(&full) <= room { full } else { format!("{} (def.)", knob.effective(settings)) }
+        }
+        Value::Text(_) | Value::List(_) => fit_end(&own.to_string(), room),
+        _ => own.to_string(),
+    };
+    Parts { key, value: fit(&value, room), tag, faint: own == Value::Inherit || inactive }
+}
+
+fn line(state: &State, knob: &'static Knob, chosen: bool, cells: usize) -> Line<'static> {
+    let theme = &state.theme;
+    let Parts { key, value, tag, faint } = parts(state, knob, chosen, cells);
+    let style = if faint { theme.dim } else { theme.plain };
+    let turned = matches!(tag, "draining…" | "turning…" | "plan" | "can't");
+    let mut spans = vec![
+        span(if chosen { "▸" } else { " " }, theme.accent),
+        span(key, theme.dim),
+        span(if chosen { "◂" } else { " " }, theme.accent),
+        span(value, if turned { theme.warn } else { style }),
+        span(if chosen { "▸" } else { " " }, theme.accent),
+    ];
+    let used: usize = spans.iter().map(Span::width).sum();
+    let room = cells.saturating_sub(used);
+    if !tag.is_empty() && width(tag) <= room {
+        spans.push(Span::raw(" ".repeat(room - width(tag))));
+        spans.push(span(tag, if turned { theme.warn } else { theme.dim }));
+    }
+    Line::from(spans)
+}
+
+/// What lies at a place of the panel.
+pub fn hit(state: &State, area: Rect, at: Position) -> Option<Hit> {
+    let row = state.top + usize::from(at.y.checked_sub(area.y + 1)?);
+    let Row::Knob(knob) = state.rows().get(row)? else { return None };
+    if row != state.chosen {
+        return Some(Hit::Other(row));
+    }
+    let parts = parts(state, knob, true, usize::from(area.width));
+    let down = usize::from(area.x) + 1 + width(&parts.key);
+    let up = down + 1 + width(&parts.value);
+    Some(match usize::from(at.x) {
+        x if x == down => Hit::TurnDown,
+        x if x == up => Hit::TurnUp,
+        _ => Hit::Chosen,
+    })
+}

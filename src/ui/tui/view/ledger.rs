@@ -1,0 +1,283 @@
+//! The ledger: what each turn did, the newest first.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use super::{has_focus, panel, put, span};
+use crate::meter::ledger::LESS_DURABLE;
+use crate::meter::window::{Change, LedgerLine, Verdict};
+use crate::ui::tui::state::{Focus, State};
+use crate::ui::tui::text::{NONE, left, mb, width};
+use crate::units::{approx_span, format_latency, three_digits};
+
+/// From this width on a turn takes one row.
+const TABLE_CELLS: usize = 112;
+const TURN_CELLS: usize = 42;
+const CHANGE_CELLS: usize = 16;
+
+/// A figure of the ledger.
+struct Figure {
+    name: &'static str,
+    of: fn(&LedgerLine) -> &Change,
+    show: fn(f64) -> String,
+    /// Whether more of it is a gain.
+    more_is_gain: bool,
+}
+
+const FIGURES: [Figure; 5] = [
+    Figure { name: "scan MB/s", of: |l| &l.scan_mb_per_s, show: mb, more_is_gain: true },
+    Figure { name: "point p99", of: |l| &l.point_p99_ns, show: ns, more_is_gain: false },
+    Figure { name: "wal p99", of: |l| &l.wal_p99_ns, show: ns, more_is_gain: false },
+    Figure { name: "total MB/s", of: |l| &l.total_mb_per_s, show: mb, more_is_gain: true },
+    Figure { name: "cycles/B", of: |l| &l.cycles_per_byte, show: three_digits, more_is_gain: false },
+];
+
+fn ns(x: f64) -> String {
+    format_latency(x.round() as u64)
+}
+
+/// Draws it.
+pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
+    let focused = has_focus(state, Focus::Ledger);
+    let ledger = &state.figures().ledger;
+    let count = match ledger.len() {
+        0 => String::new(),
+        1 => "1 turn · ".into(),
+        n => format!("{n} turns · "),
+    };
+    let legend =
+        if area.width < 60 { "≈ no clear change" } else { "▲ higher  ▼ lower  ≈ no clear change" };
+    let remark = count + legend;
+    let inner = panel(state, buf, area, "ledger", &remark, focused);
+    let theme = &state.theme;
+    if ledger.is_empty() {
+        put(buf, inner.x, inner.y, inner.width, &Line::from(span("no knob was turned yet", theme.dim)));
+        return;
+    }
+    let cells = usize::from(inner.width);
+    // Whoever does not read in it sees the newest turn.
+    let chosen = if focused { state.ledger_chosen.min(ledger.len() - 1) } else { 0 };
+    let mut lines = Vec::new();
+    if cells >= TABLE_CELLS {
+        lines.push(titles(state));
+    }
+    let room = usize::from(inner.height).saturating_sub(lines.len());
+    let newest_first: Vec<_> = ledger.iter().rev().collect();
+    let entry = |at: usize| {
+        let open = focused && at == chosen;
+        entry(state, newest_first[at], open, cells)
+    };
+    // The first line shown: the chosen one is as low as it can be while all of it is seen.
+    let mut first = chosen;
+    let mut taken = entry(chosen).len();
+    while first > 0 && taken + entry(first - 1).len() <= room {
+        first -= 1;
+        taken += entry(first).len();
+    }
+    for at in first..newest_first.len() {
+        if lines.len() >= usize::from(inner.height) {
+            break;
+        }
+        lines.extend(entry(at));
+    }
+    for (y, line) in (inner.y..inner.bottom()).zip(&lines) {
+        put(buf, inner.x, y, inner.width, line);
+    }
+}
+
+fn titles(state: &State) -> Line<'static> {
+    let mut text = left("turn", TURN_CELLS);
+    for figure in &FIGURES {
+        text += &left(figure.name, CHANGE_CELLS);
+    }
+    Line::from(span(text, state.theme.dim))
+}
+
+/// A turn's rows: opened it tells every figure with its spread.
+fn entry(state: &State, line: &LedgerLine, open: bool, cells: usize) -> Vec<Line<'static>> {
+    let head = head(state, line, open);
+    if open {
+        let mut rows = head_rows(head, cells);
+        rows.extend(remarks(state, line, cells));
+        rows.extend(FIGURES.iter().flat_map(|figure| spread(state, line, figure, cells)));
+        return rows;
+    }
+    if cells >= TABLE_CELLS {
+        return table(state, line, head, cells);
+    }
+    let mut rows = head_rows(head, cells);
+    rows.extend(remarks(state, line, cells));
+    rows.extend(flow(state, line, cells));
+    rows
+}
+
+/// Number, time and what was turned.
+fn head(state: &State, line: &LedgerLine, chosen: bool) -> Vec<Span<'static>> {
+    let theme = &state.theme;
+    let undo = if line.undo { "undo " } else { "" };
+    vec![
+        span(if chosen { "▸" } else { " " }, theme.accent),
+        span(format!("{:>3} ", line.number), theme.dim),
+        span(format!("{:>7} ", approx_span(line.at_ns as f64 / 1e9)), theme.dim),
+        span(format!("{undo}{} ", line.knob), theme.plain),
+        span(format!("{} → {}", line.from, line.to), theme.strong),
+    ]
+}
+
+/// What stands beside the figures, in words.
+fn words(line: &LedgerLine) -> Vec<String> {
+    let mut words = Vec::new();
+    if line.open {
+        words.push("gathering…".into());
+    }
+    // A line that is compared says so among its flags.
+    if line.less_durable && !line.flags.iter().any(|flag| flag == LESS_DURABLE) {
+        words.push(LESS_DURABLE.into());
+    }
+    if !line.flags.is_empty() {
+        words.push(line.flags.join(", "));
+    }
+    let verdicts = FIGURES.iter().map(|figure| (figure.of)(line).verdict);
+    if !line.open && verdicts.clone().all(|verdict| verdict == Verdict::None) {
+        words.push("no verdict".into());
+    } else if !line.open && verdicts.clone().all(|v| v == Verdict::NoClearChange) {
+        words.push("≈ no clear change".into());
+    }
+    words
+}
+
+fn remarks(state: &State, line: &LedgerLine, cells: usize) -> Vec<Line<'static>> {
+    let words = words(line).join(" · ");
+    if words.is_empty() {
+        return Vec::new();
+    }
+    let wrapped = crate::ui::tui::text::wrap(&words, cells.saturating_sub(5));
+    wrapped.into_iter().map(|text| Line::from(span(format!("     {text}"), state.theme.warn))).collect()
+}
+
+fn table(state: &State, line: &LedgerLine, head: Vec<Span<'static>>, cells: usize) -> Vec<Line<'static>> {
+    let mut spans = head;
+    let used: usize = spans.iter().map(Span::width).sum();
+    // A long turn has a row of its own: neither its values nor the figures are cut.
+    let mut rows = Vec::new();
+    if used >= TURN_CELLS {
+        rows.push(Line::from(std::mem::take(&mut spans)));
+        spans.push(Span::raw(" ".repeat(TURN_CELLS)));
+    } else {
+        spans.push(Span::raw(" ".repeat(TURN_CELLS - used)));
+    }
+    for figure in &FIGURES {
+        let (text, style) = change(state, line, figure);
+        spans.push(span(left(&text, CHANGE_CELLS), style));
+    }
+    rows.push(Line::from(spans));
+    rows.extend(remarks(state, line, cells));
+    rows
+}
+
+/// Before, after and what became of it: `2310→2401 ▲`.
+fn change(state: &State, line: &LedgerLine, figure: &Figure) -> (String, Style) {
+    let change = (figure.of)(line);
+    let show = |x: Option<f64>| x.map_or_else(|| NONE.into(), figure.show);
+    if change.before.is_none() && change.after.is_none() {
+        return (NONE.into(), state.theme.dim);
+    }
+    let text = format!("{}→{} {}", show(change.before), show(change.after), mark(change.verdict));
+    (text.trim_end().into(), style(state, line, figure, change.verdict))
+}
+
+fn mark(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::None => "",
+        Verdict::NoClearChange => "≈",
+        Verdict::Higher => "▲",
+        Verdict::Lower => "▼",
+    }
+}
+
+/// What survives less is never called a gain, by colour either.
+fn style(state: &State, line: &LedgerLine, figure: &Figure, verdict: Verdict) -> Style {
+    let theme = &state.theme;
+    let gain = match verdict {
+        Verdict::None | Verdict::NoClearChange => return theme.plain,
+        Verdict::Higher => figure.more_is_gain,
+        Verdict::Lower => !figure.more_is_gain,
+    };
+    match (gain, line.is_less_safe()) {
+        (true, true) => theme.plain,
+        (true, false) => theme.good,
+        (false, _) => theme.bad,
+    }
+}
+
+/// The figures one after the other, in as many rows as they need.
+fn flow(state: &State, line: &LedgerLine, cells: usize) -> Vec<Line<'static>> {
+    const INDENT: usize = 5;
+    const GAP: usize = 3;
+    let mut rows: Vec<Vec<Span<'static>>> = Vec::new();
+    let mut used = cells;
+    for figure in &FIGURES {
+        let (text, style) = change(state, line, figure);
+        let name = format!("{} ", figure.name);
+        let wide = width(&name) + width(&text);
+        if used + GAP + wide > cells {
+            rows.push(vec![Span::raw(" ".repeat(INDENT))]);
+            used = INDENT;
+        } else if let Some(row) = rows.last_mut() {
+            row.push(Span::raw(" ".repeat(GAP)));
+            used += GAP;
+        }
+        used += wide;
+        if let Some(row) = rows.last_mut() {
+            row.push(span(name, state.theme.dim));
+            row.push(span(text, style));
+        }
+    }
+    rows.into_iter().map(Line::from).collect()
+}
+
+/// A figure with the smallest and the largest window of both sides, in two rows where one is too short.
+fn spread(state: &State, line: &LedgerLine, figure: &Figure, cells: usize) -> Vec<Line<'static>> {
+    const NAME_CELLS: usize = 17;
+    let change = (figure.of)(line);
+    let side = |mean: Option<f64>, range: Option<(f64, f64)>| match (mean, range) {
+        (Some(mean), Some((low, high))) => {
+            format!("{} ({}–{})", (figure.show)(mean), (figure.show)(low), (figure.show)(high))
+        }
+        (Some(mean), None) => (figure.show)(mean),
+        (None, _) => NONE.into(),
+    };
+    let verdict = match change.verdict {
+        Verdict::None => "",
+        Verdict::NoClearChange => "  ≈ no clear change",
+        Verdict::Higher => "  ▲ higher",
+        Verdict::Lower => "  ▼ lower",
+    };
+    let theme = &state.theme;
+    let name = span(left(&format!("     {}", figure.name), NAME_CELLS), theme.dim);
+    let before = span(side(change.before, change.before_range), theme.plain);
+    let after = span(format!(" → {}", side(change.after, change.after_range)), theme.plain);
+    let verdict = span(verdict, style(state, line, figure, change.verdict));
+    let all = Line::from(vec![name.clone(), before.clone(), after.clone(), verdict.clone()]);
+    if all.width() <= cells {
+        return vec![all];
+    }
+    let indent = Span::raw(" ".repeat(NAME_CELLS - 3));
+    // Where the words do not fit, the mark alone stands for them.
+    let room = cells.saturating_sub(indent.width() + after.width());
+    let short = span(format!("  {}", mark(change.verdict)), verdict.style);
+    let verdict = if verdict.width() <= room { verdict } else { short };
+    vec![Line::from(vec![name, before]), Line::from(vec![indent, after, verdict])]
+}
+
+/// The head in one row, or with its values in a second one.
+fn head_rows(mut head: Vec<Span<'static>>, cells: usize) -> Vec<Line<'static>> {
+    let wide: usize = head.iter().map(Span::width).sum();
+    if wide <= cells {
+        return vec![Line::from(head)];
+    }
+    let values = head.pop().unwrap_or_default();
+    vec![Line::from(head), Line::from(vec![Span::raw(" ".repeat(5)), values])]
+}

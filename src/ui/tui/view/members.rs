@@ -1,0 +1,154 @@
+//! The members with their own MB/s, and how warm the drives below them are.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+
+use super::{panel, put, span};
+use crate::host::Throttling;
+use crate::meter::window::MemberFigures;
+use crate::meter::words;
+use crate::ui::tui::state::State;
+use crate::ui::tui::text::{NONE, fit, left, mb, right, shortened, width};
+use crate::units::mb_per_s;
+
+const FIGURE_CELLS: usize = 7;
+const NAME_CELLS_MAX: usize = 28;
+
+/// A column of figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Column {
+    Read,
+    BlockRead,
+    Written,
+    BlockWritten,
+    Temperature,
+}
+
+/// Draws it.
+pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
+    let inner = panel(state, buf, area, "members", "MB/s", false);
+    let figures = state.figures();
+    let (members, duration_ns) = match (&figures.window, &figures.totals) {
+        (_, Some(totals)) if state.cumulative => (&totals.members, (totals.duration_s * 1e9) as u64),
+        (Some(window), _) if !state.cumulative => (&window.members, window.duration_ns),
+        _ => return,
+    };
+    let theme = &state.theme;
+    let cells = usize::from(inner.width);
+    let names: Vec<&str> = members.iter().map(|member| member.name.as_str()).collect();
+    let longest = names.iter().map(|name| width(name)).max().unwrap_or(0).min(NAME_CELLS_MAX);
+    let columns = columns(members, cells.saturating_sub(longest));
+    let name_cells = cells.saturating_sub(columns.len() * (FIGURE_CELLS + 1)).min(NAME_CELLS_MAX);
+    let mut title = left(if name_cells < 6 { "" } else { "member" }, name_cells);
+    for column in &columns {
+        title += &right(column.title(), FIGURE_CELLS + 1);
+    }
+    let mut lines = vec![Line::from(span(title, theme.dim))];
+    let room = usize::from(inner.height).saturating_sub(1);
+    let shown = if members.len() > room { room.saturating_sub(1) } else { members.len() };
+    for (member, name) in members[..shown].iter().zip(shortened(&names, name_cells)) {
+        let mut spans = vec![span(left(&name, name_cells), theme.dim)];
+        spans.extend(columns.iter().map(|column| {
+            let troubled = *column == Column::Temperature && member.throttling > Some(Throttling::No);
+            let style = if troubled { theme.warn } else { theme.plain };
+            span(right(&column.figure(member, duration_ns), FIGURE_CELLS + 1), style)
+        }));
+        lines.push(Line::from(spans));
+    }
+    if shown < members.len() {
+        lines.push(Line::from(span(format!("and {} more", members.len() - shown), theme.dim)));
+    }
+    let engine = match (&figures.window, &figures.totals) {
+        (_, Some(totals)) if state.cumulative => totals.engine.as_ref(),
+        (Some(window), _) => window.engine.as_ref(),
+        _ => None,
+    };
+    let told = |engine| words::engine(engine, duration_ns as f64 / 1e9, state.cumulative);
+    for line in engine.map(told).unwrap_or_default() {
+        lines.push(Line::from(span(fit(&line, cells), theme.plain)));
+    }
+    for (y, line) in (inner.y..inner.bottom()).zip(&lines) {
+        put(buf, inner.x, y, inner.width, line);
+    }
+}
+
+/// The columns that so many cells beside the names have room for. The block layer's own count stands
+/// beside the engine's, of devices; where there is little room the names matter more, and where the two
+/// differ a flag says so.
+fn columns(members: &[MemberFigures], cells: usize) -> Vec<Column> {
+    let block = members.iter().any(|m| m.block_read_bytes.is_some() || m.block_written_bytes.is_some());
+    let warm = members.iter().any(|m| m.temperature_c.is_some() || m.throttling.is_some());
+    let warm = warm.then_some(Column::Temperature);
+    let full = [Column::Read, Column::BlockRead, Column::Written, Column::BlockWritten];
+    let fits = (full.len() + usize::from(warm.is_some())) * (FIGURE_CELLS + 1) <= cells;
+    let figures = if block && fits { full.to_vec() } else { vec![Column::Read, Column::Written] };
+    figures.into_iter().chain(warm).collect()
+}
+
+impl Column {
+    fn title(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Written => "written",
+            Self::BlockRead | Self::BlockWritten => "block",
+            Self::Temperature => "°C",
+        }
+    }
+
+    fn figure(self, member: &MemberFigures, duration_ns: u64) -> String {
+        let rate = |bytes: Option<u64>| bytes.map_or_else(|| NONE.into(), |b| mb(mb_per_s(b, duration_ns)));
+        match self {
+            Self::Read => rate(Some(member.read_bytes)),
+            Self::BlockRead => rate(member.block_read_bytes),
+            Self::Written => rate(Some(member.written_bytes)),
+            Self::BlockWritten => rate(member.block_written_bytes),
+            Self::Temperature => temperature(member),
+        }
+    }
+}
+
+/// Degrees, with a word where a drive slowed itself down, or is so warm that it may.
+fn temperature(member: &MemberFigures) -> String {
+    let degrees = member.temperature_c.map_or_else(|| NONE.into(), |c| format!("{c:.0}"));
+    match member.throttling {
+        Some(Throttling::Yes) => format!("{degrees} slow"),
+        Some(Throttling::Hot) => format!("{degrees} hot"),
+        Some(Throttling::No) | None => degrees,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(throttling: Option<Throttling>) -> MemberFigures {
+        let counted = Some(1_000_000);
+        MemberFigures {
+            read_bytes: 1_000_000,
+            block_read_bytes: counted,
+            block_written_bytes: counted,
+            temperature_c: Some(71.6),
+            throttling,
+            ..MemberFigures::default()
+        }
+    }
+
+    #[test]
+    fn a_drive_that_slows_itself_down_is_told_by_a_word() {
+        let told = [None, Some(Throttling::No), Some(Throttling::Hot), Some(Throttling::Yes)];
+        let texts = told.map(|throttling| temperature(&member(throttling)));
+        assert_eq!(texts, ["72", "72", "72 hot", "72 slow"]);
+        assert!(texts.iter().all(|text| width(text) <= FIGURE_CELLS));
+        assert_eq!(temperature(&MemberFigures::default()), NONE);
+    }
+
+    #[test]
+    fn where_there_is_little_room_the_block_layers_count_goes_and_not_the_name() {
+        let members = [member(None)];
+        assert_eq!(columns(&members, 40).len(), 5);
+        assert_eq!(columns(&members, 39), [Column::Read, Column::Written, Column::Temperature]);
+        let files = [MemberFigures::default()];
+        assert_eq!(columns(&files, 80), [Column::Read, Column::Written]);
+    }
+}

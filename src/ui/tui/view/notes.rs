@@ -1,0 +1,115 @@
+//! What to know: why classes stopped, errors, flags with their meaning, fallbacks, notes, notices.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::Line;
+
+use super::{panel, put, span};
+use crate::class::Class;
+use crate::meter::window::{Flag, State as ClassState};
+use crate::meter::words;
+use crate::ui::tui::state::State;
+use crate::ui::tui::text::wrap;
+use crate::units::three_digits;
+
+/// Draws it.
+pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
+    let inner = panel(state, buf, area, "notes", "", false);
+    let notes = gather(state);
+    let cells = usize::from(inner.width).saturating_sub(2);
+    let mut lines = Vec::new();
+    for (text, style) in &notes {
+        for (i, part) in wrap(text, cells).into_iter().enumerate() {
+            lines.push(Line::from(span(format!("{}{part}", if i == 0 { "· " } else { "  " }), *style)));
+        }
+    }
+    if lines.is_empty() {
+        lines.push(Line::from(span("nothing to note", state.theme.dim)));
+    }
+    let room = usize::from(inner.height);
+    if lines.len() > room && room > 0 {
+        let rest = lines.len() - (room - 1);
+        lines.truncate(room - 1);
+        lines.push(Line::from(span(format!("  {rest} more lines: ? shows them all"), state.theme.dim)));
+    }
+    for (y, line) in (inner.y..inner.bottom()).zip(&lines) {
+        put(buf, inner.x, y, inner.width, line);
+    }
+}
+
+/// Every note, what matters most first.
+pub fn gather(state: &State) -> Vec<(String, Style)> {
+    let theme = &state.theme;
+    let mut notes = Vec::new();
+    if let Some(Err(error)) = &state.ended {
+        notes.push((error.one_line(), theme.bad));
+        if state.former.is_some() {
+            notes.push(("b builds the former stack anew".into(), theme.strong));
+        }
+    }
+    let figures = state.figures();
+    if let Some(window) = &figures.window {
+        for class in Class::ALL {
+            if let ClassState::Stopped(why) = &window.class(class).state {
+                notes.push((format!("{class} stopped: {why} (R starts it again)"), theme.bad));
+            }
+        }
+    }
+    if let Some(totals) = &figures.totals {
+        for class in Class::ALL {
+            let errnos = &totals.classes[class.index()].errnos;
+            let list: Vec<_> = errnos.iter().map(|(name, n)| format!("{n} {name}")).collect();
+            if !list.is_empty() {
+                notes.push((format!("{class} errors so far: {}", list.join(", ")), theme.bad));
+            }
+        }
+    }
+    if let Some(status) = &state.status {
+        notes.extend(status.fallbacks.iter().map(|text| (text.clone(), theme.warn)));
+        notes.extend(status.worth.iter().map(|text| (text.clone(), theme.plain)));
+        notes.extend(cost(state).map(|text| (text, theme.plain)));
+        notes.extend(status.notes.iter().map(|text| (text.clone(), theme.plain)));
+    }
+    notes.extend(flags(state).into_iter().map(|text| (text, theme.plain)));
+    notes.extend(state.notices.iter().rev().map(|text| (text.clone(), theme.dim)));
+    notes
+}
+
+/// What the scan that is shown costs, once the drives' price is told and something is scanned.
+fn cost(state: &State) -> Option<String> {
+    let price = state.status.as_ref()?.settings.price()?;
+    let figures = state.figures();
+    let (classes, of) = match (&figures.window, &figures.totals) {
+        (_, Some(totals)) if state.cumulative => (&totals.classes, "so far"),
+        (Some(window), _) => (&window.classes, "in the last window"),
+        _ => return None,
+    };
+    let per = words::price_per_scan_gb_per_s(price, classes[Class::Scan.index()].mb_per_s)?;
+    Some(format!("price: ${} per GB/s of scan {of}", three_digits(per)))
+}
+
+/// Each flag once, with the classes that carry it and what it means.
+fn flags(state: &State) -> Vec<String> {
+    let figures = state.figures();
+    let (classes, whole) = match (&figures.window, &figures.totals) {
+        (_, Some(totals)) if state.cumulative => (&totals.classes, &totals.flags),
+        (Some(window), _) if !state.cumulative => (&window.classes, &window.flags),
+        _ => return Vec::new(),
+    };
+    let mut seen: Vec<(&Flag, Vec<&str>)> = whole.iter().map(|flag| (flag, Vec::new())).collect();
+    for class in Class::ALL {
+        for flag in &classes[class.index()].flags {
+            match seen.iter_mut().find(|(known, of)| *known == flag && !of.is_empty()) {
+                Some((_, of)) => of.push(class.name()),
+                None => seen.push((flag, vec![class.name()])),
+            }
+        }
+    }
+    seen.into_iter()
+        .map(|(flag, of)| {
+            let of = if of.is_empty() { String::new() } else { format!("{}: ", of.join(", ")) };
+            format!("{of}{} – {}", flag.text, flag.why)
+        })
+        .collect()
+}

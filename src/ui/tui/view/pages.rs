@@ -1,0 +1,118 @@
+//! What is read page by page: the help, the host, what failed.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::Line;
+
+use super::{believe, centred, help, put, span, window};
+use crate::settings::profile::settings::Named;
+use crate::ui::tui::dialog::Dialog;
+use crate::ui::tui::state::State;
+use crate::ui::tui::text::{width, wrap, wrap_exact};
+
+const CELLS_MAX: u16 = 100;
+/// Cells and lines of the frame and the margin within.
+const FRAME: (u16, u16) = (4, 2);
+
+/// A line and its style.
+pub type Text = Vec<(String, Style)>;
+
+/// Draws the page that lies over the screen, scrolled by so many lines.
+pub fn render(state: &State, top: usize, buf: &mut Buffer, screen: Rect) {
+    let Some((title, text)) = page(state, cells(screen)) else { return };
+    let (outer, lines) = outer(screen, text.len());
+    let inner = window(&state.theme, buf, screen, outer, lines, title);
+    let top = top.min(text.len().saturating_sub(usize::from(inner.height)));
+    for (y, (line, style)) in (inner.y..inner.bottom()).zip(text.iter().skip(top)) {
+        put(buf, inner.x, y, inner.width, &Line::from(span(line.clone(), *style)));
+    }
+    let seen = (top + usize::from(inner.height)).min(text.len());
+    let place = format!(" {}–{seen} of {} ", top + 1, text.len());
+    let area = centred(screen, outer, lines);
+    put(buf, area.x + 2, area.bottom() - 1, area.width - 4, &Line::from(span(place, state.theme.dim)));
+}
+
+/// Cells of a line.
+fn cells(screen: Rect) -> usize {
+    usize::from(CELLS_MAX.min(screen.width.saturating_sub(4)).saturating_sub(FRAME.0))
+}
+
+fn outer(screen: Rect, text: usize) -> (u16, u16) {
+    let lines = u16::try_from(text).unwrap_or(u16::MAX).saturating_add(FRAME.1);
+    (CELLS_MAX.min(screen.width.saturating_sub(4)), lines.min(screen.height.saturating_sub(2)))
+}
+
+/// The page's lines and those that are seen at once.
+pub fn size(state: &State) -> (usize, usize) {
+    let text = page(state, cells(state.screen)).map_or(0, |(_, text)| text.len());
+    let (_, lines) = outer(state.screen, text);
+    (text, usize::from(lines.saturating_sub(FRAME.1)).max(1))
+}
+
+fn page(state: &State, cells: usize) -> Option<(&'static str, Text)> {
+    Some(match state.dialog.as_ref()? {
+        Dialog::Help { .. } => ("help · Esc closes", help::text(state, cells)),
+        Dialog::Host { .. } => ("host · Esc closes", host(state, cells)),
+        Dialog::Believe { .. } => ("can I believe this? · Esc closes", believe::text(state, cells)),
+        Dialog::Failed { .. } => ("the run can't go on", failed(state, cells)),
+        _ => return None,
+    })
+}
+
+/// What `stacktune host` prints.
+fn host(state: &State, cells: usize) -> Text {
+    let Some(status) = &state.status else {
+        return vec![("The host is not known yet.".into(), state.theme.dim)];
+    };
+    let told = crate::host::describe(&status.facts);
+    told.lines().flat_map(|line| folded(line, cells)).map(|line| (line, state.theme.plain)).collect()
+}
+
+/// A line of a name and its value in so many cells; the value goes on below its beginning.
+fn folded(line: &str, cells: usize) -> Vec<String> {
+    if width(line) <= cells {
+        return vec![line.to_owned()];
+    }
+    let name = line.len() - line.trim_start().len();
+    let value = line[name..].find("  ").map_or(name, |at| {
+        let gap = name + at;
+        gap + line[gap..].len() - line[gap..].trim_start().len()
+    });
+    let indent = width(&line[..value]).min(cells / 2);
+    let parts = wrap_exact(&line[value..], cells - indent);
+    let mut lines: Vec<_> = parts.iter().map(|part| format!("{}{part}", " ".repeat(indent))).collect();
+    if let (Some(first), Some(part)) = (lines.first_mut(), parts.first()) {
+        *first = format!("{}{part}", &line[..value]);
+    }
+    lines
+}
+
+/// The whole error with the tools' own words, and what can be done.
+fn failed(state: &State, cells: usize) -> Text {
+    let theme = &state.theme;
+    let Some(Err(error)) = &state.ended else { return Vec::new() };
+    let mut text = Vec::new();
+    let mut tell = |told: &str, style: Style| {
+        for line in told.lines() {
+            text.extend(wrap(line, cells).into_iter().map(|part| (part, style)));
+        }
+    };
+    tell(&error.what, theme.bad);
+    if let Some(hint) = &error.hint {
+        tell(" ", theme.plain);
+        tell(hint, theme.plain);
+    }
+    tell(" ", theme.plain);
+    if let Some(former) = &state.former {
+        let stack = &former.stack;
+        let what = if stack.is_built() {
+            format!("raid {}, file system {}", stack.raid.name(), stack.filesystem.name())
+        } else {
+            "nothing is built for it".to_owned()
+        };
+        tell(&format!("b builds the former stack anew, as {} has it ({what}).", former.name), theme.strong);
+    }
+    tell("o opens a profile, q quits, Esc closes this; the notes keep what is told.", theme.strong);
+    text
+}
