@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use stacktune::class::Class;
 use stacktune::host::Facts;
-use stacktune::runs::session::{Command, Event, Options, answer_promptly, live};
+use stacktune::runs::session::{Command, Event, Options, live, raise_thread_priority};
 use stacktune::settings::knobs::Value;
 use stacktune::settings::profile::Settings;
 use stacktune::settings::profile::settings::{Buffering, Interface};
@@ -51,7 +51,7 @@ fn turn(depth: u64, commands: &Sender<Command>, events: &Receiver<Event>) -> (Du
 #[test]
 fn a_turn_is_acknowledged_at_once_beside_128_busy_threads() {
     // As the screen does, which waits for the answer.
-    answer_promptly();
+    raise_thread_priority();
     if rustix::process::getpriority_process(None).unwrap() >= 0 {
         let test = "a_turn_is_acknowledged_at_once_beside_128_busy_threads";
         return common::skip(test, "a higher priority needs root or RLIMIT_NICE");

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use common::syscalls::{self, PerThread};
 use stacktune::class::Class;
 use stacktune::load::volume::{Extent, Region};
-use stacktune::load::workers::Engine;
+use stacktune::load::workers::Workers;
 use stacktune::load::workers::control::Writes;
 use stacktune::meter::source::{Delta, Source};
 use stacktune::settings::plan::{ClassPlan, plan};
@@ -107,7 +107,7 @@ struct Looked {
 /// Lets these classes run together until each has done enough.
 fn look(ground: &Ground, plans: &[ClassPlan], what: &str) -> Vec<Looked> {
     let writes = Arc::new(Writes::new(0, Arc::default()));
-    let mut engine = Engine::threaded(ground.data.clone(), ground.wal.clone(), 2, writes);
+    let mut engine = Workers::threaded(ground.data.clone(), ground.wal.clone(), 2, writes);
     let mut sources: Vec<_> = plans.iter().flat_map(|plan| engine.start(plan, &[]).unwrap()).collect();
     let mut done = vec![0; sources.len()];
     wait(&mut sources, &mut done, STARTED, what);

@@ -128,7 +128,7 @@ fn unsafe_code_is_allowed_in_named_places_only() {
         "load/nvme/dma.rs",      // memory that a controller writes to at any time
         "load/nvme/transfer.rs", // lends such memory while no command names it
         "load/nvme/vfio.rs",     // maps registers and memory
-        "runs/session/prompt.rs",
+        "runs/session/thread_priority.rs",
         "load/spdk/shim.rs", // calls of C
         "stack/wipe.rs",
         "ui/tui/clock.rs",
@@ -145,7 +145,7 @@ fn unsafe_code_is_allowed_in_named_places_only() {
 /// that there is none at all shows here, in what its loop is made of.
 #[test]
 fn the_code_of_a_workers_loop_knows_no_lock() {
-    let workers = ["worker", "commit", "control", "offsets", "pairs", "pacing"];
+    let workers = ["worker", "commit", "control", "offsets", "kv", "pacing"];
     let nvme = ["queue", "lane", "transfer", "dma"];
     let volume = ["stamp", "region"];
     let files = |dir: &str, names: &[&str]| -> Vec<String> {

@@ -10,7 +10,7 @@ use crate::host;
 use crate::host::Facts;
 use crate::load::calibrate as calibration;
 use crate::runs::record::Recording;
-use crate::runs::session::{Look, look};
+use crate::runs::session::{Preflight, preflight};
 use crate::runs::sweep::{Folder, is_sweep};
 use crate::settings::knobs::Ground;
 use crate::settings::profile::{Settings, Source, Store, Sweep};
@@ -162,7 +162,7 @@ pub fn check(profile: &str, sets: &[String]) -> Result<()> {
     if let Some(sweep) = &settings.sweep {
         return check_steps(&settings, sweep, &facts);
     }
-    let Look { problems, notes } = look(&settings, demo, &facts);
+    let Preflight { problems, notes } = preflight(&settings, demo, &facts);
     if problems.is_empty() {
         let mut text = format!("{}: this host can do all of it\n", settings.name);
         notes.iter().for_each(|note| _ = writeln!(text, "  note: {note}"));
@@ -178,7 +178,7 @@ fn check_steps(base: &Settings, sweep: &Sweep, facts: &Facts) -> Result<()> {
     let (mut problems, mut notes) = (BySteps::default(), BySteps::default());
     for step in &steps {
         let settings = step.settings(base);
-        let found = look(&settings, false, facts);
+        let found = preflight(&settings, false, facts);
         let idle = step.turns.iter().filter_map(|(path, _)| {
             let why = crate::settings::knobs::find(path)?.inactive(&settings)?;
             Some(format!("`{path}` has no effect: {why}"))

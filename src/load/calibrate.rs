@@ -19,7 +19,7 @@ use crate::host::Facts;
 use crate::load::io::clock;
 use crate::load::volume::{Extent, Region};
 use crate::load::workers::control::Writes;
-use crate::load::workers::{Activity, Engine};
+use crate::load::workers::{Activity, Workers};
 use crate::meter::source::Delta;
 use crate::settings::plan::{self, ClassPlan};
 use crate::settings::profile::Settings;
@@ -110,7 +110,7 @@ fn plan_of(interface: Interface, class: Class, rate_bytes_per_s: Option<u64>) ->
 
 fn measure(region: &Arc<Region>, plan: &ClassPlan, time: Duration) -> Result<Cost> {
     let mut engine =
-        Engine::threaded(region.clone(), region.clone(), 1, Arc::new(Writes::new(0, Arc::default())));
+        Workers::threaded(region.clone(), region.clone(), 1, Arc::new(Writes::new(0, Arc::default())));
     let mut sources = engine.start(plan, &[])?;
     // What starts up (rings, first touches) is not the cost of an I/O.
     std::thread::sleep(time / 10);

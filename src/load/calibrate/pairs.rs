@@ -20,7 +20,7 @@ use crate::load::kv::values::Values;
 use crate::load::kv::{Handle, Store};
 use crate::load::volume::{Extent, Region};
 use crate::load::workers::control::Writes;
-use crate::load::workers::{Activity, Engine};
+use crate::load::workers::{Activity, Workers};
 use crate::meter::source::{Delta, Source};
 use crate::meter::tasks::{Clocks, KernelClocks};
 use crate::settings::plan::{self, ClassPlan};
@@ -115,7 +115,7 @@ fn worker(store: &Arc<Store>, plan: &ClassPlan, time: Duration) -> Result<f64> {
     let extents = vec![Extent { path: store.dir().to_owned(), identity: None, member: 0, offset_bytes: 0 }];
     let region = Region { id: Region::DATA, set: store.set(), extents, extent_bytes: store.data().bytes() };
     let writes = Arc::new(Writes::new(store.sequence_base(), Arc::new(AtomicU64::new(0))));
-    let mut engine = Engine::of_pairs(store.clone(), Arc::new(region), writes);
+    let mut engine = Workers::of_pairs(store.clone(), Arc::new(region), writes);
     let mut sources = engine.start(plan, &[])?;
     let look = |source: &mut Box<dyn Source>| {
         let mut delta = Delta::new(1);

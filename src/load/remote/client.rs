@@ -15,7 +15,7 @@ use crate::class::Class;
 use crate::error::{Error, Result, describe};
 use crate::load::volume::Region;
 use crate::load::workers::control::Writes;
-use crate::load::workers::{Activity, Elsewhere};
+use crate::load::workers::{Activity, RemoteWorkers};
 use crate::meter::source::{Delta, Source};
 use crate::settings::plan::ClassPlan;
 
@@ -78,7 +78,7 @@ impl Remote {
         wal: Region,
         members: usize,
         writes: Arc<Writes>,
-    ) -> Result<Box<dyn Elsewhere>> {
+    ) -> Result<Box<dyn RemoteWorkers>> {
         let (sequence, written_bytes) = (writes.sequence(), writes.written_bytes());
         let mut link = lock(&self.link);
         link.writes = Some(writes);
@@ -303,7 +303,7 @@ struct RemoteLoad {
     running: [bool; 4],
 }
 
-impl Elsewhere for RemoteLoad {
+impl RemoteWorkers for RemoteLoad {
     fn start(&mut self, plan: &ClassPlan, cpus: &[u32]) -> Result<Box<dyn Source>> {
         let ask = Ask::Start { plan: Box::new(plan.clone()), cpus: cpus.to_vec() };
         match lock(&self.link).ask(ask)? {

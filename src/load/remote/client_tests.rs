@@ -3,7 +3,7 @@
 use super::super::server::{Ground, serve};
 use super::*;
 use crate::load::volume::Extent;
-use crate::load::workers::Engine;
+use crate::load::workers::Workers;
 use crate::settings::plan::plan;
 use crate::settings::profile::Settings;
 use crate::settings::profile::settings::{Buffering, Interface};
@@ -35,7 +35,7 @@ fn served() -> (Remote, JoinHandle<Result<()>>) {
 }
 
 /// An engine here whose workers are there, on two files each for data and WAL.
-fn engine(remote: &Remote, dir: &std::path::Path, writes: &Arc<Writes>) -> Engine {
+fn engine(remote: &Remote, dir: &std::path::Path, writes: &Arc<Writes>) -> Workers {
     let region = |id: u8, name: &str, first: u32| {
         let extent = |i: u32| {
             let path = dir.join(format!("{name}-{i}"));
@@ -45,8 +45,8 @@ fn engine(remote: &Remote, dir: &std::path::Path, writes: &Arc<Writes>) -> Engin
         Region { id, set: 7, extents: (0..2).map(extent).collect(), extent_bytes: 3 * MIB }
     };
     let (data, wal) = (region(Region::DATA, "data", 0), region(Region::WAL, "wal", 2));
-    let elsewhere = remote.load(data.clone(), wal.clone(), 4, writes.clone()).unwrap();
-    Engine::elsewhere(Arc::new(data), Arc::new(wal), 4, writes.clone(), elsewhere)
+    let workers = remote.load(data.clone(), wal.clone(), 4, writes.clone()).unwrap();
+    Workers::remote(Arc::new(data), Arc::new(wal), 4, writes.clone(), workers)
 }
 
 fn plans() -> [ClassPlan; 4] {

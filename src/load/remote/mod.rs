@@ -2,7 +2,7 @@
 //!
 //! DPDK, below SPDK, ends its process when it does not know on, and takes its memory, its signals and
 //! the CPU of its first thread as if it were alone. So what drives drives through SPDK is a helper: the
-//! same program with a hidden command, which has the very [`crate::load::workers::Engine`] that else is here,
+//! same program with a hidden command, which has the very [`crate::load::workers::Workers`] that else is here,
 //! with workers, pacing and histograms. Only what an operator does, and what the meters ask at the end
 //! of a window, crosses the border: commands there, samples with their histograms back. What a figure
 //! says of an I/O is thereby as true as in this process: nothing is added to its way, as a server of

@@ -10,7 +10,7 @@ use super::protocol::{Answer, Ask, Attached, Load, Reply, Request, Sample, say, 
 use crate::class::Class;
 use crate::error::{Error, Result, describe};
 use crate::load::workers::control::Writes;
-use crate::load::workers::{Activity, Engine};
+use crate::load::workers::{Activity, Workers};
 use crate::meter::source::{Delta, Source};
 use crate::meter::tasks::{TaskProbe, TaskTimes};
 
@@ -85,7 +85,7 @@ struct Server {
 }
 
 struct Loaded {
-    engine: Engine,
+    engine: Workers,
     started: Vec<Started>,
     delta: Delta,
     probe: TaskProbe,
@@ -146,7 +146,7 @@ impl Server {
         self.writes = Arc::new(Writes::new(sequence, Arc::new(AtomicU64::new(written_bytes))));
         self.writes.limit(Some(limit_bytes));
         self.load = Some(Loaded {
-            engine: Engine::threaded(Arc::new(data), Arc::new(wal), members, self.writes.clone()),
+            engine: Workers::threaded(Arc::new(data), Arc::new(wal), members, self.writes.clone()),
             started: Vec::new(),
             delta: Delta::new(members),
             probe: TaskProbe::open(0),

@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use serde::{Deserialize, Serialize};
 
 use super::control::{Control, Shared, Writes};
-use super::elsewhere::Elsewhere;
+use super::kv;
 use super::launch::{LAUNCHERS, WorkerThread};
-use super::pairs;
+use super::remote_workers::RemoteWorkers;
 use super::simulated::Simulation;
 use super::worker::Orders;
 use crate::class::Class;
@@ -41,7 +41,7 @@ pub enum Activity {
 }
 
 /// Starts and stops workers.
-pub struct Engine {
+pub struct Workers {
     data: Arc<Region>,
     wal: Arc<Region>,
     members: usize,
@@ -54,7 +54,7 @@ pub struct Engine {
     /// The data set, where the classes read and write pairs.
     pairs: Option<Arc<Store>>,
     /// Where the workers are, if not in this process.
-    elsewhere: Option<Box<dyn Elsewhere>>,
+    remote: Option<Box<dyn RemoteWorkers>>,
 }
 
 /// The workers of a class under one plan.
@@ -63,7 +63,7 @@ struct Generation {
     threads: Vec<WorkerThread>,
 }
 
-impl Engine {
+impl Workers {
     /// An engine over these regions, in threads.
     pub fn threaded(data: Arc<Region>, wal: Arc<Region>, members: usize, writes: Arc<Writes>) -> Self {
         let shared = std::array::from_fn(|_| Arc::default());
@@ -78,7 +78,7 @@ impl Engine {
             starts: [0; 4],
             simulation: None,
             pairs: None,
-            elsewhere: None,
+            remote: None,
         }
     }
 
@@ -95,15 +95,15 @@ impl Engine {
     }
 
     /// An engine with its workers in another process.
-    pub fn elsewhere(
+    pub fn remote(
         data: Arc<Region>,
         wal: Arc<Region>,
         members: usize,
         writes: Arc<Writes>,
-        elsewhere: Box<dyn Elsewhere>,
+        remote: Box<dyn RemoteWorkers>,
     ) -> Self {
         let mut engine = Self::threaded(data, wal, members, writes);
-        engine.elsewhere = Some(elsewhere);
+        engine.remote = Some(remote);
         engine
     }
 
@@ -139,8 +139,8 @@ impl Engine {
 
     /// Starts a class on these CPUs (none is any), which must be idle. Returns what its workers count.
     pub fn start(&mut self, plan: &ClassPlan, cpus: &[u32]) -> Result<Vec<Box<dyn Source>>> {
-        if let Some(elsewhere) = &mut self.elsewhere {
-            return Ok(vec![elsewhere.start(plan, cpus)?]);
+        if let Some(remote) = &mut self.remote {
+            return Ok(vec![remote.start(plan, cpus)?]);
         }
         let at = plan.class.index();
         let control = Arc::new(Control::default());
@@ -150,7 +150,7 @@ impl Engine {
         orders.iter().for_each(|_| control.enter());
         let threads = match (&mut self.simulation, plan.interface) {
             _ if self.pairs.is_some() => match &self.pairs {
-                Some(store) => pairs::launch(cpus, orders, store)?,
+                Some(store) => kv::launch(cpus, orders, store)?,
                 None => Vec::new(),
             },
             (Some(simulation), Interface::Sim) => {
@@ -185,8 +185,8 @@ impl Engine {
 
     /// Tells a class's workers to drain and end.
     pub fn stop(&mut self, class: Class) {
-        if let Some(elsewhere) = &mut self.elsewhere {
-            return elsewhere.stop(class);
+        if let Some(remote) = &mut self.remote {
+            return remote.stop(class);
         }
         if let Some(generation) = &self.generations[class.index()] {
             generation.control.stop(self.now_ns());
@@ -195,8 +195,8 @@ impl Engine {
 
     /// What a class's workers are doing. Workers that have ended are cleared away.
     pub fn activity(&mut self, class: Class) -> Activity {
-        if let Some(elsewhere) = &mut self.elsewhere {
-            return elsewhere.activity(class);
+        if let Some(remote) = &mut self.remote {
+            return remote.activity(class);
         }
         let at = class.index();
         let Some(generation) = &self.generations[at] else { return Activity::Idle };
@@ -218,14 +218,14 @@ impl Engine {
     }
 }
 
-impl Drop for Engine {
+impl Drop for Workers {
     fn drop(&mut self) {
         Class::ALL.into_iter().for_each(|class| self.stop(class));
         for generation in self.generations.iter_mut().filter_map(Option::take) {
             generation.threads.into_iter().for_each(|thread| drop(thread.join()));
         }
-        if let Some(elsewhere) = &mut self.elsewhere {
-            elsewhere.end();
+        if let Some(remote) = &mut self.remote {
+            remote.end();
         }
     }
 }
@@ -271,12 +271,17 @@ mod tests {
         Ground { data: region(Region::DATA, "data", 0), wal: region(Region::WAL, "wal", 2), _dir: dir }
     }
 
-    fn engine(ground: &Ground) -> Engine {
-        Engine::threaded(ground.data.clone(), ground.wal.clone(), 4, Arc::new(Writes::new(0, Arc::default())))
+    fn engine(ground: &Ground) -> Workers {
+        Workers::threaded(
+            ground.data.clone(),
+            ground.wal.clone(),
+            4,
+            Arc::new(Writes::new(0, Arc::default())),
+        )
     }
 
     /// Runs a class until it has done so many I/Os, drains it and returns all that it counted.
-    fn run(engine: &mut Engine, plan: &ClassPlan, ios: u64) -> Delta {
+    fn run(engine: &mut Workers, plan: &ClassPlan, ios: u64) -> Delta {
         let mut sources = engine.start(plan, &[]).unwrap();
         let mut delta = Delta::new(4);
         let deadline = clock::now_ns() + 20 * SECOND_NS;
@@ -378,7 +383,7 @@ mod tests {
         let ground = ground();
         let writes = Arc::new(Writes::new(0, Arc::default()));
         writes.limit(Some(100 * 16384 + 1));
-        let mut engine = Engine::threaded(ground.data.clone(), ground.wal.clone(), 4, writes);
+        let mut engine = Workers::threaded(ground.data.clone(), ground.wal.clone(), 4, writes);
         let mut settings = Settings::default();
         settings.io.interface = Interface::Sync;
         let background = Class::Background.index();
@@ -396,7 +401,7 @@ mod tests {
     fn a_class_that_starts_again_draws_other_pages() {
         let ground = ground();
         let writes = Arc::new(Writes::new(0, Arc::default()));
-        let mut engine = Engine::threaded(ground.data.clone(), ground.wal.clone(), 4, writes.clone());
+        let mut engine = Workers::threaded(ground.data.clone(), ground.wal.clone(), 4, writes.clone());
         let mut settings = Settings::default();
         settings.io.interface = Interface::Sync;
         settings.io.buffering = Buffering::Cached;
@@ -440,7 +445,8 @@ mod tests {
         settings.sim.seed = seed;
         settings.wal.sync = Sync::Fdatasync;
         let writes = Arc::new(Writes::new(0, Arc::default()));
-        let mut engine = Engine::simulated(ground.data.clone(), ground.wal.clone(), 4, writes, &settings.sim);
+        let mut engine =
+            Workers::simulated(ground.data.clone(), ground.wal.clone(), 4, writes, &settings.sim);
         let mut sources: Vec<_> =
             plan(&settings).iter().flat_map(|plan| engine.start(plan, &[]).unwrap()).collect();
         engine.run_until(2 * SECOND_NS);
@@ -462,7 +468,8 @@ mod tests {
         let point = Class::Point.index();
         settings.classes[point].rate_bytes_per_s = Some(16384 * 100_000); // far more than it can
         let writes = Arc::new(Writes::new(0, Arc::default()));
-        let mut engine = Engine::simulated(ground.data.clone(), ground.wal.clone(), 4, writes, &settings.sim);
+        let mut engine =
+            Workers::simulated(ground.data.clone(), ground.wal.clone(), 4, writes, &settings.sim);
         let mut sources = engine.start(&plan(&settings)[point], &[]).unwrap();
         engine.run_until(SECOND_NS / 2);
         engine.stop(Class::Point);

@@ -6,14 +6,14 @@
 
 mod commit;
 pub mod control;
-pub mod elsewhere;
 pub mod engine;
+mod kv;
 pub mod launch;
 mod offsets;
 mod pacing;
-mod pairs;
+pub mod remote_workers;
 pub mod simulated;
 mod worker;
 
-pub use elsewhere::Elsewhere;
-pub use engine::{Activity, Engine};
+pub use engine::{Activity, Workers};
+pub use remote_workers::RemoteWorkers;

@@ -9,7 +9,7 @@ use super::run::Session;
 use crate::class::Class;
 use crate::error::{Result, describe, describe_errno};
 use crate::load::volume::Region;
-use crate::load::workers::{Activity, Engine};
+use crate::load::workers::{Activity, Workers};
 use crate::meter::flags::ClassContext;
 use crate::meter::window::State;
 use crate::settings::plan::ClassPlan;
@@ -77,7 +77,7 @@ impl Classes {
     }
 
     /// Whether a class has no workers any more.
-    pub fn is_idle(&self, class: Class, engine: &mut Engine) -> bool {
+    pub fn is_idle(&self, class: Class, engine: &mut Workers) -> bool {
         self.0[class.index()].dropping.as_ref().is_none_or(JoinHandle::is_finished)
             && !matches!(engine.activity(class), Activity::Running | Activity::Draining)
     }

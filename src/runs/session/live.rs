@@ -7,9 +7,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use super::message::{Advance, Command, Event, Phase, PlanShown, Progress, Status, Wanted};
-use super::prompt::answer_promptly;
 use super::rebuild::{Former, Rebuild};
 use super::run::{Attendant, Carried, Options, Session};
+use super::thread_priority::raise_thread_priority;
 use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::runs::record::Outcome;
@@ -40,7 +40,7 @@ pub fn run(
     commands: &Receiver<Command>,
     events: &Sender<Event>,
 ) {
-    answer_promptly();
+    raise_thread_priority();
     let mut begin = Begin::default();
     loop {
         if begin.carried.epoch_ns.is_none() {

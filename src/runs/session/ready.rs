@@ -5,13 +5,13 @@ use std::sync::Arc;
 use super::adjust;
 use super::fallback;
 use super::fill::fill;
-use super::kept::Kept;
-use super::pairs;
+use super::kv;
+use super::retained_stack::RetainedStack;
 use super::run::{Attendant, Options};
 use super::target::{self, Target};
 use crate::error::{Error, Result};
 use crate::host::Facts;
-use crate::load::workers::Engine;
+use crate::load::workers::Workers;
 use crate::load::workers::control::Writes;
 use crate::meter::meters::{Meters, Probes};
 use crate::settings::knobs::Ground;
@@ -21,22 +21,22 @@ use crate::stack::adjust::Adjustments;
 use crate::stack::build::Built;
 
 /// What drives the load on a target.
-pub(super) fn engine_on(target: &Target, settings: &Settings, writes: &Arc<Writes>) -> Result<Engine> {
+pub(super) fn engine_on(target: &Target, settings: &Settings, writes: &Arc<Writes>) -> Result<Workers> {
     let (data, wal, members) = (target.data.clone(), target.wal.clone(), target.members.len());
     let writes = writes.clone();
     Ok(if let Some((store, _)) = &target.pairs {
-        Engine::of_pairs(store.clone(), data, writes)
-    } else if let Some(elsewhere) = target.elsewhere(&writes)? {
-        Engine::elsewhere(data, wal, members, writes, elsewhere)
+        Workers::of_pairs(store.clone(), data, writes)
+    } else if let Some(remote) = target.remote_workers(&writes)? {
+        Workers::remote(data, wal, members, writes, remote)
     } else if settings.is_simulated() {
-        Engine::simulated(data, wal, members, writes, &settings.sim)
+        Workers::simulated(data, wal, members, writes, &settings.sim)
     } else {
-        Engine::threaded(data, wal, members, writes)
+        Workers::threaded(data, wal, members, writes)
     })
 }
 
 /// What measures it, from here on.
-pub(super) fn meters_of(engine: &Engine, target: &Target, now_ns: u64) -> Meters {
+pub(super) fn meters_of(engine: &Workers, target: &Target, now_ns: u64) -> Meters {
     let members = target.members.clone();
     let probes = if engine.is_simulated() {
         Probes::none()
@@ -74,7 +74,7 @@ pub(super) fn open_ready(
     facts: &Facts,
     fallbacks: &mut Vec<String>,
     attendant: &mut dyn Attendant,
-    kept: &mut Kept,
+    kept: &mut RetainedStack,
 ) -> Result<(Target, u64, Adjustments)> {
     let mut target = target::open(settings, options, facts, attendant, kept)?;
     let ready = make_ready(&mut target, settings, options, facts, fallbacks, attendant)
@@ -115,7 +115,7 @@ fn make_ready(
 ) -> Result<u64> {
     settle(settings, Ground { facts, target: target.facts() }, options, fallbacks)?;
     if let Some((store, _)) = &target.pairs {
-        pairs::load(store, settings, &options.written_bytes, attendant)?;
+        kv::load(store, settings, &options.written_bytes, attendant)?;
         let losses = store.count_losses()?.map(|losses| losses.to_string());
         losses.iter().for_each(|text| attendant.notice(text));
         target.notes.extend(losses);

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::given;
 use super::message::{Event, PlanShown};
 use super::run::{Carried, Session, Turned};
-use super::standing::{self, survival};
+use super::target_stack::{self, survival};
+use super::userspace_drives;
 use crate::host::Facts;
 use crate::meter::ledger::Turn;
 use crate::settings::knobs::{self, Ground, Value};
@@ -121,16 +121,16 @@ impl Session {
         let facts = Facts { devices: Facts::read_devices(), ..(*self.facts).clone() };
         let mut agreed = None;
         let shown = if settings.stack.is_built() && settings.touches_storage() {
-            let plan =
-                standing::planned(&settings, &facts, Some(&self.target)).map_err(|error| error.one_line())?;
+            let plan = target_stack::planned(&settings, &facts, Some(&self.target))
+                .map_err(|error| error.one_line())?;
             agreed = Some((plan.id.clone(), plan.lines()));
-            standing::shown(&plan, number, turns)
+            target_stack::shown(&plan, number, turns)
         } else {
             let handed_over = self.handed_over(&settings)?;
-            let destroys = standing::held_by(&settings, &facts, &self.target);
+            let destroys = target_stack::held_by(&settings, &facts, &self.target);
             let destroys = destroys.map_err(|error| error.one_line())?;
             let held = self.held_folder();
-            standing::plain(&settings, &handed_over, number, turns, destroys, held.as_deref())
+            target_stack::plain(&settings, &handed_over, number, turns, destroys, held.as_deref())
         };
         let opens = kind != Kind::Turns;
         let shown = PlanShown {
@@ -162,7 +162,7 @@ impl Session {
             return Ok(vec![format!("bind {devices} to vfio-pci again")]);
         }
         let facts = Facts { devices: Facts::read_devices(), ..(*self.facts).clone() };
-        given::steps(settings, &facts).map_err(|error| error.one_line())
+        userspace_drives::steps(settings, &facts).map_err(|error| error.one_line())
     }
 
     /// Takes the plan that was shown under that number, if it still waits.

@@ -10,20 +10,20 @@ use std::time::{Duration, SystemTime};
 use super::adjust;
 use super::classes::Classes;
 use super::fallback;
-use super::grid::window_end_ns;
-use super::kept::Kept;
+use super::kv;
 use super::left_over::left_over;
 use super::loss::Losses;
 use super::message::{Advance, Event, Phase, PlanShown, Progress, Status, Wanted};
-use super::pairs;
 use super::ready::{engine_on, meters_of, open_ready, settle};
 use super::rebuild::Pending;
-use super::standing;
+use super::retained_stack::RetainedStack;
 use super::target::Target;
+use super::target_stack;
+use super::window_schedule::window_end_ns;
 use crate::class::Class;
 use crate::error::Result;
 use crate::host::{Facts, Levels, TargetFacts};
-use crate::load::workers::Engine;
+use crate::load::workers::Workers;
 use crate::load::workers::control::Writes;
 use crate::meter::flags::WindowContext;
 use crate::meter::ledger::{Ledger, Turn};
@@ -123,7 +123,7 @@ pub struct Session {
     pub(super) plans: [ClassPlan; 4],
     pub(super) fallbacks: Vec<String>,
     // Dropped before the target: its workers drain while locks and claims still keep others away.
-    pub(super) engine: Engine,
+    pub(super) engine: Workers,
     pub(super) target: Target,
     /// What is changed of the host.
     pub(super) adjustments: Adjustments,
@@ -150,7 +150,7 @@ pub struct Session {
     pub(super) pending: Option<Pending>,
     pub(super) losses: Losses,
     /// Of the storage engine, where the classes read and write pairs.
-    pub(super) pairs: pairs::Engine,
+    pub(super) pairs: kv::Engine,
     events: VecDeque<Event>,
     /// Where the run's clock stands at 0, on the engine's.
     epoch_ns: u64,
@@ -182,7 +182,7 @@ impl Session {
         attendant: &mut dyn Attendant,
         carried: Carried,
     ) -> Result<Self> {
-        let mut kept = Kept::default();
+        let mut kept = RetainedStack::default();
         let opened = Self::open_over(settings, options, facts, &mut *attendant, carried, &mut kept);
         opened.map_err(|error| kept.give_up(error, attendant))
     }
@@ -194,7 +194,7 @@ impl Session {
         options: Options,
         facts: Arc<Facts>,
         attendant: &mut dyn Attendant,
-        kept: &mut Kept,
+        kept: &mut RetainedStack,
     ) -> Result<Self> {
         Self::open_over(settings, options, facts, attendant, Carried::default(), kept)
     }
@@ -205,7 +205,7 @@ impl Session {
         facts: Arc<Facts>,
         attendant: &mut dyn Attendant,
         carried: Carried,
-        kept: &mut Kept,
+        kept: &mut RetainedStack,
     ) -> Result<Self> {
         let mut fallbacks = Vec::new();
         if !kept.stands()
@@ -249,7 +249,7 @@ impl Session {
             plans_made: 0,
             pending: None,
             losses: Losses::default(),
-            pairs: pairs::Engine::begin(engine.pairs()),
+            pairs: kv::Engine::begin(engine.pairs()),
             events: lines.into_iter().map(|line| Event::Ledger(Arc::new(line))).collect(),
             epoch_ns,
             started: carried.started.unwrap_or_else(SystemTime::now),
@@ -361,7 +361,7 @@ impl Session {
             notes,
             written_bytes: self.writes.written_bytes(),
             circumstances: self.circumstances(),
-            worth: self.worth().as_ref().map(standing::sentences).unwrap_or_default(),
+            worth: self.worth().as_ref().map(target_stack::sentences).unwrap_or_default(),
             standing: self.target.built.is_some(),
             recording: self.recording.as_ref().map(|writer| writer.dir().to_owned()),
         };
@@ -389,7 +389,7 @@ impl Session {
     /// # Errors
     /// What could not be taken away.
     pub fn dismantle(self, keep: bool, watch: Watch) -> Result<Vec<String>> {
-        let mut kept = Kept::default();
+        let mut kept = RetainedStack::default();
         let closed = self.close_onto(&mut kept);
         let left = if keep { kept.keep() } else { kept.tear_down(watch).map(|()| Vec::new()) };
         closed.and(left)
@@ -399,7 +399,7 @@ impl Session {
     ///
     /// # Errors
     /// What could not be put back of the host's settings.
-    pub fn close_onto(self, kept: &mut Kept) -> Result<()> {
+    pub fn close_onto(self, kept: &mut RetainedStack) -> Result<()> {
         let Self { engine, mut target, mut adjustments, settings, pairs, .. } = self;
         pairs.end();
         // Its workers hold the files open, and so does the database.

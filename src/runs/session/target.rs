@@ -6,20 +6,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::given::Given;
-use super::kept::Kept;
+use super::kv;
 use super::message::Wanted;
-use super::pairs;
 use super::ready::settle;
+use super::retained_stack::RetainedStack;
 use super::run::{Attendant, Options};
-use super::standing;
+use super::target_stack;
+use super::userspace_drives::UserspaceDrives;
 use crate::class::Class;
 use crate::error::{Error, Result};
 use crate::host::{Facts, Levels, TargetFacts};
 use crate::load::kv::Store;
 use crate::load::volume::header::{Found, Header};
 use crate::load::volume::{self, Extent, MemberSource, Region, Request, Survey, Volume, is_ours_at};
-use crate::load::workers::Elsewhere;
+use crate::load::workers::RemoteWorkers;
 use crate::load::workers::control::Writes;
 use crate::meter::layers;
 use crate::meter::meters::Member;
@@ -53,7 +53,7 @@ pub struct Target {
     /// Holds devices against other programs as long as the target is open.
     pub claims: Vec<Claim>,
     /// Drives that have left the kernel.
-    given: Option<Given>,
+    userspace: Option<UserspaceDrives>,
     /// What was built for it.
     pub built: Option<Built>,
     /// The data set with what its file system can do, where the classes read and write pairs.
@@ -84,7 +84,7 @@ impl Target {
             members,
             notes,
             claims: Vec::new(),
-            given: None,
+            userspace: None,
             built: None,
             pairs: Some((store, facts)),
         }
@@ -92,9 +92,9 @@ impl Target {
 
     /// What it can do; none where nothing touches storage.
     pub fn facts(&self) -> Option<&TargetFacts> {
-        let given = || self.given.as_ref().map(Given::facts);
+        let drives = || self.userspace.as_ref().map(UserspaceDrives::facts);
         let pairs = || self.pairs.as_ref().map(|(_, facts)| facts);
-        self.volume.as_ref().map(|volume| &volume.facts).or_else(given).or_else(pairs)
+        self.volume.as_ref().map(|volume| &volume.facts).or_else(drives).or_else(pairs)
     }
 
     /// Whether the kernel's page cache can hold anything of it.
@@ -111,29 +111,29 @@ impl Target {
         let facts = volume.facts.clone();
         // Whatever holds them open would keep the kernel's names for them.
         drop(volume);
-        let given = Given::take(std::mem::take(&mut self.claims), facts, settings, watch)?;
-        (self.data, self.wal) = (given.region(&self.data)?, given.region(&self.wal)?);
+        let drives = UserspaceDrives::take(std::mem::take(&mut self.claims), facts, settings, watch)?;
+        (self.data, self.wal) = (drives.region(&self.data)?, drives.region(&self.wal)?);
         for member in &mut self.members {
             (member.device, member.path) = (None, None);
         }
-        self.notes.extend(given.notes());
-        self.given = Some(given);
+        self.notes.extend(drives.notes());
+        self.userspace = Some(drives);
         Ok(())
     }
 
     /// The steps by which its drives come back that have left the kernel.
     pub fn steps_back(&self) -> Vec<String> {
-        self.given.as_ref().map(Given::steps_back).unwrap_or_default()
+        self.userspace.as_ref().map(UserspaceDrives::steps_back).unwrap_or_default()
     }
 
     /// Where the workers are, if not in this process.
     ///
     /// # Errors
     /// Where the process that they are to be in is gone.
-    pub fn elsewhere(&self, writes: &Arc<Writes>) -> Result<Option<Box<dyn Elsewhere>>> {
+    pub fn remote_workers(&self, writes: &Arc<Writes>) -> Result<Option<Box<dyn RemoteWorkers>>> {
         let regions = (&*self.data, &*self.wal);
-        let of = |given: &Given| given.elsewhere(regions, self.members.len(), writes);
-        self.given.as_ref().and_then(of).transpose()
+        let of = |drives: &UserspaceDrives| drives.remote_workers(regions, self.members.len(), writes);
+        self.userspace.as_ref().and_then(of).transpose()
     }
 
     /// Gives the drives back that have left the kernel, once no worker drives them.
@@ -141,7 +141,7 @@ impl Target {
     /// # Errors
     /// What could not be; it is left to `cleanup`.
     pub fn give_back(&mut self) -> Result<()> {
-        self.given.take().map_or(Ok(()), Given::give_back)
+        self.userspace.take().map_or(Ok(()), UserspaceDrives::give_back)
     }
 }
 
@@ -152,7 +152,7 @@ pub fn open(
     options: &Options,
     facts: &Facts,
     attendant: &mut dyn Attendant,
-    kept: &mut Kept,
+    kept: &mut RetainedStack,
 ) -> Result<Target> {
     if !settings.touches_storage() {
         return Ok(imagined(settings));
@@ -162,7 +162,7 @@ pub fn open(
     }
     if settings.is_keyed() {
         refuse_stray_consent(&options.destroy, &[], facts)?;
-        return pairs::open(settings, options, facts, None, attendant);
+        return kv::open(settings, options, facts, None, attendant);
     }
     let (request, claims) = if options.read_only {
         (to_read(settings, facts)?, Vec::new())
@@ -178,7 +178,7 @@ fn open_built(
     options: &Options,
     facts: &Facts,
     attendant: &mut dyn Attendant,
-    kept: &mut Kept,
+    kept: &mut RetainedStack,
 ) -> Result<Target> {
     if options.read_only {
         let what = "a stack is built by writing, and --read-only writes nothing";
@@ -193,7 +193,7 @@ fn open_built(
     } else {
         check_serials(settings, facts)?;
         refuse_stray_consent(&options.destroy, &settings.target.devices, facts)?;
-        standing::raise(settings, options, facts, attendant)?
+        target_stack::raise(settings, options, facts, attendant)?
     };
     match open_on(&built, settings, options, facts, attendant) {
         Ok(target) => Ok(Target { built: Some(built), ..target }),
@@ -212,9 +212,9 @@ fn open_on(
     attendant: &mut dyn Attendant,
 ) -> Result<Target> {
     if settings.is_keyed() {
-        return pairs::open(settings, options, facts, Some(built), attendant);
+        return kv::open(settings, options, facts, Some(built), attendant);
     }
-    let (request, claims) = standing::request(built)?;
+    let (request, claims) = target_stack::request(built)?;
     refuse_unfit(&request, &claims, settings, options, facts)?;
     Ok(opened(Volume::open(request)?, claims))
 }
@@ -238,7 +238,7 @@ fn opened(volume: Volume, claims: Vec<Claim>) -> Target {
         notes,
         volume: Some(volume),
         claims,
-        given: None,
+        userspace: None,
         built: None,
         pairs: None,
     }
@@ -269,7 +269,7 @@ fn imagined(settings: &Settings) -> Target {
             .into(),
         ],
         claims: Vec::new(),
-        given: None,
+        userspace: None,
         built: None,
         pairs: None,
     }
@@ -356,7 +356,7 @@ fn to_write(
     }
 
     let claims = claim_all(&names, options, facts, attendant)?;
-    let mut sources = claims.iter().map(standing::source).collect::<Result<Vec<_>>>()?;
+    let mut sources = claims.iter().map(target_stack::source).collect::<Result<Vec<_>>>()?;
     let wal = match wal {
         Some(OwnWal::File(path)) => Some(MemberSource::File { path }),
         // It was named last.
@@ -472,7 +472,7 @@ fn claim_all(
     let permits = examined.into_iter().map(|examination| guard::permit(examination, &consent));
     let permits: Vec<_> = permits
         .collect::<Result<_>>()
-        .map_err(|error| if at_screen { standing::not_typed(error) } else { error })?;
+        .map_err(|error| if at_screen { target_stack::not_typed(error) } else { error })?;
     permits.into_iter().map(guard::Permit::open).collect()
 }
 
@@ -488,7 +488,7 @@ pub fn refuse_unallowed(settings: &Settings, options: &Options, facts: &Facts) -
     let destroy = destroy_of(&options.destroy, settings, facts);
     let consent = Consent::named(&destroy, facts)?.and_typed(&options.typed);
     if settings.stack.is_built() {
-        let Ok(plan) = standing::planned(settings, facts, None) else { return Ok(()) };
+        let Ok(plan) = target_stack::planned(settings, facts, None) else { return Ok(()) };
         return plan.confirm(&consent).map(drop);
     }
     let mut examined = names_of(settings, facts).into_iter().filter_map(|name| {

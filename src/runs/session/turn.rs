@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::message::Event;
 use super::run::{Session, Turned};
-use super::standing::survival;
+use super::target_stack::survival;
 use crate::class::Class;
 use crate::load::workers::Activity;
 use crate::meter::ledger::Turn;

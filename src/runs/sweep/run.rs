@@ -13,8 +13,8 @@ use crate::host::Facts;
 use crate::meter::meters::Member;
 use crate::runs::record::Summary;
 use crate::runs::session::{
-    Advance, Attendant, Event, Kept, Options, PlanShown, Progress, Session, Wanted, destroy_of, headless,
-    names_of, refuse_stray_consent,
+    Advance, Attendant, Event, Options, PlanShown, Progress, RetainedStack, Session, Wanted, destroy_of,
+    headless, names_of, refuse_stray_consent,
 };
 use crate::settings::knobs;
 use crate::settings::profile::settings::Settings;
@@ -136,7 +136,7 @@ pub fn run(
     };
     let steps = sweep.all_steps();
     let settings = settings_of(&base, &facts());
-    let kept = Kept::default();
+    let kept = RetainedStack::default();
     let mut sweeper =
         Sweeper { folder, options, facts, interrupts, steps, settings, sweep: *sweep, kept, watcher };
     let ran = sweeper.run_all();
@@ -197,7 +197,7 @@ struct Sweeper<'a> {
     settings: Vec<Settings>,
     sweep: Sweep,
     /// What stands between two runs.
-    kept: Kept,
+    kept: RetainedStack,
     watcher: &'a mut dyn Watcher,
 }
 

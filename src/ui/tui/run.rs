@@ -19,7 +19,7 @@ use super::theme::Theme;
 use super::update::update;
 use super::{Link, Options, Outcome, clock, view};
 use crate::error::{Error, Result, describe};
-use crate::runs::session::{Command, Event, answer_promptly};
+use crate::runs::session::{Command, Event, raise_thread_priority};
 
 /// Between two drawings.
 const REDRAW: Duration = Duration::from_millis(100);
@@ -68,7 +68,7 @@ pub fn run(link: Link, options: Options) -> Outcome {
 
 fn run_until_end(link: Link, options: Options, kept: &mut Vec<String>) -> Result<()> {
     let Link { commands, events } = link;
-    answer_promptly();
+    raise_thread_priority();
     let (wake, woken) = channel();
     let signals = watch_signals(wake.clone())?;
     let mut screen = Screen::take()?;
@@ -248,7 +248,7 @@ fn watch_signals(wake: Sender<Wake>) -> Result<Handle> {
 /// Reads keys, the mouse and sizes until nobody wants them any more.
 fn read_input(wake: Sender<Wake>, wanted: Arc<AtomicBool>) {
     thread::spawn(move || {
-        answer_promptly();
+        raise_thread_priority();
         while wanted.load(Ordering::Relaxed) {
             let msg = match event::poll(INPUT_WAIT) {
                 Ok(false) => continue,
@@ -281,7 +281,7 @@ fn message(input: &Input) -> Option<Msg> {
 
 fn forward(events: Receiver<Event>, wake: Sender<Wake>) {
     thread::spawn(move || {
-        answer_promptly();
+        raise_thread_priority();
         for event in events {
             if wake.send(Wake::Msg(Msg::Session(event))).is_err() {
                 return;

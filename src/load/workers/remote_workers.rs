@@ -7,7 +7,7 @@ use crate::meter::source::Source;
 use crate::settings::plan::ClassPlan;
 
 /// A process that runs workers for this one's engine.
-pub trait Elsewhere: Send {
+pub trait RemoteWorkers: Send {
     /// Starts a class there on these CPUs (none is any). Returns what tells of what its workers count.
     ///
     /// # Errors

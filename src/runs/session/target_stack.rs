@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use super::foresee::refuse_unable;
-use super::given;
+use super::expected_caps::refuse_unable;
+use super::kv;
 use super::message::{PlanShown, Wanted};
-use super::pairs;
 use super::run::{Attendant, Options};
 use super::target::{DEVICE_BYTES_MIN, OursCheck, Target, names_of, refuse_over_limit};
+use super::userspace_drives;
 use crate::class::Class;
 use crate::error::{Error, Result};
 use crate::host::Facts;
@@ -56,7 +56,7 @@ pub fn for_settings(settings: &Settings, facts: &Facts) -> Result<PlanShown> {
         return Ok(shown(&planned(settings, facts, None)?, 0, Vec::new()));
     }
     let leaves = settings.leaves_kernel() && settings.touches_storage();
-    let handed_over = if leaves { given::steps(settings, facts)? } else { Vec::new() };
+    let handed_over = if leaves { userspace_drives::steps(settings, facts)? } else { Vec::new() };
     Ok(plain(settings, &handed_over, 0, Vec::new(), None, None))
 }
 
@@ -94,7 +94,7 @@ pub fn plain(
     let line = if !settings.touches_storage() {
         "open nothing: no class touches storage".to_owned()
     } else if settings.is_keyed() {
-        pairs::look(settings, held).unwrap_or_else(|error| error.one_line())
+        kv::outlook(settings, held).unwrap_or_else(|error| error.one_line())
     } else if target.devices.is_empty() {
         let bytes = files_bytes(target.count, target.size_bytes);
         format!("open {} files in {}, {} with the WAL", target.count, target.dir, approx_size(bytes))

@@ -11,7 +11,7 @@ use crate::load::nvme::vfio::VfioBus;
 use crate::load::remote::client::Remote;
 use crate::load::spdk;
 use crate::load::volume::{Extent, Region};
-use crate::load::workers::Elsewhere;
+use crate::load::workers::RemoteWorkers;
 use crate::load::workers::control::Writes;
 use crate::settings::profile::Settings;
 use crate::settings::profile::settings::Interface;
@@ -37,7 +37,7 @@ fn noiommu(settings: &Settings) -> Noiommu {
 }
 
 /// Drives that have left the kernel. Dropped, they are given back.
-pub(super) struct Given {
+pub(super) struct UserspaceDrives {
     // They go first: the kernel takes back only what nobody drives.
     driver: Driver,
     over: HandedOver,
@@ -85,7 +85,7 @@ impl Driver {
     }
 }
 
-impl Given {
+impl UserspaceDrives {
     /// Hands claimed drives over, and starts what drives them.
     pub fn take(claims: Vec<Claim>, facts: TargetFacts, settings: &Settings, watch: Watch) -> Result<Self> {
         if claims.is_empty() {
@@ -150,12 +150,12 @@ impl Given {
     }
 
     /// Where the workers are, if not in this process: what it takes to start them there.
-    pub fn elsewhere(
+    pub fn remote_workers(
         &self,
         regions: (&Region, &Region),
         members: usize,
         writes: &Arc<Writes>,
-    ) -> Option<Result<Box<dyn Elsewhere>>> {
+    ) -> Option<Result<Box<dyn RemoteWorkers>>> {
         let Driver::Spdk(remote) = &self.driver else { return None };
         let (data, wal) = regions;
         Some(remote.load(data.clone(), wal.clone(), members, writes.clone()))

@@ -12,7 +12,7 @@ const SLICE_NS: u64 = 100_000;
 ///
 /// The higher priority needs root or `RLIMIT_NICE`; without, there is the short slice alone. What the
 /// operator has chosen for the whole process (`nice`, `chrt`) stays.
-pub fn answer_promptly() {
+pub fn raise_thread_priority() {
     // SAFETY: the call takes numbers only.
     if unsafe { libc::sched_getscheduler(0) } != libc::SCHED_OTHER {
         return;
@@ -53,7 +53,7 @@ mod tests {
     fn threads_of_one_that_answers_promptly_are_ordinary() {
         std::thread::spawn(|| {
             let before = nice();
-            answer_promptly();
+            raise_thread_priority();
             assert!(nice() <= before);
             let child = std::thread::spawn(nice).join().unwrap();
             assert_eq!(child, before);

@@ -1,7 +1,7 @@
 //! What was built and stands between two sessions.
 
 use super::run::Attendant;
-use super::standing;
+use super::target_stack;
 use crate::error::{Error, Result};
 use crate::settings::knobs;
 use crate::settings::profile::Settings;
@@ -9,9 +9,9 @@ use crate::stack::build::{Built, Watch};
 
 /// A stack that one session leaves to the next; or none. Dropping it leaves it to `cleanup`.
 #[derive(Debug, Default)]
-pub struct Kept(Option<(Built, Settings)>);
+pub struct RetainedStack(Option<(Built, Settings)>);
 
-impl Kept {
+impl RetainedStack {
     /// Whether anything stands.
     pub fn stands(&self) -> bool {
         self.0.is_some()
@@ -53,7 +53,7 @@ impl Kept {
     /// Takes it down for an error, and tells both where that fails too.
     pub(super) fn give_up(&mut self, error: Error, attendant: &mut dyn Attendant) -> Error {
         match self.0.take() {
-            Some((built, _)) => standing::give_up(built, error, attendant),
+            Some((built, _)) => target_stack::give_up(built, error, attendant),
             None => error,
         }
     }

@@ -137,7 +137,7 @@ fn written_of(store: &Store) -> u64 {
 ///
 /// # Errors
 /// Refused where something is in the way; input where there are more pairs than keys.
-pub(super) fn look(settings: &Settings, held: Option<&Path>) -> Result<String> {
+pub(super) fn outlook(settings: &Settings, held: Option<&Path>) -> Result<String> {
     let place = Place::new(&folder(settings, None)?);
     volume::files::refuse_foreign_lock(place.dir())?;
     if held != Some(place.dir()) {

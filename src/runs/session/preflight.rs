@@ -6,7 +6,7 @@ use std::fs::File;
 use std::path::PathBuf;
 
 use super::fallback;
-use super::pairs;
+use super::kv;
 use super::target::{
     self, DEVICE_BYTES_MIN, OursCheck, OwnWal, check_serials, refuse_over_limit, refuse_shared_wal,
 };
@@ -19,7 +19,7 @@ use crate::stack::guard;
 
 /// What was seen.
 #[derive(Debug, Default)]
-pub struct Look {
+pub struct Preflight {
     /// Why the settings can't run here as things are, each with what to do about it.
     pub problems: Vec<String>,
     /// What a run does otherwise than the settings say, and what it asks for.
@@ -28,31 +28,31 @@ pub struct Look {
 
 /// Looks whether a run that writes could begin with these settings. Those of the demo may be made to
 /// fit the disk.
-pub fn look(settings: &Settings, demo: bool, facts: &Facts) -> Look {
-    let (mut look, mut settings) = (Look::default(), settings.clone());
-    if demo && let Err(error) = fallback::files(&mut settings, &mut look.notes) {
-        look.problem(error.to_string());
+pub fn preflight(settings: &Settings, demo: bool, facts: &Facts) -> Preflight {
+    let (mut found, mut settings) = (Preflight::default(), settings.clone());
+    if demo && let Err(error) = fallback::files(&mut settings, &mut found.notes) {
+        found.problem(error.to_string());
     }
-    look.check(&settings, Ground { facts, target: None });
+    found.check(&settings, Ground { facts, target: None });
     if !settings.touches_storage() {
-        return look;
+        return found;
     }
     if settings.is_keyed() {
         if !settings.stack.is_built()
-            && let Some(text) = look.taken(pairs::look(&settings, None))
+            && let Some(text) = found.taken(kv::outlook(&settings, None))
         {
-            look.notes.push(format!("a run would {text}"));
+            found.notes.push(format!("a run would {text}"));
         }
-        return look;
+        return found;
     }
     let mut wiped = HashSet::new();
-    if let Some(request) = look.request(&settings, facts, &mut wiped) {
-        look.survey(&settings, facts, &request, &wiped);
+    if let Some(request) = found.request(&settings, facts, &mut wiped) {
+        found.survey(&settings, facts, &request, &wiped);
     }
-    look
+    found
 }
 
-impl Look {
+impl Preflight {
     fn problem(&mut self, text: String) {
         if !self.problems.contains(&text) {
             self.problems.push(text);
