@@ -1,11 +1,15 @@
-//! What one crate can't enforce: which modules import which, and how long files have become.
+//! What one crate can't enforce: which modules import which, where unsafe code stands, and how long
+//! files and functions are.
+
+mod tidy;
+mod tree;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// What all may import.
-const SHARED: &[&str] = &["class", "error", "units"];
+use tree::{Source, root, sources};
+
 /// Arrows against the tables, which are to go: importing file (from `src`) and imported module.
 const STILL_WRONG: &[(&str, &str)] = &[
     ("host/spdk", "load::spdk"),
@@ -15,21 +19,6 @@ const STILL_WRONG: &[(&str, &str)] = &[
     ("meter/tasks", "load::io"),
     ("meter/window", "load::io"),
 ];
-const FILE_LINES_MAX: usize = 700;
-
-fn sources(dir: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
-    entries.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] }).collect()
-}
-
-fn source_root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
-}
-
-fn rust_files() -> Vec<PathBuf> {
-    let files = sources(&source_root());
-    files.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "rs")).collect()
-}
 
 /// The rows of the table at the head of a file: a module, and what it may import.
 fn table(path: &Path) -> BTreeMap<String, BTreeSet<String>> {
@@ -43,67 +32,44 @@ fn table(path: &Path) -> BTreeMap<String, BTreeSet<String>> {
     rows.collect()
 }
 
-/// A file's place below `src`, as the modules it lies in: `load/io/uring.rs` is `load`, `io`, `uring`.
-fn place(path: &Path) -> Vec<String> {
-    let inside = path.strip_prefix(source_root()).unwrap().with_extension("");
-    inside.iter().map(|part| part.to_str().unwrap().trim_end_matches("_tests").to_owned()).collect()
-}
-
-/// The paths that a file names after `crate::`, each as its first two parts.
-fn imports(text: &str) -> BTreeSet<(String, String)> {
-    let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
-    let paths =
-        code.flat_map(|line| line.match_indices("crate::").map(|(at, found)| &line[at + found.len()..]));
-    let name = |text: &str| {
-        let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
-        text[..end].to_owned()
-    };
-    let pairs = paths.map(|path| {
-        let first = name(path);
-        let rest = path[first.len()..].strip_prefix("::").map(name).unwrap_or_default();
-        (first, rest)
-    });
-    pairs.filter(|(first, _)| first.starts_with(char::is_lowercase)).collect()
-}
-
 /// The imports of a file that the map in `lib.rs`, or its room's own, does not have.
-fn imports_off_the_map(path: &Path, rooms: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
-    let place = place(path);
-    let [room, module, ..] = place.as_slice() else { return Vec::new() };
+fn imports_off_the_map(source: &Source, rooms: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
+    let [room, rest @ ..] = source.module.as_slice() else { return Vec::new() };
+    if !root().join(room).is_dir() {
+        return Vec::new();
+    }
     let allowed = rooms.get(room).unwrap_or_else(|| panic!("{room} is new: src/lib.rs must show it"));
-    let own = table(&source_root().join(room).join("mod.rs"));
-    let text = fs::read_to_string(path).unwrap();
-    let off = imports(&text).into_iter().filter(|(first, second)| {
-        if first == room {
+    let own = table(&root().join(room).join("mod.rs"));
+    let lines = source.text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let code = lines.collect::<Vec<_>>().join("\n");
+    let is_off = |path: &Vec<String>| match path.as_slice() {
+        [first, second, ..] if first == room => {
+            let module = rest.first().map_or("", |module| module.trim_end_matches("_tests"));
             let crosses = own.contains_key(module) && own.contains_key(second) && module != second;
-            return crosses && !own[module].contains(second);
+            crosses && !own[module].contains(second)
         }
-        !SHARED.contains(&first.as_str()) && !allowed.contains(first)
-    });
-    off.map(|(first, second)| format!("{} imports {first}::{second}", place.join("/"))).collect()
+        [first, ..] if first == room => false,
+        // In a module of tests inside a file, `super` leads elsewhere.
+        [first, _, ..] if !root().join(first).is_dir() => false,
+        [first, _, ..] => !allowed.contains(first),
+        _ => false,
+    };
+    let off: BTreeSet<_> = source.paths(&code).into_iter().filter(is_off).collect();
+    let shown = off.iter().map(|path| format!("{}::{}", path[0], path[1]));
+    shown.map(|path| format!("{} imports {path}", source.module.join("/"))).collect()
 }
 
 #[test]
 fn data_flows_one_way() {
-    let rooms = table(&source_root().join("lib.rs"));
+    let rooms = table(&root().join("lib.rs"));
     assert!(rooms.len() >= 8, "the map in src/lib.rs can't be read: {rooms:?}");
     let mut found: BTreeSet<String> =
-        rust_files().iter().flat_map(|path| imports_off_the_map(path, &rooms)).collect();
+        sources().iter().flat_map(|source| imports_off_the_map(source, &rooms)).collect();
     for (file, import) in STILL_WRONG {
         let line = format!("{file} imports {import}");
         assert!(found.remove(&line), "no longer wrong, take it from the list: {line}");
     }
     assert!(found.is_empty(), "not on the map:\n{}", found.into_iter().collect::<Vec<_>>().join("\n"));
-}
-
-#[test]
-fn files_are_about_one_thing() {
-    let long = rust_files().into_iter().filter_map(|path| {
-        let lines = fs::read_to_string(&path).unwrap().lines().count();
-        (lines > FILE_LINES_MAX).then(|| format!("{} has {lines} lines", path.display()))
-    });
-    let long: Vec<_> = long.collect();
-    assert!(long.is_empty(), "{}", long.join("\n"));
 }
 
 #[test]
@@ -134,8 +100,9 @@ fn unsafe_code_is_allowed_in_named_places_only() {
         "ui/tui/clock.rs",
         "load/volume/probe.rs",
     ];
-    for path in rust_files() {
-        let allows = fs::read_to_string(&path).unwrap().contains("allow(unsafe_code)");
+    for source in sources() {
+        let path = &source.path;
+        let allows = source.text.contains("allow(unsafe_code)");
         let is_named = named.iter().any(|name| path.ends_with(name));
         assert!(!allows || is_named, "{} has unsafe code: name it here, if it must be there", path.display());
     }
@@ -159,15 +126,14 @@ fn the_code_of_a_workers_loop_knows_no_lock() {
     ]
     .concat();
     let locks = ["Mutex", "RwLock", "Condvar", "Barrier", "Once", "LazyLock", "mpsc", "channel("];
-    for path in rust_files() {
-        let inside = path.strip_prefix(source_root()).unwrap();
+    for source in sources() {
+        let inside = source.path.strip_prefix(root()).unwrap();
         if !loops.iter().any(|part| inside.starts_with(part)) {
             continue;
         }
-        let text = fs::read_to_string(&path).unwrap();
-        let code = text.split("#[cfg(test)]").next().unwrap_or("");
+        let code = source.code();
         for lock in locks {
-            assert!(!code.contains(lock), "{} names {lock}", path.display());
+            assert!(!code.contains(lock), "{} names {lock}", source.shown());
         }
     }
 }
@@ -175,11 +141,9 @@ fn the_code_of_a_workers_loop_knows_no_lock() {
 /// `println!` and its like panic where nobody reads any more, and leave behind what is to be undone.
 #[test]
 fn nothing_is_said_in_a_way_that_panics_when_nobody_listens() {
-    for path in rust_files() {
-        let text = fs::read_to_string(&path).unwrap();
-        let code = text.split("#[cfg(test)]").next().unwrap_or("");
-        let is_test = path.file_stem().is_some_and(|stem| stem.to_string_lossy().ends_with("tests"));
+    for source in sources() {
+        let code = source.code();
         let says = ["println!(", "print!("].iter().any(|word| code.contains(word));
-        assert!(is_test || !says, "{} prints by a macro that panics", path.display());
+        assert!(source.is_test() || !says, "{} prints by a macro that panics", source.shown());
     }
 }

@@ -1,0 +1,80 @@
+//! How long files and functions are, and that no files of a room import each other in a circle.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::tree::{Source, sources};
+
+const FILE_LINES_MAX: usize = 500;
+const FUNCTION_LINES_MAX: usize = 70;
+
+/// What is still over a limit, at most: these only go down.
+const LONG_FILES_LEFT: usize = 15;
+const LONG_FUNCTIONS_LEFT: usize = 6;
+const FILES_IN_CIRCLES_LEFT: usize = 71;
+
+#[track_caller]
+fn assert_at_most(max: usize, over: &[String], rule: &str) {
+    let list = over.join("\n");
+    assert!(over.len() <= max, "{rule}; {max} may still break it, {} do:\n{list}", over.len());
+}
+
+#[test]
+fn files_are_about_one_thing() {
+    let long = sources().into_iter().filter_map(|source| {
+        let lines = source.text.lines().count();
+        (lines > FILE_LINES_MAX).then(|| format!("{}: {lines} lines", source.shown()))
+    });
+    let long: Vec<_> = long.collect();
+    assert_at_most(LONG_FILES_LEFT, &long, "a file has 500 lines at most");
+}
+
+#[test]
+fn functions_fit_a_screen() {
+    let mut long = Vec::new();
+    for source in sources() {
+        let over = source.functions().into_iter().filter(|(_, lines)| *lines > FUNCTION_LINES_MAX);
+        long.extend(over.map(|(name, lines)| format!("{}: {name} has {lines} lines", source.shown())));
+    }
+    assert_at_most(LONG_FUNCTIONS_LEFT, &long, "a function has 70 lines at most");
+}
+
+/// Which files a file imports from; a folder's `mod.rs` only passes on, and stands in no circle.
+fn imported_files(sources: &[Source]) -> BTreeMap<Vec<String>, BTreeSet<Vec<String>>> {
+    let files: Vec<&Source> = sources.iter().filter(|source| !source.is_test()).collect();
+    let modules: BTreeSet<&Vec<String>> = files.iter().map(|source| &source.module).collect();
+    let leaves: BTreeSet<&Vec<String>> =
+        files.iter().filter(|source| !source.is_folder()).map(|source| &source.module).collect();
+    let imports = |source: &&Source| {
+        let paths = source.paths(&source.code()).into_iter().filter_map(|mut path| {
+            while !path.is_empty() && !modules.contains(&path) {
+                path.pop();
+            }
+            (leaves.contains(&path) && path != source.module).then_some(path)
+        });
+        (source.module.clone(), paths.collect())
+    };
+    files.iter().filter(|source| !source.is_folder()).map(imports).collect()
+}
+
+/// Whether a way leads from a file along imports back to it.
+fn is_in_circle(file: &Vec<String>, imports: &BTreeMap<Vec<String>, BTreeSet<Vec<String>>>) -> bool {
+    let mut seen = BTreeSet::new();
+    let mut next: Vec<&Vec<String>> = imports[file].iter().collect();
+    while let Some(one) = next.pop() {
+        if one == file {
+            return true;
+        }
+        if seen.insert(one) {
+            next.extend(imports.get(one).into_iter().flatten());
+        }
+    }
+    false
+}
+
+#[test]
+fn no_files_import_each_other_in_a_circle() {
+    let imports = imported_files(&sources());
+    let in_circle = imports.keys().filter(|file| is_in_circle(file, &imports));
+    let in_circle: Vec<String> = in_circle.map(|file| file.join("/")).collect();
+    assert_at_most(FILES_IN_CIRCLES_LEFT, &in_circle, "no files import each other in a circle");
+}

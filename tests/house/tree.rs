@@ -1,0 +1,169 @@
+//! The source as the tests of the house read it: files, modules, imports, functions.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A file of the source.
+pub struct Source {
+    pub path: PathBuf,
+    /// The modules that it lies in: `load/io/uring.rs` is `load`, `io`, `uring`; a `mod.rs` is its folder.
+    pub module: Vec<String>,
+    pub text: String,
+}
+
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+}
+
+/// All files of the source.
+pub fn sources() -> Vec<Source> {
+    let mut paths = Vec::new();
+    collect(&root(), &mut paths);
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "rs"));
+    paths.into_iter().map(Source::read).collect()
+}
+
+fn collect(dir: &Path, paths: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect(&path, paths);
+        } else {
+            paths.push(path);
+        }
+    }
+}
+
+/// A path's first name.
+fn name(text: &str) -> &str {
+    let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
+    &text[..end]
+}
+
+impl Source {
+    fn read(path: PathBuf) -> Self {
+        let inside = path.strip_prefix(root()).unwrap().with_extension("");
+        let mut module: Vec<String> = inside.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
+        module.pop_if(|last| last == "mod");
+        let text = fs::read_to_string(&path).unwrap();
+        Self { path, module, text }
+    }
+
+    pub fn is_folder(&self) -> bool {
+        self.path.ends_with("mod.rs")
+    }
+
+    pub fn is_test(&self) -> bool {
+        self.module.last().is_some_and(|last| last == "tests" || last.ends_with("_tests"))
+    }
+
+    /// Its text below `src`.
+    pub fn shown(&self) -> String {
+        self.path.strip_prefix(root()).unwrap().display().to_string()
+    }
+
+    /// Its lines up to its tests, without comments.
+    pub fn code(&self) -> String {
+        let code = self.text.split("#[cfg(test)]").next().unwrap_or("");
+        let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Every path in the text that begins with `crate`, `super` or `self`, as modules from the root on;
+    /// those of a group in braces one by one.
+    pub fn paths(&self, text: &str) -> BTreeSet<Vec<String>> {
+        let mut found = BTreeSet::new();
+        for start in ["crate::", "super::", "self::"] {
+            for (at, _) in text.match_indices(start) {
+                let before = text[..at].chars().next_back();
+                if before.is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != ':') {
+                    self.follow(&text[at..], &mut found);
+                }
+            }
+        }
+        found
+    }
+
+    fn follow(&self, text: &str, found: &mut BTreeSet<Vec<String>>) {
+        let mut at = text;
+        let mut path = Vec::new();
+        let mut is_first = true;
+        loop {
+            let part = name(at);
+            match part {
+                "crate" => path = Vec::new(),
+                "self" if is_first => path = self.module.clone(),
+                "super" => {
+                    if is_first {
+                        path = self.module.clone();
+                    }
+                    path.pop();
+                }
+                "" => break,
+                _ => path.push(part.to_owned()),
+            }
+            is_first = false;
+            let Some(rest) = at[part.len()..].strip_prefix("::") else { break };
+            at = rest;
+        }
+        let Some(group) = at.strip_prefix('{') else {
+            found.insert(path);
+            return;
+        };
+        for member in members(group) {
+            let first = name(member.trim_start());
+            let tail = member.trim_start()[first.len()..].strip_prefix("::").map(name);
+            let parts = [Some(first), tail].into_iter().flatten().filter(|part| !part.is_empty());
+            found.insert(path.iter().cloned().chain(parts.map(str::to_owned)).collect());
+        }
+    }
+
+    /// Each function with its lines, from its head to its closing brace; the text is as rustfmt leaves it.
+    pub fn functions(&self) -> Vec<(String, usize)> {
+        let mut functions = Vec::new();
+        let lines: Vec<&str> = self.text.lines().collect();
+        for (number, line) in lines.iter().enumerate() {
+            let indent = line.len() - line.trim_start().len();
+            let Some((head, rest)) = line.split_once("fn ") else { continue };
+            let is_head = head.split_whitespace().all(|word| {
+                ["pub", "const", "unsafe", "extern", "\"C\"", "async"].contains(&word)
+                    || word.starts_with("pub(")
+            });
+            if !is_head || name(rest).is_empty() {
+                continue;
+            }
+            let end = format!("{}}}", " ".repeat(indent));
+            let is_declared = |line: &&str| line.trim_end().ends_with(';') && !line.contains('{');
+            if lines[number..].iter().take(1).any(is_declared) {
+                continue;
+            }
+            if let Some(length) = lines[number..].iter().position(|line| *line == end) {
+                functions.push((name(rest).to_owned(), length + 1));
+            }
+        }
+        functions
+    }
+}
+
+/// The members of a group of imports, up to its closing brace.
+fn members(group: &str) -> Vec<&str> {
+    let (mut depth, mut start) = (0, 0);
+    let mut members = Vec::new();
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => {
+                members.push(&group[start..at]);
+                break;
+            }
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                members.push(&group[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    members
+}
