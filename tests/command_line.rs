@@ -130,7 +130,7 @@ fn bad_input_is_refused_with_what_was_meant() {
             &["record", "demo", "--out", "out", "--set", "target.devices=/dev/none"],
             &["no block device /dev/none"],
         ),
-        (&["record", "demo", "--out", "out", "--for", "0s"], &["longer than nothing"]),
+        (&["record", "demo", "--out", "out", "--for", "0s"], &["a time above 0"]),
         (&["record", "demo", "--out", "out", "--for", "soon"], &["soon"]),
         (&["record", "demo"], &["--out"]),
         (&["compare", "one"], &["DIR"]),

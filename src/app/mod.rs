@@ -23,6 +23,7 @@ use crate::host::Facts;
 use crate::runs::session::Options;
 use crate::settings::profile::{Settings, Store, builtin};
 use crate::ui::cli::{self, Cli, Cmd, RunArgs};
+use crate::ui::help::{self, Place};
 
 /// The profile that is opened without a name.
 const DEMO: &str = "demo";
@@ -61,11 +62,18 @@ fn dispatch(cli: Cli) -> Result<()> {
         Some(Cmd::Check { profile, sets }) => inspect::check(&profile, &sets.set),
         Some(Cmd::Status(output)) => stacks::status(output.json),
         Some(Cmd::Cleanup(args)) => stacks::cleanup(&args),
+        Some(Cmd::Help { topic }) => explain(topic.as_deref()),
         Some(Cmd::Completions { shell }) => print_with(|out| cli::write_completions(shell, out)),
         Some(Cmd::DriveSpdk) => crate::load::remote::helper::run(),
         Some(Cmd::Picture(args)) => picture::run(&args),
         Some(Cmd::Man) => print_with(|out| cli::write_man(out)),
     }
+}
+
+/// `stacktune help`.
+fn explain(topic: Option<&str>) -> Result<()> {
+    let text = cli::explain(topic, Place::stdout())?;
+    print_with(|out| help::page(&text, out))
 }
 
 /// The settings of a profile with what the command line turns; whether they are the built-in demo's.

@@ -1,6 +1,9 @@
 //! The command line as it is typed.
 
+use clap::CommandFactory;
+
 use super::*;
+use crate::settings::profile::Settings;
 use crate::settings::profile::settings::{Interface, Sync};
 
 fn parsed(words: &str) -> Cli {
@@ -61,7 +64,7 @@ fn what_is_wrong_is_refused_with_status_2() {
         Some(Cmd::Record(RecordArgs { out: None, .. }))
     ));
     assert!(refused("stacktune record demo --out d --for 5").contains("is not a duration"));
-    assert!(refused("stacktune record demo --out d --for 0s").contains("longer than nothing"));
+    assert!(refused("stacktune record demo --out d --for 0s").contains("a time above 0"));
     assert!(refused("stacktune --read-only --destroy /dev/x").contains("cannot be used with"));
     assert!(refused("stacktune compare a").contains("2 values required"));
     assert!(refused("stacktune demo --raed-only").contains("--read-only"));
@@ -125,7 +128,7 @@ fn completions_know_the_commands() {
         let mut text = Vec::new();
         write_completions(shell, &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
-        for word in ["record", "compare", "warmup", "read-only"] {
+        for word in ["record", "compare", "warmup", "read-only", "userspace"] {
             assert!(text.contains(word), "{shell:?} {word}");
         }
     }
@@ -142,6 +145,21 @@ fn the_man_page_has_every_command_once() {
         assert_eq!(page.matches(&heading).count(), 1, "{heading}");
     }
     assert!(page.contains("130  interrupted") && page.contains("record demo"));
+    assert!(help::TOPICS.iter().all(|topic| page.contains(topic.about)));
+}
+
+#[test]
+fn help_explains_topics_and_commands() {
+    let place = help::Place { columns: 80, styled: false };
+    let text = |word: &str| explain(Some(word), place).unwrap();
+    assert!(text("flags").starts_with("Flags\n"));
+    assert!(text("compare").contains("Usage: stacktune compare"));
+    assert!(text("reproduce").contains("--beside") && text("reproduce").contains("Reproducing a paper\n"));
+    let list = explain(None, place).unwrap();
+    assert!(list.contains("calibrate") && help::TOPICS.iter().all(|topic| list.contains(topic.about)));
+    let unknown = explain(Some("flgas"), place).unwrap_err();
+    assert_eq!(unknown.exit_status(), 2);
+    assert_eq!(unknown.what, "there is no topic or command `flgas`; did you mean `flags`?");
 }
 
 #[test]

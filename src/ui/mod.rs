@@ -4,10 +4,12 @@
 //!
 //! | module | is about | may import |
 //! |---|---|---|
-//! | [`cli`] | the command line | – |
+//! | [`cli`] | the command line | help |
+//! | [`help`] | the topics of `stacktune help`, laid out and paged | – |
 //! | [`tui`] | the terminal screen: state, update, views | – |
 //! | [`report`] | tables, charts, comparisons, sentences | – |
 
 pub mod cli;
+pub mod help;
 pub mod report;
 pub mod tui;

@@ -1,0 +1,52 @@
+//! `stacktune help`: a topic's text, a command's options, or both where they share a name.
+
+use clap::{Command, CommandFactory};
+
+use super::Cli;
+use crate::error::{Error, Result};
+use crate::settings::knobs::nearest_of;
+use crate::ui::help::{self, Place};
+
+/// The text for `stacktune help WORD`, or the list of commands and topics.
+///
+/// # Errors
+/// Of the kind `Input` for an unknown word, with the nearest one.
+pub fn explain(word: Option<&str>, place: Place) -> Result<String> {
+    let mut command = Cli::command().term_width(place.columns);
+    command.build();
+    let Some(word) = word else { return Ok(options_of(&mut command, place)) };
+    let topic = help::topic(word).map(|topic| help::render(topic.text, place.columns, place.styled));
+    let options = command.find_subcommand_mut(word).map(|sub| options_of(sub, place));
+    match (options, topic) {
+        (Some(options), Some(topic)) => Ok(format!("{options}\n{topic}")),
+        (Some(text), None) | (None, Some(text)) => Ok(text),
+        (None, None) => Err(unknown(word)),
+    }
+}
+
+/// The options of a command, as `--help` shows them.
+fn options_of(command: &mut Command, place: Place) -> String {
+    let text = command.render_long_help();
+    let text = if place.styled { text.ansi().to_string() } else { text.to_string() };
+    format!("{}\n", text.trim_end())
+}
+
+fn unknown(word: &str) -> Error {
+    let commands = names();
+    let topics = help::TOPICS.iter().map(|topic| topic.name);
+    let near = nearest_of(word, topics.chain(commands.iter().map(String::as_str)));
+    let meant = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    Error::input(format!("there is no topic or command `{word}`{meant}")).hint("`stacktune help` lists them")
+}
+
+/// The command that a mistaken profile name may have meant.
+pub fn nearest_command(word: &str) -> Option<String> {
+    nearest_of(word, names().iter().map(String::as_str)).map(str::to_owned)
+}
+
+/// The commands that a person may type.
+fn names() -> Vec<String> {
+    let command = Cli::command();
+    let shown = command.get_subcommands().filter(|sub| !sub.is_hide_set());
+    shown.map(|sub| sub.get_name().to_owned()).collect()
+}

@@ -1,0 +1,81 @@
+//! The man page and the shells' completions, from the definitions of the command line.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+
+use clap::builder::PossibleValuesParser;
+use clap::{Command, CommandFactory};
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, roman};
+
+use super::{Cli, EXIT_STATUS, MAIN_HELP, RECORD_HELP, REPRODUCE_HELP, Shell};
+use crate::ui::help;
+
+const FILES: &str = "\
+$XDG_CONFIG_HOME/stacktune/profiles/*.toml, else ~/.config/stacktune/profiles/*.toml
+  the user's profiles
+$XDG_CACHE_HOME/stacktune, else ~/.cache/stacktune
+  the files that the built-in profiles run on
+$XDG_STATE_HOME/stacktune, else /var/lib/stacktune for root and ~/.local/state/stacktune for others
+  journals of the stacks that stand, and where they are mounted";
+
+/// Writes the completions of a shell.
+pub fn write_completions(shell: Shell, out: &mut dyn Write) -> io::Result<()> {
+    // The generators panic where writing fails (a closed pipe), so they get memory to write to.
+    let mut text = Vec::new();
+    let shell = match shell {
+        Shell::Bash => clap_complete::Shell::Bash,
+        Shell::Zsh => clap_complete::Shell::Zsh,
+        Shell::Fish => clap_complete::Shell::Fish,
+    };
+    clap_complete::generate(shell, &mut with_topics(Cli::command()), "stacktune", &mut text);
+    out.write_all(&text)
+}
+
+/// The command line with the words that `stacktune help` takes.
+fn with_topics(command: Command) -> Command {
+    let topics = help::TOPICS.iter().map(|topic| topic.name);
+    let commands = command.get_subcommands().filter(|sub| !sub.is_hide_set()).map(Command::get_name);
+    let both: BTreeSet<String> = topics.chain(commands).map(str::to_owned).collect();
+    // clap keeps only texts that live as long as the program, which ends soon.
+    let words = PossibleValuesParser::new(both.into_iter().map(|word| &*word.leak()));
+    command.mut_subcommand("help", |help| help.mut_arg("topic", |topic| topic.value_parser(words)))
+}
+
+/// Writes the man page, in roff: one page with a section for each command.
+pub fn write_man(out: &mut dyn Write) -> io::Result<()> {
+    let mut command = Cli::command();
+    command.build();
+    let page = Man::new(command.clone());
+    page.render_title(out)?;
+    page.render_name_section(out)?;
+    page.render_synopsis_section(out)?;
+    page.render_description_section(out)?;
+    page.render_options_section(out)?;
+    for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
+        out.write_all(command_section(sub)?.as_bytes())?;
+    }
+    verbatim("NOTES AND EXAMPLES", &format!("{MAIN_HELP}{RECORD_HELP}{}", REPRODUCE_HELP.trim_end()), out)?;
+    verbatim("TOPICS", help::list().trim_end(), out)?;
+    verbatim("EXIT STATUS", EXIT_STATUS.trim_start_matches("Exit status:\n"), out)?;
+    verbatim("FILES", FILES, out)?;
+    page.render_version_section(out)
+}
+
+/// A section whose lines stay as they are.
+fn verbatim(heading: &str, text: &str, out: &mut dyn Write) -> io::Result<()> {
+    let mut roff = Roff::new();
+    roff.control("SH", [heading]).control("nf", []).text([roman(text)]).control("fi", []);
+    roff.to_writer(out)
+}
+
+/// A command's part of the man page.
+fn command_section(sub: &Command) -> io::Result<String> {
+    let page = Man::new(sub.clone().after_help(""));
+    let mut body = Vec::new();
+    page.render_synopsis_section(&mut body)?;
+    page.render_description_section(&mut body)?;
+    page.render_options_section(&mut body)?;
+    let body = String::from_utf8_lossy(&body).replace(".SH ", ".SS ");
+    Ok(format!(".SH \"STACKTUNE {}\"\n{body}", sub.get_name().to_uppercase()))
+}

@@ -1,0 +1,35 @@
+//! `--set KNOB=VALUE`.
+
+use crate::error::{Error, Result};
+use crate::settings::knobs::{self, Value};
+use crate::settings::profile::Settings;
+
+/// Turns the knobs that `--set` gives. Nothing is turned if any of them is wrong.
+///
+/// # Errors
+/// Of the kind `Input`, naming the knob, what it accepts, and the nearest right name.
+pub fn apply_sets(settings: &mut Settings, sets: &[String]) -> Result<()> {
+    let mut values: Vec<(usize, Value)> = sets.iter().map(|set| parse_set(set)).collect::<Result<_>>()?;
+    // In the table's order, as in a file; of two values of one knob the later one stands.
+    values.sort_by_key(|(index, _)| *index);
+    for (index, value) in values {
+        knobs::all()[index].set(settings, value);
+    }
+    Ok(())
+}
+
+/// The knob, by its place in the table, and its value from `KNOB=VALUE`.
+pub fn parse_set(set: &str) -> Result<(usize, Value)> {
+    let Some((path, text)) = set.split_once('=') else {
+        return Err(Error::input(format!("--set {set}: write KNOB=VALUE, such as scan.depth=64")));
+    };
+    let path = path.trim();
+    let Some(index) = knobs::all().iter().position(|knob| knob.path == path) else {
+        let meant = knobs::nearest(path).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        let error = Error::input(format!("--set {set}: there is no `{path}`{meant}"));
+        return Err(error.hint("`stacktune knobs` lists them"));
+    };
+    let knob = &knobs::all()[index];
+    let wrong = |_| Error::input(format!("--set {set}: {}", knob.refusal(&format!("\"{}\"", text.trim()))));
+    Ok((index, knob.parse(text).map_err(wrong)?))
+}

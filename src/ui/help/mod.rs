@@ -1,0 +1,64 @@
+//! `stacktune help`: what the figures, flags, knobs and files mean, a topic at a time.
+//!
+//! The texts are Markdown in `assets/help`, so that they read well in a browser too; here they are laid
+//! out for a terminal. Their tables of flags and knobs are generated from the code by a test.
+
+#[cfg(test)]
+mod generated;
+mod markdown;
+mod pager;
+#[cfg(test)]
+mod tests;
+
+pub use markdown::render;
+pub use pager::{Place, page};
+
+/// A text of its own.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Topic {
+    /// The word after `stacktune help`.
+    pub name: &'static str,
+    /// What it is about, in a line.
+    pub about: &'static str,
+    /// The text, in Markdown.
+    pub text: &'static str,
+}
+
+macro_rules! topic {
+    ($name:literal, $about:literal) => {
+        Topic {
+            name: $name,
+            about: $about,
+            text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/help/", $name, ".md")),
+        }
+    };
+}
+
+/// All topics, in the order of the list.
+pub const TOPICS: &[Topic] = &[
+    topic!("figures", "What each figure means, and whether it can be believed"),
+    topic!("flags", "Why a figure may not be the storage's own"),
+    topic!("knobs", "Everything that can be turned"),
+    topic!("profiles", "How a profile is written; the built-in ones"),
+    topic!("safety", "From the demo to your own drives; what is refused"),
+    topic!("stack", "RAID and file systems below the load"),
+    topic!("polling", "Polled I/O through the kernel"),
+    topic!("userspace", "NVMe drives without the kernel: VFIO and SPDK"),
+    topic!("rocksdb", "RocksDB as the storage engine"),
+    topic!("sweep", "The same load under many settings"),
+    topic!("reproduce", "A paper's tables and figures beside your own"),
+    topic!("lab", "The practice array: a machine with nothing to lose"),
+    topic!("formats", "Recordings, folders and exit statuses"),
+];
+
+/// The topic of that name.
+pub fn topic(name: &str) -> Option<&'static Topic> {
+    TOPICS.iter().find(|topic| topic.name == name)
+}
+
+/// The list of topics, as it stands under the program's own help.
+pub fn list() -> String {
+    let row = |topic: &Topic| format!("  {:<11}  {}\n", topic.name, topic.about);
+    let rows: String = TOPICS.iter().map(row).collect();
+    format!("Topics (stacktune help TOPIC):\n{rows}")
+}

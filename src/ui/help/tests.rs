@@ -1,0 +1,83 @@
+//! The help texts: their form, what is generated in them, and that they can be read on a terminal.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::*;
+
+fn file_of(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("assets/help/{name}.md"))
+}
+
+/// The text with its generated part replaced.
+fn with_part(text: &str, mark: &str, part: &str) -> String {
+    let (begin, end) = (format!("<!-- {mark}: generated -->\n"), format!("\n<!-- {mark}: end -->"));
+    let (head, rest) = text.split_once(&begin).unwrap_or_else(|| panic!("there is no {begin}"));
+    let (_, tail) = rest.split_once(end.trim_start()).unwrap_or_else(|| panic!("there is no {end}"));
+    format!("{head}{begin}{}{end}{tail}", part.trim_end())
+}
+
+/// After a change of a knob's text: `UPDATE_HELP=1 cargo test --lib help`.
+#[test]
+fn generated_tables_agree_with_the_code() {
+    for (name, mark, part) in generated::parts() {
+        let text = fs::read_to_string(file_of(name)).unwrap();
+        let wanted = with_part(&text, mark, &part);
+        if std::env::var_os("UPDATE_HELP").is_some() {
+            fs::write(file_of(name), &wanted).unwrap();
+        } else {
+            assert!(
+                text == wanted,
+                "the table in assets/help/{name}.md is not that of the code: write it with \
+                 `UPDATE_HELP=1 cargo test --lib help`, and look at the difference"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_text_is_a_topic_and_begins_with_its_heading() {
+    let files = fs::read_dir(file_of("flags").parent().unwrap()).unwrap();
+    let files: BTreeSet<_> =
+        files.map(|file| file.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned()).collect();
+    let topics: BTreeSet<_> = TOPICS.iter().map(|topic| topic.name.to_owned()).collect();
+    assert_eq!(files, topics);
+    for topic in TOPICS {
+        assert!(topic.text.starts_with("# "), "{}", topic.name);
+        assert!(list().contains(topic.about) && topic.about.len() < 60, "{}", topic.name);
+    }
+}
+
+#[test]
+fn every_topic_fits_the_terminal() {
+    for topic in TOPICS {
+        let code: BTreeSet<_> = topic.text.split("```").skip(1).step_by(2).flat_map(str::lines).collect();
+        for columns in [60, 80, 100] {
+            let text = render(topic.text, columns, false);
+            assert!(!text.contains("**") && !text.contains("<!--"), "{}", topic.name);
+            for line in text.lines().filter(|line| !code.contains(line.trim_start())) {
+                // A long path or list of values has no place to be broken.
+                let words = line.split_whitespace().count();
+                assert!(line.chars().count() <= columns || words <= 5, "{}: {line}", topic.name);
+            }
+        }
+        let plain = render(topic.text, 80, true).replace("\x1b[1m", "").replace("\x1b[22m", "");
+        assert!(plain.contains(topic.text.lines().next().unwrap().trim_start_matches("# ")));
+    }
+}
+
+#[test]
+fn a_text_is_laid_out() {
+    let text = "# Title\n\nOne `two words` and **bold**\ngoes on.\n\n- first\n  line\n- second\n\n\
+                | a | b |\n|---|---|\n| `x \\| y` | long enough to wrap |\n\n```\nas   is\n```\n";
+    insta::assert_snapshot!(render(text, 28, false));
+    let styled = render("`two words` here", 9, true);
+    assert_eq!(styled, "  \x1b[1mtwo\x1b[22m\n  \x1b[1mwords\x1b[22m\n  here\n");
+}
+
+#[test]
+fn topics_are_found_by_name() {
+    assert_eq!(topic("flags").map(|topic| topic.name), Some("flags"));
+    assert_eq!(topic("flag"), None);
+}
