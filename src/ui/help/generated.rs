@@ -17,7 +17,7 @@ fn knob_tables() -> String {
         let Some((prefix, key)) = knob.path.rsplit_once('.') else { continue };
         if prefix != section {
             out += &format!(
-                "\n## {prefix}\n\n| knob | takes effect | accepts | default | does |\n|---|---|---|---|---|\n"
+                "\n## {prefix}\n\n| knob | turn | accepts | default | does |\n|---|---|---|---|---|\n"
             );
             section = prefix;
         }
