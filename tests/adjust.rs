@@ -16,9 +16,9 @@ use stacktune::runs::session::{Attendant, Event, Options, PlanShown, Progress, S
 use stacktune::settings::knobs::{Ground, Value, find};
 use stacktune::settings::profile::Settings;
 use stacktune::settings::profile::settings::{Interface, QueueSettings};
-use stacktune::stack::adjust::Adjustments;
-use stacktune::stack::leftovers::leftovers;
-use stacktune::stack::place::Drive;
+use stacktune::stack::devices::Drive;
+use stacktune::stack::tuning::Adjustments;
+use stacktune::stack::undo::leftovers;
 use tempfile::TempDir;
 
 const MIB: u64 = 1 << 20;

@@ -8,8 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use stacktune::host::Facts;
-use stacktune::stack::Ours;
-use stacktune::stack::guard::{self, Consent, Examination};
+use stacktune::stack::guard::{self, Consent, Examination, Ours};
 use tempfile::TempDir;
 
 const SIZE: u64 = 16 << 20;

@@ -4,8 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use stacktune::host::{Device, Facts, Usage, describe};
-use stacktune::stack::Ours;
-use stacktune::stack::guard;
+use stacktune::stack::guard::{self, Ours};
 use tempfile::TempDir;
 
 /// The files of a host under a folder of their own.

@@ -17,14 +17,15 @@ use rand::{RngExt, SeedableRng};
 use stacktune::error::Error;
 use stacktune::host::Facts;
 use stacktune::settings::profile::settings::{Filesystem, Raid};
-use stacktune::stack::build::{self, Advance};
+use stacktune::stack::build;
+use stacktune::stack::devices::{Drive, Place};
 use stacktune::stack::guard::{self, Consent};
-use stacktune::stack::journal::Journal;
-use stacktune::stack::leftovers::{self, State, Wanted};
-use stacktune::stack::place::{Drive, Place};
-use stacktune::stack::plan::{Destroyed, Plan, StackId, Top};
+use stacktune::stack::id::StackId;
+use stacktune::stack::journal::{Journal, Undo};
+use stacktune::stack::plan::{Destroyed, Plan, Step, Top};
 use stacktune::stack::runner::Runner;
-use stacktune::stack::step::{Step, Undo};
+use stacktune::stack::supervise::Advance;
+use stacktune::stack::undo::{self, State, Wanted};
 
 /// Tells a helper process, which is this program, what to build.
 const HELPER: &str = "STACKTUNE_TEST_BUILD";
@@ -49,9 +50,9 @@ fn fakes(ground: &Ground, tools: &[(&str, &str)]) -> Runner {
     Runner::in_folders(std::iter::once(dir).chain(system).collect())
 }
 
-fn clean(ground: &Ground, ids: &[&str]) -> Vec<leftovers::Cleaned> {
+fn clean(ground: &Ground, ids: &[&str]) -> Vec<undo::Cleaned> {
     let wanted = Wanted { ids: ids.iter().map(ToString::to_string).collect(), ..Wanted::default() };
-    leftovers::cleanup(&ground.state(), &wanted, &Runner::default(), &mut go_on).unwrap()
+    undo::cleanup(&ground.state(), &wanted, &Runner::default(), &mut go_on).unwrap()
 }
 
 /// What is mounted at the plan's top.
@@ -208,7 +209,7 @@ fn helper_process() {
         }
         true
     };
-    let site = stacktune::stack::site::Site {
+    let site = stacktune::stack::paths::Site {
         state_dir: ground.join("state/stacktune"),
         profile: "mine".into(),
         runner: fakes_of(ground),
@@ -243,7 +244,7 @@ fn a_build_that_is_killed_at_any_step_is_cleaned_up() {
         let (ground, id) = (Ground::new(), new_id());
         let died = helper(&ground, &id, "ext4", &die_at.to_string()).status().unwrap();
         assert!(!died.success());
-        let left = leftovers::leftovers(&ground.state()).unwrap();
+        let left = undo::leftovers(&ground.state()).unwrap();
         assert_eq!(left.len(), 1, "killed at {die_at}");
         assert_eq!((left[0].state, left[0].id.as_str()), (State::Dead, id.as_str()));
         let cleaned = clean(&ground, &[]);
@@ -298,7 +299,7 @@ fn a_tool_that_outlives_its_killed_process_is_waited_for() {
     let (ground, id) = (Ground::new(), new_id());
     fakes(&ground, &[("mkfs.ext4", "kill -9 $PPID; sleep 0.5; exec /usr/sbin/mkfs.ext4 \"$@\"")]);
     helper(&ground, &id, "ext4", "never").status().unwrap();
-    let left = leftovers::leftovers(&ground.state()).unwrap();
+    let left = undo::leftovers(&ground.state()).unwrap();
     assert_eq!(left[0].state, State::Ending);
     assert_eq!(clean(&ground, &[])[0].problem, None);
     ground.assert_nothing_left(&id);
@@ -363,7 +364,7 @@ fn a_kept_stack_stands_until_it_is_named_and_its_commands_remove_it() {
         let commands = build::build(confirmed(plan), &ground.site(), &mut go_on).unwrap().keep().unwrap();
         assert!(clean(&ground, &[]).is_empty());
         assert!(!traces(&id).is_empty());
-        let left = leftovers::leftovers(&ground.state()).unwrap();
+        let left = undo::leftovers(&ground.state()).unwrap();
         assert_eq!((left[0].state, left[0].stands.len()), (State::Kept, 8));
         if by_hand {
             commands.iter().for_each(|command| drop(run("sh", &["-ec", command])));
@@ -658,7 +659,7 @@ fn a_queue_setting_goes_back_unless_somebody_else_has_set_it_since() {
             journal.act(&format!("echo {new}"), Some(undo), set).unwrap();
         }
         theirs.iter().for_each(|value| fs::write(&file, value).unwrap());
-        build::undo_all(journal, &Runner::default(), &mut go_on).unwrap();
+        undo::undo_all(journal, &Runner::default(), &mut go_on).unwrap();
         assert_eq!(read(), after);
         ground.assert_nothing_left(&id.0);
     }
@@ -683,7 +684,7 @@ fn a_cgroup_is_left_and_removed_and_one_with_others_in_it_is_told() {
     journal
         .act("mkdir", Some(Undo::RemoveCgroup { dir: dir.clone(), switched_on: false }), || Ok(()))
         .unwrap();
-    let error = build::undo_all(journal, &Runner::default(), &mut go_on).unwrap_err();
+    let error = undo::undo_all(journal, &Runner::default(), &mut go_on).unwrap_err();
     assert!(error.what.contains(&format!("still has processes: {}", other.id())), "{error}");
     other.kill().unwrap();
     other.wait().unwrap();
@@ -703,7 +704,7 @@ fn after_another_boot_what_went_with_the_kernel_is_not_looked_for() {
     let text = fs::read_to_string(&journal).unwrap();
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     fs::write(&journal, text.replace(boot.trim(), "another")).unwrap();
-    let left = &leftovers::leftovers(&ground.state()).unwrap()[0];
+    let left = &undo::leftovers(&ground.state()).unwrap()[0];
     assert!(left.restarted);
     assert!(left.stands.iter().all(|standing| !standing.what.contains("mount at")), "{left:?}");
     // What is mounted at its place now is somebody else's: it stays, and is told.
@@ -752,7 +753,7 @@ fn undos_that_name_what_is_not_the_stacks_are_refused() {
         let id = StackId(new_id());
         let mut journal = Journal::begin(&ground.state(), &id, "mine", &[]).unwrap();
         journal.act("forged", Some(undo), || Ok(())).unwrap();
-        let error = build::undo_all(journal, &Runner::default(), &mut go_on).unwrap_err();
+        let error = undo::undo_all(journal, &Runner::default(), &mut go_on).unwrap_err();
         assert!(error.what.contains("is not in a folder of stack"), "{error}");
     }
     assert_eq!(fs::read_to_string(file).unwrap(), "kept");

@@ -9,12 +9,11 @@ use std::path::Path;
 use common::devices::{Loops, run};
 use common::stacks::{Ground, new_id};
 use stacktune::host::Facts;
-use stacktune::stack::build::undo_all;
-use stacktune::stack::journal::Journal;
-use stacktune::stack::place::Drive;
-use stacktune::stack::plan::StackId;
+use stacktune::stack::devices::Drive;
+use stacktune::stack::id::StackId;
+use stacktune::stack::journal::{Journal, Undo};
 use stacktune::stack::runner::Runner;
-use stacktune::stack::step::Undo;
+use stacktune::stack::undo::undo_all;
 
 const MIB: usize = 1 << 20;
 

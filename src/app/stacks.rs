@@ -6,16 +6,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::signals::Interrupts;
 use super::{print, print_json};
 use crate::error::{Error, Result};
-use crate::stack::build::Advance;
-use crate::stack::leftovers::{self, Wanted};
+use crate::stack::paths::state_dir;
 use crate::stack::runner::Runner;
-use crate::stack::site::state_dir;
+use crate::stack::supervise::Advance;
+use crate::stack::undo::{self, Wanted};
 use crate::ui::cli::CleanupArgs;
 use crate::ui::report::stacks as report;
 
 /// `stacktune status`.
 pub fn status(json: bool) -> Result<()> {
-    let found = leftovers::leftovers(&state_dir())?;
+    let found = undo::leftovers(&state_dir())?;
     if json { print_json(&found) } else { print(&report::status(&found, now_unix_s())) }
 }
 
@@ -33,13 +33,13 @@ pub fn cleanup(args: &CleanupArgs) -> Result<()> {
         }
         true
     };
-    let cleaned = leftovers::cleanup(&state_dir(), &wanted, &Runner::default(), &mut watch)?;
+    let cleaned = undo::cleanup(&state_dir(), &wanted, &Runner::default(), &mut watch)?;
     if args.output.json {
         print_json(&cleaned)?;
     } else {
         // A stack of that kind that was to be taken away and could not be is told above.
-        let is_told = |stack: &leftovers::Leftover| cleaned.iter().any(|one| one.leftover.id == stack.id);
-        let kept = leftovers::kept(&state_dir())?.into_iter().filter(|stack| !is_told(stack));
+        let is_told = |stack: &undo::Leftover| cleaned.iter().any(|one| one.leftover.id == stack.id);
+        let kept = undo::kept(&state_dir())?.into_iter().filter(|stack| !is_told(stack));
         print(&report::cleaned(&cleaned, &kept.collect::<Vec<_>>()))?;
     }
     let failed = cleaned.iter().filter(|one| one.problem.is_some()).count();

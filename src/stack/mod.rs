@@ -1,36 +1,33 @@
-//! The storage under the load: what may be written to, and the tools that tell and prepare it.
+//! The storage under the load: what may be written to, and the tools that read and prepare it.
 //!
-//! A block device is opened for writing in one place alone, [`guard`]: whoever wants to write needs
-//! its [`guard::Claim`].
+//! Enters: the settings and the host's facts. Leaves: devices or a folder for the load to use, and what
+//! cleanup needs to take everything away again. A block device is opened for writing in one place alone,
+//! [`guard`]: whoever wants to write needs its [`guard::Claim`].
+//!
+//! | module | is about | may import |
+//! |---|---|---|
+//! | [`runner`] | runs the system's own tools | – |
+//! | [`supervise`] | watches work that takes a while: progress, time left, stopping it | – |
+//! | [`id`] | a stack's id, and the ids of its layers | – |
+//! | [`devices`] | drives, loops, partitions, arrays: named before they exist, found again | runner |
+//! | [`guard`] | what may be written to: uses, content, consent, claims, wiping | runner, devices |
+//! | [`journal`] | what was done and how it is undone, durable before it is done | id, devices |
+//! | [`paths`] | where journals and mount points lie | runner, guard |
+//! | [`plan`] | settings to steps: layers, capacity, resilience, wear, durations | runner, id, devices, guard, journal |
+//! | [`tuning`] | queue settings and a memory budget, while a run goes on | runner, id, devices, journal, plan |
+//! | [`handover`] | drives that leave the kernel for VFIO, and come back | runner, supervise, id, devices, guard, journal |
+//! | [`undo`] | takes away what a journal names; leftovers and cleanup | runner, supervise, id, devices, guard, journal, tuning, handover |
+//! | [`build`] | runs a confirmed plan: preconditioning, resync, tear-down | runner, supervise, devices, guard, journal, paths, plan, undo |
 
-pub mod adjust;
-mod attend;
 pub mod build;
-mod cgroup;
-mod command;
-mod content;
-pub mod durations;
-mod gpt;
+pub mod devices;
 pub mod guard;
 pub mod handover;
-mod holders;
+pub mod id;
 pub mod journal;
-mod layers;
-pub mod leftovers;
-mod node;
-mod options;
-pub mod place;
+pub mod paths;
 pub mod plan;
-mod precondition;
-pub mod queue;
-mod resync;
-mod room;
 pub mod runner;
-pub mod site;
-pub mod step;
-mod undo;
-mod wear;
-mod wipe;
-pub mod worth;
-
-pub use content::Ours;
+pub mod supervise;
+pub mod tuning;
+pub mod undo;

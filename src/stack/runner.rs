@@ -113,7 +113,7 @@ impl Runner {
 }
 
 /// How a tool failed: its command, its status, and what it said.
-pub(super) fn failure(tool: Tool, arguments: &[&OsStr], answer: &Answer) -> Error {
+pub(crate) fn failure(tool: Tool, arguments: &[&OsStr], answer: &Answer) -> Error {
     let words = arguments.iter().map(|argument| quoted(argument));
     let command = std::iter::once(tool.program.to_owned()).chain(words).collect::<Vec<_>>().join(" ");
     let said = [answer.stderr.as_str(), answer.stdout.trim()].into_iter().find(|text| !text.is_empty());
@@ -125,7 +125,7 @@ pub(super) fn failure(tool: Tool, arguments: &[&OsStr], answer: &Answer) -> Erro
 }
 
 /// A word as a shell takes it for just that word.
-pub(super) fn quoted(word: &OsStr) -> String {
+pub(crate) fn quoted(word: &OsStr) -> String {
     let text = word.to_string_lossy();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:=,+@%^".contains(c);
     if !text.is_empty() && text.chars().all(plain) {

@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use stacktune::settings::profile::settings::{Filesystem, Raid};
-use stacktune::stack::Ours;
-use stacktune::stack::guard::Consent;
-use stacktune::stack::place::Place;
-use stacktune::stack::plan::{Confirmed, Plan, PowerCut, StackId, Top, Worth};
+use stacktune::stack::devices::Place;
+use stacktune::stack::guard::{Consent, Ours};
+use stacktune::stack::id::StackId;
+use stacktune::stack::paths::Site;
+use stacktune::stack::plan::{Confirmed, Plan, PowerCut, Step, Top, Worth};
 use stacktune::stack::runner::Runner;
-use stacktune::stack::site::Site;
-use stacktune::stack::step::Step;
 use tempfile::TempDir;
 
 /// Nothing on a drive is stacktune's.

@@ -96,7 +96,7 @@ fn unsafe_code_is_allowed_in_named_places_only() {
         "load/nvme/vfio.rs",     // maps registers and memory
         "runs/session/thread_priority.rs",
         "load/spdk/shim.rs", // calls of C
-        "stack/wipe.rs",
+        "stack/guard/wipe.rs",
         "ui/tui/clock.rs",
         "load/volume/probe.rs",
     ];

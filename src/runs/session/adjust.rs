@@ -10,12 +10,11 @@ use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::settings::profile::Settings;
 use crate::settings::profile::settings::QueueSettings;
-use crate::stack::adjust::Adjustments;
 use crate::stack::build::Built;
-use crate::stack::place::Drive;
-use crate::stack::queue::drives_of;
+use crate::stack::devices::Drive;
+use crate::stack::paths::state_dir;
 use crate::stack::runner::Runner;
-use crate::stack::site::state_dir;
+use crate::stack::tuning::{Adjustments, drives_of};
 
 /// Brings the host to what the settings of a session that begins say.
 pub(super) fn begin(

@@ -1,7 +1,7 @@
 //! What is told of the stacks of former runs when a session begins.
 
-use crate::stack::leftovers::{Leftover, State, leftovers};
-use crate::stack::site::state_dir;
+use crate::stack::paths::state_dir;
+use crate::stack::undo::{Leftover, State, leftovers};
 
 /// What dead processes have left on this host, if anything.
 pub fn left_over() -> Option<String> {

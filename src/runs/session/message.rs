@@ -11,7 +11,7 @@ use crate::meter::pitfalls::Circumstances;
 use crate::meter::window::{LedgerLine, Totals, Window};
 use crate::settings::knobs::Value;
 use crate::settings::profile::Settings;
-pub use crate::stack::build::Advance;
+pub use crate::stack::supervise::Advance;
 
 /// What the operator asks.
 #[derive(Debug, Clone, PartialEq)]

@@ -17,8 +17,8 @@ use crate::meter::meters::{Meters, Probes};
 use crate::settings::knobs::Ground;
 use crate::settings::profile::check;
 use crate::settings::profile::settings::Settings;
-use crate::stack::adjust::Adjustments;
 use crate::stack::build::Built;
+use crate::stack::tuning::Adjustments;
 
 /// What drives the load on a target.
 pub(super) fn engine_on(target: &Target, settings: &Settings, writes: &Arc<Writes>) -> Result<Workers> {

@@ -12,7 +12,7 @@ use crate::meter::ledger::Turn;
 use crate::settings::knobs::{self, Ground, Value};
 use crate::settings::profile::{Settings, builtin, check, expand_home};
 use crate::stack::build::Built;
-use crate::stack::plan::StackId;
+use crate::stack::id::StackId;
 
 /// A knob's path, and its values before and after, as they are shown.
 type Shown = (String, String, String);

@@ -5,7 +5,8 @@ use super::target_stack;
 use crate::error::{Error, Result};
 use crate::settings::knobs;
 use crate::settings::profile::Settings;
-use crate::stack::build::{Built, Watch};
+use crate::stack::build::Built;
+use crate::stack::supervise::Watch;
 
 /// A stack that one session leaves to the next; or none. Dropping it leaves it to `cleanup`.
 #[derive(Debug, Default)]

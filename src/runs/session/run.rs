@@ -35,10 +35,11 @@ use crate::settings::knobs::{Ground, Value};
 use crate::settings::plan::{self, ClassPlan};
 use crate::settings::profile::settings::{Settings, Sync};
 use crate::settings::profile::{by_identity, to_toml};
-use crate::stack::adjust::Adjustments;
-use crate::stack::build::{Built, Watch};
-use crate::stack::plan::{StackId, Worth};
-use crate::stack::worth::worth;
+use crate::stack::build::Built;
+use crate::stack::id::StackId;
+use crate::stack::plan::{Worth, worth};
+use crate::stack::supervise::Watch;
+use crate::stack::tuning::Adjustments;
 
 /// How a session may be opened, beside its settings.
 #[derive(Debug, Clone, Default)]

@@ -26,9 +26,10 @@ use crate::meter::meters::Member;
 use crate::settings::knobs::Ground;
 use crate::settings::profile::settings::Settings;
 use crate::settings::profile::store::expand_home;
-use crate::stack::Ours;
-use crate::stack::build::{Built, Watch};
+use crate::stack::build::Built;
+use crate::stack::guard::Ours;
 use crate::stack::guard::{self, Claim, Consent, Examination};
+use crate::stack::supervise::Watch;
 use crate::units::{MIB, approx_size, format_size};
 
 /// A device must hold a header, and some pages of WAL and data.

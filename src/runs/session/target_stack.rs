@@ -19,13 +19,13 @@ use crate::meter::words::price_per_tb;
 use crate::settings::profile::Settings;
 use crate::settings::profile::settings::Sync;
 use crate::stack::build::{Built, build};
-use crate::stack::durations::last_times;
+use crate::stack::devices::Drive;
 use crate::stack::guard::{self, Claim, Consent, claim_built};
-use crate::stack::place::Drive;
-use crate::stack::plan::{Confirmed, Destroyed, Lay, Plan, PowerCut, StackId, Top, Worth, plan};
+use crate::stack::id::StackId;
+use crate::stack::paths::{Site, state_dir};
+use crate::stack::plan::durations::last_times;
+use crate::stack::plan::{Confirmed, Destroyed, Lay, Plan, PowerCut, Top, Worth, plan, worth};
 use crate::stack::runner::Runner;
-use crate::stack::site::{Site, state_dir};
-use crate::stack::worth::worth;
 use crate::units::approx_size;
 
 /// What it takes to build the stack of the settings; `before` is the target that is closed and taken

@@ -15,10 +15,10 @@ use crate::load::workers::RemoteWorkers;
 use crate::load::workers::control::Writes;
 use crate::settings::profile::Settings;
 use crate::settings::profile::settings::Interface;
-use crate::stack::build::Watch;
 use crate::stack::guard::Claim;
 use crate::stack::handover::{self, HandedOver, Noiommu};
-use crate::stack::site::state_dir;
+use crate::stack::paths::state_dir;
+use crate::stack::supervise::Watch;
 use crate::units::format_size;
 
 /// The steps of handing the drives of these settings over, told before it is done.

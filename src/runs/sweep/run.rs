@@ -20,9 +20,9 @@ use crate::settings::knobs;
 use crate::settings::profile::settings::Settings;
 use crate::settings::profile::sweep::Between;
 use crate::settings::profile::{Step, Sweep, by_identity};
-use crate::stack::leftovers::{self, State as Left};
+use crate::stack::paths::state_dir;
 use crate::stack::runner::Runner;
-use crate::stack::site::state_dir;
+use crate::stack::undo::{self, State as Left};
 
 /// What a sweep tells while it runs.
 #[derive(Debug)]
@@ -159,7 +159,7 @@ fn take_away_left(folder: &Folder, watcher: &mut dyn Watcher) -> Result<()> {
     let steps = &folder.schedule.steps;
     let names: Vec<_> =
         steps.iter().map(|step| format!("{}: {}", folder.schedule.profile, step.label)).collect();
-    let ours = |left: &leftovers::Leftover| {
+    let ours = |left: &undo::Leftover| {
         let by = |process: &super::folder::Process| {
             process.pid == left.pid && process.started_unix_s <= left.since_unix_s
         };
@@ -167,21 +167,18 @@ fn take_away_left(folder: &Folder, watcher: &mut dyn Watcher) -> Result<()> {
             && names.contains(&left.profile)
             && folder.before.iter().any(by)
     };
-    let ids: Vec<_> = leftovers::leftovers(&state_dir())?
-        .into_iter()
-        .filter(|left| ours(left))
-        .map(|left| left.id)
-        .collect();
+    let ids: Vec<_> =
+        undo::leftovers(&state_dir())?.into_iter().filter(|left| ours(left)).map(|left| left.id).collect();
     if ids.is_empty() {
         return Ok(());
     }
     watcher.notice(&format!("taking away what the sweep had left standing: stack {}", ids.join(", ")));
-    let wanted = leftovers::Wanted { ids, ..leftovers::Wanted::default() };
+    let wanted = undo::Wanted { ids, ..undo::Wanted::default() };
     let mut step = |advance: &Advance| {
         watcher.step(advance);
         true
     };
-    let cleaned = leftovers::cleanup(&state_dir(), &wanted, &Runner::default(), &mut step)?;
+    let cleaned = undo::cleanup(&state_dir(), &wanted, &Runner::default(), &mut step)?;
     match cleaned.into_iter().find_map(|one| one.problem) {
         Some(problem) => Err(Error::failed(problem)),
         None => Ok(()),

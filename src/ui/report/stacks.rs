@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::stack::leftovers::{Cleaned, Leftover, State};
+use crate::stack::undo::{Cleaned, Leftover, State};
 use crate::units::approx_span;
 
 /// All stacks, each with what stands of it and the commands that take it away by hand. Names and
@@ -88,7 +88,7 @@ pub fn cleaned(cleaned: &[Cleaned], kept: &[Leftover]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stack::leftovers::Standing;
+    use crate::stack::undo::Standing;
 
     fn leftover(state: State) -> Leftover {
         let standing =

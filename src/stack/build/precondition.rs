@@ -1,0 +1,222 @@
+//! Bringing a drive into the state that it has after long use: written once in order, then random
+//! pages of twice its size, so that it has no erased blocks left but those that it hides.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use rand::{Rng as _, RngExt as _, SeedableRng as _};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::stack::devices::Drive;
+use crate::stack::guard::Claim;
+use crate::stack::journal::boot_id;
+use crate::stack::supervise::Gauge;
+use crate::units::{KIB, MIB};
+
+/// In order: large writes, few at a time, as nothing is gained by more.
+const ORDERED: Phase = Phase { write_bytes: MIB, threads: 4 };
+/// At random: pages, with enough in flight to keep the flash busy.
+const RANDOM: Phase = Phase { write_bytes: 4 * KIB, threads: 32 };
+/// Random pages are written in the volume of the drive so many times.
+const RANDOM_TIMES: u64 = 2;
+const LOOK: Duration = Duration::from_millis(50);
+/// Memory for direct I/O lies on a multiple of this.
+const ALIGN_BYTES: usize = 4096;
+
+struct Phase {
+    write_bytes: u64,
+    threads: u64,
+}
+
+/// How far it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Progress {
+    /// Bytes written in order.
+    pub(super) ordered_bytes: u64,
+    /// Bytes written at random.
+    pub(super) random_bytes: u64,
+}
+
+/// Writes what is missing to the first `bytes` of the device; goes on from `progress`, and returns how
+/// far it came, which is all of it unless the gauge said stop.
+pub(super) fn run(claim: &Claim, bytes: u64, progress: Progress, gauge: &Gauge) -> Result<Progress> {
+    let file = claim.reopen(libc::O_DIRECT)?;
+    let all = bytes * (1 + RANDOM_TIMES);
+    let mut now = progress;
+    let mut at = |done: u64| gauge.set(done, all);
+    let path = &claim.device().path;
+    let cannot = |error| Error::os("cannot write", path, error);
+    let in_order = |offset_bytes: u64, _: &mut rand::rngs::SmallRng| offset_bytes;
+    // Large writes in order are much faster than what follows.
+    gauge.uneven(true);
+    now.ordered_bytes =
+        ORDERED.run(&file, bytes, now.ordered_bytes, gauge, &mut at, &in_order).map_err(cannot)?;
+    gauge.uneven(false);
+    if now.ordered_bytes == bytes {
+        let pages = (bytes / RANDOM.write_bytes).max(1);
+        let at_random =
+            |_, random: &mut rand::rngs::SmallRng| random.random_range(0..pages) * RANDOM.write_bytes;
+        let mut at = |done: u64| gauge.set(bytes + done, all);
+        let target = bytes / RANDOM.write_bytes * RANDOM.write_bytes * RANDOM_TIMES;
+        now.random_bytes =
+            RANDOM.run(&file, target, now.random_bytes, gauge, &mut at, &at_random).map_err(cannot)?;
+    }
+    file.sync_all().map_err(|error| Error::os("cannot flush", path, error))?;
+    Ok(now)
+}
+
+impl Phase {
+    /// Writes until `bytes` are written, from `done` on; returns how many are.
+    fn run(
+        &self,
+        file: &File,
+        bytes: u64,
+        done: u64,
+        gauge: &Gauge,
+        at: &mut dyn FnMut(u64),
+        place: &(dyn Fn(u64, &mut rand::rngs::SmallRng) -> u64 + Sync),
+    ) -> std::io::Result<u64> {
+        let next = AtomicU64::new(done / self.write_bytes);
+        let ended = AtomicU64::new(0);
+        let stop = AtomicBool::new(false);
+        let failed: Mutex<Option<std::io::Error>> = Mutex::new(None);
+        let work = || {
+            let outcome = self.write_some(file, bytes, &next, &stop, place);
+            if let Err(error) = outcome {
+                stop.store(true, Ordering::Relaxed);
+                failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get_or_insert(error);
+            }
+            ended.fetch_add(1, Ordering::Release);
+        };
+        let written = || next.load(Ordering::Relaxed).saturating_mul(self.write_bytes).min(bytes);
+        std::thread::scope(|scope| {
+            for _ in 0..self.threads {
+                scope.spawn(work);
+            }
+            while ended.load(Ordering::Acquire) < self.threads {
+                at(written());
+                stop.fetch_or(gauge.stopped(), Ordering::Relaxed);
+                std::thread::sleep(LOOK);
+            }
+        });
+        at(written());
+        match failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
+            Some(error) => Err(error),
+            None => Ok(written()),
+        }
+    }
+
+    /// One thread's share. A number that was taken is written, so that the next one tells how far it is.
+    fn write_some(
+        &self,
+        file: &File,
+        bytes: u64,
+        next: &AtomicU64,
+        stop: &AtomicBool,
+        place: &(dyn Fn(u64, &mut rand::rngs::SmallRng) -> u64 + Sync),
+    ) -> std::io::Result<()> {
+        let mut random = rand::rngs::SmallRng::seed_from_u64(rand::rng().next_u64());
+        let mut memory = vec![0; self.write_bytes as usize + ALIGN_BYTES];
+        let start = memory.as_ptr().align_offset(ALIGN_BYTES);
+        let buffer = &mut memory[start..start + self.write_bytes as usize];
+        random.fill_bytes(buffer);
+        while !stop.load(Ordering::Relaxed) {
+            let done = next.fetch_add(1, Ordering::Relaxed) * self.write_bytes;
+            if done >= bytes {
+                // Nobody's number: it must not count as written.
+                next.fetch_sub(1, Ordering::Relaxed);
+                break;
+            }
+            // No page is like another one, lest a drive that compresses or shares pages keep some free.
+            for page in buffer.chunks_mut(ALIGN_BYTES) {
+                let stamp = random.next_u64().to_ne_bytes();
+                page[..stamp.len()].copy_from_slice(&stamp);
+            }
+            let length = self.write_bytes.min(bytes - done) as usize;
+            file.write_all_at(&buffer[..length], place(done, &mut random))?;
+        }
+        Ok(())
+    }
+}
+
+/// How far a drive was when it was stopped, and by what one sees that nobody wrote to it since.
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    drive: Drive,
+    boot: String,
+    traffic: Traffic,
+    progress: Progress,
+}
+
+/// What the block layer has counted, of which drive in which bay.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Traffic {
+    /// Another one for each drive that is plugged in.
+    sequence: String,
+    written_sectors: u64,
+    discarded_sectors: u64,
+}
+
+impl Traffic {
+    /// None where the kernel does not count.
+    fn now(drive: &Drive) -> Option<Self> {
+        let dir = Path::new("/sys/block").join(&drive.name);
+        let text = |name: &str| fs::read_to_string(dir.join(name)).ok();
+        let stat = text("stat")?;
+        let fields: Vec<u64> = stat.split_whitespace().filter_map(|field| field.parse().ok()).collect();
+        (text("queue/iostats")?.trim() == "1").then_some(())?;
+        Some(Self {
+            sequence: text("diskseq")?.trim().to_owned(),
+            written_sectors: *fields.get(6)?,
+            discarded_sectors: *fields.get(13)?,
+        })
+    }
+}
+
+fn file_of(state_dir: &Path, drive: &Drive) -> PathBuf {
+    let key = drive.serial.as_deref().unwrap_or("");
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let name: String = format!("{}-{key}", drive.name).chars().map(plain).collect();
+    state_dir.join("preconditioned").join(format!("{name}.json"))
+}
+
+/// How far the drive is already: nothing, unless it was stopped since the kernel came up, and nobody has
+/// written to it since.
+pub(super) fn kept(state_dir: &Path, drive: &Drive) -> Progress {
+    let text = fs::read_to_string(file_of(state_dir, drive)).unwrap_or_default();
+    let valid = |kept: &Kept| {
+        kept.drive == *drive
+            && boot_id().is_ok_and(|boot| boot == kept.boot)
+            && Traffic::now(drive).is_some_and(|now| now == kept.traffic)
+    };
+    let kept = serde_json::from_str::<Kept>(&text).ok().filter(valid);
+    kept.map_or_else(Progress::default, |kept| kept.progress)
+}
+
+/// Keeps how far the drive is. That it can't be kept only costs time later.
+pub(super) fn keep(state_dir: &Path, drive: &Drive, progress: Progress) {
+    let file = file_of(state_dir, drive);
+    let write = || {
+        let kept =
+            Kept { drive: drive.clone(), boot: boot_id().ok()?, traffic: Traffic::now(drive)?, progress };
+        fs::create_dir_all(file.parent()?).ok()?;
+        fs::write(&file, serde_json::to_vec(&kept).ok()?).ok()
+    };
+    if write().is_none() {
+        let _ = fs::remove_file(&file);
+    }
+}
+
+/// Forgets it: the stack that needed it stands, and is going to be written to.
+pub(super) fn forget(state_dir: &Path, drive: &Drive) {
+    let file = file_of(state_dir, drive);
+    if fs::remove_file(&file).is_ok() {
+        // Gone with its last file.
+        let _ = file.parent().map(fs::remove_dir);
+    }
+}

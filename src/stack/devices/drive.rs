@@ -1,0 +1,185 @@
+//! A drive of the host, known again by what stays its own.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::host::{Device, Facts};
+use crate::units::approx_size;
+
+/// A drive as the host has it, by what stays its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drive {
+    /// The kernel's name when the plan was made.
+    pub name: String,
+    /// Its node.
+    pub path: PathBuf,
+    /// `major:minor` when the plan was made.
+    pub number: String,
+    /// Model, where told.
+    pub model: Option<String>,
+    /// Serial, where told.
+    pub serial: Option<String>,
+    /// Bytes.
+    pub size_bytes: u64,
+}
+
+impl Drive {
+    /// The drive that a device is.
+    pub fn of(device: &Device) -> Self {
+        Self {
+            name: device.name.clone(),
+            path: device.path.clone(),
+            number: device.number.clone(),
+            model: device.model.clone(),
+            serial: device.serial.clone(),
+            size_bytes: device.size_bytes,
+        }
+    }
+
+    /// In one line: node, model, serial and size.
+    pub(crate) fn in_full(&self) -> String {
+        let model = self.model.as_deref().unwrap_or("unknown model");
+        let serial =
+            self.serial.as_deref().map_or("no serial".to_owned(), |serial| format!("serial {serial}"));
+        format!("{}, {model}, {serial}, {}", self.path.display(), approx_size(self.size_bytes))
+    }
+
+    /// The drive as the host has it now.
+    ///
+    /// # Errors
+    /// Refused where it is gone, or where another one has come in its place.
+    pub(crate) fn find(&self) -> Result<Device> {
+        self.among(Facts::read_devices())
+    }
+
+    fn among(&self, devices: Vec<Device>) -> Result<Device> {
+        let at = devices.into_iter().find(|device| device.number == self.number);
+        let Some(device) = at else {
+            return Err(Error::refused(format!("{} is no longer there", self.describe()))
+                .hint("it was removed meanwhile; plan again"));
+        };
+        let same =
+            device.name == self.name && device.serial == self.serial && device.size_bytes == self.size_bytes;
+        if same {
+            return Ok(device);
+        }
+        let serial = device.serial.as_deref().unwrap_or("none");
+        let what = format!(
+            "{} is another device than {}: its serial is {serial}, it has {} bytes",
+            device.path.display(),
+            self.describe(),
+            device.size_bytes
+        );
+        Err(Error::refused(what).hint("it was replaced meanwhile; plan again"))
+    }
+
+    /// The devices that may be this drive: the very same in the same boot. After another one, or after
+    /// it was pulled and plugged in again, names and numbers may have changed, and whoever looks has
+    /// to go by an id that lies on the device.
+    pub(crate) fn candidates(&self, same_boot: bool) -> Vec<Device> {
+        let devices = Facts::read_devices();
+        match self.among(devices.clone()) {
+            Ok(device) if same_boot => vec![device],
+            _ => self.alike(devices, same_boot),
+        }
+    }
+
+    /// The devices of the same serial and size; of the same name, where it has no serial.
+    fn alike(&self, devices: Vec<Device>, same_boot: bool) -> Vec<Device> {
+        let same = |device: &Device| {
+            let told = if self.serial.is_some() {
+                device.serial == self.serial
+            } else {
+                // In the same boot a name without a serial that has changed is another drive's.
+                !same_boot && device.name == self.name && device.serial.is_none()
+            };
+            told && device.size_bytes == self.size_bytes
+        };
+        devices.into_iter().filter(same).collect()
+    }
+
+    /// `/dev/nvme0n1 (serial S1)`.
+    pub(crate) fn describe(&self) -> String {
+        match &self.serial {
+            Some(serial) => format!("{} (serial {serial})", self.path.display()),
+            None => self.path.display().to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drive() -> Drive {
+        Drive {
+            name: "nvme9n1".into(),
+            path: "/dev/nvme9n1".into(),
+            number: "259:99".into(),
+            model: None,
+            serial: Some("S1".into()),
+            size_bytes: 1 << 30,
+        }
+    }
+
+    fn device(drive: &Drive) -> Device {
+        Device {
+            name: drive.name.clone(),
+            path: drive.path.clone(),
+            number: drive.number.clone(),
+            by_id: Vec::new(),
+            model: None,
+            serial: drive.serial.clone(),
+            firmware: None,
+            size_bytes: drive.size_bytes,
+            logical_block_bytes: 512,
+            physical_block_bytes: 512,
+            volatile_write_cache: None,
+            rotational: false,
+            read_only: false,
+            numa_node: None,
+            scheduler: None,
+            queue: crate::host::Queue::default(),
+            controller: None,
+            link: None,
+            temperature: None,
+            health: None,
+            partitions: Vec::new(),
+            members: Vec::new(),
+            usage: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_drive_is_the_same_only_with_its_number_name_serial_and_size() {
+        let same = device(&drive());
+        assert_eq!(drive().among(vec![same.clone()]).unwrap().path, drive().path);
+        let others = [
+            Device { serial: Some("S2".into()), ..same.clone() },
+            Device { serial: None, ..same.clone() },
+            Device { size_bytes: 2 << 30, ..same.clone() },
+            Device { name: "nvme8n1".into(), ..same.clone() },
+        ];
+        for other in others {
+            let error = drive().among(vec![other]).unwrap_err();
+            assert_eq!(error.exit_status(), 3);
+            assert!(error.what.contains("another device than /dev/nvme9n1 (serial S1)"), "{error}");
+        }
+        let gone = drive().among(vec![Device { number: "259:98".into(), ..same }]).unwrap_err();
+        assert!(gone.what.contains("no longer there"), "{gone}");
+    }
+
+    #[test]
+    fn a_drive_is_found_again_by_its_serial_and_without_one_by_its_name_after_a_boot() {
+        let moved = Device { name: "nvme3n1".into(), number: "259:3".into(), ..device(&drive()) };
+        let other = Device { serial: Some("S2".into()), ..moved.clone() };
+        let found = drive().alike(vec![other, moved.clone()], true);
+        assert_eq!(found, [moved]);
+        let nameless = Drive { serial: None, ..drive() };
+        let same_name = device(&nameless);
+        assert_eq!(nameless.alike(vec![same_name.clone()], false), std::slice::from_ref(&same_name));
+        assert!(nameless.alike(vec![same_name], true).is_empty());
+    }
+}

@@ -1,0 +1,135 @@
+//! The block devices of a stack, named before they exist and found again after a crash.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::arrays::arrays;
+use super::drive::Drive;
+use super::loops::loops_over;
+use super::node;
+use super::partitions::{first_partition, partition};
+use crate::error::{Error, Result};
+use crate::stack::runner::{Runner, quoted};
+
+/// A node appears that long after what it stands for, at most: udev or devtmpfs makes it.
+const NODE_PATIENCE: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(10);
+
+/// A block device that a step makes or uses.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// A drive as the host has it.
+    Drive(Drive),
+    /// The loop device over a file of the stack's, whichever number the kernel gives it.
+    Loop {
+        /// The file.
+        file: PathBuf,
+    },
+    /// The stack's partition of a drive.
+    Partition {
+        /// The drive.
+        drive: Drive,
+        /// The partition's unique id, chosen by the plan.
+        uuid: String,
+    },
+    /// An md array.
+    Array {
+        /// The node that the plan chose.
+        path: PathBuf,
+        /// Its UUID, chosen by the plan.
+        uuid: String,
+    },
+}
+
+impl Place {
+    /// Its node now. One that was just made is waited for.
+    ///
+    /// # Errors
+    /// Refused where a drive is gone or another one; failed where no node appears.
+    pub fn resolve(&self, runner: &Runner) -> Result<PathBuf> {
+        let patience_ends = Instant::now() + NODE_PATIENCE;
+        loop {
+            let found = match self {
+                Self::Drive(drive) => Some(drive.find()?.path),
+                Self::Loop { file } => loops_over(runner, file)?.pop(),
+                Self::Partition { drive, uuid } => partition(runner, &drive.find()?, uuid)?,
+                Self::Array { uuid, .. } => arrays(runner, uuid)?.pop(),
+            };
+            if let Some(node) = found.filter(|node| node.exists()) {
+                node::check(&node)?;
+                return Ok(node);
+            }
+            if Instant::now() >= patience_ends {
+                return Err(Error::failed(format!("there is no node for {}", self.describe()))
+                    .hint("in a container /dev may lack what the kernel makes: run on the host itself"));
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// All nodes that it may have, without waiting; after another boot a drive's may be several.
+    ///
+    /// None is no error, except for a drive that is not there at all: what lies on it can't be seen.
+    /// # Errors
+    /// Refused where a node is another device's.
+    pub(crate) fn nodes(&self, runner: &Runner, same_boot: bool) -> Result<Found> {
+        let found = self.find_nodes(runner, same_boot)?;
+        if let Found::At(nodes) = &found {
+            nodes.iter().filter(|node| node.exists()).try_for_each(|node| node::check(node))?;
+        }
+        Ok(found)
+    }
+
+    fn find_nodes(&self, runner: &Runner, same_boot: bool) -> Result<Found> {
+        match self {
+            Self::Loop { file } => loops_over(runner, file).map(Found::At),
+            Self::Array { uuid, .. } => arrays(runner, uuid).map(Found::At),
+            Self::Drive(drive) => Ok(match drive.candidates(same_boot) {
+                none if none.is_empty() => Found::Missing(drive.clone()),
+                devices => Found::At(devices.into_iter().map(|device| device.path).collect()),
+            }),
+            Self::Partition { drive, uuid } => {
+                let devices = drive.candidates(same_boot);
+                if devices.is_empty() {
+                    return Ok(Found::Missing(drive.clone()));
+                }
+                let nodes = devices.iter().map(|device| partition(runner, device, uuid));
+                Ok(Found::At(nodes.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect()))
+            }
+        }
+    }
+
+    /// As a word of a command: its node, or what stands for one that is not known yet.
+    pub fn shown(&self) -> String {
+        match self {
+            Self::Drive(drive) => quoted(drive.path.as_os_str()),
+            Self::Loop { file } => {
+                format!("<loop of {}>", file.file_name().unwrap_or_default().to_string_lossy())
+            }
+            Self::Partition { drive, .. } => quoted(first_partition(&drive.path).as_os_str()),
+            Self::Array { path, .. } => quoted(path.as_os_str()),
+        }
+    }
+
+    /// What it is, in words.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Drive(drive) => drive.describe(),
+            Self::Loop { file } => format!("the loop device over {}", file.display()),
+            Self::Partition { drive, uuid } => format!("partition {uuid} of {}", drive.describe()),
+            Self::Array { path, uuid } => format!("the array {} ({uuid})", path.display()),
+        }
+    }
+}
+
+/// What [`Place::nodes`] found.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// At these nodes, or nowhere.
+    At(Vec<PathBuf>),
+    /// The drive that it is on is not there.
+    Missing(Drive),
+}

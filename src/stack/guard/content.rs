@@ -1,0 +1,286 @@
+//! What is on a block device: signatures, and data at sampled places.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use rand::{RngExt as _, SeedableRng as _};
+use serde::Deserialize;
+
+use crate::error::{Error, Result};
+use crate::host::{Device, member_of};
+use crate::stack::devices::node;
+use crate::stack::runner::{Answer, BLKID, Runner, WIPEFS};
+use crate::units::MIB;
+
+/// Bytes at the beginning and at the end that are looked at in full.
+pub(super) const EDGE_BYTES: u64 = MIB;
+/// What is judged as one: zero, ours or foreign.
+const PAGE_BYTES: u64 = 4096;
+/// Bytes that are read at each place: a drive gives these as fast as a single page.
+const PLACE_BYTES: u64 = 64 * 1024;
+/// Places that are evenly spread, and as many random ones.
+const PLACES: u64 = 128;
+
+/// Tells what stacktune wrote itself.
+pub trait Ours {
+    /// Whether the first MiB of the device is a valid header of ours.
+    fn header(&self, head: &[u8]) -> bool;
+
+    /// Whether that header says that the page at byte `offset` was written by us. All is, unless told.
+    fn says_filled(&self, _head: &[u8], _offset: u64) -> bool {
+        true
+    }
+
+    /// Whether `page`, which was read from the device at byte `offset` (a multiple of 4 KiB; at most
+    /// 4 KiB), is a part of what we wrote. In the first MiB: of a header of ours that is damaged.
+    fn page(&self, device: &File, offset: u64, page: &[u8]) -> bool;
+}
+
+/// A mark by which programs recognise a file system, a partition table and the like.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Signature {
+    /// The device or partition that carries it.
+    pub(super) node: PathBuf,
+    /// What it is the mark of, in libblkid's words.
+    pub(super) kind: String,
+    /// The byte that it begins at, where told.
+    pub(super) offset: Option<u64>,
+    /// What it makes the device a member of.
+    pub(super) member: Option<String>,
+}
+
+impl Signature {
+    pub(super) fn describe(&self) -> String {
+        let node = self.node.display();
+        match self.offset {
+            Some(offset) => format!("{} signature at byte {offset} of {node}", self.kind),
+            None => format!("{} signature on {node}", self.kind),
+        }
+    }
+}
+
+/// All signatures on a device and on its partitions, as wipefs and libblkid know them.
+pub(super) fn signatures(runner: &Runner, device: &Device) -> Result<Vec<Signature>> {
+    // A container may lack the partitions' nodes; their content is still on the device.
+    let partitions = device.partitions.iter().map(|name| node::of(name)).collect::<Result<Vec<_>>>()?;
+    let nodes = std::iter::once(device.path.clone()).chain(partitions.into_iter().flatten());
+    let mut found = BTreeSet::new();
+    for node in nodes {
+        let arguments = ["--no-act".as_ref(), "--json".as_ref(), node.as_os_str()];
+        let by_wipefs = parse_wipefs(&node, &runner.run(WIPEFS, &arguments)?)?;
+        let arguments = ["-p".as_ref(), "-o".as_ref(), "export".as_ref(), node.as_os_str()];
+        let by_blkid = parse_blkid(&node, &runner.run(BLKID, &arguments)?)?;
+        // libblkid adds what wipefs has no offset for, and what a signature is used for.
+        for signature in by_blkid {
+            if signature.member.is_some() || !by_wipefs.iter().any(|other| other.kind == signature.kind) {
+                found.insert(signature);
+            }
+        }
+        found.extend(by_wipefs);
+    }
+    Ok(found.into_iter().collect())
+}
+
+fn unreadable(node: &Path, tool: &str, why: &str) -> Error {
+    let why = if why.is_empty() { "it gave no reason" } else { why };
+    Error::refused(format!("{tool} cannot tell what is on {}: {why}", node.display()))
+        .hint("a device of which the content is not known is not touched")
+}
+
+fn parse_wipefs(node: &Path, answer: &Answer) -> Result<Vec<Signature>> {
+    #[derive(Deserialize)]
+    struct Found {
+        signatures: Vec<Entry>,
+    }
+    #[derive(Deserialize)]
+    struct Entry {
+        offset: String,
+        #[serde(rename = "type")]
+        kind: String,
+    }
+    if answer.status != 0 {
+        return Err(unreadable(node, "wipefs", &answer.stderr));
+    }
+    // Without signatures it writes nothing at all.
+    if answer.stdout.trim().is_empty() {
+        return Ok(Vec::new());
+    }
+    let found: Found = serde_json::from_str(&answer.stdout)
+        .map_err(|error| unreadable(node, "wipefs", &format!("its answer can't be read ({error})")))?;
+    let entries = found.signatures.into_iter();
+    Ok(entries
+        .map(|entry| Signature {
+            node: node.to_owned(),
+            offset: entry.offset.strip_prefix("0x").and_then(|hex| u64::from_str_radix(hex, 16).ok()),
+            member: member_of(&entry.kind, ""),
+            kind: entry.kind,
+        })
+        .collect())
+}
+
+fn parse_blkid(node: &Path, answer: &Answer) -> Result<Vec<Signature>> {
+    let signature = |kind: &str, usage: &str| Signature {
+        node: node.to_owned(),
+        kind: kind.to_owned(),
+        offset: None,
+        member: member_of(kind, usage),
+    };
+    match answer.status {
+        0 => {}
+        // Nothing found.
+        2 => return Ok(Vec::new()),
+        8 => return Ok(vec![signature("contradictory", "")]),
+        _ => return Err(unreadable(node, "blkid", &answer.stderr)),
+    }
+    let value = |key: &str| {
+        answer
+            .stdout
+            .lines()
+            .find_map(|line| line.split_once('=').filter(|(name, _)| *name == key))
+            .map(|(_, value)| value)
+    };
+    let kind = value("TYPE").map(|kind| signature(kind, value("USAGE").unwrap_or("")));
+    let table = value("PTTYPE").map(|kind| signature(kind, ""));
+    Ok(kind.into_iter().chain(table).collect())
+}
+
+/// What the sampled places hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Samples {
+    /// The header is a valid one of ours, and whatever it says was filled is.
+    pub(super) fill: bool,
+    /// Pages that were looked at.
+    pub(super) pages: u64,
+    /// Offsets of pages that are neither zero nor ours.
+    pub(super) foreign: Vec<u64>,
+    /// Checksum of the first and the last MiB.
+    pub(super) edges_crc: u32,
+}
+
+/// Looks at the first and the last MiB in full, and at evenly spread and random places between.
+pub(super) fn sample(file: &File, device: &Device, ours: &dyn Ours) -> Result<Samples> {
+    let size = device.size_bytes;
+    let failed = |error| Error::os("cannot read", &device.path, error);
+    // Reading ahead would only slow this down.
+    let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Random);
+    let Edges { head, tail_at, tail } = edges(file, device)?;
+    let mut samples =
+        Samples { fill: ours.header(&head), pages: 0, foreign: Vec::new(), edges_crc: crc(&head, &tail) };
+    let mut judge = |offset: u64, bytes: &[u8]| {
+        for (page, at) in bytes.chunks(PAGE_BYTES as usize).zip((offset..).step_by(PAGE_BYTES as usize)) {
+            samples.pages += 1;
+            let zero = page.iter().all(|byte| *byte == 0);
+            if !zero && !ours.page(file, at, page) {
+                samples.fill &= !ours.says_filled(&head, at);
+                samples.foreign.push(at);
+            }
+        }
+    };
+    judge(0, &head);
+    judge(tail_at, &tail);
+    for offset in places(size) {
+        let bytes = read(file, offset, PLACE_BYTES.min(size - offset)).map_err(failed)?;
+        judge(offset, &bytes);
+    }
+    samples.foreign.sort_unstable();
+    samples.foreign.dedup();
+    Ok(samples)
+}
+
+/// The first and the last MiB.
+struct Edges {
+    head: Vec<u8>,
+    tail_at: u64,
+    tail: Vec<u8>,
+}
+
+fn edges(file: &File, device: &Device) -> Result<Edges> {
+    let failed = |error| Error::os("cannot read", &device.path, error);
+    let size = device.size_bytes;
+    let head = read(file, 0, EDGE_BYTES.min(size)).map_err(failed)?;
+    let tail_at = size.saturating_sub(EDGE_BYTES) / PAGE_BYTES * PAGE_BYTES;
+    let tail = read(file, tail_at, size - tail_at).map_err(failed)?;
+    Ok(Edges { head, tail_at, tail })
+}
+
+fn crc(head: &[u8], tail: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(head), tail)
+}
+
+/// The checksum of the first and the last MiB alone.
+pub(super) fn edges_crc(file: &File, device: &Device) -> Result<u32> {
+    let Edges { head, tail, .. } = edges(file, device)?;
+    Ok(crc(&head, &tail))
+}
+
+fn read(file: &File, offset: u64, bytes: u64) -> std::io::Result<Vec<u8>> {
+    let mut buffer = vec![0; bytes as usize];
+    file.read_exact_at(&mut buffer, offset)?;
+    Ok(buffer)
+}
+
+/// Offsets, half of them evenly spread and half random; the same ones for the same size.
+fn places(size: u64) -> BTreeSet<u64> {
+    let last = size.saturating_sub(PLACE_BYTES) / PAGE_BYTES;
+    let mut random = rand::rngs::StdRng::seed_from_u64(size);
+    let even = (0..PLACES).map(|at| (u128::from(last) * u128::from(at) / u128::from(PLACES)) as u64);
+    let all = even.chain((0..PLACES).map(|_| random.random_range(0..=last)));
+    all.map(|page| page * PAGE_BYTES).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::GIB;
+
+    fn answer(status: i32, stdout: &str) -> Answer {
+        Answer { status, stdout: stdout.to_owned(), stderr: "went wrong".to_owned() }
+    }
+
+    #[test]
+    fn wipefs_tells_offsets_and_nothing_where_there_is_nothing() {
+        let node = Path::new("/dev/x");
+        assert!(parse_wipefs(node, &answer(0, "")).unwrap().is_empty());
+        let json =
+            r#"{"signatures": [{"device":"x","offset":"0x438","type":"ext4","uuid":null,"label":null}]}"#;
+        let found = parse_wipefs(node, &answer(0, json)).unwrap();
+        assert_eq!(found[0].describe(), "ext4 signature at byte 1080 of /dev/x");
+    }
+
+    #[test]
+    fn a_tool_that_fails_or_babbles_is_a_refusal() {
+        let node = Path::new("/dev/x");
+        assert_eq!(parse_wipefs(node, &answer(1, "")).unwrap_err().exit_status(), 3);
+        assert_eq!(parse_wipefs(node, &answer(0, "what?")).unwrap_err().exit_status(), 3);
+        let error = parse_blkid(node, &answer(4, "")).unwrap_err();
+        assert_eq!(error.exit_status(), 3);
+        assert!(error.what.contains("went wrong"));
+    }
+
+    #[test]
+    fn blkid_tells_members_tables_and_contradictions() {
+        let node = Path::new("/dev/x");
+        let found =
+            parse_blkid(node, &answer(0, "DEVNAME=/dev/x\nTYPE=zfs_member\nUSAGE=filesystem\n")).unwrap();
+        assert_eq!(found[0].member.as_deref(), Some("ZFS"));
+        let found = parse_blkid(node, &answer(0, "TYPE=isw_raid_member\nUSAGE=raid\nPTTYPE=gpt\n")).unwrap();
+        assert_eq!(found[0].member.as_deref(), Some("isw_raid_member"));
+        assert_eq!((found[1].kind.as_str(), &found[1].member), ("gpt", &None));
+        assert_eq!(parse_blkid(node, &answer(8, "")).unwrap()[0].kind, "contradictory");
+        assert!(parse_blkid(node, &answer(2, "")).unwrap().is_empty());
+    }
+
+    #[test]
+    fn places_are_repeatable_and_reach_over_the_whole_device() {
+        let size = 100 * GIB;
+        let offsets = places(size);
+        assert_eq!(offsets, places(size));
+        assert!(offsets.len() as u64 > 2 * PLACES - 10);
+        assert!(offsets.iter().all(|at| at + PLACE_BYTES <= size && at.is_multiple_of(PAGE_BYTES)));
+        let widest = offsets.iter().zip(offsets.iter().skip(1)).map(|(a, b)| b - a).max().unwrap();
+        assert!(widest <= size / PLACES + PAGE_BYTES);
+        assert_eq!(places(PAGE_BYTES).into_iter().collect::<Vec<_>>(), [0]);
+    }
+}

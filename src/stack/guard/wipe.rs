@@ -1,0 +1,57 @@
+//! Wiping what programs recognise a device's content by.
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+
+use super::content::{self, EDGE_BYTES, Signature};
+use crate::error::{Error, Result};
+use crate::host::Device;
+use crate::stack::devices::node;
+use crate::stack::runner::{Runner, WIPEFS};
+
+/// Wipes all signatures on the device and its partitions, then its first and last MiB.
+///
+/// The caller holds the device exclusively by `file`. wipefs opens it once more, but not exclusively
+/// when forced, so the claim is never given up.
+pub(super) fn wipe(runner: &Runner, file: &File, device: &Device) -> Result<()> {
+    // What lies in a partition is wiped as well, lest it come back when one is made there again.
+    let partitions = device.partitions.iter().map(|name| node::of(name)).collect::<Result<Vec<_>>>()?;
+    for node in partitions.into_iter().flatten().chain([device.path.clone()]) {
+        let arguments = ["--all".as_ref(), "--force".as_ref(), "--quiet".as_ref(), node.as_os_str()];
+        let answer = runner.run(WIPEFS, &arguments)?;
+        if answer.status != 0 {
+            return Err(Error::failed(format!(
+                "wipefs could not wipe {}: {}",
+                node.display(),
+                answer.stderr
+            )));
+        }
+    }
+    zero_edges(file, device.size_bytes).map_err(|error| Error::os("cannot wipe", &device.path, error))?;
+    forget_partitions(file);
+    let left = content::signatures(runner, &Device { partitions: Vec::new(), ..device.clone() })?;
+    match left.first().map(Signature::describe) {
+        None => Ok(()),
+        Some(signature) => {
+            Err(Error::failed(format!("{} is not blank after the wipe: {signature}", device.path.display())))
+        }
+    }
+}
+
+fn zero_edges(file: &File, size_bytes: u64) -> std::io::Result<()> {
+    let bytes = EDGE_BYTES.min(size_bytes);
+    let zeros = vec![0; bytes as usize];
+    file.write_all_at(&zeros, 0)?;
+    file.write_all_at(&zeros, size_bytes - bytes)?;
+    file.sync_all()
+}
+
+/// Tells the kernel that the partition table is gone; a device that knows no partitions says no.
+#[allow(unsafe_code)] // rustix does not wrap this ioctl
+fn forget_partitions(file: &File) {
+    /// `_IO(0x12, 95)` of `linux/fs.h`.
+    const BLKRRPART: libc::Ioctl = 0x125f;
+    // SAFETY: BLKRRPART takes no argument and touches no memory of ours.
+    unsafe { libc::ioctl(file.as_raw_fd(), BLKRRPART) };
+}

@@ -1,0 +1,107 @@
+//! How what was done to the host is taken back, as it stands in the journal.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::stack::devices::{Drive, Place};
+
+/// How what a step made is taken away: each looks for what is named, does nothing where it is gone,
+/// and touches nothing that is not the stack's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "undo")]
+pub enum Undo {
+    /// Removes a folder of the stack's own, if it is empty.
+    RemoveFolder {
+        /// The folder.
+        dir: PathBuf,
+    },
+    /// Removes a file in a folder of the stack's own.
+    RemoveFile {
+        /// The file.
+        file: PathBuf,
+    },
+    /// Detaches the loop devices over a file of the stack's own.
+    DetachLoop {
+        /// The file.
+        file: PathBuf,
+    },
+    /// Wipes the partition table with that id.
+    RemovePartitions {
+        /// The drive.
+        drive: Drive,
+        /// The table's unique id.
+        disk_uuid: String,
+    },
+    /// Stops the array of that UUID and clears the superblocks that name it.
+    RemoveArray {
+        /// The node.
+        path: PathBuf,
+        /// Its UUID.
+        uuid: String,
+        /// The members.
+        members: Vec<Place>,
+    },
+    /// Wipes the file system of that UUID from the devices.
+    RemoveFilesystem {
+        /// Its UUID.
+        uuid: String,
+        /// On what.
+        places: Vec<Place>,
+    },
+    /// Unmounts what is mounted at a folder of the stack's own.
+    Unmount {
+        /// The folder.
+        dir: PathBuf,
+    },
+    /// Writes a queue setting back, if it still has the value that stacktune gave it.
+    RestoreQueue {
+        /// The drive.
+        drive: Drive,
+        /// The file below `queue/`.
+        attribute: String,
+        /// What it was.
+        old: String,
+        /// What stacktune wrote.
+        new: String,
+        /// Settings that the kernel changes along with this one, as they were.
+        #[serde(default)]
+        beside: Vec<(String, String)>,
+    },
+    /// Gives a drive back to the kernel's driver that a program drives by itself.
+    GiveBack {
+        /// Its PCI address.
+        address: String,
+    },
+    /// Removes a memory cgroup that stacktune made.
+    RemoveCgroup {
+        /// Its folder.
+        dir: PathBuf,
+        /// Whether stacktune switched the memory controller on in the folder above, for this one.
+        #[serde(default)]
+        switched_on: bool,
+    },
+}
+
+impl Undo {
+    /// What it takes away, in words.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::RemoveFolder { dir } => format!("folder {}", dir.display()),
+            Self::RemoveFile { file } => format!("file {}", file.display()),
+            Self::DetachLoop { file } => format!("loop device over {}", file.display()),
+            Self::RemovePartitions { drive, .. } => format!("partition table on {}", drive.describe()),
+            Self::RemoveArray { path, uuid, .. } => format!("md array {} ({uuid})", path.display()),
+            Self::RemoveFilesystem { uuid, places } => {
+                let places: Vec<String> = places.iter().map(Place::describe).collect();
+                format!("file system {uuid} on {}", places.join(", "))
+            }
+            Self::Unmount { dir } => format!("mount at {}", dir.display()),
+            Self::RestoreQueue { drive, attribute, old, new, .. } => {
+                format!("queue setting {attribute} of {}: {new} instead of {old}", drive.describe())
+            }
+            Self::GiveBack { address } => format!("drive {address}, which the kernel does not have"),
+            Self::RemoveCgroup { dir, .. } => format!("cgroup {}", dir.display()),
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Where stacktune keeps what must outlive a crash, and what a build needs from outside.
+
+use std::path::PathBuf;
+
+use crate::stack::guard::Ours;
+use crate::stack::runner::Runner;
+
+/// What a build needs beside its plan.
+pub struct Site<'a> {
+    /// Where journals and mount points lie.
+    pub state_dir: PathBuf,
+    /// The profile's name, for `stacktune status`.
+    pub profile: String,
+    /// Runs the tools.
+    pub runner: Runner,
+    /// Tells stacktune's own data on a drive.
+    pub ours: &'a (dyn Ours + Sync),
+}
+
+/// The folder of journals and mount points: `$XDG_STATE_HOME/stacktune` if that is set, else
+/// `/var/lib/stacktune` for root and `~/.local/state/stacktune` for others.
+pub fn state_dir() -> PathBuf {
+    let var = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    state_dir_of(rustix::process::geteuid().is_root(), var("XDG_STATE_HOME"), var("HOME"))
+}
+
+fn state_dir_of(root: bool, state_home: Option<PathBuf>, home: Option<PathBuf>) -> PathBuf {
+    match (state_home, home) {
+        (Some(state), _) => state.join("stacktune"),
+        (None, Some(home)) if !root => home.join(".local/state/stacktune"),
+        _ => PathBuf::from("/var/lib/stacktune"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn state_lies_where_it_outlives_a_boot() {
+        let path = |text: &str| Some(PathBuf::from(text));
+        let of = |root, state, home| state_dir_of(root, state, home).display().to_string();
+        assert_eq!(of(true, path("/s"), path("/h")), "/s/stacktune");
+        assert_eq!(of(true, None, path("/root")), "/var/lib/stacktune");
+        assert_eq!(of(false, None, path("/home/u")), "/home/u/.local/state/stacktune");
+    }
+}

@@ -1,0 +1,239 @@
+//! How long the steps of a stack took when it was built last, on the same drives or in the same folder.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::model::{Plan, Top};
+use super::step::Step;
+use crate::settings::profile::settings::Named;
+use crate::stack::devices::Place;
+
+/// So many stacks are remembered, those built last.
+const STACKS_MAX: usize = 64;
+
+/// A stack that was built: what on, by which steps, and how long each took.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Stack {
+    /// The drives with their sizes, or the folder of the files.
+    on: String,
+    /// The steps without what differs from one build to the next, the fill last.
+    steps: Vec<String>,
+    /// Seconds of each; none where it was not done whole.
+    seconds: Vec<Option<f64>>,
+}
+
+/// How long the steps of a plan took, where the same was done before in the same way.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LastTimes {
+    /// Each of them, and the fill at last, along with [`Plan::lines`]; none of folders, which take no time
+    /// and are there or not as it happens.
+    pub each: Vec<Option<Duration>>,
+    /// All of them, where every one is known.
+    pub all: Option<Duration>,
+}
+
+/// How long a plan's steps took when they were done last.
+pub fn last_times(state_dir: &Path, plan: &Plan) -> LastTimes {
+    let (on, lines) = (ground(plan), signatures(plan));
+    let steps: Vec<&String> = lines.iter().flatten().collect();
+    let stacks = read(&file(state_dir));
+    // What a step takes hangs on all that was done before it.
+    let seconds = |at: usize| {
+        let alike = stacks.iter().rev().filter(|stack| stack.on == on);
+        let same = |stack: &&Stack| {
+            stack.steps.len() > at && stack.steps[..=at].iter().eq(steps[..=at].iter().copied())
+        };
+        alike.filter(same).find_map(|stack| stack.seconds[at])
+    };
+    let times: Vec<Option<Duration>> =
+        (0..steps.len()).map(|at| seconds(at).and_then(|s| Duration::try_from_secs_f64(s).ok())).collect();
+    let mut known = times.iter().copied();
+    let each = lines.iter().map(|step| step.as_ref().and_then(|_| known.next().flatten()));
+    LastTimes { each: each.collect(), all: times.iter().copied().sum() }
+}
+
+/// Remembers how long a plan's steps took. Where it can't be written, nothing is remembered.
+pub(crate) fn keep(state_dir: &Path, plan: &Plan, times: &[Option<Duration>]) {
+    let on = ground(plan);
+    let times = times.iter().copied().chain(std::iter::repeat(None));
+    let timed = signatures(plan).into_iter().zip(times).filter_map(|(step, time)| Some((step?, time)));
+    let (steps, mut seconds): (Vec<String>, Vec<Option<f64>>) =
+        timed.map(|(step, time)| (step, time.map(|time| time.as_secs_f64()))).unzip();
+    let path = file(state_dir);
+    let mut stacks = read(&path);
+    let known = stacks.iter().position(|stack| stack.on == on && stack.steps == steps);
+    // A step that was cut short this time still took as long when it was done whole.
+    if let Some(known) = known.map(|at| stacks.remove(at)) {
+        seconds.iter_mut().zip(known.seconds).for_each(|(new, old)| *new = new.or(old));
+    }
+    stacks.push(Stack { on, steps, seconds });
+    let surplus = stacks.len().saturating_sub(STACKS_MAX);
+    stacks.drain(..surplus);
+    let _ = write(&path, &stacks);
+}
+
+fn file(state_dir: &Path) -> PathBuf {
+    state_dir.join("durations.json")
+}
+
+fn read(path: &Path) -> Vec<Stack> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let stacks: Vec<Stack> = serde_json::from_str(&text).unwrap_or_default();
+    stacks.into_iter().filter(|stack| stack.seconds.len() == stack.steps.len()).collect()
+}
+
+fn write(path: &Path, stacks: &[Stack]) -> std::io::Result<()> {
+    let new = path.with_extension(format!("json.{}", std::process::id()));
+    fs::write(&new, serde_json::to_vec(stacks)?)?;
+    fs::rename(&new, path)
+}
+
+/// What the plan builds on.
+fn ground(plan: &Plan) -> String {
+    let drives: Vec<String> = plan
+        .drives()
+        .iter()
+        .map(|drive| format!("{}:{}", drive.serial.as_ref().unwrap_or(&drive.name), drive.size_bytes))
+        .collect();
+    let folder = plan.steps.iter().find_map(|step| match step {
+        // The file lies in a folder of the stack's own, which is another one each time.
+        Step::MakeFile { file, .. } => file.parent()?.parent(),
+        _ => None,
+    });
+    folder.map_or_else(|| drives.join(","), |folder| folder.display().to_string())
+}
+
+/// Each step, and the fill, without ids and what hangs on them; none of folders.
+fn signatures(plan: &Plan) -> Vec<Option<String>> {
+    let fill = match &plan.top {
+        Top::Files { data_bytes, wal_bytes, .. } => format!("fill {data_bytes} {wal_bytes}"),
+        Top::Devices(places) => format!("fill {}", all(places)),
+    };
+    plan.steps.iter().map(signature).chain([Some(fill)]).collect()
+}
+
+fn signature(step: &Step) -> Option<String> {
+    Some(match step {
+        Step::MakeFolder { .. } => return None,
+        Step::MakeFile { bytes, .. } => format!("file {bytes}"),
+        Step::AttachLoop { file } => format!("attach {}", place(&Place::Loop { file: file.clone() })),
+        Step::Blank { drive } => format!("wipe {}", place(&Place::Drive(drive.clone()))),
+        Step::Trim { place: at, from_bytes } => format!("trim {} {from_bytes}", place(at)),
+        Step::Precondition { place: at, bytes } => format!("precondition {} {bytes}", place(at)),
+        Step::Partition { drive, bytes, .. } => {
+            format!("partition {} {bytes}", place(&Place::Drive(drive.clone())))
+        }
+        Step::CreateArray { raid, chunk_bytes, assume_clean, members, .. } => {
+            format!("create {} {chunk_bytes:?} {assume_clean} {}", raid.name(), all(members))
+        }
+        Step::AwaitResync { .. } => "resync".into(),
+        Step::MakeFilesystem { filesystem, raid, places, options, .. } => {
+            format!("mkfs {} {} {} {}", filesystem.name(), raid.name(), options.join(" "), all(places))
+        }
+        Step::Mount { filesystem, options, .. } => format!("mount {} {options}", filesystem.name()),
+    })
+}
+
+fn all(places: &[Place]) -> String {
+    places.iter().map(place).collect::<Vec<_>>().join(",")
+}
+
+fn place(place: &Place) -> String {
+    match place {
+        Place::Drive(drive) => drive.serial.as_ref().unwrap_or(&drive.name).clone(),
+        Place::Partition { drive, .. } => format!("part of {}", drive.serial.as_ref().unwrap_or(&drive.name)),
+        Place::Loop { file } => file.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        Place::Array { .. } => "array".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::profile::settings::{Filesystem, Raid};
+    use crate::stack::devices::Drive;
+    use crate::stack::id::StackId;
+    use crate::stack::plan::{Destroyed, PowerCut, Worth};
+
+    fn plan(id: &str, serial: &str, filesystem: Filesystem) -> Plan {
+        let drive = Drive {
+            name: "nvme0n1".into(),
+            path: "/dev/nvme0n1".into(),
+            number: "259:0".into(),
+            model: None,
+            serial: Some(serial.into()),
+            size_bytes: 1 << 30,
+        };
+        let places = vec![Place::Drive(drive.clone())];
+        Plan {
+            id: StackId(id.into()),
+            steps: vec![
+                Step::Blank { drive: drive.clone() },
+                Step::MakeFilesystem {
+                    filesystem,
+                    raid: Raid::None,
+                    places,
+                    uuid: id.into(),
+                    options: Vec::new(),
+                },
+                Step::MakeFolder { dir: format!("/s/{id}").into() },
+            ],
+            destroys: vec![Destroyed { drive, content: Vec::new(), writes_bytes: 1, rated_bytes: None }],
+            top: Top::Files { dir: format!("/s/{id}").into(), data_bytes: 5, wal_bytes: 1 },
+            worth: Worth {
+                power_cut: PowerCut::Unknown,
+                why: String::new(),
+                drives_lost: 0,
+                drives_why: None,
+                usable_bytes: 1,
+                price: None,
+                price_missing: None,
+            },
+            wear: Vec::new(),
+            writes_bytes: 1,
+        }
+    }
+
+    #[test]
+    fn a_step_is_known_by_what_was_done_before_it_on_the_same_drives() {
+        let dir = tempfile::tempdir().unwrap();
+        let seconds = |times: &[u64]| times.iter().map(|s| Some(Duration::from_secs(*s))).collect::<Vec<_>>();
+        let last = |plan: &Plan| last_times(dir.path(), plan);
+        let first = plan("a1", "S1", Filesystem::Xfs);
+        assert_eq!(last(&first), LastTimes { each: vec![None; 4], all: None });
+        keep(dir.path(), &first, &seconds(&[1, 2, 3]));
+        let mut again = plan("b2", "S1", Filesystem::Xfs);
+        assert_eq!(
+            last(&again).each,
+            [seconds(&[1, 2]), vec![None; 2]].concat(),
+            "the fill is not known yet"
+        );
+        assert_eq!(last(&again).all, None);
+        keep(dir.path(), &again, &seconds(&[1, 2, 3, 40]));
+        let all = Some(Duration::from_secs(43));
+        let each = [seconds(&[1, 2]), vec![None], seconds(&[40])].concat();
+        assert_eq!(last(&first), LastTimes { each, all });
+        keep(dir.path(), &again, &seconds(&[1, 2, 3]));
+        assert_eq!(last(&first).all, all, "the fill was stopped this time: the time before still tells");
+        again.steps.insert(0, Step::MakeFolder { dir: "/t".into() });
+        assert_eq!(last(&again).all, all, "a folder that has to be made this time");
+        assert_eq!(last(&plan("c3", "S2", Filesystem::Xfs)).each, [None; 4], "another drive");
+        let other = plan("d4", "S1", Filesystem::Ext4);
+        assert_eq!(last(&other).each, [seconds(&[1]), vec![None; 3]].concat(), "another file system");
+        fs::write(file(dir.path()), "torn").unwrap();
+        assert_eq!(last(&first).each, [None; 4]);
+    }
+
+    #[test]
+    fn no_more_stacks_are_remembered_than_can_be_of_use() {
+        let dir = tempfile::tempdir().unwrap();
+        for serial in 0..=STACKS_MAX {
+            keep(dir.path(), &plan("a", &serial.to_string(), Filesystem::Xfs), &[Some(Duration::ZERO)]);
+        }
+        assert_eq!(read(&file(dir.path())).len(), STACKS_MAX);
+        assert_eq!(last_times(dir.path(), &plan("a", "0", Filesystem::Xfs)).each[0], None, "the oldest went");
+    }
+}

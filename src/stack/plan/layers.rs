@@ -1,0 +1,221 @@
+//! From settings to steps: members, drive state, array, file system, one layer on the other.
+
+use std::path::{Path, PathBuf};
+
+use super::model::{Destroyed, Top};
+use super::step::Step;
+use super::{capacity, options};
+use crate::error::{Error, Result};
+use crate::settings::profile::expand_home;
+use crate::settings::profile::settings::{DriveState, Filesystem, Raid, Settings, Stack};
+use crate::stack::devices::Place;
+use crate::stack::id::StackId;
+use crate::units::{MIB, approx_size, floor_mib};
+
+/// A member must hold a header, and some pages of WAL and data.
+pub(super) const MEMBER_BYTES_MIN: u64 = 64 * MIB;
+
+/// A member on which the next layer is built.
+struct Member {
+    place: Place,
+    bytes: u64,
+}
+
+/// The steps to a stack, and what they come to.
+pub(super) struct Layers {
+    pub steps: Vec<Step>,
+    pub top: Top,
+    pub usable_bytes: u64,
+    /// Bytes that each member gets written, by the steps and by the fill.
+    pub writes_bytes: Vec<u64>,
+}
+
+/// What layers are named after, and where they lie.
+pub(super) struct Ground<'a> {
+    pub id: &'a StackId,
+    pub state_dir: &'a Path,
+    /// Folders above the stack's own that are not there yet, the uppermost first.
+    pub missing: &'a [PathBuf],
+}
+
+impl Layers {
+    /// The layers of the settings on these drives; on loop devices over files where there are none.
+    pub(super) fn of(settings: &Settings, drives: &[Destroyed], ground: &Ground) -> Result<Self> {
+        let stack = &settings.stack;
+        let mut steps = Vec::new();
+        let members = if drives.is_empty() {
+            loops(settings, ground, &mut steps)?
+        } else {
+            drives.iter().for_each(|d| steps.push(Step::Blank { drive: d.drive.clone() }));
+            let member =
+                |d: &Destroyed| Member { place: Place::Drive(d.drive.clone()), bytes: d.drive.size_bytes };
+            drives.iter().map(member).collect()
+        };
+        prepare(stack, &members, &mut steps);
+        let members = divide(stack, members, ground.id, &mut steps)?;
+        let sizes: Vec<u64> = members.iter().map(|member| member.bytes).collect();
+        let places = array(stack, members, ground.id, &mut steps);
+        let top = filesystem(settings, places, &sizes, ground, &mut steps)?;
+        Ok(Self {
+            steps,
+            writes_bytes: writes_bytes(stack, &sizes, &top),
+            top,
+            usable_bytes: capacity::usable_bytes(stack, &sizes),
+        })
+    }
+}
+
+/// The stack's own folder for the files of its loop devices.
+pub(super) fn files_dir(settings: &Settings, id: &StackId) -> Result<PathBuf> {
+    let dir = std::path::absolute(expand_home(&settings.target.dir)?)
+        .map_err(|error| Error::input(format!("target.files.dir: {error}")))?;
+    Ok(dir.join(format!("stack-{}", id.0)))
+}
+
+/// Loop devices over new files, in a folder of the stack's own.
+fn loops(settings: &Settings, ground: &Ground, steps: &mut Vec<Step>) -> Result<Vec<Member>> {
+    let folder = files_dir(settings, ground.id)?;
+    let bytes = floor_mib(settings.target.size_bytes);
+    if bytes < MEMBER_BYTES_MIN {
+        let (has, needs) = (approx_size(bytes), approx_size(MEMBER_BYTES_MIN));
+        let what = format!("files of {has} are too small to build on: {needs} are needed");
+        return Err(Error::input(what).hint("set target.files.size"));
+    }
+    steps.extend(ground.missing.iter().cloned().map(|dir| Step::MakeFolder { dir }));
+    steps.push(Step::MakeFolder { dir: folder.clone() });
+    let members = (0..settings.target.count).map(|index| {
+        let file = folder.join(format!("loop-{index}.img"));
+        steps.push(Step::MakeFile { file: file.clone(), bytes });
+        steps.push(Step::AttachLoop { file: file.clone() });
+        Member { place: Place::Loop { file }, bytes }
+    });
+    Ok(members.collect())
+}
+
+/// Brings the members into the state asked for, as whole devices: the copy of a partition table lies at
+/// the very end, in what is trimmed.
+fn prepare(stack: &Stack, members: &[Member], steps: &mut Vec<Step>) {
+    for Member { place, bytes } in members {
+        let used_bytes = capacity::used_bytes(stack, *bytes);
+        let trimmed_from = match stack.state {
+            // A new file is zeros and takes no discard: it is trimmed, with its room still reserved.
+            DriveState::Trimmed => (!matches!(place, Place::Loop { .. })).then_some(0),
+            _ => (used_bytes < *bytes).then_some(used_bytes),
+        };
+        steps.extend(trimmed_from.map(|from_bytes| Step::Trim { place: place.clone(), from_bytes }));
+        if stack.state == DriveState::Preconditioned {
+            steps.push(Step::Precondition { place: place.clone(), bytes: used_bytes });
+        }
+    }
+}
+
+/// Makes a partition of each drive where not all of it is used.
+fn divide(stack: &Stack, members: Vec<Member>, id: &StackId, steps: &mut Vec<Step>) -> Result<Vec<Member>> {
+    if stack.use_percent >= 100 {
+        return Ok(members);
+    }
+    let divided = members.into_iter().enumerate().map(|(number, member)| {
+        let Place::Drive(drive) = member.place else {
+            let what = "stack.use concerns drives, and the target is files: a smaller file does the same";
+            return Err(Error::input(what).hint("set target.devices, or stack.use = \"100%\""));
+        };
+        let bytes = capacity::member_bytes(stack, member.bytes);
+        let (disk_uuid, uuid) = (id.uuid(1, number), id.uuid(2, number));
+        steps.push(Step::Partition { drive: drive.clone(), disk_uuid, uuid: uuid.clone(), bytes });
+        Ok(Member { place: Place::Partition { drive, uuid }, bytes })
+    });
+    divided.collect()
+}
+
+/// Makes an md array of the members, where one is asked for.
+fn array(stack: &Stack, members: Vec<Member>, id: &StackId, steps: &mut Vec<Step>) -> Vec<Place> {
+    let (raid, members) = (stack.raid, members.into_iter().map(|member| member.place).collect());
+    if !raid.is_md() {
+        return members;
+    }
+    // Of its own id, so that the plan is the same whatever stands while it is made.
+    let number = 200 + u64::from_str_radix(&id.0[..8], 16).unwrap_or_default() % 800;
+    let (path, uuid) = (PathBuf::from(format!("/dev/md{number}")), id.uuid(3, 0));
+    let array = Place::Array { path: path.clone(), uuid: uuid.clone() };
+    steps.push(Step::CreateArray {
+        path,
+        uuid,
+        raid,
+        chunk_bytes: (raid != Raid::Md1).then_some(stack.chunk_bytes),
+        assume_clean: stack.assume_clean && raid != Raid::Md0,
+        members,
+    });
+    if awaits_resync(stack) {
+        steps.push(Step::AwaitResync { array: array.clone() });
+    }
+    vec![array]
+}
+
+fn awaits_resync(stack: &Stack) -> bool {
+    stack.raid.is_md() && stack.raid != Raid::Md0 && !stack.assume_clean
+}
+
+/// Bytes that each member gets written: by what brings it into its state, by md's resync, and by the
+/// fill with its copies or parity. What md and mkfs note for themselves is not counted, nor parity that
+/// is written more than once.
+fn writes_bytes(stack: &Stack, members: &[u64], top: &Top) -> Vec<u64> {
+    let count = members.len() as u64;
+    let smallest = members.iter().min().copied().unwrap_or(0);
+    let halves = capacity::data_halves(stack.raid, count).max(1);
+    let state = if stack.state == DriveState::Preconditioned { 3 * smallest } else { 0 };
+    let redundant = (2 * count).saturating_sub(halves);
+    let fill = match top {
+        Top::Devices(_) => capacity::device_bytes(stack, members),
+        Top::Files { data_bytes, wal_bytes, .. } => data_bytes + wal_bytes,
+    };
+    let filled = (u128::from(fill) * 2 / u128::from(halves)) as u64;
+    let resync = |number: u64| match stack.raid {
+        _ if !awaits_resync(stack) => 0,
+        // md makes the last member of a new one anew from the others.
+        Raid::Md5 => smallest * u64::from(number + 1 == count),
+        // … and copies the first of each pair, or of all, to the others.
+        Raid::Md1 => smallest * u64::from(number > 0),
+        Raid::Md10 if count.is_multiple_of(2) => number % 2 * smallest,
+        _ => smallest / (2 * count) * redundant,
+    };
+    (0..count).map(|number| state + resync(number) + filled).collect()
+}
+
+/// Makes and mounts the file system, where one is asked for.
+fn filesystem(
+    settings: &Settings,
+    places: Vec<Place>,
+    members: &[u64],
+    ground: &Ground,
+    steps: &mut Vec<Step>,
+) -> Result<Top> {
+    let (stack, filesystem) = (&settings.stack, settings.stack.filesystem);
+    if filesystem == Filesystem::None {
+        return Ok(Top::Devices(places));
+    }
+    capacity::refuse_too_small(stack, members)?;
+    let room_bytes = capacity::usable_bytes(stack, members);
+    let (data_bytes, wal_bytes) = if settings.is_keyed() {
+        let pairs = &settings.kv.pairs;
+        (pairs.count_on(room_bytes) * (pairs.key_bytes + pairs.value_bytes), 0)
+    } else {
+        capacity::file_sizes(stack, room_bytes)?
+    };
+    let (mkfs_options, mount_options) = (options::mkfs(stack)?, options::mount(stack)?);
+    let (place, uuid) = (places[0].clone(), ground.id.uuid(4, 0));
+    let dir = ground.state_dir.join("mnt").join(&ground.id.0);
+    steps.push(Step::MakeFilesystem {
+        filesystem,
+        raid: stack.raid,
+        places,
+        uuid: uuid.clone(),
+        options: mkfs_options,
+    });
+    steps.push(Step::MakeFolder { dir: dir.clone() });
+    steps.push(Step::Mount { filesystem, place, dir: dir.clone(), options: mount_options, uuid });
+    Ok(Top::Files { dir, data_bytes, wal_bytes })
+}
+
+#[cfg(test)]
+#[path = "layers_tests.rs"]
+mod tests;

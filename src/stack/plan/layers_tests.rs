@@ -1,0 +1,142 @@
+//! The steps of each combination, as they are shown.
+
+use super::*;
+use crate::settings::profile::settings::Named as _;
+use crate::stack::devices::Drive;
+use crate::stack::plan::{Plan, PowerCut, Worth};
+use crate::units::GIB;
+
+fn drives(count: u64) -> Vec<Destroyed> {
+    let drive = |number: u64| Drive {
+        name: format!("nvme{number}n1"),
+        path: format!("/dev/nvme{number}n1").into(),
+        number: format!("259:{number}"),
+        model: None,
+        serial: Some(format!("S{number}")),
+        size_bytes: 100 * GIB,
+    };
+    let destroyed =
+        |n| Destroyed { drive: drive(n), content: Vec::new(), writes_bytes: 0, rated_bytes: None };
+    (0..count).map(destroyed).collect()
+}
+
+fn id() -> StackId {
+    StackId("0123456789abcdef".into())
+}
+
+fn on_drives(change: impl Fn(&mut Settings)) -> Result<Layers> {
+    let mut settings = Settings::default();
+    settings.target.devices = (0..4).map(|n| format!("/dev/nvme{n}n1")).collect();
+    change(&mut settings);
+    Layers::of(&settings, &drives(4), &Ground { id: &id(), state_dir: Path::new("/state"), missing: &[] })
+}
+
+fn lines(layers: Layers) -> String {
+    let worth = Worth {
+        power_cut: PowerCut::Yes,
+        why: String::new(),
+        drives_lost: 0,
+        drives_why: None,
+        usable_bytes: 0,
+        price: None,
+        price_missing: None,
+    };
+    let Layers { steps, top, .. } = layers;
+    Plan { id: id(), steps, destroys: Vec::new(), top, worth, wear: Vec::new(), writes_bytes: 0 }
+        .lines()
+        .join("\n")
+}
+
+#[test]
+fn each_raid_and_file_system_has_its_steps() {
+    let filesystems =
+        [Filesystem::Ext4, Filesystem::Xfs, Filesystem::Btrfs, Filesystem::F2fs, Filesystem::None];
+    let md = [Raid::Md0, Raid::Md1, Raid::Md5, Raid::Md6, Raid::Md10];
+    let on_md = md.into_iter().flat_map(|raid| filesystems.map(|filesystem| (raid, filesystem)));
+    let own = [Raid::Btrfs0, Raid::Btrfs1, Raid::Btrfs10, Raid::Btrfs5].map(|raid| (raid, Filesystem::Btrfs));
+    for (raid, filesystem) in on_md.chain(own) {
+        let text = lines(on_drives(|s| (s.stack.raid, s.stack.filesystem) = (raid, filesystem)).unwrap());
+        insta::assert_snapshot!(format!("{}_{}", raid.name(), filesystem.name()), text);
+    }
+}
+
+#[test]
+fn files_are_made_in_a_folder_of_the_stacks_own_with_those_that_miss_above() {
+    let mut settings = Settings::default();
+    (settings.target.dir, settings.target.count) = ("/data/new".into(), 2);
+    (settings.stack.raid, settings.stack.filesystem) = (Raid::Btrfs1, Filesystem::Btrfs);
+    settings.stack.state = DriveState::Trimmed;
+    let missing = [PathBuf::from("/data/new")];
+    let ground = Ground { id: &id(), state_dir: Path::new("/state"), missing: &missing };
+    insta::assert_snapshot!(lines(Layers::of(&settings, &[], &ground).unwrap()));
+    settings.target.size_bytes = 63 * MIB;
+    assert_eq!(Layers::of(&settings, &[], &ground).err().unwrap().exit_status(), 2);
+    (settings.target.size_bytes, settings.stack.use_percent) = (GIB, 80);
+    assert!(Layers::of(&settings, &[], &ground).err().unwrap().what.contains("stack.use"));
+}
+
+#[test]
+fn a_preconditioned_drive_is_not_trimmed_again_where_it_is_used() {
+    let layers = on_drives(|s| {
+        (s.stack.use_percent, s.stack.state) = (80, DriveState::Preconditioned);
+    });
+    let layers = layers.unwrap();
+    let trims = layers.steps.iter().filter_map(|step| match step {
+        Step::Trim { from_bytes, .. } => Some(*from_bytes),
+        _ => None,
+    });
+    assert_eq!(trims.collect::<Vec<_>>(), [80 * GIB; 4]);
+    let order = |wanted: fn(&Step) -> bool| layers.steps.iter().position(wanted).unwrap();
+    let (trim, partition) = (
+        order(|step| matches!(step, Step::Trim { .. })),
+        order(|step| matches!(step, Step::Partition { .. })),
+    );
+    assert!(trim < partition, "the table's copy at the end would be discarded");
+    assert_eq!(layers.writes_bytes[0], 4 * (80 * GIB - MIB));
+}
+
+#[test]
+fn a_part_of_each_drive_is_a_partition_and_the_rest_is_trimmed() {
+    let text = lines(
+        on_drives(|s| {
+            (s.stack.use_percent, s.stack.state, s.stack.raid) = (80, DriveState::Preconditioned, Raid::Md5);
+            s.stack.assume_clean = false;
+        })
+        .unwrap(),
+    );
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn ids_of_a_stack_are_its_own_and_differ() {
+    let ids = [id().uuid(1, 0), id().uuid(1, 1), id().uuid(2, 0)];
+    assert_eq!(ids[0], "01234567-89ab-4001-8000-cdef57ac4e00");
+    assert!(ids[0] != ids[1] && ids[1] != ids[2]);
+    // As mdadm writes it, and in capitals.
+    assert!(id().is_of(&ids[1]) && id().is_of("01234567:89AB4001:8001CDEF:57AC4E00"));
+    let other = StackId("0123456789abcdee".into());
+    assert!(!other.is_of(&ids[1]) && !id().is_of("01234567-89ab") && !StackId("m".into()).is_of(&ids[1]));
+}
+
+#[test]
+fn redundancy_costs_room_and_writes() {
+    let layers = |raid| on_drives(|s| s.stack.raid = raid).unwrap();
+    let usable = |raid| layers(raid).usable_bytes as f64 / (100 * GIB) as f64;
+    assert!((usable(Raid::Md0) - 4.0).abs() < 0.02);
+    assert!((usable(Raid::Md5) - 3.0).abs() < 0.02);
+    assert!((usable(Raid::Md6) - 2.0).abs() < 0.02);
+    assert!((usable(Raid::Md1) - 1.0).abs() < 0.02);
+    let written = |raid| (layers(raid).writes_bytes.iter().sum::<u64>()) as f64 / (100 * GIB) as f64;
+    assert!((written(Raid::Md5) - 4.0).abs() < 0.05, "{}", written(Raid::Md5));
+    let resynced = on_drives(|s| (s.stack.raid, s.stack.assume_clean) = (Raid::Md1, false)).unwrap();
+    let each = resynced.writes_bytes.iter().sum::<u64>() as f64 / 4.0 / (100 * GIB) as f64;
+    assert_eq!(
+        resynced.writes_bytes[3] - resynced.writes_bytes[0],
+        resynced.writes_bytes[2] - resynced.writes_bytes[0]
+    );
+    assert!(resynced.writes_bytes[1] > resynced.writes_bytes[0], "the first is what is copied");
+    let rebuilt = on_drives(|s| (s.stack.raid, s.stack.assume_clean) = (Raid::Md5, false)).unwrap();
+    let extra = rebuilt.writes_bytes[3] - rebuilt.writes_bytes[0];
+    assert!((extra as f64 / (100 * GIB) as f64 - 1.0).abs() < 0.01, "the last member is made anew");
+    assert!((each - 1.75).abs() < 0.01, "{each}: three of four are copied to, and then all are filled");
+}

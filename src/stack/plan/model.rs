@@ -1,0 +1,119 @@
+//! What is to be done to build a stack, as data: shown, confirmed, and then run as it was shown.
+
+use std::path::PathBuf;
+
+use super::resilience::Worth;
+use super::step::Step;
+use crate::error::{Error, Result};
+use crate::stack::devices::{Drive, Place};
+use crate::stack::guard::Consent;
+use crate::stack::id::StackId;
+use crate::units::approx_size;
+
+/// Steps to a stack, in order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The stack's id.
+    pub id: StackId,
+    /// The steps.
+    pub steps: Vec<Step>,
+    /// Drives of which everything is destroyed, with what is on them now.
+    pub destroys: Vec<Destroyed>,
+    /// What the target is then opened on.
+    pub top: Top,
+    /// What it survives and costs.
+    pub worth: Worth,
+    /// What that takes of each drive's life, as sentences; empty where it is built on files.
+    pub wear: Vec<String>,
+    /// Bytes that the steps write, and then the fill, of all drives; what mkfs and md note for themselves
+    /// is not counted.
+    pub writes_bytes: u64,
+}
+
+/// A drive of which everything is destroyed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Destroyed {
+    /// The drive.
+    pub drive: Drive,
+    /// What is on it, in words; empty where nothing but stacktune's own data was found.
+    pub content: Vec<String>,
+    /// Bytes that are written to it, by steps and fill.
+    pub writes_bytes: u64,
+    /// Bytes that may be written to it over its life, where known: by the settings
+    /// (`stack.endurance_tb`), or by its own estimate.
+    pub rated_bytes: Option<u64>,
+}
+
+/// What the target is opened on once the stack stands.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Top {
+    /// Block devices, pages interleaved over them.
+    Devices(Vec<Place>),
+    /// A data file and a WAL file in a folder of a file system.
+    Files {
+        /// The folder.
+        dir: PathBuf,
+        /// Bytes of the data file.
+        data_bytes: u64,
+        /// Bytes of the WAL file.
+        wal_bytes: u64,
+    },
+}
+
+/// A plan that the operator has agreed to. Only [`Plan::confirm`] makes one.
+#[derive(Debug)]
+pub struct Confirmed {
+    pub(crate) plan: Plan,
+}
+
+impl Plan {
+    /// The drives that it is built on; none where it is built on files.
+    pub fn drives(&self) -> Vec<Drive> {
+        self.destroys.iter().map(|destroyed| destroyed.drive.clone()).collect()
+    }
+
+    /// The plan as text, a line a step, each with the command that it is; what runs is what is shown.
+    pub fn lines(&self) -> Vec<String> {
+        let fill = match &self.top {
+            Top::Files { dir, data_bytes, wal_bytes: 0 } => {
+                format!("load {} of pairs in {}", approx_size(*data_bytes), dir.display())
+            }
+            Top::Files { dir, data_bytes, wal_bytes } => {
+                let (data, wal) = (approx_size(*data_bytes), approx_size(*wal_bytes));
+                format!("fill {data} of data and {wal} of WAL in {}", dir.display())
+            }
+            Top::Devices(places) => {
+                let places: Vec<_> = places.iter().map(Place::shown).collect();
+                format!("fill {}", places.join(", "))
+            }
+        };
+        self.steps.iter().map(Step::words).chain([fill]).collect()
+    }
+
+    /// Goes on only with consent for each drive that is destroyed.
+    ///
+    /// # Errors
+    /// Refused (3), naming the drives without consent, with what is on them.
+    pub fn confirm(self, consent: &Consent) -> Result<Confirmed> {
+        let covered = |destroyed: &&Destroyed| {
+            let drive = &destroyed.drive;
+            !consent.covers_device(&drive.name, drive.serial.as_deref())
+        };
+        let missing: Vec<&Destroyed> = self.destroys.iter().filter(covered).collect();
+        if missing.is_empty() {
+            return Ok(Confirmed { plan: self });
+        }
+        let list: Vec<_> = missing.iter().map(|destroyed| destroyed.describe()).collect();
+        let hint: Vec<_> = missing.iter().map(|d| format!("--destroy {}", d.drive.path.display())).collect();
+        Err(Error::refused(format!("building this stack destroys all that is on:\n  {}", list.join("\n  ")))
+            .hint(format!("to do that, add: {}", hint.join(" "))))
+    }
+}
+
+impl Destroyed {
+    fn describe(&self) -> String {
+        let content =
+            if self.content.is_empty() { "nothing found on it".to_owned() } else { self.content.join("; ") };
+        format!("{}: {content}", self.drive.in_full())
+    }
+}

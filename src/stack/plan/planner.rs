@@ -1,0 +1,172 @@
+//! From the settings and what is on the drives to a plan, or the reason why there is none.
+
+use std::path::{Path, PathBuf};
+
+use super::layers::{Ground, Layers, MEMBER_BYTES_MIN, files_dir};
+use super::model::{Destroyed, Plan};
+use super::resilience::worth;
+use super::step::Step;
+use super::wear::{self, Wear};
+use crate::error::{Error, Result};
+use crate::host::{Device, Facts};
+use crate::settings::profile::settings::DriveState;
+use crate::settings::profile::{Settings, expand_home};
+use crate::stack::devices::Drive;
+use crate::stack::guard::{self, Claim, Ours};
+use crate::stack::id::StackId;
+use crate::stack::runner::{BLKID, Runner, UMOUNT, WIPEFS};
+use crate::units::{approx_size, floor_mib};
+
+/// What a plan is made on.
+pub struct Lay<'a> {
+    /// The host.
+    pub facts: &'a Facts,
+    /// Where stacktune keeps journals and mount points.
+    pub state_dir: &'a Path,
+    /// Tells stacktune's own data on a drive.
+    pub ours: &'a dyn Ours,
+    /// A stack that is taken down before: its drives are used by just that, and are not looked at, and
+    /// the room that its files take will be free.
+    pub standing: Option<&'a Plan>,
+    /// Drives that this process itself holds, and lets go before anything is built.
+    pub held: &'a [Claim],
+}
+
+/// Plans the stack of the settings. Looks at drives and files, writes nothing. The same id gives the
+/// same plan on the same host.
+///
+/// # Errors
+/// Refused (3) where the guard refuses a drive, or where a tool or a right is missing; input (2) where
+/// the settings don't make a stack.
+pub fn plan(settings: &Settings, lay: &Lay, id: StackId) -> Result<Plan> {
+    if !rustix::process::geteuid().is_root() {
+        return Err(Error::refused("building a stack takes root: it attaches devices, and mounts")
+            .hint("start stacktune with sudo, or set stack.* to none"));
+    }
+    let mut destroys = destroyed(settings, lay)?;
+    let missing = if destroys.is_empty() { missing_folders(settings, lay, &id)? } else { Vec::new() };
+    let ground = Ground { id: &id, state_dir: lay.state_dir, missing: &missing };
+    let layers = Layers::of(settings, &destroys, &ground)?;
+    if destroys.is_empty() && lay.standing.is_none() {
+        refuse_full(settings)?;
+    }
+    require_tools(&layers.steps)?;
+    for (destroyed, writes_bytes) in destroys.iter_mut().zip(&layers.writes_bytes) {
+        destroyed.writes_bytes = *writes_bytes;
+    }
+    let wear = wears(settings, lay, &mut destroys)?;
+    Ok(Plan {
+        worth: worth(settings, lay.facts, layers.usable_bytes),
+        id,
+        destroys,
+        steps: layers.steps,
+        top: layers.top,
+        writes_bytes: layers.writes_bytes.iter().sum(),
+        wear,
+    })
+}
+
+/// Refuses where a tool is missing that the guard, the steps or their undo run.
+fn require_tools(steps: &[Step]) -> Result<()> {
+    let runner = Runner::default();
+    let mounts = steps.iter().any(|step| matches!(step, Step::Mount { .. }));
+    let own = [BLKID, WIPEFS].into_iter().chain(mounts.then_some(UMOUNT));
+    let tools = own.chain(steps.iter().flat_map(Step::commands).map(|command| command.tool));
+    tools.into_iter().try_for_each(|tool| runner.find(tool).map(drop))
+}
+
+/// The folders above the stack's own that it has to make, the uppermost first; those of the stack that
+/// is taken down before go with it.
+fn missing_folders(settings: &Settings, lay: &Lay, id: &StackId) -> Result<Vec<PathBuf>> {
+    let own = files_dir(settings, id)?;
+    let goes = |dir: &Path| {
+        let steps = lay.standing.iter().flat_map(|plan| &plan.steps);
+        steps.into_iter().any(|step| matches!(step, Step::MakeFolder { dir: made } if made == dir))
+    };
+    let above = own.ancestors().skip(1).take_while(|dir| !dir.exists() || goes(dir));
+    let mut missing: Vec<PathBuf> = above.map(Path::to_owned).collect();
+    missing.reverse();
+    Ok(missing)
+}
+
+/// The drives of the target with what is on them; none where it is files.
+fn destroyed(settings: &Settings, lay: &Lay) -> Result<Vec<Destroyed>> {
+    let devices = lay.facts.find_all(&settings.target.devices)?;
+    let look = |(device, named): (&&Device, &String)| {
+        let drive = Drive::of(device);
+        let stands = lay.standing.is_some_and(|plan| plan.drives().contains(&drive));
+        let held = lay.held.iter().find(|held| held.device().number == device.number);
+        let content = match held {
+            _ if stands => vec!["the stack that stands now".to_owned()],
+            Some(held) => guard::examine_held(held, lay.facts, MEMBER_BYTES_MIN, lay.ours)?.content,
+            None => guard::examine(named, lay.facts, MEMBER_BYTES_MIN, lay.ours)?.content,
+        };
+        Ok(Destroyed { drive, content, writes_bytes: 0, rated_bytes: None })
+    };
+    devices.iter().try_for_each(|device| refuse_undiscardable(settings, device))?;
+    devices.iter().try_for_each(|device| refuse_undividable(settings, device))?;
+    devices.iter().zip(&settings.target.devices).map(look).collect()
+}
+
+/// What the writes take of each drive's life, as sentences.
+fn wears(settings: &Settings, lay: &Lay, destroys: &mut [Destroyed]) -> Result<Vec<String>> {
+    let devices = lay.facts.find_all(&settings.target.devices)?;
+    let drives = destroys.iter_mut().zip(devices).map(|(destroyed, device)| {
+        let wear: Wear = wear::wear(settings, device);
+        destroyed.rated_bytes = wear.rated.map(wear::Rated::bytes);
+        (destroyed.clone(), wear)
+    });
+    Ok(wear::sentences(&drives.collect::<Vec<_>>()))
+}
+
+/// Refuses a drive that has to discard and can't, before anything on it is destroyed.
+fn refuse_undiscardable(settings: &Settings, device: &Device) -> Result<()> {
+    let takes = match (settings.stack.state, settings.stack.use_percent) {
+        (DriveState::Trimmed, _) => "stack.state = \"trimmed\"",
+        (_, ..100) => "stack.use",
+        _ => return Ok(()),
+    };
+    let file = format!("/sys/block/{}/queue/discard_max_bytes", device.name);
+    if std::fs::read_to_string(file).is_ok_and(|text| text.trim() != "0") {
+        return Ok(());
+    }
+    let what = format!("{} can't discard, which {takes} takes", device.path.display());
+    Err(Error::input(what).hint("use all of the drive as it is, or precondition it"))
+}
+
+/// Refuses a loop device of which the kernel looks for no partitions: the one made there would get no
+/// node.
+fn refuse_undividable(settings: &Settings, device: &Device) -> Result<()> {
+    let file = format!("/sys/block/{}/loop/partscan", device.name);
+    let scans = std::fs::read_to_string(file).map_or(true, |text| text.trim() != "0");
+    if settings.stack.use_percent >= 100 || scans {
+        return Ok(());
+    }
+    let what = format!(
+        "{} was attached without partition scanning, and stack.use takes a partition",
+        device.path.display()
+    );
+    Err(Error::input(what)
+        .hint("attach it with `losetup --partscan`, or use all of it: stack.use = \"100%\""))
+}
+
+/// Refuses files that the disk has no room for.
+fn refuse_full(settings: &Settings) -> Result<()> {
+    let dir = expand_home(&settings.target.dir)?;
+    let there = dir.ancestors().find(|dir| dir.is_dir()).unwrap_or(Path::new("/"));
+    let free = rustix::fs::statvfs(there).map_err(|error| Error::os("cannot examine", there, error))?;
+    let free_bytes = free.f_bavail.saturating_mul(free.f_frsize);
+    let files_bytes = settings.target.count.saturating_mul(floor_mib(settings.target.size_bytes));
+    // What the file system notes about them takes room too.
+    let bytes = files_bytes.saturating_add(files_bytes / 100);
+    if bytes <= free_bytes {
+        return Ok(());
+    }
+    let what = format!(
+        "the files of the loop devices take {}, and {} has {} free",
+        approx_size(bytes),
+        there.display(),
+        approx_size(free_bytes)
+    );
+    Err(Error::input(what).hint("choose a smaller target.files.size or count, or another folder"))
+}

@@ -1,0 +1,124 @@
+//! What a run changes of the host while it goes on, and puts back: the members' queue settings, and
+//! the page cache's budget.
+
+use std::path::PathBuf;
+
+use super::cgroup::Limited;
+use super::queue::Queues;
+use crate::error::{Error, Result};
+use crate::settings::profile::settings::QueueSettings;
+use crate::stack::devices::Drive;
+use crate::stack::id::StackId;
+use crate::stack::journal::Journal;
+
+/// What is changed of the host. Without a built stack it has a journal of its own, as long as anything
+/// is changed; dropped, it puts everything of that back.
+#[derive(Debug)]
+pub struct Adjustments {
+    state_dir: PathBuf,
+    profile: String,
+    queues: Queues,
+    cache: Option<Limited>,
+    own: Option<Journal>,
+    settings: QueueSettings,
+}
+
+impl Adjustments {
+    /// Of these drives' queues; nothing is changed yet. `profile` is for `stacktune status`.
+    pub fn new(state_dir: PathBuf, profile: &str, drives: Vec<Drive>) -> Self {
+        Self {
+            state_dir,
+            profile: profile.to_owned(),
+            queues: Queues::new(drives),
+            cache: None,
+            own: None,
+            settings: QueueSettings::default(),
+        }
+    }
+
+    /// Brings the host to these settings: all of them, or none where it fails. `stack` is the journal
+    /// of the stack that was built. Returns whether the process came under a budget: what was cached
+    /// before does not count against that until it is dropped.
+    ///
+    /// # Errors
+    /// Where the kernel refuses a value, or the journal can't be written.
+    pub fn apply(
+        &mut self,
+        mut stack: Option<&mut Journal>,
+        settings: &QueueSettings,
+        cache_limit_bytes: Option<u64>,
+    ) -> Result<bool> {
+        let before = (self.settings.clone(), self.limit_bytes());
+        let entered = before.1.is_none() && cache_limit_bytes.is_some();
+        let applied = self.bring_to(stack.as_deref_mut(), settings, cache_limit_bytes);
+        let outcome = applied.map_err(|error| match self.bring_to(stack, &before.0, before.1) {
+            Ok(()) => error,
+            Err(left) => Error { what: format!("{}; and then {}", error.what, left.what), ..error },
+        });
+        self.end_own_if_idle().and(outcome).map(|()| entered)
+    }
+
+    /// Puts everything back.
+    ///
+    /// # Errors
+    /// What could not be; it stays in the journal, for `cleanup`.
+    pub fn restore(&mut self, stack: Option<&mut Journal>) -> Result<()> {
+        let Some(journal) = stack.or(self.own.as_mut()) else { return Ok(()) };
+        let left = self.cache.take().map_or(Ok(()), |cache| cache.leave(journal));
+        let restored = self.queues.restore(journal);
+        self.settings = QueueSettings::default();
+        left.and(restored).and(self.end_own_if_idle())
+    }
+
+    fn limit_bytes(&self) -> Option<u64> {
+        self.cache.as_ref().map(Limited::limit_bytes)
+    }
+
+    fn bring_to(
+        &mut self,
+        stack: Option<&mut Journal>,
+        settings: &QueueSettings,
+        limit_bytes: Option<u64>,
+    ) -> Result<()> {
+        let idle = !self.queues.would_change(settings) && self.limit_bytes() == limit_bytes;
+        if idle {
+            return Ok(());
+        }
+        if stack.is_none() && self.own.is_none() {
+            let id = StackId::random();
+            self.own = Some(Journal::begin(&self.state_dir, &id, &self.profile, self.queues.drives())?);
+        }
+        let Some(journal) = stack.or(self.own.as_mut()) else { return Ok(()) };
+        self.queues.apply(journal, settings)?;
+        self.settings = settings.clone();
+        match (self.cache.take(), limit_bytes) {
+            (None, None) => {}
+            (Some(cache), None) => cache.leave(journal)?,
+            (None, Some(bytes)) => self.cache = Some(Limited::enter(journal, bytes)?),
+            (Some(cache), Some(bytes)) => self.cache.insert(cache).turn(bytes)?,
+        }
+        Ok(())
+    }
+
+    /// A journal that tells of nothing is no more.
+    fn end_own_if_idle(&mut self) -> Result<()> {
+        if self.queues.is_changed() || self.cache.is_some() {
+            return Ok(());
+        }
+        let nothing = |journal: &Journal| journal.record().entries.iter().all(|e| e.to_undo().is_none());
+        match self.own.take() {
+            Some(journal) if nothing(&journal) => journal.end(),
+            other => {
+                self.own = other;
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Drop for Adjustments {
+    fn drop(&mut self) {
+        // What can't be put back is in the journal.
+        let _ = self.restore(None);
+    }
+}

@@ -1,0 +1,162 @@
+//! A memory cgroup of stacktune's own, which holds the page cache to a budget.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result, describe};
+use crate::host::{CgroupPlace, CgroupVersion, cgroup_place};
+use crate::stack::journal::{Journal, Undo};
+
+/// The share of a limit that the process's own memory may take when it is set: beyond, the kernel
+/// would end the process rather than drop cached pages.
+const OWN_SHARE_MAX: u64 = 2;
+
+/// A cgroup that this process is in.
+#[derive(Debug)]
+pub(super) struct Limited {
+    dir: PathBuf,
+    version: CgroupVersion,
+    /// The one that it came from.
+    home: PathBuf,
+    switched_on: bool,
+    limit_bytes: u64,
+    entry: u64,
+}
+
+impl Limited {
+    /// Makes one with that limit and puts this process into it.
+    pub(super) fn enter(journal: &mut Journal, limit_bytes: u64) -> Result<Self> {
+        let place = cgroup_place(Path::new("/"))
+            .map_err(|why| Error::refused(format!("the page cache can't be held to a budget: {why}")))?;
+        let CgroupPlace { version, own, parent, switch_on } = place;
+        let dir = parent.join(format!("stacktune-{}", journal.record().header.id.0));
+        let entry = journal.record().entries.len() as u64;
+        let undo = Undo::RemoveCgroup { dir: dir.clone(), switched_on: switch_on };
+        let command = format!("mkdir {}; echo {limit_bytes} > {}", dir.display(), version.limit());
+        let limited = Self { dir, version, home: own, switched_on: switch_on, limit_bytes, entry };
+        let made = journal.act(&command, Some(undo), || {
+            if switch_on {
+                write(&parent.join("cgroup.subtree_control"), "+memory")?;
+            }
+            fs::create_dir(&limited.dir).map_err(|e| Error::os("cannot create", &limited.dir, e))?;
+            write(&limited.dir.join(version.limit()), &limit_bytes.to_string())?;
+            write(&limited.dir.join("cgroup.procs"), &std::process::id().to_string())
+        });
+        match made {
+            Ok(()) => Ok(limited),
+            Err(error) => match limited.leave(journal) {
+                Ok(()) => Err(error),
+                Err(left) => Err(Error { what: format!("{}; and then {}", error.what, left.what), ..error }),
+            },
+        }
+    }
+
+    /// The limit in force.
+    pub(super) fn limit_bytes(&self) -> u64 {
+        self.limit_bytes
+    }
+
+    /// Sets another limit.
+    pub(super) fn turn(&mut self, limit_bytes: u64) -> Result<()> {
+        let own_bytes = self.own_bytes()?;
+        if own_bytes > limit_bytes / OWN_SHARE_MAX {
+            let own = crate::units::approx_size(own_bytes);
+            return Err(Error::refused(format!(
+                "stacktune's own memory takes {own} of it, and the kernel would end the process"
+            ))
+            .hint("give it more, or fewer and smaller buffers"));
+        }
+        write(&self.dir.join(self.version.limit()), &limit_bytes.to_string())?;
+        self.limit_bytes = limit_bytes;
+        Ok(())
+    }
+
+    /// Bytes charged to it that are no page cache.
+    fn own_bytes(&self) -> Result<u64> {
+        let file = self.dir.join("memory.stat");
+        let text = fs::read_to_string(&file).map_err(|error| Error::os("cannot read", &file, error))?;
+        let key = match self.version {
+            CgroupVersion::V1 => "rss",
+            CgroupVersion::V2 => "anon",
+        };
+        Ok(stat(&text, key).unwrap_or(0))
+    }
+
+    /// Puts the process back where it was and removes the cgroup.
+    pub(super) fn leave(self, journal: &mut Journal) -> Result<()> {
+        if inside(&self.dir).contains(&std::process::id()) {
+            write(&self.home.join("cgroup.procs"), &std::process::id().to_string())?;
+        }
+        remove(&self.dir, self.switched_on)?;
+        journal.undone(self.entry);
+        Ok(())
+    }
+}
+
+/// A number of `memory.stat`.
+fn stat(text: &str, key: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' '))?;
+    line.trim().parse().ok()
+}
+
+fn write(file: &Path, value: &str) -> Result<()> {
+    fs::write(file, value).map_err(|error| {
+        Error::failed(format!("cannot write {value} to {}: {}", file.display(), describe(&error)))
+    })
+}
+
+fn inside(dir: &Path) -> Vec<u32> {
+    let text = fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
+    text.lines().filter_map(|pid| pid.parse().ok()).collect()
+}
+
+/// Removes a cgroup in which no process is any more; where `switched_on`, and nobody else has come to
+/// use the memory controller beside it, switches that off again.
+pub(crate) fn remove(dir: &Path, switched_on: bool) -> Result<()> {
+    if dir.join("cgroup.procs").exists() && dir.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+        if inside(dir).contains(&std::process::id()) {
+            let above = dir.parent().unwrap_or(dir).join("cgroup.procs");
+            write(&above, &std::process::id().to_string())?;
+        }
+        match fs::remove_dir(dir) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(_) if !inside(dir).is_empty() => {
+                let pids: Vec<String> = inside(dir).iter().map(u32::to_string).collect();
+                let pids = pids.join(", ");
+                let what = format!("the cgroup {} still has processes: {pids}", dir.display());
+                return Err(Error::failed(what));
+            }
+            outcome => outcome.map_err(|error| Error::os("cannot remove", dir, error))?,
+        }
+    }
+    match dir.parent() {
+        Some(parent) if switched_on && !is_limited_below(parent) => {
+            write(&parent.join("cgroup.subtree_control"), "-memory")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a cgroup below has a limit of memory or hands the controller on.
+fn is_limited_below(parent: &Path) -> bool {
+    let below = fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.path());
+    let says = |path: &Path, name: &str| fs::read_to_string(path.join(name)).unwrap_or_default();
+    below.into_iter().filter(|path| path.is_dir()).any(|path| {
+        let limit = says(&path, "memory.max");
+        !["", "max"].contains(&limit.trim())
+            || says(&path, "cgroup.subtree_control").split_whitespace().any(|name| name == "memory")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_found_by_its_whole_name() {
+        let text = "cache 4096\nrss_huge 7\nrss 8192\nanon_thp 3\n";
+        assert_eq!(stat(text, "rss"), Some(8192));
+        assert_eq!(stat(text, "anon"), None);
+    }
+}

@@ -1,0 +1,258 @@
+//! The block layer's queue settings of drives: written live, each with its old value in the journal
+//! first, and put back.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::error::{Error, Result, describe};
+use crate::host::Facts;
+use crate::settings::profile::settings::QueueSettings;
+use crate::stack::devices::{Drive, Place};
+use crate::stack::journal::{Journal, Undo};
+use crate::stack::plan::{Plan, Step};
+use crate::stack::runner::Runner;
+
+const SCHEDULER: &str = "scheduler";
+/// What the kernel sets anew where the scheduler changes.
+const WITH_SCHEDULER: [&str; 2] = ["nr_requests", "wbt_lat_usec"];
+
+/// The settings of some drives that stacktune has changed.
+#[derive(Debug)]
+pub(super) struct Queues {
+    drives: Vec<Drive>,
+    /// In the order in which they were made.
+    made: Vec<Made>,
+}
+
+/// A setting that stacktune has made.
+#[derive(Debug, Clone)]
+struct Made {
+    drive: usize,
+    attribute: &'static str,
+    /// What it was before the first turn.
+    old: String,
+    new: String,
+    /// See [`Undo::RestoreQueue`].
+    beside: Vec<(String, String)>,
+    /// Its entry in the journal.
+    entry: u64,
+}
+
+/// The drives whose queues a built stack's settings are of: those that it lies on, or its loop devices.
+pub fn drives_of(plan: &Plan, runner: &Runner) -> Result<Vec<Drive>> {
+    let drives = plan.drives();
+    if !drives.is_empty() {
+        return Ok(drives);
+    }
+    let loops = plan.steps.iter().filter_map(|step| match step {
+        Step::AttachLoop { file } => Some(Place::Loop { file: file.clone() }),
+        _ => None,
+    });
+    let devices = Facts::read_devices();
+    let drive =
+        |place: Place| {
+            let node = place.resolve(runner)?;
+            devices.iter().find(|device| device.path == node).map(Drive::of).ok_or_else(|| {
+                Error::failed(format!("{} is not among the host's block devices", node.display()))
+            })
+        };
+    loops.map(drive).collect()
+}
+
+/// Each setting with the value wanted, the scheduler first: others depend on it.
+fn wanted(settings: &QueueSettings) -> [(&'static str, Option<String>); 6] {
+    let number = |value: Option<u64>| value.map(|value| value.to_string());
+    [
+        (SCHEDULER, settings.scheduler.clone()),
+        ("nr_requests", number(settings.nr_requests)),
+        ("wbt_lat_usec", number(settings.wbt_lat_usec)),
+        ("read_ahead_kb", number(settings.read_ahead_kb)),
+        ("nomerges", number(settings.nomerges)),
+        ("rq_affinity", number(settings.rq_affinity)),
+    ]
+}
+
+impl Queues {
+    pub(super) fn new(drives: Vec<Drive>) -> Self {
+        Self { drives, made: Vec::new() }
+    }
+
+    /// Whether anything is as stacktune made it.
+    pub(super) fn is_changed(&self) -> bool {
+        !self.made.is_empty()
+    }
+
+    pub(super) fn drives(&self) -> &[Drive] {
+        &self.drives
+    }
+
+    /// Whether these settings would write anything.
+    pub(super) fn would_change(&self, settings: &QueueSettings) -> bool {
+        !self.drives.is_empty() && (self.is_changed() || *settings != QueueSettings::default())
+    }
+
+    /// Brings the drives to these settings; what is `None` goes back to what it was.
+    ///
+    /// # Errors
+    /// Where the kernel refuses a value: some may then be as wanted and others as before.
+    pub(super) fn apply(&mut self, journal: &mut Journal, settings: &QueueSettings) -> Result<()> {
+        let wanted = wanted(settings);
+        for drive in 0..self.drives.len() {
+            let scheduler = self.at(drive, SCHEDULER).map(|at| &self.made[at].new);
+            if scheduler != wanted[0].1.as_ref() {
+                for attribute in WITH_SCHEDULER.into_iter().rev() {
+                    self.put_back(journal, drive, attribute)?;
+                }
+            }
+            for (attribute, value) in &wanted {
+                match value {
+                    Some(value) => self.set(journal, drive, attribute, value)?,
+                    None => self.put_back(journal, drive, attribute)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts everything back; tells the first problem, and goes on with the others.
+    pub(super) fn restore(&mut self, journal: &mut Journal) -> Result<()> {
+        let mut outcome = Ok(());
+        for Made { drive, attribute, .. } in self.made.clone().into_iter().rev() {
+            outcome = outcome.and(self.put_back(journal, drive, attribute));
+        }
+        outcome
+    }
+
+    fn at(&self, drive: usize, attribute: &str) -> Option<usize> {
+        self.made.iter().position(|made| made.drive == drive && made.attribute == attribute)
+    }
+
+    fn set(
+        &mut self,
+        journal: &mut Journal,
+        drive: usize,
+        attribute: &'static str,
+        value: &str,
+    ) -> Result<()> {
+        let before = self.at(drive, attribute).map(|at| self.made[at].clone());
+        // Right before it is written: another drive may have come in its place.
+        let name = self.drives[drive].find()?.name;
+        let now = read(&name, attribute)?;
+        if now == value {
+            return Ok(());
+        }
+        let (old, beside) = match &before {
+            Some(made) => (made.old.clone(), made.beside.clone()),
+            None if attribute == SCHEDULER => (now.clone(), beside(&name)),
+            None => (now.clone(), Vec::new()),
+        };
+        let entry = journal.record().entries.len() as u64;
+        let undo = Undo::RestoreQueue {
+            drive: self.drives[drive].clone(),
+            attribute: attribute.to_owned(),
+            old: old.clone(),
+            new: value.to_owned(),
+            beside: beside.clone(),
+        };
+        let command = format!("echo {value} > {}", file(&name, attribute).display());
+        if let Err(error) = journal.act(&command, Some(undo), || write_exactly(&name, attribute, value, &now))
+        {
+            // It may be written and only not said to be: where it can't be put back now, it stands to be.
+            let is_back =
+                || read(&name, attribute).map_or(true, |is| is == now || in_force(&is) == in_force(&old));
+            if restore(&self.drives[drive], attribute, (&old, value), &beside).is_ok() && is_back() {
+                journal.undone(entry);
+            }
+            return Err(error);
+        }
+        let made = Made { drive, attribute, old, new: value.to_owned(), beside, entry };
+        match (self.at(drive, attribute), before) {
+            (Some(at), Some(before)) => {
+                // The later entry knows the first value too.
+                journal.undone(before.entry);
+                self.made[at] = made;
+            }
+            _ => self.made.push(made),
+        }
+        Ok(())
+    }
+
+    fn put_back(&mut self, journal: &mut Journal, drive: usize, attribute: &str) -> Result<()> {
+        let Some(at) = self.at(drive, attribute) else { return Ok(()) };
+        let Made { old, new, beside, entry, .. } = &self.made[at];
+        restore(&self.drives[drive], attribute, (old, new), beside)?;
+        journal.undone(*entry);
+        self.made.remove(at);
+        Ok(())
+    }
+}
+
+/// What will have to be written back with the scheduler.
+fn beside(name: &str) -> Vec<(String, String)> {
+    let value = |attribute: &&str| Some(((*attribute).to_owned(), read(name, attribute).ok()?));
+    WITH_SCHEDULER.iter().filter_map(value).collect()
+}
+
+/// Puts a setting back from `new` to `old`, and then what changes along with it; does nothing where
+/// somebody else has set it since, or where the drive is gone.
+pub(crate) fn restore(
+    drive: &Drive,
+    attribute: &str,
+    (old, new): (&str, &str),
+    beside: &[(String, String)],
+) -> Result<()> {
+    let names = std::iter::once(attribute).chain(beside.iter().map(|(attribute, _)| attribute.as_str()));
+    for attribute in names {
+        if !attribute.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+            return Err(Error::refused(format!("`{attribute}` is no queue setting")));
+        }
+    }
+    // A drive that is gone took its settings along; another one in its place has its own.
+    let Some(device) = drive.candidates(true).pop() else { return Ok(()) };
+    if read(&device.name, attribute)? != in_force(new) || in_force(old) == in_force(new) {
+        return Ok(());
+    }
+    write(&device.name, attribute, in_force(old))?;
+    for (attribute, old) in beside {
+        if read(&device.name, attribute).is_ok_and(|now| now != *old) {
+            write(&device.name, attribute, old)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes a value that must be read back as it is: the kernel takes some for others, and what can't be
+/// recognised as stacktune's would not be put back after a crash.
+fn write_exactly(name: &str, attribute: &str, value: &str, before: &str) -> Result<()> {
+    write(name, attribute, value)?;
+    let now = read(name, attribute)?;
+    if now == value {
+        return Ok(());
+    }
+    write(name, attribute, before)?;
+    Err(Error::input(format!("the kernel makes {now} of {value} for queue/{attribute} of {name}"))
+        .hint(format!("ask for {now}, if that is meant")))
+}
+
+fn file(name: &str, attribute: &str) -> PathBuf {
+    PathBuf::from(format!("/sys/block/{name}/queue/{attribute}"))
+}
+
+fn read(name: &str, attribute: &str) -> Result<String> {
+    let file = file(name, attribute);
+    let text = fs::read_to_string(&file).map_err(|error| Error::os("cannot read", &file, error))?;
+    Ok(in_force(&text).to_owned())
+}
+
+fn write(name: &str, attribute: &str, value: &str) -> Result<()> {
+    let file = file(name, attribute);
+    fs::write(&file, value).map_err(|error| {
+        Error::failed(format!("cannot write {value} to {}: {}", file.display(), describe(&error)))
+    })
+}
+
+/// What a queue attribute says: the choice in brackets of several, or all of it.
+pub(crate) fn in_force(text: &str) -> &str {
+    let inside = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    inside.map_or(text, |(name, _)| name).trim()
+}

@@ -1,0 +1,67 @@
+//! Undoing everything that a journal says, last first.
+
+use super::hands::{Hands, Outcome};
+use crate::error::{Error, Result};
+use crate::stack::journal::{Journal, Undo, boot_id};
+use crate::stack::runner::Runner;
+use crate::stack::supervise::{Advance, Watch, attended};
+
+/// Undoes everything that the journal says, in reverse, and removes the journal.
+pub fn undo_all(journal: Journal, runner: &Runner, watch: Watch) -> Result<()> {
+    undo_with(journal, runner, false, watch)
+}
+
+/// The same; `forget_missing` gives up what lies on drives that are not there any more.
+pub(super) fn undo_with(
+    mut journal: Journal,
+    runner: &Runner,
+    forget_missing: bool,
+    watch: Watch,
+) -> Result<()> {
+    let header = journal.record().header.clone();
+    let same_boot = header.boot == boot_id()?;
+    let made = (&header.id, journal.record().entries.as_slice(), journal.record().kept);
+    let hands = Hands::of(made, runner, (same_boot, forget_missing));
+    let steps = journal.record().entries.len();
+    let mut problems = Vec::new();
+    let mut blocked = false;
+    for number in (0..steps).rev() {
+        let Some(undo) = journal.record().entries[number].to_undo().cloned() else { continue };
+        // What is below something that stands can't be taken away; settings can be put back.
+        if blocked && !is_setting(&undo) {
+            continue;
+        }
+        let command = undo.describe();
+        let advance = Advance { step: number, steps, command, undoing: true, bytes: None, left_s: None };
+        watch(&advance);
+        let (outcome, _) =
+            journal.shared_with_tools(|| attended(&mut *watch, advance, |_| hands.undo(&undo)));
+        match outcome {
+            Ok(Outcome::Undone) => journal.undone(number as u64),
+            Ok(Outcome::Missing(error)) => problems.push(error),
+            Err(error) => {
+                blocked |= !is_setting(&undo);
+                problems.push(Error { what: format!("{}: {}", undo.describe(), error.what), ..error });
+            }
+        }
+    }
+    if problems.is_empty() { journal.end() } else { Err(left_over(&journal, &problems)) }
+}
+
+fn is_setting(undo: &Undo) -> bool {
+    matches!(undo, Undo::RestoreQueue { .. } | Undo::RemoveCgroup { .. } | Undo::GiveBack { .. })
+}
+
+fn left_over(journal: &Journal, problems: &[Error]) -> Error {
+    let record = journal.record();
+    let left = record.entries.iter().filter(|entry| entry.to_undo().is_some()).count();
+    let mut why: Vec<&str> = problems.iter().map(|problem| problem.what.as_str()).collect();
+    why.dedup();
+    let what =
+        format!("not all of stack {} could be undone ({left} left): {}", record.header.id.0, why.join("; "));
+    let again = format!("then, `stacktune cleanup {}` undoes the rest", record.header.id.0);
+    let mut hints: Vec<String> = problems.iter().filter_map(|problem| problem.hint.clone()).collect();
+    hints.dedup();
+    hints.push(again);
+    Error::failed(what).hint(hints.join("\n  "))
+}

@@ -1,0 +1,226 @@
+//! What stacks have left on this host, and taking away what a dead process left.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::all::undo_with;
+use super::hands::Hands;
+use crate::error::{Error, Result};
+use crate::stack::devices::Drive;
+use crate::stack::journal::{self, Journal, Opened, Record, boot_id};
+use crate::stack::runner::Runner;
+use crate::stack::supervise::Advance;
+
+/// A tool that a dead process had started is waited for so long.
+const TOOL_PATIENCE: Duration = Duration::from_mins(1);
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How a stack stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Its process lives.
+    Running,
+    /// Its process is dead, and a tool that it had started still works.
+    Ending,
+    /// Its process is dead: `cleanup` takes it away.
+    Dead,
+    /// The operator kept it.
+    Kept,
+    /// Its journal can't be read.
+    Unreadable,
+}
+
+/// A stack of which a journal tells.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Leftover {
+    /// The stack's id.
+    pub id: String,
+    /// How it stands.
+    pub state: State,
+    /// The profile that it was built for.
+    pub profile: String,
+    /// The process that built it.
+    pub pid: u32,
+    /// When, in seconds since 1970.
+    pub since_unix_s: u64,
+    /// Whether the host has been restarted since: loop devices, mounts and settings went with that.
+    pub restarted: bool,
+    /// The drives that it works on: nodes, with their serials.
+    pub drives: Vec<String>,
+    /// What stands, or may stand, the last one first.
+    pub stands: Vec<Standing>,
+    /// Why its journal can't be read.
+    pub problem: Option<String>,
+}
+
+/// A thing that a stack has made.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Standing {
+    /// What it is, in words.
+    pub what: String,
+    /// The commands that take it away by hand; none where it is gone already.
+    pub commands: Vec<String>,
+}
+
+/// All stacks of which a journal tells, whoever built them.
+pub fn leftovers(state_dir: &Path) -> Result<Vec<Leftover>> {
+    let runner = Runner::default();
+    let found = journal::all(state_dir)?.into_iter().map(|path| look(&path, &runner));
+    Ok(found.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+}
+
+/// What is wanted of [`cleanup`].
+#[derive(Debug, Clone, Default)]
+pub struct Wanted {
+    /// These stacks alone, kept ones too; none is all dead ones.
+    pub ids: Vec<String>,
+    /// The kept ones too.
+    pub kept: bool,
+    /// What lies on drives that are not there any more is given up.
+    pub forget_missing: bool,
+}
+
+/// A stack that `cleanup` took away, or tried to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Cleaned {
+    /// What was left.
+    pub leftover: Leftover,
+    /// Why something is still left; none where nothing is.
+    pub problem: Option<String>,
+}
+
+/// The stacks that somebody kept, and that [`cleanup`] leaves alone unless they are named.
+pub fn kept(state_dir: &Path) -> Result<Vec<Leftover>> {
+    Ok(leftovers(state_dir)?.into_iter().filter(|stack| stack.state == State::Kept).collect())
+}
+
+/// Undoes what dead processes left, and nothing that stacktune did not make.
+///
+/// # Errors
+/// Input (2) where an id is unknown; refused (3) where a named stack's process lives. What could not
+/// be taken away of a stack stands in its [`Cleaned`].
+pub fn cleanup(
+    state_dir: &Path,
+    wanted: &Wanted,
+    runner: &Runner,
+    watch: &mut dyn FnMut(&Advance) -> bool,
+) -> Result<Vec<Cleaned>> {
+    journal::sweep(state_dir);
+    let mut cleaned = Vec::new();
+    for path in chosen(state_dir, &wanted.ids)? {
+        let Some(mut leftover) = look(&path, runner)? else { continue };
+        let named = !wanted.ids.is_empty();
+        match leftover.state {
+            State::Running if named => return Err(lives(&leftover)),
+            State::Running => continue,
+            State::Kept if !named && !wanted.kept => continue,
+            _ => {}
+        }
+        let problem = match take(&path) {
+            Ok(None) => continue,
+            Ok(Some(journal)) => {
+                leftover = told(journal.record(), leftover.state, runner)?;
+                undo_with(journal, runner, wanted.forget_missing, &mut *watch).err()
+            }
+            Err(error) => Some(error),
+        };
+        cleaned.push(Cleaned { leftover, problem: problem.map(|error| error.to_string()) });
+    }
+    Ok(cleaned)
+}
+
+fn lives(leftover: &Leftover) -> Error {
+    Error::refused(format!("stack {} is in use by process {}", leftover.id, leftover.pid))
+        .hint("end that run: it takes its stack down itself")
+}
+
+/// The journals of these ids; all of them without any.
+fn chosen(state_dir: &Path, ids: &[String]) -> Result<Vec<PathBuf>> {
+    let all = journal::all(state_dir)?;
+    if ids.is_empty() {
+        return Ok(all);
+    }
+    let of = |id: &String| {
+        all.iter().find(|path| path.file_stem().is_some_and(|stem| stem == id.as_str())).cloned().ok_or_else(
+            || {
+                Error::input(format!("there is no stack {id} in {}", journal::folder(state_dir).display()))
+                    .hint("`stacktune status` lists those that there are")
+            },
+        )
+    };
+    ids.iter().map(of).collect()
+}
+
+/// Takes a journal over; one that a tool still holds is waited for. None where it is gone by then.
+fn take(path: &Path) -> Result<Option<Journal>> {
+    let patience_ends = Instant::now() + TOOL_PATIENCE;
+    loop {
+        match Journal::open(path)? {
+            Opened::Free(journal) => return Ok(Some(journal)),
+            Opened::Gone => return Ok(None),
+            Opened::Held(record) if Instant::now() >= patience_ends => {
+                let id = record.header.id.0;
+                return Err(Error::failed(format!("something still works on stack {id}")).hint(format!(
+                    "wait for the tool that was running to end; `fuser -v {}` tells it",
+                    path.display()
+                )));
+            }
+            Opened::Held(_) => std::thread::sleep(LOOK),
+        }
+    }
+}
+
+fn look(path: &Path, runner: &Runner) -> Result<Option<Leftover>> {
+    Ok(match Journal::open(path) {
+        Ok(Opened::Gone) => None,
+        Ok(Opened::Free(journal)) => {
+            let record = journal.record();
+            let state = if record.kept { State::Kept } else { State::Dead };
+            Some(told(record, state, runner)?)
+        }
+        Ok(Opened::Held(record)) => {
+            let alive = Path::new("/proc").join(record.header.pid.to_string()).exists();
+            let state = if alive { State::Running } else { State::Ending };
+            Some(told(&record, state, runner)?)
+        }
+        Err(error) => Some(unreadable(path, &error)),
+    })
+}
+
+fn told(record: &Record, state: State, runner: &Runner) -> Result<Leftover> {
+    let header = &record.header;
+    let same_boot = header.boot == boot_id()?;
+    let hands = Hands::of((&header.id, &record.entries, record.kept), runner, (same_boot, false));
+    let undos = record.entries.iter().rev().filter_map(|entry| entry.to_undo());
+    let standing = undos
+        .filter(|undo| !hands.went_with_the_kernel(undo))
+        .map(|undo| Standing { what: undo.describe(), commands: hands.commands(undo) });
+    Ok(Leftover {
+        id: header.id.0.clone(),
+        state,
+        profile: header.profile.clone(),
+        pid: header.pid,
+        since_unix_s: header.started_unix_s,
+        restarted: !same_boot,
+        drives: header.drives.iter().map(Drive::describe).collect(),
+        stands: standing.collect(),
+        problem: None,
+    })
+}
+
+fn unreadable(path: &Path, error: &Error) -> Leftover {
+    Leftover {
+        id: path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+        state: State::Unreadable,
+        profile: String::new(),
+        pid: 0,
+        since_unix_s: 0,
+        restarted: false,
+        drives: Vec::new(),
+        stands: Vec::new(),
+        problem: Some(error.to_string()),
+    }
+}
