@@ -1,11 +1,17 @@
-//! The tables in the help texts that come from the code: knobs, and interfaces.
+//! The tables in the help texts that come from the code.
 
 use crate::settings::knobs;
 use crate::settings::profile::Settings;
+use crate::settings::profile::builtin::{BUILTIN, builtin};
 
-/// The parts of the help that are generated: the file in `assets/help`, the name in its marks, and the text.
-pub fn parts() -> Vec<(&'static str, &'static str, String)> {
-    vec![("knobs", "knobs", knob_tables())]
+/// The generated parts: the file in `assets/help`, which is also the name in its marks, and the text.
+pub fn parts() -> Vec<(&'static str, String)> {
+    vec![("knobs", knob_tables()), ("profiles", profile_table())]
+}
+
+/// A cell's text: a bar would end it.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
 }
 
 /// A table of knobs for each table of a profile.
@@ -23,9 +29,18 @@ fn knob_tables() -> String {
         }
         let value = knob.get(&settings).to_string();
         let value = if value.is_empty() { "none" } else { &value };
-        let cell = |text: &str| text.replace('|', "\\|");
         let (accepts, help) = (cell(&knob.expected()), cell(knob.spec.help));
         out += &format!("| `{key}` | {} | {accepts} | {value} | {help} |\n", knob.spec.scope.name());
+    }
+    out
+}
+
+/// The built-in profiles and what they are about.
+fn profile_table() -> String {
+    let mut out = String::from("| profile | is about |\n|---|---|\n");
+    for (name, _) in BUILTIN {
+        let about = builtin(name).map(|settings| settings.about).unwrap_or_default();
+        out += &format!("| `{name}` | {} |\n", cell(&about));
     }
     out
 }

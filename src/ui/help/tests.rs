@@ -21,9 +21,9 @@ fn with_part(text: &str, mark: &str, part: &str) -> String {
 /// After a change of a knob's text: `UPDATE_HELP=1 cargo test --lib help`.
 #[test]
 fn generated_tables_agree_with_the_code() {
-    for (name, mark, part) in generated::parts() {
+    for (name, part) in generated::parts() {
         let text = fs::read_to_string(file_of(name)).unwrap();
-        let wanted = with_part(&text, mark, &part);
+        let wanted = with_part(&text, name, &part);
         if std::env::var_os("UPDATE_HELP").is_some() {
             fs::write(file_of(name), &wanted).unwrap();
         } else {
@@ -74,6 +74,19 @@ fn a_text_is_laid_out() {
     insta::assert_snapshot!(render(text, 28, false));
     let styled = render("`two words` here", 9, true);
     assert_eq!(styled, "  \x1b[1mtwo\x1b[22m\n  \x1b[1mwords\x1b[22m\n  here\n");
+}
+
+#[test]
+fn topics_that_the_documents_name_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let documents = ["README.md", "CONTRIBUTING.md"].map(|name| fs::read_to_string(root.join(name)).unwrap());
+    for text in documents.iter().map(String::as_str).chain(TOPICS.iter().map(|topic| topic.text)) {
+        for rest in text.split("stacktune help ").skip(1) {
+            let word: String = rest.chars().take_while(char::is_ascii_alphabetic).collect();
+            let is_placeholder = word.is_empty() || word == "TOPIC" || word == "COMMAND";
+            assert!(is_placeholder || topic(&word).is_some(), "there is no `stacktune help {word}`");
+        }
+    }
 }
 
 #[test]
