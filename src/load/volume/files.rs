@@ -10,21 +10,17 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::header::{Found, Header, Role};
-use super::layout::{files_bytes, floor_mib};
 use super::lock;
 pub use super::lock::Share;
 use super::make;
 use crate::error::{Error, Result, describe};
-use crate::units::{MIB, approx_size, format_size};
+use crate::units::approx_size;
 
 /// The file that is locked, and marks the folder as one of stacktune's.
 const LOCK_NAME: &str = "stacktune-set";
 const LOCK_TEXT: &[u8] = b"A set of stacktune: its files lie beside this one.\n";
 /// The WAL's file.
 pub const WAL_NAME: &str = "wal";
-// The demo leaves the disk three times what it takes.
-const ROOM_FACTOR: u64 = 4;
-const AFFORDABLE_LEAST_BYTES: u64 = 16 * MIB;
 
 /// A file that is there, and is ours.
 #[derive(Debug)]
@@ -242,43 +238,6 @@ pub fn check_room(dir: &Path, needed_bytes: u64) -> Result<()> {
     let (needs, has) = (approx_size(needed_bytes), approx_size(free));
     Err(Error::refused(format!("{} needs {needs} more, and its disk has {has} free", dir.display()))
         .hint("free some space, or choose a smaller `target.files.size`"))
-}
-
-/// The largest size up to `wanted_bytes` at which the disk has room for four times all `count`
-/// files and their WAL, and a sentence if that is smaller than wanted. What our own files there
-/// take counts as free, and a size once chosen is kept while it fits, so that nothing is filled
-/// anew because the disk's free space moves.
-pub fn affordable_size(dir: &Path, count: u64, wanted_bytes: u64) -> Result<(u64, Option<String>)> {
-    let paths = (0..count).map(|index| data_path(dir, index)).chain([dir.join(WAL_NAME)]);
-    let ours: Vec<OurFile> = paths.filter_map(|path| open_ours(&path, false).ok().flatten()).collect();
-    let free = free_bytes(dir)? + ours.iter().map(|file| file.allocated_bytes).sum::<u64>();
-    let fits = |size: u64| files_bytes(count, size).saturating_mul(ROOM_FACTOR) <= free;
-    if fits(wanted_bytes) {
-        return Ok((wanted_bytes, None));
-    }
-    // A fifth of all is the WAL's; whole 16 MiB, as nobody needs it finer.
-    let share = free / ROOM_FACTOR / count.max(1) * 4 / 5;
-    let mut size = share / AFFORDABLE_LEAST_BYTES * AFFORDABLE_LEAST_BYTES;
-    while size > AFFORDABLE_LEAST_BYTES && !fits(size) {
-        size -= AFFORDABLE_LEAST_BYTES;
-    }
-    let kept = ours.first().map(|file| floor_mib(file.size_bytes)).filter(|_| ours.len() as u64 == count + 1);
-    size = kept.filter(|kept| (AFFORDABLE_LEAST_BYTES..size).contains(kept)).unwrap_or(size);
-    if size < AFFORDABLE_LEAST_BYTES {
-        return Err(Error::refused(format!(
-            "{} has {} free: too little for even the smallest demo",
-            dir.display(),
-            approx_size(free)
-        ))
-        .hint("free some space, or name another folder with --set target.files.dir=…"));
-    }
-    let note = format!(
-        "the files are {} each instead of {}, as the disk has {} free",
-        format_size(size),
-        format_size(wanted_bytes),
-        approx_size(free)
-    );
-    Ok((size, Some(note)))
 }
 
 /// A failure to remove, in words.

@@ -1,5 +1,6 @@
 //! The volume that a run works on: members with their header, WAL and data, filled and verified.
 
+mod affordable;
 mod direct;
 pub mod files;
 pub mod fill;
@@ -18,7 +19,8 @@ mod survey;
 mod template;
 pub mod verify;
 
-pub use files::{affordable_size, refuse_foreign};
+pub use affordable::affordable_size;
+pub use files::refuse_foreign;
 pub use fill::{FillOutcome, FillPlan};
 pub use open::{Member, MemberSource, Request, Volume, refuse_in_the_way};
 pub use probe::{examine_folder, try_uncached};

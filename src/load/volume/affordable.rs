@@ -1,0 +1,126 @@
+//! How large the demo's files can be: the disk's free space and its speed decide.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::files::{OurFile, WAL_NAME, data_path, free_bytes, nearest_folder, open_ours};
+use super::layout::{files_bytes, floor_mib};
+use crate::error::{Error, Result};
+use crate::units::{MIB, approx_size, format_size};
+
+// The demo leaves the disk three times what it takes.
+const ROOM_FACTOR: u64 = 4;
+/// Also the step of sizes, as nobody needs it finer.
+const LEAST_BYTES: u64 = 16 * MIB;
+/// A first look should not wait longer for its files.
+const FILL_S: f64 = 8.0;
+/// What the disk's speed is judged by, and for how long at most.
+const TRIAL_BYTES: u64 = 64 * MIB;
+const TRIAL: Duration = Duration::from_secs(1);
+
+/// The largest size up to `wanted_bytes` at which the disk has room for four times all `count`
+/// files and their WAL and can fill them in seconds, and a sentence if that is smaller than wanted.
+///
+/// What our own files there take counts as free. A complete set stays as it is while it fits, so
+/// that nothing is filled anew because the disk's free space or its speed changes.
+pub fn affordable_size(dir: &Path, count: u64, wanted_bytes: u64) -> Result<(u64, Option<String>)> {
+    let paths = (0..count).map(|index| data_path(dir, index)).chain([dir.join(WAL_NAME)]);
+    let ours: Vec<OurFile> = paths.filter_map(|path| open_ours(&path, false).ok().flatten()).collect();
+    let free = free_bytes(dir)? + ours.iter().map(|file| file.allocated_bytes).sum::<u64>();
+    let room = largest(count, wanted_bytes, free / ROOM_FACTOR);
+    if room < LEAST_BYTES.min(wanted_bytes) {
+        return Err(Error::refused(format!(
+            "{} has {} free: too little for even the smallest demo",
+            dir.display(),
+            approx_size(free)
+        ))
+        .hint("free some space, or name another folder with --set target.files.dir=…"));
+    }
+    let complete = ours.len() as u64 == count + 1;
+    let there = ours.first().map(|file| floor_mib(file.size_bytes)).filter(|_| complete);
+    let (size, reason) = match there.filter(|there| (LEAST_BYTES..=room).contains(there)) {
+        Some(there) => (there, "as an earlier run made them so".to_owned()),
+        None => match fast_enough(dir, count, room) {
+            Some((size, reason)) => (size, reason),
+            None => (room, format!("as the disk has {} free", approx_size(free))),
+        },
+    };
+    let note = || {
+        let (size, wanted) = (format_size(size), format_size(wanted_bytes));
+        format!("the files are {size} each instead of {wanted}, {reason}")
+    };
+    Ok((size, (size < wanted_bytes).then(note)))
+}
+
+/// The largest size up to `wanted_bytes` at which all files take no more than `total_bytes`; 0 for none.
+fn largest(count: u64, wanted_bytes: u64, total_bytes: u64) -> u64 {
+    let fits = |size: &u64| files_bytes(count, *size) <= total_bytes;
+    if fits(&wanted_bytes) {
+        return wanted_bytes;
+    }
+    // The WAL has its share too.
+    let steps = (total_bytes / count.max(1)).min(wanted_bytes) / LEAST_BYTES;
+    let size = |steps: u64| steps * LEAST_BYTES;
+    let mut steps = steps;
+    while steps > 0 && !fits(&size(steps)) {
+        steps -= (steps / 64).max(1);
+    }
+    size(steps)
+}
+
+/// A size below `room_bytes` that this disk fills in time, and the reason; none where there is no need.
+fn fast_enough(dir: &Path, count: u64, room_bytes: u64) -> Option<(u64, String)> {
+    if room_bytes <= LEAST_BYTES {
+        return None;
+    }
+    let bytes_per_s = trial(nearest_folder(dir)).ok()?;
+    let size = largest(count, room_bytes, (bytes_per_s * FILL_S) as u64).max(LEAST_BYTES);
+    let reason = || format!("as this disk writes {:.0} MB/s", bytes_per_s / 1e6);
+    (size < room_bytes).then(|| (size, reason()))
+}
+
+/// How fast the disk takes bytes in order, in bytes per second, until they are on it.
+fn trial(dir: &Path) -> io::Result<f64> {
+    let mut file: File = tempfile::tempfile_in(dir)?;
+    // Nothing that compresses.
+    let mut state = 1_u64;
+    let chunk: Vec<u8> = std::iter::repeat_with(|| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    })
+    .take(MIB as usize / 8)
+    .flatten()
+    .collect();
+    let (started, mut written) = (Instant::now(), 0);
+    while written < TRIAL_BYTES && started.elapsed() < TRIAL {
+        file.write_all(&chunk)?;
+        written += MIB;
+    }
+    file.sync_data()?;
+    Ok(written as f64 / started.elapsed().as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_step_down_until_all_files_fit() {
+        assert_eq!(largest(4, 1024 * MIB, 1 << 50), 1024 * MIB);
+        let size = largest(4, 1024 * MIB, 1024 * MIB);
+        assert!(size.is_multiple_of(LEAST_BYTES) && files_bytes(4, size) <= 1024 * MIB, "{size}");
+        assert!(files_bytes(4, size + 2 * LEAST_BYTES) > 1024 * MIB, "{size}");
+        assert_eq!(largest(4, 1024 * MIB, MIB), 0);
+    }
+
+    #[test]
+    fn the_disk_is_tried_in_a_second_or_so() {
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        assert!(trial(dir.path()).unwrap() > 0.0);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+}
