@@ -1,12 +1,72 @@
 //! With the feature `spdk`: finds the operator's SPDK by pkg-config, compiles the shim against its
-//! headers, and tells the linker of it. Without, there is nothing to do.
+//! headers, and links it. With the feature `rocksdb`: notes how RocksDB was compiled.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
+    rocksdb::note();
     #[cfg(feature = "spdk")]
     if let Err(reason) = spdk::build() {
         println!("cargo:warning={}", reason.replace('\n', " "));
         std::process::exit(1);
+    }
+}
+
+/// Recordings name how RocksDB was compiled, because its speed depends on it.
+mod rocksdb {
+    use std::env;
+    use std::path::{Path, PathBuf};
+
+    const WATCHED: [&str; 2] = ["ROCKSDB_LIB_DIR", "ROCKSDB_COMPILE"];
+
+    pub fn note() {
+        // Given to the build scripts of crates that link librocksdb-sys.
+        let Some(sources) = env::var_os("DEP_ROCKSDB_CARGO_MANIFEST_DIR").map(PathBuf::from) else {
+            let variables = ["VERSION", "BUILD", "CRC32C"];
+            variables.iter().for_each(|name| set(name, ""));
+            return;
+        };
+        WATCHED.iter().for_each(|name| println!("cargo:rerun-if-env-changed={name}"));
+        // The folder is named after the crate's version and RocksDB's: librocksdb-sys-0.19.0+11.8.1.
+        let name = sources.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        set("VERSION", name.rsplit_once('+').map_or("unknown", |(_, version)| version));
+        let compiled_anyway =
+            env::var("ROCKSDB_COMPILE").is_ok_and(|v| v == "1" || v.to_lowercase() == "true");
+        let (build, crc32c) = match env::var_os("ROCKSDB_LIB_DIR") {
+            Some(folder) if !compiled_anyway => library(Path::new(&folder)),
+            _ => ("by the crate".to_owned(), by_the_crate().to_owned()),
+        };
+        set("BUILD", &build);
+        set("CRC32C", &crc32c);
+    }
+
+    /// What scripts/rocksdb.sh wrote beside the library.
+    fn library(folder: &Path) -> (String, String) {
+        let note = folder.join("built");
+        println!("cargo:rerun-if-changed={}", note.display());
+        let text = std::fs::read_to_string(note).unwrap_or_default();
+        let mut lines = text.lines();
+        let build = lines.next().unwrap_or("a library of the system");
+        let crc32c = lines.next().and_then(|line| line.strip_prefix("crc32c ")).unwrap_or("unknown");
+        (build.to_owned(), crc32c.to_owned())
+    }
+
+    /// What the crate's build script compiles in: by rustc's features, or by .cargo/config.toml.
+    fn by_the_crate() -> &'static str {
+        let target = env::var("TARGET").unwrap_or_default();
+        let flags = format!("CXXFLAGS_{}", target.replace('-', "_"));
+        println!("cargo:rerun-if-env-changed={flags}");
+        let features = env::var("CARGO_CFG_TARGET_FEATURE").unwrap_or_default();
+        let has = |wanted: &str| features.split(',').any(|feature| feature == wanted);
+        let by_flag = || env::var(flags).is_ok_and(|flags| flags.contains("-msse4.2"));
+        match target.split('-').next() {
+            Some("x86_64") if has("sse4.2") || by_flag() => "SSE4.2",
+            Some("aarch64") if has("crc") && has("aes") => "ARMv8",
+            _ => "software",
+        }
+    }
+
+    fn set(name: &str, value: &str) {
+        println!("cargo:rustc-env=STACKTUNE_ROCKSDB_{name}={value}");
     }
 }
 

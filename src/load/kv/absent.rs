@@ -12,8 +12,7 @@ use crate::settings::plan::OpenedWith;
 use crate::settings::profile::settings::{Rocksdb, Settings};
 
 fn absent() -> Error {
-    Error::input("this build has no RocksDB")
-        .hint("build it with `cargo build --release`, without --no-default-features")
+    Error::input("this build has no RocksDB").hint("`make build` builds stacktune with it")
 }
 
 /// There is none.

@@ -10,6 +10,7 @@
 //! A build without the crate has the same types, of which there are no values.
 
 pub mod acks;
+pub mod built;
 pub mod dataset;
 pub mod keys;
 pub mod options;

@@ -34,6 +34,19 @@ fn assert_has(options: &str, lines: &[&str]) {
     }
 }
 
+/// A slow checksum would slow every figure of the engine: RocksDB's own log says which one it uses.
+#[test]
+fn checksums_use_the_cpus_own_instructions() {
+    if !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let (store, _) = Store::open(dir.path(), &settings(), false).unwrap();
+    let log = std::fs::read_to_string(store.place.database().join("LOG")).unwrap();
+    let line = log.lines().find(|line| line.contains("Fast CRC32 supported")).unwrap_or_default();
+    assert!(line.ends_with("Fast CRC32 supported: Supported on x86"), "{line:?}");
+}
+
 const TURNED: [&str; 16] = [
     "compression=kLZ4Compression",
     "write_buffer_size=1048576",

@@ -3,7 +3,7 @@
 //! | file | holds | written |
 //! |---|---|---|
 //! | `profile.toml` | the profile as run | at the start |
-//! | `host.json` | `schema`, `stacktune`, `started_unix_s`, all of [`crate::host::Facts`], `target`, `notes`, `circumstances` | at the start |
+//! | `host.json` | `schema`, `stacktune`, `started_unix_s`, all of [`crate::host::Facts`], `target`, `notes`, `rocksdb` (how it was compiled; null without it), `circumstances` | at the start |
 //! | `windows.jsonl` | a line a window: [`crate::meter::window::Window`] | after each window |
 //! | `latency.hlog` | an HdrHistogram interval log, see [`hlog`] | after each window |
 //! | `ledger.jsonl` | a line a turn: [`crate::meter::window::LedgerLine`] | when a line closes |

@@ -13,6 +13,7 @@ use super::summary::{Frame, Summary};
 use super::{HOST, LATENCY, LEDGER, PROFILE, SCHEMA, SUMMARY, WINDOWS, hlog};
 use crate::error::{Error, Result};
 use crate::host::{Facts, TargetFacts};
+use crate::load::kv::built::{BUILT, Built};
 use crate::meter::pitfalls::Circumstances;
 use crate::meter::window::{LedgerLine, Totals, Window};
 
@@ -58,6 +59,7 @@ struct Host<'a> {
     facts: &'a Facts,
     target: Option<&'a TargetFacts>,
     notes: &'a [String],
+    rocksdb: Option<Built>,
     price: Option<f64>,
     usable_bytes: Option<u64>,
     circumstances: &'a Circumstances,
@@ -100,6 +102,7 @@ impl Writer {
             facts: &header.facts,
             target: header.target.as_ref(),
             notes: &header.notes,
+            rocksdb: BUILT,
             price: header.worth.and_then(|(price, _)| price),
             usable_bytes: header.worth.map(|(_, bytes)| bytes),
             circumstances: &header.circumstances,

@@ -46,10 +46,7 @@ fn engine_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground) -> 
         return None;
     }
     if !cfg!(feature = "rocksdb") {
-        return Some(
-            "this build has no RocksDB: build it with `cargo build --release`, without --no-default-features"
-                .into(),
-        );
+        return Some("this build has no RocksDB: `make build` builds stacktune with it".into());
     }
     let bare = !s.target.devices.is_empty() || s.stack.is_built();
     if s.stack.filesystem == Filesystem::None && bare {

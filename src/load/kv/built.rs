@@ -1,0 +1,25 @@
+//! How the RocksDB in this program was compiled, from the build script.
+
+use serde::Serialize;
+
+/// RocksDB's version and how it was compiled: its speed depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Built {
+    /// RocksDB's version, `11.8.1`.
+    pub version: &'static str,
+    /// `by the crate`, `unity build, COMPILER, -O2`, or `a library of the system`.
+    pub build: &'static str,
+    /// What computes checksums: `SSE4.2`, `ARMv8`, `software`, or `unknown`.
+    pub crc32c: &'static str,
+}
+
+/// None in a program without RocksDB.
+pub const BUILT: Option<Built> = if cfg!(feature = "rocksdb") {
+    Some(Built {
+        version: env!("STACKTUNE_ROCKSDB_VERSION"),
+        build: env!("STACKTUNE_ROCKSDB_BUILD"),
+        crc32c: env!("STACKTUNE_ROCKSDB_CRC32C"),
+    })
+} else {
+    None
+};
