@@ -1,4 +1,4 @@
-# `make demo` and `make test` are all the set-up there is; `make help` lists the rest.
+# `make demo` and `make test` need no other set-up; `make help` lists the rest.
 
 # A shell that is not make's default also makes the exported PATH below hold for every command.
 SHELL := /bin/bash
@@ -6,41 +6,52 @@ SHELL := /bin/bash
 # rustup's folder may be missing from PATH, and so may the one where mkfs and losetup live.
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH):/usr/sbin:/sbin
 
+# A folder of its own: cargo's plain way compiles RocksDB otherwise, and neither undoes the other's.
+export CARGO_TARGET_DIR ?= $(CURDIR)/target/make
+RELEASE := $(CARGO_TARGET_DIR)/release/stacktune
+
+# RocksDB's library, compiled once for all builds; cargo's own way where that fails.
+WITH_ROCKSDB = eval "$$(scripts/rocksdb.sh)" &&
+
 .DEFAULT_GOAL := help
-.PHONY: help demo lab test bench build check picture
+.PHONY: help demo lab test bench build check picture demo-check
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.* ## /  make \1\t/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.* ## /  make \1\t/p' Makefile | expand -t 20
 	@echo
-	@echo "  NO_INSTALL=1    only names the packages that are missing"
+	@echo "  NO_INSTALL=1        only names the packages that are missing"
 
-demo: ## install what is missing, build, and open the demo
+demo: ## install what is missing, build without RocksDB, and open the demo
 	@scripts/setup.sh demo
-	@cargo run --release --locked
+	@cargo run --release --locked --no-default-features
+
+demo-check: ## build the demo and try it; FRESH=1 builds from nothing and measures that
+	@scripts/setup.sh demo
+	@scripts/demo-check.sh
 
 lab: ## try every rebuild with nothing at risk: a virtual machine with four NVMe drives
 	@scripts/setup.sh lab
-	@cargo build --release --locked
-	@tests/rig.sh --terminal --drives 4 --size $(or $(SIZE),1G) -- \
-		$(or $(RUN),$(or $(CARGO_TARGET_DIR),target)/release/stacktune lab)
+	@$(WITH_ROCKSDB) cargo build --release --locked
+	@tests/rig.sh --terminal --drives 4 --size $(or $(SIZE),1G) -- $(or $(RUN),$(RELEASE) lab)
 
 test: ## install what is missing and run all tests; lists those that can't run here
 	@scripts/test.sh
 
 bench: ## install what is missing and measure stacktune's own cost, beside fio
 	@scripts/setup.sh bench
-	@cargo build --release --locked
+	@$(WITH_ROCKSDB) cargo build --release --locked
 	@python3 scripts/bench.py $(BENCH)
 
-build: ## the release binary
+build: ## the release binary, with RocksDB
 	@scripts/setup.sh build
-	@cargo build --release --locked
+	@$(WITH_ROCKSDB) cargo build --release --locked
+	@echo "Built $(RELEASE)"
 
 picture: build ## draw the demo's screen for the README, from a real run
-	@cargo run --release --locked -- picture --out assets/screen.svg --for 45s \
+	@$(RELEASE) picture --out assets/screen.svg --for 45s \
 		--turn scan.depth=32 --turn wal.sync_every=8 --turn io.interface=libaio
 
 check: ## formatting and clippy
 	@scripts/setup.sh build
 	cargo fmt --check
-	cargo clippy --all-targets --locked -- -D warnings
+	@$(WITH_ROCKSDB) cargo clippy --all-targets --locked -- -D warnings

@@ -16,8 +16,8 @@ PATH="${CARGO_HOME:-${HOME:-/nonexistent}/.cargo}/bin:$PATH:/usr/sbin:/sbin"
 # packages, so that a tool installed by hand counts.
 readonly TOOLS='
 build,demo,lab,test,bench | stop                                  | cc                 | gcc libc6-dev
-build,demo,lab,test,bench | stop                                  | c++                | g++
-build,demo,lab,test,bench | stop                                  | libclang           | libclang-dev
+build,lab,test,bench      | stop                                  | c++                | g++
+build,lab,test,bench      | stop                                  | libclang           | libclang-dev
 demo,lab,test             | devices are refused                   | wipefs             | util-linux
 demo,lab,test             | devices are refused                   | blkid              | util-linux
 test                      | tests on loop devices are skipped     | losetup            | mount

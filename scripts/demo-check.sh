@@ -1,0 +1,44 @@
+#!/bin/bash
+# Builds what `make demo` builds, and tries it: the screen opens, a run is recorded, and what it lacks
+# is said in one sentence. With FRESH=1 it builds from nothing, and compiling may take 180 CPU-seconds
+# (user and system; downloads don't count).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+readonly LIMIT_S=180
+build=(cargo build --release --locked --no-default-features)
+
+stop() {
+    printf 'demo-check: %s\n' "$1" >&2
+    exit 1
+}
+
+work=$(mktemp -d -t stacktune-demo.XXXXXX)
+trap 'rm -rf "$work"' EXIT
+
+if [[ -n ${FRESH:-} ]]; then
+    export CARGO_TARGET_DIR=$work/target
+    cargo fetch --locked --quiet
+fi
+TIMEFORMAT='%U %S'
+{ time "${build[@]}" 2>&3; } 3>&2 2>"$work/time"
+spent=$(awk '{ printf "%.0f", $1 + $2 }' "$work/time")
+printf 'The build took %s CPU-seconds.\n' "$spent"
+[[ -z ${FRESH:-} ]] || ((spent <= LIMIT_S)) || stop "more than $LIMIT_S CPU-seconds"
+
+program=${CARGO_TARGET_DIR:-target}/release/stacktune
+
+"$program" record demo --for 1s --out "$work/recording" --set io.interface=sim >/dev/null
+[[ -s $work/recording/summary.json ]] || stop "'record demo' left no summary"
+
+said=$("$program" check rocksdb 2>&1) || true
+grep -q 'this build has no RocksDB.*make build' <<<"${said//$'\n'/ }" ||
+    stop "it doesn't say how to get RocksDB: $said"
+
+# The screen in a pseudo-terminal: it draws the table of classes, and q leaves it.
+export TERM=xterm-256color
+timeout 60 script --quiet --return --log-out "$work/screen" --command \
+    "stty cols 120 rows 40; '$program' demo --set io.interface=sim" < <(sleep 4; printf q; sleep 2; printf y) \
+    >/dev/null || stop "the screen did not open and close: $(tail -c 500 "$work/screen")"
+grep -q p99 "$work/screen" || stop "the screen shows no figures: $(tail -c 500 "$work/screen")"
+printf 'The demo records, opens its screen, and says how to get RocksDB.\n'
