@@ -38,7 +38,9 @@ pub fn preflight(settings: &Settings, demo: bool, facts: &Facts) -> Preflight {
         return found;
     }
     if settings.is_keyed() {
-        if !settings.stack.is_built()
+        // Without RocksDB, the check of the knob has said so.
+        if cfg!(feature = "rocksdb")
+            && !settings.stack.is_built()
             && let Some(text) = found.taken(kv::outlook(&settings, None))
         {
             found.notes.push(format!("a run would {text}"));
