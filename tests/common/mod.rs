@@ -13,6 +13,7 @@ pub mod terminal;
 
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::process::Command;
 
 /// Says that a test can't run here, and why; the test then returns.
 ///
@@ -29,6 +30,14 @@ pub fn skip(test: &str, reason: &str) {
             .and_then(|mut file| file.write_all(line.as_bytes()))
             .unwrap_or_else(|error| panic!("cannot list the skipped test in {}: {error}", path.display()));
     }
+}
+
+/// This program, to run one of its tests in a process of its own: `this_test(module_path!(), name)`.
+pub fn this_test(module: &str, name: &str) -> Command {
+    let (_, module) = module.split_once("::").expect("a test of a module");
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", &format!("{module}::{name}"), "--nocapture"]);
+    command
 }
 
 /// Whether the tests run as root.

@@ -7,7 +7,7 @@
 array=$(profile polled "$(drives)")
 
 # A short run with these settings, then every page is read back by the kernel's ordinary way. What the run
-# came to is looked at in tests/lab.rs. Where workers that look all the time keep another from its first I/O,
+# came to is looked at in tests/lab/machines.rs. Where workers that look all the time keep another from its first I/O,
 # as they do on few slow processors, the run is a longer one.
 #   runs NAME SET...
 runs() {

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs scripts of this folder one after another, in the guest; tests/lab.rs reads what they print.
+# Runs scripts of this folder one after another, in the guest; tests/lab/machines.rs reads what they print.
 #
 #   run.sh PROGRAM SCRIPT...      PROGRAM: stacktune's binary; SCRIPT: a name without its .sh
 #

@@ -1,0 +1,578 @@
+//! The guard on real loop devices: every refusal, with the content proven unchanged.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::process::Command;
+
+use crate::common;
+use stacktune::host::Facts;
+use stacktune::stack::guard::{self, Consent, Examination, Ours};
+use tempfile::TempDir;
+
+const SIZE: u64 = 16 << 20;
+const MAGIC: &[u8] = b"stacktune test header";
+
+/// A header is ours if it begins with the magic; so is a page that does.
+struct ByMagic;
+
+impl Ours for ByMagic {
+    fn header(&self, head: &[u8]) -> bool {
+        head.starts_with(MAGIC)
+    }
+
+    fn page(&self, _device: &File, _offset: u64, page: &[u8]) -> bool {
+        page.starts_with(MAGIC)
+    }
+}
+
+/// A loop device over a file of its own. There are few, so one test has them at a time.
+struct Loop {
+    path: String,
+    file: std::path::PathBuf,
+    size: u64,
+    dir: TempDir,
+    _turn: File,
+}
+
+impl Loop {
+    /// None, with the reason told, where this process can't make one.
+    fn make(test: &str, options: &[&str], prepare: impl FnOnce(&File)) -> Option<Self> {
+        if !rustix::process::geteuid().is_root() {
+            common::skip(test, "needs root for loop devices");
+            return None;
+        }
+        let turn = File::create(std::env::temp_dir().join("stacktune-test-loop-devices")).unwrap();
+        turn.lock().unwrap();
+        // In memory where there is such a folder: nothing here is about a disk's speed.
+        let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        let file = dir.path().join("device");
+        let image = File::create(&file).unwrap();
+        image.set_len(SIZE).unwrap();
+        prepare(&image);
+        let size = image.metadata().unwrap().len();
+        let output = Command::new("losetup").args(["--find", "--show"]).args(options).arg(&file).output();
+        let Some(output) = output.ok().filter(|output| output.status.success()) else {
+            common::skip(test, "needs loop devices");
+            return None;
+        };
+        let path = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+        Some(Self { path, file, size, dir, _turn: turn })
+    }
+
+    fn blank(test: &str) -> Option<Self> {
+        Self::make(test, &[], |_| {})
+    }
+
+    fn run(&self, program: &str, arguments: &[&str]) {
+        run(program, &[arguments, &[&self.path]].concat());
+    }
+
+    fn hash(&self) -> u32 {
+        // By way of the device, so that what the page cache holds counts as well.
+        let device = File::open(&self.path).unwrap();
+        let mut bytes = vec![0; self.size as usize];
+        device.read_exact_at(&mut bytes, 0).unwrap();
+        crc32c::crc32c(&bytes)
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8]) {
+        let device = OpenOptions::new().write(true).open(&self.path).unwrap();
+        device.write_all_at(bytes, offset).unwrap();
+        device.sync_all().unwrap();
+    }
+
+    fn examine(&self) -> stacktune::error::Result<Examination> {
+        guard::examine(&self.path, &facts(), 0, &ByMagic)
+    }
+
+    /// Refused, by a reason that contains `why`, and the content is what it was.
+    #[track_caller]
+    fn refused(&self, consent: &Consent, why: &str) {
+        let before = self.hash();
+        let error = match self.examine().and_then(|found| guard::permit(found, consent)) {
+            Ok(permit) => panic!("permitted: {permit:?}"),
+            Err(error) => error,
+        };
+        assert_eq!(error.exit_status(), 3, "{error}");
+        assert!(error.to_string().contains(why), "{error}");
+        assert_eq!(self.hash(), before, "the content changed");
+    }
+
+    /// Refused without consent, permitted with it, and blank after the wipe.
+    #[track_caller]
+    fn needs_consent(&self, content: &str) {
+        self.refused(&Consent::none(), content);
+        let consent = Consent::named(std::slice::from_ref(&self.path), &facts()).unwrap();
+        let before = self.hash();
+        let permit = guard::permit(self.examine().unwrap(), &consent).unwrap();
+        let claim = permit.open().unwrap();
+        assert_eq!(self.hash(), before, "opening alone writes nothing");
+        claim.wipe().unwrap();
+        drop(claim);
+        let mut edge = vec![0; 1 << 20];
+        let device = File::open(&self.path).unwrap();
+        for offset in [0, self.size - edge.len() as u64] {
+            device.read_exact_at(&mut edge, offset).unwrap();
+            assert!(edge.iter().all(|byte| *byte == 0), "the edge at {offset} is not zero");
+        }
+        let left = Command::new("wipefs").args(["--no-act", &self.path]).output().unwrap();
+        assert!(left.stdout.is_empty(), "{}", String::from_utf8_lossy(&left.stdout));
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").args(["--detach", &self.path]).status();
+    }
+}
+
+/// Undoes something at the end of a test, even a failed one.
+struct Undo(Vec<String>);
+
+impl Drop for Undo {
+    fn drop(&mut self) {
+        let _ = Command::new(&self.0[0]).args(&self.0[1..]).status();
+    }
+}
+
+fn undo(words: &[&str]) -> Undo {
+    Undo(words.iter().map(ToString::to_string).collect())
+}
+
+fn facts() -> Facts {
+    Facts::read(Path::new("/"))
+}
+
+#[track_caller]
+fn run(program: &str, arguments: &[&str]) {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn everything(device: &Loop) -> Consent {
+    Consent::named(std::slice::from_ref(&device.path), &facts()).unwrap()
+}
+
+#[test]
+fn a_blank_device_is_permitted_and_claimed() {
+    let Some(device) = Loop::blank("a_blank_device_is_permitted_and_claimed") else { return };
+    let found = device.examine().unwrap();
+    assert!(!found.needs_consent() && !found.ours);
+    let claim = guard::permit(found, &Consent::none()).unwrap().open().unwrap();
+    // While it is claimed, neither another run nor a mount gets it.
+    let error = device.examine().unwrap_err();
+    assert!(error.what.contains("opened exclusively elsewhere"), "{error}");
+    claim.wipe().unwrap();
+    claim.reopen(libc::O_DIRECT).unwrap();
+    drop(claim);
+    assert!(device.examine().is_ok());
+}
+
+#[test]
+fn a_mounted_device_is_refused_even_with_consent() {
+    let Some(device) = Loop::blank("a_mounted_device_is_refused_even_with_consent") else { return };
+    device.run("mkfs.ext4", &["-q", "-F"]);
+    let at = device.dir.path().join("a mount");
+    std::fs::create_dir(&at).unwrap();
+    let at = at.to_str().unwrap();
+    run("mount", &["-o", "ro", &device.path, at]);
+    let _unmount = undo(&["umount", at]);
+    device.refused(&everything(&device), "mounted at");
+    let seen = guard::examine_read_only(&device.path, &facts()).unwrap();
+    assert!(seen.mounted);
+    assert_eq!(seen.flags, [format!("mounted at {at}")]);
+}
+
+#[test]
+fn a_device_with_a_mounted_partition_is_refused() {
+    let test = "a_device_with_a_mounted_partition_is_refused";
+    let Some(device) = Loop::make(test, &["--partscan"], |_| {}) else { return };
+    run("addpart", &[&device.path, "1", "2048", "16384"]);
+    let partition = format!("{}p1", device.path);
+    run("mkfs.ext4", &["-q", "-F", &partition]);
+    // The file system inside a partition counts, mounted or not.
+    device.refused(&Consent::none(), &format!("ext4 signature at byte 1080 of {partition}"));
+    let at = device.dir.path().join("mount");
+    std::fs::create_dir(&at).unwrap();
+    let at = at.to_str().unwrap();
+    run("mount", &["-o", "ro", &partition, at]);
+    let unmount = undo(&["umount", at]);
+    device.refused(&everything(&device), &format!("mounted at {at} ({}", &partition["/dev/".len()..]));
+    drop(unmount);
+    // A partition's name is no consent to destroy the whole device, and it is no target.
+    let error = Consent::named(std::slice::from_ref(&partition), &facts()).unwrap_err();
+    assert!(error.what.contains("is a partition"), "{error}");
+    assert!(guard::examine(&partition, &facts(), 0, &ByMagic).is_err());
+    device.needs_consent("ext4 signature");
+    assert!(!Path::new(&partition).exists(), "the kernel still knows the partition");
+}
+
+#[test]
+fn a_swapped_on_device_is_refused() {
+    let Some(device) = Loop::blank("a_swapped_on_device_is_refused") else { return };
+    device.run("mkswap", &["-q"]);
+    device.run("swapon", &[]);
+    let _off = undo(&["swapoff", &device.path]);
+    device.refused(&everything(&device), "swapped on");
+}
+
+#[test]
+fn a_read_only_device_is_refused() {
+    let Some(device) = Loop::make("a_read_only_device_is_refused", &["--read-only"], |_| {}) else { return };
+    device.refused(&everything(&device), "is read-only");
+}
+
+#[test]
+fn a_device_that_is_too_small_is_refused() {
+    let Some(device) = Loop::blank("a_device_that_is_too_small_is_refused") else { return };
+    let error = guard::examine(&device.path, &facts(), SIZE + 1, &ByMagic).unwrap_err();
+    assert_eq!(error.exit_status(), 3);
+    assert!(error.what.contains("too small"), "{error}");
+    assert!(guard::examine(&device.path, &facts(), SIZE, &ByMagic).is_ok());
+}
+
+#[test]
+fn a_device_opened_exclusively_elsewhere_is_refused() {
+    let Some(device) = Loop::blank("a_device_opened_exclusively_elsewhere_is_refused") else { return };
+    let holder = OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(&device.path).unwrap();
+    device.refused(&everything(&device), "opened exclusively elsewhere");
+    drop(holder);
+    assert!(device.examine().is_ok());
+}
+
+#[test]
+fn a_device_that_another_process_writes_to_is_refused() {
+    let Some(device) = Loop::blank("a_device_that_another_process_writes_to_is_refused") else { return };
+    let script = format!("exec 3<>{}; echo ready; read line", device.path);
+    let mut writer = Command::new("sh")
+        .args(["-c", &script])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut ready = [0; 6];
+    std::io::Read::read_exact(writer.stdout.as_mut().unwrap(), &mut ready).unwrap();
+    device.refused(&everything(&device), "has it open for writing");
+    drop(writer.stdin.take());
+    writer.wait().unwrap();
+    assert!(device.examine().is_ok());
+}
+
+#[test]
+fn a_device_under_another_loop_device_is_refused() {
+    let Some(device) = Loop::blank("a_device_under_another_loop_device_is_refused") else { return };
+    let output = Command::new("losetup").args(["--find", "--show", &device.path]).output().unwrap();
+    let upper = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+    let detach = undo(&["losetup", "--detach", &upper]);
+    device.refused(&everything(&device), &format!("part of {}", &upper["/dev/".len()..]));
+    let error = guard::examine(&upper, &facts(), 0, &ByMagic).unwrap_err();
+    assert!(error.what.contains("is built on"), "{error}");
+    drop(detach);
+    assert!(device.examine().is_ok());
+}
+
+#[test]
+fn two_loop_devices_on_one_file_are_refused() {
+    let Some(device) = Loop::blank("two_loop_devices_on_one_file_are_refused") else { return };
+    let file = device.file.to_str().unwrap();
+    let output = Command::new("losetup").args(["--find", "--show", file]).output().unwrap();
+    let other = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+    let _detach = undo(&["losetup", "--detach", &other]);
+    device.refused(&everything(&device), "another loop device on");
+}
+
+/// Another loop device on `path`, which goes with the guard that is returned.
+fn loop_on(path: &Path) -> (String, Undo) {
+    let output = Command::new("losetup").args(["--find", "--show"]).arg(path).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let name = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+    let detach = undo(&["losetup", "--detach", &name]);
+    (name, detach)
+}
+
+#[test]
+fn a_file_mounted_through_a_loop_device_on_another_name_of_it_is_refused() {
+    let test = "a_file_mounted_through_a_loop_device_on_another_name_of_it_is_refused";
+    let Some(device) = Loop::blank(test) else { return };
+    let link = device.dir.path().join("link");
+    std::fs::hard_link(&device.file, &link).unwrap();
+    let bound = device.dir.path().join("bound");
+    File::create(&bound).unwrap();
+    run("mount", &["--bind", device.file.to_str().unwrap(), bound.to_str().unwrap()]);
+    let _unbind = undo(&["umount", bound.to_str().unwrap()]);
+    let at = device.dir.path().join("mount");
+    std::fs::create_dir(&at).unwrap();
+    let at = at.to_str().unwrap();
+    for name in [&link, &bound] {
+        let (other, _detach) = loop_on(name);
+        run("mkfs.ext4", &["-q", "-F", &other]);
+        run("mount", &["-o", "ro", &other, at]);
+        let _unmount = undo(&["umount", at]);
+        device
+            .refused(&everything(&device), &format!("{} is another loop device on", &other["/dev/".len()..]));
+    }
+}
+
+#[test]
+fn a_device_under_a_loop_device_by_a_node_elsewhere_is_refused() {
+    let test = "a_device_under_a_loop_device_by_a_node_elsewhere_is_refused";
+    let Some(device) = Loop::blank(test) else { return };
+    // Not in memory: such file systems may be mounted without device nodes.
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let node = dir.path().join("node");
+    let number = std::os::unix::fs::MetadataExt::rdev(&std::fs::metadata(&device.path).unwrap());
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &node, rustix::fs::FileType::BlockDevice, mode, number).unwrap();
+    if File::open(&node).is_err() {
+        common::skip(test, "needs device nodes on a disk");
+        return;
+    }
+    let (upper, _detach) = loop_on(&node);
+    device.refused(&everything(&device), &format!("part of {}", &upper["/dev/".len()..]));
+}
+
+#[test]
+fn a_device_whose_file_system_is_in_use_without_a_mount_in_the_list_is_told() {
+    let test = "a_device_whose_file_system_is_in_use_without_a_mount_in_the_list_is_told";
+    let Some(device) = Loop::blank(test) else { return };
+    device.run("mkfs.ext4", &["-q", "-F"]);
+    let at = device.dir.path().join("mount");
+    std::fs::create_dir(&at).unwrap();
+    let dir = at.to_str().unwrap();
+    run("mount", &[&device.path, dir]);
+    let file = at.join("file");
+    File::create(&file).unwrap().set_len(1 << 20).unwrap();
+    // A file system that may write does so when it pleases, and the content is to stay as it is.
+    run("mount", &["-o", "remount,ro", dir]);
+    let (upper, _detach) = loop_on(&file);
+    run("umount", &["--lazy", dir]);
+    let name = &upper["/dev/".len()..];
+    device.refused(&everything(&device), &format!("{name} is a loop device on a file of its file system"));
+}
+
+#[test]
+fn file_systems_and_swap_need_consent() {
+    let Some(device) = Loop::blank("file_systems_and_swap_need_consent") else { return };
+    device.run("mkfs.ext4", &["-q", "-F"]);
+    device.needs_consent("ext4 signature");
+    device.run("mkswap", &["-q"]);
+    device.needs_consent("swap signature");
+    let luks = [&b"LUKS\xba\xbe\0\x01aes\0"[..], &[0; 500]].concat();
+    device.write(0, &luks);
+    device.needs_consent("LUKS");
+}
+
+#[test]
+fn xfs_and_btrfs_need_consent() {
+    let test = "xfs_and_btrfs_need_consent";
+    let Some(device) = Loop::make(test, &[], |image| image.set_len(320 << 20).unwrap()) else { return };
+    for (program, kind) in [("mkfs.xfs", "xfs"), ("mkfs.btrfs", "btrfs")] {
+        if Command::new(program).arg("-V").output().is_err() {
+            common::skip(test, &format!("needs {program}"));
+            return;
+        }
+        device.run(program, &["-q", "-f"]);
+        device.refused(&Consent::none(), &format!("{kind} signature"));
+        let permit = guard::permit(device.examine().unwrap(), &everything(&device)).unwrap();
+        permit.open().unwrap().wipe().unwrap();
+        assert!(!device.examine().unwrap().content.iter().any(|text| text.contains("signature")));
+    }
+}
+
+/// A GPT header with one empty table, valid by its checksums, that lies at `own` with its other copy
+/// at `other`, both counted in sectors.
+fn gpt_header(own: u64, other: u64, table: u64, sectors: u64) -> Vec<u8> {
+    let entries = vec![0_u8; 128 * 128];
+    let mut header = vec![0_u8; 512];
+    header[..8].copy_from_slice(b"EFI PART");
+    header[8..12].copy_from_slice(&0x0001_0000_u32.to_le_bytes());
+    header[12..16].copy_from_slice(&92_u32.to_le_bytes());
+    header[24..32].copy_from_slice(&own.to_le_bytes());
+    header[32..40].copy_from_slice(&other.to_le_bytes());
+    header[40..48].copy_from_slice(&34_u64.to_le_bytes());
+    header[48..56].copy_from_slice(&(sectors - 34).to_le_bytes());
+    header[56..72].copy_from_slice(&[7; 16]);
+    header[72..80].copy_from_slice(&table.to_le_bytes());
+    header[80..84].copy_from_slice(&128_u32.to_le_bytes());
+    header[84..88].copy_from_slice(&128_u32.to_le_bytes());
+    header[88..92].copy_from_slice(&crc32(&entries).to_le_bytes());
+    let own_crc = crc32(&header[..92]);
+    header[16..20].copy_from_slice(&own_crc.to_le_bytes());
+    header
+}
+
+/// The checksum of Ethernet and GPT, which is another one than crc32c.
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0_u32, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg()))
+    })
+}
+
+#[test]
+fn partition_tables_need_consent_and_so_does_a_backup_alone() {
+    let test = "partition_tables_need_consent_and_so_does_a_backup_alone";
+    let Some(device) = Loop::blank(test) else { return };
+    let sectors = SIZE / 512;
+    let backup = gpt_header(sectors - 1, 1, sectors - 33, sectors);
+    device.write(SIZE - 512, &backup);
+    device.needs_consent("gpt signature at byte");
+    let mut mbr = vec![0_u8; 512];
+    mbr[446..462].copy_from_slice(&[0x80, 0, 2, 0, 0x83, 0, 3, 0, 0, 8, 0, 0, 0, 0, 1, 0]);
+    mbr[510..].copy_from_slice(&[0x55, 0xaa]);
+    device.write(0, &mbr);
+    device.needs_consent("dos signature");
+    // A protective MBR with both copies.
+    mbr[450] = 0xee;
+    device.write(0, &mbr);
+    device.write(512, &gpt_header(1, sectors - 1, 2, sectors));
+    device.write(SIZE - 512, &backup);
+    device.needs_consent("gpt signature");
+}
+
+#[test]
+fn members_of_lvm_md_and_zfs_are_refused_even_with_consent() {
+    let test = "members_of_lvm_md_and_zfs_are_refused_even_with_consent";
+    // libblkid looks for ZFS on 64 MiB and more.
+    let Some(device) = Loop::make(test, &[], |image| image.set_len(64 << 20).unwrap()) else { return };
+    let mut label = vec![0_u8; 512];
+    label[..8].copy_from_slice(b"LABELONE");
+    label[8..16].copy_from_slice(&1_u64.to_le_bytes());
+    label[20..24].copy_from_slice(&32_u32.to_le_bytes());
+    label[24..32].copy_from_slice(b"LVM2 001");
+    label[32..64].copy_from_slice(&[b'a'; 32]);
+    device.write(512, &label);
+    device.refused(&everything(&device), "part of LVM");
+    device.write(0, &[0; 4096]);
+
+    // The superblock of md 1.2 lies at 4 KiB.
+    let mut superblock = vec![0_u8; 1024];
+    superblock[..4].copy_from_slice(&0xa92b_4efc_u32.to_le_bytes());
+    superblock[4..8].copy_from_slice(&1_u32.to_le_bytes());
+    superblock[16..32].copy_from_slice(&[9; 16]);
+    superblock[144..152].copy_from_slice(&8_u64.to_le_bytes());
+    let sum: u64 =
+        superblock[..256].chunks(4).map(|w| u64::from(u32::from_le_bytes(w.try_into().unwrap()))).sum();
+    let sum = (sum & 0xffff_ffff) as u32 + (sum >> 32) as u32;
+    superblock[216..220].copy_from_slice(&sum.to_le_bytes());
+    device.write(4096, &superblock);
+    device.refused(&everything(&device), "part of md");
+    device.write(4096, &[0; 4096]);
+
+    // ZFS: uberblocks in the first label, each with its magic.
+    for index in 0..16 {
+        device.write(128 * 1024 + index * 1024, &0x00ba_b10c_u64.to_le_bytes());
+    }
+    device.refused(&everything(&device), "part of ZFS");
+    let typed = Consent::typed(&device.path["/dev/".len()..]);
+    device.refused(&typed, "part of ZFS");
+}
+
+#[test]
+fn data_without_any_signature_needs_consent() {
+    let Some(device) = Loop::blank("data_without_any_signature_needs_consent") else { return };
+    device.write(SIZE / 2 - (1 << 20), &vec![7; 1 << 20]);
+    device.needs_consent("sampled pages");
+    // A single byte at either edge is found for certain.
+    for offset in [0, 777_777, SIZE - 1] {
+        device.write(SIZE / 2 - (1 << 20), &vec![0; 1 << 20]);
+        device.write(offset, &[1]);
+        device.refused(&Consent::none(), &format!("first at byte {}", offset / 4096 * 4096));
+        device.write(offset, &[0]);
+    }
+}
+
+#[test]
+fn consent_to_another_device_is_none() {
+    let Some(device) = Loop::blank("consent_to_another_device_is_none") else { return };
+    device.run("mkfs.ext4", &["-q", "-F"]);
+    let name = &device.path["/dev/".len()..];
+    for typed in ["", "\n", "yes", &name[..name.len() - 1], &name.to_uppercase(), "vda"] {
+        device.refused(&Consent::typed(typed), "ext4 signature");
+    }
+    let Err(error) = Consent::named(&["/dev/no-such-device".to_owned()], &facts()) else { panic!("found") };
+    assert_eq!(error.exit_status(), 2);
+    let other = facts().devices.into_iter().find(|other| other.path != Path::new(&device.path));
+    if let Some(other) = other {
+        let consent = Consent::named(&[other.name], &facts()).unwrap();
+        device.refused(&consent, "--destroy");
+    }
+    assert!(guard::permit(device.examine().unwrap(), &Consent::typed(name)).is_ok());
+    assert!(guard::permit(device.examine().unwrap(), &Consent::typed(&format!("{name}\n"))).is_ok());
+}
+
+#[test]
+fn a_link_to_the_device_is_consent_as_well() {
+    let Some(device) = Loop::blank("a_link_to_the_device_is_consent_as_well") else { return };
+    device.run("mkfs.ext4", &["-q", "-F"]);
+    let link = device.dir.path().join("link");
+    std::os::unix::fs::symlink(&device.path, &link).unwrap();
+    let link = link.to_str().unwrap().to_owned();
+    let consent = Consent::named(std::slice::from_ref(&link), &facts()).unwrap();
+    assert!(guard::permit(device.examine().unwrap(), &consent).is_ok());
+    assert!(facts().same_device(&link, &device.path).unwrap());
+    let error = facts().find_all(&[device.path.clone(), link]).unwrap_err();
+    assert!(error.what.contains("are the same device"), "{error}");
+}
+
+#[test]
+fn a_fill_of_ours_is_kept_without_and_with_consent() {
+    let Some(device) = Loop::blank("a_fill_of_ours_is_kept_without_and_with_consent") else { return };
+    device.write(0, MAGIC);
+    for offset in (1..SIZE >> 20).map(|mib| mib << 20) {
+        device.write(offset, MAGIC);
+    }
+    let before = device.hash();
+    for consent in [Consent::none(), everything(&device)] {
+        let found = device.examine().unwrap();
+        assert!(found.ours && !found.needs_consent(), "{:?}", found.content);
+        let claim = guard::permit(found, &consent).unwrap().open().unwrap();
+        assert!(claim.ours());
+        claim.wipe().unwrap();
+        drop(claim);
+        assert_eq!(device.hash(), before);
+    }
+    // A header of ours does not vouch for what is not ours.
+    device.write(SIZE / 2, &vec![5; 1 << 20]);
+    device.refused(&Consent::none(), "sampled pages");
+    assert!(!device.examine().unwrap().ours);
+}
+
+#[test]
+fn what_changed_since_the_examination_is_refused() {
+    let Some(device) = Loop::blank("what_changed_since_the_examination_is_refused") else { return };
+    let permit = guard::permit(device.examine().unwrap(), &Consent::none()).unwrap();
+    device.run("mkfs.ext4", &["-q", "-F"]);
+    let before = device.hash();
+    let error = permit.open().unwrap_err();
+    assert_eq!(error.exit_status(), 3);
+    assert!(error.what.contains("was written to since"), "{error}");
+    assert_eq!(device.hash(), before);
+    // Mounted meanwhile.
+    let permit = guard::permit(device.examine().unwrap(), &everything(&device)).unwrap();
+    let at = device.dir.path().join("mount");
+    std::fs::create_dir(&at).unwrap();
+    let at = at.to_str().unwrap();
+    run("mount", &["-o", "ro", &device.path, at]);
+    let _unmount = undo(&["umount", at]);
+    let before = device.hash();
+    let error = permit.open().unwrap_err();
+    assert!(error.what.contains("mounted at"), "{error}");
+    assert_eq!(device.hash(), before);
+}
+
+#[test]
+fn the_device_of_the_root_file_system_is_the_systems_own() {
+    let facts = facts();
+    let is_root = |device: &&stacktune::host::Device| {
+        device.usage.iter().any(|usage| usage.to_string().contains("own drive: holds /"))
+    };
+    // The root of a container is no device.
+    let Some(device) = facts.devices.iter().find(is_root) else { return };
+    let consent = Consent::named(std::slice::from_ref(&device.name), &facts).unwrap();
+    let error =
+        guard::examine(&device.name, &facts, 0, &ByMagic).and_then(|found| guard::permit(found, &consent));
+    let error = error.unwrap_err();
+    assert_eq!(error.exit_status(), 3);
+    assert!(error.what.contains("the system's own drive"), "{error}");
+}

@@ -1,0 +1,535 @@
+//! Real I/O through the program: each interface, buffering and class on files and on devices, and
+//! what becomes of errors, limits and forbidden things. Every run ends with a verification.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::thread;
+
+use crate::common;
+use crate::common::devices::{Loop, Loops, Mount, has, run};
+use crate::common::recorded::{Home, LOAD, PROGRAM, Ran, Recorded, json, texts};
+
+const INTERFACES: [&str; 3] = ["sync", "libaio", "io_uring"];
+const BUFFERINGS: [&str; 3] = ["cached", "direct", "uncached"];
+
+/// Every page of a profile's target is as it was written.
+#[track_caller]
+fn verify(home: &Home, profile: &str, sets: &[&str]) {
+    let arguments = [&["verify", profile, "--json"][..], &set(sets)].concat();
+    let report = home.run(&arguments).json();
+    assert_eq!(report["complete"], true, "{report:#}");
+    assert!(report["sectors_ok"].as_u64() > Some(0), "{report:#}");
+    for kind in ["never_written", "foreign", "misplaced", "damaged", "unreadable"] {
+        assert_eq!(report[kind]["sectors"], 0, "{report:#}");
+    }
+}
+
+/// `--set` before each of them.
+fn set<'a>(sets: &[&'a str]) -> Vec<&'a str> {
+    sets.iter().flat_map(|set| ["--set", set]).collect()
+}
+
+/// Records with these knobs turned, for a short time.
+fn record(home: &Home, profile: &str, out: &str, sets: &[&str], more: &[&str]) -> Recorded {
+    let run =
+        |time: &str, out: &str| home.record(profile, out, &[&["--for", time][..], &set(sets), more].concat());
+    let recorded = run("500ms", out);
+    if recorded.ran.status == Some(0) && recorded.starved() {
+        // The machine had other work: there is more time for a second attempt.
+        return run("6s", &format!("{out} again"));
+    }
+    recorded
+}
+
+/// All classes run with these knobs turned, and what they wrote is verified.
+#[track_caller]
+fn runs_and_verifies(home: &Home, profile: &str, sets: &[&str], more: &[&str]) -> Recorded {
+    let out = format!("out {}", sets.join(" ").replace('/', "-"));
+    let recorded = record(home, profile, &out, sets, more);
+    recorded.all_classes_ran();
+    // The target's own knobs find it again; those of the load do no harm.
+    verify(home, profile, sets);
+    recorded
+}
+
+/// Whether it was refused because the kernel, the file system or the device knows no uncached I/O.
+fn refused_uncached(recorded: &Recorded) -> bool {
+    let refused = recorded.ran.status == Some(2);
+    if refused {
+        recorded.ran.ended(2, &["can't be uncached: "]);
+        assert!(!recorded.dir.exists(), "a recording without a run");
+    }
+    refused
+}
+
+#[test]
+fn every_interface_and_buffering_runs_all_classes_on_files() {
+    let each = |interface: &str| {
+        for buffering in BUFFERINGS {
+            let home = Home::new();
+            let profile = home.small_files("small");
+            let sets = [format!("io.interface={interface}"), format!("io.buffering={buffering}")];
+            let sets = [sets[0].as_str(), sets[1].as_str(), "scan.depth=64"];
+            let recorded = record(&home, &profile, "out", &sets, &[]);
+            if buffering == "uncached" && refused_uncached(&recorded) {
+                continue;
+            }
+            recorded.all_classes_ran();
+            verify(&home, &profile, &[]);
+        }
+    };
+    thread::scope(|scope| {
+        for interface in INTERFACES {
+            scope.spawn(move || each(interface));
+        }
+    });
+}
+
+#[test]
+fn a_polled_submission_queue_runs_all_classes_and_wakes_after_its_sleep() {
+    let home = Home::new();
+    let profile = home.small_files("small");
+    // Point reads so rare that the kernel's thread sleeps before each of them.
+    let rare = ["point.rate=32KB/s", "scan.rate=32KB/s", "wal.rate=32KB/s", "background.rate=32KB/s"];
+    for buffering in ["cached", "direct"] {
+        for rates in [&[][..], &rare[..]] {
+            let buffering = format!("io.buffering={buffering}");
+            let mut sets = vec!["io.submission=sqpoll", "io.sqpoll_idle=1ms", buffering.as_str()];
+            sets.extend(rates);
+            let recorded = record(&home, &profile, &format!("{buffering}-{}", rates.len()), &sets, &[]);
+            recorded.all_classes_ran();
+            verify(&home, &profile, &[]);
+        }
+    }
+}
+
+#[test]
+fn every_interface_and_buffering_runs_all_classes_on_a_direct_loop_device() {
+    let test = "every_interface_and_buffering_runs_all_classes_on_a_direct_loop_device";
+    let Some(loops) = Loops::take(test) else { return };
+    let devices = INTERFACES.map(|interface| (interface, loops.blank(64)));
+    let each = |interface: &str, device: &Loop| {
+        let home = Home::new();
+        // Somebody's data, which the operator gives up.
+        run("mkfs.ext4", &["-q", "-F", &device.path]);
+        let profile = home.profile("device", &device.profile());
+        let refused = record(&home, &profile, "refused", &[], &[]);
+        refused.ran.ended(3, &["ext4 signature", "--destroy"]);
+        for buffering in BUFFERINGS {
+            let sets = [format!("io.interface={interface}"), format!("io.buffering={buffering}")];
+            let sets = [sets[0].as_str(), sets[1].as_str()];
+            let destroy: &[&str] = if buffering == "cached" { &["--destroy", &device.path] } else { &[] };
+            let recorded = record(&home, &profile, buffering, &sets, destroy);
+            if buffering == "uncached" && refused_uncached(&recorded) {
+                continue;
+            }
+            let summary = recorded.all_classes_ran();
+            assert!(summary["members"][0]["block_read_bytes"].is_u64(), "{summary:#}");
+            verify(&home, &profile, &[]);
+        }
+    };
+    thread::scope(|scope| {
+        for (interface, device) in &devices {
+            scope.spawn(move || each(interface, device));
+        }
+    });
+}
+
+#[test]
+fn every_page_size_and_mixtures_of_them_cover_the_same_bytes() {
+    let home = Home::new();
+    let profile = home.small_files("pages");
+    let sizes = [
+        "512B", "1KiB", "2KiB", "4KiB", "8KiB", "16KiB", "32KiB", "64KiB", "128KiB", "256KiB", "512KiB",
+        "1MiB",
+    ];
+    let limit = smallest_direct_page_bytes(&home);
+    for pair in sizes.chunks(2) {
+        // Two sizes at a time: the writers of the one size leave pages for the readers of the other.
+        let buffering =
+            if size_bytes(pair[0]) < limit { "io.buffering=cached" } else { "io.buffering=direct" };
+        let sets = [
+            format!("scan.page_size={}", pair[1]),
+            format!("point.page_size={}", pair[0]),
+            format!("wal.page_size={}", pair[0]),
+            format!("background.page_size={}", pair[1]),
+        ];
+        let sets = [buffering, &sets[0], &sets[1], &sets[2], &sets[3]];
+        let recorded = home.record(&profile, pair[0], &[&["--for", "1s"][..], &set(&sets)].concat());
+        recorded.all_classes_ran();
+    }
+    verify(&home, &profile, &[]);
+}
+
+/// The smallest page that direct I/O can have in the home folder, by trying.
+fn smallest_direct_page_bytes(home: &Home) -> u64 {
+    let profile = home.small_files("limit");
+    let tried = record(home, &profile, "limit", &["io.page_size=512B", "run.window=100ms"], &[]);
+    if tried.ran.status == Some(0) {
+        return 512;
+    }
+    tried.ran.ended(2, &["io.page_size", "512B"]);
+    4096
+}
+
+fn size_bytes(text: &str) -> u64 {
+    stacktune::units::parse_size(text).unwrap()
+}
+
+#[test]
+fn every_way_to_commit_runs_and_verifies() {
+    let each = |interface: &str| {
+        let home = Home::new();
+        let profile = home.small_files("commit");
+        let interface_set = format!("io.interface={interface}");
+        for (sync, every) in [("fdatasync", "1"), ("fdatasync", "8"), ("dsync", "1"), ("none", "1")] {
+            let sets = [format!("wal.sync={sync}"), format!("wal.sync_every={every}")];
+            // Eight writes outstanding, so that a flush has something to wait for.
+            let sets = [interface_set.as_str(), &sets[0], &sets[1], "wal.depth=8"];
+            let out = format!("{sync} {every}");
+            let summary = record(&home, &profile, &out, &sets, &[]).all_classes_ran();
+            let wal = &summary["classes"]["wal"];
+            let (ios, commits) = (wal["ios"].as_u64().unwrap(), wal["service_ns"]["count"].as_u64().unwrap());
+            let flushes = wal["flush_ns"]["count"].as_u64().unwrap_or(0);
+            // A few may end between two reads of the counters.
+            let close = |a: u64, b: u64| a.abs_diff(b) <= 16;
+            // At the end each stream may have writes that no flush covers yet; `sync` has eight streams.
+            let streams = if interface == "sync" { 8 } else { 1 };
+            let open = if sync == "fdatasync" { streams * every.parse::<u64>().unwrap() } else { 0 };
+            assert!(commits > 0 && commits <= ios + 16 && ios <= commits + open + 16, "{sync}: {wal:#}");
+            match (sync, every) {
+                ("fdatasync", "1") => assert!(close(flushes, commits), "{wal:#}"),
+                ("fdatasync", _) => assert!(close(flushes * 8, commits), "{wal:#}"),
+                _ => assert_eq!(flushes, 0, "{wal:#}"),
+            }
+            let durable = !texts(&wal["flags"]).contains(&"not durable");
+            assert_eq!(durable, sync != "none", "{wal:#}");
+        }
+        verify(&home, &profile, &[]);
+    };
+    thread::scope(|scope| {
+        for interface in INTERFACES {
+            scope.spawn(move || each(interface));
+        }
+    });
+}
+
+#[test]
+fn the_wal_lies_in_a_file_of_its_own() {
+    let home = Home::new();
+    let profile = home.small_files("elsewhere");
+    fs::create_dir(home.path("other")).unwrap();
+    let wal = home.path("other/log");
+    let target = format!("wal.target={}", wal.display());
+    let recorded = runs_and_verifies(&home, &profile, &[&target], &[]);
+    let summary = recorded.summary();
+    let members = summary["members"].as_array().unwrap();
+    assert_eq!(members.len(), 3, "{summary:#}");
+    assert_eq!(members[2]["written_bytes"], summary["classes"]["wal"]["bytes"], "{summary:#}");
+    assert!(fs::metadata(&wal).unwrap().len() > 1 << 20);
+    assert!(!home.path("elsewhere-files/wal").exists(), "a WAL file that nothing uses");
+}
+
+#[test]
+fn the_wal_lies_on_a_device_of_its_own() {
+    let Some(loops) = Loops::take("the_wal_lies_on_a_device_of_its_own") else { return };
+    let device = loops.blank(64);
+    let home = Home::new();
+    let profile = home.small_files("files");
+    let target = format!("wal.target={}", device.path);
+    run("mkswap", &["-q", &device.path]);
+    let refused = record(&home, &profile, "refused", &[&target], &[]);
+    refused.ran.ended(3, &["swap signature"]);
+    let before = device.block_bytes().1;
+    let recorded = runs_and_verifies(&home, &profile, &[&target], &["--destroy", &device.path]);
+    let summary = recorded.summary();
+    let written = summary["classes"]["wal"]["bytes"].as_u64().unwrap();
+    assert!(device.block_bytes().1 - before >= written);
+    assert_eq!(summary["members"][2]["written_bytes"], written, "{summary:#}");
+}
+
+#[test]
+fn hot_pages_and_runs_of_pages_run() {
+    let home = Home::new();
+    let profile = home.small_files("offsets");
+    for offsets in ["zipf", "runs"] {
+        let sets = ["scan", "point", "background"].map(|class| format!("{class}.offsets={offsets}"));
+        let sets = [&*sets[0], &*sets[1], &*sets[2], "scan.zipf_theta=1.2", "point.jump_share=0.1"];
+        record(&home, &profile, offsets, &sets, &[]).all_classes_ran();
+    }
+    verify(&home, &profile, &[]);
+}
+
+/// Runs the program with files limited to this size: what goes beyond fails with EFBIG.
+fn record_under_limit(home: &Home, profile: &str, out: &str, limit_bytes: u64, sets: &[&str]) -> Recorded {
+    let dir = home.path(out);
+    let mut command = Command::new("prlimit");
+    command.arg(format!("--fsize={limit_bytes}")).arg(PROGRAM);
+    command.args(["record", profile, "--for", "2s", "--out", dir.to_str().unwrap()]).args(set(sets));
+    let ran = Ran::of(&home.inhabit(&mut command).output().unwrap());
+    Recorded { ran, dir }
+}
+
+#[test]
+fn errors_are_counted_by_errno_and_class_and_the_others_go_on() {
+    for interface in INTERFACES {
+        let home = Home::new();
+        let profile = home.small_files("errors");
+        let sets = [&*format!("io.interface={interface}")];
+        record(&home, &profile, "filled", &sets, &[]).all_classes_ran();
+        // The WAL's file has 9 MiB, so it stays below; the data files have 17.
+        let recorded = record_under_limit(&home, &profile, "errors", 12 << 20, &sets);
+        recorded.ran.ended(1, &["background", "EFBIG"]);
+        assert_eq!(recorded.ran.err.lines().count(), 1, "{}", recorded.ran.err);
+        let summary = recorded.any_summary();
+        let background = &summary["classes"]["background"];
+        assert!(background["errors"].as_u64() > Some(0), "{background:#}");
+        assert_eq!(background["errnos"]["EFBIG"], background["errors"], "{background:#}");
+        assert_eq!(background["state"], "running");
+        for class in ["scan", "point", "wal", "background"] {
+            assert!(summary["classes"][class]["ios"].as_u64() > Some(0), "{class}: {summary:#}");
+            assert_eq!(
+                summary["classes"][class]["errors"] == 0,
+                class != "background",
+                "{class}: {summary:#}"
+            );
+        }
+        verify(&home, &profile, &[]);
+    }
+}
+
+#[test]
+fn a_class_with_too_many_errors_stops_and_says_why() {
+    let home = Home::new();
+    let profile = home.small_files("trips");
+    record(&home, &profile, "filled", &[], &[]).all_classes_ran();
+    let sets = ["background.rate=none", "background.depth=64"];
+    let recorded = record_under_limit(&home, &profile, "trips", 9 << 20, &sets);
+    recorded.ran.ended(1, &["background stopped: over 1,000 errors in a second", "EFBIG"]);
+    let summary = recorded.any_summary();
+    let background = &summary["classes"]["background"];
+    assert_eq!(background["state"], "stopped", "{background:#}");
+    assert!(background["why"].as_str().unwrap().contains("over 1,000 errors"), "{background:#}");
+    assert!(background["errors"].as_u64() > Some(1000), "{background:#}");
+    let windows = recorded.windows();
+    let is_stopped = |window: &&serde_json::Value| {
+        window["classes"]["background"].to_string().contains("over 1,000 errors")
+    };
+    // On a busy machine a window may pass without any.
+    let after: Vec<_> = windows.iter().filter(is_stopped).collect();
+    let scanned = after.iter().any(|window| window["classes"]["scan"]["ios"].as_u64() > Some(0));
+    assert!(scanned, "the scan goes on: {after:#?}");
+}
+
+#[test]
+fn writing_stops_at_exactly_its_limit() {
+    for interface in ["io_uring", "sync"] {
+        let home = Home::new();
+        let profile = home.small_files("limit");
+        let interface = format!("io.interface={interface}");
+        record(&home, &profile, "filled", &[&interface], &[]).all_classes_ran();
+        let sets = [&*interface, "run.max_writes=1MiB", "background.depth=16", "background.rate=none"];
+        let recorded = record(&home, &profile, "limited", &sets, &[]);
+        let summary = recorded.summary();
+        let bytes = |class: &str| summary["classes"][class]["bytes"].as_u64().unwrap();
+        assert_eq!(bytes("wal") + bytes("background"), 1 << 20, "{summary:#}");
+        assert_eq!(recorded.windows().pop().unwrap()["written_bytes_total"], 1 << 20);
+        assert!(bytes("scan") > 0 && bytes("point") > 0);
+        for class in ["wal", "background"] {
+            assert_eq!(summary["classes"][class]["state"], "stopped", "{class}: {summary:#}");
+        }
+        recorded.ran.ended(0, &["background stopped: 1MiB are written, which is run.max_writes"]);
+        verify(&home, &profile, &[]);
+    }
+}
+
+#[test]
+fn a_fill_beyond_the_limit_is_refused_before_it_begins() {
+    let home = Home::new();
+    let profile = home.small_files("limit");
+    let refused = record(&home, &profile, "out", &["run.max_writes=1MiB"], &[]);
+    refused.ran.ended(2, &["run.max_writes is 1MiB"]);
+    assert!(!home.path("out").exists(), "a recording without a run");
+}
+
+/// Content that is nobody's, and differs everywhere.
+fn noise(path: &std::path::Path) {
+    let size = fs::metadata(path).unwrap().len();
+    let word = |i: u64| (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes();
+    let bytes: Vec<u8> = (0..size / 8).flat_map(word).collect();
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn read_only_works_on_a_foreign_device_and_changes_nothing() {
+    let test = "read_only_works_on_a_foreign_device_and_changes_nothing";
+    let Some(loops) = Loops::take(test) else { return };
+    let device = loops.device(64, noise);
+    let (home, before, written) = (Home::new(), device.hash(), device.block_bytes().1);
+    let profile = home.profile("foreign", &device.profile());
+    for interface in INTERFACES {
+        let interface = &*format!("io.interface={interface}");
+        let recorded = record(&home, &profile, &interface.replace('/', "-"), &[interface], &["--read-only"]);
+        let summary = recorded.summary();
+        for class in ["scan", "point"] {
+            let figures = &summary["classes"][class];
+            assert!(figures["ios"].as_u64() > Some(0), "{summary:#}");
+            assert!(texts(&figures["flags"]).contains(&"unfilled"), "{summary:#}");
+        }
+        for class in ["wal", "background"] {
+            assert_eq!(
+                (&summary["classes"][class]["bytes"], &summary["classes"][class]["state"]),
+                (&0.into(), &"off".into())
+            );
+        }
+    }
+    assert_eq!((device.hash(), device.block_bytes().1), (before, written), "something was written");
+}
+
+#[test]
+fn read_only_works_on_a_mounted_device_at_a_gentle_rate() {
+    let test = "read_only_works_on_a_mounted_device_at_a_gentle_rate";
+    let Some(loops) = Loops::take(test) else { return };
+    let device = loops.blank(64);
+    run("mkfs.ext4", &["-q", "-F", &device.path]);
+    let _mount = Mount::of(&device, "ro,noload");
+    let (home, before) = (Home::new(), device.hash());
+    let profile = home.profile("mounted", &device.profile());
+    let refused = record(&home, &profile, "refused", &[], &["--destroy", &device.path]);
+    refused.ran.ended(3, &["mounted at"]);
+    let recorded = record(&home, &profile, "out", &[], &["--read-only"]);
+    let summary = recorded.summary();
+    let scan = &summary["classes"]["scan"];
+    assert_eq!(scan["target_mb_per_s"], 100.0, "{summary:#}");
+    let rate = scan["mb_per_s"].as_f64().unwrap();
+    // A batch that came late, at most, is on top.
+    assert!(rate > 0.0 && rate < 105.0, "{summary:#}");
+    assert!(texts(&summary["flags"]).contains(&"mounted"), "{summary:#}");
+    let faster = record(&home, &profile, "faster", &["scan.rate=150MB/s"], &["--read-only"]);
+    assert_eq!(faster.summary()["classes"]["scan"]["target_mb_per_s"], 150.0);
+    assert_eq!(device.hash(), before, "something was written");
+}
+
+/// An ordinary user.
+const NOBODY: u32 = 65534;
+
+/// Runs the demo, small, and a profile that is not the demo; how, is up to `prepare`.
+fn demo_and_other(home: &Home, prepare: &dyn Fn(&mut Command)) -> (Recorded, Recorded) {
+    let run = |profile: &str, sets: &[&str], out: &str| {
+        let dir = home.path(out);
+        let mut command = Command::new(PROGRAM);
+        command.args(["record", profile, "--for", "1500ms", "--out", dir.to_str().unwrap()]).args(set(sets));
+        prepare(&mut command);
+        Recorded { ran: Ran::of(&home.inhabit(&mut command).output().unwrap()), dir }
+    };
+    let sets = ["target.files.size=16MiB", "target.files.count=2"];
+    (run("demo", &sets, "demo"), run(&home.small_files("other"), &[], "other"))
+}
+
+#[test]
+fn without_io_uring_the_demo_falls_back_and_says_so_and_others_are_refused() {
+    let home = Home::new();
+    let forbid = |command: &mut Command| forbid_io_uring(command);
+    let (demo, other) = demo_and_other(&home, &forbid);
+    demo.all_classes_ran();
+    demo.ran.ended(0, &["io.interface is libaio instead of io_uring"]);
+    let host = json(&demo.dir.join("host.json"));
+    assert!(texts(&host["notes"]).iter().any(|note| note.contains("libaio instead of io_uring")), "{host:#}");
+    other.ran.ended(2, &["`io.interface` can't be io_uring"]);
+    assert!(!home.path("other-files").exists(), "files were made for a run that can't be");
+}
+
+/// Lets `io_uring_setup` fail with EPERM, as containers do.
+#[allow(unsafe_code)]
+fn forbid_io_uring(command: &mut Command) {
+    let statement = |code: u32, jump_if: u8, jump_else: u8, value: u32| libc::sock_filter {
+        code: code as u16,
+        jt: jump_if,
+        jf: jump_else,
+        k: value,
+    };
+    let filter = [
+        // The system call's number is the first word.
+        statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+        statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, libc::SYS_io_uring_setup as u32),
+        statement(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
+        statement(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let install = move || {
+        let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
+        // SAFETY: the program and its statements live until prctl returns, which copies them; prctl
+        // may be called between fork and exec.
+        let failed = unsafe {
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
+                || libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) != 0
+        };
+        if failed { Err(std::io::Error::last_os_error()) } else { Ok(()) }
+    };
+    // SAFETY: the closure makes two system calls and allocates nothing.
+    unsafe { command.pre_exec(install) };
+}
+
+#[test]
+fn under_a_small_memory_limit_the_demo_falls_back_and_says_so_and_others_are_refused() {
+    let test = "under_a_small_memory_limit_the_demo_falls_back_and_says_so_and_others_are_refused";
+    if !common::is_root() {
+        common::skip(test, "needs root to become an ordinary user");
+        return;
+    }
+    let home = Home::new();
+    // Where an ordinary user reaches the program and its home, whatever folder the tests run in.
+    let open = tempfile::Builder::new()
+        .permissions(fs::Permissions::from_mode(0o755))
+        .tempdir_in("/var/tmp")
+        .unwrap();
+    let program = open.path().join("stacktune");
+    fs::copy(PROGRAM, &program).unwrap();
+    let files = open.path().join("home");
+    fs::create_dir(&files).unwrap();
+    std::os::unix::fs::chown(&files, Some(NOBODY), Some(NOBODY)).unwrap();
+    let as_nobody = |profile: &str, out: &str| {
+        let mut command = Command::new("prlimit");
+        command.arg("--memlock=65536:65536").args([
+            "setpriv",
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+        ]);
+        command.arg(&program).args(["record", profile, "--for", "1500ms", "--out", out]);
+        command.args(set(&["target.files.size=16MiB", "target.files.count=2"]));
+        home.inhabit(&mut command).env("HOME", &files).current_dir(&files);
+        Recorded { ran: Ran::of(&command.output().unwrap()), dir: files.join(out) }
+    };
+    let demo = as_nobody("demo", "demo");
+    demo.all_classes_ran();
+    demo.ran.ended(0, &["io.registered_buffers is off instead of on", "RLIMIT_MEMLOCK"]);
+    fs::write(files.join("other.toml"), format!("[target]\nfiles.dir = \"{}/f\"\n{LOAD}", files.display()))
+        .unwrap();
+    let other = as_nobody("./other.toml", "other");
+    other.ran.ended(2, &["`io.registered_buffers` can't be on", "RLIMIT_MEMLOCK"]);
+}
+
+#[test]
+fn direct_io_that_btrfs_quietly_buffers_is_flagged() {
+    let test = "direct_io_that_btrfs_quietly_buffers_is_flagged";
+    let Some(loops) = Loops::take(test) else { return };
+    if !has("mkfs.btrfs") {
+        return common::skip(test, "needs mkfs.btrfs");
+    }
+    let device = loops.blank(256);
+    run("mkfs.btrfs", &["-q", "-f", &device.path]);
+    let mount = Mount::of(&device, "rw");
+    let home = Home::new();
+    let dir = mount.at.path().join("files");
+    let profile = home.profile(
+        "btrfs",
+        &format!("[target]\nfiles = {{ dir = \"{}\", count = 2, size = \"16MiB\" }}\n{LOAD}", dir.display()),
+    );
+    let summary = record(&home, &profile, "out", &[], &[]).all_classes_ran();
+    let flags =
+        ["scan", "point", "wal", "background"].map(|class| texts(&summary["classes"][class]["flags"]));
+    assert!(flags.iter().any(|flags| flags.contains(&"quietly buffered")), "{summary:#}");
+    verify(&home, &profile, &[]);
+}

@@ -1,0 +1,526 @@
+//! The program on stacks over loop devices: what is refused before anything is touched, and how a run
+//! ends that is stopped on its way.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::common::devices::{Loop, Loops, Mount, run};
+use crate::common::program::{Home, MODEST, Outcome, Running, wait_for};
+use crate::common::terminal::{Terminal, first_line};
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde_json::Value;
+
+const ALL: (u16, u16) = (160, 50);
+
+/// The program with a state folder of the test's own.
+fn command(home: &Home, arguments: &[&str]) -> Command {
+    let mut command = home.command(arguments);
+    command.env("XDG_STATE_HOME", home.path("state"));
+    command
+}
+
+fn program(home: &Home, arguments: &[&str]) -> Outcome {
+    Outcome::of(&command(home, arguments).output().unwrap())
+}
+
+/// `record` of a modest load on that target.
+fn on_target(home: &Home, target: &str, sets: &[&str]) -> Command {
+    let profile = home.path("mine.toml");
+    fs::write(&profile, format!("name = \"mine\"\n[target]\n{target}\n")).unwrap();
+    let mut command = command(home, &["record", profile.to_str().unwrap(), "--for", "1s", "--json"]);
+    command.arg("--out").arg(home.path("out"));
+    command.args(MODEST.iter().chain(sets).map(|set| format!("--set={set}")));
+    command
+}
+
+/// The same on devices, with consent to destroy what they hold.
+fn on_devices(home: &Home, devices: &[&str], sets: &[&str]) -> Command {
+    let list: Vec<String> = devices.iter().map(|device| format!("{device:?}")).collect();
+    let mut command = on_target(home, &format!("devices = [{}]", list.join(", ")), sets);
+    command.args(devices.iter().map(|device| format!("--destroy={device}")));
+    command
+}
+
+/// `record` of a modest load for so long, on ext4 over a loop device over a file.
+fn on_files(home: &Home, time: &str) -> Command {
+    let mut command = home.record("out", time, &MODEST);
+    command.env("XDG_STATE_HOME", home.path("state"));
+    command.args(ON_EXT4.map(|set| format!("--set={set}")));
+    command.arg("--json");
+    command
+}
+
+const ON_EXT4: [&str; 3] = ["target.files.count=1", "target.files.size=96MiB", "stack.filesystem=ext4"];
+
+/// Nothing of a stack is there: no journal, no mount, no loop device, no file.
+#[track_caller]
+fn assert_nothing_left(home: &Home) {
+    let status = program(home, &["status"]).expect(0).stdout;
+    assert_eq!(status, "no stack stands, and nothing is left over\n");
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let loops = run("losetup", &["--list", "--noheadings", "--output", "NAME,BACK-FILE"]);
+    for folder in [home.target(), home.path("state")] {
+        let folder = folder.to_str().unwrap();
+        let left = mounts.lines().chain(loops.lines()).find(|line| line.contains(folder));
+        assert_eq!(left, None);
+    }
+    let of = |dir: &Path| fs::read_dir(dir).map_or(0, Iterator::count);
+    for dir in [home.target(), home.path("state/stacktune/journal"), home.path("state/stacktune/mnt")] {
+        assert_eq!(of(&dir), 0, "{}", dir.display());
+    }
+}
+
+/// A folder with a tool that stands before the real one in `PATH`.
+fn fake(home: &Home, tool: &str, script: &str) -> String {
+    let dir = home.path("tools");
+    fs::create_dir_all(&dir).unwrap();
+    let path = dir.join(tool);
+    fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    format!("{}:{}", dir.display(), std::env::var("PATH").unwrap())
+}
+
+/// A mkfs that says when it begins and when it has ended, and takes a while in between.
+fn slow_mkfs(home: &Home) -> String {
+    let (begun, ended) = (home.path("mkfs-begun"), home.path("mkfs-ended"));
+    let script = format!(
+        "touch {}; sleep 1; /usr/sbin/mkfs.ext4 \"$@\" || exit; touch {}",
+        begun.display(),
+        ended.display()
+    );
+    fake(home, "mkfs.ext4", &script)
+}
+
+/// The tools by which a stack over files is built, each of which notes how it is called.
+fn noted(home: &Home, log: &Path) -> String {
+    let tools =
+        ["losetup", "mkfs.ext4", "mkfs.btrfs", "mount", "umount", "wipefs", "blkdiscard", "sfdisk", "mdadm"];
+    let noted = tools.map(|tool| {
+        let script = format!(
+            "echo \"{tool} $*\" >>{}; PATH=/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin exec {tool} \"$@\"",
+            log.display()
+        );
+        fake(home, tool, &script)
+    });
+    noted.into_iter().next().unwrap()
+}
+
+/// A command without what is another one each time: the stack's id, and which loop devices were free.
+fn alike(command: &str) -> String {
+    let is_id =
+        |part: &&str| [4, 8, 12, 16].contains(&part.len()) && part.chars().all(|c| c.is_ascii_hexdigit());
+    let word = |word: &str| match word {
+        word if word.starts_with("/dev/loop") => "LOOP".to_owned(),
+        word if !word.contains(['-', '/']) => word.to_owned(),
+        word => {
+            let parts = word.split(['-', '/', '=']).map(|part| if is_id(&part) { "ID" } else { part });
+            parts.collect::<Vec<_>>().join("-")
+        }
+    };
+    let looped = command.split("<loop of ").enumerate().map(|(at, text)| match text.split_once('>') {
+        Some((_, rest)) if at > 0 => format!("LOOP{rest}"),
+        _ => text.to_owned(),
+    });
+    looped.collect::<String>().split_whitespace().map(word).collect::<Vec<_>>().join(" ")
+}
+
+fn formatted(loops: &Loops, size_mib: u64) -> Loop {
+    loops.device(size_mib, |file| drop(run("mkfs.ext4", &["-q", file.to_str().unwrap()])))
+}
+
+#[test]
+fn a_stack_over_the_limit_of_writes_is_refused_before_anything_is_destroyed() {
+    let test = "a_stack_over_the_limit_of_writes_is_refused_before_anything_is_destroyed";
+    let Some(loops) = Loops::take(test) else { return };
+    let (home, device) = (Home::new(), formatted(&loops, 128));
+    let before = device.hash();
+    let sets = ["stack.filesystem=ext4", "run.max_writes=16MiB"];
+    let outcome = Outcome::of(&on_devices(&home, &[&device.path], &sets).output().unwrap()).expect(2);
+    assert!(outcome.stderr.contains("run.max_writes is 16MiB"), "{outcome:?}");
+    assert_eq!(device.hash(), before, "its content is what it was");
+    assert_nothing_left(&home);
+}
+
+#[test]
+fn what_runs_is_what_the_dry_run_has_shown() {
+    let Some(_loops) = Loops::take("what_runs_is_what_the_dry_run_has_shown") else { return };
+    let stacks: [&[&str]; 2] = [
+        &ON_EXT4,
+        &[
+            "target.files.count=2",
+            "target.files.size=160MiB",
+            "stack.raid=btrfs1",
+            "stack.filesystem=btrfs",
+            "stack.copy_on_write=on",
+        ],
+    ];
+    for sets in stacks {
+        let home = Home::new();
+        let log = home.path("called");
+        let path = noted(&home, &log);
+        let record = |out: &str, more: &[&str]| {
+            let mut command = home.record(out, "1s", &[&MODEST[..], sets].concat());
+            command.env("XDG_STATE_HOME", home.path("state")).env("PATH", &path).args(more);
+            Outcome::of(&command.output().unwrap()).expect(0)
+        };
+        let plan = record("none", &["--dry-run", "--json"]).json();
+        let all: Vec<_> =
+            plan["steps"].as_array().unwrap().iter().map(|step| step["command"].as_str().unwrap()).collect();
+        let by_itself =
+            |line: &&&str| ["mkdir ", "fallocate ", "fill "].iter().any(|word| line.starts_with(word));
+        let shown: Vec<_> = all.iter().filter(|line| !by_itself(line)).map(|line| alike(line)).collect();
+        assert!(
+            !log.exists() || !fs::read_to_string(&log).unwrap().contains("mkfs"),
+            "a dry run does nothing"
+        );
+        let _ = fs::remove_file(&log);
+        record("out", &[]);
+        let called = fs::read_to_string(&log).unwrap();
+        // Until it is undone; what loop devices lie over is looked at again and again.
+        let building = called.lines().take_while(|line| !line.starts_with("umount "));
+        let made = building.filter(|line| !line.starts_with("losetup --noheadings "));
+        assert_eq!(made.map(alike).collect::<Vec<_>>(), shown, "{called}");
+        assert!(shown.len() >= 3, "{shown:?}");
+        assert_nothing_left(&home);
+    }
+}
+
+#[test]
+fn the_summary_is_printed_though_the_stack_can_not_be_taken_down() {
+    let test = "the_summary_is_printed_though_the_stack_can_not_be_taken_down";
+    let Some(_loops) = Loops::take(test) else { return };
+    let home = Home::new();
+    let running = Running::start(&mut on_files(&home, "1s"));
+    let mounts = home.path("state/stacktune/mnt");
+    // Somebody works in it when it is to be taken down.
+    let held = wait_for("the data file", || {
+        let mount = fs::read_dir(&mounts).ok()?.next()?.ok()?.path();
+        File::open(mount.join("data-0")).ok()
+    });
+    let outcome = running.outcome().expect(1);
+    assert!(outcome.stderr.contains("could be undone"), "{outcome:?}");
+    let summary = outcome.json();
+    assert!(summary["total"]["bytes"].as_u64() > Some(0), "{summary:#}");
+    drop(held);
+    program(&home, &["cleanup"]).expect(0);
+    assert_nothing_left(&home);
+}
+
+#[test]
+fn a_signal_while_a_tool_works_lets_it_finish_and_undoes_all() {
+    let Some(_loops) = Loops::take("a_signal_while_a_tool_works_lets_it_finish_and_undoes_all") else {
+        return;
+    };
+    for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
+        let home = Home::new();
+        let mut command = on_files(&home, "1m");
+        // As a terminal does it, which sends it to the whole group.
+        command.env("PATH", slow_mkfs(&home)).process_group(0);
+        let running = Running::start(&mut command);
+        wait_for("mkfs", || home.path("mkfs-begun").exists().then_some(()));
+        kill_process_group(Pid::from_raw(running.pid().cast_signed()).unwrap(), signal).unwrap();
+        let outcome = running.outcome().expect(130);
+        assert!(home.path("mkfs-ended").exists(), "the tool was let finish: {outcome:?}");
+        assert!(outcome.stderr.contains("everything that was built is undone"), "{outcome:?}");
+        assert_nothing_left(&home);
+    }
+}
+
+#[test]
+fn where_the_terminal_of_a_recording_hangs_up_what_was_built_is_undone() {
+    let test = "where_the_terminal_of_a_recording_hangs_up_what_was_built_is_undone";
+    let Some(_loops) = Loops::take(test) else { return };
+    let home = Home::new();
+    let (state, path, out) = (home.path("state"), slow_mkfs(&home), home.path("out"));
+    let environment = [("XDG_STATE_HOME", state.to_str().unwrap()), ("PATH", &path)];
+    let sets: Vec<_> = MODEST.iter().chain(&ON_EXT4).copied().collect();
+    let mut arguments =
+        ["record", "demo", "--for", "1m", "--out", out.to_str().unwrap()].map(String::from).to_vec();
+    arguments.extend(home.sets(&sets));
+    let terminal = Terminal::start(&home, &arguments, ALL, &environment);
+    wait_for("mkfs", || home.path("mkfs-begun").exists().then_some(()));
+    assert_eq!(terminal.hang_up(), 130);
+    assert!(home.path("mkfs-ended").exists());
+    assert_nothing_left(&home);
+}
+
+/// The UI on ext4 over a file, running.
+fn in_the_ui(home: &Home, path: &str) -> Terminal {
+    let state = home.path("state");
+    let environment = [("XDG_STATE_HOME", state.to_str().unwrap()), ("PATH", path)];
+    let sets: Vec<_> = MODEST.iter().chain(&ON_EXT4).copied().collect();
+    let terminal = Terminal::start(home, &home.sets(&sets), ALL, &environment);
+    terminal.wait_until_running();
+    terminal
+}
+
+/// Turns a knob of the stack's, and agrees to the plan, which destroys nothing of anybody's.
+fn rebuild(terminal: &mut Terminal, knob: &str, key: &str) {
+    terminal.choose(knob);
+    terminal.press(key);
+    terminal.press("p");
+    terminal.wait_for("What is done, step by step");
+    terminal.press("G");
+    terminal.wait_for("y does it");
+    terminal.press("y");
+}
+
+#[test]
+fn a_signal_in_the_middle_of_a_rebuild_leaves_nothing() {
+    let Some(_loops) = Loops::take("a_signal_in_the_middle_of_a_rebuild_leaves_nothing") else { return };
+    for hung_up in [false, true] {
+        for signal in [Signal::HUP, Signal::TERM] {
+            let home = Home::new();
+            let path = slow_mkfs(&home);
+            let mut terminal = in_the_ui(&home, &path);
+            assert!(home.path("mkfs-ended").exists());
+            ["mkfs-begun", "mkfs-ended"].iter().for_each(|mark| fs::remove_file(home.path(mark)).unwrap());
+            rebuild(&mut terminal, "stack.loops", "l");
+            wait_for("mkfs of the new stack", || home.path("mkfs-begun").exists().then_some(()));
+            if hung_up {
+                assert_eq!(terminal.hang_up(), 130);
+            } else {
+                terminal.signal(signal);
+                terminal.left().expect(130);
+            }
+            assert!(home.path("mkfs-ended").exists(), "the tool was let finish");
+            assert_nothing_left(&home);
+            if hung_up {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_rebuild_that_fails_tells_why_and_the_former_stack_is_one_key_away() {
+    let test = "a_rebuild_that_fails_tells_why_and_the_former_stack_is_one_key_away";
+    let Some(_loops) = Loops::take(test) else { return };
+    let home = Home::new();
+    // The first file system is made, the second one is not.
+    let script = "[ -e $0.once ] && [ ! -e $0.well ] && { echo no such luck >&2; exit 1; }
+         touch $0.once; exec /usr/sbin/mkfs.ext4 \"$@\"";
+    let path = fake(&home, "mkfs.ext4", script);
+    let mut terminal = in_the_ui(&home, &path);
+    rebuild(&mut terminal, "stack.loops", "l");
+    let screen = terminal.wait("the reason", |screen| {
+        screen.contains("no such luck") && screen.contains("everything that was built is undone")
+    });
+    assert!(screen.contains("build the former"), "{screen}");
+    assert_nothing_left(&home);
+    fs::write(home.path("tools/mkfs.ext4.well"), "").unwrap();
+    terminal.press("b");
+    terminal.wait_until_running();
+    terminal.press("q");
+    terminal.wait_for("take it down and quit");
+    terminal.press("t");
+    terminal.left().expect(0);
+    assert_nothing_left(&home);
+}
+
+/// What the program's own list says would take down what stands.
+fn commands_down(home: &Home) -> Vec<String> {
+    let status = program(home, &["status"]).expect(0).stdout;
+    status.lines().filter_map(|line| line.strip_prefix("      ")).map(str::to_owned).collect()
+}
+
+#[test]
+fn bare_devices_are_built_upon_from_the_screen_and_the_plan_tells_what_is_taken_down() {
+    let test = "bare_devices_are_built_upon_from_the_screen_and_the_plan_tells_what_is_taken_down";
+    let Some(loops) = Loops::take(test) else { return };
+    let (home, device) = (Home::new(), loops.blank(256));
+    let state = home.path("state");
+    let profile = home.path("bare.toml");
+    fs::write(&profile, format!("name = \"bare\"\n[target]\ndevices = [{:?}]\n", device.path)).unwrap();
+    let sets = MODEST.iter().map(|set| format!("--set={set}"));
+    let arguments: Vec<String> = [profile.display().to_string()].into_iter().chain(sets).collect();
+    let environment = [("XDG_STATE_HOME", state.to_str().unwrap())];
+    let mut terminal = Terminal::start(&home, &arguments, ALL, &environment);
+    terminal.wait_until_running();
+    let build = |terminal: &mut Terminal, knob: &str, keys: &str| {
+        terminal.choose(knob);
+        terminal.press(keys);
+        terminal.wait_for("1 to plan");
+        terminal.press("p");
+        terminal.wait_for("What is done, step by step");
+        let screen = terminal.wait_for("Type its name");
+        terminal.press(device.name());
+        terminal.press("\r");
+        screen
+    };
+    // The run itself holds the device, and that is no use by anybody else.
+    let screen = build(&mut terminal, "stack.filesystem", "l");
+    assert!(!screen.contains("taken down"), "nothing stands yet: {screen}");
+    terminal.wait("the turn", |screen| screen.contains("stack.filesystem none → ext4"));
+    terminal.wait_until_running();
+    let down = commands_down(&home);
+    assert!(down.iter().any(|command| command.starts_with("umount ")), "{down:?}");
+    let screen = build(&mut terminal, "stack.mount_options", "e\x15noatime\r");
+    let told = screen.find("taken down first").expect("what is taken down");
+    let steps = screen.find("What is done, step by step").unwrap();
+    for command in &down {
+        // Long ones go on in the next line.
+        let start: String = command.chars().take(40).collect();
+        assert!(screen[told..steps].contains(&start), "{command} in {screen}");
+    }
+    terminal.wait("the turn", |screen| screen.contains("stack.mount_options none → noatime"));
+    terminal.wait_until_running();
+    terminal.press("q");
+    terminal.wait_for("take it down and quit");
+    terminal.press("t");
+    terminal.left().expect(0);
+    assert_nothing_left(&home);
+}
+
+/// A loop device that is read-only, which the next one of its number would be too.
+struct ReadOnly<'a>(&'a Loop);
+
+impl<'a> ReadOnly<'a> {
+    fn set(device: &'a Loop) -> Self {
+        run("blockdev", &["--setro", &device.path]);
+        Self(device)
+    }
+}
+
+impl Drop for ReadOnly<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("blockdev").args(["--setrw", &self.0.path]).status();
+    }
+}
+
+#[test]
+fn devices_that_are_no_members_are_refused_and_untouched() {
+    let Some(loops) = Loops::take("devices_that_are_no_members_are_refused_and_untouched") else { return };
+    let home = Home::new();
+    let (good, read_only, small) = (formatted(&loops, 192), formatted(&loops, 192), formatted(&loops, 24));
+    let _read_only = ReadOnly::set(&read_only);
+    let link = home.path("another-name");
+    symlink(&good.path, &link).unwrap();
+    let link = link.to_str().unwrap();
+    let before = [&good, &read_only, &small].map(Loop::hash);
+    for raid in ["stack.raid=btrfs0", "stack.raid=btrfs1"] {
+        for (devices, status, words) in [
+            ([good.path.as_str(), &read_only.path], 3, "read-only"),
+            ([&good.path, &small.path], 3, "too small"),
+            ([&good.path, link], 2, "are the same device"),
+            ([&good.path, "/dev/no-such-drive"], 2, "there is no block device /dev/no-such-drive"),
+        ] {
+            let sets = ["stack.filesystem=btrfs", raid, "stack.data=32MiB", "stack.wal=16MiB"];
+            let outcome = Outcome::of(&on_devices(&home, &devices, &sets).output().unwrap());
+            assert!(outcome.stderr.contains(words), "{raid}, {words}: {outcome:?}");
+            assert_eq!(outcome.status, Some(status), "{outcome:?}");
+            assert_eq!([&good, &read_only, &small].map(Loop::hash), before, "{words}");
+            assert_nothing_left(&home);
+        }
+    }
+}
+
+/// The device that the root folder, or the state of the program, lies on: somebody's disk.
+#[test]
+fn a_device_that_the_system_lives_on_is_refused_and_untouched() {
+    let Some(loops) = Loops::take("a_device_that_the_system_lives_on_is_refused_and_untouched") else {
+        return;
+    };
+    let home = Home::new();
+    let disk = formatted(&loops, 192);
+    let mount = Mount::of(&disk, "noatime");
+    let theirs = mount.at.path().join("theirs");
+    fs::write(&theirs, "kept").unwrap();
+    let refused = |command: &mut Command| {
+        let outcome = Outcome::of(&command.output().unwrap()).expect(3);
+        let why = ["in use: mounted at", "the system's own drive"];
+        assert!(why.iter().any(|why| outcome.stderr.contains(why)), "{outcome:?}");
+        assert_eq!(fs::read_to_string(&theirs).unwrap(), "kept");
+    };
+    let sets = ["stack.filesystem=ext4"];
+    refused(&mut on_devices(&home, &[&disk.path], &sets));
+    // The program's own state lies on it.
+    let mut on_itself = on_devices(&home, &[&disk.path], &sets);
+    refused(on_itself.env("XDG_STATE_HOME", mount.at.path().join("state")));
+    if let Some(root) = root_device() {
+        refused(&mut on_devices(&home, &[&root], &sets));
+    }
+    assert_nothing_left(&home);
+}
+
+/// The node of the root folder's device, where it has one here.
+fn root_device() -> Option<String> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let root = mounts.lines().find(|line| line.split(' ').nth(4) == Some("/"))?;
+    let source = root.split(" - ").nth(1)?.split(' ').nth(1)?;
+    (source.starts_with("/dev/") && Path::new(source).exists()).then(|| source.to_owned())
+}
+
+#[test]
+fn on_a_full_disk_nothing_is_built_or_destroyed() {
+    let Some(loops) = Loops::take("on_a_full_disk_nothing_is_built_or_destroyed") else { return };
+    let (home, device, disk) = (Home::new(), formatted(&loops, 128), formatted(&loops, 16));
+    let before = device.hash();
+    let full = Mount::of(&disk, "noatime");
+    fill(&full.at.path().join("fills-it"));
+    // The journal has no room: nothing may be done without.
+    let mut journal = on_devices(&home, &[&device.path], &["stack.filesystem=ext4"]);
+    let outcome = Outcome::of(&journal.env("XDG_STATE_HOME", full.at.path()).output().unwrap()).expect(1);
+    assert!(outcome.stderr.contains("no space left on device"), "{outcome:?}");
+    assert_eq!(device.hash(), before);
+    // Nor have the files of the members.
+    let dir = full.at.path().join("target");
+    let files = format!("files = {{ dir = {:?}, count = 1, size = \"96MiB\" }}", dir.to_str().unwrap());
+    let mut members = on_target(&home, &files, &["stack.filesystem=ext4"]);
+    let outcome = Outcome::of(&members.output().unwrap());
+    assert!(outcome.stderr.contains("has 0 B free"), "{outcome:?}");
+    assert_eq!(outcome.status, Some(2), "{outcome:?}");
+    assert!(!full.at.path().join("target").exists());
+    assert_nothing_left(&home);
+}
+
+/// Writes a file until its disk is full.
+fn fill(path: &PathBuf) {
+    use std::io::Write;
+    let mut file = File::create(path).unwrap();
+    for bytes in [1 << 20, 1024] {
+        while file.write_all(&vec![1; bytes]).is_ok() {}
+    }
+    file.sync_all().unwrap();
+}
+
+#[test]
+fn queue_settings_of_a_stack_are_turned_in_the_ui_and_put_back() {
+    let Some(_loops) = Loops::take("queue_settings_of_a_stack_are_turned_in_the_ui_and_put_back") else {
+        return;
+    };
+    let home = Home::new();
+    let path = std::env::var("PATH").unwrap();
+    let mut terminal = in_the_ui(&home, &path);
+    let member = home.target();
+    let loops = || -> Value {
+        let listed = run("losetup", &["--list", "--json", "--output", "NAME,BACK-FILE"]);
+        serde_json::from_str(&listed).unwrap()
+    };
+    let of_ours = |one: &&Value| one["back-file"].as_str().unwrap().starts_with(member.to_str().unwrap());
+    let listed = loops();
+    let ours = listed["loopdevices"].as_array().unwrap().iter().find(of_ours).unwrap();
+    let name = ours["name"].as_str().unwrap().trim_start_matches("/dev/").to_owned();
+    let read_ahead = || fs::read_to_string(format!("/sys/block/{name}/queue/read_ahead_kb")).unwrap();
+    let found = read_ahead();
+    terminal.choose("queue.read_ahead_kb");
+    terminal.press("\r");
+    terminal.wait_for("queue.read_ahead_kb ─");
+    terminal.press("\x1564\r");
+    terminal.wait("the turn", |screen| screen.contains("queue.read_ahead_kb default → 64"));
+    assert_eq!(read_ahead().trim(), "64");
+    let status = program(&home, &["status"]).expect(0).stdout;
+    assert!(status.contains("queue setting read_ahead_kb"), "{status}");
+    terminal.press("u");
+    terminal.wait("the turn back", |screen| screen.contains("undo queue.read_ahead_kb 64 → default"));
+    assert_eq!(read_ahead(), found);
+    assert!(first_line(&terminal.screen()).contains("running"));
+    terminal.press("q");
+    terminal.wait_for("take it down and quit");
+    terminal.press("t");
+    terminal.left().expect(0);
+    assert_nothing_left(&home);
+}

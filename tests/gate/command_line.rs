@@ -1,0 +1,641 @@
+//! Every command as a script uses it: what it prints, its JSON, its exit status, and what a recording
+//! holds.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::common;
+use crate::common::devices::Loops;
+use crate::common::recorded::{Home, Recorded, json, texts};
+use hdrhistogram::Histogram;
+use serde_json::Value;
+
+const CLASSES: [&str; 4] = ["scan", "point", "wal", "background"];
+
+/// Simulated devices: a minute of them passes in no time.
+const SIMULATED: &str =
+    "[io]\ninterface = \"sim\"\n[wal]\nrate = \"1MB/s\"\n[background]\nrate = \"1MB/s\"\n";
+
+fn simulated(home: &Home, out: &str, arguments: &[&str]) -> Recorded {
+    let profile = home.profile("simulated", SIMULATED);
+    home.record(&profile, out, arguments)
+}
+
+#[test]
+fn each_list_comes_as_text_and_as_json() {
+    let home = Home::new();
+    let knobs = home.run(&["knobs", "--json"]).json();
+    let listed: Vec<_> =
+        knobs.as_array().unwrap().iter().map(|knob| knob["path"].as_str().unwrap()).collect();
+    let all: Vec<_> = stacktune::settings::knobs::all().iter().map(|knob| knob.path.as_str()).collect();
+    assert_eq!(listed, all);
+    let text = home.run(&["knobs"]);
+    for path in all {
+        assert!(text.out.contains(&format!("{path} = ")), "{path}");
+    }
+    let profiles = home.run(&["profiles", "--json"]).json();
+    let names: Vec<_> =
+        profiles.as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap()).collect();
+    let built_in = [
+        "demo",
+        "kv-figure4",
+        "kv-mix",
+        "lab",
+        "lowest-latency",
+        "mqssd",
+        "mqssd-table3",
+        "mqssd-table3-scans",
+        "mqssd-table4",
+        "rocksdb",
+        "section4-7-sleep",
+        "table2-1-baseline",
+        "table2-2-no-fdatasync",
+        "table2-3-async",
+        "table2-4-direct",
+        "table2-5-block",
+        "tree-default",
+        "tree-figure6",
+        "tree-figure8",
+        "tree-mixed",
+        "tree-small-values",
+    ];
+    assert_eq!(names, built_in);
+    let text = home.run(&["profiles"]);
+    assert!(built_in.iter().all(|name| text.out.contains(name)), "{}", text.out);
+    let host = home.run(&["host", "--json"]).json();
+    assert!(host["memory_bytes"].as_u64() > Some(1 << 20), "{host:#}");
+    assert!(home.run(&["host"]).out.contains("memory"));
+}
+
+#[test]
+fn the_users_profiles_are_listed_and_found_by_name() {
+    let home = Home::new();
+    let folder = home.path(".config/stacktune/profiles");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("mine.toml"), "about = \"my own\"\n").unwrap();
+    fs::write(folder.join("broken.toml"), "depth = 1\n").unwrap();
+    let listed = home.run(&["profiles"]);
+    listed.ended(0, &[]);
+    assert!(listed.out.contains("my own") && listed.out.contains("broken"), "{}", listed.out);
+    home.run(&["check", "mine"]).ended(0, &[]);
+    home.run(&["check", "mien"]).ended(2, &["there is no profile `mien`; did you mean `mine`?"]);
+}
+
+#[test]
+fn completions_and_the_man_page_name_every_command() {
+    let home = Home::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = home.run(&["completions", shell]);
+        script.ended(0, &[]);
+        for command in
+            ["record", "show", "compare", "verify", "knobs", "profiles", "host", "calibrate", "check"]
+        {
+            assert!(script.out.contains(command), "{shell}: {command}");
+        }
+    }
+    let page = home.run(&["man"]);
+    page.ended(0, &[]);
+    assert!(page.out.starts_with(".ie") || page.out.contains(".TH stacktune"), "{}", &page.out[..200]);
+    for command in ["RECORD", "SHOW", "COMPARE", "VERIFY", "CALIBRATE"] {
+        assert!(page.out.contains(&format!("STACKTUNE {command}")), "{command}");
+    }
+    home.run(&["completions", "tcsh"]).ended(2, &["bash, zsh, fish"]);
+}
+
+#[test]
+fn bad_input_is_refused_with_what_was_meant() {
+    let home = Home::new();
+    let table: &[(&[&str], &[&str])] = &[
+        (&["check", "demmo"], &["no profile `demmo`", "did you mean `demo`?"]),
+        (&["record", "demmo", "--out", "out"], &["did you mean `demo`?"]),
+        (&["check", "./none.toml"], &["none.toml"]),
+        (&["check", "demo", "--set", "scan.dept=3"], &["did you mean `scan.depth`?"]),
+        (&["check", "demo", "--set", "scan.depth=0"], &["a whole number from 1 to 1024"]),
+        (&["check", "demo", "--set", "scan.depth"], &["KNOB=VALUE"]),
+        (&["check", "demo", "--set", "wal.sync=fsync"], &["fdatasync"]),
+        (&["check", "demo", "--set", "stack.raid=raid5"], &["`stack.raid` wants none, md0", "not \"raid5\""]),
+        (
+            &["record", "demo", "--out", "out", "--set", "stack.raid=btrfs1"],
+            &["`stack.raid` can't be btrfs1: Btrfs's own RAID takes"],
+        ),
+        (
+            &["record", "demo", "--out", "out", "--set", "stack.filesystem=xfs"],
+            &["`stack.filesystem` can't be xfs"],
+        ),
+        (&["check", "demo", "--set", "target.devices=/dev/none"], &["there is no block device /dev/none"]),
+        (
+            &["record", "demo", "--out", "out", "--set", "target.devices=/dev/none"],
+            &["no block device /dev/none"],
+        ),
+        (&["record", "demo", "--out", "out", "--for", "0s"], &["a time above 0"]),
+        (&["record", "demo", "--out", "out", "--for", "soon"], &["soon"]),
+        (&["record", "demo"], &["--out"]),
+        (&["compare", "one"], &["DIR"]),
+        (&["show", "/none"], &["holds no recording"]),
+        (&["--frobnicate"], &["--frobnicate"]),
+        (&[], &["needs a terminal", "stacktune record"]),
+        (&["demo"], &["needs a terminal", "stacktune record"]),
+        (&["recrod", "--read-only"], &["stacktune record"]),
+        (&["verify", "demmo"], &["did you mean `demo`?"]),
+        (&["verify", "demo"], &["there is nothing to verify"]),
+    ];
+    for (arguments, said) in table {
+        let ran = home.run(arguments);
+        assert!(ran.out.is_empty(), "{arguments:?}: {}", ran.out);
+        ran.ended(2, said);
+    }
+    assert!(!home.path("out").exists(), "a recording without a run");
+}
+
+#[test]
+fn a_mistake_in_a_profile_is_told_with_file_line_and_column() {
+    let home = Home::new();
+    let table = [
+        ("[scan]\ndepht = 3\n", ":2:1: ", "did you mean `scan.depth`?"),
+        ("[scan]\n  depth = \"many\"\n", ":2:11: ", "a whole number from 1 to 1024"),
+        ("[wall]\n", ":1:2: ", "did you mean `wal`?"),
+        ("[io]\ninterface = \"io-uring\"\n", ":2:13: ", "io_uring"),
+        ("[scan\n", ":1:", "]"),
+        ("name = \"x\"\nname = \"y\"\n", ":2:1: ", "duplicate key"),
+    ];
+    for (text, position, said) in table {
+        let path = home.profile("mistake", text);
+        let at = format!("{path}{position}");
+        home.run(&["check", &path]).ended(2, &[&at, said]);
+        home.run(&["record", &path, "--out", "out"]).ended(2, &[&at]);
+    }
+}
+
+/// `--set` before each of them.
+fn set<'a>(sets: &[&'a str]) -> Vec<&'a str> {
+    sets.iter().flat_map(|set| ["--set", *set]).collect()
+}
+
+#[test]
+fn check_tells_all_that_this_host_cannot_do() {
+    let home = Home::new();
+    let small = home.small_files("small");
+    home.run(&["check", &small]).ended(0, &[]);
+    let sets = ["--set", "scan.cpus=900", "--set", "stack.raid=btrfs0"];
+    let checked = home.run(&[&["check", "demo"][..], &sets].concat());
+    checked.ended(2, &["`scan.cpus` can't be 900", "`stack.raid` can't be btrfs0"]);
+}
+
+#[test]
+fn check_looks_at_the_target_and_makes_nothing() {
+    let home = Home::new();
+    let small = home.small_files("small");
+    let foreign = home.path("small-files");
+    let table: &[(&[&str], &[&str])] = &[
+        (&["target.files.size=16TiB", "target.files.count=64"], &["needs", "free"]),
+        (&["target.files.dir=/proc/stacktune"], &["/proc"]),
+        (&["wal.target=/dev/nonexist"], &["no block device /dev/nonexist"]),
+        (&["wal.target=/var/tmp/none/wal"], &["there is no folder /var/tmp/none"]),
+        (&["run.max_writes=16MiB"], &["run.max_writes is 16MiB"]),
+        (&["scan.cpus=900", "wal.target=/dev/nonexist"], &["`scan.cpus` can't be 900", "/dev/nonexist"]),
+    ];
+    for (sets, said) in table {
+        home.run(&[&["check", &small][..], &set(sets)].concat()).ended(2, said);
+        assert!(!foreign.exists(), "{sets:?}");
+    }
+    let memory = format!("target.files.dir=/dev/shm/stacktune-check-{}", std::process::id());
+    let uncached = ["io.buffering=uncached", memory.as_str()];
+    home.run(&[&["check", &small][..], &set(&uncached)].concat()).ended(2, &["can't be uncached"]);
+    std::fs::create_dir(&foreign).unwrap();
+    std::fs::write(foreign.join("data-0"), "mine").unwrap();
+    home.run(&["check", &small]).ended(2, &["data-0"]);
+    assert_eq!(std::fs::read(foreign.join("data-0")).unwrap(), b"mine");
+}
+
+#[test]
+fn check_looks_at_devices_and_writes_nothing() {
+    let Some(loops) = Loops::take("check_looks_at_devices_and_writes_nothing") else { return };
+    let home = Home::new();
+    let blank = loops.blank(64);
+    let profile = home.profile("blank", &blank.profile());
+    home.run(&["check", &profile]).ended(0, &[]);
+    let device =
+        loops.device(64, |backing| _ = common::devices::run("mkfs.ext4", &["-q", backing.to_str().unwrap()]));
+    let hash = device.hash();
+    let profile = home.profile("device", &device.profile());
+    let checked = home.run(&["check", &profile]);
+    checked.ended(0, &[]);
+    assert!(checked.out.contains("ext4") && checked.out.contains("--destroy"), "{}", checked.out);
+    let uncached = home.run(&["check", &profile, "--set", "io.buffering=uncached"]);
+    assert!(uncached.status == Some(0) || uncached.err.contains("can't be uncached"), "{}", uncached.err);
+    common::devices::run("losetup", &["--sector-size", "4096", &blank.path]);
+    let profile = home.profile("blank4k", &blank.profile());
+    home.run(&["check", &profile, "--set", "scan.page_size=512B"])
+        .ended(2, &["`scan.page_size` can't be 512B"]);
+    let mount = common::devices::Mount::of(&device, "ro,noload");
+    home.run(&["check", &home.profile("mounted", &device.profile())]).ended(2, &["mounted"]);
+    drop(mount);
+    assert_eq!(device.hash(), hash, "something was written");
+}
+
+#[test]
+fn another_runs_lock_is_found_by_a_look_and_before_anything_is_wiped() {
+    let test = "another_runs_lock_is_found_by_a_look_and_before_anything_is_wiped";
+    let Some(loops) = Loops::take(test) else { return };
+    let home = Home::new();
+    let wal =
+        loops.device(64, |backing| _ = common::devices::run("mkfs.ext4", &["-q", backing.to_str().unwrap()]));
+    let hash = wal.hash();
+    let dir = home.path("held");
+    let text = format!(
+        "[target]\nfiles = {{ dir = {dir:?}, count = 1, size = \"16MiB\" }}\n[wal]\ntarget = {:?}\n{}",
+        wal.path,
+        common::recorded::LOAD.replace("[wal]\n", "")
+    );
+    let profile = home.profile("held", &text);
+    home.run(&["check", &profile]).ended(0, &[]);
+    assert!(!dir.exists(), "a look makes nothing");
+    let request = stacktune::load::volume::Request::of_files(&dir, 1, 16 * stacktune::units::MIB);
+    let held = stacktune::load::volume::Volume::open(request).unwrap();
+    home.run(&["check", &profile]).ended(2, &["in use by"]);
+    let destroy = ["--for", "300ms", "--destroy", wal.path.as_str()];
+    home.record(&profile, "refused", &destroy).ran.ended(3, &["in use by"]);
+    assert_eq!(wal.hash(), hash, "the WAL's device was wiped for nothing");
+    drop(held);
+    // A program that writes to the file below a loop device: no lock and no claim tells of it.
+    let disk = std::fs::OpenOptions::new().append(true).open(&wal.backing).unwrap();
+    let mut writer = std::process::Command::new("sleep").arg("60").stdout(disk).spawn().unwrap();
+    let said = ["which process", "(sleep)"];
+    home.run(&["check", &profile]).ended(2, &said);
+    home.record(&profile, "written", &destroy).ran.ended(3, &said);
+    writer.kill().unwrap();
+    writer.wait().unwrap();
+    assert_eq!(wal.hash(), hash);
+}
+
+#[test]
+fn the_screen_takes_no_consent_in_advance() {
+    let home = Home::new();
+    home.run(&["demo", "--destroy", "/dev/nvme0n1"])
+        .ended(2, &["no consent in advance", "`record` takes it"]);
+}
+
+#[test]
+fn devices_are_named_once_and_whole() {
+    let Some(loops) = Loops::take("devices_are_named_once_and_whole") else { return };
+    let device = loops.blank(64);
+    let home = Home::new();
+    let profile = home.profile("device", &device.profile());
+    let hash = device.hash();
+    let twice = format!("target.devices={0},{0}", device.path);
+    let record = |name: &str, sets: &[&str], more: &[&str]| {
+        let sets: Vec<_> = sets.iter().flat_map(|set| ["--set", *set]).collect();
+        home.record(&profile, name, &[&["--for", "300ms"][..], &sets, more].concat()).ran
+    };
+    record("twice", &[&twice], &[]).ended(2, &["are the same device"]);
+    let wal = format!("wal.target={}", device.path);
+    record("wal", &[&wal], &[]).ended(2, &["is a device of the target already"]);
+    // The serial that the profile recorded is another drive's: a loop device has none.
+    record("serial", &["target.serials=S1"], &[]).ended(3, &["S1", &device.path]);
+    home.run(&["check", &profile, "--set", "target.serials=S1"]).ended(2, &["S1"]);
+    let other = loops.blank(64);
+    let wal = [format!("wal.target={}", other.path), "wal.serial=S2".into()];
+    record("wal-serial", &[&wal[0], &wal[1]], &[]).ended(3, &["S2", &other.path]);
+    home.run(&["check", &profile, "--set", &wal[0], "--set", &wal[1]]).ended(2, &["S2"]);
+    record("other", &[], &["--destroy", "/dev/none"]).ended(2, &["/dev/none"]);
+    assert_eq!(device.hash(), hash, "something was written");
+
+    common::devices::run("addpart", &[&device.path, "1", "2048", "65536"]);
+    let partition = format!("{}p1", device.path);
+    let of_partition = format!("target.devices={partition}");
+    let refused = record("partition", &[&of_partition], &[]);
+    common::devices::run("delpart", &[&device.path, "1"]);
+    assert!(matches!(refused.status, Some(2 | 3)), "{}", refused.err);
+    assert!(refused.err.contains("is a partition"), "{}", refused.err);
+    assert_eq!(device.hash(), hash, "something was written");
+}
+
+#[test]
+fn a_recording_is_shown_compared_and_not_overwritten() {
+    let home = Home::new();
+    let first = simulated(&home, "a", &["--for", "10s"]);
+    let table = &first.ran.out;
+    assert!(CLASSES.iter().all(|class| table.contains(class)), "{table}");
+    let again = simulated(&home, "a", &["--for", "1s"]);
+    again.ran.ended(2, &["holds"]);
+    assert_eq!(first.summary()["windows"], 10, "the first recording is as it was");
+
+    let second = simulated(&home, "b", &["--for", "10s", "--set", "scan.depth=8", "--json"]);
+    assert_eq!(second.ran.json(), second.any_summary(), "--json is the summary");
+    let shown = home.run(&["show", "a", "--json"]).json();
+    assert_eq!(shown["summary"], first.any_summary());
+    assert!(home.run(&["show", "a"]).out.contains("cycles/byte"));
+    let compared = home.run(&["compare", "a", "b", "a", "--json"]).json();
+    assert!(compared.is_object(), "{compared:#}");
+    let text = home.run(&["compare", "a", "b"]);
+    text.ended(0, &[]);
+    assert!(text.out.contains("scan.depth") && text.out.contains("scan MB/s"), "{}", text.out);
+}
+
+#[test]
+fn a_simulated_run_repeats_exactly() {
+    let home = Home::new();
+    let [first, second] = ["a", "b"].map(|out| simulated(&home, out, &["--for", "5s"]).summary());
+    for class in CLASSES {
+        assert_eq!(first["classes"][class], second["classes"][class]);
+    }
+}
+
+fn keys(value: &Value) -> Vec<&str> {
+    value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+#[test]
+fn the_summary_has_the_documented_keys() {
+    let home = Home::new();
+    let summary = simulated(&home, "out", &["--for", "10s"]).summary();
+    assert_eq!(
+        keys(&summary),
+        [
+            "classes",
+            "cost",
+            "duration_s",
+            "failure",
+            "flag_notes",
+            "flags",
+            "interrupted",
+            "members",
+            "pitfalls",
+            "profile",
+            "rebuilt",
+            "schema",
+            "space_amplification",
+            "stacktune",
+            "steady",
+            "total",
+            "variability",
+            "wa_a",
+            "wa_a_parts",
+            "wa_d",
+            "wa_total",
+            "warmup_s",
+            "warmup_windows",
+            "windows",
+            "written",
+        ]
+    );
+    assert_eq!(summary["stacktune"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(summary["duration_s"], 10.0);
+    assert_eq!(
+        keys(&summary["total"]),
+        ["bytes", "cpu", "cpu_busy", "cycles_per_byte", "cycles_per_op", "cycles_source", "iops", "mb_per_s"]
+    );
+    let iops = CLASSES.map(|class| summary["classes"][class]["iops"].as_f64().unwrap());
+    assert!(
+        (summary["total"]["iops"].as_f64().unwrap() - iops.iter().sum::<f64>()).abs() < 0.01,
+        "{summary}"
+    );
+    assert_eq!(keys(&summary["classes"]), ["background", "point", "scan", "wal"]);
+    for class in CLASSES {
+        let figures = &summary["classes"][class];
+        let mut expected = vec![
+            "bytes",
+            "errnos",
+            "errors",
+            "flags",
+            "intended",
+            "ios",
+            "iops",
+            "mb_per_s",
+            "missed",
+            "response_not_held",
+            "response_ns",
+            "service_ns",
+            "state",
+            "target_mb_per_s",
+        ];
+        if class == "wal" {
+            expected.extend(["write_ns", "flush_ns"]);
+        }
+        expected.sort_unstable();
+        assert_eq!(keys(figures), expected, "{class}");
+        let mut latencies = vec!["service_ns"];
+        let rated = ["wal", "background"].contains(&class);
+        assert_eq!(figures["response_ns"].is_null(), !rated, "{class}: {figures:#}");
+        latencies.extend(rated.then_some("response_ns"));
+        latencies.extend(["write_ns", "flush_ns"].into_iter().filter(|_| class == "wal"));
+        for latency in latencies {
+            let expected = ["count", "max", "mean", "p50", "p90", "p99", "p999", "p9999"];
+            assert_eq!(keys(&figures[latency]), expected, "{class} {latency}");
+        }
+    }
+}
+
+/// The sum of a class's figure over these windows.
+fn sum(windows: &[&Value], class: &str, figure: &str) -> u64 {
+    windows.iter().map(|window| window["classes"][class][figure].as_u64().unwrap()).sum()
+}
+
+/// The counted windows sum exactly to the totals, and the histograms to their counts.
+#[track_caller]
+fn windows_sum_to_the_totals(recorded: &Recorded, warmup_windows: u64) {
+    let summary = recorded.any_summary();
+    let windows = recorded.windows();
+    let counted: Vec<_> = windows.iter().filter(|window| window["warmup"] == false).collect();
+    assert_eq!(summary["windows"], counted.len(), "{summary:#}");
+    assert_eq!(summary["warmup_windows"], warmup_windows);
+    assert_eq!(windows.len() - counted.len(), warmup_windows as usize);
+    assert!(windows[..warmup_windows as usize].iter().all(|window| window["warmup"] == true));
+    for class in CLASSES {
+        let figures = &summary["classes"][class];
+        for figure in ["ios", "bytes", "errors", "missed", "intended"] {
+            assert_eq!(figures[figure], sum(&counted, class, figure), "{class} {figure}");
+        }
+        assert!(figures["ios"].as_u64() > Some(0), "{class}: {summary:#}");
+    }
+    let total: u64 = CLASSES.iter().map(|class| sum(&counted, class, "bytes")).sum();
+    assert_eq!(summary["total"]["bytes"], total);
+    let duration_ns: u64 = counted.iter().map(|window| window["duration_ns"].as_u64().unwrap()).sum();
+    let duration_s = summary["duration_s"].as_f64().unwrap();
+    assert!((duration_s - duration_ns as f64 / 1e9).abs() < 1e-6, "{duration_s} s, {duration_ns} ns");
+    let logged = logged(recorded, &counted);
+    for class in CLASSES {
+        let figures = &summary["classes"][class];
+        for (tag, latency) in
+            [("", "service_ns"), (".response", "response_ns"), (".write", "write_ns"), (".flush", "flush_ns")]
+        {
+            // Response times that were not held are logged as they were, and are no figures.
+            if latency == "response_ns" && figures["response_not_held"] == true {
+                continue;
+            }
+            let of_log = logged.get(&format!("{class}{tag}")).copied().unwrap_or(0);
+            let of_summary = figures[latency]["count"].as_u64().unwrap_or(0);
+            assert_eq!(of_log, of_summary, "{class} {latency}");
+        }
+    }
+}
+
+/// How many values each tag of `latency.hlog` has in the counted windows, read as other tools do.
+fn logged(recorded: &Recorded, counted: &[&Value]) -> BTreeMap<String, u64> {
+    let log = fs::read_to_string(recorded.dir.join("latency.hlog")).unwrap();
+    let first_ns = counted[0]["start_ns"].as_u64().unwrap();
+    let mut counts = BTreeMap::new();
+    for line in log.lines().filter(|line| line.starts_with("Tag=")) {
+        let fields: Vec<_> = line.splitn(5, ',').collect();
+        let start_s: f64 = fields[1].parse().unwrap();
+        // Time stamps have three decimals.
+        if start_s < first_ns as f64 / 1e9 - 0.001 {
+            continue;
+        }
+        let bytes = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, fields[4]).unwrap();
+        let histogram: Histogram<u64> =
+            hdrhistogram::serialization::Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
+        *counts.entry(fields[0].trim_start_matches("Tag=").to_owned()).or_default() += histogram.len();
+    }
+    counts
+}
+
+#[test]
+fn simulated_windows_sum_exactly_to_the_totals() {
+    let home = Home::new();
+    let recorded = simulated(&home, "out", &["--for", "20s", "--warmup", "5s"]);
+    recorded.summary();
+    windows_sum_to_the_totals(&recorded, 5);
+}
+
+#[test]
+fn real_windows_sum_exactly_to_the_totals_and_the_warm_up_is_left_out() {
+    let home = Home::new();
+    let profile = home.small_files("small");
+    // The warm-up's end need not be a multiple of the window: what was asked for is measured.
+    let recorded = home.record(&profile, "out", &["--for", "800ms", "--warmup", "500ms"]);
+    let summary = recorded.summary();
+    windows_sum_to_the_totals(&recorded, 3);
+    let (warmup_s, duration_s) =
+        (summary["warmup_s"].as_f64().unwrap(), summary["duration_s"].as_f64().unwrap());
+    assert!((0.499..0.7).contains(&warmup_s), "{warmup_s}");
+    assert!((0.6..1.0).contains(&duration_s), "{duration_s}");
+    assert!(recorded.ran.out.contains("background"), "{}", recorded.ran.out);
+    let host = json(&recorded.dir.join("host.json"));
+    assert!(host["target"].is_object() && host["memory_bytes"].is_u64(), "{host:#}");
+    // What was run can be run again.
+    let again = recorded.dir.join("profile.toml");
+    home.run(&["check", again.to_str().unwrap()]).ended(0, &[]);
+}
+
+#[test]
+fn an_interrupted_recording_has_a_valid_summary() {
+    for signal in [rustix::process::Signal::INT, rustix::process::Signal::TERM, rustix::process::Signal::HUP]
+    {
+        let home = Home::new();
+        let profile =
+            home.profile("null", &format!("[io]\ninterface = \"null\"\n{}", common::recorded::LOAD));
+        let mut command =
+            home.command(&["record", &profile, "--out", "out", "--for", "1h", "--set", "scan.rate=10MB/s"]);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let recorded = home.path("out/windows.jsonl");
+        let begun = Instant::now();
+        while fs::read(&recorded).map_or(0, |text| text.len()) == 0 {
+            assert!(begun.elapsed() < Duration::from_secs(30), "no window");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let id = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(id, signal).unwrap();
+        let ran = common::recorded::Ran::of(&child.wait_with_output().unwrap());
+        ran.ended(130, &["interrupted"]);
+        assert!(ran.out.contains("background"), "the table is printed: {}", ran.out);
+        let recorded = Recorded { ran, dir: home.path("out") };
+        assert_eq!(recorded.any_summary()["interrupted"], true);
+        windows_sum_to_the_totals(&recorded, 0);
+    }
+}
+
+#[test]
+fn a_generator_alone_is_told_apart_from_storage() {
+    let home = Home::new();
+    let profile = home.profile("null", &format!("[io]\ninterface = \"null\"\n{}", common::recorded::LOAD));
+    let recorded = home.record(&profile, "out", &["--for", "400ms", "--set", "scan.rate=10MB/s"]);
+    let host = json(&recorded.dir.join("host.json"));
+    assert!(texts(&host["notes"]).iter().any(|note| note.contains("nothing touches storage")), "{host:#}");
+    assert_eq!(recorded.windows().pop().unwrap()["written_bytes_total"], 0);
+}
+
+#[test]
+fn the_cost_of_the_generator_is_measured_by_interface() {
+    let home = Home::new();
+    let costs = home.run(&["calibrate", "--json"]).json();
+    let of = |interface: &str| {
+        costs
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|cost| cost["interface"] == interface)
+            .unwrap_or_else(|| panic!("{costs:#}"))
+    };
+    for interface in ["null", "sync", "libaio", "io_uring"] {
+        assert!(of(interface)["iops"].as_f64() > Some(0.0), "{costs:#}");
+    }
+    assert!(!home.path(".cache").exists(), "what was made for it is gone");
+    assert!(of("null")["cpu_ns"].as_f64() > Some(0.0), "{costs:#}");
+}
+
+#[test]
+fn a_full_standard_output_is_told_in_words() {
+    let home = Home::new();
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let ran = home.command(&["knobs"]).stdout(full).output().unwrap();
+    let told = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(1), "{told}");
+    assert!(told.contains("standard output: no space left on device (ENOSPC)"), "{told}");
+    assert!(!told.contains("os error"), "{told}");
+}
+
+#[test]
+fn a_picture_takes_the_place_of_another_picture_alone() {
+    let home = Home::new();
+    let picture = |out: &str| {
+        let arguments = ["picture", "demo", "--for=300ms", "--set=io.interface=null", "--out"];
+        let ran = home.command(&arguments).arg(home.path(out)).output().unwrap();
+        (ran.status.code(), String::from_utf8_lossy(&ran.stderr).into_owned())
+    };
+    fs::write(home.path("theirs.svg"), "<svg xmlns='x'>\n</svg>\n").unwrap();
+    fs::write(home.path("empty"), "").unwrap();
+    for (theirs, text) in [("theirs.svg", "<svg xmlns='x'>\n</svg>\n"), ("empty", "")] {
+        let (status, told) = picture(theirs);
+        assert_eq!(status, Some(3), "{told}");
+        assert!(told.contains("is no picture that stacktune drew"), "{told}");
+        assert_eq!(fs::read_to_string(home.path(theirs)).unwrap(), text);
+    }
+    for _ in 0..2 {
+        let (status, told) = picture("ours.svg");
+        assert_eq!(status, Some(0), "{told}");
+        assert!(fs::read_to_string(home.path("ours.svg")).unwrap().ends_with("</svg>\n"));
+        // Maybe cut off, when a disk was full.
+        fs::OpenOptions::new().write(true).open(home.path("ours.svg")).unwrap().set_len(999).unwrap();
+    }
+}
+
+/// The second command at the top of a profile, in a folder of ours.
+#[cfg(feature = "rocksdb")]
+fn folder_command(text: &str, folder: &str) -> Option<Vec<String>> {
+    let line = text.lines().find(|line| line.contains("target.files.dir=FOLDER"))?;
+    let words = line.trim_start_matches('#').split_whitespace();
+    Some(words.skip_while(|word| *word != "--set").map(|word| word.replace("FOLDER", folder)).collect())
+}
+
+#[test]
+#[cfg(feature = "rocksdb")]
+fn profiles_of_drives_run_in_a_folder_as_they_say() {
+    let home = Home::new();
+    let folder = home.path("pairs");
+    let mut checked = 0;
+    for entry in fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/profiles")).unwrap() {
+        let path = entry.unwrap().path();
+        let text = fs::read_to_string(&path).unwrap();
+        let Some(sets) = folder_command(&text, folder.to_str().unwrap()) else { continue };
+        let mut command = vec!["check".to_owned(), path.display().to_string()];
+        command.extend(sets);
+        // As many pairs as there is room for.
+        command.extend(["--set".to_owned(), "kv.pairs=1000".to_owned()]);
+        home.run(&command.iter().map(String::as_str).collect::<Vec<_>>()).ended(0, &[]);
+        checked += 1;
+    }
+    assert!(checked >= 8, "{checked} profiles tell how they run in a folder");
+}

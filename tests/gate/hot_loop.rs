@@ -1,0 +1,225 @@
+//! After its start a worker allocates nothing, takes no lock and asks the system for no memory: what
+//! it measures is then the storage, not the allocator or another thread.
+//!
+//! Allocations are counted by an allocator that knows whose they are. A lock in contention sleeps and
+//! wakes by the `futex` system call, which is counted of the workers' threads; one without contention
+//! shows nowhere but in the source (see `house.rs`).
+#![allow(unsafe_code)] // an allocator is unsafe by its nature: it only counts, and calls the system's
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::common;
+use crate::common::syscalls::{self, PerThread};
+use stacktune::class::Class;
+use stacktune::load::volume::{Extent, Region};
+use stacktune::load::workers::Workers;
+use stacktune::load::workers::control::Writes;
+use stacktune::meter::source::{Delta, Source};
+use stacktune::settings::plan::{ClassPlan, plan};
+use stacktune::settings::profile::Settings;
+use stacktune::settings::profile::settings::{Arrival, Buffering, Interface, Offsets};
+use stacktune::units::MIB;
+
+static ALLOCATIONS: PerThread = PerThread::new();
+static CALLS: PerThread = PerThread::new();
+
+/// Sleeping and waking, and memory from the system.
+const COUNTED_CALLS: [libc::c_long; 6] =
+    [libc::SYS_futex, libc::SYS_brk, libc::SYS_mmap, libc::SYS_munmap, libc::SYS_mremap, libc::SYS_madvise];
+
+/// I/Os, or failures, after which a worker has started, and then those that are looked at.
+const STARTED: u64 = 4;
+const LOOKED_AT: u64 = 64;
+
+struct Counting;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn count() {
+    thread_local!(static ID: Cell<i32> = const { Cell::new(0) });
+    let id = ID.get();
+    let id = if id == 0 { rustix::thread::gettid().as_raw_nonzero().get() } else { id };
+    ID.set(id);
+    ALLOCATIONS.add(id);
+}
+
+// SAFETY: every call goes to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: as the caller's.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: as the caller's.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        count();
+        // SAFETY: as the caller's.
+        unsafe { System.realloc(block, layout, bytes) }
+    }
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        count();
+        // SAFETY: as the caller's.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+/// Files of data and of the WAL.
+struct Ground {
+    _dir: tempfile::TempDir,
+    data: Arc<Region>,
+    wal: Arc<Region>,
+}
+
+fn ground(wal_files: u32) -> Ground {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let region = |id, name, files| region(dir.path(), id, name, files);
+    Ground { data: region(Region::DATA, "data", 2), wal: region(Region::WAL, "wal", wal_files), _dir: dir }
+}
+
+fn region(dir: &Path, id: u8, name: &str, files: u32) -> Arc<Region> {
+    let extent = |member| {
+        let path = dir.join(format!("{name}-{member}"));
+        std::fs::write(&path, vec![1; 4 * MIB as usize]).unwrap();
+        Extent { path, identity: None, member, offset_bytes: 0 }
+    };
+    Arc::new(Region { id, set: 7, extents: (0..files).map(extent).collect(), extent_bytes: 4 * MIB })
+}
+
+/// What one worker did between its start and the order to stop.
+#[derive(Debug)]
+struct Looked {
+    what: String,
+    allocations_at_start: u64,
+    allocations: u64,
+    calls: u64,
+}
+
+/// Lets these classes run together until each has done enough.
+fn look(ground: &Ground, plans: &[ClassPlan], what: &str) -> Vec<Looked> {
+    let writes = Arc::new(Writes::new(0, Arc::default()));
+    let mut engine = Workers::threaded(ground.data.clone(), ground.wal.clone(), 2, writes);
+    let mut sources: Vec<_> = plans.iter().flat_map(|plan| engine.start(plan, &[]).unwrap()).collect();
+    let mut done = vec![0; sources.len()];
+    wait(&mut sources, &mut done, STARTED, what);
+    let threads: Vec<_> = sources.iter().map(|source| source.thread_id().unwrap()).collect();
+    let start: Vec<_> = threads.iter().map(|id| (ALLOCATIONS.get(*id), CALLS.get(*id))).collect();
+    wait(&mut sources, &mut done, STARTED + LOOKED_AT, what);
+    let ends = threads.iter().map(|id| (ALLOCATIONS.get(*id), CALLS.get(*id)));
+    let looked = ends.zip(start).zip(&sources).map(|((end, start), source)| Looked {
+        what: format!("{} on {what}", source.class()),
+        allocations_at_start: start.0,
+        allocations: end.0 - start.0,
+        calls: end.1 - start.1,
+    });
+    looked.collect()
+}
+
+fn wait(sources: &mut [Box<dyn Source>], done: &mut [u64], until: u64, what: &str) {
+    let began = Instant::now();
+    while done.iter().any(|done| *done < until) {
+        assert!(began.elapsed() < Duration::from_mins(1), "{what}: {done:?}");
+        std::thread::sleep(Duration::from_millis(1));
+        for (source, done) in sources.iter_mut().zip(&mut *done) {
+            let mut delta = Delta::new(2);
+            source.collect(&mut delta);
+            *done += delta.ios + delta.errnos.iter().sum::<u64>();
+        }
+    }
+}
+
+/// All four classes, writing gently; as they are, or with what else a worker can be told.
+fn plans(interface: Interface, buffering: Buffering, otherwise: bool) -> [ClassPlan; 4] {
+    let mut settings = Settings::default();
+    settings.io.interface = interface;
+    settings.io.buffering = buffering;
+    // Small enough for any limit of locked memory.
+    let [scan, point, wal, background] = &mut settings.classes;
+    scan.depth = 8;
+    scan.batch = 4;
+    wal.rate_bytes_per_s = Some(10_000_000);
+    background.rate_bytes_per_s = Some(10_000_000);
+    if otherwise {
+        scan.offsets = Offsets::Zipf;
+        scan.threads = 2;
+        point.offsets = Offsets::Runs;
+        point.rate_bytes_per_s = Some(10_000_000);
+        point.arrival = Arrival::Poisson;
+        wal.rate_bytes_per_s = None;
+        settings.wal.sync_every = 8;
+        background.threads = 2;
+    }
+    plan(&settings)
+}
+
+/// Every interface with every class, through the page cache and past it; and with I/Os that fail.
+fn look_at_all(wal_files: u32) -> Vec<Looked> {
+    let facts = stacktune::host::Facts::read(Path::new("/"));
+    let mut looked = Vec::new();
+    for interface in [Interface::Sync, Interface::Libaio, Interface::IoUring, Interface::Null] {
+        let missing = match interface {
+            Interface::Libaio => facts.libaio.reason(),
+            Interface::IoUring => facts.io_uring.reason(),
+            _ => None,
+        };
+        if missing.is_some() {
+            continue;
+        }
+        for (buffering, otherwise) in [(Buffering::Cached, false), (Buffering::Direct, true)] {
+            let what = format!("{interface:?} {buffering:?}");
+            looked.extend(look(&ground(wal_files), &plans(interface, buffering, otherwise), &what));
+        }
+        if interface != Interface::Null {
+            looked.extend(look_at_failures(interface));
+        }
+    }
+    looked
+}
+
+/// Reads behind the end of the files.
+fn look_at_failures(interface: Interface) -> Vec<Looked> {
+    let mut ground = ground(1);
+    let data = Arc::get_mut(&mut ground.data).unwrap();
+    data.extents.iter_mut().for_each(|extent| extent.offset_bytes = 8 * MIB);
+    let [_, mut point, ..] = plans(interface, Buffering::Cached, false);
+    point.rate_bytes_per_s = Some(500 * point.page_bytes);
+    look(&ground, &[point], &format!("{interface:?}, failing"))
+}
+
+#[test]
+fn a_worker_allocates_nothing_after_its_start() {
+    for worker in look_at_all(2) {
+        assert!(worker.allocations_at_start > 0, "nothing is counted: {worker:?}");
+        assert_eq!(worker.allocations, 0, "{}", worker.what);
+    }
+}
+
+#[test]
+fn a_worker_waits_for_no_lock_and_takes_no_memory_after_its_start() {
+    let counted = syscalls::counted(&COUNTED_CALLS, &CALLS, || {
+        let all = look_at_all(1);
+        // With several files to flush at once, `sync` has helpers, for which it does wait.
+        let several = plans(Interface::Sync, Buffering::Cached, true);
+        let wal = &several[Class::Wal.index()..=Class::Wal.index()];
+        (all, look(&ground(2), wal, "sync, several files"))
+    });
+    let (all, helped) = match counted {
+        Ok(counted) => counted,
+        Err(reason) => {
+            let test = "a_worker_waits_for_no_lock_and_takes_no_memory_after_its_start";
+            return common::skip(test, &format!("system calls can't be counted here: {reason}"));
+        }
+    };
+    assert!(helped[0].calls > 0, "nothing is counted: {helped:?}");
+    for worker in all {
+        assert_eq!(worker.calls, 0, "{}", worker.what);
+    }
+}

@@ -1,0 +1,16 @@
+//! The program and its modules on simulated devices and on files: what needs neither root nor a device.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod acknowledge;
+mod command_line;
+mod entry_points;
+mod host;
+mod hot_loop;
+mod killed;
+mod reproduce;
+mod simulated;
+mod sweep;
+mod terminal;
+mod volume;

@@ -1,0 +1,268 @@
+//! Seeded simulated runs, from the profile to the summary and the screen: they repeat exactly.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::common::program::{Home, Outcome, json_file, json_lines};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use serde_json::Value;
+use stacktune::host::{Cpu, Facts, Feature};
+use stacktune::runs::session::{Attendant, Options, Progress, Session, Wanted};
+use stacktune::settings::knobs::{Value as Setting, find};
+use stacktune::settings::profile::{Settings, builtin};
+use stacktune::ui::tui::message::Msg;
+use stacktune::ui::tui::state::State;
+use stacktune::ui::tui::theme::Theme;
+use stacktune::ui::tui::{update, view};
+
+/// Records the demo on simulated devices.
+fn simulate(home: &Home, out: &str, sets: &[&str]) -> Outcome {
+    let sets: Vec<_> = ["io.interface=sim"].iter().chain(sets).copied().collect();
+    Outcome::of(&home.record(out, "5s", &sets).output().unwrap())
+}
+
+/// The interval log without the wall clock of its start.
+fn log_without_clock(dir: &Path) -> String {
+    let log = fs::read_to_string(dir.join("latency.hlog")).unwrap();
+    let (clock, rest): (Vec<_>, Vec<_>) =
+        log.lines().partition(|line| line.starts_with("#[BaseTime: ") || line.starts_with("#[StartTime: "));
+    assert!(!clock.is_empty(), "{log}");
+    rest.join("\n")
+}
+
+#[test]
+fn a_simulated_run_repeats_to_the_last_byte() {
+    let home = Home::new();
+    let first = simulate(&home, "first", &[]).expect(0);
+    let again = simulate(&home, "again", &[]).expect(0);
+    let (first_dir, again_dir) = (home.path("first"), home.path("again"));
+    assert_eq!(first.stdout, again.stdout);
+    for name in ["windows.jsonl", "summary.json", "ledger.jsonl", "profile.toml"] {
+        let read = |dir: &Path| fs::read_to_string(dir.join(name)).unwrap();
+        assert_eq!(read(&first_dir), read(&again_dir), "{name}");
+    }
+    assert_eq!(log_without_clock(&first_dir), log_without_clock(&again_dir));
+    assert!(!home.target().exists(), "nothing touches storage");
+
+    let windows = json_lines(&first_dir.join("windows.jsonl"));
+    assert_eq!(windows.len(), 5);
+    let summary = json_file(&first_dir.join("summary.json"));
+    for class in ["scan", "point", "wal", "background"] {
+        let sum: u64 = windows.iter().map(|window| window["classes"][class]["ios"].as_u64().unwrap()).sum();
+        assert!(sum > 0, "{class}");
+        assert_eq!(summary["classes"][class]["ios"], sum, "{class}");
+    }
+}
+
+#[test]
+fn another_seed_is_another_run() {
+    let home = Home::new();
+    let latency = |out: &str, sets: &[&str]| {
+        simulate(&home, out, sets).expect(0);
+        json_file(&home.path(out).join("summary.json"))["classes"]["scan"]["service_ns"]["mean"].clone()
+    };
+    let first = latency("first", &[]);
+    let device = latency("device", &["sim.seed=7"]);
+    let offsets = latency("offsets", &["run.seed=7"]);
+    assert_ne!(first, device);
+    assert_ne!(first, offsets);
+}
+
+#[test]
+fn devices_are_as_their_table_says() {
+    let home = Home::new();
+    let flush = |out: &str, device: &str| {
+        simulate(&home, out, &[device]).expect(0);
+        let summary = json_file(&home.path(out).join("summary.json"));
+        summary["classes"]["wal"]["flush_ns"]["p50"].as_u64().unwrap()
+    };
+    let (consumer, enterprise) =
+        (flush("consumer", "sim.device=consumer"), flush("enterprise", "sim.device=enterprise"));
+    assert!(consumer > 1_000_000, "{consumer}");
+    assert!(enterprise * 5 < consumer, "{enterprise}");
+}
+
+#[test]
+fn faults_are_told_by_errno_and_in_one_line() {
+    let home = Home::new();
+    // At a rate, a fault in 200 is far below the number that stops a class.
+    let outcome = simulate(&home, "faulty", &["sim.device=faulty", "scan.rate=100MB/s"]).expect(1);
+    let told: Vec<_> = outcome.stderr.lines().filter(|line| line.contains("I/O errors")).collect();
+    let [line] = told[..] else { panic!("{outcome:?}") };
+    assert!(line.starts_with("stacktune: ") && line.contains("scan ") && line.contains("(EIO)"), "{line}");
+
+    let summary = json_file(&home.path("faulty").join("summary.json"));
+    let mut sum = 0;
+    for class in ["scan", "point", "wal", "background"] {
+        let figures = &summary["classes"][class];
+        let errors = figures["errors"].as_u64().unwrap();
+        assert!(errors > 0, "{class}");
+        assert_eq!(figures["errnos"], serde_json::json!({ "EIO": errors }), "{class}");
+        assert_eq!(figures["state"], "running", "{class}: errors never end the run");
+        sum += errors;
+    }
+    assert!(line.contains(&format!(" {sum} I/O errors")), "{line}");
+}
+
+#[test]
+fn a_class_with_too_many_errors_stops_and_says_why_while_the_others_go_on() {
+    let home = Home::new();
+    // Four devices complete enough, one I/O in 200 with an error.
+    let outcome = simulate(&home, "faulty", &["sim.device=faulty", "target.files.count=4"]).expect(1);
+    assert!(outcome.stderr.contains("scan stopped: over 1,000 errors in a second"), "{outcome:?}");
+
+    let summary = json_file(&home.path("faulty").join("summary.json"));
+    let scan = &summary["classes"]["scan"];
+    assert_eq!(scan["state"], "stopped");
+    assert!(scan["why"].as_str().unwrap().contains("input/output error (EIO)"), "{scan}");
+    assert!(scan["errors"].as_u64().unwrap() > 1000);
+    let last = json_lines(&home.path("faulty").join("windows.jsonl")).pop().unwrap();
+    let ios = |class: &str| last["classes"][class]["ios"].as_u64().unwrap();
+    assert_eq!(ios("scan"), 0, "the scan stays stopped");
+    assert!(["point", "wal", "background"].iter().all(|class| ios(class) > 0), "{last}");
+}
+
+#[test]
+fn the_warm_up_is_marked_and_left_out() {
+    let home = Home::new();
+    let mut command = home.record("warm", "3s", &["io.interface=sim"]);
+    Outcome::of(&command.args(["--warmup", "2s"]).output().unwrap()).expect(0);
+    let windows = json_lines(&home.path("warm").join("windows.jsonl"));
+    let marks: Vec<_> = windows.iter().map(|window| window["warmup"].as_bool().unwrap()).collect();
+    assert_eq!(marks, [true, true, false, false, false]);
+    let summary = json_file(&home.path("warm").join("summary.json"));
+    assert_eq!((&summary["duration_s"], &summary["warmup_s"]), (&Value::from(3.0), &Value::from(2.0)));
+    let counted: u64 = windows[2..].iter().map(|w| w["total"]["bytes"].as_u64().unwrap()).sum();
+    assert_eq!(summary["total"]["bytes"], counted);
+}
+
+/// Nobody watches.
+struct Alone;
+
+impl Attendant for Alone {
+    fn progress(&mut self, _: Progress) -> bool {
+        true
+    }
+
+    fn notice(&mut self, _: &str) {}
+
+    fn consent(&mut self, _: Vec<Wanted>) -> Option<Vec<String>> {
+        None
+    }
+    fn plan(&mut self, _: stacktune::runs::session::PlanShown) -> Option<Vec<String>> {
+        None
+    }
+    fn step(&mut self, _: &stacktune::runs::session::Advance) -> bool {
+        true
+    }
+}
+
+/// A host that can do everything, so that the screen is the same on each.
+fn host() -> Facts {
+    Facts {
+        hostname: "host".into(),
+        distribution: "Debian GNU/Linux 13".into(),
+        kernel: "6.18.0".into(),
+        cpu: Cpu {
+            model: "A processor".into(),
+            online: vec![0, 1],
+            nodes: Vec::new(),
+            governor: None,
+            mitigations: [].into(),
+            clocksource: None,
+        },
+        memory_bytes: 8 << 30,
+        virtualization: None,
+        memlock_bytes: None,
+        io_uring: Feature::Present,
+        libaio: Feature::Present,
+        dontcache: Feature::Present,
+        perf: Feature::Present,
+        cgroup_memory: stacktune::host::CgroupMemory {
+            version: None,
+            limit: Feature::Missing("no cgroups".into()),
+        },
+        platform: stacktune::host::Platform::default(),
+        storage: stacktune::host::Storage::default(),
+        devices: Vec::new(),
+    }
+}
+
+/// A simulated run on its virtual clock, shown on a screen.
+struct Show {
+    session: Session,
+    state: State,
+}
+
+impl Show {
+    fn open(device: &str, depth: &str, (columns, lines): (u16, u16)) -> Self {
+        let mut settings: Settings = builtin("demo").unwrap();
+        for (knob, text) in [("io.interface", "sim"), ("sim.device", device), ("scan.depth", depth)] {
+            let knob = find(knob).unwrap();
+            knob.set(&mut settings, knob.parse(text).unwrap());
+        }
+        let mut session = Session::open(settings, Options::default(), Arc::new(host()), &mut Alone).unwrap();
+        session.start().unwrap();
+        Self { session, state: State::new(Theme::mono(), columns, lines) }
+    }
+
+    /// Lets time pass.
+    fn run(&mut self, time: Duration) {
+        let end_ns = self.session.now_ns() + time.as_nanos() as u64;
+        while self.session.now_ns() < end_ns {
+            let settling = self.session.is_settling().then(|| self.session.now_ns() + 2_000_000);
+            let due_ns = settling.unwrap_or(u64::MAX).min(self.session.next_ns()).min(end_ns);
+            self.session.advance(due_ns);
+            self.session.tick().unwrap();
+        }
+    }
+
+    fn turn(&mut self, knob: &str, value: &Setting) {
+        self.session.turn(knob, value);
+    }
+
+    /// The screen, as text.
+    fn shown(mut self) -> String {
+        let events: Vec<_> = self.session.events().collect();
+        for event in events {
+            update::update(&mut self.state, Msg::Session(event));
+        }
+        let screen = self.state.screen;
+        let mut terminal = Terminal::new(TestBackend::new(screen.width, screen.height)).unwrap();
+        terminal.draw(|frame| view::draw(&self.state, frame.buffer_mut())).unwrap();
+        terminal.backend().to_string()
+    }
+}
+
+/// Commits without a flush, then a less deep scan: what each did is in the ledger.
+fn turned(size: (u16, u16)) -> String {
+    let mut show = Show::open("consumer", "32", size);
+    show.run(Duration::from_secs(8));
+    show.turn("wal.sync", &Setting::Choice("none"));
+    show.run(Duration::from_secs(8));
+    show.turn("scan.depth", &Setting::Int(8));
+    show.run(Duration::from_secs(8));
+    show.shown()
+}
+
+#[test]
+fn a_turned_run_is_shown_alike_every_time() {
+    let screen = turned((160, 50));
+    assert_eq!(screen, turned((160, 50)));
+    insta::assert_snapshot!(screen);
+}
+
+#[test]
+fn a_faulty_run_is_shown_alike_every_time() {
+    let faulty = || {
+        let mut show = Show::open("faulty", "128", (80, 24));
+        show.run(Duration::from_secs(5));
+        show.shown()
+    };
+    let screen = faulty();
+    assert_eq!(screen, faulty());
+    insta::assert_snapshot!(screen);
+}

@@ -1,0 +1,505 @@
+//! The terminal UI as an operator meets it: the real program in a real pseudo-terminal.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use crate::common::program::{Home, MODEST, json_file, json_lines, wait_for};
+use crate::common::terminal::{Terminal, class_row, first_line, mb_of, timed};
+use crate::common::this_test;
+use rustix::process::Signal;
+use stacktune::error::Result;
+use stacktune::settings::profile::Settings;
+use stacktune::ui::tui::{Link, Options, ProfileEntry, ProfileStore, ThemeChoice};
+
+const ALL: (u16, u16) = (160, 50);
+
+/// What a bound on time is widened by where other tests hold the CPUs.
+const NOISE: Duration = Duration::from_secs(3);
+
+/// The demo under a modest load, running.
+fn running(home: &Home, more: &[&str]) -> Terminal {
+    let sets: Vec<_> = MODEST.iter().chain(more).copied().collect();
+    let terminal = Terminal::demo(home, &sets, ALL);
+    terminal.wait_until_running();
+    terminal
+}
+
+/// Quits in order.
+#[track_caller]
+fn quit(mut terminal: Terminal) {
+    terminal.press("q");
+    terminal.left().expect(0);
+}
+
+/// The one recording of a home.
+fn recording(home: &Home) -> PathBuf {
+    let mut entries = fs::read_dir(home.path("data/stacktune/recordings")).unwrap();
+    let dir = entries.next().unwrap().unwrap().path();
+    assert!(entries.next().is_none());
+    dir
+}
+
+#[test]
+fn the_screen_comes_up_and_numbers_move() {
+    let home = Home::new();
+    let terminal = Terminal::demo(&home, &MODEST, ALL);
+    // The header says so as soon as the files are filled.
+    terminal.wait("a filled target", |screen| first_line(screen).contains("running"));
+    let moving = |screen: &str| ["scan", "point", "wal", "background"].iter().all(|c| mb_of(screen, c) > 0.0);
+    let (first, took) = timed(|| terminal.wait("moving numbers", moving));
+    assert!(took < Duration::from_secs(2) + NOISE, "{took:?}");
+    assert!(terminal.is_taken());
+    terminal.wait("other numbers", |screen| {
+        moving(screen) && class_row(screen, "scan") != class_row(&first, "scan")
+    });
+    assert!(first_line(&first).contains("of 20GiB written"), "{first}");
+    let bytes = terminal.bytes();
+    assert!(coloured(&bytes), "an ordinary terminal shows colours");
+    quit(terminal);
+    for name in ["data-0", "data-1", "wal"] {
+        assert!(home.target().join(name).exists(), "{name}");
+    }
+}
+
+#[test]
+fn arrows_and_letters_turn_knobs_and_the_ledger_tells() {
+    let home = Home::new();
+    let mut terminal = running(&home, &["run.window=100ms"]);
+    terminal.choose("scan.depth");
+    terminal.press("l");
+    terminal.wait_for("scan.depth 128 → 256");
+    terminal.press("h");
+    terminal.wait_for("scan.depth 256 → 128");
+    terminal.press("\x1b[C");
+    terminal.wait("the arrow's turn", |screen| screen.matches("scan.depth 128 → 256").count() == 2);
+    terminal.press("\x1b[B\x1b[D");
+    let screen = terminal.wait_for("scan.batch 32 → 16");
+    assert!(screen.contains("▸batch"), "{screen}");
+    terminal.press("\x1b[A");
+    terminal.wait_for("▸depth");
+    // An exact value.
+    terminal.press("\r");
+    terminal.wait_for("scan.depth ─");
+    terminal.press("\x15100\r");
+    terminal.wait_for("scan.depth 256 → 100");
+    terminal.press("u");
+    terminal.wait_for("undo scan.depth 100 → 256");
+    // What came of it is told once the windows after it are there.
+    terminal.wait("a closed ledger line", |screen| !screen.contains("gathering…"));
+    quit(terminal);
+}
+
+#[test]
+fn a_turn_is_acknowledged_at_once_while_the_others_go_on() {
+    let home = Home::new();
+    let loaded = ["scan.rate=none", "scan.depth=128", "run.window=200ms"];
+    let mut terminal = running(&home, &loaded);
+    terminal.press("r");
+    terminal.wait_for("● REC");
+    terminal.choose("scan.batch");
+    let mut took = Vec::new();
+    for turn in ["32 → 16", "16 → 8", "8 → 4", "4 → 2", "2 → 1"] {
+        let ((), time) = timed(|| {
+            terminal.press("h");
+            terminal.wait_for(&format!("scan.batch {turn} "));
+        });
+        took.push(time);
+    }
+    terminal.press("r");
+    terminal.wait_until_gone("● REC");
+    quit(terminal);
+    // 200 ms, and up to 100 ms until the screen is drawn; the quickest of them is the program's own.
+    let best = took.iter().min().unwrap();
+    assert!(*best < Duration::from_millis(300), "{took:?}");
+    assert!(took.iter().all(|time| *time < Duration::from_millis(300) + NOISE), "{took:?}");
+
+    let windows = json_lines(&recording(&home).join("windows.jsonl"));
+    assert!(windows.iter().any(|window| window["turned"] == true), "turns are marked");
+    for window in &windows {
+        if window["duration_ns"].as_u64().unwrap() >= 150_000_000 {
+            assert!(
+                window["classes"]["point"]["ios"].as_u64().unwrap() > 0,
+                "point reads stood still: {window}"
+            );
+        }
+    }
+}
+
+#[test]
+fn space_pauses_everything_and_nothing_is_intended_meanwhile() {
+    let home = Home::new();
+    let mut terminal = running(&home, &["run.window=100ms"]);
+    terminal.press("r");
+    terminal.wait_for("● REC");
+    terminal.press(" ");
+    terminal.wait_for("PAUSED");
+    let dir = recording(&home);
+    let paused = || {
+        let windows = json_lines(&dir.join("windows.jsonl"));
+        let still = |window: &&serde_json::Value| window["paused"] == true && window["turned"] == false;
+        windows.iter().filter(still).count()
+    };
+    wait_for("paused windows", || (paused() >= 5).then_some(()));
+    terminal.press(" ");
+    terminal.wait_until_gone("PAUSED");
+    let count = json_lines(&dir.join("windows.jsonl")).len();
+    wait_for("windows after it", || (json_lines(&dir.join("windows.jsonl")).len() > count + 3).then_some(()));
+    terminal.press("r");
+    terminal.wait_until_gone("● REC");
+    quit(terminal);
+
+    let windows = json_lines(&dir.join("windows.jsonl"));
+    for window in windows.iter().filter(|window| window["paused"] == true && window["turned"] == false) {
+        for class in window["classes"].as_object().unwrap().values() {
+            let count = |name: &str| class[name].as_u64().unwrap();
+            let still = (count("ios"), count("intended"), count("missed"));
+            assert_eq!(still, (0, 0, 0), "{window}");
+        }
+    }
+    let paused_last = windows.iter().rposition(|window| window["paused"] == true).unwrap();
+    for class in ["scan", "point", "wal", "background"] {
+        let ios = |window: &serde_json::Value| window["classes"][class]["ios"].as_u64().unwrap();
+        assert!(windows[paused_last + 1..].iter().map(ios).sum::<u64>() > 0, "class {class} goes on");
+    }
+    // What was not intended while paused is not missed afterwards. (What was intended and not begun
+    // when the pause came is: in a window that is marked as turned.)
+    let missed: u64 = windows
+        .iter()
+        .filter(|window| window["turned"] == false)
+        .flat_map(|w| w["classes"].as_object().unwrap().values())
+        .map(|c| c["missed"].as_u64().unwrap())
+        .sum();
+    assert_eq!(missed, 0);
+}
+
+#[test]
+fn a_class_is_muted_and_comes_back() {
+    let home = Home::new();
+    let mut terminal = running(&home, &["run.window=100ms"]);
+    terminal.choose("wal.enabled");
+    terminal.press("m");
+    terminal.wait_for("wal.enabled on → off");
+    terminal.wait("a silent WAL", |screen| {
+        mb_of(screen, "wal") == 0.0 && mb_of(screen, "scan") > 0.0 && mb_of(screen, "background") > 0.0
+    });
+    terminal.press("u");
+    terminal.wait_for("undo wal.enabled off → on");
+    terminal.wait("the WAL again", |screen| mb_of(screen, "wal") > 0.0);
+    quit(terminal);
+}
+
+#[test]
+fn a_setting_is_saved_replaced_only_after_yes_and_opened() {
+    let home = Home::new();
+    let mut terminal = running(&home, &[]);
+    let path = home.path("config/stacktune/profiles/mine.toml");
+    terminal.press("s");
+    terminal.press("\x15mine\r");
+    terminal.wait_for("saved as");
+    let saved = fs::read_to_string(&path).unwrap();
+    assert!(saved.contains("name = \"mine\"") && saved.contains("20MB/s"), "{saved}");
+
+    terminal.choose("scan.depth");
+    terminal.press("h");
+    terminal.wait_for("scan.depth 128 → 64");
+    terminal.press("s");
+    terminal.press("\x15mine\r");
+    terminal.wait_for("n Esc no");
+    terminal.press("\r");
+    assert_eq!(fs::read_to_string(&path).unwrap(), saved, "Enter is not yes");
+    terminal.press("n");
+    terminal.wait_until_gone("n Esc no");
+    assert_eq!(fs::read_to_string(&path).unwrap(), saved);
+    terminal.press("s");
+    terminal.press("\x15mine\r");
+    terminal.wait_for("n Esc no");
+    terminal.press("y");
+    terminal.wait_for("saved as");
+    assert!(fs::read_to_string(&path).unwrap().contains("depth = 64"));
+
+    // The list shows it before the built-in ones.
+    terminal.press("o");
+    terminal.wait_for("▸ mine ");
+    terminal.wait_for("table2-4-direct");
+    terminal.press("\x1b");
+    terminal.wait_until_gone("▸ mine ");
+    quit(terminal);
+
+    // It opens by its name, with the same target: nothing is filled again.
+    let mine = Terminal::start(&home, &["mine".into()], ALL, &[]);
+    let screen = mine.wait_until_running();
+    assert!(first_line(&screen).contains("mine"), "{screen}");
+    quit(mine);
+}
+
+#[test]
+fn another_profile_is_opened_live() {
+    let home = Home::new();
+    let dir = home.path("config/stacktune/profiles");
+    fs::create_dir_all(&dir).unwrap();
+    let target = home.path("other");
+    let text = format!(
+        "name = \"aaa\"\nabout = \"Another one\"\n[target]\nfiles = {{ dir = \"{}\", count = 1, size = \"16MiB\" }}\n\
+         [io]\ninterface = \"sync\"\nbuffering = \"cached\"\n[scan]\ndepth = 2\nrate = \"5MB/s\"\n\
+         [wal]\nrate = \"1MB/s\"\n[background]\nrate = \"1MB/s\"\n",
+        target.display()
+    );
+    fs::write(dir.join("aaa.toml"), text).unwrap();
+    let mut terminal = running(&home, &[]);
+    terminal.press("o");
+    // The user's own come first.
+    terminal.wait_for("Another one");
+    terminal.wait_for("▸ aaa ");
+    terminal.press("\r");
+    let screen = terminal.wait("the other profile", |screen| {
+        first_line(screen).contains("aaa")
+            && first_line(screen).contains("running")
+            && mb_of(screen, "scan") > 0.0
+    });
+    assert!(first_line(&screen).contains("sync cached"), "{screen}");
+    assert!(target.join("data-0").exists());
+    // The first target is free again.
+    home.verify().expect(0);
+    quit(terminal);
+}
+
+#[test]
+fn a_recording_is_started_stopped_and_shown() {
+    let home = Home::new();
+    let mut terminal = running(&home, &["run.window=100ms"]);
+    terminal.press("r");
+    terminal.wait_for("● REC");
+    let dir = recording(&home);
+    wait_for("windows", || (json_lines(&dir.join("windows.jsonl")).len() >= 5).then_some(()));
+    assert!(!dir.join("summary.json").exists());
+    terminal.press("r");
+    terminal.wait_until_gone("● REC");
+    let summary = json_file(&dir.join("summary.json"));
+    assert_eq!((&summary["interrupted"], &summary["failure"]), (&false.into(), &serde_json::Value::Null));
+    let windows = json_lines(&dir.join("windows.jsonl"));
+    let sum: u64 = windows.iter().map(|window| window["total"]["bytes"].as_u64().unwrap()).sum();
+    assert_eq!(summary["total"]["bytes"], sum);
+    home.show(&dir).expect(0);
+    quit(terminal);
+}
+
+#[test]
+fn the_picture_freezes_while_the_load_goes_on() {
+    let home = Home::new();
+    let mut terminal = running(&home, &["run.window=100ms"]);
+    terminal.press("f");
+    let frozen = terminal.wait_for("FROZEN");
+    terminal.press("r");
+    terminal.wait_for("● REC");
+    let dir = recording(&home);
+    wait_for("windows", || (json_lines(&dir.join("windows.jsonl")).len() >= 5).then_some(()));
+    let later = terminal.screen();
+    for class in ["scan", "point", "wal", "background"] {
+        assert_eq!(class_row(&frozen, class), class_row(&later, class), "{class}");
+    }
+    terminal.press("f");
+    terminal.wait_until_gone("FROZEN");
+    terminal.wait("new numbers", |screen| class_row(screen, "scan") != class_row(&frozen, "scan"));
+    quit(terminal);
+}
+
+#[test]
+fn help_and_sizes() {
+    let home = Home::new();
+    let mut terminal = running(&home, &[]);
+    terminal.press("?");
+    terminal.wait("the help", |screen| {
+        screen.contains("help · Esc closes") && screen.contains("The chosen knob: io.interface")
+    });
+    terminal.press("\x1b");
+    terminal.wait_until_gone("help · Esc closes");
+
+    terminal.resize((80, 24));
+    terminal.wait("the small screen", |screen| {
+        screen.lines().nth(23).is_some_and(|line| line.contains("q quit")) && mb_of(screen, "scan") > 0.0
+    });
+    terminal.resize((60, 20));
+    terminal.wait_for("needs 80×24");
+    terminal.resize((160, 50));
+    terminal.wait("the large screen", |screen| {
+        ["─ ledger", "─ notes", "─ members", "─ cpu"].iter().all(|panel| screen.contains(panel))
+            && mb_of(screen, "scan") > 0.0
+    });
+    quit(terminal);
+}
+
+#[test]
+fn sigint_and_sigterm_restore_the_terminal() {
+    let home = Home::new();
+    for which in [Signal::INT, Signal::TERM] {
+        let terminal = running(&home, &[]);
+        assert!(terminal.is_taken());
+        terminal.signal(which);
+        terminal.left().expect(130);
+    }
+    home.verify().expect(0);
+}
+
+#[test]
+fn on_sighup_a_recording_is_closed_in_order() {
+    let home = Home::new();
+    let mut terminal = running(&home, &["run.window=100ms"]);
+    terminal.press("r");
+    terminal.wait_for("● REC");
+    let dir = recording(&home);
+    wait_for("windows", || (json_lines(&dir.join("windows.jsonl")).len() >= 3).then_some(()));
+    terminal.signal(Signal::HUP);
+    terminal.left().expect(130);
+    assert_is_whole(&home, &dir);
+}
+
+#[test]
+fn when_the_terminal_is_gone_a_recording_is_closed_in_order() {
+    let home = Home::new();
+    let mut terminal = running(&home, &["run.window=100ms"]);
+    terminal.press("r");
+    terminal.wait_for("● REC");
+    let dir = recording(&home);
+    wait_for("windows", || (json_lines(&dir.join("windows.jsonl")).len() >= 3).then_some(()));
+    assert_eq!(terminal.hang_up(), 130);
+    assert_is_whole(&home, &dir);
+}
+
+/// A recording that ended in order: its summary is of all its windows.
+fn assert_is_whole(home: &Home, dir: &std::path::Path) {
+    let summary = json_file(&dir.join("summary.json"));
+    let windows = json_lines(&dir.join("windows.jsonl"));
+    assert_eq!(summary["windows"].as_u64().unwrap(), windows.len() as u64);
+    let sum: u64 = windows.iter().map(|window| window["total"]["bytes"].as_u64().unwrap()).sum();
+    assert_eq!(summary["total"]["bytes"], sum);
+    home.show(dir).expect(0);
+    home.verify().expect(0);
+}
+
+#[test]
+fn a_foreign_file_in_the_way_is_told_and_left_alone() {
+    let home = Home::new();
+    fs::create_dir_all(home.target()).unwrap();
+    let foreign = home.target().join("data-0");
+    fs::write(&foreign, "somebody's").unwrap();
+    let mut terminal = Terminal::demo(&home, &[], ALL);
+    terminal.wait("the reason", |screen| screen.contains("STOPPED") && screen.contains("data-0"));
+    terminal.press("q");
+    let left = terminal.left();
+    left.expect(3);
+    assert!(left.screen.contains("data-0"), "told again on the ordinary screen: {}", left.screen);
+    assert_eq!(fs::read_to_string(&foreign).unwrap(), "somebody's");
+}
+
+#[test]
+fn a_folder_that_can_not_be_made_is_told() {
+    let home = Home::new();
+    fs::write(home.target(), "a file").unwrap();
+    let mut terminal = Terminal::demo(&home, &[], (80, 24));
+    terminal.wait("the reason", |screen| screen.contains("STOPPED") && screen.contains("cannot"));
+    terminal.press("q");
+    terminal.left().expect(1);
+}
+
+#[test]
+fn quitting_while_filling_ends_the_fill() {
+    let home = Home::new();
+    let mut terminal = Terminal::demo(&home, &["target.files.size=4GiB"], ALL);
+    terminal.wait("the fill", |screen| first_line(screen).contains("filling"));
+    terminal.press("q");
+    terminal.left().expect(0);
+}
+
+/// Whether any of these bytes sets a colour.
+fn coloured(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(bytes);
+    let sequences = text.split("\x1b[").skip(1).filter_map(|rest| {
+        let end = rest.find(|c: char| !(c.is_ascii_digit() || c == ';' || c == ':'))?;
+        rest[end..].starts_with('m').then(|| &rest[..end])
+    });
+    let is_colour = |code: &str| {
+        let first: u32 = code.split(':').next().unwrap_or_default().parse().unwrap_or(0);
+        matches!(first, 30..=38 | 40..=48 | 90..=97 | 100..=107)
+    };
+    sequences.flat_map(|sequence| sequence.split(';')).any(is_colour)
+}
+
+#[test]
+fn no_color_means_none() {
+    let home = Home::new();
+    let sets = home.sets(&MODEST);
+    let mut terminal = Terminal::start(&home, &sets, ALL, &[("NO_COLOR", "1"), ("COLORTERM", "truecolor")]);
+    terminal.wait_until_running();
+    terminal.press("?");
+    terminal.wait_for("help · Esc closes");
+    terminal.press("\x1bq");
+    // Escape and a letter at once may be read as one key.
+    terminal.press("q");
+    let left = terminal.left();
+    left.expect(0);
+    assert!(!coloured(&left.bytes));
+}
+
+/// Profiles on a disk that makes the program panic.
+struct Cursed;
+
+impl ProfileStore for Cursed {
+    fn list(&self) -> Vec<ProfileEntry> {
+        panic!("the list is cursed");
+    }
+
+    fn load(&self, _: &str) -> Result<Settings> {
+        unreachable!()
+    }
+
+    fn save(&self, _: &Settings, _: &str, _: bool) -> Result<PathBuf> {
+        unreachable!()
+    }
+}
+
+#[test]
+fn a_panic_restores_the_terminal_and_is_told_there() {
+    // The screen in a process of its own: this test again, on a terminal.
+    const HELPER: &str = "STACKTUNE_TEST_PANIC_HELPER";
+    if std::env::var_os(HELPER).is_some() {
+        let (commands, _asked) = channel();
+        let (_told, events) = channel();
+        let profiles = Box::new(Cursed);
+        let theme = ThemeChoice::Auto;
+        let options =
+            Options { no_color: false, over_ssh: false, theme, profiles, recordings: PathBuf::new() };
+        let _ = stacktune::ui::tui::run(Link { commands, events }, options);
+        return;
+    }
+    let home = Home::new();
+    let name = "a_panic_restores_the_terminal_and_is_told_there";
+    let itself = this_test(module_path!(), name);
+    let arguments: Vec<_> = itself.get_args().map(|text| text.to_str().unwrap().to_owned()).collect();
+    let mut terminal = Terminal::start_program(
+        Path::new(itself.get_program()),
+        &home,
+        &arguments,
+        (80, 24),
+        &[(HELPER, "1")],
+    );
+    terminal.wait_for("opening…");
+    assert!(terminal.is_taken());
+    terminal.press("o");
+    let left = terminal.left();
+    left.expect(101);
+    let written = String::from_utf8_lossy(&left.bytes);
+    let (_, after_the_screen) = written.rsplit_once("\x1b[?1049l").unwrap();
+    assert!(after_the_screen.contains("the list is cursed"), "{}", left.screen);
+}
+
+#[test]
+fn without_a_terminal_it_names_record() {
+    let home = Home::new();
+    let outcome = home.run(home.sets(&[])).expect(2);
+    assert!(outcome.stderr.contains("needs a terminal"), "{outcome:?}");
+    assert!(outcome.stderr.contains("stacktune record"), "{outcome:?}");
+    assert_eq!(outcome.stdout, "");
+    assert!(!home.target().exists());
+}

@@ -1,0 +1,554 @@
+//! The program on a real NVMe array, in a virtual machine that several tests share.
+//!
+//! `tests/rig.sh` boots it and runs scripts of `tests/lab` in it, each of which prints a line for each
+//! of its tests. To add one: write it there, and name it below, so that it is seen as a test here.
+//!
+//! With `LAB_ALL` in the environment they go through all that there is, which takes longer; `LAB_SEED` is
+//! the seed of what is random.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use crate::common;
+use crate::common::program::Home;
+use crate::common::recorded::json;
+use crate::common::terminal::Terminal;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+const RIG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rig.sh");
+/// After so long a machine is given up, on a host that is busy and emulates it; with `LAB_ALL`.
+const MACHINE_S: &str = "2400";
+const MACHINE_ALL_S: &str = "7200";
+
+/// A machine, what runs in it, and what came of it.
+struct Machine {
+    /// The scripts, in order.
+    scripts: &'static [&'static str],
+    /// Options of the rig.
+    options: &'static [&'static str],
+    ran: OnceLock<Result<Ran, String>>,
+}
+
+/// What the guest printed and left.
+struct Ran {
+    log: String,
+    share: TempDir,
+    tests: BTreeMap<String, Outcome>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Outcome {
+    Passed,
+    Skipped(String),
+    Failed(String),
+}
+
+/// Four drives, used bare: small, so that filling and verifying them takes no time.
+static BARE: Machine = Machine {
+    scripts: &["host", "raw", "polled", "guard", "pull"],
+    options: &["--drives", "4", "--size", "64M", "--monitor", "--append", "nvme.poll_queues=2"],
+    ran: OnceLock::new(),
+};
+/// Four drives that hold the smallest XFS, for RAID and file systems on them.
+static STACKS: Machine = Machine {
+    scripts: &["stack", "reproduce", "kv"],
+    options: &["--drives", "4", "--size", "384M"],
+    ran: OnceLock::new(),
+};
+/// The same, of which some fail, are pulled, or come into use.
+static FAULTS: Machine = Machine {
+    scripts: &["faults", "degraded"],
+    options: &["--drives", "4", "--size", "384M", "--monitor"],
+    ran: OnceLock::new(),
+};
+/// The same, on which the program is killed.
+static KILLS: Machine =
+    Machine { scripts: &["kill"], options: &["--drives", "4", "--size", "384M"], ran: OnceLock::new() };
+/// Drives that leave the kernel with others: two namespaces each, and two in one IOMMU group.
+static TOGETHER: Machine = Machine {
+    scripts: &["together"],
+    options: &["--drives", "3", "--size", "96M", "--namespaces", "2", "--twins"],
+    ran: OnceLock::new(),
+};
+/// A drive that nothing keeps from memory that is not its own.
+static NO_IOMMU: Machine = Machine {
+    scripts: &["no-iommu"],
+    options: &["--drives", "1", "--size", "96M", "--no-iommu"],
+    ran: OnceLock::new(),
+};
+static MACHINES: [&Machine; 6] = [&BARE, &STACKS, &FAULTS, &KILLS, &TOGETHER, &NO_IOMMU];
+
+/// The guest's tests, by machine: each becomes one of this program's.
+macro_rules! in_guest {
+    ($($machine:ident: $($name:ident)*;)*) => {
+        $($(#[test] fn $name() { $machine.expect_passed(stringify!($name)); })*)*
+        const NAMED: &[(&Machine, &[&str])] = &[$((&$machine, &[$(stringify!($name)),*])),*];
+    };
+}
+
+in_guest! {
+    BARE:
+        the_host_is_described
+        the_practice_profile_fits_the_practice_array
+        io_uring_on_bare_drives_is_verified
+        libaio_on_bare_drives_is_verified
+        system_calls_on_bare_drives_are_verified
+        polled_completions_are_verified
+        a_polled_submission_queue_is_verified_and_wakes_after_its_sleep
+        rings_polled_from_both_sides_are_verified
+        nvme_commands_are_verified
+        polled_nvme_commands_with_a_sleep_are_verified
+        every_page_size_goes_through_every_polled_interface
+        nvme_commands_hold_the_block_device_beside
+        the_kernels_thread_polls_on_its_cpu_and_counts_as_ours
+        polling_is_refused_on_what_can_not_be_polled
+        a_mounted_drive_is_refused
+        a_drive_with_a_mounted_partition_is_refused
+        a_drive_that_is_swapped_on_is_refused
+        members_of_a_running_array_are_refused
+        members_of_a_stopped_array_are_refused
+        a_drive_exported_over_nvme_is_refused
+        a_drive_to_which_commands_can_be_given_is_refused
+        a_node_that_is_another_devices_is_refused
+        a_drive_named_twice_by_two_names_is_refused
+        a_drive_whose_serial_is_another_is_refused
+        a_read_only_drive_is_refused
+        a_member_that_is_too_small_is_refused
+        on_a_full_disk_nothing_is_built_and_its_drive_is_no_member
+        a_file_system_needs_consent_and_is_wiped_with_it
+        a_run_whose_drive_is_pulled_ends_in_order;
+    STACKS:
+        stripes_are_verified_and_leave_nothing
+        mirrors_are_verified_and_leave_nothing
+        one_parity_is_verified_and_leaves_nothing
+        two_parities_are_verified_and_leave_nothing
+        striped_mirrors_are_verified_and_leave_nothing
+        btrfs_on_its_own_raid_is_verified_and_leaves_nothing
+        a_bare_array_is_verified_and_leaves_nothing
+        a_part_of_each_drive_is_used_and_resynced
+        a_mirror_of_two_takes_each_byte_twice
+        parity_takes_more_bytes_than_are_written
+        without_consent_nothing_is_built
+        a_kept_stack_is_told_and_cleaned_up
+        what_runs_is_what_the_dry_run_has_shown
+        a_tool_that_fails_leaves_nothing
+        a_table_goes_on_after_kill_9_and_leaves_nothing
+        a_sweep_over_arrays_is_verified_and_leaves_nothing
+        pairs_on_md0_and_f2fs_are_verified
+        pairs_on_md1_and_ext4_are_verified;
+    FAULTS:
+        a_tool_that_fails_at_any_step_leaves_nothing
+        a_drive_that_comes_into_use_at_any_step_is_refused_and_untouched
+        members_that_fail_are_told_and_the_run_goes_on
+        drives_that_are_pulled_are_told_and_the_run_goes_on
+        a_stripe_stops_in_order_without_a_pulled_drive
+        a_stripe_whose_member_is_failed_stops_in_order_or_goes_on;
+    KILLS:
+        killed_at_random_moments_cleanup_leaves_nothing;
+    TOGETHER:
+        namespaces_leave_and_come_back_together
+        a_namespace_in_use_keeps_its_drive
+        a_namespace_beside_is_left_as_it_is
+        drives_of_one_group_leave_only_together;
+    NO_IOMMU:
+        without_an_iommu_drives_stay_with_the_kernel
+        accepted_by_name_drives_leave_without_an_iommu_and_come_back;
+}
+
+/// Why no machine can run here, if none can.
+fn no_machine() -> Option<String> {
+    let check = Command::new(RIG).arg("--check").stdin(Stdio::null()).output().unwrap();
+    if check.status.success() {
+        return None;
+    }
+    let told = String::from_utf8_lossy(&check.stderr);
+    Some(told.trim().lines().last().unwrap_or("tests/rig.sh can't run here").to_owned())
+}
+
+fn machine_s() -> &'static str {
+    if std::env::var_os("LAB_ALL").is_some() { MACHINE_ALL_S } else { MACHINE_S }
+}
+
+/// The rig, before what is special to a machine.
+fn rig(share: &TempDir) -> Command {
+    let mut rig = Command::new(RIG);
+    rig.args(["--timeout", machine_s(), "--dir", env!("CARGO_TARGET_TMPDIR"), "--share"]).arg(share.path());
+    rig.stdin(Stdio::null());
+    rig
+}
+
+/// What a command says until its end.
+fn told(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat()
+}
+
+impl Machine {
+    /// What came of it; none, with the reason told, where it can't run here. The first caller boots it.
+    fn ran(&self, test: &str) -> Option<&Ran> {
+        match self.ran.get_or_init(|| self.boot()) {
+            Ok(ran) => Some(ran),
+            Err(reason) => {
+                common::skip(test, reason);
+                None
+            }
+        }
+    }
+
+    fn boot(&self) -> Result<Ran, String> {
+        if let Some(reason) = no_machine() {
+            return Err(reason);
+        }
+        let share = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let wanted = |name: &str| Some(format!("{name}={}", std::env::var(name).ok()?));
+        let log = told(
+            rig(&share)
+                .args(self.options)
+                .args(["--", "env"])
+                .args(["LAB_ALL", "LAB_SEED"].into_iter().filter_map(wanted))
+                .arg(format!("LAB_SCRIPT_S={}", machine_s()))
+                .args(["bash", &format!("{ROOT}/tests/lab/run.sh"), env!("CARGO_BIN_EXE_stacktune")])
+                .args(self.scripts),
+        );
+        let tests = log.lines().filter_map(outcome).collect();
+        Ok(Ran { log, share, tests })
+    }
+
+    #[track_caller]
+    fn expect_passed(&self, test: &str) {
+        let Some(ran) = self.ran(test) else { return };
+        match ran.tests.get(test) {
+            Some(Outcome::Passed) => {}
+            Some(Outcome::Skipped(why)) => common::skip(test, why),
+            Some(Outcome::Failed(why)) => panic!("{why}\n{}", ran.log),
+            None => panic!("the guest says nothing of it\n{}", ran.log),
+        }
+    }
+}
+
+impl Ran {
+    fn json(&self, path: &str) -> Value {
+        json(&self.share.path().join(path))
+    }
+}
+
+/// A test's name and outcome from a line that the guest printed; none of other lines.
+fn outcome(line: &str) -> Option<(String, Outcome)> {
+    let of = |text: &str, make: fn(String) -> Outcome| {
+        let (name, why) = text.split_once(": ").unwrap_or((text, "it does not say why"));
+        (name.to_owned(), make(why.to_owned()))
+    };
+    let passed = |name: &str| (name.to_owned(), Outcome::Passed);
+    (line.strip_prefix("ok ").map(passed))
+        .or_else(|| Some(of(line.strip_prefix("not ok ")?, Outcome::Failed)))
+        .or_else(|| Some(of(line.strip_prefix("skip ")?, Outcome::Skipped)))
+}
+
+#[test]
+fn every_test_of_the_guest_is_seen_here_and_every_script_ran() {
+    let mut scripts: Vec<_> = MACHINES.iter().flat_map(|machine| machine.scripts).copied().collect();
+    scripts.sort_unstable();
+    let files = fs::read_dir(Path::new(ROOT).join("tests/lab")).unwrap();
+    let mut there: Vec<String> = files
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .filter_map(|name| Some(name.strip_suffix(".sh")?.to_owned()))
+        .filter(|name| !["run", "lib", "power", "kv_power", "nvme", "spdk"].contains(&name.as_str()))
+        .collect();
+    there.sort();
+    assert_eq!(scripts, there);
+    for (machine, named) in NAMED {
+        let Some(ran) = machine.ran("every_test_of_the_guest_is_seen_here_and_every_script_ran") else {
+            return;
+        };
+        let unseen: Vec<_> = ran.tests.keys().filter(|name| !named.contains(&name.as_str())).collect();
+        assert!(unseen.is_empty(), "name them in tests/lab/machines.rs: {unseen:?}");
+        for script in machine.scripts {
+            assert!(ran.log.contains(&format!("\nend {script} 0")), "{script} did not end\n{}", ran.log);
+        }
+    }
+}
+
+#[test]
+fn the_host_has_four_nvme_drives_with_serials_and_names_that_last() {
+    let Some(ran) = BARE.ran("the_host_has_four_nvme_drives_with_serials_and_names_that_last") else {
+        return;
+    };
+    let host = ran.json("host.json");
+    let devices = host["devices"].as_array().unwrap();
+    let nvme = devices.iter().filter(|device| device["name"].as_str().unwrap().starts_with("nvme"));
+    let mut serials: Vec<_> = nvme
+        .map(|drive| {
+            let serial = drive["serial"].as_str().unwrap();
+            let by_id = format!("/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_{serial}_1");
+            assert_eq!(drive["by_id"][0], by_id.as_str());
+            assert_eq!(
+                (&drive["model"], &drive["size_bytes"]),
+                (&"QEMU NVMe Ctrl".into(), &(64 << 20).into())
+            );
+            assert_eq!(drive["usage"], Value::Array(Vec::new()));
+            serial
+        })
+        .collect();
+    serials.sort_unstable();
+    assert_eq!(serials, ["RIG0", "RIG1", "RIG2", "RIG3"]);
+    assert!(host["virtualization"].is_string(), "{host:#}");
+}
+
+#[test]
+fn figures_of_emulated_drives_say_so() {
+    let Some(ran) = BARE.ran("figures_of_emulated_drives_say_so") else { return };
+    for interface in ["io_uring", "libaio", "sync"] {
+        let host = ran.json(&format!("raw-{interface}/host.json"));
+        assert_eq!(host["target"]["emulated"], "QEMU NVMe Ctrl");
+        assert!(host["notes"][0].as_str().unwrap().starts_with("emulated drives"), "{host:#}");
+        let summary = ran.json(&format!("raw-{interface}/summary.json"));
+        for class in ["scan", "point", "wal", "background"] {
+            let figures = &summary["classes"][class];
+            assert!(figures["ios"].as_u64() > Some(0), "{class}: {summary:#}");
+            assert_eq!(figures["errors"], 0, "{class}: {summary:#}");
+            assert!(common::recorded::texts(&figures["flags"]).contains(&"emulated"), "{summary:#}");
+        }
+        let verified = ran.json(&format!("verify-{interface}.json"));
+        // All but a header of 1 MiB on each of the four drives.
+        assert_eq!(verified["sectors_ok"], ((4 * 63) << 20) / 512, "{verified:#}");
+        assert_eq!(verified["complete"], true);
+    }
+}
+
+#[test]
+fn what_polls_tells_its_looks_and_what_does_not_has_none() {
+    let Some(ran) = BARE.ran("what_polls_tells_its_looks_and_what_does_not_has_none") else { return };
+    let runs = [
+        ("iopoll", true),
+        ("sqpoll", false),
+        ("both", false),
+        ("commands", false),
+        ("polled-commands", true),
+        ("vfio", true),
+    ];
+    let pages = ["512B", "4KiB", "128KiB", "1MiB"];
+    let of_pages = pages.iter().flat_map(|size| runs.map(|(name, looks)| (format!("{name}-{size}"), looks)));
+    let mixed =
+        runs.iter().filter(|(name, _)| *name != "vfio").map(|(name, looks)| ((*name).to_owned(), *looks));
+    for (name, looks) in mixed.chain(of_pages) {
+        let summary = ran.json(&format!("polled-{name}/summary.json"));
+        let mut sums = [0; 2];
+        for class in ["scan", "point", "wal", "background"] {
+            let figures = &summary["classes"][class];
+            assert!(
+                figures["ios"].as_u64() > Some(0) && figures["errors"] == 0,
+                "{name}, {class}: {summary:#}"
+            );
+            let polls = &figures["polls"];
+            assert_eq!(polls.is_object(), looks, "{name}, {class}: {summary:#}");
+            if looks {
+                let [all, empty] = ["polls", "empty_polls"].map(|key| polls[key].as_u64().unwrap());
+                // Of a few I/Os on a slow processor each may be there at the first look.
+                assert!(empty < all, "{name}, {class}: {polls:#}");
+                sums = [sums[0] + all, sums[1] + empty];
+            }
+        }
+        // Most reads take longer than a look.
+        assert!(!looks || 0 < sums[1], "{name}: {sums:?}");
+        // What goes past the block layer is not compared with its count.
+        let doubted = common::recorded::texts(&summary["flags"]);
+        let past = ["commands", "polled", "vfio"].iter().any(|way| name.starts_with(way));
+        assert!(!past || !doubted.iter().any(|flag| flag.starts_with("block layer")), "{name}: {doubted:?}");
+        let verified = ran.json(&format!("polled-{name}.json"));
+        assert_eq!(verified["complete"], true, "{name}: {verified:#}");
+    }
+}
+
+#[test]
+fn the_papers_table_on_drives_tells_what_was_recorded() {
+    let Some(ran) = STACKS.ran("the_papers_table_on_drives_tells_what_was_recorded") else { return };
+    let shown = ran.json("table5.json");
+    let rows = shown["rows"].as_array().unwrap();
+    let mut steps = 0;
+    for row in rows {
+        let label = row["label"].as_str().unwrap();
+        let lacking = [("5b", "takes 3 drives"), ("6", "no hardware RAID"), ("6c", "no hardware RAID")];
+        if let Some((_, why)) = lacking.iter().find(|(of, _)| *of == label) {
+            assert!(row["reason"].as_str().unwrap().contains(why), "{row:#}");
+            continue;
+        }
+        assert!(row["reason"].is_null(), "{row:#}");
+        steps += 1;
+        let summary = ran.json(&format!("table5/{steps:02}-{label}-r1/summary.json"));
+        let mb_per_s = |class: &str| summary["classes"][class]["mb_per_s"].as_f64().unwrap();
+        let told = |figure: &str, recorded: f64| {
+            let here = row["here"][figure]["median"].as_f64().unwrap();
+            assert!((here / recorded - 1.0).abs() < 1e-9, "{figure} is {recorded}: {row:#}");
+        };
+        told("scan_mb_per_s", mb_per_s("scan"));
+        told("point_mb_per_s", mb_per_s("point"));
+        told("write_mb_per_s", mb_per_s("wal") + mb_per_s("background"));
+        told("total_mb_per_s", summary["total"]["mb_per_s"].as_f64().unwrap());
+    }
+    assert_eq!(steps, 4, "{rows:#?}");
+    let told: Vec<_> = shown["deviations"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert!(told.contains(&"row 6b is on 1 QEMU NVMe Ctrl of 384 MiB"), "{told:?}");
+    assert!(told.iter().any(|line| line.starts_with("emulated drives")), "{told:?}");
+}
+
+/// A commit with a synced log is there after a power cut; of those without, some are not, and are counted.
+#[test]
+#[cfg(feature = "rocksdb")]
+fn commits_survive_a_power_cut_where_the_log_is_synced_and_are_counted_where_not() {
+    const NAME: &str = "commits_survive_a_power_cut_where_the_log_is_synced_and_are_counted_where_not";
+    if let Some(reason) = no_machine() {
+        return common::skip(NAME, &reason);
+    }
+    let script = format!("{ROOT}/tests/lab/kv_power.sh");
+    for sync in ["fdatasync", "none"] {
+        let [share, images] = [(); 2].map(|()| TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
+        for commits in ["300", "0"] {
+            let told = told(
+                rig(&share)
+                    .args(["--drives", "1", "--size", "384M", "--monitor", "--images"])
+                    .arg(images.path())
+                    .args(["--", "bash", &script, env!("CARGO_BIN_EXE_stacktune"), sync, commits]),
+            );
+            assert_eq!(told.contains("ended without an exit status"), commits != "0", "{sync}: {told}");
+        }
+        let said = fs::read_to_string(share.path().join(format!("said-{sync}"))).unwrap();
+        let kept = said.contains("commits that were acknowledged before are there");
+        let lost = said.contains("commits that were acknowledged before are lost");
+        assert_eq!((kept, lost), (sync == "fdatasync", sync == "none"), "{said}");
+        assert!(said.contains("pairs are what was put"), "{said}");
+    }
+}
+
+#[test]
+fn what_a_power_cut_left_is_told_after_the_boot_and_cleaned_up() {
+    if let Some(reason) = no_machine() {
+        return common::skip("what_a_power_cut_left_is_told_after_the_boot_and_cleaned_up", &reason);
+    }
+    let [share, images] = [(); 2].map(|()| TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
+    let power = format!("{ROOT}/tests/lab/power.sh");
+    // While the first drive gets its partition; while the file system on all of them is mounted; not at all.
+    for (cut, steps) in [(1, "7"), (2, "13"), (3, "0")] {
+        let told = told(
+            rig(&share)
+                .args(["--drives", "4", "--size", "384M", "--monitor", "--images"])
+                .arg(images.path())
+                .args(["--", "bash", &power, env!("CARGO_BIN_EXE_stacktune"), &cut.to_string(), steps]),
+        );
+        assert_eq!(told.contains("ended without an exit status"), steps != "0", "boot {cut}: {told}");
+        assert_eq!(told.contains("cleaned up"), cut > 1, "boot {cut}: {told}");
+    }
+    for cut in [2, 3] {
+        let status = json(&share.path().join(format!("status-{cut}.json")));
+        let [left] = status.as_array().unwrap().as_slice() else { panic!("{status:#}") };
+        assert_eq!((&left["state"], &left["restarted"]), (&"dead".into(), &true.into()), "{status:#}");
+        let stands: Vec<_> =
+            left["stands"].as_array().unwrap().iter().map(|one| one["what"].as_str().unwrap()).collect();
+        assert!(stands.iter().any(|what| what.contains("partition table on")), "{stands:?}");
+        assert_eq!(stands.iter().any(|what| what.contains("md array")), cut == 3, "{stands:?}");
+    }
+}
+
+#[test]
+fn a_plan_that_destroys_drives_is_agreed_to_by_typing_their_serials() {
+    if let Some(reason) = no_machine() {
+        return common::skip("a_plan_that_destroys_drives_is_agreed_to_by_typing_their_serials", &reason);
+    }
+    let home = Home::new();
+    let by_id = |number| format!("/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_RIG{number}_1");
+    let rates = ["scan", "point", "wal", "background"].map(|class| format!("[{class}]\nrate = \"1MB/s\"\n"));
+    let profile = home.path("typed.toml");
+    let text = format!(
+        "name = \"typed\"\n[target]\ndevices = [{:?}, {:?}]\n[stack]\nraid = \"md1\"\nfilesystem = \"ext4\"\n\
+         data = \"48MiB\"\nwal = \"16MiB\"\n{}",
+        by_id(0),
+        by_id(1),
+        rates.concat()
+    );
+    fs::write(&profile, text).unwrap();
+    let begin = format!(
+        "modprobe -a md_mod raid1 ext4; exec {} {}",
+        env!("CARGO_BIN_EXE_stacktune"),
+        profile.display()
+    );
+    let mut terminal = screen(&home, &begin);
+    terminal.wait_for("To open this profile");
+    terminal.wait_for("scroll to its end");
+    terminal.press("\x1b[F");
+    let asked = terminal.wait_for("1 of 2: ");
+    assert!(asked.contains("Type its serial, RIG0, in full"), "{asked}");
+    for wrong in ["RIG1", "rig0", "yes"] {
+        terminal.press(&format!("{wrong}\r"));
+        terminal.wait_for("That is not the same, letter for letter.");
+        terminal.press("\x15\r");
+        terminal.wait_for("Enter alone confirms nothing.");
+    }
+    terminal.press("RIG0\r");
+    terminal.wait_for("2 of 2: ");
+    terminal.press("RIG1\r");
+    terminal.wait("the load on the mirror", |screen| {
+        screen.lines().next().is_some_and(|first| first.contains("running"))
+    });
+    terminal.press("q");
+    terminal.wait_for("take it down and quit");
+    terminal.press("t");
+    terminal.left().expect(0);
+}
+
+/// A machine with two drives, and this command on its terminal.
+fn screen(home: &Home, begin: &str) -> Terminal {
+    let options = ["--drives", "2", "--size", "128M", "--timeout", "120", "--terminal", "--dir"];
+    let arguments: Vec<String> =
+        options.into_iter().chain([env!("CARGO_TARGET_TMPDIR"), "--", begin]).map(str::to_owned).collect();
+    // The kernel is where it is for the others.
+    let own =
+        ["HOME", "XDG_CACHE_HOME", "RIG_KERNEL"].map(|name| (name, std::env::var(name).unwrap_or_default()));
+    let environment: Vec<_> = own
+        .iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
+    Terminal::start_program(Path::new(RIG), home, &arguments, (80, 24), &environment)
+}
+
+#[test]
+fn drives_change_hands_from_the_screen_there_and_back() {
+    if let Some(reason) = no_machine() {
+        return common::skip("drives_change_hands_from_the_screen_there_and_back", &reason);
+    }
+    let home = Home::new();
+    let rates = ["scan", "point", "wal", "background"].map(|class| format!("[{class}]\nrate = \"1MB/s\"\n"));
+    let profile = home.path("hands.toml");
+    let devices = ["0", "1"].map(|number| format!("/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_RIG{number}_1"));
+    fs::write(&profile, format!("name = \"hands\"\n[target]\ndevices = {devices:?}\n{}", rates.concat()))
+        .unwrap();
+    let begin = format!("exec {} {}", env!("CARGO_BIN_EXE_stacktune"), profile.display());
+    let mut terminal = screen(&home, &begin);
+    let runs = |terminal: &Terminal, interface: &str| {
+        terminal.wait("the load", |screen| {
+            let first = screen.lines().next().unwrap_or_default();
+            let knob = screen.lines().find(|line| line.contains("interface")).unwrap_or_default();
+            first.contains("running") && knob.contains(interface) && !knob.contains('→')
+        });
+    };
+    runs(&terminal, "io_uring");
+    for (interface, step) in
+        [("vfio", "bind 0000:01:00.0 to vfio-pci"), ("io_uring", "give 0000:01:00.0 back to nvme")]
+    {
+        terminal.press("e");
+        terminal.press(&format!("\x15{interface}\r"));
+        terminal.wait_for("is kept for the plan");
+        terminal.press("\r");
+        terminal.wait_for("What is done, step by step");
+        terminal.wait_for(step);
+        terminal.press("\x1b[F");
+        terminal.press("y");
+        runs(&terminal, interface);
+    }
+    terminal.press("q");
+    terminal.left().expect(0);
+}

@@ -1,0 +1,66 @@
+//! Drives that SPDK drives: in the rig where these tests are built with it; without it, what is said.
+
+use std::process::{Command, Stdio};
+
+use crate::common;
+use crate::common::program::Home;
+use tempfile::TempDir;
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+#[test]
+fn the_load_runs_over_spdk_on_emulated_drives() {
+    let test = "the_load_runs_over_spdk_on_emulated_drives";
+    if !cfg!(feature = "spdk") {
+        return common::skip(test, "built without SPDK (the cargo feature `spdk`)");
+    }
+    let rig = format!("{ROOT}/tests/rig.sh");
+    let check = Command::new(&rig).arg("--check").stdin(Stdio::null()).output().unwrap();
+    if !check.status.success() {
+        let told = String::from_utf8_lossy(&check.stderr).into_owned();
+        return common::skip(test, told.trim().lines().last().unwrap_or("tests/rig.sh can't run here"));
+    }
+    let dir = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let output = Command::new(&rig)
+        // DPDK needs SSE4.2, and SPDK may be built for more.
+        .args(["--drives", "2", "--size", "128M", "--timeout", "900", "--model", "max", "--dir"])
+        .arg(dir.path())
+        .args(["--", "bash", &format!("{ROOT}/tests/lab/spdk.sh"), env!("CARGO_BIN_EXE_stacktune")])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let told = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let log = told.concat();
+    println!("{log}");
+    assert!(output.status.success() && log.contains("\nall went well"), "{log}");
+}
+
+#[test]
+fn what_spdk_lacks_here_is_said_with_what_to_do() {
+    let home = Home::new();
+    let said = |arguments: &[&str]| {
+        let output = home.command(arguments).output().unwrap();
+        let told = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        told.concat().split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let (host, check) = (said(&["host"]), said(&["check", "demo", "--set", "io.interface=spdk"]));
+    if cfg!(feature = "spdk") {
+        assert!(host.contains("SPDK v") && host.contains("DPDK "), "{host}");
+        assert!(check.contains("`io.interface` can't be spdk"), "{check}");
+    } else {
+        for said in [host, check] {
+            assert!(said.contains("built without SPDK") && said.contains("--features spdk"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn the_helper_is_no_use_by_hand() {
+    let output = Command::new(env!("CARGO_BIN_EXE_stacktune"))
+        .arg("drive-spdk")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(2) && told.contains("io.interface = spdk"), "{told}");
+}
