@@ -5,10 +5,14 @@
 //!
 //! | module | is about | may import |
 //! |---|---|---|
-//! | [`knobs`] | the one table of everything that can be turned | profile |
-//! | [`profile`] | settings; TOML to settings and back; built-in and saved profiles | knobs |
-//! | [`plan`] | settings to class plans; what changes between two of them | profile |
+//! | [`named`] | choices of a fixed set, by name | – |
+//! | [`interface`] | the interfaces, a row of capabilities for each | named |
+//! | [`knobs`] | the one table of everything that can be turned | named, interface, profile |
+//! | [`profile`] | settings; TOML to settings and back; built-in and saved profiles | named, interface, knobs |
+//! | [`plan`] | settings to class plans; what changes between two of them | interface, profile |
 
+pub mod interface;
 pub mod knobs;
+pub mod named;
 pub mod plan;
 pub mod profile;

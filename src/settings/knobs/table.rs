@@ -93,7 +93,7 @@ const PAGE_SIZE: Kind = Kind::Size {
     optional: false,
     steps: PAGE_SIZES,
 };
-const INTERFACES: Kind = Kind::Choice(&names::<Interface, 8>());
+const INTERFACES: Kind = Kind::Choice(&names::<Interface, { Interface::COUNT }>());
 const BUFFERINGS: Kind = Kind::Choice(&names::<Buffering, 3>());
 
 const TARGET: &[Spec] = &[

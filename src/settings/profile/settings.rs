@@ -11,6 +11,8 @@ pub use super::kv::{Compaction, Compression, Kv, LoadEngine, Order, Pairs, Rocks
 pub use super::stack::{DriveState, Filesystem, Placement, QueueSettings, Raid, Stack};
 use super::sweep::Sweep;
 use crate::class::Class;
+pub use crate::settings::interface::Interface;
+pub use crate::settings::named::Named;
 use crate::units::{GIB, MIB};
 
 /// The page sizes that divide every region, from one sector to the layout's unit.
@@ -62,34 +64,6 @@ pub struct Target {
     pub devices: Vec<String>,
     /// The serials the devices must have, in the same order; empty where none were recorded.
     pub serials: Vec<String>,
-}
-
-/// Which way an I/O takes into the kernel, or around it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Interface {
-    /// `preadv2`/`pwritev2`, one thread for each outstanding I/O.
-    Sync,
-    /// The kernel's older asynchronous interface.
-    Libaio,
-    /// The kernel's ring interface.
-    IoUring,
-    /// `NVMe` commands through `io_uring`, past the block layer.
-    NvmePassthrough,
-    /// Completes at once: the generator's own cost.
-    Null,
-    /// Seeded devices on a virtual clock.
-    Sim,
-    /// stacktune's own driver, of drives that leave the kernel.
-    Vfio,
-    /// The operator's SPDK, of drives that leave the kernel, in a process of its own.
-    Spdk,
-}
-
-impl Interface {
-    /// Whether it drives drives that the kernel does not have then.
-    pub fn leaves_kernel(self) -> bool {
-        matches!(self, Self::Vfio | Self::Spdk)
-    }
 }
 
 /// Which cache an I/O goes through.
@@ -299,7 +273,7 @@ impl Default for Settings {
             },
             stack: Stack::default(),
             io: Io {
-                interface: Interface::IoUring,
+                interface: Interface::default(),
                 buffering: Buffering::Direct,
                 page_size_bytes: 16 << 10,
                 registered_buffers: true,
@@ -376,7 +350,7 @@ impl Settings {
     /// The class's interface, its own or the default; `RocksDB`'s I/O is made of plain system calls.
     pub fn interface_of(&self, class: Class) -> Interface {
         if self.is_keyed() {
-            return Interface::Sync;
+            return Interface::SYSTEM_CALLS;
         }
         self.classes[class.index()].interface.unwrap_or(self.io.interface)
     }
@@ -402,14 +376,12 @@ impl Settings {
 
     /// Whether any enabled class runs on simulated devices.
     pub fn is_simulated(&self) -> bool {
-        Class::ALL.iter().any(|&c| self.interface_of(c) == Interface::Sim)
+        Class::ALL.iter().any(|&c| self.interface_of(c).is_simulated())
     }
 
     /// Whether any class does I/O on storage.
     pub fn touches_storage(&self) -> bool {
-        let virtual_only =
-            |class: &Class| matches!(self.interface_of(*class), Interface::Null | Interface::Sim);
-        !Class::ALL.iter().all(virtual_only)
+        Class::ALL.iter().any(|&class| self.interface_of(class).touches_storage())
     }
 
     /// Whether the drives leave the kernel for the run.
@@ -421,39 +393,6 @@ impl Settings {
     pub fn driven_by(&self) -> Option<Interface> {
         Class::ALL.iter().map(|&class| self.interface_of(class)).find(|interface| interface.leaves_kernel())
     }
-}
-
-/// A choice of a fixed set, with its name in profiles: what [`crate::settings::knobs`] needs of an enum.
-pub trait Named: Copy + Eq + 'static {
-    /// Every value with its name and what it means.
-    const NAMES: &'static [(Self, &'static str, &'static str)];
-
-    /// The name in profiles.
-    fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|(value, ..)| *value == self).map_or("?", |(_, name, _)| name)
-    }
-
-    /// The value of that name.
-    fn named(name: &str) -> Option<Self> {
-        Self::NAMES.iter().find(|(_, known, _)| *known == name).map(|(value, ..)| *value)
-    }
-}
-
-impl Named for Interface {
-    const NAMES: &'static [(Self, &'static str, &'static str)] = &[
-        (Self::Sync, "sync", "preadv2 and pwritev2, a thread for each outstanding I/O"),
-        (Self::Libaio, "libaio", "the kernel's older asynchronous interface"),
-        (Self::IoUring, "io_uring", "submission and completion rings shared with the kernel"),
-        (Self::NvmePassthrough, "nvme_passthrough", "NVMe commands through io_uring, past the block layer"),
-        (Self::Null, "null", "completes at once: the generator's own cost"),
-        (Self::Sim, "sim", "simulated devices on a virtual clock"),
-        (Self::Vfio, "vfio", "stacktune's own polling driver: the drives leave the kernel for the run"),
-        (
-            Self::Spdk,
-            "spdk",
-            "your own SPDK, in a process of its own: the drives leave the kernel for the run",
-        ),
-    ];
 }
 
 impl Named for Buffering {
