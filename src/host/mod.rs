@@ -26,7 +26,7 @@ mod queue;
 mod read;
 mod reservation;
 mod root;
-mod spdk;
+pub mod spdk;
 mod storage;
 mod temperature;
 mod threads;

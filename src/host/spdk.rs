@@ -5,7 +5,13 @@ use serde::Serialize;
 use super::platform::Hugepages;
 use super::root::Root;
 use super::{Feature, Platform};
-use crate::load::spdk::{BUILT, HOW_TO_GET};
+
+/// What this program was built with: `SPDK v24.01, DPDK 23.11.0`; none where it was built without.
+pub const BUILT: Option<&str> = option_env!("STACKTUNE_SPDK");
+
+/// How to get a program with SPDK.
+pub const HOW_TO_GET: &str = "this stacktune was built without SPDK: install SPDK 22.09 or later, and build with \
+                              `cargo build --release --features spdk`";
 
 /// What this program and this host have for SPDK.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -21,9 +21,11 @@ use crate::load::volume::{Extent, Region};
 use crate::load::workers::control::Writes;
 use crate::load::workers::{Activity, Workers};
 use crate::meter::source::Delta;
+use crate::settings::interface::Interface;
+use crate::settings::named::Named;
 use crate::settings::plan::{self, ClassPlan};
 use crate::settings::profile::Settings;
-use crate::settings::profile::settings::{Buffering, Interface, Named};
+use crate::settings::profile::settings::Buffering;
 use crate::units::MIB;
 
 const PAGE_BYTES: u64 = 4096;
@@ -81,15 +83,9 @@ fn make_file(path: &Path) -> Result<Arc<Region>> {
 
 fn measure_all(region: &Arc<Region>, time: Duration, facts: &Facts) -> Result<Vec<Cost>> {
     let mut costs = Vec::new();
-    for interface in [Interface::Null, Interface::IoUring, Interface::Libaio, Interface::Sync] {
-        let missing = match interface {
-            Interface::IoUring => facts.io_uring.reason(),
-            Interface::Libaio => facts.libaio.reason(),
-            _ => None,
-        };
-        if missing.is_some() {
-            continue;
-        }
+    // From the cheapest to the dearest.
+    let interfaces = Interface::all().rev().filter(|interface| interface.runs_on_files());
+    for interface in interfaces.filter(|interface| interface.missing_on(facts).is_none()) {
         for (how, class, rate_bytes_per_s) in SHAPES {
             let plan = plan_of(interface, class, rate_bytes_per_s);
             costs.push(Cost { interface: interface.name(), how, ..measure(region, &plan, time)? });

@@ -6,9 +6,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
 
+use super::counters::{Incidents, Polls};
 use crate::class::Class;
-use crate::load::io::Incidents;
-use crate::load::io::polls::Polls;
 
 /// The largest latency that is told apart; longer ones count as this.
 pub const LATENCY_NS_MAX: u64 = 60_000_000_000;

@@ -9,7 +9,8 @@ use super::window::{ClassFigures, Flag, State};
 use super::words;
 use crate::class::Class;
 use crate::host::{Lost, TargetFacts, Upkeep};
-use crate::settings::profile::settings::{Buffering, Interface};
+use crate::settings::interface::Interface;
+use crate::settings::profile::settings::Buffering;
 
 /// From this share on the page cache or the hypervisor has a part in the figures; below, it is lost
 /// in what windows differ by anyway.
@@ -107,19 +108,16 @@ impl WindowContext<'_> {
             return false;
         }
         let context = &self.classes[class.index()];
-        let without = matches!(context.interface, Interface::Null | Interface::Sim);
-        let cached = !without && !context.interface.leaves_kernel();
-        cached && (context.buffering != Buffering::Direct || self.quietly_buffered().is_some())
+        let cacheable = context.interface.is_cacheable();
+        cacheable && (context.buffering != Buffering::Direct || self.quietly_buffered().is_some())
     }
 
     /// Whether every class that runs reaches the device past the page cache, so that the block
-    /// layer's count must be that of the engine. Drives that left the kernel are not counted there.
+    /// layer's count must be that of the engine.
     pub fn all_direct(&self) -> bool {
         let direct = |class: Class| {
             let context = &self.classes[class.index()];
-            // NVMe commands go past the block layer, which does not count them.
-            let counted =
-                matches!(context.interface, Interface::Sync | Interface::Libaio | Interface::IoUring);
+            let counted = context.interface.through_block_layer();
             context.state == State::Off || (counted && !self.through_cache(class))
         };
         !self.pairs && Class::ALL.into_iter().all(direct)
@@ -127,14 +125,10 @@ impl WindowContext<'_> {
 
     /// Whether the block layer sees all that is written.
     pub fn through_block_layer(&self) -> bool {
-        let past = |interface: Interface| {
-            use Interface::{Null, NvmePassthrough, Sim};
-            interface.leaves_kernel() || matches!(interface, NvmePassthrough | Null | Sim)
-        };
         let mut writers = Class::ALL.into_iter().filter(|class| class.writes());
         !writers.any(|class| {
             let context = &self.classes[class.index()];
-            context.state != State::Off && past(context.interface)
+            context.state != State::Off && !context.interface.through_block_layer()
         })
     }
 
@@ -287,21 +281,12 @@ pub(super) fn of_class(
             "I/O of a former setting was on its way in this window: the figures belong to no one setting.",
         ));
     }
-    match of.interface {
-        Interface::Null => {
-            flags.push(forbids("no storage", "The null interface completes at once: no storage is touched."));
-        }
-        Interface::Sim => {
-            flags.push(notes("simulated", "The devices are simulated, on a clock of their own."));
-        }
-        Interface::Sync
-        | Interface::Libaio
-        | Interface::IoUring
-        | Interface::NvmePassthrough
-        | Interface::Vfio
-        | Interface::Spdk => {
-            flags.extend(of_storage(class, context));
-        }
+    if of.interface.touches_storage() {
+        flags.extend(of_storage(class, context));
+    } else if of.interface.is_simulated() {
+        flags.push(notes("simulated", "The devices are simulated, on a clock of their own."));
+    } else {
+        flags.push(forbids("no storage", "The null interface completes at once: no storage is touched."));
     }
     flags.extend(figures.incidents.map(|incidents| {
         let why = format!(
@@ -326,8 +311,7 @@ pub(super) fn of_class(
             "The last windows go one way, by over 5%: the load is not steady, and a change may come from that.",
         ));
     }
-    let real = !matches!(of.interface, Interface::Null | Interface::Sim);
-    if real && context.target.is_some_and(|target| target.emulated.is_some()) {
+    if of.interface.touches_storage() && context.target.is_some_and(|target| target.emulated.is_some()) {
         flags.push(notes("emulated", "The drives are emulated: the figures say nothing of real ones."));
     }
     if class == Class::Wal && !context.wal_durable {

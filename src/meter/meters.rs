@@ -7,6 +7,7 @@ use hdrhistogram::Histogram;
 
 use super::arrays::ArrayProbe;
 use super::block::BlockProbe;
+use super::counters::{Incidents, Polls};
 use super::cpu::{self, CpuProbe, Steal};
 use super::drives::{DriveProbe, FlashDelta};
 use super::engine::{EngineFigures, EngineTotals};
@@ -24,8 +25,6 @@ use super::written::Written;
 use crate::class::Class;
 use crate::error::errno_name;
 use crate::host::{Levels, Lost};
-use crate::load::io::Incidents;
-use crate::load::io::polls::Polls;
 use crate::units::{MIB, mb_per_s};
 
 /// From so many bytes on the block layer's count is compared with the engine's, and from so many times

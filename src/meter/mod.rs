@@ -14,6 +14,7 @@ pub mod arrays;
 pub mod bins;
 pub mod block;
 pub mod cell;
+pub mod counters;
 pub mod cpu;
 pub mod cusum;
 pub mod drives;

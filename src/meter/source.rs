@@ -6,10 +6,9 @@ use std::sync::atomic::Ordering;
 use hdrhistogram::Histogram;
 
 use super::cell::{ERRNO_MAX, LATENCY_NS_MAX, LatencyCell, WorkerCell, value_of};
+use super::counters::{Incidents, Polls};
 use super::tasks::TaskTimes;
 use crate::class::Class;
-use crate::load::io::Incidents;
-use crate::load::io::polls::Polls;
 
 /// What came since the last look, of one class.
 #[derive(Debug)]

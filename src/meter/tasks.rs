@@ -15,11 +15,12 @@ use rustix::time::ClockId;
 use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
-use crate::load::io::sync::SERVES;
 use crate::units::SECOND_NS;
 
 /// What the names of `RocksDB`'s own threads begin with.
 const ENGINE: &str = "rocksdb:";
+/// What the name of a thread begins with that works for another one, whose number follows.
+pub const SERVES: &str = "flush-";
 
 /// What the threads did since the last call.
 #[derive(Debug, Clone, Default, PartialEq)]

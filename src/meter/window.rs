@@ -10,14 +10,13 @@ use std::sync::Arc;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
+pub use super::counters::{Incidents, Polls};
 pub use super::engine::EngineFigures;
 use super::steadiness::Steadiness;
 use super::variability::Variability;
 use super::written::Written;
 use crate::class::Class;
 use crate::host::Throttling;
-pub use crate::load::io::Incidents;
-pub use crate::load::io::polls::Polls;
 
 /// Percentiles of a latency, in nanoseconds; null where fewer than ten samples lie beyond it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

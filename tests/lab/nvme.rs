@@ -19,7 +19,6 @@ use stacktune::load::io::{Op, OpKind, Queue, Setup, Wait, clock};
 use stacktune::load::nvme::vfio::VfioBus;
 use stacktune::load::nvme::{Controller, Patience, trim};
 use stacktune::runs::session::{Advance, Attendant, Options, PlanShown, Progress, Session, Wanted};
-use stacktune::settings::profile::settings::Buffering;
 use tempfile::TempDir;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
@@ -132,7 +131,6 @@ fn polled(controller: &Arc<Controller<VfioBus>>, page_bytes: u64, slots: u32) ->
         page_bytes: page_bytes as usize,
         slots,
         flush_slots: 1,
-        buffering: Buffering::Direct,
         registered_buffers: false,
         registered_files: false,
         iopoll: false,

@@ -2,7 +2,8 @@
 //!
 //! An interface opens its members (a path here; a character device or a PCI address elsewhere), owns
 //! the buffers, knows how to flush and counts its polls. The load knows only [`Queue`] and
-//! [`Backend`]; a new interface is one file here and one row in [`crate::load::workers::launch`].
+//! [`Backend`]. A new interface is one file here, one line in [`dispatch`], and one row in
+//! [`crate::settings::interface`].
 
 pub mod buffers;
 pub mod clock;
@@ -23,11 +24,38 @@ pub mod vfio;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use self::polls::Polls;
 use crate::error::Result;
-pub use crate::load::nvme::Incidents;
 use crate::load::volume::Identity;
+use crate::meter::counters::{Incidents, Polls};
+use crate::settings::interface::Interface;
 use crate::settings::profile::settings::Buffering;
+
+/// What is done with the code of an interface, whichever it is.
+pub trait Use {
+    /// What comes of it.
+    type Output;
+
+    /// Does it with the code of that interface.
+    fn backend<B: Backend>(self) -> Self::Output;
+}
+
+/// The launch table: which code runs an interface, a line for each. None for simulated devices, whose
+/// workers run on the simulation's clock ([`sim`]), and for what this build was made without.
+pub fn dispatch<U: Use>(interface: Interface, with: U) -> Option<U::Output> {
+    Some(match interface {
+        Interface::Sync => with.backend::<sync::SyncIo>(),
+        Interface::Libaio => with.backend::<libaio::Libaio>(),
+        Interface::IoUring => with.backend::<uring::Uring>(),
+        Interface::NvmePassthrough => with.backend::<passthrough::Passthrough>(),
+        Interface::Null => with.backend::<null::Null>(),
+        Interface::Sim => return None,
+        Interface::Vfio => with.backend::<vfio::Vfio>(),
+        #[cfg(feature = "spdk")]
+        Interface::Spdk => with.backend::<spdk::Spdk>(),
+        #[cfg(not(feature = "spdk"))]
+        Interface::Spdk => return None,
+    })
+}
 
 /// What an operation does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,8 +110,6 @@ pub struct Setup {
     pub slots: u32,
     /// Flushes that can be outstanding besides.
     pub flush_slots: u32,
-    /// The cache that the I/O goes through.
-    pub buffering: Buffering,
     /// Register buffers with the ring.
     pub registered_buffers: bool,
     /// Register files with the ring.
@@ -138,7 +164,7 @@ pub trait Backend: Queue + Sized {
     /// single operations are completions.
     fn advance(&mut self, wait: Wait, done: &mut Vec<Done>) -> std::result::Result<(), i32>;
 
-    /// What its looks at completion queues have seen, of interfaces that poll.
+    /// What it has polled so far, of interfaces that poll.
     fn polls(&self) -> Polls {
         Polls::default()
     }

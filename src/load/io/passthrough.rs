@@ -17,7 +17,6 @@ use rustix::fs::{Mode, OFlags};
 use super::buffers::Buffers;
 use super::files::Files;
 use super::parts::Parts;
-use super::polls::Polls;
 use super::ring::Rings;
 use super::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait};
 use crate::error::{Error, Result};
@@ -25,6 +24,7 @@ use crate::host::{NvmeNamespace, nvme_namespace};
 use crate::load::nvme::prp::Prp;
 use crate::load::nvme::spec::Command;
 use crate::load::nvme::status::Status;
+use crate::meter::counters::Polls;
 
 /// `NVME_URING_CMD_IO` (`linux/nvme_ioctl.h`): `_IOWR('N', 0x80, struct nvme_uring_cmd)` of 72 bytes.
 const NVME_URING_CMD_IO: u32 = 0b11 << 30 | 72 << 16 | (b'N' as u32) << 8 | 0x80;

@@ -15,9 +15,10 @@ use io_uring::{Builder, IoUring, cqueue, squeue};
 
 use super::buffers::Buffers;
 use super::parts::Parts;
-use super::polls::{Polls, rest};
+use super::polls::rest;
 use super::{Done, Setup, Wait, clock};
 use crate::error::{Error, Result, describe};
+use crate::meter::counters::Polls;
 use crate::units::SECOND_NS;
 
 /// One ring.

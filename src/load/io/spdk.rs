@@ -7,11 +7,12 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::polls::Polls;
+use super::polls::poll_until;
 use super::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait, clock};
 use crate::error::{Error, Result};
 use crate::load::nvme::status::Status;
 use crate::load::spdk::{Drive, SCHEME, WorkerQueues};
+use crate::meter::counters::Polls;
 
 /// The kinds of operations as the shim knows them.
 const fn code(kind: OpKind) -> u32 {
@@ -123,12 +124,12 @@ impl Backend for Spdk {
         }
         let wanted = done.len() + wait.completions.min(self.outstanding) as usize;
         let (mut polls, sleep_ns) = (self.polls, self.sleep_ns);
-        let looked = polls.look_until(sleep_ns, wait.until_ns, |_| {
+        let polled = poll_until(&mut polls, sleep_ns, wait.until_ns, |_| {
             let found = self.look(done)?;
             Ok((found, done.len() >= wanted))
         });
         self.polls = polls;
-        looked
+        polled
     }
 
     fn polls(&self) -> Polls {

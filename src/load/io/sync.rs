@@ -12,6 +12,7 @@ use super::buffers::Buffers;
 use super::files::Files;
 use super::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait, clock};
 use crate::error::{Error, Result, describe};
+use crate::meter::tasks::SERVES;
 
 /// Blocking system calls.
 #[derive(Debug)]
@@ -108,9 +109,6 @@ fn result(moved: std::result::Result<usize, Errno>) -> i32 {
     moved.map_or_else(|e| -e.raw_os_error(), |bytes| bytes as i32)
 }
 
-/// How the name of a thread begins that flushes for another one, whose number follows.
-pub const SERVES: &str = "flush-";
-
 const IDLE: u32 = 0;
 const ASKED: u32 = 1;
 const ANSWERED: u32 = 2;
@@ -140,7 +138,7 @@ impl Flusher {
             owner: std::thread::current(),
         });
         let theirs = shared.clone();
-        // The meters find by this name that it works for this thread.
+        // The meters see by its name that it works for this thread.
         let name = format!("{SERVES}{}", rustix::thread::gettid().as_raw_nonzero());
         let thread = std::thread::Builder::new()
             .name(name)

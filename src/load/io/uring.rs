@@ -11,10 +11,10 @@ use io_uring::{cqueue, opcode, squeue};
 use super::buffers::Buffers;
 use super::files::Files;
 use super::parts::Parts;
-use super::polls::Polls;
 use super::ring::Rings;
 use super::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait};
 use crate::error::Result;
+use crate::meter::counters::Polls;
 
 /// A ring of a worker's own.
 pub struct Uring {
@@ -181,7 +181,6 @@ mod tests {
             page_bytes: 1 << 20,
             slots: 64,
             flush_slots: 0,
-            buffering: Buffering::Cached,
             registered_buffers: false,
             registered_files: false,
             iopoll: false,

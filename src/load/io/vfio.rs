@@ -8,12 +8,13 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::polls::Polls;
+use super::polls::poll_until;
 use super::{Backend, Done, Incidents, Op, OpKind, OpenRequest, Queue, Setup, Wait, clock};
 use crate::error::{Error, Result};
 use crate::load::nvme::spec::{Command, Completion};
 use crate::load::nvme::vfio::{self, VfioBus};
 use crate::load::nvme::{Bus, Condition, Controller, Lane, Namespace, Transfers};
+use crate::meter::counters::Polls;
 
 /// How a member's path begins that is a namespace of a drive which the kernel has handed over:
 /// `vfio:0000:01:00.0/1`.
@@ -65,6 +66,9 @@ fn member_of(path: &Path) -> Result<(String, u32)> {
             .hint("the interface `vfio` drives whole NVMe namespaces, and no files or block devices")
     })
 }
+
+/// What runs on real drives.
+pub type Vfio = Polled<VfioBus>;
 
 /// A worker's side: a lane for each controller, and the buffers.
 pub struct Polled<B: Bus> {
@@ -212,13 +216,13 @@ impl<B: Bus> Polled<B> {
     fn run(&mut self, wait: Wait, done: &mut Vec<Done>) -> Result<()> {
         let wanted = done.len() + wait.completions.min(self.outstanding) as usize;
         let (mut polls, sleep_ns) = (self.polls, self.sleep_ns);
-        let looked = polls.look_until(sleep_ns, wait.until_ns, |now_ns| {
+        let polled = poll_until(&mut polls, sleep_ns, wait.until_ns, |now_ns| {
             self.hand_over(now_ns);
             let found = self.poll(now_ns, done)?;
             Ok((found, done.len() >= wanted))
         });
         self.polls = polls;
-        looked
+        polled
     }
 
     /// The errno of a failure of the interface itself.

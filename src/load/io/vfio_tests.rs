@@ -7,7 +7,6 @@ use crate::load::nvme::controller::Patience;
 use crate::load::nvme::model::{Answers, Model, Traits};
 use crate::load::nvme::spec;
 use crate::load::nvme::status::Status;
-use crate::settings::profile::settings::Buffering;
 use crate::units::SECOND_NS;
 
 /// Of tests in which commands are given up.
@@ -42,7 +41,6 @@ fn setup(page_bytes: usize, slots: u32) -> Setup {
         page_bytes,
         slots,
         flush_slots: 3,
-        buffering: Buffering::Direct,
         registered_buffers: false,
         registered_files: false,
         iopoll: false,

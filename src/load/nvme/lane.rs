@@ -4,48 +4,18 @@
 //! controller is reset (Base 3.7.2), which ends all commands of all lanes, and every lane makes its
 //! queue anew. A controller that is gone or tells a fatal error ends the lane.
 
-use std::ops::{AddAssign, Sub};
 use std::sync::Arc;
 use std::time::Duration;
-
-use serde::{Deserialize, Serialize};
 
 use super::bus::Bus;
 use super::controller::{Condition, Controller, fatal, gone, recalled};
 use super::queue::QueuePair;
 use super::spec::{Command, Completion};
 use crate::error::{Error, Result};
+use crate::meter::counters::Incidents;
 
 /// The controller is looked at so often.
 const LOOK: Duration = Duration::from_millis(100);
-
-/// What the watch over a lane had to do.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Incidents {
-    /// Commands that did not come back in time ([`super::Patience::command`]) and were to be aborted.
-    pub timeouts: u64,
-    /// Resets of the controller that this lane asked for: each is one lane's.
-    pub resets: u64,
-}
-
-impl AddAssign for Incidents {
-    fn add_assign(&mut self, other: Self) {
-        self.timeouts += other.timeouts;
-        self.resets += other.resets;
-    }
-}
-
-impl Sub for Incidents {
-    type Output = Self;
-
-    /// What came since.
-    fn sub(self, before: Self) -> Self {
-        Self {
-            timeouts: self.timeouts.saturating_sub(before.timeouts),
-            resets: self.resets.saturating_sub(before.resets),
-        }
-    }
-}
 
 /// A queue pair of one thread, on a controller that others use too.
 pub struct Lane<B: Bus> {

@@ -48,5 +48,5 @@ mod words;
 pub use bus::Bus;
 pub use controller::{Condition, Controller, Patience};
 pub use identify::{ControllerFacts, Namespace};
-pub use lane::{Incidents, Lane};
+pub use lane::Lane;
 pub use transfer::Transfers;

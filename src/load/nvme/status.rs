@@ -116,11 +116,6 @@ impl Status {
         (self.0 >> 8 & 0x7) as u8
     }
 
-    /// DNR: the same command would fail again.
-    pub fn do_not_retry(self) -> bool {
-        self.0 >> 14 & 1 == 1
-    }
-
     /// The errno that Linux's own driver gives for it, so that the figures of both can be compared.
     pub fn errno(self) -> i32 {
         match (self.code_type(), self.code()) {
@@ -172,7 +167,6 @@ mod tests {
         assert_eq!(Status(0x281).to_string(), "Unrecovered Read Error (SCT 2h, SC 81h)");
         assert_eq!(Status(0x4002).to_string(), "Invalid Field in Command (SCT 0h, SC 02h)");
         assert_eq!(Status(0x7c1).to_string(), "a status of the vendor's own (SCT 7h, SC c1h)");
-        assert!(Status(0x4002).do_not_retry());
     }
 
     #[test]

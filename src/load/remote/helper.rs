@@ -54,7 +54,7 @@ struct Drives {
 #[cfg(not(feature = "spdk"))]
 impl Ground for Drives {
     fn attach(&mut self, _: &[(String, u32)]) -> Result<Attached> {
-        Err(Error::input(crate::load::spdk::HOW_TO_GET))
+        Err(Error::input(crate::host::spdk::HOW_TO_GET))
     }
 
     fn attend(&mut self) {}

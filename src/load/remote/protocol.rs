@@ -7,10 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
 use crate::error::{Error, Kind};
-use crate::load::io::Incidents;
-use crate::load::io::polls::Polls;
 use crate::load::volume::Region;
 use crate::load::workers::Activity;
+use crate::meter::counters::{Incidents, Polls};
 use crate::meter::source::{Delta, LatencyDelta};
 use crate::meter::tasks::TaskTimes;
 use crate::settings::plan::ClassPlan;

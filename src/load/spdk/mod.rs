@@ -12,12 +12,5 @@ mod shim;
 #[cfg(feature = "spdk")]
 pub use shim::{Attached, Done, Drive, WorkerQueues};
 
-/// What this program was built with: `SPDK v24.01, DPDK 23.11.0`; none where it was built without.
-pub const BUILT: Option<&str> = option_env!("STACKTUNE_SPDK");
-
-/// How to get a program with SPDK.
-pub const HOW_TO_GET: &str = "this stacktune was built without SPDK: install SPDK 22.09 or later, and build with \
-                              `cargo build --release --features spdk`";
-
 /// How a member's path begins that is a namespace of a drive which SPDK drives: `spdk:0000:01:00.0/1`.
 pub const SCHEME: &str = "spdk:";

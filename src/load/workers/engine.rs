@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::control::{Control, Shared, Writes};
 use super::kv;
-use super::launch::{LAUNCHERS, WorkerThread};
+use super::launch::{WorkerThread, launcher};
 use super::remote_workers::RemoteWorkers;
 use super::simulated::Simulation;
 use super::worker::Orders;
@@ -18,8 +18,9 @@ use crate::load::kv::Store;
 use crate::load::volume::Region;
 use crate::meter::cell::WorkerCell;
 use crate::meter::source::{Source, WorkerSource};
+use crate::settings::named::Named;
 use crate::settings::plan::ClassPlan;
-use crate::settings::profile::settings::{Interface, Sim};
+use crate::settings::profile::settings::Sim;
 
 /// What a class's workers are doing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -153,14 +154,13 @@ impl Workers {
                 Some(store) => kv::launch(cpus, orders, store)?,
                 None => Vec::new(),
             },
-            (Some(simulation), Interface::Sim) => {
+            (Some(simulation), interface) if interface.is_simulated() => {
                 simulation.start(orders);
                 Vec::new()
             }
             (_, interface) => {
-                let launcher = LAUNCHERS.iter().find(|(known, _)| *known == interface);
-                let (_, launcher) = launcher.ok_or_else(|| {
-                    Error::input(format!("{} can't run on the interface of simulated devices", plan.class))
+                let launcher = launcher(interface).ok_or_else(|| {
+                    Error::input(format!("{} can't run on {} here", plan.class, interface.name()))
                 })?;
                 launcher(cpus, orders)?
             }
@@ -244,6 +244,7 @@ mod tests {
     use crate::load::io::files::RWF_DONTCACHE;
     use crate::load::volume::{Extent, stamp};
     use crate::meter::source::Delta;
+    use crate::settings::interface::Interface;
     use crate::settings::plan::plan;
     use crate::settings::profile::Settings;
     use crate::settings::profile::settings::{Buffering, Sync};

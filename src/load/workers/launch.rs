@@ -1,4 +1,4 @@
-//! The table of interfaces, and the loop of a worker in a thread of its own.
+//! Starting workers, and the loop of each in a thread of its own.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
@@ -8,15 +8,10 @@ use std::thread::JoinHandle;
 use super::control::Control;
 use super::worker::{Orders, Turn, Worker};
 use crate::error::{Error, Result};
-use crate::load::io::vfio::Polled;
-use crate::load::io::{
-    Backend, OpenRequest, Setup, clock, libaio::Libaio, null::Null, passthrough::Passthrough, sync::SyncIo,
-    uring::Uring,
-};
-use crate::load::nvme::vfio::VfioBus;
+use crate::load::io::{self, Backend, OpenRequest, Setup, Use, clock};
 use crate::meter::cell::WorkerCell;
+use crate::settings::interface::Interface;
 use crate::settings::plan::ClassPlan;
-use crate::settings::profile::settings::Interface;
 
 /// Starts a class's workers, one for each of the orders.
 pub type Launcher = fn(&[u32], Vec<Orders>) -> Result<Vec<WorkerThread>>;
@@ -25,17 +20,18 @@ pub type Launcher = fn(&[u32], Vec<Orders>) -> Result<Vec<WorkerThread>>;
 /// for it.
 pub type WorkerThread = JoinHandle<Option<String>>;
 
-/// Which code runs an interface in threads. Simulated devices have an engine of their own.
-pub const LAUNCHERS: &[(Interface, Launcher)] = &[
-    (Interface::Sync, launch::<SyncIo>),
-    (Interface::Libaio, launch::<Libaio>),
-    (Interface::IoUring, launch::<Uring>),
-    (Interface::NvmePassthrough, launch::<Passthrough>),
-    (Interface::Null, launch::<Null>),
-    (Interface::Vfio, launch::<Polled<VfioBus>>),
-    #[cfg(feature = "spdk")]
-    (Interface::Spdk, launch::<crate::load::io::spdk::Spdk>),
-];
+/// What runs an interface in threads; none where this build has no code for it, or it is simulated.
+pub fn launcher(interface: Interface) -> Option<Launcher> {
+    struct Launching;
+    impl Use for Launching {
+        type Output = Launcher;
+
+        fn backend<B: Backend>(self) -> Launcher {
+            launch::<B>
+        }
+    }
+    io::dispatch(interface, Launching)
+}
 
 /// A stack for the loop and one system call deep, not for recursion.
 const STACK_BYTES: usize = 256 << 10;
@@ -126,7 +122,6 @@ fn setup(plan: &ClassPlan, files: usize) -> Setup {
         page_bytes: plan.page_bytes as usize,
         slots: plan.depth as u32,
         flush_slots: if plan.class == crate::class::Class::Wal { files as u32 } else { 0 },
-        buffering: plan.buffering,
         registered_buffers: plan.registered_buffers,
         registered_files: plan.registered_files,
         iopoll: plan.polling.iopoll,

@@ -18,7 +18,7 @@ use crate::load::volume::Region;
 use crate::load::volume::stamp::Stamper;
 use crate::meter::cell::WorkerCell;
 use crate::settings::plan::{ClassPlan, Pattern};
-use crate::settings::profile::settings::{Interface, Sync};
+use crate::settings::profile::settings::Sync;
 use crate::units::SECOND_NS;
 
 /// An idle worker looks this often whether it is to end.
@@ -110,7 +110,7 @@ impl Worker {
                 (true, Sync::Dsync) => OpKind::WriteDurable,
                 (true, _) => OpKind::Write,
             },
-            wears: plan.class.writes() && !matches!(plan.interface, Interface::Null | Interface::Sim),
+            wears: plan.class.writes() && plan.interface.touches_storage(),
             page_bytes,
             batch: plan.batch as u32,
             offsets,

@@ -5,7 +5,7 @@ use super::Says::{About, Less, More};
 use super::{
     Claim, Experiment, Figure, Place, Published, ROW_TIME, ROW_WARMUP, Row, Says, Setup, Shape, claim, row,
 };
-use crate::load::spdk;
+use crate::host::spdk;
 
 type Turns = &'static [(&'static str, &'static str)];
 

@@ -205,7 +205,7 @@ fn on_files_a_row_is_what_files_can_be_or_says_why_not() {
     assert_eq!(reasons("figure4", false), []);
     let lacking: Vec<_> = reasons("table6", false).into_iter().map(|(label, _)| label).collect();
     let without: &[&str] = &["SPDK 512", "SPDK 4096", "SPDK 16384"];
-    assert_eq!(lacking, if crate::load::spdk::BUILT.is_none() { without } else { &[] });
+    assert_eq!(lacking, if crate::host::spdk::BUILT.is_none() { without } else { &[] });
     for (_, settings) in planned("table4", &bed(Ground::Files("/d".into()), true)) {
         let settings = settings.unwrap();
         assert!(settings.stack.is_built() && settings.target.count == 1);

@@ -13,8 +13,8 @@ use crate::load::spdk;
 use crate::load::volume::{Extent, Region};
 use crate::load::workers::RemoteWorkers;
 use crate::load::workers::control::Writes;
+use crate::settings::interface::Interface;
 use crate::settings::profile::Settings;
-use crate::settings::profile::settings::Interface;
 use crate::stack::guard::Claim;
 use crate::stack::handover::{self, HandedOver, Noiommu};
 use crate::stack::paths::state_dir;
@@ -32,7 +32,8 @@ pub(super) fn steps(settings: &Settings, facts: &Facts) -> Result<Vec<String>> {
 
 fn noiommu(settings: &Settings) -> Noiommu {
     // SPDK finds its own way to memory, which nobody has accepted here.
-    let accepted = settings.io.unsafe_noiommu && settings.driven_by() == Some(Interface::Vfio);
+    let accepted = settings.io.unsafe_noiommu
+        && settings.driven_by().is_some_and(|interface| interface.capabilities().unsafe_noiommu);
     if accepted { Noiommu::Accepted } else { Noiommu::Refused }
 }
 
@@ -54,7 +55,7 @@ enum Driver {
 
 impl Driver {
     fn start(interface: Option<Interface>, given: &[handover::Given]) -> Result<Self> {
-        if interface == Some(Interface::Spdk) {
+        if interface.is_some_and(|interface| interface.capabilities().own_process) {
             let drives = given.iter().map(|given| (given.address.clone(), given.namespace));
             return Ok(Self::Spdk(Remote::start(drives.collect())?));
         }

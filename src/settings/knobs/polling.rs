@@ -7,7 +7,7 @@ use super::table::{cpus_unavailable, missing, no_ring};
 use super::value::{Kind, Value};
 use super::{Ground, Scope, Spec};
 use crate::class::Class;
-use crate::settings::profile::settings::{Buffering, Completion, Cpus, Interface, Settings, Submission};
+use crate::settings::profile::settings::{Buffering, Completion, Cpus, Settings, Submission};
 
 pub(super) const POLLING: &[Spec] = &[
     Spec {
@@ -99,7 +99,8 @@ pub(super) const POLLING: &[Spec] = &[
         kind: Kind::Bool,
         scope: Scope::Rebuild,
         inactive: |s, _| {
-            (s.driven_by() != Some(Interface::Vfio)).then_some("only vfio drives a drive without the kernel")
+            let takes_effect = s.driven_by().is_some_and(|by| by.capabilities().unsafe_noiommu);
+            (!takes_effect).then_some("only vfio can drive drives without an IOMMU")
         },
         unavailable: |v, _, _, ground| match v {
             Value::Bool(true) => missing(&ground.facts.platform.unsafe_noiommu),
@@ -132,10 +133,7 @@ fn completion_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground)
     if *value != Value::Choice("iopoll") {
         return None;
     }
-    let on_ring = |class: &&Class| {
-        s.classes[class.index()].enabled
-            && matches!(s.interface_of(**class), Interface::IoUring | Interface::NvmePassthrough)
-    };
+    let on_ring = |class: &&Class| s.classes[class.index()].enabled && s.interface_of(**class).has_rings();
     if let Some(class) = Class::ALL.iter().filter(on_ring).find(|&&c| s.buffering_of(c) != Buffering::Direct)
     {
         return Some(format!("only direct I/O can be polled for, and {class} goes through the page cache"));
@@ -146,6 +144,7 @@ fn completion_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::interface::Interface;
     use crate::settings::knobs::refusals;
 
     fn refused(change: impl FnOnce(&mut Settings)) -> String {

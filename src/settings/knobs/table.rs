@@ -10,9 +10,10 @@ use super::value::{Kind, NONE, Value};
 use super::{Ground, Scope, Spec};
 use crate::class::Class;
 use crate::host::{Feature, kernel_version};
+use crate::settings::interface::{Interface, Path};
 use crate::settings::profile::settings::{
-    Arrival, Buffering, Completion, Cpus, Interface, Offsets, PAGE_SIZE_BYTES_MAX, PAGE_SIZE_BYTES_MIN,
-    QueueSettings, Settings, SimDevice, Sync,
+    Arrival, Buffering, Completion, Cpus, Offsets, PAGE_SIZE_BYTES_MAX, PAGE_SIZE_BYTES_MIN, QueueSettings,
+    Settings, SimDevice, Sync,
 };
 use crate::units::{GIB, MIB, format_size};
 
@@ -216,10 +217,7 @@ const IO: &[Spec] = &[
 
 /// Whether any class uses rings.
 fn has_ring(settings: &Settings) -> bool {
-    let ring = |&class: &Class| {
-        matches!(settings.interface_of(class), Interface::IoUring | Interface::NvmePassthrough)
-    };
-    Class::ALL.iter().any(ring)
+    Class::ALL.iter().any(|&class| settings.interface_of(class).has_rings())
 }
 
 pub(super) fn no_ring(settings: &Settings) -> Option<&'static str> {
@@ -254,7 +252,8 @@ const CLASS: &[Spec] = &[
         paper: Some("The paper's scan submits 32 at a time (3.2)."),
         kind: Kind::Int { min: 1, max: 1024, steps: POWERS_TO_1024 },
         inactive: |s, c| {
-            (s.interface_of(c) == Interface::Sync).then_some("sync hands over one I/O at a time")
+            let per_io = s.interface_of(c).capabilities().thread_per_io;
+            per_io.then_some("each thread hands over one I/O at a time")
         },
         ..at!(Int, |s, c| s.classes[c.index()].batch)
     },
@@ -510,28 +509,27 @@ pub(super) fn missing(feature: &Feature) -> Option<String> {
 
 fn interface_unavailable(value: &Value, s: &Settings, class: Class, ground: Ground) -> Option<String> {
     let Value::Choice(name) = value else { return None };
-    match Interface::named(name)? {
-        Interface::IoUring => missing(&ground.facts.io_uring).or_else(|| rings_unavailable(s, ground)),
-        Interface::Libaio => missing(&ground.facts.libaio),
-        Interface::NvmePassthrough => passthrough_unavailable(s, class, ground),
-        Interface::Sync | Interface::Null => None,
-        Interface::Vfio => outside_unavailable(Interface::Vfio, s, ground),
-        Interface::Spdk => {
-            spdk_unavailable(ground).or_else(|| outside_unavailable(Interface::Spdk, s, ground))
-        }
-        Interface::Sim => {
-            let real = Class::ALL.iter().find(|&&c| s.interface_of(c) != Interface::Sim)?;
-            Some(format!("simulated devices have a clock of their own: {real} would run on the real one"))
-        }
+    let interface = Interface::named(name)?;
+    if let Some(why) = interface.missing_on(ground.facts) {
+        return Some(why.to_owned());
     }
+    let unavailable = match interface.capabilities().path {
+        Path::BlockLayer | Path::Nowhere => None,
+        Path::NvmeDriver => nvme_driver_unavailable(s, class, ground),
+        Path::UserspaceDriver => userspace_unavailable(interface, s, ground),
+        Path::Simulation => simulation_unavailable(s),
+    };
+    unavailable.or_else(|| interface.has_rings().then(|| rings_unavailable(s, ground))?)
 }
 
-fn passthrough_unavailable(s: &Settings, class: Class, ground: Ground) -> Option<String> {
-    if let Some(why) = missing(&ground.facts.io_uring) {
-        return Some(why);
-    }
+fn simulation_unavailable(s: &Settings) -> Option<String> {
+    let real = Class::ALL.iter().find(|&&class| !s.interface_of(class).is_simulated())?;
+    Some(format!("simulated devices have a clock of their own: {real} would run on the real one"))
+}
+
+fn nvme_driver_unavailable(s: &Settings, class: Class, ground: Ground) -> Option<String> {
     if s.buffering_of(class) != Buffering::Direct {
-        return Some("NVMe commands know no page cache: choose buffering = direct first".into());
+        return Some("NVMe commands bypass the page cache: choose buffering = direct first".into());
     }
     if s.stack.is_built() || s.target.devices.is_empty() {
         return Some(
@@ -541,13 +539,8 @@ fn passthrough_unavailable(s: &Settings, class: Class, ground: Ground) -> Option
     missing(&ground.target?.nvme_commands)
 }
 
-/// Why SPDK can't drive anything here.
-fn spdk_unavailable(ground: Ground) -> Option<String> {
-    missing(&ground.facts.platform.spdk.usable)
-}
-
 /// Why the drives can't leave the kernel.
-fn outside_unavailable(by: Interface, s: &Settings, ground: Ground) -> Option<String> {
+fn userspace_unavailable(by: Interface, s: &Settings, ground: Ground) -> Option<String> {
     if s.target.devices.is_empty() {
         return Some("it drives whole NVMe drives, and the target is files".into());
     }
@@ -560,10 +553,10 @@ fn outside_unavailable(by: Interface, s: &Settings, ground: Ground) -> Option<St
     if s.queue != QueueSettings::default() {
         return Some("queue.* are the kernel's, which does not have the drives then".into());
     }
-    let accepted = by == Interface::Vfio && s.io.unsafe_noiommu;
-    if ground.facts.platform.iommu_groups == 0 && !accepted {
+    let acceptable = by.capabilities().unsafe_noiommu;
+    if ground.facts.platform.iommu_groups == 0 && !(acceptable && s.io.unsafe_noiommu) {
         let what = "no IOMMU is in use to keep the drives from memory that is not theirs";
-        let or = if by == Interface::Vfio { ", or accept VFIO's unsafe mode: io.unsafe_noiommu" } else { "" };
+        let or = if acceptable { ", or accept VFIO's unsafe mode: io.unsafe_noiommu" } else { "" };
         return Some(format!("{what}: switch one on in the firmware and the kernel (intel_iommu=on){or}"));
     }
     let stays = Class::ALL.iter().find(|&&class| s.interface_of(class) != by)?;
@@ -573,11 +566,11 @@ fn outside_unavailable(by: Interface, s: &Settings, ground: Ground) -> Option<St
 fn buffering_unavailable(value: &Value, s: &Settings, class: Class, ground: Ground) -> Option<String> {
     let Value::Choice(name) = value else { return None };
     let buffering = Buffering::named(name)?;
-    if buffering != Buffering::Direct && s.interface_of(class) == Interface::NvmePassthrough {
-        return Some("NVMe commands know no page cache".into());
+    let interface = s.interface_of(class);
+    if buffering != Buffering::Direct && interface.capabilities().path == Path::NvmeDriver {
+        return Some("NVMe commands bypass the page cache".into());
     }
-    let ring = matches!(s.interface_of(class), Interface::IoUring);
-    if buffering != Buffering::Direct && ring && s.io.completion == Completion::Iopoll {
+    if buffering != Buffering::Direct && interface.has_rings() && s.io.completion == Completion::Iopoll {
         return Some("only direct I/O can be polled for: choose io.completion = interrupt first".into());
     }
     match buffering {
@@ -615,8 +608,8 @@ fn cache_limit_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground
     })
 }
 
-/// Bytes of locked memory that the kernel counts for the rings of the enabled classes, were all of them on
-/// `io_uring`: up to Linux 5.11 and from 6.14 on it counts them like registered buffers.
+/// Bytes of locked memory that the kernel counts for the rings of the enabled classes, were all of them to
+/// have some: up to Linux 5.11 and from 6.14 on it counts them like registered buffers.
 fn rings_bytes(s: &Settings, ground: Ground) -> u64 {
     const PAGE: u64 = 4096;
     let counted = kernel_version(&ground.facts.kernel).is_some_and(|of| !((5, 12)..(6, 14)).contains(&of));
@@ -650,7 +643,7 @@ fn memlock_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground) ->
     if *value != Value::Bool(true) {
         return None;
     }
-    let buffers = buffers_bytes(s, |interface| interface == Interface::IoUring);
+    let buffers = buffers_bytes(s, Interface::has_rings);
     let locked = if buffers > 0 { buffers + rings_bytes(s, ground) } else { 0 };
     (locked > limit).then(|| {
         format!(

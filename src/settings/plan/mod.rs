@@ -130,18 +130,18 @@ fn plan_of(settings: &Settings, class: Class) -> ClassPlan {
     let own = &settings.classes[class.index()];
     let interface = settings.interface_of(class);
     let wal = class == Class::Wal;
-    let ring = matches!(interface, Interface::IoUring | Interface::NvmePassthrough);
+    let rings = interface.has_rings();
     let pairs = settings.is_keyed().then(|| pairs_of(settings, class));
-    // sync has a thread for each outstanding I/O: the paper's 128/1/1/1 threads.
-    let per_io = interface == Interface::Sync;
+    // Of sync, say: the 128/1/1/1 threads of the paper's baseline.
+    let per_io = interface.capabilities().thread_per_io;
     ClassPlan {
         class,
         enabled: own.enabled,
         interface,
         // Without the kernel there is no page cache.
         buffering: if interface.leaves_kernel() { Buffering::Direct } else { settings.buffering_of(class) },
-        registered_buffers: ring && settings.io.registered_buffers,
-        registered_files: ring && settings.io.registered_files,
+        registered_buffers: rings && settings.io.registered_buffers,
+        registered_files: rings && settings.io.registered_files,
         polling: polling(&settings.io, interface),
         page_bytes: match &pairs {
             Some(pairs) => pairs.pairs * (settings.kv.pairs.key_bytes + settings.kv.pairs.value_bytes),
@@ -168,10 +168,11 @@ fn plan_of(settings: &Settings, class: Class) -> ClassPlan {
 
 fn polling(io: &Io, interface: Interface) -> Polling {
     let sleep_ns = io.poll_sleep.as_nanos() as u64;
-    match interface {
-        Interface::IoUring | Interface::NvmePassthrough => {}
-        Interface::Vfio | Interface::Spdk => return Polling { sleep_ns, ..Polling::default() },
-        _ => return Polling::default(),
+    if interface.capabilities().polls {
+        return Polling { sleep_ns, ..Polling::default() };
+    }
+    if !interface.has_rings() {
+        return Polling::default();
     }
     let iopoll = io.completion == Completion::Iopoll;
     let cpu = match &io.sqpoll_cpu {
