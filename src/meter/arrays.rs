@@ -38,7 +38,7 @@ impl ArrayProbe {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::meter::flags::WindowContext;
+    use crate::meter::context::WindowContext;
     use crate::meter::flags::tests::context;
     use crate::meter::meters::{Meters, Probes};
     use crate::units::SECOND_NS;

@@ -1,5 +1,6 @@
 //! Counts that interfaces keep beside their I/O.
 
+use std::fmt;
 use std::ops::{AddAssign, Sub};
 
 use serde::{Deserialize, Serialize};
@@ -66,6 +67,14 @@ pub struct Incidents {
     pub timeouts: u64,
     /// Resets of a controller, each counted by the one worker that asked for it.
     pub resets: u64,
+}
+
+impl fmt::Display for Incidents {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let commands = if self.timeouts == 1 { "command" } else { "commands" };
+        let resets = if self.resets == 1 { "reset of a controller" } else { "resets of controllers" };
+        write!(f, "{} {commands} timed out, {} {resets}", self.timeouts, self.resets)
+    }
 }
 
 impl AddAssign for Incidents {

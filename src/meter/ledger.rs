@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::flags::{self, DRIFTING, SETTLING};
+use super::flag::{FlagKind, stem};
 use super::window::{Change, Flag, Latency, LedgerLine, State, Verdict, Window};
 use crate::class::Class;
 
@@ -19,10 +19,6 @@ const BEFORE_WINDOWS: usize = 10;
 const AFTER_WINDOWS: usize = 5;
 /// The fewest windows on each side for a verdict.
 const VERDICT_WINDOWS: usize = 3;
-/// The mark of a line for which the run ended too early, or whose setting was not measured before it.
-pub const TOO_SHORT: &str = "too short";
-/// The mark of a line whose setting makes commits less durable.
-pub const LESS_DURABLE: &str = "less durable";
 
 /// A turn of a knob.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -76,11 +72,11 @@ impl Survival {
         // Commits that are not flushed are lost with the power: that is one thing, not two.
         if self.power_cut < before.power_cut && self.commits >= before.commits {
             let (from, to) = (word(before.power_cut), word(self.power_cut));
-            less.push(format!("survives a power cut: {from} → {to}"));
+            less.push(FlagKind::Survives.text_with(format_args!("a power cut: {from} → {to}")));
         }
         if self.drives_lost < before.drives_lost {
             let (from, to) = (before.drives_lost, self.drives_lost);
-            less.push(format!("survives the loss of drives: {from} → {to}"));
+            less.push(FlagKind::Survives.text_with(format_args!("the loss of drives: {from} → {to}")));
         }
         less
     }
@@ -142,8 +138,9 @@ impl Ledger {
             judged => (None, judged),
         };
         let closed = match &overtaken {
-            Some(_) => self.close_with(Some(format!("overtaken by turn {number}"))),
-            None => judged.and_then(|open| self.close_with(open.is_early().then(|| TOO_SHORT.into()))),
+            Some(_) => self.close_with(Some(FlagKind::Overtaken.text_with(number))),
+            None => judged
+                .and_then(|open| self.close_with(open.is_early().then(|| FlagKind::TooShort.text().into()))),
         };
         let own = Beginning {
             number,
@@ -176,7 +173,7 @@ impl Ledger {
 
     /// Takes a window; returns the lines that changed.
     pub fn window(&mut self, window: &Window) -> Vec<LedgerLine> {
-        let settled = !window.flags.iter().any(|flag| flag.text == SETTLING);
+        let settled = !window.flags.iter().any(|flag| flag.is(FlagKind::Settling));
         if !window.is_clean() || !settled || window.start_ns < self.turned_at_ns {
             return Vec::new();
         }
@@ -200,7 +197,7 @@ impl Ledger {
     /// Closes the open line, as at the end of a run. Returns it where there was one.
     pub fn close(&mut self) -> Option<LedgerLine> {
         let open = self.open.take()?;
-        self.close_with(open.is_early().then(|| TOO_SHORT.into()))
+        self.close_with(open.is_early().then(|| FlagKind::TooShort.text().into()))
     }
 
     /// All lines, in order.
@@ -246,13 +243,13 @@ impl Sample {
         for (class, flag) in window.flags.iter().map(|flag| (None, flag)).chain(of_classes) {
             let text = class.map_or(flag.text.clone(), |class| format!("{class} {}", flag.text));
             match flag {
-                _ if flag.text == DRIFTING => sample.drifting.push(text),
+                _ if flag.is(FlagKind::Drifting) => sample.drifting.push(text),
                 Flag { forbids_verdict: true, .. } => sample.forbidding.push(text),
                 Flag { forbids_verdict: false, .. } => sample.noted.push(text),
             }
         }
         let failed = Class::ALL.into_iter().filter(|class| window.class(*class).errors > 0);
-        sample.noted.extend(failed.map(|class| format!("{class} errors")));
+        sample.noted.extend(failed.map(|class| format!("{class} {}", FlagKind::Errors.text())));
         sample.figures = [
             running(Class::Scan).map(|scan| scan.mb_per_s),
             p99(Class::Point),
@@ -276,10 +273,11 @@ fn compare(line: &mut LedgerLine, open: &Open) {
     let judged = line.flags.is_empty();
     line.flags.extend(once(both().flat_map(|sample| &sample.noted)));
     if began.number < line.number {
-        line.flags.push(format!("turns {}–{} together", began.number, line.number));
+        line.flags
+            .push(FlagKind::Together.text_with(format_args!("{}–{} together", began.number, line.number)));
     }
     if line.less_durable {
-        line.flags.push(LESS_DURABLE.into());
+        line.flags.push(FlagKind::LessDurable.text().into());
     }
     line.flags.extend(line.survives_less.iter().cloned());
     let changes = [
@@ -296,9 +294,9 @@ fn compare(line: &mut LedgerLine, open: &Open) {
     }
 }
 
-/// Each kind of flag once, in the words of the last window that had it.
+/// Each stem of a flag once, in the words of the last window that had it.
 fn once<'a>(texts: impl Iterator<Item = &'a String>) -> Vec<String> {
-    let by_kind: BTreeMap<_, _> = texts.map(|text| (flags::kind(text), text)).collect();
+    let by_kind: BTreeMap<_, _> = texts.map(|text| (stem(text), text)).collect();
     by_kind.into_values().cloned().collect()
 }
 
@@ -380,7 +378,7 @@ mod tests {
         fn turn_of(&mut self, turn: Turn) -> Vec<LedgerLine> {
             let changed = self.ledger.turn(Turn { at_ns: self.second * SECOND_NS, ..turn });
             self.windows_with(&[1.0], |window| window.turned = true);
-            self.windows_with(&[1.0; 2], |window| window.flags.push(flag(SETTLING)));
+            self.windows_with(&[1.0; 2], |window| window.flags.push(flag(FlagKind::Settling.text())));
             changed
         }
 
@@ -508,7 +506,7 @@ mod tests {
         let changed = run.turn_of(Turn { knob: "scan.depth".into(), ..of((0, 0)) });
         assert!(changed[1].less_durable, "what it is compared with was more durable");
         run.windows(&[100.0; 2]);
-        assert_eq!(run.last().flags, ["turns 1–2 together", LESS_DURABLE]);
+        assert_eq!(run.last().flags, ["turns 1–2 together", FlagKind::LessDurable.text()]);
         let changed = run.turn_of(of((0, 1)));
         assert!(changed[0].less_durable && !changed[1].less_durable);
         run.windows(&[100.0; 5]);
@@ -539,7 +537,7 @@ mod tests {
         run.windows(&[100.0; 2]);
         run.turn_from("128", "64");
         let changed = run.turn_from("64", "32");
-        assert_eq!(changed[0].flags, [TOO_SHORT]);
+        assert_eq!(changed[0].flags, [FlagKind::TooShort.text()]);
         run.windows(&[300.0; 5]);
         let line = run.last();
         assert_eq!(
@@ -547,7 +545,7 @@ mod tests {
             ("64", (0, 5), Verdict::None)
         );
         run.turn();
-        assert_eq!(run.ledger.close().unwrap().flags, [TOO_SHORT]);
+        assert_eq!(run.ledger.close().unwrap().flags, [FlagKind::TooShort.text()]);
         assert!(run.ledger.close().is_none());
     }
 
@@ -579,7 +577,7 @@ mod tests {
 
     #[test]
     fn a_trend_counts_where_it_leads_up_to_the_turn() {
-        let drifting = |window: &mut Window| window.classes[0].flags.push(flag(DRIFTING));
+        let drifting = |window: &mut Window| window.classes[0].flags.push(flag(FlagKind::Drifting.text()));
         let mut run = Run::new();
         run.windows_with(&[100.0], drifting);
         run.windows(&[100.0; 3]);

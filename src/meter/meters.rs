@@ -7,11 +7,12 @@ use hdrhistogram::Histogram;
 
 use super::arrays::ArrayProbe;
 use super::block::BlockProbe;
+use super::context::WindowContext;
 use super::counters::{Incidents, Polls};
 use super::cpu::{self, CpuProbe, Steal};
 use super::drives::{DriveProbe, FlashDelta};
 use super::engine::{EngineFigures, EngineTotals};
-use super::flags::{self, WindowContext};
+use super::flags;
 use super::latency::summarize;
 use super::layers::{LayerFigures, LayerProbe};
 use super::source::{Delta, LatencyDelta, Source};

@@ -1,5 +1,6 @@
 //! Windows and totals from sources that count what a test says.
 
+use super::super::flag::{Flag, FlagKind};
 use super::super::flags::tests::context;
 use super::*;
 use crate::settings::profile::settings::{Buffering, Interface};
@@ -199,8 +200,8 @@ fn a_trend_and_the_settling_time_are_flagged() {
     let flags: Vec<(bool, bool)> = (1..=10)
         .map(|at| {
             let window = meters.window(&simulated(at));
-            let has = |flags: &[super::super::window::Flag], text| flags.iter().any(|flag| flag.text == text);
-            (has(&window.flags, flags::SETTLING), has(&window.classes[0].flags, flags::DRIFTING))
+            let has = |flags: &[Flag], kind| flags.iter().any(|flag| flag.is(kind));
+            (has(&window.flags, FlagKind::Settling), has(&window.classes[0].flags, FlagKind::Drifting))
         })
         .collect();
     assert_eq!(flags[..2], [(true, false); 2]);

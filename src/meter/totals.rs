@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::cpu::{at_least_own, by_ticks, is_coarse};
 use super::engine::EngineFigures;
+use super::flag::{FlagKind, marks_run, stem};
 use super::flags;
 use super::latency::summarize;
 use super::meters::{cache_share, not_held};
@@ -102,11 +103,12 @@ impl Sums {
     /// The totals so far, with what the cumulative counts of the block layer say.
     pub fn totals(&self, block_differs: Option<Flag>) -> Totals {
         // The last window's say is replaced by that of all windows.
-        const OF_A_WINDOW: [&str; 4] = ["steal", flags::BLOCK_DIFFERS, "paused", "turned"];
+        const OF_A_WINDOW: [FlagKind; 4] =
+            [FlagKind::Steal, FlagKind::BlockLayerDiffers, FlagKind::Paused, FlagKind::Turned];
         let classes = std::array::from_fn(|at| self.classes[at].figures(self.duration_ns, self.windows));
         let bytes = classes.iter().map(|class: &ClassFigures| class.bytes).sum();
         let mut flags = self.flags.over(self.windows);
-        flags.retain(|flag| !OF_A_WINDOW.contains(&flags::kind(&flag.text)));
+        flags.retain(|flag| !OF_A_WINDOW.iter().any(|kind| flag.is(*kind)));
         let cpu = self.cpu.figures(self.duration_ns);
         flags.extend(flags::steal(cpu.steal));
         flags.extend(block_differs);
@@ -137,24 +139,15 @@ impl Sums {
     fn mixed(&self) -> Vec<Flag> {
         let mut flags = Vec::new();
         if let Some((first, last)) = self.settings.filter(|(first, last)| first != last) {
-            flags.push(Flag {
-                text: "mixed settings".into(),
-                why: format!(
-                    "Knobs turned {} times: the totals are of no one setting.",
-                    last.abs_diff(first)
-                ),
-                forbids_verdict: true,
-            });
+            let turns = last.abs_diff(first);
+            let why = format!("Knobs turned {turns} times: the totals are of no one setting.");
+            flags.push(FlagKind::MixedSettings.flag(why));
         }
         if self.paused_ns > 0 {
-            flags.push(Flag {
-                text: "paused".into(),
-                why: format!(
-                    "The run was paused in windows of {:.0} s in all, which the means contain.",
-                    self.paused_ns as f64 / 1e9
-                ),
-                forbids_verdict: true,
-            });
+            let paused_s = self.paused_ns as f64 / 1e9;
+            let why =
+                format!("The run was paused in windows of {paused_s:.0} s in all, which the means contain.");
+            flags.push(FlagKind::Paused.flag(why));
         }
         flags
     }
@@ -205,7 +198,7 @@ impl ClassSums {
             (self.busiest_of_ns > 0).then(|| self.busiest_ns / self.busiest_of_ns as f64);
         figures.cache_share = cache_share(self.storage.0, self.storage.1);
         figures.flags = self.flags.over(windows);
-        figures.flags.retain(|flag| flags::kind(&flag.text) != "cache");
+        figures.flags.retain(|flag| !flag.is(FlagKind::Cache));
         figures.flags.extend(figures.cache_share.and_then(flags::cache));
         figures
     }
@@ -230,17 +223,17 @@ impl LatencySum {
 impl FlagCounts {
     fn add(&mut self, flags: &[Flag]) {
         for flag in flags {
-            let entry = self.0.entry(flags::kind(&flag.text).to_owned()).or_insert_with(|| (0, flag.clone()));
+            let entry = self.0.entry(stem(&flag.text).to_owned()).or_insert_with(|| (0, flag.clone()));
             entry.0 += 1;
             entry.1 = flag.clone();
         }
     }
 
-    /// Those that were there in a tenth of the windows or more, and those that tell of the run even where
-    /// they came late.
+    /// Those that were there in a tenth of the windows or more, and those of which one window
+    /// marks the run.
     fn over(&self, windows: u64) -> Vec<Flag> {
         let often = |count: u64| count * FLAG_WINDOWS_ONE_IN >= windows;
-        let counts = |(count, flag): &&(u64, Flag)| often(*count) || flags::is_of_the_run(&flag.text);
+        let counts = |(count, flag): &&(u64, Flag)| often(*count) || marks_run(flag);
         self.0.values().filter(counts).map(|(_, flag)| flag.clone()).collect()
     }
 }

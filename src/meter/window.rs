@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 pub use super::counters::{Incidents, Polls};
 pub use super::engine::EngineFigures;
+pub use super::flag::Flag;
 use super::steadiness::Steadiness;
 use super::variability::Variability;
 use super::written::Written;
@@ -52,17 +53,6 @@ pub struct Latencies {
     pub write_ns: Option<Latency>,
     /// The WAL's flushes alone: all files of one together, from the hand-over to the last one's end.
     pub flush_ns: Option<Latency>,
-}
-
-/// What makes a figure untrustworthy or partial.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Flag {
-    /// The short name, the same in files and on the screen (`cache 97%`, `settling`).
-    pub text: String,
-    /// What it means for the figures, in a sentence.
-    pub why: String,
-    /// Whether it forbids a verdict on storage.
-    pub forbids_verdict: bool,
 }
 
 /// What a class is doing.

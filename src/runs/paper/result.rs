@@ -1,7 +1,7 @@
 //! What came of an experiment here: each row's runs, or why there are none, and the claims judged.
 
 use crate::class::Class;
-use crate::meter::flags::WORKER_IS_BOUND;
+use crate::meter::flag::FlagKind;
 use crate::meter::spread::Spread;
 use crate::runs::record::{Recording, Summary};
 
@@ -85,7 +85,7 @@ fn forbidding(summary: &Summary, figure: Figure, of_processor: bool) -> Option<S
         .find(|(_, flag)| {
             let forbids = summary.flag_notes.get(*flag).is_some_and(|note| note.forbids_verdict);
             // A worker at its limit is what such a claim is about.
-            forbids && !(of_processor && flag.as_str() == WORKER_IS_BOUND)
+            forbids && !(of_processor && flag.as_str() == FlagKind::WorkerBound.text())
         })
         .map(|(of, flag)| format!("{of} flagged `{flag}`"))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 
 use crate::class::Class;
-use crate::meter::flags;
+use crate::meter::flag::FlagKind;
 use crate::meter::source::LatencyDelta;
 use crate::meter::totals::Sums;
 use crate::meter::window::{ClassFigures, Latencies, Latency, Totals, Window};
@@ -36,9 +36,9 @@ pub fn totals(windows: &[&Window], logged: &BTreeMap<String, Histogram<u64>>) ->
         sums.add_latencies(class, latencies.each_ref());
     }
     // What it says is cumulative, so that the last window's is the whole run's.
-    let last = windows.last().and_then(|window| {
-        window.flags.iter().find(|flag| flags::kind(&flag.text) == flags::BLOCK_DIFFERS).cloned()
-    });
+    let last = windows
+        .last()
+        .and_then(|window| window.flags.iter().find(|flag| flag.is(FlagKind::BlockLayerDiffers)).cloned());
     sums.totals(last)
 }
 

@@ -10,7 +10,7 @@ use crate::class::Class;
 use crate::error::{Result, describe, describe_errno};
 use crate::load::volume::Region;
 use crate::load::workers::{Activity, Workers};
-use crate::meter::flags::ClassContext;
+use crate::meter::context::ClassContext;
 use crate::meter::window::State;
 use crate::settings::plan::ClassPlan;
 use crate::settings::profile::settings::{Buffering, Cpus};

@@ -5,7 +5,7 @@ use super::classes::Stopped;
 use super::run::Session;
 use crate::class::Class;
 use crate::host::Lost;
-use crate::meter::flags::{ARRAY_FAILED, DEGRADED};
+use crate::meter::flag::FlagKind;
 use crate::meter::window::{Flag, Window};
 
 /// What was told of lost drives.
@@ -31,8 +31,8 @@ impl Session {
 
     /// Tells what a window says of lost drives, once; stops all classes where an array has failed.
     pub(super) fn look_for_losses(&mut self, window: &Window) {
-        let losses =
-            window.flags.iter().filter(|flag| [DEGRADED, ARRAY_FAILED].contains(&flag.text.as_str()));
+        let is_loss = |flag: &&Flag| flag.is(FlagKind::Degraded) || flag.is(FlagKind::ArrayFailed);
+        let losses = window.flags.iter().filter(is_loss);
         let (new, told): (Vec<Flag>, _) = losses.cloned().partition(|flag| !self.losses.told.contains(flag));
         self.losses.told = [told, new.clone()].concat();
         let lost = self.meters.lost().iter().map(Lost::count).sum();
@@ -41,7 +41,7 @@ impl Session {
             self.status();
         }
         for flag in new {
-            if flag.text == ARRAY_FAILED {
+            if flag.is(FlagKind::ArrayFailed) {
                 self.losses.failed = Some(flag.why.clone());
                 Class::ALL.into_iter().for_each(|class| self.give_up_class(class, &flag.why));
             }

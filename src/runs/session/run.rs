@@ -25,7 +25,7 @@ use crate::error::Result;
 use crate::host::{Facts, Levels, TargetFacts};
 use crate::load::workers::Workers;
 use crate::load::workers::control::Writes;
-use crate::meter::flags::WindowContext;
+use crate::meter::context::WindowContext;
 use crate::meter::ledger::{Ledger, Turn};
 use crate::meter::meters::{Member, Meters};
 use crate::meter::pitfalls::Circumstances;

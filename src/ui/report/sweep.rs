@@ -234,9 +234,9 @@ fn flags(recordings: &[&Recording]) -> Vec<FlagShown> {
             .chain([(None, &summary.flags)])
             .flat_map(|(class, flags)| flags.iter().map(move |text| (class, text)))
         {
-            let kind = crate::meter::flags::kind(text);
+            let kind = crate::meter::flag::stem(text);
             let same =
-                |flag: &&mut FlagShown| flag.class == class && crate::meter::flags::kind(&flag.text) == kind;
+                |flag: &&mut FlagShown| flag.class == class && crate::meter::flag::stem(&flag.text) == kind;
             if let Some(flag) = found.iter_mut().find(same) {
                 flag.runs += 1;
                 continue;
@@ -436,7 +436,7 @@ fn all_flags(shown: &SweepShown) -> String {
                 if flag.runs < done { format!("{label} ({} of {done})", flag.runs) } else { label.clone() };
             let same = |known: &FlagShown| {
                 known.class == flag.class
-                    && crate::meter::flags::kind(&known.text) == crate::meter::flags::kind(&flag.text)
+                    && crate::meter::flag::stem(&known.text) == crate::meter::flag::stem(&flag.text)
             };
             match groups.iter_mut().find(|(known, _)| same(known)) {
                 Some((_, labels)) => labels.push(of),

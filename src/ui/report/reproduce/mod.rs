@@ -249,7 +249,7 @@ fn flags(row: &RowResult) -> Vec<String> {
     for run in &row.runs {
         let of_classes = Class::ALL.into_iter().map(|class| (class.name(), &run.summary.class(class).flags));
         for (of, flags) in of_classes.chain([("run", &run.summary.flags)]) {
-            for kind in flags.iter().map(|flag| crate::meter::flags::kind(flag)) {
+            for kind in flags.iter().map(|flag| crate::meter::flag::stem(flag)) {
                 match kinds.iter_mut().find(|(known, _)| *known == kind) {
                     Some((_, holders)) if holders.contains(&of) => {}
                     Some((_, holders)) => holders.push(of),

@@ -116,7 +116,7 @@ fn a_worker_at_its_limit_is_part_of_a_claim_about_the_processor_only() {
     let dir = tempfile::tempdir().unwrap();
     let bound = |window: &mut Window| {
         window.classes[0].flags = vec![Flag {
-            text: crate::meter::flags::WORKER_IS_BOUND.into(),
+            text: crate::meter::flag::FlagKind::WorkerBound.text().into(),
             why: "It may be the limit.".into(),
             forbids_verdict: true,
         }];

@@ -6,7 +6,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::{has_focus, panel, put, span};
-use crate::meter::ledger::LESS_DURABLE;
+use crate::meter::flag::FlagKind;
 use crate::meter::window::{Change, LedgerLine, Verdict};
 use crate::ui::tui::state::{Focus, State};
 use crate::ui::tui::text::{NONE, left, mb, width};
@@ -133,8 +133,9 @@ fn words(line: &LedgerLine) -> Vec<String> {
         words.push("gathering…".into());
     }
     // A line that is compared says so among its flags.
-    if line.less_durable && !line.flags.iter().any(|flag| flag == LESS_DURABLE) {
-        words.push(LESS_DURABLE.into());
+    let less_durable = FlagKind::LessDurable.text();
+    if line.less_durable && !line.flags.iter().any(|flag| flag == less_durable) {
+        words.push(less_durable.into());
     }
     if !line.flags.is_empty() {
         words.push(line.flags.join(", "));

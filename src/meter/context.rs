@@ -1,0 +1,105 @@
+//! What the meters must know about a window beside the counts.
+
+use super::engine::EngineFigures;
+use super::window::State;
+use crate::class::Class;
+use crate::host::TargetFacts;
+use crate::settings::interface::Interface;
+use crate::settings::profile::settings::Buffering;
+
+/// What a class was set to in a window.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClassContext {
+    /// What it was doing at the end of the window.
+    pub state: State,
+    /// I/O of a former setting was on its way when the window began, even if it has drained since.
+    pub drained: bool,
+    /// The interface in force.
+    pub interface: Interface,
+    /// The buffering in force.
+    pub buffering: Buffering,
+    /// Its rate, where it has one.
+    pub rate_bytes_per_s: Option<u64>,
+    /// Bytes of the I/Os that it may have under way at once.
+    pub in_flight_bytes_max: u64,
+}
+
+/// What the meters must know about a window beside the counts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WindowContext<'a> {
+    /// The window's end on the run's clock.
+    pub now_ns: u64,
+    /// By how much that came after the time that was set for it; 0 where it was early.
+    pub late_ns: u64,
+    /// What a window is to last.
+    pub window_ns: u64,
+    /// See [`super::window::Window::setting`].
+    pub setting: u64,
+    /// See [`super::window::Window::turned`].
+    pub turned: bool,
+    /// See [`super::window::Window::warmup`].
+    pub warmup: bool,
+    /// See [`super::window::Window::paused`].
+    pub paused: bool,
+    /// The classes, by [`Class::index`].
+    pub classes: [ClassContext; 4],
+    /// Whether the WAL's commits survive a crash (its sync is not `none`).
+    pub wal_durable: bool,
+    /// Bytes of the data that scan, point and background share.
+    pub data_bytes: u64,
+    /// Memory that the page cache can have: the host's, or the budget that it was given.
+    pub memory_bytes: u64,
+    /// The opened target; none of simulated runs.
+    pub target: Option<&'a TargetFacts>,
+    /// Pages are read that were never written (read-only on a target without our fill).
+    pub unfilled: bool,
+    /// See [`super::window::Window::written_bytes_total`].
+    pub written_bytes_total: u64,
+    /// Bytes of all that the load keeps: data and WAL, or keys and values, each counted once.
+    pub data_set_bytes: u64,
+    /// Whether a storage engine stands between the classes and the target.
+    pub pairs: bool,
+    /// What that engine did since it was opened; none while it is closed.
+    pub engine: Option<EngineFigures>,
+    /// Bytes of its own cache of blocks.
+    pub block_cache_bytes: u64,
+    /// Its puts find no room.
+    pub full: bool,
+}
+
+impl WindowContext<'_> {
+    /// Whether the class's I/O goes through the page cache, by its setting or quietly.
+    pub fn through_cache(&self, class: Class) -> bool {
+        // What of a get comes from storage is the storage engine's matter: it reads whole blocks.
+        if self.pairs {
+            return false;
+        }
+        let context = &self.classes[class.index()];
+        let cacheable = context.interface.is_cacheable();
+        cacheable && (context.buffering != Buffering::Direct || self.quietly_buffered().is_some())
+    }
+
+    /// Whether every class that runs reaches the device past the page cache, so that the block
+    /// layer's count must equal the workers'.
+    pub fn all_direct(&self) -> bool {
+        let direct = |class: Class| {
+            let context = &self.classes[class.index()];
+            let counted = context.interface.through_block_layer();
+            context.state == State::Off || (counted && !self.through_cache(class))
+        };
+        !self.pairs && Class::ALL.into_iter().all(direct)
+    }
+
+    /// Whether the block layer sees all that is written.
+    pub fn through_block_layer(&self) -> bool {
+        let mut writers = Class::ALL.into_iter().filter(|class| class.writes());
+        !writers.any(|class| {
+            let context = &self.classes[class.index()];
+            context.state != State::Off && !context.interface.through_block_layer()
+        })
+    }
+
+    pub(super) fn quietly_buffered(&self) -> Option<&str> {
+        self.target.and_then(|target| target.quietly_buffered.as_deref())
+    }
+}

@@ -1,0 +1,344 @@
+//! Flags: why a figure may not be the storage's own.
+//!
+//! Each kind has one row: its text, which is the same on the screen and in files, what it is of, and whether
+//! it forbids a verdict on storage. The table in the help ([`table`]) comes from the rows.
+
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+
+/// What makes a figure untrustworthy or partial.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Flag {
+    /// The short text, the same in files and on the screen (`cache 97%`, `settling`).
+    pub text: String,
+    /// What it means for these figures, in a sentence.
+    pub why: String,
+    /// Whether it forbids a verdict on storage.
+    pub forbids_verdict: bool,
+}
+
+/// The kinds of flags.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FlagKind {
+    /// Reads came from the page cache.
+    Cache,
+    /// The page cache can hold the data.
+    DataFitsMemory,
+    /// `RocksDB`'s block cache can hold the data.
+    DataFitsCache,
+    /// Direct I/O goes through the page cache.
+    QuietlyBuffered,
+    /// No storage is touched.
+    NoStorage,
+    /// The devices are simulated.
+    Simulated,
+    /// The drives are emulated.
+    Emulated,
+    /// What is read was never written.
+    Unfilled,
+    /// A worker is the limit.
+    WorkerBound,
+    /// The windows trend.
+    Drifting,
+    /// I/O of a former setting was under way.
+    Draining,
+    /// The class was stopped.
+    Stopped,
+    /// Commands did not complete in time.
+    TimedOut,
+    /// Commits are not flushed.
+    NotDurable,
+    /// The load has just begun, or a knob has just turned.
+    Settling,
+    /// A knob turned.
+    Turned,
+    /// The load was paused.
+    Paused,
+    /// The window ended late.
+    Late,
+    /// The hypervisor took CPU time.
+    Steal,
+    /// The block layer's count differs from the workers'.
+    BlockLayerDiffers,
+    /// Others may use the target.
+    Mounted,
+    /// A drive slowed itself down.
+    Throttled,
+    /// A drive is warm enough to slow itself down.
+    Hot,
+    /// A drive is gone.
+    Lost,
+    /// An array works without a member.
+    Degraded,
+    /// An array has lost too many members.
+    ArrayFailed,
+    /// An array does I/O of its own.
+    Resync,
+    /// Puts find no room.
+    DiskFull,
+    /// `RocksDB`'s block cache can hold much of the data.
+    BlockCache,
+    /// `RocksDB` held writes back.
+    WritesStopped,
+    /// Knobs turned during the run.
+    MixedSettings,
+    /// A turn was not measured for long enough.
+    TooShort,
+    /// The next turn came before a verdict.
+    Overtaken,
+    /// Several turns are judged as one.
+    Together,
+    /// I/Os failed.
+    Errors,
+    /// A turn made commits less durable.
+    LessDurable,
+    /// After a turn the stack survives less.
+    Survives,
+}
+
+/// What a flag is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// A class in a window.
+    Class,
+    /// All classes of a window.
+    Window,
+    /// A whole run only.
+    Run,
+    /// A turn of a knob, as a line of the ledger shows it.
+    Turn,
+}
+
+/// What follows a flag's own text, with an example of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Adds {
+    Nothing,
+    /// A share in percent.
+    Share(&'static str),
+    /// A name or a number.
+    Words(&'static str),
+}
+
+/// All about a kind of flag.
+#[derive(Debug)]
+pub struct FlagSpec {
+    kind: FlagKind,
+    /// Its text, without what follows it.
+    pub text: &'static str,
+    adds: Adds,
+    /// What it is of.
+    pub scope: Scope,
+    /// Whether it forbids a verdict on storage.
+    pub forbids_verdict: bool,
+    /// Whether one window marks the whole run; of other kinds it takes a tenth of the windows.
+    pub marks_run: bool,
+    /// What it means, as the help shows it.
+    pub meaning: &'static str,
+}
+
+/// A flag under which a figure is not the storage's.
+const fn forbids(kind: FlagKind, scope: Scope, text: &'static str, meaning: &'static str) -> FlagSpec {
+    FlagSpec { kind, text, adds: Adds::Nothing, scope, forbids_verdict: true, marks_run: false, meaning }
+}
+
+/// A flag that says what the figures are of, and leaves the verdict.
+const fn notes(kind: FlagKind, scope: Scope, text: &'static str, meaning: &'static str) -> FlagSpec {
+    FlagSpec { forbids_verdict: false, ..forbids(kind, scope, text, meaning) }
+}
+
+impl FlagSpec {
+    const fn adds(self, adds: Adds) -> Self {
+        Self { adds, ..self }
+    }
+
+    const fn marks_run(self) -> Self {
+        Self { marks_run: true, ..self }
+    }
+
+    /// The text with an example of what follows it.
+    fn example(&self) -> String {
+        match self.adds {
+            Adds::Nothing => self.text.to_owned(),
+            Adds::Share(example) | Adds::Words(example) => format!("{} {example}", self.text),
+        }
+    }
+}
+
+/// The rows, in the order of the kinds.
+const SPECS: &[FlagSpec] = &{
+    use FlagKind as K;
+    use Scope::{Class, Run, Turn, Window};
+    [
+        forbids(K::Cache, Class, "cache", "that share of the bytes read came from the page cache, without storage I/O")
+            .adds(Adds::Share("97%")),
+        forbids(K::DataFitsMemory, Class, "data fits memory", "I/O goes through the page cache, which can hold all of the data (within `run.cache_limit`, where that is set)"),
+        forbids(K::DataFitsCache, Class, "data fits cache", "the data is smaller than RocksDB's own block cache"),
+        forbids(K::QuietlyBuffered, Class, "quietly buffered", "the file system sends direct I/O through the page cache"),
+        forbids(K::NoStorage, Class, "no storage", "the interface is `null`: no storage is touched"),
+        notes(K::Simulated, Class, "simulated", "the interface is `sim`: the devices are simulated"),
+        notes(K::Emulated, Class, "emulated", "a hypervisor emulates the drives, as in the practice array"),
+        forbids(K::Unfilled, Class, "unfilled", "read-only run on pages that were never written"),
+        forbids(K::WorkerBound, Class, "worker-bound", "a worker ran, or was ready to run and waited for a CPU, for over 95% of the time: it, and not the drive, may be the limit"),
+        forbids(K::Drifting, Class, "drifting", "the last six to ten windows go one way, by over 5%"),
+        forbids(K::Draining, Class, "draining", "I/O begun under the old setting was still under way"),
+        forbids(K::Stopped, Class, "stopped", "the class was stopped, by errors or because nothing more may be written"),
+        forbids(K::TimedOut, Class, "timed out", "commands to a drive did not complete in time, and were aborted or ended by a reset")
+            .marks_run(),
+        notes(K::NotDurable, Class, "not durable", "commits are acknowledged before they reach the drive"),
+        forbids(K::Settling, Window, "settling", "less than 2 s or two windows after the start, a turn or a pause"),
+        forbids(K::Turned, Window, "turned", "a knob was turned in the window, or old I/O still drained: it belongs to no one setting"),
+        forbids(K::Paused, Window, "paused", "the load was paused in the window, or in some of the run's windows"),
+        forbids(K::Late, Window, "late", "the window ended more than half its length too late: the load, or something else, took all processors"),
+        forbids(K::Steal, Window, "steal", "the hypervisor took that share of the CPU time away (from 2% on, over at least half a second)")
+            .adds(Adds::Share("5%")),
+        forbids(K::BlockLayerDiffers, Window, "block layer differs", "the kernel's count of bytes differs from stacktune's by that share")
+            .adds(Adds::Share("7%")),
+        forbids(K::Mounted, Window, "mounted", "read-only run on a drive that others may use at the same time"),
+        forbids(K::Throttled, Window, "throttled", "a drive slowed itself down for its temperature, by its own counters"),
+        forbids(K::Hot, Window, "hot", "a drive was at or above its warning temperature, from which on it may slow itself down; inferred"),
+        forbids(K::Lost, Window, "lost", "that drive is gone").adds(Adds::Words("nvme1n1")).marks_run(),
+        forbids(K::Degraded, Window, "degraded", "an array below the target works without a member").marks_run(),
+        forbids(K::ArrayFailed, Window, "array failed", "it has lost too many members: the classes are stopped, and a recording ends with what was measured")
+            .marks_run(),
+        forbids(K::Resync, Window, "resync", "an array below the target copies, checks, rebuilds or balances on its own (the kernel does not report a scrub of Btrfs)")
+            .marks_run(),
+        forbids(K::DiskFull, Window, "disk full", "puts waited because the file system has no room left").marks_run(),
+        notes(K::BlockCache, Window, "block cache", "RocksDB's block cache can hold more than half of the data: many gets reach no drive"),
+        notes(K::WritesStopped, Window, "writes stopped", "RocksDB held all writes back: its flushes and compactions are behind"),
+        forbids(K::MixedSettings, Run, "mixed settings", "knobs were turned in it"),
+        forbids(K::TooShort, Turn, "too short", "fewer than three windows on one side of the turn"),
+        forbids(K::Overtaken, Turn, "overtaken by turn", "the next turn came before this one could be judged")
+            .adds(Adds::Words("4")),
+        notes(K::Together, Turn, "turns", "turns that came too quickly to be judged one by one are judged as one")
+            .adds(Adds::Words("3–5 together")),
+        notes(K::Errors, Turn, "errors", "I/Os of that class failed"),
+        notes(K::LessDurable, Turn, "less durable", "the turn made commits less durable: it is never called a gain"),
+        notes(K::Survives, Turn, "survives", "after the turn the stack survives fewer failures: it is never called a gain")
+            .adds(Adds::Words("the loss of drives: 2 → 1")),
+    ]
+};
+
+impl FlagKind {
+    /// Its row.
+    pub fn spec(self) -> &'static FlagSpec {
+        &SPECS[self as usize]
+    }
+
+    /// The kind of a flag with that text; none of texts that no kind has, as of other versions.
+    pub fn of(text: &str) -> Option<Self> {
+        let matches = |spec: &&FlagSpec| match (spec.adds, text.strip_prefix(spec.text)) {
+            (_, None) => false,
+            (Adds::Nothing, Some(rest)) => rest.is_empty(),
+            (Adds::Share(_), Some(rest)) => rest.starts_with(' ') && rest.ends_with('%'),
+            (Adds::Words(_), Some(rest)) => rest.starts_with(' '),
+        };
+        SPECS.iter().find(matches).map(|spec| spec.kind)
+    }
+
+    /// Its text.
+    pub fn text(self) -> &'static str {
+        self.spec().text
+    }
+
+    /// Its text with what follows it.
+    pub fn text_with(self, words: impl std::fmt::Display) -> String {
+        format!("{} {words}", self.text())
+    }
+
+    /// A flag of it, and why.
+    pub fn flag(self, why: impl Into<String>) -> Flag {
+        self.flag_of(self.text().to_owned(), why)
+    }
+
+    /// A flag with a share, 0 to 1, and why.
+    pub fn with_share(self, share: f64, why: impl Into<String>) -> Flag {
+        self.flag_of(self.text_with(percent(share)), why)
+    }
+
+    /// A flag of what has that name, and why.
+    pub fn named(self, name: &str, why: impl Into<String>) -> Flag {
+        self.flag_of(self.text_with(name), why)
+    }
+
+    fn flag_of(self, text: String, why: impl Into<String>) -> Flag {
+        Flag { text, why: why.into(), forbids_verdict: self.spec().forbids_verdict }
+    }
+}
+
+impl Flag {
+    /// Whether it is of that kind.
+    pub fn is(&self, kind: FlagKind) -> bool {
+        FlagKind::of(&self.text) == Some(kind)
+    }
+}
+
+/// Whether one window with that flag marks its whole run.
+pub fn marks_run(flag: &Flag) -> bool {
+    FlagKind::of(&flag.text).is_some_and(|kind| kind.spec().marks_run)
+}
+
+/// A share in whole percent.
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.0}%", share * 100.0)
+}
+
+/// A flag's text without its share: two with the same stem say the same.
+pub fn stem(text: &str) -> &str {
+    match text.rsplit_once(' ') {
+        Some((stem, figure)) if figure.ends_with('%') => stem,
+        _ => text,
+    }
+}
+
+/// All kinds as a table in Markdown, without a newline at the end.
+pub fn table() -> String {
+    let mut out = String::from("| flag | of | forbids a verdict | meaning |\n|---|---|---|---|");
+    for spec in SPECS {
+        let scope = match spec.scope {
+            Scope::Class => "a class",
+            Scope::Window => "a window",
+            Scope::Run => "a run",
+            Scope::Turn => "a turn",
+        };
+        let forbids = if spec.forbids_verdict { "yes" } else { "no" };
+        let marks = if spec.marks_run { "; one window marks the whole run" } else { "" };
+        let _ = write!(out, "\n| `{}` | {scope} | {forbids} | {}{marks} |", spec.example(), spec.meaning);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_has_its_row_and_is_found_by_its_text() {
+        for (at, spec) in SPECS.iter().enumerate() {
+            assert_eq!(spec.kind as usize, at, "{}: the rows are in the order of the kinds", spec.text);
+            assert_eq!(FlagKind::of(&spec.example()), Some(spec.kind));
+            assert!(!spec.meaning.ends_with('.') && !spec.meaning.contains('|'), "{}", spec.text);
+        }
+        assert_eq!(FlagKind::of("of another version"), None);
+        assert_eq!(FlagKind::of("cache"), None, "it always has a share");
+    }
+
+    #[test]
+    fn a_stem_is_the_text_without_its_share() {
+        assert_eq!(stem("cache 97%"), "cache");
+        assert_eq!(stem("scan block layer differs 3%"), "scan block layer differs");
+        assert_eq!(stem("data fits memory"), "data fits memory");
+        assert_eq!(stem("lost nvme1n1"), "lost nvme1n1", "each drive by itself");
+    }
+
+    #[test]
+    fn files_hold_flags_as_text() {
+        let flag = FlagKind::Cache.with_share(0.974, "Why.");
+        let json = serde_json::to_string(&flag).unwrap();
+        assert_eq!(json, r#"{"text":"cache 97%","why":"Why.","forbids_verdict":true}"#);
+        let read: Flag = serde_json::from_str(&json).unwrap();
+        assert!(read.is(FlagKind::Cache) && !read.is(FlagKind::BlockCache));
+        let old = r#"{"text":"of another version","why":"","forbids_verdict":false}"#;
+        assert!(!serde_json::from_str::<Flag>(old).unwrap().forbids_verdict);
+    }
+}

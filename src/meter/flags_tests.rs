@@ -1,0 +1,162 @@
+use super::super::context::ClassContext;
+use super::*;
+use crate::host::{Feature, TargetFacts};
+use crate::settings::interface::Interface;
+
+/// A context in which nothing is to be flagged.
+pub fn context() -> WindowContext<'static> {
+    let class = ClassContext {
+        state: State::Running,
+        drained: false,
+        interface: Interface::IoUring,
+        buffering: Buffering::Direct,
+        rate_bytes_per_s: None,
+        in_flight_bytes_max: 0,
+    };
+    WindowContext {
+        late_ns: 0,
+        window_ns: 1_000_000_000,
+        now_ns: 0,
+        setting: 0,
+        turned: false,
+        warmup: false,
+        paused: false,
+        classes: std::array::from_fn(|_| class.clone()),
+        wal_durable: true,
+        data_bytes: 4 << 30,
+        memory_bytes: 1 << 30,
+        target: None,
+        unfilled: false,
+        written_bytes_total: 0,
+        data_set_bytes: 5 << 30,
+        pairs: false,
+        engine: None,
+        block_cache_bytes: 0,
+        full: false,
+    }
+}
+
+fn texts(flags: &[Flag]) -> Vec<&str> {
+    flags.iter().map(|flag| flag.text.as_str()).collect()
+}
+
+fn scan(context: &WindowContext) -> Vec<String> {
+    let flags = of_class(Class::Scan, context, &ClassFigures::default(), false);
+    assert!(flags.iter().all(|flag| flag.why.ends_with('.')), "{flags:?}");
+    assert!(
+        flags
+            .iter()
+            .all(|flag| flag.forbids_verdict != ["simulated", "emulated"].contains(&flag.text.as_str())),
+        "{flags:?}"
+    );
+    flags.into_iter().map(|flag| flag.text).collect()
+}
+
+#[test]
+fn nothing_is_flagged_without_a_reason() {
+    let context = context();
+    for class in Class::ALL {
+        assert_eq!(of_class(class, &context, &ClassFigures::default(), false), []);
+    }
+    assert_eq!(of_window(&context, Some(0.02), false, Some(0.02)), []);
+}
+
+#[test]
+fn what_a_class_measured_is_flagged() {
+    let figures = ClassFigures { cache_share: Some(0.974), busiest_worker: Some(0.96), ..Default::default() };
+    let flags = of_class(Class::Scan, &context(), &figures, true);
+    assert_eq!(texts(&flags), ["cache 97%", "worker-bound", "drifting"]);
+    let figures = ClassFigures { cache_share: Some(0.02), busiest_worker: Some(0.95), ..Default::default() };
+    assert_eq!(of_class(Class::Scan, &context(), &figures, false), []);
+}
+
+#[test]
+fn settings_under_which_no_storage_is_measured_are_flagged() {
+    let mut context = context();
+    context.data_bytes = 1 << 29;
+    assert_eq!(scan(&context), [""; 0], "direct I/O does not fill memory");
+    context.classes[0].buffering = Buffering::Cached;
+    assert_eq!(scan(&context), ["data fits memory"]);
+    context.classes[0].buffering = Buffering::Uncached;
+    assert_eq!(scan(&context), [""; 0]);
+    context.unfilled = true;
+    assert_eq!(scan(&context), ["unfilled"]);
+    context.classes[0].interface = Interface::Sim;
+    assert_eq!(scan(&context), ["simulated"]);
+    context.classes[0].interface = Interface::Null;
+    assert_eq!(scan(&context), ["no storage"]);
+    context.classes[0].state = State::Off;
+    assert_eq!(scan(&context), [""; 0]);
+}
+
+fn target() -> TargetFacts {
+    TargetFacts {
+        devices: false,
+        medium: "btrfs".into(),
+        direct: Feature::Present,
+        direct_align_bytes: 4096,
+        uncached: Feature::Present,
+        polled: Feature::Present,
+        nvme_commands: Feature::Present,
+        quietly_buffered: None,
+        emulated: None,
+        read_only: false,
+        mounted: None,
+    }
+}
+
+#[test]
+fn direct_io_that_is_quietly_buffered_counts_as_cached() {
+    let target = TargetFacts { quietly_buffered: Some("btrfs keeps checksums".into()), ..target() };
+    let context = WindowContext { target: Some(&target), data_bytes: 1, ..context() };
+    assert_eq!(scan(&context), ["quietly buffered", "data fits memory"]);
+    assert!(context.through_cache(Class::Scan) && !context.all_direct());
+}
+
+#[test]
+fn emulated_drives_are_flagged_where_they_are_used() {
+    let target = TargetFacts { emulated: Some("QEMU NVMe Ctrl".into()), ..target() };
+    let mut emulated = WindowContext { target: Some(&target), ..context() };
+    assert_eq!(scan(&emulated), ["emulated"]);
+    emulated.classes[0].interface = Interface::Null;
+    assert_eq!(scan(&emulated), ["no storage"]);
+}
+
+#[test]
+fn a_log_without_flushes_is_marked_but_may_be_judged() {
+    let context = WindowContext { wal_durable: false, ..context() };
+    let flags = of_class(Class::Wal, &context, &ClassFigures::default(), false);
+    assert_eq!((texts(&flags), flags[0].forbids_verdict), (vec!["not durable"], false));
+}
+
+#[test]
+fn what_a_whole_window_is_flagged_for() {
+    let flags = of_window(&context(), Some(0.051), true, Some(0.5));
+    assert_eq!(texts(&flags), ["settling", "steal 5%", "block layer differs 50%"]);
+    let turned = WindowContext { turned: true, paused: true, ..context() };
+    assert_eq!(texts(&of_window(&turned, None, true, None)), ["paused", "turned"]);
+    let mut draining = context();
+    draining.classes[0].state = State::Draining;
+    assert_eq!(scan(&draining), ["draining"]);
+    draining.classes[0] =
+        ClassContext { state: State::Running, drained: true, ..draining.classes[0].clone() };
+    assert_eq!(scan(&draining), ["draining"], "it has drained since the window began");
+}
+
+#[test]
+fn a_window_that_ends_half_of_itself_too_late_is_flagged() {
+    let late = |late_ns| WindowContext { late_ns, window_ns: 1_000_000_000, ..context() };
+    assert_eq!(of_window(&late(500_000_000), None, false, None), []);
+    let flags = of_window(&late(9_100_000_000), None, false, None);
+    assert_eq!((texts(&flags), flags[0].forbids_verdict), (vec!["late"], true));
+    assert!(flags[0].why.starts_with("The window ended 9.1 s after"), "{}", flags[0].why);
+}
+
+#[test]
+fn a_target_in_use_is_flagged_with_its_uses() {
+    let target = TargetFacts { mounted: Some("mounted at /srv, swapped on: /dev/sdb2".into()), ..target() };
+    let context = WindowContext { target: Some(&target), ..context() };
+    let flags = of_window(&context, None, false, None);
+    assert_eq!(texts(&flags), ["mounted"]);
+    assert!(flags[0].why.starts_with("The target is in use (mounted at /srv, swapped"), "{}", flags[0].why);
+}
