@@ -171,7 +171,7 @@ mod tests {
             s.io.interface = Interface::NvmePassthrough;
             s.io.buffering = Buffering::Cached;
         });
-        assert!(cached.contains("no page cache"), "{cached}");
+        assert!(cached.contains("bypass the page cache"), "{cached}");
         let files = refused(|s| {
             s.io.interface = Interface::NvmePassthrough;
             s.target.devices.clear();
