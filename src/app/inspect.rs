@@ -12,8 +12,9 @@ use crate::load::calibrate as calibration;
 use crate::runs::record::Recording;
 use crate::runs::session::{Preflight, preflight};
 use crate::runs::sweep::{Folder, is_sweep};
+use crate::settings::Settings;
 use crate::settings::knobs::Ground;
-use crate::settings::profile::{Settings, Source, Store, Sweep};
+use crate::settings::profile::{Source, Store, Sweep};
 use crate::ui::report::{self, Shown, SweepShown, profiles::Row};
 
 /// Each shape of load is measured so long.

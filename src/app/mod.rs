@@ -21,7 +21,8 @@ use serde::Serialize;
 use crate::error::{Error, Kind, Result, describe};
 use crate::host::Facts;
 use crate::runs::session::Options;
-use crate::settings::profile::{Settings, Store, builtin};
+use crate::settings::Settings;
+use crate::settings::profile::{Store, builtin};
 use crate::ui::cli::{self, Cli, Cmd, RunArgs};
 use crate::ui::help::{self, Place};
 

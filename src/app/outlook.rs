@@ -9,8 +9,9 @@ use crate::error::Result;
 use crate::host::Facts;
 use crate::runs::session::{Options, PlanShown, plan_shown};
 use crate::runs::sweep::{Schedule, planned_writes, run_settings};
+use crate::settings::Settings;
 use crate::settings::knobs::Ground;
-use crate::settings::profile::{Settings, by_identity, check};
+use crate::settings::profile::{by_identity, check};
 use crate::ui::report::{self, PlanFile};
 use crate::units::{approx_size, approx_span};
 

@@ -18,8 +18,8 @@ use crate::runs::paper::{self, Bed, Beside, Experiment, Ground, Hardware, Planne
 use crate::runs::record::{Recording, replace};
 use crate::runs::session::Options;
 use crate::runs::sweep::{self, Folder, Schedule, State, is_sweep, planned_writes, run_settings};
+use crate::settings::Settings;
 use crate::settings::knobs::{self, nearest_of};
-use crate::settings::profile::settings::Settings;
 use crate::settings::profile::sweep::{Between, Order};
 use crate::settings::profile::{Sweep, by_identity};
 use crate::ui::cli::{ReproduceArgs, apply_sets, parse_set};

@@ -11,7 +11,8 @@ use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::runs::session::{Advance, Attendant, PlanShown, Progress as Filling, Session, Wanted};
 use crate::runs::sweep::{self, Told};
-use crate::settings::profile::{Settings, Sweep, by_identity};
+use crate::settings::Settings;
+use crate::settings::profile::{Sweep, by_identity};
 use crate::ui::cli::RecordArgs;
 use crate::ui::report::{self, Progress, SweepShown};
 

@@ -7,7 +7,8 @@ use std::sync::mpsc::channel;
 use super::{facts, facts_with_versions, options, print, settings};
 use crate::error::{Error, Result, describe};
 use crate::runs::session::live;
-use crate::settings::profile::{Settings, Source, Store, by_identity};
+use crate::settings::Settings;
+use crate::settings::profile::{Source, Store, by_identity};
 use crate::ui::cli::RunArgs;
 use crate::ui::tui::{self, Link, ProfileEntry, ProfileStore, ThemeChoice};
 

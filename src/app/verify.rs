@@ -10,7 +10,8 @@ use super::{facts, print, print_json, settings};
 use crate::error::{Error, Result};
 use crate::load::volume::{MemberSource, Request, Volume};
 use crate::runs::session::{Verified, check_serials, verify_pairs};
-use crate::settings::profile::{Settings, expand_home};
+use crate::settings::Settings;
+use crate::settings::profile::expand_home;
 use crate::ui::report::Progress;
 
 /// Runs the command.

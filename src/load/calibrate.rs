@@ -22,10 +22,9 @@ use crate::load::workers::control::Writes;
 use crate::load::workers::{Activity, Workers};
 use crate::meter::source::Delta;
 use crate::settings::interface::Interface;
+use crate::settings::jobs::{self, Job};
 use crate::settings::named::Named;
-use crate::settings::plan::{self, ClassPlan};
-use crate::settings::profile::Settings;
-use crate::settings::profile::settings::Buffering;
+use crate::settings::{Buffering, Settings};
 use crate::units::MIB;
 
 const PAGE_BYTES: u64 = 4096;
@@ -94,17 +93,17 @@ fn measure_all(region: &Arc<Region>, time: Duration, facts: &Facts) -> Result<Ve
     Ok(costs)
 }
 
-fn plan_of(interface: Interface, class: Class, rate_bytes_per_s: Option<u64>) -> ClassPlan {
+fn plan_of(interface: Interface, class: Class, rate_bytes_per_s: Option<u64>) -> Job {
     let mut settings = Settings::default();
     settings.io.interface = interface;
     settings.io.buffering = Buffering::Cached;
     settings.io.page_size_bytes = PAGE_BYTES;
     settings.classes[class.index()].rate_bytes_per_s = rate_bytes_per_s;
-    let [scan, point, ..] = plan::plan(&settings);
+    let [scan, point, ..] = jobs::jobs(&settings);
     if class == Class::Scan { scan } else { point }
 }
 
-fn measure(region: &Arc<Region>, plan: &ClassPlan, time: Duration) -> Result<Cost> {
+fn measure(region: &Arc<Region>, plan: &Job, time: Duration) -> Result<Cost> {
     let mut engine =
         Workers::threaded(region.clone(), region.clone(), 1, Arc::new(Writes::new(0, Arc::default())));
     let mut sources = engine.start(plan, &[])?;

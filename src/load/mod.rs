@@ -1,6 +1,6 @@
 //! The load: the four classes, and how their I/O reaches the drives.
 //!
-//! Enters: what each class is to do ([`crate::settings::plan`]) and an open target. Leaves: samples,
+//! Enters: what each class is to do ([`crate::settings::jobs`]) and an open target. Leaves: samples,
 //! read by [`crate::meter`].
 //!
 //! | module | is about | may import |

@@ -4,8 +4,8 @@ use super::engine::EngineFigures;
 use super::window::State;
 use crate::class::Class;
 use crate::host::TargetFacts;
+use crate::settings::Buffering;
 use crate::settings::interface::Interface;
-use crate::settings::profile::settings::Buffering;
 
 /// What a class was set to in a window.
 #[derive(Debug, Clone, PartialEq)]

@@ -9,7 +9,7 @@ use super::flag::{Flag, FlagKind, percent};
 use super::window::{ClassFigures, State};
 use crate::class::Class;
 use crate::host::{Lost, Upkeep};
-use crate::settings::profile::settings::Buffering;
+use crate::settings::Buffering;
 
 /// From this share on the page cache or the hypervisor has a part in the figures; below, it is lost
 /// in what windows differ by anyway.

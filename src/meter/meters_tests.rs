@@ -3,7 +3,7 @@
 use super::super::flag::{Flag, FlagKind};
 use super::super::flags::tests::context;
 use super::*;
-use crate::settings::profile::settings::{Buffering, Interface};
+use crate::settings::{Buffering, Interface};
 use crate::units::SECOND_NS;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};

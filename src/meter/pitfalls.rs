@@ -9,9 +9,7 @@ use super::steadiness::{CAPACITIES, Steadiness, Steady};
 use super::written::Written;
 use crate::class::Class;
 use crate::host::{LevelDrive, Levels};
-use crate::settings::profile::Settings;
-use crate::settings::profile::settings::{Buffering, Named};
-use crate::settings::profile::stack::DriveState;
+use crate::settings::{Buffering, DriveState, Named, Settings};
 use crate::units::{approx_size, approx_span, three_digits};
 
 /// Data that is read through the page cache must be so many times as large as memory.
@@ -104,7 +102,7 @@ impl Circumstances {
             memory_bytes,
             cached,
             files: if built {
-                settings.stack.filesystem != crate::settings::profile::stack::Filesystem::None
+                settings.stack.filesystem != crate::settings::Filesystem::None
             } else {
                 settings.target.devices.is_empty()
             },

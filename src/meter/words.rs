@@ -2,7 +2,7 @@
 
 use super::engine::EngineFigures;
 use super::window::{Change, ClassFigures, CpuFigures, CyclesSource, Incidents, LedgerLine, Polls, Verdict};
-use crate::settings::profile::settings::Run;
+use crate::settings::Run;
 use crate::units::{approx_size, format_latency, three_digits};
 
 /// What polling found, of one interface: looks a second, the share of them that found nothing, and the

@@ -1,18 +1,30 @@
 //! What is to be run: the operator's choices, as TOML and as values.
 //!
-//! Enters: profiles (TOML), `--set`, turns of knobs. Leaves: [`profile::Settings`], and what each
-//! class is to do ([`plan`]).
+//! Enters: profiles (TOML), `--set`, turns of knobs. Leaves: [`Settings`], and each class's job
+//! ([`jobs`]).
 //!
 //! | module | is about | may import |
 //! |---|---|---|
-//! | [`named`] | choices of a fixed set, by name | – |
-//! | [`interface`] | the interfaces, a row of capabilities for each | named |
-//! | [`knobs`] | the one table of everything that can be turned | named, interface, profile |
-//! | [`profile`] | settings; TOML to settings and back; built-in and saved profiles | named, interface, knobs |
-//! | [`plan`] | settings to class plans; what changes between two of them | interface, profile |
+//! | [`named`] | choices of a fixed set, and their names | – |
+//! | [`interface`] | the interfaces, with a row of capabilities for each | named |
+//! | [`values`] | every setting as plain data, with its default | named, interface, profile |
+//! | [`jobs`] | what each class is to do under settings | named, interface, values |
+//! | [`knobs`] | the one table of everything that can be turned | named, interface, values |
+//! | [`profile`] | settings as TOML and back; built-in and saved profiles | named, interface, values, knobs |
 
 pub mod interface;
+pub mod jobs;
 pub mod knobs;
 pub mod named;
-pub mod plan;
 pub mod profile;
+#[cfg(test)]
+pub(crate) mod testing;
+pub mod values;
+
+pub use interface::Interface;
+pub use named::Named;
+pub use values::{
+    Arrival, Buffering, ClassSettings, Compaction, Completion, Compression, Cpus, DriveState, Filesystem, Io,
+    Kv, LoadEngine, Offsets, Order, Pairs, Placement, QueueSettings, Raid, Rocksdb, Run, Settings, Sim,
+    SimDevice, Stack, Submission, Sync, Target, Wal,
+};

@@ -3,8 +3,7 @@
 use clap::CommandFactory;
 
 use super::*;
-use crate::settings::profile::Settings;
-use crate::settings::profile::settings::{Interface, Sync};
+use crate::settings::{Interface, Settings, Sync};
 
 fn parsed(words: &str) -> Cli {
     Cli::try_parse_from(words.split(' ')).unwrap()

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use stacktune::class::Class;
 use stacktune::host::Facts;
 use stacktune::runs::session::{Command, Event, Options, Phase, live};
+use stacktune::settings::Settings;
 use stacktune::settings::knobs::Value;
-use stacktune::settings::profile::Settings;
 
 /// Who operates.
 pub struct Operator {

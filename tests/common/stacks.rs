@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use stacktune::settings::profile::settings::{Filesystem, Raid};
+use stacktune::settings::{Filesystem, Raid};
 use stacktune::stack::devices::Place;
 use stacktune::stack::guard::{Consent, Ours};
 use stacktune::stack::id::StackId;

@@ -15,8 +15,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use stacktune::runs::session::Options;
 use stacktune::settings::knobs;
-use stacktune::settings::profile::Settings;
-use stacktune::settings::profile::settings::{Filesystem, LoadEngine, Named, Raid};
+use stacktune::settings::{Filesystem, LoadEngine, Named, Raid, Settings};
 use tempfile::TempDir;
 
 /// All four classes on 20,000 small pairs.

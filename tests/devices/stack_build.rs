@@ -16,7 +16,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use stacktune::error::Error;
 use stacktune::host::Facts;
-use stacktune::settings::profile::settings::{Filesystem, Raid};
+use stacktune::settings::{Filesystem, Raid};
 use stacktune::stack::build;
 use stacktune::stack::devices::{Drive, Place};
 use stacktune::stack::guard::{self, Consent};

@@ -10,8 +10,7 @@ use stacktune::class::Class;
 use stacktune::host::Facts;
 use stacktune::runs::session::{Command, Event, Options, live, raise_thread_priority};
 use stacktune::settings::knobs::Value;
-use stacktune::settings::profile::Settings;
-use stacktune::settings::profile::settings::{Buffering, Interface};
+use stacktune::settings::{Buffering, Interface, Settings};
 use stacktune::units::MIB;
 
 const TURNS: u64 = 20;

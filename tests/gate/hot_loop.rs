@@ -19,9 +19,8 @@ use stacktune::load::volume::{Extent, Region};
 use stacktune::load::workers::Workers;
 use stacktune::load::workers::control::Writes;
 use stacktune::meter::source::{Delta, Source};
-use stacktune::settings::plan::{ClassPlan, plan};
-use stacktune::settings::profile::Settings;
-use stacktune::settings::profile::settings::{Arrival, Buffering, Interface, Offsets};
+use stacktune::settings::jobs::{Job, jobs};
+use stacktune::settings::{Arrival, Buffering, Interface, Offsets, Settings};
 use stacktune::units::MIB;
 
 static ALLOCATIONS: PerThread = PerThread::new();
@@ -104,7 +103,7 @@ struct Looked {
 }
 
 /// Lets these classes run together until each has done enough.
-fn look(ground: &Ground, plans: &[ClassPlan], what: &str) -> Vec<Looked> {
+fn look(ground: &Ground, plans: &[Job], what: &str) -> Vec<Looked> {
     let writes = Arc::new(Writes::new(0, Arc::default()));
     let mut engine = Workers::threaded(ground.data.clone(), ground.wal.clone(), 2, writes);
     let mut sources: Vec<_> = plans.iter().flat_map(|plan| engine.start(plan, &[]).unwrap()).collect();
@@ -137,7 +136,7 @@ fn wait(sources: &mut [Box<dyn Source>], done: &mut [u64], until: u64, what: &st
 }
 
 /// All four classes, writing gently; as they are, or with what else a worker can be told.
-fn plans(interface: Interface, buffering: Buffering, otherwise: bool) -> [ClassPlan; 4] {
+fn plans(interface: Interface, buffering: Buffering, otherwise: bool) -> [Job; 4] {
     let mut settings = Settings::default();
     settings.io.interface = interface;
     settings.io.buffering = buffering;
@@ -157,7 +156,7 @@ fn plans(interface: Interface, buffering: Buffering, otherwise: bool) -> [ClassP
         settings.wal.sync_every = 8;
         background.threads = 2;
     }
-    plan(&settings)
+    jobs(&settings)
 }
 
 /// Every interface with every class, through the page cache and past it; and with I/Os that fail.

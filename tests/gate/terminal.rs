@@ -10,7 +10,7 @@ use crate::common::terminal::{Terminal, class_row, first_line, mb_of, timed};
 use crate::common::this_test;
 use rustix::process::Signal;
 use stacktune::error::Result;
-use stacktune::settings::profile::Settings;
+use stacktune::settings::Settings;
 use stacktune::ui::tui::{Link, Options, ProfileEntry, ProfileStore, ThemeChoice};
 
 const ALL: (u16, u16) = (160, 50);

@@ -23,9 +23,8 @@ use crate::load::workers::control::Writes;
 use crate::load::workers::{Activity, Workers};
 use crate::meter::source::{Delta, Source};
 use crate::meter::tasks::{Clocks, KernelClocks};
-use crate::settings::plan::{self, ClassPlan};
-use crate::settings::profile::Settings;
-use crate::settings::profile::settings::{LoadEngine, Sync};
+use crate::settings::jobs::{self, Job};
+use crate::settings::{LoadEngine, Settings, Sync};
 
 /// What it costs to call `RocksDB` for a class.
 #[derive(Debug, Clone, Serialize)]
@@ -79,7 +78,7 @@ fn one(
     time: Duration,
     rounds: usize,
 ) -> Result<PairsCost> {
-    let mut plan = plan::plan(settings)[class.index()].clone();
+    let mut plan = jobs::jobs(settings)[class.index()].clone();
     let mut costs = Vec::new();
     for round in 0..=rounds {
         // Neither draws the keys of an earlier round, which lie in caches.
@@ -111,7 +110,7 @@ fn one(
 }
 
 /// CPU time of the worker's thread an operation.
-fn worker(store: &Arc<Store>, plan: &ClassPlan, time: Duration) -> Result<f64> {
+fn worker(store: &Arc<Store>, plan: &Job, time: Duration) -> Result<f64> {
     let extents = vec![Extent { path: store.dir().to_owned(), identity: None, member: 0, offset_bytes: 0 }];
     let region = Region { id: Region::DATA, set: store.set(), extents, extent_bytes: store.data().bytes() };
     let writes = Arc::new(Writes::new(store.sequence_base(), Arc::new(AtomicU64::new(0))));
@@ -139,7 +138,7 @@ fn worker(store: &Arc<Store>, plan: &ClassPlan, time: Duration) -> Result<f64> {
 }
 
 /// The same of a loop that does nothing but call.
-fn bare(store: &Arc<Store>, plan: &ClassPlan, time: Duration, round: u64) -> Result<f64> {
+fn bare(store: &Arc<Store>, plan: &Job, time: Duration, round: u64) -> Result<f64> {
     let (store, class) = (store.clone(), plan.class);
     let pairs = plan.pairs.map_or(1, |pairs| pairs.pairs);
     let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));

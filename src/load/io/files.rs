@@ -11,7 +11,7 @@ use super::{OpKind, OpenRequest};
 use crate::error::{Error, Result};
 use crate::host::polled_bytes_max;
 use crate::load::volume::Identity;
-use crate::settings::profile::settings::Buffering;
+use crate::settings::Buffering;
 
 /// `RWF_DONTCACHE` (Linux 6.14), which libraries do not name yet.
 pub const RWF_DONTCACHE: u32 = 0x80;

@@ -27,8 +27,8 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::load::volume::Identity;
 use crate::meter::counters::{Incidents, Polls};
+use crate::settings::Buffering;
 use crate::settings::interface::Interface;
-use crate::settings::profile::settings::Buffering;
 
 /// What is done with the code of an interface, whichever it is.
 pub trait Use {

@@ -9,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 
 use super::buffers::Buffers;
 use super::{Op, OpKind, Queue};
-use crate::settings::profile::settings::SimDevice;
+use crate::settings::SimDevice;
 
 /// A row of the table.
 #[derive(Debug, Clone, Copy)]

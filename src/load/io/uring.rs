@@ -153,7 +153,7 @@ impl Uring {
 mod tests {
     use super::super::clock;
     use super::*;
-    use crate::settings::profile::settings::Buffering;
+    use crate::settings::Buffering;
     use crate::units::SECOND_NS;
 
     /// Whether memory is mapped at that address.

@@ -8,8 +8,8 @@ use super::{DataSet, Losses, PairsReport};
 use crate::error::{Error, Result};
 use crate::load::volume::Progress;
 use crate::meter::engine::EngineFigures;
-use crate::settings::plan::OpenedWith;
-use crate::settings::profile::settings::{Rocksdb, Settings};
+use crate::settings::jobs::OpenedWith;
+use crate::settings::{Rocksdb, Settings};
 
 fn absent() -> Error {
     Error::input("this build has no RocksDB").hint("`make build` builds stacktune with it")

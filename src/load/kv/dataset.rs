@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::keys;
 use crate::error::{Error, Result};
 use crate::load::volume::files;
-use crate::settings::profile::settings::{Named, Order, Settings};
+use crate::settings::{Named, Order, Settings};
 
 const MARKER: &str = "stacktune-pairs.json";
 const DATABASE: &str = "rocksdb";
@@ -53,7 +53,7 @@ pub struct DataSet {
     pub pairs: u64,
     /// `sequential` or `random`.
     pub order: String,
-    /// [`crate::settings::profile::kv::Rocksdb::layout`] as they were loaded. What is turned live later on changes
+    /// [`crate::settings::Rocksdb::layout`] as they were loaded. What is turned live later on changes
     /// them only as they are merged.
     pub layout: String,
 }

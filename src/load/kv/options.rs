@@ -1,7 +1,7 @@
 //! `RocksDB`'s options of the settings: each one's name and value as `RocksDB` writes them, and what of them
 //! changes between two settings.
 
-use crate::settings::profile::settings::{Compaction, Compression, Rocksdb};
+use crate::settings::{Compaction, Compression, Rocksdb};
 
 /// A name and a value.
 pub type Setting = (&'static str, String);

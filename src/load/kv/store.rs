@@ -18,9 +18,9 @@ use super::{ffi, tickers};
 use crate::error::{Error, Result};
 use crate::load::volume::files;
 use crate::meter::engine::EngineFigures;
-use crate::settings::plan::OpenedWith;
+use crate::settings::jobs::OpenedWith;
 use crate::settings::profile::expand_home;
-use crate::settings::profile::settings::{Rocksdb, Settings};
+use crate::settings::{Rocksdb, Settings};
 use crate::units::approx_size;
 
 /// Beside the keys and values: their overhead in files, and memtables and merges under way.

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use super::*;
-use crate::settings::profile::settings::{Compaction, Compression, LoadEngine};
+use crate::settings::{Compaction, Compression, LoadEngine};
 
 fn settings() -> Settings {
     let mut settings = Settings::default();

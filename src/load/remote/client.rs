@@ -17,7 +17,7 @@ use crate::load::volume::Region;
 use crate::load::workers::control::Writes;
 use crate::load::workers::{Activity, RemoteWorkers};
 use crate::meter::source::{Delta, Source};
-use crate::settings::plan::ClassPlan;
+use crate::settings::jobs::Job;
 
 /// The hidden command that is the helper.
 pub const COMMAND: &str = "drive-spdk";
@@ -304,7 +304,7 @@ struct RemoteLoad {
 }
 
 impl RemoteWorkers for RemoteLoad {
-    fn start(&mut self, plan: &ClassPlan, cpus: &[u32]) -> Result<Box<dyn Source>> {
+    fn start(&mut self, plan: &Job, cpus: &[u32]) -> Result<Box<dyn Source>> {
         let ask = Ask::Start { plan: Box::new(plan.clone()), cpus: cpus.to_vec() };
         match lock(&self.link).ask(ask)? {
             Answer::Started(number) => {

@@ -4,9 +4,8 @@ use super::super::server::{Ground, serve};
 use super::*;
 use crate::load::volume::Extent;
 use crate::load::workers::Workers;
-use crate::settings::plan::plan;
-use crate::settings::profile::Settings;
-use crate::settings::profile::settings::{Buffering, Interface};
+use crate::settings::jobs::jobs;
+use crate::settings::{Buffering, Interface, Settings};
 use crate::units::MIB;
 
 const PAGE_BYTES: u64 = 16384;
@@ -49,12 +48,12 @@ fn engine(remote: &Remote, dir: &std::path::Path, writes: &Arc<Writes>) -> Worke
     Workers::remote(Arc::new(data), Arc::new(wal), 4, writes.clone(), workers)
 }
 
-fn plans() -> [ClassPlan; 4] {
+fn plans() -> [Job; 4] {
     let mut settings = Settings::default();
     (settings.io.interface, settings.io.buffering) = (Interface::Sync, Buffering::Cached);
     settings.classes.iter_mut().for_each(|class| class.rate_bytes_per_s = None);
     settings.classes[0].depth = 4;
-    plan(&settings)
+    jobs(&settings)
 }
 
 /// Collects until that is so, or fails.

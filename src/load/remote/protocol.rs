@@ -12,7 +12,7 @@ use crate::load::workers::Activity;
 use crate::meter::counters::{Incidents, Polls};
 use crate::meter::source::{Delta, LatencyDelta};
 use crate::meter::tasks::TaskTimes;
-use crate::settings::plan::ClassPlan;
+use crate::settings::jobs::Job;
 
 /// A question, with what holds from now on.
 #[derive(Debug, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ pub enum Ask {
     /// Start a class on these CPUs. Answered by [`Answer::Started`].
     Start {
         /// How it runs.
-        plan: Box<ClassPlan>,
+        plan: Box<Job>,
         /// Where; none is anywhere.
         cpus: Vec<u32>,
     },

@@ -18,9 +18,9 @@ use crate::load::kv::Store;
 use crate::load::volume::Region;
 use crate::meter::cell::WorkerCell;
 use crate::meter::source::{Source, WorkerSource};
+use crate::settings::Sim;
+use crate::settings::jobs::Job;
 use crate::settings::named::Named;
-use crate::settings::plan::ClassPlan;
-use crate::settings::profile::settings::Sim;
 
 /// What a class's workers are doing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -139,7 +139,7 @@ impl Workers {
     }
 
     /// Starts a class on these CPUs (none is any), which must be idle. Returns what its workers count.
-    pub fn start(&mut self, plan: &ClassPlan, cpus: &[u32]) -> Result<Vec<Box<dyn Source>>> {
+    pub fn start(&mut self, plan: &Job, cpus: &[u32]) -> Result<Vec<Box<dyn Source>>> {
         if let Some(remote) = &mut self.remote {
             return Ok(vec![remote.start(plan, cpus)?]);
         }
@@ -169,7 +169,7 @@ impl Workers {
         Ok(cells.into_iter().map(|cell| Box::new(WorkerSource::new(cell)) as Box<dyn Source>).collect())
     }
 
-    fn orders(&self, plan: &ClassPlan, number: u64, control: &Arc<Control>) -> Orders {
+    fn orders(&self, plan: &Job, number: u64, control: &Arc<Control>) -> Orders {
         let region = if plan.class == Class::Wal { &self.wal } else { &self.data };
         Orders {
             plan: Arc::new(plan.clone()),
@@ -244,10 +244,10 @@ mod tests {
     use crate::load::io::files::RWF_DONTCACHE;
     use crate::load::volume::{Extent, stamp};
     use crate::meter::source::Delta;
+    use crate::settings::Settings;
     use crate::settings::interface::Interface;
-    use crate::settings::plan::plan;
-    use crate::settings::profile::Settings;
-    use crate::settings::profile::settings::{Buffering, Sync};
+    use crate::settings::jobs::jobs;
+    use crate::settings::{Buffering, Sync};
     use crate::units::{MIB, SECOND_NS};
 
     const SET: u64 = 77;
@@ -282,7 +282,7 @@ mod tests {
     }
 
     /// Runs a class until it has done so many I/Os, drains it and returns all that it counted.
-    fn run(engine: &mut Workers, plan: &ClassPlan, ios: u64) -> Delta {
+    fn run(engine: &mut Workers, plan: &Job, ios: u64) -> Delta {
         let mut sources = engine.start(plan, &[]).unwrap();
         let mut delta = Delta::new(4);
         let deadline = clock::now_ns() + 20 * SECOND_NS;
@@ -343,7 +343,7 @@ mod tests {
                 settings.io.buffering = buffering;
                 settings.classes[0].depth = 16;
                 let mut engine = engine(&ground);
-                for plan in plan(&settings) {
+                for plan in jobs(&settings) {
                     let delta = run(&mut engine, &plan, 40);
                     let what = format!("{} on {interface:?} {buffering:?}", plan.class);
                     assert!(delta.ios >= 40, "{what}: {} I/Os, errnos {:?}", delta.ios, delta.errnos);
@@ -372,7 +372,7 @@ mod tests {
             let wal = Class::Wal.index();
             settings.classes[wal].rate_bytes_per_s = None;
             settings.classes[wal].depth = if interface == Interface::Sync { 1 } else { 4 };
-            let delta = run(&mut engine(&ground), &plan(&settings)[wal], 64);
+            let delta = run(&mut engine(&ground), &jobs(&settings)[wal], 64);
             assert_eq!(delta.write.histogram.len(), delta.ios);
             assert_eq!(delta.service.histogram.len(), delta.ios, "every write is committed at the end");
             assert_eq!(delta.flush.histogram.len(), delta.ios.div_ceil(8), "{interface:?}");
@@ -389,7 +389,7 @@ mod tests {
         settings.io.interface = Interface::Sync;
         let background = Class::Background.index();
         settings.classes[background].rate_bytes_per_s = None;
-        let mut sources = engine.start(&plan(&settings)[background], &[]).unwrap();
+        let mut sources = engine.start(&jobs(&settings)[background], &[]).unwrap();
         while engine.activity(Class::Background) != Activity::Exhausted {
             std::thread::yield_now();
         }
@@ -411,7 +411,7 @@ mod tests {
         let mut pages = Vec::new();
         for round in 1..=2 {
             writes.limit(Some(round * 20 * 16384));
-            engine.start(&plan(&settings)[background], &[]).unwrap();
+            engine.start(&jobs(&settings)[background], &[]).unwrap();
             while engine.activity(Class::Background) != Activity::Exhausted {
                 std::thread::yield_now();
             }
@@ -428,7 +428,7 @@ mod tests {
         settings.io.interface = Interface::Null;
         let point = Class::Point.index();
         settings.classes[point].rate_bytes_per_s = Some(100_000_000);
-        let plan = &plan(&settings)[point];
+        let plan = &jobs(&settings)[point];
         let before_ns = clock::now_ns();
         let delta = run(&mut engine(&ground), plan, 1000);
         let most = (clock::now_ns() - before_ns) * 100_000_000 / SECOND_NS / 16384 + 1;
@@ -449,7 +449,7 @@ mod tests {
         let mut engine =
             Workers::simulated(ground.data.clone(), ground.wal.clone(), 4, writes, &settings.sim);
         let mut sources: Vec<_> =
-            plan(&settings).iter().flat_map(|plan| engine.start(plan, &[]).unwrap()).collect();
+            jobs(&settings).iter().flat_map(|plan| engine.start(plan, &[]).unwrap()).collect();
         engine.run_until(2 * SECOND_NS);
         assert_eq!(engine.now_ns(), 2 * SECOND_NS);
         let figures = sources.iter_mut().map(|source| {
@@ -471,7 +471,7 @@ mod tests {
         let writes = Arc::new(Writes::new(0, Arc::default()));
         let mut engine =
             Workers::simulated(ground.data.clone(), ground.wal.clone(), 4, writes, &settings.sim);
-        let mut sources = engine.start(&plan(&settings)[point], &[]).unwrap();
+        let mut sources = engine.start(&jobs(&settings)[point], &[]).unwrap();
         engine.run_until(SECOND_NS / 2);
         engine.stop(Class::Point);
         engine.run_until(SECOND_NS);

@@ -21,8 +21,8 @@ use crate::load::io::clock;
 use crate::load::kv::keys::Key;
 use crate::load::kv::values::Values;
 use crate::load::kv::{Handle, Scanner, Store};
-use crate::settings::plan::PairsPlan;
-use crate::settings::profile::settings::Sync;
+use crate::settings::Sync;
+use crate::settings::jobs::KvJob;
 use crate::units::SECOND_NS;
 
 /// A worker that waits looks this often whether it is to end.
@@ -81,7 +81,7 @@ struct Pending {
 
 struct Worker<'a> {
     orders: Orders,
-    pairs: PairsPlan,
+    pairs: KvJob,
     store: &'a Store,
     handle: &'a Handle,
     scanner: Scanner<'a>,

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::load::io::{self, Backend, OpenRequest, Setup, Use, clock};
 use crate::meter::cell::WorkerCell;
 use crate::settings::interface::Interface;
-use crate::settings::plan::ClassPlan;
+use crate::settings::jobs::Job;
 
 /// Starts a class's workers, one for each of the orders.
 pub type Launcher = fn(&[u32], Vec<Orders>) -> Result<Vec<WorkerThread>>;
@@ -117,7 +117,7 @@ impl Start {
     }
 }
 
-fn setup(plan: &ClassPlan, files: usize) -> Setup {
+fn setup(plan: &Job, files: usize) -> Setup {
     Setup {
         page_bytes: plan.page_bytes as usize,
         slots: plan.depth as u32,

@@ -4,7 +4,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_distr::{Distribution, Zipf};
 
-use crate::settings::plan::Pattern;
+use crate::settings::jobs::Pattern;
 
 /// Draws pages of one worker.
 #[derive(Debug)]

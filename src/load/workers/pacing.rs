@@ -3,7 +3,7 @@
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::settings::profile::settings::Arrival;
+use crate::settings::Arrival;
 use crate::units::SECOND_NS;
 
 /// Intents older than this are dropped and counted as missed.

@@ -4,7 +4,7 @@ use super::engine::Activity;
 use crate::class::Class;
 use crate::error::Result;
 use crate::meter::source::Source;
-use crate::settings::plan::ClassPlan;
+use crate::settings::jobs::Job;
 
 /// A process that runs workers for this one's engine.
 pub trait RemoteWorkers: Send {
@@ -12,7 +12,7 @@ pub trait RemoteWorkers: Send {
     ///
     /// # Errors
     /// Why it can't be started there.
-    fn start(&mut self, plan: &ClassPlan, cpus: &[u32]) -> Result<Box<dyn Source>>;
+    fn start(&mut self, plan: &Job, cpus: &[u32]) -> Result<Box<dyn Source>>;
 
     /// Tells a class's workers to drain and end.
     fn stop(&mut self, class: Class);

@@ -7,7 +7,7 @@ use super::engine::end;
 use super::worker::{Orders, Turn, Worker};
 use crate::load::io::sim::{Device, SimQueue};
 use crate::load::io::{Done, Wait};
-use crate::settings::profile::settings::Sim;
+use crate::settings::Sim;
 
 /// Simulated devices and the workers on them.
 pub struct Simulation {

@@ -17,8 +17,8 @@ use crate::load::io::{Done, Op, OpKind, Queue, Wait};
 use crate::load::volume::Region;
 use crate::load::volume::stamp::Stamper;
 use crate::meter::cell::WorkerCell;
-use crate::settings::plan::{ClassPlan, Pattern};
-use crate::settings::profile::settings::Sync;
+use crate::settings::Sync;
+use crate::settings::jobs::{Job, Pattern};
 use crate::units::SECOND_NS;
 
 /// An idle worker looks this often whether it is to end.
@@ -27,7 +27,7 @@ const IDLE_NS_MAX: u64 = SECOND_NS / 20;
 /// What a worker is made of.
 pub struct Orders {
     /// Its class's plan.
-    pub plan: Arc<ClassPlan>,
+    pub plan: Arc<Job>,
     /// Which of the class's workers it is.
     pub number: u64,
     /// How often the class was started before: what is drawn at random goes on, not from the start.

@@ -6,8 +6,8 @@ use serde_json::Value as Json;
 
 use crate::meter::window::CyclesSource;
 use crate::runs::record::Recording;
-use crate::settings::profile::settings::{Buffering, Settings};
 use crate::settings::profile::{self, Sweep};
+use crate::settings::{Buffering, Settings};
 use crate::units::{approx_size, format_duration};
 
 use super::place::{CACHE_BYTES, DATA_BYTES, data_bytes_of};

@@ -2,9 +2,8 @@
 
 use crate::class::Class;
 use crate::settings::knobs::{self, Value};
-use crate::settings::profile::Settings;
 use crate::settings::profile::Step;
-use crate::settings::profile::settings::{Filesystem, Named, Raid};
+use crate::settings::{Filesystem, Named, Raid, Settings};
 use crate::units::{GIB, MIB, format_size};
 
 use super::{Experiment, Row};

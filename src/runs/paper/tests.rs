@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::settings::knobs;
-use crate::settings::profile::settings::{Filesystem, Settings};
 use crate::settings::profile::{builtin, parse, to_toml};
+use crate::settings::{Filesystem, Settings};
 
 fn bed(ground: Ground, root: bool) -> Bed {
     let drives = if matches!(ground, Ground::Devices(_)) { 4 } else { 0 };
@@ -160,7 +160,7 @@ fn rows_of_table_2_are_the_built_in_profiles() {
 
 #[test]
 fn on_drives_rows_have_the_papers_stack_and_no_more_data() {
-    use crate::settings::profile::settings::{DriveState, Raid};
+    use crate::settings::{DriveState, Raid};
     let bed = bed(devices(), false);
     for (label, settings) in planned("table2", &bed) {
         let stack = settings.unwrap().stack;
@@ -217,7 +217,7 @@ fn what_the_operator_gives_no_row_turns_again() {
     let experiment = find("table2").unwrap();
     let bed = bed(Ground::Files("/d".into()), false);
     let mut base = bed.base(&experiment);
-    base.wal.sync = crate::settings::profile::settings::Sync::Dsync;
+    base.wal.sync = crate::settings::Sync::Dsync;
     base.run.cache_limit_bytes = None;
     for planned in steps(&experiment, &bed, &base, &["wal.sync", "run.cache_limit"]) {
         let Ok(step) = planned.step else { continue };

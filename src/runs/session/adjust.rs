@@ -8,8 +8,7 @@ use super::run::{Options, Session};
 use super::target::Target;
 use crate::error::{Error, Result};
 use crate::host::Facts;
-use crate::settings::profile::Settings;
-use crate::settings::profile::settings::QueueSettings;
+use crate::settings::{QueueSettings, Settings};
 use crate::stack::build::Built;
 use crate::stack::devices::Drive;
 use crate::stack::paths::state_dir;
@@ -104,7 +103,7 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::profile::testing::capable_host;
+    use crate::settings::testing::capable_host;
 
     #[test]
     fn the_page_cache_can_have_no_more_than_its_budget_or_what_there_is() {

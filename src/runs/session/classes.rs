@@ -12,8 +12,8 @@ use crate::load::volume::Region;
 use crate::load::workers::{Activity, Workers};
 use crate::meter::context::ClassContext;
 use crate::meter::window::State;
-use crate::settings::plan::ClassPlan;
-use crate::settings::profile::settings::{Buffering, Cpus};
+use crate::settings::jobs::Job;
+use crate::settings::{Buffering, Cpus};
 use crate::units::format_size;
 
 /// What is known of each class.
@@ -23,7 +23,7 @@ pub(super) struct Classes([ClassRun; 4]);
 #[derive(Debug, Default)]
 struct ClassRun {
     /// The plan of the workers that run or drain.
-    running: Option<ClassPlan>,
+    running: Option<Job>,
     /// Whether its workers went through the page cache since that was last dropped.
     cached: bool,
     draining: bool,
@@ -56,7 +56,7 @@ impl Classes {
     }
 
     /// A class as the meters know it.
-    pub fn context(&self, plan: &ClassPlan, paused: bool) -> ClassContext {
+    pub fn context(&self, plan: &Job, paused: bool) -> ClassContext {
         let run = &self.0[plan.class.index()];
         let state = match &run.stopped {
             _ if run.draining || run.dropping.is_some() => State::Draining,
@@ -283,9 +283,9 @@ mod tests {
     use super::*;
     use crate::runs::session::headless::tests::Nobody;
     use crate::runs::session::run::Options;
+    use crate::settings::Interface;
+    use crate::settings::Settings;
     use crate::settings::knobs::Value;
-    use crate::settings::profile::Settings;
-    use crate::settings::profile::settings::Interface;
     use crate::units::MIB;
 
     /// Scans alone, through the page cache.

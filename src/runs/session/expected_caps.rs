@@ -7,8 +7,8 @@ use crate::error::{Error, Result};
 use crate::host::{Facts, Feature, TargetFacts, kernel_version};
 use crate::load::volume::try_uncached;
 use crate::settings::knobs::Ground;
-use crate::settings::profile::settings::{Filesystem, Named};
-use crate::settings::profile::{Settings, check};
+use crate::settings::profile::check;
+use crate::settings::{Filesystem, Named, Settings};
 
 /// The newest kernel on which Btrfs and F2FS are known not to have uncached I/O both ways; on a later one
 /// it is tried when the file system stands.
@@ -84,8 +84,8 @@ fn uncached(filesystem: Filesystem, facts: &Facts) -> Feature {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::profile::settings::{Buffering, Raid};
-    use crate::settings::profile::testing::capable_host;
+    use crate::settings::testing::capable_host;
+    use crate::settings::{Buffering, Raid};
 
     fn refused(
         kernel: &str,
@@ -167,7 +167,7 @@ mod tests {
         let mut simulated = Settings::default();
         (simulated.stack.filesystem, simulated.target.count) = (Filesystem::Xfs, 1);
         assert!(!check(&simulated, Ground { facts: &facts, target: None }).is_empty());
-        simulated.io.interface = crate::settings::profile::settings::Interface::Sim;
+        simulated.io.interface = crate::settings::Interface::Sim;
         assert!(check(&simulated, Ground { facts: &facts, target: None }).is_empty());
     }
 

@@ -4,8 +4,8 @@
 
 use crate::error::Result;
 use crate::load::volume::affordable_size;
+use crate::settings::Settings;
 use crate::settings::knobs::{self, Ground, Value};
-use crate::settings::profile::Settings;
 use crate::settings::profile::store::expand_home;
 
 /// What to try instead, in this order.
@@ -46,7 +46,7 @@ pub fn files(settings: &mut Settings, notes: &mut Vec<String>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::profile::testing::capable_host;
+    use crate::settings::testing::capable_host;
 
     /// The notes and the interface under such a limit of locked memory.
     fn limited(limit_bytes: u64, kernel: &str) -> (Vec<String>, String, bool) {

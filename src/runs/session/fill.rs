@@ -7,7 +7,7 @@ use super::message::Progress;
 use super::run::Attendant;
 use super::target::{self, Target};
 use crate::error::{Error, Result};
-use crate::settings::profile::Settings;
+use crate::settings::Settings;
 use crate::units::approx_span;
 
 /// A fill that takes less is over before anybody has read how long it takes.

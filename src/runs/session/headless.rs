@@ -99,8 +99,8 @@ pub(super) mod tests {
     use super::*;
     use crate::runs::record::{Recording, fixture};
     use crate::runs::session::{Attendant, Options, Progress, Wanted};
-    use crate::settings::profile::Settings;
-    use crate::settings::profile::settings::Interface;
+    use crate::settings::Interface;
+    use crate::settings::Settings;
 
     pub struct Nobody;
 

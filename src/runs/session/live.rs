@@ -13,7 +13,8 @@ use super::thread_priority::raise_thread_priority;
 use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::runs::record::Outcome;
-use crate::settings::profile::{Settings, builtin};
+use crate::settings::Settings;
+use crate::settings::profile::builtin;
 
 /// Classes that stop by themselves are noticed within this.
 const LOOK: Duration = Duration::from_millis(250);

@@ -4,7 +4,7 @@ use super::*;
 use crate::class::Class;
 use crate::meter::window::{LedgerLine, Window};
 use crate::settings::knobs::Value;
-use crate::settings::profile::settings::{Buffering, Interface};
+use crate::settings::{Buffering, Interface};
 use crate::units::MIB;
 
 /// The bytes written when the load runs.
@@ -67,8 +67,7 @@ fn another_profile_adds_to_the_bytes_written_and_finds_the_facts_of_its_time() {
         commands.send(Command::Open(Box::new(on("second")))).unwrap();
         assert_eq!(written_once_running(&told), 2 * first);
         // What is written counts against the limit of the next profile.
-        let limited =
-            |run: &mut crate::settings::profile::settings::Run| run.max_writes_bytes = Some(3 * first - 1);
+        let limited = |run: &mut crate::settings::Run| run.max_writes_bytes = Some(3 * first - 1);
         let mut third = on("third");
         limited(&mut third.run);
         commands.send(Command::Open(Box::new(third))).unwrap();

@@ -9,8 +9,8 @@ use crate::host::{Facts, TargetFacts};
 pub use crate::load::volume::Progress;
 use crate::meter::pitfalls::Circumstances;
 use crate::meter::window::{LedgerLine, Totals, Window};
+use crate::settings::Settings;
 use crate::settings::knobs::Value;
-use crate::settings::profile::Settings;
 pub use crate::stack::supervise::Advance;
 
 /// What the operator asks.

@@ -13,8 +13,9 @@ use super::target::{
 use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::load::volume::{self, MemberSource, Request, Survey};
+use crate::settings::Settings;
 use crate::settings::knobs::Ground;
-use crate::settings::profile::{Settings, check};
+use crate::settings::profile::check;
 use crate::stack::guard;
 
 /// What was seen.

@@ -14,9 +14,9 @@ use crate::host::Facts;
 use crate::load::workers::Workers;
 use crate::load::workers::control::Writes;
 use crate::meter::meters::{Meters, Probes};
+use crate::settings::Settings;
 use crate::settings::knobs::Ground;
 use crate::settings::profile::check;
-use crate::settings::profile::settings::Settings;
 use crate::stack::build::Built;
 use crate::stack::tuning::Adjustments;
 

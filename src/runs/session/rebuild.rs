@@ -9,8 +9,9 @@ use super::target_stack::{self, survival};
 use super::userspace_drives;
 use crate::host::Facts;
 use crate::meter::ledger::Turn;
+use crate::settings::Settings;
 use crate::settings::knobs::{self, Ground, Value};
-use crate::settings::profile::{Settings, builtin, check, expand_home};
+use crate::settings::profile::{builtin, check, expand_home};
 use crate::stack::build::Built;
 use crate::stack::id::StackId;
 

@@ -3,8 +3,8 @@
 use super::run::Attendant;
 use super::target_stack;
 use crate::error::{Error, Result};
+use crate::settings::Settings;
 use crate::settings::knobs;
-use crate::settings::profile::Settings;
 use crate::stack::build::Built;
 use crate::stack::supervise::Watch;
 

@@ -31,10 +31,10 @@ use crate::meter::meters::{Member, Meters};
 use crate::meter::pitfalls::Circumstances;
 use crate::meter::window::{State, Totals, Window};
 use crate::runs::record::{Header, Outcome, Summary, Writer};
+use crate::settings::jobs::{self, Job};
 use crate::settings::knobs::{Ground, Value};
-use crate::settings::plan::{self, ClassPlan};
-use crate::settings::profile::settings::{Settings, Sync};
 use crate::settings::profile::{by_identity, to_toml};
+use crate::settings::{Settings, Sync};
 use crate::stack::build::Built;
 use crate::stack::id::StackId;
 use crate::stack::plan::{Worth, worth};
@@ -121,7 +121,7 @@ pub struct Session {
     pub(super) options: Options,
     pub(super) facts: Arc<Facts>,
     pub(super) settings: Settings,
-    pub(super) plans: [ClassPlan; 4],
+    pub(super) plans: [Job; 4],
     pub(super) fallbacks: Vec<String>,
     // Dropped before the target: its workers drain while locks and claims still keep others away.
     pub(super) engine: Workers,
@@ -234,7 +234,7 @@ impl Session {
         let mut ledger = carried.ledger;
         let lines = carried.turn.map(|turn| ledger.turn(Turn { at_ns: now_ns, ..turn })).unwrap_or_default();
         Ok(Self {
-            plans: plan::plan(&settings),
+            plans: jobs::jobs(&settings),
             classes: Classes::default(),
             meters: meters_of(&engine, &target, now_ns),
             levels: target.levels.clone(),
@@ -425,7 +425,7 @@ impl Session {
         }
         let wal = &self.plans[Class::Wal.index()];
         let Some(target) = self.target.facts() else { return notes };
-        let cached = wal.buffering != crate::settings::profile::settings::Buffering::Direct;
+        let cached = wal.buffering != crate::settings::Buffering::Direct;
         if wal.enabled && target.devices && cached && wal.sync == Sync::Fdatasync {
             notes.push(
                 "a flush of the WAL covers the whole device: it pays for the background's dirty pages".into(),

@@ -8,10 +8,10 @@ use super::target_stack::survival;
 use crate::class::Class;
 use crate::load::workers::Activity;
 use crate::meter::ledger::Turn;
+use crate::settings::Settings;
+use crate::settings::jobs;
 use crate::settings::knobs::{self, Ground, Knob, Scope, Value};
-use crate::settings::plan;
 use crate::settings::profile::check;
-use crate::settings::profile::settings::Settings;
 
 impl Session {
     /// Turns a knob: acknowledged at once, in force when the old I/O has drained.
@@ -108,8 +108,8 @@ impl Session {
 
     /// Puts settings in force that differ in live knobs only.
     fn apply(&mut self, settings: Settings) {
-        let plans = plan::plan(&settings);
-        let changed = plan::changed(&self.plans, &plans);
+        let plans = jobs::jobs(&settings);
+        let changed = jobs::changed(&self.plans, &plans);
         if settings.run.max_writes_bytes != self.settings.run.max_writes_bytes {
             self.writes.limit(settings.run.max_writes_bytes);
             self.classes.forgive(true);
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
     use crate::runs::session::Options;
     use crate::runs::session::headless::tests::Nobody;
-    use crate::settings::profile::settings::Interface;
+    use crate::settings::Interface;
     use crate::units::SECOND_NS;
 
     #[test]

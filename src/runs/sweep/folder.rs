@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::schedule::{Run, SCHEMA, Schedule};
 use crate::error::{Error, Kind, Result};
 use crate::runs::record::{PROFILE, Recording, is_of_recording, refuse_folder, replace};
-use crate::settings::profile::{Settings, parse, to_toml};
+use crate::settings::Settings;
+use crate::settings::profile::{parse, to_toml};
 
 const SWEEP: &str = "sweep.json";
 const PROCESSES: &str = "processes.jsonl";

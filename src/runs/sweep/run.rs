@@ -16,8 +16,8 @@ use crate::runs::session::{
     Advance, Attendant, Event, Options, PlanShown, Progress, RetainedStack, Session, Wanted, destroy_of,
     headless, names_of, refuse_stray_consent,
 };
+use crate::settings::Settings;
 use crate::settings::knobs;
-use crate::settings::profile::settings::Settings;
 use crate::settings::profile::sweep::Between;
 use crate::settings::profile::{Step, Sweep, by_identity};
 use crate::stack::paths::state_dir;

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
 use crate::error::{Error, Result};
+use crate::settings::Settings;
 use crate::settings::knobs;
-use crate::settings::profile::settings::Settings;
 use crate::settings::profile::sweep::{Order, Step, Sweep};
 
 /// The version of `sweep.json`; a reader refuses newer ones.

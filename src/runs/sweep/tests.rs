@@ -9,7 +9,8 @@ use crate::error::Result;
 use crate::host::Facts;
 use crate::runs::record::fixture;
 use crate::runs::session::{Advance, Attendant, Options, PlanShown, Progress, Session, Wanted};
-use crate::settings::profile::{Settings, parse};
+use crate::settings::Settings;
+use crate::settings::profile::parse;
 
 const PROFILE: &str = "io.interface = \"sim\"\n[sweep]\nfor = \"1s\"\nrepeat = 2\n\
     [[step]]\nlabel = \"one\"\n[[step]]\nlabel = \"two\"\nscan.depth = 8\n";

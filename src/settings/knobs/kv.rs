@@ -9,7 +9,7 @@ use super::table::missing;
 use super::value::{Kind, NONE, Value};
 use super::{Ground, Scope, Spec};
 use crate::class::Class;
-use crate::settings::profile::settings::{Compaction, Compression, Filesystem, LoadEngine, Order, Settings};
+use crate::settings::{Compaction, Compression, Filesystem, LoadEngine, Order, Settings};
 use crate::units::{GIB, KIB, MIB};
 
 /// Why a knob has no effect on the load's engine, if it has none.

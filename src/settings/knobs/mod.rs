@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 
 use crate::class::Class;
 use crate::host::{Facts, TargetFacts};
-use crate::settings::profile::settings::{Cpus, LoadEngine, Settings};
+use crate::settings::{Cpus, LoadEngine, Settings};
 pub use value::{Kind, Value};
 
 /// When a turn of the knob takes effect.
@@ -282,7 +282,7 @@ pub fn problems(settings: &Settings, ground: Ground) -> Vec<(&'static str, Strin
 /// What a capable host refuses of settings, a line each.
 #[cfg(test)]
 fn refusals(settings: &Settings) -> String {
-    let facts = crate::settings::profile::testing::capable_host();
+    let facts = crate::settings::testing::capable_host();
     let found = problems(settings, Ground { facts: &facts, target: None });
     let lines: Vec<_> = found.into_iter().map(|(path, why)| format!("{path}: {why}")).collect();
     lines.join("\n")

@@ -7,7 +7,7 @@ use super::table::{cpus_unavailable, missing, no_ring};
 use super::value::{Kind, Value};
 use super::{Ground, Scope, Spec};
 use crate::class::Class;
-use crate::settings::profile::settings::{Buffering, Completion, Cpus, Settings, Submission};
+use crate::settings::{Buffering, Completion, Cpus, Settings, Submission};
 
 pub(super) const POLLING: &[Spec] = &[
     Spec {

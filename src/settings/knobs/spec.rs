@@ -2,7 +2,7 @@
 
 use super::value::{Kind, Value};
 use super::{Scope, Spec};
-pub(super) use crate::settings::profile::settings::Named;
+pub(super) use crate::settings::Named;
 
 /// Name and meaning of each value of an enum, for [`Kind::Choice`].
 pub(super) const fn names<T: Named, const N: usize>() -> [(&'static str, &'static str); N] {

@@ -5,8 +5,8 @@ use super::value::{Kind, NONE, Value};
 use super::{Ground, Scope, Spec};
 use crate::class::Class;
 use crate::host::ToolFound;
-use crate::settings::profile::settings::{DriveState, Filesystem, Placement, Raid, Settings};
-use crate::settings::profile::stack::CHUNK_BYTES_MAX;
+use crate::settings::values::stack::CHUNK_BYTES_MAX;
+use crate::settings::{DriveState, Filesystem, Placement, Raid, Settings};
 use crate::units::{GIB, KIB, MIB};
 
 pub(super) const STACK: &[Spec] = &[

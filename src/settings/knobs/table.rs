@@ -11,9 +11,9 @@ use super::{Ground, Scope, Spec};
 use crate::class::Class;
 use crate::host::{Feature, kernel_version};
 use crate::settings::interface::{Interface, Path};
-use crate::settings::profile::settings::{
-    Arrival, Buffering, Completion, Cpus, Offsets, PAGE_SIZE_BYTES_MAX, PAGE_SIZE_BYTES_MIN, QueueSettings,
-    Settings, SimDevice, Sync,
+use crate::settings::values::{PAGE_SIZE_BYTES_MAX, PAGE_SIZE_BYTES_MIN};
+use crate::settings::{
+    Arrival, Buffering, Completion, Cpus, Offsets, QueueSettings, Settings, SimDevice, Sync,
 };
 use crate::units::{GIB, MIB, format_size};
 

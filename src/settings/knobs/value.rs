@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::settings::profile::settings::Cpus;
+use crate::settings::Cpus;
 use crate::units;
 
 /// A value that a knob has or could have.

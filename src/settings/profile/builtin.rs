@@ -1,7 +1,7 @@
 //! The profiles that stacktune brings along.
 
-use super::Settings;
 use super::parse::parse;
+use crate::settings::Settings;
 
 /// Name and text of each, in the order of lists.
 pub const BUILTIN: [(&str, &str); 21] = [
@@ -40,9 +40,9 @@ mod tests {
     use crate::class::Class;
     use crate::settings::knobs::Ground;
     use crate::settings::profile::check::check;
-    use crate::settings::profile::settings::{Buffering, Interface, Sync};
-    use crate::settings::profile::testing::capable_host;
     use crate::settings::profile::write::to_toml;
+    use crate::settings::testing::capable_host;
+    use crate::settings::{Buffering, Interface, Sync};
     use crate::units::GIB;
 
     #[test]

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::Settings;
+use crate::settings::Settings;
 use crate::settings::knobs::{self, Ground};
 
 /// A value that this host, or this target, can't do.
@@ -38,13 +38,13 @@ pub fn check(settings: &Settings, ground: Ground) -> Vec<Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::profile::testing::capable_host;
+    use crate::settings::testing::capable_host;
 
     #[test]
     fn a_stack_that_cannot_be_built_is_a_problem_with_its_value() {
         let facts = capable_host();
         let mut settings = Settings::default();
-        settings.stack.raid = crate::settings::profile::settings::Raid::Md5;
+        settings.stack.raid = crate::settings::Raid::Md5;
         settings.target.count = 2;
         settings.target.serials = vec!["A".into()];
         let problems = check(&settings, Ground { facts: &facts, target: None });
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn drives_leave_the_kernel_as_a_whole_and_only_behind_an_iommu() {
-        use crate::settings::profile::settings::{Interface, Raid};
+        use crate::settings::{Interface, Raid};
         let mut facts = capable_host();
         facts.platform.iommu_groups = 4;
         let mut settings = Settings::default();

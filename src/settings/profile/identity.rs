@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Settings;
 use crate::host::{Device, Facts};
+use crate::settings::Settings;
 
 /// The settings with devices named by-id, `wal.target` too where it is one, and with the serials
 /// of the devices, that one's included, where none are recorded and the host tells them.
@@ -65,7 +65,7 @@ fn lasting_name(node: &Path, device: &Device) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::profile::testing::capable_host;
+    use crate::settings::testing::capable_host;
 
     fn on(devices: &[&str]) -> Settings {
         let mut settings = Settings::default();

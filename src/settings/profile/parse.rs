@@ -6,8 +6,8 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::Settings;
 use crate::error::{Error, Result};
+use crate::settings::Settings;
 use crate::settings::knobs::{self, Kind, Knob, Value};
 
 /// A path and a value longer than this are cut in messages.

@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use super::*;
-use crate::settings::profile::{Settings, parse, to_toml};
+use crate::settings::Settings;
+use crate::settings::profile::{parse, to_toml};
 
 fn parsed(text: &str) -> Sweep {
     let settings = parse(text, "sweep.toml").unwrap();

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::settings::profile::builtin::BUILTIN;
-use crate::settings::profile::settings::{Cpus, Interface};
+use crate::settings::{Cpus, Interface};
 use crate::units::GIB;
 
 fn parsed(text: &str) -> Settings {
@@ -44,10 +44,7 @@ fn every_kind_of_value_is_taken_as_toml_has_it() {
     assert!((scan.zipf_theta - 1.0).abs() < f64::EPSILON && (scan.jump_share - 0.5).abs() < f64::EPSILON);
     assert_eq!((scan.rate_bytes_per_s, wal.rate_bytes_per_s), (None, None));
     assert_eq!((point.interface, wal.interface), (None, Some(Interface::Libaio)));
-    assert_eq!(
-        (settings.wal.target, settings.stack.raid),
-        (None, crate::settings::profile::settings::Raid::None)
-    );
+    assert_eq!((settings.wal.target, settings.stack.raid), (None, crate::settings::Raid::None));
 }
 
 #[test]

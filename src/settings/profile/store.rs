@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::builtin;
 use super::builtin::BUILTIN;
 use super::parse::{parse, parse_bytes};
 use super::write::to_toml;
-use super::{Settings, builtin};
 use crate::error::{Error, Result, describe};
+use crate::settings::Settings;
 use crate::settings::knobs::nearest_of;
 
 /// The end of a profile's file name.

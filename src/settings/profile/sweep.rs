@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Settings;
+use crate::settings::Settings;
 use crate::settings::knobs::{self, Value};
 
 /// The most steps that a profile can have, its product multiplied out.
@@ -190,7 +190,7 @@ fn turn_label(path: &str, value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::profile::settings::Interface;
+    use crate::settings::Interface;
 
     fn step(label: &str, turns: &[(&'static str, Value)]) -> Step {
         Step { label: label.into(), turns: turns.to_vec(), time: None, warmup: None, repeat: None }

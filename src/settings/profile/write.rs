@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::{Settings, write_sweep};
+use super::write_sweep;
+use crate::settings::Settings;
 use crate::settings::knobs::{self, Knob, Value};
 
 /// Keys that are written even at their defaults.

@@ -5,9 +5,9 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
+use crate::settings::Cpus;
 use crate::settings::knobs::Kind;
 use crate::settings::profile::parse::parse;
-use crate::settings::profile::settings::Cpus;
 
 /// Any value that the knob accepts.
 fn any_value(knob: &'static Knob) -> BoxedStrategy<Value> {

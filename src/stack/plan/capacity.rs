@@ -1,7 +1,7 @@
 //! How much there is room for: on members, on what they become, and on a file system.
 
 use crate::error::{Error, Result};
-use crate::settings::profile::settings::{Filesystem, Named, Raid, Stack};
+use crate::settings::{Filesystem, Named, Raid, Stack};
 use crate::units::{GIB, MIB, approx_size, floor_mib};
 
 /// The paper's data (paper 001, section 3.2).

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::capacity::PARTITION_START_BYTES;
 use super::step::{Arg, CommandLine, Step};
-use crate::settings::profile::settings::{Filesystem, Named, Raid};
+use crate::settings::{Filesystem, Named, Raid};
 use crate::stack::devices::Place;
 use crate::stack::runner::{LOSETUP, MDADM, SFDISK, Tool, quoted};
 use crate::units::{KIB, MIB, approx_size};

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::model::{Plan, Top};
 use super::step::Step;
-use crate::settings::profile::settings::Named;
+use crate::settings::Named;
 use crate::stack::devices::Place;
 
 /// So many stacks are remembered, those built last.
@@ -153,7 +153,7 @@ fn place(place: &Place) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::profile::settings::{Filesystem, Raid};
+    use crate::settings::{Filesystem, Raid};
     use crate::stack::devices::Drive;
     use crate::stack::id::StackId;
     use crate::stack::plan::{Destroyed, PowerCut, Worth};

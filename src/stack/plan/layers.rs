@@ -7,7 +7,7 @@ use super::step::Step;
 use super::{capacity, options};
 use crate::error::{Error, Result};
 use crate::settings::profile::expand_home;
-use crate::settings::profile::settings::{DriveState, Filesystem, Raid, Settings, Stack};
+use crate::settings::{DriveState, Filesystem, Raid, Settings, Stack};
 use crate::stack::devices::Place;
 use crate::stack::id::StackId;
 use crate::units::{MIB, approx_size, floor_mib};

@@ -1,7 +1,7 @@
 //! The steps of each combination, as they are shown.
 
 use super::*;
-use crate::settings::profile::settings::Named as _;
+use crate::settings::Named as _;
 use crate::stack::devices::Drive;
 use crate::stack::plan::{Plan, PowerCut, Worth};
 use crate::units::GIB;

@@ -1,7 +1,7 @@
 //! The operator's own options of mkfs and mount, which must stay on the stack's own devices.
 
 use crate::error::{Error, Result};
-use crate::settings::profile::settings::{Filesystem, Stack};
+use crate::settings::{Filesystem, Stack};
 
 /// Options of mkfs by which a file system lies, in part, on another device.
 const ELSEWHERE: &[&str] = &["device=", "dev=", "name=", "label=", "partlabel=", "partuuid="];

@@ -2,8 +2,7 @@
 
 use crate::class::Class;
 use crate::host::Facts;
-use crate::settings::profile::Settings;
-use crate::settings::profile::settings::{DriveState, Raid, Sync};
+use crate::settings::{DriveState, Raid, Settings, Sync};
 
 /// What survives a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,7 +112,7 @@ fn power_cut(settings: &Settings, facts: &Facts) -> (PowerCut, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::profile::testing::capable_host;
+    use crate::settings::testing::capable_host;
 
     fn settings() -> Settings {
         let mut settings = Settings::default();

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::settings::profile::settings::{Filesystem, Raid};
+use crate::settings::{Filesystem, Raid};
 use crate::stack::devices::{Drive, Place};
 use crate::stack::journal::Undo;
 use crate::stack::runner::Tool;

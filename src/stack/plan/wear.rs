@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::model::Destroyed;
 use crate::host::{Device, Health};
-use crate::settings::profile::Settings;
+use crate::settings::Settings;
 use crate::units::{approx_decimal, approx_size, three_digits};
 
 /// Below so many percent a share is told as less than that.

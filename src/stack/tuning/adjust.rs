@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::cgroup::Limited;
 use super::queue::Queues;
 use crate::error::{Error, Result};
-use crate::settings::profile::settings::QueueSettings;
+use crate::settings::QueueSettings;
 use crate::stack::devices::Drive;
 use crate::stack::id::StackId;
 use crate::stack::journal::Journal;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::error::{Error, Result, describe};
 use crate::host::Facts;
-use crate::settings::profile::settings::QueueSettings;
+use crate::settings::QueueSettings;
 use crate::stack::devices::{Drive, Place};
 use crate::stack::journal::{Journal, Undo};
 use crate::stack::plan::{Plan, Step};

@@ -1,8 +1,8 @@
 //! `--set KNOB=VALUE`.
 
 use crate::error::{Error, Result};
+use crate::settings::Settings;
 use crate::settings::knobs::{self, Value};
-use crate::settings::profile::Settings;
 
 /// Turns the knobs that `--set` gives. Nothing is turned if any of them is wrong.
 ///

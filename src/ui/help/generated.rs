@@ -1,7 +1,7 @@
 //! The tables in the help texts that come from the code.
 
+use crate::settings::Settings;
 use crate::settings::knobs;
-use crate::settings::profile::Settings;
 use crate::settings::profile::builtin::{BUILTIN, builtin};
 
 /// The generated parts: the file in `assets/help`, which is also the name in its marks, and the text.

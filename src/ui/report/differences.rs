@@ -9,7 +9,7 @@ use crate::class::Class;
 use crate::runs::record::{PROFILE, Recording};
 use crate::settings::knobs::{self, Value};
 use crate::settings::profile;
-use crate::settings::profile::settings::{Settings, Sync};
+use crate::settings::{Settings, Sync};
 use crate::units::approx_size;
 
 /// Something that is not the same in all recordings.

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::cells::wrap;
+use crate::settings::Settings;
 use crate::settings::knobs::{self, Ground, Kind, Knob, Value};
-use crate::settings::profile::Settings;
 
 const WIDTH: usize = 80;
 const INDENT: &str = "    ";

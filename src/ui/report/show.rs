@@ -11,7 +11,8 @@ use crate::meter::window::{Change, CyclesSource, Latency, LedgerLine, State, Ver
 use crate::meter::{sentences, words};
 use crate::runs::record::Recording;
 use crate::runs::record::summary::{ClassSummary, Summary};
-use crate::settings::profile::{self, settings::Run};
+use crate::settings::Run;
+use crate::settings::profile;
 use crate::units::{approx_size, approx_span, format_latency, three_digits};
 
 const WIDTH: usize = 80;

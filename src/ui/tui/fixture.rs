@@ -17,8 +17,7 @@ use crate::meter::window::{
 use crate::meter::written::Written;
 use crate::runs::session::Event;
 use crate::runs::session::message::{Advance, Phase, PlanShown, Progress, Status, Wanted};
-use crate::settings::profile::Settings;
-use crate::settings::profile::settings::Interface;
+use crate::settings::{Interface, Settings};
 use crate::ui::tui::message::Msg;
 use crate::ui::tui::state::State;
 use crate::ui::tui::theme::Theme;
@@ -486,7 +485,7 @@ pub fn build_error() -> Error {
 pub fn failed(columns: u16, lines: u16) -> State {
     let mut state = building(columns, lines);
     let mut former = settings();
-    former.stack.raid = crate::settings::profile::settings::Raid::Md0;
+    former.stack.raid = crate::settings::Raid::Md0;
     tell(&mut state, Event::Former(Box::new(former)));
     tell(&mut state, Event::Ended(Err(build_error())));
     state

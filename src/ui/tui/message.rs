@@ -7,7 +7,7 @@ use crossterm::event::{KeyEvent, MouseEvent};
 use super::ProfileEntry;
 use crate::error::Error;
 use crate::runs::session::{Command, Event};
-use crate::settings::profile::Settings;
+use crate::settings::Settings;
 
 /// Something happened.
 #[derive(Debug, Clone)]

@@ -32,7 +32,7 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use crate::error::Error;
 use crate::runs::session::{Command, Event};
-use crate::settings::profile::Settings;
+use crate::settings::Settings;
 
 pub use picture::{is_svg_of_ours, svg};
 pub use run::run;

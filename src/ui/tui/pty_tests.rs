@@ -12,7 +12,7 @@ use super::{Link, Options, ProfileEntry, ProfileStore, ThemeChoice, fixture};
 use crate::error::Error;
 use crate::runs::session::message::Phase;
 use crate::runs::session::{Command, Event};
-use crate::settings::profile::Settings;
+use crate::settings::Settings;
 
 /// Names the file in which the session writes how it ended; set only in the second program.
 const CHILD: &str = "STACKTUNE_TUI_TEST_CHILD";

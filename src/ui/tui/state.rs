@@ -14,8 +14,7 @@ use super::theme::Theme;
 use crate::error::Error;
 use crate::runs::session::message::{Advance, Phase, Progress, Status};
 use crate::settings::knobs::{self, Ground, Knob, Scope, Value};
-use crate::settings::profile::Settings;
-use crate::settings::profile::settings::LoadEngine;
+use crate::settings::{LoadEngine, Settings};
 
 /// Notices kept for the notes.
 const NOTICES_MAX: usize = 50;

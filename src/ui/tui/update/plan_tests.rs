@@ -161,7 +161,7 @@ fn esc_drops_what_was_collected() {
 fn what_was_built_is_no_longer_collected() {
     let mut state = collected();
     let mut status = fixture::status(Phase::Opening);
-    status.settings.stack.raid = crate::settings::profile::settings::Raid::Md1;
+    status.settings.stack.raid = crate::settings::Raid::Md1;
     tell(&mut state, Event::Status(Arc::new(status)));
     assert_eq!(state.collected.keys().collect::<Vec<_>>(), [&"stack.filesystem"]);
 }
@@ -172,7 +172,7 @@ fn another_profile_forgets_what_was_collected_and_saving_keeps_it() {
     letter(&mut state, 's');
     let effects = key(&mut state, KeyCode::Enter);
     let [Effect::Save { settings, .. }] = effects.as_slice() else { panic!("{effects:?}") };
-    assert_eq!(settings.stack.raid, crate::settings::profile::settings::Raid::Md1);
+    assert_eq!(settings.stack.raid, crate::settings::Raid::Md1);
     update(&mut state, Msg::Loaded(Ok(Box::new(fixture::settings()))));
     assert!(state.collected.is_empty());
 }
@@ -490,7 +490,7 @@ fn drives_change_hands_by_a_plan_there_and_back() {
     assert!(shown(&files).contains("the target is files"), "{}", shown(&files));
     // Where they have left, every other interface is for the plan, and the one in force for nothing.
     let mut status = state.status.as_deref().cloned().unwrap();
-    status.settings.io.interface = crate::settings::profile::settings::Interface::Vfio;
+    status.settings.io.interface = crate::settings::Interface::Vfio;
     tell(&mut state, Event::Status(Arc::new(status)));
     assert_eq!(type_in(&mut state, "io_uring"), []);
     assert_eq!(letter(&mut state, 'p'), plan_of(&[("io.interface", Value::Choice("io_uring"))]));

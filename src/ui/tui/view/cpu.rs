@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use super::{panel, put, span};
 use crate::meter::window::{CpuFigures, CyclesSource};
 use crate::meter::words;
-use crate::settings::profile::settings::Run;
+use crate::settings::Run;
 use crate::ui::tui::state::State;
 use crate::ui::tui::text::{fit, percent};
 use crate::units::three_digits;

@@ -9,7 +9,7 @@ use super::{put, span};
 use crate::class::Class;
 use crate::meter::steadiness::Steady;
 use crate::runs::session::message::{Phase, Status};
-use crate::settings::profile::settings::{Named, Rocksdb};
+use crate::settings::{Named, Rocksdb};
 use crate::ui::tui::state::State;
 use crate::ui::tui::text::{count, fit, width};
 use crate::units::{approx_size, approx_span, format_size};

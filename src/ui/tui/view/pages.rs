@@ -6,7 +6,7 @@ use ratatui::style::Style;
 use ratatui::text::Line;
 
 use super::{believe, centred, help, put, span, window};
-use crate::settings::profile::settings::Named;
+use crate::settings::Named;
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::state::State;
 use crate::ui::tui::text::{width, wrap, wrap_exact};

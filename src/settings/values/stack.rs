@@ -1,7 +1,7 @@
 //! Settings of the stack between the interface and the drives: plain data, defined by
 //! [`crate::settings::knobs`].
 
-use super::settings::Named;
+use crate::settings::named::Named;
 use crate::units::{KIB, MIB};
 
 /// The stack between the interface and the drives (paper 001, sections 4.4 to 4.6).

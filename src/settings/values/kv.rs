@@ -1,6 +1,6 @@
 //! What a profile says of the load's engine: pages, or RocksDB with its data set and options.
 
-use super::settings::Named;
+use crate::settings::named::Named;
 use crate::units::{KIB, MIB};
 
 /// What the classes read and write.

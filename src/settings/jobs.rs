@@ -1,16 +1,16 @@
-//! What to run: settings as plain orders to each class, and what changes between two of them.
+//! What each class is to do under settings, and which classes restart between two of them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
-use crate::settings::profile::settings::{
+use crate::settings::{
     Arrival, Buffering, Completion, Cpus, Interface, Io, Kv, Offsets, Placement, Rocksdb, Settings, Stack,
     Submission, Sync,
 };
 
-/// How a class runs. Two equal plans run alike, so a class is restarted just when its plan changes.
+/// How a class runs. Two equal jobs run alike: a class is restarted exactly when its job changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ClassPlan {
+pub struct Job {
     /// The class.
     pub class: Class,
     /// Whether it runs.
@@ -48,12 +48,12 @@ pub struct ClassPlan {
     /// Seeds offsets and arrivals.
     pub seed: u64,
     /// What the class does to pairs; none where it moves pages.
-    pub pairs: Option<PairsPlan>,
+    pub pairs: Option<KvJob>,
 }
 
 /// How a class reads and writes pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PairsPlan {
+pub struct KvJob {
     /// Pairs of an operation.
     pub pairs: u64,
     /// Each range read goes on where the last one ended.
@@ -108,16 +108,16 @@ pub enum Pattern {
     Runs(f64),
 }
 
-/// The plans of all classes.
-pub fn plan(settings: &Settings) -> [ClassPlan; 4] {
-    Class::ALL.map(|class| plan_of(settings, class))
+/// The jobs of all classes.
+pub fn jobs(settings: &Settings) -> [Job; 4] {
+    Class::ALL.map(|class| job_of(settings, class))
 }
 
 /// What a class does to pairs.
-fn pairs_of(settings: &Settings, class: Class) -> PairsPlan {
+fn pairs_of(settings: &Settings, class: Class) -> KvJob {
     let kv = &settings.kv;
     let of = |is: Class, value: u64, other: u64| if class == is { value } else { other };
-    PairsPlan {
+    KvJob {
         pairs: of(Class::Scan, kv.scan_pairs, 1),
         whole: class == Class::Scan && kv.scan_whole,
         miss_percent: of(Class::Point, kv.miss_percent, 0),
@@ -126,7 +126,7 @@ fn pairs_of(settings: &Settings, class: Class) -> PairsPlan {
     }
 }
 
-fn plan_of(settings: &Settings, class: Class) -> ClassPlan {
+fn job_of(settings: &Settings, class: Class) -> Job {
     let own = &settings.classes[class.index()];
     let interface = settings.interface_of(class);
     let wal = class == Class::Wal;
@@ -134,7 +134,7 @@ fn plan_of(settings: &Settings, class: Class) -> ClassPlan {
     let pairs = settings.is_keyed().then(|| pairs_of(settings, class));
     // Of sync, say: the 128/1/1/1 threads of the paper's baseline.
     let per_io = interface.capabilities().thread_per_io;
-    ClassPlan {
+    Job {
         class,
         enabled: own.enabled,
         interface,
@@ -190,8 +190,8 @@ fn logged(settings: &Settings, class: Class) -> bool {
     class == Class::Background && settings.placement == Placement::Log
 }
 
-/// The classes that must be restarted to get from one set of plans to another.
-pub fn changed(old: &[ClassPlan; 4], new: &[ClassPlan; 4]) -> Vec<Class> {
+/// The classes that must be restarted to get from one set of jobs to another.
+pub fn changed(old: &[Job; 4], new: &[Job; 4]) -> Vec<Class> {
     Class::ALL.into_iter().filter(|class| old[class.index()] != new[class.index()]).collect()
 }
 
@@ -221,7 +221,7 @@ mod tests {
     fn the_papers_baseline_has_a_thread_for_each_outstanding_io() {
         let mut settings = Settings::default();
         settings.io.interface = Interface::Sync;
-        let workers = plan(&settings).map(|plan| (plan.workers, plan.depth, plan.batch));
+        let workers = jobs(&settings).map(|job| (job.workers, job.depth, job.batch));
         assert_eq!(workers, [(128, 1, 1), (1, 1, 1), (1, 1, 1), (1, 1, 1)]);
     }
 
@@ -231,13 +231,13 @@ mod tests {
         let mut new = old.clone();
         new.classes[Class::Scan.index()].depth = 64;
         new.wal.sync_every = 8;
-        assert_eq!(changed(&plan(&old), &plan(&new)), [Class::Scan, Class::Wal]);
+        assert_eq!(changed(&jobs(&old), &jobs(&new)), [Class::Scan, Class::Wal]);
         new.io.page_size_bytes = 4096;
-        assert_eq!(changed(&plan(&old), &plan(&new)).len(), 4);
+        assert_eq!(changed(&jobs(&old), &jobs(&new)).len(), 4);
         assert!(!rebuilds(&old, &new));
         new.io.interface = Interface::Vfio;
         let other = Settings {
-            io: crate::settings::profile::settings::Io { interface: Interface::Spdk, ..new.io.clone() },
+            io: crate::settings::Io { interface: Interface::Spdk, ..new.io.clone() },
             ..new.clone()
         };
         assert!(rebuilds(&old, &new) && rebuilds(&new, &other), "the drives change hands");
@@ -252,15 +252,15 @@ mod tests {
         new.wal.sync = Sync::None;
         let base = new.clone();
         new.wal.sync_every = 8;
-        assert_eq!(changed(&plan(&old), &plan(&base)), [Class::Wal]);
-        assert_eq!(changed(&plan(&base), &plan(&new)), []);
+        assert_eq!(changed(&jobs(&old), &jobs(&base)), [Class::Wal]);
+        assert_eq!(changed(&jobs(&base), &jobs(&new)), []);
     }
 
     #[test]
     fn what_polls_sleeps_between_its_looks_but_not_for_the_kernels_thread() {
         let mut settings = Settings::default();
         settings.io.poll_sleep = std::time::Duration::from_micros(50);
-        let polling = |settings: &Settings| plan(settings)[0].polling.clone();
+        let polling = |settings: &Settings| jobs(settings)[0].polling.clone();
         assert_eq!(polling(&settings), Polling::default(), "interrupts are waited for");
         settings.io.completion = Completion::Iopoll;
         assert_eq!(polling(&settings), Polling { iopoll: true, sqpoll: None, sleep_ns: 50_000 });

@@ -1,0 +1,189 @@
+//! Settings: everything that a profile can say, with the defaults of the paper's Table 3.
+//!
+//! Settings are plain data. What each field accepts, what it is called and when it can't be chosen
+//! is defined once, in [`crate::settings::knobs`].
+
+pub mod classes;
+pub mod cpus;
+pub mod io;
+pub mod kv;
+pub mod run;
+pub mod stack;
+
+use std::time::Duration;
+
+use super::interface::Interface;
+use crate::class::Class;
+use crate::settings::profile::sweep::Sweep;
+use crate::units::{GIB, MIB};
+pub use classes::{Arrival, ClassSettings, Offsets, Sync, Wal};
+pub use cpus::Cpus;
+pub use io::{Buffering, Completion, Io, Submission};
+pub use kv::{Compaction, Compression, Kv, LoadEngine, Order, Pairs, Rocksdb};
+pub use run::{Run, Sim, SimDevice};
+pub use stack::{DriveState, Filesystem, Placement, QueueSettings, Raid, Stack};
+
+/// The page sizes that divide every region, from one sector to the layout's unit.
+pub const PAGE_SIZE_BYTES_MIN: u64 = 512;
+/// The largest page: the layout's unit, so that every page size covers the same bytes.
+pub const PAGE_SIZE_BYTES_MAX: u64 = MIB;
+
+/// Everything that a profile can say.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// The profile's name.
+    pub name: String,
+    /// One line that lists show.
+    pub about: String,
+    /// Where the data lies.
+    pub target: Target,
+    /// The stack between the interface and the drives.
+    pub stack: Stack,
+    /// Defaults of all classes.
+    pub io: Io,
+    /// The classes, by [`Class::index`].
+    pub classes: [ClassSettings; 4],
+    /// How commits are made durable.
+    pub wal: Wal,
+    /// The run as a whole.
+    pub run: Run,
+    /// The block layer's queue settings of the members.
+    pub queue: QueueSettings,
+    /// Where the background writer's next page goes.
+    pub placement: Placement,
+    /// What the classes read and write, and `RocksDB`'s part of it.
+    pub kv: Kv,
+    /// The simulated devices of the `sim` interface.
+    pub sim: Sim,
+    /// The steps that `record` runs, where the profile has any.
+    pub sweep: Option<Box<Sweep>>,
+}
+
+/// Where the data lies: devices if any are named, else files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// The folder of the files; `~` is the home folder.
+    pub dir: String,
+    /// How many data files.
+    pub count: u64,
+    /// Bytes of each data file; the WAL's file comes on top.
+    pub size_bytes: u64,
+    /// Block devices, by-id names where there are some.
+    pub devices: Vec<String>,
+    /// The serials the devices must have, in the same order; empty where none were recorded.
+    pub serials: Vec<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            name: "unnamed".into(),
+            about: String::new(),
+            target: Target {
+                dir: "~/.cache/stacktune/demo".into(),
+                count: 4,
+                size_bytes: GIB,
+                devices: Vec::new(),
+                serials: Vec::new(),
+            },
+            stack: Stack::default(),
+            io: Io {
+                interface: Interface::default(),
+                buffering: Buffering::Direct,
+                page_size_bytes: 16 << 10,
+                registered_buffers: true,
+                registered_files: true,
+                completion: Completion::Interrupt,
+                submission: Submission::Call,
+                sqpoll_idle: Duration::from_secs(1),
+                sqpoll_cpu: Cpus::Any,
+                poll_sleep: Duration::ZERO,
+                unsafe_noiommu: false,
+            },
+            classes: Class::ALL.map(ClassSettings::default_of),
+            wal: Wal { sync: Sync::Fdatasync, sync_every: 1, target: None, serial: None },
+            run: Run::default(),
+            queue: QueueSettings::default(),
+            placement: Placement::Random,
+            kv: Kv::default(),
+            sim: Sim { device: SimDevice::Consumer, seed: 1 },
+            sweep: None,
+        }
+    }
+}
+
+impl Target {
+    /// How the number of serials contradicts that of the devices, if it does.
+    pub fn serials_mismatch(&self) -> Option<String> {
+        let (serials, devices) = (self.serials.len(), self.devices.len());
+        (serials != 0 && serials != devices).then(|| {
+            format!("serials: {serials}, devices: {devices}; each device has one serial, in the same order")
+        })
+    }
+}
+
+impl Settings {
+    /// The price of all drives in $, where that of one is told; files have no drives of their own.
+    pub fn price(&self) -> Option<f64> {
+        let price = self.stack.price * self.target.devices.len() as f64;
+        (price > 0.0).then_some(price)
+    }
+
+    /// Why there is no price although one was told, where there is none.
+    pub fn price_missing(&self) -> Option<&'static str> {
+        (self.stack.price > 0.0 && self.target.devices.is_empty())
+            .then_some("price: none, as stack.price is that of a drive, and the target is files")
+    }
+
+    /// Whether the classes read and write through `RocksDB`.
+    pub fn is_keyed(&self) -> bool {
+        self.kv.engine == LoadEngine::Rocksdb
+    }
+
+    /// The class's interface, its own or the default; `RocksDB`'s I/O is made of plain system calls.
+    pub fn interface_of(&self, class: Class) -> Interface {
+        if self.is_keyed() {
+            return Interface::SYSTEM_CALLS;
+        }
+        self.classes[class.index()].interface.unwrap_or(self.io.interface)
+    }
+
+    /// The class's buffering, its own or the default.
+    pub fn buffering_of(&self, class: Class) -> Buffering {
+        if self.is_keyed() {
+            let direct = match class {
+                Class::Scan | Class::Point => self.kv.rocksdb.direct_reads,
+                // RocksDB's log always goes through the page cache.
+                Class::Wal => false,
+                Class::Background => self.kv.rocksdb.direct_flush,
+            };
+            return if direct { Buffering::Direct } else { Buffering::Cached };
+        }
+        self.classes[class.index()].buffering.unwrap_or(self.io.buffering)
+    }
+
+    /// The class's page size, its own or the default.
+    pub fn page_size_bytes_of(&self, class: Class) -> u64 {
+        self.classes[class.index()].page_size_bytes.unwrap_or(self.io.page_size_bytes)
+    }
+
+    /// Whether any enabled class runs on simulated devices.
+    pub fn is_simulated(&self) -> bool {
+        Class::ALL.iter().any(|&c| self.interface_of(c).is_simulated())
+    }
+
+    /// Whether any class does I/O on storage.
+    pub fn touches_storage(&self) -> bool {
+        Class::ALL.iter().any(|&class| self.interface_of(class).touches_storage())
+    }
+
+    /// Whether the drives leave the kernel for the run.
+    pub fn leaves_kernel(&self) -> bool {
+        self.driven_by().is_some()
+    }
+
+    /// The interface for which the drives leave the kernel; none where they stay with it.
+    pub fn driven_by(&self) -> Option<Interface> {
+        Class::ALL.iter().map(|&class| self.interface_of(class)).find(|interface| interface.leaves_kernel())
+    }
+}

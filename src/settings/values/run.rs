@@ -1,0 +1,64 @@
+//! The `[run]` table, and that of the simulated devices.
+
+use std::time::Duration;
+
+use crate::settings::named::Named;
+
+/// The run as a whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// Writing stops after so many bytes.
+    pub max_writes_bytes: Option<u64>,
+    /// The page cache's budget.
+    pub cache_limit_bytes: Option<u64>,
+    /// The length of a window.
+    pub window: Duration,
+    /// Seeds offsets and arrivals.
+    pub seed: u64,
+    /// Drives of the array for which the cores needed are told.
+    pub drives: u64,
+    /// Bytes a second of each of them; without, nothing is told.
+    pub drive_rate_bytes_per_s: Option<u64>,
+}
+
+impl Default for Run {
+    /// The array is that of the paper, section 4.3.
+    fn default() -> Self {
+        Self {
+            max_writes_bytes: None,
+            cache_limit_bytes: None,
+            window: Duration::from_secs(1),
+            seed: 1,
+            drives: 8,
+            drive_rate_bytes_per_s: Some(3_000_000_000),
+        }
+    }
+}
+
+/// Which simulated device the `sim` interface has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SimDevice {
+    /// Fast reads, slow flushes that block everything (paper 001, sections 4.1 and A.1).
+    Consumer,
+    /// Flushes of 20 µs (paper 001, section A.1).
+    Enterprise,
+    /// The consumer device with read and write errors now and then.
+    Faulty,
+}
+
+/// The `[sim]` table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sim {
+    /// See [`SimDevice`].
+    pub device: SimDevice,
+    /// Seeds its latencies and faults.
+    pub seed: u64,
+}
+
+impl Named for SimDevice {
+    const NAMES: &'static [(Self, &'static str, &'static str)] = &[
+        (Self::Consumer, "consumer", "fast reads, slow flushes that block everything"),
+        (Self::Enterprise, "enterprise", "flushes of 20 µs"),
+        (Self::Faulty, "faulty", "the consumer device with errors now and then"),
+    ];
+}
