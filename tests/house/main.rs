@@ -1,6 +1,7 @@
 //! What one crate can't enforce: which modules import which, where unsafe code stands, and how long
 //! files and functions are.
 
+mod documents;
 mod tidy;
 mod tree;
 

@@ -1,12 +1,13 @@
 //! The tables in the help texts that come from the code.
 
 use crate::settings::Settings;
+use crate::settings::interface::{Capabilities, Interface, Path};
 use crate::settings::knobs;
 use crate::settings::profile::builtin::{BUILTIN, builtin};
 
 /// The generated parts: the file in `assets/help`, which is also the name in its marks, and the text.
 pub fn parts() -> Vec<(&'static str, String)> {
-    vec![("knobs", knob_tables()), ("profiles", profile_table())]
+    vec![("interfaces", interface_table()), ("knobs", knob_tables()), ("profiles", profile_table())]
 }
 
 /// A cell's text: a bar would end it.
@@ -31,6 +32,28 @@ fn knob_tables() -> String {
         let value = if value.is_empty() { "none" } else { &value };
         let (accepts, help) = (cell(&knob.expected()), cell(knob.spec.help));
         out += &format!("| `{key}` | {} | {accepts} | {value} | {help} |\n", knob.spec.scope.name());
+    }
+    out
+}
+
+/// The interfaces and what their rows say.
+fn interface_table() -> String {
+    let mut out = String::from("| interface | is | its I/O passes | polls |\n|---|---|---|---|\n");
+    for interface in Interface::all() {
+        let Capabilities { name, about, path, polls, rings, .. } = interface.capabilities();
+        let passes = match path {
+            Path::BlockLayer => "the kernel's block layer",
+            Path::NvmeDriver => "the kernel's NVMe driver",
+            Path::UserspaceDriver => "a driver outside the kernel",
+            Path::Nowhere => "nothing",
+            Path::Simulation => "simulated devices",
+        };
+        let polled = match (polls, rings) {
+            (true, _) => "always",
+            (false, true) => "by `io.completion`, `io.submission`",
+            (false, false) => "never",
+        };
+        out += &format!("| `{name}` | {} | {passes} | {polled} |\n", cell(about));
     }
     out
 }

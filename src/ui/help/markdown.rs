@@ -130,12 +130,14 @@ fn lines_of(block: &Block, columns: usize, styled: bool) -> Vec<String> {
 /// A table whose columns share the width, its head over a line.
 fn table(rows: &[Vec<&str>], columns: usize, styled: bool) -> Vec<String> {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let widest = |column: usize| {
+    // The widest text of a column in lines of at most that width: with 0 its longest word.
+    let widest = |column: usize, columns: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| wrapped(cell, usize::MAX, styled)[0].columns).max().unwrap_or(0)
+        let lines = cells.flat_map(|cell| wrapped(cell, columns, styled));
+        lines.map(|line| line.columns).max().unwrap_or(0)
     };
-    let natural: Vec<_> = (0..count).map(widest).collect();
-    let widths = shares(&natural, columns.saturating_sub(GAP * count.saturating_sub(1)));
+    let wants: Vec<_> = (0..count).map(|column| (widest(column, 0), widest(column, usize::MAX))).collect();
+    let widths = shares(&wants, columns.saturating_sub(GAP * count.saturating_sub(1)));
     let gap = " ".repeat(GAP);
     let mut out = Vec::new();
     for (at, row) in rows.iter().enumerate() {
@@ -155,15 +157,17 @@ fn table(rows: &[Vec<&str>], columns: usize, styled: bool) -> Vec<String> {
     out
 }
 
-/// Widths of columns within a sum: the narrow ones have what they want, the wide ones share the rest.
-fn shares(natural: &[usize], sum: usize) -> Vec<usize> {
-    let mut widths = vec![0; natural.len()];
-    let mut left = sum;
-    let mut order: Vec<_> = (0..natural.len()).collect();
-    order.sort_by_key(|&column| natural[column]);
+/// Widths of columns within a sum, from what each needs at least and at most: the narrow ones have what
+/// they want, the wide ones share the rest.
+fn shares(wants: &[(usize, usize)], sum: usize) -> Vec<usize> {
+    let mut widths: Vec<_> = wants.iter().map(|(least, _)| *least).collect();
+    let mut left = sum.saturating_sub(widths.iter().sum());
+    let mut order: Vec<_> = (0..wants.len()).collect();
+    order.sort_by_key(|&column| wants[column].1 - wants[column].0);
     for (done, &column) in order.iter().enumerate() {
-        widths[column] = natural[column].min(left / (order.len() - done)).max(1);
-        left = left.saturating_sub(widths[column]);
+        let more = (wants[column].1 - wants[column].0).min(left / (order.len() - done));
+        widths[column] += more;
+        left -= more;
     }
     widths
 }

@@ -42,6 +42,7 @@ pub const TOPICS: &[Topic] = &[
     topic!("profiles", "How a profile is written; the built-in ones"),
     topic!("safety", "From the demo to your own drives; what is refused"),
     topic!("stack", "RAID and file systems below the load"),
+    topic!("interfaces", "How an I/O enters the kernel, or avoids it"),
     topic!("polling", "Polled I/O through the kernel"),
     topic!("userspace", "NVMe drives without the kernel: VFIO and SPDK"),
     topic!("rocksdb", "RocksDB as the storage engine"),
