@@ -105,6 +105,19 @@ fn completions_and_the_man_page_name_every_command() {
 }
 
 #[test]
+fn help_explains_topics_and_commands() {
+    let home = Home::new();
+    let flags = home.run(&["help", "flags"]);
+    flags.ended(0, &[]);
+    assert!(flags.out.starts_with("Flags\n") && !flags.out.contains('\x1b'), "{}", flags.out);
+    assert!(flags.out.contains("data fits memory"));
+    assert!(home.run(&["help", "record"]).out.contains("--until-steady"));
+    let list = home.run(&["help"]).out;
+    assert!(list.contains("calibrate") && list.contains("userspace"), "{list}");
+    home.run(&["help", "flgas"]).ended(2, &["did you mean `flags`?"]);
+}
+
+#[test]
 fn bad_input_is_refused_with_what_was_meant() {
     let home = Home::new();
     let table: &[(&[&str], &[&str])] = &[

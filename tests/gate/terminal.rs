@@ -42,6 +42,16 @@ fn recording(home: &Home) -> PathBuf {
 }
 
 #[test]
+fn help_goes_through_the_pager() {
+    let home = Home::new();
+    let pager = [("PAGER", "sed s/^/paged:/")];
+    let left = Terminal::start(&home, &["help".into(), "lab".into()], (80, 24), &pager).left();
+    left.expect(0);
+    let text = String::from_utf8_lossy(&left.bytes);
+    assert!(text.contains("paged:\x1b[1mThe practice array"), "{text}");
+}
+
+#[test]
 fn the_screen_comes_up_and_numbers_move() {
     let home = Home::new();
     let terminal = Terminal::demo(&home, &MODEST, ALL);
