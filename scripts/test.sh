@@ -9,6 +9,7 @@ cd "$(dirname "$0")/.."
 PATH="${CARGO_HOME:-${HOME:-/nonexistent}/.cargo}/bin:$PATH:/usr/sbin:/sbin"
 
 scripts/setup.sh test
+eval "$(scripts/rocksdb.sh)"
 
 own_list=
 if [[ -z ${STACKTUNE_SKIPS:-} ]]; then
