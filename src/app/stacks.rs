@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::stack::paths::state_dir;
 use crate::stack::runner::Runner;
 use crate::stack::supervise::Advance;
-use crate::stack::undo::{self, Wanted};
+use crate::stack::undo::{self, CleanupRequest};
 use crate::ui::cli::CleanupArgs;
 use crate::ui::report::stacks as report;
 
@@ -23,7 +23,8 @@ pub fn status(json: bool) -> Result<()> {
 pub fn cleanup(args: &CleanupArgs) -> Result<()> {
     // What is being taken away is taken away to its end: a signal must not stop it half-way.
     let _interrupts = Interrupts::watch()?;
-    let wanted = Wanted { ids: args.ids.clone(), kept: args.all, forget_missing: args.forget_missing };
+    let wanted =
+        CleanupRequest { ids: args.ids.clone(), kept: args.all, forget_missing: args.forget_missing };
     let mut last = None;
     let mut watch = |advance: &Advance| {
         if stderr().is_terminal() && last != Some(advance.step) {

@@ -15,7 +15,7 @@ impl StackId {
         Self(format!("{:016x}", rand::random::<u64>()))
     }
 
-    /// Whether it looks like one: what is named after nothing would be anybody's.
+    /// Whether it is well-formed: what is named after an empty id could belong to anyone.
     pub(crate) fn is_sound(&self) -> bool {
         self.0.len() == 16 && self.0.bytes().all(|digit| digit.is_ascii_hexdigit())
     }

@@ -2,7 +2,7 @@
 //!
 //! Enters: the settings and the host's facts. Leaves: devices or a folder for the load to use, and what
 //! cleanup needs to take everything away again. A block device is opened for writing in one place alone,
-//! [`guard`]: whoever wants to write needs its [`guard::Claim`].
+//! [`guard`]: writing needs its [`guard::Claim`].
 //!
 //! | module | is about | may import |
 //! |---|---|---|

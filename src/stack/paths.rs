@@ -1,21 +1,6 @@
-//! Where stacktune keeps what must outlive a crash, and what a build needs from outside.
+//! Where stacktune keeps what must outlive a crash.
 
 use std::path::PathBuf;
-
-use crate::stack::guard::Ours;
-use crate::stack::runner::Runner;
-
-/// What a build needs beside its plan.
-pub struct Site<'a> {
-    /// Where journals and mount points lie.
-    pub state_dir: PathBuf,
-    /// The profile's name, for `stacktune status`.
-    pub profile: String,
-    /// Runs the tools.
-    pub runner: Runner,
-    /// Tells stacktune's own data on a drive.
-    pub ours: &'a (dyn Ours + Sync),
-}
 
 /// The folder of journals and mount points: `$XDG_STATE_HOME/stacktune` if that is set, else
 /// `/var/lib/stacktune` for root and `~/.local/state/stacktune` for others.

@@ -69,11 +69,8 @@ impl Runner {
     pub fn find(&self, tool: Tool) -> Result<PathBuf> {
         let candidates = self.folders.iter().map(|folder| folder.join(tool.program));
         candidates.into_iter().find(|path| is_program(path)).ok_or_else(|| {
-            Error::refused(format!(
-                "{} is not installed, and without it a device is not touched",
-                tool.program
-            ))
-            .hint(format!("install it: apt-get install {}", tool.package))
+            Error::refused(format!("{} is not installed, and no device is touched without it", tool.program))
+                .hint(format!("install it: apt-get install {}", tool.package))
         })
     }
 
@@ -89,7 +86,7 @@ impl Runner {
         let mut command = Command::new(&program);
         command.args(arguments).env("LC_ALL", "C").stdout(Stdio::piped()).stderr(Stdio::piped());
         // Ctrl-C, and a terminal that hangs up, are for stacktune, which lets a tool finish: one that is
-        // killed half way leaves what nobody can tell.
+        // killed half-way leaves an unknown state behind.
         command.process_group(0);
         command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
         let mut child = command.spawn().map_err(cannot)?;
@@ -118,10 +115,10 @@ pub(crate) fn failure(tool: Tool, arguments: &[&OsStr], answer: &Answer) -> Erro
     let command = std::iter::once(tool.program.to_owned()).chain(words).collect::<Vec<_>>().join(" ");
     let said = [answer.stderr.as_str(), answer.stdout.trim()].into_iter().find(|text| !text.is_empty());
     let ended = match answer.status {
-        -1 => "was ended by a signal".to_owned(),
+        -1 => "was killed by a signal".to_owned(),
         status => format!("failed with exit status {status}"),
     };
-    Error::failed(format!("`{command}` {ended}: {}", said.unwrap_or("it gave no reason")))
+    Error::failed(format!("`{command}` {ended}: {}", said.unwrap_or("no reason given")))
 }
 
 /// A word as a shell takes it for just that word.

@@ -1,4 +1,4 @@
-//! Work that takes a while, watched: told how far it is, and asked to stop.
+//! Long work under supervision: its progress is shown, and it can be asked to stop.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 pub struct Advance {
     /// The step's number, from 0.
     pub step: usize,
-    /// Of so many.
+    /// Steps in all.
     pub steps: usize,
     /// The command that runs, as the plan showed it; what is taken away, when a step is undone.
     pub command: String,
@@ -48,7 +48,7 @@ impl Gauge {
         self.uneven.store(uneven, Ordering::Relaxed);
     }
 
-    /// So many bytes are done, of so many.
+    /// Sets the bytes done, and the bytes in all.
     pub(crate) fn set(&self, done_bytes: u64, all_bytes: u64) {
         self.done_bytes.store(done_bytes, Ordering::Relaxed);
         self.all_bytes.store(all_bytes, Ordering::Relaxed);
@@ -88,8 +88,8 @@ impl Pace {
     }
 }
 
-/// Does the work in a thread of its own, and tells the watch from this one. Returns what the work did,
-/// and whether the watch wants no more.
+/// Does the work in a thread of its own, and reports to the watch from this one. Returns what the work did,
+/// and whether the watch asked to stop.
 pub(crate) fn attended<T: Send>(
     watch: Watch,
     mut advance: Advance,
@@ -114,7 +114,7 @@ pub(crate) fn attended<T: Send>(
                 gauge.stop.store(true, Ordering::Relaxed);
             }
         }
-        worker.join().unwrap_or_else(|_| Err(Error::failed("a step ended in a panic")))
+        worker.join().unwrap_or_else(|_| Err(Error::failed("a step panicked")))
     });
     (outcome, gauge.stopped())
 }

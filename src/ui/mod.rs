@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | [`cli`] | the command line | help |
 //! | [`help`] | the topics of `stacktune help`, laid out and paged | – |
-//! | [`tui`] | the terminal screen: state, update, views | – |
+//! | [`tui`] | the terminal screen: state, update, views | report |
 //! | [`report`] | tables, charts, comparisons, sentences | – |
 
 pub mod cli;

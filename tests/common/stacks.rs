@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use stacktune::settings::{Filesystem, Raid};
-use stacktune::stack::devices::Place;
-use stacktune::stack::guard::{Consent, Ours};
+use stacktune::stack::build::BuildContext;
+use stacktune::stack::devices::BlockDevice;
+use stacktune::stack::guard::{Consent, OwnData};
 use stacktune::stack::id::StackId;
-use stacktune::stack::paths::Site;
-use stacktune::stack::plan::{Confirmed, Plan, PowerCut, Step, Top, Worth};
+use stacktune::stack::plan::{Confirmed, Exposed, Plan, PowerCutReason, Properties, Resilience, Step};
 use stacktune::stack::runner::Runner;
 use tempfile::TempDir;
 
 /// Nothing on a drive is stacktune's.
 pub struct Nobodys;
 
-impl Ours for Nobodys {
+impl OwnData for Nobodys {
     fn header(&self, _head: &[u8]) -> bool {
         false
     }
@@ -52,12 +52,12 @@ impl Ground {
         self.dir.path().join("target")
     }
 
-    pub fn site(&self) -> Site<'static> {
+    pub fn site(&self) -> BuildContext<'static> {
         self.site_with(Runner::default())
     }
 
-    pub fn site_with(&self, runner: Runner) -> Site<'static> {
-        Site { state_dir: self.state(), profile: "mine".into(), runner, ours: &Nobodys }
+    pub fn site_with(&self, runner: Runner) -> BuildContext<'static> {
+        BuildContext { state_dir: self.state(), profile: "mine".into(), runner, own_data: &Nobodys }
     }
 
     /// Loop devices over files, with a file system.
@@ -104,46 +104,36 @@ pub fn plan(ground: &Path, id: &str, filesystem: Filesystem, raid: Raid) -> Plan
         steps.push(Step::MakeFile { file: file.clone(), bytes: size_mib << 20 });
         steps.push(Step::AttachLoop { file: file.clone() });
     }
-    let places: Vec<Place> = files.iter().map(|file| Place::Loop { file: file.clone() }).collect();
+    let devices: Vec<BlockDevice> =
+        files.iter().map(|file| BlockDevice::Loop { file: file.clone() }).collect();
     let uuid = StackId(id.into()).uuid(4, 0);
     steps.push(Step::MakeFilesystem {
         filesystem,
         raid,
-        places: places.clone(),
+        devices: devices.clone(),
         uuid: uuid.clone(),
         options: Vec::new(),
     });
     steps.push(Step::MakeFolder { dir: mount.clone() });
     steps.push(Step::Mount {
         filesystem,
-        place: places[0].clone(),
+        device: devices[0].clone(),
         dir: mount.clone(),
         options: "noatime".into(),
         uuid,
     });
-    of_steps(id, steps, Top::Files { dir: mount, data_bytes: 1 << 20, wal_bytes: 1 << 20 })
+    of_steps(id, steps, Exposed::Files { dir: mount, data_bytes: 1 << 20, wal_bytes: 1 << 20 })
 }
 
 /// A plan of these steps, which destroys nothing.
-pub fn of_steps(id: &str, steps: Vec<Step>, top: Top) -> Plan {
-    let worth = Worth {
-        power_cut: PowerCut::Unknown,
-        why: "nobody asked".into(),
-        drives_lost: 0,
-        drives_why: None,
+pub fn of_steps(id: &str, steps: Vec<Step>, exposed: Exposed) -> Plan {
+    let properties = Properties {
+        resilience: Resilience { power_cut: PowerCutReason::LoopDevices, drives_lost: 0, fewer: None },
         usable_bytes: 0,
         price: None,
         price_missing: None,
     };
-    Plan {
-        id: StackId(id.into()),
-        steps,
-        destroys: Vec::new(),
-        top,
-        worth,
-        wear: Vec::new(),
-        writes_bytes: 0,
-    }
+    Plan { id: StackId(id.into()), steps, destroys: Vec::new(), exposed, properties, writes_bytes: 0 }
 }
 
 /// A plan that nobody has to consent to.

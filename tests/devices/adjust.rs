@@ -16,6 +16,7 @@ use stacktune::runs::session::{Attendant, Event, Options, PlanShown, Progress, S
 use stacktune::settings::knobs::{Ground, Value, find};
 use stacktune::settings::{Interface, QueueSettings, Settings};
 use stacktune::stack::devices::Drive;
+use stacktune::stack::plan::{QueueValues, queue_values};
 use stacktune::stack::tuning::Adjustments;
 use stacktune::stack::undo::leftovers;
 use tempfile::TempDir;
@@ -68,7 +69,7 @@ fn queue_settings_are_as_they_were_after_any_order_of_turns() {
         turn(mq, Some(16), None),
     ];
     for settings in &turns {
-        adjustments.apply(None, settings, None).unwrap();
+        adjustments.apply(None, &queue_values(settings), None).unwrap();
         let scheduler = settings.scheduler.as_deref().unwrap_or("none");
         assert_eq!(
             (queue(&device, "scheduler").as_str(), queue(&device, "read_ahead_kb").as_str()),
@@ -79,11 +80,11 @@ fn queue_settings_are_as_they_were_after_any_order_of_turns() {
         }
         assert_eq!(leftovers(state.path()).unwrap().len(), 1);
     }
-    adjustments.apply(None, &QueueSettings::default(), None).unwrap();
+    adjustments.apply(None, &QueueValues::default(), None).unwrap();
     assert_eq!(queues(&device), found);
     assert!(leftovers(state.path()).unwrap().is_empty(), "a journal that tells of nothing is no more");
 
-    adjustments.apply(None, &turns[1], None).unwrap();
+    adjustments.apply(None, &queue_values(&turns[1]), None).unwrap();
     assert_ne!(queues(&device), found);
     drop(adjustments);
     assert_eq!(queues(&device), found);
@@ -104,15 +105,15 @@ fn where_one_setting_is_refused_none_is_changed() {
         (QueueSettings { nr_requests: Some(1), ..good.clone() }, "makes 4 of 1"),
     ];
     for (settings, why) in &bad {
-        let error = adjustments.apply(None, settings, None).unwrap_err();
+        let error = adjustments.apply(None, &queue_values(settings), None).unwrap_err();
         assert!(error.what.contains(why), "{error}");
         assert_eq!(queues(&device), found);
         assert!(leftovers(state.path()).unwrap().is_empty());
     }
-    adjustments.apply(None, &good, None).unwrap();
+    adjustments.apply(None, &queue_values(&good), None).unwrap();
     let turned = queues(&device);
     for (settings, _) in &bad {
-        adjustments.apply(None, settings, None).unwrap_err();
+        adjustments.apply(None, &queue_values(settings), None).unwrap_err();
         assert_eq!(queues(&device), turned);
     }
     adjustments.restore(None).unwrap();

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::common;
 use stacktune::host::Facts;
-use stacktune::stack::guard::{self, Consent, Examination, Ours};
+use stacktune::stack::guard::{self, Consent, Examination, OwnData};
 use tempfile::TempDir;
 
 const SIZE: u64 = 16 << 20;
@@ -16,7 +16,7 @@ const MAGIC: &[u8] = b"stacktune test header";
 /// A header is ours if it begins with the magic; so is a page that does.
 struct ByMagic;
 
-impl Ours for ByMagic {
+impl OwnData for ByMagic {
     fn header(&self, head: &[u8]) -> bool {
         head.starts_with(MAGIC)
     }
@@ -158,7 +158,7 @@ fn everything(device: &Loop) -> Consent {
 fn a_blank_device_is_permitted_and_claimed() {
     let Some(device) = Loop::blank("a_blank_device_is_permitted_and_claimed") else { return };
     let found = device.examine().unwrap();
-    assert!(!found.needs_consent() && !found.ours);
+    assert!(!found.needs_consent() && !found.own_fill);
     let claim = guard::permit(found, &Consent::none()).unwrap().open().unwrap();
     // While it is claimed, neither another run nor a mount gets it.
     let error = device.examine().unwrap_err();
@@ -525,9 +525,9 @@ fn a_fill_of_ours_is_kept_without_and_with_consent() {
     let before = device.hash();
     for consent in [Consent::none(), everything(&device)] {
         let found = device.examine().unwrap();
-        assert!(found.ours && !found.needs_consent(), "{:?}", found.content);
+        assert!(found.own_fill && !found.needs_consent(), "{:?}", found.content);
         let claim = guard::permit(found, &consent).unwrap().open().unwrap();
-        assert!(claim.ours());
+        assert!(claim.has_own_fill());
         claim.wipe().unwrap();
         drop(claim);
         assert_eq!(device.hash(), before);
@@ -535,7 +535,7 @@ fn a_fill_of_ours_is_kept_without_and_with_consent() {
     // A header of ours does not vouch for what is not ours.
     device.write(SIZE / 2, &vec![5; 1 << 20]);
     device.refused(&Consent::none(), "sampled pages");
-    assert!(!device.examine().unwrap().ours);
+    assert!(!device.examine().unwrap().own_fill);
 }
 
 #[test]
@@ -546,7 +546,7 @@ fn what_changed_since_the_examination_is_refused() {
     let before = device.hash();
     let error = permit.open().unwrap_err();
     assert_eq!(error.exit_status(), 3);
-    assert!(error.what.contains("was written to since"), "{error}");
+    assert!(error.what.contains("was written to after"), "{error}");
     assert_eq!(device.hash(), before);
     // Mounted meanwhile.
     let permit = guard::permit(device.examine().unwrap(), &everything(&device)).unwrap();

@@ -18,14 +18,14 @@ use stacktune::error::Error;
 use stacktune::host::Facts;
 use stacktune::settings::{Filesystem, Raid};
 use stacktune::stack::build;
-use stacktune::stack::devices::{Drive, Place};
+use stacktune::stack::devices::{BlockDevice, Drive};
 use stacktune::stack::guard::{self, Consent};
 use stacktune::stack::id::StackId;
 use stacktune::stack::journal::{Journal, Undo};
-use stacktune::stack::plan::{Destroyed, Plan, Step, Top};
+use stacktune::stack::plan::{Destroyed, Endurance, Exposed, Plan, Step};
 use stacktune::stack::runner::Runner;
 use stacktune::stack::supervise::Advance;
-use stacktune::stack::undo::{self, State, Wanted};
+use stacktune::stack::undo::{self, CleanupRequest, StackState};
 
 /// Tells a helper process, which is this program, what to build.
 const HELPER: &str = "STACKTUNE_TEST_BUILD";
@@ -51,11 +51,12 @@ fn fakes(ground: &Ground, tools: &[(&str, &str)]) -> Runner {
 }
 
 fn clean(ground: &Ground, ids: &[&str]) -> Vec<undo::Cleaned> {
-    let wanted = Wanted { ids: ids.iter().map(ToString::to_string).collect(), ..Wanted::default() };
+    let wanted =
+        CleanupRequest { ids: ids.iter().map(ToString::to_string).collect(), ..CleanupRequest::default() };
     undo::cleanup(&ground.state(), &wanted, &Runner::default(), &mut go_on).unwrap()
 }
 
-/// What is mounted at the plan's top.
+/// What is mounted where the plan exposes its files.
 fn mounted_as(dir: &std::path::Path) -> Option<String> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let line = mounts.lines().find(|line| line.contains(&format!(" {} ", dir.display())))?;
@@ -135,7 +136,7 @@ fn a_failing_tool_at_any_step_leaves_nothing_and_is_quoted() {
         let plan = ground.plan(&id, Filesystem::Btrfs, Raid::Btrfs1);
         let error = build::build(confirmed(plan), &ground.site_with(runner), &mut go_on).unwrap_err();
         assert_eq!(error.exit_status(), 1);
-        for part in [step, words, tool, "everything that was built is undone"] {
+        for part in [step, words, tool, "everything built so far is undone"] {
             assert!(error.what.contains(part), "{part}: {error}");
         }
         ground.assert_nothing_left(&id);
@@ -178,8 +179,9 @@ fn a_full_disk_under_the_journal_or_the_members_is_undone() {
     let file = dir.join("member");
     let steps = vec![Step::MakeFolder { dir: dir.clone() }, Step::MakeFile { file, bytes: 1 << 30 }];
     let ground = Ground::new();
-    let top = Top::Devices(Vec::new());
-    let error = build::build(confirmed(of_steps(&id, steps, top)), &ground.site(), &mut go_on).unwrap_err();
+    let exposed = Exposed::Devices(Vec::new());
+    let error =
+        build::build(confirmed(of_steps(&id, steps, exposed)), &ground.site(), &mut go_on).unwrap_err();
     assert!(error.what.contains("no space left on device"), "{error}");
     ground.assert_nothing_left(&id);
     assert!(!dir.exists());
@@ -209,11 +211,11 @@ fn helper_process() {
         }
         true
     };
-    let site = stacktune::stack::paths::Site {
+    let site = stacktune::stack::build::BuildContext {
         state_dir: ground.join("state/stacktune"),
         profile: "mine".into(),
         runner: fakes_of(ground),
-        ours: &Nobodys,
+        own_data: &Nobodys,
     };
     loop {
         let plan = plan(ground, id, filesystem, raid);
@@ -246,7 +248,7 @@ fn a_build_that_is_killed_at_any_step_is_cleaned_up() {
         assert!(!died.success());
         let left = undo::leftovers(&ground.state()).unwrap();
         assert_eq!(left.len(), 1, "killed at {die_at}");
-        assert_eq!((left[0].state, left[0].id.as_str()), (State::Dead, id.as_str()));
+        assert_eq!((left[0].state, left[0].id.as_str()), (StackState::Dead, id.as_str()));
         let cleaned = clean(&ground, &[]);
         assert_eq!(cleaned[0].problem, None, "killed at {die_at}");
         ground.assert_nothing_left(&id);
@@ -300,7 +302,7 @@ fn a_tool_that_outlives_its_killed_process_is_waited_for() {
     fakes(&ground, &[("mkfs.ext4", "kill -9 $PPID; sleep 0.5; exec /usr/sbin/mkfs.ext4 \"$@\"")]);
     helper(&ground, &id, "ext4", "never").status().unwrap();
     let left = undo::leftovers(&ground.state()).unwrap();
-    assert_eq!(left[0].state, State::Ending);
+    assert_eq!(left[0].state, StackState::Ending);
     assert_eq!(clean(&ground, &[])[0].problem, None);
     ground.assert_nothing_left(&id);
 }
@@ -346,7 +348,7 @@ fn what_others_put_into_a_stack_stays_theirs() {
     assert!(problem.contains("holds precious, which stacktune did not put there"), "{problem}");
     fs::remove_file(inside).unwrap();
     let problem = clean(&ground, &[])[0].problem.clone().unwrap();
-    assert!(problem.contains("is not empty: it has theirs"), "{problem}");
+    assert!(problem.contains("is not empty: it holds theirs"), "{problem}");
     assert_eq!(fs::read_to_string(&theirs).unwrap(), "kept");
     fs::remove_file(theirs).unwrap();
     assert_eq!(clean(&ground, &[])[0].problem, None);
@@ -365,7 +367,7 @@ fn a_kept_stack_stands_until_it_is_named_and_its_commands_remove_it() {
         assert!(clean(&ground, &[]).is_empty());
         assert!(!traces(&id).is_empty());
         let left = undo::leftovers(&ground.state()).unwrap();
-        assert_eq!((left[0].state, left[0].stands.len()), (State::Kept, 8));
+        assert_eq!((left[0].state, left[0].stands.len()), (StackState::Kept, 8));
         if by_hand {
             commands.iter().for_each(|command| drop(run("sh", &["-ec", command])));
             assert!(traces(&id).is_empty());
@@ -437,10 +439,13 @@ fn on_drives(id: &str, drives: &[Drive], mut steps: Vec<Step>) -> Plan {
         drive: drive.clone(),
         content: guard::examine(&drive.path.display().to_string(), &facts, 0, &Nobodys).unwrap().content,
         writes_bytes: 0,
-        rated_bytes: None,
+        endurance: Endurance::default(),
     };
     let destroys = drives.iter().map(destroyed).collect();
-    Plan { destroys, ..of_steps(id, steps, Top::Devices(drives.iter().cloned().map(Place::Drive).collect())) }
+    Plan {
+        destroys,
+        ..of_steps(id, steps, Exposed::Devices(drives.iter().cloned().map(BlockDevice::Drive).collect()))
+    }
 }
 
 fn consented(plan: Plan) -> stacktune::stack::plan::Confirmed {
@@ -454,7 +459,7 @@ fn blanked_btrfs(drives: &[Drive]) -> Vec<Step> {
     let filesystem = Step::MakeFilesystem {
         filesystem: Filesystem::Btrfs,
         raid: Raid::Btrfs1,
-        places: drives.iter().cloned().map(Place::Drive).collect(),
+        devices: drives.iter().cloned().map(BlockDevice::Drive).collect(),
         uuid: String::new(),
         options: Vec::new(),
     };
@@ -517,7 +522,7 @@ fn a_drive_that_changed_or_came_into_use_is_refused_and_untouched() {
         refused(shown.clone(), "is in use: mounted at");
     }
     run("mkfs.xfs", &["-q", "-f", "-d", "size=64m", "--unsupported", &device.path]);
-    refused(shown, "was written to since the plan was shown");
+    refused(shown, "was written to after the plan was shown");
 }
 
 #[test]
@@ -547,8 +552,9 @@ fn from_its_blanking_until_it_is_built_on_a_drive_is_held() {
 }
 
 fn preconditioned(drive: &Drive, then: Option<Step>) -> Vec<Step> {
-    let place = Place::Drive(drive.clone());
-    let first = [Step::Blank { drive: drive.clone() }, Step::Precondition { place, bytes: drive.size_bytes }];
+    let device = BlockDevice::Drive(drive.clone());
+    let first =
+        [Step::Blank { drive: drive.clone() }, Step::Precondition { device, bytes: drive.size_bytes }];
     first.into_iter().chain(then).collect()
 }
 
@@ -562,7 +568,7 @@ fn preconditioning_writes_three_times_the_size_and_goes_on_where_it_was_stopped(
     let ground = Ground::new();
     // The next step is stopped, and what was written is known the next time.
     let build = |stop_at: usize, seen: &mut Vec<(u64, u64)>| {
-        let trim = Step::Trim { place: Place::Drive(drives[0].clone()), from_bytes: 32 << 20 };
+        let trim = Step::Trim { device: BlockDevice::Drive(drives[0].clone()), from_bytes: 32 << 20 };
         let id = new_id();
         let plan = on_drives(&id, &drives, preconditioned(&drives[0], Some(trim)));
         let mut watch = |advance: &Advance| {
@@ -724,7 +730,7 @@ fn a_folder_made_above_the_stacks_own_goes_unless_others_use_it_by_then() {
         let above = ground.path().join("above");
         let own = above.join(format!("stack-{id}"));
         let steps = [above.clone(), own].map(|dir| Step::MakeFolder { dir }).to_vec();
-        let plan = of_steps(&id, steps, Top::Devices(Vec::new()));
+        let plan = of_steps(&id, steps, Exposed::Devices(Vec::new()));
         let built = build::build(confirmed(plan), &ground.site(), &mut go_on).unwrap();
         if used {
             fs::write(above.join("theirs"), "kept").unwrap();

@@ -224,7 +224,7 @@ fn a_signal_while_a_tool_works_lets_it_finish_and_undoes_all() {
         kill_process_group(Pid::from_raw(running.pid().cast_signed()).unwrap(), signal).unwrap();
         let outcome = running.outcome().expect(130);
         assert!(home.path("mkfs-ended").exists(), "the tool was let finish: {outcome:?}");
-        assert!(outcome.stderr.contains("everything that was built is undone"), "{outcome:?}");
+        assert!(outcome.stderr.contains("everything built so far is undone"), "{outcome:?}");
         assert_nothing_left(&home);
     }
 }
@@ -307,7 +307,7 @@ fn a_rebuild_that_fails_tells_why_and_the_former_stack_is_one_key_away() {
     let mut terminal = in_the_ui(&home, &path);
     rebuild(&mut terminal, "stack.loops", "l");
     let screen = terminal.wait("the reason", |screen| {
-        screen.contains("no such luck") && screen.contains("everything that was built is undone")
+        screen.contains("no such luck") && screen.contains("everything built so far is undone")
     });
     assert!(screen.contains("build the former"), "{screen}");
     assert_nothing_left(&home);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use stacktune::host::{Device, Facts, Usage, describe};
-use stacktune::stack::guard::{self, Ours};
+use stacktune::stack::guard::{self, OwnData};
 use tempfile::TempDir;
 
 /// The files of a host under a folder of their own.
@@ -136,7 +136,7 @@ fn uses(device: &Device) -> Vec<String> {
 
 struct Nothing;
 
-impl Ours for Nothing {
+impl OwnData for Nothing {
     fn header(&self, _: &[u8]) -> bool {
         false
     }

@@ -31,7 +31,7 @@ accepted_by_name_drives_leave_without_an_iommu_and_come_back() {
     expect 2 'the kernel does not allow it' "$STACKTUNE" record "$profile" --for 1s --out /share/unkept "${unkept[@]}"
     echo Y >"$mode"
     expect 2 'no IOMMU is in use' "$STACKTUNE" record "$profile" --for 1s --out /share/unkept --set io.interface=vfio
-    expect 0 'bind 0000:.* with no IOMMU: an error of it can overwrite any memory' \
+    expect 0 'bind 0000:.* with no IOMMU: a fault in it can overwrite any memory' \
         "$STACKTUNE" record "$profile" --dry-run "${unkept[@]}"
     expect 2 'free huge pages of 2 MiB' "$STACKTUNE" record "$profile" --for 1s --out /share/unkept "${unkept[@]}"
     is_back

@@ -171,7 +171,7 @@ kill -9 $pid
 wait $pid 2>/dev/null || true
 [[ ! -e /dev/nvme0n1 ]] || fail 'it was not handed over'
 "$stacktune" status
-"$stacktune" status | grep -q 'which the kernel does not have' || fail 'it does not tell'
+"$stacktune" status | grep -q 'detached from the kernel' || fail 'it does not tell'
 "$stacktune" cleanup || fail 'the cleanup'
 all_are_back
 link_drives

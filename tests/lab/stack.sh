@@ -142,7 +142,7 @@ parity_takes_more_bytes_than_are_written() {
 without_consent_nothing_is_built() {
     local before
     before=$(edges)
-    expect 3 'destroys all that is on' "$STACKTUNE" record "$array" --for 1s --out /share/none \
+    expect 3 'destroys everything on' "$STACKTUNE" record "$array" --for 1s --out /share/none \
         --set stack.raid=md0
     [[ $(edges) == "$before" ]]
     nothing_left

@@ -12,6 +12,7 @@ use crate::settings::{QueueSettings, Settings};
 use crate::stack::build::Built;
 use crate::stack::devices::Drive;
 use crate::stack::paths::state_dir;
+use crate::stack::plan::queue_values;
 use crate::stack::runner::Runner;
 use crate::stack::tuning::{Adjustments, drives_of};
 
@@ -29,7 +30,8 @@ pub(super) fn begin(
     }
     let drives = drives(settings, facts, target)?;
     let mut adjustments = Adjustments::new(state_dir(), &settings.name, drives);
-    let entered = adjustments.apply(target.built.as_mut().map(Built::journal), queue, limit_bytes)?;
+    let entered =
+        adjustments.apply(target.built.as_mut().map(Built::journal), &queue_values(queue), limit_bytes)?;
     if (entered || options.uncached) && target.is_cacheable() {
         let paths = [paths_of(&target.data), paths_of(&target.wal)].concat();
         drop_cached(&paths).map_err(|error| {
@@ -77,7 +79,7 @@ impl Session {
             return Err("the run is read-only: the queues belong to those who use the devices".into());
         }
         let journal = self.target.built.as_mut().map(Built::journal);
-        let applied = self.adjustments.apply(journal, &settings.queue, limit_bytes);
+        let applied = self.adjustments.apply(journal, &queue_values(&settings.queue), limit_bytes);
         if applied.map_err(|error| error.one_line())? && self.target.is_cacheable() {
             // What was cached before counts against no budget, and would serve reads for ever.
             let paths = [paths_of(&self.target.data), paths_of(&self.target.wal)].concat();

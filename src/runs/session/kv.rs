@@ -22,15 +22,17 @@ use crate::settings::jobs::OpenedWith;
 use crate::settings::knobs::Ground;
 use crate::settings::profile::expand_home;
 use crate::stack::build::Built;
-use crate::stack::plan::Top;
+use crate::stack::plan::Exposed;
 use crate::units::{MIB, approx_size, format_size};
 
 /// The folder of the data set: that of the files, or the stack's.
 fn folder(settings: &Settings, built: Option<&Built>) -> Result<PathBuf> {
-    match built.map(|built| &built.plan().top) {
-        Some(Top::Files { dir, .. }) => Ok(dir.clone()),
-        Some(Top::Devices(_)) => Err(Error::input("RocksDB keeps files, and the stack has no file system")
-            .hint("choose stack.filesystem")),
+    match built.map(|built| &built.plan().exposed) {
+        Some(Exposed::Files { dir, .. }) => Ok(dir.clone()),
+        Some(Exposed::Devices(_)) => {
+            Err(Error::input("RocksDB keeps files, and the stack has no file system")
+                .hint("choose stack.filesystem"))
+        }
         None => expand_home(&settings.target.dir),
     }
 }

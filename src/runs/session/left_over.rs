@@ -1,7 +1,7 @@
 //! What is told of the stacks of former runs when a session begins.
 
 use crate::stack::paths::state_dir;
-use crate::stack::undo::{Leftover, State, leftovers};
+use crate::stack::undo::{Leftover, StackState, leftovers};
 
 /// What dead processes have left on this host, if anything.
 pub fn left_over() -> Option<String> {
@@ -16,7 +16,7 @@ pub fn left_over() -> Option<String> {
 /// The first of them whose run died, and how many more there are. Stacks that were kept, or whose process
 /// lives, are nobody's mistake.
 fn in_words(found: &[Leftover]) -> Option<String> {
-    let nobodys = |stack: &&Leftover| !matches!(stack.state, State::Running | State::Kept);
+    let nobodys = |stack: &&Leftover| !matches!(stack.state, StackState::Running | StackState::Kept);
     let (first, count) = (found.iter().find(nobodys)?, found.iter().filter(nobodys).count());
     let (id, profile) = (&first.id, &first.profile);
     let more = match count - 1 {
@@ -26,16 +26,16 @@ fn in_words(found: &[Leftover]) -> Option<String> {
     };
     let what = first.stands.iter().map(|standing| standing.what.as_str()).collect::<Vec<_>>().join(", ");
     Some(match first.state {
-        State::Ending => format!(
+        StackState::Ending => format!(
             "a run of `{profile}` died, and a tool that it had started still works (stack {id}){more}; `stacktune cleanup` takes it away afterwards"
         ),
-        State::Unreadable => {
+        StackState::Unreadable => {
             let why = first.problem.as_deref().unwrap_or("it can't be read");
             format!(
                 "the journal of stack {id} does not say what is left of it: {why}{more}; see `stacktune status`"
             )
         }
-        State::Dead | State::Running | State::Kept => format!(
+        StackState::Dead | StackState::Running | StackState::Kept => format!(
             "left over from a run of `{profile}` that died (stack {id}): {what}{more}; `stacktune cleanup` takes it away"
         ),
     })
@@ -45,7 +45,7 @@ fn in_words(found: &[Leftover]) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn stack(id: &str, state: State, problem: Option<&str>) -> Leftover {
+    fn stack(id: &str, state: StackState, problem: Option<&str>) -> Leftover {
         Leftover {
             id: id.into(),
             state,
@@ -62,15 +62,16 @@ mod tests {
     #[test]
     fn every_stack_that_nobody_looks_after_is_told_and_no_other() {
         let of = |state| stack("a", state, None);
-        assert_eq!(in_words(&[of(State::Running), of(State::Kept)]), None);
+        assert_eq!(in_words(&[of(StackState::Running), of(StackState::Kept)]), None);
         let told = |stacks: &[Leftover]| in_words(stacks).unwrap();
         assert!(
-            told(&[of(State::Kept), of(State::Dead)])
+            told(&[of(StackState::Kept), of(StackState::Dead)])
                 .starts_with("left over from a run of `mine` that died (stack a)")
         );
-        let ending = told(&[of(State::Ending), of(State::Dead)]);
+        let ending = told(&[of(StackState::Ending), of(StackState::Dead)]);
         assert!(ending.contains("still works (stack a), and one more stack;"), "{ending}");
-        let unreadable = told(&[stack("b", State::Unreadable, Some("cannot read /j/b: permission denied"))]);
+        let unreadable =
+            told(&[stack("b", StackState::Unreadable, Some("cannot read /j/b: permission denied"))]);
         assert!(unreadable.contains("stack b") && unreadable.contains("permission denied"), "{unreadable}");
     }
 }

@@ -319,7 +319,7 @@ impl Waiting<'_> {
             written_bytes: self.written_bytes.load(Ordering::Relaxed),
             recording: None,
             circumstances: crate::meter::pitfalls::Circumstances::default(),
-            worth: Vec::new(),
+            properties: None,
             // What is filled was built before.
             standing: self.phase == Phase::Filling && is_built(&self.settings),
         };

@@ -11,6 +11,7 @@ use crate::meter::pitfalls::Circumstances;
 use crate::meter::window::{LedgerLine, Totals, Window};
 use crate::settings::Settings;
 use crate::settings::knobs::Value;
+use crate::stack::plan::{DriveWear, Properties};
 pub use crate::stack::supervise::Advance;
 
 /// What the operator asks.
@@ -106,10 +107,10 @@ pub struct PlanShown {
     pub destroys: Vec<Wanted>,
     /// Bytes that are written in all, the fill included.
     pub writes_bytes: u64,
-    /// What that takes of each drive's life, as sentences.
-    pub wear: Vec<String>,
-    /// What the stack survives and holds, as sentences.
-    pub worth: Vec<String>,
+    /// What that takes of each drive's life.
+    pub wear: Vec<DriveWear>,
+    /// What the stack survives, holds and costs; none where nothing is built.
+    pub properties: Option<Properties>,
     /// How long each of the lines took last time, where the same was done before; may be empty.
     pub times: Vec<Option<std::time::Duration>>,
     /// How long all of them took last time, where every one is known.
@@ -156,8 +157,8 @@ pub struct Status {
     pub recording: Option<PathBuf>,
     /// What bears on whether the figures can be believed.
     pub circumstances: Circumstances,
-    /// What the stack survives and costs, as sentences; empty where nothing was built.
-    pub worth: Vec<String>,
+    /// What the stack survives, holds and costs; none where nothing was built.
+    pub properties: Option<Properties>,
     /// Whether something that was built stands.
     pub standing: bool,
 }

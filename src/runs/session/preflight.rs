@@ -126,7 +126,7 @@ impl Preflight {
                 "{name} holds {content}: a run destroys that, and only where `--destroy {name}` allows it"
             ));
         }
-        if !examined.ours {
+        if !examined.own_fill {
             wiped.insert(device.path.clone());
         }
         let file = File::open(&device.path).map_err(|e| Error::os("cannot open", &device.path, e));

@@ -18,7 +18,6 @@ use super::ready::{engine_on, meters_of, open_ready, settle};
 use super::rebuild::Pending;
 use super::retained_stack::RetainedStack;
 use super::target::Target;
-use super::target_stack;
 use super::window_schedule::window_end_ns;
 use crate::class::Class;
 use crate::error::Result;
@@ -37,7 +36,7 @@ use crate::settings::profile::{by_identity, to_toml};
 use crate::settings::{Settings, Sync};
 use crate::stack::build::Built;
 use crate::stack::id::StackId;
-use crate::stack::plan::{Worth, worth};
+use crate::stack::plan::{Properties, properties};
 use crate::stack::supervise::Watch;
 use crate::stack::tuning::Adjustments;
 
@@ -362,7 +361,7 @@ impl Session {
             notes,
             written_bytes: self.writes.written_bytes(),
             circumstances: self.circumstances(),
-            worth: self.worth().as_ref().map(target_stack::sentences).unwrap_or_default(),
+            properties: self.properties(),
             standing: self.target.built.is_some(),
             recording: self.recording.as_ref().map(|writer| writer.dir().to_owned()),
         };
@@ -371,11 +370,11 @@ impl Session {
 
     /// What the stack under these settings survives and costs, where it is built or is bare devices; what
     /// is turned live (`wal.sync`, the price) counts as it is now.
-    fn worth(&self) -> Option<Worth> {
-        let built = self.target.built.as_ref().map(|built| built.plan().worth.usable_bytes);
+    fn properties(&self) -> Option<Properties> {
+        let built = self.target.built.as_ref().map(|built| built.plan().properties.usable_bytes);
         let devices = !self.settings.target.devices.is_empty() && self.target.volume.is_some();
         let bare = || devices.then(|| self.target.data.bytes() + self.target.wal.bytes());
-        Some(worth(&self.settings, &self.facts, built.or_else(bare)?).without(self.lost()))
+        Some(properties(&self.settings, &self.facts, built.or_else(bare)?).without(self.lost()))
     }
 
     /// What bears on whether the figures can be believed, under these settings.
@@ -520,7 +519,7 @@ impl Session {
                 target: self.target.facts().cloned(),
                 notes,
                 run_started: self.started,
-                worth: self.worth().map(|worth| (worth.price, worth.usable_bytes)),
+                worth: self.properties().map(|stack| (stack.price, stack.usable_bytes)),
                 circumstances: self.circumstances(),
             },
         )?;

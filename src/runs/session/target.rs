@@ -27,7 +27,7 @@ use crate::settings::Settings;
 use crate::settings::knobs::Ground;
 use crate::settings::profile::store::expand_home;
 use crate::stack::build::Built;
-use crate::stack::guard::Ours;
+use crate::stack::guard::OwnData;
 use crate::stack::guard::{self, Claim, Consent, Examination};
 use crate::stack::supervise::Watch;
 use crate::units::{MIB, approx_size, format_size};
@@ -392,7 +392,7 @@ fn refuse_unfit(
 /// Bytes that will be filled: of a device that is to be wiped, all.
 fn bytes_to_fill(survey: &Survey, claims: &[Claim]) -> u64 {
     let bytes = survey.members.iter().map(|member| {
-        let wiped = claims.iter().any(|claim| claim.device().path == member.path && !claim.ours());
+        let wiped = claims.iter().any(|claim| claim.device().path == member.path && !claim.has_own_fill());
         if wiped { member.whole_bytes } else { member.missing_bytes }
     });
     bytes.sum()
@@ -528,7 +528,7 @@ fn wanted(examination: &Examination) -> Wanted {
 /// Tells the guard what stacktune wrote itself.
 pub(super) struct OursCheck;
 
-impl Ours for OursCheck {
+impl OwnData for OursCheck {
     fn header(&self, head: &[u8]) -> bool {
         header_in(head).is_some()
     }

@@ -15,15 +15,16 @@ use crate::host::Facts;
 use crate::load::volume::layout::files_bytes;
 use crate::load::volume::{MemberSource, Request};
 use crate::meter::ledger::{self, Survival};
-use crate::meter::words::price_per_tb;
 use crate::settings::{Settings, Sync};
-use crate::stack::build::{Built, build};
+use crate::stack::build::{BuildContext, Built, build};
 use crate::stack::devices::Drive;
 use crate::stack::guard::{self, Claim, Consent, claim_built};
 use crate::stack::id::StackId;
-use crate::stack::paths::{Site, state_dir};
+use crate::stack::paths::state_dir;
 use crate::stack::plan::durations::last_times;
-use crate::stack::plan::{Confirmed, Destroyed, Lay, Plan, PowerCut, Top, Worth, plan, worth};
+use crate::stack::plan::{
+    Confirmed, Destroyed, Exposed, Plan, PlanContext, PowerCut, Resilience, plan, properties,
+};
 use crate::stack::runner::Runner;
 use crate::units::approx_size;
 
@@ -33,15 +34,16 @@ pub fn planned(settings: &Settings, facts: &Facts, before: Option<&Target>) -> R
     refuse_unable(settings, facts)?;
     let standing = before.and_then(|target| target.built.as_ref()).map(Built::plan);
     let held = before.map(|target| target.claims.as_slice()).unwrap_or_default();
-    let lay = Lay { facts, state_dir: &state_dir(), ours: &OursCheck, standing, held };
-    plan(settings, &lay, StackId::random())
+    let context = PlanContext { facts, state_dir: &state_dir(), own_data: &OursCheck, standing, held };
+    plan(settings, &context, StackId::random())
 }
 
 /// The plan that the operator agreed to, made anew; a new one where none was.
 fn agreed(settings: &Settings, options: &Options, facts: &Facts) -> Result<Plan> {
     let Some((id, lines)) = &options.agreed else { return planned(settings, facts, None) };
-    let lay = Lay { facts, state_dir: &state_dir(), ours: &OursCheck, standing: None, held: &[] };
-    let plan = plan(settings, &lay, id.clone())?;
+    let context =
+        PlanContext { facts, state_dir: &state_dir(), own_data: &OursCheck, standing: None, held: &[] };
+    let plan = plan(settings, &context, id.clone())?;
     if plan.lines() == *lines {
         return Ok(plan);
     }
@@ -71,8 +73,8 @@ pub fn shown(plan: &Plan, number: u64, turns: Vec<(String, String, String)>) -> 
         lines: plan.lines(),
         destroys: plan.destroys.iter().map(wanted).collect(),
         writes_bytes: plan.writes_bytes,
-        wear: plan.wear.clone(),
-        worth: sentences(&plan.worth),
+        wear: plan.wear(),
+        properties: Some(plan.properties.clone()),
         last_time: times.all,
         times: times.each,
     }
@@ -116,7 +118,7 @@ pub fn plain(
         destroys: destroys.unwrap_or_default(),
         writes_bytes: 0,
         wear: Vec::new(),
-        worth: Vec::new(),
+        properties: None,
         times: Vec::new(),
         last_time: None,
     }
@@ -162,37 +164,13 @@ fn wanted_of(drive: &Drive, content: Vec<String>) -> Wanted {
     }
 }
 
-/// What a stack survives, holds and costs.
-pub fn sentences(worth: &Worth) -> Vec<String> {
-    let power_cut = match worth.power_cut {
-        PowerCut::Yes => "yes",
-        PowerCut::No => "no",
-        PowerCut::Unknown => "unknown",
-    };
-    let mut sentences = vec![
-        format!("survives a power cut: {power_cut} ({})", worth.why),
-        match &worth.drives_why {
-            Some(why) => format!("survives the loss of drives: {} ({why})", worth.drives_lost),
-            None => format!("survives the loss of drives: {}", worth.drives_lost),
-        },
-        format!("usable: {}", approx_size(worth.usable_bytes)),
-    ];
-    if let Some(price) = worth.price {
-        let per_tb = price_per_tb(price, worth.usable_bytes);
-        let per_tb = per_tb.map_or_else(String::new, |per_tb| format!(", ${per_tb:.0} per usable TB"));
-        sentences.push(format!("price: ${price:.0}{per_tb}"));
-    }
-    sentences.extend(worth.price_missing.map(str::to_owned));
-    sentences
-}
-
 /// What the settings survive on this host, for the ledger, with that many drives of the stack lost.
 pub fn survival(settings: &Settings, facts: &Facts, lost: u64) -> Survival {
     let wal = &settings.classes[Class::Wal.index()];
     // A class that is off makes no commits less durable.
     let commits = u8::from(!wal.enabled || settings.wal.sync != Sync::None);
-    let Worth { power_cut, drives_lost, .. } = worth(settings, facts, 0).without(lost);
-    let power_cut = match power_cut {
+    let Resilience { power_cut, drives_lost, .. } = properties(settings, facts, 0).without(lost).resilience;
+    let power_cut = match power_cut.verdict() {
         PowerCut::Yes => ledger::PowerCut::Yes,
         PowerCut::No => ledger::PowerCut::No,
         PowerCut::Unknown => ledger::PowerCut::Unknown,
@@ -211,13 +189,13 @@ pub fn raise(
     // Before anything is destroyed for it.
     refuse_over_limit(plan.writes_bytes, options.written_bytes.load(Ordering::Relaxed), settings)?;
     let confirmed = confirm(plan, options, facts, attendant)?;
-    let site = Site {
+    let context = BuildContext {
         state_dir: state_dir(),
         profile: settings.name.clone(),
         runner: Runner::default(),
-        ours: &OursCheck,
+        own_data: &OursCheck,
     };
-    build(confirmed, &site, &mut |advance| attendant.step(advance))
+    build(confirmed, &context, &mut |advance| attendant.step(advance))
 }
 
 fn confirm(plan: Plan, options: &Options, facts: &Facts, attendant: &mut dyn Attendant) -> Result<Confirmed> {
@@ -238,13 +216,13 @@ pub(super) fn not_typed(error: Error) -> Error {
 
 /// What the target is opened on, held against others as long as it is.
 pub fn request(built: &Built) -> Result<(Request, Vec<Claim>)> {
-    match &built.plan().top {
-        Top::Files { dir, data_bytes, wal_bytes } => {
+    match &built.plan().exposed {
+        Exposed::Files { dir, data_bytes, wal_bytes } => {
             let mut request = Request::of_files(dir, 1, *data_bytes);
             request.wal_bytes = Some(*wal_bytes);
             Ok((request, Vec::new()))
         }
-        Top::Devices(places) => {
+        Exposed::Devices(places) => {
             let claims = places
                 .iter()
                 .map(|place| claim_built(&place.resolve(&Runner::default())?))

@@ -54,7 +54,7 @@ enum Driver {
 }
 
 impl Driver {
-    fn start(interface: Option<Interface>, given: &[handover::Given]) -> Result<Self> {
+    fn start(interface: Option<Interface>, given: &[handover::UserspaceDrive]) -> Result<Self> {
         if interface.is_some_and(|interface| interface.capabilities().own_process) {
             let drives = given.iter().map(|given| (given.address.clone(), given.namespace));
             return Ok(Self::Spdk(Remote::start(drives.collect())?));
@@ -133,7 +133,7 @@ impl UserspaceDrives {
         notes.extend(self.driver.transfer_bytes_max().map(|bytes| {
             format!("a command moves {} at most; larger pages take several", format_size(bytes))
         }));
-        if self.over.given().iter().any(|given| given.unkept) {
+        if self.over.given().iter().any(|given| given.no_iommu) {
             notes.push(
                 "no IOMMU keeps the drives from memory that is not theirs (io.unsafe_noiommu)".to_owned(),
             );

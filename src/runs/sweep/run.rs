@@ -22,7 +22,7 @@ use crate::settings::profile::sweep::Between;
 use crate::settings::profile::{Step, Sweep, by_identity};
 use crate::stack::paths::state_dir;
 use crate::stack::runner::Runner;
-use crate::stack::undo::{self, State as Left};
+use crate::stack::undo::{self, StackState as Left};
 
 /// What a sweep tells while it runs.
 #[derive(Debug)]
@@ -173,7 +173,7 @@ fn take_away_left(folder: &Folder, watcher: &mut dyn Watcher) -> Result<()> {
         return Ok(());
     }
     watcher.notice(&format!("taking away what the sweep had left standing: stack {}", ids.join(", ")));
-    let wanted = undo::Wanted { ids, ..undo::Wanted::default() };
+    let wanted = undo::CleanupRequest { ids, ..undo::CleanupRequest::default() };
     let mut step = |advance: &Advance| {
         watcher.step(advance);
         true

@@ -22,7 +22,7 @@ use crate::units::{KIB, MIB};
 const ORDERED: Phase = Phase { write_bytes: MIB, threads: 4 };
 /// At random: pages, with enough in flight to keep the flash busy.
 const RANDOM: Phase = Phase { write_bytes: 4 * KIB, threads: 32 };
-/// Random pages are written in the volume of the drive so many times.
+/// Random pages are written for this many times the drive's size.
 const RANDOM_TIMES: u64 = 2;
 const LOOK: Duration = Duration::from_millis(50);
 /// Memory for direct I/O lies on a multiple of this.
@@ -111,7 +111,7 @@ impl Phase {
         }
     }
 
-    /// One thread's share. A number that was taken is written, so that the next one tells how far it is.
+    /// One thread's share. A number that was taken is written, so the next number is the progress.
     fn write_some(
         &self,
         file: &File,
@@ -144,7 +144,7 @@ impl Phase {
     }
 }
 
-/// How far a drive was when it was stopped, and by what one sees that nobody wrote to it since.
+/// How far a drive was when it was stopped, and what shows that nothing was written to it since.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
     drive: Drive,
@@ -185,8 +185,8 @@ fn file_of(state_dir: &Path, drive: &Drive) -> PathBuf {
     state_dir.join("preconditioned").join(format!("{name}.json"))
 }
 
-/// How far the drive is already: nothing, unless it was stopped since the kernel came up, and nobody has
-/// written to it since.
+/// How far the drive is already: nothing, unless it was stopped since the last boot and not written to
+/// since.
 pub(super) fn kept(state_dir: &Path, drive: &Drive) -> Progress {
     let text = fs::read_to_string(file_of(state_dir, drive)).unwrap_or_default();
     let valid = |kept: &Kept| {

@@ -22,7 +22,7 @@ pub(super) fn wait(node: &Path, gauge: &Gauge) -> Result<()> {
 
 fn wait_in(dir: &Path, node: &Path, gauge: &Gauge, patience: Duration) -> Result<()> {
     let text = |name: &str| fs::read_to_string(dir.join(name)).ok().map(|text| text.trim().to_owned());
-    // Where the kernel was told to start arrays read-only, the resync waits for the first write.
+    // Where the kernel starts arrays read-only (start_ro), the resync waits for the first write.
     if text("array_state").as_deref() == Some("read-auto") {
         let file = dir.join("array_state");
         fs::write(&file, "active").map_err(|error| Error::os("cannot write", &file, error))?;
@@ -39,7 +39,7 @@ fn wait_in(dir: &Path, node: &Path, gauge: &Gauge, patience: Duration) -> Result
             }
             State::Idle { missing } => {
                 if idle_since.get_or_insert_with(Instant::now).elapsed() > patience {
-                    let what = format!("{} is not in sync, and nothing works on it", node.display());
+                    let what = format!("{} is not in sync, and no resync is running", node.display());
                     let why = format!("{missing} of its members are missing or have failed");
                     return Err(Error::failed(format!("{what}: {why}")).hint("see `mdadm --detail`"));
                 }
@@ -52,7 +52,7 @@ fn wait_in(dir: &Path, node: &Path, gauge: &Gauge, patience: Duration) -> Result
 
 enum State {
     InSync,
-    /// Bytes done, and of how many, where told.
+    /// Bytes done and in all, where the kernel reports them.
     Working(Option<(u64, u64)>),
     Idle {
         missing: u64,

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{block_names, same_id};
+use super::ids::same_id;
+use super::sysfs::block_names;
 use crate::error::Result;
 use crate::stack::runner::{MDADM, Runner, failure};
 

@@ -17,9 +17,9 @@ pub struct Drive {
     pub path: PathBuf,
     /// `major:minor` when the plan was made.
     pub number: String,
-    /// Model, where told.
+    /// Model, where known.
     pub model: Option<String>,
-    /// Serial, where told.
+    /// Serial, where known.
     pub serial: Option<String>,
     /// Bytes.
     pub size_bytes: u64,
@@ -58,7 +58,7 @@ impl Drive {
         let at = devices.into_iter().find(|device| device.number == self.number);
         let Some(device) = at else {
             return Err(Error::refused(format!("{} is no longer there", self.describe()))
-                .hint("it was removed meanwhile; plan again"));
+                .hint("it was removed in the meantime; plan again"));
         };
         let same =
             device.name == self.name && device.serial == self.serial && device.size_bytes == self.size_bytes;
@@ -72,7 +72,7 @@ impl Drive {
             self.describe(),
             device.size_bytes
         );
-        Err(Error::refused(what).hint("it was replaced meanwhile; plan again"))
+        Err(Error::refused(what).hint("it was replaced in the meantime; plan again"))
     }
 
     /// The devices that may be this drive: the very same in the same boot. After another one, or after
@@ -89,13 +89,13 @@ impl Drive {
     /// The devices of the same serial and size; of the same name, where it has no serial.
     fn alike(&self, devices: Vec<Device>, same_boot: bool) -> Vec<Device> {
         let same = |device: &Device| {
-            let told = if self.serial.is_some() {
+            let same_name = if self.serial.is_some() {
                 device.serial == self.serial
             } else {
                 // In the same boot a name without a serial that has changed is another drive's.
                 !same_boot && device.name == self.name && device.serial.is_none()
             };
-            told && device.size_bytes == self.size_bytes
+            same_name && device.size_bytes == self.size_bytes
         };
         devices.into_iter().filter(same).collect()
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::block_names;
+use super::sysfs::block_names;
 use crate::error::Result;
 use crate::host::number_text;
 use crate::stack::runner::{LOSETUP, Runner};

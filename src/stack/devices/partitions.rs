@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::same_id;
+use super::ids::same_id;
 use crate::error::{Error, Result};
 use crate::host::Device;
 use crate::stack::runner::{Runner, SFDISK, failure};
@@ -55,7 +55,7 @@ pub(crate) fn table(runner: &Runner, node: &Path) -> Result<Option<Table>> {
         return Err(failure(SFDISK, &arguments, &answer));
     }
     let parsed = serde_json::from_str::<Answer>(&answer.stdout)
-        .map_err(|error| Error::failed(format!("sfdisk's answer can't be read: {error}")))?;
+        .map_err(|error| Error::failed(format!("sfdisk's output can't be parsed: {error}")))?;
     Ok(Some(parsed.partitiontable))
 }
 

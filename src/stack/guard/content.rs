@@ -16,7 +16,7 @@ use crate::units::MIB;
 
 /// Bytes at the beginning and at the end that are looked at in full.
 pub(super) const EDGE_BYTES: u64 = MIB;
-/// What is judged as one: zero, ours or foreign.
+/// The unit of judgement: zero, stacktune's own, or foreign.
 const PAGE_BYTES: u64 = 4096;
 /// Bytes that are read at each place: a drive gives these as fast as a single page.
 const PLACE_BYTES: u64 = 64 * 1024;
@@ -24,17 +24,17 @@ const PLACE_BYTES: u64 = 64 * 1024;
 const PLACES: u64 = 128;
 
 /// Tells what stacktune wrote itself.
-pub trait Ours {
-    /// Whether the first MiB of the device is a valid header of ours.
+pub trait OwnData {
+    /// Whether the first MiB of the device is a valid header of stacktune's.
     fn header(&self, head: &[u8]) -> bool;
 
-    /// Whether that header says that the page at byte `offset` was written by us. All is, unless told.
+    /// Whether that header says that stacktune wrote the page at byte `offset`; by default it wrote all.
     fn says_filled(&self, _head: &[u8], _offset: u64) -> bool {
         true
     }
 
     /// Whether `page`, which was read from the device at byte `offset` (a multiple of 4 KiB; at most
-    /// 4 KiB), is a part of what we wrote. In the first MiB: of a header of ours that is damaged.
+    /// 4 KiB), is a part of what stacktune wrote; in the first MiB, of a damaged header of its own.
     fn page(&self, device: &File, offset: u64, page: &[u8]) -> bool;
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Signature {
     pub(super) node: PathBuf,
     /// What it is the mark of, in libblkid's words.
     pub(super) kind: String,
-    /// The byte that it begins at, where told.
+    /// The byte that it begins at, where known.
     pub(super) offset: Option<u64>,
     /// What it makes the device a member of.
     pub(super) member: Option<String>,
@@ -84,9 +84,9 @@ pub(super) fn signatures(runner: &Runner, device: &Device) -> Result<Vec<Signatu
 }
 
 fn unreadable(node: &Path, tool: &str, why: &str) -> Error {
-    let why = if why.is_empty() { "it gave no reason" } else { why };
-    Error::refused(format!("{tool} cannot tell what is on {}: {why}", node.display()))
-        .hint("a device of which the content is not known is not touched")
+    let why = if why.is_empty() { "no reason given" } else { why };
+    Error::refused(format!("{tool} cannot identify what is on {}: {why}", node.display()))
+        .hint("a device with unknown content is never touched")
 }
 
 fn parse_wipefs(node: &Path, answer: &Answer) -> Result<Vec<Signature>> {
@@ -108,7 +108,7 @@ fn parse_wipefs(node: &Path, answer: &Answer) -> Result<Vec<Signature>> {
         return Ok(Vec::new());
     }
     let found: Found = serde_json::from_str(&answer.stdout)
-        .map_err(|error| unreadable(node, "wipefs", &format!("its answer can't be read ({error})")))?;
+        .map_err(|error| unreadable(node, "wipefs", &format!("its output can't be parsed ({error})")))?;
     let entries = found.signatures.into_iter();
     Ok(entries
         .map(|entry| Signature {
@@ -149,31 +149,31 @@ fn parse_blkid(node: &Path, answer: &Answer) -> Result<Vec<Signature>> {
 /// What the sampled places hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Samples {
-    /// The header is a valid one of ours, and whatever it says was filled is.
+    /// The header is a valid one of stacktune's, and whatever it says was filled is.
     pub(super) fill: bool,
     /// Pages that were looked at.
     pub(super) pages: u64,
-    /// Offsets of pages that are neither zero nor ours.
+    /// Offsets of pages that are neither zero nor stacktune's own.
     pub(super) foreign: Vec<u64>,
     /// Checksum of the first and the last MiB.
     pub(super) edges_crc: u32,
 }
 
 /// Looks at the first and the last MiB in full, and at evenly spread and random places between.
-pub(super) fn sample(file: &File, device: &Device, ours: &dyn Ours) -> Result<Samples> {
+pub(super) fn sample(file: &File, device: &Device, own_data: &dyn OwnData) -> Result<Samples> {
     let size = device.size_bytes;
     let failed = |error| Error::os("cannot read", &device.path, error);
     // Reading ahead would only slow this down.
     let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Random);
     let Edges { head, tail_at, tail } = edges(file, device)?;
     let mut samples =
-        Samples { fill: ours.header(&head), pages: 0, foreign: Vec::new(), edges_crc: crc(&head, &tail) };
+        Samples { fill: own_data.header(&head), pages: 0, foreign: Vec::new(), edges_crc: crc(&head, &tail) };
     let mut judge = |offset: u64, bytes: &[u8]| {
         for (page, at) in bytes.chunks(PAGE_BYTES as usize).zip((offset..).step_by(PAGE_BYTES as usize)) {
             samples.pages += 1;
             let zero = page.iter().all(|byte| *byte == 0);
-            if !zero && !ours.page(file, at, page) {
-                samples.fill &= !ours.says_filled(&head, at);
+            if !zero && !own_data.page(file, at, page) {
+                samples.fill &= !own_data.says_filled(&head, at);
                 samples.foreign.push(at);
             }
         }

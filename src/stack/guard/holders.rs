@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 
 use crate::host::{shared_for_writing, with_own_descriptors};
 
-/// More than these don't help anybody.
-const TOLD: usize = 5;
+/// More than these help no one.
+const SHOWN_MAX: usize = 5;
 
 /// The processes that have something open at or below `path`, or work there: ` by process 812 (bash)`;
 /// empty where none is seen.
 pub(crate) fn in_words(path: &Path) -> String {
     let found = processes(path);
-    let mut words: Vec<String> = found.iter().take(TOLD).cloned().collect();
-    if found.len() > TOLD {
-        words.push(format!("{} more", found.len() - TOLD));
+    let mut words: Vec<String> = found.iter().take(SHOWN_MAX).cloned().collect();
+    if found.len() > SHOWN_MAX {
+        words.push(format!("{} more", found.len() - SHOWN_MAX));
     }
     if words.is_empty() { String::new() } else { format!(" by {}", words.join(", ")) }
 }
@@ -66,7 +66,7 @@ fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
 }
 
-/// Whether what the kernel tells of an open file says that it is open for writing.
+/// Whether an open file's entry in fdinfo says that it is open for writing.
 fn is_for_writing(info: &Path) -> bool {
     let text = fs::read_to_string(info).unwrap_or_default();
     let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));

@@ -34,7 +34,7 @@ pub(super) fn wipe(runner: &Runner, file: &File, device: &Device) -> Result<()> 
     match left.first().map(Signature::describe) {
         None => Ok(()),
         Some(signature) => {
-            Err(Error::failed(format!("{} is not blank after the wipe: {signature}", device.path.display())))
+            Err(Error::failed(format!("{} is not blank after wiping: {signature}", device.path.display())))
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::stack::devices::{Drive, Place};
+use crate::stack::devices::{BlockDevice, Drive};
 
 /// How what a step made is taken away: each looks for what is named, does nothing where it is gone,
 /// and touches nothing that is not the stack's.
@@ -40,14 +40,15 @@ pub enum Undo {
         /// Its UUID.
         uuid: String,
         /// The members.
-        members: Vec<Place>,
+        members: Vec<BlockDevice>,
     },
     /// Wipes the file system of that UUID from the devices.
     RemoveFilesystem {
         /// Its UUID.
         uuid: String,
         /// On what.
-        places: Vec<Place>,
+        #[serde(rename = "places")]
+        devices: Vec<BlockDevice>,
     },
     /// Unmounts what is mounted at a folder of the stack's own.
     Unmount {
@@ -92,15 +93,15 @@ impl Undo {
             Self::DetachLoop { file } => format!("loop device over {}", file.display()),
             Self::RemovePartitions { drive, .. } => format!("partition table on {}", drive.describe()),
             Self::RemoveArray { path, uuid, .. } => format!("md array {} ({uuid})", path.display()),
-            Self::RemoveFilesystem { uuid, places } => {
-                let places: Vec<String> = places.iter().map(Place::describe).collect();
-                format!("file system {uuid} on {}", places.join(", "))
+            Self::RemoveFilesystem { uuid, devices } => {
+                let devices: Vec<String> = devices.iter().map(BlockDevice::describe).collect();
+                format!("file system {uuid} on {}", devices.join(", "))
             }
             Self::Unmount { dir } => format!("mount at {}", dir.display()),
             Self::RestoreQueue { drive, attribute, old, new, .. } => {
                 format!("queue setting {attribute} of {}: {new} instead of {old}", drive.describe())
             }
-            Self::GiveBack { address } => format!("drive {address}, which the kernel does not have"),
+            Self::GiveBack { address } => format!("drive {address}, detached from the kernel"),
             Self::RemoveCgroup { dir, .. } => format!("cgroup {}", dir.display()),
         }
     }

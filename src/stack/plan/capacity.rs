@@ -100,8 +100,8 @@ pub(super) fn refuse_too_small(stack: &Stack, members: &[u64]) -> Result<()> {
         return Ok(());
     }
     let (name, has, needs) = (stack.filesystem.name(), approx_size(has), approx_size(least));
-    Err(Error::input(format!("{has} are too small for {name}, which takes {needs}"))
-        .hint("name larger members, or choose another stack.filesystem"))
+    Err(Error::input(format!("{has} is too small for {name}, which needs {needs}"))
+        .hint("use larger members, or choose another stack.filesystem"))
 }
 
 /// Bytes of the data file and of the WAL file where there is room for `room_bytes`.
@@ -127,12 +127,12 @@ pub(super) fn file_sizes(stack: &Stack, room_bytes: u64) -> Result<(u64, u64)> {
             approx_size(wal),
             approx_size(room_bytes)
         );
-        return Err(Error::input(what).hint("smaller files, or larger members"));
+        return Err(Error::input(what).hint("use smaller files or larger members"));
     }
     if data + wal < FILES_BYTES_MIN {
         let (has, needs) = (approx_size(room_bytes), approx_size(FILES_BYTES_MIN));
         let what = format!("the file system would have room for {has}; data and WAL need {needs}");
-        return Err(Error::input(what).hint("name larger members"));
+        return Err(Error::input(what).hint("use larger members"));
     }
     Ok((data, wal))
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::model::{Plan, Top};
+use super::model::{Exposed, Plan};
 use super::step::Step;
 use crate::settings::Named;
-use crate::stack::devices::Place;
+use crate::stack::devices::BlockDevice;
 
 /// So many stacks are remembered, those built last.
 const STACKS_MAX: usize = 64;
@@ -108,9 +108,9 @@ fn ground(plan: &Plan) -> String {
 
 /// Each step, and the fill, without ids and what hangs on them; none of folders.
 fn signatures(plan: &Plan) -> Vec<Option<String>> {
-    let fill = match &plan.top {
-        Top::Files { data_bytes, wal_bytes, .. } => format!("fill {data_bytes} {wal_bytes}"),
-        Top::Devices(places) => format!("fill {}", all(places)),
+    let fill = match &plan.exposed {
+        Exposed::Files { data_bytes, wal_bytes, .. } => format!("fill {data_bytes} {wal_bytes}"),
+        Exposed::Devices(devices) => format!("fill {}", all(devices)),
     };
     plan.steps.iter().map(signature).chain([Some(fill)]).collect()
 }
@@ -119,34 +119,38 @@ fn signature(step: &Step) -> Option<String> {
     Some(match step {
         Step::MakeFolder { .. } => return None,
         Step::MakeFile { bytes, .. } => format!("file {bytes}"),
-        Step::AttachLoop { file } => format!("attach {}", place(&Place::Loop { file: file.clone() })),
-        Step::Blank { drive } => format!("wipe {}", place(&Place::Drive(drive.clone()))),
-        Step::Trim { place: at, from_bytes } => format!("trim {} {from_bytes}", place(at)),
-        Step::Precondition { place: at, bytes } => format!("precondition {} {bytes}", place(at)),
+        Step::AttachLoop { file } => {
+            format!("attach {}", identity(&BlockDevice::Loop { file: file.clone() }))
+        }
+        Step::Blank { drive } => format!("wipe {}", identity(&BlockDevice::Drive(drive.clone()))),
+        Step::Trim { device: at, from_bytes } => format!("trim {} {from_bytes}", identity(at)),
+        Step::Precondition { device: at, bytes } => format!("precondition {} {bytes}", identity(at)),
         Step::Partition { drive, bytes, .. } => {
-            format!("partition {} {bytes}", place(&Place::Drive(drive.clone())))
+            format!("partition {} {bytes}", identity(&BlockDevice::Drive(drive.clone())))
         }
         Step::CreateArray { raid, chunk_bytes, assume_clean, members, .. } => {
             format!("create {} {chunk_bytes:?} {assume_clean} {}", raid.name(), all(members))
         }
         Step::AwaitResync { .. } => "resync".into(),
-        Step::MakeFilesystem { filesystem, raid, places, options, .. } => {
-            format!("mkfs {} {} {} {}", filesystem.name(), raid.name(), options.join(" "), all(places))
+        Step::MakeFilesystem { filesystem, raid, devices, options, .. } => {
+            format!("mkfs {} {} {} {}", filesystem.name(), raid.name(), options.join(" "), all(devices))
         }
         Step::Mount { filesystem, options, .. } => format!("mount {} {options}", filesystem.name()),
     })
 }
 
-fn all(places: &[Place]) -> String {
-    places.iter().map(place).collect::<Vec<_>>().join(",")
+fn all(devices: &[BlockDevice]) -> String {
+    devices.iter().map(identity).collect::<Vec<_>>().join(",")
 }
 
-fn place(place: &Place) -> String {
-    match place {
-        Place::Drive(drive) => drive.serial.as_ref().unwrap_or(&drive.name).clone(),
-        Place::Partition { drive, .. } => format!("part of {}", drive.serial.as_ref().unwrap_or(&drive.name)),
-        Place::Loop { file } => file.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        Place::Array { .. } => "array".into(),
+fn identity(device: &BlockDevice) -> String {
+    match device {
+        BlockDevice::Drive(drive) => drive.serial.as_ref().unwrap_or(&drive.name).clone(),
+        BlockDevice::Partition { drive, .. } => {
+            format!("part of {}", drive.serial.as_ref().unwrap_or(&drive.name))
+        }
+        BlockDevice::Loop { file } => file.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        BlockDevice::Array { .. } => "array".into(),
     }
 }
 
@@ -156,7 +160,7 @@ mod tests {
     use crate::settings::{Filesystem, Raid};
     use crate::stack::devices::Drive;
     use crate::stack::id::StackId;
-    use crate::stack::plan::{Destroyed, PowerCut, Worth};
+    use crate::stack::plan::{Destroyed, Endurance, PowerCutReason, Properties, Resilience};
 
     fn plan(id: &str, serial: &str, filesystem: Filesystem) -> Plan {
         let drive = Drive {
@@ -167,7 +171,7 @@ mod tests {
             serial: Some(serial.into()),
             size_bytes: 1 << 30,
         };
-        let places = vec![Place::Drive(drive.clone())];
+        let devices = vec![BlockDevice::Drive(drive.clone())];
         Plan {
             id: StackId(id.into()),
             steps: vec![
@@ -175,24 +179,29 @@ mod tests {
                 Step::MakeFilesystem {
                     filesystem,
                     raid: Raid::None,
-                    places,
+                    devices,
                     uuid: id.into(),
                     options: Vec::new(),
                 },
                 Step::MakeFolder { dir: format!("/s/{id}").into() },
             ],
-            destroys: vec![Destroyed { drive, content: Vec::new(), writes_bytes: 1, rated_bytes: None }],
-            top: Top::Files { dir: format!("/s/{id}").into(), data_bytes: 5, wal_bytes: 1 },
-            worth: Worth {
-                power_cut: PowerCut::Unknown,
-                why: String::new(),
-                drives_lost: 0,
-                drives_why: None,
+            destroys: vec![Destroyed {
+                drive,
+                content: Vec::new(),
+                writes_bytes: 1,
+                endurance: Endurance::default(),
+            }],
+            exposed: Exposed::Files { dir: format!("/s/{id}").into(), data_bytes: 5, wal_bytes: 1 },
+            properties: Properties {
+                resilience: Resilience {
+                    power_cut: PowerCutReason::LoopDevices,
+                    drives_lost: 0,
+                    fewer: None,
+                },
                 usable_bytes: 1,
                 price: None,
                 price_missing: None,
             },
-            wear: Vec::new(),
             writes_bytes: 1,
         }
     }
@@ -217,7 +226,7 @@ mod tests {
         let each = [seconds(&[1, 2]), vec![None], seconds(&[40])].concat();
         assert_eq!(last(&first), LastTimes { each, all });
         keep(dir.path(), &again, &seconds(&[1, 2, 3]));
-        assert_eq!(last(&first).all, all, "the fill was stopped this time: the time before still tells");
+        assert_eq!(last(&first).all, all, "the fill was stopped this time: the earlier time still counts");
         again.steps.insert(0, Step::MakeFolder { dir: "/t".into() });
         assert_eq!(last(&again).all, all, "a folder that has to be made this time");
         assert_eq!(last(&plan("c3", "S2", Filesystem::Xfs)).each, [None; 4], "another drive");

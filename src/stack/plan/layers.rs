@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::model::{Destroyed, Top};
+use super::model::{Destroyed, Exposed};
 use super::step::Step;
-use super::{capacity, options};
+use super::{capacity, filesystem_options};
 use crate::error::{Error, Result};
 use crate::settings::profile::expand_home;
 use crate::settings::{DriveState, Filesystem, Raid, Settings, Stack};
-use crate::stack::devices::Place;
+use crate::stack::devices::BlockDevice;
 use crate::stack::id::StackId;
 use crate::units::{MIB, approx_size, floor_mib};
 
@@ -17,14 +17,14 @@ pub(super) const MEMBER_BYTES_MIN: u64 = 64 * MIB;
 
 /// A member on which the next layer is built.
 struct Member {
-    place: Place,
+    device: BlockDevice,
     bytes: u64,
 }
 
 /// The steps to a stack, and what they come to.
 pub(super) struct Layers {
     pub steps: Vec<Step>,
-    pub top: Top,
+    pub exposed: Exposed,
     pub usable_bytes: u64,
     /// Bytes that each member gets written, by the steps and by the fill.
     pub writes_bytes: Vec<u64>,
@@ -47,19 +47,21 @@ impl Layers {
             loops(settings, ground, &mut steps)?
         } else {
             drives.iter().for_each(|d| steps.push(Step::Blank { drive: d.drive.clone() }));
-            let member =
-                |d: &Destroyed| Member { place: Place::Drive(d.drive.clone()), bytes: d.drive.size_bytes };
+            let member = |d: &Destroyed| Member {
+                device: BlockDevice::Drive(d.drive.clone()),
+                bytes: d.drive.size_bytes,
+            };
             drives.iter().map(member).collect()
         };
         prepare(stack, &members, &mut steps);
         let members = divide(stack, members, ground.id, &mut steps)?;
         let sizes: Vec<u64> = members.iter().map(|member| member.bytes).collect();
-        let places = array(stack, members, ground.id, &mut steps);
-        let top = filesystem(settings, places, &sizes, ground, &mut steps)?;
+        let devices = array(stack, members, ground.id, &mut steps);
+        let exposed = filesystem(settings, devices, &sizes, ground, &mut steps)?;
         Ok(Self {
             steps,
-            writes_bytes: writes_bytes(stack, &sizes, &top),
-            top,
+            writes_bytes: writes_bytes(stack, &sizes, &exposed),
+            exposed,
             usable_bytes: capacity::usable_bytes(stack, &sizes),
         })
     }
@@ -78,7 +80,7 @@ fn loops(settings: &Settings, ground: &Ground, steps: &mut Vec<Step>) -> Result<
     let bytes = floor_mib(settings.target.size_bytes);
     if bytes < MEMBER_BYTES_MIN {
         let (has, needs) = (approx_size(bytes), approx_size(MEMBER_BYTES_MIN));
-        let what = format!("files of {has} are too small to build on: {needs} are needed");
+        let what = format!("files of {has} are too small to build on: {needs} is needed");
         return Err(Error::input(what).hint("set target.files.size"));
     }
     steps.extend(ground.missing.iter().cloned().map(|dir| Step::MakeFolder { dir }));
@@ -87,7 +89,7 @@ fn loops(settings: &Settings, ground: &Ground, steps: &mut Vec<Step>) -> Result<
         let file = folder.join(format!("loop-{index}.img"));
         steps.push(Step::MakeFile { file: file.clone(), bytes });
         steps.push(Step::AttachLoop { file: file.clone() });
-        Member { place: Place::Loop { file }, bytes }
+        Member { device: BlockDevice::Loop { file }, bytes }
     });
     Ok(members.collect())
 }
@@ -95,16 +97,16 @@ fn loops(settings: &Settings, ground: &Ground, steps: &mut Vec<Step>) -> Result<
 /// Brings the members into the state asked for, as whole devices: the copy of a partition table lies at
 /// the very end, in what is trimmed.
 fn prepare(stack: &Stack, members: &[Member], steps: &mut Vec<Step>) {
-    for Member { place, bytes } in members {
+    for Member { device, bytes } in members {
         let used_bytes = capacity::used_bytes(stack, *bytes);
         let trimmed_from = match stack.state {
             // A new file is zeros and takes no discard: it is trimmed, with its room still reserved.
-            DriveState::Trimmed => (!matches!(place, Place::Loop { .. })).then_some(0),
+            DriveState::Trimmed => (!matches!(device, BlockDevice::Loop { .. })).then_some(0),
             _ => (used_bytes < *bytes).then_some(used_bytes),
         };
-        steps.extend(trimmed_from.map(|from_bytes| Step::Trim { place: place.clone(), from_bytes }));
+        steps.extend(trimmed_from.map(|from_bytes| Step::Trim { device: device.clone(), from_bytes }));
         if stack.state == DriveState::Preconditioned {
-            steps.push(Step::Precondition { place: place.clone(), bytes: used_bytes });
+            steps.push(Step::Precondition { device: device.clone(), bytes: used_bytes });
         }
     }
 }
@@ -115,28 +117,29 @@ fn divide(stack: &Stack, members: Vec<Member>, id: &StackId, steps: &mut Vec<Ste
         return Ok(members);
     }
     let divided = members.into_iter().enumerate().map(|(number, member)| {
-        let Place::Drive(drive) = member.place else {
-            let what = "stack.use concerns drives, and the target is files: a smaller file does the same";
+        let BlockDevice::Drive(drive) = member.device else {
+            let what =
+                "stack.use applies to drives, and the target is files: a smaller file has the same effect";
             return Err(Error::input(what).hint("set target.devices, or stack.use = \"100%\""));
         };
         let bytes = capacity::member_bytes(stack, member.bytes);
         let (disk_uuid, uuid) = (id.uuid(1, number), id.uuid(2, number));
         steps.push(Step::Partition { drive: drive.clone(), disk_uuid, uuid: uuid.clone(), bytes });
-        Ok(Member { place: Place::Partition { drive, uuid }, bytes })
+        Ok(Member { device: BlockDevice::Partition { drive, uuid }, bytes })
     });
     divided.collect()
 }
 
 /// Makes an md array of the members, where one is asked for.
-fn array(stack: &Stack, members: Vec<Member>, id: &StackId, steps: &mut Vec<Step>) -> Vec<Place> {
-    let (raid, members) = (stack.raid, members.into_iter().map(|member| member.place).collect());
+fn array(stack: &Stack, members: Vec<Member>, id: &StackId, steps: &mut Vec<Step>) -> Vec<BlockDevice> {
+    let (raid, members) = (stack.raid, members.into_iter().map(|member| member.device).collect());
     if !raid.is_md() {
         return members;
     }
     // Of its own id, so that the plan is the same whatever stands while it is made.
     let number = 200 + u64::from_str_radix(&id.0[..8], 16).unwrap_or_default() % 800;
     let (path, uuid) = (PathBuf::from(format!("/dev/md{number}")), id.uuid(3, 0));
-    let array = Place::Array { path: path.clone(), uuid: uuid.clone() };
+    let array = BlockDevice::Array { path: path.clone(), uuid: uuid.clone() };
     steps.push(Step::CreateArray {
         path,
         uuid,
@@ -158,15 +161,15 @@ fn awaits_resync(stack: &Stack) -> bool {
 /// Bytes that each member gets written: by what brings it into its state, by md's resync, and by the
 /// fill with its copies or parity. What md and mkfs note for themselves is not counted, nor parity that
 /// is written more than once.
-fn writes_bytes(stack: &Stack, members: &[u64], top: &Top) -> Vec<u64> {
+fn writes_bytes(stack: &Stack, members: &[u64], exposed: &Exposed) -> Vec<u64> {
     let count = members.len() as u64;
     let smallest = members.iter().min().copied().unwrap_or(0);
     let halves = capacity::data_halves(stack.raid, count).max(1);
     let state = if stack.state == DriveState::Preconditioned { 3 * smallest } else { 0 };
     let redundant = (2 * count).saturating_sub(halves);
-    let fill = match top {
-        Top::Devices(_) => capacity::device_bytes(stack, members),
-        Top::Files { data_bytes, wal_bytes, .. } => data_bytes + wal_bytes,
+    let fill = match exposed {
+        Exposed::Devices(_) => capacity::device_bytes(stack, members),
+        Exposed::Files { data_bytes, wal_bytes, .. } => data_bytes + wal_bytes,
     };
     let filled = (u128::from(fill) * 2 / u128::from(halves)) as u64;
     let resync = |number: u64| match stack.raid {
@@ -184,14 +187,14 @@ fn writes_bytes(stack: &Stack, members: &[u64], top: &Top) -> Vec<u64> {
 /// Makes and mounts the file system, where one is asked for.
 fn filesystem(
     settings: &Settings,
-    places: Vec<Place>,
+    devices: Vec<BlockDevice>,
     members: &[u64],
     ground: &Ground,
     steps: &mut Vec<Step>,
-) -> Result<Top> {
+) -> Result<Exposed> {
     let (stack, filesystem) = (&settings.stack, settings.stack.filesystem);
     if filesystem == Filesystem::None {
-        return Ok(Top::Devices(places));
+        return Ok(Exposed::Devices(devices));
     }
     capacity::refuse_too_small(stack, members)?;
     let room_bytes = capacity::usable_bytes(stack, members);
@@ -201,19 +204,19 @@ fn filesystem(
     } else {
         capacity::file_sizes(stack, room_bytes)?
     };
-    let (mkfs_options, mount_options) = (options::mkfs(stack)?, options::mount(stack)?);
-    let (place, uuid) = (places[0].clone(), ground.id.uuid(4, 0));
+    let (mkfs_options, mount_options) = (filesystem_options::mkfs(stack)?, filesystem_options::mount(stack)?);
+    let (device, uuid) = (devices[0].clone(), ground.id.uuid(4, 0));
     let dir = ground.state_dir.join("mnt").join(&ground.id.0);
     steps.push(Step::MakeFilesystem {
         filesystem,
         raid: stack.raid,
-        places,
+        devices,
         uuid: uuid.clone(),
         options: mkfs_options,
     });
     steps.push(Step::MakeFolder { dir: dir.clone() });
-    steps.push(Step::Mount { filesystem, place, dir: dir.clone(), options: mount_options, uuid });
-    Ok(Top::Files { dir, data_bytes, wal_bytes })
+    steps.push(Step::Mount { filesystem, device, dir: dir.clone(), options: mount_options, uuid });
+    Ok(Exposed::Files { dir, data_bytes, wal_bytes })
 }
 
 #[cfg(test)]

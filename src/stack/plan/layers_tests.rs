@@ -3,7 +3,7 @@
 use super::*;
 use crate::settings::Named as _;
 use crate::stack::devices::Drive;
-use crate::stack::plan::{Plan, PowerCut, Worth};
+use crate::stack::plan::{Endurance, Plan, PowerCutReason, Properties, Resilience};
 use crate::units::GIB;
 
 fn drives(count: u64) -> Vec<Destroyed> {
@@ -15,8 +15,12 @@ fn drives(count: u64) -> Vec<Destroyed> {
         serial: Some(format!("S{number}")),
         size_bytes: 100 * GIB,
     };
-    let destroyed =
-        |n| Destroyed { drive: drive(n), content: Vec::new(), writes_bytes: 0, rated_bytes: None };
+    let destroyed = |n| Destroyed {
+        drive: drive(n),
+        content: Vec::new(),
+        writes_bytes: 0,
+        endurance: Endurance::default(),
+    };
     (0..count).map(destroyed).collect()
 }
 
@@ -32,19 +36,14 @@ fn on_drives(change: impl Fn(&mut Settings)) -> Result<Layers> {
 }
 
 fn lines(layers: Layers) -> String {
-    let worth = Worth {
-        power_cut: PowerCut::Yes,
-        why: String::new(),
-        drives_lost: 0,
-        drives_why: None,
+    let properties = Properties {
+        resilience: Resilience { power_cut: PowerCutReason::LoopDevices, drives_lost: 0, fewer: None },
         usable_bytes: 0,
         price: None,
         price_missing: None,
     };
-    let Layers { steps, top, .. } = layers;
-    Plan { id: id(), steps, destroys: Vec::new(), top, worth, wear: Vec::new(), writes_bytes: 0 }
-        .lines()
-        .join("\n")
+    let Layers { steps, exposed, .. } = layers;
+    Plan { id: id(), steps, destroys: Vec::new(), exposed, properties, writes_bytes: 0 }.lines().join("\n")
 }
 
 #[test]

@@ -4,17 +4,20 @@
 //! stack knows the settings. Leaves: a [`Plan`] of [`Step`]s, and its confirmation.
 
 mod capacity;
-mod command;
+mod commands;
 pub mod durations;
+mod endurance;
+mod filesystem_options;
 mod layers;
 mod model;
-mod options;
 mod planner;
+mod queue_values;
 mod resilience;
 mod step;
-mod wear;
 
-pub use model::{Confirmed, Destroyed, Plan, Top};
-pub use planner::{Lay, plan};
-pub use resilience::{PowerCut, Worth, worth};
+pub use endurance::{DriveWear, Endurance, Rated};
+pub use model::{Confirmed, Destroyed, Exposed, Plan};
+pub use planner::{PlanContext, plan};
+pub use queue_values::{QueueValues, SCHEDULER, queue_values};
+pub use resilience::{FewerDrives, PowerCut, PowerCutReason, Properties, Resilience, properties};
 pub use step::{Arg, CommandLine, Step};

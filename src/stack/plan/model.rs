@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::resilience::Worth;
+use super::endurance::{DriveWear, Endurance};
+use super::resilience::Properties;
 use super::step::Step;
 use crate::error::{Error, Result};
-use crate::stack::devices::{Drive, Place};
+use crate::stack::devices::{BlockDevice, Drive};
 use crate::stack::guard::Consent;
 use crate::stack::id::StackId;
 use crate::units::approx_size;
@@ -20,11 +21,9 @@ pub struct Plan {
     /// Drives of which everything is destroyed, with what is on them now.
     pub destroys: Vec<Destroyed>,
     /// What the target is then opened on.
-    pub top: Top,
-    /// What it survives and costs.
-    pub worth: Worth,
-    /// What that takes of each drive's life, as sentences; empty where it is built on files.
-    pub wear: Vec<String>,
+    pub exposed: Exposed,
+    /// What it survives, holds and costs.
+    pub properties: Properties,
     /// Bytes that the steps write, and then the fill, of all drives; what mkfs and md note for themselves
     /// is not counted.
     pub writes_bytes: u64,
@@ -39,16 +38,15 @@ pub struct Destroyed {
     pub content: Vec<String>,
     /// Bytes that are written to it, by steps and fill.
     pub writes_bytes: u64,
-    /// Bytes that may be written to it over its life, where known: by the settings
-    /// (`stack.endurance_tb`), or by its own estimate.
-    pub rated_bytes: Option<u64>,
+    /// What is known of its endurance.
+    pub endurance: Endurance,
 }
 
 /// What the target is opened on once the stack stands.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Top {
+pub enum Exposed {
     /// Block devices, pages interleaved over them.
-    Devices(Vec<Place>),
+    Devices(Vec<BlockDevice>),
     /// A data file and a WAL file in a folder of a file system.
     Files {
         /// The folder.
@@ -72,19 +70,29 @@ impl Plan {
         self.destroys.iter().map(|destroyed| destroyed.drive.clone()).collect()
     }
 
+    /// What it takes of each drive's life; nothing where it is built on files.
+    pub fn wear(&self) -> Vec<DriveWear> {
+        let wear = |destroyed: &Destroyed| DriveWear {
+            drive: destroyed.drive.name.clone(),
+            writes_bytes: destroyed.writes_bytes,
+            endurance: destroyed.endurance,
+        };
+        self.destroys.iter().map(wear).collect()
+    }
+
     /// The plan as text, a line a step, each with the command that it is; what runs is what is shown.
     pub fn lines(&self) -> Vec<String> {
-        let fill = match &self.top {
-            Top::Files { dir, data_bytes, wal_bytes: 0 } => {
+        let fill = match &self.exposed {
+            Exposed::Files { dir, data_bytes, wal_bytes: 0 } => {
                 format!("load {} of pairs in {}", approx_size(*data_bytes), dir.display())
             }
-            Top::Files { dir, data_bytes, wal_bytes } => {
+            Exposed::Files { dir, data_bytes, wal_bytes } => {
                 let (data, wal) = (approx_size(*data_bytes), approx_size(*wal_bytes));
                 format!("fill {data} of data and {wal} of WAL in {}", dir.display())
             }
-            Top::Devices(places) => {
-                let places: Vec<_> = places.iter().map(Place::shown).collect();
-                format!("fill {}", places.join(", "))
+            Exposed::Devices(devices) => {
+                let devices: Vec<_> = devices.iter().map(BlockDevice::shown).collect();
+                format!("fill {}", devices.join(", "))
             }
         };
         self.steps.iter().map(Step::words).chain([fill]).collect()
@@ -105,7 +113,7 @@ impl Plan {
         }
         let list: Vec<_> = missing.iter().map(|destroyed| destroyed.describe()).collect();
         let hint: Vec<_> = missing.iter().map(|d| format!("--destroy {}", d.drive.path.display())).collect();
-        Err(Error::refused(format!("building this stack destroys all that is on:\n  {}", list.join("\n  ")))
+        Err(Error::refused(format!("building this stack destroys everything on:\n  {}", list.join("\n  ")))
             .hint(format!("to do that, add: {}", hint.join(" "))))
     }
 }

@@ -2,29 +2,29 @@
 
 use std::path::{Path, PathBuf};
 
+use super::endurance::endurance;
 use super::layers::{Ground, Layers, MEMBER_BYTES_MIN, files_dir};
 use super::model::{Destroyed, Plan};
-use super::resilience::worth;
+use super::resilience::properties;
 use super::step::Step;
-use super::wear::{self, Wear};
 use crate::error::{Error, Result};
 use crate::host::{Device, Facts};
 use crate::settings::profile::expand_home;
 use crate::settings::{DriveState, Settings};
 use crate::stack::devices::Drive;
-use crate::stack::guard::{self, Claim, Ours};
+use crate::stack::guard::{self, Claim, OwnData};
 use crate::stack::id::StackId;
 use crate::stack::runner::{BLKID, Runner, UMOUNT, WIPEFS};
 use crate::units::{approx_size, floor_mib};
 
 /// What a plan is made on.
-pub struct Lay<'a> {
+pub struct PlanContext<'a> {
     /// The host.
     pub facts: &'a Facts,
     /// Where stacktune keeps journals and mount points.
     pub state_dir: &'a Path,
     /// Tells stacktune's own data on a drive.
-    pub ours: &'a dyn Ours,
+    pub own_data: &'a dyn OwnData,
     /// A stack that is taken down before: its drives are used by just that, and are not looked at, and
     /// the room that its files take will be free.
     pub standing: Option<&'a Plan>,
@@ -38,31 +38,31 @@ pub struct Lay<'a> {
 /// # Errors
 /// Refused (3) where the guard refuses a drive, or where a tool or a right is missing; input (2) where
 /// the settings don't make a stack.
-pub fn plan(settings: &Settings, lay: &Lay, id: StackId) -> Result<Plan> {
+pub fn plan(settings: &Settings, context: &PlanContext, id: StackId) -> Result<Plan> {
     if !rustix::process::geteuid().is_root() {
-        return Err(Error::refused("building a stack takes root: it attaches devices, and mounts")
-            .hint("start stacktune with sudo, or set stack.* to none"));
+        return Err(Error::refused(
+            "building a stack requires root: it attaches devices and mounts file systems",
+        )
+        .hint("start stacktune with sudo, or set stack.* to none"));
     }
-    let mut destroys = destroyed(settings, lay)?;
-    let missing = if destroys.is_empty() { missing_folders(settings, lay, &id)? } else { Vec::new() };
-    let ground = Ground { id: &id, state_dir: lay.state_dir, missing: &missing };
+    let mut destroys = destroyed(settings, context)?;
+    let missing = if destroys.is_empty() { missing_folders(settings, context, &id)? } else { Vec::new() };
+    let ground = Ground { id: &id, state_dir: context.state_dir, missing: &missing };
     let layers = Layers::of(settings, &destroys, &ground)?;
-    if destroys.is_empty() && lay.standing.is_none() {
+    if destroys.is_empty() && context.standing.is_none() {
         refuse_full(settings)?;
     }
     require_tools(&layers.steps)?;
     for (destroyed, writes_bytes) in destroys.iter_mut().zip(&layers.writes_bytes) {
         destroyed.writes_bytes = *writes_bytes;
     }
-    let wear = wears(settings, lay, &mut destroys)?;
     Ok(Plan {
-        worth: worth(settings, lay.facts, layers.usable_bytes),
+        properties: properties(settings, context.facts, layers.usable_bytes),
         id,
         destroys,
         steps: layers.steps,
-        top: layers.top,
+        exposed: layers.exposed,
         writes_bytes: layers.writes_bytes.iter().sum(),
-        wear,
     })
 }
 
@@ -77,10 +77,10 @@ fn require_tools(steps: &[Step]) -> Result<()> {
 
 /// The folders above the stack's own that it has to make, the uppermost first; those of the stack that
 /// is taken down before go with it.
-fn missing_folders(settings: &Settings, lay: &Lay, id: &StackId) -> Result<Vec<PathBuf>> {
+fn missing_folders(settings: &Settings, context: &PlanContext, id: &StackId) -> Result<Vec<PathBuf>> {
     let own = files_dir(settings, id)?;
     let goes = |dir: &Path| {
-        let steps = lay.standing.iter().flat_map(|plan| &plan.steps);
+        let steps = context.standing.iter().flat_map(|plan| &plan.steps);
         steps.into_iter().any(|step| matches!(step, Step::MakeFolder { dir: made } if made == dir))
     };
     let above = own.ancestors().skip(1).take_while(|dir| !dir.exists() || goes(dir));
@@ -90,33 +90,24 @@ fn missing_folders(settings: &Settings, lay: &Lay, id: &StackId) -> Result<Vec<P
 }
 
 /// The drives of the target with what is on them; none where it is files.
-fn destroyed(settings: &Settings, lay: &Lay) -> Result<Vec<Destroyed>> {
-    let devices = lay.facts.find_all(&settings.target.devices)?;
+fn destroyed(settings: &Settings, context: &PlanContext) -> Result<Vec<Destroyed>> {
+    let devices = context.facts.find_all(&settings.target.devices)?;
     let look = |(device, named): (&&Device, &String)| {
         let drive = Drive::of(device);
-        let stands = lay.standing.is_some_and(|plan| plan.drives().contains(&drive));
-        let held = lay.held.iter().find(|held| held.device().number == device.number);
+        let stands = context.standing.is_some_and(|plan| plan.drives().contains(&drive));
+        let held = context.held.iter().find(|held| held.device().number == device.number);
         let content = match held {
             _ if stands => vec!["the stack that stands now".to_owned()],
-            Some(held) => guard::examine_held(held, lay.facts, MEMBER_BYTES_MIN, lay.ours)?.content,
-            None => guard::examine(named, lay.facts, MEMBER_BYTES_MIN, lay.ours)?.content,
+            Some(held) => {
+                guard::examine_held(held, context.facts, MEMBER_BYTES_MIN, context.own_data)?.content
+            }
+            None => guard::examine(named, context.facts, MEMBER_BYTES_MIN, context.own_data)?.content,
         };
-        Ok(Destroyed { drive, content, writes_bytes: 0, rated_bytes: None })
+        Ok(Destroyed { drive, content, writes_bytes: 0, endurance: endurance(settings, device) })
     };
     devices.iter().try_for_each(|device| refuse_undiscardable(settings, device))?;
     devices.iter().try_for_each(|device| refuse_undividable(settings, device))?;
     devices.iter().zip(&settings.target.devices).map(look).collect()
-}
-
-/// What the writes take of each drive's life, as sentences.
-fn wears(settings: &Settings, lay: &Lay, destroys: &mut [Destroyed]) -> Result<Vec<String>> {
-    let devices = lay.facts.find_all(&settings.target.devices)?;
-    let drives = destroys.iter_mut().zip(devices).map(|(destroyed, device)| {
-        let wear: Wear = wear::wear(settings, device);
-        destroyed.rated_bytes = wear.rated.map(wear::Rated::bytes);
-        (destroyed.clone(), wear)
-    });
-    Ok(wear::sentences(&drives.collect::<Vec<_>>()))
 }
 
 /// Refuses a drive that has to discard and can't, before anything on it is destroyed.
@@ -130,7 +121,7 @@ fn refuse_undiscardable(settings: &Settings, device: &Device) -> Result<()> {
     if std::fs::read_to_string(file).is_ok_and(|text| text.trim() != "0") {
         return Ok(());
     }
-    let what = format!("{} can't discard, which {takes} takes", device.path.display());
+    let what = format!("{} can't discard, which {takes} requires", device.path.display());
     Err(Error::input(what).hint("use all of the drive as it is, or precondition it"))
 }
 
@@ -143,7 +134,7 @@ fn refuse_undividable(settings: &Settings, device: &Device) -> Result<()> {
         return Ok(());
     }
     let what = format!(
-        "{} was attached without partition scanning, and stack.use takes a partition",
+        "{} was attached without partition scanning, and stack.use needs a partition",
         device.path.display()
     );
     Err(Error::input(what)

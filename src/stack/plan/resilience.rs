@@ -1,61 +1,115 @@
 //! What a stack survives, holds and costs.
 
+use super::filesystem_options::without_barriers;
 use crate::class::Class;
 use crate::host::Facts;
 use crate::settings::{DriveState, Raid, Settings, Sync};
 
-/// What survives a power cut.
+/// Whether what was committed survives a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PowerCut {
     /// What was committed is there.
     Yes,
     /// Commits may be lost.
     No,
-    /// The drives do not tell whether their caches are volatile.
+    /// The drives do not report whether their caches are volatile.
     Unknown,
+}
+
+/// Why a power cut is survived, or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PowerCutReason {
+    /// `wal.sync` is `none`.
+    NotFlushed,
+    /// A mount option keeps flushes from volatile caches.
+    NoBarriers {
+        /// The option.
+        option: String,
+        /// Drives with a volatile write cache.
+        volatile: usize,
+    },
+    /// The target is files: it depends on the disk below them.
+    LoopDevices,
+    /// What the WAL lies on is no drive of this host.
+    NoDrive,
+    /// A drive does not report whether its write cache is volatile.
+    UnknownCache,
+    /// Commits are flushed.
+    Flushed {
+        /// Drives with a volatile write cache, which a flush empties.
+        volatile: usize,
+        /// All drives.
+        drives: usize,
+    },
+}
+
+impl PowerCutReason {
+    /// Whether a power cut is survived, then.
+    pub fn verdict(&self) -> PowerCut {
+        match self {
+            Self::NotFlushed | Self::NoBarriers { .. } => PowerCut::No,
+            Self::LoopDevices | Self::NoDrive | Self::UnknownCache => PowerCut::Unknown,
+            Self::Flushed { .. } => PowerCut::Yes,
+        }
+    }
+}
+
+/// Why fewer drives may be lost than the RAID level says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FewerDrives {
+    /// With `stack.assume_clean` the parity was never computed.
+    ParityUnknown,
+    /// That many are lost already.
+    LostAlready(u64),
+}
+
+/// What a stack survives.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resilience {
+    /// Whether a power cut is survived, and why.
+    pub power_cut: PowerCutReason,
+    /// Drives that may be lost without losing data, whichever they are.
+    pub drives_lost: u64,
+    /// Why that is fewer than the level says, where it is.
+    pub fewer: Option<FewerDrives>,
 }
 
 /// What a stack survives, holds and costs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Worth {
-    /// A power cut.
-    pub power_cut: PowerCut,
-    /// Why, in a sentence.
-    pub why: String,
-    /// Drives that may be lost without losing data.
-    pub drives_lost: u64,
-    /// Why that is fewer than the level says, where it is.
-    pub drives_why: Option<String>,
+pub struct Properties {
+    /// What it survives.
+    pub resilience: Resilience,
     /// Usable bytes.
     pub usable_bytes: u64,
-    /// The price of all drives in $, where told.
+    /// The price of all drives in $, where known.
     pub price: Option<f64>,
-    /// Why there is none although that of a drive was told.
+    /// Why there is none although that of a drive is known.
     pub price_missing: Option<&'static str>,
 }
 
-impl Worth {
+impl Properties {
     /// The same after that many of its drives were lost: each is one less that may be.
     #[must_use]
-    pub fn without(self, lost: u64) -> Self {
-        if lost == 0 {
-            return self;
+    pub fn without(mut self, lost: u64) -> Self {
+        if lost > 0 {
+            let left = self.resilience.drives_lost.saturating_sub(lost);
+            let fewer = Some(FewerDrives::LostAlready(lost));
+            self.resilience = Resilience { drives_lost: left, fewer, ..self.resilience };
         }
-        let drives_lost = self.drives_lost.saturating_sub(lost);
-        Self { drives_lost, drives_why: Some(format!("{lost} lost already")), ..self }
+        self
     }
 }
 
 /// What the settings' stack of that many usable bytes survives, holds and costs on this host.
-pub fn worth(settings: &Settings, facts: &Facts, usable_bytes: u64) -> Worth {
-    let (power_cut, why) = power_cut(settings, facts);
-    let (drives_lost, drives_why) = drives_lost(settings);
+pub fn properties(settings: &Settings, facts: &Facts, usable_bytes: u64) -> Properties {
+    let (drives_lost, fewer) = drives_lost(settings);
+    let resilience = Resilience { power_cut: power_cut(settings, facts), drives_lost, fewer };
     let (price, price_missing) = (settings.price(), settings.price_missing());
-    Worth { power_cut, why, drives_lost, drives_why, usable_bytes, price, price_missing }
+    Properties { resilience, usable_bytes, price, price_missing }
 }
 
 /// Drives that may be lost, whichever they are, and why that is fewer than the level says.
-fn drives_lost(settings: &Settings) -> (u64, Option<String>) {
+fn drives_lost(settings: &Settings) -> (u64, Option<FewerDrives>) {
     let stack = &settings.stack;
     let files = settings.target.devices.is_empty();
     let members = if files { settings.target.count } else { settings.target.devices.len() as u64 };
@@ -70,43 +124,32 @@ fn drives_lost(settings: &Settings) -> (u64, Option<String>) {
     // carries the error on. New files are zeros, and so is their parity.
     let zeros = files && stack.state != DriveState::Preconditioned;
     if matches!(stack.raid, Raid::Md5 | Raid::Md6) && stack.assume_clean && !zeros {
-        return (0, Some("with stack.assume_clean the parity was never computed".into()));
+        return (0, Some(FewerDrives::ParityUnknown));
     }
     (level, None)
 }
 
 /// Commits survive where they are flushed, to caches that are known.
-fn power_cut(settings: &Settings, facts: &Facts) -> (PowerCut, String) {
+fn power_cut(settings: &Settings, facts: &Facts) -> PowerCutReason {
     if settings.classes[Class::Wal.index()].enabled && settings.wal.sync == Sync::None {
-        return (PowerCut::No, "commits are not flushed (wal.sync is none)".into());
+        return PowerCutReason::NotFlushed;
     }
     let own_wal = settings.wal.target.as_ref().map(std::slice::from_ref);
     let names = own_wal.unwrap_or(&settings.target.devices);
     if names.is_empty() {
-        return (PowerCut::Unknown, "loop devices: it depends on the disk below the files".into());
+        return PowerCutReason::LoopDevices;
     }
-    let Ok(devices) = facts.find_all(names) else {
-        return (PowerCut::Unknown, "what the WAL lies on is no drive that is there".into());
-    };
+    let Ok(devices) = facts.find_all(names) else { return PowerCutReason::NoDrive };
     if devices.iter().any(|device| device.volatile_write_cache.is_none()) {
-        let why = "a drive does not tell whether its write cache is volatile";
-        return (PowerCut::Unknown, why.into());
+        return PowerCutReason::UnknownCache;
     }
     let volatile = devices.iter().filter(|device| device.volatile_write_cache == Some(true)).count();
     if volatile > 0
-        && let Some(option) = super::options::without_barriers(&settings.stack)
+        && let Some(option) = without_barriers(&settings.stack)
     {
-        let why = format!("{option} keeps flushes from the volatile write caches of {volatile} drives");
-        return (PowerCut::No, why);
+        return PowerCutReason::NoBarriers { option: option.to_owned(), volatile };
     }
-    let why = match volatile {
-        0 => "commits are flushed, and no drive has a volatile write cache".to_owned(),
-        _ => format!(
-            "commits are flushed, which empties the volatile write caches of {volatile} of {} drives",
-            devices.len()
-        ),
-    };
-    (PowerCut::Yes, why)
+    PowerCutReason::Flushed { volatile, drives: devices.len() }
 }
 
 #[cfg(test)]
@@ -124,9 +167,12 @@ mod tests {
     fn what_is_lost_with_power_depends_on_flushes_and_caches() {
         let mut facts = capable_host();
         let mut settings = settings();
-        let cut = |settings: &Settings, facts: &Facts| worth(settings, facts, 1).power_cut;
+        let cut = |settings: &Settings, facts: &Facts| {
+            properties(settings, facts, 1).resilience.power_cut.verdict()
+        };
         assert_eq!(cut(&settings, &facts), PowerCut::Yes);
-        assert!(worth(&settings, &facts, 1).why.contains("volatile write caches of 2 of 2"));
+        let flushed = PowerCutReason::Flushed { volatile: 2, drives: 2 };
+        assert_eq!(properties(&settings, &facts, 1).resilience.power_cut, flushed);
         for (options, cut_is) in
             [("nodiscard, nobarrier", PowerCut::No), ("barrier=0,barrier=1", PowerCut::Yes)]
         {
@@ -154,7 +200,7 @@ mod tests {
         settings.stack.assume_clean = false;
         let mut lost = |raid| {
             settings.stack.raid = raid;
-            worth(&settings, &capable_host(), 1).drives_lost
+            properties(&settings, &capable_host(), 1).resilience.drives_lost
         };
         assert_eq!([Raid::None, Raid::Md0, Raid::Md5, Raid::Md10].map(&mut lost), [0, 0, 1, 1]);
         assert_eq!([Raid::Md1, Raid::Md6, Raid::Btrfs0].map(&mut lost), [3, 2, 0]);
@@ -165,37 +211,45 @@ mod tests {
     fn parity_that_was_never_computed_saves_no_drive() {
         let mut settings = settings();
         settings.stack.raid = Raid::Md5;
-        let now = worth(&settings, &capable_host(), 1);
-        assert_eq!(now.drives_lost, 0);
-        assert!(now.drives_why.unwrap().contains("stack.assume_clean"));
+        let now = properties(&settings, &capable_host(), 1).resilience;
+        assert_eq!((now.drives_lost, now.fewer), (0, Some(FewerDrives::ParityUnknown)));
         settings.stack.raid = Raid::Md1;
-        assert_eq!(worth(&settings, &capable_host(), 1).drives_lost, 1, "what is written is on both");
+        assert_eq!(
+            properties(&settings, &capable_host(), 1).resilience.drives_lost,
+            1,
+            "what is written is on both"
+        );
         settings.stack.raid = Raid::Md5;
         settings.target.devices.clear();
-        assert_eq!(worth(&settings, &capable_host(), 1).drives_lost, 1, "new files are zeros");
+        assert_eq!(
+            properties(&settings, &capable_host(), 1).resilience.drives_lost,
+            1,
+            "new files are zeros"
+        );
         settings.stack.state = DriveState::Preconditioned;
-        assert_eq!(worth(&settings, &capable_host(), 1).drives_lost, 0);
+        assert_eq!(properties(&settings, &capable_host(), 1).resilience.drives_lost, 0);
     }
 
     #[test]
     fn each_drive_that_is_lost_is_one_less_that_may_be() {
         let mut settings = settings();
         settings.stack.raid = Raid::Btrfs1;
-        let now = worth(&settings, &capable_host(), 1);
+        let now = properties(&settings, &capable_host(), 1);
         assert_eq!(now.clone().without(0), now);
         let degraded = now.without(1);
-        assert_eq!((degraded.drives_lost, degraded.drives_why.as_deref()), (0, Some("1 lost already")));
-        assert_eq!(degraded.without(2).drives_lost, 0);
+        let fewer = Some(FewerDrives::LostAlready(1));
+        assert_eq!((degraded.resilience.drives_lost, degraded.resilience.fewer), (0, fewer));
+        assert_eq!(degraded.without(2).resilience.drives_lost, 0);
     }
 
     #[test]
     fn the_price_is_that_of_all_drives() {
         let mut settings = settings();
-        assert_eq!(worth(&settings, &capable_host(), 1).price, None);
+        assert_eq!(properties(&settings, &capable_host(), 1).price, None);
         settings.stack.price = 250.0;
-        assert_eq!(worth(&settings, &capable_host(), 1).price, Some(500.0));
+        assert_eq!(properties(&settings, &capable_host(), 1).price, Some(500.0));
         settings.target.devices.clear();
-        let on_files = worth(&settings, &capable_host(), 1);
+        let on_files = properties(&settings, &capable_host(), 1);
         assert_eq!(on_files.price, None, "files are no drives");
         assert!(on_files.price_missing.unwrap().contains("files"));
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::settings::{Filesystem, Raid};
-use crate::stack::devices::{Drive, Place};
+use crate::stack::devices::{BlockDevice, Drive};
 use crate::stack::journal::Undo;
 use crate::stack::runner::Tool;
 
@@ -36,14 +36,14 @@ pub enum Step {
     /// Discards from `from_bytes` to the end.
     Trim {
         /// What is discarded.
-        place: Place,
+        device: BlockDevice,
         /// The first byte.
         from_bytes: u64,
     },
     /// Writes all of it once in order, then random pages of twice its size.
     Precondition {
         /// What is written.
-        place: Place,
+        device: BlockDevice,
         /// Bytes of it.
         bytes: u64,
     },
@@ -71,12 +71,12 @@ pub enum Step {
         /// Whether the members are taken to be in sync.
         assume_clean: bool,
         /// The members.
-        members: Vec<Place>,
+        members: Vec<BlockDevice>,
     },
     /// Waits until the array is in sync.
     AwaitResync {
         /// The array.
-        array: Place,
+        array: BlockDevice,
     },
     /// Makes a file system.
     MakeFilesystem {
@@ -85,7 +85,7 @@ pub enum Step {
         /// Btrfs's own RAID, or none.
         raid: Raid,
         /// On what; several with Btrfs's own RAID.
-        places: Vec<Place>,
+        devices: Vec<BlockDevice>,
         /// Its UUID.
         uuid: String,
         /// More options.
@@ -96,7 +96,7 @@ pub enum Step {
         /// Which.
         filesystem: Filesystem,
         /// On what it lies (any of them with Btrfs's own RAID).
-        place: Place,
+        device: BlockDevice,
         /// Where.
         dir: PathBuf,
         /// Options, separated by commas.
@@ -109,19 +109,19 @@ pub enum Step {
 impl Step {
     /// The drives that it works on as a whole.
     pub(crate) fn drives(&self) -> Vec<&Drive> {
-        let places = match self {
+        let devices = match self {
             Self::Blank { drive } | Self::Partition { drive, .. } => return vec![drive],
-            Self::Trim { place, .. } | Self::Precondition { place, .. } | Self::Mount { place, .. } => {
-                std::slice::from_ref(place)
+            Self::Trim { device, .. } | Self::Precondition { device, .. } | Self::Mount { device, .. } => {
+                std::slice::from_ref(device)
             }
-            Self::CreateArray { members: places, .. } | Self::MakeFilesystem { places, .. } => places,
+            Self::CreateArray { members: devices, .. } | Self::MakeFilesystem { devices, .. } => devices,
             Self::MakeFolder { .. }
             | Self::MakeFile { .. }
             | Self::AttachLoop { .. }
             | Self::AwaitResync { .. } => &[],
         };
-        let whole = places.iter().filter_map(|place| match place {
-            Place::Drive(drive) => Some(drive),
+        let whole = devices.iter().filter_map(|device| match device {
+            BlockDevice::Drive(drive) => Some(drive),
             _ => None,
         });
         whole.collect()
@@ -139,8 +139,8 @@ impl Step {
             Self::CreateArray { path, uuid, members, .. } => {
                 Undo::RemoveArray { path: path.clone(), uuid: uuid.clone(), members: members.clone() }
             }
-            Self::MakeFilesystem { places, uuid, .. } => {
-                Undo::RemoveFilesystem { uuid: uuid.clone(), places: places.clone() }
+            Self::MakeFilesystem { devices, uuid, .. } => {
+                Undo::RemoveFilesystem { uuid: uuid.clone(), devices: devices.clone() }
             }
             Self::Mount { dir, .. } => Undo::Unmount { dir: dir.clone() },
             Self::Blank { .. } | Self::Trim { .. } | Self::Precondition { .. } | Self::AwaitResync { .. } => {
@@ -155,8 +155,8 @@ impl Step {
 pub enum Arg {
     /// As it is.
     Text(String),
-    /// The node of a place, which may be known only once it was made.
-    Place(Place),
+    /// The node of a device, which may be known only once it was made.
+    Device(BlockDevice),
 }
 
 /// A command that a step runs.

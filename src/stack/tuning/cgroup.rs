@@ -28,7 +28,7 @@ impl Limited {
     /// Makes one with that limit and puts this process into it.
     pub(super) fn enter(journal: &mut Journal, limit_bytes: u64) -> Result<Self> {
         let place = cgroup_place(Path::new("/"))
-            .map_err(|why| Error::refused(format!("the page cache can't be held to a budget: {why}")))?;
+            .map_err(|why| Error::refused(format!("the page cache can't be limited: {why}")))?;
         let CgroupPlace { version, own, parent, switch_on } = place;
         let dir = parent.join(format!("stacktune-{}", journal.record().header.id.0));
         let entry = journal.record().entries.len() as u64;
@@ -63,9 +63,9 @@ impl Limited {
         if own_bytes > limit_bytes / OWN_SHARE_MAX {
             let own = crate::units::approx_size(own_bytes);
             return Err(Error::refused(format!(
-                "stacktune's own memory takes {own} of it, and the kernel would end the process"
+                "stacktune itself uses {own} of it, and the kernel would kill the process"
             ))
-            .hint("give it more, or fewer and smaller buffers"));
+            .hint("raise the limit, or use fewer and smaller buffers"));
         }
         write(&self.dir.join(self.version.limit()), &limit_bytes.to_string())?;
         self.limit_bytes = limit_bytes;
@@ -138,7 +138,7 @@ pub(crate) fn remove(dir: &Path, switched_on: bool) -> Result<()> {
     }
 }
 
-/// Whether a cgroup below has a limit of memory or hands the controller on.
+/// Whether a cgroup below has a limit of memory or undoer the controller on.
 fn is_limited_below(parent: &Path) -> bool {
     let below = fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.path());
     let says = |path: &Path, name: &str| fs::read_to_string(path.join(name)).unwrap_or_default();

@@ -4,9 +4,9 @@
 //! Enters: the values wanted, and the journal that they are noted in. Leaves: the host with these values,
 //! and as it was when the run ends.
 
-mod adjust;
+mod adjustments;
 pub(crate) mod cgroup;
 pub(crate) mod queue;
 
-pub use adjust::Adjustments;
+pub use adjustments::Adjustments;
 pub use queue::drives_of;

@@ -6,13 +6,11 @@ use std::path::PathBuf;
 
 use crate::error::{Error, Result, describe};
 use crate::host::Facts;
-use crate::settings::QueueSettings;
-use crate::stack::devices::{Drive, Place};
+use crate::stack::devices::{BlockDevice, Drive};
 use crate::stack::journal::{Journal, Undo};
-use crate::stack::plan::{Plan, Step};
+use crate::stack::plan::{Plan, QueueValues, SCHEDULER, Step};
 use crate::stack::runner::Runner;
 
-const SCHEDULER: &str = "scheduler";
 /// What the kernel sets anew where the scheduler changes.
 const WITH_SCHEDULER: [&str; 2] = ["nr_requests", "wbt_lat_usec"];
 
@@ -45,31 +43,18 @@ pub fn drives_of(plan: &Plan, runner: &Runner) -> Result<Vec<Drive>> {
         return Ok(drives);
     }
     let loops = plan.steps.iter().filter_map(|step| match step {
-        Step::AttachLoop { file } => Some(Place::Loop { file: file.clone() }),
+        Step::AttachLoop { file } => Some(BlockDevice::Loop { file: file.clone() }),
         _ => None,
     });
     let devices = Facts::read_devices();
     let drive =
-        |place: Place| {
+        |place: BlockDevice| {
             let node = place.resolve(runner)?;
             devices.iter().find(|device| device.path == node).map(Drive::of).ok_or_else(|| {
                 Error::failed(format!("{} is not among the host's block devices", node.display()))
             })
         };
     loops.map(drive).collect()
-}
-
-/// Each setting with the value wanted, the scheduler first: others depend on it.
-fn wanted(settings: &QueueSettings) -> [(&'static str, Option<String>); 6] {
-    let number = |value: Option<u64>| value.map(|value| value.to_string());
-    [
-        (SCHEDULER, settings.scheduler.clone()),
-        ("nr_requests", number(settings.nr_requests)),
-        ("wbt_lat_usec", number(settings.wbt_lat_usec)),
-        ("read_ahead_kb", number(settings.read_ahead_kb)),
-        ("nomerges", number(settings.nomerges)),
-        ("rq_affinity", number(settings.rq_affinity)),
-    ]
 }
 
 impl Queues {
@@ -86,25 +71,24 @@ impl Queues {
         &self.drives
     }
 
-    /// Whether these settings would write anything.
-    pub(super) fn would_change(&self, settings: &QueueSettings) -> bool {
-        !self.drives.is_empty() && (self.is_changed() || *settings != QueueSettings::default())
+    /// Whether these values would write anything.
+    pub(super) fn would_change(&self, wanted: &QueueValues) -> bool {
+        !self.drives.is_empty() && (self.is_changed() || *wanted != QueueValues::default())
     }
 
-    /// Brings the drives to these settings; what is `None` goes back to what it was.
+    /// Brings the drives to these values; what is `None` goes back to what it was.
     ///
     /// # Errors
     /// Where the kernel refuses a value: some may then be as wanted and others as before.
-    pub(super) fn apply(&mut self, journal: &mut Journal, settings: &QueueSettings) -> Result<()> {
-        let wanted = wanted(settings);
+    pub(super) fn apply(&mut self, journal: &mut Journal, wanted: &QueueValues) -> Result<()> {
         for drive in 0..self.drives.len() {
             let scheduler = self.at(drive, SCHEDULER).map(|at| &self.made[at].new);
-            if scheduler != wanted[0].1.as_ref() {
+            if scheduler != wanted.scheduler() {
                 for attribute in WITH_SCHEDULER.into_iter().rev() {
                     self.put_back(journal, drive, attribute)?;
                 }
             }
-            for (attribute, value) in &wanted {
+            for (attribute, value) in &wanted.0 {
                 match value {
                     Some(value) => self.set(journal, drive, attribute, value)?,
                     None => self.put_back(journal, drive, attribute)?,
@@ -114,7 +98,7 @@ impl Queues {
         Ok(())
     }
 
-    /// Puts everything back; tells the first problem, and goes on with the others.
+    /// Puts everything back; returns the first error, after trying all.
     pub(super) fn restore(&mut self, journal: &mut Journal) -> Result<()> {
         let mut outcome = Ok(());
         for Made { drive, attribute, .. } in self.made.clone().into_iter().rev() {
@@ -204,7 +188,7 @@ pub(crate) fn restore(
     let names = std::iter::once(attribute).chain(beside.iter().map(|(attribute, _)| attribute.as_str()));
     for attribute in names {
         if !attribute.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-            return Err(Error::refused(format!("`{attribute}` is no queue setting")));
+            return Err(Error::refused(format!("`{attribute}` is not a queue setting")));
         }
     }
     // A drive that is gone took its settings along; another one in its place has its own.
@@ -230,8 +214,8 @@ fn write_exactly(name: &str, attribute: &str, value: &str, before: &str) -> Resu
         return Ok(());
     }
     write(name, attribute, before)?;
-    Err(Error::input(format!("the kernel makes {now} of {value} for queue/{attribute} of {name}"))
-        .hint(format!("ask for {now}, if that is meant")))
+    Err(Error::input(format!("the kernel turns {value} into {now} for queue/{attribute} of {name}"))
+        .hint(format!("ask for {now}, if that is what you want")))
 }
 
 fn file(name: &str, attribute: &str) -> PathBuf {

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::all::undo_with;
-use super::hands::Hands;
+use super::all_steps::undo_with;
+use super::undoer::Undoer;
 use crate::error::{Error, Result};
 use crate::stack::devices::Drive;
 use crate::stack::journal::{self, Journal, Opened, Record, boot_id};
@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How a stack stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum StackState {
     /// Its process lives.
     Running,
     /// Its process is dead, and a tool that it had started still works.
@@ -33,13 +33,13 @@ pub enum State {
     Unreadable,
 }
 
-/// A stack of which a journal tells.
+/// A stack that has a journal.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Leftover {
     /// The stack's id.
     pub id: String,
     /// How it stands.
-    pub state: State,
+    pub state: StackState,
     /// The profile that it was built for.
     pub profile: String,
     /// The process that built it.
@@ -51,21 +51,21 @@ pub struct Leftover {
     /// The drives that it works on: nodes, with their serials.
     pub drives: Vec<String>,
     /// What stands, or may stand, the last one first.
-    pub stands: Vec<Standing>,
+    pub stands: Vec<Remnant>,
     /// Why its journal can't be read.
     pub problem: Option<String>,
 }
 
 /// A thing that a stack has made.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Standing {
+pub struct Remnant {
     /// What it is, in words.
     pub what: String,
     /// The commands that take it away by hand; none where it is gone already.
     pub commands: Vec<String>,
 }
 
-/// All stacks of which a journal tells, whoever built them.
+/// All stacks that have a journal, whoever built them.
 pub fn leftovers(state_dir: &Path) -> Result<Vec<Leftover>> {
     let runner = Runner::default();
     let found = journal::all(state_dir)?.into_iter().map(|path| look(&path, &runner));
@@ -74,7 +74,7 @@ pub fn leftovers(state_dir: &Path) -> Result<Vec<Leftover>> {
 
 /// What is wanted of [`cleanup`].
 #[derive(Debug, Clone, Default)]
-pub struct Wanted {
+pub struct CleanupRequest {
     /// These stacks alone, kept ones too; none is all dead ones.
     pub ids: Vec<String>,
     /// The kept ones too.
@@ -92,9 +92,9 @@ pub struct Cleaned {
     pub problem: Option<String>,
 }
 
-/// The stacks that somebody kept, and that [`cleanup`] leaves alone unless they are named.
+/// The stacks that were retained, and that [`cleanup`] leaves alone unless they are named.
 pub fn kept(state_dir: &Path) -> Result<Vec<Leftover>> {
-    Ok(leftovers(state_dir)?.into_iter().filter(|stack| stack.state == State::Kept).collect())
+    Ok(leftovers(state_dir)?.into_iter().filter(|stack| stack.state == StackState::Kept).collect())
 }
 
 /// Undoes what dead processes left, and nothing that stacktune did not make.
@@ -104,7 +104,7 @@ pub fn kept(state_dir: &Path) -> Result<Vec<Leftover>> {
 /// be taken away of a stack stands in its [`Cleaned`].
 pub fn cleanup(
     state_dir: &Path,
-    wanted: &Wanted,
+    wanted: &CleanupRequest,
     runner: &Runner,
     watch: &mut dyn FnMut(&Advance) -> bool,
 ) -> Result<Vec<Cleaned>> {
@@ -114,15 +114,15 @@ pub fn cleanup(
         let Some(mut leftover) = look(&path, runner)? else { continue };
         let named = !wanted.ids.is_empty();
         match leftover.state {
-            State::Running if named => return Err(lives(&leftover)),
-            State::Running => continue,
-            State::Kept if !named && !wanted.kept => continue,
+            StackState::Running if named => return Err(lives(&leftover)),
+            StackState::Running => continue,
+            StackState::Kept if !named && !wanted.kept => continue,
             _ => {}
         }
         let problem = match take(&path) {
             Ok(None) => continue,
             Ok(Some(journal)) => {
-                leftover = told(journal.record(), leftover.state, runner)?;
+                leftover = summary_of(journal.record(), leftover.state, runner)?;
                 undo_with(journal, runner, wanted.forget_missing, &mut *watch).err()
             }
             Err(error) => Some(error),
@@ -134,7 +134,7 @@ pub fn cleanup(
 
 fn lives(leftover: &Leftover) -> Error {
     Error::refused(format!("stack {} is in use by process {}", leftover.id, leftover.pid))
-        .hint("end that run: it takes its stack down itself")
+        .hint("stop that run: it takes its stack down itself")
 }
 
 /// The journals of these ids; all of them without any.
@@ -147,7 +147,7 @@ fn chosen(state_dir: &Path, ids: &[String]) -> Result<Vec<PathBuf>> {
         all.iter().find(|path| path.file_stem().is_some_and(|stem| stem == id.as_str())).cloned().ok_or_else(
             || {
                 Error::input(format!("there is no stack {id} in {}", journal::folder(state_dir).display()))
-                    .hint("`stacktune status` lists those that there are")
+                    .hint("`stacktune status` lists all stacks")
             },
         )
     };
@@ -163,10 +163,8 @@ fn take(path: &Path) -> Result<Option<Journal>> {
             Opened::Gone => return Ok(None),
             Opened::Held(record) if Instant::now() >= patience_ends => {
                 let id = record.header.id.0;
-                return Err(Error::failed(format!("something still works on stack {id}")).hint(format!(
-                    "wait for the tool that was running to end; `fuser -v {}` tells it",
-                    path.display()
-                )));
+                return Err(Error::failed(format!("a tool is still working on stack {id}"))
+                    .hint(format!("wait for that tool to end; `fuser -v {}` shows it", path.display())));
             }
             Opened::Held(_) => std::thread::sleep(LOOK),
         }
@@ -178,26 +176,26 @@ fn look(path: &Path, runner: &Runner) -> Result<Option<Leftover>> {
         Ok(Opened::Gone) => None,
         Ok(Opened::Free(journal)) => {
             let record = journal.record();
-            let state = if record.kept { State::Kept } else { State::Dead };
-            Some(told(record, state, runner)?)
+            let state = if record.kept { StackState::Kept } else { StackState::Dead };
+            Some(summary_of(record, state, runner)?)
         }
         Ok(Opened::Held(record)) => {
             let alive = Path::new("/proc").join(record.header.pid.to_string()).exists();
-            let state = if alive { State::Running } else { State::Ending };
-            Some(told(&record, state, runner)?)
+            let state = if alive { StackState::Running } else { StackState::Ending };
+            Some(summary_of(&record, state, runner)?)
         }
         Err(error) => Some(unreadable(path, &error)),
     })
 }
 
-fn told(record: &Record, state: State, runner: &Runner) -> Result<Leftover> {
+fn summary_of(record: &Record, state: StackState, runner: &Runner) -> Result<Leftover> {
     let header = &record.header;
     let same_boot = header.boot == boot_id()?;
-    let hands = Hands::of((&header.id, &record.entries, record.kept), runner, (same_boot, false));
+    let undoer = Undoer::of((&header.id, &record.entries, record.kept), runner, (same_boot, false));
     let undos = record.entries.iter().rev().filter_map(|entry| entry.to_undo());
     let standing = undos
-        .filter(|undo| !hands.went_with_the_kernel(undo))
-        .map(|undo| Standing { what: undo.describe(), commands: hands.commands(undo) });
+        .filter(|undo| !undoer.went_with_the_kernel(undo))
+        .map(|undo| Remnant { what: undo.describe(), commands: undoer.commands(undo) });
     Ok(Leftover {
         id: header.id.0.clone(),
         state,
@@ -214,7 +212,7 @@ fn told(record: &Record, state: State, runner: &Runner) -> Result<Leftover> {
 fn unreadable(path: &Path, error: &Error) -> Leftover {
     Leftover {
         id: path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
-        state: State::Unreadable,
+        state: StackState::Unreadable,
         profile: String::new(),
         pid: 0,
         since_unix_s: 0,

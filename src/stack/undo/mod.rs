@@ -2,10 +2,15 @@
 //!
 //! Enters: a journal. Leaves: the host as it was, or what could not be taken away, and why.
 
-mod all;
-mod hands;
+mod all_steps;
+mod arrays;
+mod files;
+mod filesystems;
 mod leftovers;
+mod one_step;
+mod tables;
+mod undoer;
 
-pub use all::undo_all;
-pub(crate) use hands::Hands;
-pub use leftovers::{Cleaned, Leftover, Standing, State, Wanted, cleanup, kept, leftovers};
+pub use all_steps::undo_all;
+pub use leftovers::{Cleaned, CleanupRequest, Leftover, Remnant, StackState, cleanup, kept, leftovers};
+pub(crate) use undoer::Undoer;

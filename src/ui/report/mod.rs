@@ -15,6 +15,7 @@ pub mod profiles;
 pub mod progress;
 pub mod reproduce;
 pub mod show;
+pub mod stack_properties;
 pub mod stacks;
 pub mod sweep;
 #[cfg(test)]
@@ -23,7 +24,7 @@ mod tests;
 pub use compare::{Comparison, compare};
 pub use cost::CostMap;
 pub use over_time::OverTime;
-pub use plan::{PlanFile, plan};
+pub use plan::{PlanFile, plan, properties_of};
 pub use progress::Progress;
 pub use reproduce::{Reproduction, reproduction};
 pub use show::{Shown, show, table};

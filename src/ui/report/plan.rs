@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::cells::wrap;
+use super::stack_properties;
 use crate::runs::session::PlanShown;
 use crate::units::{approx_size, fine_span};
 
@@ -25,9 +26,9 @@ pub struct PlanFile<'a> {
     /// Bytes that are written in all, the fill included.
     writes_bytes: u64,
     /// What that takes of each drive's life, as sentences.
-    wear: &'a [String],
+    wear: Vec<String>,
     /// What the stack survives, holds and costs, as sentences.
-    worth: &'a [String],
+    worth: Vec<String>,
     /// How long all of the steps took last time; null where that is not known.
     last_time_s: Option<f64>,
 }
@@ -66,14 +67,19 @@ impl<'a> From<&'a PlanShown> for PlanFile<'a> {
             steps: steps.collect(),
             destroys: destroys.collect(),
             writes_bytes: plan.writes_bytes,
-            wear: &plan.wear,
-            worth: &plan.worth,
+            wear: stack_properties::wear(&plan.wear),
+            worth: properties_of(plan),
             last_time_s: seconds(plan.last_time),
         }
     }
 }
 
-/// The steps, what they destroy and write, and what the stack is worth.
+/// What the stack survives, holds and costs, as sentences.
+pub fn properties_of(plan: &PlanShown) -> Vec<String> {
+    plan.properties.as_ref().map(stack_properties::properties).unwrap_or_default()
+}
+
+/// The steps, what they destroy and write, and what the stack survives, holds and costs.
 pub fn plan(plan: &PlanShown) -> String {
     let mut text = String::new();
     for (number, line) in plan.lines.iter().enumerate() {
@@ -93,15 +99,15 @@ pub fn plan(plan: &PlanShown) -> String {
     if plan.writes_bytes > 0 {
         let _ = writeln!(text, "writes about {}", approx_size(plan.writes_bytes));
     }
-    for sentence in &plan.wear {
-        let _ = writeln!(text, "{}", wrap(sentence, WIDTH, "  "));
+    for sentence in stack_properties::wear(&plan.wear) {
+        let _ = writeln!(text, "{}", wrap(&sentence, WIDTH, "  "));
     }
     match plan.last_time {
         Some(time) => _ = writeln!(text, "last time all of it took {}", fine_span(time)),
         None => text.push_str("how long all of it takes is not known yet\n"),
     }
-    for sentence in &plan.worth {
-        let _ = writeln!(text, "{}", wrap(sentence, WIDTH, "  "));
+    for sentence in properties_of(plan) {
+        let _ = writeln!(text, "{}", wrap(&sentence, WIDTH, "  "));
     }
     text
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::stack::undo::{Cleaned, Leftover, State};
+use crate::stack::undo::{Cleaned, Leftover, StackState};
 use crate::units::approx_span;
 
 /// All stacks, each with what stands of it and the commands that take it away by hand. Names and
@@ -39,19 +39,19 @@ fn headline(leftover: &Leftover, now_unix_s: u64) -> String {
     let restarted = if leftover.restarted { ", before this host was restarted" } else { "" };
     let of = format!("of {profile}, built {ago} ago{restarted}");
     match leftover.state {
-        State::Running => format!("{id} runs: {of}, by process {pid}"),
-        State::Ending => format!("{id} is ending: {of}; its process is dead, a tool of it still works"),
-        State::Dead => format!("{id} is left over: {of}; its process is dead"),
-        State::Kept => format!("{id} was kept: {of}"),
-        State::Unreadable => format!("{id} is unknown"),
+        StackState::Running => format!("{id} runs: {of}, by process {pid}"),
+        StackState::Ending => format!("{id} is ending: {of}; its process is dead, a tool of it still works"),
+        StackState::Dead => format!("{id} is left over: {of}; its process is dead"),
+        StackState::Kept => format!("{id} was kept: {of}"),
+        StackState::Unreadable => format!("{id} is unknown"),
     }
 }
 
 fn way_out(leftover: &Leftover) -> Option<String> {
     match leftover.state {
-        State::Dead | State::Ending => Some("to take it away: stacktune cleanup".to_owned()),
-        State::Kept => Some(format!("to take it away: stacktune cleanup {}", leftover.id)),
-        State::Running | State::Unreadable => None,
+        StackState::Dead | StackState::Ending => Some("to take it away: stacktune cleanup".to_owned()),
+        StackState::Kept => Some(format!("to take it away: stacktune cleanup {}", leftover.id)),
+        StackState::Running | StackState::Unreadable => None,
     }
 }
 
@@ -88,11 +88,11 @@ pub fn cleaned(cleaned: &[Cleaned], kept: &[Leftover]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stack::undo::Standing;
+    use crate::stack::undo::Remnant;
 
-    fn leftover(state: State) -> Leftover {
+    fn leftover(state: StackState) -> Leftover {
         let standing =
-            |what: &str, command: &str| Standing { what: what.into(), commands: vec![command.into()] };
+            |what: &str, command: &str| Remnant { what: what.into(), commands: vec![command.into()] };
         Leftover {
             id: "00112233aabbccdd".into(),
             state,
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn the_status_says_what_stands_and_how_it_goes_away() {
-        let text = status(&[leftover(State::Dead)], 1090);
+        let text = status(&[leftover(StackState::Dead)], 1090);
         assert_eq!(
             text,
             "00112233aabbccdd is left over: of mine, built 1m 30s ago; its process is dead\n\
@@ -122,9 +122,9 @@ mod tests {
              \x20     rmdir /s/mnt\n\
              \x20 to take it away: stacktune cleanup\n"
         );
-        assert!(status(&[leftover(State::Running)], 1090).contains("runs: of mine"));
-        assert!(status(&[leftover(State::Kept)], 1090).contains("stacktune cleanup 00112233aabbccdd"));
-        let old = Leftover { restarted: true, ..leftover(State::Dead) };
+        assert!(status(&[leftover(StackState::Running)], 1090).contains("runs: of mine"));
+        assert!(status(&[leftover(StackState::Kept)], 1090).contains("stacktune cleanup 00112233aabbccdd"));
+        let old = Leftover { restarted: true, ..leftover(StackState::Dead) };
         assert!(status(&[old], 1090).contains("before this host was restarted"));
         assert!(status(&[], 0).contains("nothing is left over"));
     }
@@ -133,7 +133,7 @@ mod tests {
     fn what_was_kept_is_named_with_the_way_to_remove_it() {
         assert_eq!(cleaned(&[], &[]), "nothing is left over\n");
         assert_eq!(
-            cleaned(&[], &[leftover(State::Kept)]),
+            cleaned(&[], &[leftover(StackState::Kept)]),
             "nothing is left over by a run that died\n\
              00112233aabbccdd of mine was kept, and stays: stacktune cleanup 00112233aabbccdd takes it away\n"
         );
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn what_could_not_be_taken_away_says_why() {
-        let gone = Cleaned { leftover: leftover(State::Dead), problem: None };
+        let gone = Cleaned { leftover: leftover(StackState::Dead), problem: None };
         let busy = Cleaned { problem: Some("it is held by process 9".into()), ..gone.clone() };
         let text = cleaned(&[gone, busy], &[]);
         assert!(text.starts_with("00112233aabbccdd of mine is gone\n  mount at /s/mnt\n"), "{text}");

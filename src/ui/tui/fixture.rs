@@ -18,6 +18,7 @@ use crate::meter::written::Written;
 use crate::runs::session::Event;
 use crate::runs::session::message::{Advance, Phase, PlanShown, Progress, Status, Wanted};
 use crate::settings::{Interface, Settings};
+use crate::stack::plan::{DriveWear, Endurance, PowerCutReason, Properties, Rated, Resilience};
 use crate::ui::tui::message::Msg;
 use crate::ui::tui::state::State;
 use crate::ui::tui::theme::Theme;
@@ -101,7 +102,7 @@ pub fn status(phase: Phase) -> Status {
             files: true,
             ..Circumstances::default()
         },
-        worth: Vec::new(),
+        properties: None,
         standing: false,
     }
 }
@@ -394,12 +395,8 @@ pub fn plan_destroying() -> PlanShown {
         lines,
         destroys: drives,
         writes_bytes: 500_000_000_000,
-        wear: vec![
-            "nvme1n1, nvme2n1, nvme3n1, nvme4n1 each: 116 GiB written, 0.010% of the rated endurance of \
-             1.20 PB (stack.endurance_tb); 4% used so far by its own count"
-                .into(),
-        ],
-        worth: worth(),
+        wear: wear(),
+        properties: Some(properties()),
         last_time: Some(Duration::from_secs(754)),
     }
 }
@@ -429,19 +426,28 @@ pub fn plan_short() -> PlanShown {
         destroys: Vec::new(),
         writes_bytes: 0,
         wear: Vec::new(),
-        worth: Vec::new(),
+        properties: None,
         times: Vec::new(),
         last_time: None,
     }
 }
 
+/// What four drives lose by 116 GiB each.
+fn wear() -> Vec<DriveWear> {
+    let endurance = Endurance { rated: Some(Rated::DataSheet(1_200_000_000_000_000)), used_percent: Some(4) };
+    let wear =
+        |number| DriveWear { drive: format!("nvme{number}n1"), writes_bytes: 124_554_051_584, endurance };
+    (1..=4).map(wear).collect()
+}
+
 /// What a RAID 5 survives.
-pub fn worth() -> Vec<String> {
-    vec![
-        "survives a power cut: unknown (drive 2 does not tell whether its write cache is volatile)".into(),
-        "survives the loss of drives: 1".into(),
-        "usable: 8.38 TiB".into(),
-    ]
+pub fn properties() -> Properties {
+    Properties {
+        resilience: Resilience { power_cut: PowerCutReason::UnknownCache, drives_lost: 1, fewer: None },
+        usable_bytes: 9_213_829_836_964,
+        price: None,
+        price_missing: None,
+    }
 }
 
 /// A run on a stack that stands.
@@ -452,7 +458,7 @@ pub fn standing(columns: u16, lines: u16) -> State {
 }
 
 pub fn standing_status() -> Status {
-    Status { worth: worth(), standing: true, ..status(Phase::Running) }
+    Status { properties: Some(properties()), standing: true, ..status(Phase::Running) }
 }
 
 /// A screen in the middle of building.

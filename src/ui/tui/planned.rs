@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::dialog::{Consent, about, word_kind};
 use super::text::{width, wrap, wrap_exact};
 use crate::runs::session::message::PlanShown;
+use crate::ui::report::{properties_of, stack_properties};
 use crate::units::{approx_size, fine_span};
 
 /// A word as long as this is shown beside the question for it, too.
@@ -123,12 +124,12 @@ impl Agreement {
                 row(&format!("bytes written: {} ({bytes} bytes), the fill included", approx_size(bytes)));
             }
         }
-        plan.wear.iter().for_each(|sentence| row(sentence));
+        stack_properties::wear(&plan.wear).iter().for_each(|sentence| row(sentence));
         match plan.last_time {
             Some(time) => row(&format!("last time all of it took {}", fine_span(time))),
             None => row("how long all of it takes is not known yet"),
         }
-        plan.worth.iter().for_each(|sentence| row(sentence));
+        properties_of(plan).iter().for_each(|sentence| row(sentence));
     }
 
     fn destroyed(&self, lines: &mut Vec<Toned>, cells: usize) {
@@ -227,8 +228,8 @@ mod tests {
         for cells in [20, 40, 72, 96] {
             let text = letters(&asked.lines(cells));
             let mut told: Vec<String> = plan.lines.clone();
-            told.extend(plan.worth.clone());
-            told.extend(plan.wear.clone());
+            told.extend(properties_of(&plan));
+            told.extend(stack_properties::wear(&plan.wear));
             told.extend(plan.takes_down.clone());
             for device in &plan.destroys {
                 told.push(device.path.display().to_string());

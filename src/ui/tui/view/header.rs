@@ -10,6 +10,7 @@ use crate::class::Class;
 use crate::meter::steadiness::Steady;
 use crate::runs::session::message::{Phase, Status};
 use crate::settings::{Named, Rocksdb};
+use crate::ui::report::stack_properties;
 use crate::ui::tui::state::State;
 use crate::ui::tui::text::{count, fit, width};
 use crate::units::{approx_size, approx_span, format_size};
@@ -127,14 +128,9 @@ fn way(status: &Status) -> String {
     }
 }
 
-/// What the stack survives, in short: the sentences' reasons are in the notes.
+/// What the stack survives, in short: the reasons are in the notes.
 fn survives(status: &Status) -> Option<String> {
-    let short = |sentence: &'_ String| {
-        let of = sentence.strip_prefix("survives ")?;
-        Some(of.split(" (").next().unwrap_or(of).to_owned())
-    };
-    let all: Vec<_> = status.worth.iter().filter_map(short).collect();
-    (!all.is_empty()).then(|| format!("survives {}", all.join(", ")))
+    status.properties.as_ref().map(|stack| stack_properties::resilience(&stack.resilience))
 }
 
 /// What was written, and the limit: the disk is somebody's.

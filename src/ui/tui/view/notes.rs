@@ -9,6 +9,7 @@ use super::{panel, put, span};
 use crate::class::Class;
 use crate::meter::window::{Flag, State as ClassState};
 use crate::meter::words;
+use crate::ui::report::stack_properties;
 use crate::ui::tui::state::State;
 use crate::ui::tui::text::wrap;
 use crate::units::three_digits;
@@ -67,7 +68,8 @@ pub fn gather(state: &State) -> Vec<(String, Style)> {
     }
     if let Some(status) = &state.status {
         notes.extend(status.fallbacks.iter().map(|text| (text.clone(), theme.warn)));
-        notes.extend(status.worth.iter().map(|text| (text.clone(), theme.plain)));
+        let stack = status.properties.as_ref().map(stack_properties::properties).unwrap_or_default();
+        notes.extend(stack.into_iter().map(|text| (text, theme.plain)));
         notes.extend(cost(state).map(|text| (text, theme.plain)));
         notes.extend(status.notes.iter().map(|text| (text.clone(), theme.plain)));
     }

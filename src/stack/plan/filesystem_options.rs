@@ -24,14 +24,14 @@ pub(super) fn mkfs(stack: &Stack) -> Result<Vec<String>> {
             return refuse("names a path or a device, and only the stack's own are written to");
         }
         if small.contains("uuid") || word.starts_with("-U") {
-            return refuse("sets the UUID by which stacktune knows the file system again");
+            return refuse("sets the UUID by which stacktune recognizes the file system");
         }
         if stack.filesystem == Filesystem::F2fs && word.starts_with("-c") {
             return refuse("adds devices, and only the stack's own are written to");
         }
         // A word that belongs to no option is taken for a device.
         if !is_option && !after_option {
-            return refuse("belongs to no option, so that mkfs would take it for a device");
+            return refuse("belongs to no option, so mkfs would take it for a device");
         }
         // `-m 0` and `-K x`: whether an option takes a value mkfs alone knows, so at most one follows.
         after_option = is_option;

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::capacity::PARTITION_START_BYTES;
 use super::step::{Arg, CommandLine, Step};
 use crate::settings::{Filesystem, Named, Raid};
-use crate::stack::devices::Place;
+use crate::stack::devices::BlockDevice;
 use crate::stack::runner::{LOSETUP, MDADM, SFDISK, Tool, quoted};
 use crate::units::{KIB, MIB, approx_size};
 
@@ -35,8 +35,8 @@ impl Step {
                 let options = ["--find", "--show", "--direct-io=on", "--nooverlap"];
                 vec![line(LOSETUP, &options).path(file)]
             }
-            Self::Trim { place, from_bytes } => {
-                vec![line(BLKDISCARD, &[&format!("--offset={from_bytes}")]).place(place)]
+            Self::Trim { device, from_bytes } => {
+                vec![line(BLKDISCARD, &[&format!("--offset={from_bytes}")]).device(device)]
             }
             Self::Partition { drive, disk_uuid, uuid, bytes } => {
                 let (start, size) = (PARTITION_START_BYTES / MIB, bytes / MIB);
@@ -44,7 +44,7 @@ impl Step {
                     "label: gpt\nlabel-id: {disk_uuid}\nstart={start}MiB, size={size}MiB, uuid={uuid}, name={NAME}\n"
                 );
                 let sfdisk = line(SFDISK, &["--quiet", "--wipe=always", "--wipe-partitions=always"]);
-                vec![CommandLine { input, ..sfdisk.place(&Place::Drive(drive.clone())) }]
+                vec![CommandLine { input, ..sfdisk.device(&BlockDevice::Drive(drive.clone())) }]
             }
             Self::CreateArray { path, uuid, raid, chunk_bytes, assume_clean, members } => {
                 let name = uuid.split(['-', ':']).next().unwrap_or_default();
@@ -67,16 +67,16 @@ impl Step {
                 if *assume_clean {
                     create = create.with(&["--assume-clean"]);
                 }
-                vec![members.iter().fold(create, CommandLine::place)]
+                vec![members.iter().fold(create, CommandLine::device)]
             }
-            Self::MakeFilesystem { filesystem, raid, places, uuid, options } => {
+            Self::MakeFilesystem { filesystem, raid, devices, uuid, options } => {
                 let words = maker_options(*filesystem, *raid, uuid, options);
-                vec![places.iter().fold(line(maker(*filesystem), &[]).texts(&words), CommandLine::place)]
+                vec![devices.iter().fold(line(maker(*filesystem), &[]).texts(&words), CommandLine::device)]
             }
-            Self::Mount { filesystem, place, dir, options, .. } => {
+            Self::Mount { filesystem, device, dir, options, .. } => {
                 let mount = line(MOUNT, &["-t", filesystem.name()]);
                 let mount = if options.is_empty() { mount } else { mount.with(&["-o", options]) };
-                vec![mount.place(place).path(dir)]
+                vec![mount.device(device).path(dir)]
             }
             Self::MakeFolder { .. }
             | Self::MakeFile { .. }
@@ -97,10 +97,10 @@ impl Step {
                 "wipe {}: all signatures (wipefs --all --force), and zeros over its first and last MiB",
                 drive.describe()
             ),
-            Self::Precondition { place, bytes } => format!(
+            Self::Precondition { device, bytes } => format!(
                 "write the first {} of {} once in order, then {} of 4 KiB pages at random",
                 approx_size(*bytes),
-                place.shown(),
+                device.shown(),
                 approx_size(2 * bytes)
             ),
             Self::AwaitResync { array } => format!("wait until {} is in sync", array.shown()),
@@ -128,8 +128,8 @@ impl CommandLine {
         self.with(&[&path.display().to_string()])
     }
 
-    fn place(mut self, place: &Place) -> Self {
-        self.args.push(Arg::Place(place.clone()));
+    fn device(mut self, device: &BlockDevice) -> Self {
+        self.args.push(Arg::Device(device.clone()));
         self
     }
 }
@@ -178,7 +178,7 @@ fn extended_options(own: &str, theirs: &[String]) -> (String, Vec<String>) {
 }
 
 impl fmt::Display for CommandLine {
-    /// As a shell takes it; a node that nobody knows yet stands in angle brackets.
+    /// As a shell takes it; a node that is not known yet stands in angle brackets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.input.is_empty() {
             write!(f, "printf {} | ", quoted(OsStr::new(&self.input.replace('\n', "\\n"))))?;
@@ -187,7 +187,7 @@ impl fmt::Display for CommandLine {
         for arg in &self.args {
             match arg {
                 Arg::Text(text) => write!(f, " {}", quoted(OsStr::new(text)))?,
-                Arg::Place(place) => write!(f, " {}", place.shown())?,
+                Arg::Device(device) => write!(f, " {}", device.shown())?,
             }
         }
         Ok(())
@@ -212,18 +212,18 @@ mod tests {
 
     #[test]
     fn what_is_shown_holds_every_word_of_every_command_and_its_input() {
-        let place = Place::Drive(drive("sda"));
+        let device = BlockDevice::Drive(drive("sda"));
         let steps = [
             Step::Partition { drive: drive("sda"), disk_uuid: "D".into(), uuid: "P".into(), bytes: 5 * MIB },
             Step::AttachLoop { file: "/a folder/loop-0.img".into() },
             Step::MakeFilesystem {
                 filesystem: Filesystem::Xfs,
                 raid: Raid::None,
-                places: vec![place.clone()],
+                devices: vec![device.clone()],
                 uuid: "U".into(),
                 options: vec!["-d".into(), "agcount=8".into()],
             },
-            Step::Trim { place, from_bytes: 4096 },
+            Step::Trim { device, from_bytes: 4096 },
         ];
         for step in steps {
             let shown = step.words();
@@ -232,7 +232,7 @@ mod tests {
                 for arg in &command.args {
                     let word = match arg {
                         Arg::Text(text) => quoted(OsStr::new(text)),
-                        Arg::Place(place) => place.shown(),
+                        Arg::Device(device) => device.shown(),
                     };
                     assert!(shown.contains(&format!(" {word}")), "{word} in {shown}");
                 }
@@ -243,9 +243,9 @@ mod tests {
 
     #[test]
     fn a_place_is_shown_by_the_node_that_it_will_have() {
-        let partition = |name| Place::Partition { drive: drive(name), uuid: "P".into() }.shown();
+        let partition = |name| BlockDevice::Partition { drive: drive(name), uuid: "P".into() }.shown();
         assert_eq!([partition("sda"), partition("nvme0n1")], ["/dev/sda1", "/dev/nvme0n1p1"]);
-        let file = Place::Loop { file: "/t/loop-0.img".into() };
+        let file = BlockDevice::Loop { file: "/t/loop-0.img".into() };
         assert_eq!(file.shown(), "<loop of loop-0.img>");
     }
 

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use super::cgroup::Limited;
 use super::queue::Queues;
 use crate::error::{Error, Result};
-use crate::settings::QueueSettings;
 use crate::stack::devices::Drive;
 use crate::stack::id::StackId;
 use crate::stack::journal::Journal;
+use crate::stack::plan::QueueValues;
 
 /// What is changed of the host. Without a built stack it has a journal of its own, as long as anything
 /// is changed; dropped, it puts everything of that back.
@@ -20,7 +20,7 @@ pub struct Adjustments {
     queues: Queues,
     cache: Option<Limited>,
     own: Option<Journal>,
-    settings: QueueSettings,
+    values: QueueValues,
 }
 
 impl Adjustments {
@@ -32,11 +32,11 @@ impl Adjustments {
             queues: Queues::new(drives),
             cache: None,
             own: None,
-            settings: QueueSettings::default(),
+            values: QueueValues::default(),
         }
     }
 
-    /// Brings the host to these settings: all of them, or none where it fails. `stack` is the journal
+    /// Brings the host to these values: all of them, or none where it fails. `stack` is the journal
     /// of the stack that was built. Returns whether the process came under a budget: what was cached
     /// before does not count against that until it is dropped.
     ///
@@ -45,12 +45,12 @@ impl Adjustments {
     pub fn apply(
         &mut self,
         mut stack: Option<&mut Journal>,
-        settings: &QueueSettings,
+        values: &QueueValues,
         cache_limit_bytes: Option<u64>,
     ) -> Result<bool> {
-        let before = (self.settings.clone(), self.limit_bytes());
+        let before = (self.values.clone(), self.limit_bytes());
         let entered = before.1.is_none() && cache_limit_bytes.is_some();
-        let applied = self.bring_to(stack.as_deref_mut(), settings, cache_limit_bytes);
+        let applied = self.bring_to(stack.as_deref_mut(), values, cache_limit_bytes);
         let outcome = applied.map_err(|error| match self.bring_to(stack, &before.0, before.1) {
             Ok(()) => error,
             Err(left) => Error { what: format!("{}; and then {}", error.what, left.what), ..error },
@@ -66,7 +66,7 @@ impl Adjustments {
         let Some(journal) = stack.or(self.own.as_mut()) else { return Ok(()) };
         let left = self.cache.take().map_or(Ok(()), |cache| cache.leave(journal));
         let restored = self.queues.restore(journal);
-        self.settings = QueueSettings::default();
+        self.values = QueueValues::default();
         left.and(restored).and(self.end_own_if_idle())
     }
 
@@ -77,10 +77,10 @@ impl Adjustments {
     fn bring_to(
         &mut self,
         stack: Option<&mut Journal>,
-        settings: &QueueSettings,
+        values: &QueueValues,
         limit_bytes: Option<u64>,
     ) -> Result<()> {
-        let idle = !self.queues.would_change(settings) && self.limit_bytes() == limit_bytes;
+        let idle = !self.queues.would_change(values) && self.limit_bytes() == limit_bytes;
         if idle {
             return Ok(());
         }
@@ -89,8 +89,8 @@ impl Adjustments {
             self.own = Some(Journal::begin(&self.state_dir, &id, &self.profile, self.queues.drives())?);
         }
         let Some(journal) = stack.or(self.own.as_mut()) else { return Ok(()) };
-        self.queues.apply(journal, settings)?;
-        self.settings = settings.clone();
+        self.queues.apply(journal, values)?;
+        self.values = values.clone();
         match (self.cache.take(), limit_bytes) {
             (None, None) => {}
             (Some(cache), None) => cache.leave(journal)?,
@@ -100,7 +100,7 @@ impl Adjustments {
         Ok(())
     }
 
-    /// A journal that tells of nothing is no more.
+    /// Removes its own journal once nothing in it is left to undo.
     fn end_own_if_idle(&mut self) -> Result<()> {
         if self.queues.is_changed() || self.cache.is_some() {
             return Ok(());

@@ -1,6 +1,7 @@
 //! Undoing everything that a journal says, last first.
 
-use super::hands::{Hands, Outcome};
+use super::one_step::Outcome;
+use super::undoer::Undoer;
 use crate::error::{Error, Result};
 use crate::stack::journal::{Journal, Undo, boot_id};
 use crate::stack::runner::Runner;
@@ -21,7 +22,7 @@ pub(super) fn undo_with(
     let header = journal.record().header.clone();
     let same_boot = header.boot == boot_id()?;
     let made = (&header.id, journal.record().entries.as_slice(), journal.record().kept);
-    let hands = Hands::of(made, runner, (same_boot, forget_missing));
+    let undoer = Undoer::of(made, runner, (same_boot, forget_missing));
     let steps = journal.record().entries.len();
     let mut problems = Vec::new();
     let mut blocked = false;
@@ -35,7 +36,7 @@ pub(super) fn undo_with(
         let advance = Advance { step: number, steps, command, undoing: true, bytes: None, left_s: None };
         watch(&advance);
         let (outcome, _) =
-            journal.shared_with_tools(|| attended(&mut *watch, advance, |_| hands.undo(&undo)));
+            journal.shared_with_tools(|| attended(&mut *watch, advance, |_| undoer.undo(&undo)));
         match outcome {
             Ok(Outcome::Undone) => journal.undone(number as u64),
             Ok(Outcome::Missing(error)) => problems.push(error),

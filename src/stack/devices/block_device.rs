@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_millis(10);
 /// A block device that a step makes or uses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum BlockDevice {
     /// A drive as the host has it.
     Drive(Drive),
     /// The loop device over a file of the stack's, whichever number the kernel gives it.
@@ -44,7 +44,7 @@ pub enum Place {
     },
 }
 
-impl Place {
+impl BlockDevice {
     /// Its node now. One that was just made is waited for.
     ///
     /// # Errors
@@ -125,7 +125,7 @@ impl Place {
     }
 }
 
-/// What [`Place::nodes`] found.
+/// What [`BlockDevice::nodes`] found.
 #[derive(Debug)]
 pub(crate) enum Found {
     /// At these nodes, or nowhere.

@@ -1,0 +1,247 @@
+//! The steps of a plan, one after the other: right before each acts the guard looks once more, and its undo
+//! is made durable in the journal.
+
+use std::ffi::OsStr;
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::context::BuildContext;
+use super::precondition::{self, Progress};
+use super::resync;
+use crate::error::{Error, Result};
+use crate::host::{Device, Facts, Usage, mounted_at};
+use crate::stack::devices::{BlockDevice, Drive};
+use crate::stack::guard::{self, Claim};
+use crate::stack::journal::Journal;
+use crate::stack::plan::{Arg, CommandLine, Plan, Step};
+use crate::stack::runner::{Runner, failure};
+use crate::stack::supervise::{Advance, Gauge, Watch, attended};
+
+/// Runs the steps of a plan.
+pub(super) struct Builder<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) site: &'a BuildContext<'a>,
+    pub(super) drives: Vec<Drive>,
+    /// How far each drive is preconditioned.
+    pub(super) progress: Vec<Progress>,
+}
+
+impl Builder<'_> {
+    /// Returns how long each step took.
+    pub(super) fn run(&self, journal: &mut Journal, watch: Watch) -> Result<Vec<Option<Duration>>> {
+        let steps = self.plan.steps.len();
+        let mut times = Vec::new();
+        // From its blanking on until a tool needs it a drive is held: before its turn comes, which may be
+        // hours, no other program can put anything on it.
+        let mut held: Vec<Claim> = Vec::new();
+        for (number, step) in self.plan.steps.iter().enumerate() {
+            let command = step.words();
+            let advance = Advance { step: number, steps, command, undoing: false, bytes: None, left_s: None };
+            let stopped = || Error::interrupted(format!("stopped before step {} of {steps}", number + 1));
+            if !watch(&advance) {
+                return Err(stopped());
+            }
+            let at_step = |error: Error| {
+                let what = format!("step {} of {steps}: {}", number + 1, error.what);
+                Error { what, ..error }
+            };
+            let drives = step.drives();
+            held.retain(|claim| !drives.iter().any(|drive| drive.number == claim.device().number));
+            self.refuse(step).map_err(at_step)?;
+            let command = advance.command.clone();
+            let began = Instant::now();
+            let act = || {
+                let (outcome, stop) = attended(&mut *watch, advance, |gauge| self.perform(step, gauge));
+                outcome.map(|()| stop)
+            };
+            if journal.act(&command, step.undo(), act).map_err(at_step)? {
+                return Err(Error::interrupted(format!("stopped in step {} of {steps}", number + 1)));
+            }
+            times.push((!self.goes_on(step)).then(|| began.elapsed()));
+            if matches!(step, Step::Blank { .. } | Step::Trim { .. } | Step::Precondition { .. }) {
+                for drive in drives {
+                    let claim = drive.find().and_then(|device| guard::claim_again(&device, drive.size_bytes));
+                    held.push(claim.map_err(at_step)?);
+                }
+            }
+        }
+        Ok(times)
+    }
+
+    /// Whether a part of the step was done before this build: the rest takes less than all of it.
+    fn goes_on(&self, step: &Step) -> bool {
+        let Step::Precondition { device: BlockDevice::Drive(drive), .. } = step else { return false };
+        let at = self.drives.iter().position(|known| known == drive);
+        at.is_some_and(|at| self.progress[at] != Progress::default())
+    }
+
+    /// The guard, right before a step acts.
+    fn refuse(&self, step: &Step) -> Result<()> {
+        match step {
+            Step::Blank { drive } => as_shown(self.plan, drive, self.site),
+            Step::Partition { drive, .. } => self.refuse_used(&BlockDevice::Drive(drive.clone())),
+            Step::Trim { device, .. } | Step::Precondition { device, .. } => self.refuse_used(device),
+            Step::CreateArray { members: devices, .. } | Step::MakeFilesystem { devices, .. } => {
+                devices.iter().try_for_each(|device| self.refuse_used(device))
+            }
+            Step::Mount { device, dir, .. } => {
+                self.refuse_used(device)?;
+                refuse_mount_point(dir)
+            }
+            // What is there already was not made by this stack, and its undo must not find it.
+            Step::MakeFolder { dir: path } | Step::MakeFile { file: path, .. } => {
+                match path.symlink_metadata() {
+                    Ok(_) => Err(Error::refused(format!("{} is there already", path.display()))),
+                    Err(_) => Ok(()),
+                }
+            }
+            Step::AttachLoop { .. } | Step::AwaitResync { .. } => Ok(()),
+        }
+    }
+
+    /// Refuses a device that is not the one that was planned with, or that came into use.
+    fn refuse_used(&self, planned: &BlockDevice) -> Result<()> {
+        if let BlockDevice::Drive(drive) | BlockDevice::Partition { drive, .. } = planned
+            && !self.drives.contains(drive)
+        {
+            let what = format!("the plan did not say that {} is destroyed", drive.describe());
+            return Err(Error::refused(what));
+        }
+        let (node, mut device) = if let BlockDevice::Drive(drive) = planned {
+            (drive.path.clone(), drive.find()?)
+        } else {
+            let node = planned.resolve(&self.site.runner)?;
+            let device = whole(&node)?;
+            (node, device)
+        };
+        // An array's members carry its mark.
+        if matches!(planned, BlockDevice::Array { .. }) {
+            device.usage.retain(|usage| !matches!(usage, Usage::Member(_)));
+        }
+        guard::refuse_used(&node, &device.usage)?;
+        guard::refuse_claimed(&node)
+    }
+
+    fn perform(&self, step: &Step, gauge: &Gauge) -> Result<()> {
+        match step {
+            Step::MakeFolder { dir } => Self::make_folder(dir),
+            Step::MakeFile { file, bytes } => make_file(file, *bytes),
+            Step::Blank { drive } => {
+                let claim = guard::claim_again(&drive.find()?, drive.size_bytes)?;
+                claim.blank(&self.site.runner)
+            }
+            Step::AwaitResync { array } => resync::wait(&array.resolve(&self.site.runner)?, gauge),
+            Step::Precondition { device, bytes } => self.precondition(device, *bytes, gauge),
+            Step::Trim { device, .. } => {
+                refuse_untrimmable(&device.resolve(&self.site.runner)?)?;
+                self.run_commands(step)
+            }
+            Step::AttachLoop { file } => {
+                self.run_commands(step)?;
+                BlockDevice::Loop { file: file.clone() }.resolve(&self.site.runner).map(drop)
+            }
+            _ => self.run_commands(step),
+        }
+    }
+
+    fn run_commands(&self, step: &Step) -> Result<()> {
+        step.commands().iter().try_for_each(|command| command.run(&self.site.runner))
+    }
+
+    /// Makes a folder; those above it stay for the next stack.
+    fn make_folder(dir: &Path) -> Result<()> {
+        if let Some(above) = dir.parent() {
+            fs::create_dir_all(above).map_err(|error| Error::os("cannot create", above, error))?;
+        }
+        fs::create_dir(dir).map_err(|error| Error::os("cannot create", dir, error))
+    }
+
+    fn precondition(&self, device: &BlockDevice, bytes: u64, gauge: &Gauge) -> Result<()> {
+        let claim = self.claim(device)?;
+        let drive = match device {
+            BlockDevice::Drive(drive) => self.drives.iter().position(|known| known == drive),
+            _ => None,
+        };
+        let begun = drive.map_or_else(Progress::default, |index| self.progress[index]);
+        let progress = precondition::run(&claim, bytes, begun, gauge)?;
+        // The count of what was written must not move on when the device is closed.
+        drop(claim);
+        if let Some(index) = drive {
+            precondition::keep(&self.site.state_dir, &self.drives[index], progress);
+        }
+        Ok(())
+    }
+
+    fn claim(&self, planned: &BlockDevice) -> Result<Claim> {
+        let device = whole(&planned.resolve(&self.site.runner)?)?;
+        guard::claim_again(&device, 0)
+    }
+}
+
+/// The device of a node, or the one that it is a partition of.
+fn whole(node: &Path) -> Result<Device> {
+    let name = node.file_name().unwrap_or_default().to_string_lossy();
+    let is = |device: &Device| device.path == node || device.partitions.iter().any(|part| *part == name);
+    Facts::read_devices()
+        .into_iter()
+        .find(is)
+        .ok_or_else(|| Error::refused(format!("{} is no longer there", node.display())))
+}
+
+fn refuse_mount_point(dir: &Path) -> Result<()> {
+    let cannot = |error| Error::os("cannot examine", dir, error);
+    let found = dir.symlink_metadata().map_err(cannot)?;
+    let empty = found.is_dir() && fs::read_dir(dir).map_err(cannot)?.next().is_none();
+    if !empty || !mounted_at(dir).map_err(cannot)?.is_empty() {
+        return Err(Error::refused(format!("{} is not the empty folder that was made", dir.display())));
+    }
+    Ok(())
+}
+
+fn refuse_untrimmable(node: &Path) -> Result<()> {
+    let device = whole(node)?;
+    let file = PathBuf::from(format!("/sys/block/{}/queue/discard_max_bytes", device.name));
+    let text = fs::read_to_string(&file).map_err(|error| Error::os("cannot read", &file, error))?;
+    if text.trim() != "0" {
+        return Ok(());
+    }
+    Err(Error::input(format!("{} can't discard: its discard_max_bytes is 0", node.display()))
+        .hint("leave its state as it is, or precondition it"))
+}
+
+fn make_file(file: &Path, bytes: u64) -> Result<()> {
+    let made = OpenOptions::new().write(true).create_new(true).open(file);
+    let made = made.map_err(|error| Error::os("cannot create", file, error))?;
+    rustix::fs::fallocate(&made, rustix::fs::FallocateFlags::empty(), 0, bytes)
+        .map_err(|error| Error::os("cannot allocate", file, error))?;
+    made.sync_all().map_err(|error| Error::os("cannot sync", file, error))
+}
+
+impl CommandLine {
+    fn run(&self, runner: &Runner) -> Result<()> {
+        let args = self.args.iter().map(|arg| match arg {
+            Arg::Text(text) => Ok(PathBuf::from(text)),
+            Arg::Device(device) => device.resolve(runner),
+        });
+        let args: Vec<PathBuf> = args.collect::<Result<_>>()?;
+        let args: Vec<&OsStr> = args.iter().map(|arg| arg.as_os_str()).collect();
+        let answer = runner.run_fed(self.tool, &args, &self.input)?;
+        if answer.status == 0 { Ok(()) } else { Err(failure(self.tool, &args, &answer)) }
+    }
+}
+
+/// Examines a drive in full: it is the one that was planned with, nothing uses it, and it holds what was
+/// shown to the operator.
+pub(super) fn as_shown(plan: &Plan, drive: &Drive, site: &BuildContext) -> Result<()> {
+    let Some(shown) = plan.destroys.iter().find(|destroyed| destroyed.drive == *drive) else {
+        return Err(Error::refused(format!("the plan did not say that {} is destroyed", drive.describe())));
+    };
+    let found = guard::examine_device(&drive.find()?, drive.size_bytes, site.own_data)?;
+    if found.content == shown.content {
+        return Ok(());
+    }
+    let now = if found.content.is_empty() { "nothing".to_owned() } else { found.content.join("; ") };
+    let what = format!("{} was written to after the plan was shown: it holds {now}", drive.describe());
+    Err(Error::refused(what).hint("find out what wrote to it, then plan again"))
+}

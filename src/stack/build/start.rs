@@ -1,0 +1,55 @@
+//! Builds the stack of a confirmed plan, and undoes it where a step fails.
+
+use super::builder::{Builder, as_shown};
+use super::built::Built;
+use super::context::BuildContext;
+use super::precondition;
+use crate::error::{Error, Kind, Result};
+use crate::stack::devices::Drive;
+use crate::stack::journal::Journal;
+use crate::stack::plan::{Confirmed, durations};
+use crate::stack::supervise::Watch;
+use crate::stack::undo::undo_all;
+
+/// Builds.
+///
+/// # Errors
+/// Where a step fails, with the tool's own words; everything before it is undone by then, or what
+/// could not be is named. Refused (3) where a drive came into use or changed since it was planned;
+/// interrupted (130) where the watch said so.
+pub fn build(confirmed: Confirmed, site: &BuildContext, watch: Watch) -> Result<Built> {
+    let plan = confirmed.plan;
+    for destroyed in &plan.destroys {
+        as_shown(&plan, &destroyed.drive, site)?;
+    }
+    let drives: Vec<Drive> = plan.destroys.iter().map(|destroyed| destroyed.drive.clone()).collect();
+    // Before anything is written to them: our own writes would look like foreign ones.
+    let progress = drives.iter().map(|drive| precondition::kept(&site.state_dir, drive)).collect();
+    let mut journal = Journal::begin(&site.state_dir, &plan.id, &site.profile, &drives)?;
+    let builder = Builder { plan: &plan, site, drives, progress };
+    match builder.run(&mut journal, watch) {
+        Ok(times) => {
+            builder.drives.iter().for_each(|drive| precondition::forget(&site.state_dir, drive));
+            durations::keep(&site.state_dir, &plan, &times);
+            let state_dir = site.state_dir.clone();
+            Ok(Built { plan, journal, runner: site.runner.clone(), state_dir, times })
+        }
+        Err(error) => Err(after(error, undo_all(journal, &site.runner, watch))),
+    }
+}
+
+/// A step's error, with how undoing what was before it went.
+fn after(error: Error, undone: Result<()>) -> Error {
+    match undone {
+        Ok(()) => Error { what: format!("{}; everything built so far is undone", error.what), ..error },
+        Err(left) => Error {
+            // What is left concerns data: the exit status must not look like a clean stop.
+            kind: if error.kind == Kind::Interrupted { left.kind } else { error.kind },
+            what: format!("{}; and then {}", error.what, left.what),
+            hint: [error.hint, left.hint]
+                .into_iter()
+                .flatten()
+                .reduce(|one, other| format!("{one}\n  {other}")),
+        },
+    }
+}

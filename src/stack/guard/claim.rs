@@ -1,0 +1,136 @@
+//! Devices that this process alone holds, open for writing.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use super::uses::{read_only, refuse_in_use};
+use super::wipe;
+use crate::error::{Error, Result};
+use crate::host::{Device, Facts, number_text};
+use crate::stack::devices::node;
+use crate::stack::runner::Runner;
+
+/// A device that is open for writing and that no other program can mount, swap on or build upon.
+///
+/// Closing it ends the claim.
+#[derive(Debug)]
+pub struct Claim {
+    pub(super) file: File,
+    pub(super) device: Device,
+    pub(super) own_fill: bool,
+}
+
+impl Claim {
+    /// The device, open for reading and writing.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Whether it holds a valid fill of stacktune's, which [`Claim::wipe`] keeps.
+    pub fn has_own_fill(&self) -> bool {
+        self.own_fill
+    }
+
+    /// Opens the claimed device once more, with flags such as `O_DIRECT`, for reading and writing.
+    pub fn reopen(&self, flags: i32) -> Result<File> {
+        use std::os::fd::AsRawFd;
+        // By way of the open descriptor it can't become another device.
+        let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(flags)
+            .open(path)
+            .map_err(|error| Error::os("cannot open", &self.device.path, error))
+    }
+
+    /// Makes the device blank like [`Claim::wipe`], a fill of stacktune's as well.
+    pub(crate) fn blank(&self, runner: &Runner) -> Result<()> {
+        wipe::wipe(runner, &self.file, &self.device)
+    }
+
+    /// Makes the device blank for programs that look at signatures: wipes those, and the first and
+    /// the last MiB. A valid fill of stacktune's is kept as it is.
+    pub fn wipe(&self) -> Result<()> {
+        if self.own_fill { Ok(()) } else { wipe::wipe(&Runner::default(), &self.file, &self.device) }
+    }
+}
+
+/// Opens a device exclusively, and makes sure that it is the one meant.
+pub(super) fn claim(device: &Device, options: &mut OpenOptions) -> Result<File> {
+    let opened = options.custom_flags(libc::O_EXCL | libc::O_CLOEXEC).open(&device.path);
+    let file = opened.map_err(|error| cannot_claim(&device.path, error))?;
+    let metadata = file.metadata().map_err(|error| Error::os("cannot examine", &device.path, error))?;
+    if number_text(metadata.rdev()) == device.number { Ok(file) } else { Err(gone(device)) }
+}
+
+fn cannot_claim(path: &Path, error: std::io::Error) -> Error {
+    match error.raw_os_error() {
+        Some(libc::EBUSY) => {
+            let what = format!("{} is opened exclusively elsewhere", path.display());
+            Error::refused(what).hint(
+                "another program or run, or a mount in another mount namespace (a container), holds it: \
+                 see `fuser -v` and `lsblk`",
+            )
+        }
+        Some(libc::EROFS) => read_only(path),
+        Some(libc::EACCES | libc::EPERM) => {
+            Error::os("cannot open", path, error).hint("writing to block devices needs root")
+        }
+        _ => Error::os("cannot open", path, error),
+    }
+}
+
+/// Claims a device for a step of a plan that the operator has confirmed: a drive, or what the stack has
+/// made of it. Its content was judged before the first step; uses are judged anew.
+pub(crate) fn claim_again(device: &Device, min_bytes: u64) -> Result<Claim> {
+    refuse_in_use(device, min_bytes)?;
+    let file = claim(device, OpenOptions::new().read(true).write(true))?;
+    Ok(Claim { file, device: device.clone(), own_fill: false })
+}
+
+/// Claims a block device that a stack was built to: its top. What was on it before was the stack's
+/// own matter.
+pub fn claim_built(node: &Path) -> Result<Claim> {
+    let devices = Facts::read_devices();
+    let name = node.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let gone = || Error::failed(format!("{} has gone", node.display()));
+    let is_of = |device: &&Device| device.path == node || device.partitions.contains(&name);
+    let whole = devices.iter().find(is_of).ok_or_else(gone)?;
+    node::check(node)?;
+    let number = std::fs::metadata(node).map_err(|e| Error::os("cannot examine", node, e))?.rdev();
+    let mut device = Device { path: node.to_owned(), number: number_text(number), ..whole.clone() };
+    let file = claim(&device, OpenOptions::new().read(true).write(true))?;
+    if whole.path != node {
+        (device.name, device.partitions) = (name, Vec::new());
+        let end = std::io::Seek::seek(&mut &file, std::io::SeekFrom::End(0));
+        device.size_bytes = end.map_err(|e| Error::os("cannot measure", node, e))?;
+    }
+    Ok(Claim { file, device, own_fill: false })
+}
+
+/// For reading, exclusively: this fails while another program holds it so.
+fn open_exclusively(node: &Path) -> std::io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(libc::O_EXCL | libc::O_CLOEXEC).open(node)
+}
+
+pub(super) fn is_held(node: &Path) -> bool {
+    open_exclusively(node).is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY))
+}
+
+/// Makes sure that no program holds a node exclusively.
+pub(crate) fn refuse_claimed(node: &Path) -> Result<()> {
+    node::check(node)?;
+    open_exclusively(node).map(drop).map_err(|error| cannot_claim(node, error))
+}
+
+pub(super) fn gone(device: &Device) -> Error {
+    let what = format!("{} is no longer the device that was examined", device.path.display());
+    Error::refused(what).hint("it was removed or replaced in the meantime; start again")
+}

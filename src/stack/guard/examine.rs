@@ -1,0 +1,101 @@
+//! What is on a device before it is written; nothing is written here.
+
+use std::fs::{File, OpenOptions};
+
+use super::claim::{Claim, claim, gone};
+use super::content::{self, OwnData, Signature};
+use super::uses::{refuse_in_use, refuse_member, refuse_written_below, whole_device};
+use crate::error::Result;
+use crate::host::{Device, Facts};
+use crate::stack::devices::Drive;
+use crate::stack::runner::Runner;
+
+/// What was found on a device that nothing uses.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Examination {
+    /// The device.
+    pub device: Device,
+    /// What would be destroyed, in words; empty where there is nothing, or only stacktune's own data.
+    pub content: Vec<String>,
+    /// It holds a valid fill of stacktune's, complete or not, which is kept. What lies beyond it may still
+    /// be in `content`.
+    pub own_fill: bool,
+    pub(super) min_bytes: u64,
+    pub(super) seen: Seen,
+}
+
+/// What must not change between the examination and the opening.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Seen {
+    pub(super) signatures: Vec<Signature>,
+    pub(super) edges_crc: u32,
+}
+
+impl Examination {
+    /// Whether the operator must consent before the device is written.
+    pub fn needs_consent(&self) -> bool {
+        !self.content.is_empty()
+    }
+
+    /// What the operator types to consent: the serial, or the name where there is none.
+    pub fn to_type(&self) -> &str {
+        self.device.serial.as_deref().unwrap_or(&self.device.name)
+    }
+
+    /// The device in one line: node, model, serial and size.
+    pub fn describe(&self) -> String {
+        Drive::of(&self.device).in_full()
+    }
+}
+
+/// Looks at a device before it is written, and writes nothing.
+///
+/// Refused (3) while anything uses it, its partitions, what is built on it or what it is built on; if
+/// it is read-only or smaller than `min_bytes`; if it is a member of md, LVM, ZFS or the like by a
+/// signature; and if its content can't be identified.
+pub fn examine(named: &str, facts: &Facts, min_bytes: u64, own_data: &dyn OwnData) -> Result<Examination> {
+    examine_device(whole_device(named, facts)?, min_bytes, own_data)
+}
+
+/// The same for a device that was read from this host just now.
+pub(crate) fn examine_device(device: &Device, min_bytes: u64, own_data: &dyn OwnData) -> Result<Examination> {
+    refuse_in_use(device, min_bytes)?;
+    refuse_written_below(device)?;
+    let file = claim(device, OpenOptions::new().read(true))?;
+    looked_at(device, &file, min_bytes, own_data)
+}
+
+/// The same for a device that this process holds: its own claim is no use by others.
+pub fn examine_held(
+    held: &Claim,
+    facts: &Facts,
+    min_bytes: u64,
+    own_data: &dyn OwnData,
+) -> Result<Examination> {
+    let device = whole_device(&held.device.path.display().to_string(), facts)?;
+    if device.number != held.device.number {
+        return Err(gone(&held.device));
+    }
+    refuse_in_use(device, min_bytes)?;
+    refuse_written_below(device)?;
+    looked_at(device, &held.file, min_bytes, own_data)
+}
+
+/// What is on a device that no other program holds.
+fn looked_at(device: &Device, file: &File, min_bytes: u64, own_data: &dyn OwnData) -> Result<Examination> {
+    let signatures = content::signatures(&Runner::default(), device)?;
+    refuse_member(device, &signatures)?;
+    let samples = content::sample(file, device, own_data)?;
+    let mut content: Vec<String> = signatures.iter().map(Signature::describe).collect();
+    if let Some(first) = samples.foreign.first() {
+        let (foreign, pages) = (samples.foreign.len(), samples.pages);
+        content.push(format!("data at {foreign} of {pages} sampled pages, the first at byte {first}"));
+    }
+    Ok(Examination {
+        device: device.clone(),
+        own_fill: samples.fill && signatures.is_empty(),
+        content,
+        min_bytes,
+        seen: Seen { signatures, edges_crc: samples.edges_crc },
+    })
+}

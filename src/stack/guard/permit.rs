@@ -1,0 +1,70 @@
+//! From what was found, and consent to lose it, to a claim.
+
+use std::fs::OpenOptions;
+
+use super::claim::{Claim, claim, gone};
+use super::consent::Consent;
+use super::content;
+use super::examine::{Examination, Seen};
+use super::uses::{refuse_in_use, refuse_written_below};
+use crate::error::{Error, Result};
+use crate::host::{Device, Facts};
+use crate::stack::runner::Runner;
+
+/// Permits writing where there is nothing to lose, or where the operator consents to lose it.
+pub fn permit(examination: Examination, consent: &Consent) -> Result<Permit> {
+    if !examination.needs_consent()
+        || consent.covers_device(&examination.device.name, examination.device.serial.as_deref())
+    {
+        return Ok(Permit { examination });
+    }
+    let device = &examination.device;
+    let what = format!("{} is not empty: {}", examination.describe(), examination.content.join("; "));
+    Err(Error::refused(what)
+        .hint(format!("to destroy everything on it, add: --destroy {}", name_to_give(device))))
+}
+
+fn name_to_give(device: &Device) -> String {
+    device.by_id.first().unwrap_or(&device.path).display().to_string()
+}
+
+/// A device that may be written, and how far the permission reaches. Only [`permit`] makes one.
+#[derive(Debug)]
+pub struct Permit {
+    examination: Examination,
+}
+
+impl Permit {
+    /// What was found.
+    pub fn examination(&self) -> &Examination {
+        &self.examination
+    }
+
+    /// Opens the device for reading and writing and claims it for this process.
+    ///
+    /// Looks again right before: refused (3) if it came into use, became another device or changed
+    /// its content since it was examined.
+    pub fn open(self) -> Result<Claim> {
+        let examined = &self.examination.device;
+        let now = Facts::read_devices();
+        let device = now.iter().find(|device| device.number == examined.number);
+        let device = device.ok_or_else(|| gone(examined))?;
+        let same = |device: &Device| {
+            (&device.name, &device.serial, device.size_bytes)
+                == (&examined.name, &examined.serial, examined.size_bytes)
+        };
+        if !same(device) {
+            return Err(gone(examined));
+        }
+        refuse_in_use(device, self.examination.min_bytes)?;
+        refuse_written_below(device)?;
+        let file = claim(device, OpenOptions::new().read(true).write(true))?;
+        let signatures = content::signatures(&Runner::default(), device)?;
+        let edges_crc = content::edges_crc(&file, device)?;
+        if (Seen { signatures, edges_crc }) != self.examination.seen {
+            let what = format!("{} was written to after it was examined", device.path.display());
+            return Err(Error::refused(what).hint("find out what wrote to it, then start again"));
+        }
+        Ok(Claim { file, device: device.clone(), own_fill: self.examination.own_fill })
+    }
+}

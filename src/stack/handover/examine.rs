@@ -1,0 +1,137 @@
+//! Whether drives can leave the kernel: where they are on the bus, and what would go with them.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::bus::{Bus, CLASS_NVME, NVME, is_address, last_of};
+use crate::error::{Error, Result};
+use crate::host::{Device, Facts};
+use crate::stack::devices::Drive;
+use crate::stack::guard::refuse_used;
+
+/// PCI's class code of bridges, which belong to no one.
+const CLASS_BRIDGE: &str = "0x0604";
+
+/// A namespace of a drive that a program drives by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserspaceDrive {
+    /// The drive, as the kernel had it.
+    pub drive: Drive,
+    /// Its PCI address: `0000:01:00.0`.
+    pub address: String,
+    /// The namespace's number on its controller.
+    pub namespace: u32,
+    /// Its names that stay, as they were: udev's.
+    pub by_id: Vec<PathBuf>,
+    /// Whether no IOMMU will keep it from memory that is not its own.
+    pub no_iommu: bool,
+}
+
+/// Whether the operator accepts VFIO's unsafe mode, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Noiommu {
+    /// No: a drive that no IOMMU keeps from any memory stays with the kernel.
+    Refused,
+    /// Yes.
+    Accepted,
+}
+
+impl UserspaceDrive {
+    /// Whether there is nothing at its address any more: it was pulled.
+    pub(super) fn gone(&self) -> bool {
+        !Bus::default().device(&self.address).exists()
+    }
+}
+
+/// Finds where drives are on the bus that are to leave the kernel together, and whether they can.
+/// Whether they themselves are in use is not looked at. Nothing is changed.
+///
+/// # Errors
+/// Input where a drive is no NVMe drive on PCI; refused (3) where something else would go with it, or
+/// where no IOMMU keeps it from memory that is not its own.
+pub fn examine(drives: &[&Device], noiommu: Noiommu) -> Result<Vec<UserspaceDrive>> {
+    let devices = Facts::read_devices();
+    let bus = Bus::default();
+    drives.iter().map(|drive| bus.examine(drive, drives, &devices, noiommu)).collect()
+}
+
+impl Bus {
+    pub(super) fn examine(
+        &self,
+        device: &Device,
+        together: &[&Device],
+        devices: &[Device],
+        noiommu: Noiommu,
+    ) -> Result<UserspaceDrive> {
+        let path = device.path.display();
+        let address = self.address_of(device)?;
+        let controller = device.controller.as_deref();
+        let goes = |name: &str| together.iter().any(|device| device.name == name);
+        // Those that go were looked at by the guard.
+        for beside in devices.iter().filter(|beside| beside.controller.as_deref() == controller) {
+            if !goes(&beside.name) {
+                refuse_used(&beside.path, &beside.usage)?;
+            }
+        }
+        let addresses: Vec<String> =
+            together.iter().filter_map(|device| self.address_of(device).ok()).collect();
+        let no_iommu = !self.device(&address).join("iommu_group").exists();
+        if !no_iommu || noiommu == Noiommu::Refused {
+            self.refuse_shared(&address, &path.to_string(), &addresses)?;
+        }
+        let nsid = self.root.join("block").join(&device.name).join("nsid");
+        let namespace = fs::read_to_string(&nsid).map_err(|error| Error::os("cannot read", &nsid, error))?;
+        let namespace = namespace
+            .trim()
+            .parse()
+            .map_err(|_| Error::failed(format!("{} does not hold a number", nsid.display())))?;
+        let by_id = device.by_id.iter().map(PathBuf::from).collect();
+        Ok(UserspaceDrive { drive: Drive::of(device), address, namespace, by_id, no_iommu })
+    }
+
+    /// The PCI address of an NVMe drive.
+    fn address_of(&self, device: &Device) -> Result<String> {
+        let path = device.path.display();
+        let no_nvme = || {
+            Error::input(format!("{path} is not an NVMe drive on PCI Express"))
+                .hint("only such a drive can be driven from user space")
+        };
+        let controller = device.controller.as_ref().ok_or_else(no_nvme)?;
+        let link = self.root.join("class/nvme").join(controller).join("device");
+        let address = fs::canonicalize(link).ok().as_deref().and_then(last_of).ok_or_else(no_nvme)?;
+        let class = self.text(&address, "class");
+        if !is_address(&address) || class.as_deref() != Some(CLASS_NVME) {
+            return Err(no_nvme());
+        }
+        match self.driver(&address).as_deref() {
+            Some(NVME) => Ok(address),
+            driver => {
+                let driver = driver.unwrap_or("no driver");
+                Err(Error::refused(format!("{path} ({address}) is bound to {driver}, not to {NVME}")))
+            }
+        }
+    }
+
+    /// Refuses a function that an IOMMU does not keep apart from all others but those that go with it.
+    fn refuse_shared(&self, address: &str, path: &str, together: &[String]) -> Result<()> {
+        let group = self.device(address).join("iommu_group");
+        let Ok(members) = fs::read_dir(group.join("devices")) else {
+            return Err(Error::refused(format!(
+                "no IOMMU keeps {path} ({address}) away from the rest of memory"
+            ))
+            .hint("enable one in the firmware (VT-d, AMD-Vi) and the kernel (intel_iommu=on)"));
+        };
+        let names = members.flatten().map(|member| member.file_name().to_string_lossy().into_owned());
+        let is_bridge =
+            |name: &String| self.text(name, "class").is_some_and(|class| class.starts_with(CLASS_BRIDGE));
+        let stays = |name: &String| name != address && !together.contains(name) && !is_bridge(name);
+        let mut others: Vec<String> = names.filter(stays).collect();
+        if others.is_empty() {
+            return Ok(());
+        }
+        others.sort();
+        let what = format!("{path} ({address}) shares its IOMMU group with {}", others.join(", "));
+        Err(Error::refused(what)
+            .hint("a group is handed over as a whole: make all its drives the target, or use a slot with its own group"))
+    }
+}

@@ -1,0 +1,141 @@
+//! The hand-over over a sysfs of the test's own.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use super::bus::Bus;
+use super::examine::{Noiommu, UserspaceDrive};
+use super::hand_over::{bind_step, last_first};
+use crate::error::Error;
+use crate::host::Device;
+use crate::stack::devices::Drive;
+
+const ADDRESS: &str = "0000:01:00.0";
+
+/// A sysfs with one drive, in a group by itself.
+struct Host {
+    _dir: tempfile::TempDir,
+    bus: Bus,
+}
+
+fn host() -> Host {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().to_owned();
+    let device = root.join("bus/pci/devices").join(ADDRESS);
+    let group = root.join("kernel/iommu_groups/7");
+    for folder in [&device, &group.join("devices").join(ADDRESS), &root.join("class/nvme/nvme0")] {
+        fs::create_dir_all(folder).unwrap();
+    }
+    for driver in ["nvme", "vfio-pci"] {
+        fs::create_dir_all(root.join("bus/pci/drivers").join(driver)).unwrap();
+    }
+    fs::create_dir_all(root.join("block/nvme0n1")).unwrap();
+    fs::write(root.join("block/nvme0n1/nsid"), "3\n").unwrap();
+    fs::write(device.join("class"), "0x010802\n").unwrap();
+    fs::write(device.join("driver_override"), "(null)\n").unwrap();
+    symlink(root.join("bus/pci/drivers/nvme"), device.join("driver")).unwrap();
+    symlink(&group, device.join("iommu_group")).unwrap();
+    symlink(&device, root.join("class/nvme/nvme0/device")).unwrap();
+    Host { _dir: dir, bus: Bus { root } }
+}
+
+fn drive() -> Device {
+    Device {
+        name: "nvme0n1".into(),
+        path: "/dev/nvme0n1".into(),
+        number: "259:0".into(),
+        by_id: Vec::new(),
+        model: None,
+        serial: Some("S1".into()),
+        firmware: None,
+        size_bytes: 1 << 30,
+        logical_block_bytes: 512,
+        physical_block_bytes: 512,
+        volatile_write_cache: None,
+        rotational: false,
+        read_only: false,
+        numa_node: None,
+        scheduler: None,
+        queue: crate::host::Queue::default(),
+        controller: Some("nvme0".into()),
+        link: None,
+        temperature: None,
+        health: None,
+        partitions: Vec::new(),
+        members: Vec::new(),
+        usage: Vec::new(),
+    }
+}
+
+fn refusal(host: &Host, devices: &[Device]) -> Error {
+    host.bus.examine(&drive(), &[], devices, Noiommu::Refused).unwrap_err()
+}
+
+#[test]
+fn a_drive_is_found_on_the_bus() {
+    let host = host();
+    let given = host.bus.examine(&drive(), &[&drive()], &[drive()], Noiommu::Refused).unwrap();
+    assert_eq!((given.address.as_str(), given.namespace, given.no_iommu), (ADDRESS, 3, false));
+}
+
+#[test]
+fn another_namespace_in_use_keeps_the_drive_with_the_kernel() {
+    let usage = vec![crate::host::Usage::Mounted("/data".into())];
+    let beside = Device { name: "nvme0n2".into(), usage, ..drive() };
+    let error = refusal(&host(), &[drive(), beside]);
+    assert!(error.exit_status() == 3 && error.what.contains("/data"), "{error}");
+}
+
+#[test]
+fn a_group_with_others_and_no_group_at_all_are_refused() {
+    let shared = host();
+    let members = shared.bus.root.join("kernel/iommu_groups/7/devices");
+    for (address, class) in [("0000:00:01.0", "0x060400"), ("0000:02:00.0", "0x020000")] {
+        fs::create_dir_all(members.join(address)).unwrap();
+        let device = shared.bus.device(address);
+        fs::create_dir_all(&device).unwrap();
+        fs::write(device.join("class"), class).unwrap();
+    }
+    let error = refusal(&shared, &[]);
+    assert!(error.what.contains("IOMMU group with 0000:02:00.0"), "{error}");
+    assert!(!error.what.contains("0000:00:01.0"), "a bridge is nobody's: {error}");
+    let alone = host();
+    fs::remove_file(alone.bus.device(ADDRESS).join("iommu_group")).unwrap();
+    let error = refusal(&alone, &[]);
+    assert!(error.exit_status() == 3 && error.what.contains("no IOMMU"), "{error}");
+    let accepted = alone.bus.examine(&drive(), &[], &[], Noiommu::Accepted).unwrap();
+    assert!(accepted.no_iommu && bind_step(ADDRESS, &[accepted]).contains("with no IOMMU"));
+    // Accepted or not, what shares a group with others stays.
+    let error = shared.bus.examine(&drive(), &[], &[], Noiommu::Accepted).unwrap_err();
+    assert!(error.what.contains("IOMMU group with 0000:02:00.0"), "{error}");
+}
+
+#[test]
+fn what_is_no_nvme_drive_of_the_kernels_is_refused() {
+    let other = host();
+    fs::write(other.bus.device(ADDRESS).join("class"), "0x010601\n").unwrap();
+    assert!(refusal(&other, &[]).what.contains("not an NVMe drive on PCI Express"));
+    let taken = host();
+    fs::remove_file(taken.bus.device(ADDRESS).join("driver")).unwrap();
+    assert!(refusal(&taken, &[]).what.contains("bound to no driver"));
+}
+
+#[test]
+fn drives_are_given_back_in_the_order_of_their_names() {
+    let given = |name: &str, address: &str| {
+        let drive = Drive { name: name.into(), ..Drive::of(&drive()) };
+        UserspaceDrive { drive, address: address.into(), namespace: 1, by_id: Vec::new(), no_iommu: false }
+    };
+    let all = [given("nvme2n1", "c"), given("nvme10n1", "d"), given("nvme0n1", "a"), given("nvme0n2", "a")];
+    assert_eq!(last_first(&all), ["d", "c", "a"]);
+}
+
+#[test]
+fn what_stacktune_did_not_bind_is_left_alone() {
+    let host = host();
+    host.bus.give_back(ADDRESS).unwrap();
+    host.bus.give_back("0000:09:00.0").unwrap();
+    let untouched = fs::read_to_string(host.bus.device(ADDRESS).join("driver_override")).unwrap();
+    assert_eq!(untouched, "(null)\n");
+    assert_eq!(host.bus.give_back("../../x").unwrap_err().exit_status(), 3);
+}

@@ -1,0 +1,325 @@
+//! A journal in its file, held by this process.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
+
+use super::folder::{NEW, SUFFIX, folder, make_durable_folder, sync_folder};
+use super::record::{Entry, FORMAT, Header, Line, Record, encode, parse};
+use super::undo::Undo;
+use crate::error::{Error, Result};
+use crate::stack::devices::Drive;
+use crate::stack::id::StackId;
+
+/// The kernel's id of this boot.
+pub fn boot_id() -> Result<String> {
+    let path = Path::new("/proc/sys/kernel/random/boot_id");
+    let text = fs::read_to_string(path).map_err(|error| Error::os("cannot read", path, error))?;
+    Ok(text.trim().to_owned())
+}
+
+/// A stack's journal, held by this process.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    file: File,
+    record: Record,
+}
+
+/// Who holds a journal that can't be opened.
+#[derive(Debug)]
+pub enum Opened {
+    /// Nobody did; now this process does.
+    Free(Journal),
+    /// Another process does, or a tool that it started.
+    Held(Record),
+    /// It is no longer there.
+    Gone,
+}
+
+impl Journal {
+    /// Begins one, durably; nothing may be done to the host before.
+    pub fn begin(state_dir: &Path, id: &StackId, profile: &str, drives: &[Drive]) -> Result<Self> {
+        let header = Header {
+            format: FORMAT,
+            id: id.clone(),
+            boot: boot_id()?,
+            pid: std::process::id(),
+            profile: profile.to_owned(),
+            started_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+            drives: drives.to_vec(),
+        };
+        let dir = folder(state_dir);
+        make_durable_folder(&dir)?;
+        let path = dir.join(format!("{}.{SUFFIX}", id.0));
+        let cannot = |error: std::io::Error| Error::os("cannot write", &path, error);
+        // It gets its name once its first line is complete and its lock held, so that it is never taken for a
+        // dead process's.
+        let mut new = tempfile::Builder::new().prefix(NEW).tempfile_in(&dir).map_err(cannot)?;
+        flock(new.as_file(), FlockOperation::NonBlockingLockExclusive).map_err(|e| cannot(e.into()))?;
+        let line = encode(&header)?;
+        new.write_all(&line).and_then(|()| new.as_file().sync_all()).map_err(cannot)?;
+        let file = new.persist_noclobber(&path).map_err(|error| cannot(error.error))?;
+        sync_folder(&dir)?;
+        let record = Record { header, entries: Vec::new(), kept: false, whole_bytes: line.len() as u64 };
+        Ok(Self { path, file, record })
+    }
+
+    /// Opens an existing one, and takes it over where no process holds it.
+    ///
+    /// # Errors
+    /// Where it can't be read, or is damaged before its last line.
+    pub fn open(path: &Path) -> Result<Opened> {
+        let cannot = |error: std::io::Error| Error::os("cannot open", path, error);
+        let mut file = match OpenOptions::new().read(true).write(true).open(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Opened::Gone),
+            file => file.map_err(cannot)?,
+        };
+        let free = match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => true,
+            Err(Errno::WOULDBLOCK) => false,
+            Err(error) => return Err(cannot(error.into())),
+        };
+        // Whoever held it may have ended its work, and removed it, in between.
+        if file.metadata().map_err(cannot)?.nlink() == 0 {
+            return Ok(Opened::Gone);
+        }
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(cannot)?;
+        let record = parse(&bytes).map_err(|why| {
+            Error::failed(format!("the journal {} can't be read: {why}", path.display())).hint(
+                "what it lists may still exist: compare it with `lsblk` and /proc/mounts, then remove the journal",
+            )
+        })?;
+        if !free {
+            return Ok(Opened::Held(record));
+        }
+        // The next line must not follow half of one.
+        if record.whole_bytes < bytes.len() as u64 {
+            file.set_len(record.whole_bytes).map_err(cannot)?;
+        }
+        file.seek(SeekFrom::End(0)).map_err(cannot)?;
+        Ok(Opened::Free(Self { path: path.to_owned(), file, record }))
+    }
+
+    /// What it says.
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// Its file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Does something to the host that `undo` takes away again: the undo is durable before `act` is
+    /// called. Where `act` fails it may be half done, and stands to be undone.
+    pub fn act<T>(
+        &mut self,
+        command: &str,
+        undo: Option<Undo>,
+        act: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        let number = self.record.entries.len() as u64;
+        self.write(&Line::Intend { number, command: command.to_owned(), undo: undo.clone() })?;
+        let entry = Entry { number, command: command.to_owned(), undo, done: false, undone: false };
+        self.record.entries.push(entry);
+        let made = self.shared_with_tools(act)?;
+        self.write(&Line::Done { number })?;
+        self.record.entries[number as usize].done = true;
+        Ok(made)
+    }
+
+    /// Says that something was undone.
+    pub(crate) fn undone(&mut self, number: u64) {
+        // What could not be said beforehand was never done.
+        let Some(entry) = self.record.entries.get_mut(number as usize) else { return };
+        entry.undone = true;
+        // What is not said is undone once more, which does nothing.
+        let _ = self.write(&Line::Undone { number });
+    }
+
+    /// Says that the stack is to stand, and lets go of it.
+    pub fn keep(mut self) -> Result<()> {
+        self.write(&Line::Kept)
+    }
+
+    /// Removes it: everything is undone.
+    pub(crate) fn end(self) -> Result<()> {
+        debug_assert!(self.record.entries.iter().all(|entry| entry.to_undo().is_none()));
+        fs::remove_file(&self.path).map_err(|error| Error::os("cannot remove", &self.path, error))?;
+        sync_folder(self.path.parent().unwrap_or(Path::new("/")))
+    }
+
+    /// Lets the tools that `run` starts hold the journal as well, until they end.
+    pub(crate) fn shared_with_tools<T>(&self, run: impl FnOnce() -> T) -> T {
+        // Where this fails a tool that outlives a kill is not waited for, and nothing else changes.
+        let _ = fcntl_setfd(&self.file, FdFlags::empty());
+        let outcome = run();
+        let _ = fcntl_setfd(&self.file, FdFlags::CLOEXEC);
+        outcome
+    }
+
+    fn write(&mut self, line: &Line) -> Result<()> {
+        let bytes = encode(line)?;
+        let written = self.file.write_all(&bytes).and_then(|()| self.file.sync_all());
+        if let Err(error) = written {
+            // Half a line would spoil the next one; a reader sees through it at the end.
+            let _ = self.file.set_len(self.record.whole_bytes);
+            let _ = self.file.seek(SeekFrom::End(0));
+            return Err(Error::os("cannot write", &self.path, error));
+        }
+        self.record.whole_bytes += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::folder::{all, sweep};
+    use super::*;
+
+    const ID: &str = "00112233aabbccdd";
+
+    fn id() -> StackId {
+        StackId(ID.into())
+    }
+
+    fn undo(name: &str) -> Undo {
+        Undo::RemoveFolder { dir: PathBuf::from("/state").join(ID).join(name) }
+    }
+
+    /// A journal with a step that was done, and one that was only begun.
+    fn with_two(dir: &Path) -> PathBuf {
+        let mut journal = Journal::begin(dir, &id(), "mine", &[]).unwrap();
+        journal.act("mkdir a", Some(undo("a")), || Ok(())).unwrap();
+        journal.act("mkdir b", Some(undo("b")), || Err::<(), _>(Error::failed("no"))).unwrap_err();
+        journal.path().to_owned()
+    }
+
+    fn opened(path: &Path) -> Journal {
+        for _ in 0..1000 {
+            match Journal::open(path).unwrap() {
+                Opened::Free(journal) => return journal,
+                // A program that another test has started at that moment holds it too, until it ends.
+                Opened::Held(_) => std::thread::sleep(std::time::Duration::from_millis(5)),
+                Opened::Gone => panic!("it is gone"),
+            }
+        }
+        panic!("it is held")
+    }
+
+    #[test]
+    fn the_undo_is_in_the_file_before_the_step_acts() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut journal = Journal::begin(dir.path(), &id(), "mine", &[]).unwrap();
+        let path = journal.path().to_owned();
+        journal
+            .act("mkdir a", Some(undo("a")), || {
+                let record = parse(&fs::read(&path).unwrap()).unwrap();
+                assert_eq!(record.entries[0].to_undo(), Some(&undo("a")));
+                assert!(!record.entries[0].done);
+                Ok(())
+            })
+            .unwrap();
+        let record = parse(&fs::read(&path).unwrap()).unwrap();
+        assert!(record.entries[0].done);
+        assert_eq!(record, *journal.record());
+        assert_eq!((record.header.pid, record.header.boot), (std::process::id(), boot_id().unwrap()));
+    }
+
+    #[test]
+    fn a_step_that_can_not_be_announced_does_not_act() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut journal = Journal::begin(dir.path(), &id(), "mine", &[]).unwrap();
+        journal.file = File::open(journal.path()).unwrap();
+        let error =
+            journal.act("mkdir a", Some(undo("a")), || -> Result<()> { panic!("it acted") }).unwrap_err();
+        assert!(error.what.contains("cannot write"), "{error}");
+        assert!(journal.record().entries.is_empty());
+    }
+
+    #[test]
+    fn a_line_that_a_power_cut_tore_never_acted() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = with_two(dir.path());
+        let whole = fs::read(&path).unwrap();
+        let two = parse(&whole).unwrap();
+        let last_line = whole[..whole.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap() + 1;
+        for torn in last_line..whole.len() {
+            let record = parse(&whole[..torn]).unwrap();
+            assert_eq!(record.entries, two.entries[..1], "torn at {torn}");
+            assert_eq!(record.whole_bytes, last_line as u64);
+        }
+        // Its length came back, its bytes did not.
+        let mut zeros = whole[..last_line].to_vec();
+        zeros.extend_from_slice(&[0, 0, 0, b'\n']);
+        fs::write(&path, &zeros).unwrap();
+        let mut journal = opened(&path);
+        journal.undone(0);
+        let record = parse(&fs::read(&path).unwrap()).unwrap();
+        assert_eq!((record.entries.len(), record.entries[0].undone), (1, true));
+    }
+
+    #[test]
+    fn damage_in_the_middle_is_told_and_nothing_is_guessed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = with_two(dir.path());
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, text.replacen("\"intend\"", "\"in\"", 1)).unwrap();
+        let error = Journal::open(&path).unwrap_err();
+        assert!(error.what.contains("line 2"), "{error}");
+        fs::write(&path, text.replacen("\"format\":1", "\"format\":2", 1)).unwrap();
+        assert!(Journal::open(&path).unwrap_err().what.contains("its format is 2"));
+    }
+
+    #[test]
+    fn one_process_holds_it_and_a_dead_one_does_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = Journal::begin(dir.path(), &id(), "mine", &[]).unwrap();
+        let path = journal.path().to_owned();
+        assert!(matches!(Journal::open(&path).unwrap(), Opened::Held(_)));
+        // A tool that outlives it still works on the stack.
+        let mut tool = journal.shared_with_tools(|| {
+            std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap()
+        });
+        drop(journal);
+        assert!(matches!(Journal::open(&path).unwrap(), Opened::Held(_)));
+        drop(tool.stdin.take());
+        tool.wait().unwrap();
+        opened(&path).keep().unwrap();
+        let journal = opened(&path);
+        assert!(journal.record().kept);
+        journal.end().unwrap();
+        assert!(matches!(Journal::open(&path).unwrap(), Opened::Gone));
+        assert!(all(dir.path()).unwrap().is_empty());
+        assert_eq!(fs::read_dir(folder(dir.path())).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_never_became_a_journal_is_swept_unless_it_is_being_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = with_two(dir.path());
+        let left = folder(dir.path()).join(".new-a");
+        let held = folder(dir.path()).join(".new-b");
+        File::create(&left).unwrap();
+        let file = File::create(&held).unwrap();
+        flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
+        sweep(dir.path());
+        assert_eq!((left.exists(), held.exists(), path.exists()), (false, true, true));
+    }
+
+    #[test]
+    fn one_id_has_one_journal() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = with_two(dir.path());
+        assert!(Journal::begin(dir.path(), &id(), "other", &[]).is_err());
+        assert_eq!(all(dir.path()).unwrap(), [path]);
+        assert!(all(&dir.path().join("none")).unwrap().is_empty());
+    }
+}

@@ -1,0 +1,127 @@
+//! The lines of a journal, and what they come to.
+
+use serde::{Deserialize, Serialize};
+
+use super::undo::Undo;
+use crate::error::{Error, Result};
+use crate::stack::devices::Drive;
+use crate::stack::id::StackId;
+
+/// The version of the format.
+pub(super) const FORMAT: u32 = 1;
+
+/// Who built what, and when: the first line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// The version of the format.
+    pub format: u32,
+    /// The stack's id.
+    pub id: StackId,
+    /// The kernel's id of the boot.
+    pub boot: String,
+    /// The process.
+    pub pid: u32,
+    /// The profile's name.
+    pub profile: String,
+    /// When it began, in seconds since 1970.
+    pub started_unix_s: u64,
+    /// The drives that it works on.
+    pub drives: Vec<Drive>,
+}
+
+/// A line after the first. One is read or written at a time: that one is larger costs nothing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "line")]
+#[allow(clippy::large_enum_variant)] // there is one at a time
+pub(super) enum Line {
+    Intend { number: u64, command: String, undo: Option<Undo> },
+    Done { number: u64 },
+    Undone { number: u64 },
+    Kept,
+}
+
+/// Something that was done to the host, or at least begun.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// Its number, from 0, in the order in which it was begun.
+    pub number: u64,
+    /// The command, as it was shown.
+    pub command: String,
+    /// How it is undone; none where there is nothing to undo.
+    pub undo: Option<Undo>,
+    /// Whether it came to its end.
+    pub done: bool,
+    /// Whether it was undone.
+    pub undone: bool,
+}
+
+impl Entry {
+    /// How it is undone, as long as that is to be done.
+    pub fn to_undo(&self) -> Option<&Undo> {
+        self.undo.as_ref().filter(|_| !self.undone)
+    }
+}
+
+/// What a journal says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// Who built what.
+    pub header: Header,
+    /// What was done, in order.
+    pub entries: Vec<Entry>,
+    /// The operator wants it to stand.
+    pub kept: bool,
+    /// Bytes of whole lines; what follows was torn.
+    pub(super) whole_bytes: u64,
+}
+
+pub(super) fn encode(line: &impl Serialize) -> Result<Vec<u8>> {
+    let mut bytes = serde_json::to_vec(line)
+        .map_err(|error| Error::failed(format!("cannot encode a line of the journal: {error}")))?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+/// Reads the lines. Half a line at the end was never followed by what it announced.
+pub(super) fn parse(bytes: &[u8]) -> std::result::Result<Record, String> {
+    let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
+    let first = lines.next().ok_or("it has no complete line")?;
+    let header: Header = serde_json::from_slice(first).map_err(|error| format!("line 1: {error}"))?;
+    if header.format != FORMAT {
+        return Err(format!("its format is {}, and this version of stacktune reads {FORMAT}", header.format));
+    }
+    let mut record = Record { header, entries: Vec::new(), kept: false, whole_bytes: first.len() as u64 };
+    let mut lines = lines.enumerate().peekable();
+    while let Some((index, line)) = lines.next() {
+        let parsed = serde_json::from_slice::<Line>(line).map_err(|error| error.to_string());
+        match parsed.and_then(|line| record.apply(line)) {
+            Ok(()) => record.whole_bytes += line.len() as u64,
+            // A file system may bring back the length of a line, but not its bytes.
+            Err(_) if lines.peek().is_none() => break,
+            Err(why) => return Err(format!("line {}: {why}", index + 2)),
+        }
+    }
+    Ok(record)
+}
+
+impl Record {
+    fn apply(&mut self, line: Line) -> std::result::Result<(), String> {
+        let next = self.entries.len() as u64;
+        match line {
+            Line::Intend { number, .. } if number != next => {
+                return Err(format!("step {number} follows {next} others"));
+            }
+            Line::Intend { number, command, undo } => {
+                self.entries.push(Entry { number, command, undo, done: false, undone: false });
+            }
+            Line::Done { number } => self.announced(number)?.done = true,
+            Line::Undone { number } => self.announced(number)?.undone = true,
+            Line::Kept => self.kept = true,
+        }
+        Ok(())
+    }
+
+    fn announced(&mut self, number: u64) -> std::result::Result<&mut Entry, String> {
+        self.entries.get_mut(number as usize).ok_or(format!("step {number} was never announced"))
+    }
+}

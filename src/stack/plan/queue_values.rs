@@ -1,0 +1,38 @@
+//! From the settings to what is written to the block layer's queue attributes.
+
+use crate::settings::QueueSettings;
+
+/// The attribute that is set first: others depend on it.
+pub const SCHEDULER: &str = "scheduler";
+
+/// What a drive's queue attributes are to be, by name and in the order in which they are set, the
+/// scheduler first; one without a value goes back to what it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueValues(pub [(&'static str, Option<String>); 6]);
+
+impl Default for QueueValues {
+    /// All as they were.
+    fn default() -> Self {
+        queue_values(&QueueSettings::default())
+    }
+}
+
+impl QueueValues {
+    /// The scheduler, where one is asked for.
+    pub fn scheduler(&self) -> Option<&String> {
+        self.0[0].1.as_ref()
+    }
+}
+
+/// The values that the settings ask for.
+pub fn queue_values(settings: &QueueSettings) -> QueueValues {
+    let number = |value: Option<u64>| value.map(|value| value.to_string());
+    QueueValues([
+        (SCHEDULER, settings.scheduler.clone()),
+        ("nr_requests", number(settings.nr_requests)),
+        ("wbt_lat_usec", number(settings.wbt_lat_usec)),
+        ("read_ahead_kb", number(settings.read_ahead_kb)),
+        ("nomerges", number(settings.nomerges)),
+        ("rq_affinity", number(settings.rq_affinity)),
+    ])
+}

@@ -1,0 +1,133 @@
+//! Taking away folders, files, loop devices and mounts.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use super::filesystems::refuse_others;
+use super::undoer::{Undoer, persist, refuse_used};
+use crate::error::{Error, Result};
+use crate::host::mounted_at;
+use crate::stack::devices;
+use crate::stack::guard::holders;
+use crate::stack::runner::{LOSETUP, UMOUNT, failure, quoted};
+
+impl Undoer<'_> {
+    /// Whether a folder was made to hold the stack's own: its name is the operator's.
+    pub(super) fn is_above(&self, dir: &Path) -> bool {
+        let in_it = |folder: &&PathBuf| folder.starts_with(dir) && self.own(folder).is_ok();
+        self.own(dir).is_err() && self.folders.iter().any(|folder| in_it(&folder))
+    }
+
+    pub(super) fn remove_file(&self, file: &Path) -> Result<()> {
+        let found = match file.symlink_metadata() {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            found => found.map_err(|error| Error::os("cannot examine", file, error))?,
+        };
+        if !found.is_file() {
+            return Err(Error::refused(format!("{} is not the file that was made there", file.display())));
+        }
+        if let Some(node) = devices::loops_over(self.runner, file)?.first() {
+            return Err(Error::failed(format!("{} is still attached to {}", file.display(), node.display())));
+        }
+        if self.kept {
+            self.refuse_unseen(file)?;
+        }
+        fs::remove_file(file).map_err(|error| Error::os("cannot remove", file, error))
+    }
+
+    /// Refuses a retained file with content of others: where its loop device is gone, as after a boot, no node
+    /// leads to what lies on it.
+    pub(super) fn refuse_unseen(&self, file: &Path) -> Result<()> {
+        self.refuse_foreign(file)?;
+        match self.probe(file, "TYPE")?.as_deref() {
+            None => Ok(()),
+            Some("linux_raid_member") => {
+                let what = format!(
+                    "{} belongs to an array that is not running, so what is on it is unknown",
+                    file.display()
+                );
+                let file = quoted(file.as_os_str());
+                Err(Error::refused(what).hint(format!(
+                    "attach it and the array's other files (`losetup --find {file}`), start the array \
+                     (`mdadm --assemble --scan`) and clean up again, or discard it with `wipefs --all {file}`"
+                )))
+            }
+            Some(_) => self.look_inside(&[file.to_owned()]),
+        }
+    }
+
+    pub(super) fn detach_loops(&self, file: &Path) -> Result<()> {
+        for node in devices::loops_over(self.runner, file)? {
+            // The kernel would detach a device in use later, and say that it has.
+            refuse_used(&node)?;
+            self.tool(LOSETUP, &["--detach".as_ref(), node.as_os_str()])?;
+        }
+        persist(|| match devices::loops_over(self.runner, file)?.first() {
+            None => Ok(()),
+            Some(node) => {
+                let holders = holders::in_words(node);
+                Err(Error::failed(format!("{} is still held{holders}", node.display())))
+            }
+        })
+    }
+
+    pub(super) fn unmount(&self, dir: &Path) -> Result<()> {
+        // The kernel lists mount points with links resolved, and the folder itself may no longer answer.
+        let dir = &devices::canonical_parent(dir);
+        let mounted = || {
+            mounted_at(dir)
+                .map_err(|error| Error::os("cannot read", Path::new("/proc/self/mountinfo"), error))
+        };
+        let sources = mounted()?;
+        if sources.len() > 1 {
+            let what = format!("{} is mounted over {}", sources[1], dir.display());
+            return Err(Error::refused(what).hint("unmount that first: it is not part of the stack"));
+        }
+        if sources.is_empty() {
+            return Ok(());
+        }
+        refuse_others_files(dir)?;
+        let arguments = ["--no-canonicalize".as_ref(), dir.as_os_str()];
+        persist(|| {
+            let answer = self.runner.run(UMOUNT, &arguments)?;
+            if answer.status == 0 || mounted()?.is_empty() {
+                return Ok(());
+            }
+            let error = failure(UMOUNT, &arguments, &answer);
+            Err(match holders::in_words(dir).as_str() {
+                "" => error.hint("see `fuser -vm` and `lsof` for what uses it"),
+                holders => error.hint(format!("it is held{holders}: stop that, or leave the folder")),
+            })
+        })
+    }
+}
+
+/// Refuses a file system that holds other files than the data set's: they would go with it. One that does not answer any more has nothing left to save.
+fn refuse_others_files(dir: &Path) -> Result<()> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    refuse_others(&dir.display().to_string(), &names)
+}
+
+/// What others have put there meanwhile needs the folder.
+pub(super) fn remove_if_empty(dir: &Path) -> Result<()> {
+    match fs::remove_dir(dir) {
+        Err(error) if [ErrorKind::NotFound, ErrorKind::DirectoryNotEmpty].contains(&error.kind()) => Ok(()),
+        outcome => outcome.map_err(|error| Error::os("cannot remove", dir, error)),
+    }
+}
+
+pub(super) fn remove_folder(dir: &Path) -> Result<()> {
+    match fs::remove_dir(dir) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => {
+            let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+            let names: Vec<_> =
+                entries.take(3).map(|entry| entry.file_name().display().to_string()).collect();
+            Err(Error::refused(format!("{} is not empty: it holds {}", dir.display(), names.join(", ")))
+                .hint("stacktune did not put that there: move it away"))
+        }
+        outcome => outcome.map_err(|error| Error::os("cannot remove", dir, error)),
+    }
+}

@@ -1,0 +1,94 @@
+//! Taking away file systems.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use super::undoer::{OwnNodes, Undoer, refuse_used};
+use crate::error::{Error, Result};
+use crate::stack::devices::{BlockDevice, Drive, same_id};
+use crate::stack::runner::{UNSHARE, WIPEFS, quoted};
+
+impl Undoer<'_> {
+    pub(super) fn remove_filesystem(&self, uuid: &str, devices: &[BlockDevice]) -> Result<Option<Drive>> {
+        self.own_id(uuid)?;
+        let (nodes, missing) = self.filesystems(uuid, devices)?;
+        nodes.iter().try_for_each(|node| refuse_used(node))?;
+        if self.kept && !nodes.is_empty() {
+            self.look_inside(&nodes)?;
+        }
+        for node in nodes {
+            refuse_used(&node)?;
+            // Not by force: wipefs then refuses what is in use after all.
+            self.tool(WIPEFS, &["--all".as_ref(), "--quiet".as_ref(), node.as_os_str()])?;
+        }
+        Ok(missing)
+    }
+
+    /// Refuses a retained file system that holds files of others, also where it is no longer mounted:
+    /// it is mounted in a namespace that goes with the tool that looks. Of several nodes each has all of it.
+    pub(super) fn look_inside(&self, nodes: &[PathBuf]) -> Result<()> {
+        const LOOK: &str = r#"mount -o "$1" -- "$2" "$3" && ls -A -- "$3""#;
+        let (node, dir) = (&nodes[0], std::env::temp_dir());
+        let look = |options: &str| {
+            let words = ["--mount", "--propagation=private", "sh", "-c", LOOK, "sh", options].map(OsStr::new);
+            let arguments = [&words[..], &[node.as_os_str(), dir.as_os_str()]].concat();
+            self.runner.run(UNSHARE, &arguments)
+        };
+        let mut answer = look("ro")?;
+        if answer.status != 0 {
+            // Btrfs's own RAID without one of its drives.
+            let degraded = look("ro,degraded")?;
+            answer = if degraded.status == 0 { degraded } else { answer };
+        }
+        if answer.status != 0 {
+            let why = answer.stderr.lines().last().unwrap_or("no reason given").to_owned();
+            let all = nodes.iter().map(|node| quoted(node.as_os_str())).collect::<Vec<_>>().join(" ");
+            return Err(Error::refused(format!(
+                "the file system of {} can't be checked for files of others: {why}",
+                node.display()
+            ))
+            .hint(format!(
+                "check it yourself, and discard it with `wipefs --all {all}`; then clean up again"
+            )));
+        }
+        let names: Vec<String> = answer.stdout.lines().map(str::to_owned).collect();
+        refuse_others(&format!("the file system of {}", node.display()), &names)
+    }
+
+    /// The nodes that carry the file system of that UUID.
+    pub(super) fn filesystems(&self, uuid: &str, devices: &[BlockDevice]) -> Result<OwnNodes> {
+        let is_own = |node: &Path| Ok(self.filesystem_uuid(node)?.is_some_and(|found| same_id(&found, uuid)));
+        self.own_nodes(devices, is_own)
+    }
+
+    /// The UUID of the file system on a device.
+    pub(super) fn filesystem_uuid(&self, node: &Path) -> Result<Option<String>> {
+        self.probe(node, "UUID")
+    }
+}
+
+/// The same of a file system that holds these names.
+pub(super) fn refuse_others(on: &str, names: &[String]) -> Result<()> {
+    // What `crate::load::volume` and `crate::load::kv` make in a folder, and mkfs.
+    let has_pairs = names.iter().any(|name| name == "stacktune-pairs.json");
+    let numbered = |name: &str| {
+        name.strip_prefix("data-").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+    };
+    // A file before it is renamed into place.
+    let temporary = |name: &str| {
+        let random = name.strip_prefix(".stacktune-");
+        random.is_some_and(|random| random.len() == 6 && random.bytes().all(|b| b.is_ascii_alphanumeric()))
+    };
+    let is_ours = |name: &str| {
+        numbered(name)
+            || temporary(name)
+            || ["wal", "stacktune-set", "lost+found"].contains(&name)
+            || has_pairs && ["rocksdb", "stacktune-pairs.json"].contains(&name)
+    };
+    let others: Vec<&str> = names.iter().map(String::as_str).filter(|name| !is_ours(name)).take(3).collect();
+    if others.is_empty() {
+        return Ok(());
+    }
+    let what = format!("{on} holds {}, which stacktune did not put there", others.join(", "));
+    Err(Error::refused(what).hint("move that to another place, then clean up again"))
+}

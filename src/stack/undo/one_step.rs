@@ -1,0 +1,114 @@
+//! One undo: looks for what is named, does nothing where that is gone, and touches nothing that is not
+//! provably the stack's.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use super::files::{remove_folder, remove_if_empty};
+use super::undoer::{OwnNodes, Undoer, persist};
+use crate::error::{Error, Result};
+use crate::stack::devices::{self, Drive};
+use crate::stack::handover;
+use crate::stack::journal::Undo;
+use crate::stack::runner::quoted;
+use crate::stack::tuning::cgroup;
+use crate::stack::tuning::queue::{self, in_force};
+
+/// How an undo went that did not fail.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// What it takes away is gone.
+    Undone,
+    /// So it is, but for what lies on a drive that is not there.
+    Missing(Error),
+}
+
+impl Undoer<'_> {
+    /// Undoes it. Once more does nothing.
+    pub(crate) fn undo(&self, undo: &Undo) -> Result<Outcome> {
+        let missing = match undo {
+            Undo::RemovePartitions { drive, disk_uuid } => self.remove_table(drive, disk_uuid)?,
+            Undo::RemoveArray { uuid, members, .. } => self.remove_array(uuid, members)?,
+            Undo::RemoveFilesystem { uuid, devices } => self.remove_filesystem(uuid, devices)?,
+            other => {
+                self.undo_in_kernel_or_folder(other)?;
+                None
+            }
+        };
+        Ok(missing
+            .filter(|_| !self.forget_missing)
+            .map_or(Outcome::Undone, |drive| Outcome::Missing(self.missing(&drive))))
+    }
+
+    fn missing(&self, drive: &Drive) -> Error {
+        let (drive, id) = (drive.describe(), &self.id.0);
+        Error::failed(format!("{drive} is not there, so what the stack left on it remains there")).hint(
+            format!(
+                "reattach it and run `stacktune cleanup {id}`, or give it up: \
+             `stacktune cleanup --forget-missing {id}`"
+            ),
+        )
+    }
+
+    fn undo_in_kernel_or_folder(&self, undo: &Undo) -> Result<()> {
+        match undo {
+            Undo::RemoveFolder { dir } if self.is_above(dir) => remove_if_empty(dir),
+            Undo::RemoveFolder { dir } => self.own(dir).and_then(|()| remove_folder(dir)),
+            Undo::RemoveFile { file } => self.own(file).and_then(|()| self.remove_file(file)),
+            Undo::DetachLoop { file } => self.own(file).and_then(|()| self.detach_loops(file)),
+            gone if self.went_with_the_kernel(gone) => Ok(()),
+            Undo::Unmount { dir } => self.own(dir).and_then(|()| self.unmount(dir)),
+            Undo::RestoreQueue { drive, attribute, old, new, beside } => {
+                queue::restore(drive, attribute, (old, new), beside)
+            }
+            Undo::GiveBack { address } => handover::give_back(address),
+            Undo::RemoveCgroup { dir, switched_on } => {
+                self.own(dir).and_then(|()| persist(|| cgroup::remove(dir, *switched_on)))
+            }
+            Undo::RemovePartitions { .. } | Undo::RemoveArray { .. } | Undo::RemoveFilesystem { .. } => {
+                unreachable!("these lie on devices")
+            }
+        }
+    }
+}
+
+/// Commands to be typed.
+impl Undoer<'_> {
+    /// The commands that undo the same by hand, with the nodes as they are now; none where what they
+    /// would take away is not there, or not the stack's.
+    pub(crate) fn commands(&self, undo: &Undo) -> Vec<String> {
+        if self.went_with_the_kernel(undo) {
+            return Vec::new();
+        }
+        let typed = |words: &str, path: &Path| format!("{words} {}", quoted(path.as_os_str()));
+        let all = |words: &str, nodes: Vec<PathBuf>| nodes.iter().map(|node| typed(words, node)).collect();
+        // Where the nodes can't be found just now, no command is offered.
+        let found = |nodes: Result<OwnNodes>| nodes.map(|(nodes, _)| nodes).unwrap_or_default();
+        match undo {
+            Undo::RemoveFolder { dir } | Undo::RemoveCgroup { dir, .. } => vec![typed("rmdir", dir)],
+            Undo::RemoveFile { file } => vec![typed("rm", file)],
+            Undo::GiveBack { address } => handover::commands(address),
+            Undo::Unmount { dir } => vec![typed("umount", dir)],
+            Undo::DetachLoop { file } => {
+                all("losetup --detach", devices::loops_over(self.runner, file).unwrap_or_default())
+            }
+            Undo::RemovePartitions { drive, disk_uuid } => {
+                all("wipefs --all", found(self.tables(drive, disk_uuid)))
+            }
+            Undo::RemoveFilesystem { uuid, devices } => {
+                all("wipefs --all", found(self.filesystems(uuid, devices)))
+            }
+            Undo::RemoveArray { uuid, members, .. } => {
+                let arrays = devices::arrays(self.runner, uuid).unwrap_or_default();
+                let mut commands: Vec<String> = all("mdadm --stop", arrays);
+                let members: Vec<String> = all("mdadm --zero-superblock", found(self.members(uuid, members)));
+                commands.extend(members);
+                commands
+            }
+            Undo::RestoreQueue { drive, attribute, old, .. } => {
+                let file = PathBuf::from(format!("/sys/block/{}/queue/{attribute}", drive.name));
+                vec![typed(&format!("echo {} >", quoted(OsStr::new(in_force(old)))), &file)]
+            }
+        }
+    }
+}

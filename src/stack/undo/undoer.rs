@@ -1,0 +1,172 @@
+//! What all undos share: whether a thing is provably the stack's, what is found on it, and patience.
+
+use std::ffi::OsStr;
+use std::path::{Component, Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+use crate::host::{Facts, Usage};
+use crate::stack::devices::{self, BlockDevice, Drive, Found};
+use crate::stack::id::StackId;
+use crate::stack::journal::{Entry, Undo};
+use crate::stack::runner::{BLKID, Runner, Tool, failure};
+
+/// What was closed a moment ago may still be held: by the kernel, which ends I/O after its process,
+/// or by udev, which looks at each device that changes.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Undoes the steps of one stack.
+pub(crate) struct Undoer<'a> {
+    /// Runs the tools.
+    pub(crate) runner: &'a Runner,
+    /// The stack, of which the folders are named by its id.
+    pub(crate) id: &'a StackId,
+    /// Whether it was built since the kernel came up.
+    pub(crate) same_boot: bool,
+    /// What lay on a drive that is not there any more counts as gone with it.
+    pub(crate) forget_missing: bool,
+    /// Whether it was retained, so that others may have put something on it.
+    pub(super) kept: bool,
+    /// The folders that the stack made.
+    pub(super) folders: Vec<PathBuf>,
+}
+
+impl<'a> Undoer<'a> {
+    /// Undoer for a stack of which that is the id, what the journal says of it, and whether it was kept.
+    pub(crate) fn of(
+        (id, entries, kept): (&'a StackId, &[Entry], bool),
+        runner: &'a Runner,
+        (same_boot, forget_missing): (bool, bool),
+    ) -> Self {
+        let folders = entries.iter().filter_map(|entry| match &entry.undo {
+            Some(Undo::RemoveFolder { dir }) => Some(dir.clone()),
+            _ => None,
+        });
+        Self { runner, id, same_boot, forget_missing, kept, folders: folders.collect() }
+    }
+}
+
+/// Nodes that carry what is the stack's, and a drive that may and is not there.
+pub(super) type OwnNodes = (Vec<PathBuf>, Option<Drive>);
+
+impl Undoer<'_> {
+    /// A path is the stack's own if a folder in it is named by the stack's id, which is random.
+    pub(super) fn own(&self, path: &Path) -> Result<()> {
+        let id = &self.id.0;
+        let names = [id.clone(), format!("stack-{id}"), format!("stacktune-{id}")];
+        let is_within = |path: &Path| path.iter().any(|part| names.iter().any(|name| part == name.as_str()));
+        let goes_up = path.components().any(|part| part == Component::ParentDir);
+        // By way of a link in it a path could lead anywhere.
+        let really = devices::canonical_parent(path);
+        if self.id.is_sound() && path.is_absolute() && !goes_up && is_within(path) && is_within(&really) {
+            return Ok(());
+        }
+        Err(Error::refused(format!("{} is not in a folder of stack {}", path.display(), self.id.0)))
+    }
+
+    /// What blkid finds of that name on a device or a file; none where there is no signature.
+    pub(super) fn probe(&self, node: &Path, tag: &str) -> Result<Option<String>> {
+        let arguments = ["-p", "-o", "value", "-s", tag].map(OsStr::new);
+        let arguments = [&arguments[..], &[node.as_os_str()]].concat();
+        let answer = self.runner.run(BLKID, &arguments)?;
+        match answer.status {
+            0 => Ok(Some(answer.stdout.trim().to_owned()).filter(|value| !value.is_empty())),
+            2 => Ok(None),
+            8 => Err(Error::failed(format!("{} has contradictory signatures", node.display()))
+                .hint("it is left alone; `wipefs` lists them")),
+            _ => Err(failure(BLKID, &arguments, &answer)),
+        }
+    }
+
+    /// Ids of layers are made of the stack's own: no journal is believed that names others.
+    pub(super) fn own_id(&self, uuid: &str) -> Result<()> {
+        if self.id.is_of(uuid) {
+            return Ok(());
+        }
+        Err(Error::refused(format!("{uuid} is not an id of stack {}", self.id.0)))
+    }
+
+    /// Refuses a device of the stack's that holds something foreign: what the stack itself had on it is wiped
+    /// by then.
+    pub(super) fn refuse_foreign(&self, node: &Path) -> Result<()> {
+        let Some(kind) = self.probe(node, "TYPE")?.or(self.probe(node, "PTTYPE")?) else { return Ok(()) };
+        // What a killed mkfs left is the stack's own.
+        if self.probe(node, "UUID")?.is_some_and(|uuid| self.id.is_of(&uuid)) {
+            return Ok(());
+        }
+        Err(Error::refused(format!("{} holds {kind}, which the stack did not put there", node.display()))
+            .hint("save or wipe that first (`wipefs --all`), then clean up again"))
+    }
+
+    /// The nodes of the devices that pass the test.
+    pub(super) fn own_nodes(
+        &self,
+        devices: &[BlockDevice],
+        test: impl Fn(&Path) -> Result<bool>,
+    ) -> Result<OwnNodes> {
+        let (mut found, mut missing) = (Vec::new(), None);
+        for device in devices {
+            match device.nodes(self.runner, self.same_boot)? {
+                Found::Missing(drive) => drop(missing.get_or_insert(drive)),
+                Found::At(nodes) => {
+                    for node in nodes {
+                        if test(&node)? {
+                            found.push(node);
+                        }
+                    }
+                }
+            }
+        }
+        Ok((found, missing))
+    }
+
+    /// Runs a tool until it succeeds; what was closed a moment ago may make it fail for a while.
+    pub(super) fn tool(&self, tool: Tool, arguments: &[&OsStr]) -> Result<()> {
+        persist(|| self.runner.run_well(tool, arguments).map(drop))
+    }
+
+    /// Whether it went with the kernel that knew it: what is there now belongs to others.
+    pub(crate) fn went_with_the_kernel(&self, undo: &Undo) -> bool {
+        let kernels = matches!(
+            undo,
+            Undo::Unmount { .. }
+                | Undo::RestoreQueue { .. }
+                | Undo::GiveBack { .. }
+                | Undo::RemoveCgroup { .. }
+        );
+        kernels && !self.same_boot
+    }
+}
+
+/// Tries again for a while.
+pub(super) fn persist(mut attempt: impl FnMut() -> Result<()>) -> Result<()> {
+    let patience_ends = Instant::now() + PATIENCE;
+    loop {
+        match attempt() {
+            Err(_) if Instant::now() < patience_ends => std::thread::sleep(LOOK),
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Refuses a device in use; being a member of what was just stopped does not count.
+pub(super) fn refuse_used(node: &Path) -> Result<()> {
+    persist(|| {
+        let facts = Facts::read_devices();
+        let name = node.file_name().unwrap_or_default().to_string_lossy();
+        let device = facts.iter().find(|device| {
+            device.path == node || device.partitions.iter().any(|partition| *partition == name)
+        });
+        let usage = device.iter().flat_map(|device| &device.usage);
+        // By its id it is the stack's: a use that is only suspected is not one of this device.
+        match usage.into_iter().find(|usage| usage.is_sure() && !matches!(usage, Usage::Member(_))) {
+            None => Ok(()),
+            Some(usage) => {
+                Err(Error::refused(format!("{} is in use: {usage}", node.display()))
+                    .hint("stop using it first"))
+            }
+        }
+    })
+}
