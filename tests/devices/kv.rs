@@ -228,7 +228,7 @@ fn every_commit_that_was_acknowledged_survives_a_killed_process() {
         running.signal(Signal::KILL);
         running.outcome();
         let (_, after) = recorded(&home, &dir, &format!("after-{round}"), &more);
-        let all = "commits that were acknowledged before are there";
+        let all = "commits acknowledged before are there";
         assert!(after.stderr.contains(all) && !after.stderr.contains("are lost"), "{}", after.stderr);
         let host = fs::read_to_string(home.path(&format!("after-{round}")).join("host.json")).unwrap();
         assert!(host.contains(all), "the recording says it too");

@@ -417,8 +417,8 @@ fn commits_survive_a_power_cut_where_the_log_is_synced_and_are_counted_where_not
             assert_eq!(told.contains("ended without an exit status"), commits != "0", "{sync}: {told}");
         }
         let said = fs::read_to_string(share.path().join(format!("said-{sync}"))).unwrap();
-        let kept = said.contains("commits that were acknowledged before are there");
-        let lost = said.contains("commits that were acknowledged before are lost");
+        let kept = said.contains("commits acknowledged before are there");
+        let lost = said.contains("commits acknowledged before are lost");
         assert_eq!((kept, lost), (sync == "fdatasync", sync == "none"), "{said}");
         assert!(said.contains("pairs are what was put"), "{said}");
     }

@@ -35,8 +35,8 @@ impl std::fmt::Display for Losses {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { acknowledged, lost } = self;
         match lost {
-            0 => write!(f, "all {acknowledged} commits that were acknowledged before are there"),
-            lost => write!(f, "{lost} of {acknowledged} commits that were acknowledged before are lost"),
+            0 => write!(f, "all {acknowledged} commits acknowledged before are there"),
+            lost => write!(f, "{lost} of {acknowledged} commits acknowledged before are lost"),
         }
     }
 }
@@ -89,7 +89,7 @@ impl Acks {
         Ok((noted > 0).then(|| {
             format!(
                 "wal.acks: {noted} acknowledged commits of another data set were noted in {}; they are forgotten \
-                 with it, and nobody looked whether they are there",
+                 with it, without having been checked",
                 self.path.display()
             )
         }))
@@ -110,7 +110,7 @@ impl Acks {
     /// Notes a put that was acknowledged.
     ///
     /// # Errors
-    /// As the system tells it.
+    /// As the system reports it.
     #[inline]
     pub fn note(&self, slot: u64, sequence: u64) -> std::io::Result<()> {
         self.file.write_all_at(&(sequence + 1).to_le_bytes(), HEAD_BYTES + 8 * slot)

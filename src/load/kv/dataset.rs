@@ -6,7 +6,7 @@
 //! DIR/rocksdb/             the database
 //! ```
 //! The marker is there before the database and says whose it is: a folder `rocksdb` without one is
-//! somebody else's and stays.
+//! another's and stays.
 
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -59,7 +59,7 @@ pub struct DataSet {
 }
 
 impl DataSet {
-    /// That of the settings, on a file system of so many bytes.
+    /// That of the settings, on a file system of that many bytes.
     ///
     /// # Errors
     /// Input where there are more pairs than keys.
@@ -74,7 +74,7 @@ impl DataSet {
             layout: settings.kv.rocksdb.layout(),
         };
         if set.pairs + set.logged() > keys::numbers(set.key_bytes) {
-            let what = format!("{count} pairs are more than keys of {} B can tell apart", set.key_bytes);
+            let what = format!("{count} pairs are more than keys of {} B can distinguish", set.key_bytes);
             return Err(Error::input(what).hint("longer keys (kv.key_size), or fewer pairs (kv.pairs)"));
         }
         Ok(set)
@@ -199,7 +199,7 @@ impl Place {
         match std::fs::symlink_metadata(&database) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(gone(marker)),
             Ok(found) if found.is_dir() => {}
-            _ => return Err(foreign(&format!("{} is no folder", database.display()))),
+            _ => return Err(foreign(&format!("{} is not a folder", database.display()))),
         }
         if !database.join("CURRENT").exists() {
             return Ok(gone(marker));
@@ -214,7 +214,7 @@ impl Place {
         if is_ours {
             return Ok(marker);
         }
-        let what = format!("{} is another database than stacktune's marker is of", database.display());
+        let what = format!("{} is not the database that stacktune's marker describes", database.display());
         Err(foreign(&what))
     }
 
@@ -244,11 +244,11 @@ impl Place {
     /// Bytes of the file system, and those that are free for this user.
     ///
     /// # Errors
-    /// Where it does not tell.
+    /// Where that can't be read.
     pub fn room(&self) -> Result<(u64, u64)> {
         let there = files::nearest_folder(&self.0);
         let stat = rustix::fs::statvfs(there)
-            .map_err(|error| Error::os("cannot ask for the size of the file system of", there, error))?;
+            .map_err(|error| Error::os("cannot read the size of the file system of", there, error))?;
         Ok((stat.f_blocks.saturating_mul(stat.f_frsize), stat.f_bavail.saturating_mul(stat.f_frsize)))
     }
 

@@ -64,7 +64,7 @@ pub struct Scanner<'a> {
 }
 
 impl Scanner<'_> {
-    /// Pairs and bytes of at most so many pairs from a key on.
+    /// Pairs and bytes of at most that many pairs from a key on.
     ///
     /// # Errors
     /// An errno.
@@ -117,7 +117,7 @@ fn read(iterator: &mut DBRawIterator<'_>, pairs: u64) -> Result<(u64, u64), i32>
     iterator.status().map(|()| (count, bytes)).map_err(|error| errno(&error))
 }
 
-/// The errno that `RocksDB` tells in words: it keeps the system's, and no number.
+/// The errno behind `RocksDB`'s words: it keeps the system's text, and no number.
 #[cold]
 pub(super) fn errno(error: &Error) -> i32 {
     const WORDS: [(&str, i32); 5] = [

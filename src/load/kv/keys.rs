@@ -9,7 +9,7 @@ pub const KEY_BYTES_MIN: usize = 4;
 /// The longest key.
 pub const KEY_BYTES_MAX: usize = 255;
 
-/// Numbers that keys of so many bytes can have.
+/// Numbers that keys of that many bytes can have.
 pub const fn numbers(key_bytes: u64) -> u64 {
     if key_bytes >= 8 { 1 << 63 } else { 1 << (8 * key_bytes - 1) }
 }
@@ -22,7 +22,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// Of so many bytes, 4 to 255.
+    /// Of that many bytes, 4 to 255.
     pub fn new(key_bytes: u64) -> Self {
         let length = (key_bytes as usize).clamp(KEY_BYTES_MIN, KEY_BYTES_MAX);
         Self { bytes: [b'0'; KEY_BYTES_MAX], length }
@@ -78,7 +78,7 @@ pub struct Shuffled {
 }
 
 impl Shuffled {
-    /// Of so many numbers.
+    /// Of that many numbers.
     pub fn new(count: u64, seed: u64) -> Self {
         let bits = u64::BITS - count.saturating_sub(1).leading_zeros();
         Self { count, half_bits: bits.div_ceil(2).max(1), seed }

@@ -40,7 +40,7 @@ impl Store {
         let db = self.db()?;
         let failed = |error: rocksdb::Error| {
             Error::failed(format!("RocksDB can't load the pairs: {}", error.into_string()))
-                .hint("the next run goes on where this one stopped")
+                .hint("the next run continues where this one stopped")
         };
         if marker.loaded {
             return settled(&db, &marker, progress, stop).map_err(failed);

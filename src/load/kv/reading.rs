@@ -49,7 +49,7 @@ impl Store {
                 report.judge(found, values.check(found, value));
             } else {
                 report.foreign += 1;
-                report.name(|| format!("the key {key:02x?} is none of stacktune's"));
+                report.name(|| format!("the key {key:02x?} is not one of stacktune's"));
             }
             done_bytes += (key.len() + value.len()) as u64;
             iterator.next();
@@ -103,7 +103,7 @@ pub fn losses(store: &Store, acks: &Acks) -> Result<Losses> {
         return Ok(Losses::default());
     }
     if data.value_bytes < SEQUENCE_BYTES as u64 {
-        let what = format!("values of {} B do not tell by which put they were written", data.value_bytes);
+        let what = format!("values of {} B do not identify the put that wrote them", data.value_bytes);
         return Err(Error::input(what).hint("values of 8 B or more (kv.value_size), or no wal.acks"));
     }
     let mut key = Key::new(data.key_bytes);
@@ -112,7 +112,7 @@ pub fn losses(store: &Store, acks: &Acks) -> Result<Losses> {
         let value = db.get_pinned(key.of(data.pairs + slot)).map_err(unreadable)?;
         let newest = value.as_deref().and_then(sequence);
         if newest.is_some_and(|newest| run_of(newest) > run_of(acknowledged)) {
-            // A later run, which noted nothing, has put another value there: nothing can be told.
+            // A later run, which noted nothing, has put another value there: nothing can be concluded.
             continue;
         }
         losses.acknowledged += 1;

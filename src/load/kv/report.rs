@@ -47,7 +47,7 @@ impl fmt::Display for PairsReport {
             write!(f, "\n  {what}")?;
         }
         if !complete {
-            write!(f, "\n  not everything was looked at: it was stopped")?;
+            write!(f, "\n  not everything was checked: it was stopped")?;
         }
         Ok(())
     }

@@ -51,7 +51,7 @@ pub struct Store {
 
 impl Store {
     /// Bytes of keys and values that are loaded from the first on where a folder's data set is opened: none
-    /// of one that is there, or was begun ([`Store::missing_bytes`] tells the rest).
+    /// of one that is there, or was begun ([`Store::missing_bytes`] is the rest).
     ///
     /// # Errors
     /// Refused where something is there that stacktune did not make.
@@ -247,7 +247,7 @@ impl Store {
         if let Some(open) = db.take() {
             let open = Arc::try_unwrap(open).map_err(|shared| {
                 *db = Some(shared);
-                Error::failed("the database can't be closed: a worker still has it")
+                Error::failed("the database can't be closed: a worker still uses it")
             })?;
             close(open);
         }
@@ -271,7 +271,7 @@ impl Store {
 
     /// What the engine did since it was opened; none while it is closed.
     pub fn figures(&self) -> Option<EngineFigures> {
-        // Borrowed and not shared: whoever closes it must have it alone.
+        // Borrowed and not shared: closing it takes sole ownership.
         let db = self.db.try_read().ok()?;
         let base = self.base.try_read().ok()?;
         Some(tickers::figures(&base, db.as_ref()?))
@@ -371,7 +371,7 @@ fn remove(place: &Place) -> Result<()> {
 
 fn replaced(marker: &Marker) -> String {
     let DataSet { pairs, key_bytes, value_bytes, .. } = &marker.pairs;
-    format!("another data set lay there ({pairs} pairs of {key_bytes} + {value_bytes} B): it is replaced")
+    format!("another data set was there ({pairs} pairs of {key_bytes} + {value_bytes} B): it is replaced")
 }
 
 fn refuse_without_room(place: &Place, data: &DataSet, loaded: bool, free_bytes: u64) -> Result<()> {
@@ -382,7 +382,7 @@ fn refuse_without_room(place: &Place, data: &DataSet, loaded: bool, free_bytes: 
         return Ok(());
     }
     let (needs, has) = (approx_size(needed_bytes), approx_size(has_bytes));
-    let what = format!("the pairs take {needs} with what goes on around them, and there are {has}");
+    let what = format!("the pairs need {needs}, compaction and logs included, and {has} is available");
     Err(Error::refused(format!("{}: {what}", place.dir().display()))
         .hint("fewer pairs (kv.pairs, kv.share), or smaller values (kv.value_size)"))
 }
@@ -391,7 +391,7 @@ fn refuse_without_room(place: &Place, data: &DataSet, loaded: bool, free_bytes: 
 fn raise_open_files() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // Else RocksDB tells when it has too few.
+    // Else RocksDB reports when it has too few.
     let _ = setrlimit(Resource::Nofile, limit);
 }
 

@@ -122,7 +122,7 @@ fn what_is_fixed_is_there_once_it_is_opened_again_and_a_worker_keeps_it_open() {
     store.turn(&direct).unwrap();
     assert_eq!(store.opened_with(), Some(OpenedWith { direct_reads: false, direct_flush: false }));
     let handle = store.handle().unwrap();
-    assert!(store.reopen(&direct).unwrap_err().to_string().contains("a worker still has it"));
+    assert!(store.reopen(&direct).unwrap_err().to_string().contains("a worker still uses it"));
     drop(handle);
     let written = store.figures().unwrap().counts.flush_bytes;
     store.reopen(&direct).unwrap();
@@ -166,7 +166,7 @@ fn losses_are_counted_and_told_once() {
     }
     assert_eq!(store.count_losses().unwrap(), Some(Losses { acknowledged: 10, lost: 2 }));
     assert_eq!(store.count_losses().unwrap(), None);
-    // What a later run has put over it tells nothing of the earlier one.
+    // What a later run has put over it says nothing about the earlier one.
     let sequence = store.sequence_base();
     for (slot, run) in [(0, 0), (1, 1 << 38), (2, 0)] {
         handle.put(key.of(data.pairs + slot), values.of(data.pairs + slot, sequence + run), true).unwrap();

@@ -1,11 +1,11 @@
-//! What `RocksDB` tells of itself: tickers, histograms and properties.
+//! What `RocksDB` reports of itself: tickers, histograms and properties.
 
 use rocksdb::statistics::{Histogram, Ticker};
 use rocksdb::{DB, Options};
 
 use crate::meter::engine::{EngineFigures, EngineTime, EngineTotals};
 
-/// The histograms that are told: gets, writes, seeks, syncs of the log, and compactions.
+/// The histograms that are read: gets, writes, seeks, syncs of the log, and compactions.
 const TIMES: [Histogram; 6] = [
     Histogram::DbGet,
     Histogram::DbSeek,

@@ -13,7 +13,7 @@ const PLACES: u64 = 1 << 17;
 const PLACE_BYTES: u64 = 8;
 /// Bytes of the stamp.
 const STAMP_BYTES: usize = 16;
-/// From so many bytes on a value tells the put that it is of.
+/// From this many bytes on, a value identifies the put that wrote it.
 pub const SEQUENCE_BYTES: usize = 8;
 
 /// Makes and checks values of one data set.
@@ -37,7 +37,7 @@ pub enum Wrong {
 }
 
 impl Values {
-    /// Of a data set, of so many bytes each.
+    /// Of a data set, of that many bytes each.
     pub fn new(set: u64, value_bytes: u64) -> Self {
         let bytes = (PLACES * PLACE_BYTES + value_bytes) as usize + STAMP_BYTES;
         let words = (0..bytes.div_ceil(8) as u64).map(|word| mix(set ^ word));
@@ -63,7 +63,7 @@ impl Values {
         }
     }
 
-    /// The sequence number of the put that wrote a pair's value; none where it is too short to tell.
+    /// The sequence number of the put that wrote a pair's value; none where it is too short to hold one.
     ///
     /// # Errors
     /// What is wrong with it.

@@ -12,7 +12,7 @@ use crate::units::{MIB, approx_size, format_size};
 
 // The demo leaves the disk three times what it takes.
 const ROOM_FACTOR: u64 = 4;
-/// Also the step of sizes, as nobody needs it finer.
+/// Also the step of sizes: finer ones are of no use.
 const LEAST_BYTES: u64 = 16 * MIB;
 /// A first look should not wait longer for its files.
 const FILL_S: f64 = 8.0;

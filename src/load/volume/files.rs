@@ -1,4 +1,4 @@
-//! The files that stacktune makes: found, made, sized, and never mistaken for somebody else's.
+//! The files that stacktune makes: found, made, sized, and never mistaken for those of others.
 
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -43,7 +43,7 @@ pub fn data_path(dir: &Path, index: u64) -> PathBuf {
 /// Makes the folder, and those above it, for its owner alone.
 pub fn make_folder(dir: &Path) -> Result<()> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
-    made.map_err(|error| Error::os("cannot make the folder", dir, error))
+    made.map_err(|error| Error::os("cannot create the folder", dir, error))
 }
 
 /// The folder of a path; the current one for a bare name.
@@ -225,7 +225,7 @@ pub fn nearest_folder(dir: &Path) -> &Path {
 /// Free bytes for this user where `dir` is, or will be.
 pub fn free_bytes(dir: &Path) -> Result<u64> {
     let there = nearest_folder(dir);
-    let stat = statvfs(there).map_err(|error| Error::os("cannot ask for the free space of", there, error))?;
+    let stat = statvfs(there).map_err(|error| Error::os("cannot read the free space of", there, error))?;
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 

@@ -26,7 +26,7 @@ use crate::host::Feature;
 use crate::units::{MIB, approx_size};
 
 const CHUNK_BYTES: u64 = MIB;
-/// The header advances after so many bytes, or after that time.
+/// The header advances after this many bytes, or after that time.
 const CHECKPOINT_BYTES: u64 = 256 * MIB;
 const CHECKPOINT_TIME: Duration = Duration::from_secs(2);
 const PROGRESS_TIME: Duration = Duration::from_millis(100);
@@ -122,7 +122,7 @@ impl Volume {
         (bytes > 0).then_some(FillPlan { bytes, members, rate_bytes_per_s: None })
     }
 
-    /// Fills for half a second and tells what is left, with the rate measured. The bytes count:
+    /// Fills for half a second and returns what is left, with the rate measured. The bytes count:
     /// [`Volume::fill`] goes on behind them.
     pub fn measure_fill(&mut self, stop: &AtomicBool) -> Result<(FillOutcome, Option<FillPlan>)> {
         let began = Instant::now();

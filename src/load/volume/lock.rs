@@ -49,10 +49,10 @@ pub fn take(file: &File, path: &Path, share: Share) -> Result<()> {
     }
 }
 
-/// Sees whether anybody holds the lock on an open file, and takes nothing.
+/// Checks whether the lock on an open file is held, and takes nothing.
 ///
 /// # Errors
-/// Refused where somebody does, be it to read alone.
+/// Refused where it is, even for reading only.
 pub fn refuse_held(file: &File, path: &Path) -> Result<()> {
     if let Some(holder) = holder_of(file, &["WRITE", "READ"]) {
         return Err(in_use(path, Some(holder)));
@@ -72,10 +72,10 @@ pub fn refuse_held(file: &File, path: &Path) -> Result<()> {
 fn in_use(path: &Path, holder: Option<u32>) -> Error {
     let who = holder.map_or_else(|| "another process".into(), |pid| format!("process {pid}"));
     Error::refused(format!("{} is in use by {who}", path.display()))
-        .hint("one run at a time on a target: end the other one, or choose another target")
+        .hint("one run at a time on a target: stop the other one, or choose another target")
 }
 
-/// The process that holds an exclusive lock on the file, as far as the kernel tells.
+/// The process that holds an exclusive lock on the file, as far as the kernel reports it.
 fn holder(file: &File) -> Option<u32> {
     holder_of(file, &["WRITE"])
 }

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::files::{folder_of, open_ours};
 
-/// Where a file can't be without a name, how its first name begins; the rest nobody guesses.
+/// Where a file can't be without a name, how its first name begins; the rest can't be guessed.
 const PREFIX: &str = ".stacktune-";
 
 /// Makes a file, has it prepared, and then gives it its name. It fails where the name is taken.

@@ -116,13 +116,13 @@ fn examine_member(file: &File, device: bool, read_only: bool) -> MemberFacts {
     }
 }
 
-/// The unit of direct I/O: told by the kernel (6.1), else the sector of device or file system.
+/// The unit of direct I/O: from the kernel (6.1), else the sector of device or file system.
 /// 0 where the kernel says that there is no direct I/O.
 fn direct_align_bytes(file: &File, device: bool) -> u64 {
-    let told = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)
+    let answer = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)
         .ok()
         .filter(|stat| stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0);
-    match told {
+    match answer {
         Some(stat) => u64::from(stat.stx_dio_offset_align),
         None if device => ioctl_blksszget(file).map_or(4096, u64::from),
         None => fstatvfs(file).map_or(4096, |stat| stat.f_frsize),
@@ -160,7 +160,7 @@ pub fn try_uncached(file: &File) -> Feature {
 }
 
 /// Btrfs writes directly only where there are no checksums. Its buffered writes leave the cache
-/// again at once, so looking does not find them; the file's flag tells instead: without
+/// again at once, so looking does not find them; the file's flag shows it instead: without
 /// copy-on-write there are no checksums.
 fn btrfs_buffers(file: &File) -> Option<String> {
     let nocow = ioctl_getflags(file).is_ok_and(|flags| flags.contains(IFlags::NOCOW));
@@ -169,7 +169,7 @@ fn btrfs_buffers(file: &File) -> Option<String> {
     })
 }
 
-/// Whether a direct read leaves its page in the page cache. `mincore` tells without side effects;
+/// Whether a direct read leaves its page in the page cache. `mincore` shows that without side effects;
 /// a read with `RWF_NOWAIT` would start read-ahead itself and then find what it brought.
 fn seen_in_cache(file: &File) -> Option<String> {
     let direct = reopen(file, false, true).ok()?;
@@ -183,7 +183,7 @@ fn seen_in_cache(file: &File) -> Option<String> {
     first_page_is_cached(file)?.then(|| "a direct read left its page in the page cache".into())
 }
 
-/// Whether the first page of a file is in the page cache; none where the kernel does not tell.
+/// Whether the first page of a file is in the page cache; none where the kernel does not report it.
 #[allow(unsafe_code)]
 fn first_page_is_cached(file: &File) -> Option<bool> {
     use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -193,9 +193,9 @@ fn first_page_is_cached(file: &File) -> Option<bool> {
     unsafe {
         let page =
             mmap(std::ptr::null_mut(), SAMPLE_BYTES, ProtFlags::READ, MapFlags::SHARED, file, 0).ok()?;
-        let told = libc::mincore(page, SAMPLE_BYTES, &raw mut resident);
+        let answer = libc::mincore(page, SAMPLE_BYTES, &raw mut resident);
         munmap(page, SAMPLE_BYTES).ok()?;
-        (told == 0).then_some(resident & 1 == 1)
+        (answer == 0).then_some(resident & 1 == 1)
     }
 }
 

@@ -57,7 +57,7 @@ fn open_member(source: MemberSource) -> Result<Opened> {
     };
     lock::take(&file, &path, Share::ReadOnly)?;
     let size = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0));
-    let size_bytes = size.map_err(|error| Error::os("cannot tell the size of", &path, error))?;
+    let size_bytes = size.map_err(|error| Error::os("cannot determine the size of", &path, error))?;
     let found = Found::read(&file).map_err(|error| Error::os("cannot read", &path, error))?;
     let header = match found {
         Found::Valid(header) if header.parts.member_bytes() <= size_bytes => Some(header),
@@ -100,8 +100,8 @@ fn why_not_ours(opened: &[Opened]) -> String {
     };
     match (ours.is_empty(), others.is_empty()) {
         (true, _) => "not filled by stacktune".into(),
-        (false, false) => format!("no header of stacktune's, or a damaged one, is on {}", named(others)),
-        (false, true) => format!("{} are not all of one set", named(ours)),
+        (false, false) => format!("{} has no header of stacktune's, or a damaged one", named(others)),
+        (false, true) => format!("{} do not all belong to one set", named(ours)),
     }
 }
 
@@ -110,7 +110,10 @@ fn unfilled_note(member: &Member) -> Option<String> {
     let missing = header.parts.data_bytes - header.data_filled_bytes;
     (missing > 0).then(|| {
         let missing = crate::units::approx_size(missing);
-        format!("{missing} of {} were never written: reading them says nothing of the storage", member.name)
+        format!(
+            "{missing} of {} were never written: reading them says nothing about the storage",
+            member.name
+        )
     })
 }
 

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::host::TargetFacts;
 use crate::units::MIB;
 
-/// What a target will be, as far as that can be told before it is opened to be written.
+/// What a target will be, as far as that is known before it is opened for writing.
 #[derive(Debug)]
 pub struct Survey {
     /// What it can do; none where its folder can't be tried out.
@@ -56,7 +56,7 @@ fn refuse_homeless_wal(gathered: &Gathered) -> Result<()> {
         return Ok(());
     }
     Err(Error::input(format!("there is no folder {} for the WAL", folder.display()))
-        .hint("make it, or name another file or a device for `wal.target`"))
+        .hint("create it, or choose another file or a device for `wal.target`"))
 }
 
 /// Where files are yet to be made, their folder takes them.
@@ -65,7 +65,7 @@ fn refuse_closed_folders(gathered: &Gathered) -> Result<()> {
     for candidate in missing {
         let there = files::nearest_folder(files::folder_of(&candidate.path));
         rustix::fs::access(there, Access::WRITE_OK | Access::EXEC_OK)
-            .map_err(|error| Error::os("cannot make files in", there, std::io::Error::from(error)))?;
+            .map_err(|error| Error::os("cannot create files in", there, std::io::Error::from(error)))?;
     }
     Ok(())
 }

@@ -159,8 +159,11 @@ impl Volume {
             let names: Vec<&str> = self.members.iter().map(|member| member.name.as_str()).collect();
             let why = self.notes.first().and_then(|note| note.split(": ").next());
             let why = why.map_or_else(String::new, |why| format!(": {why}"));
-            return Err(Error::failed(format!("no set of stacktune's is on {}{why}", names.join(", ")))
-                .hint("fill the target first: run a profile on it"));
+            return Err(Error::failed(format!(
+                "there is no set of stacktune's on {}{why}",
+                names.join(", ")
+            ))
+            .hint("fill the target first: run a profile on it"));
         }
         let direct = self.facts.direct == Feature::Present;
         let all_bytes = self.data.bytes() + self.wal.bytes();
@@ -189,7 +192,7 @@ impl Volume {
                 });
             }
             drop(sender);
-            let mut tell = || {
+            let mut show = || {
                 let done_bytes = done_bytes.load(Ordering::Relaxed);
                 let rate_bytes_per_s = done_bytes as f64 / began.elapsed().as_secs_f64().max(1e-9);
                 progress(Progress { what: "verifying".into(), done_bytes, all_bytes, rate_bytes_per_s });
@@ -197,8 +200,8 @@ impl Volume {
             loop {
                 match reports.recv_timeout(PROGRESS_TIME) {
                     Ok(part) => report.add(part),
-                    Err(RecvTimeoutError::Timeout) => tell(),
-                    Err(RecvTimeoutError::Disconnected) => break tell(),
+                    Err(RecvTimeoutError::Timeout) => show(),
+                    Err(RecvTimeoutError::Disconnected) => break show(),
                 }
             }
         });
