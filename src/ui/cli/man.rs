@@ -23,22 +23,34 @@ $XDG_STATE_HOME/stacktune, else /var/lib/stacktune for root and ~/.local/state/s
 pub fn write_completions(shell: Shell, out: &mut dyn Write) -> io::Result<()> {
     // The generators panic where writing fails (a closed pipe), so they get memory to write to.
     let mut text = Vec::new();
-    let shell = match shell {
+    let command = Cli::command();
+    let words = help_words(&command);
+    let generator = match shell {
         Shell::Bash => clap_complete::Shell::Bash,
         Shell::Zsh => clap_complete::Shell::Zsh,
         Shell::Fish => clap_complete::Shell::Fish,
     };
-    clap_complete::generate(shell, &mut with_topics(Cli::command()), "stacktune", &mut text);
+    if shell == Shell::Fish {
+        // The generator for fish leaves the values of arguments out.
+        let of_help = "complete -c stacktune -n \"__fish_stacktune_using_subcommand help\" -f -a";
+        writeln!(text, "{of_help} \"{}\"", words.join(" "))?;
+    }
+    let mut command = with_help_words(command, words);
+    clap_complete::generate(generator, &mut command, "stacktune", &mut text);
     out.write_all(&text)
 }
 
-/// The command line with the words that `stacktune help` takes.
-fn with_topics(command: Command) -> Command {
+/// The words that `stacktune help` takes: topics and commands.
+fn help_words(command: &Command) -> Vec<String> {
     let topics = help::TOPICS.iter().map(|topic| topic.name);
     let commands = command.get_subcommands().filter(|sub| !sub.is_hide_set()).map(Command::get_name);
-    let both: BTreeSet<String> = topics.chain(commands).map(str::to_owned).collect();
+    let both: BTreeSet<_> = topics.chain(commands).collect();
+    both.into_iter().map(str::to_owned).collect()
+}
+
+fn with_help_words(command: Command, words: Vec<String>) -> Command {
     // clap keeps only texts that live as long as the program, which ends soon.
-    let words = PossibleValuesParser::new(both.into_iter().map(|word| &*word.leak()));
+    let words = PossibleValuesParser::new(words.into_iter().map(|word| &*word.leak()));
     command.mut_subcommand("help", |help| help.mut_arg("topic", |topic| topic.value_parser(words)))
 }
 
