@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{facts, facts_with_versions, print, print_json, settings};
+use super::{facts, facts_with_versions, print, print_json};
 use crate::error::{Error, Result};
 use crate::host;
 use crate::host::Facts;
@@ -158,9 +158,10 @@ fn calibration_folder() -> Result<(PathBuf, Vec<PathBuf>)> {
 
 /// `stacktune check`: looks at the target too, and makes and writes nothing.
 pub fn check(profile: &str, sets: &[String]) -> Result<()> {
-    let (settings, demo) = settings(Some(profile), sets)?;
+    let (profile, demo) = super::profile(Some(profile), sets)?;
     let facts = facts();
-    if let Some(sweep) = &settings.sweep {
+    let settings = profile.settings;
+    if let Some(sweep) = &profile.sweep {
         return check_steps(&settings, sweep, &facts);
     }
     let Preflight { problems, notes } = preflight(&settings, demo, &facts);

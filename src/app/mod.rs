@@ -21,7 +21,7 @@ use serde::Serialize;
 use crate::error::{Error, Kind, Result, describe};
 use crate::host::Facts;
 use crate::runs::session::Options;
-use crate::settings::Settings;
+use crate::settings::Profile;
 use crate::settings::profile::{Store, builtin};
 use crate::ui::cli::{self, Cli, Cmd, RunArgs};
 use crate::ui::help::{self, Place};
@@ -77,19 +77,19 @@ fn explain(topic: Option<&str>) -> Result<()> {
     print_with(|out| help::page(&text, out))
 }
 
-/// The settings of a profile with what the command line turns; whether they are the built-in demo's.
-fn settings(profile: Option<&str>, sets: &[String]) -> Result<(Settings, bool)> {
+/// A profile with what the command line turns; whether it is the built-in demo.
+fn profile(name: Option<&str>, sets: &[String]) -> Result<(Profile, bool)> {
     let store = Store::of_user();
-    let (mut settings, demo) = match profile {
+    let (mut profile, demo) = match name {
         None => (builtin(DEMO).ok_or_else(|| Error::failed("the demo is missing"))?, true),
         Some(name) => {
-            let settings = store.load(name).map_err(|error| hint_at_command(name, error))?;
-            let demo = name == DEMO && builtin(DEMO).as_ref() == Some(&settings);
-            (settings, demo)
+            let profile = store.load(name).map_err(|error| hint_at_command(name, error))?;
+            let demo = name == DEMO && builtin(DEMO).as_ref() == Some(&profile);
+            (profile, demo)
         }
     };
-    cli::apply_sets(&mut settings, sets)?;
-    Ok((settings, demo))
+    cli::apply_sets(&mut profile.settings, sets)?;
+    Ok((profile, demo))
 }
 
 /// A mistyped command looks like the name of a profile.
@@ -114,6 +114,7 @@ fn options(run: &RunArgs, demo: bool) -> Options {
         agreed: None,
         anew: false,
         uncached: false,
+        unused_steps: 0,
     }
 }
 

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::host::Facts;
 use crate::runs::session::{Options, PlanShown, plan_shown};
 use crate::runs::sweep::{Schedule, planned_writes, run_settings};
-use crate::settings::Settings;
+use crate::settings::Profile;
 use crate::settings::knobs::Ground;
 use crate::settings::profile::{by_identity, check};
 use crate::ui::report::{self, PlanFile};
@@ -65,24 +65,24 @@ struct WhyFile<'a> {
 /// Prints what would be run and built, and does nothing. Beside the settings stand rows that are no
 /// steps of them, with the reason.
 pub(super) fn dry_run(
-    (settings, left_out): (&Settings, &[(String, String)]),
+    (profile, left_out): (&Profile, &[(String, String)]),
     options: &Options,
     facts: &Facts,
     json: bool,
 ) -> Result<()> {
-    let outlook = Outlook::of((settings, left_out), options, facts)?;
+    let outlook = Outlook::of((profile, left_out), options, facts)?;
     if json { print_json(&outlook.file()) } else { print(&outlook.text()) }
 }
 
 impl Outlook {
     fn of(
-        (settings, left_out): (&Settings, &[(String, String)]),
+        (profile, left_out): (&Profile, &[(String, String)]),
         options: &Options,
         facts: &Facts,
     ) -> Result<Self> {
-        let schedule = Schedule::of(settings, options.read_only, 0)?;
-        let sweep = settings.sweep.as_deref().cloned().unwrap_or_default();
-        let steps = run_settings(settings, &sweep.all_steps());
+        let schedule = Schedule::of(profile, options.read_only, 0)?;
+        let sweep = profile.sweep.clone().unwrap_or_default();
+        let steps = run_settings(&profile.settings, &sweep.all_steps());
         let steps: Vec<_> = steps.iter().map(|step| by_identity(step, facts)).collect();
         let count = schedule.runs.iter().map(|run| run.target).max().map_or(0, |last| last + 1);
         let target = |target| {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{facts, options, settings};
+use super::{facts, options, profile};
 use crate::error::{Error, Result};
 use crate::runs::session::{Command, Event, live};
 use crate::settings::knobs;
@@ -27,12 +27,12 @@ const HEAD_BYTES: u64 = 4096;
 pub fn run(args: &PictureArgs) -> Result<()> {
     // Before the time of a run is spent.
     refuse_other_file(&args.out)?;
-    let (settings, demo) = settings(args.profile.as_deref(), &args.run.sets.set)?;
+    let (profile, demo) = profile(args.profile.as_deref(), &args.run.sets.set)?;
     let turns: Vec<_> = args.turns.iter().map(|turn| parse_set(turn)).collect::<Result<_>>()?;
     let options = options(&args.run, demo);
     let (commands, asked) = channel();
     let (told, events) = channel();
-    let session = std::thread::spawn(move || live::run(settings, options, &facts, &asked, &told));
+    let session = std::thread::spawn(move || live::run(profile.settings, options, &facts, &asked, &told));
 
     let mut state = State::new(Theme::new(Choice::Dark, false, None, None), args.columns, args.lines);
     let gap = args.duration / (turns.len() as u32 + 1);

@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::signals::Interrupts;
-use super::{facts_with_versions, options, print, print_json, settings, tell};
+use super::{facts_with_versions, options, print, print_json, profile, tell};
 use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::runs::record::Summary;
 use crate::runs::record::refuse_folder;
 use crate::runs::session::headless::{self, Until};
 use crate::runs::session::{Advance, Attendant, Event, Options, PlanShown, Session, Wanted};
-use crate::settings::Settings;
 use crate::settings::knobs::Ground;
 use crate::settings::profile::{by_identity, check};
+use crate::settings::{Profile, Settings};
 use crate::ui::cli::RecordArgs;
 use crate::ui::report::{self, Progress};
 use crate::units::approx_span;
@@ -26,10 +26,10 @@ const AT_MOST: Duration = Duration::from_hours(2);
 
 /// Runs the command.
 pub fn run(args: &RecordArgs) -> Result<()> {
-    let (settings, demo) = settings(Some(&args.profile), &args.run.sets.set)?;
-    refuse_arguments(args, &settings)?;
-    if settings.sweep.is_some() {
-        return super::sweep::run(args, &settings);
+    let (profile, demo) = profile(Some(&args.profile), &args.run.sets.set)?;
+    refuse_arguments(args, &profile)?;
+    if profile.sweep.is_some() {
+        return super::sweep::run(args, &profile);
     }
     // Before hours are spent on a fill.
     let out = args.out.clone().unwrap_or_default();
@@ -38,7 +38,7 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     }
     let interrupts = Interrupts::watch()?;
     let facts = facts_with_versions();
-    let settings = by_identity(&settings, &facts);
+    let settings = by_identity(&profile.settings, &facts);
     let warmup = args.warmup.unwrap_or_default();
     let options = Options { warmup, ..options(&args.run, demo) };
     let array = settings.run.clone();
@@ -74,15 +74,15 @@ pub fn run(args: &RecordArgs) -> Result<()> {
 }
 
 /// What was asked for and can't be had together.
-fn refuse_arguments(args: &RecordArgs, settings: &Settings) -> Result<()> {
-    if settings.sweep.is_some() {
+fn refuse_arguments(args: &RecordArgs, profile: &Profile) -> Result<()> {
+    if profile.sweep.is_some() {
         if args.until_steady {
             let what = "--until-steady is of one run, and the profile has steps";
             return Err(
                 Error::input(what).hint("give the steps a time: --for, or `for` in the profile's [sweep]")
             );
         }
-    } else if args.verify && settings.leaves_kernel() {
+    } else if args.verify && profile.settings.leaves_kernel() {
         let what =
             "--verify reads through the kernel, which does not have the drives of `vfio` and `spdk` yet";
         return Err(Error::input(what).hint("leave it out, and run `stacktune verify` afterwards"));

@@ -18,10 +18,10 @@ use crate::runs::paper::{self, Bed, Beside, Experiment, Ground, Hardware, Planne
 use crate::runs::record::{Recording, replace};
 use crate::runs::session::Options;
 use crate::runs::sweep::{self, Folder, Schedule, State, is_sweep, planned_writes, run_settings};
-use crate::settings::Settings;
 use crate::settings::knobs::{self, nearest_of};
+use crate::settings::profile::Sweep;
 use crate::settings::profile::sweep::{Between, Order};
-use crate::settings::profile::{Sweep, by_identity};
+use crate::settings::{Profile, Settings};
 use crate::ui::cli::{ReproduceArgs, apply_sets, parse_set};
 use crate::ui::report::{self, Progress, Reproduction, SweepShown};
 use crate::units::{approx_size, approx_span};
@@ -61,11 +61,11 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     let experiment = find(name)?;
     let facts = facts_with_versions();
     let bed = bed(args, &experiment, &facts)?;
-    let (settings, left_out) = settings(args, &experiment, &bed, &facts)?;
+    let (profile, left_out) = profile(args, &experiment, &bed, &facts)?;
     let destroy = args.destroy.iter().map(|path| path.display().to_string()).collect();
     let options = Options { destroy, ..Options::default() };
     if args.dry_run {
-        return outlook::dry_run((&settings, &left_out), &options, &facts, args.output.json);
+        return outlook::dry_run((&profile, &left_out), &options, &facts, args.output.json);
     }
     // Before anything runs for it.
     args.beside.iter().try_for_each(|dir| beside(dir, &experiment).map(drop))?;
@@ -80,7 +80,7 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
         beside: with.collect::<Result<_>>()?,
     };
     let dir = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("reproduce-{}", experiment.name)));
-    let (folder, ended) = sweep_through(&dir, &settings, &options, &facts, &note)?;
+    let (folder, ended) = sweep_through(&dir, &profile, &options, &facts, &note)?;
     show(&dir, args.output.json)?;
     ended?;
     SweepShown::of(&folder)?.failure().map_or(Ok(()), Err)
@@ -148,13 +148,13 @@ fn hardware(given: &str, drives: &[String], facts: &Facts) -> Result<Hardware> {
 
 type LeftOut = Vec<(String, String)>;
 
-/// The settings with the rows as steps, and the rows that are none.
-fn settings(
+/// A profile with the rows as steps, and the rows that are none.
+fn profile(
     args: &ReproduceArgs,
     experiment: &Experiment,
     bed: &Bed,
     facts: &Facts,
-) -> Result<(Settings, LeftOut)> {
+) -> Result<(Profile, LeftOut)> {
     let mut base = bed.base(experiment);
     apply_sets(&mut base, &args.sets.set)?;
     let given = args.sets.set.iter().map(|set| Ok(knobs::all()[parse_set(set)?.0].path.as_str()));
@@ -191,8 +191,8 @@ fn settings(
         },
     };
     refuse_less_writes(&base, &sweep, experiment)?;
-    base.sweep = Some(Box::new(sweep));
-    Ok((by_identity(&base, facts), left_out))
+    let profile = Profile { settings: base, sweep: Some(sweep) };
+    Ok((profile.by_identity(facts), left_out))
 }
 
 /// Refuses a limit of writes at which a row would stop before its time.
@@ -222,7 +222,7 @@ fn refuse_less_writes(base: &Settings, sweep: &Sweep, experiment: &Experiment) -
 /// shown before.
 fn sweep_through(
     dir: &Path,
-    settings: &Settings,
+    profile: &Profile,
     options: &Options,
     facts: &Arc<Facts>,
     note: &Note,
@@ -234,6 +234,7 @@ fn sweep_through(
                 .hint("name a new folder with --out"));
         }
     }
+    let settings = &profile.settings;
     if settings.target.devices.is_empty() && !settings.is_simulated() {
         // The operator's own folder: it is no part of what a stack takes down again.
         let folder = Path::new(&settings.target.dir);
@@ -244,11 +245,11 @@ fn sweep_through(
     let mut watcher = Watcher { screen: Screen { progress, interrupts: &interrupts }, verifies: false };
     // What uses a drive changes with each stack; the rest does not.
     let look = || Arc::new(Facts { devices: Facts::read_devices(), ..(**facts).clone() });
-    let folder = sweep::prepare(dir, settings, options, &look, &mut watcher)?;
+    let folder = sweep::prepare(dir, profile, options, &look, &mut watcher)?;
     let text = serde_json::to_vec_pretty(note)
         .map_err(|error| Error::failed(format!("cannot encode {NOTE}: {error}")))?;
     replace(&dir.join(NOTE), &text)?;
-    tell_beforehand(&folder.schedule, settings, dir);
+    tell_beforehand(&folder.schedule, profile, dir);
     let ran = sweep::run(&folder, options, &look, false, &|| interrupts.count(), &mut watcher);
     watcher.screen.progress.done();
     let ended = ran.and_then(|ended| {
@@ -261,9 +262,9 @@ fn sweep_through(
     Ok((folder, ended))
 }
 
-fn tell_beforehand(schedule: &Schedule, settings: &Settings, dir: &Path) {
-    let sweep = settings.sweep.as_deref().cloned().unwrap_or_default();
-    let writes = planned_writes(schedule, &run_settings(settings, &sweep.all_steps()));
+fn tell_beforehand(schedule: &Schedule, profile: &Profile, dir: &Path) {
+    let sweep = profile.sweep.clone().unwrap_or_default();
+    let writes = planned_writes(schedule, &run_settings(&profile.settings, &sweep.all_steps()));
     let unlimited = if writes.unlimited { ", and more where a class has no rate" } else { "" };
     super::tell(&format!(
         "stacktune: {} runs into {}: {} of load and rest, with up to {} written{unlimited}; building and filling come on top",
@@ -289,7 +290,7 @@ pub fn show(dir: &Path, json: bool) -> Result<()> {
     let note = read_note(dir).ok_or_else(|| Error::failed(format!("{} has no {NOTE}", dir.display())))?;
     let experiment = find(&note.experiment)?;
     let folder = Folder::read(dir)?;
-    let sweep = folder.settings()?.sweep.unwrap_or_default();
+    let sweep = folder.profile()?.sweep.unwrap_or_default();
     let run = paper::Run {
         experiment: &experiment,
         sweep: &sweep,

@@ -11,15 +11,15 @@ use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::runs::session::{Advance, Attendant, PlanShown, Progress as Filling, Session, Wanted};
 use crate::runs::sweep::{self, Told};
-use crate::settings::Settings;
-use crate::settings::profile::{Sweep, by_identity};
+use crate::settings::Profile;
+use crate::settings::profile::Sweep;
 use crate::ui::cli::RecordArgs;
 use crate::ui::report::{self, Progress, SweepShown};
 
-/// The settings with the command line's times in place of all of the profile's.
-fn timed(settings: &Settings, args: &RecordArgs) -> Settings {
-    let mut settings = settings.clone();
-    let Some(sweep) = &mut settings.sweep else { return settings };
+/// The profile with the command line's times in place of all of its own.
+fn timed(profile: &Profile, args: &RecordArgs) -> Profile {
+    let mut profile = profile.clone();
+    let Some(sweep) = &mut profile.sweep else { return profile };
     if let Some(time) = args.duration {
         sweep.time = time;
         sweep.steps.iter_mut().for_each(|step| step.time = None);
@@ -28,7 +28,7 @@ fn timed(settings: &Settings, args: &RecordArgs) -> Settings {
         sweep.warmup = warmup;
         sweep.steps.iter_mut().for_each(|step| step.warmup = None);
     }
-    settings
+    profile
 }
 
 /// Refuses a knob on the command line that the steps turn themselves.
@@ -45,16 +45,16 @@ fn refuse_turned(sweep: &Sweep, sets: &[String]) -> Result<()> {
 }
 
 /// Runs the command.
-pub fn run(args: &RecordArgs, settings: &Settings) -> Result<()> {
-    if let Some(sweep) = &settings.sweep {
+pub fn run(args: &RecordArgs, profile: &Profile) -> Result<()> {
+    if let Some(sweep) = &profile.sweep {
         refuse_turned(sweep, &args.run.sets.set)?;
     }
     let interrupts = Interrupts::watch()?;
     let facts = facts_with_versions();
-    let settings = by_identity(&timed(settings, args), &facts);
+    let profile = timed(profile, args).by_identity(&facts);
     let options = options(&args.run, false);
     if args.dry_run {
-        return outlook::dry_run((&settings, &[]), &options, &facts, args.output.json);
+        return outlook::dry_run((&profile, &[]), &options, &facts, args.output.json);
     }
     let out = args.out.clone().unwrap_or_default();
     let mut watcher = Watcher {
@@ -66,7 +66,7 @@ pub fn run(args: &RecordArgs, settings: &Settings) -> Result<()> {
     };
     // What uses a drive changes with each stack; the rest does not.
     let look = || Arc::new(Facts { devices: Facts::read_devices(), ..(*facts).clone() });
-    let folder = sweep::prepare(&out, &settings, &options, &look, &mut watcher)?;
+    let folder = sweep::prepare(&out, &profile, &options, &look, &mut watcher)?;
     let ran = sweep::run(&folder, &options, &look, args.keep, &|| interrupts.count(), &mut watcher);
     watcher.screen.progress.done();
     let shown = SweepShown::of(&folder)?;

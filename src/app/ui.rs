@@ -1,26 +1,31 @@
 //! The terminal UI on a session that runs in a thread of its own.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io::{IsTerminal, stdin, stdout};
 use std::path::PathBuf;
 use std::sync::mpsc::channel;
 
-use super::{facts, facts_with_versions, options, print, settings};
+use super::{facts, facts_with_versions, options, print};
 use crate::error::{Error, Result, describe};
-use crate::runs::session::live;
+use crate::runs::session::{Options, live};
+use crate::settings::Profile;
 use crate::settings::Settings;
-use crate::settings::profile::{Source, Store, by_identity};
+use crate::settings::profile::{Source, Store, Sweep};
 use crate::ui::cli::RunArgs;
 use crate::ui::tui::{self, Link, ProfileEntry, ProfileStore, ThemeChoice};
 
 /// Opens the UI with a profile; the demo without one.
 pub fn run(profile: Option<&str>, args: &RunArgs) -> Result<()> {
     refuse_consent_in_advance(args)?;
-    let (settings, demo) = settings(profile, &args.sets.set)?;
+    let (profile, demo) = super::profile(profile, &args.sets.set)?;
     if !stdin().is_terminal() || !stdout().is_terminal() {
         return Err(Error::input("the terminal UI needs a terminal")
             .hint("without one, use `stacktune record PROFILE --out DIR`"));
     }
-    let options = options(args, demo);
+    let options = Options { unused_steps: profile.steps(), ..options(args, demo) };
+    let profiles = Profiles { store: Store::of_user(), steps: RefCell::default() };
+    let settings = profiles.opened(profile);
     let (commands, asked) = channel();
     let (told, events) = channel();
     let session = std::thread::Builder::new()
@@ -34,7 +39,7 @@ pub fn run(profile: Option<&str>, args: &RunArgs) -> Result<()> {
             no_color: set("NO_COLOR"),
             over_ssh: set("SSH_CONNECTION"),
             theme: ThemeChoice::Auto,
-            profiles: Box::new(Profiles { store: Store::of_user() }),
+            profiles: Box::new(profiles),
             recordings: recordings(),
         },
     );
@@ -74,6 +79,20 @@ fn recordings() -> PathBuf {
 /// The user's and the built-in profiles.
 struct Profiles {
     store: Store,
+    /// The steps of the profiles that were opened, by name: the screen runs none, and saves them with the settings.
+    steps: RefCell<BTreeMap<String, Sweep>>,
+}
+
+impl Profiles {
+    /// The settings of a profile that the screen opens.
+    fn opened(&self, profile: Profile) -> Settings {
+        let mut steps = self.steps.borrow_mut();
+        match profile.sweep {
+            Some(sweep) => steps.insert(profile.settings.name.clone(), sweep),
+            None => steps.remove(&profile.settings.name),
+        };
+        profile.settings
+    }
 }
 
 impl ProfileStore for Profiles {
@@ -91,10 +110,12 @@ impl ProfileStore for Profiles {
     }
 
     fn load(&self, name: &str) -> Result<Settings> {
-        self.store.load(name)
+        Ok(self.opened(self.store.load(name)?))
     }
 
     fn save(&self, settings: &Settings, name: &str, replace: bool) -> Result<PathBuf> {
-        self.store.save(&by_identity(settings, &facts()), name, replace)
+        let sweep = self.steps.borrow().get(&settings.name).cloned();
+        let profile = Profile { settings: settings.clone(), sweep };
+        self.store.save(&profile.by_identity(&facts()), name, replace)
     }
 }

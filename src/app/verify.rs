@@ -6,7 +6,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::signals::Interrupts;
-use super::{facts, print, print_json, settings};
+use super::{facts, print, print_json};
 use crate::error::{Error, Result};
 use crate::load::volume::{MemberSource, Request, Volume};
 use crate::runs::session::{Verified, check_serials, verify_pairs};
@@ -16,7 +16,8 @@ use crate::ui::report::Progress;
 
 /// Runs the command.
 pub fn run(profile: Option<&str>, sets: &[String], json: bool) -> Result<()> {
-    let (settings, _) = settings(profile, sets)?;
+    let (profile, _) = super::profile(profile, sets)?;
+    let settings = profile.settings;
     let interrupts = Interrupts::watch()?;
     let mut progress = Progress::new(stderr(), stderr().is_terminal(), None);
     let stop = AtomicBool::new(false);

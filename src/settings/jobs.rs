@@ -1,11 +1,11 @@
-//! What each class is to do under settings, and which classes restart between two of them.
+//! What each class is to do under settings.
 
 use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
 use crate::settings::{
-    Arrival, Buffering, Completion, Cpus, Interface, Io, Kv, Offsets, Placement, Rocksdb, Settings, Stack,
-    Submission, Sync,
+    Arrival, Buffering, Completion, Cpus, Interface, Io, Offsets, Placement, Rocksdb, Settings, Submission,
+    Sync,
 };
 
 /// How a class runs. Two equal jobs run alike: a class is restarted exactly when its job changes.
@@ -190,29 +190,6 @@ fn logged(settings: &Settings, class: Class) -> bool {
     class == Class::Background && settings.placement == Placement::Log
 }
 
-/// The classes that must be restarted to get from one set of jobs to another.
-pub fn changed(old: &[Job; 4], new: &[Job; 4]) -> Vec<Class> {
-    Class::ALL.into_iter().filter(|class| old[class.index()] != new[class.index()]).collect()
-}
-
-/// Whether the target must be opened anew to get from one set of settings to another.
-pub fn rebuilds(old: &Settings, new: &Settings) -> bool {
-    let built = |settings: &Settings| Stack { price: 0.0, ..settings.stack.clone() };
-    old.target != new.target
-        || built(old) != built(new)
-        || old.wal.target != new.wal.target
-        || old.sim != new.sim
-        || old.run.seed != new.run.seed
-        || old.is_simulated() != new.is_simulated()
-        || old.driven_by() != new.driven_by()
-        || laid_out(&old.kv) != laid_out(&new.kv)
-}
-
-/// What of the data set takes loading it anew, or opening another target.
-fn laid_out(kv: &Kv) -> impl PartialEq + '_ {
-    (kv.engine, &kv.pairs, &kv.acks, kv.rocksdb.compaction, kv.rocksdb.single_level)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -223,37 +200,6 @@ mod tests {
         settings.io.interface = Interface::Sync;
         let workers = jobs(&settings).map(|job| (job.workers, job.depth, job.batch));
         assert_eq!(workers, [(128, 1, 1), (1, 1, 1), (1, 1, 1), (1, 1, 1)]);
-    }
-
-    #[test]
-    fn a_turn_restarts_the_classes_that_it_concerns() {
-        let old = Settings::default();
-        let mut new = old.clone();
-        new.classes[Class::Scan.index()].depth = 64;
-        new.wal.sync_every = 8;
-        assert_eq!(changed(&jobs(&old), &jobs(&new)), [Class::Scan, Class::Wal]);
-        new.io.page_size_bytes = 4096;
-        assert_eq!(changed(&jobs(&old), &jobs(&new)).len(), 4);
-        assert!(!rebuilds(&old, &new));
-        new.io.interface = Interface::Vfio;
-        let other = Settings {
-            io: crate::settings::Io { interface: Interface::Spdk, ..new.io.clone() },
-            ..new.clone()
-        };
-        assert!(rebuilds(&old, &new) && rebuilds(&new, &other), "the drives change hands");
-    }
-
-    #[test]
-    fn a_knob_without_effect_restarts_nothing() {
-        let old = Settings::default();
-        let mut new = old.clone();
-        new.classes[0].zipf_theta = 0.5;
-        new.classes[1].arrival = Arrival::Poisson;
-        new.wal.sync = Sync::None;
-        let base = new.clone();
-        new.wal.sync_every = 8;
-        assert_eq!(changed(&jobs(&old), &jobs(&base)), [Class::Wal]);
-        assert_eq!(changed(&jobs(&base), &jobs(&new)), []);
     }
 
     #[test]

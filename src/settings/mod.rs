@@ -7,11 +7,13 @@
 //! |---|---|---|
 //! | [`named`] | choices of a fixed set, and their names | – |
 //! | [`interface`] | the interfaces, with a row of capabilities for each | named |
-//! | [`values`] | every setting as plain data, with its default | named, interface, profile |
+//! | [`values`] | every setting as plain data, with its default | named, interface |
 //! | [`jobs`] | what each class is to do under settings | named, interface, values |
 //! | [`knobs`] | the one table of everything that can be turned | named, interface, values |
+//! | [`change`] | what it takes to go from one settings to another | interface, values, jobs, knobs |
 //! | [`profile`] | settings as TOML and back; built-in and saved profiles | named, interface, values, knobs |
 
+pub mod change;
 pub mod interface;
 pub mod jobs;
 pub mod knobs;
@@ -23,6 +25,7 @@ pub mod values;
 
 pub use interface::Interface;
 pub use named::Named;
+pub use profile::Profile;
 pub use values::{
     Arrival, Buffering, ClassSettings, Compaction, Completion, Compression, Cpus, DriveState, Filesystem, Io,
     Kv, LoadEngine, Offsets, Order, Pairs, Placement, QueueSettings, Raid, Rocksdb, Run, Settings, Sim,

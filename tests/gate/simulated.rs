@@ -200,7 +200,7 @@ struct Show {
 
 impl Show {
     fn open(device: &str, depth: &str, (columns, lines): (u16, u16)) -> Self {
-        let mut settings: Settings = builtin("demo").unwrap();
+        let mut settings: Settings = builtin("demo").unwrap().settings;
         for (knob, text) in [("io.interface", "sim"), ("sim.device", device), ("scan.depth", depth)] {
             let knob = find(knob).unwrap();
             knob.set(&mut settings, knob.parse(text).unwrap());

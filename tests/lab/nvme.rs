@@ -102,7 +102,7 @@ impl Attendant for Willing {
 /// The program panics while it drives drives: they are given back on the way out.
 fn guest_panics() {
     let text = std::fs::read_to_string(std::env::var("NVME_PROFILE").unwrap()).unwrap();
-    let settings = stacktune::settings::profile::parse(&text, "profile.toml").unwrap();
+    let settings = stacktune::settings::profile::parse(&text, "profile.toml").unwrap().settings;
     let facts = Arc::new(Facts::read(Path::new("/")));
     let mut session = Session::open(settings, Options::default(), facts, &mut Willing)
         .unwrap_or_else(|error| panic!("{error}"));

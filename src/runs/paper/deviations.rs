@@ -40,7 +40,9 @@ pub fn host(recording: &Recording) -> String {
 /// Every deviation that is known.
 pub fn deviations(run: &Run, rows: &[RowResult]) -> Vec<String> {
     let recordings: Vec<_> = rows.iter().filter_map(|row| row.runs.first()).collect();
-    let parsed = |recording: &&&Recording| profile::parse(&recording.profile_toml, "profile.toml").ok();
+    let parsed = |recording: &&&Recording| {
+        profile::parse(&recording.profile_toml, "profile.toml").ok().map(|profile| profile.settings)
+    };
     let settings: Vec<_> = recordings.iter().filter_map(|r| parsed(&r)).collect();
     let mut told = Vec::new();
     if let Some((first, settings)) = recordings.first().zip(settings.first()) {
@@ -147,7 +149,7 @@ fn data_bytes(recording: &Recording, settings: &Settings) -> u64 {
 /// How much data the rows have, where that is not as much as the paper's.
 fn data(recordings: &[&Recording]) -> Option<String> {
     let of = |recording: &&Recording| {
-        let settings = profile::parse(&recording.profile_toml, "profile.toml").ok()?;
+        let settings = profile::parse(&recording.profile_toml, "profile.toml").ok()?.settings;
         Some(data_bytes(recording, &settings))
     };
     let sizes: Vec<u64> = recordings.iter().filter_map(of).collect();
@@ -261,7 +263,7 @@ mod tests {
         let empty = RowResult { label: "5b".into(), runs: vec![], reason: None };
         let rows = [row("5", "/dev/nvme1n1"), empty, row("6b", "/dev/nvme0n1")];
         let settings: Vec<_> = [&rows[0], &rows[2]]
-            .map(|row| profile::parse(&row.runs[0].profile_toml, "profile.toml").unwrap())
+            .map(|row| profile::parse(&row.runs[0].profile_toml, "profile.toml").unwrap().settings)
             .into();
         assert_eq!(others(&rows, &settings), ["row 6b is on 1 Drive 1T of 1.00 TiB"]);
     }

@@ -36,7 +36,7 @@ fn every_row_has_knobs_that_exist_and_values_that_they_take() {
                 let row = experiment.row(&label).unwrap();
                 match settings {
                     Ok(settings) => {
-                        let again = parse(&to_toml(&settings), "row.toml").unwrap();
+                        let again = parse(&to_toml(&settings.clone().into()), "row.toml").unwrap().settings;
                         assert_eq!(again, settings, "{} {label}", experiment.name);
                         let wrong = |(knob, text): &(&'static str, String)| {
                             knobs::find(knob).is_none_or(|knob| knob.parse(text).is_err())
@@ -148,7 +148,7 @@ fn rows_of_table_2_are_the_built_in_profiles() {
     let rows = planned("table2", &bed(devices(), true));
     assert_eq!(rows.len(), names.len());
     for (name, (label, settings)) in names.into_iter().zip(rows) {
-        let (profile, settings) = (builtin(name).unwrap(), settings.unwrap());
+        let (profile, settings) = (builtin(name).unwrap().settings, settings.unwrap());
         assert!(name.starts_with(&format!("table2-{label}-")));
         assert_eq!(settings.io.interface, profile.io.interface, "{name}");
         assert_eq!(settings.io.buffering, profile.io.buffering, "{name}");

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::runs::record::Outcome;
 use crate::settings::Settings;
-use crate::settings::profile::builtin;
+use crate::settings::profile::is_demo;
 
 /// Classes that stop by themselves are noticed within this.
 const LOOK: Duration = Duration::from_millis(250);
@@ -58,14 +58,15 @@ pub fn run(
             }
             Next::Open(other) => {
                 settings = *other;
-                options.fallbacks = builtin("demo").as_ref() == Some(&settings);
+                options.unused_steps = 0;
+                options.fallbacks = is_demo(&settings);
                 begin = Begin::default();
             }
             Next::Rebuild(rebuild) => {
                 let Rebuild { settings: new, typed, former, agreed, carried } = *rebuild;
                 settings = new;
                 (options.typed, options.agreed) = (typed, agreed);
-                options.fallbacks = carried.is_none() && builtin("demo").as_ref() == Some(&settings);
+                options.fallbacks = carried.is_none() && is_demo(&settings);
                 begin = Begin { carried: carried.unwrap_or_default(), former: Some(former) };
             }
             Next::Former(former) => {

@@ -11,7 +11,7 @@ use crate::host::Facts;
 use crate::meter::ledger::Turn;
 use crate::settings::Settings;
 use crate::settings::knobs::{self, Ground, Value};
-use crate::settings::profile::{builtin, check, expand_home};
+use crate::settings::profile::{check, expand_home, is_demo};
 use crate::stack::build::Built;
 use crate::stack::id::StackId;
 
@@ -78,7 +78,7 @@ impl Session {
     /// Plans to open another profile, and tells what it takes. The load goes on meanwhile.
     pub(super) fn tell_plan_to_open(&mut self, settings: Settings) {
         // What the demo can't do here it does otherwise.
-        let falls_back = builtin("demo").as_ref() == Some(&settings);
+        let falls_back = is_demo(&settings);
         let planned = self.plan_for(settings, (Vec::new(), Vec::new()), Kind::Profile { falls_back });
         self.tell(Event::Planned(planned.map(Arc::new)));
     }

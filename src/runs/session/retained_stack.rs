@@ -4,7 +4,7 @@ use super::run::Attendant;
 use super::target_stack;
 use crate::error::{Error, Result};
 use crate::settings::Settings;
-use crate::settings::knobs;
+use crate::settings::change::same_target;
 use crate::stack::build::Built;
 use crate::stack::supervise::Watch;
 
@@ -20,7 +20,7 @@ impl RetainedStack {
 
     /// Whether something stands that was built for other settings.
     pub fn is_other_than(&self, settings: &Settings) -> bool {
-        self.0.as_ref().is_some_and(|(_, of)| !knobs::same_target(of, settings))
+        self.0.as_ref().is_some_and(|(_, of)| !same_target(of, settings))
     }
 
     /// Takes it down.

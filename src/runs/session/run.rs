@@ -62,6 +62,8 @@ pub struct Options {
     pub anew: bool,
     /// What the page cache holds of the target is written back and dropped before the load begins.
     pub uncached: bool,
+    /// Steps of the profile, which this run is none of; noted on the screen and in recordings.
+    pub unused_steps: usize,
 }
 
 /// Who waits while a session is opened.
@@ -416,8 +418,8 @@ impl Session {
     /// What to know about these settings on this target.
     fn setting_notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        if let Some(sweep) = &self.settings.sweep {
-            let count = sweep.count();
+        let count = self.options.unused_steps;
+        if count > 0 {
             notes.push(format!(
                 "the profile has {count} steps: `stacktune record` runs them, not this screen"
             ));
@@ -514,7 +516,7 @@ impl Session {
             dir,
             &Header {
                 profile: self.settings.name.clone(),
-                profile_toml: to_toml(&Settings { sweep: None, ..by_identity(&self.settings, &self.facts) }),
+                profile_toml: to_toml(&by_identity(&self.settings, &self.facts).into()),
                 facts: (*self.facts).clone(),
                 target: self.target.facts().cloned(),
                 notes,

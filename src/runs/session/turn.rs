@@ -9,9 +9,9 @@ use crate::class::Class;
 use crate::load::workers::Activity;
 use crate::meter::ledger::Turn;
 use crate::settings::Settings;
-use crate::settings::jobs;
 use crate::settings::knobs::{self, Ground, Knob, Scope, Value};
 use crate::settings::profile::check;
+use crate::settings::{change, jobs};
 
 impl Session {
     /// Turns a knob: acknowledged at once, in force when the old I/O has drained.
@@ -30,10 +30,13 @@ impl Session {
             self.tell(Event::Notice("there is no turn to take back".into()));
             return;
         };
-        let builds = |(path, value): &(String, Value)| {
-            knobs::find(path).is_some_and(|knob| knob.scope_of(value, &self.settings) == Scope::Rebuild)
-        };
-        if last.from.iter().any(builds) {
+        let mut before = self.settings.clone();
+        for (path, value) in &last.from {
+            if let Some(knob) = knobs::find(path) {
+                knob.set(&mut before, value.clone());
+            }
+        }
+        if change::between(&self.settings, &before).scope == Scope::Rebuild {
             // Building is confirmed first; the turn stays to be taken back until then.
             let planned = self.plan(&last.from);
             self.undo.push(last);
@@ -87,15 +90,15 @@ impl Session {
 
     /// The settings after a turn, or why it can't be made.
     fn turned_settings(&self, knob: &Knob, value: &Value) -> Result<Settings, String> {
-        if knob.scope_of(value, &self.settings) == Scope::Rebuild {
+        let mut settings = self.settings.clone();
+        knob.set(&mut settings, value.clone());
+        if change::between(&self.settings, &settings).scope == Scope::Rebuild {
             return Err("it takes effect when the target is built anew: a plan says what that takes".into());
         }
         let ground = Ground { facts: &self.facts, target: self.target.facts() };
         if let Some(reason) = knob.unavailable(value, &self.settings, ground) {
             return Err(reason);
         }
-        let mut settings = self.settings.clone();
-        knob.set(&mut settings, value.clone());
         if let Some(problem) = check(&settings, ground).into_iter().next() {
             return Err(problem.to_string());
         }
@@ -108,8 +111,7 @@ impl Session {
 
     /// Puts settings in force that differ in live knobs only.
     fn apply(&mut self, settings: Settings) {
-        let plans = jobs::jobs(&settings);
-        let changed = jobs::changed(&self.plans, &plans);
+        let restarts = change::between(&self.settings, &settings).restarts;
         if settings.run.max_writes_bytes != self.settings.run.max_writes_bytes {
             self.writes.limit(settings.run.max_writes_bytes);
             self.classes.forgive(true);
@@ -118,10 +120,10 @@ impl Session {
             self.change_window(settings.run.window.as_nanos() as u64);
         }
         self.settings = settings;
-        self.plans = plans;
+        self.plans = jobs::jobs(&self.settings);
         self.setting += 1;
         self.turned = true;
-        for class in changed {
+        for class in restarts {
             self.classes.forgive_class(class);
             self.stop_class(class);
         }

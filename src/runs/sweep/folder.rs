@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::schedule::{Run, SCHEMA, Schedule};
 use crate::error::{Error, Kind, Result};
 use crate::runs::record::{PROFILE, Recording, is_of_recording, refuse_folder, replace};
-use crate::settings::Settings;
+use crate::settings::Profile;
 use crate::settings::profile::{parse, to_toml};
 
 const SWEEP: &str = "sweep.json";
@@ -86,7 +86,7 @@ impl Folder {
     /// # Errors
     /// Input where the folder holds something else, or the sweep of another profile; refused where
     /// another process works on it.
-    pub fn begin(dir: &Path, settings: &Settings, read_only: bool) -> Result<Self> {
+    pub fn begin(dir: &Path, profile: &Profile, read_only: bool) -> Result<Self> {
         if !is_sweep(dir) && !holds_a_beginning(dir) {
             refuse_folder(dir)?;
         }
@@ -95,12 +95,12 @@ impl Folder {
         let now = now_unix_s();
         if !is_sweep(dir) {
             // Killed before there was anything else, the profile may be there already.
-            refuse_other(dir, settings)?;
-            let schedule = Schedule::of(settings, read_only, now)?;
-            replace(&dir.join(PROFILE), to_toml(settings).as_bytes())?;
+            refuse_other(dir, profile)?;
+            let schedule = Schedule::of(profile, read_only, now)?;
+            replace(&dir.join(PROFILE), to_toml(profile).as_bytes())?;
             replace(&dir.join(SWEEP), &json(&schedule)?)?;
         }
-        refuse_other(dir, settings)?;
+        refuse_other(dir, profile)?;
         let mut folder = Self { _lock: Some(lock), ..Self::read(dir)? };
         if folder.schedule.read_only != read_only {
             let how = if read_only { "without" } else { "with" };
@@ -143,7 +143,7 @@ impl Folder {
     }
 
     /// The profile with its steps, as run.
-    pub fn settings(&self) -> Result<Settings> {
+    pub fn profile(&self) -> Result<Profile> {
         read_profile(&self.dir)
     }
 
@@ -239,22 +239,24 @@ fn holds_a_beginning(dir: &Path) -> bool {
 }
 
 /// Refuses to go on with the sweep of another profile.
-fn refuse_other(dir: &Path, settings: &Settings) -> Result<()> {
+fn refuse_other(dir: &Path, profile: &Profile) -> Result<()> {
     if !dir.join(PROFILE).exists() {
         return Ok(());
     }
     let other = read_profile(dir)?;
     // As it would be read again: the files of a target that is devices are not written.
-    let settings = &parse(&to_toml(settings), "the profile")?;
-    if other == *settings {
+    let profile = &parse(&to_toml(profile), "the profile")?;
+    if other == *profile {
         return Ok(());
     }
     let differ: Vec<_> = crate::settings::knobs::all()
         .iter()
-        .filter(|knob| knob.get(&other) != knob.get(settings))
-        .map(|knob| format!("{} is {}, there {}", knob.path, knob.get(settings), knob.get(&other)))
+        .filter(|knob| knob.get(&other.settings) != knob.get(&profile.settings))
+        .map(|knob| {
+            format!("{} is {}, there {}", knob.path, knob.get(&profile.settings), knob.get(&other.settings))
+        })
         .collect();
-    let why = match (differ.is_empty(), other.sweep == settings.sweep) {
+    let why = match (differ.is_empty(), other.sweep == profile.sweep) {
         (false, _) => differ.join("; "),
         (true, false) => "the steps, their times or their order differ".to_owned(),
         (true, true) => "its name or its line about itself differs".to_owned(),
@@ -263,7 +265,7 @@ fn refuse_other(dir: &Path, settings: &Settings) -> Result<()> {
         .hint("nothing was changed; go on with the same profile, or name a new folder"))
 }
 
-fn read_profile(dir: &Path) -> Result<Settings> {
+fn read_profile(dir: &Path) -> Result<Profile> {
     let path = dir.join(PROFILE);
     let text = fs::read_to_string(&path).map_err(|e| Error::os("cannot read", &path, e))?;
     parse(&text, &path.display().to_string())

@@ -16,10 +16,10 @@ use crate::runs::session::{
     Advance, Attendant, Event, Options, PlanShown, Progress, RetainedStack, Session, Wanted, destroy_of,
     headless, names_of, refuse_stray_consent,
 };
-use crate::settings::Settings;
-use crate::settings::knobs;
+use crate::settings::change::same_target;
 use crate::settings::profile::sweep::Between;
 use crate::settings::profile::{Step, Sweep, by_identity};
+use crate::settings::{Profile, Settings};
 use crate::stack::paths::state_dir;
 use crate::stack::runner::Runner;
 use crate::stack::undo::{self, StackState as Left};
@@ -80,29 +80,29 @@ pub struct Ended {
 /// refused (3) where the steps destroy what the operator did not allow: nothing was begun then.
 pub fn prepare(
     dir: &Path,
-    base: &Settings,
+    profile: &Profile,
     options: &Options,
     facts: &dyn Fn() -> Arc<Facts>,
     watcher: &mut dyn Watcher,
 ) -> Result<Folder> {
     if is_sweep(dir) {
-        let folder = Folder::begin(dir, base, options.read_only)?;
+        let folder = Folder::begin(dir, profile, options.read_only)?;
         take_away_left(&folder, watcher)?;
-        refuse_unallowed(base, options, &facts())?;
+        refuse_unallowed(profile, options, &facts())?;
         return Ok(folder);
     }
-    refuse_unallowed(base, options, &facts())?;
-    Folder::begin(dir, base, options.read_only)
+    refuse_unallowed(profile, options, &facts())?;
+    Folder::begin(dir, profile, options.read_only)
 }
 
-fn refuse_unallowed(base: &Settings, options: &Options, facts: &Facts) -> Result<()> {
-    let all = settings_of(base, facts);
+fn refuse_unallowed(profile: &Profile, options: &Options, facts: &Facts) -> Result<()> {
+    let all = settings_of(profile, facts);
     let names: Vec<_> = all.iter().flat_map(|settings| names_of(settings, facts)).collect();
     // A name that no device has is a mistake, whichever step it was meant for.
     options.destroy.iter().try_for_each(|name| facts.find(name).map(drop))?;
     refuse_stray_consent(&options.destroy, &names, facts)?;
     for (at, settings) in all.iter().enumerate() {
-        if !all[..at].iter().any(|before| knobs::same_target(before, settings)) {
+        if !all[..at].iter().any(|before| same_target(before, settings)) {
             crate::runs::session::refuse_unallowed(settings, options, facts)?;
         }
     }
@@ -110,9 +110,9 @@ fn refuse_unallowed(base: &Settings, options: &Options, facts: &Facts) -> Result
 }
 
 /// The settings of each step, its devices by what stays theirs.
-fn settings_of(base: &Settings, facts: &Facts) -> Vec<Settings> {
-    let steps = base.sweep.as_ref().map(|sweep| sweep.all_steps()).unwrap_or_default();
-    run_settings(base, &steps).iter().map(|settings| by_identity(settings, facts)).collect()
+fn settings_of(profile: &Profile, facts: &Facts) -> Vec<Settings> {
+    let steps = profile.sweep.as_ref().map(Sweep::all_steps).unwrap_or_default();
+    run_settings(&profile.settings, &steps).iter().map(|settings| by_identity(settings, facts)).collect()
 }
 
 /// Runs every run of the folder's schedule that is not complete. What this host can't do, and a run
@@ -130,15 +130,14 @@ pub fn run(
     interrupts: &dyn Fn() -> usize,
     watcher: &mut dyn Watcher,
 ) -> Result<Ended> {
-    let base = folder.settings()?;
-    let Some(sweep) = base.sweep.clone() else {
+    let profile = folder.profile()?;
+    let Some(sweep) = profile.sweep.clone() else {
         return Err(Error::failed(format!("{} has a profile without steps", folder.dir().display())));
     };
     let steps = sweep.all_steps();
-    let settings = settings_of(&base, &facts());
+    let settings = settings_of(&profile, &facts());
     let kept = RetainedStack::default();
-    let mut sweeper =
-        Sweeper { folder, options, facts, interrupts, steps, settings, sweep: *sweep, kept, watcher };
+    let mut sweeper = Sweeper { folder, options, facts, interrupts, steps, settings, sweep, kept, watcher };
     let ran = sweeper.run_all();
     if interrupts() > 1 {
         // Nobody waits any more: `stacktune cleanup`, or the sweep when it goes on, takes it down.

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
 use crate::error::{Error, Result};
-use crate::settings::Settings;
-use crate::settings::knobs;
+use crate::settings::change::same_target;
 use crate::settings::profile::sweep::{Order, Step, Sweep};
+use crate::settings::{Profile, Settings};
 
 /// The version of `sweep.json`; a reader refuses newer ones.
 pub const SCHEMA: u32 = 1;
@@ -88,8 +88,9 @@ impl Schedule {
     ///
     /// # Errors
     /// Input where it has none.
-    pub fn of(base: &Settings, read_only: bool, started_unix_s: u64) -> Result<Self> {
-        let Some(sweep) = &base.sweep else {
+    pub fn of(profile: &Profile, read_only: bool, started_unix_s: u64) -> Result<Self> {
+        let base = &profile.settings;
+        let Some(sweep) = &profile.sweep else {
             return Err(Error::input(format!("profile `{}` has no steps", base.name)));
         };
         let steps = sweep.all_steps();
@@ -148,7 +149,7 @@ impl StepShown {
 fn targets(settings: &[Settings]) -> Vec<usize> {
     let mut firsts: Vec<&Settings> = Vec::new();
     let number = |of| {
-        let known = firsts.iter().position(|first| knobs::same_target(first, of));
+        let known = firsts.iter().position(|first| same_target(first, of));
         known.unwrap_or_else(|| {
             firsts.push(of);
             firsts.len() - 1
@@ -347,7 +348,7 @@ mod tests {
         let of = |text: &str| {
             let base = parse(text, "s.toml").unwrap();
             let steps = base.sweep.as_ref().unwrap().all_steps();
-            planned_writes(&schedule(text), &run_settings(&base, &steps))
+            planned_writes(&schedule(text), &run_settings(&base.settings, &steps))
         };
         let rates = "[wal]\nrate = \"1MB/s\"\n[background]\nrate = \"3MB/s\"\n";
         let steps = "[sweep]\nfor = \"8s\"\nwarmup = \"2s\"\nrepeat = 3\n[[step]]\n";

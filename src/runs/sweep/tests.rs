@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::host::Facts;
 use crate::runs::record::fixture;
 use crate::runs::session::{Advance, Attendant, Options, PlanShown, Progress, Session, Wanted};
-use crate::settings::Settings;
+use crate::settings::Profile;
 use crate::settings::profile::parse;
 
 const PROFILE: &str = "io.interface = \"sim\"\n[sweep]\nfor = \"1s\"\nrepeat = 2\n\
@@ -58,7 +58,7 @@ impl Attendant for Notes {
     }
 }
 
-fn settings(text: &str) -> Settings {
+fn profile(text: &str) -> Profile {
     parse(text, "sweep.toml").unwrap()
 }
 
@@ -69,7 +69,7 @@ fn facts() -> Arc<Facts> {
 /// Goes on with the sweep in that folder: the folders of the runs that it took.
 fn swept(dir: &Path, text: &str, fails: bool) -> Vec<String> {
     let mut notes = Notes { fails, ..Notes::default() };
-    let folder = prepare(dir, &settings(text), &Options::default(), &facts, &mut notes).unwrap();
+    let folder = prepare(dir, &profile(text), &Options::default(), &facts, &mut notes).unwrap();
     run(&folder, &Options::default(), &facts, false, &|| 0, &mut notes).unwrap();
     notes.begun
 }
@@ -136,7 +136,7 @@ fn what_no_recording_has_is_left_as_it_is() {
     let note = out.path().join(&begun[0]).join("my-notes.txt");
     std::fs::write(&note, "mine").unwrap();
     let mut notes = Notes::default();
-    let folder = prepare(out.path(), &settings(PROFILE), &Options::default(), &facts, &mut notes).unwrap();
+    let folder = prepare(out.path(), &profile(PROFILE), &Options::default(), &facts, &mut notes).unwrap();
     let error = run(&folder, &Options::default(), &facts, false, &|| 0, &mut notes).unwrap_err();
     assert!(error.what.contains("my-notes.txt"), "{error}");
     assert_eq!(std::fs::read(&note).unwrap(), b"mine");
@@ -148,7 +148,7 @@ fn another_profile_is_refused_and_nothing_is_touched() {
     swept(out.path(), PROFILE, false);
     let refused = |text: &str, read_only: bool| {
         let options = Options { read_only, ..Options::default() };
-        prepare(out.path(), &settings(text), &options, &facts, &mut Notes::default()).unwrap_err()
+        prepare(out.path(), &profile(text), &options, &facts, &mut Notes::default()).unwrap_err()
     };
     let error = refused(&PROFILE.replace("scan.depth = 8", "scan.depth = 9"), false);
     assert!(error.what.contains("the steps, their times or their order differ"), "{error}");
@@ -159,25 +159,25 @@ fn another_profile_is_refused_and_nothing_is_touched() {
     let elsewhere = tempfile::tempdir().unwrap();
     std::fs::write(elsewhere.path().join("mine.txt"), "mine").unwrap();
     let error =
-        prepare(elsewhere.path(), &settings(PROFILE), &Options::default(), &facts, &mut Notes::default());
+        prepare(elsewhere.path(), &profile(PROFILE), &Options::default(), &facts, &mut Notes::default());
     assert!(error.unwrap_err().what.contains("is not empty"));
 }
 
 #[test]
 fn two_processes_do_not_work_on_one_sweep() {
     let out = tempfile::tempdir().unwrap();
-    let held = Folder::begin(out.path(), &settings(PROFILE), false).unwrap();
-    let error = Folder::begin(out.path(), &settings(PROFILE), false).unwrap_err();
+    let held = Folder::begin(out.path(), &profile(PROFILE), false).unwrap();
+    let error = Folder::begin(out.path(), &profile(PROFILE), false).unwrap_err();
     assert_eq!(error.exit_status(), 3);
     drop(held);
-    Folder::begin(out.path(), &settings(PROFILE), false).unwrap();
+    Folder::begin(out.path(), &profile(PROFILE), false).unwrap();
 }
 
 #[test]
 fn a_signal_ends_it_in_order_and_tells_what_is_left() {
     let out = tempfile::tempdir().unwrap();
     let mut notes = Notes::default();
-    let folder = prepare(out.path(), &settings(PROFILE), &Options::default(), &facts, &mut notes).unwrap();
+    let folder = prepare(out.path(), &profile(PROFILE), &Options::default(), &facts, &mut notes).unwrap();
     let looks = std::cell::Cell::new(0);
     let interrupts = || {
         looks.set(looks.get() + 1);

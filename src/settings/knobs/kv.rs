@@ -1,16 +1,10 @@
-//! The knobs of the load's other engine: the data set of pairs, and `RocksDB`'s options.
-//!
-//! Which of them turn while the load runs is `RocksDB`'s matter: what `SetOptions` and `SetDBOptions` take is
-//! live, what is fixed while a database is open takes opening it again, and what decides how the files
-//! are laid out takes loading the pairs anew.
+//! The knobs of the key-value load: its engine, the data set, and what each class does to the pairs.
 
-use super::spec::{Named, PLAIN, names};
-use super::table::missing;
+use super::spec::{Ground, Named, PLAIN, Scope, Spec, always, names};
 use super::value::{Kind, NONE, Value};
-use super::{Ground, Scope, Spec};
 use crate::class::Class;
-use crate::settings::{Compaction, Compression, Filesystem, LoadEngine, Order, Settings};
-use crate::units::{GIB, KIB, MIB};
+use crate::settings::values::{Filesystem, LoadEngine, Order, Settings};
+use crate::units::{KIB, MIB};
 
 /// Why a knob has no effect on the load's engine, if it has none.
 pub(super) fn of_another_engine(path: &str, settings: &Settings) -> Option<&'static str> {
@@ -37,6 +31,7 @@ pub(super) const LOAD: &[Spec] = &[Spec {
            on the file system of the target.",
     kind: Kind::Choice(&names::<LoadEngine, 2>()),
     scope: Scope::Rebuild,
+    of_target: always,
     unavailable: engine_unavailable,
     ..at!(named LoadEngine, |s, c| s.kv.engine)
 }];
@@ -71,6 +66,7 @@ pub(super) const PAIRS: &[Spec] = &[
             steps: &[4, 8, 16, 32, 64, 128, 255],
         },
         scope: Scope::Rebuild,
+        of_target: always,
         ..at!(some Size, |s, c| s.kv.pairs.key_bytes)
     },
     Spec {
@@ -86,6 +82,7 @@ pub(super) const PAIRS: &[Spec] = &[
             steps: &[0, 128, 512, 2048, 4000, 8192, 32 * KIB, 128 * KIB, 512 * KIB, 2 * MIB],
         },
         scope: Scope::Rebuild,
+        of_target: always,
         ..at!(some Size, |s, c| s.kv.pairs.value_bytes)
     },
     Spec {
@@ -99,6 +96,7 @@ pub(super) const PAIRS: &[Spec] = &[
         },
         inherits: true,
         scope: Scope::Rebuild,
+        of_target: always,
         get: |s, _| s.kv.pairs.count.map_or(Value::Inherit, Value::Int),
         set: |s, _, value| {
             s.kv.pairs.count = match value {
@@ -114,6 +112,7 @@ pub(super) const PAIRS: &[Spec] = &[
         paper: Some("A data set of 25% to 88% of the drive: the fuller, the slower (000, 4.4, Figure 6)."),
         kind: Kind::Percent { min: 1, max: 90, steps: &[1, 5, 10, 25, 37, 50, 62, 75, 88] },
         scope: Scope::Rebuild,
+        of_target: always,
         inactive: |s, _| s.kv.pairs.count.is_some().then_some("kv.pairs says how many there are"),
         ..at!(Percent, |s, c| s.kv.pairs.share_percent)
     },
@@ -123,6 +122,7 @@ pub(super) const PAIRS: &[Spec] = &[
         paper: Some("Ascending keys (000, 3.2), or every key once at random (004, 5.3.1)."),
         kind: Kind::Choice(&names::<Order, 2>()),
         scope: Scope::Rebuild,
+        of_target: always,
         ..at!(named Order, |s, c| s.kv.pairs.order)
     },
 ];
@@ -180,204 +180,3 @@ pub(super) const WAL: &[Spec] = &[Spec {
     },
     ..PLAIN
 }];
-
-/// A size of a database's part.
-const fn size(min: u64, max: u64, steps: &'static [u64]) -> Kind {
-    Kind::Size { min, max, multiple: 1, power_of_two: false, optional: false, steps }
-}
-
-const SYNC_BYTES: Kind = size(0, GIB, &[0, 128 * KIB, 512 * KIB, MIB, 4 * MIB, 16 * MIB]);
-
-pub(super) const ROCKSDB: &[Spec] = &[
-    Spec {
-        key: "direct_reads",
-        help: "Reads bypass the page cache (use_direct_reads).",
-        paper: Some("Direct I/O and a cache of 10 MB, so that the data does not fit into memory (000, 3.1)."),
-        kind: Kind::Bool,
-        scope: Scope::Reopen,
-        unavailable: direct_unavailable,
-        ..at!(Bool, |s, c| s.kv.rocksdb.direct_reads)
-    },
-    Spec {
-        key: "direct_flush",
-        help: "Flushes and compactions bypass the page cache (use_direct_io_for_flush_and_compaction).",
-        kind: Kind::Bool,
-        scope: Scope::Reopen,
-        unavailable: direct_unavailable,
-        ..at!(Bool, |s, c| s.kv.rocksdb.direct_flush)
-    },
-    Spec {
-        key: "block_size",
-        help: "Bytes of a block of a file, which a get reads whole; of files that are written from then on.",
-        kind: size(KIB, 4 * MIB, &[KIB, 2 * KIB, 4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 256 * KIB]),
-        ..at!(some Size, |s, c| s.kv.rocksdb.block_bytes)
-    },
-    Spec {
-        key: "block_cache",
-        help: "Bytes of RocksDB's own cache of blocks.",
-        paper: Some("10 MB, so that the data does not fit into it (000, 3.1; 002, III)."),
-        kind: size(0, 1 << 42, &[0, 10_000_000, 32 * MIB, 128 * MIB, 512 * MIB, GIB, 4 * GIB, 16 * GIB]),
-        ..at!(some Size, |s, c| s.kv.rocksdb.block_cache_bytes)
-    },
-    Spec {
-        key: "compression",
-        help: "How blocks are compressed, of files that are written from then on. The values do not compress: what it costs \
-               is seen, not what it saves.",
-        kind: Kind::Choice(&names::<Compression, 3>()),
-        ..at!(named Compression, |s, c| s.kv.rocksdb.compression)
-    },
-    Spec {
-        key: "write_buffer",
-        help: "Bytes of a memtable (write_buffer_size): as much is flushed at a time.",
-        kind: size(64 * KIB, 16 * GIB, &[MIB, 4 * MIB, 16 * MIB, 64 * MIB, 128 * MIB, 256 * MIB, GIB]),
-        ..at!(some Size, |s, c| s.kv.rocksdb.write_buffer_bytes)
-    },
-    Spec {
-        key: "write_buffers",
-        help: "Memtables in all (max_write_buffer_number): writes stop once so many wait for their flush.",
-        kind: Kind::Int { min: 2, max: 64, steps: &[2, 3, 4, 6, 8, 16] },
-        ..at!(Int, |s, c| s.kv.rocksdb.write_buffers)
-    },
-    Spec {
-        key: "l0_compact",
-        help: "Files of L0 that start a compaction (level0_file_num_compaction_trigger).",
-        kind: Kind::Int { min: 1, max: 1024, steps: &[1, 2, 4, 8, 16, 32] },
-        inactive: |s, _| single(s),
-        ..at!(Int, |s, c| s.kv.rocksdb.l0_compact)
-    },
-    Spec {
-        key: "l0_slow",
-        help: "Files of L0 that slow writes down (level0_slowdown_writes_trigger).",
-        kind: Kind::Int { min: 1, max: 4096, steps: &[8, 12, 20, 32, 64, 128] },
-        ..at!(Int, |s, c| s.kv.rocksdb.l0_slow)
-    },
-    Spec {
-        key: "l0_stop",
-        help: "Files of L0 that stop writes (level0_stop_writes_trigger).",
-        kind: Kind::Int { min: 1, max: 4096, steps: &[12, 24, 36, 64, 128, 256] },
-        ..at!(Int, |s, c| s.kv.rocksdb.l0_stop)
-    },
-    Spec {
-        key: "level_base",
-        help: "Bytes of L1 (max_bytes_for_level_base).",
-        kind: size(MIB, 1 << 44, &[16 * MIB, 64 * MIB, 256 * MIB, 512 * MIB, GIB, 4 * GIB]),
-        inactive: |s, _| single(s).or_else(|| universal(s)),
-        ..at!(some Size, |s, c| s.kv.rocksdb.level_base_bytes)
-    },
-    Spec {
-        key: "fanout",
-        help: "How much larger each level is than the one above (max_bytes_for_level_multiplier).",
-        paper: Some(
-            "Queries are fastest at 16 and 32, compactions at 2 to 8 with enough threads (004, 5.3.2, Tables 3 and 4).",
-        ),
-        kind: Kind::Float { min: 1.0, max: 1000.0, steps: &[2.0, 4.0, 8.0, 10.0, 16.0, 32.0] },
-        inactive: |s, _| single(s).or_else(|| universal(s)),
-        ..at!(Float, |s, c| s.kv.rocksdb.fanout)
-    },
-    Spec {
-        key: "file_size",
-        help: "Bytes of a file of L1 and below (target_file_size_base).",
-        paper: Some("64 MB amortises what a random access costs (004, 5.2.2)."),
-        kind: size(64 * KIB, 16 * GIB, &[MIB, 4 * MIB, 16 * MIB, 64 * MIB, 128 * MIB, 256 * MIB, GIB]),
-        ..at!(some Size, |s, c| s.kv.rocksdb.file_bytes)
-    },
-    Spec {
-        key: "compaction",
-        help: "How files are merged (compaction_style).",
-        kind: Kind::Choice(&names::<Compaction, 2>()),
-        scope: Scope::Rebuild,
-        ..at!(named Compaction, |s, c| s.kv.rocksdb.compaction)
-    },
-    Spec {
-        key: "single_level",
-        help: "One level of any size below L0, into which each flushed file is merged at once.",
-        paper: Some(
-            "The fastest queries and scans, and the writes of fan-out 16 from 16 threads on (004, 5.3.2).",
-        ),
-        kind: Kind::Bool,
-        scope: Scope::Rebuild,
-        inactive: |s, _| universal(s),
-        ..at!(Bool, |s, c| s.kv.rocksdb.single_level)
-    },
-    Spec {
-        key: "jobs",
-        help: "Flushes and compactions at a time (max_background_jobs).",
-        paper: Some("32 compaction threads are 6 to 9 times as fast as one (004, Table 4)."),
-        kind: Kind::Int { min: 1, max: 128, steps: &[1, 2, 4, 8, 16, 32, 64] },
-        ..at!(Int, |s, c| s.kv.rocksdb.jobs)
-    },
-    Spec {
-        key: "subcompactions",
-        help: "Threads of one compaction of L0 (max_subcompactions).",
-        paper: Some("They let the single level be merged at once by many (004, 5.2.2)."),
-        kind: Kind::Int { min: 1, max: 128, steps: &[1, 2, 4, 8, 16, 32, 64] },
-        ..at!(Int, |s, c| s.kv.rocksdb.subcompactions)
-    },
-    Spec {
-        key: "bytes_per_sync",
-        help: "The kernel writes files out each time so many bytes of them are written; 0 when it likes.",
-        kind: SYNC_BYTES,
-        ..at!(some Size, |s, c| s.kv.rocksdb.bytes_per_sync)
-    },
-    Spec {
-        key: "wal_bytes_per_sync",
-        help: "The same of the log, beside the syncs of commits; 0 when the kernel likes.",
-        kind: SYNC_BYTES,
-        ..at!(some Size, |s, c| s.kv.rocksdb.wal_bytes_per_sync)
-    },
-    Spec {
-        key: "bloom_bits",
-        help: "Bits a key of each file's Bloom filter, of files that are written from then on; 0 is none.",
-        kind: Kind::Int { min: 0, max: 32, steps: &[0, 5, 8, 10, 12, 16, 20] },
-        ..at!(Int, |s, c| s.kv.rocksdb.bloom_bits)
-    },
-];
-
-fn single(s: &Settings) -> Option<&'static str> {
-    (s.kv.rocksdb.single_level && s.kv.rocksdb.compaction == Compaction::Level)
-        .then_some("a single level is merged at once, whatever its size")
-}
-
-fn universal(s: &Settings) -> Option<&'static str> {
-    (s.kv.rocksdb.compaction == Compaction::Universal).then_some("universal compaction has no levels")
-}
-
-fn direct_unavailable(value: &Value, _: &Settings, _: Class, ground: Ground) -> Option<String> {
-    if *value == Value::Bool(true) { missing(&ground.target?.direct) } else { None }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::settings::knobs::refusals;
-
-    fn refused(change: impl FnOnce(&mut Settings)) -> String {
-        let mut settings = Settings::default();
-        settings.kv.engine = LoadEngine::Rocksdb;
-        change(&mut settings);
-        refusals(&settings)
-    }
-
-    #[test]
-    #[cfg(feature = "rocksdb")]
-    fn pairs_need_a_file_system_and_acks_values_that_tell_their_put() {
-        let bare = |s: &mut Settings| s.target.devices = vec!["/dev/nvme0n1".into()];
-        assert_eq!(refused(|_| {}), "");
-        assert!(
-            refused(bare).starts_with("load.engine: RocksDB keeps files, and the target has no file system")
-        );
-        let on_ext4 = |s: &mut Settings| {
-            bare(s);
-            s.stack.filesystem = Filesystem::Ext4;
-        };
-        assert_eq!(refused(on_ext4), "");
-        let told = refused(|s| (s.kv.acks, s.kv.pairs.value_bytes) = (Some("/acks".into()), 4));
-        assert!(told.starts_with("wal.acks: values of less than 8 B"), "{told}");
-    }
-
-    #[test]
-    #[cfg(not(feature = "rocksdb"))]
-    fn a_build_without_rocksdb_says_so() {
-        assert!(refused(|_| {}).starts_with("load.engine: this build has no RocksDB"));
-    }
-}

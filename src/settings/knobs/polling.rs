@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::spec::{Named, PLAIN, names};
-use super::table::{cpus_unavailable, missing, no_ring};
+use super::classes::cpus_unavailable;
+use super::io::no_ring;
+use super::spec::{Ground, Named, PLAIN, Scope, Spec, missing, names};
 use super::value::{Kind, Value};
-use super::{Ground, Scope, Spec};
 use crate::class::Class;
-use crate::settings::{Buffering, Completion, Cpus, Settings, Submission};
+use crate::settings::values::{Buffering, Completion, Cpus, Settings, Submission};
 
 pub(super) const POLLING: &[Spec] = &[
     Spec {
@@ -139,50 +139,4 @@ fn completion_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground)
         return Some(format!("only direct I/O can be polled for, and {class} goes through the page cache"));
     }
     missing(&ground.facts.io_uring).or_else(|| missing(&ground.target?.polled))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::settings::interface::Interface;
-    use crate::settings::knobs::refusals;
-
-    fn refused(change: impl FnOnce(&mut Settings)) -> String {
-        let mut settings = Settings::default();
-        settings.target.devices = vec!["/dev/nvme0n1".into()];
-        change(&mut settings);
-        refusals(&settings)
-    }
-
-    #[test]
-    fn only_direct_io_is_polled_for() {
-        assert_eq!(refused(|s| s.io.completion = Completion::Iopoll), "");
-        let cached = refused(|s| {
-            s.io.completion = Completion::Iopoll;
-            s.classes[Class::Wal.index()].buffering = Some(Buffering::Cached);
-        });
-        assert!(cached.contains("wal goes through the page cache"), "{cached}");
-    }
-
-    #[test]
-    fn nvme_commands_know_no_page_cache_and_go_to_drives_alone() {
-        assert_eq!(refused(|s| s.io.interface = Interface::NvmePassthrough), "");
-        let cached = refused(|s| {
-            s.io.interface = Interface::NvmePassthrough;
-            s.io.buffering = Buffering::Cached;
-        });
-        assert!(cached.contains("bypass the page cache"), "{cached}");
-        let files = refused(|s| {
-            s.io.interface = Interface::NvmePassthrough;
-            s.target.devices.clear();
-        });
-        assert!(files.contains("drives themselves"), "{files}");
-    }
-
-    #[test]
-    fn the_kernels_thread_is_put_on_one_cpu() {
-        assert_eq!(refused(|s| s.io.sqpoll_cpu = Cpus::List(vec![3])), "");
-        let two = refused(|s| s.io.sqpoll_cpu = Cpus::List(vec![2, 3]));
-        assert!(two.contains("one CPU"), "{two}");
-    }
 }

@@ -1,8 +1,95 @@
 //! What the tables of knobs are written with.
 
 use super::value::{Kind, Value};
-use super::{Scope, Spec};
-pub(super) use crate::settings::Named;
+use crate::class::Class;
+use crate::host::{Facts, Feature, TargetFacts};
+pub(super) use crate::settings::named::Named;
+use crate::settings::values::Settings;
+
+/// What a turn of a knob takes, from the least to the most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// Nothing: it takes effect at once, while the load runs.
+    Live,
+    /// The load drains, and the database is closed and opened again; the run goes on.
+    Reopen,
+    /// The target is built or opened anew.
+    Rebuild,
+}
+
+impl Scope {
+    /// The name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scope::Live => "live",
+            Scope::Reopen => "reopen",
+            Scope::Rebuild => "rebuild",
+        }
+    }
+}
+
+/// What decides whether a value can be chosen: this host, and the target where one is open.
+#[derive(Debug, Clone, Copy)]
+pub struct Ground<'a> {
+    /// The host.
+    pub facts: &'a Facts,
+    /// The opened target.
+    pub target: Option<&'a TargetFacts>,
+}
+
+/// A knob's definition, shared by the classes that have it.
+#[derive(Debug)]
+pub struct Spec {
+    /// The key within its table.
+    pub key: &'static str,
+    /// What it does, in a sentence.
+    pub help: &'static str,
+    /// What the paper found about it, with its section.
+    pub paper: Option<&'static str>,
+    /// What it accepts.
+    pub kind: Kind,
+    /// Whether `default` (the `[io]` table's value) is accepted.
+    pub inherits: bool,
+    /// What a turn of it takes, by itself.
+    pub scope: Scope,
+    /// It changes what is derived from figures, and nothing that is measured.
+    pub only_reckons: bool,
+    /// What a turn takes beyond that, by the settings before and after.
+    pub(super) widened: fn(&Settings, &Settings) -> Scope,
+    /// Whether settings that differ in it open different targets, or stacks on them.
+    pub(super) of_target: fn(&Settings) -> bool,
+    pub(super) get: fn(&Settings, Class) -> Value,
+    pub(super) set: fn(&mut Settings, Class, Value),
+    pub(super) inactive: fn(&Settings, Class) -> Option<&'static str>,
+    pub(super) unavailable: fn(&Value, &Settings, Class, Ground) -> Option<String>,
+}
+
+/// A knob without conditions, to be completed by `..`.
+pub(super) const PLAIN: Spec = Spec {
+    key: "",
+    help: "",
+    paper: None,
+    kind: Kind::Bool,
+    inherits: false,
+    scope: Scope::Live,
+    only_reckons: false,
+    widened: |_, _| Scope::Live,
+    of_target: |_| false,
+    get: |_, _| Value::Inherit,
+    set: |_, _, _| {},
+    inactive: |_, _| None,
+    unavailable: |_, _, _, _| None,
+};
+
+/// Of a knob that always decides which target is opened.
+pub(super) fn always(_: &Settings) -> bool {
+    true
+}
+
+/// Why the host lacks a feature, if it does.
+pub(super) fn missing(feature: &Feature) -> Option<String> {
+    feature.reason().map(str::to_owned)
+}
 
 /// Name and meaning of each value of an enum, for [`Kind::Choice`].
 pub(super) const fn names<T: Named, const N: usize>() -> [(&'static str, &'static str); N] {
@@ -15,21 +102,6 @@ pub(super) const fn names<T: Named, const N: usize>() -> [(&'static str, &'stati
     assert!(T::NAMES.len() == N);
     out
 }
-
-/// A knob without conditions, to be completed by `..`.
-pub(super) const PLAIN: Spec = Spec {
-    key: "",
-    help: "",
-    paper: None,
-    kind: Kind::Bool,
-    inherits: false,
-    scope: Scope::Live,
-    only_reckons: false,
-    get: |_, _| Value::Inherit,
-    set: |_, _, _| {},
-    inactive: |_, _| None,
-    unavailable: |_, _, _, _| None,
-};
 
 /// How a field is read and written, from one expression for its place.
 macro_rules! at {

@@ -1,12 +1,11 @@
-//! The knobs of what lies under the load: members, RAID, file system, queues.
+//! The knobs of `[stack]`: members, RAID, file system.
 
-use super::spec::{Named, PLAIN, names};
+use super::spec::{Ground, Named, PLAIN, Scope, Spec, always, names};
 use super::value::{Kind, NONE, Value};
-use super::{Ground, Scope, Spec};
 use crate::class::Class;
 use crate::host::ToolFound;
 use crate::settings::values::stack::CHUNK_BYTES_MAX;
-use crate::settings::{DriveState, Filesystem, Placement, Raid, Settings};
+use crate::settings::values::{DriveState, Filesystem, Raid, Settings};
 use crate::units::{GIB, KIB, MIB};
 
 pub(super) const STACK: &[Spec] = &[
@@ -14,6 +13,7 @@ pub(super) const STACK: &[Spec] = &[
         key: "loops",
         help: "Make loop devices over the target's files even where nothing is built on them.",
         scope: Scope::Rebuild,
+        of_target: always,
         inactive: |s, _| (!s.target.devices.is_empty()).then_some("the target is devices"),
         unavailable: |value, s, _, ground| {
             (*value == Value::Bool(true)).then(|| not_built_with(&["losetup"], s, ground))?
@@ -28,6 +28,7 @@ pub(super) const STACK: &[Spec] = &[
         ),
         kind: Kind::Percent { min: 10, max: 100, steps: &[50, 60, 70, 80, 90, 100] },
         scope: Scope::Rebuild,
+        of_target: always,
         unavailable: |value, s, _, ground| {
             (*value != Value::Percent(100)).then(|| not_built_with(&["sfdisk", "blkdiscard"], s, ground))?
         },
@@ -41,6 +42,7 @@ pub(super) const STACK: &[Spec] = &[
         ),
         kind: Kind::Choice(&names::<DriveState, 3>()),
         scope: Scope::Rebuild,
+        of_target: always,
         unavailable: |value, s, _, ground| match value {
             Value::Choice("trimmed") => not_built_with(&["blkdiscard"], s, ground),
             Value::Choice("preconditioned") => not_built_with(&[], s, ground),
@@ -56,6 +58,7 @@ pub(super) const STACK: &[Spec] = &[
         ),
         kind: Kind::Choice(&names::<Raid, 10>()),
         scope: Scope::Rebuild,
+        of_target: always,
         unavailable: raid_unavailable,
         ..at!(named Raid, |s, c| s.stack.raid)
     },
@@ -71,6 +74,7 @@ pub(super) const STACK: &[Spec] = &[
             steps: &[4 * KIB, 16 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, 512 * KIB, MIB],
         },
         scope: Scope::Rebuild,
+        of_target: always,
         inactive: |s, _| {
             (!s.stack.raid.is_md() || s.stack.raid == Raid::Md1).then_some("the raid has no chunks of md's")
         },
@@ -80,6 +84,7 @@ pub(super) const STACK: &[Spec] = &[
         key: "assume_clean",
         help: "Take the members of a redundant array to be in sync; off waits for md's resync.",
         scope: Scope::Rebuild,
+        of_target: always,
         inactive: |s, _| {
             let redundant = s.stack.raid.is_md() && s.stack.raid != Raid::Md0;
             (!redundant).then_some("no md array that keeps copies or parity")
@@ -94,6 +99,7 @@ pub(super) const STACK: &[Spec] = &[
         ),
         kind: Kind::Choice(&names::<Filesystem, 5>()),
         scope: Scope::Rebuild,
+        of_target: always,
         unavailable: filesystem_unavailable,
         ..at!(named Filesystem, |s, c| s.stack.filesystem)
     },
@@ -101,6 +107,7 @@ pub(super) const STACK: &[Spec] = &[
         key: "copy_on_write",
         help: "Btrfs: copy data on write, with checksums; off writes in place, as the paper did.",
         scope: Scope::Rebuild,
+        of_target: always,
         inactive: |s, _| (s.stack.filesystem != Filesystem::Btrfs).then_some("the file system is not btrfs"),
         ..at!(Bool, |s, c| s.stack.copy_on_write)
     },
@@ -109,6 +116,7 @@ pub(super) const STACK: &[Spec] = &[
         help: "More options of mkfs, separated by blanks.",
         kind: Kind::Text,
         scope: Scope::Rebuild,
+        of_target: always,
         inactive: |s, _| no_filesystem(s),
         ..at!(Text, |s, c| s.stack.mkfs_options)
     },
@@ -117,6 +125,7 @@ pub(super) const STACK: &[Spec] = &[
         help: "Options of mount, separated by commas.",
         kind: Kind::Text,
         scope: Scope::Rebuild,
+        of_target: always,
         inactive: |s, _| no_filesystem(s),
         ..at!(Text, |s, c| s.stack.mount_options)
     },
@@ -126,6 +135,7 @@ pub(super) const STACK: &[Spec] = &[
         paper: Some("400 GB of data and 100 GB of WAL (3.2)."),
         kind: FILE_SIZE,
         scope: Scope::Rebuild,
+        of_target: always,
         inactive: |s, _| no_filesystem(s),
         ..at!(Size, |s, c| s.stack.data_bytes)
     },
@@ -134,6 +144,7 @@ pub(super) const STACK: &[Spec] = &[
         help: "Bytes of the WAL file; none is a quarter of the data file.",
         kind: FILE_SIZE,
         scope: Scope::Rebuild,
+        of_target: always,
         inactive: |s, _| no_filesystem(s),
         ..at!(Size, |s, c| s.stack.wal_bytes)
     },
@@ -237,115 +248,3 @@ fn filesystem_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground)
         )
     })
 }
-
-/// Why the members' queues are not to be set.
-fn no_queues(settings: &Settings) -> Option<&'static str> {
-    let on_files = settings.target.devices.is_empty() && !settings.stack.is_built();
-    on_files.then_some("the target is files")
-}
-
-/// Why a device of the target can't have that queue setting. What is not made yet tells itself.
-fn queue_unavailable(attribute: &str, value: &Value, s: &Settings, ground: Ground) -> Option<String> {
-    if *value == Value::Inherit || no_queues(s).is_some() {
-        return None;
-    }
-    let devices = s.target.devices.iter().filter_map(|name| ground.facts.find(name).ok());
-    devices.into_iter().find_map(|device| {
-        let (name, queue) = (&device.name, &device.queue);
-        if let Some(why) = &queue.fixed {
-            return Some(format!("{name}: {why}"));
-        }
-        match value {
-            Value::Text(scheduler)
-                if !queue.schedulers.contains(scheduler)
-                    && !queue.loadable_schedulers.contains(scheduler) =>
-            {
-                Some(format!("{name} has {} and no {scheduler}", queue.schedulers.join(", ")))
-            }
-            Value::Int(_) if !queue.settings.contains_key(attribute) => {
-                Some(format!("{name} has no queue/{attribute}: this kernel, or its driver, does without"))
-            }
-            Value::Int(kib) if attribute == "read_ahead_kb" && !kib.is_multiple_of(4) => {
-                Some("the kernel reads ahead in pages of 4 KiB".into())
-            }
-            _ => None,
-        }
-    })
-}
-
-/// How a queue setting that is a number is read and written.
-macro_rules! own_number {
-    ($field:ident) => {
-        Spec {
-            inherits: true,
-            inactive: |s, _| no_queues(s),
-            unavailable: |v, s, _, ground| queue_unavailable(stringify!($field), v, s, ground),
-            get: |s, _| s.queue.$field.map_or(Value::Inherit, Value::Int),
-            set: |s, _, value| {
-                s.queue.$field = match value {
-                    Value::Int(n) => Some(n),
-                    _ => None,
-                };
-            },
-            ..PLAIN
-        }
-    };
-}
-
-pub(super) const QUEUE: &[Spec] = &[
-    Spec {
-        key: "scheduler",
-        help: "The members' I/O scheduler; default leaves the host's. Restored at the end.",
-        kind: Kind::Text,
-        inherits: true,
-        inactive: |s, _| no_queues(s),
-        unavailable: |v, s, _, ground| queue_unavailable("scheduler", v, s, ground),
-        get: |s, _| s.queue.scheduler.clone().map_or(Value::Inherit, Value::Text),
-        set: |s, _, value| {
-            s.queue.scheduler = match value {
-                Value::Text(name) if name.is_empty() => Some(NONE.into()),
-                Value::Text(name) => Some(name),
-                _ => None,
-            };
-        },
-        ..PLAIN
-    },
-    Spec {
-        key: "nr_requests",
-        help: "Requests that the members' queues hold; default leaves the host's. Restored at the end.",
-        kind: Kind::Int { min: 4, max: 65_536, steps: &[32, 64, 128, 256, 512, 1023, 2048] },
-        ..own_number!(nr_requests)
-    },
-    Spec {
-        key: "read_ahead_kb",
-        help: "KiB that the page cache reads ahead from the members; default leaves the host's.",
-        kind: Kind::Int { min: 0, max: 65_536, steps: &[0, 16, 64, 128, 256, 512, 1024, 4096, 8192] },
-        ..own_number!(read_ahead_kb)
-    },
-    Spec {
-        key: "wbt_lat_usec",
-        help: "Read latency in µs at which write-back is throttled; 0 never throttles.",
-        kind: Kind::Int { min: 0, max: 10_000_000, steps: &[0, 500, 2_000, 10_000, 75_000] },
-        ..own_number!(wbt_lat_usec)
-    },
-    Spec {
-        key: "nomerges",
-        help: "0 merges adjacent requests, 1 only where that is cheap to find, 2 never.",
-        kind: Kind::Int { min: 0, max: 2, steps: &[0, 1, 2] },
-        ..own_number!(nomerges)
-    },
-    Spec {
-        key: "rq_affinity",
-        help: "0 completes anywhere, 1 in the submitter's group of CPUs, 2 on its CPU.",
-        kind: Kind::Int { min: 0, max: 2, steps: &[0, 1, 2] },
-        ..own_number!(rq_affinity)
-    },
-];
-
-pub(super) const BACKGROUND: &[Spec] = &[Spec {
-    key: "pattern",
-    help: "Where the next page goes: in place at random, or on, as a store that never updates in place.",
-    paper: Some("Written as a log, RAID 5 loses its penalty of reading before writing (4.6)."),
-    kind: Kind::Choice(&names::<Placement, 2>()),
-    ..at!(named Placement, |s, c| s.placement)
-}];

@@ -1,7 +1,8 @@
 //! The profiles that stacktune brings along.
 
+use super::contents::Profile;
 use super::parse::parse;
-use crate::settings::Settings;
+use crate::settings::values::Settings;
 
 /// Name and text of each, in the order of lists.
 pub const BUILTIN: [(&str, &str); 21] = [
@@ -29,9 +30,14 @@ pub const BUILTIN: [(&str, &str); 21] = [
 ];
 
 /// The built-in profile of that name, whatever the user's of the same name says.
-pub fn builtin(name: &str) -> Option<Settings> {
+pub fn builtin(name: &str) -> Option<Profile> {
     let (name, text) = BUILTIN.iter().find(|(known, _)| *known == name)?;
     parse(text, &format!("{name}.toml")).ok()
+}
+
+/// Whether these are the settings of the built-in demo, unchanged.
+pub fn is_demo(settings: &Settings) -> bool {
+    builtin("demo").is_some_and(|demo| demo.settings == *settings)
 }
 
 #[cfg(test)]
@@ -49,12 +55,12 @@ mod tests {
     fn all_are_right_and_go_there_and_back() {
         let facts = capable_host();
         for (name, text) in BUILTIN {
-            let settings = parse(text, name).unwrap();
-            assert_eq!(settings.name, name);
-            assert!(!settings.about.is_empty(), "{name}");
-            assert_eq!(builtin(name).as_ref(), Some(&settings));
-            assert_eq!(parse(&to_toml(&settings), name).unwrap(), settings);
-            assert_eq!(check(&settings, Ground { facts: &facts, target: None }), [], "{name}");
+            let profile = parse(text, name).unwrap();
+            assert_eq!(profile.settings.name, name);
+            assert!(!profile.settings.about.is_empty(), "{name}");
+            assert_eq!(builtin(name).as_ref(), Some(&profile));
+            assert_eq!(parse(&to_toml(&profile), name).unwrap(), profile);
+            assert_eq!(check(&profile.settings, Ground { facts: &facts, target: None }), [], "{name}");
         }
     }
 
@@ -71,7 +77,7 @@ mod tests {
 
     #[test]
     fn the_demo_is_gentle_to_the_disk() {
-        let demo = builtin("demo").unwrap();
+        let demo = builtin("demo").unwrap().settings;
         assert_eq!((demo.target.count, demo.target.size_bytes), (4, GIB));
         assert_eq!(demo.target.dir, "~/.cache/stacktune/demo");
         assert!(demo.target.devices.is_empty());
@@ -84,7 +90,7 @@ mod tests {
 
     #[test]
     fn the_practice_array_has_names_that_no_real_drive_has() {
-        let lab = builtin("lab").unwrap();
+        let lab = builtin("lab").unwrap().settings;
         assert_eq!(lab.target.devices.len(), 4);
         for (number, device) in lab.target.devices.iter().enumerate() {
             assert_eq!(*device, format!("/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_RIG{number}_1"));
@@ -94,7 +100,7 @@ mod tests {
     #[test]
     fn the_polling_profiles_are_the_papers_and_its_opposite() {
         let of = |name: &str| {
-            let s = builtin(name).unwrap();
+            let s = builtin(name).unwrap().settings;
             assert_eq!(s.driven_by(), Some(Interface::Vfio));
             let mut on = Class::ALL.into_iter().filter(|class| s.classes[class.index()].enabled);
             let class = on.next().unwrap();
@@ -109,7 +115,7 @@ mod tests {
     #[test]
     fn the_rows_of_table_2_differ_as_in_the_paper() {
         let row = |name: &str| {
-            let s = builtin(name).unwrap();
+            let s = builtin(name).unwrap().settings;
             assert_eq!(s.io.page_size_bytes, 16 << 10);
             assert_eq!(s.classes.each_ref().map(|c| c.depth * c.threads), [128, 1, 1, 1]);
             for class in Class::ALL {

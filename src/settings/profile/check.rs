@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::settings::Settings;
 use crate::settings::knobs::{self, Ground};
+use crate::settings::values::Settings;
 
 /// A value that this host, or this target, can't do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

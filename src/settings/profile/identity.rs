@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use super::contents::Profile;
 use crate::host::{Device, Facts};
-use crate::settings::Settings;
+use crate::settings::values::Settings;
 
 /// The settings with devices named by-id, `wal.target` too where it is one, and with the serials
 /// of the devices, that one's included, where none are recorded and the host tells them.
@@ -32,6 +33,13 @@ pub fn by_identity(settings: &Settings, facts: &Facts) -> Settings {
         wal.serial = wal.serial.take().or_else(|| device.serial.clone());
     }
     named
+}
+
+impl Profile {
+    /// The profile with its settings [`by_identity`]; the steps stay as written.
+    pub fn by_identity(self, facts: &Facts) -> Self {
+        Self { settings: by_identity(&self.settings, facts), ..self }
+    }
 }
 
 /// The drive behind a device's name, and the best lasting name of that device.

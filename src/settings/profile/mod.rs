@@ -2,18 +2,24 @@
 
 pub mod builtin;
 pub mod check;
+mod contents;
 pub mod identity;
 pub mod parse;
 mod parse_sweep;
 pub mod store;
 pub mod sweep;
+mod toml_value;
 pub mod write;
 mod write_sweep;
 
-pub use builtin::builtin;
+pub use builtin::{builtin, is_demo};
 pub use check::{Problem, check};
+pub use contents::Profile;
 pub use identity::by_identity;
 pub use parse::{parse, parse_bytes};
 pub use store::{Entry, Source, Store, expand_home};
 pub use sweep::{Step, Sweep};
 pub use write::to_toml;
+
+#[cfg(test)]
+mod older_tests;

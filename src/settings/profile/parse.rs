@@ -6,19 +6,20 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::contents::Profile;
 use crate::error::{Error, Result};
-use crate::settings::Settings;
 use crate::settings::knobs::{self, Kind, Knob, Value};
+use crate::settings::values::Settings;
 
 /// A path and a value longer than this are cut in messages.
 const SHOWN_CHARS_MAX: usize = 60;
 
-/// Settings from a profile's text; `file` names it in errors.
+/// The profile of a text; `file` names it in errors.
 ///
 /// What is not given has its default; a profile without a `name` is called after its file. The
 /// first thing that is wrong is an error of the kind `Input` that begins with `file:line:column:`,
 /// columns counting characters.
-pub fn parse(text: &str, file: &str) -> Result<Settings> {
+pub fn parse(text: &str, file: &str) -> Result<Profile> {
     let root = DeTable::parse(text).map_err(|error| {
         let span = error.span().unwrap_or(text.len()..text.len());
         let what = error.message().replace('\n', ", ");
@@ -30,16 +31,16 @@ pub fn parse(text: &str, file: &str) -> Result<Settings> {
     })?;
     let mut walk = Walk { text, name: None, about: None, found: Vec::new(), wrong: Vec::new() };
     walk.table(root.get_ref(), "", Place::Profile);
-    let mut settings = walk.settings(file);
-    settings.sweep = walk.sweep(root.get_ref());
+    let settings = walk.settings(file);
+    let sweep = walk.sweep(root.get_ref());
     match walk.wrong.iter().min() {
         Some((at, what)) => Err(refusal(text, file, *at, what)),
-        None => Ok(settings),
+        None => Ok(Profile { settings, sweep }),
     }
 }
 
 /// [`parse`] of a file's content, which need not be text.
-pub fn parse_bytes(bytes: &[u8], file: &str) -> Result<Settings> {
+pub fn parse_bytes(bytes: &[u8], file: &str) -> Result<Profile> {
     match std::str::from_utf8(bytes) {
         Ok(text) => parse(text, file),
         Err(error) => {

@@ -22,7 +22,7 @@ type AxisAt = (usize, Axis);
 
 impl Walk<'_> {
     /// The steps that the document gives, if it gives any.
-    pub fn sweep(&mut self, root: &DeTable) -> Option<Box<Sweep>> {
+    pub fn sweep(&mut self, root: &DeTable) -> Option<Sweep> {
         let of = |wanted: &str| root.iter().find(|(key, _)| key.get_ref() == wanted);
         let (table, steps) = (of("sweep"), of("step"));
         let at = [table, steps].into_iter().flatten().map(|(key, _)| key.span().start).min()?;
@@ -48,7 +48,7 @@ impl Walk<'_> {
             }
             _ => {}
         }
-        Some(Box::new(sweep))
+        Some(sweep)
     }
 
     fn sweep_table(&mut self, table: &DeTable, sweep: &mut Sweep, axes: &mut Vec<AxisAt>) {

@@ -10,13 +10,13 @@ use crate::settings::{Cpus, Interface};
 use crate::units::GIB;
 
 fn parsed(text: &str) -> Settings {
-    parse(text, "demo.toml").unwrap()
+    parse(text, "demo.toml").unwrap().settings
 }
 
 #[test]
 fn an_empty_profile_is_the_defaults_under_the_files_name() {
     assert_eq!(parsed(""), Settings { name: "demo".into(), ..Settings::default() });
-    assert_eq!(parse("", "/a/b/mine.toml").unwrap().name, "mine");
+    assert_eq!(parse("", "/a/b/mine.toml").unwrap().settings.name, "mine");
 }
 
 #[test]
@@ -123,9 +123,9 @@ fn has_position(what: &str, text: &str) -> bool {
 
 fn assert_settings_or_place(bytes: &[u8]) -> std::result::Result<(), TestCaseError> {
     match parse_bytes(bytes, "fuzz.toml") {
-        Ok(settings) => {
-            let again = parse(&crate::settings::profile::write::to_toml(&settings), "again.toml");
-            prop_assert_eq!(again, Ok(settings));
+        Ok(profile) => {
+            let again = parse(&crate::settings::profile::to_toml(&profile), "again.toml");
+            prop_assert_eq!(again, Ok(profile));
         }
         Err(error) => {
             let text = String::from_utf8_lossy(bytes);

@@ -8,12 +8,11 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::builtin;
-use super::builtin::BUILTIN;
+use super::builtin::{BUILTIN, builtin};
+use super::contents::Profile;
 use super::parse::{parse, parse_bytes};
 use super::write::to_toml;
 use crate::error::{Error, Result, describe};
-use crate::settings::Settings;
 use crate::settings::knobs::nearest_of;
 
 /// The end of a profile's file name.
@@ -73,9 +72,9 @@ impl Store {
         Self { folder: Some(folder.into()) }
     }
 
-    /// The settings of a profile: a path if it has a `/` or ends in `.toml`, else the name of one
+    /// A profile: a path if it has a `/` or ends in `.toml`, else the name of one
     /// of the user's, else of a built-in one.
-    pub fn load(&self, name_or_path: &str) -> Result<Settings> {
+    pub fn load(&self, name_or_path: &str) -> Result<Profile> {
         if name_or_path.contains('/') || name_or_path.ends_with(EXTENSION) {
             return load_file(&expand_home(name_or_path)?);
         }
@@ -109,12 +108,12 @@ impl Store {
         Ok(of_user.chain(of_program).collect())
     }
 
-    /// Writes the settings as the user's profile of that name, and tells the file.
+    /// Writes the profile as the user's of that name, and returns its file.
     ///
     /// The file is complete at every moment: a new one, flushed, is renamed into place. A profile
     /// that exists, a built-in one included, is replaced only if `replace` says so (an error of
     /// the kind `Refused` otherwise; a built-in one is hidden by the user's of its name).
-    pub fn save(&self, settings: &Settings, name: &str, replace: bool) -> Result<PathBuf> {
+    pub fn save(&self, profile: &Profile, name: &str, replace: bool) -> Result<PathBuf> {
         check_name(name)?;
         let folder = self.folder.as_deref().ok_or_else(|| {
             Error::failed(format!("cannot save `{name}`: {NO_HOME}")).hint("set HOME or XDG_CONFIG_HOME")
@@ -124,7 +123,9 @@ impl Store {
         if !replace && (hides_builtin || path.symlink_metadata().is_ok()) {
             return Err(exists(name));
         }
-        let text = to_toml(&Settings { name: name.to_owned(), ..settings.clone() });
+        let mut named = profile.clone();
+        name.clone_into(&mut named.settings.name);
+        let text = to_toml(&named);
         // What is saved must be found again as it was.
         parse(&text, &path.to_string_lossy())?;
 
@@ -178,17 +179,17 @@ fn new_file(folder: &Path, text: &str) -> std::io::Result<tempfile::NamedTempFil
     Ok(file)
 }
 
-fn entry(name: String, source: Source, loaded: Result<Settings>) -> Entry {
+fn entry(name: String, source: Source, loaded: Result<Profile>) -> Entry {
     match loaded {
-        Ok(settings) => {
-            let steps = settings.sweep.as_ref().map_or(0, |sweep| sweep.count());
-            Entry { name, about: settings.about, steps, source, error: None }
+        Ok(profile) => {
+            let steps = profile.steps();
+            Entry { name, about: profile.settings.about, steps, source, error: None }
         }
         Err(error) => Entry { name, about: String::new(), steps: 0, source, error: Some(error.what) },
     }
 }
 
-fn load_file(path: &Path) -> Result<Settings> {
+fn load_file(path: &Path) -> Result<Profile> {
     let unreadable =
         |e: std::io::Error| Error::input(format!("cannot read {}: {}", path.display(), describe(&e)));
     let mut bytes = Vec::new();

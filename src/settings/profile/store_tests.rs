@@ -1,6 +1,7 @@
 //! The store on a folder of its own.
 
 use super::*;
+use crate::settings::Settings;
 
 fn store() -> (tempfile::TempDir, Store) {
     let folder = tempfile::tempdir().unwrap();
@@ -8,15 +9,15 @@ fn store() -> (tempfile::TempDir, Store) {
     (folder, store)
 }
 
-fn named(about: &str) -> Settings {
-    Settings { about: about.into(), ..Settings::default() }
+fn named(about: &str) -> Profile {
+    Settings { about: about.into(), ..Settings::default() }.into()
 }
 
 #[test]
 fn what_is_saved_is_found_by_name_by_path_and_in_the_list() {
     let (_folder, store) = store();
     let path = store.save(&named("mine"), "my-disk_2.1", false).unwrap();
-    let expected = Settings { name: "my-disk_2.1".into(), ..named("mine") };
+    let expected = Settings { name: "my-disk_2.1".into(), ..named("mine").settings }.into();
     assert_eq!(store.load("my-disk_2.1").unwrap(), expected);
     assert_eq!(store.load(path.to_str().unwrap()).unwrap(), expected);
     let list = store.list().unwrap();
@@ -32,9 +33,9 @@ fn an_existing_profile_is_replaced_only_when_told() {
     store.save(&named("first"), "mine", false).unwrap();
     let error = store.save(&named("second"), "mine", false).unwrap_err();
     assert_eq!(error.exit_status(), 3);
-    assert_eq!(store.load("mine").unwrap().about, "first");
+    assert_eq!(store.load("mine").unwrap().settings.about, "first");
     let path = store.save(&named("second"), "mine", true).unwrap();
-    assert_eq!(store.load("mine").unwrap().about, "second");
+    assert_eq!(store.load("mine").unwrap().settings.about, "second");
     let left: Vec<_> = fs::read_dir(path.parent().unwrap()).unwrap().collect();
     assert_eq!(left.len(), 1, "a temporary file was left: {left:?}");
 }
@@ -44,11 +45,11 @@ fn a_built_in_name_is_taken_too_and_then_the_users_stands_for_it() {
     let (_folder, store) = store();
     assert_eq!(store.save(&named("mine"), "demo", false).unwrap_err().exit_status(), 3);
     store.save(&named("mine"), "demo", true).unwrap();
-    assert_eq!(store.load("demo").unwrap().about, "mine");
+    assert_eq!(store.load("demo").unwrap().settings.about, "mine");
     let demos: Vec<_> = store.list().unwrap().into_iter().filter(|e| e.name == "demo").collect();
     assert_eq!(demos.len(), 1);
     assert!(matches!(demos[0].source, Source::File(_)));
-    assert_ne!(builtin("demo").unwrap().about, "mine");
+    assert_ne!(builtin("demo").unwrap().settings.about, "mine");
 }
 
 #[test]
@@ -118,7 +119,7 @@ fn the_folder_follows_the_environment() {
 fn without_a_home_the_built_in_profiles_remain_and_saving_says_why_not() {
     let store = Store { folder: None };
     assert_eq!(store.list().unwrap().len(), BUILTIN.len());
-    assert_eq!(store.load("demo").unwrap().name, "demo");
+    assert_eq!(store.load("demo").unwrap().settings.name, "demo");
     let error = store.save(&named(""), "mine", false).unwrap_err();
     assert_eq!(
         error.to_string(),

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::settings::Settings;
 use crate::settings::knobs::{self, Value};
+use crate::settings::values::Settings;
 
 /// The most steps that a profile can have, its product multiplied out.
 pub const STEPS_MAX: usize = 1000;
@@ -146,10 +146,9 @@ fn place(path: &str) -> usize {
 }
 
 impl Step {
-    /// The settings under which it runs: the profile's with its turns made, and without any steps.
+    /// The settings under which it runs: the profile's with its turns made.
     pub fn settings(&self, base: &Settings) -> Settings {
         let mut settings = base.clone();
-        settings.sweep = None;
         settings.name = format!("{}: {}", base.name, self.label);
         for (path, value) in &self.turns {
             if let Some(knob) = knobs::find(path) {
@@ -239,16 +238,8 @@ mod tests {
     #[test]
     fn a_steps_settings_are_the_profiles_with_its_turns() {
         let base = Settings { name: "p".into(), ..Settings::default() };
-        let turned = step("sync", &[("io.interface", Value::Choice("sync"))]);
-        let base = Settings {
-            sweep: Some(Box::new(Sweep { steps: vec![turned.clone()], ..Sweep::default() })),
-            ..base
-        };
-        let settings = turned.settings(&base);
-        assert_eq!(
-            (settings.io.interface, settings.sweep, &*settings.name),
-            (Interface::Sync, None, "p: sync")
-        );
+        let settings = step("sync", &[("io.interface", Value::Choice("sync"))]).settings(&base);
+        assert_eq!((settings.io.interface, &*settings.name), (Interface::Sync, "p: sync"));
     }
 
     #[test]

@@ -1,10 +1,12 @@
-//! Settings to TOML that a person reads: the main keys, and whatever else is not at its default.
+//! A profile to TOML that a person reads: the main keys, and whatever else is not at its default.
 
 use std::fmt::Write;
 
+use super::contents::Profile;
+use super::toml_value::to_value;
 use super::write_sweep;
-use crate::settings::Settings;
 use crate::settings::knobs::{self, Knob, Value};
+use crate::settings::values::Settings;
 
 /// Keys that are written even at their defaults.
 const MAIN_KEYS: [&str; 13] = [
@@ -23,9 +25,10 @@ const MAIN_KEYS: [&str; 13] = [
     "max_writes",
 ];
 
-/// The profile's text. Parsed again it gives the same settings, but for the files of a target
+/// The profile's text. Parsed again it gives the same profile, but for the files of a target
 /// that is devices: those are left out.
-pub fn to_toml(settings: &Settings) -> String {
+pub fn to_toml(profile: &Profile) -> String {
+    let settings = &profile.settings;
     let mut text = String::from("# A profile of stacktune. `stacktune knobs` tells what each key means;\n");
     text.push_str("# what is not written here has its default.\n");
     push_entry(&mut text, "name", &settings.name.as_str().into());
@@ -37,7 +40,7 @@ pub fn to_toml(settings: &Settings) -> String {
         let _ = writeln!(text, "\n[{}]", table_of(section[0]).0);
         push_section(&mut text, section, settings);
     }
-    if let Some(sweep) = &settings.sweep {
+    if let Some(sweep) = &profile.sweep {
         write_sweep::push(&mut text, sweep);
     }
     text
@@ -89,24 +92,6 @@ fn push_entry(text: &mut String, key: &str, value: &toml::Value) {
         _ => {
             let _ = writeln!(text, "{key} = {value}");
         }
-    }
-}
-
-pub(super) fn to_value(value: &Value) -> toml::Value {
-    match value {
-        Value::Bool(on) => (*on).into(),
-        Value::Int(n) => i64::try_from(*n).map_or_else(|_| n.to_string().into(), toml::Value::from),
-        Value::Float(x) => (*x).into(),
-        // `none`, where the empty text means that, is the knob's own matter.
-        Value::Text(text) => text.as_str().into(),
-        Value::List(items) => items.iter().map(String::as_str).collect::<Vec<_>>().into(),
-        Value::Size(_)
-        | Value::Percent(_)
-        | Value::Rate(_)
-        | Value::Time(_)
-        | Value::Choice(_)
-        | Value::Cpus(_)
-        | Value::Inherit => value.to_string().into(),
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use super::sweep::{Step, Sweep};
-use super::write::to_value;
+use super::toml_value::to_value;
 use crate::units::format_duration;
 
 /// The tables of the steps; parsed again they give the same.

@@ -1,4 +1,4 @@
-//! Settings: everything that a profile can say, with the defaults of the paper's Table 3.
+//! Settings: everything that a knob can turn, with the defaults of Table 3 of Haas et al. (2020).
 //!
 //! Settings are plain data. What each field accepts, what it is called and when it can't be chosen
 //! is defined once, in [`crate::settings::knobs`].
@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use super::interface::Interface;
 use crate::class::Class;
-use crate::settings::profile::sweep::Sweep;
 use crate::units::{GIB, MIB};
 pub use classes::{Arrival, ClassSettings, Offsets, Sync, Wal};
 pub use cpus::Cpus;
@@ -28,7 +27,7 @@ pub const PAGE_SIZE_BYTES_MIN: u64 = 512;
 /// The largest page: the layout's unit, so that every page size covers the same bytes.
 pub const PAGE_SIZE_BYTES_MAX: u64 = MIB;
 
-/// Everything that a profile can say.
+/// Everything that a knob can turn, with the name and line of the profile that it is from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// The profile's name.
@@ -55,8 +54,6 @@ pub struct Settings {
     pub kv: Kv,
     /// The simulated devices of the `sim` interface.
     pub sim: Sim,
-    /// The steps that `record` runs, where the profile has any.
-    pub sweep: Option<Box<Sweep>>,
 }
 
 /// Where the data lies: devices if any are named, else files.
@@ -107,7 +104,6 @@ impl Default for Settings {
             placement: Placement::Random,
             kv: Kv::default(),
             sim: Sim { device: SimDevice::Consumer, seed: 1 },
-            sweep: None,
         }
     }
 }

@@ -62,7 +62,7 @@ fn interface_table() -> String {
 fn profile_table() -> String {
     let mut out = String::from("| profile | is about |\n|---|---|\n");
     for (name, _) in BUILTIN {
-        let about = builtin(name).map(|settings| settings.about).unwrap_or_default();
+        let about = builtin(name).map(|profile| profile.settings.about).unwrap_or_default();
         out += &format!("| `{name}` | {} |\n", cell(&about));
     }
     out

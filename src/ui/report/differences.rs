@@ -106,7 +106,9 @@ fn settings(recording: &Recording) -> BTreeMap<&'static str, Setting> {
 
 /// The settings as run.
 fn parsed(recording: &Recording) -> Option<Settings> {
-    profile::parse(&recording.profile_toml, &recording.dir.join(PROFILE).display().to_string()).ok()
+    profile::parse(&recording.profile_toml, &recording.dir.join(PROFILE).display().to_string())
+        .ok()
+        .map(|profile| profile.settings)
 }
 
 /// Why the settings of a recording can't be compared, if they can't be read.

@@ -62,7 +62,8 @@ pub fn show(recording: &Recording) -> String {
     }
     out.push('\n');
     // A turn of the array while it was recorded changed nothing of what was measured.
-    let settings = profile::parse(&recording.profile_toml, "profile.toml").unwrap_or_default();
+    let settings = profile::parse(&recording.profile_toml, "profile.toml");
+    let settings = settings.map(|profile| profile.settings).unwrap_or_default();
     out += &table(summary, &settings.run);
     if let Some(why) = settings.price_missing() {
         let _ = writeln!(out, "{}", wrap(why, WIDTH, "  "));

@@ -326,7 +326,7 @@ const OVER_TIME: [Figure; 2] = [Figure::ScanMbPerS, Figure::PointP99Us];
 impl OverTime {
     fn of(rows: &[RowResult], beside: &[Beside]) -> Option<Self> {
         let recording = rows.first()?.runs.first()?;
-        let settings = profile::parse(&recording.profile_toml, "profile.toml").ok()?;
+        let settings = profile::parse(&recording.profile_toml, "profile.toml").ok()?.settings;
         let emulated = recording.host.pointer("/target/emulated").is_some_and(serde_json::Value::is_string);
         let devices = settings.target.devices.len();
         let others = beside.iter().enumerate();

@@ -90,8 +90,7 @@ fn save(state: &mut State, input: String) -> Vec<Effect> {
 }
 
 fn save_effect(state: &State, name: String, replace: bool) -> Vec<Effect> {
-    let Some(mut settings) = state.settings_asked() else { return Vec::new() };
-    settings.name.clone_from(&name);
+    let Some(settings) = state.settings_asked() else { return Vec::new() };
     vec![Effect::Save { settings: Box::new(settings), name, replace }]
 }
 

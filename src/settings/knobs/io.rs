@@ -1,0 +1,206 @@
+//! The knobs of `[io]`: interface, page cache and page size, the defaults of all classes.
+
+use super::memory::{memlock_unavailable, rings_unavailable};
+use super::spec::{Ground, Named, PLAIN, Scope, Spec, missing, names};
+use super::value::{Kind, Value};
+use crate::class::Class;
+use crate::host::Feature;
+use crate::settings::interface::{Interface, Path};
+use crate::settings::values::{
+    Buffering, Completion, PAGE_SIZE_BYTES_MAX, PAGE_SIZE_BYTES_MIN, QueueSettings, Settings,
+};
+use crate::units::format_size;
+
+const PAGE_SIZES: &[u64] = &[
+    512,
+    1 << 10,
+    2 << 10,
+    4 << 10,
+    8 << 10,
+    16 << 10,
+    32 << 10,
+    64 << 10,
+    128 << 10,
+    256 << 10,
+    512 << 10,
+    1 << 20,
+];
+
+pub(super) const PAGE_SIZE: Kind = Kind::Size {
+    min: PAGE_SIZE_BYTES_MIN,
+    max: PAGE_SIZE_BYTES_MAX,
+    multiple: PAGE_SIZE_BYTES_MIN,
+    power_of_two: true,
+    optional: false,
+    steps: PAGE_SIZES,
+};
+
+pub(super) const INTERFACES: Kind = Kind::Choice(&names::<Interface, { Interface::COUNT }>());
+
+pub(super) const BUFFERINGS: Kind = Kind::Choice(&names::<Buffering, 3>());
+
+pub(super) const IO: &[Spec] = &[
+    Spec {
+        key: "interface",
+        help: "The way of I/O into the kernel: the default of all classes.",
+        paper: Some(
+            "Asynchronous I/O lets one thread keep 128 requests in flight; 128 threads of pread cost ten cycles a byte (4.3).",
+        ),
+        kind: INTERFACES,
+        widened: drives_change_hands,
+        unavailable: interface_unavailable,
+        ..at!(named Interface, |s, c| s.io.interface)
+    },
+    Spec {
+        key: "buffering",
+        help: "The page cache, past it, or through it and out again: the default of all classes.",
+        paper: Some(
+            "Past the page cache the whole load costs 1.01 cycles a byte instead of 7.61 (4.3, Table 2).",
+        ),
+        kind: BUFFERINGS,
+        inactive: |s, _| {
+            s.leaves_kernel().then_some("the kernel's page cache is not there without the kernel")
+        },
+        unavailable: buffering_unavailable,
+        ..at!(named Buffering, |s, c| s.io.buffering)
+    },
+    Spec {
+        key: "page_size",
+        help: "Bytes of a page: the default of all classes.",
+        paper: Some(
+            "64 KiB pages read nearly the full bandwidth at the least CPU, but with 57% more latency than 16 KiB (4.5, Figure 3).",
+        ),
+        kind: PAGE_SIZE,
+        unavailable: page_size_unavailable,
+        ..at!(some Size, |s, c| s.io.page_size_bytes)
+    },
+    Spec {
+        key: "registered_buffers",
+        help: "Register the buffers with the ring once, instead of mapping them for every I/O.",
+        kind: Kind::Bool,
+        inactive: |s, _| no_ring(s),
+        unavailable: memlock_unavailable,
+        ..at!(Bool, |s, c| s.io.registered_buffers)
+    },
+    Spec {
+        key: "registered_files",
+        help: "Register the files with the ring once, instead of looking them up for every I/O.",
+        kind: Kind::Bool,
+        inactive: |s, _| no_ring(s),
+        ..at!(Bool, |s, c| s.io.registered_files)
+    },
+];
+
+/// What a turn takes that makes drives leave the kernel, come back, or pass to another driver.
+pub(super) fn drives_change_hands(old: &Settings, new: &Settings) -> Scope {
+    let outside = |of: &Settings| {
+        Class::ALL.map(|class| Some(of.interface_of(class)).filter(|interface| interface.leaves_kernel()))
+    };
+    if outside(old) == outside(new) { Scope::Live } else { Scope::Rebuild }
+}
+
+/// Whether any class uses rings.
+fn has_ring(settings: &Settings) -> bool {
+    Class::ALL.iter().any(|&class| settings.interface_of(class).has_rings())
+}
+
+pub(super) fn no_ring(settings: &Settings) -> Option<&'static str> {
+    (!has_ring(settings)).then_some("no class uses io_uring")
+}
+
+pub(super) fn interface_unavailable(
+    value: &Value,
+    s: &Settings,
+    class: Class,
+    ground: Ground,
+) -> Option<String> {
+    let Value::Choice(name) = value else { return None };
+    let interface = Interface::named(name)?;
+    if let Some(why) = interface.missing_on(ground.facts) {
+        return Some(why.to_owned());
+    }
+    let unavailable = match interface.capabilities().path {
+        Path::BlockLayer | Path::Nowhere => None,
+        Path::NvmeDriver => nvme_driver_unavailable(s, class, ground),
+        Path::UserspaceDriver => userspace_unavailable(interface, s, ground),
+        Path::Simulation => simulation_unavailable(s),
+    };
+    unavailable.or_else(|| interface.has_rings().then(|| rings_unavailable(s, ground))?)
+}
+
+fn simulation_unavailable(s: &Settings) -> Option<String> {
+    let real = Class::ALL.iter().find(|&&class| !s.interface_of(class).is_simulated())?;
+    Some(format!("simulated devices have a clock of their own: {real} would run on the real one"))
+}
+
+fn nvme_driver_unavailable(s: &Settings, class: Class, ground: Ground) -> Option<String> {
+    if s.buffering_of(class) != Buffering::Direct {
+        return Some("NVMe commands bypass the page cache: choose buffering = direct first".into());
+    }
+    if s.stack.is_built() || s.target.devices.is_empty() {
+        return Some(
+            "NVMe commands go to drives themselves, not to files or to what is built on drives".into(),
+        );
+    }
+    missing(&ground.target?.nvme_commands)
+}
+
+/// Why the drives can't leave the kernel.
+fn userspace_unavailable(by: Interface, s: &Settings, ground: Ground) -> Option<String> {
+    if s.target.devices.is_empty() {
+        return Some("it drives whole NVMe drives, and the target is files".into());
+    }
+    if s.stack.is_built() {
+        return Some("it drives the drives themselves, and a stack on them is the kernel's".into());
+    }
+    if s.wal.target.is_some() {
+        return Some("the drives leave the kernel, and wal.target would stay with it".into());
+    }
+    if s.queue != QueueSettings::default() {
+        return Some("queue.* are the kernel's, which does not have the drives then".into());
+    }
+    let acceptable = by.capabilities().unsafe_noiommu;
+    if ground.facts.platform.iommu_groups == 0 && !(acceptable && s.io.unsafe_noiommu) {
+        let what = "no IOMMU is in use to keep the drives from memory that is not theirs";
+        let or = if acceptable { ", or accept VFIO's unsafe mode: io.unsafe_noiommu" } else { "" };
+        return Some(format!("{what}: switch one on in the firmware and the kernel (intel_iommu=on){or}"));
+    }
+    let stays = Class::ALL.iter().find(|&&class| s.interface_of(class) != by)?;
+    Some(format!("the drives leave the kernel: {stays} would find none"))
+}
+
+pub(super) fn buffering_unavailable(
+    value: &Value,
+    s: &Settings,
+    class: Class,
+    ground: Ground,
+) -> Option<String> {
+    let Value::Choice(name) = value else { return None };
+    let buffering = Buffering::named(name)?;
+    let interface = s.interface_of(class);
+    if buffering != Buffering::Direct && interface.capabilities().path == Path::NvmeDriver {
+        return Some("NVMe commands bypass the page cache".into());
+    }
+    if buffering != Buffering::Direct && interface.has_rings() && s.io.completion == Completion::Iopoll {
+        return Some("only direct I/O can be polled for: choose io.completion = interrupt first".into());
+    }
+    match buffering {
+        Buffering::Cached => None,
+        Buffering::Direct => missing(&ground.target?.direct),
+        Buffering::Uncached => missing(&ground.facts.dontcache).or_else(|| missing(&ground.target?.uncached)),
+    }
+}
+
+pub(super) fn page_size_unavailable(
+    value: &Value,
+    s: &Settings,
+    class: Class,
+    ground: Ground,
+) -> Option<String> {
+    let Value::Size(Some(bytes)) = value else { return None };
+    let target = ground.target?;
+    let direct = s.buffering_of(class) == Buffering::Direct && target.direct == Feature::Present;
+    (direct && !bytes.is_multiple_of(target.direct_align_bytes)).then(|| {
+        format!("direct I/O on this target takes multiples of {}", format_size(target.direct_align_bytes))
+    })
+}

@@ -1,0 +1,85 @@
+//! What a capable host refuses of settings, by the knobs' own reasons.
+
+use super::*;
+use crate::class::Class;
+use crate::settings::testing::capable_host;
+use crate::settings::{Buffering, Completion, Cpus, Filesystem, Interface, LoadEngine, Settings};
+
+/// What is refused of the defaults with a change, a line each.
+fn refused(change: impl FnOnce(&mut Settings)) -> String {
+    let mut settings = Settings::default();
+    change(&mut settings);
+    let facts = capable_host();
+    let found = problems(&settings, Ground { facts: &facts, target: None });
+    let lines: Vec<_> = found.into_iter().map(|(path, why)| format!("{path}: {why}")).collect();
+    lines.join("\n")
+}
+
+fn on_rocksdb(change: impl FnOnce(&mut Settings)) -> String {
+    refused(|settings| {
+        settings.kv.engine = LoadEngine::Rocksdb;
+        change(settings);
+    })
+}
+
+fn on_a_drive(change: impl FnOnce(&mut Settings)) -> String {
+    refused(|settings| {
+        settings.target.devices = vec!["/dev/nvme0n1".into()];
+        change(settings);
+    })
+}
+
+#[test]
+#[cfg(feature = "rocksdb")]
+fn pairs_need_a_file_system_and_acks_values_that_tell_their_put() {
+    let bare = |s: &mut Settings| s.target.devices = vec!["/dev/nvme0n1".into()];
+    assert_eq!(on_rocksdb(|_| {}), "");
+    assert!(
+        on_rocksdb(bare).starts_with("load.engine: RocksDB keeps files, and the target has no file system")
+    );
+    let on_ext4 = |s: &mut Settings| {
+        bare(s);
+        s.stack.filesystem = Filesystem::Ext4;
+    };
+    assert_eq!(on_rocksdb(on_ext4), "");
+    let told = on_rocksdb(|s| (s.kv.acks, s.kv.pairs.value_bytes) = (Some("/acks".into()), 4));
+    assert!(told.starts_with("wal.acks: values of less than 8 B"), "{told}");
+}
+
+#[test]
+#[cfg(not(feature = "rocksdb"))]
+fn a_build_without_rocksdb_says_so() {
+    assert!(on_rocksdb(|_| {}).starts_with("load.engine: this build has no RocksDB"));
+}
+
+#[test]
+fn only_direct_io_is_polled_for() {
+    assert_eq!(on_a_drive(|s| s.io.completion = Completion::Iopoll), "");
+    let cached = on_a_drive(|s| {
+        s.io.completion = Completion::Iopoll;
+        s.classes[Class::Wal.index()].buffering = Some(Buffering::Cached);
+    });
+    assert!(cached.contains("wal goes through the page cache"), "{cached}");
+}
+
+#[test]
+fn nvme_commands_know_no_page_cache_and_go_to_drives_alone() {
+    assert_eq!(on_a_drive(|s| s.io.interface = Interface::NvmePassthrough), "");
+    let cached = on_a_drive(|s| {
+        s.io.interface = Interface::NvmePassthrough;
+        s.io.buffering = Buffering::Cached;
+    });
+    assert!(cached.contains("bypass the page cache"), "{cached}");
+    let files = on_a_drive(|s| {
+        s.io.interface = Interface::NvmePassthrough;
+        s.target.devices.clear();
+    });
+    assert!(files.contains("drives themselves"), "{files}");
+}
+
+#[test]
+fn the_kernels_thread_is_put_on_one_cpu() {
+    assert_eq!(on_a_drive(|s| s.io.sqpoll_cpu = Cpus::List(vec![3])), "");
+    let two = on_a_drive(|s| s.io.sqpoll_cpu = Cpus::List(vec![2, 3]));
+    assert!(two.contains("one CPU"), "{two}");
+}

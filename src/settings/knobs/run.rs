@@ -1,0 +1,111 @@
+//! The knobs of `[run]` and `[sim]`: the run as a whole, and simulated devices.
+
+use std::time::Duration;
+
+use super::memory::cache_limit_unavailable;
+use super::spec::{Named, PLAIN, Scope, Spec, names};
+use super::value::{Kind, Value};
+use crate::settings::values::SimDevice;
+use crate::units::{GIB, MIB};
+
+/// From a SATA drive to the newest NVMe drives.
+const DRIVE_RATES: &[u64] = &[
+    500_000_000,
+    1_000_000_000,
+    2_000_000_000,
+    3_000_000_000,
+    5_000_000_000,
+    7_000_000_000,
+    10_000_000_000,
+    14_000_000_000,
+];
+
+pub(super) const RUN: &[Spec] = &[
+    Spec {
+        key: "max_writes",
+        help: "Writing stops after so many bytes: drives wear, and the disk is somebody's.",
+        kind: Kind::Size {
+            min: MIB,
+            max: 1 << 50,
+            multiple: 1,
+            power_of_two: false,
+            optional: true,
+            steps: &[GIB, 5 * GIB, 20 * GIB, 100 * GIB, 500 * GIB, 1 << 40, 10 << 40],
+        },
+        ..at!(Size, |s, c| s.run.max_writes_bytes)
+    },
+    Spec {
+        key: "cache_limit",
+        help: "The page cache's budget: memory of a cgroup that stacktune puts itself into; none is all there is.",
+        paper: Some("The paper gives the page cache 10 GB of 500 GB of data (3.2)."),
+        kind: Kind::Size {
+            min: 64 * MIB,
+            max: 1 << 50,
+            multiple: 1,
+            power_of_two: false,
+            optional: true,
+            steps: &[256 * MIB, GIB, 2 * GIB, 4 * GIB, 10 * GIB, 20 * GIB, 50 * GIB, 100 * GIB],
+        },
+        unavailable: cache_limit_unavailable,
+        ..at!(Size, |s, c| s.run.cache_limit_bytes)
+    },
+    Spec {
+        key: "window",
+        help: "The length of a window: the figures on the screen are of the last whole one.",
+        kind: Kind::Time {
+            min: Duration::from_millis(100),
+            max: Duration::from_secs(10),
+            steps: &[
+                Duration::from_millis(100),
+                Duration::from_millis(200),
+                Duration::from_millis(500),
+                Duration::from_secs(1),
+                Duration::from_secs(2),
+                Duration::from_secs(5),
+                Duration::from_secs(10),
+            ],
+        },
+        ..at!(Time, |s, c| s.run.window)
+    },
+    Spec {
+        key: "drives",
+        help: "The drives of an array: how many cores it needs is told at the cycles per byte measured.",
+        paper: Some("§4.3: 8 drives at 3 GB/s and 10 cycles a byte take 85 cores of 2.8 GHz."),
+        kind: Kind::Int { min: 1, max: 1024, steps: &[1, 2, 4, 8, 12, 16, 24, 32, 48, 64] },
+        only_reckons: true,
+        ..at!(Int, |s, c| s.run.drives)
+    },
+    Spec {
+        key: "drive_rate",
+        help: "What each drive of that array moves; none: the cores needed are not told.",
+        kind: Kind::Rate { steps: DRIVE_RATES },
+        only_reckons: true,
+        ..at!(Rate, |s, c| s.run.drive_rate_bytes_per_s)
+    },
+    Spec {
+        key: "seed",
+        help: "Seeds offsets and arrivals, so that a run can be repeated.",
+        kind: Kind::Int { min: 0, max: i64::MAX as u64, steps: &[] },
+        scope: Scope::Rebuild,
+        ..at!(Int, |s, c| s.run.seed)
+    },
+];
+
+pub(super) const SIM: &[Spec] = &[
+    Spec {
+        key: "device",
+        help: "The simulated device of the sim interface.",
+        kind: Kind::Choice(&names::<SimDevice, 3>()),
+        scope: Scope::Rebuild,
+        inactive: |s, _| (!s.is_simulated()).then_some("nothing is simulated"),
+        ..at!(named SimDevice, |s, c| s.sim.device)
+    },
+    Spec {
+        key: "seed",
+        help: "Seeds its latencies and faults.",
+        kind: Kind::Int { min: 0, max: i64::MAX as u64, steps: &[] },
+        scope: Scope::Rebuild,
+        inactive: |s, _| (!s.is_simulated()).then_some("nothing is simulated"),
+        ..at!(Int, |s, c| s.sim.seed)
+    },
+];
