@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::meters::Member;
+use super::member::Member;
 use crate::host::{ArrayWatch, Lost, Upkeep};
 
 /// Watches the arrays that the members lie on.
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
     use crate::meter::context::WindowContext;
     use crate::meter::flags::tests::context;
-    use crate::meter::meters::{Meters, Probes};
+    use crate::meter::{Meters, Probes};
     use crate::units::SECOND_NS;
     use std::fs;
     use std::os::unix::fs::symlink;

@@ -19,7 +19,7 @@ pub const LEVEL: usize = 2 * SIDE;
 /// Kolmogorov's distribution at 0.1%.
 const BEYOND_CHANCE: f64 = 1.95;
 /// A change matters from this share on.
-const MATTERS: f64 = super::steady::TREND_CHANGE;
+const MATTERS: f64 = super::settling::TREND_CHANGE;
 
 /// The places at which a new level begins, in order.
 pub fn changes(values: &[f64]) -> Vec<usize> {

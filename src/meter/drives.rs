@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::meters::Member;
+use super::member::Member;
 use crate::host::{FlashSource, FlashWrites, Health, Look, Throttling, WatchedDrive};
 
 /// A drive is asked so often at most: asking is a command to it.
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
     use crate::meter::context::WindowContext;
     use crate::meter::flags::tests::context;
-    use crate::meter::meters::{Meters, Probes};
+    use crate::meter::{Meters, Probes};
     use crate::units::SECOND_NS;
     use std::fs;
     use std::os::unix::fs::symlink;

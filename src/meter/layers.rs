@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::block::Device;
-use super::meters::Member;
+use super::member::Member;
 use crate::host::Levels;
 
 /// Reads them.

@@ -1,92 +1,36 @@
 //! The meters: at the end of each window every source and probe is read, and all figures are made.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hdrhistogram::Histogram;
 
-use super::arrays::ArrayProbe;
-use super::block::BlockProbe;
 use super::context::WindowContext;
 use super::counters::{Incidents, Polls};
-use super::cpu::{self, CpuProbe, Steal};
-use super::drives::{DriveProbe, FlashDelta};
+use super::cpu::{self, Steal};
+use super::drives::FlashDelta;
 use super::engine::{EngineFigures, EngineTotals};
 use super::flags;
 use super::latency::summarize;
-use super::layers::{LayerFigures, LayerProbe};
+use super::layers::LayerFigures;
+use super::member::Member;
+use super::probes::Probes;
+use super::rates::{cache_share, not_held, per_s};
+use super::settling::{Settling, Trend};
 use super::source::{Delta, LatencyDelta, Source};
-use super::steady::{Settling, Trend};
-use super::tasks::TaskProbe;
-use super::totals::{Sums, per_s};
+use super::totals::{Sums, Totals};
 use super::window::{
-    ClassFigures, ClassHistograms, CpuFigures, Latencies, MemberFigures, State, TotalFigures, Totals, Window,
+    ClassFigures, ClassHistograms, CpuFigures, Latencies, MemberFigures, State, TotalFigures, Window,
 };
 use super::written::Written;
 use crate::class::Class;
 use crate::error::errno_name;
-use crate::host::{Levels, Lost};
+use crate::host::Lost;
 use crate::units::{MIB, mb_per_s};
 
 /// From so many bytes on the block layer's count is compared with the engine's, and from so many times
 /// what may be under way at once: that is at most a hundredth of it then.
 const COMPARABLE_BYTES: u64 = 64 * MIB;
 const COMPARABLE_IN_FLIGHT: u64 = 100;
-
-/// A member as the meters know it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Member {
-    /// See [`MemberFigures::name`].
-    pub name: String,
-    /// Its device number (major, minor), of a block device.
-    pub device: Option<(u32, u32)>,
-    /// Where it is; none of what is only imagined.
-    pub path: Option<PathBuf>,
-}
-
-/// What is read beside the sources.
-pub struct Probes {
-    /// The processor.
-    pub cpu: CpuProbe,
-    /// This process's threads.
-    pub tasks: TaskProbe,
-    /// The members' devices.
-    pub block: BlockProbe,
-    /// The drives below the members.
-    pub drives: DriveProbe,
-    /// What is written to the devices below the members, and used of their file system.
-    pub layers: LayerProbe,
-    /// The md arrays below the members.
-    pub arrays: ArrayProbe,
-}
-
-impl Probes {
-    /// Of this system and process, from that time on; on these devices, where a file system is the
-    /// target's `own` or not.
-    pub fn system(members: &[Member], levels: &Levels, own: bool, now_ns: u64) -> Self {
-        let devices: Vec<_> = members.iter().map(|member| member.device).collect();
-        Self {
-            cpu: CpuProbe::open(),
-            tasks: TaskProbe::open(now_ns),
-            block: BlockProbe::open(Path::new("/"), &devices),
-            drives: DriveProbe::open(Path::new("/"), members),
-            layers: LayerProbe::open(levels, members, own),
-            arrays: ArrayProbe::open(Path::new("/"), members),
-        }
-    }
-
-    /// None: simulated runs repeat exactly.
-    pub fn none() -> Self {
-        Self {
-            cpu: CpuProbe::none(),
-            tasks: TaskProbe::none(),
-            block: BlockProbe::default(),
-            drives: DriveProbe::default(),
-            layers: LayerProbe::default(),
-            arrays: ArrayProbe::default(),
-        }
-    }
-}
 
 /// Reads sources and probes, and makes windows and totals of them.
 pub struct Meters {
@@ -484,17 +428,6 @@ impl Compared {
         let difference = self.engine_bytes.abs_diff(self.block_bytes) as f64 / self.engine_bytes as f64;
         (self.engine_bytes >= enough).then_some(difference)
     }
-}
-
-/// Whether over 1% of the intended starts were missed.
-pub(super) fn not_held(intended: u64, missed: u64) -> bool {
-    missed.saturating_mul(100) > intended
-}
-
-/// The share of the bytes read that storage did not serve. Reading ahead may take more from storage
-/// than was read.
-pub(super) fn cache_share(storage_bytes: u64, read_bytes: u64) -> Option<f64> {
-    (read_bytes > 0).then(|| 1.0 - (storage_bytes as f64 / read_bytes as f64).min(1.0))
 }
 
 fn symbol(errno: usize) -> String {

@@ -1,7 +1,9 @@
 //! Windows and totals from sources that count what a test says.
 
+use super::super::block::BlockProbe;
 use super::super::flag::{Flag, FlagKind};
 use super::super::flags::tests::context;
+use super::super::tasks::TaskProbe;
 use super::*;
 use crate::settings::{Buffering, Interface};
 use crate::units::SECOND_NS;

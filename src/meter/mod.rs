@@ -5,7 +5,7 @@
 //! threads ([`tasks`]), the block layer ([`block`]), the drives' sensors ([`temperature`]) and the md
 //! arrays ([`arrays`]), and makes one [`window::Window`] of it, with
 //! [`flags`] for what can't be believed. What is written on each level on its way to the flash is
-//! counted beside them ([`layers`], [`written`]); whether the run is [steady](steadiness), how much it
+//! counted beside them ([`layers`], [`written`]); whether the run is [steady](steady_state), how much it
 //! [varies](variability) and which [`pitfalls`] it avoids is told of the totals. Windows that are no warm-up add up to totals, exactly. The
 //! [`ledger`] compares the windows before a turn with those after; [`words`] says it. What each
 //! figure is, its unit and where it comes from, stands with the fields in [`window`].
@@ -26,19 +26,22 @@ pub mod frequency;
 pub mod latency;
 pub mod layers;
 pub mod ledger;
+pub mod member;
 pub mod meters;
-pub mod pitfalls;
 pub mod pmu;
-pub mod sentences;
+pub mod price;
+pub mod probes;
+mod rates;
+pub mod settling;
 pub mod source;
 pub mod spread;
-pub mod steadiness;
-pub mod steady;
+pub mod steady_state;
 pub mod tasks;
 pub mod totals;
 pub mod variability;
 pub mod window;
-pub mod words;
 pub mod written;
 
-pub use meters::{Member, Meters, Probes};
+pub use member::Member;
+pub use meters::Meters;
+pub use probes::Probes;

@@ -2,21 +2,56 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::cpu::{at_least_own, by_ticks, is_coarse};
 use super::engine::EngineFigures;
 use super::flag::{FlagKind, marks_run, stem};
 use super::flags;
 use super::latency::summarize;
-use super::meters::{cache_share, not_held};
+use super::rates::{cache_share, not_held, per_s};
 use super::source::LatencyDelta;
-use super::steadiness::SteadyWatch;
-use super::variability::VariabilityWatch;
+use super::steady_state::{Steadiness, SteadyWatch};
+use super::variability::{Variability, VariabilityWatch};
 use super::window::{
-    ClassFigures, CpuFigures, CyclesSource, Flag, Latencies, MemberFigures, TotalFigures, Totals, Window,
+    ClassFigures, CpuFigures, CyclesSource, Flag, Latencies, MemberFigures, TotalFigures, Window,
 };
 use super::written::Written;
 use crate::class::Class;
 use crate::units::mb_per_s;
+
+/// A run so far: the sums over its counted windows.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Totals {
+    /// Seconds in counted windows.
+    pub duration_s: f64,
+    /// Counted windows.
+    pub windows: u64,
+    /// The classes, by [`Class::index`]; by name in files.
+    #[serde(with = "crate::class::by_name")]
+    pub classes: [ClassFigures; 4],
+    /// All classes together.
+    pub total: TotalFigures,
+    /// The processor, means over the time.
+    pub cpu: CpuFigures,
+    /// The members.
+    pub members: Vec<MemberFigures>,
+    /// What the storage engine under the classes did; none of pages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineFigures>,
+    /// Bytes written on each level below the application.
+    #[serde(default)]
+    pub written: Written,
+    /// Whether it is steady.
+    #[serde(default)]
+    pub steadiness: Steadiness,
+    /// How much the throughput varies.
+    #[serde(default)]
+    pub variability: Variability,
+    /// What makes the whole run untrustworthy: what did a tenth of its windows, what the sums show, and
+    /// pauses and turns. The classes' flags likewise.
+    pub flags: Vec<Flag>,
+}
 
 /// A flag is one of the whole run from this share of the windows on.
 const FLAG_WINDOWS_ONE_IN: u64 = 10;
@@ -304,9 +339,4 @@ fn add_members(sums: &mut Vec<MemberFigures>, members: &[MemberFigures]) {
         sum.temperature_c = temperatures.reduce(f64::max);
         sum.throttling = sum.throttling.max(member.throttling);
     }
-}
-
-/// A count over a time, a second.
-pub(super) fn per_s(count: u64, duration_ns: u64) -> f64 {
-    if duration_ns == 0 { 0.0 } else { count as f64 * 1e9 / duration_ns as f64 }
 }

@@ -13,8 +13,6 @@ use serde::{Deserialize, Serialize};
 pub use super::counters::{Incidents, Polls};
 pub use super::engine::EngineFigures;
 pub use super::flag::Flag;
-use super::steadiness::Steadiness;
-use super::variability::Variability;
 use super::written::Written;
 use crate::class::Class;
 use crate::host::Throttling;
@@ -166,6 +164,20 @@ pub struct CpuFigures {
     pub coarse: bool,
 }
 
+impl CpuFigures {
+    /// Cores that the whole system kept busy.
+    pub fn cores_used(&self) -> f64 {
+        self.busy * f64::from(self.cpus)
+    }
+
+    /// Cycles a second of a busy core: an estimate's own frequency, else counted cycles over busy time.
+    pub fn busy_frequency_hz(&self, duration_s: f64) -> Option<f64> {
+        let busy_s = (self.busy - self.steal) * f64::from(self.cpus) * duration_s;
+        let counted = (busy_s > 0.0).then(|| self.cycles / busy_s);
+        self.frequency_hz.or(counted).filter(|hz| *hz > 0.0)
+    }
+}
+
 /// A member over a window.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct MemberFigures {
@@ -274,39 +286,6 @@ pub struct ClassHistograms {
     pub write: Option<Histogram<u64>>,
     /// See [`Latencies::flush_ns`].
     pub flush: Option<Histogram<u64>>,
-}
-
-/// A run so far: the sums over its counted windows.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Totals {
-    /// Seconds in counted windows.
-    pub duration_s: f64,
-    /// Counted windows.
-    pub windows: u64,
-    /// The classes, by [`Class::index`]; by name in files.
-    #[serde(with = "crate::class::by_name")]
-    pub classes: [ClassFigures; 4],
-    /// All classes together.
-    pub total: TotalFigures,
-    /// The processor, means over the time.
-    pub cpu: CpuFigures,
-    /// The members.
-    pub members: Vec<MemberFigures>,
-    /// What the storage engine under the classes did; none of pages.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub engine: Option<EngineFigures>,
-    /// Bytes written on each level below the application.
-    #[serde(default)]
-    pub written: Written,
-    /// Whether it is steady.
-    #[serde(default)]
-    pub steadiness: Steadiness,
-    /// How much the throughput varies.
-    #[serde(default)]
-    pub variability: Variability,
-    /// What makes the whole run untrustworthy: what did a tenth of its windows, what the sums show, and
-    /// pauses and turns. The classes' flags likewise.
-    pub flags: Vec<Flag>,
 }
 
 /// A figure of the ledger before and after a turn.

@@ -4,12 +4,14 @@
 //!
 //! | module | is about | may import |
 //! |---|---|---|
-//! | [`record`] | a recording written and read back | – |
-//! | [`session`] | one run: open, start, turn, pause, record | record |
+//! | [`pitfalls`] | which pitfalls of measuring a run avoids | – |
+//! | [`record`] | a recording written and read back | pitfalls |
+//! | [`session`] | one run: open, start, turn, pause, record | pitfalls, record |
 //! | [`sweep`] | a profile's steps, run one after the other and resumed | session, record |
 //! | [`paper`] | the papers' tables and figures: rows, numbers, claims and verdicts | record |
 
 pub mod paper;
+pub mod pitfalls;
 pub mod record;
 pub mod session;
 pub mod sweep;

@@ -10,13 +10,14 @@ use super::{Header, rebuild};
 use crate::class::Class;
 use crate::host::{Cpu, Device, Facts, Feature, Node};
 use crate::meter::latency::summarize;
-use crate::meter::pitfalls::Circumstances;
 use crate::meter::source::LatencyDelta;
 use crate::meter::totals::Sums;
+use crate::meter::totals::Totals;
 use crate::meter::window::{
     Change, ClassFigures, ClassHistograms, CpuFigures, Latencies, LedgerLine, MemberFigures, TotalFigures,
-    Totals, Verdict, Window,
+    Verdict, Window,
 };
+use crate::runs::pitfalls::Circumstances;
 use crate::units::mb_per_s;
 
 const PAGE_BYTES: u64 = 16 << 10;

@@ -7,8 +7,8 @@ use hdrhistogram::Histogram;
 use crate::class::Class;
 use crate::meter::flag::FlagKind;
 use crate::meter::source::LatencyDelta;
-use crate::meter::totals::Sums;
-use crate::meter::window::{ClassFigures, Latencies, Latency, Totals, Window};
+use crate::meter::totals::{Sums, Totals};
+use crate::meter::window::{ClassFigures, Latencies, Latency, Window};
 
 /// Which of a class's latencies: the end of its tag in the log, and where a window has it.
 type Kind = (&'static str, fn(&Latencies) -> Option<&Latency>);

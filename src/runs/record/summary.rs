@@ -66,15 +66,16 @@ use serde::{Deserialize, Serialize};
 
 use super::SCHEMA;
 use crate::class::Class;
-use crate::meter::pitfalls::{Circumstances, Pitfall, pitfalls};
-use crate::meter::steadiness::Steadiness;
+use crate::meter::price;
+use crate::meter::steady_state::Steadiness;
+use crate::meter::totals::Totals;
 use crate::meter::variability::Variability;
 use crate::meter::window::{
     ClassFigures, CpuFigures, CyclesSource, EngineFigures, Flag, Incidents, Latency, MemberFigures, Polls,
-    State, Totals,
+    State,
 };
-use crate::meter::words;
 use crate::meter::written::{Parts, Written};
+use crate::runs::pitfalls::{Circumstances, Pitfall, pitfalls};
 
 /// The content of `summary.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -163,8 +164,8 @@ impl Cost {
         Some(Self {
             price,
             usable_bytes,
-            per_usable_tb: words::price_per_tb(price, usable_bytes),
-            per_scan_gb_per_s: words::price_per_scan_gb_per_s(price, finite(scan_mb_per_s)),
+            per_usable_tb: price::price_per_tb(price, usable_bytes),
+            per_scan_gb_per_s: price::price_per_scan_gb_per_s(price, finite(scan_mb_per_s)),
         })
     }
 }

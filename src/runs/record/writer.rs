@@ -14,8 +14,9 @@ use super::{HOST, LATENCY, LEDGER, PROFILE, SCHEMA, SUMMARY, WINDOWS, hlog};
 use crate::error::{Error, Result};
 use crate::host::{Facts, TargetFacts};
 use crate::load::kv::built::{BUILT, Built};
-use crate::meter::pitfalls::Circumstances;
-use crate::meter::window::{LedgerLine, Totals, Window};
+use crate::meter::totals::Totals;
+use crate::meter::window::{LedgerLine, Window};
+use crate::runs::pitfalls::Circumstances;
 
 /// What is known when a recording starts.
 #[derive(Debug, Clone)]

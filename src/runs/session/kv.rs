@@ -16,7 +16,7 @@ use crate::load::kv::dataset::Place;
 use crate::load::kv::{DataSet, PairsReport, Store};
 use crate::load::volume::{self, Extent, Region};
 use crate::meter::engine::EngineFigures;
-use crate::meter::meters::Member;
+use crate::meter::member::Member;
 use crate::settings::Settings;
 use crate::settings::jobs::OpenedWith;
 use crate::settings::knobs::Ground;

@@ -319,7 +319,7 @@ impl Waiting<'_> {
             notes: Vec::new(),
             written_bytes: self.written_bytes.load(Ordering::Relaxed),
             recording: None,
-            circumstances: crate::meter::pitfalls::Circumstances::default(),
+            circumstances: crate::runs::pitfalls::Circumstances::default(),
             properties: None,
             // What is filled was built before.
             standing: self.phase == Phase::Filling && is_built(&self.settings),

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::load::workers::Workers;
 use crate::load::workers::control::Writes;
-use crate::meter::meters::{Meters, Probes};
+use crate::meter::{Meters, Probes};
 use crate::settings::Settings;
 use crate::settings::knobs::Ground;
 use crate::settings::profile::check;

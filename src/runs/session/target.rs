@@ -22,7 +22,7 @@ use crate::load::volume::{self, Extent, MemberSource, Region, Request, Survey, V
 use crate::load::workers::RemoteWorkers;
 use crate::load::workers::control::Writes;
 use crate::meter::layers;
-use crate::meter::meters::Member;
+use crate::meter::member::Member;
 use crate::settings::Settings;
 use crate::settings::knobs::Ground;
 use crate::settings::profile::store::expand_home;

@@ -12,8 +12,8 @@ use super::differences::{Difference, differences, is_not_durable, unreadable_set
 use super::figures::{self, Figure, Unit};
 use crate::class::Class;
 use crate::error::{Error, Result};
-use crate::meter::pitfalls::{Circumstances, drive_types};
 use crate::meter::window::{Verdict, Window};
+use crate::runs::pitfalls::{Circumstances, drive_types};
 use crate::runs::record::Recording;
 use crate::units::approx_span;
 

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::cells::{left, right, wrap};
 use crate::error::{Error, Result};
-use crate::meter::pitfalls::Circumstances;
+use crate::runs::pitfalls::Circumstances;
 use crate::runs::record::Recording;
 use crate::units::{approx_decimal, three_digits};
 

@@ -14,6 +14,7 @@ mod plan;
 pub mod profiles;
 pub mod progress;
 pub mod reproduce;
+pub mod sentences;
 pub mod show;
 pub mod stack_properties;
 pub mod stacks;

@@ -6,7 +6,8 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use crate::class::Class;
-use crate::meter::window::{Totals, Window};
+use crate::meter::totals::Totals;
+use crate::meter::window::Window;
 use crate::runs::session;
 use crate::units::{approx_size, approx_span, three_digits};
 

@@ -8,11 +8,11 @@ use super::cells::{NOTHING, figure, latency, left, percent, right, wrap};
 use crate::class::Class;
 use crate::host::Throttling;
 use crate::meter::window::{Change, CyclesSource, Latency, LedgerLine, State, Verdict};
-use crate::meter::{sentences, words};
 use crate::runs::record::Recording;
 use crate::runs::record::summary::{ClassSummary, Summary};
 use crate::settings::Run;
 use crate::settings::profile;
+use crate::ui::report::sentences;
 use crate::units::{approx_size, approx_span, format_latency, three_digits};
 
 const WIDTH: usize = 80;
@@ -136,11 +136,11 @@ fn class_rows(class: Class, summary: &Summary) -> String {
             }
         }
     }
-    if let Some(polls) = figures.polls.and_then(|polls| words::polls_of(polls, summary.duration_s)) {
+    if let Some(polls) = figures.polls.and_then(|polls| sentences::polls_of(polls, summary.duration_s)) {
         let _ = writeln!(out, "  polls {polls}");
     }
     if let Some(incidents) = figures.incidents {
-        let _ = writeln!(out, "  {}", words::incidents(incidents));
+        let _ = writeln!(out, "  {}", incidents);
     }
     if figures.missed > 0 {
         let _ = writeln!(out, "  missed {} of {} intended starts", figures.missed, figures.intended);
@@ -201,8 +201,8 @@ fn totals(summary: &Summary, array: &Run) -> String {
     );
     let _ = writeln!(out, "\n{}\n{}", wrap(&cycles, WIDTH, "  "), wrap(&shares, WIDTH, "  "));
     if cpu.cpus > 0 {
-        let mut cores = format!("cores {}", words::cores(cpu));
-        if let Some(needed) = words::cores_needed(cpu, total.cycles_per_byte, summary.duration_s, array) {
+        let mut cores = format!("cores {}", sentences::cores(cpu));
+        if let Some(needed) = sentences::cores_needed(cpu, total.cycles_per_byte, summary.duration_s, array) {
             let _ = write!(cores, "; needs {needed}");
         }
         let _ = writeln!(out, "{}", wrap(&cores, WIDTH, "  "));
@@ -214,7 +214,7 @@ fn totals(summary: &Summary, array: &Run) -> String {
 fn engine(summary: &Summary) -> String {
     let Some(engine) = &summary.engine else { return String::new() };
     let mut out = String::new();
-    for line in words::engine(engine, summary.duration_s, true) {
+    for line in sentences::engine(engine, summary.duration_s, true) {
         let _ = writeln!(out, "{}", wrap(&line, WIDTH, "  "));
     }
     for time in &engine.times_us {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::meter::words::price_per_tb;
+use crate::meter::price::price_per_tb;
 use crate::stack::plan::{
     DriveWear, Endurance, FewerDrives, PowerCut, PowerCutReason, Properties, Rated, Resilience,
 };

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::class::Class;
-use crate::meter::window::{LedgerLine, Totals, Window};
+use crate::meter::totals::Totals;
+use crate::meter::window::{LedgerLine, Window};
 
 /// Windows kept for the charts: more than any screen has columns.
 const HISTORY_MAX: usize = 1024;

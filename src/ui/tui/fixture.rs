@@ -7,14 +7,15 @@ use crate::class::Class;
 use crate::error::Error;
 use crate::host::LevelDrive;
 use crate::host::{Facts, Feature, TargetFacts};
-use crate::meter::pitfalls::Circumstances;
-use crate::meter::steadiness::Steadiness;
+use crate::meter::steady_state::Steadiness;
+use crate::meter::totals::Totals;
 use crate::meter::variability::Variability;
 use crate::meter::window::{
     Change, ClassFigures, CpuFigures, Flag, Latency, LedgerLine, MemberFigures, State as ClassState,
-    TotalFigures, Totals, Verdict, Window,
+    TotalFigures, Verdict, Window,
 };
 use crate::meter::written::Written;
+use crate::runs::pitfalls::Circumstances;
 use crate::runs::session::Event;
 use crate::runs::session::message::{Advance, Phase, PlanShown, Progress, Status, Wanted};
 use crate::settings::{Interface, Settings};

@@ -2,8 +2,8 @@
 
 use ratatui::style::Style;
 
-use crate::meter::pitfalls::{Light, pitfalls};
-use crate::meter::sentences;
+use crate::runs::pitfalls::{Light, pitfalls};
+use crate::ui::report::sentences;
 use crate::ui::tui::state::State;
 use crate::ui::tui::text::{left, wrap};
 

@@ -6,8 +6,8 @@ use ratatui::text::{Line, Span};
 
 use super::{panel, put, span};
 use crate::meter::window::{CpuFigures, CyclesSource};
-use crate::meter::words;
 use crate::settings::Run;
+use crate::ui::report::sentences;
 use crate::ui::tui::state::State;
 use crate::ui::tui::text::{fit, percent};
 use crate::units::three_digits;
@@ -31,18 +31,18 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     };
     let remark = if cpu.coarse { "whole system, coarse: the window is short" } else { "whole system" };
     let inner = panel(state, buf, area, "cpu", remark, false);
-    let hz = words::busy_frequency_hz(cpu, duration_s);
+    let hz = cpu.busy_frequency_hz(duration_s);
     let theme = &state.theme;
     if cpu.cpus == 0 {
         // A simulated run has a clock of its own, and no processor.
         put(buf, inner.x, inner.y, inner.width, &Line::from(span("not measured", theme.dim)));
         return;
     }
-    let cores = words::cores(cpu);
+    let cores = sentences::cores(cpu);
     let (used, rest) = cores.split_at(cores.find(' ').unwrap_or(cores.len()));
     let needs = state.settings_asked().map(|settings| needs(cpu, cycles_per_byte, duration_s, &settings.run));
     let cells = usize::from(inner.width.saturating_sub(NAME_CELLS));
-    let polls = words::polls(classes, duration_s);
+    let polls = sentences::polls(classes, duration_s);
     let polls = polls.map(|text| ("polls", vec![span(text, theme.plain)]));
     let rows: [(&str, Vec<Span>); 7] = [
         ("cores", vec![span(used.to_owned(), theme.strong), span(rest.to_owned(), theme.plain)]),
@@ -93,7 +93,10 @@ fn shares(cpu: &CpuFigures) -> String {
 fn cycles(state: &State, cpu: &CpuFigures, cycles_per_byte: Option<f64>) -> Vec<Span<'static>> {
     match cycles_per_byte {
         Some(cycles) => vec![
-            span(format!("{}{}", words::about(cpu.cycles_source), three_digits(cycles)), state.theme.strong),
+            span(
+                format!("{}{}", sentences::about(cpu.cycles_source), three_digits(cycles)),
+                state.theme.strong,
+            ),
             span(" per byte of the classes", state.theme.plain),
         ],
         None => vec![span("– per byte: nothing moved, or cycles not known", state.theme.dim)],
@@ -112,7 +115,7 @@ fn source(cpu: &CpuFigures, hz: Option<f64>) -> String {
 
 /// The cores that the array needs at these cycles a byte, or why that is not told.
 fn needs(cpu: &CpuFigures, cycles_per_byte: Option<f64>, duration_s: f64, array: &Run) -> String {
-    match words::cores_needed(cpu, cycles_per_byte, duration_s, array) {
+    match sentences::cores_needed(cpu, cycles_per_byte, duration_s, array) {
         Some(needed) => needed,
         None if array.drive_rate_bytes_per_s.is_none() => "– (run.drive_rate is none)".into(),
         None => "– (cycles or frequency not known)".into(),

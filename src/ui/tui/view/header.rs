@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 
 use super::{put, span};
 use crate::class::Class;
-use crate::meter::steadiness::Steady;
+use crate::meter::steady_state::Steady;
 use crate::runs::session::message::{Phase, Status};
 use crate::settings::{Named, Rocksdb};
 use crate::ui::report::stack_properties;

@@ -7,7 +7,7 @@ use ratatui::text::Line;
 use super::{panel, put, span};
 use crate::host::Throttling;
 use crate::meter::window::MemberFigures;
-use crate::meter::words;
+use crate::ui::report::sentences;
 use crate::ui::tui::state::State;
 use crate::ui::tui::text::{NONE, fit, left, mb, right, shortened, width};
 use crate::units::mb_per_s;
@@ -64,7 +64,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         (Some(window), _) => window.engine.as_ref(),
         _ => None,
     };
-    let told = |engine| words::engine(engine, duration_ns as f64 / 1e9, state.cumulative);
+    let told = |engine| sentences::engine(engine, duration_ns as f64 / 1e9, state.cumulative);
     for line in engine.map(told).unwrap_or_default() {
         lines.push(Line::from(span(fit(&line, cells), theme.plain)));
     }

@@ -7,8 +7,8 @@ use ratatui::text::Line;
 
 use super::{panel, put, span};
 use crate::class::Class;
+use crate::meter::price;
 use crate::meter::window::{Flag, State as ClassState};
-use crate::meter::words;
 use crate::ui::report::stack_properties;
 use crate::ui::tui::state::State;
 use crate::ui::tui::text::wrap;
@@ -87,7 +87,7 @@ fn cost(state: &State) -> Option<String> {
         (Some(window), _) => (&window.classes, "in the last window"),
         _ => return None,
     };
-    let per = words::price_per_scan_gb_per_s(price, classes[Class::Scan.index()].mb_per_s)?;
+    let per = price::price_per_scan_gb_per_s(price, classes[Class::Scan.index()].mb_per_s)?;
     Some(format!("price: ${} per GB/s of scan {of}", three_digits(per)))
 }
 

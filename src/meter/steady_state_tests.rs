@@ -105,7 +105,7 @@ fn without_wa_d_the_drive_must_be_written_three_times_over() {
     let early = run(100, 8_000);
     assert_eq!((early.state, early.level_since_s), (Steady::Warming, Some(0.0)));
     assert_eq!(early.capacities_written, Some(2.5));
-    assert_eq!(early.waits_for().unwrap(), "level since 0s, WA-D not told, 2.5 of 3 capacities written");
+    assert_eq!(early.waits_for().unwrap(), "level since 0s, WA-D not reported, 2.5 of 3 capacities written");
     assert_eq!(run(120, 8_000).state, Steady::Steady);
     // What was written before counts; and a load that writes nothing need not wait.
     let mut watch = SteadyWatch::default();

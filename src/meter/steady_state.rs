@@ -1,8 +1,8 @@
-//! Whether a run has reached its steady state (paper 000, 4.1): throughput, WA-A and WA-D do not change
+//! Whether a run has reached its steady state (Didona et al. 2021, 4.1): throughput, WA-A and WA-D do not change
 //! any more.
 //!
 //! The counted windows of one setting are put into bins ([`super::bins`]). Of each class's MB/s by bin,
-//! and of WA-A and WA-D, cumulative, at the end of each bin, CUSUM tells where the level changes
+//! and of WA-A and WA-D, cumulative, at the end of each bin, CUSUM finds where the level changes
 //! ([`super::cusum`]). The run is
 //!
 //! - **steady** since the last change of any of them, once each has kept its level for thirty bins. A
@@ -11,10 +11,10 @@
 //! - **changed** at the first change after a level that lasted thirty bins, until the next one has;
 //! - **warming** else.
 //!
-//! A drive that does not tell its WA-D counts as steady only once it was written three times over (the
+//! A drive that does not report its WA-D counts as steady only once it was written three times over (the
 //! rule of thumb of 4.1): bytes that the drives took since the measurement began, and those that stacktune
 //! wrote to the target before it (fill, warm-up; once each, whatever a mirror makes of it), over the
-//! drives' capacity. One whose WA-D is told and is 1 still may have room that was never written since it was
+//! drives' capacity. One that reports a WA-D of 1 still may have room that was never written since it was
 //! trimmed: its level counts from when it was written once over, as garbage collection begins then. A load
 //! that writes nothing need not wait for either. A turn or a pause begins all anew.
 
@@ -29,7 +29,7 @@ use super::written::Written;
 use crate::class::Class;
 use crate::units::{approx_span, mb_per_s};
 
-/// A drive that does not tell its WA-D is steady after so many capacities.
+/// A drive that does not report its WA-D is steady after so many capacities.
 pub const CAPACITIES: f64 = 3.0;
 /// One whose WA-D is below this copies nothing yet, and is steady after so many.
 const WA_D_FRESH: f64 = 1.05;
@@ -61,7 +61,7 @@ pub struct Steadiness {
     pub at_s: Option<f64>,
     /// Since when all figures are level, whether or not that is enough; none while they are not.
     pub level_since_s: Option<f64>,
-    /// How many times over the drives were written, where the load writes and WA-D is not told (the rule of
+    /// How many times over the drives were written, where the load writes and WA-D is not reported (the rule of
     /// three) or is 1 still.
     pub capacities_written: Option<f64>,
     /// How many times that takes.
@@ -280,7 +280,7 @@ fn mean(bins: &[Bin]) -> Option<Mean> {
         from_s: seconds(first.start_ns),
         to_s: seconds(last.start_ns + last.duration_ns),
         mb_per_s: mb_per_s(sum.bytes(), sum.duration_ns),
-        iops: super::totals::per_s(sum.ios, sum.duration_ns),
+        iops: super::rates::per_s(sum.ios, sum.duration_ns),
         wa_a: sum.written.wa_a(),
         wa_d: sum.written.wa_d(),
     })
@@ -313,7 +313,7 @@ impl Steadiness {
         Some(if needed < CAPACITIES {
             format!("{level}WA-D still at 1, {written:.1} of 1 capacity written")
         } else {
-            format!("{level}WA-D not told, {written:.1} of 3 capacities written")
+            format!("{level}WA-D not reported, {written:.1} of 3 capacities written")
         })
     }
 }
@@ -330,5 +330,5 @@ impl fmt::Display for Steadiness {
 }
 
 #[cfg(test)]
-#[path = "steadiness_tests.rs"]
+#[path = "steady_state_tests.rs"]
 mod tests;

@@ -1,20 +1,20 @@
-//! Can I believe this? The seven pitfalls of measuring trees on flash (paper 000, section 4), each with
-//! what this run says to it.
+//! Can I believe this? The seven pitfalls of measuring trees on flash (Didona et al. 2021, section 4), each
+//! with what this run does about it.
 
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use super::steadiness::{CAPACITIES, Steadiness, Steady};
-use super::written::Written;
 use crate::class::Class;
 use crate::host::{LevelDrive, Levels};
+use crate::meter::steady_state::{CAPACITIES, Steadiness, Steady};
+use crate::meter::written::Written;
 use crate::settings::{Buffering, DriveState, Named, Settings};
 use crate::units::{approx_size, approx_span, three_digits};
 
-/// Data that is read through the page cache must be so many times as large as memory.
+/// Data that is read through the page cache must be this many times as large as memory.
 const MEMORY_TIMES: f64 = 2.0;
-/// The share of the drives that the smallest data set of paper 000 takes (4.4).
+/// The share of the drives that the smallest data set of Didona et al. 2021 takes (4.4).
 const DRIVE_SHARE: f64 = 0.25;
 
 /// What of a run's setting bears on whether its figures can be believed.
@@ -91,7 +91,7 @@ impl Circumstances {
         });
         let built = settings.stack.is_built();
         let is_drive = |name: &str| levels.drives.iter().any(|drive| drive.name == name);
-        // What the stack leaves of a drive is trimmed; what is beside another's partition is not known.
+        // What the stack leaves of a drive is trimmed; what lies beside another's partition is unknown.
         let whole = settings.stack.use_percent < 100 || levels.bottom.iter().all(|of| is_drive(&of.name));
         Self {
             drives: levels.drives.clone(),
@@ -133,7 +133,7 @@ fn gets(settings: &Settings) -> bool {
     settings.kv.read_percent > 0
 }
 
-/// The seven, in the order of paper 000, of a run of so many seconds.
+/// The seven, in the order of Didona et al. 2021, of a run of that length.
 pub fn pitfalls(
     of: &Circumstances,
     duration_s: f64,
@@ -176,9 +176,9 @@ fn run_length(duration_s: f64, steadiness: &Steadiness) -> Pitfall {
 fn wa_d(of: &Circumstances, written: &Written) -> Pitfall {
     let name = "WA-D";
     if let Some((wa_d, share)) = written.wa_d().zip(written.others()) {
-        let figure = format!("{}, {:.0}% of it others'", three_digits(wa_d), share * 100.0);
+        let figure = format!("{}, {:.0}% of it by others", three_digits(wa_d), share * 100.0);
         let advice =
-            "The drives also took what others wrote: it is of both, and no end-to-end figure is told.";
+            "The drives also took what others wrote: it covers both, so there is no end-to-end figure.";
         return pitfall(name, Light::Doubt, figure, advice);
     }
     if let Some(wa_d) = written.wa_d() {
@@ -189,14 +189,14 @@ fn wa_d(of: &Circumstances, written: &Written) -> Pitfall {
     }
     if written.flash_bytes.is_some() {
         let advice = "The drive's counters go in steps: more must be written first.";
-        return pitfall(name, Light::Doubt, "too little written to tell", advice);
+        return pitfall(name, Light::Doubt, "too little written yet", advice);
     }
     let (figure, advice) = if of.drives.is_empty() {
-        ("no drive is below", "What wears a drive out can't be seen here.")
+        ("no drive below", "Drive wear cannot be measured here.")
     } else {
         (
-            "not told by this drive",
-            "What it writes to flash is not in the figures; root may ask drives with a known log page.",
+            "not reported by this drive",
+            "What it writes to flash is unknown; as root, drives with a known log page report it.",
         )
     };
     pitfall(name, Light::Bad, figure, advice)
@@ -206,7 +206,7 @@ fn drive_state(of: &Circumstances, steadiness: &Steadiness) -> Pitfall {
     let name = "drive state";
     let capacities = steadiness.capacities_written.filter(|written| *written >= CAPACITIES);
     if of.drives.is_empty() {
-        return pitfall(name, Light::Bad, "no drive is below", "The figures say nothing of a drive.");
+        return pitfall(name, Light::Bad, "no drive below", "The figures say nothing about a drive.");
     }
     if of.own && of.state == DriveState::Preconditioned.name() {
         return pitfall(name, Light::Good, "preconditioned", "");
@@ -219,7 +219,7 @@ fn drive_state(of: &Circumstances, steadiness: &Steadiness) -> Pitfall {
         return pitfall(name, Light::Doubt, "trimmed", advice);
     }
     let advice = "What was written before decides what the drive does now: set stack.state.";
-    pitfall(name, Light::Bad, "as it was found", advice)
+    pitfall(name, Light::Bad, "as found", advice)
 }
 
 fn data_set(of: &Circumstances) -> Pitfall {
@@ -230,7 +230,7 @@ fn data_set(of: &Circumstances) -> Pitfall {
         let _ = write!(figure, ", {} × memory", three_digits(data / memory));
     }
     if capacity == 0 {
-        return pitfall(name, Light::Bad, figure, "No drive is below that it could be compared with.");
+        return pitfall(name, Light::Bad, figure, "There is no drive to compare it with.");
     }
     let share = data / capacity as f64;
     let _ = write!(figure, ", {:.0}% of the drives", share * 100.0);
@@ -257,36 +257,37 @@ fn space(of: &Circumstances, written: &Written) -> Pitfall {
     match (written.space_amplification(), of.files) {
         (Some(space), _) => pitfall(name, Light::Good, format!("{space:.2} × the data set at most"), ""),
         (None, false) if !of.drives.is_empty() => {
-            pitfall(name, Light::Good, "no file system: the data is all there is", "")
+            pitfall(name, Light::Good, "no file system: only the data", "")
         }
-        (None, _) => pitfall(name, Light::Bad, "not counted", "What the data set takes up is not known."),
+        (None, _) => {
+            pitfall(name, Light::Bad, "not counted", "How much space the data set takes is unknown.")
+        }
     }
 }
 
 fn over_provisioning(of: &Circumstances) -> Pitfall {
     let name = "over-provisioning";
     match (of.drives.is_empty(), of.own, of.use_percent) {
-        (true, ..) => pitfall(name, Light::Bad, "no drive is below", "There is nothing to leave free."),
+        (true, ..) => pitfall(name, Light::Bad, "no drive below", "There is nothing to leave free."),
         (_, true, 100) => pitfall(name, Light::Good, "none: all of each drive is used", ""),
         (_, true, percent) => {
             let figure = format!("{}% of each drive is left trimmed", 100 - percent.min(100));
             pitfall(name, Light::Good, figure, "")
         }
         (_, false, _) => {
-            let advice =
-                "The drive holds other things, and how much of it is free for it to work with is not known.";
-            pitfall(name, Light::Bad, "not known: the drive is shared", advice)
+            let advice = "The drive holds other things, and how much of it is free is unknown.";
+            pitfall(name, Light::Bad, "unknown: the drive is shared", advice)
         }
     }
 }
 
-/// Of so many types, named so; over several recordings too.
+/// Of `count` types with these names; over several recordings too.
 pub fn drive_types(count: usize, names: &str) -> Pitfall {
     let name = "drive types";
     match count {
-        0 => pitfall(name, Light::Bad, "no real drive", "The figures say nothing of one."),
+        0 => pitfall(name, Light::Bad, "no real drive", "The figures say nothing about one."),
         1 => {
-            let advice = "Another type may turn the result around: record it on others, and compare.";
+            let advice = "Another drive type may reverse the result: record it on others, and compare.";
             pitfall(name, Light::Doubt, format!("1: {names}"), advice)
         }
         more => pitfall(name, Light::Good, format!("{more}: {names}"), ""),
@@ -401,7 +402,7 @@ mod tests {
             over_provisioning(&Circumstances::of(&settings, &levels, GIB, GIB)).figure
         };
         assert_eq!(on("nvme0n1", 100), "none: all of each drive is used");
-        assert_eq!(on("nvme0n1p1", 100), "not known: the drive is shared");
+        assert_eq!(on("nvme0n1p1", 100), "unknown: the drive is shared");
         assert_eq!(on("nvme0n1p1", 75), "25% of each drive is left trimmed");
     }
 
@@ -424,6 +425,6 @@ mod tests {
         (steady.state, steady.level_since_s) = (Steady::Warming, Some(20.0));
         let length = &pitfalls(&of, 90.0, &steady, &written)[0];
         assert_eq!(length.light, Light::Doubt);
-        assert!(length.advice.starts_with("level since 20s, WA-D not told, 0.4 of 3"), "{length:?}");
+        assert!(length.advice.starts_with("level since 20s, WA-D not reported, 0.4 of 3"), "{length:?}");
     }
 }

@@ -1,13 +1,13 @@
 //! What a run amplified, whether it is steady and how much it varied, in sentences.
 
-use super::steadiness::{Mean, Steadiness};
-use super::variability::Variability;
-use super::written::Written;
 use crate::class::Class;
 use crate::host::FlashSource;
+use crate::meter::steady_state::{Mean, Steadiness};
+use crate::meter::variability::Variability;
+use crate::meter::written::Written;
 use crate::units::{approx_span, three_digits};
 
-/// Write and space amplification, a line each; none of what was not written or not counted.
+/// Write and space amplification, a line each; none for what was not written or not counted.
 pub fn amplification(written: &Written) -> Vec<String> {
     let mut lines = Vec::new();
     if written.application_bytes > 0 {
@@ -25,7 +25,7 @@ pub fn amplification(written: &Written) -> Vec<String> {
 
 fn wa_a(written: &Written) -> String {
     let Some(wa_a) = written.wa_a() else {
-        return "WA-A not known: the block layer did not count all writes".into();
+        return "WA-A unknown: the block layer did not count all writes".into();
     };
     let parts = written.parts();
     let parts = [("engine", parts.engine), ("file system", parts.file_system), ("RAID", parts.raid)];
@@ -58,13 +58,13 @@ fn wa_d(written: &Written) -> String {
             };
             format!("WA-D {}{source}{total}", three_digits(wa_d))
         }
-        (None, _, Some(_)) => "WA-D: too little written to tell yet".into(),
-        (None, _, None) => "WA-D not told by this drive".into(),
+        (None, _, Some(_)) => "WA-D unknown: too little written yet".into(),
+        (None, _, None) => "WA-D not reported by this drive".into(),
     }
 }
 
 /// Whether it is steady, what it waits for, and its figures at first beside those at the end; none
-/// where nothing was measured yet.
+/// before anything was measured.
 pub fn steadiness(of: &Steadiness) -> Vec<String> {
     if !of.is_told() {
         return Vec::new();
@@ -85,7 +85,7 @@ fn mean(of: &Mean) -> String {
     format!("{} MB/s, {} IOPS{wa_a}{wa_d} ({from} to {to})", three_digits(of.mb_per_s), three_digits(of.iops))
 }
 
-/// How much the throughput varied; none where it is too short to tell.
+/// How much the throughput varied; none where the run is too short.
 pub fn variability(of: &Variability) -> Option<String> {
     let (swing, deviation) = (of.swing?, of.deviation?);
     let stalled = Class::ALL.into_iter().filter_map(|class| {
@@ -104,10 +104,10 @@ pub fn variability(of: &Variability) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::meter::steadiness::Steady;
+    use crate::meter::steady_state::Steady;
 
     #[test]
-    fn amplification_is_told_with_its_parts_and_what_is_not_known_is_said() {
+    fn amplification_is_shown_with_its_parts_and_what_is_unknown() {
         let written = Written {
             application_bytes: 100,
             engine_bytes: 100,
@@ -122,11 +122,11 @@ mod tests {
             amplification(&written),
             [
                 "WA-A 2.04 = engine 1.00 × file system 1.02 × RAID 2.00",
-                "WA-D not told by this drive",
+                "WA-D not reported by this drive",
                 "space 1.39 × the data set at most, 1.10 × at the end",
             ]
         );
-        let told = Written {
+        let reported = Written {
             host_bytes: Some(210),
             flash_bytes: Some(420),
             drives_of_host_bytes: Some(204),
@@ -134,12 +134,12 @@ mod tests {
             flash_source: Some(FlashSource::Ocp),
             ..written.clone()
         };
-        assert_eq!(amplification(&told)[1], "WA-D 2.00 (OCP's log page); end to end 4.08");
-        let shared = Written { host_bytes: Some(408), flash_bytes: Some(816), ..told };
+        assert_eq!(amplification(&reported)[1], "WA-D 2.00 (OCP's log page); end to end 4.08");
+        let shared = Written { host_bytes: Some(408), flash_bytes: Some(816), ..reported };
         let words = "WA-D 2.00 (OCP's log page); of others too: 50% of what the drives took";
         assert_eq!(amplification(&shared)[1], words);
         let unseen = Written { drives_bytes: None, used_bytes_max: None, ..written };
-        assert_eq!(amplification(&unseen)[0], "WA-A not known: the block layer did not count all writes");
+        assert_eq!(amplification(&unseen)[0], "WA-A unknown: the block layer did not count all writes");
         assert!(amplification(&Written::default()).is_empty());
     }
 

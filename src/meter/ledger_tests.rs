@@ -1,0 +1,273 @@
+use super::*;
+use crate::units::SECOND_NS;
+
+struct Run {
+    ledger: Ledger,
+    second: u64,
+}
+
+impl Run {
+    fn new() -> Self {
+        Self { ledger: Ledger::new(), second: 0 }
+    }
+
+    /// Windows of one second with these scan rates, changed by a function.
+    fn windows_with(&mut self, rates: &[f64], change: impl Fn(&mut Window)) -> Vec<LedgerLine> {
+        let mut changed = Vec::new();
+        for rate in rates {
+            let mut window =
+                Window { start_ns: self.second * SECOND_NS, duration_ns: SECOND_NS, ..Window::default() };
+            window.classes[0].mb_per_s = *rate;
+            window.total.mb_per_s = rate + 50.0;
+            window.total.cycles_per_byte = Some(2.0);
+            window.classes[1].latencies.service_ns =
+                Some(Latency { p99: Some(90_000), ..Latency::default() });
+            change(&mut window);
+            changed.extend(self.ledger.window(&window));
+            self.second += 1;
+        }
+        changed
+    }
+
+    fn windows(&mut self, rates: &[f64]) -> Vec<LedgerLine> {
+        self.windows_with(rates, |_| {})
+    }
+
+    fn turn(&mut self) -> Vec<LedgerLine> {
+        self.turn_of(Turn { knob: "scan.depth".into(), ..Turn::default() })
+    }
+
+    /// A turn from and to these values.
+    fn turn_from(&mut self, from: &str, to: &str) -> Vec<LedgerLine> {
+        let knob = "scan.depth".into();
+        self.turn_of(Turn { knob, from: from.into(), to: to.into(), ..Turn::default() })
+    }
+
+    fn turn_of(&mut self, turn: Turn) -> Vec<LedgerLine> {
+        let changed = self.ledger.turn(Turn { at_ns: self.second * SECOND_NS, ..turn });
+        self.windows_with(&[1.0], |window| window.turned = true);
+        self.windows_with(&[1.0; 2], |window| window.flags.push(flag(FlagKind::Settling.text())));
+        changed
+    }
+
+    fn last(&self) -> &LedgerLine {
+        self.ledger.lines().last().unwrap()
+    }
+}
+
+fn flag(text: &str) -> Flag {
+    Flag { text: text.into(), why: String::new(), forbids_verdict: true }
+}
+
+#[test]
+fn a_turn_is_measured_by_settled_windows_on_both_sides() {
+    let mut run = Run::new();
+    run.windows(&[9.0, 100.0, 101.0, 102.0, 100.0, 101.0, 102.0, 100.0, 101.0, 102.0, 99.0]);
+    let begun = run.turn();
+    assert_eq!((begun[0].number, begun[0].open, begun[0].windows), (1, true, (10, 0)));
+    let changed = run.windows(&[110.0, 111.0, 112.0, 113.0, 114.0, 500.0]);
+    assert_eq!(changed.len(), 5, "the sixth changes nothing");
+    assert_eq!(changed.iter().map(|line| line.open).collect::<Vec<_>>(), [true, true, true, true, false]);
+    let verdicts: Vec<_> = changed.iter().map(|line| line.scan_mb_per_s.verdict).collect();
+    assert_eq!(verdicts[1..3], [Verdict::None, Verdict::Higher]);
+    let line = run.last();
+    assert_eq!(line.scan_mb_per_s.before_range, Some((99.0, 102.0)));
+    assert_eq!(line.scan_mb_per_s.after, Some(112.0));
+    assert_eq!((line.windows, &line.flags[..]), ((10, 5), &[][..]));
+    assert_eq!(line.point_p99_ns.verdict, Verdict::NoClearChange);
+    assert_eq!(line.wal_p99_ns, Change::default(), "nothing was measured");
+}
+
+#[test]
+fn ranges_that_overlap_are_no_clear_change() {
+    let mut run = Run::new();
+    run.windows(&[100.0, 105.0, 110.0]);
+    run.turn();
+    run.windows(&[110.0, 115.0, 120.0]);
+    assert_eq!(run.last().scan_mb_per_s.verdict, Verdict::NoClearChange);
+    run.turn();
+    run.windows(&[90.0, 91.0, 92.0]);
+    assert_eq!(run.last().scan_mb_per_s.verdict, Verdict::Lower);
+    assert!(!run.ledger.lines()[0].open);
+    assert_eq!(run.last().windows, (3, 3));
+}
+
+#[test]
+fn quick_turns_of_one_knob_are_judged_from_the_first_value_to_the_last() {
+    let mut run = Run::new();
+    run.windows(&[100.0; 5]);
+    run.turn_from("128", "64");
+    run.windows(&[200.0; 2]);
+    let changed = run.turn_from("64", "32");
+    assert_eq!(changed.iter().map(|line| line.number).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!((changed[0].open, &changed[0].flags[..]), (false, &["overtaken by turn 2".to_owned()][..]));
+    assert_eq!(changed[0].scan_mb_per_s.verdict, Verdict::None);
+    let changed = run.turn_from("32", "16");
+    assert_eq!(changed[0].flags, ["turns 1–2 together", "overtaken by turn 3"]);
+    run.windows(&[300.0; 5]);
+    let line = run.last();
+    assert_eq!((line.from.as_str(), line.to.as_str(), line.windows), ("128", "16", (5, 5)));
+    assert_eq!(
+        line.scan_mb_per_s.before_range,
+        Some((100.0, 100.0)),
+        "that of the values between is left out"
+    );
+    assert_eq!(
+        (line.scan_mb_per_s.verdict, &line.flags[..]),
+        (Verdict::Higher, &["turns 1–3 together".to_owned()][..])
+    );
+    // The next one has windows of its own before it.
+    run.turn_from("16", "8");
+    run.windows(&[200.0; 5]);
+    let line = run.last();
+    assert_eq!(
+        (line.from.as_str(), line.windows, line.scan_mb_per_s.verdict),
+        ("16", (5, 5), Verdict::Lower)
+    );
+    assert_eq!(line.flags, [""; 0]);
+}
+
+#[test]
+fn a_quick_undo_is_judged_as_no_turn_at_all() {
+    let mut run = Run::new();
+    run.windows(&[100.0, 102.0, 101.0]);
+    run.turn_from("128", "64");
+    let knob = "scan.depth".into();
+    run.turn_of(Turn { knob, from: "64".into(), to: "128".into(), undo: true, ..Turn::default() });
+    run.windows(&[101.0; 3]);
+    let line = run.last();
+    assert_eq!((line.from.as_str(), line.to.as_str(), line.undo), ("128", "128", true));
+    assert_eq!(line.scan_mb_per_s.verdict, Verdict::NoClearChange);
+}
+
+#[test]
+fn quick_turns_of_several_knobs_keep_their_values_and_are_named_together() {
+    let mut run = Run::new();
+    run.windows(&[100.0; 3]);
+    run.turn_from("128", "64");
+    let knob = "scan.batch".to_owned();
+    run.turn_of(Turn { knob: knob.clone(), from: "32".into(), to: "8".into(), ..Turn::default() });
+    run.turn_of(Turn { knob, from: "8".into(), to: "4".into(), ..Turn::default() });
+    run.windows(&[50.0; 3]);
+    let line = run.last();
+    assert_eq!((line.from.as_str(), line.to.as_str()), ("8", "4"), "it is not what batch alone did");
+    assert_eq!(
+        (line.scan_mb_per_s.verdict, &line.flags[..]),
+        (Verdict::Lower, &["turns 1–3 together".to_owned()][..])
+    );
+}
+
+#[test]
+fn durability_is_that_before_the_first_and_after_the_last_of_quick_turns() {
+    let commits = |commits| Survival { commits, ..Survival::default() };
+    let of = |(before, after)| Turn {
+        knob: "wal.sync".into(),
+        survives: (commits(before), commits(after)),
+        ..Turn::default()
+    };
+    let mut run = Run::new();
+    run.windows(&[100.0; 3]);
+    assert!(run.turn_of(of((1, 0)))[0].less_durable);
+    let changed = run.turn_of(Turn { knob: "scan.depth".into(), ..of((0, 0)) });
+    assert!(changed[1].less_durable, "what it is compared with was more durable");
+    run.windows(&[100.0; 2]);
+    assert_eq!(run.last().flags, ["turns 1–2 together", FlagKind::LessDurable.text()]);
+    let changed = run.turn_of(of((0, 1)));
+    assert!(changed[0].less_durable && !changed[1].less_durable);
+    run.windows(&[100.0; 5]);
+    assert!(!run.turn_of(of((1, 1)))[0].less_durable);
+}
+
+#[test]
+fn a_turn_after_which_less_is_survived_says_so() {
+    let of = |power_cut, drives_lost| Survival { commits: 1, power_cut, drives_lost };
+    let turned = |before, after| {
+        let turn = Turn { knob: "stack.raid".into(), survives: (before, after), ..Turn::default() };
+        let line = Run::new().turn_of(turn).remove(0);
+        assert!(line.flags.ends_with(&line.survives_less) && !line.less_durable, "{line:?}");
+        line.survives_less
+    };
+    let mirror = of(PowerCut::Yes, 1);
+    assert_eq!(turned(mirror, of(PowerCut::Yes, 0)), ["survives the loss of drives: 1 → 0"]);
+    let both = ["survives a power cut: yes → unknown", "survives the loss of drives: 1 → 0"];
+    assert_eq!(turned(mirror, of(PowerCut::Unknown, 0)), both);
+    assert_eq!(turned(of(PowerCut::Unknown, 0), mirror), [""; 0]);
+    let unflushed = Survival { commits: 0, ..of(PowerCut::No, 1) };
+    assert_eq!(unflushed.less_than(mirror), [""; 0], "less durable says it all");
+}
+
+#[test]
+fn without_windows_before_the_first_turn_there_is_no_verdict() {
+    let mut run = Run::new();
+    run.windows(&[100.0; 2]);
+    run.turn_from("128", "64");
+    let changed = run.turn_from("64", "32");
+    assert_eq!(changed[0].flags, [FlagKind::TooShort.text()]);
+    run.windows(&[300.0; 5]);
+    let line = run.last();
+    assert_eq!((line.from.as_str(), line.windows, line.scan_mb_per_s.verdict), ("64", (0, 5), Verdict::None));
+    run.turn();
+    assert_eq!(run.ledger.close().unwrap().flags, [FlagKind::TooShort.text()]);
+    assert!(run.ledger.close().is_none());
+}
+
+#[test]
+fn a_flag_on_either_side_forbids_every_verdict_and_is_named_once() {
+    let mut run = Run::new();
+    run.windows(&[100.0; 3]);
+    run.turn();
+    run.windows_with(&[200.0], |window| window.classes[0].flags.push(flag("cache 40%")));
+    run.windows_with(&[200.0], |window| window.classes[0].flags.push(flag("cache 50%")));
+    run.windows_with(&[200.0], |window| window.flags.push(flag("steal 9%")));
+    assert_eq!(run.last().flags, ["scan cache 50%", "steal 9%"]);
+    assert_eq!(run.last().scan_mb_per_s.verdict, Verdict::None);
+    assert_eq!(run.last().scan_mb_per_s.after, Some(200.0), "the figures are still told");
+}
+
+#[test]
+fn what_is_only_worth_knowing_is_named_and_leaves_the_verdict() {
+    let mut run = Run::new();
+    run.windows(&[100.0; 3]);
+    run.turn();
+    run.windows_with(&[200.0; 3], |window| {
+        window.classes[2].flags.push(Flag { forbids_verdict: false, ..flag("not durable") });
+        window.classes[3].errors = 1;
+    });
+    assert_eq!(run.last().flags, ["background errors", "wal not durable"]);
+    assert_eq!(run.last().scan_mb_per_s.verdict, Verdict::Higher);
+}
+
+#[test]
+fn a_trend_counts_where_it_leads_up_to_the_turn() {
+    let drifting = |window: &mut Window| window.classes[0].flags.push(flag(FlagKind::Drifting.text()));
+    let mut run = Run::new();
+    run.windows_with(&[100.0], drifting);
+    run.windows(&[100.0; 3]);
+    run.turn();
+    run.windows(&[200.0; 5]);
+    assert_eq!(run.last().scan_mb_per_s.verdict, Verdict::Higher, "it had ended before");
+    run.windows_with(&[200.0], drifting);
+    run.turn();
+    run.windows(&[300.0; 5]);
+    assert_eq!(
+        (run.last().scan_mb_per_s.verdict, &run.last().flags[..]),
+        (Verdict::None, &["scan drifting".to_owned()][..])
+    );
+}
+
+#[test]
+fn unclean_windows_and_classes_that_do_not_run_are_left_out() {
+    let mut run = Run::new();
+    run.windows(&[100.0; 3]);
+    run.windows_with(&[1.0; 3], |window| window.paused = true);
+    run.windows_with(&[1.0; 3], |window| window.warmup = true);
+    run.turn();
+    run.windows_with(&[0.0; 5], |window| {
+        window.classes[0].state = State::Off;
+        window.cpu.coarse = true;
+    });
+    let line = run.last();
+    assert_eq!(line.windows, (3, 5));
+    assert_eq!((line.scan_mb_per_s.after, line.scan_mb_per_s.verdict), (None, Verdict::None));
+    assert_eq!((line.cycles_per_byte.after, line.total_mb_per_s.verdict), (None, Verdict::Lower));
+}

@@ -1,0 +1,56 @@
+//! What the meters read beside the sources: each probe counts what came since it was read last.
+
+use std::path::Path;
+
+use super::arrays::ArrayProbe;
+use super::block::BlockProbe;
+use super::cpu::CpuProbe;
+use super::drives::DriveProbe;
+use super::layers::LayerProbe;
+use super::member::Member;
+use super::tasks::TaskProbe;
+use crate::host::Levels;
+
+/// What is read beside the sources.
+pub struct Probes {
+    /// The processor.
+    pub cpu: CpuProbe,
+    /// This process's threads.
+    pub tasks: TaskProbe,
+    /// The members' devices.
+    pub block: BlockProbe,
+    /// The drives below the members.
+    pub drives: DriveProbe,
+    /// What is written to the devices below the members, and used of their file system.
+    pub layers: LayerProbe,
+    /// The md arrays below the members.
+    pub arrays: ArrayProbe,
+}
+
+impl Probes {
+    /// Of this system and process, from that time on; on these devices, where a file system is the
+    /// target's `own` or not.
+    pub fn system(members: &[Member], levels: &Levels, own: bool, now_ns: u64) -> Self {
+        let devices: Vec<_> = members.iter().map(|member| member.device).collect();
+        Self {
+            cpu: CpuProbe::open(),
+            tasks: TaskProbe::open(now_ns),
+            block: BlockProbe::open(Path::new("/"), &devices),
+            drives: DriveProbe::open(Path::new("/"), members),
+            layers: LayerProbe::open(levels, members, own),
+            arrays: ArrayProbe::open(Path::new("/"), members),
+        }
+    }
+
+    /// None: simulated runs repeat exactly.
+    pub fn none() -> Self {
+        Self {
+            cpu: CpuProbe::none(),
+            tasks: TaskProbe::none(),
+            block: BlockProbe::default(),
+            drives: DriveProbe::default(),
+            layers: LayerProbe::default(),
+            arrays: ArrayProbe::default(),
+        }
+    }
+}
