@@ -1,9 +1,7 @@
 //! Flags: why a figure may not be the storage's own.
 //!
 //! Each kind has one row: its text, which is the same on the screen and in files, what it is of, and whether
-//! it forbids a verdict on storage. The table in the help ([`table`]) comes from the rows.
-
-use std::fmt::Write as _;
+//! it forbids a verdict on storage. The table in `assets/help/flags.md` comes from the rows.
 
 use serde::{Deserialize, Serialize};
 
@@ -157,7 +155,7 @@ impl FlagSpec {
     }
 
     /// The text with an example of what follows it.
-    fn example(&self) -> String {
+    pub fn example(&self) -> String {
         match self.adds {
             Adds::Nothing => self.text.to_owned(),
             Adds::Share(example) | Adds::Words(example) => format!("{} {example}", self.text),
@@ -218,6 +216,11 @@ const SPECS: &[FlagSpec] = &{
             .adds(Adds::Words("the loss of drives: 2 → 1")),
     ]
 };
+
+/// All rows.
+pub fn specs() -> &'static [FlagSpec] {
+    SPECS
+}
 
 impl FlagKind {
     /// Its row.
@@ -289,23 +292,6 @@ pub fn stem(text: &str) -> &str {
         Some((stem, figure)) if figure.ends_with('%') => stem,
         _ => text,
     }
-}
-
-/// All kinds as a table in Markdown, without a newline at the end.
-pub fn table() -> String {
-    let mut out = String::from("| flag | of | forbids a verdict | meaning |\n|---|---|---|---|");
-    for spec in SPECS {
-        let scope = match spec.scope {
-            Scope::Class => "a class",
-            Scope::Window => "a window",
-            Scope::Run => "a run",
-            Scope::Turn => "a turn",
-        };
-        let forbids = if spec.forbids_verdict { "yes" } else { "no" };
-        let marks = if spec.marks_run { "; one window marks the whole run" } else { "" };
-        let _ = write!(out, "\n| `{}` | {scope} | {forbids} | {}{marks} |", spec.example(), spec.meaning);
-    }
-    out
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The tables in the help texts that come from the code.
 
+use crate::meter::flag::{self, Scope};
 use crate::settings::Settings;
 use crate::settings::interface::{Capabilities, Interface, Path};
 use crate::settings::knobs;
@@ -7,12 +8,34 @@ use crate::settings::profile::builtin::{BUILTIN, builtin};
 
 /// The generated parts: the file in `assets/help`, which is also the name in its marks, and the text.
 pub fn parts() -> Vec<(&'static str, String)> {
-    vec![("interfaces", interface_table()), ("knobs", knob_tables()), ("profiles", profile_table())]
+    vec![
+        ("flags", flag_table()),
+        ("interfaces", interface_table()),
+        ("knobs", knob_tables()),
+        ("profiles", profile_table()),
+    ]
 }
 
 /// A cell's text: a bar would end it.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
+}
+
+/// A row for each kind of flag.
+fn flag_table() -> String {
+    let mut out = String::from("| flag | of | forbids a verdict | meaning |\n|---|---|---|---|\n");
+    for spec in flag::specs() {
+        let scope = match spec.scope {
+            Scope::Class => "a class",
+            Scope::Window => "a window",
+            Scope::Run => "a run",
+            Scope::Turn => "a turn",
+        };
+        let forbids = if spec.forbids_verdict { "yes" } else { "no" };
+        let marks_run = if spec.marks_run { "; one such window marks the run" } else { "" };
+        out += &format!("| `{}` | {scope} | {forbids} | {}{marks_run} |\n", spec.example(), spec.meaning);
+    }
+    out
 }
 
 /// A table of knobs for each table of a profile.
