@@ -3,19 +3,31 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// The turn of one test at the loop devices: there are few.
+/// Loop devices that all tests of a host may have at once. The kernel makes more than its first eight as
+/// they are wanted; every test beside takes a share of the processors, too.
+const SLOTS: usize = 16;
+
+/// Programs that a test starts have for a moment all that is open in its process, devices that are open
+/// exclusively too: one test of a process at a time. `make test` runs each in a process of its own.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// A test's share of the loop devices.
 pub struct Loops {
-    _turn: File,
+    _slots: Vec<File>,
+    _turn: MutexGuard<'static, ()>,
 }
 
-/// A loop device over a file of its own, with direct I/O.
+/// A loop device over a file of its own.
 pub struct Loop {
     pub path: String,
     pub backing: PathBuf,
-    _dir: TempDir,
+    /// The folder of the backing file; a test may put more there.
+    pub dir: TempDir,
 }
 
 /// A mounted device.
@@ -24,32 +36,63 @@ pub struct Mount {
 }
 
 impl Loops {
-    /// None, with the reason told, where this process can't make loop devices.
-    pub fn take(test: &str) -> Option<Self> {
+    /// Room for that many devices at once, those that the program makes included. None, with the reason in
+    /// the list of skips, where this process can't make loop devices.
+    pub fn take(test: &str, count: usize) -> Option<Self> {
         if !super::is_root() {
             super::skip(test, "needs root for loop devices");
             return None;
         }
-        let turn = File::create(std::env::temp_dir().join("stacktune-test-loop-devices")).unwrap();
-        turn.lock().unwrap();
-        Some(Self { _turn: turn })
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = |name: String| File::create(std::env::temp_dir().join(name)).unwrap();
+        // Who waits for several is not overtaken by those who want one.
+        let queue = open("stacktune-test-loops".into());
+        queue.lock().unwrap();
+        let mut slots = Vec::new();
+        loop {
+            let free = (0..SLOTS).map(|slot| open(format!("stacktune-test-loop-{slot}")));
+            slots.extend(free.filter(|slot| slot.try_lock().is_ok()).take(count - slots.len()));
+            if slots.len() == count {
+                return Some(Self { _slots: slots, _turn: turn });
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
-    /// A device whose content is made by `prepare`.
-    #[allow(clippy::unused_self)] // whoever makes one has its turn
+    /// All devices: for figures that tests beside this one would disturb.
+    pub fn alone(test: &str) -> Option<Self> {
+        Self::take(test, SLOTS)
+    }
+
+    /// A device on a disk with direct I/O, whose content is made by `prepare`.
     pub fn device(&self, size_mib: u64, prepare: impl FnOnce(&Path)) -> Loop {
-        let dir = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        let backing = dir.path().join("backing");
-        File::create(&backing).unwrap().set_len(size_mib << 20).unwrap();
-        prepare(&backing);
-        let file = backing.to_str().unwrap();
-        let path = run("losetup", &["--find", "--show", "--direct-io=on", file]);
-        Loop { path, backing, _dir: dir }
+        self.over(
+            TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap(),
+            size_mib,
+            &["--direct-io=on"],
+            prepare,
+        )
     }
 
     /// A device of zeros.
     pub fn blank(&self, size_mib: u64) -> Loop {
         self.device(size_mib, |_| {})
+    }
+
+    /// A device in memory, where there is such a folder: for what is not about a disk's speed. The options
+    /// are `losetup`'s.
+    pub fn in_memory(&self, size_mib: u64, options: &[&str]) -> Loop {
+        let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        self.over(dir, size_mib, options, |_| {})
+    }
+
+    #[allow(clippy::unused_self)] // whoever makes one has a share
+    fn over(&self, dir: TempDir, size_mib: u64, options: &[&str], prepare: impl FnOnce(&Path)) -> Loop {
+        let backing = dir.path().join("backing");
+        File::create(&backing).unwrap().set_len(size_mib << 20).unwrap();
+        prepare(&backing);
+        let path = run("losetup", &[&["--find", "--show"], options, &[backing.to_str().unwrap()]].concat());
+        Loop { path, backing, dir }
     }
 }
 
@@ -71,8 +114,8 @@ impl Loop {
         (fields[2] * 512, fields[6] * 512)
     }
 
-    /// Its count of written bytes as it is when at least so many windows of a recording are there, and how
-    /// many there are.
+    /// The windows of a recording once there are `least` of them, and the bytes that the device had written by
+    /// then.
     pub fn written_by_window(&self, recording: &Path, least: usize) -> (usize, u64) {
         let windows = || {
             let text = std::fs::read_to_string(recording.join("windows.jsonl"));

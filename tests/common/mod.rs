@@ -4,6 +4,9 @@
 #![allow(dead_code)]
 
 pub mod devices;
+#[cfg(feature = "rocksdb")]
+pub mod kv_session;
+pub mod machine;
 pub mod operator;
 pub mod program;
 pub mod recorded;
@@ -38,6 +41,11 @@ pub fn this_test(module: &str, name: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", &format!("{module}::{name}"), "--nocapture"]);
     command
+}
+
+/// Whether this is the soak, which goes through all that there is; the gate takes a part of it.
+pub fn is_soak() -> bool {
+    std::env::var_os("SOAK").is_some()
 }
 
 /// Whether the tests run as root.

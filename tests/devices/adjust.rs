@@ -45,7 +45,9 @@ fn adjustments(state: &Path, device: &Loop) -> Adjustments {
 
 #[test]
 fn queue_settings_are_as_they_were_after_any_order_of_turns() {
-    let Some(loops) = Loops::take("queue_settings_are_as_they_were_after_any_order_of_turns") else { return };
+    let Some(loops) = Loops::take("queue_settings_are_as_they_were_after_any_order_of_turns", 1) else {
+        return;
+    };
     let (device, state) = (loops.blank(64), TempDir::new().unwrap());
     // Not what the kernel would set with another scheduler.
     let own = format!("/sys/block/{}/queue/nr_requests", device.name());
@@ -93,7 +95,7 @@ fn queue_settings_are_as_they_were_after_any_order_of_turns() {
 
 #[test]
 fn where_one_setting_is_refused_none_is_changed() {
-    let Some(loops) = Loops::take("where_one_setting_is_refused_none_is_changed") else { return };
+    let Some(loops) = Loops::take("where_one_setting_is_refused_none_is_changed", 1) else { return };
     let (device, state) = (loops.blank(64), TempDir::new().unwrap());
     let found = queues(&device);
     let mut adjustments = adjustments(state.path(), &device);
@@ -122,7 +124,8 @@ fn where_one_setting_is_refused_none_is_changed() {
 
 #[test]
 fn a_value_that_a_device_can_not_have_is_unavailable_with_the_reason() {
-    let Some(loops) = Loops::take("a_value_that_a_device_can_not_have_is_unavailable_with_the_reason") else {
+    let Some(loops) = Loops::take("a_value_that_a_device_can_not_have_is_unavailable_with_the_reason", 1)
+    else {
         return;
     };
     let device = loops.blank(64);
@@ -186,7 +189,7 @@ fn recording(home: &Home, profile: &Path, time: &str, destroy: Option<&Loop>) ->
 #[test]
 fn a_recording_sets_the_queues_and_puts_them_back_and_cleanup_does_after_a_kill() {
     let Some(loops) =
-        Loops::take("a_recording_sets_the_queues_and_puts_them_back_and_cleanup_does_after_a_kill")
+        Loops::take("a_recording_sets_the_queues_and_puts_them_back_and_cleanup_does_after_a_kill", 1)
     else {
         return;
     };
@@ -246,7 +249,7 @@ fn queue_settings_are_turned_while_the_load_runs() {
     if let Ok(device) = std::env::var(DEVICE) {
         return turns_on(&device);
     }
-    let Some(loops) = Loops::take(name) else { return };
+    let Some(loops) = Loops::take(name, 1) else { return };
     let (home, device) = (TempDir::new().unwrap(), loops.blank(96));
     let found = queues(&device);
     let mut command = this_test(module_path!(), name);

@@ -81,7 +81,7 @@ fn is_what_the_device_counts(home: &Home, device: &Loop, filesystem: &str) -> Va
 
 #[test]
 fn what_reaches_the_drives_is_what_they_count() {
-    let Some(loops) = Loops::take("what_reaches_the_drives_is_what_they_count") else { return };
+    let Some(loops) = Loops::take("what_reaches_the_drives_is_what_they_count", 1) else { return };
     let (home, device) = (Home::new(), loops.blank(384));
     let part = |summary: &Value| number(&summary["wa_a_parts"]["file_system"]);
     let ext4 = part(&is_what_the_device_counts(&home, &device, "ext4"));

@@ -66,7 +66,7 @@ const OUTSTANDING_BYTES: f64 = 4e6;
 
 #[test]
 fn bytes_are_those_that_the_block_layer_counts() {
-    let Some(loops) = Loops::take("bytes_are_those_that_the_block_layer_counts") else { return };
+    let Some(loops) = Loops::alone("bytes_are_those_that_the_block_layer_counts") else { return };
     let home = Home::new();
     let (device, profile) = filled(&home, &loops);
     let little = record_beside_block_layer(&home, &device, &profile, "little", "1MB/s");
@@ -104,7 +104,7 @@ fn reads_a_second_are_those_that_fio_counts() {
     if !has("fio") {
         return common::skip(test, "needs fio");
     }
-    let Some(loops) = Loops::take(test) else { return };
+    let Some(loops) = Loops::alone(test) else { return };
     let home = Home::new();
     let (device, profile) = filled(&home, &loops);
     for depth in [1, 32] {
@@ -124,7 +124,7 @@ fn reads_a_second_are_those_that_fio_counts() {
 
 #[test]
 fn a_rate_is_held() {
-    let Some(loops) = Loops::take("a_rate_is_held") else { return };
+    let Some(loops) = Loops::alone("a_rate_is_held") else { return };
     let home = Home::new();
     let (_device, profile) = filled(&home, &loops);
     for class in ["background", "scan"] {

@@ -1,14 +1,15 @@
 //! The guard on real loop devices: every refusal, with the content proven unchanged.
 
 use std::fs::{File, OpenOptions};
+use std::ops::Deref;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::Command;
 
 use crate::common;
+use crate::common::devices::{Loop, Loops, run};
 use stacktune::host::Facts;
 use stacktune::stack::guard::{self, Consent, Examination, OwnData};
-use tempfile::TempDir;
 
 const SIZE: u64 = 16 << 20;
 const MAGIC: &[u8] = b"stacktune test header";
@@ -26,42 +27,30 @@ impl OwnData for ByMagic {
     }
 }
 
-/// A loop device over a file of its own. There are few, so one test has them at a time.
-struct Loop {
-    path: String,
-    file: std::path::PathBuf,
+/// A loop device that the guard examines.
+struct Examined {
+    device: Loop,
     size: u64,
-    dir: TempDir,
-    _turn: File,
+    _loops: Loops,
 }
 
-impl Loop {
-    /// None, with the reason told, where this process can't make one.
-    fn make(test: &str, options: &[&str], prepare: impl FnOnce(&File)) -> Option<Self> {
-        if !rustix::process::geteuid().is_root() {
-            common::skip(test, "needs root for loop devices");
-            return None;
-        }
-        let turn = File::create(std::env::temp_dir().join("stacktune-test-loop-devices")).unwrap();
-        turn.lock().unwrap();
-        // In memory where there is such a folder: nothing here is about a disk's speed.
-        let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
-        let file = dir.path().join("device");
-        let image = File::create(&file).unwrap();
-        image.set_len(SIZE).unwrap();
-        prepare(&image);
-        let size = image.metadata().unwrap().len();
-        let output = Command::new("losetup").args(["--find", "--show"]).args(options).arg(&file).output();
-        let Some(output) = output.ok().filter(|output| output.status.success()) else {
-            common::skip(test, "needs loop devices");
-            return None;
-        };
-        let path = String::from_utf8(output.stdout).unwrap().trim().to_owned();
-        Some(Self { path, file, size, dir, _turn: turn })
+impl Deref for Examined {
+    type Target = Loop;
+
+    fn deref(&self) -> &Loop {
+        &self.device
+    }
+}
+
+impl Examined {
+    /// None where this process can't make one; two devices more may be made on it.
+    fn make(test: &str, options: &[&str], size: u64) -> Option<Self> {
+        let loops = Loops::take(test, 3)?;
+        Some(Self { device: loops.in_memory(size >> 20, options), size, _loops: loops })
     }
 
     fn blank(test: &str) -> Option<Self> {
-        Self::make(test, &[], |_| {})
+        Self::make(test, &[], SIZE)
     }
 
     fn run(&self, program: &str, arguments: &[&str]) {
@@ -121,12 +110,6 @@ impl Loop {
     }
 }
 
-impl Drop for Loop {
-    fn drop(&mut self) {
-        let _ = Command::new("losetup").args(["--detach", &self.path]).status();
-    }
-}
-
 /// Undoes something at the end of a test, even a failed one.
 struct Undo(Vec<String>);
 
@@ -144,19 +127,13 @@ fn facts() -> Facts {
     Facts::read(Path::new("/"))
 }
 
-#[track_caller]
-fn run(program: &str, arguments: &[&str]) {
-    let output = Command::new(program).args(arguments).output().unwrap();
-    assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
-}
-
-fn everything(device: &Loop) -> Consent {
+fn everything(device: &Examined) -> Consent {
     Consent::named(std::slice::from_ref(&device.path), &facts()).unwrap()
 }
 
 #[test]
 fn a_blank_device_is_permitted_and_claimed() {
-    let Some(device) = Loop::blank("a_blank_device_is_permitted_and_claimed") else { return };
+    let Some(device) = Examined::blank("a_blank_device_is_permitted_and_claimed") else { return };
     let found = device.examine().unwrap();
     assert!(!found.needs_consent() && !found.own_fill);
     let claim = guard::permit(found, &Consent::none()).unwrap().open().unwrap();
@@ -171,7 +148,7 @@ fn a_blank_device_is_permitted_and_claimed() {
 
 #[test]
 fn a_mounted_device_is_refused_even_with_consent() {
-    let Some(device) = Loop::blank("a_mounted_device_is_refused_even_with_consent") else { return };
+    let Some(device) = Examined::blank("a_mounted_device_is_refused_even_with_consent") else { return };
     device.run("mkfs.ext4", &["-q", "-F"]);
     let at = device.dir.path().join("a mount");
     std::fs::create_dir(&at).unwrap();
@@ -187,7 +164,7 @@ fn a_mounted_device_is_refused_even_with_consent() {
 #[test]
 fn a_device_with_a_mounted_partition_is_refused() {
     let test = "a_device_with_a_mounted_partition_is_refused";
-    let Some(device) = Loop::make(test, &["--partscan"], |_| {}) else { return };
+    let Some(device) = Examined::make(test, &["--partscan"], SIZE) else { return };
     run("addpart", &[&device.path, "1", "2048", "16384"]);
     let partition = format!("{}p1", device.path);
     run("mkfs.ext4", &["-q", "-F", &partition]);
@@ -210,7 +187,7 @@ fn a_device_with_a_mounted_partition_is_refused() {
 
 #[test]
 fn a_swapped_on_device_is_refused() {
-    let Some(device) = Loop::blank("a_swapped_on_device_is_refused") else { return };
+    let Some(device) = Examined::blank("a_swapped_on_device_is_refused") else { return };
     device.run("mkswap", &["-q"]);
     device.run("swapon", &[]);
     let _off = undo(&["swapoff", &device.path]);
@@ -219,13 +196,15 @@ fn a_swapped_on_device_is_refused() {
 
 #[test]
 fn a_read_only_device_is_refused() {
-    let Some(device) = Loop::make("a_read_only_device_is_refused", &["--read-only"], |_| {}) else { return };
+    let Some(device) = Examined::make("a_read_only_device_is_refused", &["--read-only"], SIZE) else {
+        return;
+    };
     device.refused(&everything(&device), "is read-only");
 }
 
 #[test]
 fn a_device_that_is_too_small_is_refused() {
-    let Some(device) = Loop::blank("a_device_that_is_too_small_is_refused") else { return };
+    let Some(device) = Examined::blank("a_device_that_is_too_small_is_refused") else { return };
     let error = guard::examine(&device.path, &facts(), SIZE + 1, &ByMagic).unwrap_err();
     assert_eq!(error.exit_status(), 3);
     assert!(error.what.contains("too small"), "{error}");
@@ -234,7 +213,7 @@ fn a_device_that_is_too_small_is_refused() {
 
 #[test]
 fn a_device_opened_exclusively_elsewhere_is_refused() {
-    let Some(device) = Loop::blank("a_device_opened_exclusively_elsewhere_is_refused") else { return };
+    let Some(device) = Examined::blank("a_device_opened_exclusively_elsewhere_is_refused") else { return };
     let holder = OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(&device.path).unwrap();
     device.refused(&everything(&device), "opened exclusively elsewhere");
     drop(holder);
@@ -243,7 +222,7 @@ fn a_device_opened_exclusively_elsewhere_is_refused() {
 
 #[test]
 fn a_device_that_another_process_writes_to_is_refused() {
-    let Some(device) = Loop::blank("a_device_that_another_process_writes_to_is_refused") else { return };
+    let Some(device) = Examined::blank("a_device_that_another_process_writes_to_is_refused") else { return };
     let script = format!("exec 3<>{}; echo ready; read line", device.path);
     let mut writer = Command::new("sh")
         .args(["-c", &script])
@@ -261,7 +240,7 @@ fn a_device_that_another_process_writes_to_is_refused() {
 
 #[test]
 fn a_device_under_another_loop_device_is_refused() {
-    let Some(device) = Loop::blank("a_device_under_another_loop_device_is_refused") else { return };
+    let Some(device) = Examined::blank("a_device_under_another_loop_device_is_refused") else { return };
     let output = Command::new("losetup").args(["--find", "--show", &device.path]).output().unwrap();
     let upper = String::from_utf8(output.stdout).unwrap().trim().to_owned();
     let detach = undo(&["losetup", "--detach", &upper]);
@@ -274,8 +253,8 @@ fn a_device_under_another_loop_device_is_refused() {
 
 #[test]
 fn two_loop_devices_on_one_file_are_refused() {
-    let Some(device) = Loop::blank("two_loop_devices_on_one_file_are_refused") else { return };
-    let file = device.file.to_str().unwrap();
+    let Some(device) = Examined::blank("two_loop_devices_on_one_file_are_refused") else { return };
+    let file = device.backing.to_str().unwrap();
     let output = Command::new("losetup").args(["--find", "--show", file]).output().unwrap();
     let other = String::from_utf8(output.stdout).unwrap().trim().to_owned();
     let _detach = undo(&["losetup", "--detach", &other]);
@@ -294,12 +273,12 @@ fn loop_on(path: &Path) -> (String, Undo) {
 #[test]
 fn a_file_mounted_through_a_loop_device_on_another_name_of_it_is_refused() {
     let test = "a_file_mounted_through_a_loop_device_on_another_name_of_it_is_refused";
-    let Some(device) = Loop::blank(test) else { return };
+    let Some(device) = Examined::blank(test) else { return };
     let link = device.dir.path().join("link");
-    std::fs::hard_link(&device.file, &link).unwrap();
+    std::fs::hard_link(&device.backing, &link).unwrap();
     let bound = device.dir.path().join("bound");
     File::create(&bound).unwrap();
-    run("mount", &["--bind", device.file.to_str().unwrap(), bound.to_str().unwrap()]);
+    run("mount", &["--bind", device.backing.to_str().unwrap(), bound.to_str().unwrap()]);
     let _unbind = undo(&["umount", bound.to_str().unwrap()]);
     let at = device.dir.path().join("mount");
     std::fs::create_dir(&at).unwrap();
@@ -317,7 +296,7 @@ fn a_file_mounted_through_a_loop_device_on_another_name_of_it_is_refused() {
 #[test]
 fn a_device_under_a_loop_device_by_a_node_elsewhere_is_refused() {
     let test = "a_device_under_a_loop_device_by_a_node_elsewhere_is_refused";
-    let Some(device) = Loop::blank(test) else { return };
+    let Some(device) = Examined::blank(test) else { return };
     // Not in memory: such file systems may be mounted without device nodes.
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let node = dir.path().join("node");
@@ -335,7 +314,7 @@ fn a_device_under_a_loop_device_by_a_node_elsewhere_is_refused() {
 #[test]
 fn a_device_whose_file_system_is_in_use_without_a_mount_in_the_list_is_told() {
     let test = "a_device_whose_file_system_is_in_use_without_a_mount_in_the_list_is_told";
-    let Some(device) = Loop::blank(test) else { return };
+    let Some(device) = Examined::blank(test) else { return };
     device.run("mkfs.ext4", &["-q", "-F"]);
     let at = device.dir.path().join("mount");
     std::fs::create_dir(&at).unwrap();
@@ -353,7 +332,7 @@ fn a_device_whose_file_system_is_in_use_without_a_mount_in_the_list_is_told() {
 
 #[test]
 fn file_systems_and_swap_need_consent() {
-    let Some(device) = Loop::blank("file_systems_and_swap_need_consent") else { return };
+    let Some(device) = Examined::blank("file_systems_and_swap_need_consent") else { return };
     device.run("mkfs.ext4", &["-q", "-F"]);
     device.needs_consent("ext4 signature");
     device.run("mkswap", &["-q"]);
@@ -366,7 +345,7 @@ fn file_systems_and_swap_need_consent() {
 #[test]
 fn xfs_and_btrfs_need_consent() {
     let test = "xfs_and_btrfs_need_consent";
-    let Some(device) = Loop::make(test, &[], |image| image.set_len(320 << 20).unwrap()) else { return };
+    let Some(device) = Examined::make(test, &[], 320 << 20) else { return };
     for (program, kind) in [("mkfs.xfs", "xfs"), ("mkfs.btrfs", "btrfs")] {
         if Command::new(program).arg("-V").output().is_err() {
             common::skip(test, &format!("needs {program}"));
@@ -412,7 +391,7 @@ fn crc32(bytes: &[u8]) -> u32 {
 #[test]
 fn partition_tables_need_consent_and_so_does_a_backup_alone() {
     let test = "partition_tables_need_consent_and_so_does_a_backup_alone";
-    let Some(device) = Loop::blank(test) else { return };
+    let Some(device) = Examined::blank(test) else { return };
     let sectors = SIZE / 512;
     let backup = gpt_header(sectors - 1, 1, sectors - 33, sectors);
     device.write(SIZE - 512, &backup);
@@ -434,7 +413,7 @@ fn partition_tables_need_consent_and_so_does_a_backup_alone() {
 fn members_of_lvm_md_and_zfs_are_refused_even_with_consent() {
     let test = "members_of_lvm_md_and_zfs_are_refused_even_with_consent";
     // libblkid looks for ZFS on 64 MiB and more.
-    let Some(device) = Loop::make(test, &[], |image| image.set_len(64 << 20).unwrap()) else { return };
+    let Some(device) = Examined::make(test, &[], 64 << 20) else { return };
     let mut label = vec![0_u8; 512];
     label[..8].copy_from_slice(b"LABELONE");
     label[8..16].copy_from_slice(&1_u64.to_le_bytes());
@@ -470,7 +449,7 @@ fn members_of_lvm_md_and_zfs_are_refused_even_with_consent() {
 
 #[test]
 fn data_without_any_signature_needs_consent() {
-    let Some(device) = Loop::blank("data_without_any_signature_needs_consent") else { return };
+    let Some(device) = Examined::blank("data_without_any_signature_needs_consent") else { return };
     device.write(SIZE / 2 - (1 << 20), &vec![7; 1 << 20]);
     device.needs_consent("sampled pages");
     // A single byte at either edge is found for certain.
@@ -484,7 +463,7 @@ fn data_without_any_signature_needs_consent() {
 
 #[test]
 fn consent_to_another_device_is_none() {
-    let Some(device) = Loop::blank("consent_to_another_device_is_none") else { return };
+    let Some(device) = Examined::blank("consent_to_another_device_is_none") else { return };
     device.run("mkfs.ext4", &["-q", "-F"]);
     let name = &device.path["/dev/".len()..];
     for typed in ["", "\n", "yes", &name[..name.len() - 1], &name.to_uppercase(), "vda"] {
@@ -492,9 +471,9 @@ fn consent_to_another_device_is_none() {
     }
     let Err(error) = Consent::named(&["/dev/no-such-device".to_owned()], &facts()) else { panic!("found") };
     assert_eq!(error.exit_status(), 2);
-    let other = facts().devices.into_iter().find(|other| other.path != Path::new(&device.path));
-    if let Some(other) = other {
-        let consent = Consent::named(&[other.name], &facts()).unwrap();
+    let facts = facts();
+    if let Some(other) = facts.devices.iter().find(|other| other.path != Path::new(&device.path)) {
+        let consent = Consent::named(std::slice::from_ref(&other.name), &facts).unwrap();
         device.refused(&consent, "--destroy");
     }
     assert!(guard::permit(device.examine().unwrap(), &Consent::typed(name)).is_ok());
@@ -503,7 +482,7 @@ fn consent_to_another_device_is_none() {
 
 #[test]
 fn a_link_to_the_device_is_consent_as_well() {
-    let Some(device) = Loop::blank("a_link_to_the_device_is_consent_as_well") else { return };
+    let Some(device) = Examined::blank("a_link_to_the_device_is_consent_as_well") else { return };
     device.run("mkfs.ext4", &["-q", "-F"]);
     let link = device.dir.path().join("link");
     std::os::unix::fs::symlink(&device.path, &link).unwrap();
@@ -517,7 +496,7 @@ fn a_link_to_the_device_is_consent_as_well() {
 
 #[test]
 fn a_fill_of_ours_is_kept_without_and_with_consent() {
-    let Some(device) = Loop::blank("a_fill_of_ours_is_kept_without_and_with_consent") else { return };
+    let Some(device) = Examined::blank("a_fill_of_ours_is_kept_without_and_with_consent") else { return };
     device.write(0, MAGIC);
     for offset in (1..SIZE >> 20).map(|mib| mib << 20) {
         device.write(offset, MAGIC);
@@ -540,7 +519,7 @@ fn a_fill_of_ours_is_kept_without_and_with_consent() {
 
 #[test]
 fn what_changed_since_the_examination_is_refused() {
-    let Some(device) = Loop::blank("what_changed_since_the_examination_is_refused") else { return };
+    let Some(device) = Examined::blank("what_changed_since_the_examination_is_refused") else { return };
     let permit = guard::permit(device.examine().unwrap(), &Consent::none()).unwrap();
     device.run("mkfs.ext4", &["-q", "-F"]);
     let before = device.hash();

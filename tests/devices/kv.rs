@@ -2,20 +2,18 @@
 //! disk without room does to it, whether the engine's own counts agree with ours, and what is turned live.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::path::Path;
+use std::process::Command;
 
 use crate::common;
 use crate::common::devices::{Loop, Loops, Mount, has, run};
+use crate::common::kv_session::{DEVICES, STACKS, few_pairs, turns_each_kind, was_the_session};
 use crate::common::operator::Operator;
 use crate::common::program::{Home, Outcome, Running, json_file, json_lines, wait_for};
 use crate::common::this_test;
 use rustix::process::Signal;
 use serde_json::Value;
 use stacktune::runs::session::Options;
-use stacktune::settings::knobs;
-use stacktune::settings::{Filesystem, LoadEngine, Named, Raid, Settings};
 use tempfile::TempDir;
 
 /// All four classes on 20,000 small pairs.
@@ -135,7 +133,7 @@ fn all_classes_run_and_what_is_loaded_is_found_again() {
 #[test]
 fn every_file_system_takes_it() {
     let home = Home::new();
-    let Some(loops) = Loops::take("pairs: file systems") else { return };
+    let Some(loops) = Loops::take("pairs: file systems", 1) else { return };
     for (filesystem, mib) in [("ext4", 256), ("xfs", 320), ("btrfs", 320)] {
         let tool = format!("mkfs.{filesystem}");
         if !has(&tool) {
@@ -243,7 +241,7 @@ fn every_commit_that_was_acknowledged_survives_a_killed_process() {
 #[test]
 fn a_full_disk_stalls_and_is_said_and_frees_again() {
     let home = Home::new();
-    let Some(loops) = Loops::take("pairs: a full disk") else { return };
+    let Some(loops) = Loops::take("pairs: a full disk", 1) else { return };
     let device = loops.device(192, |path| drop(run("mkfs.ext4", &["-q", path.to_str().unwrap()])));
     let mount = Mount::of(&device, "noatime");
     let dir = mount.at.path().join("set");
@@ -277,48 +275,6 @@ fn a_full_disk_stalls_and_is_said_and_frees_again() {
     assert_eq!((&report["missing"], &report["damaged"]), (&0.into(), &0.into()), "{report}");
 }
 
-/// The environment variables that tell a process of these tests to be the session: on these devices, and
-/// with a stack of these one after the other, as `RAID/FILE SYSTEM`.
-const DEVICES: &str = "STACKTUNE_TEST_DEVICES";
-const STACKS: &str = "STACKTUNE_TEST_STACKS";
-
-/// Few and small pairs, and all classes on them.
-fn few_pairs() -> Settings {
-    let mut settings = Settings::default();
-    settings.kv.engine = LoadEngine::Rocksdb;
-    (settings.kv.pairs.count, settings.kv.pairs.value_bytes) = (Some(5000), 200);
-    (settings.kv.rocksdb.direct_reads, settings.kv.rocksdb.direct_flush) = (false, false);
-    settings.classes.iter_mut().for_each(|class| (class.depth, class.rate_bytes_per_s) = (1, None));
-    settings.run.window = Duration::from_millis(200);
-    settings
-}
-
-/// What the database in a folder says of its own options.
-fn options_in(dir: &Path) -> String {
-    let files = fs::read_dir(dir.join("rocksdb")).unwrap().flatten().map(|file| file.path());
-    let newest = files.filter(|path| path.to_string_lossy().contains("OPTIONS-")).max();
-    fs::read_to_string(newest.unwrap()).unwrap()
-}
-
-/// While all classes run, turns what RocksDB takes while it is open, then what it is opened again for, and
-/// then what all is built anew for. The pairs are in `dir`, as long as that stands.
-fn turns_each_kind(operator: &Operator, dir: &dyn Fn() -> PathBuf, direct: bool) {
-    operator.turns("rocksdb.fanout", knobs::Value::Float(if direct { 4.0 } else { 6.0 }));
-    let fanout = format!("max_bytes_for_level_multiplier={}.000000", if direct { 4 } else { 6 });
-    assert!(options_in(&dir()).contains(&fanout));
-    operator.sees_all_classes_work("turned");
-    let flush = |direct: bool| format!("use_direct_io_for_flush_and_compaction={direct}");
-    assert!(options_in(&dir()).contains(&flush(!direct)));
-    operator.turns("rocksdb.direct_flush", knobs::Value::Bool(direct));
-    assert!(options_in(&dir()).contains(&flush(direct)));
-    operator.sees_all_classes_work("opened again");
-    for engine in [LoadEngine::Pages, LoadEngine::Rocksdb] {
-        operator.builds(&[("load.engine", knobs::Value::Choice(engine.name()))]);
-        operator.runs(engine.name(), |settings| settings.kv.engine == engine);
-        operator.sees_all_classes_work(engine.name());
-    }
-}
-
 #[test]
 fn pairs_in_a_folder_are_turned_opened_again_and_built_anew_under_load() {
     let dir = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -332,44 +288,13 @@ fn pairs_in_a_folder_are_turned_opened_again_and_built_anew_under_load() {
     });
 }
 
-/// The same on one stack after the other; `state` is where they are mounted below.
-fn turns_on_stacks(devices: &str, stacks: &str, state: &Path) {
-    let stacks: Vec<_> = stacks.split(',').map(|stack| stack.split_once('/').unwrap()).collect();
-    let of = |(raid, filesystem): (&str, &str)| {
-        (Raid::named(raid).unwrap(), Filesystem::named(filesystem).unwrap())
-    };
-    let mut settings = few_pairs();
-    settings.target.devices = devices.split(',').map(Into::into).collect();
-    (settings.stack.raid, settings.stack.filesystem) = of(stacks[0]);
-    let mount = || fs::read_dir(state.join("stacktune/mnt")).unwrap().next().unwrap().unwrap().path();
-    let options = Options { destroy: settings.target.devices.clone(), ..Options::default() };
-    Operator::at(settings, options, |operator| {
-        for (at, stack) in stacks.iter().enumerate() {
-            let (raid, filesystem) = of(*stack);
-            if at > 0 {
-                let choices = [("stack.raid", raid.name()), ("stack.filesystem", filesystem.name())];
-                operator.builds(&choices.map(|(knob, name)| (knob, knobs::Value::Choice(name))));
-            }
-            operator.runs(stack.1, |now| (now.stack.raid, now.stack.filesystem) == (raid, filesystem));
-            turns_each_kind(operator, &mount, at % 2 == 0);
-        }
-    });
-}
-
-/// Whether this process is the session of a test, and was it.
-fn was_the_session() -> bool {
-    let [Ok(devices), Ok(stacks)] = [DEVICES, STACKS].map(std::env::var) else { return false };
-    turns_on_stacks(&devices, &stacks, Path::new(&std::env::var("XDG_STATE_HOME").unwrap()));
-    true
-}
-
 #[test]
 fn pairs_on_every_file_system_are_turned_opened_again_and_built_anew_under_load() {
     let name = "pairs_on_every_file_system_are_turned_opened_again_and_built_anew_under_load";
     if was_the_session() {
         return;
     }
-    let Some(loops) = Loops::take(name) else { return };
+    let Some(loops) = Loops::take(name, 1) else { return };
     let there: Vec<_> =
         ["ext4", "xfs", "btrfs"].into_iter().filter(|name| has(&format!("mkfs.{name}"))).collect();
     let (home, device) = (Home::new(), loops.blank(400));
@@ -379,29 +304,4 @@ fn pairs_on_every_file_system_are_turned_opened_again_and_built_anew_under_load(
     command.env(DEVICES, &device.path).env(STACKS, stacks.join(","));
     Outcome::of(&command.output().unwrap()).expect(0);
     assert_eq!(there.len(), 3, "what setup.sh installs has them all");
-}
-
-#[test]
-fn pairs_on_md_and_f2fs_are_turned_opened_again_and_built_anew_under_load() {
-    const RIG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rig.sh");
-    let name = "pairs_on_md_and_f2fs_are_turned_opened_again_and_built_anew_under_load";
-    if was_the_session() {
-        return;
-    }
-    let check = Outcome::of(&Command::new(RIG).arg("--check").stdin(Stdio::null()).output().unwrap());
-    if check.status != Some(0) {
-        return common::skip(
-            name,
-            check.stderr.trim().lines().last().unwrap_or("tests/rig.sh can't run here"),
-        );
-    }
-    let dir = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let mut rig = Command::new(RIG);
-    rig.args(["--timeout", "900", "--drives", "2", "--size", "384M", "--dir"]).arg(dir.path());
-    rig.args(["--", "env", "XDG_STATE_HOME=/run/state", &format!("{STACKS}=md0/f2fs,md1/ext4")]);
-    rig.arg(format!("{DEVICES}=/dev/nvme0n1,/dev/nvme1n1"));
-    let session = this_test(module_path!(), name);
-    rig.arg(session.get_program()).args(session.get_args()).stdin(Stdio::null());
-    let ran = Outcome::of(&rig.output().unwrap()).expect(0);
-    assert!(ran.stdout.contains("1 passed"), "{ran:?}");
 }

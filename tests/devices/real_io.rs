@@ -108,7 +108,7 @@ fn a_polled_submission_queue_runs_all_classes_and_wakes_after_its_sleep() {
 #[test]
 fn every_interface_and_buffering_runs_all_classes_on_a_direct_loop_device() {
     let test = "every_interface_and_buffering_runs_all_classes_on_a_direct_loop_device";
-    let Some(loops) = Loops::take(test) else { return };
+    let Some(loops) = Loops::take(test, 1) else { return };
     let devices = INTERFACES.map(|interface| (interface, loops.blank(64)));
     let each = |interface: &str, device: &Loop| {
         let home = Home::new();
@@ -234,7 +234,7 @@ fn the_wal_lies_in_a_file_of_its_own() {
 
 #[test]
 fn the_wal_lies_on_a_device_of_its_own() {
-    let Some(loops) = Loops::take("the_wal_lies_on_a_device_of_its_own") else { return };
+    let Some(loops) = Loops::take("the_wal_lies_on_a_device_of_its_own", 1) else { return };
     let device = loops.blank(64);
     let home = Home::new();
     let profile = home.small_files("files");
@@ -365,7 +365,7 @@ fn noise(path: &std::path::Path) {
 #[test]
 fn read_only_works_on_a_foreign_device_and_changes_nothing() {
     let test = "read_only_works_on_a_foreign_device_and_changes_nothing";
-    let Some(loops) = Loops::take(test) else { return };
+    let Some(loops) = Loops::take(test, 1) else { return };
     let device = loops.device(64, noise);
     let (home, before, written) = (Home::new(), device.hash(), device.block_bytes().1);
     let profile = home.profile("foreign", &device.profile());
@@ -391,7 +391,7 @@ fn read_only_works_on_a_foreign_device_and_changes_nothing() {
 #[test]
 fn read_only_works_on_a_mounted_device_at_a_gentle_rate() {
     let test = "read_only_works_on_a_mounted_device_at_a_gentle_rate";
-    let Some(loops) = Loops::take(test) else { return };
+    let Some(loops) = Loops::take(test, 1) else { return };
     let device = loops.blank(64);
     run("mkfs.ext4", &["-q", "-F", &device.path]);
     let _mount = Mount::of(&device, "ro,noload");
@@ -514,7 +514,7 @@ fn under_a_small_memory_limit_the_demo_falls_back_and_says_so_and_others_are_ref
 #[test]
 fn direct_io_that_btrfs_quietly_buffers_is_flagged() {
     let test = "direct_io_that_btrfs_quietly_buffers_is_flagged";
-    let Some(loops) = Loops::take(test) else { return };
+    let Some(loops) = Loops::take(test, 1) else { return };
     if !has("mkfs.btrfs") {
         return common::skip(test, "needs mkfs.btrfs");
     }

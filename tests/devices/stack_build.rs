@@ -29,8 +29,10 @@ use stacktune::stack::undo::{self, CleanupRequest, StackState};
 
 /// Tells a helper process, which is this program, what to build.
 const HELPER: &str = "STACKTUNE_TEST_BUILD";
-/// So often a process is killed at a random moment.
-const KILLS: u32 = 50;
+/// How often a process is killed at a random moment; in the soak more often.
+fn kills() -> u32 {
+    if common::is_soak() { 50 } else { 12 }
+}
 
 /// Lets everything go on.
 fn go_on(_: &Advance) -> bool {
@@ -64,7 +66,7 @@ fn mounted_as(dir: &std::path::Path) -> Option<String> {
 }
 
 fn builds_and_goes(test: &str, filesystem: Filesystem, raid: Raid, name: &str) {
-    let Some(_loops) = Loops::take(test) else { return };
+    let Some(_loops) = Loops::take(test, 2) else { return };
     let (ground, id) = (Ground::new(), new_id());
     let plan = ground.plan(&id, filesystem, raid);
     let mount = ground.state().join("mnt").join(&id);
@@ -113,7 +115,9 @@ fn mirrored_btrfs_is_built_and_nothing_is_left() {
 
 #[test]
 fn a_failing_tool_at_any_step_leaves_nothing_and_is_quoted() {
-    let Some(_loops) = Loops::take("a_failing_tool_at_any_step_leaves_nothing_and_is_quoted") else { return };
+    let Some(_loops) = Loops::take("a_failing_tool_at_any_step_leaves_nothing_and_is_quoted", 2) else {
+        return;
+    };
     let losetup = |nth: u32| {
         format!(
             "case $1 in --find) echo >>$0.calls; [ $(wc -l <$0.calls) -lt {nth} ] || {{ echo no device >&2; exit 5; }};; esac
@@ -145,7 +149,7 @@ fn a_failing_tool_at_any_step_leaves_nothing_and_is_quoted() {
 
 #[test]
 fn the_watch_stops_it_at_any_step_and_nothing_is_left() {
-    let Some(_loops) = Loops::take("the_watch_stops_it_at_any_step_and_nothing_is_left") else { return };
+    let Some(_loops) = Loops::take("the_watch_stops_it_at_any_step_and_nothing_is_left", 2) else { return };
     for stop_at in 0..6 {
         let (ground, id) = (Ground::new(), new_id());
         let plan = ground.plan(&id, Filesystem::Ext4, Raid::None);
@@ -171,7 +175,9 @@ fn the_watch_stops_it_at_any_step_and_nothing_is_left() {
 
 #[test]
 fn a_full_disk_under_the_journal_or_the_members_is_undone() {
-    let Some(loops) = Loops::take("a_full_disk_under_the_journal_or_the_members_is_undone") else { return };
+    let Some(loops) = Loops::take("a_full_disk_under_the_journal_or_the_members_is_undone", 3) else {
+        return;
+    };
     let disk = loops.device(24, |file| drop(run("mkfs.ext4", &["-q", file.to_str().unwrap()])));
     let mount = Mount::of(&disk, "noatime");
     let id = new_id();
@@ -240,7 +246,7 @@ fn helper(ground: &Ground, id: &str, kind: &str, die_at: &str) -> Command {
 
 #[test]
 fn a_build_that_is_killed_at_any_step_is_cleaned_up() {
-    let Some(_loops) = Loops::take("a_build_that_is_killed_at_any_step_is_cleaned_up") else { return };
+    let Some(_loops) = Loops::take("a_build_that_is_killed_at_any_step_is_cleaned_up", 2) else { return };
     // Its watch is asked before each of the six steps, and before each of their undos.
     for die_at in 0..12 {
         let (ground, id) = (Ground::new(), new_id());
@@ -258,7 +264,7 @@ fn a_build_that_is_killed_at_any_step_is_cleaned_up() {
 
 #[test]
 fn a_build_that_is_killed_at_any_moment_is_cleaned_up_and_no_more() {
-    let Some(loops) = Loops::take("a_build_that_is_killed_at_any_moment_is_cleaned_up_and_no_more") else {
+    let Some(loops) = Loops::take("a_build_that_is_killed_at_any_moment_is_cleaned_up_and_no_more", 3) else {
         return;
     };
     // Somebody else's device, mount and file, beside the stack's.
@@ -273,7 +279,8 @@ fn a_build_that_is_killed_at_any_moment_is_cleaned_up_and_no_more() {
     let (whole, seed) = (began.elapsed(), rand::random::<u64>());
     let mut moments = StdRng::seed_from_u64(seed);
     let mut left = 0;
-    for kill in 0..KILLS {
+    let kills = kills();
+    for kill in 0..kills {
         let (ground, id) = (Ground::new(), new_id());
         let theirs = ground.path().join("theirs");
         fs::write(&theirs, "kept").unwrap();
@@ -289,15 +296,17 @@ fn a_build_that_is_killed_at_any_moment_is_cleaned_up_and_no_more() {
         ground.assert_nothing_left(&id);
         assert_eq!(fs::read_to_string(theirs).unwrap(), "kept");
     }
-    println!("seed {seed}: {left} of {KILLS} left something to clean up, within {whole:?}");
-    assert!(left > KILLS / 2, "seed {seed}: only {left} of {KILLS} were killed while a stack stood");
+    println!("seed {seed}: {left} of {kills} left something to clean up, within {whole:?}");
+    assert!(left > kills / 2, "seed {seed}: only {left} of {kills} were killed while a stack stood");
     assert_eq!(fs::read_to_string(mount.at.path().join("theirs")).unwrap(), "kept");
     assert!(mounted_as(mount.at.path()).is_some());
 }
 
 #[test]
 fn a_tool_that_outlives_its_killed_process_is_waited_for() {
-    let Some(_loops) = Loops::take("a_tool_that_outlives_its_killed_process_is_waited_for") else { return };
+    let Some(_loops) = Loops::take("a_tool_that_outlives_its_killed_process_is_waited_for", 2) else {
+        return;
+    };
     let (ground, id) = (Ground::new(), new_id());
     fakes(&ground, &[("mkfs.ext4", "kill -9 $PPID; sleep 0.5; exec /usr/sbin/mkfs.ext4 \"$@\"")]);
     helper(&ground, &id, "ext4", "never").status().unwrap();
@@ -309,7 +318,7 @@ fn a_tool_that_outlives_its_killed_process_is_waited_for() {
 
 #[test]
 fn a_busy_mount_is_told_with_its_holder_and_goes_later() {
-    let Some(_loops) = Loops::take("a_busy_mount_is_told_with_its_holder_and_goes_later") else { return };
+    let Some(_loops) = Loops::take("a_busy_mount_is_told_with_its_holder_and_goes_later", 2) else { return };
     let (ground, id) = (Ground::new(), new_id());
     let plan = ground.plan(&id, Filesystem::Ext4, Raid::None);
     let built = build::build(confirmed(plan), &ground.site(), &mut go_on).unwrap();
@@ -328,7 +337,7 @@ fn a_busy_mount_is_told_with_its_holder_and_goes_later() {
 
 #[test]
 fn what_others_put_into_a_stack_stays_theirs() {
-    let Some(loops) = Loops::take("what_others_put_into_a_stack_stays_theirs") else { return };
+    let Some(loops) = Loops::take("what_others_put_into_a_stack_stays_theirs", 3) else { return };
     let (ground, id) = (Ground::new(), new_id());
     let plan = ground.plan(&id, Filesystem::Ext4, Raid::None);
     let built = build::build(confirmed(plan), &ground.site(), &mut go_on).unwrap();
@@ -357,7 +366,8 @@ fn what_others_put_into_a_stack_stays_theirs() {
 
 #[test]
 fn a_kept_stack_stands_until_it_is_named_and_its_commands_remove_it() {
-    let Some(_loops) = Loops::take("a_kept_stack_stands_until_it_is_named_and_its_commands_remove_it") else {
+    let Some(_loops) = Loops::take("a_kept_stack_stands_until_it_is_named_and_its_commands_remove_it", 2)
+    else {
         return;
     };
     for by_hand in [false, true] {
@@ -381,7 +391,7 @@ fn a_kept_stack_stands_until_it_is_named_and_its_commands_remove_it() {
 #[test]
 fn what_was_put_on_a_kept_stack_is_found_although_it_is_not_mounted() {
     let name = "what_was_put_on_a_kept_stack_is_found_although_it_is_not_mounted";
-    let Some(_loops) = Loops::take(name) else { return };
+    let Some(_loops) = Loops::take(name, 2) else { return };
     for filesystem in [Filesystem::Ext4, Filesystem::Xfs, Filesystem::Btrfs] {
         let (ground, id) = (Ground::new(), new_id());
         let plan = ground.plan(&id, filesystem, Raid::None);
@@ -468,7 +478,7 @@ fn blanked_btrfs(drives: &[Drive]) -> Vec<Step> {
 
 #[test]
 fn drives_are_blanked_built_on_and_blank_again() {
-    let Some(loops) = Loops::take("drives_are_blanked_built_on_and_blank_again") else { return };
+    let Some(loops) = Loops::take("drives_are_blanked_built_on_and_blank_again", 2) else { return };
     let one = loops.device(128, |file| drop(run("mkfs.ext4", &["-q", file.to_str().unwrap()])));
     let other = loops.blank(128);
     let drives = [drive(&one), drive(&other)];
@@ -489,7 +499,7 @@ fn drives_are_blanked_built_on_and_blank_again() {
 
 #[test]
 fn a_drive_that_changed_or_came_into_use_is_refused_and_untouched() {
-    let Some(loops) = Loops::take("a_drive_that_changed_or_came_into_use_is_refused_and_untouched") else {
+    let Some(loops) = Loops::take("a_drive_that_changed_or_came_into_use_is_refused_and_untouched", 2) else {
         return;
     };
     let device = loops.device(128, |file| drop(run("mkfs.ext4", &["-q", file.to_str().unwrap()])));
@@ -528,7 +538,7 @@ fn a_drive_that_changed_or_came_into_use_is_refused_and_untouched() {
 #[test]
 fn from_its_blanking_until_it_is_built_on_a_drive_is_held() {
     let test = "from_its_blanking_until_it_is_built_on_a_drive_is_held";
-    let Some(loops) = Loops::take(test) else { return };
+    let Some(loops) = Loops::take(test, 2) else { return };
     let (device, other) = (loops.blank(128), loops.blank(128));
     let drives = [drive(&device), drive(&other)];
     let (ground, id) = (Ground::new(), new_id());
@@ -561,7 +571,7 @@ fn preconditioned(drive: &Drive, then: Option<Step>) -> Vec<Step> {
 #[test]
 fn preconditioning_writes_three_times_the_size_and_goes_on_where_it_was_stopped() {
     let test = "preconditioning_writes_three_times_the_size_and_goes_on_where_it_was_stopped";
-    let Some(loops) = Loops::take(test) else { return };
+    let Some(loops) = Loops::take(test, 2) else { return };
     let device = loops.blank(64);
     let all = 3 * (64 << 20);
     let drives = [drive(&device)];
@@ -610,7 +620,7 @@ fn preconditioning_writes_three_times_the_size_and_goes_on_where_it_was_stopped(
 
 #[test]
 fn preconditioning_that_is_stopped_half_way_goes_on_from_there() {
-    let Some(loops) = Loops::take("preconditioning_that_is_stopped_half_way_goes_on_from_there") else {
+    let Some(loops) = Loops::take("preconditioning_that_is_stopped_half_way_goes_on_from_there", 2) else {
         return;
     };
     let device = loops.blank(128);
@@ -640,7 +650,8 @@ fn preconditioning_that_is_stopped_half_way_goes_on_from_there() {
 
 #[test]
 fn a_queue_setting_goes_back_unless_somebody_else_has_set_it_since() {
-    let Some(loops) = Loops::take("a_queue_setting_goes_back_unless_somebody_else_has_set_it_since") else {
+    let Some(loops) = Loops::take("a_queue_setting_goes_back_unless_somebody_else_has_set_it_since", 2)
+    else {
         return;
     };
     let device = loops.blank(16);
@@ -675,7 +686,7 @@ fn a_queue_setting_goes_back_unless_somebody_else_has_set_it_since() {
 fn a_cgroup_is_left_and_removed_and_one_with_others_in_it_is_told() {
     let test = "a_cgroup_is_left_and_removed_and_one_with_others_in_it_is_told";
     // A tool that another test starts at the wrong moment would hold this one's journal for a while.
-    let Some(_alone) = Loops::take(test) else { return };
+    let Some(_alone) = Loops::alone(test) else { return };
     let roots = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"].map(Path::new);
     let root = roots.into_iter().find(|root| root.join("cgroup.procs").exists());
     let (ground, id) = (Ground::new(), StackId(new_id()));
@@ -702,7 +713,7 @@ fn a_cgroup_is_left_and_removed_and_one_with_others_in_it_is_told() {
 #[test]
 fn after_another_boot_what_went_with_the_kernel_is_not_looked_for() {
     let test = "after_another_boot_what_went_with_the_kernel_is_not_looked_for";
-    let Some(_loops) = Loops::take(test) else { return };
+    let Some(_loops) = Loops::take(test, 2) else { return };
     let (ground, id) = (Ground::new(), new_id());
     let plan = ground.plan(&id, Filesystem::Ext4, Raid::None);
     drop(build::build(confirmed(plan), &ground.site(), &mut go_on).unwrap());
@@ -768,7 +779,7 @@ fn undos_that_name_what_is_not_the_stacks_are_refused() {
 
 #[test]
 fn the_commands_tell_what_stands_and_clean_it_up() {
-    let Some(_loops) = Loops::take("the_commands_tell_what_stands_and_clean_it_up") else { return };
+    let Some(_loops) = Loops::take("the_commands_tell_what_stands_and_clean_it_up", 2) else { return };
     let (ground, home) = (Ground::new(), Home::new());
     let program = |arguments: &[&str]| {
         let mut command = home.command(arguments);

@@ -134,7 +134,7 @@ fn formatted(loops: &Loops, size_mib: u64) -> Loop {
 #[test]
 fn a_stack_over_the_limit_of_writes_is_refused_before_anything_is_destroyed() {
     let test = "a_stack_over_the_limit_of_writes_is_refused_before_anything_is_destroyed";
-    let Some(loops) = Loops::take(test) else { return };
+    let Some(loops) = Loops::take(test, 2) else { return };
     let (home, device) = (Home::new(), formatted(&loops, 128));
     let before = device.hash();
     let sets = ["stack.filesystem=ext4", "run.max_writes=16MiB"];
@@ -146,7 +146,7 @@ fn a_stack_over_the_limit_of_writes_is_refused_before_anything_is_destroyed() {
 
 #[test]
 fn what_runs_is_what_the_dry_run_has_shown() {
-    let Some(_loops) = Loops::take("what_runs_is_what_the_dry_run_has_shown") else { return };
+    let Some(_loops) = Loops::take("what_runs_is_what_the_dry_run_has_shown", 2) else { return };
     let stacks: [&[&str]; 2] = [
         &ON_EXT4,
         &[
@@ -191,7 +191,7 @@ fn what_runs_is_what_the_dry_run_has_shown() {
 #[test]
 fn the_summary_is_printed_though_the_stack_can_not_be_taken_down() {
     let test = "the_summary_is_printed_though_the_stack_can_not_be_taken_down";
-    let Some(_loops) = Loops::take(test) else { return };
+    let Some(_loops) = Loops::take(test, 2) else { return };
     let home = Home::new();
     let running = Running::start(&mut on_files(&home, "1s"));
     let mounts = home.path("state/stacktune/mnt");
@@ -211,7 +211,7 @@ fn the_summary_is_printed_though_the_stack_can_not_be_taken_down() {
 
 #[test]
 fn a_signal_while_a_tool_works_lets_it_finish_and_undoes_all() {
-    let Some(_loops) = Loops::take("a_signal_while_a_tool_works_lets_it_finish_and_undoes_all") else {
+    let Some(_loops) = Loops::take("a_signal_while_a_tool_works_lets_it_finish_and_undoes_all", 2) else {
         return;
     };
     for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
@@ -232,7 +232,7 @@ fn a_signal_while_a_tool_works_lets_it_finish_and_undoes_all() {
 #[test]
 fn where_the_terminal_of_a_recording_hangs_up_what_was_built_is_undone() {
     let test = "where_the_terminal_of_a_recording_hangs_up_what_was_built_is_undone";
-    let Some(_loops) = Loops::take(test) else { return };
+    let Some(_loops) = Loops::take(test, 2) else { return };
     let home = Home::new();
     let (state, path, out) = (home.path("state"), slow_mkfs(&home), home.path("out"));
     let environment = [("XDG_STATE_HOME", state.to_str().unwrap()), ("PATH", &path)];
@@ -270,7 +270,7 @@ fn rebuild(terminal: &mut Terminal, knob: &str, key: &str) {
 
 #[test]
 fn a_signal_in_the_middle_of_a_rebuild_leaves_nothing() {
-    let Some(_loops) = Loops::take("a_signal_in_the_middle_of_a_rebuild_leaves_nothing") else { return };
+    let Some(_loops) = Loops::take("a_signal_in_the_middle_of_a_rebuild_leaves_nothing", 2) else { return };
     for hung_up in [false, true] {
         for signal in [Signal::HUP, Signal::TERM] {
             let home = Home::new();
@@ -298,7 +298,7 @@ fn a_signal_in_the_middle_of_a_rebuild_leaves_nothing() {
 #[test]
 fn a_rebuild_that_fails_tells_why_and_the_former_stack_is_one_key_away() {
     let test = "a_rebuild_that_fails_tells_why_and_the_former_stack_is_one_key_away";
-    let Some(_loops) = Loops::take(test) else { return };
+    let Some(_loops) = Loops::take(test, 2) else { return };
     let home = Home::new();
     // The first file system is made, the second one is not.
     let script = "[ -e $0.once ] && [ ! -e $0.well ] && { echo no such luck >&2; exit 1; }
@@ -330,7 +330,7 @@ fn commands_down(home: &Home) -> Vec<String> {
 #[test]
 fn bare_devices_are_built_upon_from_the_screen_and_the_plan_tells_what_is_taken_down() {
     let test = "bare_devices_are_built_upon_from_the_screen_and_the_plan_tells_what_is_taken_down";
-    let Some(loops) = Loops::take(test) else { return };
+    let Some(loops) = Loops::take(test, 2) else { return };
     let (home, device) = (Home::new(), loops.blank(256));
     let state = home.path("state");
     let profile = home.path("bare.toml");
@@ -393,7 +393,7 @@ impl Drop for ReadOnly<'_> {
 
 #[test]
 fn devices_that_are_no_members_are_refused_and_untouched() {
-    let Some(loops) = Loops::take("devices_that_are_no_members_are_refused_and_untouched") else { return };
+    let Some(loops) = Loops::take("devices_that_are_no_members_are_refused_and_untouched", 2) else { return };
     let home = Home::new();
     let (good, read_only, small) = (formatted(&loops, 192), formatted(&loops, 192), formatted(&loops, 24));
     let _read_only = ReadOnly::set(&read_only);
@@ -421,7 +421,7 @@ fn devices_that_are_no_members_are_refused_and_untouched() {
 /// The device that the root folder, or the state of the program, lies on: somebody's disk.
 #[test]
 fn a_device_that_the_system_lives_on_is_refused_and_untouched() {
-    let Some(loops) = Loops::take("a_device_that_the_system_lives_on_is_refused_and_untouched") else {
+    let Some(loops) = Loops::take("a_device_that_the_system_lives_on_is_refused_and_untouched", 2) else {
         return;
     };
     let home = Home::new();
@@ -456,7 +456,7 @@ fn root_device() -> Option<String> {
 
 #[test]
 fn on_a_full_disk_nothing_is_built_or_destroyed() {
-    let Some(loops) = Loops::take("on_a_full_disk_nothing_is_built_or_destroyed") else { return };
+    let Some(loops) = Loops::take("on_a_full_disk_nothing_is_built_or_destroyed", 2) else { return };
     let (home, device, disk) = (Home::new(), formatted(&loops, 128), formatted(&loops, 16));
     let before = device.hash();
     let full = Mount::of(&disk, "noatime");
@@ -489,7 +489,7 @@ fn fill(path: &PathBuf) {
 
 #[test]
 fn queue_settings_of_a_stack_are_turned_in_the_ui_and_put_back() {
-    let Some(_loops) = Loops::take("queue_settings_of_a_stack_are_turned_in_the_ui_and_put_back") else {
+    let Some(_loops) = Loops::take("queue_settings_of_a_stack_are_turned_in_the_ui_and_put_back", 2) else {
         return;
     };
     let home = Home::new();

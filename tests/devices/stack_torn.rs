@@ -18,7 +18,7 @@ const MIB: usize = 1 << 20;
 #[test]
 fn what_is_left_of_a_torn_partition_table_is_wiped_and_a_foreign_one_is_not() {
     let test = "what_is_left_of_a_torn_partition_table_is_wiped_and_a_foreign_one_is_not";
-    let Some(loops) = Loops::take(test) else { return };
+    let Some(loops) = Loops::take(test, 1) else { return };
     let ground = Ground::new();
     let stack = StackId(new_id());
     let (own, partition, other) =
@@ -49,7 +49,7 @@ fn what_is_left_of_a_torn_partition_table_is_wiped_and_a_foreign_one_is_not() {
 
 #[test]
 fn a_partition_that_was_made_beside_the_stacks_keeps_the_table() {
-    let Some(loops) = Loops::take("a_partition_that_was_made_beside_the_stacks_keeps_the_table") else {
+    let Some(loops) = Loops::take("a_partition_that_was_made_beside_the_stacks_keeps_the_table", 1) else {
         return;
     };
     let (ground, stack) = (Ground::new(), StackId(new_id()));

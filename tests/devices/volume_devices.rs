@@ -3,49 +3,29 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use crate::common::devices::{Loop, Loops, Mount, run};
 use stacktune::error::Kind;
 use stacktune::host::Feature;
 use stacktune::load::volume::{MemberSource, Request, Volume, is_ours_at};
 use stacktune::units::MIB;
-use tempfile::TempDir;
 
 static GO_ON: AtomicBool = AtomicBool::new(false);
 
-/// Whether loop devices can be made; says so where not.
-fn loops_or_skipped() -> bool {
-    let root = rustix::process::geteuid().is_root();
-    if !root {
-        eprintln!("skipped: loop devices need root");
-    }
-    root
-}
-
-fn run(program: &str, arguments: &[&str]) -> String {
-    let output = Command::new(program).args(arguments).output().unwrap();
-    assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
-}
-
-/// A loop device over a file in a folder of its own; both go with it.
-struct Loop {
+/// A member of a volume.
+struct Member {
     path: PathBuf,
     size_bytes: u64,
-    folder: TempDir,
+    device: Loop,
 }
 
-impl Loop {
-    fn new(size_mib: u64) -> Self {
-        let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        let backing = folder.path().join("backing");
-        let size_bytes = size_mib * MIB;
-        File::create(&backing).unwrap().set_len(size_bytes).unwrap();
-        let path = run("losetup", &["--find", "--show", "--direct-io=on", backing.to_str().unwrap()]).into();
-        Self { path, size_bytes, folder }
+impl Member {
+    fn new(loops: &Loops, size_mib: u64) -> Self {
+        let device = loops.blank(size_mib);
+        Self { path: PathBuf::from(&device.path), size_bytes: size_mib * MIB, device }
     }
 
     fn open(&self, read_only: bool) -> File {
@@ -68,29 +48,19 @@ impl Loop {
         let file = self.open(read_only);
         MemberSource::Device { path: self.path.clone(), file, size_bytes: self.size_bytes }
     }
-
-    fn str(&self) -> &str {
-        self.path.to_str().unwrap()
-    }
 }
 
-impl Drop for Loop {
-    fn drop(&mut self) {
-        let _ = Command::new("losetup").args(["--detach", self.str()]).status();
-        assert!(self.folder.path().exists());
-    }
-}
-
-fn open(loops: &[&Loop]) -> stacktune::error::Result<Volume> {
-    Volume::open(Request::of_devices(loops.iter().map(|device| device.source(false)).collect()))
+fn open(members: &[&Member]) -> stacktune::error::Result<Volume> {
+    Volume::open(Request::of_devices(members.iter().map(|member| member.source(false)).collect()))
 }
 
 #[test]
 fn devices_have_header_wal_and_data_and_keep_their_fill_in_any_order() {
-    if !loops_or_skipped() {
+    let Some(loops) = Loops::take("devices_have_header_wal_and_data_and_keep_their_fill_in_any_order", 2)
+    else {
         return;
-    }
-    let (a, b) = (Loop::new(32), Loop::new(40));
+    };
+    let (a, b) = (Member::new(&loops, 32), Member::new(&loops, 40));
     let mut volume = open(&[&a, &b]).unwrap();
     assert!(volume.facts.devices && volume.facts.direct == Feature::Present);
     assert_eq!(volume.facts.medium, "block device");
@@ -122,10 +92,8 @@ fn devices_have_header_wal_and_data_and_keep_their_fill_in_any_order() {
 
 #[test]
 fn a_device_is_locked_and_serves_as_the_wal_alone() {
-    if !loops_or_skipped() {
-        return;
-    }
-    let (data, wal) = (Loop::new(16), Loop::new(8));
+    let Some(loops) = Loops::take("a_device_is_locked_and_serves_as_the_wal_alone", 2) else { return };
+    let (data, wal) = (Member::new(&loops, 16), Member::new(&loops, 8));
     let request =
         || Request { wal: Some(wal.source(false)), ..Request::of_devices(vec![data.source(false)]) };
     let mut volume = Volume::open(request()).unwrap();
@@ -145,10 +113,8 @@ fn a_device_is_locked_and_serves_as_the_wal_alone() {
 
 #[test]
 fn an_unfilled_device_is_read_whole_and_stays_as_it_is() {
-    if !loops_or_skipped() {
-        return;
-    }
-    let device = Loop::new(8);
+    let Some(loops) = Loops::take("an_unfilled_device_is_read_whole_and_stays_as_it_is", 1) else { return };
+    let device = Member::new(&loops, 8);
     let source = device.source(true);
     let request =
         Request { read_only: true, mounted: Some("/mnt".into()), ..Request::of_devices(vec![source]) };
@@ -156,30 +122,16 @@ fn an_unfilled_device_is_read_whole_and_stays_as_it_is() {
     assert_eq!((volume.data.bytes(), volume.wal.bytes()), (8 * MIB, 0));
     assert_eq!((volume.facts.mounted.as_deref(), volume.facts.read_only), (Some("/mnt"), true));
     assert!(!volume.notes.is_empty());
-    assert!(fs::read(device.folder.path().join("backing")).unwrap().iter().all(|&byte| byte == 0));
-}
-
-/// A mounted file system, unmounted with it.
-struct Mount<'a>(&'a Path);
-
-impl Drop for Mount<'_> {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.0).status();
-    }
+    assert!(fs::read(&device.device.backing).unwrap().iter().all(|&byte| byte == 0));
 }
 
 #[test]
 fn btrfs_is_flagged_unless_copy_on_write_is_off() {
-    if !loops_or_skipped() {
-        return;
-    }
-    let device = Loop::new(256);
-    let point = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    run("mkfs.btrfs", &["--quiet", device.str()]);
-    run("mount", &[device.str(), point.path().to_str().unwrap()]);
-    let _mount = Mount(point.path());
+    let Some(loops) = Loops::take("btrfs_is_flagged_unless_copy_on_write_is_off", 1) else { return };
+    let device = loops.device(256, |file| drop(run("mkfs.btrfs", &["--quiet", file.to_str().unwrap()])));
+    let mount = Mount::of(&device, "rw");
     for (name, cow) in [("cow", true), ("nocow", false)] {
-        let dir = point.path().join(name);
+        let dir = mount.at.path().join(name);
         fs::create_dir(&dir).unwrap();
         if !cow {
             run("chattr", &["+C", dir.to_str().unwrap()]);

@@ -224,7 +224,7 @@ fn check_looks_at_the_target_and_makes_nothing() {
 
 #[test]
 fn check_looks_at_devices_and_writes_nothing() {
-    let Some(loops) = Loops::take("check_looks_at_devices_and_writes_nothing") else { return };
+    let Some(loops) = Loops::take("check_looks_at_devices_and_writes_nothing", 2) else { return };
     let home = Home::new();
     let blank = loops.blank(64);
     let profile = home.profile("blank", &blank.profile());
@@ -251,7 +251,7 @@ fn check_looks_at_devices_and_writes_nothing() {
 #[test]
 fn another_runs_lock_is_found_by_a_look_and_before_anything_is_wiped() {
     let test = "another_runs_lock_is_found_by_a_look_and_before_anything_is_wiped";
-    let Some(loops) = Loops::take(test) else { return };
+    let Some(loops) = Loops::take(test, 2) else { return };
     let home = Home::new();
     let wal =
         loops.device(64, |backing| _ = common::devices::run("mkfs.ext4", &["-q", backing.to_str().unwrap()]));
@@ -292,7 +292,7 @@ fn the_screen_takes_no_consent_in_advance() {
 
 #[test]
 fn devices_are_named_once_and_whole() {
-    let Some(loops) = Loops::take("devices_are_named_once_and_whole") else { return };
+    let Some(loops) = Loops::take("devices_are_named_once_and_whole", 2) else { return };
     let device = loops.blank(64);
     let home = Home::new();
     let profile = home.profile("device", &device.profile());

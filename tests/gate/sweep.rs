@@ -192,7 +192,7 @@ fn stacks(home: &Home) -> Vec<Value> {
 #[test]
 fn a_sweep_over_stacks_goes_on_after_kill_9_and_leaves_nothing_and_no_other_is_touched() {
     let test = "a_sweep_over_stacks_goes_on_after_kill_9_and_leaves_nothing_and_no_other_is_touched";
-    let Some(_loops) = Loops::take(test) else { return };
+    let Some(_loops) = Loops::take(test, 2) else { return };
     let home = Home::new();
     let text = format!(
         "{FILES}stack.data = \"32MiB\"\nstack.wal = \"16MiB\"\n[sweep]\nfor = \"700ms\"\nrepeat = 2\n\
@@ -254,7 +254,7 @@ fn a_sweep_over_stacks_goes_on_after_kill_9_and_leaves_nothing_and_no_other_is_t
 #[test]
 fn a_sweep_that_destroys_is_refused_before_it_begins_unless_each_drive_is_named() {
     let test = "a_sweep_that_destroys_is_refused_before_it_begins_unless_each_drive_is_named";
-    let Some(loops) = Loops::take(test) else { return };
+    let Some(loops) = Loops::take(test, 2) else { return };
     let (home, device) = (Home::new(), loops.blank(96));
     let path = home.path("steps.toml");
     let text = format!(

@@ -8,23 +8,36 @@ modprobe -a md_mod raid0 raid1 raid10 raid456 ext4 xfs btrfs 2>/dev/null
 
 array=$(profile degraded "$(drives)")
 
-# Begins to record a run on that stack in the background, and waits until it runs; $! is the program.
-#   begins NAME TIME RAID FILESYSTEM
+# Begins to record a run on that stack in the background, and waits until it runs; $pid is the program.
+#   begins NAME RAID FILESYSTEM
 begins() {
     local consent
     mapfile -t consent < <(consent)
-    "$STACKTUNE" record "$array" --for "$2" --out "/share/$1" --set "stack.raid=$3" \
-        --set "stack.filesystem=$4" "${small[@]}" "${consent[@]}" >"$LAB_WORK/said" 2>&1 &
-    wait_for 120 has_windows "/share/$1" 3
+    "$STACKTUNE" record "$array" --for 5m --out "/share/$1" --set "stack.raid=$2" \
+        --set "stack.filesystem=$3" "${small[@]}" "${consent[@]}" >"$LAB_WORK/said" 2>&1 &
+    pid=$!
+    wait_for 120 has_windows "/share/$1/windows.jsonl" 3
 }
 
-has_windows() { [[ -e $1/windows.jsonl ]] && (($(wc -l <"$1/windows.jsonl") >= $2)); }
+# A file has that word.
+has_word() {
+    local text
+    text=$(<"$1")
+    [[ $text == *"$2"* ]]
+}
+
+# The run in the background shows that flag in its windows, and is interrupted then.
+#   goes_on_until NAME FLAG
+goes_on_until() {
+    wait_for 60 has_word "/share/$1/windows.jsonl" "\"$2\""
+    kill -INT "$pid"
+}
 
 # The run in the background ended with that status and said that.
 #   ended STATUS SAID
 ended() {
     local status=0
-    wait $! || status=$?
+    wait "$pid" || status=$?
     cat "$LAB_WORK/said"
     [[ $status =~ ^$1$ ]]
     grep -qE -- "$2" "$LAB_WORK/said"
@@ -43,12 +56,13 @@ no_errors() { ! grep -E '"errors": *[1-9]' "/share/$1/summary.json"; }
 # The array checks itself under the load, and then a member fails: md is told both.
 goes_on_without_a_failed_member() {
     local name=failed-$1 md
-    begins "$name" 12s "$1" "$2"
+    begins "$name" "$1" "$2"
     md=/dev/$(awk '/^md/ { print $1 }' /proc/mdstat)
     echo check >"/sys/block/${md#/dev/}/md/sync_action"
-    wait_for 8 grep -q '"resync"' "/share/$name/windows.jsonl"
+    wait_for 30 has_word "/share/$name/windows.jsonl" '"resync"'
     mdadm --quiet --fail "$md" "$(node 1)"
-    ended 0 'degraded.*serial RIG1'
+    goes_on_until "$name" degraded
+    ended 130 'degraded.*serial RIG1'
     flagged "$name" degraded 'serial RIG1'
     # After the failure md looks for a spare.
     flagged "$name" resync '(check)\|(recover)'
@@ -60,8 +74,9 @@ goes_on_without_a_failed_member() {
 # A drive is pulled: nobody can undo what lies on it before it comes back.
 goes_on_without_a_pulled_drive() {
     local name=pulled-$1
-    begins "$name" 12s "$1" "$2"
+    begins "$name" "$1" "$2"
     pull 3
+    goes_on_until "$name" degraded
     ended 1 'serial RIG3.*is not there'
     flagged "$name" degraded 'serial RIG3'
     no_errors "$name"
@@ -74,13 +89,13 @@ goes_on_without_a_pulled_drive() {
 members_that_fail_are_told_and_the_run_goes_on() {
     goes_on_without_a_failed_member md1 ext4
     goes_on_without_a_failed_member md10 ext4
-    [[ -z ${LAB_ALL:-} ]] || goes_on_without_a_failed_member md5 xfs
+    [[ -z ${SOAK:-} ]] || goes_on_without_a_failed_member md5 xfs
 }
 
 drives_that_are_pulled_are_told_and_the_run_goes_on() {
     goes_on_without_a_pulled_drive md5 ext4
     goes_on_without_a_pulled_drive btrfs1 btrfs
-    [[ -n ${LAB_ALL:-} ]] || return 0
+    [[ -n ${SOAK:-} ]] || return 0
     goes_on_without_a_pulled_drive md1 xfs
     goes_on_without_a_pulled_drive md10 xfs
     goes_on_without_a_pulled_drive btrfs5 btrfs
@@ -88,12 +103,12 @@ drives_that_are_pulled_are_told_and_the_run_goes_on() {
 
 a_stripe_stops_in_order_without_a_pulled_drive() {
     stops_without_a_pulled_drive md0 ext4
-    [[ -z ${LAB_ALL:-} ]] || stops_without_a_pulled_drive btrfs0 btrfs
+    [[ -z ${SOAK:-} ]] || stops_without_a_pulled_drive btrfs0 btrfs
 }
 
 stops_without_a_pulled_drive() {
     local name=pulled-$1 began=$SECONDS
-    begins "$name" 5m "$1" "$2"
+    begins "$name" "$1" "$2"
     pull 3
     ended 1 'serial RIG3.*can.t go on without'
     ((SECONDS - began < 200))
@@ -110,15 +125,18 @@ stops_without_a_pulled_drive() {
 # mdadm answers that the member is busy, and md stops all writes all the same (Linux 6.5; an older one
 # goes on unharmed). Which member it was the kernel does not say.
 a_stripe_whose_member_is_failed_stops_in_order_or_goes_on() {
-    local name=failed-md0 md
-    begins "$name" 1m md0 ext4
+    local name=failed-md0 md windows
+    begins "$name" md0 ext4
     md=$(awk '/^md/ { print $1 }' /proc/mdstat)
     mdadm --fail "/dev/$md" "$(node 1)" || true
     if grep -q broken "/sys/block/$md/md/array_state"; then
         ended 1 "md array $md has lost a member.*can.t go on without"
         flagged "$name" 'array failed' "$md"
     else
-        ended 0 ''
+        count_windows "/share/$name/windows.jsonl"
+        wait_for 60 has_windows "/share/$name/windows.jsonl" $((windows + 4))
+        kill -INT "$pid"
+        ended 130 ''
         no_errors "$name"
     fi
     nothing_left

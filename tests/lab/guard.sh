@@ -185,11 +185,24 @@ a_file_system_needs_consent_and_is_wiped_with_it() {
     "$STACKTUNE" verify "$all"
 }
 
-run_tests a_mounted_drive_is_refused a_drive_with_a_mounted_partition_is_refused \
-    a_drive_that_is_swapped_on_is_refused members_of_a_running_array_are_refused \
-    members_of_a_stopped_array_are_refused a_drive_exported_over_nvme_is_refused \
-    a_drive_to_which_commands_can_be_given_is_refused a_node_that_is_another_devices_is_refused \
-    a_drive_named_twice_by_two_names_is_refused a_drive_whose_serial_is_another_is_refused \
-    a_read_only_drive_is_refused a_member_that_is_too_small_is_refused \
-    on_a_full_disk_nothing_is_built_and_its_drive_is_no_member \
+tests=(
+    members_of_a_running_array_are_refused
+    members_of_a_stopped_array_are_refused
+    a_drive_exported_over_nvme_is_refused
+    a_drive_to_which_commands_can_be_given_is_refused
+    a_node_that_is_another_devices_is_refused
+    a_drive_whose_serial_is_another_is_refused
     a_file_system_needs_consent_and_is_wiped_with_it
+)
+# What loop devices prove in tests/devices/guard.rs, stack_run.rs and safety.rs too.
+also_native=(
+    a_mounted_drive_is_refused
+    a_drive_with_a_mounted_partition_is_refused
+    a_drive_that_is_swapped_on_is_refused
+    a_drive_named_twice_by_two_names_is_refused
+    a_read_only_drive_is_refused
+    a_member_that_is_too_small_is_refused
+    on_a_full_disk_nothing_is_built_and_its_drive_is_no_member
+)
+[[ -z ${SOAK:-} ]] || tests=("${also_native[@]}" "${tests[@]}")
+run_tests "${tests[@]}"

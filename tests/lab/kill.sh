@@ -8,8 +8,8 @@ modprobe -a md_mod raid1 ext4 2>/dev/null
 
 array=$(profile killed "$(drive 0),$(drive 1)")
 mapfile -t consent < <(consent 0 1)
-kills=26
-[[ -z ${LAB_ALL:-} ]] || kills=50
+kills=6
+[[ -z ${SOAK:-} ]] || kills=50
 
 runs() {
     exec "$STACKTUNE" record "$array" --for 1s --out "/share/killed-$1" --json "${small[@]}" \

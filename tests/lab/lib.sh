@@ -1,10 +1,20 @@
 # What the guest's scripts share. A script sources it, defines a function for each test, and ends with
 # "run_tests NAME...". A test fails at its first command that fails.
+#
+# An emulated processor takes a third of a second to start a program: what runs often is made of builtins.
 # shellcheck shell=bash
 
 # The drives by the names that stay theirs; the guest's kernel numbers them as it finds them.
 drive() { printf '/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_RIG%d_1' "$1"; }
-node() { realpath "$(drive "$1")"; }
+
+# The node of a drive.
+node() {
+    local node drive=/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_RIG$1_1
+    for node in /dev/nvme*n[0-9]; do
+        [[ ! $node -ef $drive ]] || { printf %s "$node"; return; }
+    done
+    return 1
+}
 
 # All drives that are there, as a list with commas.
 drives() {
@@ -54,13 +64,15 @@ TOML
 
 # What the first and last MiB of each drive hold, by a checksum.
 edges() {
-    local drive last
-    for drive in /dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_RIG?_1; do
-        blockdev --flushbufs "$drive"
-        last=$(($(blockdev --getsize64 "$drive") / 1048576 - 1))
-        dd if="$drive" bs=1M count=1 status=none
-        dd if="$drive" bs=1M count=1 skip="$last" status=none
-    done | cksum
+    local drive node sectors drives=(/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_RIG?_1)
+    blockdev --flushbufs "${drives[@]}"
+    {
+        head --quiet --bytes=1M "${drives[@]}"
+        for drive in "${drives[@]}"; do
+            for node in /sys/block/nvme*n[0-9]; do [[ ! /dev/${node##*/} -ef $drive ]] || read -r sectors <"$node/size"; done
+            dd if="$drive" bs=1M count=1 skip=$((sectors / 2048 - 1)) status=none
+        done
+    } | cksum
 }
 
 # The command ends with that status and says that (an extended regular expression).
@@ -112,33 +124,56 @@ consent() {
 # shellcheck disable=SC2034 # for those who source this
 small=(--set stack.data=48MiB --set stack.wal=16MiB)
 
-# No array, mount, signature or journal is there: but for what is named (an array, a mount point and
-# drives of somebody else's).
+# No array, mount, signature, loop device or journal is there: but for what is named (an array, a mount
+# point and drives of somebody else's).
 #   nothing_left [ARRAY MOUNT NUMBER...]
 nothing_left() {
-    local array=${1:-none} mount=${2:-none} number node
+    local array=${1:-none} mount=${2:-none} number line device at drives=() signatures
     shift $(($# < 2 ? $# : 2))
-    if grep '^md' /proc/mdstat | grep -v "^$array "; then return 1; fi
-    if awk '{ print $1, $2 }' /proc/mounts | grep -E '^/dev/(nvme|md|loop)' | grep -v " $mount\$"; then return 1; fi
+    if [[ -e /proc/mdstat ]]; then
+        while read -r line; do
+            [[ $line != md* || $line == "$array "* ]] || { echo "left: $line"; return 1; }
+        done </proc/mdstat
+    fi
+    while read -r device at _; do
+        [[ ! $device =~ ^/dev/(nvme|md|loop) || $at == "$mount" ]] || { echo "left: $device at $at"; return 1; }
+    done </proc/mounts
     for number in 0 1 2 3; do
-        [[ " $* " == *" $number "* ]] && continue
-        node=$(node "$number")
-        [[ -z $(wipefs --noheadings "$node") ]] || { wipefs "$node"; return 1; }
+        [[ " $* " == *" $number "* ]] || drives+=("$(drive "$number")")
     done
-    [[ $("$STACKTUNE" status --json) == '[]' ]]
-    [[ -z $(ls -A /var/lib/stacktune/journal) ]]
-    [[ -z $(losetup --list --noheadings) ]]
+    signatures=$(wipefs --noheadings "${drives[@]}")
+    [[ -z $signatures ]] || { echo "left: $signatures"; return 1; }
+    ! compgen -G '/var/lib/stacktune/journal/*' || return 1
+    ! compgen -G '/sys/block/loop*/loop/backing_file' || return 1
+    # It has no other source than the journals.
+    [[ -z ${SOAK:-} || $("$STACKTUNE" status --json) == '[]' ]]
 }
 
-# Waits until a command succeeds, at most so many seconds.
+# Sets `windows` to how many a file has.
+count_windows() {
+    local lines=()
+    [[ ! -f $1 ]] || mapfile -t lines <"$1"
+    windows=${#lines[@]}
+}
+
+# Whether a file has that many windows.
+has_windows() {
+    local windows
+    count_windows "$1"
+    ((windows >= $2))
+}
+
+# Waits until a command succeeds, SECONDS at most.
 #   wait_for SECONDS COMMAND...
 wait_for() {
-    local until=$((SECONDS + $1))
+    local until=$((SECONDS + $1)) never
     shift
+    exec {never}<> <(:)
     until "$@"; do
-        ((SECONDS < until)) || return
-        sleep 0.1
+        ((SECONDS < until)) || { exec {never}>&-; return 1; }
+        read -rt 0.1 -u "$never" _ || true
     done
+    exec {never}>&-
 }
 
 # A test that can't run: the reason why.

@@ -3,6 +3,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+#[cfg(feature = "rocksdb")]
+mod kv;
 mod machines;
 mod nvme;
 mod spdk;

@@ -7,19 +7,17 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::common;
+use crate::common::{machine, skip};
 use stacktune::host::Facts;
 use stacktune::load::io::vfio::{Drives, Polled};
 use stacktune::load::io::{Op, OpKind, Queue, Setup, Wait, clock};
 use stacktune::load::nvme::vfio::VfioBus;
 use stacktune::load::nvme::{Controller, Patience, trim};
 use stacktune::runs::session::{Advance, Attendant, Options, PlanShown, Progress, Session, Wanted};
-use tempfile::TempDir;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const MIB: u64 = 1 << 20;
@@ -49,27 +47,16 @@ fn the_driver_works_on_emulated_drives() {
         let (_, run) = IN_GUEST.iter().find(|(known, _)| *known == name).expect("a test of the guest");
         return run();
     }
-    let rig = format!("{ROOT}/tests/rig.sh");
-    let check = Command::new(&rig).arg("--check").stdin(Stdio::null()).output().unwrap();
-    if !check.status.success() {
-        let told = String::from_utf8_lossy(&check.stderr).into_owned();
-        common::skip(test, told.trim().lines().last().unwrap_or("tests/rig.sh can't run here"));
-        return;
+    if let Some(reason) = machine::missing() {
+        return skip(test, &reason);
     }
-    let dir = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let output = Command::new(&rig)
-        .args(["--drives", "4", "--size", "128M", "--monitor", "--timeout", "1200", "--dir"])
-        .arg(dir.path())
-        .args(["--", "bash", &format!("{ROOT}/tests/lab/nvme.sh")])
-        .arg(std::env::current_exe().unwrap())
-        .arg(env!("CARGO_BIN_EXE_stacktune"))
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let told = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    let log = told.concat();
-    println!("{log}");
-    assert!(output.status.success() && log.contains("\nall went well"), "{log}");
+    let options = ["--drives", "4", "--size", "128M", "--monitor", "--timeout", "1200"];
+    let this = std::env::current_exe().unwrap();
+    let script = format!("{ROOT}/tests/lab/nvme.sh");
+    let printed =
+        machine::run(&options, &["bash", &script, this.to_str().unwrap(), env!("CARGO_BIN_EXE_stacktune")]);
+    println!("{printed}");
+    assert!(machine::succeeded(&printed) && printed.contains("\nall went well"), "{printed}");
 }
 
 /// The PCI address of a drive, which the guest's script gives.

@@ -42,36 +42,46 @@ polled_nvme_commands_with_a_sleep_are_verified() {
     runs polled-commands io.interface=nvme_passthrough io.completion=iopoll io.poll_sleep=50us
 }
 
-# Pages of that size through every interface that polls or goes past the block layer, each read back
-# through the kernel's ordinary one.
-every_interface_moves_pages_of() {
-    local commands=io.interface=nvme_passthrough
-    local pages="io.page_size=$1 scan.depth=4 wal.sync=dsync io.sqpoll_idle=1ms io.poll_sleep=50us $slow"
-    # shellcheck disable=SC2086 # lists of words
-    {
-        runs "commands-$1" $pages $commands
-        runs "polled-commands-$1" $pages $commands io.completion=iopoll
-        runs "iopoll-$1" $pages io.completion=iopoll
-        runs "sqpoll-$1" $pages io.submission=sqpoll
-        runs "both-$1" $pages io.completion=iopoll io.submission=sqpoll
-        runs "vfio-$1" $pages io.interface=vfio
-    }
+# Pages of that size through these ways that poll or go past the block layer, each read back through the
+# kernel's ordinary one.
+#   pages_of SIZE WAY...
+pages_of() {
+    local way size=$1 pages slow commands=io.interface=nvme_passthrough
+    shift
+    # Of small pages emulated processors don't move as many as the profile asks for; of large ones that is less
+    # than one in the time.
+    case $size in
+        512KiB | 1MiB) slow='wal.rate=4MB/s background.rate=4MB/s point.rate=8MB/s' ;;
+        512B | 1KiB | 2KiB | 4KiB) slow='scan.rate=512KB/s point.rate=100KB/s wal.rate=50KB/s background.rate=50KB/s' ;;
+        *) slow= ;;
+    esac
+    pages="io.page_size=$size scan.depth=4 wal.sync=dsync io.sqpoll_idle=1ms io.poll_sleep=50us $slow"
+    for way in "$@"; do
+        # shellcheck disable=SC2086 # lists of words
+        case $way in
+            commands) runs "$way-$size" $pages $commands ;;
+            polled-commands) runs "$way-$size" $pages $commands io.completion=iopoll ;;
+            iopoll) runs "$way-$size" $pages io.completion=iopoll ;;
+            sqpoll) runs "$way-$size" $pages io.submission=sqpoll ;;
+            both) runs "$way-$size" $pages io.completion=iopoll io.submission=sqpoll ;;
+            vfio) runs "$way-$size" $pages io.interface=vfio ;;
+        esac
+    done
 }
 
+# A command of these drives moves 512 KiB at most: pages of 1 MiB take several. tests/lab/machines.rs reads
+# the same list.
 every_page_size_goes_through_every_polled_interface() {
-    local size slow sizes=(512B 4KiB 128KiB 1MiB)
-    # A command of these drives moves 512 KiB at most: pages of 1 MiB take several.
-    [[ -z ${LAB_ALL:-} ]] || sizes=(512B 1KiB 2KiB 4KiB 8KiB 16KiB 32KiB 64KiB 128KiB 256KiB 512KiB 1MiB)
-    for size in "${sizes[@]}"; do
-        # Of small pages emulated processors don't move so many as the profile asks for; of large ones that
-        # is less than one in the time.
-        case $size in
-            512KiB | 1MiB) slow='wal.rate=4MB/s background.rate=4MB/s point.rate=8MB/s' ;;
-            512B | 1KiB | 2KiB | 4KiB) slow='scan.rate=512KB/s point.rate=100KB/s wal.rate=50KB/s background.rate=50KB/s' ;;
-            *) slow= ;;
-        esac
-        every_interface_moves_pages_of "$size"
-    done
+    local size
+    if [[ -n ${SOAK:-} ]]; then
+        for size in 512B 1KiB 2KiB 4KiB 8KiB 16KiB 32KiB 64KiB 128KiB 256KiB 512KiB 1MiB; do
+            pages_of "$size" commands polled-commands iopoll sqpoll both vfio
+        done
+        return
+    fi
+    pages_of 512B commands vfio
+    pages_of 4KiB polled-commands sqpoll
+    pages_of 1MiB iopoll both vfio commands
 }
 
 # Starts a run in the background (its process is $pid) and waits for its first window.

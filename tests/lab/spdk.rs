@@ -2,9 +2,8 @@
 
 use std::process::{Command, Stdio};
 
-use crate::common;
 use crate::common::program::Home;
-use tempfile::TempDir;
+use crate::common::{machine, skip};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -12,27 +11,17 @@ const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 fn the_load_runs_over_spdk_on_emulated_drives() {
     let test = "the_load_runs_over_spdk_on_emulated_drives";
     if !cfg!(feature = "spdk") {
-        return common::skip(test, "built without SPDK (the cargo feature `spdk`)");
+        return skip(test, "built without SPDK (the cargo feature `spdk`)");
     }
-    let rig = format!("{ROOT}/tests/rig.sh");
-    let check = Command::new(&rig).arg("--check").stdin(Stdio::null()).output().unwrap();
-    if !check.status.success() {
-        let told = String::from_utf8_lossy(&check.stderr).into_owned();
-        return common::skip(test, told.trim().lines().last().unwrap_or("tests/rig.sh can't run here"));
+    if let Some(reason) = machine::missing() {
+        return skip(test, &reason);
     }
-    let dir = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let output = Command::new(&rig)
-        // DPDK needs SSE4.2, and SPDK may be built for more.
-        .args(["--drives", "2", "--size", "128M", "--timeout", "900", "--model", "max", "--dir"])
-        .arg(dir.path())
-        .args(["--", "bash", &format!("{ROOT}/tests/lab/spdk.sh"), env!("CARGO_BIN_EXE_stacktune")])
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let told = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    let log = told.concat();
-    println!("{log}");
-    assert!(output.status.success() && log.contains("\nall went well"), "{log}");
+    // DPDK needs SSE4.2, and SPDK may be built for more.
+    let options = ["--drives", "2", "--size", "128M", "--timeout", "900", "--model", "max"];
+    let script = format!("{ROOT}/tests/lab/spdk.sh");
+    let printed = machine::run(&options, &["bash", &script, env!("CARGO_BIN_EXE_stacktune")]);
+    println!("{printed}");
+    assert!(machine::succeeded(&printed) && printed.contains("\nall went well"), "{printed}");
 }
 
 #[test]
