@@ -130,3 +130,8 @@ pub(super) fn errno(error: &Error) -> i32 {
     let text: &str = error.as_ref();
     WORDS.iter().find(|(words, _)| text.contains(words)).map_or(libc::EIO, |(_, errno)| *errno)
 }
+
+/// An error of reading, in `RocksDB`'s words.
+pub(super) fn unreadable(error: Error) -> crate::error::Error {
+    crate::error::Error::failed(format!("RocksDB can't read the pairs back: {}", error.into_string()))
+}

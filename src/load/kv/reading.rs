@@ -7,6 +7,7 @@ use rocksdb::ReadOptions;
 
 use super::acks::{Acks, Losses};
 use super::dataset::run_of;
+use super::handle::unreadable;
 use super::keys::{Key, number};
 use super::loading::NOTE;
 use super::report::PairsReport;
@@ -95,6 +96,20 @@ impl PairsReport {
     }
 }
 
+impl Store {
+    /// Counts what a crash has taken of the puts that were noted, and begins the notes anew; none where
+    /// nothing is noted.
+    ///
+    /// # Errors
+    /// Where the notes or a pair can't be read.
+    pub fn count_losses(&self) -> Result<Option<Losses>> {
+        let Some(acks) = &self.acks else { return Ok(None) };
+        let losses = losses(self, acks)?;
+        acks.begin()?;
+        Ok((losses.acknowledged > 0).then_some(losses))
+    }
+}
+
 /// What is gone of the puts that were noted: where a pair has an older value, or none.
 pub fn losses(store: &Store, acks: &Acks) -> Result<Losses> {
     let (data, db) = (store.data(), store.db()?);
@@ -119,8 +134,4 @@ pub fn losses(store: &Store, acks: &Acks) -> Result<Losses> {
         losses.lost += u64::from(newest.is_none_or(|newest| newest < acknowledged));
     }
     Ok(losses)
-}
-
-pub(super) fn unreadable(error: rocksdb::Error) -> Error {
-    Error::failed(format!("RocksDB can't read the pairs back: {}", error.into_string()))
 }

@@ -8,12 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use rocksdb::{BlockBasedOptions, Cache, DB, Options};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-use super::acks::{Acks, Losses};
+use super::acks::Acks;
 use super::dataset::{DataSet, Marker, Place, put_before};
-use super::handle::Handle;
+use super::handle::{Handle, unreadable};
 use super::keys::Key;
 use super::options::{Setting, changed, fixed, of_database, of_files, of_pairs, text};
-use super::reading::unreadable;
 use super::{ffi, tickers};
 use crate::error::{Error, Result};
 use crate::load::volume::files;
@@ -41,7 +40,7 @@ pub struct Store {
     next_logged: AtomicU64,
     /// Of the WAL's own pairs, those that runs before have put.
     logged_before: u64,
-    acks: Option<Acks>,
+    pub(super) acks: Option<Acks>,
     /// What a put failed with last, until one succeeds.
     failed: AtomicI32,
     /// Whether a put found no room since that was asked last.
@@ -280,18 +279,6 @@ impl Store {
     /// Free bytes of its file system.
     pub fn free_bytes(&self) -> u64 {
         self.place.room().map_or(0, |(_, free)| free)
-    }
-
-    /// Counts what a crash has taken of the puts that were noted, and begins the notes anew; none where
-    /// nothing is noted.
-    ///
-    /// # Errors
-    /// Where the notes or a pair can't be read.
-    pub fn count_losses(&self) -> Result<Option<Losses>> {
-        let Some(acks) = &self.acks else { return Ok(None) };
-        let losses = super::reading::losses(self, acks)?;
-        acks.begin()?;
-        Ok((losses.acknowledged > 0).then_some(losses))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use super::*;
+use crate::load::kv::acks::Losses;
 use crate::settings::{Compaction, Compression, LoadEngine};
 
 fn settings() -> Settings {

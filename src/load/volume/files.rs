@@ -2,17 +2,18 @@
 
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use rustix::io::Errno;
-use rustix::process::geteuid;
 
 use super::header::{Found, Header, Role};
 use super::lock;
 pub use super::lock::Share;
 use super::make;
+pub use super::own_file::{OurFile, folder_of, open_ours};
+use super::own_file::{foreign, refuse_odd, same_file};
 use crate::error::{Error, Result, describe};
 use crate::units::approx_size;
 
@@ -21,19 +22,6 @@ const LOCK_NAME: &str = "stacktune-set";
 const LOCK_TEXT: &[u8] = b"A set of stacktune: its files lie beside this one.\n";
 /// The WAL's file.
 pub const WAL_NAME: &str = "wal";
-
-/// A file that is there, and is ours.
-#[derive(Debug)]
-pub struct OurFile {
-    /// Open for reading, and for writing if that was asked.
-    pub file: File,
-    /// Its header, which may be damaged but is not absent.
-    pub found: Found,
-    /// Its length.
-    pub size_bytes: u64,
-    /// What it takes on the disk.
-    pub allocated_bytes: u64,
-}
 
 /// The data file of that index.
 pub fn data_path(dir: &Path, index: u64) -> PathBuf {
@@ -44,11 +32,6 @@ pub fn data_path(dir: &Path, index: u64) -> PathBuf {
 pub fn make_folder(dir: &Path) -> Result<()> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
     made.map_err(|error| Error::os("cannot create the folder", dir, error))
-}
-
-/// The folder of a path; the current one for a bare name.
-pub fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Locks a folder. Reading alone makes nothing: without the lock's file there is nothing to lock.
@@ -131,59 +114,6 @@ pub fn remove_lock(dir: &Path) -> io::Result<()> {
 /// Refused where something is there that stacktune did not make.
 pub fn refuse_foreign(path: &Path) -> Result<()> {
     open_ours(path, false).map(drop)
-}
-
-/// Opens a file of ours, if there is one.
-///
-/// # Errors
-/// Refused where something is there that stacktune did not make.
-pub fn open_ours(path: &Path, writable: bool) -> Result<Option<OurFile>> {
-    let there = match std::fs::symlink_metadata(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        outcome => outcome.map_err(|error| Error::os("cannot examine", path, error))?,
-    };
-    refuse_odd(path, &there)?;
-    let failed = |error| Error::os("cannot open", path, error);
-    let opened = OpenOptions::new().read(true).write(writable).custom_flags(libc::O_NOFOLLOW).open(path);
-    let file = opened.map_err(failed)?;
-    let metadata = file.metadata().map_err(failed)?;
-    if !same_file(&metadata, &there) {
-        return Err(foreign(path, "replaced while it was opened"));
-    }
-    match Found::read(&file).map_err(|error| Error::os("cannot read the header of", path, error))? {
-        Found::Absent => Err(foreign(path, "not a file that stacktune made")),
-        found => {
-            let (size_bytes, allocated_bytes) = (metadata.len(), metadata.blocks() * 512);
-            Ok(Some(OurFile { file, found, size_bytes, allocated_bytes }))
-        }
-    }
-}
-
-fn refuse_odd(path: &Path, metadata: &Metadata) -> Result<()> {
-    let kind = metadata.file_type();
-    let odd = if kind.is_symlink() {
-        "a symbolic link"
-    } else if kind.is_block_device() {
-        "a block device: name it under `devices`"
-    } else if !kind.is_file() {
-        "not a regular file"
-    } else if metadata.nlink() > 1 {
-        "a file with several names (hard links)"
-    } else if metadata.uid() != geteuid().as_raw() && !geteuid().is_root() {
-        "a file of another user"
-    } else {
-        return Ok(());
-    };
-    Err(foreign(path, odd))
-}
-
-fn foreign(path: &Path, what: &str) -> Error {
-    Error::refused(format!("{} is {what}", path.display()))
-        .hint("nothing was changed: move it away, or choose another folder for the target")
-}
-
-fn same_file(a: &Metadata, b: &Metadata) -> bool {
-    (a.dev(), a.ino()) == (b.dev(), b.ino())
 }
 
 /// Makes a member's file. Under its name it never lies without its header.

@@ -18,7 +18,8 @@ use rustix::fs::{Advice, fadvise};
 
 use super::direct::{AlignedBuffer, reopen};
 use super::header::Header;
-use super::open::{Member, Volume};
+use super::member::Member;
+use super::opened::Volume;
 use super::progress::Progress;
 use super::stamp::Stamper;
 use crate::error::{Error, Result};

@@ -8,7 +8,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
 use rustix::io::Errno;
 
-use super::files::{folder_of, open_ours};
+use super::own_file::{folder_of, open_ours};
 
 /// Where a file can't be without a name, how its first name begins; the rest can't be guessed.
 const PREFIX: &str = ".stacktune-";

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::files;
 use super::header::{Found, Header, Role};
 use super::layout::Parts;
-use super::open::{Member, MemberSource};
+use super::member::{Member, MemberSource};
 use crate::error::{Error, Result};
 
 /// A member before it is settled which set it belongs to.

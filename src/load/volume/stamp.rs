@@ -19,15 +19,12 @@
 
 use serde::Serialize;
 
-use super::template::template;
+pub use super::template::SECTOR_BYTES;
+use super::template::{BODY_AT, CHECKSUM_AT, template};
 
-/// Bytes of a sector.
-pub const SECTOR_BYTES: usize = 512;
 /// Sequence numbers are smaller than 2 to the power of this.
 pub const SEQUENCE_BITS: u32 = 56;
 
-pub(super) const CHECKSUM_AT: usize = 32;
-pub(super) const BODY_AT: usize = 36;
 const MEMBER_SHIFT: u32 = 48;
 const PAGE_SHIFT: u32 = 56;
 const REGION_SHIFT: u32 = 60;

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, Mode, OFlags};
 
-use super::open::{Gathered, MemberSource, Request};
+use super::member::MemberSource;
+use super::open::Gathered;
+use super::request::Request;
 use super::settle::{Candidate, reconcile};
 use super::{Region, files, probe};
 use crate::error::{Error, Result};

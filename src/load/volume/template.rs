@@ -5,8 +5,13 @@ use std::sync::OnceLock;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::stamp::{BODY_AT, CHECKSUM_AT, SECTOR_BYTES};
 use crate::units::MIB;
+
+/// Bytes of a sector.
+pub const SECTOR_BYTES: usize = 512;
+/// Where the checksum of a sector's body lies in it, and where the body begins.
+pub(super) const CHECKSUM_AT: usize = 32;
+pub(super) const BODY_AT: usize = 36;
 
 /// As long as the longest page, so that no two sectors of a page are made from the same.
 const TEMPLATE_SECTORS: usize = MIB as usize / SECTOR_BYTES;

@@ -12,7 +12,7 @@ use rustix::fs::{Advice, fadvise};
 use serde::Serialize;
 
 use super::direct::{AlignedBuffer, reopen};
-use super::open::Volume;
+use super::opened::Volume;
 use super::progress::Progress;
 use super::region::Region;
 use super::stamp::{Fault, SECTOR_BYTES, check};

@@ -1,0 +1,64 @@
+//! The files and devices of a volume.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use super::header::Header;
+use crate::error::{Error, Result};
+
+/// A member that may be used.
+#[derive(Debug)]
+pub enum MemberSource {
+    /// A regular file that stacktune makes, or has made.
+    File {
+        /// Its path.
+        path: PathBuf,
+    },
+    /// A block device that the guard has permitted.
+    Device {
+        /// Its node.
+        path: PathBuf,
+        /// Open, and held exclusively where it is written.
+        file: File,
+        /// Bytes.
+        size_bytes: u64,
+    },
+}
+
+impl MemberSource {
+    /// The file's or the device's path.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::File { path } | Self::Device { path, .. } => path,
+        }
+    }
+
+    pub(super) fn is_device(&self) -> bool {
+        matches!(self, Self::Device { .. })
+    }
+
+    /// The same once more.
+    pub(super) fn try_clone(&self) -> Result<Self> {
+        Ok(match self {
+            Self::File { path } => Self::File { path: path.clone() },
+            Self::Device { path, file, size_bytes } => {
+                let file = file.try_clone().map_err(|error| Error::os("cannot hold", path, error))?;
+                Self::Device { path: path.clone(), file, size_bytes: *size_bytes }
+            }
+        })
+    }
+}
+
+/// A file or device of a volume.
+#[derive(Debug)]
+pub struct Member {
+    /// A short name: the file's, or the kernel's for a device.
+    pub name: String,
+    /// Its path.
+    pub path: PathBuf,
+    /// Whether it is a block device.
+    pub device: bool,
+    pub(super) file: File,
+    /// None for what was not made by stacktune, which is only read.
+    pub(super) header: Option<Header>,
+}
