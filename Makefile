@@ -14,7 +14,7 @@ RELEASE := $(CARGO_TARGET_DIR)/release/stacktune
 WITH_ROCKSDB = eval "$$(scripts/rocksdb.sh)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lab test bench build check picture demo-check
+.PHONY: help demo lab test quick soak bench build check picture demo-check
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.* ## /  make \1\t/p' Makefile | expand -t 20
@@ -36,6 +36,12 @@ lab: ## try every rebuild with nothing at risk: a virtual machine with four NVMe
 
 test: ## install what is missing and run all tests; lists those that can't run here
 	@scripts/test.sh
+
+quick: ## the house's tests and the unit tests, all or those that NAME selects
+	@scripts/test.sh quick $(NAME)
+
+soak: ## the whole matrices, part by part, going on where it was; LIST=1 lists them, PART=name runs one
+	@scripts/soak.sh
 
 bench: ## install what is missing and measure stacktune's own cost, beside fio
 	@scripts/setup.sh bench

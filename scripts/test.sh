@@ -1,15 +1,26 @@
 #!/bin/bash
-# All tests, then the list of those that could not run here, each with its reason.
+# The gate's tests, then the list of those that could not run here, each with its reason.
 #
+#   scripts/test.sh             all of them (`make test`)
+#   scripts/test.sh quick [NAME...]   the unit tests, all or by name, and the house's (`make quick`)
+#   scripts/test.sh ARGUMENT... what cargo makes of these: --test devices guard::, say
+#
+# The virtual machine runs where anything that it tests has changed since it passed; LAB=1 runs it anyway.
 # A test that can't run appends "SKIPPED <test>: <reason>" to the file that STACKTUNE_SKIPS names:
 # what a passing test prints, cargo swallows.
+# The stages are called by name.
+# shellcheck disable=SC2317
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 PATH="${CARGO_HOME:-${HOME:-/nonexistent}/.cargo}/bin:$PATH:/usr/sbin:/sbin"
+# shellcheck source=scripts/tree.sh
+. scripts/tree.sh
+
+# Tests on loop devices wait for the disk and for programs more than they compute.
+readonly AT_ONCE=4
 
 scripts/setup.sh test
-eval "$(scripts/rocksdb.sh)"
 
 own_list=
 if [[ -z ${STACKTUNE_SKIPS:-} ]]; then
@@ -17,34 +28,82 @@ if [[ -z ${STACKTUNE_SKIPS:-} ]]; then
     own_list=$STACKTUNE_SKIPS
 fi
 export STACKTUNE_SKIPS
-trap '[[ -z $own_list ]] || rm -f "$own_list"' EXIT
+work=$(mktemp -d -t stacktune-test.XXXXXX)
+trap 'rm -rf "$work"; [[ -z $own_list ]] || rm -f "$own_list"' EXIT
 : >"$STACKTUNE_SKIPS"
 
-# Where SPDK is found, the tests that drive drives through it run too.
-spdk=()
-if command -v pkg-config >/dev/null && pkg-config --exists spdk_nvme spdk_env_dpdk; then
-    spdk=(--features spdk)
-fi
+eval "$(scripts/rocksdb.sh)"
 
-# A build without RocksDB does what it can, and says what it can't.
-without_rocksdb() {
-    local told
-    told=$(cargo run -q --locked --no-default-features -- check rocksdb 2>&1) || true
-    if ! grep -q 'this build has no RocksDB' <<<"$told"; then
-        printf 'A build without RocksDB does not say so:\n%s\n' "$told"
-        return 1
-    fi
-    cargo run -q --locked --no-default-features -- record demo --for 1s --out "$1" --set io.interface=sim
+# Where SPDK is found, the tests that drive drives through it run too.
+features=()
+if command -v pkg-config >/dev/null && pkg-config --exists spdk_nvme spdk_env_dpdk; then
+    features=(--features spdk)
+fi
+test=(cargo test --locked --no-fail-fast "${features[@]}")
+
+status=0
+stage() {
+    local started=$SECONDS name=$1
+    shift
+    "$@" || status=1
+    printf -- '--- %s: %d s\n\n' "$name" $((SECONDS - started))
 }
 
-# Every test binary runs, also after one has failed: one look shows all that is wrong.
-status=0
-if (($# == 0)); then
-    without=$(mktemp -d -t stacktune-without.XXXXXX)
-    without_rocksdb "$without/recording" || status=$?
-    rm -rf "$without"
-fi
-cargo test --locked --no-fail-fast "${spdk[@]}" "$@" || status=$?
+# The program of the tests in tests/$1.
+program_of() { sed -n "s|^ *Executable tests/$1/main.rs (\(.*\))\$|\1|p" "$work/built"; }
+
+build() {
+    "${test[@]}" --no-run 2>&1 | tee "$work/built"
+}
+
+# Each test of a program in a process of its own, some at once: a process that starts programs lends them for
+# a moment what it has open, and another test would find a device busy.
+one_by_one() {
+    local program
+    program=$(program_of "$1")
+    # shellcheck disable=SC2016 # expanded by the inner shell
+    "$program" --list --format terse | sed -n 's/: test$//p' |
+        xargs -P "$AT_ONCE" -I{} bash -c 'log=$(mktemp "$2/log.XXXXXX")
+            if "$1" --exact "$3" >"$log" 2>&1; then
+                if grep -q "^test result: ok. 1 passed" "$log"; then echo "test $3 ... ok"; else echo "test $3 ... did not run"; exit 1; fi
+            else
+                cat "$log"; echo "test $3 ... FAILED"; exit 1
+            fi' bash "$program" "$work" {} | tee "$work/$1"
+    printf '\ntest result: %s. %d passed; %d failed\n' "$(grep -q '^test .* \.\.\. [^o]' "$work/$1" && echo FAILED || echo ok)" \
+        "$(grep -c '^test .* \.\.\. ok$' "$work/$1")" "$(grep -c '^test .* \.\.\. [^o]' "$work/$1")"
+    ! grep -q '^test .* \.\.\. [^o]' "$work/$1"
+}
+
+# Its tests wait for a few machines, and each waiting one is a thread.
+lab() {
+    local hash
+    hash=$(tree_hash)
+    if [[ -z ${LAB:-} ]] && lab_passed "$hash"; then
+        printf 'The virtual machine is left out: nothing that it tests has changed since it passed (%s).\n' "$(lab_passed "$hash")"
+        return
+    fi
+    RUST_TEST_THREADS=100 "${test[@]}" --test lab || return
+    # Where it can't run at all, its tests are in the list of skips.
+    if tests/rig.sh --check 2>/dev/null; then lab_has_passed "$hash"; fi
+}
+
+case ${1:-} in
+    '')
+        stage build build
+        ((status)) || {
+            stage 'unit tests, house' "${test[@]}" --lib --bins --test house
+            stage 'gate' "${test[@]}" --test gate
+            stage 'loop devices' one_by_one devices
+            stage 'virtual machine' lab
+        }
+        ;;
+    quick)
+        shift
+        stage 'the house' "${test[@]}" --test house
+        stage 'unit tests' "${test[@]}" --lib "$@"
+        ;;
+    *) "${test[@]}" "$@" || status=$? ;;
+esac
 
 sort -u -o "$STACKTUNE_SKIPS" "$STACKTUNE_SKIPS"
 if [[ -s $STACKTUNE_SKIPS ]]; then

@@ -83,16 +83,16 @@ static NO_IOMMU: Machine = Machine {
 };
 static MACHINES: [&Machine; 6] = [&BARE, &STACKS, &FAULTS, &KILLS, &TOGETHER, &NO_IOMMU];
 
-/// The guest's tests, by machine: each becomes one of this program's.
+/// The guest's tests, by machine: each becomes one of this program's, in a module of the machine.
 macro_rules! in_guest {
-    ($($machine:ident: $($name:ident)*;)*) => {
-        $($(#[test] fn $name() { $machine.expect_passed(stringify!($name)); })*)*
+    ($($machine:ident $module:ident: $($name:ident)*;)*) => {
+        $(mod $module { $(#[test] fn $name() { super::$machine.expect_passed(stringify!($name)); })* })*
         const NAMED: &[(&Machine, &[&str])] = &[$((&$machine, &[$(stringify!($name)),*])),*];
     };
 }
 
 in_guest! {
-    BARE:
+    BARE bare:
         the_host_is_described
         the_practice_profile_fits_the_practice_array
         io_uring_on_bare_drives_is_verified
@@ -122,7 +122,7 @@ in_guest! {
         on_a_full_disk_nothing_is_built_and_its_drive_is_no_member
         a_file_system_needs_consent_and_is_wiped_with_it
         a_run_whose_drive_is_pulled_ends_in_order;
-    STACKS:
+    STACKS stacks:
         stripes_are_verified_and_leave_nothing
         mirrors_are_verified_and_leave_nothing
         one_parity_is_verified_and_leaves_nothing
@@ -141,21 +141,21 @@ in_guest! {
         a_sweep_over_arrays_is_verified_and_leaves_nothing
         pairs_on_md0_and_f2fs_are_verified
         pairs_on_md1_and_ext4_are_verified;
-    FAULTS:
+    FAULTS faults:
         a_tool_that_fails_at_any_step_leaves_nothing
         a_drive_that_comes_into_use_at_any_step_is_refused_and_untouched
         members_that_fail_are_told_and_the_run_goes_on
         drives_that_are_pulled_are_told_and_the_run_goes_on
         a_stripe_stops_in_order_without_a_pulled_drive
         a_stripe_whose_member_is_failed_stops_in_order_or_goes_on;
-    KILLS:
+    KILLS kills:
         killed_at_random_moments_cleanup_leaves_nothing;
-    TOGETHER:
+    TOGETHER together:
         namespaces_leave_and_come_back_together
         a_namespace_in_use_keeps_its_drive
         a_namespace_beside_is_left_as_it_is
         drives_of_one_group_leave_only_together;
-    NO_IOMMU:
+    NO_IOMMU no_iommu:
         without_an_iommu_drives_stay_with_the_kernel
         accepted_by_name_drives_leave_without_an_iommu_and_come_back;
 }

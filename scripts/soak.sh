@@ -1,0 +1,71 @@
+#!/bin/bash
+# The whole matrices, of which the gate (`make test`) takes a part: each part in at most 45 minutes.
+#
+#   scripts/soak.sh     LIST=1 lists the parts; PART=name runs one; AGAIN=1 also those that have passed
+#
+# A part that passed with the tree as it is now is not run again. tests/soak.md keeps the last result of each.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+PATH="${CARGO_HOME:-${HOME:-/nonexistent}/.cargo}/bin:$PATH:/usr/sbin:/sbin"
+# shellcheck source=scripts/tree.sh
+. scripts/tree.sh
+
+readonly RESULTS=tests/soak.md PART_S=2700
+
+# name | what it proves | the program of tests, and which of its tests
+readonly PARTS='
+bare     | every interface, way of polling and page size on bare NVMe drives; the guard there | lab machines::bare:: machines::the_host_has machines::figures_of machines::what_polls
+stacks   | every RAID with every file system on NVMe drives; the papers tables on them        | lab machines::stacks:: machines::the_papers_table
+faults   | a tool that fails, a drive in use, at every step; failing and pulled members       | lab machines::faults::
+kills    | 50 kills of a stack on NVMe drives beside one of somebody else                     | lab machines::kills::
+machine  | the rest in the virtual machine: VFIO, RocksDB, power cuts, the screen             | lab --skip machines::bare:: --skip machines::stacks:: --skip machines::faults:: --skip machines::kills:: --skip machines::the_host_has --skip machines::figures_of --skip machines::what_polls --skip machines::the_papers_table --skip every_test_of_the_guest
+devices  | loop devices, with 50 kills                                                        | devices
+gate     | the program on files and simulated devices                                         | gate
+'
+
+field() { sed "s/^ *//; s/ *\$//" <<<"$1"; }
+
+passed() { grep -qs "^$1 $2\$" "$(tree_cache)/soak-passed"; }
+
+# Puts a row in the table, in the place of the part's last one.
+note() {
+    local part=$1 result=$2 minutes=$3 row
+    row="| $part | $(date +%F) | $(git rev-parse --short HEAD 2>/dev/null || echo –) | $result | $minutes |"
+    # shellcheck disable=SC2016 # Markdown's
+    [[ -f $RESULTS ]] || printf '# The soak\n\nThe last result of each part of `make soak`.\n\n| part | date | commit | result | minutes |\n|---|---|---|---|---|\n' >"$RESULTS"
+    sed -i "/^| $part |/d" "$RESULTS"
+    printf '%s\n' "$row" >>"$RESULTS"
+}
+
+run() {
+    local name=$1 hash=$2 started=$SECONDS result=passed program filters=()
+    read -ra filters <<<"$3"
+    program=${filters[0]}
+    printf '\n=== %s\n' "$name"
+    SOAK=1 LAB_SEED=${LAB_SEED:-$RANDOM} RUST_TEST_THREADS=$([[ $program == lab ]] && echo 100 || nproc) \
+        timeout --kill-after=30 "$PART_S" cargo test --locked --no-fail-fast --test "$program" -- "${filters[@]:1}" || result=FAILED
+    note "$name" "$result" $(((SECONDS - started + 59) / 60))
+    [[ $result == passed ]] || return 1
+    mkdir -p "$(tree_cache)"
+    printf '%s %s\n' "$name" "$hash" >>"$(tree_cache)/soak-passed"
+}
+
+scripts/setup.sh test
+eval "$(scripts/rocksdb.sh)"
+hash=$(tree_hash) status=0
+while IFS='|' read -r name what tests; do
+    [[ -n ${name// /} ]] || continue
+    name=$(field "$name")
+    if [[ -n ${LIST:-} ]]; then
+        printf '%-9s %s%s\n' "$name" "$(field "$what")" "$(if passed "$name" "$hash"; then echo " (passed)"; fi)"
+        continue
+    fi
+    [[ -z ${PART:-} || $PART == "$name" ]] || continue
+    if [[ -z ${AGAIN:-} ]] && passed "$name" "$hash"; then
+        printf '%s has passed with this tree.\n' "$name"
+        continue
+    fi
+    run "$name" "$hash" "$(field "$tests")" </dev/null || status=1
+done <<<"$PARTS"
+exit "$status"

@@ -1,0 +1,31 @@
+# What the virtual machine's tests depend on, by a hash, and when they last passed. To be sourced.
+# shellcheck shell=bash
+
+# What can't change what happens in the machine: documents, what is only drawn or printed, and the tests that
+# run elsewhere.
+readonly HARMLESS='\.md$|^(LICENSE|\.gitignore|\.shellcheckrc|rustfmt\.toml|clippy\.toml|Makefile)$|^\.ci/|^assets/|^scripts/|^src/ui/(tui|report)/|_tests\.rs$|/snapshots/|^tests/(gate|devices|house|recordings)/|^tests/house\.rs$|^tests/skips\.txt$'
+
+tree_cache() { printf '%s' "${STACKTUNE_CACHE:-${XDG_CACHE_HOME:-${HOME:-/var/tmp}/.cache}/stacktune}"; }
+
+# Of every file that is not harmless, as it is now, and of the tools that matter.
+tree_hash() {
+    {
+        rustc --version
+        qemu-system-x86_64 --version 2>/dev/null | head -n1
+        git ls-files -z --cached --others --exclude-standard | grep -zvE "$HARMLESS" | sort -z | xargs -0 sha256sum 2>&1
+    } | sha256sum | cut -c1-16
+}
+
+# Says when the machine passed with that tree, if it did.
+lab_passed() {
+    local record
+    record=$(tree_cache)/lab-passed
+    [[ -r $record ]] && grep "^$1 " "$record" | tail -n1 | grep .
+}
+
+lab_has_passed() {
+    local record
+    record=$(tree_cache)/lab-passed
+    mkdir -p "${record%/*}"
+    printf '%s on %s at %s\n' "$1" "$(date +%F)" "$(git rev-parse --short HEAD 2>/dev/null || echo 'no commit')" >>"$record"
+}
