@@ -245,10 +245,10 @@ fn another_database_beside_the_marker_is_refused_and_one_that_is_gone_is_loaded_
     let aside = dir.path().join("aside");
     std::fs::rename(&database, &aside).unwrap();
     drop(DB::open_default(&database).unwrap());
-    refused("is another database");
+    refused("is not the database");
     // One that was restored from a checkpoint has no name of its own yet.
     std::fs::remove_file(database.join("IDENTITY")).unwrap();
-    refused("is another database");
+    refused("is not the database");
     std::fs::remove_dir_all(&database).unwrap();
     std::os::unix::fs::symlink(&aside, &database).unwrap();
     refused("is no folder");
