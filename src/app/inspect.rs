@@ -19,7 +19,7 @@ use crate::ui::report::{self, Shown, SweepShown, profiles::Row};
 
 /// Each shape of load is measured so long.
 const CALIBRATION_TIME: Duration = Duration::from_millis(500);
-/// Worker and bare loop take so many turns.
+/// Turns that worker and bare loop take.
 const PAIRS_ROUNDS: usize = 151;
 /// Of so long each: both see the same speed of a shared processor, and the same flush or merge beside them.
 const PAIRS_TIME: Duration = Duration::from_millis(50);
@@ -174,7 +174,7 @@ pub fn check(profile: &str, sets: &[String]) -> Result<()> {
     Err(Error::input(format!("{} can't run here:\n  {}", settings.name, problems.join("\n  "))))
 }
 
-/// Looks at each step; what speaks against several is told once, with their labels.
+/// Looks at each step; what speaks against several is reported once, with their labels.
 fn check_steps(base: &Settings, sweep: &Sweep, facts: &Facts) -> Result<()> {
     let steps = sweep.all_steps();
     let (mut problems, mut notes) = (BySteps::default(), BySteps::default());

@@ -10,6 +10,7 @@ mod stacks;
 mod sweep;
 mod ui;
 mod verify;
+mod watcher;
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! What a sweep would run, build, write and destroy, told before it is done.
+//! What a sweep would run, build, write and destroy, shown before it is done.
 
 use std::fmt::Write as _;
 
@@ -166,6 +166,6 @@ impl Outlook {
     }
 }
 
-fn whys(told: &[(String, String)]) -> Vec<WhyFile<'_>> {
-    told.iter().map(|(step, why)| WhyFile { step, why }).collect()
+fn whys(whys: &[(String, String)]) -> Vec<WhyFile<'_>> {
+    whys.iter().map(|(step, why)| WhyFile { step, why }).collect()
 }

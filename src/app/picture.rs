@@ -31,8 +31,8 @@ pub fn run(args: &PictureArgs) -> Result<()> {
     let turns: Vec<_> = args.turns.iter().map(|turn| parse_set(turn)).collect::<Result<_>>()?;
     let options = options(&args.run, demo);
     let (commands, asked) = channel();
-    let (told, events) = channel();
-    let session = std::thread::spawn(move || live::run(profile.settings, options, &facts, &asked, &told));
+    let (report, events) = channel();
+    let session = std::thread::spawn(move || live::run(profile.settings, options, &facts, &asked, &report));
 
     let mut state = State::new(Theme::new(Choice::Dark, false, None, None), args.columns, args.lines);
     let gap = args.duration / (turns.len() as u32 + 1);

@@ -1,17 +1,17 @@
 //! `stacktune record`: a profile run without a terminal.
 
 use std::io::{IsTerminal, stderr};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::signals::Interrupts;
+use super::watcher::{Watcher, tell_kept, verify};
 use super::{facts_with_versions, options, print, print_json, profile, tell};
 use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::runs::record::Summary;
 use crate::runs::record::refuse_folder;
 use crate::runs::session::headless::{self, Until};
-use crate::runs::session::{Advance, Attendant, Event, Options, PlanShown, Session, Wanted};
+use crate::runs::session::{Options, Session};
 use crate::settings::knobs::Ground;
 use crate::settings::profile::{by_identity, check};
 use crate::settings::{Profile, Settings};
@@ -19,7 +19,7 @@ use crate::ui::cli::RecordArgs;
 use crate::ui::report::{self, Progress};
 use crate::units::approx_span;
 
-/// A run is measured so long unless the command line says otherwise.
+/// A run is measured for this long unless the command line says otherwise.
 const MEASURED: Duration = Duration::from_secs(30);
 /// A run until it is steady ends then at the latest.
 const AT_MOST: Duration = Duration::from_hours(2);
@@ -148,67 +148,4 @@ fn dry_run(settings: &Settings, facts: &Facts, json: bool) -> Result<()> {
     }
     let plan = crate::runs::session::plan_shown(settings, facts)?;
     if json { print_json(&report::PlanFile::from(&plan)) } else { print(&report::plan(&plan)) }
-}
-
-/// Reads the target back, and says on standard error what came of it.
-pub(super) fn verify(session: &Session, watcher: &mut Watcher) -> Result<()> {
-    let stop = AtomicBool::new(false);
-    let mut on_progress = |step: crate::runs::session::Progress| {
-        watcher.progress.fill(&step);
-        stop.store(watcher.interrupts.count() > 0, Ordering::Relaxed);
-    };
-    let Some(report) = session.verify(&mut on_progress, &stop)? else { return Ok(()) };
-    watcher.notice(&report.to_string());
-    if report.is_clean() { Ok(()) } else { Err(Error::failed("not all is what was written")) }
-}
-
-/// Says how to remove what was kept.
-pub(super) fn tell_kept(commands: &[String]) {
-    if !commands.is_empty() {
-        tell(
-            "stacktune: what was built stays; `stacktune cleanup --all` removes all that was kept, these just it:",
-        );
-        commands.iter().for_each(|command| tell(&format!("  {command}")));
-    }
-}
-
-/// Shows on standard error what goes on.
-pub(super) struct Watcher<'a> {
-    pub progress: Progress<std::io::Stderr>,
-    pub interrupts: &'a Interrupts,
-}
-
-impl Watcher<'_> {
-    pub fn watch(&mut self, event: &Event) {
-        match event {
-            Event::Window(window, totals) => self.progress.window(window, totals),
-            Event::Notice(text) => self.notice(text),
-            _ => {}
-        }
-    }
-}
-
-impl Attendant for Watcher<'_> {
-    fn progress(&mut self, progress: crate::runs::session::Progress) -> bool {
-        self.progress.fill(&progress);
-        self.interrupts.count() == 0
-    }
-
-    fn notice(&mut self, text: &str) {
-        self.progress.done();
-        tell(&format!("stacktune: {text}"));
-    }
-
-    fn consent(&mut self, _: Vec<Wanted>) -> Option<Vec<String>> {
-        None
-    }
-
-    fn plan(&mut self, _: PlanShown) -> Option<Vec<String>> {
-        None
-    }
-
-    fn step(&mut self, advance: &Advance) -> bool {
-        self.progress.step(advance);
-        self.interrupts.count() == 0
-    }
 }

@@ -1,4 +1,4 @@
-//! `stacktune reproduce`: an experiment of the paper, run as a sweep and told beside the paper's figures.
+//! `stacktune reproduce`: an experiment of the paper, run as a sweep and shown beside the paper's figures.
 
 use std::io::{IsTerminal, stderr};
 use std::path::{Path, PathBuf};
@@ -8,9 +8,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::outlook;
-use super::record::Watcher as Screen;
 use super::signals::Interrupts;
 use super::sweep::Watcher;
+use super::watcher::Watcher as Screen;
 use super::{facts_with_versions, print, print_json};
 use crate::error::{Error, Result};
 use crate::host::Facts;
@@ -48,7 +48,7 @@ struct Note {
     sets: Vec<String>,
     /// Why the page cache has no budget, where it has none.
     no_cache_limit: Option<String>,
-    /// The folders of the recordings that are told beside it.
+    /// The folders of the recordings that are shown beside it.
     #[serde(default)]
     beside: Vec<PathBuf>,
 }
@@ -218,7 +218,7 @@ fn refuse_less_writes(base: &Settings, sweep: &Sweep, experiment: &Experiment) -
     Ok(())
 }
 
-/// Begins the sweep in its folder or goes on with it; its end is told apart, so that what there is can be
+/// Begins the sweep in its folder or goes on with it; its end is returned apart, so that what there is can be
 /// shown before.
 fn sweep_through(
     dir: &Path,

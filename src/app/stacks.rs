@@ -38,9 +38,9 @@ pub fn cleanup(args: &CleanupArgs) -> Result<()> {
     if args.output.json {
         print_json(&cleaned)?;
     } else {
-        // A stack of that kind that was to be taken away and could not be is told above.
-        let is_told = |stack: &undo::Leftover| cleaned.iter().any(|one| one.leftover.id == stack.id);
-        let kept = undo::kept(&state_dir())?.into_iter().filter(|stack| !is_told(stack));
+        // A stack of that kind that could not be removed is shown above.
+        let is_shown = |stack: &undo::Leftover| cleaned.iter().any(|one| one.leftover.id == stack.id);
+        let kept = undo::kept(&state_dir())?.into_iter().filter(|stack| !is_shown(stack));
         print(&report::cleaned(&cleaned, &kept.collect::<Vec<_>>()))?;
     }
     let failed = cleaned.iter().filter(|one| one.problem.is_some()).count();

@@ -4,8 +4,8 @@ use std::io::{IsTerminal, stderr};
 use std::sync::Arc;
 
 use super::outlook;
-use super::record::{Watcher as Screen, tell_kept, verify};
 use super::signals::Interrupts;
+use super::watcher::{Watcher as Screen, tell_kept, verify};
 use super::{facts_with_versions, options, print, print_json};
 use crate::error::{Error, Result};
 use crate::host::Facts;

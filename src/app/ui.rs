@@ -27,10 +27,10 @@ pub fn run(profile: Option<&str>, args: &RunArgs) -> Result<()> {
     let profiles = Profiles { store: Store::of_user(), steps: RefCell::default() };
     let settings = profiles.opened(profile);
     let (commands, asked) = channel();
-    let (told, events) = channel();
+    let (report, events) = channel();
     let session = std::thread::Builder::new()
         .name("session".into())
-        .spawn(move || live::run(settings, options, &facts_with_versions, &asked, &told))
+        .spawn(move || live::run(settings, options, &facts_with_versions, &asked, &report))
         .map_err(|e| Error::failed(format!("cannot start a thread: {}", describe(&e))))?;
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let tui::Outcome { ended, kept } = tui::run(

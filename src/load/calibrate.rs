@@ -19,7 +19,7 @@ use crate::host::Facts;
 use crate::load::io::clock;
 use crate::load::volume::{Extent, Region};
 use crate::load::workers::control::Writes;
-use crate::load::workers::{Activity, Workers};
+use crate::load::workers::{Activity, ThreadedWorkers, Workers};
 use crate::meter::source::Delta;
 use crate::settings::interface::Interface;
 use crate::settings::jobs::{self, Job};
@@ -104,9 +104,9 @@ fn plan_of(interface: Interface, class: Class, rate_bytes_per_s: Option<u64>) ->
 }
 
 fn measure(region: &Arc<Region>, plan: &Job, time: Duration) -> Result<Cost> {
-    let mut engine =
-        Workers::threaded(region.clone(), region.clone(), 1, Arc::new(Writes::new(0, Arc::default())));
-    let mut sources = engine.start(plan, &[])?;
+    let mut workers =
+        ThreadedWorkers::new(region.clone(), region.clone(), 1, Arc::new(Writes::new(0, Arc::default())));
+    let mut sources = workers.start(plan, &[])?;
     // What starts up (rings, first touches) is not the cost of an I/O.
     std::thread::sleep(time / 10);
     let mut skipped = Delta::new(1);
@@ -117,8 +117,8 @@ fn measure(region: &Arc<Region>, plan: &Job, time: Duration) -> Result<Cost> {
     let mut delta = Delta::new(1);
     sources.iter_mut().for_each(|source| _ = source.collect(&mut delta));
     let elapsed_s = (clock::now_ns() - start_ns) as f64 / 1e9;
-    engine.stop(plan.class);
-    while matches!(engine.activity(plan.class), Activity::Running | Activity::Draining) {
+    workers.stop(plan.class);
+    while matches!(workers.activity(plan.class), Activity::Running | Activity::Draining) {
         std::thread::sleep(Duration::from_millis(1));
     }
     let ios = delta.ios.max(1) as f64;

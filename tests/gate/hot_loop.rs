@@ -16,8 +16,8 @@ use crate::common;
 use crate::common::syscalls::{self, PerThread};
 use stacktune::class::Class;
 use stacktune::load::volume::{Extent, Region};
-use stacktune::load::workers::Workers;
 use stacktune::load::workers::control::Writes;
+use stacktune::load::workers::{ThreadedWorkers, Workers};
 use stacktune::meter::source::{Delta, Source};
 use stacktune::settings::jobs::{Job, jobs};
 use stacktune::settings::{Arrival, Buffering, Interface, Offsets, Settings};
@@ -105,8 +105,8 @@ struct Looked {
 /// Lets these classes run together until each has done enough.
 fn look(ground: &Ground, plans: &[Job], what: &str) -> Vec<Looked> {
     let writes = Arc::new(Writes::new(0, Arc::default()));
-    let mut engine = Workers::threaded(ground.data.clone(), ground.wal.clone(), 2, writes);
-    let mut sources: Vec<_> = plans.iter().flat_map(|plan| engine.start(plan, &[]).unwrap()).collect();
+    let mut workers = ThreadedWorkers::new(ground.data.clone(), ground.wal.clone(), 2, writes);
+    let mut sources: Vec<_> = plans.iter().flat_map(|plan| workers.start(plan, &[]).unwrap()).collect();
     let mut done = vec![0; sources.len()];
     wait(&mut sources, &mut done, STARTED, what);
     let threads: Vec<_> = sources.iter().map(|source| source.thread_id().unwrap()).collect();

@@ -20,7 +20,7 @@ use crate::load::kv::values::Values;
 use crate::load::kv::{Handle, Store};
 use crate::load::volume::{Extent, Region};
 use crate::load::workers::control::Writes;
-use crate::load::workers::{Activity, Workers};
+use crate::load::workers::{Activity, KvWorkers, Workers};
 use crate::meter::source::{Delta, Source};
 use crate::meter::tasks::{Clocks, KernelClocks};
 use crate::settings::jobs::{self, Job};
@@ -114,8 +114,8 @@ fn worker(store: &Arc<Store>, plan: &Job, time: Duration) -> Result<f64> {
     let extents = vec![Extent { path: store.dir().to_owned(), identity: None, member: 0, offset_bytes: 0 }];
     let region = Region { id: Region::DATA, set: store.set(), extents, extent_bytes: store.data().bytes() };
     let writes = Arc::new(Writes::new(store.sequence_base(), Arc::new(AtomicU64::new(0))));
-    let mut engine = Workers::of_pairs(store.clone(), Arc::new(region), writes);
-    let mut sources = engine.start(plan, &[])?;
+    let mut workers = KvWorkers::new(store.clone(), Arc::new(region), writes);
+    let mut sources = workers.start(plan, &[])?;
     let look = |source: &mut Box<dyn Source>| {
         let mut delta = Delta::new(1);
         source.counts(&mut delta);
@@ -125,8 +125,8 @@ fn worker(store: &Arc<Store>, plan: &Job, time: Duration) -> Result<f64> {
     let (_, began_ns) = look(&mut sources[0]);
     std::thread::sleep(time);
     let (operations, ended_ns) = look(&mut sources[0]);
-    engine.stop(plan.class);
-    while matches!(engine.activity(plan.class), Activity::Running | Activity::Draining) {
+    workers.stop(plan.class);
+    while matches!(workers.activity(plan.class), Activity::Running | Activity::Draining) {
         std::thread::sleep(Duration::from_millis(1));
     }
     let cpu_ns = ended_ns.zip(began_ns).map(|(ended_ns, began_ns)| ended_ns - began_ns);

@@ -1,11 +1,19 @@
 //! Both sides in one process, the server in a thread and its workers on files; and helpers that end.
 
+use std::os::unix::net::UnixStream;
+use std::thread::JoinHandle;
+use std::time::Instant;
+
 use super::super::server::{Ground, serve};
 use super::*;
+use crate::class::Class;
 use crate::load::volume::Extent;
-use crate::load::workers::Workers;
+use crate::load::workers::{Activity, Workers};
+use crate::meter::source::{Delta, Source};
+use crate::settings::Settings;
+use crate::settings::jobs::Job;
 use crate::settings::jobs::jobs;
-use crate::settings::{Buffering, Interface, Settings};
+use crate::settings::{Buffering, Interface};
 use crate::units::MIB;
 
 const PAGE_BYTES: u64 = 16384;
@@ -33,8 +41,8 @@ fn served() -> (Remote, JoinHandle<Result<()>>) {
     (Remote::attach(Link::over(ours).unwrap(), drives()).unwrap(), server)
 }
 
-/// An engine here whose workers are there, on two files each for data and WAL.
-fn engine(remote: &Remote, dir: &std::path::Path, writes: &Arc<Writes>) -> Workers {
+/// Workers there, on two files each for data and WAL.
+fn workers_on(remote: &Remote, dir: &std::path::Path, writes: &Arc<Writes>) -> RemoteWorkers {
     let region = |id: u8, name: &str, first: u32| {
         let extent = |i: u32| {
             let path = dir.join(format!("{name}-{i}"));
@@ -44,8 +52,7 @@ fn engine(remote: &Remote, dir: &std::path::Path, writes: &Arc<Writes>) -> Worke
         Region { id, set: 7, extents: (0..2).map(extent).collect(), extent_bytes: 3 * MIB }
     };
     let (data, wal) = (region(Region::DATA, "data", 0), region(Region::WAL, "wal", 2));
-    let workers = remote.load(data.clone(), wal.clone(), 4, writes.clone()).unwrap();
-    Workers::remote(Arc::new(data), Arc::new(wal), 4, writes.clone(), workers)
+    remote.load(data, wal, 4, writes.clone()).unwrap()
 }
 
 fn plans() -> [Job; 4] {
@@ -75,17 +82,17 @@ fn what_is_counted_there_arrives_here_and_nothing_twice() {
     let (remote, server) = served();
     assert_eq!(remote.attached().versions, ("0000:01:00.0".to_owned(), "3".to_owned()));
     let writes = Arc::new(Writes::new(5, Arc::new(1000.into())));
-    let mut engine = engine(&remote, dir.path(), &writes);
+    let mut workers = workers_on(&remote, dir.path(), &writes);
     let mut written_bytes = 1000;
     for class in [Class::Scan, Class::Wal, Class::Wal] {
-        let mut sources = engine.start(&plans()[class.index()], &[]).unwrap();
+        let mut sources = workers.start(&plans()[class.index()], &[]).unwrap();
         let mut delta = Delta::new(4);
         collect_until(&mut *sources[0], &mut delta, |delta, _| delta.ios >= 64);
-        assert_eq!(engine.activity(class), Activity::Running);
-        engine.stop(class);
+        assert_eq!(workers.activity(class), Activity::Running);
+        workers.stop(class);
         collect_until(&mut *sources[0], &mut delta, |_, more| !more);
         assert!(!sources[0].collect(&mut delta), "nothing comes after the last");
-        while engine.activity(class) != Activity::Idle {
+        while workers.activity(class) != Activity::Idle {
             std::thread::yield_now();
         }
         assert_eq!((delta.bytes, delta.service.histogram.len()), (delta.ios * PAGE_BYTES, delta.ios));
@@ -98,7 +105,7 @@ fn what_is_counted_there_arrives_here_and_nothing_twice() {
         }
         assert_eq!(writes.written_bytes(), written_bytes);
     }
-    drop(engine);
+    drop(workers);
     drop(remote);
     assert_eq!(server.join().unwrap(), Ok(()));
 }
@@ -108,11 +115,11 @@ fn the_limit_of_writes_holds_there_and_can_be_raised() {
     let dir = tempfile::tempdir_in("/var/tmp").unwrap();
     let (remote, _server) = served();
     let writes = Arc::new(Writes::new(0, Arc::default()));
-    let mut engine = engine(&remote, dir.path(), &writes);
+    let mut workers = workers_on(&remote, dir.path(), &writes);
     for pages in [10, 25] {
         writes.limit(Some(pages * PAGE_BYTES + 1));
-        engine.start(&plans()[Class::Background.index()], &[]).unwrap();
-        while engine.activity(Class::Background) != Activity::Exhausted {
+        workers.start(&plans()[Class::Background.index()], &[]).unwrap();
+        while workers.activity(Class::Background) != Activity::Exhausted {
             std::thread::yield_now();
         }
         assert_eq!(writes.written_bytes(), pages * PAGE_BYTES);
@@ -124,13 +131,16 @@ fn classes_stop_once_where_the_helper_has_gone_and_do_not_start_again() {
     let dir = tempfile::tempdir_in("/var/tmp").unwrap();
     let (remote, _server) = served();
     let writes = Arc::new(Writes::new(0, Arc::default()));
-    let mut engine = engine(&remote, dir.path(), &writes);
-    let mut sources = engine.start(&plans()[0], &[]).unwrap();
+    let mut workers = workers_on(&remote, dir.path(), &writes);
+    let mut sources = workers.start(&plans()[0], &[]).unwrap();
     lock(&remote.link).stream.shutdown(std::net::Shutdown::Both).unwrap();
     assert!(!sources[0].collect(&mut Delta::new(4)));
-    assert!(matches!(engine.activity(Class::Scan), Activity::Gone(why) if why.contains("SPDK")));
-    assert_eq!((engine.activity(Class::Scan), engine.activity(Class::Wal)), (Activity::Idle, Activity::Idle));
-    let again = engine.start(&plans()[0], &[]).err().unwrap();
+    assert!(matches!(workers.activity(Class::Scan), Activity::Gone(why) if why.contains("SPDK")));
+    assert_eq!(
+        (workers.activity(Class::Scan), workers.activity(Class::Wal)),
+        (Activity::Idle, Activity::Idle)
+    );
+    let again = workers.start(&plans()[0], &[]).err().unwrap();
     assert!(again.what.contains("SPDK"), "{again}");
 }
 

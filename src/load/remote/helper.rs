@@ -73,7 +73,7 @@ impl Ground for Drives {
                 addresses.push(address.clone());
             }
         }
-        // DPDK ties its first thread to a CPU; the workers go where they are told.
+        // DPDK ties its first thread to a CPU; the workers run on the CPUs of their class.
         let cpus = rustix::thread::sched_getaffinity(None).map_err(failed)?;
         let first = (0..rustix::thread::CpuSet::MAX_CPU).find(|cpu| cpus.is_set(*cpu)).unwrap_or(0);
         let begun = Begun::begin(first as u32, &addresses);

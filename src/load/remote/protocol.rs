@@ -19,7 +19,7 @@ use crate::settings::jobs::Job;
 pub struct Request {
     /// The question.
     pub ask: Ask,
-    /// Writing stops at so many bytes in all.
+    /// Bytes at which writing stops.
     pub limit_bytes: u64,
 }
 

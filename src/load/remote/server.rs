@@ -1,4 +1,4 @@
-//! The helper's side: an engine that does as it is told.
+//! The helper's side: starts and stops workers as it is asked.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixStream;
@@ -10,13 +10,13 @@ use super::protocol::{Answer, Ask, Attached, Load, Reply, Request, Sample, say, 
 use crate::class::Class;
 use crate::error::{Error, Result, describe};
 use crate::load::workers::control::Writes;
-use crate::load::workers::{Activity, Workers};
+use crate::load::workers::{ThreadedWorkers, Workers};
 use crate::meter::source::{Delta, Source};
 use crate::meter::tasks::{TaskProbe, TaskTimes};
 
-/// The ground is attended to so often.
+/// The drives are looked after this often.
 const ATTEND: Duration = Duration::from_millis(100);
-/// Workers that end are looked at so often.
+/// Workers that end are looked at this often.
 const LOOK: Duration = Duration::from_millis(2);
 
 /// What a load stands on: what has to be made ready before, and looked after meanwhile.
@@ -85,13 +85,13 @@ struct Server {
 }
 
 struct Loaded {
-    engine: Workers,
+    workers: ThreadedWorkers,
     started: Vec<Started>,
     delta: Delta,
     probe: TaskProbe,
-    /// CPU time that was not told yet: of the process, of all that does not work, and of the busiest
+    /// CPU time that was not reported yet: of the process, of all that does not work, and of the busiest
     /// worker of each class.
-    untold: ((u64, u64), [Option<u64>; 4]),
+    unreported: ((u64, u64), [Option<u64>; 4]),
 }
 
 impl Default for Server {
@@ -111,15 +111,15 @@ impl Server {
             }
             Ask::Start { plan, cpus } => {
                 let loaded = self.load.as_mut().ok_or_else(nothing_loaded)?;
-                let sources = loaded.engine.start(&plan, &cpus)?;
+                let sources = loaded.workers.start(&plan, &cpus)?;
                 self.starts += 1;
                 loaded.started.push(Started { number: self.starts, class: plan.class, sources });
                 return Ok(Answer::Started(self.starts));
             }
-            Ask::Stop(class) => self.load.as_mut().ok_or_else(nothing_loaded)?.engine.stop(class),
+            Ask::Stop(class) => self.load.as_mut().ok_or_else(nothing_loaded)?.workers.stop(class),
             Ask::Look(class) => {
                 let loaded = self.load.as_mut().ok_or_else(nothing_loaded)?;
-                return Ok(Answer::Activity(loaded.engine.activity(class)));
+                return Ok(Answer::Activity(loaded.workers.activity(class)));
             }
             Ask::Sample(number) => {
                 let loaded = self.load.as_mut().ok_or_else(nothing_loaded)?;
@@ -131,10 +131,9 @@ impl Server {
 
     /// Ends all classes. The ground is attended to meanwhile: a drive may hang.
     fn drain(&mut self, ground: &mut dyn Ground) {
-        let Some(Loaded { engine, .. }) = &mut self.load else { return };
-        Class::ALL.into_iter().for_each(|class| engine.stop(class));
-        let works = |activity| matches!(activity, Activity::Running | Activity::Draining);
-        while Class::ALL.into_iter().any(|class| works(engine.activity(class))) {
+        let Some(Loaded { workers, .. }) = &mut self.load else { return };
+        Class::ALL.into_iter().for_each(|class| workers.stop(class));
+        while Class::ALL.into_iter().any(|class| workers.activity(class).is_busy()) {
             ground.attend();
             std::thread::sleep(LOOK);
         }
@@ -146,11 +145,11 @@ impl Server {
         self.writes = Arc::new(Writes::new(sequence, Arc::new(AtomicU64::new(written_bytes))));
         self.writes.limit(Some(limit_bytes));
         self.load = Some(Loaded {
-            engine: Workers::threaded(Arc::new(data), Arc::new(wal), members, self.writes.clone()),
+            workers: ThreadedWorkers::new(Arc::new(data), Arc::new(wal), members, self.writes.clone()),
             started: Vec::new(),
             delta: Delta::new(members),
             probe: TaskProbe::open(0),
-            untold: Default::default(),
+            unreported: Default::default(),
         });
     }
 }
@@ -169,7 +168,7 @@ impl Loaded {
         started.sources.retain_mut(|source| source.collect(delta));
         let (class, more) = (started.class, !started.sources.is_empty());
         self.look();
-        let ((own_ns, overhead_ns), busiest_ns) = &mut self.untold;
+        let ((own_ns, overhead_ns), busiest_ns) = &mut self.unreported;
         let times = TaskTimes {
             own_ns: std::mem::take(own_ns),
             overhead_ns: std::mem::take(overhead_ns),
@@ -181,14 +180,14 @@ impl Loaded {
         Sample::of(&self.delta, more, times)
     }
 
-    /// Reads the threads' clocks. Who asks next is told.
+    /// Reads the threads' clocks; the next sample reports them.
     fn look(&mut self) {
         let workers = self.started.iter().flat_map(|started| {
             started.sources.iter().filter_map(|source| Some((source.thread_id()?, started.class)))
         });
         let workers: Vec<_> = workers.collect();
         let (own_ns, overhead_ns, busiest_ns) = self.probe.times(&workers);
-        let ((own, overhead), busiest) = &mut self.untold;
+        let ((own, overhead), busiest) = &mut self.unreported;
         (*own, *overhead) = (*own + own_ns, *overhead + overhead_ns);
         for (sum, ns) in busiest.iter_mut().zip(busiest_ns) {
             *sum = ns.map_or(*sum, |ns| Some(sum.unwrap_or(0) + ns));

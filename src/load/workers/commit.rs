@@ -41,7 +41,7 @@ pub struct Flushed {
 }
 
 impl Commits {
-    /// One flush for `every` writes over so many files.
+    /// One flush for `every` writes over that many files.
     pub fn new(every: u64, files: usize) -> Self {
         let every = every.max(1) as u32;
         Self {

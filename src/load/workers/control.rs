@@ -1,4 +1,4 @@
-//! What workers of a class share with each other and with the engine.
+//! What workers of a class share with each other and with who starts them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
@@ -10,10 +10,10 @@ pub const ERRORS_PER_S_MAX: u32 = 1000;
 /// Threads of a class, at most: 256 of them at depth 1024 with `sync` would be more.
 const SLICES: usize = 64;
 
-/// Stops one generation of a class's workers, and tells why it stopped by itself.
+/// Stops one generation of a class's workers, and keeps why it stopped by itself.
 #[derive(Debug)]
 pub struct Control {
-    /// When the workers were told to end; none yet is the largest number.
+    /// When the workers were asked to end; none yet is the largest number.
     stop_ns: AtomicU64,
     tripped: AtomicI32,
     exhausted: AtomicBool,
@@ -38,12 +38,12 @@ impl Default for Control {
 }
 
 impl Control {
-    /// Tells the workers, at this time, to drain and end.
+    /// Has the workers drain and end from this time on.
     pub fn stop(&self, now_ns: u64) {
         self.stop_ns.fetch_min(now_ns, Ordering::AcqRel);
     }
 
-    /// When the workers were told to end: nothing is intended after that.
+    /// When the workers were asked to end: nothing is intended after that.
     pub fn stopped_ns(&self) -> Option<u64> {
         Some(self.stop_ns.load(Ordering::Acquire)).filter(|ns| *ns != u64::MAX)
     }
@@ -161,7 +161,7 @@ impl Writes {
         self.sequence.fetch_add(Self::SEQUENCES, Ordering::Relaxed)
     }
 
-    /// Writing stops at so many bytes in all; `None` is no limit.
+    /// Writing stops at that many bytes in all; `None` is no limit.
     pub fn limit(&self, bytes: Option<u64>) {
         self.limit_bytes.store(bytes.unwrap_or(u64::MAX), Ordering::Relaxed);
     }
@@ -176,7 +176,7 @@ impl Writes {
         self.sequence.load(Ordering::Relaxed)
     }
 
-    /// So many bytes have been written by now: by another process, where nothing is written in this one.
+    /// Bytes written by now, by another process, where nothing is written in this one.
     pub fn follow(&self, written_bytes: u64) {
         self.written_bytes.store(written_bytes, Ordering::Relaxed);
     }
@@ -186,7 +186,7 @@ impl Writes {
         self.written_bytes.load(Ordering::Relaxed)
     }
 
-    /// Adds bytes that somebody else has written.
+    /// Adds bytes that something else has written.
     pub fn add(&self, bytes: u64) {
         self.written_bytes.fetch_add(bytes, Ordering::Relaxed);
     }

@@ -1,7 +1,7 @@
-//! The classes on pairs: workers that get, put and read ranges through an engine, one call at a time.
+//! Workers on key-value pairs: they get, put and read ranges through RocksDB, one call at a time.
 //!
-//! Scan reads ranges, point gets, WAL puts with a synced log, background puts without (and gets, where it
-//! is told to). A worker has one call outstanding, so a class has a worker for each of its depth. Pacing,
+//! Scan reads ranges, point gets, WAL puts with a synced log, background puts without (and gets, by
+//! `background.reads`). A worker has one call outstanding, so a class has a worker for each of its depth. Pacing,
 //! offsets and meters are those of pages; *service* runs from the call to its return, of the WAL to the
 //! return of the call that synced the log.
 
@@ -11,18 +11,22 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use super::control::Writes;
+use super::generations::Generations;
 use super::launch::{Body, WorkerThread, spawn};
 use super::offsets::Offsets;
 use super::pacing::Pacer;
 use super::worker::Orders;
+use super::{Activity, Workers};
 use crate::class::Class;
 use crate::error::Result;
 use crate::load::io::clock;
 use crate::load::kv::keys::Key;
 use crate::load::kv::values::Values;
 use crate::load::kv::{Handle, Scanner, Store};
+use crate::load::volume::Region;
+use crate::meter::source::Source;
 use crate::settings::Sync;
-use crate::settings::jobs::KvJob;
+use crate::settings::jobs::{Job, KvJob};
 use crate::units::SECOND_NS;
 
 /// A worker that waits looks this often whether it is to end.
@@ -32,8 +36,36 @@ const FULL_NS: u64 = SECOND_NS / 50;
 /// The engine's calls go deeper than a system call.
 const STACK_BYTES: usize = 2 << 20;
 
+/// Workers on a data set of pairs, a thread for each call that is outstanding.
+pub struct KvWorkers {
+    generations: Generations,
+    store: Arc<Store>,
+}
+
+impl KvWorkers {
+    /// Workers on the data set; the region stands for it in the meters.
+    pub fn new(store: Arc<Store>, data: Arc<Region>, writes: Arc<Writes>) -> Self {
+        Self { generations: Generations::new(data.clone(), data, 1, writes), store }
+    }
+}
+
+impl Workers for KvWorkers {
+    fn start(&mut self, plan: &Job, cpus: &[u32]) -> Result<Vec<Box<dyn Source>>> {
+        let store = &self.store;
+        self.generations.start(plan, |orders| launch(cpus, orders, store))
+    }
+
+    fn stop(&mut self, class: Class) {
+        self.generations.stop(class, clock::now_ns());
+    }
+
+    fn activity(&mut self, class: Class) -> Activity {
+        self.generations.activity(class)
+    }
+}
+
 /// Starts a class's workers on a data set, one for each of the orders.
-pub(super) fn launch(cpus: &[u32], orders: Vec<Orders>, store: &Arc<Store>) -> Result<Vec<WorkerThread>> {
+fn launch(cpus: &[u32], orders: Vec<Orders>, store: &Arc<Store>) -> Result<Vec<WorkerThread>> {
     let store = store.clone();
     let body: Body = Arc::new(move |orders, start| {
         let handle = match store.handle() {
@@ -57,12 +89,12 @@ pub(super) fn launch(cpus: &[u32], orders: Vec<Orders>, store: &Arc<Store>) -> R
     spawn(cpus, orders, STACK_BYTES, &body)
 }
 
-/// What a call came to.
+/// The result of a call.
 #[derive(Clone, Copy)]
 enum Outcome {
-    /// So many bytes of keys and values were read.
+    /// Bytes of keys and values read.
     Read(u64),
-    /// So many bytes of keys and values were put.
+    /// Bytes of keys and values put.
     Put(u64),
     /// Nothing was read: the errno.
     Unread(i32),

@@ -3,17 +3,93 @@
 //! A worker's orders never change: a turn of a knob stops a class's workers, which drain, and starts
 //! new ones. What must outlive them (the WAL's position, sequence numbers, how much may still be
 //! written) is in [`control::Shared`]. After its start a worker allocates nothing and takes no lock.
+//!
+//! [`Workers`] is what a session sees of them. Each implementation has a file of its own:
+//!
+//! | implementation | the workers |
+//! |---|---|
+//! | [`ThreadedWorkers`] | move pages, in threads of this process |
+//! | [`SimulatedWorkers`] | move pages of simulated devices, in the calling thread on a virtual clock |
+//! | [`KvWorkers`] | get and put key-value pairs, in threads of this process |
+//! | [`RemoteWorkers`](crate::load::remote::RemoteWorkers) | move pages, in another process |
 
 mod commit;
 pub mod control;
-pub mod engine;
+mod generations;
 mod kv;
 pub mod launch;
 mod offsets;
 mod pacing;
-pub mod remote_workers;
-pub mod simulated;
+mod simulated;
+mod threaded;
 mod worker;
 
-pub use engine::{Activity, Workers};
-pub use remote_workers::RemoteWorkers;
+use serde::{Deserialize, Serialize};
+
+pub use kv::KvWorkers;
+pub use simulated::SimulatedWorkers;
+pub use threaded::ThreadedWorkers;
+
+use crate::class::Class;
+use crate::error::Result;
+use crate::load::io::clock;
+use crate::meter::source::Source;
+use crate::settings::jobs::Job;
+
+/// What a class's workers are doing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Activity {
+    /// There is none.
+    Idle,
+    /// I/O flows.
+    Running,
+    /// Stopping, and I/O is still outstanding.
+    Draining,
+    /// Ended by too many errors: the errno.
+    Tripped(i32),
+    /// Ended because nothing more may be written.
+    Exhausted,
+    /// Ended because the interface itself failed: why.
+    Broken(String),
+    /// Ended with the process that they were in: why it did.
+    Gone(String),
+}
+
+impl Activity {
+    /// Whether I/O is outstanding, or will be.
+    pub fn is_busy(&self) -> bool {
+        matches!(self, Self::Running | Self::Draining)
+    }
+}
+
+/// Starts and stops the workers of each class. Dropped, it stops them all and waits for their end.
+pub trait Workers {
+    /// Starts a class on these CPUs (none is any), which must be idle. Returns what its workers count.
+    ///
+    /// # Errors
+    /// Why it can't be started.
+    fn start(&mut self, plan: &Job, cpus: &[u32]) -> Result<Vec<Box<dyn Source>>>;
+
+    /// Has a class's workers drain and end.
+    fn stop(&mut self, class: Class);
+
+    /// What a class's workers are doing. Workers that have ended are cleared away.
+    fn activity(&mut self, class: Class) -> Activity;
+
+    /// The clock of the workers.
+    fn now_ns(&self) -> u64 {
+        clock::now_ns()
+    }
+
+    /// Whether time passes only in [`Self::run_until`].
+    fn is_simulated(&self) -> bool {
+        false
+    }
+
+    /// Lets simulated time pass until then; real time passes by itself.
+    fn run_until(&mut self, _ns: u64) {}
+}
+
+#[cfg(test)]
+#[path = "workers_tests.rs"]
+mod tests;

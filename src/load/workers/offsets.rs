@@ -89,7 +89,7 @@ impl Offsets {
 }
 
 /// The step from one rank's page to the next one's: near the golden section of the pages, so that the
-/// hottest so many lie about evenly over them, and without a common divisor, so that no two ranks
+/// hottest of them lie about evenly over all, and without a common divisor, so that no two ranks
 /// share a page.
 fn scatter(pages: u64) -> u64 {
     let golden = ((u128::from(pages) * 0x9E37_79B9_7F4A_7C15) >> 64) as u64;

@@ -1,16 +1,74 @@
-//! The simulation: all workers in one thread on a virtual clock, repeating exactly.
+//! Workers of simulated devices: all in the calling thread on a virtual clock, repeating exactly.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
-use super::engine::end;
+use super::control::{Control, Writes};
+use super::generations::{Generations, end};
+use super::threaded;
 use super::worker::{Orders, Turn, Worker};
+use super::{Activity, Workers};
+use crate::class::Class;
+use crate::error::Result;
 use crate::load::io::sim::{Device, SimQueue};
 use crate::load::io::{Done, Wait};
+use crate::load::volume::Region;
+use crate::meter::cell::WorkerCell;
+use crate::meter::source::Source;
 use crate::settings::Sim;
+use crate::settings::jobs::Job;
+
+/// Workers on simulated devices, one for each member. A class on another interface (`null`, say) runs in
+/// threads beside them.
+pub struct SimulatedWorkers {
+    generations: Generations,
+    simulation: Simulation,
+}
+
+impl SimulatedWorkers {
+    /// Workers over these regions, which lie on that many members.
+    pub fn new(data: Arc<Region>, wal: Arc<Region>, members: usize, writes: Arc<Writes>, sim: &Sim) -> Self {
+        let simulation = Simulation::new(members, sim);
+        Self { generations: Generations::new(data, wal, members, writes), simulation }
+    }
+}
+
+impl Workers for SimulatedWorkers {
+    fn start(&mut self, plan: &Job, cpus: &[u32]) -> Result<Vec<Box<dyn Source>>> {
+        let Self { generations, simulation } = self;
+        generations.start(plan, |orders| {
+            if !plan.interface.is_simulated() {
+                return threaded::launch(plan, cpus, orders);
+            }
+            simulation.start(orders);
+            Ok(Vec::new())
+        })
+    }
+
+    fn stop(&mut self, class: Class) {
+        self.generations.stop(class, self.simulation.now_ns);
+    }
+
+    fn activity(&mut self, class: Class) -> Activity {
+        self.generations.activity(class)
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.simulation.now_ns
+    }
+
+    fn is_simulated(&self) -> bool {
+        true
+    }
+
+    fn run_until(&mut self, ns: u64) {
+        self.simulation.run_until(ns);
+    }
+}
 
 /// Simulated devices and the workers on them.
-pub struct Simulation {
+struct Simulation {
     now_ns: u64,
     devices: Vec<Device>,
     workers: Vec<Simulated>,
@@ -28,7 +86,7 @@ struct Simulated {
     outstanding: u32,
     /// The device of each file.
     devices: Vec<usize>,
-    ending: (std::sync::Arc<crate::meter::cell::WorkerCell>, std::sync::Arc<super::control::Control>),
+    ending: (Arc<WorkerCell>, Arc<Control>),
 }
 
 /// A completion to come.
@@ -43,7 +101,7 @@ struct Event {
 
 impl Simulation {
     /// A device for each member.
-    pub fn new(members: usize, sim: &Sim) -> Self {
+    fn new(members: usize, sim: &Sim) -> Self {
         let devices = (0..members as u64).map(|i| Device::new(sim.device, sim.seed.wrapping_add(i << 32)));
         Self {
             now_ns: 0,
@@ -54,13 +112,8 @@ impl Simulation {
         }
     }
 
-    /// The virtual clock.
-    pub fn now_ns(&self) -> u64 {
-        self.now_ns
-    }
-
     /// Adds a class's workers; they begin now.
-    pub fn start(&mut self, orders: Vec<Orders>) {
+    fn start(&mut self, orders: Vec<Orders>) {
         for orders in orders {
             let queue = SimQueue::new(orders.plan.depth as u32, orders.plan.page_bytes as usize);
             let devices = orders.region.extents.iter().map(|extent| extent.member as usize).collect();
@@ -74,7 +127,7 @@ impl Simulation {
     }
 
     /// Lets time pass until then.
-    pub fn run_until(&mut self, end_ns: u64) {
+    fn run_until(&mut self, end_ns: u64) {
         loop {
             self.run_ready();
             let event = self.events.peek().map(|Reverse(event)| event.at_ns);

@@ -1,6 +1,6 @@
 //! A worker: which operations a class hands over next, and what their completions mean.
 //!
-//! It knows neither clock nor system call: it is told the time and queues operations, so the same
+//! It knows neither clock nor system call: it gets the time and queues operations, so the same
 //! code runs in a thread on a real interface and in the simulation.
 //!
 //! Latencies: *service* runs from the hand-over of a batch to the moment the worker sees the
@@ -307,7 +307,7 @@ impl Worker {
                 bytes += self.page_bytes;
                 self.succeeded(now_ns, slot);
             } else {
-                // A transfer cut short is a failure of the medium, as one told by an errno is.
+                // A transfer cut short is a failure of the medium, as one reported by an errno is.
                 self.failed(now_ns, if done.result < 0 { -done.result } else { libc::EIO });
             }
         }

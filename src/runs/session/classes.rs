@@ -1,28 +1,31 @@
-//! The classes of a session: which run, drain, or are stopped and why.
+//! The classes of a session and their workers: which run, drain, or are stopped and why.
 
 use std::io;
-use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
-use super::message::Event;
-use super::run::Session;
+use super::page_cache::drop_cached;
+use super::resolve::Resolved;
+use super::targets::{Target, paths_of};
 use crate::class::Class;
 use crate::error::{Result, describe, describe_errno};
-use crate::load::volume::Region;
+use crate::host::Facts;
 use crate::load::workers::{Activity, Workers};
+use crate::meter::Meters;
 use crate::meter::context::ClassContext;
 use crate::meter::window::State;
 use crate::settings::jobs::Job;
 use crate::settings::{Buffering, Cpus};
-use crate::units::format_size;
+use crate::units::{SECOND_NS, format_size};
 
-/// What is known of each class.
-#[derive(Debug, Default)]
-pub(super) struct Classes([ClassRun; 4]);
+/// The classes. Dropped, their workers are stopped, and their end is waited for.
+pub(super) struct Classes {
+    workers: Box<dyn Workers>,
+    runs: [ClassRun; 4],
+}
 
 #[derive(Debug, Default)]
 struct ClassRun {
-    /// The plan of the workers that run or drain.
+    /// The job of the workers that run or drain.
     running: Option<Job>,
     /// Whether its workers went through the page cache since that was last dropped.
     cached: bool,
@@ -42,116 +45,167 @@ pub(super) struct Stopped {
     pub exhausted: bool,
 }
 
+/// What classes run under and on.
+pub(super) struct Around<'a> {
+    pub resolved: &'a Resolved,
+    pub target: &'a mut Target,
+    pub meters: &'a mut Meters,
+    /// No class is to run now: paused, or ending.
+    pub rests: bool,
+}
+
+/// What a look at the classes has found.
+#[derive(Debug, Default)]
+pub(super) struct Settled {
+    /// Sentences for the operator.
+    pub notices: Vec<String>,
+    /// What is measured has changed.
+    pub turned: bool,
+    /// Why a class could not go on, where its drives may be gone.
+    pub broken: Option<String>,
+}
+
+impl Settled {
+    fn broke(&mut self, why: &str) {
+        self.broken.get_or_insert_with(|| why.to_owned());
+    }
+}
+
 impl Classes {
+    pub fn new(workers: Box<dyn Workers>) -> Self {
+        Self { workers, runs: Default::default() }
+    }
+
+    /// The workers' clock.
+    pub fn now_ns(&self) -> u64 {
+        self.workers.now_ns()
+    }
+
+    /// Whether time passes only in [`Self::run_until`].
+    pub fn is_simulated(&self) -> bool {
+        self.workers.is_simulated()
+    }
+
+    /// Lets simulated time pass until then.
+    pub fn run_until(&mut self, ns: u64) {
+        self.workers.run_until(ns);
+    }
+
     /// Whether a class is draining or waits to be started.
     pub fn any_pending(&self) -> bool {
-        self.0.iter().any(|run| run.draining || run.dropping.is_some())
+        self.runs.iter().any(|run| run.draining || run.dropping.is_some())
     }
 
     /// A window begins: what drains now belongs to it too, even if that has ended when it ends.
     pub fn begin_window(&mut self) {
-        for run in &mut self.0 {
+        for run in &mut self.runs {
             run.drained = run.draining || run.dropping.is_some();
         }
     }
 
     /// A class as the meters know it.
-    pub fn context(&self, plan: &Job, paused: bool) -> ClassContext {
-        let run = &self.0[plan.class.index()];
+    pub fn context(&self, job: &Job, paused: bool) -> ClassContext {
+        let run = &self.runs[job.class.index()];
         let state = match &run.stopped {
             _ if run.draining || run.dropping.is_some() => State::Draining,
-            Some(stopped) if plan.enabled => State::Stopped(stopped.why.clone()),
-            _ if !plan.enabled => State::Off,
+            Some(stopped) if job.enabled => State::Stopped(stopped.why.clone()),
+            _ if !job.enabled => State::Off,
             _ if paused => State::Paused,
             _ => State::Running,
         };
-        let plan = run.running.as_ref().unwrap_or(plan);
+        let job = run.running.as_ref().unwrap_or(job);
         ClassContext {
             state,
             drained: run.drained,
-            interface: plan.interface,
-            buffering: plan.buffering,
-            rate_bytes_per_s: plan.rate_bytes_per_s,
-            in_flight_bytes_max: plan.workers * plan.depth * plan.page_bytes,
+            interface: job.interface,
+            buffering: job.buffering,
+            rate_bytes_per_s: job.rate_bytes_per_s,
+            in_flight_bytes_max: job.workers * job.depth * job.page_bytes,
         }
     }
 
-    /// Whether a class has no workers any more.
-    pub fn is_idle(&self, class: Class, engine: &mut Workers) -> bool {
-        self.0[class.index()].dropping.as_ref().is_none_or(JoinHandle::is_finished)
-            && !matches!(engine.activity(class), Activity::Running | Activity::Draining)
+    /// Whether no class has workers any more.
+    pub fn are_idle(&mut self) -> bool {
+        if self.workers.is_simulated() {
+            let now_ns = self.workers.now_ns();
+            self.workers.run_until(now_ns + SECOND_NS);
+        }
+        let Self { workers, runs } = self;
+        Class::ALL.into_iter().all(|class| {
+            runs[class.index()].dropping.as_ref().is_none_or(JoinHandle::is_finished)
+                && !workers.activity(class).is_busy()
+        })
+    }
+
+    /// Whether a class's workers run.
+    pub fn is_running(&mut self, class: Class) -> bool {
+        self.workers.activity(class) == Activity::Running
     }
 
     /// Whether a class's workers were not yet seen to have ended all.
-    #[must_use]
     pub fn works(&self, class: Class) -> bool {
-        self.0[class.index()].running.is_some()
+        self.runs[class.index()].running.is_some()
     }
 
-    /// Forgets why classes were stopped, so that they start again.
-    pub fn forgive(&mut self, only_exhausted: bool) {
-        for run in &mut self.0 {
-            if run.stopped.as_ref().is_some_and(|stopped| stopped.exhausted || !only_exhausted) {
+    /// Forgets why classes were stopped that had nothing more to write, so that they start again.
+    pub fn forgive_exhausted(&mut self) {
+        for run in &mut self.runs {
+            if run.stopped.as_ref().is_some_and(|stopped| stopped.exhausted) {
                 run.stopped = None;
             }
         }
     }
 
     /// Forgets why one class was stopped.
-    pub fn forgive_class(&mut self, class: Class) {
-        self.0[class.index()].stopped = None;
+    pub fn forgive(&mut self, class: Class) {
+        self.runs[class.index()].stopped = None;
     }
 
-    /// A class does not start again by itself.
-    pub fn stopped(&mut self, class: Class, why: Stopped) {
-        self.0[class.index()].stopped = Some(why);
-    }
-
-    /// A class was told to drain.
-    pub fn drains(&mut self, class: Class) {
-        let run = &mut self.0[class.index()];
+    /// Lets a class drain; it starts again under its job then.
+    pub fn stop(&mut self, class: Class) {
+        self.workers.stop(class);
+        let run = &mut self.runs[class.index()];
         run.draining = run.running.is_some();
     }
-}
 
-impl Session {
-    /// Lets a class drain; it starts again under its plan then.
-    pub(super) fn stop_class(&mut self, class: Class) {
-        self.engine.stop(class);
-        self.classes.drains(class);
-        self.turned = true;
+    /// Lets a class drain, which does not start again by itself.
+    pub fn give_up(&mut self, class: Class, why: &str) {
+        self.stop(class);
+        let why = why.trim_end_matches('.').to_owned();
+        self.runs[class.index()].stopped = Some(Stopped { why, exhausted: false });
     }
 
-    /// Looks at every class: what has drained starts again, what stopped by itself is told.
-    pub(super) fn settle_classes(&mut self) {
+    /// Lets all drain for good.
+    pub fn end(&mut self) {
+        Class::ALL.into_iter().for_each(|class| self.workers.stop(class));
+    }
+
+    /// Takes every class one step on: what has drained starts again, what stopped by itself is reported.
+    pub fn settle(&mut self, around: &mut Around) -> Settled {
+        let mut settled = Settled::default();
         for class in Class::ALL {
-            if let Some(stopped) = self.look_at(class) {
-                self.tell(Event::Notice(format!("{class} stopped: {}", stopped.why)));
-                self.classes.0[class.index()].stopped = Some(stopped);
-                self.turned = true;
+            if let Some(stopped) = self.take_on(class, around, &mut settled) {
+                settled.notices.push(format!("{class} stopped: {}", stopped.why));
+                self.runs[class.index()].stopped = Some(stopped);
+                settled.turned = true;
             }
         }
-        if !self.classes.any_pending() && !self.draining.is_empty() {
-            for knob in std::mem::take(&mut self.draining) {
-                self.tell(Event::Turned { knob, outcome: Ok(true) });
-            }
-            self.status();
-        }
+        settled
     }
 
     /// Takes a class one step on. Returns why it stopped, if it did so by itself.
-    fn look_at(&mut self, class: Class) -> Option<Stopped> {
-        let activity = self.engine.activity(class);
-        if matches!(activity, Activity::Running | Activity::Draining) {
+    fn take_on(&mut self, class: Class, around: &mut Around, settled: &mut Settled) -> Option<Stopped> {
+        let activity = self.workers.activity(class);
+        if activity.is_busy() {
             return None;
         }
-        let run = &mut self.classes.0[class.index()];
+        let run = &mut self.runs[class.index()];
         run.running = None;
         let by_turn = std::mem::take(&mut run.draining);
         match activity {
-            // Also where it was told to drain: there is nothing any more to start it in again.
+            // Also where it drained for a turn: there is nothing any more to start it in again.
             Activity::Gone(why) => {
-                self.lose_drives(&why);
+                settled.broke(&why);
                 return Some(Stopped { why, exhausted: false });
             }
             _ if by_turn => {}
@@ -160,132 +214,116 @@ impl Session {
                 return Some(Stopped { why, exhausted: false });
             }
             Activity::Broken(why) => {
-                self.lose_drives(&why);
+                settled.broke(&why);
                 return Some(Stopped { why: format!("its interface failed: {why}"), exhausted: false });
             }
-            Activity::Exhausted => return Some(self.exhausted()),
+            Activity::Exhausted => return Some(exhausted(around.resolved)),
             _ => {}
         }
-        if self.is_reopening() {
-            let should_run = self.should_run(class);
-            let run = &mut self.classes.0[class.index()];
-            run.draining = by_turn || should_run;
+        if self.waits_for_database(around, settled) {
+            let should_run = self.should_run(class, around);
+            self.runs[class.index()].draining = by_turn || should_run;
             return None;
         }
         // What was begun is ended even where the class was muted or paused meanwhile.
-        if self.drops_cache(class) || !self.should_run(class) {
+        if self.drops_cache(class, settled) || !self.should_run(class, around) {
             return None;
         }
-        if self.begins_to_drop(class) {
+        if self.begins_to_drop(class, around) {
+            settled.turned = true;
             return None;
         }
-        self.start_class(class).err().map(|error| Stopped { why: error.to_string(), exhausted: false })
+        self.start(class, around).err().map(|error| Stopped { why: error.to_string(), exhausted: false })
     }
 
-    fn exhausted(&self) -> Stopped {
-        let limit = self.settings.run.max_writes_bytes.map_or_else(String::new, format_size);
-        Stopped { why: format!("{limit} are written, which is run.max_writes"), exhausted: true }
+    /// Whether classes must wait until the database is open with what the settings say.
+    fn waits_for_database(&self, around: &mut Around, settled: &mut Settled) -> bool {
+        let works = Class::ALL.into_iter().any(|class| self.works(class));
+        let Some(pairs) = around.target.key_value_mut() else { return false };
+        let reopening = pairs.reopens(&around.resolved.settings, works);
+        settled.notices.extend(reopening.failed);
+        settled.turned |= reopening.began;
+        reopening.waits
     }
 
-    fn should_run(&self, class: Class) -> bool {
-        let run = &self.classes.0[class.index()];
-        self.plans[class.index()].enabled && !self.paused && !self.ending && run.stopped.is_none()
+    fn should_run(&self, class: Class, around: &Around) -> bool {
+        let stopped = self.runs[class.index()].stopped.is_some();
+        around.resolved.job(class).enabled && !around.rests && !stopped
     }
 
     /// Starts a class's workers, if it is to run.
-    pub(super) fn start_class(&mut self, class: Class) -> Result<()> {
-        if !self.should_run(class) {
+    ///
+    /// # Errors
+    /// Why they can't be started.
+    pub fn start(&mut self, class: Class, around: &mut Around) -> Result<()> {
+        if !self.should_run(class, around) {
             return Ok(());
         }
-        let plan = self.plans[class.index()].clone();
-        let cpus = self.cpus(&plan.cpus);
-        for source in self.engine.start(&plan, &cpus)? {
-            self.meters.add(source);
+        let job = around.resolved.job(class).clone();
+        let cpus = cpus_of(&job.cpus, &around.resolved.facts);
+        for source in self.workers.start(&job, &cpus)? {
+            around.meters.add(source);
         }
-        let run = &mut self.classes.0[class.index()];
-        run.cached |= plan.buffering != Buffering::Direct;
-        run.running = Some(plan);
+        let run = &mut self.runs[class.index()];
+        run.cached |= job.buffering != Buffering::Direct;
+        run.running = Some(job);
         Ok(())
-    }
-
-    fn cpus(&self, cpus: &Cpus) -> Vec<u32> {
-        match cpus {
-            Cpus::Any => Vec::new(),
-            Cpus::List(list) => list.clone(),
-            Cpus::Node(id) => {
-                let node = self.facts.cpu.nodes.iter().find(|node| node.id == *id);
-                node.map(|node| node.cpus.clone()).unwrap_or_default()
-            }
-        }
     }
 
     /// Before a class that went through the page cache, however long ago, begins with direct I/O, what
     /// is cached is written back and dropped, in a thread of its own. Returns whether that has begun.
-    fn begins_to_drop(&mut self, class: Class) -> bool {
-        let run = &mut self.classes.0[class.index()];
-        let leaves_cache = run.cached && self.plans[class.index()].buffering == Buffering::Direct;
-        if !leaves_cache || self.target.volume.is_none() {
+    fn begins_to_drop(&mut self, class: Class, around: &Around) -> bool {
+        let run = &mut self.runs[class.index()];
+        let leaves_cache = run.cached && around.resolved.job(class).buffering == Buffering::Direct;
+        if !leaves_cache || around.target.pages().is_none() {
             return false;
         }
-        let region = if class == Class::Wal { &self.target.wal } else { &self.target.data };
-        let paths = paths_of(region);
+        let layout = around.target.layout();
+        let paths = paths_of(if class == Class::Wal { &layout.wal } else { &layout.data });
         run.cached = false;
         run.dropping = Some(std::thread::spawn(move || drop_cached(&paths)));
-        self.turned = true;
         true
     }
 
     /// Whether what a class left in the page cache is still being dropped.
-    fn drops_cache(&mut self, class: Class) -> bool {
-        let dropping = &mut self.classes.0[class.index()].dropping;
+    fn drops_cache(&mut self, class: Class, settled: &mut Settled) -> bool {
+        let dropping = &mut self.runs[class.index()].dropping;
         if dropping.as_ref().is_some_and(|thread| !thread.is_finished()) {
             return true;
         }
         if let Some(Ok(Err(error))) = dropping.take().map(JoinHandle::join) {
-            let text = format!("what is cached could not be written back and dropped: {}", describe(&error));
-            self.tell(Event::Notice(text));
+            let why = describe(&error);
+            settled.notices.push(format!("what is cached could not be written back and dropped: {why}"));
         }
         false
     }
 }
 
-pub(super) fn paths_of(region: &Region) -> Vec<PathBuf> {
-    region.extents.iter().map(|extent| extent.path.clone()).collect()
+fn exhausted(resolved: &Resolved) -> Stopped {
+    let limit = resolved.settings.run.max_writes_bytes.map_or_else(String::new, format_size);
+    Stopped { why: format!("{limit} are written, which is run.max_writes"), exhausted: true }
 }
 
-/// Writes back and drops what the page cache holds of these files, devices, or files of folders.
-pub(super) fn drop_cached(paths: &[PathBuf]) -> io::Result<()> {
-    for path in paths {
-        if !path.is_dir() {
-            drop_file(path)?;
-            continue;
-        }
-        for entry in std::fs::read_dir(path)? {
-            let entry = entry?;
-            // A storage engine removes its files at any time.
-            let dropped = if entry.file_type()?.is_file() { drop_file(&entry.path()) } else { Ok(()) };
-            dropped
-                .or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })?;
+fn cpus_of(cpus: &Cpus, facts: &Facts) -> Vec<u32> {
+    match cpus {
+        Cpus::Any => Vec::new(),
+        Cpus::List(list) => list.clone(),
+        Cpus::Node(id) => {
+            let node = facts.cpu.nodes.iter().find(|node| node.id == *id);
+            node.map(|node| node.cpus.clone()).unwrap_or_default()
         }
     }
-    Ok(())
-}
-
-fn drop_file(path: &Path) -> io::Result<()> {
-    let file = std::fs::File::open(path)?;
-    rustix::fs::fdatasync(&file)?;
-    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::runs::session::headless::tests::Nobody;
-    use crate::runs::session::run::Options;
-    use crate::settings::Interface;
-    use crate::settings::Settings;
+    use crate::runs::session::message::Event;
+    use crate::runs::session::options::Options;
+    use crate::runs::session::run::Session;
     use crate::settings::knobs::Value;
+    use crate::settings::{Interface, Settings};
     use crate::units::MIB;
 
     /// Scans alone, through the page cache.
@@ -336,15 +374,15 @@ mod tests {
             rest(&mut session, muted, true);
             settle(&mut session);
             turn(&mut session, "io.buffering", &Value::Choice("direct"));
-            assert!(session.classes.0[0].running.is_none() && session.classes.0[0].dropping.is_none());
+            assert!(session.classes.runs[0].running.is_none() && session.classes.runs[0].dropping.is_none());
             rest(&mut session, muted, false);
-            assert!(session.classes.0[0].dropping.is_some(), "muted: {muted}");
+            assert!(session.classes.runs[0].dropping.is_some(), "muted: {muted}");
             // It does not stay begun where the class rests again meanwhile.
             rest(&mut session, muted, true);
             settle(&mut session);
             rest(&mut session, muted, false);
             settle(&mut session);
-            assert!(session.classes.0[0].running.is_some() && !session.classes.0[0].cached);
+            assert!(session.classes.runs[0].running.is_some() && !session.classes.runs[0].cached);
         }
         session.end();
     }

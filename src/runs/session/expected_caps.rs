@@ -20,11 +20,11 @@ const BLOCK_BYTES: u64 = 4096;
 ///
 /// # Errors
 /// Input, naming each knob with the reason.
-pub fn refuse_unable(settings: &Settings, facts: &Facts) -> Result<()> {
+pub(super) fn refuse_unable(settings: &Settings, facts: &Facts) -> Result<()> {
     if !settings.stack.is_built() || !settings.touches_storage() {
         return Ok(());
     }
-    let target = foreseen(settings, facts);
+    let target = expected_caps(settings, facts);
     let problems = check(settings, Ground { facts, target: Some(&target) });
     if problems.is_empty() {
         return Ok(());
@@ -35,7 +35,7 @@ pub fn refuse_unable(settings: &Settings, facts: &Facts) -> Result<()> {
 }
 
 /// The target to be.
-fn foreseen(settings: &Settings, facts: &Facts) -> TargetFacts {
+fn expected_caps(settings: &Settings, facts: &Facts) -> TargetFacts {
     let filesystem = settings.stack.filesystem;
     let blocky = matches!(filesystem, Filesystem::Btrfs | Filesystem::F2fs);
     let drives = settings.target.devices.iter().filter_map(|name| facts.find(name).ok());
@@ -72,7 +72,7 @@ fn uncached(filesystem: Filesystem, facts: &Facts) -> Feature {
             let (name, kernel) = (filesystem.name(), &facts.kernel);
             Feature::Missing(format!("{name} has no uncached I/O (RWF_DONTCACHE) on Linux {kernel}"))
         }
-        // Block devices are all alike in this: one that is there tells of the one to be.
+        // Block devices are all alike in this: one that is there shows what the one to be can do.
         Filesystem::None => {
             let devices = facts.devices.iter().filter_map(|device| File::open(&device.path).ok());
             devices.map(|file| try_uncached(&file)).next().unwrap_or(Feature::Present)
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_that_the_kernel_lacks_is_told_before_anything_is_destroyed() {
+    fn a_driver_that_the_kernel_lacks_is_named_before_anything_is_destroyed() {
         let mut facts = capable_host();
         facts.platform.lacking_drivers = vec!["f2fs".into(), "raid456".into()];
         let refused = |raid, filesystem| {

@@ -1,4 +1,4 @@
-//! What is told of the stacks of former runs when a session begins.
+//! What is reported of the stacks of former runs when a session begins.
 
 use crate::stack::paths::state_dir;
 use crate::stack::undo::{Leftover, StackState, leftovers};
@@ -7,9 +7,7 @@ use crate::stack::undo::{Leftover, StackState, leftovers};
 pub fn left_over() -> Option<String> {
     match leftovers(&state_dir()) {
         Ok(found) => in_words(&found),
-        Err(error) => {
-            Some(format!("whether a former run has left a stack can't be told: {}", error.one_line()))
-        }
+        Err(error) => Some(format!("whether a former run has left a stack is unknown: {}", error.one_line())),
     }
 }
 
@@ -27,7 +25,7 @@ fn in_words(found: &[Leftover]) -> Option<String> {
     let what = first.stands.iter().map(|standing| standing.what.as_str()).collect::<Vec<_>>().join(", ");
     Some(match first.state {
         StackState::Ending => format!(
-            "a run of `{profile}` died, and a tool that it had started still works (stack {id}){more}; `stacktune cleanup` takes it away afterwards"
+            "a run of `{profile}` died, and a tool that it had started still works (stack {id}){more}; `stacktune cleanup` removes it afterwards"
         ),
         StackState::Unreadable => {
             let why = first.problem.as_deref().unwrap_or("it can't be read");
@@ -60,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn every_stack_that_nobody_looks_after_is_told_and_no_other() {
+    fn every_stack_that_nobody_looks_after_is_reported_and_no_other() {
         let of = |state| stack("a", state, None);
         assert_eq!(in_words(&[of(StackState::Running), of(StackState::Kept)]), None);
         let told = |stacks: &[Leftover]| in_words(stacks).unwrap();

@@ -1,15 +1,17 @@
 //! A session under an operator's commands, in a thread of its own.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
+use super::attendant::Attendant;
 use super::message::{Advance, Command, Event, Phase, PlanShown, Progress, Status, Wanted};
+use super::options::Options;
 use super::rebuild::{Former, Rebuild};
-use super::run::{Attendant, Carried, Options, Session};
+use super::run::Session;
 use super::thread_priority::raise_thread_priority;
+use super::turns::Carried;
 use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::runs::record::Outcome;
@@ -21,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// A class that drains or starts is looked at this often.
 const SETTLE: Duration = Duration::from_millis(2);
 
-/// What comes after a session.
+/// What follows a session.
 enum Next {
     Quit {
         keep: bool,
@@ -32,7 +34,7 @@ enum Next {
     Former(Box<Former>),
 }
 
-/// Runs sessions until the operator quits; every end is told by [`Event::Ended`]. The facts are read
+/// Runs sessions until the operator quits; every end is reported by [`Event::Ended`]. The facts are read
 /// for each: what uses a device may have changed since the last.
 pub fn run(
     mut settings: Settings,
@@ -143,17 +145,19 @@ fn after_failure(
 fn operate(mut session: Session, commands: &Receiver<Command>, events: &Sender<Event>) -> (Next, Result<()>) {
     let began = Instant::now();
     let mut next = None;
-    session.begin();
+    begin(&mut session);
     while next.is_none() {
         match commands.recv_timeout(pause_of(&session, began)) {
             Ok(Command::Quit) | Err(RecvTimeoutError::Disconnected) => {
                 next = Some(Next::Quit { keep: false });
             }
             Ok(Command::QuitKeeping) => next = Some(Next::Quit { keep: true }),
-            Ok(Command::Open(settings)) if session.opens_by_plan() => session.tell_plan_to_open(*settings),
+            Ok(Command::Open(settings)) if session.opens_with_plan() => {
+                session.report_plan_to_open(*settings)
+            }
             Ok(Command::Open(settings)) => next = Some(Next::Open(settings)),
-            Ok(Command::Build { plan, typed }) => next = session.rebuild(plan, typed),
-            Ok(command) => session.obey(command),
+            Ok(Command::Build { plan, typed }) => next = rebuild(&mut session, plan, typed),
+            Ok(command) => obey(&mut session, command),
             Err(RecvTimeoutError::Timeout) => {}
         }
         if session.is_simulated() {
@@ -193,13 +197,13 @@ fn pause_of(session: &Session, began: Instant) -> Duration {
     Duration::from_nanos(session.next_ns().saturating_sub(now_ns)).min(LOOK)
 }
 
-/// Ends a recording in order and drains; a quit meanwhile no longer waits, and is told.
+/// Ends a recording in order and drains; a quit meanwhile no longer waits, and is returned.
 fn close(
     session: &mut Session,
     commands: &Receiver<Command>,
     events: &Sender<Event>,
 ) -> (Result<()>, Option<Next>) {
-    let ended = session.end_recording_in_order();
+    let ended = end_recording_in_order(session);
     session.end();
     session.events().for_each(|event| drop(events.send(event)));
     while !session.is_drained() {
@@ -215,7 +219,7 @@ fn close(
     (ended, None)
 }
 
-/// Tells that a command can't be obeyed now, where its asker waits for an answer.
+/// Answers a command that can't be obeyed now, where its asker waits for an answer.
 fn decline(command: &Command, why: &str, events: &Sender<Event>) {
     let event = match command {
         Command::Turn { knob, .. } => Event::Turned { knob: knob.clone(), outcome: Err(why.to_owned()) },
@@ -228,59 +232,57 @@ fn decline(command: &Command, why: &str, events: &Sender<Event>) {
     let _ = events.send(event);
 }
 
-impl Session {
-    /// Starts the classes; one that can't be started is shown as stopped, the others run.
-    fn begin(&mut self) {
-        self.settle_classes();
-        self.status();
-    }
+/// Starts the classes; one that can't be started is shown as stopped, the others run.
+fn begin(session: &mut Session) {
+    session.settle_classes();
+    session.status();
+}
 
-    fn obey(&mut self, command: Command) {
-        match command {
-            Command::Turn { knob, value } => self.turn(&knob, &value),
-            Command::Undo => self.undo(),
-            Command::Pause(paused) => self.pause(paused),
-            Command::Restart(class) => self.restart(class),
-            Command::Record(Some(dir)) => self.begin_recording(&dir),
-            Command::Record(None) => {
-                if let Err(error) = self.end_recording_in_order() {
-                    self.tell(Event::Notice(error.to_string()));
-                }
-            }
-            Command::Plan(turns) => self.tell_plan(&turns),
-            // Nothing waits for consent while a session runs, and the rest is the caller's.
-            Command::Consent(_)
-            | Command::Open(_)
-            | Command::Build { .. }
-            | Command::Quit
-            | Command::QuitKeeping => {}
+fn obey(session: &mut Session, command: Command) {
+    match command {
+        Command::Turn { knob, value } => session.turn(&knob, &value),
+        Command::Undo => session.undo(),
+        Command::Pause(paused) => session.pause(paused),
+        Command::Restart(class) => session.restart(class),
+        Command::Record(Some(dir)) => {
+            // The recording begins with a window of its own.
+            let begun = session.finish_window().and_then(|()| session.record(&dir));
+            notice_failed(session, begun);
         }
-    }
-
-    fn end_recording_in_order(&mut self) -> Result<()> {
-        self.finish_window().and_then(|()| self.end_recording(&Outcome::Complete)).map(drop)
-    }
-
-    /// What is to be done by the plan of that number, if it still waits.
-    fn rebuild(&mut self, plan: u64, typed: Vec<String>) -> Option<Next> {
-        let Some(pending) = self.take_plan(plan) else {
-            self.tell(Event::Notice("that plan is no longer the one that waits: plan again".into()));
-            return None;
-        };
-        // A recording ends here, with the ledger that the next session goes on with.
-        if let Err(error) = self.end_recording_in_order() {
-            self.tell(Event::Notice(error.to_string()));
+        Command::Record(None) => {
+            let ended = end_recording_in_order(session);
+            notice_failed(session, ended);
         }
-        Some(Next::Rebuild(Box::new(self.carry(pending, typed))))
+        Command::Plan(turns) => session.report_plan(&turns),
+        // Nothing waits for consent while a session runs, and the rest is the caller's.
+        Command::Consent(_)
+        | Command::Open(_)
+        | Command::Build { .. }
+        | Command::Quit
+        | Command::QuitKeeping => {}
     }
+}
 
-    fn begin_recording(&mut self, dir: &Path) {
-        // The recording begins with a window of its own.
-        let begun = self.finish_window().and_then(|()| self.record(dir));
-        if let Err(error) = begun {
-            self.tell(Event::Notice(error.to_string()));
-        }
+fn end_recording_in_order(session: &mut Session) -> Result<()> {
+    session.finish_window().and_then(|()| session.end_recording(&Outcome::Complete)).map(drop)
+}
+
+fn notice_failed(session: &mut Session, outcome: Result<()>) {
+    if let Err(error) = outcome {
+        session.notice(error.to_string());
     }
+}
+
+/// What is to be done by the plan of that number, if it still waits.
+fn rebuild(session: &mut Session, plan: u64, typed: Vec<String>) -> Option<Next> {
+    let Some(pending) = session.take_plan(plan) else {
+        session.notice("that plan is no longer the one that waits: plan again".into());
+        return None;
+    };
+    // A recording ends here, with the ledger that the next session goes on with.
+    let ended = end_recording_in_order(session);
+    notice_failed(session, ended);
+    Some(Next::Rebuild(Box::new(session.carry(pending, typed))))
 }
 
 /// Whether a stack lies under the target.
@@ -296,12 +298,12 @@ struct Waiting<'a> {
     commands: &'a Receiver<Command>,
     events: &'a Sender<Event>,
     next: Option<Next>,
-    /// What was told last.
+    /// The phase shown last.
     phase: Phase,
 }
 
 impl Waiting<'_> {
-    /// Tells what goes on, unless that was told already.
+    /// Reports what goes on, unless that is shown already.
     fn enter(&mut self, phase: Phase) {
         if std::mem::replace(&mut self.phase, phase) != phase {
             self.status();
@@ -384,7 +386,7 @@ impl Attendant for Waiting<'_> {
         let _ = self.events.send(Event::Notice(text.to_owned()));
     }
 
-    /// The screen's progress tells the same.
+    /// The screen's progress shows the same.
     fn passing(&mut self, _: &str) {}
 
     fn consent(&mut self, wanted: Vec<Wanted>) -> Option<Vec<String>> {

@@ -31,7 +31,7 @@ pub enum Command {
     Pause(bool),
     /// Start a class again that was stopped by errors.
     Restart(Class),
-    /// Tell what it takes to build the target anew with these knobs turned: path and value.
+    /// Report what it takes to build the target anew with these knobs turned: path and value.
     Plan(Vec<(String, Value)>),
     /// Do what that plan says, with what the operator typed for each device that is destroyed.
     Build {
@@ -40,7 +40,7 @@ pub enum Command {
         /// The words.
         typed: Vec<String>,
     },
-    /// Take all settings of a profile, opening its target. Where a stack stands, the plan of that is told
+    /// Take all settings of a profile, opening its target. Where a stack stands, the plan of that is shown
     /// first, and waits for [`Command::Build`].
     Open(Box<Settings>),
     /// Start a recording into a new folder, or stop it.
@@ -53,7 +53,7 @@ pub enum Command {
     QuitKeeping,
 }
 
-/// What the run tells.
+/// What the run reports.
 #[derive(Debug, Clone)]
 pub enum Event {
     /// A run begins, with its own clock and ledger.
@@ -125,9 +125,9 @@ pub struct Wanted {
     pub typed: String,
     /// The device's node.
     pub path: PathBuf,
-    /// Its model, where told.
+    /// Its model, where known.
     pub model: Option<String>,
-    /// Its serial, where told.
+    /// Its serial, where known.
     pub serial: Option<String>,
     /// Bytes.
     pub size_bytes: u64,

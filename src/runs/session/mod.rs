@@ -4,37 +4,43 @@
 //! [`Session::tick`] does what is due. [`live`] drives a session by an operator's commands,
 //! [`headless`] for a given time.
 
-mod adjust;
+mod attendant;
 mod classes;
+mod consent;
+mod data_set;
 mod expected_caps;
-mod fallback;
-mod fill;
 pub mod headless;
-mod kv;
+mod host_tuning;
 mod left_over;
 pub mod live;
-mod loss;
+mod losses;
 pub mod message;
+mod open;
+mod options;
+mod page_cache;
+mod plan_shown;
 mod preflight;
-mod ready;
 mod rebuild;
+mod recorder;
+mod resolve;
 mod retained_stack;
 mod run;
-mod target;
+mod survival;
 mod target_stack;
+mod targets;
 mod thread_priority;
 mod turn;
-mod userspace_drives;
+mod turns;
 mod verified;
 mod window_schedule;
 
-pub use kv::verify_pairs;
+pub use attendant::Attendant;
+pub use consent::{check_serials, destroy_of, names_of, refuse_stray_consent};
+pub use data_set::verify_pairs;
 pub use message::{Advance, Command, Event, Phase, PlanShown, Progress, Status, Wanted};
-pub use preflight::{Preflight, preflight};
+pub use options::Options;
+pub use preflight::{Preflight, plan_shown, preflight, refuse_unallowed};
 pub use retained_stack::RetainedStack;
-pub use run::{Attendant, Options, Session};
-pub use target::{Target, open as open_target};
-pub use target::{check_serials, destroy_of, names_of, refuse_stray_consent, refuse_unallowed};
-pub use target_stack::for_settings as plan_shown;
+pub use run::Session;
 pub use thread_priority::raise_thread_priority;
 pub use verified::Verified;

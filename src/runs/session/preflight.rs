@@ -1,22 +1,62 @@
-//! A look at a target before anybody runs on it: what speaks against it, and what a run would destroy.
+//! A target is looked at before anybody runs on it: what speaks against it, and what a run would destroy.
 //! Nothing is made or written.
 
 use std::collections::HashSet;
 use std::fs::File;
 use std::path::PathBuf;
 
-use super::fallback;
-use super::kv;
-use super::target::{
-    self, DEVICE_BYTES_MIN, OursCheck, OwnWal, check_serials, refuse_over_limit, refuse_shared_wal,
+use super::consent::{
+    DEVICE_BYTES_MIN, OursCheck, OwnWal, check_serials, destroy_of, names_of, own_wal, refuse_shared_wal,
 };
+use super::data_set::outlook;
+use super::message::PlanShown;
+use super::options::Options;
+use super::plan_shown::{plain, shown};
+use super::resolve::{fit_files, refuse_over_limit};
+use super::target_stack::planned;
+use super::targets::{bytes_to_fill, files, handover_steps};
 use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::load::volume::{self, MemberSource, Request, Survey};
 use crate::settings::Settings;
 use crate::settings::knobs::Ground;
 use crate::settings::profile::check;
-use crate::stack::guard;
+use crate::stack::guard::{self, Consent};
+
+/// What opening the settings' target takes, as the operator sees it.
+///
+/// # Errors
+/// Why it can't be opened.
+pub fn plan_shown(settings: &Settings, facts: &Facts) -> Result<PlanShown> {
+    if settings.stack.is_built() && settings.touches_storage() {
+        return Ok(shown(&planned(settings, facts, None, &[])?, 0, Vec::new()));
+    }
+    let leaves = settings.leaves_kernel() && settings.touches_storage();
+    let handed_over = if leaves { handover_steps(settings, facts)? } else { Vec::new() };
+    Ok(plain(settings, &handed_over, 0, Vec::new(), None, None))
+}
+
+/// Refuses what the operator did not allow of what a run of these settings destroys, as things are.
+/// What else speaks against the run is not looked for.
+///
+/// # Errors
+/// Refused (3), naming the device.
+pub fn refuse_unallowed(settings: &Settings, options: &Options, facts: &Facts) -> Result<()> {
+    if options.read_only || !settings.touches_storage() {
+        return Ok(());
+    }
+    let destroy = destroy_of(&options.destroy, settings, facts);
+    let consent = Consent::named(&destroy, facts)?.and_typed(&options.typed);
+    if settings.stack.is_built() {
+        let Ok(plan) = planned(settings, facts, None, &[]) else { return Ok(()) };
+        return plan.confirm(&consent).map(drop);
+    }
+    let mut examined = names_of(settings, facts).into_iter().filter_map(|name| {
+        // A file of the WAL's own is no device.
+        guard::examine(&name, facts, DEVICE_BYTES_MIN, &OursCheck).ok()
+    });
+    examined.try_for_each(|examination| guard::permit(examination, &consent).map(drop))
+}
 
 /// What was seen.
 #[derive(Debug, Default)]
@@ -31,7 +71,7 @@ pub struct Preflight {
 /// fit the disk.
 pub fn preflight(settings: &Settings, demo: bool, facts: &Facts) -> Preflight {
     let (mut found, mut settings) = (Preflight::default(), settings.clone());
-    if demo && let Err(error) = fallback::files(&mut settings, &mut found.notes) {
+    if demo && let Err(error) = fit_files(&mut settings, &mut found.notes) {
         found.problem(error.to_string());
     }
     found.check(&settings, Ground { facts, target: None });
@@ -42,7 +82,7 @@ pub fn preflight(settings: &Settings, demo: bool, facts: &Facts) -> Preflight {
         // Without RocksDB, the check of the knob has said so.
         if cfg!(feature = "rocksdb")
             && !settings.stack.is_built()
-            && let Some(text) = found.taken(kv::outlook(&settings, None))
+            && let Some(text) = found.taken(outlook(&settings, None))
         {
             found.notes.push(format!("a run would {text}"));
         }
@@ -80,14 +120,14 @@ impl Preflight {
         wiped: &mut HashSet<PathBuf>,
     ) -> Option<Request> {
         self.taken(check_serials(settings, facts));
-        let devices: Vec<_> =
-            settings.target.devices.iter().map(|name| self.device(name, facts, wiped)).collect();
+        let target = &settings.target;
+        let devices: Vec<_> = target.devices.iter().map(|name| self.device(name, facts, wiped)).collect();
         let wal = match &settings.wal.target {
             Some(wal) => Some(self.wal(wal, settings, facts, wiped)?),
             None => None,
         };
         let mut request = if devices.is_empty() {
-            self.taken(target::files(settings))?
+            self.taken(files(&target.dir, target.count, target.size_bytes))?
         } else {
             Request::of_devices(devices.into_iter().collect::<Option<_>>()?)
         };
@@ -108,7 +148,7 @@ impl Preflight {
         facts: &Facts,
         wiped: &mut HashSet<PathBuf>,
     ) -> Option<MemberSource> {
-        let wal = self.taken(target::own_wal(wal, facts))?;
+        let wal = self.taken(own_wal(wal, facts))?;
         self.taken(refuse_shared_wal(Some(&wal), &settings.target.devices, facts))?;
         match wal {
             OwnWal::File(path) => Some(MemberSource::File { path }),
@@ -139,9 +179,7 @@ impl Preflight {
         if let Some(target) = &survey.facts {
             self.check(settings, Ground { facts, target: Some(target) });
         }
-        let bytes = survey.members.iter().map(|member| {
-            if wiped.contains(&member.path) { member.whole_bytes } else { member.missing_bytes }
-        });
-        self.taken(refuse_over_limit(bytes.sum(), 0, settings));
+        let bytes = bytes_to_fill(&survey, |path| wiped.contains(path));
+        self.taken(refuse_over_limit(bytes, 0, settings.run.max_writes_bytes));
     }
 }

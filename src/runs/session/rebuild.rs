@@ -3,16 +3,22 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::message::{Event, PlanShown};
-use super::run::{Carried, Session, Turned};
-use super::target_stack::{self, survival};
-use super::userspace_drives;
+use super::consent::{DEVICE_BYTES_MIN, OursCheck, names_of, wanted_of};
+use super::message::{Event, PlanShown, Wanted};
+use super::plan_shown::{plain, shown};
+use super::run::Session;
+use super::survival::survival;
+use super::target_stack::planned;
+use super::targets::{Target, handover_steps};
+use super::turns::{Carried, Pending, Turned};
 use crate::host::Facts;
 use crate::meter::ledger::Turn;
 use crate::settings::Settings;
 use crate::settings::knobs::{self, Ground, Value};
 use crate::settings::profile::{check, expand_home, is_demo};
 use crate::stack::build::Built;
+use crate::stack::devices::Drive;
+use crate::stack::guard;
 use crate::stack::id::StackId;
 
 /// A knob's path, and its values before and after, as they are shown.
@@ -28,18 +34,6 @@ enum Kind {
         /// What this host can't do of it is replaced (the demo).
         falls_back: bool,
     },
-}
-
-/// A plan that waits for the operator.
-#[derive(Debug, Clone)]
-pub(super) struct Pending {
-    pub number: u64,
-    pub settings: Settings,
-    pub from: Vec<(String, Value)>,
-    /// The stack's id and the steps that were shown; none where nothing is built.
-    pub agreed: Option<(StackId, Vec<String>)>,
-    /// Whether it opens another profile: a run of its own then, with its own clock and ledger.
-    pub opens: bool,
 }
 
 /// The run as it was before a plan was done.
@@ -64,32 +58,32 @@ pub(super) struct Rebuild {
 }
 
 impl Session {
-    /// Plans the target with those knobs turned, and tells what it takes. The load goes on meanwhile.
-    pub(super) fn tell_plan(&mut self, turns: &[(String, Value)]) {
+    /// Plans the target with those knobs turned, and reports what it takes. The load goes on meanwhile.
+    pub(super) fn report_plan(&mut self, turns: &[(String, Value)]) {
         let planned = self.plan(turns);
-        self.tell(Event::Planned(planned.map(Arc::new)));
+        self.report(Event::Planned(planned.map(Arc::new)));
     }
 
     /// Whether opening another profile takes a plan: what stands is taken down for it.
-    pub(super) fn opens_by_plan(&self) -> bool {
-        self.target.built.is_some()
+    pub(super) fn opens_with_plan(&self) -> bool {
+        self.target.built().is_some()
     }
 
-    /// Plans to open another profile, and tells what it takes. The load goes on meanwhile.
-    pub(super) fn tell_plan_to_open(&mut self, settings: Settings) {
+    /// Plans to open another profile, and reports what it takes. The load goes on meanwhile.
+    pub(super) fn report_plan_to_open(&mut self, settings: Settings) {
         // What the demo can't do here it does otherwise.
         let falls_back = is_demo(&settings);
         let planned = self.plan_for(settings, (Vec::new(), Vec::new()), Kind::Profile { falls_back });
-        self.tell(Event::Planned(planned.map(Arc::new)));
+        self.report(Event::Planned(planned.map(Arc::new)));
     }
 
     /// What it takes to build the target anew with those knobs turned.
     pub(super) fn plan(&mut self, turns: &[(String, Value)]) -> Result<PlanShown, String> {
-        let mut settings = self.settings.clone();
+        let mut settings = self.resolved.settings.clone();
         let (mut from, mut shown) = (Vec::new(), Vec::new());
         for (path, value) in turns {
             let knob = knobs::find(path).ok_or_else(|| format!("there is no `{path}`"))?;
-            let old = knob.get(&self.settings);
+            let old = knob.get(&self.resolved.settings);
             knob.set(&mut settings, value.clone());
             shown.push((path.clone(), old.to_string(), value.to_string()));
             from.push((path.clone(), old));
@@ -103,53 +97,54 @@ impl Session {
         (from, turns): (Vec<(String, Value)>, Vec<Shown>),
         kind: Kind,
     ) -> Result<PlanShown, String> {
-        if self.options.read_only {
+        if self.resolved.options.read_only {
             return Err("the run is read-only: nothing is built".into());
         }
         // The facts of the target that stands say nothing of the one to be.
-        let problems = check(&settings, Ground { facts: &self.facts, target: None });
+        let problems = check(&settings, Ground { facts: &self.resolved.facts, target: None });
         if let Some(problem) = problems.first().filter(|_| kind != Kind::Profile { falls_back: true }) {
             return Err(problem.to_string());
         }
         let away = !self.target.steps_back().is_empty();
         let builds = settings.stack.is_built() && settings.touches_storage();
-        if away && (builds || settings.leaves_kernel() && settings.target != self.settings.target) {
+        if away && (builds || settings.leaves_kernel() && settings.target != self.resolved.settings.target) {
             let why = "the drives have left the kernel, and what they hold can't be looked at";
-            return Err(format!("{why}: go back to one of the kernel's interfaces by a plan first"));
+            return Err(format!("{why}: go back to one of the kernel's interfaces with a plan first"));
         }
-        self.plans_made += 1;
-        let number = self.plans_made;
-        let facts = Facts { devices: Facts::read_devices(), ..(*self.facts).clone() };
+        self.turns.plans_made += 1;
+        let number = self.turns.plans_made;
+        let facts = Facts { devices: Facts::read_devices(), ..(*self.resolved.facts).clone() };
         let mut agreed = None;
         let shown = if settings.stack.is_built() && settings.touches_storage() {
-            let plan = target_stack::planned(&settings, &facts, Some(&self.target))
-                .map_err(|error| error.one_line())?;
+            let standing = self.target.built().map(Built::plan);
+            let plan = planned(&settings, &facts, standing, self.target.claims());
+            let plan = plan.map_err(|error| error.one_line())?;
             agreed = Some((plan.id.clone(), plan.lines()));
-            target_stack::shown(&plan, number, turns)
+            shown(&plan, number, turns)
         } else {
             let handed_over = self.handed_over(&settings)?;
-            let destroys = target_stack::held_by(&settings, &facts, &self.target);
+            let destroys = held_by(&settings, &facts, &self.target);
             let destroys = destroys.map_err(|error| error.one_line())?;
             let held = self.held_folder();
-            target_stack::plain(&settings, &handed_over, number, turns, destroys, held.as_deref())
+            plain(&settings, &handed_over, number, turns, destroys, held.as_deref())
         };
         let opens = kind != Kind::Turns;
         let shown = PlanShown {
             opens: opens.then(|| settings.name.clone()),
-            takes_down: self.target.built.as_ref().map(Built::commands_down).unwrap_or_default(),
+            takes_down: self.target.built().map(Built::commands_down).unwrap_or_default(),
             lines: [self.target.steps_back(), shown.lines].concat(),
             ..shown
         };
-        self.pending = Some(Pending { number, settings, from, agreed, opens });
+        self.turns.pending = Some(Pending { number, settings, from, agreed, opens });
         Ok(shown)
     }
 
     /// The folder of files that the run has locked; none on devices or what was built.
     fn held_folder(&self) -> Option<PathBuf> {
-        let folder = self.target.built.is_none()
-            && self.settings.target.devices.is_empty()
-            && self.settings.touches_storage();
-        folder.then(|| expand_home(&self.settings.target.dir).ok()).flatten()
+        let folder = self.target.built().is_none()
+            && self.resolved.settings.target.devices.is_empty()
+            && self.resolved.settings.touches_storage();
+        folder.then(|| expand_home(&self.resolved.settings.target.dir).ok()).flatten()
     }
 
     /// The steps by which the drives of those settings leave the kernel, where they do.
@@ -157,24 +152,24 @@ impl Session {
         if !settings.leaves_kernel() {
             return Ok(Vec::new());
         }
-        if self.settings.leaves_kernel() && settings.target == self.settings.target {
-            // They come back first, and the kernel does not tell of them now.
+        if self.resolved.settings.leaves_kernel() && settings.target == self.resolved.settings.target {
+            // They come back first, and the kernel does not have them now.
             let devices = settings.target.devices.join(", ");
             return Ok(vec![format!("bind {devices} to vfio-pci again")]);
         }
-        let facts = Facts { devices: Facts::read_devices(), ..(*self.facts).clone() };
-        userspace_drives::steps(settings, &facts).map_err(|error| error.one_line())
+        let facts = Facts { devices: Facts::read_devices(), ..(*self.resolved.facts).clone() };
+        handover_steps(settings, &facts).map_err(|error| error.one_line())
     }
 
     /// Takes the plan that was shown under that number, if it still waits.
     pub(super) fn take_plan(&mut self, number: u64) -> Option<Pending> {
-        self.pending.take_if(|pending| pending.number == number)
+        self.turns.pending.take_if(|pending| pending.number == number)
     }
 
     /// What another session needs to go on by that plan.
     pub(super) fn carry(&mut self, pending: Pending, typed: Vec<String>) -> Rebuild {
         let Pending { settings, from, agreed, opens, .. } = pending;
-        let is_undo = self.undo.last().is_some_and(|last| {
+        let is_undo = self.turns.undo.last().is_some_and(|last| {
             last.from
                 .iter()
                 .all(|(path, value)| knobs::find(path).is_some_and(|k| k.get(&settings) == *value))
@@ -189,20 +184,20 @@ impl Session {
             to: join(from.iter().map(now).collect()),
             undo: is_undo,
             survives: (
-                survival(&self.settings, &self.facts, self.lost()),
-                survival(&settings, &self.facts, 0),
+                survival(&self.resolved.settings, &self.resolved.facts, self.losses.count),
+                survival(&settings, &self.resolved.facts, 0),
             ),
             ..Turn::default()
         };
         let former = Carried {
-            ledger: self.ledger.clone(),
-            setting: self.setting + 1,
-            undo: self.undo.clone(),
-            epoch_ns: Some(self.epoch_ns()),
-            started: Some(self.started()),
+            ledger: self.turns.ledger.clone(),
+            setting: self.turns.setting + 1,
+            undo: self.turns.undo.clone(),
+            epoch_ns: Some(self.schedule.epoch_ns),
+            started: Some(self.schedule.started),
             turn: None,
         };
-        let mut undo = std::mem::take(&mut self.undo);
+        let mut undo = std::mem::take(&mut self.turns.undo);
         if is_undo {
             undo.pop();
         } else if !from.is_empty() {
@@ -210,7 +205,36 @@ impl Session {
         }
         let turn = (!from.is_empty()).then_some(turn);
         let carried = (!opens).then(|| Carried { undo, turn, ..former.clone() });
-        let former = Former { settings: self.settings.clone(), carried: former };
+        let former = Former { settings: self.resolved.settings.clone(), carried: former };
         Rebuild { settings, typed, former, agreed, carried }
     }
+}
+
+/// The devices of a target on which nothing is built of which the operator has to agree that all is
+/// destroyed, `before` being the target that is closed and taken down first.
+///
+/// None where drives have left the kernel: what they hold is asked once they are back.
+///
+/// # Errors
+/// Where the guard refuses a device.
+fn held_by(settings: &Settings, facts: &Facts, before: &Target) -> crate::error::Result<Option<Vec<Wanted>>> {
+    if !before.steps_back().is_empty() {
+        return Ok(None);
+    }
+    let names = if settings.touches_storage() { names_of(settings, facts) } else { Vec::new() };
+    let stands = before.built().map(|built| built.plan().drives()).unwrap_or_default();
+    let look = |name: &String| {
+        let device = facts.find(name)?;
+        if stands.contains(&Drive::of(device)) {
+            let content = vec!["the stack that stands now".to_owned()];
+            return Ok(Some(wanted_of(&Drive::of(device), content)));
+        }
+        let held = before.claims().iter().find(|held| held.device().number == device.number);
+        let found = match held {
+            Some(held) => guard::examine_held(held, facts, DEVICE_BYTES_MIN, &OursCheck)?,
+            None => guard::examine(name, facts, DEVICE_BYTES_MIN, &OursCheck)?,
+        };
+        Ok(found.needs_consent().then(|| wanted_of(&Drive::of(device), found.content)))
+    };
+    names.iter().filter_map(|name| look(name).transpose()).collect::<crate::error::Result<_>>().map(Some)
 }

@@ -1,7 +1,7 @@
 //! What was built and stands between two sessions.
 
-use super::run::Attendant;
-use super::target_stack;
+use super::attendant::Attendant;
+use super::target_stack::give_up;
 use crate::error::{Error, Result};
 use crate::settings::Settings;
 use crate::settings::change::same_target;
@@ -54,7 +54,7 @@ impl RetainedStack {
     /// Takes it down for an error, and tells both where that fails too.
     pub(super) fn give_up(&mut self, error: Error, attendant: &mut dyn Attendant) -> Error {
         match self.0.take() {
-            Some((built, _)) => target_stack::give_up(built, error, attendant),
+            Some((built, _)) => give_up(built, error, attendant),
             None => error,
         }
     }

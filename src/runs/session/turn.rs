@@ -3,71 +3,75 @@
 use std::sync::Arc;
 
 use super::message::Event;
-use super::run::{Session, Turned};
-use super::target_stack::survival;
+use super::resolve::Resolved;
+use super::run::Session;
+use super::survival::survival;
+use super::turns::Turned;
 use crate::class::Class;
-use crate::load::workers::Activity;
 use crate::meter::ledger::Turn;
-use crate::settings::Settings;
-use crate::settings::knobs::{self, Ground, Knob, Scope, Value};
-use crate::settings::profile::check;
-use crate::settings::{change, jobs};
+use crate::settings::change;
+use crate::settings::knobs::{self, Scope, Value};
 
 impl Session {
     /// Turns a knob: acknowledged at once, in force when the old I/O has drained.
     pub fn turn(&mut self, path: &str, value: &Value) {
         let outcome = self.try_turn(path, value, false).map(|()| !self.classes.any_pending());
         if outcome == Ok(false) {
-            self.draining.push(path.to_owned());
+            self.turns.draining.push(path.to_owned());
         }
-        self.tell(Event::Turned { knob: path.to_owned(), outcome });
+        self.report(Event::Turned { knob: path.to_owned(), outcome });
         self.status();
     }
 
     /// Takes the last turn back.
     pub fn undo(&mut self) {
-        let Some(last) = self.undo.pop() else {
-            self.tell(Event::Notice("there is no turn to take back".into()));
+        let Some(last) = self.turns.undo.pop() else {
+            self.report(Event::Notice("there is no turn to take back".into()));
             return;
         };
-        let mut before = self.settings.clone();
+        let mut before = self.resolved.settings.clone();
         for (path, value) in &last.from {
             if let Some(knob) = knobs::find(path) {
                 knob.set(&mut before, value.clone());
             }
         }
-        if change::between(&self.settings, &before).scope == Scope::Rebuild {
+        if change::between(&self.resolved.settings, &before).scope == Scope::Rebuild {
             // Building is confirmed first; the turn stays to be taken back until then.
             let planned = self.plan(&last.from);
-            self.undo.push(last);
-            self.tell(Event::Planned(planned.map(Arc::new)));
+            self.turns.undo.push(last);
+            self.report(Event::Planned(planned.map(Arc::new)));
             return;
         }
         for (knob, from) in last.from {
             let outcome = self.try_turn(&knob, &from, true).map(|()| !self.classes.any_pending());
             if outcome == Ok(false) {
-                self.draining.push(knob.clone());
+                self.turns.draining.push(knob.clone());
             }
-            self.tell(Event::Turned { knob, outcome });
+            self.report(Event::Turned { knob, outcome });
         }
         self.status();
     }
 
     fn try_turn(&mut self, path: &str, value: &Value, undo: bool) -> Result<(), String> {
         let knob = knobs::find(path).ok_or_else(|| format!("there is no `{path}`"))?;
-        let from = knob.get(&self.settings);
+        let from = knob.get(&self.resolved.settings);
         if from == *value {
             return Ok(());
         }
-        let settings = self.turned_settings(knob, value)?;
-        self.turn_engine(&settings)?;
-        self.adjust(&settings)?;
+        let turned = self.resolved.turned(knob, value, self.target.facts())?;
+        let (was, settings) = (&self.resolved, &turned.settings);
+        if let Some(pairs) =
+            self.target.key_value().filter(|_| settings.kv.rocksdb != was.settings.kv.rocksdb)
+        {
+            pairs.turn(settings)?;
+        }
+        self.host.turn(was, settings, &mut self.target)?;
         if !undo {
-            self.undo.push(Turned { from: vec![(path.to_owned(), from.clone())] });
+            self.turns.undo.push(Turned { from: vec![(path.to_owned(), from.clone())] });
         }
         if knob.spec.only_reckons {
-            // Nothing that is measured changes: no window is marked, and the ledger has nothing to tell.
-            self.settings = settings;
+            // Nothing that is measured changes: no window is marked, and the ledger has nothing to add.
+            self.resolved = turned;
             return Ok(());
         }
         let turn = Turn {
@@ -77,54 +81,34 @@ impl Session {
             to: value.to_string(),
             undo,
             survives: {
-                let lost = self.lost();
-                (survival(&self.settings, &self.facts, lost), survival(&settings, &self.facts, lost))
+                let (facts, lost) = (&self.resolved.facts, self.losses.count);
+                (survival(&self.resolved.settings, facts, lost), survival(&turned.settings, facts, lost))
             },
         };
-        self.apply(settings);
-        for line in self.ledger.turn(turn) {
-            self.tell_line(line);
+        self.apply(turned);
+        for line in self.turns.ledger.turn(turn) {
+            self.recorder.line(line);
         }
         Ok(())
     }
 
-    /// The settings after a turn, or why it can't be made.
-    fn turned_settings(&self, knob: &Knob, value: &Value) -> Result<Settings, String> {
-        let mut settings = self.settings.clone();
-        knob.set(&mut settings, value.clone());
-        if change::between(&self.settings, &settings).scope == Scope::Rebuild {
-            return Err("it takes effect when the target is built anew: a plan says what that takes".into());
-        }
-        let ground = Ground { facts: &self.facts, target: self.target.facts() };
-        if let Some(reason) = knob.unavailable(value, &self.settings, ground) {
-            return Err(reason);
-        }
-        if let Some(problem) = check(&settings, ground).into_iter().next() {
-            return Err(problem.to_string());
-        }
-        let needs_target = settings.touches_storage() && self.target.facts().is_none();
-        if needs_target || settings.is_simulated() != self.is_simulated() {
-            return Err("this run has no storage open: open a profile on a real interface instead".into());
-        }
-        Ok(settings)
-    }
-
     /// Puts settings in force that differ in live knobs only.
-    fn apply(&mut self, settings: Settings) {
-        let restarts = change::between(&self.settings, &settings).restarts;
-        if settings.run.max_writes_bytes != self.settings.run.max_writes_bytes {
-            self.writes.limit(settings.run.max_writes_bytes);
-            self.classes.forgive(true);
+    fn apply(&mut self, resolved: Resolved) {
+        let restarts = change::between(&self.resolved.settings, &resolved.settings).restarts;
+        let limit_bytes = resolved.settings.run.max_writes_bytes;
+        if limit_bytes != self.resolved.settings.run.max_writes_bytes {
+            self.written.writes.limit(limit_bytes);
+            self.classes.forgive_exhausted();
         }
-        if settings.run.window != self.settings.run.window {
-            self.change_window(settings.run.window.as_nanos() as u64);
+        if resolved.window_ns != self.resolved.window_ns {
+            // The running window is that long too.
+            self.schedule.next_window_ns = self.now_ns() + resolved.window_ns;
         }
-        self.settings = settings;
-        self.plans = jobs::jobs(&self.settings);
-        self.setting += 1;
-        self.turned = true;
+        self.resolved = resolved;
+        self.turns.setting += 1;
+        self.schedule.turned = true;
         for class in restarts {
-            self.classes.forgive_class(class);
+            self.classes.forgive(class);
             self.stop_class(class);
         }
         self.settle_classes();
@@ -132,12 +116,12 @@ impl Session {
 
     /// Pauses everything, or goes on. Nothing is intended while paused.
     pub fn pause(&mut self, paused: bool) {
-        if self.paused == paused {
+        if self.schedule.paused == paused {
             return;
         }
-        self.paused = paused;
-        self.paused_in_window = true;
-        self.turned = true;
+        self.schedule.paused = paused;
+        self.schedule.paused_in_window = true;
+        self.schedule.turned = true;
         if paused {
             Class::ALL.into_iter().for_each(|class| self.stop_class(class));
         } else {
@@ -148,12 +132,14 @@ impl Session {
 
     /// Starts a class again that was stopped.
     pub fn restart(&mut self, class: Class) {
-        self.classes.forgive_class(class);
-        self.pairs.retry();
-        if matches!(self.engine.activity(class), Activity::Running) {
+        self.classes.forgive(class);
+        if let Some(pairs) = self.target.key_value_mut() {
+            pairs.retry();
+        }
+        if self.classes.is_running(class) {
             return;
         }
-        self.turned = true;
+        self.schedule.turned = true;
         self.settle_classes();
         self.status();
     }
@@ -165,6 +151,7 @@ mod tests {
     use crate::runs::session::Options;
     use crate::runs::session::headless::tests::Nobody;
     use crate::settings::Interface;
+    use crate::settings::Settings;
     use crate::units::SECOND_NS;
 
     #[test]
@@ -187,7 +174,7 @@ mod tests {
                     _ => {}
                 }
             }
-            (session.settings.run.drives, turned, lines)
+            (session.resolved.settings.run.drives, turned, lines)
         };
         let quiet = |drives| (drives, Some(false), 0);
         assert_eq!(told(&mut |s| s.turn("run.drives", &Value::Int(64)), 1), quiet(64));

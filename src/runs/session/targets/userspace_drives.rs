@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::layout::Layout;
+use super::pages::Pages;
 use crate::error::{Error, Result};
 use crate::host::{Facts, TargetFacts};
 use crate::load::io::vfio;
@@ -11,21 +13,22 @@ use crate::load::nvme::vfio::VfioBus;
 use crate::load::remote::client::Remote;
 use crate::load::spdk;
 use crate::load::volume::{Extent, Region};
-use crate::load::workers::RemoteWorkers;
 use crate::load::workers::control::Writes;
+use crate::load::workers::{ThreadedWorkers, Workers};
+use crate::runs::session::resolve::Resolved;
+use crate::settings::Interface;
 use crate::settings::Settings;
-use crate::settings::interface::Interface;
 use crate::stack::guard::Claim;
 use crate::stack::handover::{self, HandedOver, Noiommu};
 use crate::stack::paths::state_dir;
 use crate::stack::supervise::Watch;
 use crate::units::format_size;
 
-/// The steps of handing the drives of these settings over, told before it is done.
+/// The steps of handing the drives of these settings over, shown before it is done.
 ///
 /// # Errors
 /// Why they can't be.
-pub(super) fn steps(settings: &Settings, facts: &Facts) -> Result<Vec<String>> {
+pub(in crate::runs::session) fn steps(settings: &Settings, facts: &Facts) -> Result<Vec<String>> {
     let drives = facts.find_all(&settings.target.devices)?;
     Ok(handover::steps(&handover::examine(&drives, noiommu(settings))?))
 }
@@ -38,11 +41,13 @@ fn noiommu(settings: &Settings) -> Noiommu {
 }
 
 /// Drives that have left the kernel. Dropped, they are given back.
-pub(super) struct UserspaceDrives {
+pub struct UserspaceDrives {
     // They go first: the kernel takes back only what nobody drives.
     driver: Driver,
     over: HandedOver,
-    facts: TargetFacts,
+    /// What the target can do, as it was found before.
+    pub(super) facts: TargetFacts,
+    pub(super) layout: Layout,
 }
 
 /// What drives them.
@@ -87,44 +92,29 @@ impl Driver {
 }
 
 impl UserspaceDrives {
-    /// Hands claimed drives over, and starts what drives them.
-    pub fn take(claims: Vec<Claim>, facts: TargetFacts, settings: &Settings, watch: Watch) -> Result<Self> {
-        if claims.is_empty() {
-            let what =
-                "drives that are only read stay with the kernel, and this interface takes them from it";
-            return Err(Error::input(what).hint("choose another interface, or leave --read-only out"));
+    /// Hands the claimed drives of a filled target over, and starts what drives them.
+    ///
+    /// # Errors
+    /// Refused where something else would go with them. They are given back by then.
+    pub(super) fn take(pages: Pages, resolved: &Resolved, watch: Watch) -> Result<Self> {
+        let Pages { volume, claims, mut layout, .. } = pages;
+        let facts = volume.facts.clone();
+        // Whatever holds them open would keep the kernel's names for them.
+        drop(volume);
+        let (over, driver) = hand_over(claims, &resolved.settings, watch)?;
+        layout.data = region(&over, driver.scheme(), &layout.data)?;
+        layout.wal = region(&over, driver.scheme(), &layout.wal)?;
+        for member in &mut layout.members {
+            (member.device, member.path) = (None, None);
         }
-        let over = handover::hand_over(claims, noiommu(settings), &state_dir(), &settings.name, watch)?;
-        match Driver::start(settings.driven_by(), over.given()) {
-            Ok(driver) => Ok(Self { driver, over, facts }),
-            Err(error) => Err(match over.give_back() {
-                Ok(()) => error,
-                Err(left) => Error { what: format!("{}; and then {}", error.what, left.what), ..error },
-            }),
-        }
-    }
-
-    /// What the target can do, as it was found before.
-    pub fn facts(&self) -> &TargetFacts {
-        &self.facts
-    }
-
-    /// A region on the same places of the drives, as the interface names them.
-    pub fn region(&self, region: &Region) -> Result<Arc<Region>> {
-        let extent = |extent: &Extent| {
-            let given = self.over.given().iter().find(|given| given.drive.path == extent.path);
-            let given = given
-                .ok_or_else(|| Error::failed(format!("{} was not handed over", extent.path.display())))?;
-            let path =
-                PathBuf::from(format!("{}{}/{}", self.driver.scheme(), given.address, given.namespace));
-            Ok(Extent { path, identity: None, ..extent.clone() })
-        };
-        let extents = region.extents.iter().map(extent).collect::<Result<_>>()?;
-        Ok(Arc::new(Region { extents, ..region.clone() }))
+        let mut drives = Self { driver, over, facts, layout };
+        let notes = drives.notes();
+        drives.layout.notes.extend(notes);
+        Ok(drives)
     }
 
     /// What to know about such a run, as sentences.
-    pub fn notes(&self) -> Vec<String> {
+    fn notes(&self) -> Vec<String> {
         let mut notes = vec![
             "the drives have left the kernel: a flush is their own command, a durable write has FUA, and \
              the block layer counts nothing"
@@ -146,25 +136,57 @@ impl UserspaceDrives {
     }
 
     /// The steps that give the drives back.
-    pub fn steps_back(&self) -> Vec<String> {
+    pub(super) fn steps_back(&self) -> Vec<String> {
         self.over.steps_back()
     }
 
-    /// Where the workers are, if not in this process: what it takes to start them there.
-    pub fn remote_workers(
-        &self,
-        regions: (&Region, &Region),
-        members: usize,
-        writes: &Arc<Writes>,
-    ) -> Option<Result<Box<dyn RemoteWorkers>>> {
-        let Driver::Spdk(remote) = &self.driver else { return None };
-        let (data, wal) = regions;
-        Some(remote.load(data.clone(), wal.clone(), members, writes.clone()))
+    /// The workers on them, which write by these counts.
+    ///
+    /// # Errors
+    /// Where the process that they are to be in is gone.
+    pub(super) fn workers(&self, writes: Arc<Writes>) -> Result<Box<dyn Workers>> {
+        let Layout { data, wal, members, .. } = &self.layout;
+        Ok(match &self.driver {
+            Driver::Own(_) => {
+                Box::new(ThreadedWorkers::new(data.clone(), wal.clone(), members.len(), writes))
+            }
+            Driver::Spdk(remote) => {
+                Box::new(remote.load(Region::clone(data), Region::clone(wal), members.len(), writes)?)
+            }
+        })
     }
 
     /// Gives the drives back.
-    pub fn give_back(self) -> Result<()> {
+    pub(super) fn give_back(self) -> Result<()> {
         drop(self.driver);
         self.over.give_back()
     }
+}
+
+fn hand_over(claims: Vec<Claim>, settings: &Settings, watch: Watch) -> Result<(HandedOver, Driver)> {
+    if claims.is_empty() {
+        let what = "drives that are only read stay with the kernel, and this interface takes them from it";
+        return Err(Error::input(what).hint("choose another interface, or leave --read-only out"));
+    }
+    let over = handover::hand_over(claims, noiommu(settings), &state_dir(), &settings.name, watch)?;
+    match Driver::start(settings.driven_by(), over.given()) {
+        Ok(driver) => Ok((over, driver)),
+        Err(error) => Err(match over.give_back() {
+            Ok(()) => error,
+            Err(left) => Error { what: format!("{}; and then {}", error.what, left.what), ..error },
+        }),
+    }
+}
+
+/// A region on the same places of the drives, as the interface names them.
+fn region(over: &HandedOver, scheme: &str, region: &Region) -> Result<Arc<Region>> {
+    let extent = |extent: &Extent| {
+        let given = over.given().iter().find(|given| given.drive.path == extent.path);
+        let given =
+            given.ok_or_else(|| Error::failed(format!("{} was not handed over", extent.path.display())))?;
+        let path = PathBuf::from(format!("{scheme}{}/{}", given.address, given.namespace));
+        Ok(Extent { path, identity: None, ..extent.clone() })
+    };
+    let extents = region.extents.iter().map(extent).collect::<Result<_>>()?;
+    Ok(Arc::new(Region { extents, ..region.clone() }))
 }

@@ -1,0 +1,72 @@
+//! Who waits at the command line: shown on standard error what goes on, and asked nothing.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::signals::Interrupts;
+use super::tell;
+use crate::error::{Error, Result};
+use crate::runs::session::{Advance, Attendant, Event, PlanShown, Progress as Filling, Session, Wanted};
+use crate::ui::report::Progress;
+
+/// Reads the target back, and says on standard error how that went.
+pub(super) fn verify(session: &Session, watcher: &mut Watcher) -> Result<()> {
+    let stop = AtomicBool::new(false);
+    let mut on_progress = |step: Filling| {
+        watcher.progress.fill(&step);
+        stop.store(watcher.interrupts.count() > 0, Ordering::Relaxed);
+    };
+    let Some(report) = session.verify(&mut on_progress, &stop)? else { return Ok(()) };
+    watcher.notice(&report.to_string());
+    if report.is_clean() { Ok(()) } else { Err(Error::failed("not all is what was written")) }
+}
+
+/// Says how to remove what was kept.
+pub(super) fn tell_kept(commands: &[String]) {
+    if !commands.is_empty() {
+        tell(
+            "stacktune: what was built stays; `stacktune cleanup --all` removes all that was kept, these just it:",
+        );
+        commands.iter().for_each(|command| tell(&format!("  {command}")));
+    }
+}
+
+/// Shows on standard error what goes on.
+pub(super) struct Watcher<'a> {
+    pub progress: Progress<std::io::Stderr>,
+    pub interrupts: &'a Interrupts,
+}
+
+impl Watcher<'_> {
+    pub fn watch(&mut self, event: &Event) {
+        match event {
+            Event::Window(window, totals) => self.progress.window(window, totals),
+            Event::Notice(text) => self.notice(text),
+            _ => {}
+        }
+    }
+}
+
+impl Attendant for Watcher<'_> {
+    fn progress(&mut self, progress: Filling) -> bool {
+        self.progress.fill(&progress);
+        self.interrupts.count() == 0
+    }
+
+    fn notice(&mut self, text: &str) {
+        self.progress.done();
+        tell(&format!("stacktune: {text}"));
+    }
+
+    fn consent(&mut self, _: Vec<Wanted>) -> Option<Vec<String>> {
+        None
+    }
+
+    fn plan(&mut self, _: PlanShown) -> Option<Vec<String>> {
+        None
+    }
+
+    fn step(&mut self, advance: &Advance) -> bool {
+        self.progress.step(advance);
+        self.interrupts.count() == 0
+    }
+}

@@ -1,0 +1,98 @@
+//! Workers in the helper, as this process sees them.
+
+use std::sync::{Arc, Mutex};
+
+use super::link::{Link, lock, senseless};
+use super::protocol::{Answer, Ask, Sample};
+use crate::class::Class;
+use crate::error::Result;
+use crate::load::workers::{Activity, Workers};
+use crate::meter::source::{Delta, Source};
+use crate::settings::jobs::Job;
+
+/// Workers of the classes in the helper's process.
+pub struct RemoteWorkers {
+    link: Arc<Mutex<Link>>,
+    /// Classes that were started and not seen to have ended.
+    running: [bool; 4],
+}
+
+impl RemoteWorkers {
+    pub(super) fn new(link: Arc<Mutex<Link>>) -> Self {
+        Self { link, running: [false; 4] }
+    }
+}
+
+impl Workers for RemoteWorkers {
+    fn start(&mut self, plan: &Job, cpus: &[u32]) -> Result<Vec<Box<dyn Source>>> {
+        let ask = Ask::Start { plan: Box::new(plan.clone()), cpus: cpus.to_vec() };
+        match lock(&self.link).ask(ask)? {
+            Answer::Started(number) => {
+                self.running[plan.class.index()] = true;
+                let (link, class) = (self.link.clone(), plan.class);
+                Ok(vec![Box::new(RemoteSource { link, class, number, sample: Sample::default() })])
+            }
+            other => Err(senseless(&other)),
+        }
+    }
+
+    fn stop(&mut self, class: Class) {
+        // A helper that is gone shows in what the class is doing.
+        let _ = lock(&self.link).ask(Ask::Stop(class));
+    }
+
+    /// [`Activity::Gone`] once for each class that ran when the helper went.
+    fn activity(&mut self, class: Class) -> Activity {
+        let running = &mut self.running[class.index()];
+        if !*running {
+            return Activity::Idle;
+        }
+        let activity = match lock(&self.link).ask(Ask::Look(class)) {
+            Ok(Answer::Activity(activity)) => activity,
+            Ok(other) => Activity::Gone(senseless(&other).what),
+            Err(error) => Activity::Gone(error.what),
+        };
+        *running = activity.is_busy();
+        activity
+    }
+}
+
+impl Drop for RemoteWorkers {
+    fn drop(&mut self) {
+        Class::ALL.into_iter().for_each(|class| self.stop(class));
+        let _ = lock(&self.link).ask(Ask::Unload);
+    }
+}
+
+/// What a class counts in the helper.
+struct RemoteSource {
+    link: Arc<Mutex<Link>>,
+    class: Class,
+    number: u64,
+    /// The last answer, for its latencies.
+    sample: Sample,
+}
+
+impl Source for RemoteSource {
+    fn class(&self) -> Class {
+        self.class
+    }
+
+    fn counts(&mut self, delta: &mut Delta) -> bool {
+        self.sample = match lock(&self.link).ask(Ask::Sample(self.number)) {
+            Ok(Answer::Sample(sample)) => *sample,
+            // What it had counted since is lost with it; that it is gone shows in what the class is doing.
+            _ => Sample::default(),
+        };
+        self.sample.add_counts(delta);
+        self.sample.more
+    }
+
+    fn latencies(&mut self, delta: &mut Delta) {
+        std::mem::take(&mut self.sample).add_latencies(delta);
+    }
+
+    fn thread_id(&self) -> Option<i32> {
+        None
+    }
+}

@@ -1,0 +1,117 @@
+//! The workers of each class in this process: one generation after the other.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::Activity;
+use super::control::{Control, Shared, Writes};
+use super::launch::WorkerThread;
+use super::worker::Orders;
+use crate::class::Class;
+use crate::error::{Result, describe_errno};
+use crate::load::io::clock;
+use crate::load::volume::Region;
+use crate::meter::cell::WorkerCell;
+use crate::meter::source::{Source, WorkerSource};
+use crate::settings::jobs::Job;
+
+/// The generation of each class that runs, and what outlives it. Dropped, it stops all workers and waits
+/// for their threads.
+pub(super) struct Generations {
+    data: Arc<Region>,
+    wal: Arc<Region>,
+    members: usize,
+    shared: [Arc<Shared>; 4],
+    writes: Arc<Writes>,
+    running: [Option<Generation>; 4],
+    /// How often each class was started: it goes on with other pages, not the same from the start.
+    starts: [u64; 4],
+}
+
+/// The workers of a class under one plan.
+struct Generation {
+    control: Arc<Control>,
+    threads: Vec<WorkerThread>,
+}
+
+impl Generations {
+    pub fn new(data: Arc<Region>, wal: Arc<Region>, members: usize, writes: Arc<Writes>) -> Self {
+        let shared = std::array::from_fn(|_| Arc::default());
+        Self { data, wal, members, shared, writes, running: Default::default(), starts: [0; 4] }
+    }
+
+    /// Starts a class, which must be idle, by handing the orders of its workers to `launch`. Returns what
+    /// they count.
+    pub fn start(
+        &mut self,
+        plan: &Job,
+        launch: impl FnOnce(Vec<Orders>) -> Result<Vec<WorkerThread>>,
+    ) -> Result<Vec<Box<dyn Source>>> {
+        let at = plan.class.index();
+        let control = Arc::new(Control::default());
+        let orders: Vec<_> = (0..plan.workers).map(|number| self.orders(plan, number, &control)).collect();
+        self.starts[at] += 1;
+        let cells: Vec<_> = orders.iter().map(|orders| orders.cell.clone()).collect();
+        orders.iter().for_each(|_| control.enter());
+        let threads = launch(orders)?;
+        self.running[at] = Some(Generation { control, threads });
+        Ok(cells.into_iter().map(|cell| Box::new(WorkerSource::new(cell)) as Box<dyn Source>).collect())
+    }
+
+    fn orders(&self, plan: &Job, number: u64, control: &Arc<Control>) -> Orders {
+        let region = if plan.class == Class::Wal { &self.wal } else { &self.data };
+        Orders {
+            plan: Arc::new(plan.clone()),
+            number,
+            generation: self.starts[plan.class.index()],
+            region: region.clone(),
+            control: control.clone(),
+            shared: self.shared[plan.class.index()].clone(),
+            writes: self.writes.clone(),
+            cell: Arc::new(WorkerCell::new(plan.class, plan.rate_bytes_per_s.is_some(), self.members)),
+        }
+    }
+
+    /// Has a class's workers drain and end; `now_ns` is their clock.
+    pub fn stop(&self, class: Class, now_ns: u64) {
+        if let Some(generation) = &self.running[class.index()] {
+            generation.control.stop(now_ns);
+        }
+    }
+
+    /// What a class's workers are doing. Workers that have ended are cleared away.
+    pub fn activity(&mut self, class: Class) -> Activity {
+        let at = class.index();
+        let Some(generation) = &self.running[at] else { return Activity::Idle };
+        let control = generation.control.clone();
+        if control.running() > 0 {
+            return if control.is_stopping() { Activity::Draining } else { Activity::Running };
+        }
+        let threads = self.running[at].take().map(|generation| generation.threads).unwrap_or_default();
+        // A worker that panicked has said so on its own; the run goes on without it.
+        let reasons: Vec<String> = threads.into_iter().filter_map(|thread| thread.join().ok()?).collect();
+        match (control.tripped(), control.broken(), control.is_exhausted()) {
+            (Some(errno), ..) => Activity::Tripped(errno),
+            (_, Some(errno), _) => {
+                Activity::Broken(reasons.into_iter().next().unwrap_or_else(|| describe_errno(errno)))
+            }
+            (.., true) => Activity::Exhausted,
+            _ => Activity::Idle,
+        }
+    }
+}
+
+impl Drop for Generations {
+    fn drop(&mut self) {
+        Class::ALL.into_iter().for_each(|class| self.stop(class, clock::now_ns()));
+        for generation in self.running.iter_mut().filter_map(Option::take) {
+            generation.threads.into_iter().for_each(|thread| drop(thread.join()));
+        }
+    }
+}
+
+/// Marks a worker that has no thread of its own as ended.
+pub(super) fn end(cell: &WorkerCell, control: &Control) {
+    cell.ended.store(true, Ordering::Release);
+    control.leave();
+}

@@ -1,0 +1,47 @@
+//! Workers that move pages, in threads of this process.
+
+use std::sync::Arc;
+
+use super::control::Writes;
+use super::generations::Generations;
+use super::launch::{WorkerThread, launcher};
+use super::worker::Orders;
+use super::{Activity, Workers};
+use crate::class::Class;
+use crate::error::{Error, Result};
+use crate::load::io::clock;
+use crate::load::volume::Region;
+use crate::meter::source::Source;
+use crate::settings::Named;
+use crate::settings::jobs::Job;
+
+/// Workers on the regions of a volume, a thread for each.
+pub struct ThreadedWorkers(Generations);
+
+impl ThreadedWorkers {
+    /// Workers over these regions, which lie on that many members.
+    pub fn new(data: Arc<Region>, wal: Arc<Region>, members: usize, writes: Arc<Writes>) -> Self {
+        Self(Generations::new(data, wal, members, writes))
+    }
+}
+
+impl Workers for ThreadedWorkers {
+    fn start(&mut self, plan: &Job, cpus: &[u32]) -> Result<Vec<Box<dyn Source>>> {
+        self.0.start(plan, |orders| launch(plan, cpus, orders))
+    }
+
+    fn stop(&mut self, class: Class) {
+        self.0.stop(class, clock::now_ns());
+    }
+
+    fn activity(&mut self, class: Class) -> Activity {
+        self.0.activity(class)
+    }
+}
+
+/// Starts a class's workers on its interface.
+pub(super) fn launch(plan: &Job, cpus: &[u32], orders: Vec<Orders>) -> Result<Vec<WorkerThread>> {
+    let launcher = launcher(plan.interface)
+        .ok_or_else(|| Error::input(format!("{} can't run on {} here", plan.class, plan.interface.name())))?;
+    launcher(cpus, orders)
+}

@@ -1,0 +1,249 @@
+//! Workers of every class in threads and in the simulation.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::control::Writes;
+use super::*;
+use crate::load::io::files::RWF_DONTCACHE;
+use crate::load::volume::{Extent, Region, stamp};
+use crate::meter::source::Delta;
+use crate::settings::Settings;
+use crate::settings::jobs::jobs;
+use crate::settings::{Buffering, Interface, Sync};
+use crate::units::{MIB, SECOND_NS};
+
+const SET: u64 = 77;
+
+/// Two files of 4 MiB in a folder on a real file system, as data and WAL.
+struct Ground {
+    _dir: tempfile::TempDir,
+    data: Arc<Region>,
+    wal: Arc<Region>,
+}
+
+fn ground() -> Ground {
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let region = |id: u8, name: &str, first: u32| {
+        let extent = |i: u32| {
+            let path = dir.path().join(format!("{name}-{i}"));
+            std::fs::write(&path, vec![1; 4 * MIB as usize]).unwrap();
+            Extent { path, identity: None, member: first + i, offset_bytes: MIB }
+        };
+        Arc::new(Region { id, set: SET, extents: (0..2).map(extent).collect(), extent_bytes: 3 * MIB })
+    };
+    Ground { data: region(Region::DATA, "data", 0), wal: region(Region::WAL, "wal", 2), _dir: dir }
+}
+
+fn threaded(ground: &Ground) -> ThreadedWorkers {
+    ThreadedWorkers::new(ground.data.clone(), ground.wal.clone(), 4, Arc::new(Writes::new(0, Arc::default())))
+}
+
+/// Runs a class until it has done that many I/Os, drains it and returns all that it counted.
+fn run(workers: &mut dyn Workers, plan: &Job, ios: u64) -> Delta {
+    let mut sources = workers.start(plan, &[]).unwrap();
+    let mut delta = Delta::new(4);
+    let deadline = clock::now_ns() + 20 * SECOND_NS;
+    while delta.ios < ios && clock::now_ns() < deadline {
+        std::thread::sleep(Duration::from_millis(1));
+        for source in &mut sources {
+            source.collect(&mut delta);
+        }
+    }
+    workers.stop(plan.class);
+    while matches!(workers.activity(plan.class), Activity::Running | Activity::Draining) {
+        std::thread::yield_now();
+    }
+    sources.iter_mut().for_each(|source| assert!(!source.collect(&mut delta), "the worker has ended"));
+    delta
+}
+
+/// Pages of 16 KiB of a region that carry stamps.
+fn stamped_pages(region: &Region) -> u64 {
+    stamped_sectors(region) / 32
+}
+
+/// Sectors of a region that carry the stamp of their place.
+fn stamped_sectors(region: &Region) -> u64 {
+    let mut stamped = 0;
+    for (index, extent) in region.extents.iter().enumerate() {
+        let bytes = std::fs::read(&extent.path).unwrap();
+        for at in (extent.offset_bytes..extent.offset_bytes + region.extent_bytes).step_by(512) {
+            let sector = &bytes[at as usize..at as usize + 512];
+            if sector.iter().any(|byte| *byte != 1) {
+                stamp::check(sector, SET, region.id, index as u32, at).expect("what is written is whole");
+                stamped += 1;
+            }
+        }
+    }
+    stamped
+}
+
+fn is_supported(ground: &Ground, interface: Interface, buffering: Buffering) -> bool {
+    let file = std::fs::File::open(&ground.data.extents[0].path).unwrap();
+    let flags = rustix::io::ReadWriteFlags::from_bits_retain(RWF_DONTCACHE);
+    let uncached =
+        rustix::io::preadv2(&file, &mut [std::io::IoSliceMut::new(&mut [0; 512])], 0, flags).is_ok();
+    let ring = interface != Interface::IoUring || io_uring::IoUring::new(1).is_ok();
+    ring && (buffering != Buffering::Uncached || uncached)
+}
+
+#[test]
+fn every_interface_moves_every_class_through_every_cache() {
+    for interface in [Interface::Sync, Interface::Libaio, Interface::IoUring] {
+        for buffering in [Buffering::Cached, Buffering::Direct, Buffering::Uncached] {
+            let ground = ground();
+            if !is_supported(&ground, interface, buffering) {
+                continue;
+            }
+            let mut settings = Settings::default();
+            settings.io.interface = interface;
+            settings.io.buffering = buffering;
+            settings.classes[0].depth = 16;
+            let mut workers = threaded(&ground);
+            for plan in jobs(&settings) {
+                let delta = run(&mut workers, &plan, 40);
+                let what = format!("{} on {interface:?} {buffering:?}", plan.class);
+                assert!(delta.ios >= 40, "{what}: {} I/Os, errnos {:?}", delta.ios, delta.errnos);
+                assert_eq!(delta.errnos.iter().sum::<u64>(), 0, "{what}");
+                assert_eq!(delta.bytes, delta.ios * 16384, "{what}");
+                assert_eq!(delta.service.histogram.len(), delta.ios, "{what}");
+                let moved: u64 = delta.members.iter().map(|(read, written)| read + written).sum();
+                assert_eq!(moved, delta.bytes, "{what}");
+            }
+            assert!(stamped_sectors(&ground.data) >= 32 && stamped_sectors(&ground.wal) >= 32);
+        }
+    }
+}
+
+#[test]
+fn flushes_are_counted_apart_and_cover_several_writes() {
+    for interface in [Interface::Sync, Interface::Libaio, Interface::IoUring] {
+        let ground = ground();
+        if !is_supported(&ground, interface, Buffering::Cached) {
+            continue;
+        }
+        let mut settings = Settings::default();
+        settings.io.interface = interface;
+        settings.io.buffering = Buffering::Cached;
+        settings.wal.sync_every = 8;
+        let wal = Class::Wal.index();
+        settings.classes[wal].rate_bytes_per_s = None;
+        settings.classes[wal].depth = if interface == Interface::Sync { 1 } else { 4 };
+        let delta = run(&mut threaded(&ground), &jobs(&settings)[wal], 64);
+        assert_eq!(delta.write.histogram.len(), delta.ios);
+        assert_eq!(delta.service.histogram.len(), delta.ios, "every write is committed at the end");
+        assert_eq!(delta.flush.histogram.len(), delta.ios.div_ceil(8), "{interface:?}");
+    }
+}
+
+#[test]
+fn writing_stops_at_the_limit() {
+    let ground = ground();
+    let writes = Arc::new(Writes::new(0, Arc::default()));
+    writes.limit(Some(100 * 16384 + 1));
+    let mut workers = ThreadedWorkers::new(ground.data.clone(), ground.wal.clone(), 4, writes);
+    let mut settings = Settings::default();
+    settings.io.interface = Interface::Sync;
+    let background = Class::Background.index();
+    settings.classes[background].rate_bytes_per_s = None;
+    let mut sources = workers.start(&jobs(&settings)[background], &[]).unwrap();
+    while workers.activity(Class::Background) != Activity::Exhausted {
+        std::thread::yield_now();
+    }
+    let mut delta = Delta::new(4);
+    sources[0].collect(&mut delta);
+    assert_eq!(delta.ios, 100);
+}
+
+#[test]
+fn a_class_that_starts_again_draws_other_pages() {
+    let ground = ground();
+    let writes = Arc::new(Writes::new(0, Arc::default()));
+    let mut workers = ThreadedWorkers::new(ground.data.clone(), ground.wal.clone(), 4, writes.clone());
+    let mut settings = Settings::default();
+    settings.io.interface = Interface::Sync;
+    settings.io.buffering = Buffering::Cached;
+    let background = Class::Background.index();
+    settings.classes[background].rate_bytes_per_s = None;
+    let mut pages = Vec::new();
+    for round in 1..=2 {
+        writes.limit(Some(round * 20 * 16384));
+        workers.start(&jobs(&settings)[background], &[]).unwrap();
+        while workers.activity(Class::Background) != Activity::Exhausted {
+            std::thread::yield_now();
+        }
+        pages.push(stamped_pages(&ground.data));
+    }
+    // 20 of 384 pages each time: by chance about one is drawn again.
+    assert!(pages[1] > pages[0] + 10, "{pages:?}");
+}
+
+#[test]
+fn a_rate_is_held_and_response_runs_from_the_intended_start() {
+    let ground = ground();
+    let mut settings = Settings::default();
+    settings.io.interface = Interface::Null;
+    let point = Class::Point.index();
+    settings.classes[point].rate_bytes_per_s = Some(100_000_000);
+    let plan = &jobs(&settings)[point];
+    let before_ns = clock::now_ns();
+    let delta = run(&mut threaded(&ground), plan, 1000);
+    let most = (clock::now_ns() - before_ns) * 100_000_000 / SECOND_NS / 16384 + 1;
+    assert!(delta.ios <= most, "{} of {most}", delta.ios);
+    assert_eq!(delta.intended, delta.ios + delta.missed);
+    assert_eq!(delta.response.histogram.len(), delta.ios);
+    assert!(delta.response.histogram.mean() >= delta.service.histogram.mean());
+}
+
+/// A simulated run of two seconds: what each class counted.
+fn simulate(seed: u64) -> Vec<(u64, u64, u64, Vec<u64>)> {
+    let ground = ground();
+    let mut settings = Settings::default();
+    settings.io.interface = Interface::Sim;
+    settings.sim.seed = seed;
+    settings.wal.sync = Sync::Fdatasync;
+    let writes = Arc::new(Writes::new(0, Arc::default()));
+    let mut workers =
+        SimulatedWorkers::new(ground.data.clone(), ground.wal.clone(), 4, writes, &settings.sim);
+    let mut sources: Vec<_> =
+        jobs(&settings).iter().flat_map(|plan| workers.start(plan, &[]).unwrap()).collect();
+    workers.run_until(2 * SECOND_NS);
+    assert_eq!(workers.now_ns(), 2 * SECOND_NS);
+    let figures = sources.iter_mut().map(|source| {
+        let mut delta = Delta::new(4);
+        source.collect(&mut delta);
+        let percentiles = [0.5, 0.99].map(|q| delta.service.histogram.value_at_quantile(q));
+        (delta.ios, delta.missed, delta.service.max_ns, percentiles.to_vec())
+    });
+    figures.collect()
+}
+
+#[test]
+fn what_was_intended_before_a_class_stopped_is_begun_or_missed_and_nothing_after() {
+    let ground = ground();
+    let mut settings = Settings::default();
+    settings.io.interface = Interface::Sim;
+    let point = Class::Point.index();
+    settings.classes[point].rate_bytes_per_s = Some(16384 * 100_000); // far more than it can
+    let writes = Arc::new(Writes::new(0, Arc::default()));
+    let mut workers =
+        SimulatedWorkers::new(ground.data.clone(), ground.wal.clone(), 4, writes, &settings.sim);
+    let mut sources = workers.start(&jobs(&settings)[point], &[]).unwrap();
+    workers.run_until(SECOND_NS / 2);
+    workers.stop(Class::Point);
+    workers.run_until(SECOND_NS);
+    let mut delta = Delta::new(4);
+    assert!(!sources[0].collect(&mut delta), "the worker has ended");
+    assert_eq!(delta.intended, delta.ios + delta.missed);
+    assert!(delta.intended.abs_diff(50_000) <= 1, "half a second's: {}", delta.intended);
+    assert!(delta.ios > 0 && delta.missed > 0);
+}
+
+#[test]
+fn a_simulation_repeats_exactly_and_its_seed_matters() {
+    let first = simulate(1);
+    assert_eq!(first, simulate(1));
+    assert_ne!(first, simulate(2));
+    assert!(first.iter().all(|(ios, ..)| *ios > 100), "{first:?}");
+}

@@ -1,0 +1,40 @@
+//! How a session may be opened, beside its settings.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::stack::id::StackId;
+
+/// How a session may be opened, beside its settings.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Scan and point only; nothing is opened for writing.
+    pub read_only: bool,
+    /// Devices of which the content may be destroyed.
+    pub destroy: Vec<String>,
+    /// What this host can't do is replaced, with a note (the demo); else it is refused.
+    pub fallbacks: bool,
+    /// Windows that begin before are marked and left out of totals.
+    pub warmup: Duration,
+    /// Bytes that this process has written, over all its sessions: the disk does not get them back
+    /// when another profile is opened.
+    pub written_bytes: Arc<AtomicU64>,
+    /// What the operator typed for devices of which the content may be destroyed.
+    pub typed: Vec<String>,
+    /// The stack's id and steps that the operator agreed to: nothing else is built.
+    pub agreed: Option<(StackId, Vec<String>)>,
+    /// Pairs are loaded anew, even where the folder holds them.
+    pub anew: bool,
+    /// Steps of the profile, which this run is none of; noted on the screen and in recordings.
+    pub unused_steps: usize,
+    /// What the page cache holds of the target is written back and dropped before the load begins.
+    pub uncached: bool,
+}
+
+impl Options {
+    /// Bytes that this process has written until now.
+    pub(super) fn written_until_now(&self) -> u64 {
+        self.written_bytes.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,241 @@
+//! A data set of key-value pairs: opened, loaded, turned, and opened again.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use super::layout::{Layout, emulated};
+use crate::error::{Error, Result, describe_errno};
+use crate::host::TargetFacts;
+use crate::load::kv::Store;
+use crate::load::kv::dataset::Place;
+use crate::load::volume::{self, Extent, Progress, Region};
+use crate::meter::engine::EngineFigures;
+use crate::runs::session::attendant::Attendant;
+use crate::runs::session::data_set::in_words;
+use crate::runs::session::resolve::{Resolved, refuse_over_limit};
+use crate::settings::Settings;
+use crate::settings::jobs::OpenedWith;
+use crate::units::{MIB, approx_size, format_size};
+
+/// An open data set. Dropped, its database is closed.
+pub struct KeyValue {
+    pub(super) store: Arc<Store>,
+    /// What the file system below it can do.
+    pub(super) facts: TargetFacts,
+    pub(super) layout: Layout,
+    /// Closes the database and opens it again.
+    reopening: Option<JoinHandle<Result<()>>>,
+    /// With what it could not be opened.
+    refused: Option<OpenedWith>,
+    /// Bytes that it had written when that was looked at last.
+    written_bytes: u64,
+    /// What puts fail with, as the operator knows it.
+    reported: Option<i32>,
+}
+
+impl KeyValue {
+    /// Opens the data set of the settings in this folder, and makes it where there is none; nothing is
+    /// loaded yet.
+    pub(super) fn open(dir: PathBuf, resolved: &Resolved, attendant: &mut dyn Attendant) -> Result<Self> {
+        let Resolved { settings, options, .. } = resolved;
+        // Both refuse before anything is made.
+        volume::files::refuse_foreign_lock(&dir)?;
+        Place::new(&dir).marker()?;
+        volume::files::make_folder(&dir)?;
+        let facts = volume::examine_folder(&dir)?;
+        resolved.on(Some(&facts), false)?;
+        // Another data set that lies there is removed only for one that may be loaded.
+        let begin_bytes = Store::bytes_to_begin(&dir, settings, options.anew)?;
+        refuse_over_limit(begin_bytes, options.written_until_now(), settings.run.max_writes_bytes)?;
+        let (store, mut notes) = Store::open(&dir, settings, options.anew)?;
+        notes.iter().for_each(|note| attendant.notice(note));
+        let data = store.data();
+        notes.insert(0, format!("RocksDB in {}: {}", dir.display(), in_words(&data)));
+        notes.extend(emulated(facts.emulated.as_ref()));
+        // What else lies in the folder is none of the data set's.
+        let path = Place::new(&dir).database();
+        let extent = Extent { path: path.clone(), identity: None, member: 0, offset_bytes: 0 };
+        let region = Region {
+            id: Region::DATA,
+            set: store.set(),
+            extents: vec![extent],
+            extent_bytes: data.bytes().next_multiple_of(MIB),
+        };
+        Ok(Self {
+            store: Arc::new(store),
+            facts,
+            layout: Layout::of_pairs(region, path, notes),
+            reopening: None,
+            refused: None,
+            written_bytes: 0,
+            reported: None,
+        })
+    }
+
+    /// Loads what is missing, and counts what the last run lost. Returns where sequence numbers begin.
+    pub(super) fn make_ready(&mut self, resolved: &Resolved, attendant: &mut dyn Attendant) -> Result<u64> {
+        self.load(resolved, attendant)?;
+        let losses = self.store.count_losses()?.map(|losses| losses.to_string());
+        losses.iter().for_each(|text| attendant.notice(text));
+        self.layout.notes.extend(losses);
+        // RocksDB's times are those of the run, and not of what was loaded and looked up before it.
+        self.store.count_anew()?;
+        Ok(self.store.sequence_base())
+    }
+
+    fn load(&self, resolved: &Resolved, attendant: &mut dyn Attendant) -> Result<()> {
+        let (store, written_bytes) = (&self.store, &resolved.options.written_bytes);
+        let limit_bytes = resolved.settings.run.max_writes_bytes;
+        if let Some(missing_bytes) = store.missing_bytes() {
+            refuse_over_limit(missing_bytes, resolved.options.written_until_now(), limit_bytes)?;
+            attendant.notice(&format!(
+                "loading {} of pairs, which the next run finds there: {}",
+                approx_size(missing_bytes),
+                in_words(&store.data())
+            ));
+        }
+        let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
+        let before = written_of(store);
+        let limit_bytes = limit_bytes.unwrap_or(u64::MAX);
+        let left_bytes = limit_bytes.saturating_sub(resolved.options.written_until_now());
+        let mut progress = |progress: Progress| {
+            // Merges write what was put once more.
+            if written_of(store).saturating_sub(before) > left_bytes {
+                over.store(true, Ordering::Relaxed);
+            }
+            if over.load(Ordering::Relaxed) || !attendant.progress(progress) {
+                stop.store(true, Ordering::Relaxed);
+            }
+        };
+        let whole = store.load(&mut progress, &stop);
+        written_bytes.fetch_add(written_of(store).saturating_sub(before), Ordering::Relaxed);
+        let whole = whole?;
+        if over.into_inner() {
+            let what = format!(
+                "loading and merging has written {}, which is run.max_writes",
+                format_size(limit_bytes)
+            );
+            return Err(
+                Error::input(what).hint("a higher limit goes on where this stopped: --set run.max_writes=…")
+            );
+        }
+        if !whole {
+            return Err(
+                Error::interrupted("loading was stopped").hint("the next run goes on where it stopped")
+            );
+        }
+        Ok(())
+    }
+
+    /// What was written until now is counted already.
+    pub fn begin(&mut self) {
+        self.written_bytes = written_of(&self.store);
+    }
+
+    /// The database.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// What RocksDB did so far by its own counts, and the bytes that it has written since the last call.
+    pub fn figures(&mut self) -> Option<(EngineFigures, u64)> {
+        let figures = self.store.figures()?;
+        let written_bytes = figures.counts.written_bytes();
+        let before = std::mem::replace(&mut self.written_bytes, written_bytes);
+        Some((figures, written_bytes.saturating_sub(before)))
+    }
+
+    /// What to report of puts: once what they fail with, and once that they no longer do. `puts` is whether
+    /// a class puts.
+    pub fn look_at_puts(&mut self, puts: bool) -> Option<String> {
+        let store = &self.store;
+        if store.failing().is_some() && !puts {
+            // Nobody is left who would find that there is room again.
+            store.put_failed(0);
+            self.reported = None;
+            return None;
+        }
+        let failing = store.failing();
+        if std::mem::replace(&mut self.reported, failing) == failing {
+            return None;
+        }
+        Some(match failing {
+            Some(errno @ (libc::ENOSPC | libc::EDQUOT)) => {
+                let (dir, free) = (store.dir().display(), approx_size(store.free_bytes()));
+                format!(
+                    "puts stand still: {} in {dir}, where {free} are free; they go on once there is room",
+                    describe_errno(errno)
+                )
+            }
+            Some(errno) => format!("puts fail: {}", describe_errno(errno)),
+            None => "puts go on".into(),
+        })
+    }
+
+    /// Turns what RocksDB turns while it is open.
+    pub fn turn(&self, settings: &Settings) -> std::result::Result<(), String> {
+        if self.reopening.is_some() {
+            return Err("RocksDB is just being opened again".into());
+        }
+        // One that is closed takes all settings once it is opened again.
+        if self.store.opened_with().is_none() { Ok(()) } else { self.store.turn(&settings.kv.rocksdb) }
+    }
+
+    /// What could not be opened is tried again.
+    pub fn retry(&mut self) {
+        self.refused = None;
+    }
+
+    /// Whether classes must wait until the database is open with what the settings say. It is closed once
+    /// all have drained; `works` is whether any has not.
+    pub fn reopens(&mut self, settings: &Settings, works: bool) -> Reopening {
+        let mut reopening = Reopening::default();
+        if let Some(thread) = self.reopening.take_if(|thread| thread.is_finished()) {
+            let failed = match thread.join() {
+                Ok(outcome) => outcome.err().map(|error| error.one_line()),
+                Err(_) => Some("RocksDB could not be opened again".into()),
+            };
+            // One that is open still, as it was, is tried again.
+            let closed = self.store.opened_with().is_none();
+            self.refused = failed.as_ref().filter(|_| closed).map(|_| OpenedWith::of(settings));
+            reopening.failed = failed;
+        }
+        let wanted = OpenedWith::of(settings);
+        if self.reopening.is_none()
+            && (self.store.opened_with() == Some(wanted) || self.refused == Some(wanted))
+        {
+            return reopening;
+        }
+        reopening.waits = true;
+        if self.reopening.is_none() && !works {
+            let (store, rocksdb) = (self.store.clone(), settings.kv.rocksdb.clone());
+            self.reopening = Some(std::thread::spawn(move || store.reopen(&rocksdb)));
+            reopening.began = true;
+        }
+        reopening
+    }
+
+    /// Waits for what opens the database again.
+    pub fn end(&mut self) {
+        // Its outcome concerns nobody any more.
+        self.reopening.take().into_iter().for_each(|thread| drop(thread.join()));
+    }
+}
+
+/// Where a database is on its way to other settings.
+#[derive(Debug, Default)]
+pub struct Reopening {
+    /// Classes must wait.
+    pub waits: bool,
+    /// It begins now.
+    pub began: bool,
+    /// Why it could not be opened.
+    pub failed: Option<String>,
+}
+
+/// Bytes that RocksDB has written since it was opened.
+fn written_of(store: &Store) -> u64 {
+    store.figures().map_or(0, |figures| figures.counts.written_bytes())
+}

@@ -1,0 +1,98 @@
+//! Where the load's I/O goes.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::host::Levels;
+use crate::load::volume::{Extent, Region, Volume};
+use crate::meter::Member;
+use crate::meter::layers;
+use crate::settings::Settings;
+use crate::units::MIB;
+
+/// The regions and members of a target, and what to know about it.
+pub struct Layout {
+    /// What scan, point and background share.
+    pub data: Arc<Region>,
+    /// The WAL's region.
+    pub wal: Arc<Region>,
+    /// The members as the meters know them.
+    pub members: Vec<Member>,
+    /// The block devices below the members, as they were before any left the kernel.
+    pub levels: Levels,
+    /// What to know about it, as sentences.
+    pub notes: Vec<String>,
+}
+
+impl Layout {
+    /// Of an open volume.
+    pub fn of_volume(volume: &Volume) -> Self {
+        let members = volume.members.iter().map(|member| Member {
+            name: member.name.clone(),
+            device: member.device.then(|| device_number(&member.path)).flatten(),
+            path: Some(member.path.clone()),
+        });
+        let members: Vec<Member> = members.collect();
+        Self {
+            data: Arc::new(volume.data.clone()),
+            wal: Arc::new(volume.wal.clone()),
+            levels: layers::levels(&members),
+            members,
+            notes: [volume.notes.clone(), emulated(volume.facts.emulated.as_ref())].concat(),
+        }
+    }
+
+    /// Of a data set of pairs: the region stands for the folder of its database.
+    pub fn of_pairs(region: Region, path: PathBuf, notes: Vec<String>) -> Self {
+        let region = Arc::new(region);
+        let members = vec![Member { name: "rocksdb".into(), device: None, path: Some(path) }];
+        Self { data: region.clone(), wal: region, levels: layers::levels(&members), members, notes }
+    }
+
+    /// Without storage, as large as the files would be.
+    pub fn imagined(settings: &Settings) -> Self {
+        let count = settings.target.count as u32;
+        let region = |id, extent_bytes: u64| {
+            let extent = |member| Extent { path: PathBuf::new(), identity: None, member, offset_bytes: 0 };
+            Arc::new(Region { id, set: 0, extents: (0..count).map(extent).collect(), extent_bytes })
+        };
+        let size_bytes = settings.target.size_bytes;
+        let figures = if settings.is_simulated() { "of simulated devices" } else { "of the generator alone" };
+        Self {
+            data: region(Region::DATA, size_bytes),
+            wal: region(Region::WAL, (size_bytes / 4).next_multiple_of(MIB)),
+            members: (0..count)
+                .map(|i| Member { name: format!("imagined-{i}"), device: None, path: None })
+                .collect(),
+            levels: Levels::default(),
+            notes: vec![format!("nothing touches storage: the figures are {figures}")],
+        }
+    }
+
+    /// What holds data and WAL: files, devices, or folders of files.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        [paths_of(&self.data), paths_of(&self.wal)].concat()
+    }
+
+    /// Bytes of data and WAL.
+    pub fn bytes(&self) -> u64 {
+        self.data.bytes() + self.wal.bytes()
+    }
+}
+
+/// What holds a region.
+pub fn paths_of(region: &Region) -> Vec<PathBuf> {
+    region.extents.iter().map(|extent| extent.path.clone()).collect()
+}
+
+/// The note that figures of emulated drives need.
+pub fn emulated(model: Option<&String>) -> Vec<String> {
+    let note = |model| format!("emulated drives ({model}): the figures say nothing of real ones");
+    model.map(note).into_iter().collect()
+}
+
+fn device_number(path: &Path) -> Option<(u32, u32)> {
+    use std::os::unix::fs::MetadataExt;
+    let number = std::fs::metadata(path).ok()?.rdev();
+    Some((rustix::fs::major(number), rustix::fs::minor(number)))
+}
