@@ -103,8 +103,8 @@ fn where_one_setting_is_refused_none_is_changed() {
         QueueSettings { scheduler: Some("kyber".into()), nomerges: Some(2), ..QueueSettings::default() };
     let bad = [
         (QueueSettings { scheduler: Some("no-such".into()), ..good.clone() }, "cannot write no-such"),
-        (QueueSettings { nomerges: Some(1), read_ahead_kb: Some(67), ..good.clone() }, "makes 64 of 67"),
-        (QueueSettings { nr_requests: Some(1), ..good.clone() }, "makes 4 of 1"),
+        (QueueSettings { nomerges: Some(1), read_ahead_kb: Some(67), ..good.clone() }, "turns 67 into 64"),
+        (QueueSettings { nr_requests: Some(1), ..good.clone() }, "turns 1 into 4"),
     ];
     for (settings, why) in &bad {
         let error = adjustments.apply(None, &queue_values(settings), None).unwrap_err();
