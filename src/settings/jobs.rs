@@ -58,9 +58,9 @@ pub struct KvJob {
     pub pairs: u64,
     /// Each range read goes on where the last one ended.
     pub whole: bool,
-    /// Of 100 gets, so many ask for a key that is not there.
+    /// Percentage of gets for missing keys.
     pub miss_percent: u64,
-    /// Of 100 operations, so many are gets.
+    /// Percentage of gets among the operations.
     pub read_percent: u64,
     /// What the database must be opened with: where that changes, all classes drain.
     pub opened: OpenedWith,
@@ -88,10 +88,10 @@ impl OpenedWith {
 pub struct Polling {
     /// The device's completion queue is polled.
     pub iopoll: bool,
-    /// A thread of the kernel polls the submission queue: it sleeps after so many milliseconds without
+    /// A thread of the kernel polls the submission queue: it sleeps after this many milliseconds without
     /// work, and runs on this CPU where one is named.
     pub sqpoll: Option<(u32, Option<u32>)>,
-    /// Sleep between two looks that found nothing; 0 is none.
+    /// Sleep after a poll that came back empty; 0 is none.
     pub sleep_ns: u64,
 }
 

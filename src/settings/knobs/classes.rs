@@ -53,7 +53,7 @@ pub(super) const CLASS: &[Spec] = &[
     },
     Spec {
         key: "batch",
-        help: "I/Os handed to the kernel together: that many where slots are free, or what is due at a rate.",
+        help: "I/Os submitted together: that many where slots are free, or as many as the rate has due.",
         paper: Some("The paper's scan submits 32 at a time (3.2)."),
         kind: Kind::Int { min: 1, max: 1024, steps: POWERS_TO_1024 },
         inactive: |s, c| {
@@ -64,7 +64,7 @@ pub(super) const CLASS: &[Spec] = &[
     },
     Spec {
         key: "threads",
-        help: "Threads of the class (with sync, each outstanding I/O has one besides).",
+        help: "Threads of the class; with sync, each outstanding I/O takes a thread of its own.",
         paper: Some(
             "With four scan threads instead of one the direct scan rises from 4.5 to 6.5 GB/s (A.2, Table 8).",
         ),
@@ -73,21 +73,21 @@ pub(super) const CLASS: &[Spec] = &[
     },
     Spec {
         key: "cpus",
-        help: "The CPUs that its threads run on: any, a NUMA node, or a list.",
+        help: "CPUs for its threads: any, a NUMA node, or a list.",
         kind: Kind::Cpus,
         unavailable: cpus_unavailable,
         ..at!(Cpus, |s, c| s.classes[c.index()].cpus)
     },
     Spec {
         key: "rate",
-        help: "Bytes a second of the class, divided over its threads; none is as fast as it goes.",
+        help: "Bytes per second of the class, shared by its threads; none = unlimited.",
         paper: Some("The WAL and the background writer want 250 MB/s each (3.2, Table 3)."),
         kind: Kind::Rate { steps: RATES },
         ..at!(Rate, |s, c| s.classes[c.index()].rate_bytes_per_s)
     },
     Spec {
         key: "arrival",
-        help: "How the intended starts of a rated class are spaced.",
+        help: "How the intended starts of a class with a rate are spaced.",
         kind: Kind::Choice(&names::<Arrival, 2>()),
         inactive: |s, c| s.classes[c.index()].rate_bytes_per_s.is_none().then_some("the class has no rate"),
         ..at!(named Arrival, |s, c| s.classes[c.index()].arrival)

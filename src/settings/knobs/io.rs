@@ -42,7 +42,7 @@ pub(super) const BUFFERINGS: Kind = Kind::Choice(&names::<Buffering, 3>());
 pub(super) const IO: &[Spec] = &[
     Spec {
         key: "interface",
-        help: "The way of I/O into the kernel: the default of all classes.",
+        help: "Default I/O interface for all classes.",
         paper: Some(
             "Asynchronous I/O lets one thread keep 128 requests in flight; 128 threads of pread cost ten cycles a byte (4.3).",
         ),
@@ -53,20 +53,18 @@ pub(super) const IO: &[Spec] = &[
     },
     Spec {
         key: "buffering",
-        help: "The page cache, past it, or through it and out again: the default of all classes.",
+        help: "Default for all classes: the page cache, O_DIRECT, or buffered with drop-behind.",
         paper: Some(
-            "Past the page cache the whole load costs 1.01 cycles a byte instead of 7.61 (4.3, Table 2).",
+            "With direct I/O the whole load costs 1.01 cycles a byte instead of 7.61 (4.3, Table 2).",
         ),
         kind: BUFFERINGS,
-        inactive: |s, _| {
-            s.leaves_kernel().then_some("the kernel's page cache is not there without the kernel")
-        },
+        inactive: |s, _| s.leaves_kernel().then_some("drives outside the kernel have no page cache"),
         unavailable: buffering_unavailable,
         ..at!(named Buffering, |s, c| s.io.buffering)
     },
     Spec {
         key: "page_size",
-        help: "Bytes of a page: the default of all classes.",
+        help: "Default page size for all classes.",
         paper: Some(
             "64 KiB pages read nearly the full bandwidth at the least CPU, but with 57% more latency than 16 KiB (4.5, Figure 3).",
         ),

@@ -20,15 +20,15 @@ pub(super) fn of_another_engine(path: &str, settings: &Settings) -> Option<&'sta
         || matches!(path, "wal.target" | "wal.serial");
     match settings.is_keyed() {
         true if of_pages => Some("RocksDB does its own I/O, on files of its own"),
-        false if of_pairs => Some("the load is of pages: load.engine = rocksdb has pairs"),
+        false if of_pairs => Some("the load is pages: choose load.engine = rocksdb for key-value pairs"),
         _ => None,
     }
 }
 
 pub(super) const LOAD: &[Spec] = &[Spec {
     key: "engine",
-    help: "What the classes read and write: pages by stacktune's own workers, or pairs of keys and values through RocksDB \
-           on the file system of the target.",
+    help: "What the classes read and write: pages by stacktune's own workers, or key-value pairs through RocksDB on the \
+           target's file system.",
     kind: Kind::Choice(&names::<LoadEngine, 2>()),
     scope: Scope::Rebuild,
     of_target: always,
@@ -56,7 +56,9 @@ pub(super) const PAIRS: &[Spec] = &[
     Spec {
         key: "key_size",
         help: "Bytes of a key.",
-        paper: Some("16 B in all the papers' RocksDB runs (000, 3.2; 002, III; 004, 5.3.1)."),
+        paper: Some(
+            "16 B in every paper's RocksDB runs (Didona et al. 2021, 3.2; Saha et al., III; Ransom et al., 5.3.1).",
+        ),
         kind: Kind::Size {
             min: 4,
             max: 255,
@@ -72,7 +74,7 @@ pub(super) const PAIRS: &[Spec] = &[
     Spec {
         key: "value_size",
         help: "Bytes of a value; they do not compress.",
-        paper: Some("4,000 B and 128 B (000, 3.2 and 4.8), 2,048 B (004, 5.3.1)."),
+        paper: Some("4,000 B and 128 B (Didona et al. 2021, 3.2 and 4.8), 2,048 B (Ransom et al., 5.3.1)."),
         kind: Kind::Size {
             min: 0,
             max: 2 * MIB,
@@ -87,8 +89,8 @@ pub(super) const PAIRS: &[Spec] = &[
     },
     Spec {
         key: "pairs",
-        help: "Pairs that are loaded; default is kv.share of the file system.",
-        paper: Some("50 million pairs, half of the drive (000, 3.2)."),
+        help: "Pairs to load; default = kv.share of the file system.",
+        paper: Some("50 million pairs, half of the drive (Didona et al. 2021, 3.2)."),
         kind: Kind::Int {
             min: 1,
             max: 1 << 40,
@@ -108,8 +110,10 @@ pub(super) const PAIRS: &[Spec] = &[
     },
     Spec {
         key: "share",
-        help: "The keys' and values' share of the file system, where kv.pairs does not say how many.",
-        paper: Some("A data set of 25% to 88% of the drive: the fuller, the slower (000, 4.4, Figure 6)."),
+        help: "Share of the file system that keys and values take; used where kv.pairs is default.",
+        paper: Some(
+            "A data set of 25% to 88% of the drive: the fuller, the slower (Didona et al. 2021, 4.4, Figure 6).",
+        ),
         kind: Kind::Percent { min: 1, max: 90, steps: &[1, 5, 10, 25, 37, 50, 62, 75, 88] },
         scope: Scope::Rebuild,
         of_target: always,
@@ -118,8 +122,10 @@ pub(super) const PAIRS: &[Spec] = &[
     },
     Spec {
         key: "order",
-        help: "The order in which the pairs are loaded.",
-        paper: Some("Ascending keys (000, 3.2), or every key once at random (004, 5.3.1)."),
+        help: "Load order of the pairs.",
+        paper: Some(
+            "Ascending keys (Didona et al. 2021, 3.2), or every key once at random (Ransom et al., 5.3.1).",
+        ),
         kind: Kind::Choice(&names::<Order, 2>()),
         scope: Scope::Rebuild,
         of_target: always,
@@ -130,15 +136,15 @@ pub(super) const PAIRS: &[Spec] = &[
 pub(super) const SCAN: &[Spec] = &[
     Spec {
         key: "range",
-        help: "Pairs of a range read; one is an operation.",
-        paper: Some("Scans read 128 pairs from a random key (004, 5.3.1)."),
+        help: "Pairs per range read; a range read is one operation.",
+        paper: Some("Scans read 128 pairs from a random key (Ransom et al., 5.3.1)."),
         kind: Kind::Int { min: 1, max: 1 << 20, steps: &[1, 8, 32, 64, 128, 256, 1024, 8192] },
         ..at!(Int, |s, c| s.kv.scan_pairs)
     },
     Spec {
         key: "whole",
-        help: "Each range read goes on where the last one of its thread ended, from the first key to the last and over \
-               again, instead of at a random key.",
+        help: "Each range read continues where its thread's last one ended, from the first key to the last and around again, \
+               instead of starting at a random key.",
         kind: Kind::Bool,
         ..at!(Bool, |s, c| s.kv.scan_whole)
     },
@@ -146,23 +152,23 @@ pub(super) const SCAN: &[Spec] = &[
 
 pub(super) const POINT: &[Spec] = &[Spec {
     key: "misses",
-    help: "Of 100 gets, so many ask for a key that is not there: what a filter is for.",
+    help: "Percentage of gets for missing keys, which Bloom filters answer.",
     kind: Kind::Percent { min: 0, max: 100, steps: &[0, 1, 5, 10, 25, 50, 75, 100] },
     ..at!(Percent, |s, c| s.kv.miss_percent)
 }];
 
 pub(super) const BACKGROUND: &[Spec] = &[Spec {
     key: "reads",
-    help: "Of 100 operations of the background, so many are gets: the mix of one thread that reads and writes.",
-    paper: Some("Half reads, half writes by one thread (000, 4.8)."),
+    help: "Percentage of gets among the background's operations: a mixed load in one thread.",
+    paper: Some("Half reads, half writes by one thread (Didona et al. 2021, 4.8)."),
     kind: Kind::Percent { min: 0, max: 100, steps: &[0, 5, 10, 25, 50, 75, 90, 95, 100] },
     ..at!(Percent, |s, c| s.kv.read_percent)
 }];
 
 pub(super) const WAL: &[Spec] = &[Spec {
     key: "acks",
-    help: "A file that notes each put of the WAL once it is acknowledged: the next run counts which of them a crash has \
-           taken. To outlive a power cut it must be on another machine's drive; none notes nothing.",
+    help: "A file that records each acknowledged put of the WAL: the next run counts those that a crash has lost. To \
+           survive a power cut it must be on another machine's drive; none = nothing is recorded.",
     kind: Kind::Text,
     scope: Scope::Rebuild,
     get: |s, _| Value::Text(s.kv.acks.clone().unwrap_or_default()),
@@ -174,9 +180,7 @@ pub(super) const WAL: &[Spec] = &[Spec {
     unavailable: |value, s, _, _| {
         // The sequence number of its put, with which a value begins.
         let short = s.kv.pairs.value_bytes < 8 && *value != Value::Text(String::new());
-        short.then(|| {
-            "values of less than 8 B do not tell by which put they were written (kv.value_size)".into()
-        })
+        short.then(|| "values below 8 B cannot hold the number of their put (kv.value_size)".into())
     },
     ..PLAIN
 }];

@@ -12,8 +12,8 @@ use crate::settings::values::{Buffering, Completion, Cpus, Settings, Submission}
 pub(super) const POLLING: &[Spec] = &[
     Spec {
         key: "completion",
-        help: "How completions of direct I/O are learnt of: by the device's interrupt, or by polling its queue. A polled ring \
-               refuses fsync, so the WAL's flush goes through a second ring.",
+        help: "How completions of direct I/O arrive: by interrupt, or by polling the device's queue. A polled ring refuses \
+               fsync, so the WAL's flush goes through a second ring.",
         paper: Some(
             "Polling saves the interrupt: what SPDK gains at depth 1 over the kernel is a few microseconds (4.7, Table 6).",
         ),
@@ -24,8 +24,8 @@ pub(super) const POLLING: &[Spec] = &[
     },
     Spec {
         key: "submission",
-        help: "How I/Os are handed over: by a system call for each batch, or by a thread of the kernel that polls the \
-               submission queue and counts as ours.",
+        help: "How I/Os are submitted: one system call per batch, or a kernel thread that polls the submission queue; its CPU \
+               time counts as ours.",
         kind: Kind::Choice(&names::<Submission, 2>()),
         inactive: |s, _| no_ring(s),
         unavailable: |v, _, _, ground| match v {
@@ -36,7 +36,7 @@ pub(super) const POLLING: &[Spec] = &[
     },
     Spec {
         key: "sqpoll_idle",
-        help: "The kernel's thread sleeps after so long without work; the next batch then pays for waking it.",
+        help: "How long the kernel thread polls without work before it sleeps; the next batch then pays for waking it.",
         kind: Kind::Time {
             min: Duration::from_millis(1),
             max: Duration::from_mins(1),
@@ -53,15 +53,13 @@ pub(super) const POLLING: &[Spec] = &[
     },
     Spec {
         key: "sqpoll_cpu",
-        help: "The CPU of the kernel's thread: any, or one.",
+        help: "The CPU that the kernel thread runs on: any, or one.",
         kind: Kind::Cpus,
         inactive: |s, _| no_sqpoll(s),
         unavailable: |v, s, c, ground| match v {
-            Value::Cpus(Cpus::Node(_)) => {
-                Some("a thread of the kernel is put on one CPU, not on a node".into())
-            }
+            Value::Cpus(Cpus::Node(_)) => Some("the kernel thread runs on one CPU, not on a node".into()),
             Value::Cpus(Cpus::List(list)) if list.len() > 1 => {
-                Some("a thread of the kernel is put on one CPU, not on several".into())
+                Some("the kernel thread runs on one CPU, not on several".into())
             }
             _ => cpus_unavailable(v, s, c, ground),
         },
@@ -69,7 +67,7 @@ pub(super) const POLLING: &[Spec] = &[
     },
     Spec {
         key: "poll_sleep",
-        help: "Sleep between two looks that found nothing, of everything that polls: fewer cycles, at the price of latency.",
+        help: "Sleep after a poll that came back empty, for everything that polls: fewer cycles for more latency.",
         paper: Some(
             "Sleeping 50 µs between polls, with depth 1,024 and batches of 256, reads the full bandwidth at 0.12 cycles a \
              byte (4.7).",
@@ -94,8 +92,8 @@ pub(super) const POLLING: &[Spec] = &[
     },
     Spec {
         key: "unsafe_noiommu",
-        help: "Accept VFIO's unsafe mode: where no IOMMU is in use, vfio drives the drives all the same, and an error \
-               of the drive's or of stacktune's can overwrite any memory of this machine.",
+        help: "Accept VFIO's unsafe mode: vfio then works without an IOMMU, and an error of the drive or of stacktune can overwrite \
+               any memory of this machine.",
         kind: Kind::Bool,
         scope: Scope::Rebuild,
         inactive: |s, _| {
@@ -124,7 +122,7 @@ fn nothing_polled(settings: &Settings) -> Option<&'static str> {
     }
     match (settings.io.completion, settings.io.submission) {
         (Completion::Interrupt, _) => Some("no completion queue is polled"),
-        (Completion::Iopoll, Submission::Sqpoll) => Some("the kernel's thread polls, and does not sleep"),
+        (Completion::Iopoll, Submission::Sqpoll) => Some("the kernel thread polls, and does not sleep"),
         (Completion::Iopoll, Submission::Call) => None,
     }
 }

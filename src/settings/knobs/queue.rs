@@ -29,7 +29,7 @@ fn no_queues(settings: &Settings) -> Option<&'static str> {
     on_files.then_some("the target is files")
 }
 
-/// Why a device of the target can't have that queue setting. What is not made yet tells itself.
+/// Why a device of the target can't have that queue setting; devices not yet built are checked when they are.
 fn queue_unavailable(attribute: &str, value: &Value, s: &Settings, ground: Ground) -> Option<String> {
     if *value == Value::Inherit || no_queues(s).is_some() {
         return None;
@@ -61,7 +61,7 @@ fn queue_unavailable(attribute: &str, value: &Value, s: &Settings, ground: Groun
 pub(super) const QUEUE: &[Spec] = &[
     Spec {
         key: "scheduler",
-        help: "The members' I/O scheduler; default leaves the host's. Restored at the end.",
+        help: "I/O scheduler of the members; default = the host's. Restored at the end.",
         kind: Kind::Text,
         inherits: true,
         inactive: |s, _| no_queues(s),
@@ -78,31 +78,31 @@ pub(super) const QUEUE: &[Spec] = &[
     },
     Spec {
         key: "nr_requests",
-        help: "Requests that the members' queues hold; default leaves the host's. Restored at the end.",
+        help: "Requests that each member's queue holds; default = the host's. Restored at the end.",
         kind: Kind::Int { min: 4, max: 65_536, steps: &[32, 64, 128, 256, 512, 1023, 2048] },
         ..own_number!(nr_requests)
     },
     Spec {
         key: "read_ahead_kb",
-        help: "KiB that the page cache reads ahead from the members; default leaves the host's.",
+        help: "KiB that the page cache reads ahead from the members; default = the host's.",
         kind: Kind::Int { min: 0, max: 65_536, steps: &[0, 16, 64, 128, 256, 512, 1024, 4096, 8192] },
         ..own_number!(read_ahead_kb)
     },
     Spec {
         key: "wbt_lat_usec",
-        help: "Read latency in µs at which write-back is throttled; 0 never throttles.",
+        help: "Read latency in µs above which write-back is throttled; 0 = never.",
         kind: Kind::Int { min: 0, max: 10_000_000, steps: &[0, 500, 2_000, 10_000, 75_000] },
         ..own_number!(wbt_lat_usec)
     },
     Spec {
         key: "nomerges",
-        help: "0 merges adjacent requests, 1 only where that is cheap to find, 2 never.",
+        help: "0 = merge adjacent requests, 1 = only where cheap to find, 2 = never.",
         kind: Kind::Int { min: 0, max: 2, steps: &[0, 1, 2] },
         ..own_number!(nomerges)
     },
     Spec {
         key: "rq_affinity",
-        help: "0 completes anywhere, 1 in the submitter's group of CPUs, 2 on its CPU.",
+        help: "0 = complete on any CPU, 1 = in the submitter's CPU group, 2 = on the submitter's CPU.",
         kind: Kind::Int { min: 0, max: 2, steps: &[0, 1, 2] },
         ..own_number!(rq_affinity)
     },

@@ -43,7 +43,7 @@ fn pairs_need_a_file_system_and_acks_values_that_tell_their_put() {
     };
     assert_eq!(on_rocksdb(on_ext4), "");
     let told = on_rocksdb(|s| (s.kv.acks, s.kv.pairs.value_bytes) = (Some("/acks".into()), 4));
-    assert!(told.starts_with("wal.acks: values of less than 8 B"), "{told}");
+    assert!(told.starts_with("wal.acks: values below 8 B"), "{told}");
 }
 
 #[test]

@@ -20,7 +20,9 @@ pub(super) const ROCKSDB: &[Spec] = &[
     Spec {
         key: "direct_reads",
         help: "Reads bypass the page cache (use_direct_reads).",
-        paper: Some("Direct I/O and a cache of 10 MB, so that the data does not fit into memory (000, 3.1)."),
+        paper: Some(
+            "Direct I/O and a cache of 10 MB, so that the data does not fit into memory (Didona et al. 2021, 3.1).",
+        ),
         kind: Kind::Bool,
         scope: Scope::Reopen,
         unavailable: direct_unavailable,
@@ -36,33 +38,35 @@ pub(super) const ROCKSDB: &[Spec] = &[
     },
     Spec {
         key: "block_size",
-        help: "Bytes of a block of a file, which a get reads whole; of files that are written from then on.",
+        help: "Block size (block_size): a get reads a whole block. Applies to files written from then on.",
         kind: size(KIB, 4 * MIB, &[KIB, 2 * KIB, 4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 256 * KIB]),
         ..at!(some Size, |s, c| s.kv.rocksdb.block_bytes)
     },
     Spec {
         key: "block_cache",
-        help: "Bytes of RocksDB's own cache of blocks.",
-        paper: Some("10 MB, so that the data does not fit into it (000, 3.1; 002, III)."),
+        help: "Size of RocksDB's block cache.",
+        paper: Some(
+            "10 MB, so that the data does not fit into it (Didona et al. 2021, 3.1; Saha et al., III).",
+        ),
         kind: size(0, 1 << 42, &[0, 10_000_000, 32 * MIB, 128 * MIB, 512 * MIB, GIB, 4 * GIB, 16 * GIB]),
         ..at!(some Size, |s, c| s.kv.rocksdb.block_cache_bytes)
     },
     Spec {
         key: "compression",
-        help: "How blocks are compressed, of files that are written from then on. The values do not compress: what it costs \
-               is seen, not what it saves.",
+        help: "Block compression, for files written from then on. The values do not compress: this shows what compression \
+               costs, not what it saves.",
         kind: Kind::Choice(&names::<Compression, 3>()),
         ..at!(named Compression, |s, c| s.kv.rocksdb.compression)
     },
     Spec {
         key: "write_buffer",
-        help: "Bytes of a memtable (write_buffer_size): as much is flushed at a time.",
+        help: "Size of a memtable (write_buffer_size), which is flushed as a whole.",
         kind: size(64 * KIB, 16 * GIB, &[MIB, 4 * MIB, 16 * MIB, 64 * MIB, 128 * MIB, 256 * MIB, GIB]),
         ..at!(some Size, |s, c| s.kv.rocksdb.write_buffer_bytes)
     },
     Spec {
         key: "write_buffers",
-        help: "Memtables in all (max_write_buffer_number): writes stop once so many wait for their flush.",
+        help: "Memtables at most (max_write_buffer_number): writes stop while all of them wait for a flush.",
         kind: Kind::Int { min: 2, max: 64, steps: &[2, 3, 4, 6, 8, 16] },
         ..at!(Int, |s, c| s.kv.rocksdb.write_buffers)
     },
@@ -87,7 +91,7 @@ pub(super) const ROCKSDB: &[Spec] = &[
     },
     Spec {
         key: "level_base",
-        help: "Bytes of L1 (max_bytes_for_level_base).",
+        help: "Size of L1 (max_bytes_for_level_base).",
         kind: size(MIB, 1 << 44, &[16 * MIB, 64 * MIB, 256 * MIB, 512 * MIB, GIB, 4 * GIB]),
         inactive: |s, _| single(s).or_else(|| universal(s)),
         ..at!(some Size, |s, c| s.kv.rocksdb.level_base_bytes)
@@ -96,7 +100,7 @@ pub(super) const ROCKSDB: &[Spec] = &[
         key: "fanout",
         help: "How much larger each level is than the one above (max_bytes_for_level_multiplier).",
         paper: Some(
-            "Queries are fastest at 16 and 32, compactions at 2 to 8 with enough threads (004, 5.3.2, Tables 3 and 4).",
+            "Queries are fastest at 16 and 32, compactions at 2 to 8 with enough threads (Ransom et al., 5.3.2, Tables 3 and 4).",
         ),
         kind: Kind::Float { min: 1.0, max: 1000.0, steps: &[2.0, 4.0, 8.0, 10.0, 16.0, 32.0] },
         inactive: |s, _| single(s).or_else(|| universal(s)),
@@ -106,8 +110,8 @@ pub(super) const ROCKSDB: &[Spec] = &[
     },
     Spec {
         key: "file_size",
-        help: "Bytes of a file of L1 and below (target_file_size_base).",
-        paper: Some("64 MB amortises what a random access costs (004, 5.2.2)."),
+        help: "Size of a file in L1 and below (target_file_size_base).",
+        paper: Some("64 MB amortises what a random access costs (Ransom et al., 5.2.2)."),
         kind: size(64 * KIB, 16 * GIB, &[MIB, 4 * MIB, 16 * MIB, 64 * MIB, 128 * MIB, 256 * MIB, GIB]),
         ..at!(some Size, |s, c| s.kv.rocksdb.file_bytes)
     },
@@ -121,9 +125,9 @@ pub(super) const ROCKSDB: &[Spec] = &[
     },
     Spec {
         key: "single_level",
-        help: "One level of any size below L0, into which each flushed file is merged at once.",
+        help: "A single level below L0, of any size, into which each flushed file is merged at once.",
         paper: Some(
-            "The fastest queries and scans, and the writes of fan-out 16 from 16 threads on (004, 5.3.2).",
+            "The fastest queries and scans, and the writes of fan-out 16 from 16 threads on (Ransom et al., 5.3.2).",
         ),
         kind: Kind::Bool,
         scope: Scope::Rebuild,
@@ -134,32 +138,32 @@ pub(super) const ROCKSDB: &[Spec] = &[
     Spec {
         key: "jobs",
         help: "Flushes and compactions at a time (max_background_jobs).",
-        paper: Some("32 compaction threads are 6 to 9 times as fast as one (004, Table 4)."),
+        paper: Some("32 compaction threads are 6 to 9 times as fast as one (Ransom et al., Table 4)."),
         kind: Kind::Int { min: 1, max: 128, steps: &[1, 2, 4, 8, 16, 32, 64] },
         ..at!(Int, |s, c| s.kv.rocksdb.jobs)
     },
     Spec {
         key: "subcompactions",
         help: "Threads of one compaction of L0 (max_subcompactions).",
-        paper: Some("They let the single level be merged at once by many (004, 5.2.2)."),
+        paper: Some("They let the single level be merged at once by many (Ransom et al., 5.2.2)."),
         kind: Kind::Int { min: 1, max: 128, steps: &[1, 2, 4, 8, 16, 32, 64] },
         ..at!(Int, |s, c| s.kv.rocksdb.subcompactions)
     },
     Spec {
         key: "bytes_per_sync",
-        help: "The kernel writes files out each time so many bytes of them are written; 0 when it likes.",
+        help: "Files are synced incrementally each time this many bytes are written; 0 = left to the kernel.",
         kind: SYNC_BYTES,
         ..at!(some Size, |s, c| s.kv.rocksdb.bytes_per_sync)
     },
     Spec {
         key: "wal_bytes_per_sync",
-        help: "The same of the log, beside the syncs of commits; 0 when the kernel likes.",
+        help: "The same for the log, besides the syncs of commits; 0 = left to the kernel.",
         kind: SYNC_BYTES,
         ..at!(some Size, |s, c| s.kv.rocksdb.wal_bytes_per_sync)
     },
     Spec {
         key: "bloom_bits",
-        help: "Bits a key of each file's Bloom filter, of files that are written from then on; 0 is none.",
+        help: "Bits per key of each file's Bloom filter, for files written from then on; 0 = no filter.",
         kind: Kind::Int { min: 0, max: 32, steps: &[0, 5, 8, 10, 12, 16, 20] },
         ..at!(Int, |s, c| s.kv.rocksdb.bloom_bits)
     },

@@ -23,7 +23,7 @@ const DRIVE_RATES: &[u64] = &[
 pub(super) const RUN: &[Spec] = &[
     Spec {
         key: "max_writes",
-        help: "Writing stops after so many bytes: drives wear, and the disk is somebody's.",
+        help: "Writing stops after this many bytes: it wears drives, and the disk may be somebody's.",
         kind: Kind::Size {
             min: MIB,
             max: 1 << 50,
@@ -36,7 +36,7 @@ pub(super) const RUN: &[Spec] = &[
     },
     Spec {
         key: "cache_limit",
-        help: "The page cache's budget: memory of a cgroup that stacktune puts itself into; none is all there is.",
+        help: "Page cache budget, as the memory limit of a cgroup that stacktune joins; none = unlimited.",
         paper: Some("The paper gives the page cache 10 GB of 500 GB of data (3.2)."),
         kind: Kind::Size {
             min: 64 * MIB,
@@ -51,7 +51,7 @@ pub(super) const RUN: &[Spec] = &[
     },
     Spec {
         key: "window",
-        help: "The length of a window: the figures on the screen are of the last whole one.",
+        help: "Length of a window; the screen shows the figures of the last complete one.",
         kind: Kind::Time {
             min: Duration::from_millis(100),
             max: Duration::from_secs(10),
@@ -69,7 +69,7 @@ pub(super) const RUN: &[Spec] = &[
     },
     Spec {
         key: "drives",
-        help: "The drives of an array: how many cores it needs is told at the cycles per byte measured.",
+        help: "Drives of a planned array: the cores it would need are derived from the cycles per byte measured.",
         paper: Some("§4.3: 8 drives at 3 GB/s and 10 cycles a byte take 85 cores of 2.8 GHz."),
         kind: Kind::Int { min: 1, max: 1024, steps: &[1, 2, 4, 8, 12, 16, 24, 32, 48, 64] },
         only_reckons: true,
@@ -77,7 +77,7 @@ pub(super) const RUN: &[Spec] = &[
     },
     Spec {
         key: "drive_rate",
-        help: "What each drive of that array moves; none: the cores needed are not told.",
+        help: "Bytes per second of each drive of that array; none = the cores needed are not shown.",
         kind: Kind::Rate { steps: DRIVE_RATES },
         only_reckons: true,
         ..at!(Rate, |s, c| s.run.drive_rate_bytes_per_s)

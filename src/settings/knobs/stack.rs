@@ -24,7 +24,7 @@ pub(super) const STACK: &[Spec] = &[
         key: "use",
         help: "The share of each drive that is used, as a partition; the rest is trimmed and never written.",
         paper: Some(
-            "Room that is never written lets the drive's garbage collection run cheaper (paper 000, 4.6).",
+            "Room that is never written lets the drive's garbage collection run cheaper (Didona et al. 2021, 4.6).",
         ),
         kind: Kind::Percent { min: 10, max: 100, steps: &[50, 60, 70, 80, 90, 100] },
         scope: Scope::Rebuild,
@@ -36,9 +36,9 @@ pub(super) const STACK: &[Spec] = &[
     },
     Spec {
         key: "state",
-        help: "What is done to the drives first: nothing, discarded, or written until garbage collection runs.",
+        help: "State of the drives before the run: as they are, trimmed, or preconditioned until garbage collection runs.",
         paper: Some(
-            "A trimmed drive and a used one are two drives: say which one was measured (paper 000, 3.4).",
+            "A trimmed drive and a used one are two drives: say which one was measured (Didona et al. 2021, 3.4).",
         ),
         kind: Kind::Choice(&names::<DriveState, 3>()),
         scope: Scope::Rebuild,
@@ -52,7 +52,7 @@ pub(super) const STACK: &[Spec] = &[
     },
     Spec {
         key: "raid",
-        help: "How the members become one device; none interleaves pages over them.",
+        help: "RAID level over the members; none interleaves pages over them.",
         paper: Some(
             "md RAID 0 costs little (5,443 against 5,665 MB/s of scan); RAID 5 nearly doubles the cycles a byte (4.6, Table 5).",
         ),
@@ -64,7 +64,7 @@ pub(super) const STACK: &[Spec] = &[
     },
     Spec {
         key: "chunk",
-        help: "Bytes of a chunk of an md array.",
+        help: "Chunk size of an md array.",
         kind: Kind::Size {
             min: 4 * KIB,
             max: CHUNK_BYTES_MAX,
@@ -82,7 +82,7 @@ pub(super) const STACK: &[Spec] = &[
     },
     Spec {
         key: "assume_clean",
-        help: "Take the members of a redundant array to be in sync; off waits for md's resync.",
+        help: "Assume that the members of a redundant array are in sync (--assume-clean); off waits for md's resync.",
         scope: Scope::Rebuild,
         of_target: always,
         inactive: |s, _| {
@@ -93,7 +93,7 @@ pub(super) const STACK: &[Spec] = &[
     },
     Spec {
         key: "filesystem",
-        help: "The file system on it; none takes the files or devices as they are.",
+        help: "File system; none uses the files or devices as they are.",
         paper: Some(
             "XFS comes close to the bare device; ext4 scans 18% less than the device, Btrfs 38% less (4.4, Table 4).",
         ),
@@ -113,7 +113,7 @@ pub(super) const STACK: &[Spec] = &[
     },
     Spec {
         key: "mkfs_options",
-        help: "More options of mkfs, separated by blanks.",
+        help: "Extra options for mkfs, separated by spaces.",
         kind: Kind::Text,
         scope: Scope::Rebuild,
         of_target: always,
@@ -122,7 +122,7 @@ pub(super) const STACK: &[Spec] = &[
     },
     Spec {
         key: "mount_options",
-        help: "Options of mount, separated by commas.",
+        help: "Mount options, separated by commas.",
         kind: Kind::Text,
         scope: Scope::Rebuild,
         of_target: always,
@@ -131,7 +131,7 @@ pub(super) const STACK: &[Spec] = &[
     },
     Spec {
         key: "data",
-        help: "Bytes of the data file; none is the paper's 400 GB, or four fifths of what there is.",
+        help: "Size of the data file; none = 400 GB as in the paper, or four fifths of the file system if that is less.",
         paper: Some("400 GB of data and 100 GB of WAL (3.2)."),
         kind: FILE_SIZE,
         scope: Scope::Rebuild,
@@ -141,7 +141,7 @@ pub(super) const STACK: &[Spec] = &[
     },
     Spec {
         key: "wal",
-        help: "Bytes of the WAL file; none is a quarter of the data file.",
+        help: "Size of the WAL file; none = a quarter of the data file.",
         kind: FILE_SIZE,
         scope: Scope::Rebuild,
         of_target: always,
@@ -150,14 +150,14 @@ pub(super) const STACK: &[Spec] = &[
     },
     Spec {
         key: "price",
-        help: "The price of a drive in $, for $ per TB and per GB/s; 0 is not told.",
+        help: "Price of a drive in $, for $ per TB and per GB/s; 0 = unknown.",
         kind: Kind::Float { min: 0.0, max: 1e6, steps: &[0.0, 50.0, 100.0, 200.0, 400.0, 800.0, 1600.0] },
         only_reckons: true,
         ..at!(Float, |s, c| s.stack.price)
     },
     Spec {
         key: "endurance_tb",
-        help: "The TB that may be written to a drive over its life (its data sheet's TBW); 0 is not told.",
+        help: "Rated endurance of a drive in TB written (TBW on its data sheet); 0 = unknown.",
         kind: Kind::Float { min: 0.0, max: 1e6, steps: &[0.0, 150.0, 300.0, 600.0, 1200.0, 2400.0, 7000.0] },
         only_reckons: true,
         ..at!(Float, |s, c| s.stack.endurance_tb)
@@ -225,7 +225,7 @@ fn raid_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground) -> Op
         Raid::Md1 => "raid1",
         Raid::Md5 | Raid::Md6 => "raid456",
         Raid::Md10 => "raid10",
-        // Btrfs's own, of which its file system tells.
+        // Btrfs's own: the file system's knob checks its driver.
         _ => return None,
     };
     no_driver(driver, ground).or_else(|| not_built_with(&["mdadm"], s, ground))

@@ -8,7 +8,7 @@ use crate::units::{GIB, MIB};
 pub(super) const TARGET: &[Spec] = &[
     Spec {
         key: "files.dir",
-        help: "The folder of the files, made by stacktune and used by nothing else. `~/.cache` is the user's cache folder: $XDG_CACHE_HOME where that is set.",
+        help: "Folder of the data files, created by stacktune and used by nothing else. `~/.cache` is the user's cache folder: $XDG_CACHE_HOME if set.",
         kind: Kind::Text,
         scope: Scope::Rebuild,
         of_target: always,
@@ -21,7 +21,7 @@ pub(super) const TARGET: &[Spec] = &[
     },
     Spec {
         key: "files.count",
-        help: "How many data files; pages are interleaved over them.",
+        help: "Number of data files; pages are interleaved over them.",
         kind: Kind::Int { min: 1, max: 64, steps: &[1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64] },
         scope: Scope::Rebuild,
         of_target: always,
@@ -30,7 +30,7 @@ pub(super) const TARGET: &[Spec] = &[
     },
     Spec {
         key: "files.size",
-        help: "Bytes of each data file; a WAL file of a quarter of their sum comes on top.",
+        help: "Size of each data file; a WAL file of a quarter of their total comes on top.",
         kind: Kind::Size {
             min: 16 * MIB,
             max: 16 << 40,

@@ -20,7 +20,7 @@ pub(super) const WAL: &[Spec] = &[
     },
     Spec {
         key: "sync_every",
-        help: "One flush for this many writes of a worker; each is committed when the flush ends.",
+        help: "Writes of a worker per flush (group commit); each write commits when the flush ends.",
         paper: Some(
             "On consumer drives rarer flushes give the scan its throughput back; enterprise drives do not mind (A.1, Figure 6).",
         ),
@@ -32,7 +32,7 @@ pub(super) const WAL: &[Spec] = &[
     },
     Spec {
         key: "target",
-        help: "A file or device of the WAL's own; none is the region reserved for it on the target.",
+        help: "A separate file or device for the WAL; none = a region reserved on the target.",
         kind: Kind::Text,
         scope: Scope::Rebuild,
         of_target: always,

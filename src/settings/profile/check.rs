@@ -1,4 +1,4 @@
-//! What of a profile this host can't do.
+//! The settings of a profile that this host cannot run, and why.
 
 use std::fmt;
 

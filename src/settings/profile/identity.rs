@@ -7,7 +7,7 @@ use crate::host::{Device, Facts};
 use crate::settings::values::Settings;
 
 /// The settings with devices named by-id, `wal.target` too where it is one, and with the serials
-/// of the devices, that one's included, where none are recorded and the host tells them.
+/// of the devices, that one's included, where none are recorded and the host knows them.
 ///
 /// A serial that is recorded is kept. A device that the host does not know keeps its name.
 pub fn by_identity(settings: &Settings, facts: &Facts) -> Settings {
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(named.target.devices, ["/dev/disk/by-id/nvme-drive-0-part1"]);
         assert_eq!(named.target.serials, ["S4EWNX0R"]);
         assert_eq!(named.wal.target.as_deref(), Some("/dev/disk/by-id/nvme-drive-1"));
-        assert_eq!(named.wal.serial, None, "it tells none");
+        assert_eq!(named.wal.serial, None, "it reports none");
     }
 
     #[test]

@@ -80,7 +80,7 @@ impl Order {
 /// What is done before each run so that all begin alike.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Between {
-    /// Nothing is done for so long.
+    /// The time before each run in which nothing is done.
     pub idle: Duration,
     /// The run waits until no drive is warmer, in degrees Celsius.
     pub cool_to_c: Option<f64>,

@@ -29,7 +29,7 @@ const MAIN_KEYS: [&str; 13] = [
 /// that is devices: those are left out.
 pub fn to_toml(profile: &Profile) -> String {
     let settings = &profile.settings;
-    let mut text = String::from("# A profile of stacktune. `stacktune knobs` tells what each key means;\n");
+    let mut text = String::from("# A profile of stacktune. `stacktune knobs` explains each key;\n");
     text.push_str("# what is not written here has its default.\n");
     push_entry(&mut text, "name", &settings.name.as_str().into());
     push_entry(&mut text, "about", &settings.about.as_str().into());

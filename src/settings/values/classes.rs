@@ -41,7 +41,7 @@ pub struct ClassSettings {
     pub threads: u64,
     /// Where the threads run.
     pub cpus: Cpus,
-    /// The class's rate in bytes a second, divided over its threads; `None` is as fast as it goes.
+    /// The class's rate in bytes a second, divided over its threads; `None` is unlimited.
     pub rate_bytes_per_s: Option<u64>,
     /// Spacing of the intended starts of a rated class.
     pub arrival: Arrival,
@@ -66,7 +66,7 @@ pub enum Sync {
     Fdatasync,
     /// Each write with `RWF_DSYNC`.
     Dsync,
-    /// No flush: stands for a persistent-memory log (paper 001, section 4.2). Not durable.
+    /// No flush: stands for a persistent-memory log (Haas et al. 2020, section 4.2). Not durable.
     None,
 }
 
@@ -84,7 +84,7 @@ pub struct Wal {
 }
 
 impl ClassSettings {
-    /// The row of the paper's Table 3.
+    /// The row of Table 3 of Haas et al. (2020).
     pub fn default_of(class: Class) -> Self {
         let scan = class == Class::Scan;
         Self {

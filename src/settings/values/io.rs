@@ -15,7 +15,7 @@ pub enum Buffering {
     Cached,
     /// `O_DIRECT`, past the page cache.
     Direct,
-    /// Through the page cache and out of it again at once (`RWF_DONTCACHE`).
+    /// Buffered with drop-behind (`RWF_DONTCACHE`).
     Uncached,
 }
 
@@ -32,21 +32,21 @@ pub struct Io {
     pub registered_buffers: bool,
     /// Register the files with the ring (`io_uring` only).
     pub registered_files: bool,
-    /// How completions are learnt of (rings only).
+    /// How completions arrive (rings only).
     pub completion: Completion,
-    /// How I/Os are handed over (rings only).
+    /// How I/Os are submitted (rings only).
     pub submission: Submission,
-    /// With `sqpoll`, the kernel's thread sleeps after so long without work.
+    /// With `sqpoll`, how long the kernel thread polls without work before it sleeps.
     pub sqpoll_idle: Duration,
     /// With `sqpoll`, the CPU of the kernel's thread.
     pub sqpoll_cpu: Cpus,
-    /// Sleep between two looks that found nothing, of what polls; zero is none.
+    /// Sleep after a poll that came back empty; zero is none.
     pub poll_sleep: Duration,
-    /// Drives may leave the kernel without an IOMMU that keeps them from memory that is not theirs.
+    /// Drives may leave the kernel without an IOMMU that confines them to their own memory.
     pub unsafe_noiommu: bool,
 }
 
-/// How completions are learnt of.
+/// How completions arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Completion {
     /// The device interrupts.
@@ -55,7 +55,7 @@ pub enum Completion {
     Iopoll,
 }
 
-/// How I/Os are handed over.
+/// How I/Os are submitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Submission {
     /// A system call for each batch.
@@ -67,8 +67,8 @@ pub enum Submission {
 impl Named for Buffering {
     const NAMES: &'static [(Self, &'static str, &'static str)] = &[
         (Self::Cached, "cached", "through the page cache"),
-        (Self::Direct, "direct", "O_DIRECT, past the page cache"),
-        (Self::Uncached, "uncached", "RWF_DONTCACHE, through the page cache and out of it at once"),
+        (Self::Direct, "direct", "O_DIRECT, bypassing the page cache"),
+        (Self::Uncached, "uncached", "buffered with drop-behind (RWF_DONTCACHE)"),
     ];
 }
 
@@ -82,6 +82,6 @@ impl Named for Completion {
 impl Named for Submission {
     const NAMES: &'static [(Self, &'static str, &'static str)] = &[
         (Self::Call, "call", "a system call for each batch"),
-        (Self::Sqpoll, "sqpoll", "a thread of the kernel polls the submission queue"),
+        (Self::Sqpoll, "sqpoll", "a kernel thread polls the submission queue"),
     ];
 }

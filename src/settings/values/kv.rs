@@ -57,7 +57,7 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    /// Pairs on a file system of so many bytes.
+    /// Pairs on a file system of this many bytes.
     pub fn count_on(&self, filesystem_bytes: u64) -> u64 {
         let share = u128::from(filesystem_bytes) * u128::from(self.share_percent) / 100;
         self.count.unwrap_or((share / u128::from(self.key_bytes + self.value_bytes)) as u64).max(1)
@@ -96,15 +96,15 @@ pub struct Rocksdb {
     pub file_bytes: u64,
     /// How files are merged.
     pub compaction: Compaction,
-    /// One level below L0, of any size (paper 004, section 5.2.2).
+    /// One level below L0, of any size (Ransom et al., section 5.2.2).
     pub single_level: bool,
     /// Flushes and compactions at a time.
     pub jobs: u64,
     /// Threads of one compaction.
     pub subcompactions: u64,
-    /// The kernel is asked to write files out each time so many bytes were written; 0 never.
+    /// Files are synced incrementally each time this many bytes were written; 0 never.
     pub bytes_per_sync: u64,
-    /// The same of the log.
+    /// The same for the log.
     pub wal_bytes_per_sync: u64,
     /// Bits a key of each file's filter; 0 is no filter.
     pub bloom_bits: u64,
@@ -159,9 +159,9 @@ pub struct Kv {
     pub scan_pairs: u64,
     /// Range reads follow each other from the first key to the last, instead of each from a random key.
     pub scan_whole: bool,
-    /// Of 100 gets, so many ask for a key that is not there.
+    /// Percentage of gets for missing keys.
     pub miss_percent: u64,
-    /// Of 100 operations of the background, so many are gets.
+    /// Percentage of gets among the background's operations.
     pub read_percent: u64,
     /// Where acknowledged puts of the WAL are noted.
     pub acks: Option<String>,
@@ -170,7 +170,7 @@ pub struct Kv {
 }
 
 impl Default for Kv {
-    /// The data set is that of paper 000, section 3.2.
+    /// The data set is that of Didona et al. (2021), section 3.2.
     fn default() -> Self {
         Self {
             engine: LoadEngine::Pages,

@@ -119,13 +119,13 @@ impl Target {
 }
 
 impl Settings {
-    /// The price of all drives in $, where that of one is told; files have no drives of their own.
+    /// The price of all drives in $, where that of one is known; files have no drives of their own.
     pub fn price(&self) -> Option<f64> {
         let price = self.stack.price * self.target.devices.len() as f64;
         (price > 0.0).then_some(price)
     }
 
-    /// Why there is no price although one was told, where there is none.
+    /// Why there is no price although one was given, where there is none.
     pub fn price_missing(&self) -> Option<&'static str> {
         (self.stack.price > 0.0 && self.target.devices.is_empty())
             .then_some("price: none, as stack.price is that of a drive, and the target is files")

@@ -7,7 +7,7 @@ use crate::settings::named::Named;
 /// The run as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
-    /// Writing stops after so many bytes.
+    /// Writing stops after this many bytes.
     pub max_writes_bytes: Option<u64>,
     /// The page cache's budget.
     pub cache_limit_bytes: Option<u64>,
@@ -15,14 +15,14 @@ pub struct Run {
     pub window: Duration,
     /// Seeds offsets and arrivals.
     pub seed: u64,
-    /// Drives of the array for which the cores needed are told.
+    /// Drives of the array for which the cores needed are derived.
     pub drives: u64,
-    /// Bytes a second of each of them; without, nothing is told.
+    /// Bytes a second of each of them; without it nothing is derived.
     pub drive_rate_bytes_per_s: Option<u64>,
 }
 
 impl Default for Run {
-    /// The array is that of the paper, section 4.3.
+    /// The array is that of Haas et al. (2020), section 4.3.
     fn default() -> Self {
         Self {
             max_writes_bytes: None,
@@ -38,9 +38,9 @@ impl Default for Run {
 /// Which simulated device the `sim` interface has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SimDevice {
-    /// Fast reads, slow flushes that block everything (paper 001, sections 4.1 and A.1).
+    /// Fast reads, slow flushes that block everything (Haas et al. 2020, sections 4.1 and A.1).
     Consumer,
-    /// Flushes of 20 µs (paper 001, section A.1).
+    /// Flushes of 20 µs (Haas et al. 2020, section A.1).
     Enterprise,
     /// The consumer device with read and write errors now and then.
     Faulty,

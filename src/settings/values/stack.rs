@@ -4,7 +4,7 @@
 use crate::settings::named::Named;
 use crate::units::{KIB, MIB};
 
-/// The stack between the interface and the drives (paper 001, sections 4.4 to 4.6).
+/// The stack between the interface and the drives (Haas et al. 2020, sections 4.4 to 4.6).
 ///
 /// The members are the target's devices, or loop devices over the target's files.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,7 +26,7 @@ pub struct Stack {
     pub filesystem: Filesystem,
     /// Btrfs: whether data is copied on write (with checksums), or written in place.
     pub copy_on_write: bool,
-    /// More options of mkfs, separated by blanks.
+    /// Extra options for mkfs, separated by spaces.
     pub mkfs_options: String,
     /// Options of mount, separated by commas.
     pub mount_options: String,
@@ -35,10 +35,9 @@ pub struct Stack {
     pub data_bytes: Option<u64>,
     /// Bytes of the WAL file on the file system; none is a quarter of the data file.
     pub wal_bytes: Option<u64>,
-    /// The price of a drive, in $; 0 is not told.
+    /// The price of a drive, in $; 0 is unknown.
     pub price: f64,
-    /// The rated endurance of a drive: so many TB (10¹² bytes) may be written to it over its life, by its
-    /// data sheet; 0 is not told.
+    /// The rated endurance of a drive in TB written (10¹² bytes), from its data sheet; 0 is unknown.
     pub endurance_tb: f64,
 }
 
@@ -171,7 +170,7 @@ pub struct QueueSettings {
 pub enum Placement {
     /// In place: random pages of the data.
     Random,
-    /// One page after the other, wrapping: a store that never updates in place (paper 001, 4.6).
+    /// One page after the other, wrapping: a store that never updates in place (Haas et al. 2020, 4.6).
     Log,
 }
 
