@@ -251,7 +251,7 @@ fn another_database_beside_the_marker_is_refused_and_one_that_is_gone_is_loaded_
     refused("is not the database");
     std::fs::remove_dir_all(&database).unwrap();
     std::os::unix::fs::symlink(&aside, &database).unwrap();
-    refused("is no folder");
+    refused("is not a folder");
     assert!(aside.join("CURRENT").exists());
     std::fs::remove_file(&database).unwrap();
     let (store, _) = loaded(dir.path(), &settings());
