@@ -14,7 +14,7 @@ RELEASE := $(CARGO_TARGET_DIR)/release/stacktune
 WITH_ROCKSDB = eval "$$(scripts/rocksdb.sh)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lab test quick soak bench build check picture demo-check
+.PHONY: help demo lab test quick soak bench build check picture demo-check dist
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.* ## /  make \1\t/p' Makefile | expand -t 20
@@ -56,6 +56,9 @@ build: ## the release binary, with RocksDB
 picture: build ## draw the demo's screen for the README, from a real run
 	@$(RELEASE) picture --out assets/screen.svg --for 45s \
 		--turn scan.depth=32 --turn wal.sync_every=8 --turn io.interface=libaio
+
+dist: ## the archives and packages of a release, in target/dist
+	@scripts/dist.sh
 
 check: ## formatting and clippy
 	@scripts/setup.sh build

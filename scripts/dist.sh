@@ -1,0 +1,167 @@
+#!/bin/bash
+# The files of a release, in target/dist; never with parts under the GPL (no SPDK).
+#
+#   scripts/dist.sh [PART…]      static glibc deb sbom package aarch64 sums chroots; all without one
+#
+# static   without RocksDB, for any Linux on x86-64 (musl)
+# glibc    with RocksDB, compiled by zig for glibc 2.28: Debian 10, Ubuntu 18.10, RHEL 8 and later
+# deb      that as a package, with completions and man page
+# sbom     what went in, as SPDX
+# package  what `cargo publish` would send
+# aarch64  the cross-build, and the unit tests under QEMU's user emulation
+# sums     sha256 of all files
+# chroots  starts each in Debian 12 and Ubuntu 24.04, and times the way to the first figures (needs root)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+readonly ZIGBUILD=0.24.0 ZIG=0.13.0 DEB=3.8.0 SBOM=0.10.0
+readonly GLIBC=2.28 FIRST_FIGURES_S=15
+readonly X86_MUSL=x86_64-unknown-linux-musl X86_GNU=x86_64-unknown-linux-gnu
+readonly ARM_MUSL=aarch64-unknown-linux-musl
+
+PATH="${CARGO_HOME:-${HOME:-/nonexistent}/.cargo}/bin:$PATH:/usr/sbin:/sbin"
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target/make}
+tools=${XDG_CACHE_HOME:-$HOME/.cache}/stacktune/dist-tools-$ZIGBUILD-$ZIG-$DEB-$SBOM
+out=$PWD/target/dist
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n1)
+
+say() { printf '\n=== %s\n' "$*"; }
+
+stop() {
+    printf 'dist: %s\n' "$1" >&2
+    exit 1
+}
+
+get_zig() {
+    [[ -x $tools/zig/bin/cargo-zigbuild ]] || {
+        python3 -m venv "$tools/zig"
+        "$tools/zig/bin/pip" install --quiet "cargo-zigbuild==$ZIGBUILD" "ziglang==$ZIG"
+    }
+    PATH="$tools/zig/bin:$PATH"
+}
+
+get_cargo_tool() {
+    [[ -x $tools/bin/$1 ]] || cargo install --quiet --locked --root "$tools" "$1@$2"
+    PATH="$tools/bin:$PATH"
+}
+
+# An archive of the program $2, named after the target $1.
+archive() {
+    local name=stacktune-$version-$1 folder
+    folder=$(mktemp -d)
+    install -D -t "$folder/$name" -m 755 "$2"
+    install -t "$folder/$name" -m 644 README.md LICENSE CHANGELOG.md
+    tar -C "$folder" --owner=0 --group=0 --sort=name --mtime="@$(git log -1 --format=%ct)" \
+        -czf "$out/$name.tar.gz" "$name"
+    rm -r "$folder"
+    printf '%s: %s bytes, the program %s\n' "$name.tar.gz" \
+        "$(stat -c %s "$out/$name.tar.gz")" "$(stat -c %s "$2")"
+}
+
+static() {
+    rustup target add "$X86_MUSL"
+    cargo build --profile dist --locked --no-default-features --target "$X86_MUSL"
+    archive "$X86_MUSL" "$CARGO_TARGET_DIR/$X86_MUSL/dist/stacktune"
+}
+
+glibc() {
+    get_zig
+    # Zig brings libc++ of its own, linked statically.
+    export CXXSTDLIB=c++ CXX="$tools/zig/bin/python -m ziglang c++ -target x86_64-linux-gnu.$GLIBC" \
+        AR="$tools/zig/bin/python -m ziglang ar"
+    unset ROCKSDB_LIB_DIR ROCKSDB_STATIC ROCKSDB_INCLUDE_DIR
+    eval "$(scripts/rocksdb.sh)"
+    [[ -n ${ROCKSDB_LIB_DIR:-} ]] || stop "RocksDB does not compile by zig"
+    unset CXX AR
+    cargo zigbuild --profile dist --locked --target "$X86_GNU.$GLIBC"
+    archive "$X86_GNU" "$CARGO_TARGET_DIR/$X86_GNU/dist/stacktune"
+}
+
+deb() {
+    local program=$CARGO_TARGET_DIR/$X86_GNU/dist/stacktune shell
+    [[ -x $program ]] || stop "make the part glibc first"
+    get_cargo_tool cargo-deb "$DEB"
+    mkdir -p "$out/share"
+    "$program" man >"$out/share/stacktune.1"
+    for shell in bash zsh fish; do "$program" completions "$shell" >"$out/share/stacktune.$shell"; done
+    cargo deb --no-build --no-strip --profile dist --target "$X86_GNU" --output "$out"
+}
+
+sbom() {
+    get_cargo_tool cargo-sbom "$SBOM"
+    cargo sbom --output-format spdx_json_2_3 >"$out/stacktune-$version.spdx.json"
+}
+
+package() {
+    eval "$(scripts/rocksdb.sh)"
+    cargo package --locked
+}
+
+sums() { (cd "$out" && sha256sum -- *.tar.gz *.deb *.json >SHA256SUMS && cat SHA256SUMS); }
+
+# Starts the program $2 in the system $1, and times the way from its start to the first figures.
+start_in() {
+    local root=$1 program=$2 started spent
+    install -D -m 755 "$program" "$root/usr/local/bin/stacktune"
+    rm -rf "$root/tmp/home" && mkdir -p "$root/tmp/home"
+    chroot "$root" /usr/local/bin/stacktune --version
+    started=$EPOCHREALTIME
+    HOME=/tmp/home chroot "$root" /usr/local/bin/stacktune record demo --for 1s --out /tmp/home/run >/dev/null
+    spent=$(awk -v a="$started" -v b="$EPOCHREALTIME" 'BEGIN { printf "%d", b - a }')
+    printf '%s in %s: figures after %s s, fill included\n' "${program#"$CARGO_TARGET_DIR"/}" "${root##*/}" "$spent"
+    ((spent <= FIRST_FIGURES_S)) || stop "more than $FIRST_FIGURES_S s"
+}
+
+in_system() {
+    local suite=$1 mirror=$2 script=/usr/share/debootstrap/scripts/$3 root=$work/$1 program
+    debootstrap --variant=minbase "${@:4}" "$suite" "$root" "$mirror" "$script" >"$work/$suite.log" 2>&1 || {
+        printf '%s is left out: %s\n' "$suite" "$(tail -n1 "$work/$suite.log")"
+        return 0
+    }
+    mount --bind /proc "$root/proc"
+    mount --bind /sys "$root/sys"
+    mount --bind /dev "$root/dev"
+    for program in "$X86_MUSL" "$X86_GNU"; do
+        start_in "$root" "$CARGO_TARGET_DIR/$program/dist/stacktune"
+    done
+    cp "$out"/*.deb "$root/tmp/"
+    chroot "$root" sh -c 'dpkg --install /tmp/*.deb && /usr/bin/stacktune --version'
+    umount "$root/dev" "$root/sys" "$root/proc"
+}
+
+chroots() {
+    ((EUID == 0)) || stop "chroots need root"
+    command -v debootstrap >/dev/null || stop "no debootstrap: apt-get install debootstrap"
+    work=$(mktemp -d -p /var/tmp stacktune-dist.XXXXXX)
+    trap 'umount "$work"/*/{dev,sys,proc} 2>/dev/null; rm -rf --one-file-system "$work"' EXIT
+    in_system bookworm http://deb.debian.org/debian sid
+    # Debian has no keyring of Ubuntu's, and no script named noble; what is started there is ours.
+    in_system noble http://archive.ubuntu.com/ubuntu gutsy --no-check-gpg --components=main,universe
+}
+
+# Static, so that the emulator needs no system beside it.
+aarch64() {
+    command -v qemu-aarch64-static >/dev/null || stop "no qemu-aarch64-static: apt-get install qemu-user-static"
+    rustup target add "$ARM_MUSL"
+    export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER=rust-lld \
+        CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_RUNNER=qemu-aarch64-static
+    cargo build --profile dist --locked --no-default-features --target "$ARM_MUSL"
+    archive "$ARM_MUSL" "$CARGO_TARGET_DIR/$ARM_MUSL/dist/stacktune"
+    cargo test --lib --locked --no-default-features --target "$ARM_MUSL"
+}
+
+mkdir -p "$out"
+(($#)) || set -- static glibc deb sbom package aarch64 sums chroots
+for part; do
+    say "$part"
+    case $part in
+        static | glibc | deb | sbom | package | aarch64 | sums | chroots) ;;
+        *) stop "there is no part $part" ;;
+    esac
+    # In a condition, -e would not be in force.
+    set +e
+    (set -e; "$part")
+    status=$?
+    set -e
+    ((status == 0)) || stop "$part failed"
+done
