@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use super::{facts, facts_with_versions, print, print_json};
 use crate::error::{Error, Result};
-use crate::host;
-use crate::host::Facts;
+use crate::host::{Facts, OtherLoad};
 use crate::load::calibrate as calibration;
 use crate::runs::record::Recording;
 use crate::runs::session::{Preflight, preflight};
@@ -95,7 +94,11 @@ pub fn profiles(json: bool) -> Result<()> {
 /// `stacktune host`.
 pub fn host(json: bool) -> Result<()> {
     let facts = facts_with_versions();
-    if json { print_json(&*facts) } else { print(&host::describe(&facts)) }
+    if json {
+        print_json(&*facts)
+    } else {
+        print(&report::host::describe(&facts, OtherLoad::measure().as_ref()))
+    }
 }
 
 /// `stacktune calibrate`.

@@ -4,7 +4,7 @@
 //! there when it was mounted: that the device is gone is seen at the device. One that is there and takes
 //! no writes is seen by `devinfo/N/error_stats`, which tells the device's number alone, not its name.
 
-use super::arrays::{Lost, Member, Upkeep};
+use super::members::{Lost, Member, Upkeep};
 use super::root::Root;
 
 /// A Btrfs file system on several devices, with those that it had when the watch began.

@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use procfs_core::{ProcessCGroup, ProcessCGroups};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use serde::Serialize;
 
 use super::Feature;
+use super::mounts::{self, Mount};
 use super::root::Root;
 
 /// Which kind of control groups has the memory controller.
@@ -93,23 +95,16 @@ fn find(root: &Root) -> Result<CgroupPlace, Missing> {
 /// The hierarchies that may have the memory controller: of v1, and the unified one.
 fn hierarchies(root: &Root) -> (Option<Hierarchy>, Option<Hierarchy>) {
     let (mut v1, mut v2) = (None, None);
-    let mounts = root.text("proc/self/mountinfo").unwrap_or_default();
-    for line in mounts.lines() {
-        let Some((left, right)) = line.split_once(" - ") else { continue };
-        let left: Vec<&str> = left.split(' ').collect();
-        let right: Vec<&str> = right.split(' ').collect();
-        let (&[_, _, _, top, mount, ..], &[kind, _, options, ..]) = (&left[..], &right[..]) else {
-            continue;
-        };
-        let version = match kind {
-            "cgroup" if options.split(',').any(|option| option == "memory") => CgroupVersion::V1,
+    for Mount { kind, options, top, point, .. } in mounts::own(root) {
+        let version = match kind.as_str() {
+            "cgroup" if options.iter().any(|option| option == "memory") => CgroupVersion::V1,
             "cgroup2" => CgroupVersion::V2,
             _ => continue,
         };
         let Some(own) = own_cgroup(root, version) else { continue };
-        let inside = Path::new(&own).strip_prefix(top).unwrap_or(Path::new(""));
-        let own = Path::new(mount).join(inside);
-        let hierarchy = Hierarchy { version, mount: mount.to_owned(), own };
+        let inside = Path::new(&own).strip_prefix(&top).unwrap_or(Path::new(""));
+        let own = Path::new(&point).join(inside);
+        let hierarchy = Hierarchy { version, mount: point, own };
         *(if version == CgroupVersion::V1 { &mut v1 } else { &mut v2 }) = Some(hierarchy);
     }
     (v1, v2)
@@ -117,16 +112,12 @@ fn hierarchies(root: &Root) -> (Option<Hierarchy>, Option<Hierarchy>) {
 
 /// This process's cgroup as the kernel tells it: `4:memory:/a` of v1, `0::/a` of the unified one.
 fn own_cgroup(root: &Root, version: CgroupVersion) -> Option<String> {
-    let text = root.text("proc/self/cgroup")?;
-    text.lines().find_map(|line| {
-        let mut parts = line.splitn(3, ':');
-        let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
-        let is_it = match version {
-            CgroupVersion::V1 => controllers.split(',').any(|name| name == "memory"),
-            CgroupVersion::V2 => number == "0",
-        };
-        is_it.then(|| path.to_owned())
-    })
+    let mut groups = root.proc::<ProcessCGroups>("proc/self/cgroup")?.into_iter();
+    let is_it = |group: &ProcessCGroup| match version {
+        CgroupVersion::V1 => group.controllers.iter().any(|name| name == "memory"),
+        CgroupVersion::V2 => group.hierarchy == 0,
+    };
+    groups.find(is_it).map(|group| group.pathname)
 }
 
 /// Of v1 any cgroup may have both processes and others below it.
@@ -181,6 +172,15 @@ fn may_write(root: &Root, dir: &Path) -> Result<(), String> {
         rustix::io::Errno::ROFS => format!("{} is mounted read-only, as containers do", dir.display()),
         _ => format!("making a cgroup in {} takes root, or that it is delegated to this user", dir.display()),
     })
+}
+
+impl std::fmt::Display for CgroupVersion {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::V1 => "version 1",
+            Self::V2 => "version 2",
+        })
+    }
 }
 
 #[cfg(test)]

@@ -4,47 +4,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::Device;
+use super::nodes::{BlockNode, nodes, udev_properties};
 use super::pcie;
 use super::queue::{self, in_force};
 use super::root::{Root, last_part};
 use super::temperature;
 use super::usage;
-
-/// A block device or a partition of one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct BlockNode {
-    /// The kernel's name; `!` stands for a slash.
-    pub(super) name: String,
-    /// Its folder in sysfs.
-    pub(super) dir: String,
-    /// `major:minor`.
-    pub(super) number: String,
-    /// The device that it is a partition of.
-    pub(super) whole: Option<String>,
-}
-
-/// All block devices and their partitions.
-pub(super) fn nodes(root: &Root) -> Vec<BlockNode> {
-    let mut nodes = Vec::new();
-    for name in root.names("sys/block") {
-        let dir = format!("sys/block/{name}");
-        // The single paths of an NVMe multipath device are hidden: no node, no I/O.
-        if root.number(&format!("{dir}/hidden")) == Some(1) {
-            continue;
-        }
-        let number = root.text(&format!("{dir}/dev")).unwrap_or_default();
-        // The kernel names a partition after its device.
-        for part in root.names(&dir).into_iter().filter(|part| part.starts_with(&name)) {
-            let dir = format!("{dir}/{part}");
-            if root.has(&format!("{dir}/partition")) {
-                let number = root.text(&format!("{dir}/dev")).unwrap_or_default();
-                nodes.push(BlockNode { name: part, dir, number, whole: Some(name.clone()) });
-            }
-        }
-        nodes.push(BlockNode { name, dir, number, whole: None });
-    }
-    nodes
-}
 
 /// All devices that hold data: those of no size (empty loop devices, card readers) are left out.
 pub(super) fn read(root: &Root) -> Vec<Device> {
@@ -186,13 +151,6 @@ fn rank(link: &std::path::Path, serial: Option<&str>, namespace: Option<u64>) ->
         (_, _, true) => 3,
     };
     (rank, link.to_owned())
-}
-
-/// What udev knows of a device, by key.
-pub(super) fn udev_properties(root: &Root, number: &str) -> BTreeMap<String, String> {
-    let text = root.text(&format!("run/udev/data/b{number}")).unwrap_or_default();
-    let properties = text.lines().filter_map(|line| line.strip_prefix("E:")?.split_once('='));
-    properties.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
 #[cfg(test)]

@@ -5,9 +5,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use super::number_text;
 use super::root::Root;
-use super::usage::unescape;
+use super::{mounts, number_text};
 
 /// What the models of emulated drives begin with.
 const MODELS: [&str; 5] = ["QEMU ", "VMware Virtual", "VBOX", "ORCL-VBOX", "VirtualBox"];
@@ -79,7 +78,7 @@ pub(super) fn filesystem_devices(root: &Root, path: &Path, device: u64) -> (Vec<
 /// Btrfs gives its files numbers of no device: the mount tells the device, and sysfs its fellows; with
 /// the file system's id.
 fn mounted_devices(root: &Root, path: &Path) -> Option<(Vec<String>, Option<String>)> {
-    let source = mount_source(root, path)?;
+    let source = mounts::source_of(root, path)?;
     let number = number_text(fs::metadata(root.at(&source)).ok()?.rdev());
     let name = Path::new(&source).file_name()?.to_string_lossy().into_owned();
     let of_filesystem = |id: &String| root.has(&format!("sys/fs/btrfs/{id}/devices/{name}"));
@@ -115,18 +114,6 @@ fn below_dir(root: &Root, dir: &Path, layers: u32) -> Below {
         found.arrays.push(dir.to_owned());
     }
     found
-}
-
-/// What is mounted where the path lies.
-fn mount_source(root: &Root, path: &Path) -> Option<String> {
-    let text = root.text("proc/self/mountinfo")?;
-    let mounts = text.lines().filter_map(|line| {
-        let (before, after) = line.split_once(" - ")?;
-        Some((unescape(before.split(' ').nth(4)?), unescape(after.split(' ').nth(1)?)))
-    });
-    // A later mount hides an earlier one.
-    let (_, source) = mounts.filter(|(at, _)| path.starts_with(at)).max_by_key(|(at, _)| at.len())?;
-    Some(source)
 }
 
 /// The first model of an emulated drive.
@@ -221,7 +208,7 @@ mod tests {
         let mounts = "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n30 22 0:40 / /mnt/a rw shared:1 - btrfs /dev/nvme0n1 rw\n\
              31 22 0:41 / /mnt/a\\040b rw - btrfs /dev/nvme1n1 rw\n";
         fs::write(dir.path().join("proc/self/mountinfo"), mounts).unwrap();
-        let source = |path: &str| mount_source(&Root::new(dir.path()), Path::new(path));
+        let source = |path: &str| mounts::source_of(&Root::new(dir.path()), Path::new(path));
         assert_eq!(source("/mnt/a/file").as_deref(), Some("/dev/nvme0n1"));
         assert_eq!(source("/mnt/ab").as_deref(), Some("/dev/sda1"));
         assert_eq!(source("/mnt/a b/file").as_deref(), Some("/dev/nvme1n1"));

@@ -1,8 +1,11 @@
 //! Block devices that are served to others, or that another program writes to.
 
-use super::facts::PERHAPS;
+use procfs_core::process::{Stat, StatFlags};
+
+use super::device::PERHAPS;
+use super::nodes::{character_number, device_number};
+use super::resolver::Resolver;
 use super::root::{Root, last_part};
-use super::usage::{Resolver, character_number, device_number};
 use super::{Usage, threads};
 
 /// Programs that serve block devices over the network.
@@ -187,12 +190,8 @@ fn tables(root: &Root, process: &str) -> Vec<String> {
 /// Whether it is a thread of the kernel's own, most of what runs on an idle host: without memory and
 /// descriptors.
 fn is_kernels(root: &Root, process: &str) -> bool {
-    // `PF_KTHREAD` of linux/sched.h, in the flags: the seventh field after the name in parentheses.
-    const KERNEL_THREAD: u64 = 0x0020_0000;
-    let stat = root.text(&format!("proc/{process}/stat")).unwrap_or_default();
-    let fields = stat.rsplit_once(") ").map(|(_, fields)| fields).unwrap_or_default();
-    let flags = fields.split(' ').nth(6).and_then(|flags| flags.parse::<u64>().ok());
-    flags.is_some_and(|flags| flags & KERNEL_THREAD != 0)
+    let stat = root.proc::<Stat>(&format!("proc/{process}/stat"));
+    stat.is_some_and(|stat| stat.flags & StatFlags::PF_KTHREAD.bits() != 0)
 }
 
 /// The devices that a process has mapped so that what it writes reaches them; its descriptors may be

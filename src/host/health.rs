@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::Device;
 use super::nvme;
 
 /// SMART / Health Information (NVM Express base specification 2.0, 5.16.1.3).
@@ -174,11 +173,6 @@ impl HealthLog {
         let throttled = if self.counts_throttling { counted() } else { health.throttled };
         Some(Health { throttled, endurance_bytes: self.endurance_bytes, ..health })
     }
-}
-
-/// The health of a drive of this host now; none where it does not tell, or where this process may not ask.
-pub fn health(device: &Device) -> Option<Health> {
-    HealthLog::open(device.controller.as_ref()?, &device.path)?.read()
 }
 
 /// Bit 0 of the attributes of host-controlled thermal management (HCTMA), at byte 322 of what Identify

@@ -5,9 +5,8 @@ use std::fs::{File, Metadata};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
-use super::devices::BlockNode;
+use super::nodes::{BlockNode, number_text};
 use super::root::Root;
-use super::usage::number_text;
 
 /// `LOOP_GET_STATUS64` of `linux/loop.h`.
 const LOOP_GET_STATUS64: libc::Ioctl = 0x4c05;

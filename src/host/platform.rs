@@ -2,20 +2,10 @@
 
 use serde::Serialize;
 
+use super::hugepages::{self, Hugepages};
 use super::root::Root;
 use super::spdk::{self, Spdk};
 use super::{Feature, drivers};
-
-/// Pages of a larger size, set aside.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Hugepages {
-    /// How many there are of the default size.
-    pub total: u64,
-    /// How many of them are free.
-    pub free: u64,
-    /// Bytes of each.
-    pub size_bytes: u64,
-}
 
 /// What the kernel and the machine allow beyond plain I/O.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -59,7 +49,7 @@ impl Default for Platform {
 pub(super) fn read(root: &Root) -> Platform {
     let iommu_groups = iommu_groups(root);
     let unsafe_noiommu = unsafe_noiommu(root);
-    let hugepages = hugepages(root);
+    let hugepages = hugepages::read(root);
     Platform {
         io_uring_operations: root.is_running_host().then(io_uring_operations).flatten(),
         vfio: vfio(root, iommu_groups, &unsafe_noiommu),
@@ -108,17 +98,4 @@ fn unsafe_noiommu(root: &Root) -> Feature {
         None => "VFIO is not loaded: modprobe vfio enable_unsafe_noiommu_mode=1",
     };
     Feature::Missing(reason.to_owned())
-}
-
-fn hugepages(root: &Root) -> Hugepages {
-    let text = root.text("proc/meminfo").unwrap_or_default();
-    let number = |key: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
-        line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0)
-    };
-    Hugepages {
-        total: number("HugePages_Total"),
-        free: number("HugePages_Free"),
-        size_bytes: number("Hugepagesize") * 1024,
-    }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::root::Root;
-use super::{Device, Facts, cgroup, cpu, devices, features, health, platform, reservation, storage};
+use super::{Device, Facts, cgroup, cpu, devices, features, platform, reservation, storage};
 
 impl Facts {
     /// Reads the facts about the host of which the files lie under `root`: `/` for this one.
@@ -17,7 +17,7 @@ impl Facts {
         let features = features::read(&root, &kernel, virtualization.as_deref());
         let mut devices = read_devices(&root);
         if root.is_running_host() {
-            devices.iter_mut().for_each(|device| device.health = health::health(device));
+            devices.iter_mut().for_each(|device| device.health = device.read_health());
         }
         Self {
             hostname: root
@@ -27,7 +27,7 @@ impl Facts {
             distribution: distribution(&root),
             kernel,
             cpu: cpu::read(&root),
-            memory_bytes: memory_bytes(&root),
+            memory_bytes: root.meminfo("MemTotal").unwrap_or(0) * 1024,
             virtualization,
             memlock_bytes: features.memlock_bytes,
             io_uring: features.io_uring,
@@ -61,11 +61,4 @@ fn distribution(root: &Root) -> String {
     let text = root.text("etc/os-release").or_else(|| root.text("usr/lib/os-release")).unwrap_or_default();
     let name = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
     name.map_or("unknown", |name| name.trim_matches('"')).to_owned()
-}
-
-fn memory_bytes(root: &Root) -> u64 {
-    let text = root.text("proc/meminfo").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
-    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    kib.unwrap_or(0) * 1024
 }

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::platform::Hugepages;
+use super::hugepages::Hugepages;
 use super::root::Root;
-use super::{Feature, Platform};
+use super::{Feature, mounts};
 
 /// What this program was built with: `SPDK v24.01, DPDK 23.11.0`; none where it was built without.
 pub const BUILT: Option<&str> = option_env!("STACKTUNE_SPDK");
@@ -43,8 +43,7 @@ fn usable(root: &Root, pages: &Hugepages, is_root: bool) -> Feature {
         missing
             .push(format!("all {} huge pages are in use (`sysctl vm.nr_hugepages` for more)", pages.total));
     }
-    let mounts = root.text("proc/self/mounts").unwrap_or_default();
-    if !mounts.lines().any(|line| line.split(' ').nth(2) == Some("hugetlbfs")) {
+    if !mounts::own(root).iter().any(|mount| mount.kind == "hugetlbfs") {
         missing.push(
             "no hugetlbfs is mounted (`mkdir -p /dev/hugepages && mount -t hugetlbfs none /dev/hugepages`)"
                 .to_owned(),
@@ -54,17 +53,6 @@ fn usable(root: &Root, pages: &Hugepages, is_root: bool) -> Feature {
         missing.push("handing drives over takes root".to_owned());
     }
     if missing.is_empty() { Feature::Present } else { Feature::Missing(missing.join("; ")) }
-}
-
-/// The facts in words: what it was built with, and what is missing.
-pub(super) fn in_words(platform: &Platform) -> String {
-    let Spdk { built, usable } = &platform.spdk;
-    let Some(built) = built else { return format!("no: {}", usable.reason().unwrap_or(HOW_TO_GET)) };
-    let missing: Vec<&str> = [usable, &platform.vfio].into_iter().filter_map(Feature::reason).collect();
-    match missing.as_slice() {
-        [] => format!("yes: {built}"),
-        missing => format!("{built}; not usable yet: {}", missing.join("; ")),
-    }
 }
 
 #[cfg(test)]
@@ -80,25 +68,10 @@ mod tests {
         for word in ["vm.nr_hugepages", "mount -t hugetlbfs", "takes root"] {
             assert!(why.contains(word), "{word}: {why}");
         }
-        let mounts = ("proc/self/mounts", "hugetlbfs /dev/hugepages hugetlbfs rw 0 0\n");
+        let mounts = ("proc/self/mountinfo", "30 22 0:27 / /dev/hugepages rw - hugetlbfs hugetlbfs rw\n");
         let (_dir, ready) = faked(&[mounts]);
         let pages = |free| Hugepages { total: 8, free, size_bytes: 2 << 20 };
         assert_eq!(usable(&ready, &pages(8), true), Feature::Present);
         assert!(usable(&ready, &pages(0), true).reason().unwrap().contains("all 8 huge pages"));
-    }
-
-    #[test]
-    fn a_program_without_it_says_how_to_get_it_and_one_with_it_what_it_is() {
-        let mut platform = Platform::default();
-        assert!(in_words(&platform).contains("--features spdk"));
-        platform.spdk =
-            Spdk { built: Some("SPDK v24.01, DPDK 23.11.0".to_owned()), usable: Feature::Present };
-        let words = in_words(&platform);
-        assert!(
-            words.starts_with("SPDK v24.01, DPDK 23.11.0; not usable yet: ")
-                && words.contains("not looked for")
-        );
-        platform.vfio = Feature::Present;
-        assert_eq!(in_words(&platform), "yes: SPDK v24.01, DPDK 23.11.0");
     }
 }

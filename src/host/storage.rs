@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
+use super::mounts::{self, MountPoint};
 use super::pcie::{self, PcieLink};
 use super::root::Root;
 use super::temperature::{self, Temperature};
 use super::tools::{self, ToolFound};
-use super::usage;
 
 /// An `NVMe` controller.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -63,19 +63,6 @@ pub struct ArrayMember {
     pub state: String,
 }
 
-/// A mount of a block device.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct MountPoint {
-    /// Where.
-    pub dir: String,
-    /// What, as it was named.
-    pub source: String,
-    /// The file system's type.
-    pub filesystem: String,
-    /// Its options.
-    pub options: String,
-}
-
 /// What the host has to build storage of.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Storage {
@@ -97,7 +84,7 @@ pub(super) fn read(root: &Root) -> Storage {
         controllers: root.names("sys/class/nvme").into_iter().map(|name| controller(root, name)).collect(),
         nvme_poll_queues: root.number("sys/module/nvme/parameters/poll_queues"),
         arrays: arrays.collect(),
-        mounts: usage::block_mounts(root),
+        mounts: mounts::block_mounts(root),
         tools: tools::find(root),
     }
 }

@@ -1,15 +1,13 @@
 //! What uses a block device: mounts, swap, devices built on it, exports, programs that write to it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
-
-use super::devices::{BlockNode, udev_properties};
-use super::exports;
 use super::loops::Backing;
-use super::root::{Root, last_part};
-use super::{MountPoint, Usage};
+use super::mounts::{self, unescape};
+use super::nodes::{BlockNode, udev_properties};
+use super::resolver::Resolver;
+use super::root::Root;
+use super::{Usage, exports};
 
 /// Mount points that make a drive the system's own.
 const SYSTEM_MOUNTS: [&str; 8] = ["/", "/boot", "/boot/efi", "/efi", "/etc", "/usr", "/var", "/nix"];
@@ -102,7 +100,7 @@ impl Graph {
     }
 
     fn read_mounts(&mut self, resolver: &Resolver) {
-        for mount in mounts(resolver.root) {
+        for mount in mounts::all(resolver.root) {
             for name in resolver.mounted(&mount) {
                 if SYSTEM_MOUNTS.contains(&mount.point.as_str()) {
                     self.add(&name, Usage::System(mount.point.clone()));
@@ -264,170 +262,9 @@ fn signature_in_udev(root: &Root, node: &BlockNode) -> Option<String> {
     member_of(udev.get("ID_FS_TYPE")?, usage)
 }
 
-/// A mount, of which the source may be several devices.
-struct Mount {
-    number: String,
-    point: String,
-    kind: String,
-    source: String,
-    sources: Vec<String>,
-    options: String,
-}
-
-/// The mounts of this process, and of the first one where this one's name space is another.
-fn mounts(root: &Root) -> Vec<Mount> {
-    let files = ["proc/self/mountinfo", "proc/1/mountinfo"];
-    let texts = files.iter().filter_map(|file| root.text(file));
-    texts.flat_map(|text| text.lines().filter_map(mount).collect::<Vec<_>>()).collect()
-}
-
-/// What is mounted at exactly that folder in this process's name space, the lowest first: the source
-/// of each.
-pub(crate) fn mounted_at(dir: &Path) -> std::io::Result<Vec<String>> {
-    let text = std::fs::read_to_string("/proc/self/mountinfo")?;
-    let here = text.lines().filter_map(mount).filter(|mount| Path::new(&mount.point) == dir);
-    Ok(here.map(|mount| mount.sources.join(":")).collect())
-}
-
-fn mount(line: &str) -> Option<Mount> {
-    let (left, right) = line.split_once(" - ")?;
-    let mut left = left.split(' ');
-    let number = left.nth(2)?.to_owned();
-    let point = unescape(left.nth(1)?);
-    let mut right = right.split(' ');
-    let kind = right.next()?.to_owned();
-    let source = unescape(right.next()?);
-    let options = [left.next().unwrap_or_default(), right.next().unwrap_or_default()].join(",");
-    // bcachefs joins its devices by colons.
-    let sources = source.split(':').map(str::to_owned).collect();
-    Some(Mount { number, point, kind, source, sources, options })
-}
-
-/// The mounts of block devices.
-pub(super) fn block_mounts(root: &Root) -> Vec<MountPoint> {
-    let mut found: Vec<MountPoint> = Vec::new();
-    // Only a device's file system has a number that is not one of the kernel's own.
-    let is_block = |mount: &Mount| mount.source.starts_with("/dev/") || !mount.number.starts_with("0:");
-    for mount in mounts(root).into_iter().filter(is_block) {
-        let point = MountPoint {
-            dir: mount.point,
-            source: mount.source,
-            filesystem: mount.kind,
-            options: mount.options,
-        };
-        if !found.contains(&point) {
-            found.push(point);
-        }
-    }
-    found
-}
-
-/// Undoes the kernel's octal escapes: `\040` is a space.
-pub(super) fn unescape(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, tail)) = rest.split_first() {
-        let digits = tail.get(..3).filter(|_| byte == b'\\');
-        let octal = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
-        bytes.push(octal.unwrap_or(byte));
-        rest = if octal.is_some() { &tail[3..] } else { tail };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// Finds the node that a path means.
-pub(super) struct Resolver<'a> {
-    pub(super) root: &'a Root,
-    pub(super) nodes: &'a [BlockNode],
-    /// What lies behind each loop device.
-    pub(super) loops: Vec<(String, Backing)>,
-}
-
-impl Resolver<'_> {
-    /// The kernel's name for a device's path or a link to it; none where it is something else.
-    pub(super) fn node(&self, path: &str) -> Option<String> {
-        let by_name =
-            |name: &str| self.nodes.iter().find(|node| node.name == name).map(|node| node.name.clone());
-        let under_dev = |inside: &str| {
-            by_name(&inside.replace('/', "!")).or_else(|| by_name(&last_part(&self.root.link(path)?)?))
-        };
-        // A device's node may lie anywhere.
-        let by_number = || {
-            let absolute = path.starts_with('/').then(|| self.root.at(path))?;
-            self.by_number(&device_number(&absolute)?)
-        };
-        path.strip_prefix("/dev/").and_then(under_dev).or_else(by_number)
-    }
-
-    pub(super) fn by_number(&self, number: &str) -> Option<String> {
-        self.nodes.iter().find(|node| node.number == number).map(|node| node.name.clone())
-    }
-
-    fn node_of(&self, backing: &Backing) -> Option<String> {
-        backing.device().and_then(|number| self.by_number(&number)).or_else(|| self.node(&backing.path))
-    }
-
-    /// The nodes that a mount uses, by number and by source.
-    fn mounted(&self, mount: &Mount) -> BTreeSet<String> {
-        let by_source = mount.sources.iter().filter_map(|source| self.node(source));
-        self.by_number(&mount.number).into_iter().chain(by_source).collect()
-    }
-
-    /// The nodes that whoever writes to that path writes to: the device, or the loop devices on the file.
-    pub(super) fn behind(&self, path: &str) -> Vec<String> {
-        if !path.starts_with('/') {
-            return Vec::new();
-        }
-        if let Some(node) = self.node(path) {
-            return vec![node];
-        }
-        let file = Backing::at(self.root, path);
-        let on_file = self.loops.iter().filter(|(_, backing)| backing.is_same(&file));
-        on_file.map(|(name, _)| name.clone()).collect()
-    }
-}
-
-/// `major:minor` of a block device's node.
-pub(crate) fn device_number(path: &Path) -> Option<String> {
-    number_of(path, FileType::BlockDevice)
-}
-
-/// `major:minor` of a character device's node.
-pub(super) fn character_number(path: &Path) -> Option<String> {
-    number_of(path, FileType::CharacterDevice)
-}
-
-fn number_of(path: &Path, kind: FileType) -> Option<String> {
-    // Whether it is a device is known without asking a file server that may not answer.
-    let found = statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE).ok()?;
-    let is_device = FileType::from_raw_mode(found.stx_mode.into()) == kind;
-    is_device.then(|| format!("{}:{}", found.stx_rdev_major, found.stx_rdev_minor))
-}
-
-/// `major:minor` as sysfs writes it.
-pub(crate) fn number_text(device: u64) -> String {
-    format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_mount_is_read_with_its_escapes_and_several_sources() {
-        let line = r"36 25 0:45 /sub /mnt/my\040disk rw,noatime shared:1 - bcachefs /dev/sda:/dev/sdb rw";
-        let mount = mount(line).unwrap();
-        assert_eq!(mount.point, "/mnt/my disk");
-        assert_eq!(mount.number, "0:45");
-        assert_eq!(mount.sources, ["/dev/sda", "/dev/sdb"]);
-    }
-
-    #[test]
-    fn a_backslash_that_escapes_nothing_stays() {
-        assert_eq!(unescape(r"a\b"), r"a\b");
-        assert_eq!(unescape(r"a\04"), r"a\04");
-        assert_eq!(unescape(r"a\134"), r"a\");
-    }
 
     #[test]
     fn members_are_told_from_file_systems() {

@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use stacktune::host::{Device, Facts, Usage, describe};
+use stacktune::host::{Device, Facts, Usage};
 use stacktune::stack::guard::{self, OwnData};
+use stacktune::ui::report::host::describe;
 use tempfile::TempDir;
 
 /// The files of a host under a folder of their own.
@@ -317,7 +318,7 @@ fn a_container_without_anything_has_facts_too() {
     let facts = Host::new().facts();
     assert!(facts.devices.is_empty());
     assert_eq!((facts.memory_bytes, facts.virtualization.as_deref()), (0, None));
-    let text = describe(&facts);
+    let text = describe(&facts, None);
     assert!(text.contains("none to be seen"), "{text}");
     let error = facts.find("/dev/no-such-device").unwrap_err();
     assert_eq!(error.exit_status(), 2);
@@ -561,7 +562,7 @@ fn a_workstations_links_temperatures_and_queues_are_read() {
     let tool = |name: &str| facts.storage.tools.iter().find(|tool| tool.name == name).unwrap();
     assert_eq!(tool("nvme").path.as_deref(), Some(Path::new("/usr/bin/nvme")));
     assert_eq!((&tool("mkfs.xfs").path, tool("mkfs.xfs").package.as_str()), (&None, "xfsprogs"));
-    insta::assert_snapshot!(describe(&without_spdk(facts)));
+    insta::assert_snapshot!(describe(&without_spdk(facts), None));
 }
 
 /// As of a program that was built without SPDK, however this one was.
@@ -627,7 +628,7 @@ fn a_degraded_array_a_multipath_drive_and_mounts_are_read() {
     assert_eq!(facts.storage.mounts[0].options, "rw,noatime,rw,inode64");
     assert!(facts.cgroup_memory.limit.reason().unwrap().contains("not handed on"));
     assert!(facts.platform.vfio.reason().unwrap().contains("modprobe vfio-pci"));
-    let text = describe(&facts);
+    let text = describe(&facts, None);
     assert!(text.contains("recover, 25%") && text.contains("1 missing"), "{text}");
     let json = serde_json::to_value(&facts).unwrap();
     assert_eq!(json["arrays"][0]["degraded"], 1, "it is in `host --json`");
@@ -638,7 +639,7 @@ fn a_degraded_array_a_multipath_drive_and_mounts_are_read() {
 fn the_description_fits_eighty_columns_and_names_what_is_free() {
     let mut facts = server().facts();
     facts.devices[0].usage.extend((0..9).map(|at| Usage::Mounted(format!("/mnt/{at}"))));
-    let text = describe(&without_spdk(facts));
+    let text = describe(&without_spdk(facts), None);
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     insta::assert_snapshot!(text);
 }

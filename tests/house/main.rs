@@ -113,7 +113,6 @@ fn unsafe_code_is_allowed_in_named_places_only() {
         "runs/session/thread_priority.rs",
         "load/spdk/shim.rs", // calls of C
         "stack/guard/wipe.rs",
-        "ui/tui/clock.rs",
         "load/volume/probe.rs",
     ];
     for source in sources() {

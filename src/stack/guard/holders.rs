@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::host::{shared_for_writing, with_own_descriptors};
+use crate::host::{program_name, shared_for_writing, with_own_descriptors};
 
 /// More than these help no one.
 const SHOWN_MAX: usize = 5;
@@ -84,9 +84,9 @@ fn links(pid: u32) -> BTreeSet<PathBuf> {
 }
 
 fn describe(pid: u32) -> String {
-    match fs::read_to_string(format!("/proc/{pid}/comm")) {
-        Ok(name) => format!("process {pid} ({})", name.trim()),
-        Err(_) => format!("process {pid}"),
+    match program_name(pid) {
+        Some(name) => format!("process {pid} ({name})"),
+        None => format!("process {pid}"),
     }
 }
 

@@ -43,7 +43,7 @@ pub struct DriveWear {
 
 /// What is known of a drive's endurance: by the settings first, then by the drive.
 pub(super) fn endurance(settings: &Settings, device: &Device) -> Endurance {
-    endurance_by(settings, crate::host::health(device).as_ref())
+    endurance_by(settings, device.read_health().as_ref())
 }
 
 fn endurance_by(settings: &Settings, health: Option<&Health>) -> Endurance {

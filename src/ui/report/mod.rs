@@ -8,6 +8,7 @@ pub mod compare;
 pub mod cost;
 mod differences;
 mod figures;
+pub mod host;
 pub mod knobs;
 pub mod over_time;
 mod plan;

@@ -1,31 +1,19 @@
 //! The local time as a folder's name.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use tz::{DateTime, TimeZone};
 
-/// The local date and time as `2026-01-31_14-05-09`.
+/// The local date and time as `2026-01-31_14-05-09`; in UTC on a host without a time zone.
 pub fn local_stamp() -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let Some(tm) = broken_down(now) else { return format!("{now}") };
-    format!(
-        "{:04}-{:02}-{:02}_{:02}-{:02}-{:02}",
-        tm.tm_year + 1900,
-        tm.tm_mon + 1,
-        tm.tm_mday,
-        tm.tm_hour,
-        tm.tm_min,
-        tm.tm_sec
-    )
-}
-
-/// The local calendar's fields of a time in seconds since 1970.
-#[allow(unsafe_code)]
-fn broken_down(seconds: u64) -> Option<libc::tm> {
-    let time = libc::time_t::try_from(seconds).ok()?;
-    let mut tm = std::mem::MaybeUninit::<libc::tm>::zeroed();
-    // SAFETY: both pointers are to live, aligned values; `localtime_r` keeps neither.
-    let filled = unsafe { libc::localtime_r(&raw const time, tm.as_mut_ptr()) };
-    // SAFETY: zeroed bytes are a valid `tm`, and `localtime_r` has filled it where it succeeded.
-    (!filled.is_null()).then(|| unsafe { tm.assume_init() })
+    let zone = match std::env::var("TZ") {
+        Ok(name) => TimeZone::from_posix_tz(&name),
+        Err(_) => TimeZone::local(),
+    };
+    let Ok(now) = DateTime::now(zone.unwrap_or_else(|_| TimeZone::utc()).as_ref()) else {
+        return "undated".to_owned();
+    };
+    let [month, day, hour, minute, second] =
+        [now.month(), now.month_day(), now.hour(), now.minute(), now.second()];
+    format!("{:04}-{month:02}-{day:02}_{hour:02}-{minute:02}-{second:02}", now.year())
 }
 
 #[cfg(test)]

@@ -65,7 +65,7 @@ fn host(state: &State, cells: usize) -> Text {
     let Some(status) = &state.status else {
         return vec![("The host is not known yet.".into(), state.theme.dim)];
     };
-    let told = crate::host::describe(&status.facts);
+    let told = crate::ui::report::host::describe(&status.facts, None);
     told.lines().flat_map(|line| folded(line, cells)).map(|line| (line, state.theme.plain)).collect()
 }
 

@@ -2,10 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::spdk;
-use super::{
-    Array, CgroupVersion, Controller, Device, Facts, Feature, Health, MountPoint, Temperature, Throttled,
-    ToolFound, Usage,
+use crate::host::{
+    Array, Controller, Device, Facts, Feature, Health, MountPoint, OtherLoad, Platform, Program, Spdk,
+    Temperature, Throttled, ToolFound,
 };
 use crate::units::{approx_decimal, approx_size, approx_span};
 
@@ -15,7 +14,7 @@ const WIDTH: usize = 80;
 const INDENT: usize = 15;
 
 /// The facts in lines of at most 80 columns, unless a single word is longer.
-pub fn describe(facts: &Facts) -> String {
+pub fn describe(facts: &Facts, others: Option<&OtherLoad>) -> String {
     let mut out = String::new();
     row(&mut out, "host", &facts.hostname);
     row(&mut out, "system", &format!("{}, Linux {}", facts.distribution, facts.kernel));
@@ -24,6 +23,9 @@ pub fn describe(facts: &Facts) -> String {
         row(&mut out, "hypervisor", kind);
     }
     cpu(&mut out, facts);
+    if let Some(others) = others {
+        row(&mut out, "other programs", &other_load(others, facts.cpu.online.len()));
+    }
     row(&mut out, "memory", &approx_size(facts.memory_bytes));
     let memlock = facts
         .memlock_bytes
@@ -48,6 +50,19 @@ pub fn describe(facts: &Facts) -> String {
     facts.storage.arrays.iter().for_each(|one| array(&mut out, one));
     mounts(&mut out, &facts.storage.mounts);
     out
+}
+
+/// Names of more programs than these help nobody.
+const PROGRAMS_SHOWN: usize = 4;
+
+/// `1.3 of 2 CPUs busy: rustc 98% (process 812), ld 21% (process 901)`.
+fn other_load(load: &OtherLoad, online: usize) -> String {
+    let named = |program: &Program| {
+        format!("{} {:.0}% (process {})", program.name, 100.0 * program.cpus, program.pid)
+    };
+    let names: Vec<String> = load.programs.iter().take(PROGRAMS_SHOWN).map(named).collect();
+    let colon = if names.is_empty() { "" } else { ": " };
+    format!("{:.1} of {online} CPUs busy{colon}{}", load.cpus, names.join(", "))
 }
 
 fn platform(out: &mut String, facts: &Facts) {
@@ -83,7 +98,7 @@ fn platform(out: &mut String, facts: &Facts) {
         total => format!("{total} of {}, {} free", approx_size(pages.size_bytes), pages.free),
     };
     row(out, "huge pages", &text);
-    row(out, "SPDK", &spdk::in_words(platform));
+    row(out, "SPDK", &spdk(platform));
     if let Some(queues) = facts.storage.nvme_poll_queues {
         let text = match queues {
             0 => "none (the nvme module's parameter poll_queues)".to_owned(),
@@ -313,26 +328,35 @@ fn row(out: &mut String, name: &str, value: &str) {
     let _ = writeln!(out, "{}", line.trim_end());
 }
 
-impl std::fmt::Display for CgroupVersion {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::V1 => "version 1",
-            Self::V2 => "version 2",
-        })
+/// What SPDK this program was built with, and what is missing to use it.
+fn spdk(platform: &Platform) -> String {
+    let Spdk { built, usable } = &platform.spdk;
+    let Some(built) = built else {
+        return format!("no: {}", usable.reason().unwrap_or(crate::host::spdk::HOW_TO_GET));
+    };
+    let missing: Vec<&str> = [usable, &platform.vfio].into_iter().filter_map(Feature::reason).collect();
+    match missing.as_slice() {
+        [] => format!("yes: {built}"),
+        missing => format!("{built}; not usable yet: {}", missing.join("; ")),
     }
 }
 
-impl std::fmt::Display for Usage {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Usage::System(at) => write!(f, "the system's own drive: holds {at}"),
-            Usage::Mounted(at) => write!(f, "mounted at {at}"),
-            Usage::Swap(path) => write!(f, "swapped on: {path}"),
-            Usage::Holder(name) => write!(f, "part of {name}"),
-            Usage::Member(of) => write!(f, "a member of {of} by its signature"),
-            Usage::Exported(by) => write!(f, "exported by {by}"),
-            Usage::Reserved(how) => write!(f, "NVMe-reserved: {how}"),
-            Usage::Claimed(by) => write!(f, "{by}"),
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_without_it_says_how_to_get_it_and_one_with_it_what_it_is() {
+        let mut platform = Platform::default();
+        assert!(spdk(&platform).contains("--features spdk"));
+        platform.spdk =
+            Spdk { built: Some("SPDK v24.01, DPDK 23.11.0".to_owned()), usable: Feature::Present };
+        let words = spdk(&platform);
+        assert!(
+            words.starts_with("SPDK v24.01, DPDK 23.11.0; not usable yet: ")
+                && words.contains("not looked for")
+        );
+        platform.vfio = Feature::Present;
+        assert_eq!(spdk(&platform), "yes: SPDK v24.01, DPDK 23.11.0");
     }
 }

@@ -1,0 +1,154 @@
+//! What is mounted where.
+
+use std::path::Path;
+
+use procfs_core::process::MountInfo;
+use serde::Serialize;
+
+use super::root::Root;
+
+/// A mount of a block device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MountPoint {
+    /// Where.
+    pub dir: String,
+    /// What, as it was named.
+    pub source: String,
+    /// The file system's type.
+    pub filesystem: String,
+    /// Its options.
+    pub options: String,
+}
+
+/// A mount, of which the source may be several devices.
+pub(super) struct Mount {
+    /// `major:minor` of the file system.
+    pub(super) number: String,
+    /// The folder of the file system that is its top.
+    pub(super) top: String,
+    pub(super) point: String,
+    pub(super) kind: String,
+    pub(super) source: String,
+    /// The mount's own options, then the file system's; each in the order of the alphabet.
+    pub(super) options: Vec<String>,
+}
+
+impl Mount {
+    /// The devices of the source: bcachefs joins its own by colons.
+    pub(super) fn sources(&self) -> impl Iterator<Item = &str> {
+        self.source.split(':')
+    }
+}
+
+/// The mounts of this process.
+pub(super) fn own(root: &Root) -> Vec<Mount> {
+    read(root, "proc/self/mountinfo")
+}
+
+/// The mounts of this process, and of the first one where this one's name space is another.
+pub(super) fn all(root: &Root) -> Vec<Mount> {
+    [own(root), read(root, "proc/1/mountinfo")].into_iter().flatten().collect()
+}
+
+fn read(root: &Root, file: &str) -> Vec<Mount> {
+    root.text(file).unwrap_or_default().lines().filter_map(mount).collect()
+}
+
+/// The source of the mount that a path lies in.
+pub(super) fn source_of(root: &Root, path: &Path) -> Option<String> {
+    let around = own(root).into_iter().filter(|mount| path.starts_with(&mount.point));
+    // A later mount hides an earlier one.
+    around.max_by_key(|mount| mount.point.len()).map(|mount| mount.source)
+}
+
+/// What is mounted at exactly that folder in this process's name space, the lowest first: the source
+/// of each.
+pub(crate) fn mounted_at(dir: &Path) -> std::io::Result<Vec<String>> {
+    let text = std::fs::read_to_string("/proc/self/mountinfo")?;
+    let here = text.lines().filter_map(mount).filter(|mount| Path::new(&mount.point) == dir);
+    Ok(here.map(|mount| mount.source).collect())
+}
+
+fn mount(line: &str) -> Option<Mount> {
+    let MountInfo { majmin, root, mount_point, mount_options, fs_type, mount_source, super_options, .. } =
+        MountInfo::from_line(line).ok()?;
+    let option = |(name, value): (String, Option<String>)| match value {
+        Some(value) => format!("{name}={value}"),
+        None => name,
+    };
+    let options = [mount_options, super_options].map(|options| {
+        let mut options: Vec<String> = options.into_iter().map(option).collect();
+        options.sort();
+        options
+    });
+    Some(Mount {
+        number: majmin,
+        top: unescape(&root),
+        point: unescape(&mount_point.to_string_lossy()),
+        kind: fs_type,
+        // procfs takes a source of this name for none.
+        source: mount_source.map_or_else(|| "none".to_owned(), |source| unescape(&source)),
+        options: options.concat(),
+    })
+}
+
+/// The mounts of block devices.
+pub(super) fn block_mounts(root: &Root) -> Vec<MountPoint> {
+    let mut found: Vec<MountPoint> = Vec::new();
+    // Only a device's file system has a number that is not one of the kernel's own.
+    let is_block = |mount: &Mount| mount.source.starts_with("/dev/") || !mount.number.starts_with("0:");
+    for mount in all(root).into_iter().filter(is_block) {
+        let point = MountPoint {
+            dir: mount.point,
+            source: mount.source,
+            filesystem: mount.kind,
+            options: mount.options.join(","),
+        };
+        if !found.contains(&point) {
+            found.push(point);
+        }
+    }
+    found
+}
+
+/// Undoes the kernel's octal escapes, which procfs leaves in mountinfo: `\040` is a space.
+pub(super) fn unescape(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, tail)) = rest.split_first() {
+        let digits = tail.get(..3).filter(|_| byte == b'\\');
+        let octal = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        bytes.push(octal.unwrap_or(byte));
+        rest = if octal.is_some() { &tail[3..] } else { tail };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_is_read_with_its_escapes_and_several_sources() {
+        let line = r"36 25 0:45 /sub /mnt/my\040disk rw,noatime shared:1 - bcachefs /dev/sda:/dev/sdb rw";
+        let mount = mount(line).unwrap();
+        assert_eq!((mount.point.as_str(), mount.top.as_str()), ("/mnt/my disk", "/sub"));
+        assert_eq!(mount.number, "0:45");
+        assert_eq!(mount.sources().collect::<Vec<_>>(), ["/dev/sda", "/dev/sdb"]);
+        assert_eq!(mount.options, ["noatime", "rw", "rw"]);
+    }
+
+    #[test]
+    fn a_mount_without_a_source_or_with_unknown_fields_is_not_lost() {
+        let mount = mount("1 0 0:50 / / rw shared:2 strange:7 - ext4 none rw,data=ordered").unwrap();
+        assert_eq!((mount.source.as_str(), mount.kind.as_str()), ("none", "ext4"));
+        assert_eq!(mount.options, ["rw", "data=ordered", "rw"]);
+    }
+
+    #[test]
+    fn a_backslash_that_escapes_nothing_stays() {
+        assert_eq!(unescape(r"a\b"), r"a\b");
+        assert_eq!(unescape(r"a\04"), r"a\04");
+        assert_eq!(unescape(r"a\134"), r"a\");
+    }
+}

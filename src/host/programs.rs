@@ -1,0 +1,91 @@
+//! Other programs on this host: their names, and how much of the processor they use.
+
+use std::time::Duration;
+
+use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
+
+/// A program that runs beside this one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Program {
+    /// Its process.
+    pub pid: u32,
+    /// Its name, as the kernel has it.
+    pub name: String,
+    /// CPUs that it kept busy: 1.0 is one of them.
+    pub cpus: f64,
+}
+
+/// How busy other programs keep this host.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct OtherLoad {
+    /// CPUs that they kept busy in all.
+    pub cpus: f64,
+    /// The busiest ones, those first that used most.
+    pub programs: Vec<Program>,
+}
+
+impl OtherLoad {
+    /// Less than this share of a CPU is not worth a name.
+    const NAMED_CPUS: f64 = 0.05;
+    /// How long is looked for: a few of the kernel's ticks of 10 ms.
+    const WINDOW: Duration = Duration::from_millis(250);
+
+    /// Watches this host for a quarter of a second; none where its processes can't be read.
+    pub fn measure() -> Option<Self> {
+        let mut system = System::new().ok()?;
+        let refresh = |system: &mut System| {
+            let what = ProcessRefreshKind::nothing().with_cpu().without_tasks();
+            system.refresh_processes_specifics(ProcessesToUpdate::All, true, what);
+        };
+        refresh(&mut system);
+        std::thread::sleep(Self::WINDOW.max(sysinfo::MINIMUM_CPU_UPDATE_INTERVAL));
+        refresh(&mut system);
+        let others = system.processes().iter().filter(|(pid, _)| pid.as_u32() != std::process::id());
+        Some(Self::of(others.map(|(pid, process)| Program {
+            pid: pid.as_u32(),
+            name: process.name().to_string_lossy().into_owned(),
+            cpus: f64::from(process.cpu_usage()) / 100.0,
+        })))
+    }
+
+    fn of(all: impl Iterator<Item = Program>) -> Self {
+        let mut programs: Vec<Program> = all.collect();
+        let cpus = programs.iter().map(|program| program.cpus).sum();
+        programs.retain(|program| program.cpus >= Self::NAMED_CPUS);
+        programs.sort_by(|a, b| b.cpus.total_cmp(&a.cpus));
+        Self { cpus, programs }
+    }
+}
+
+/// The name of a process; none where it has ended.
+pub fn program_name(pid: u32) -> Option<String> {
+    let mut system = System::new().ok()?;
+    let pid = Pid::from_u32(pid);
+    let what = ProcessRefreshKind::nothing().without_tasks();
+    system.refresh_processes_specifics(ProcessesToUpdate::Some(&[pid]), true, what);
+    Some(system.process(pid)?.name().to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_busiest_programs_come_first_and_idle_ones_only_count() {
+        let program = |pid, cpus| Program { pid, name: format!("p{pid}"), cpus };
+        let load = OtherLoad::of([program(1, 0.04), program(2, 0.5), program(3, 1.0)].into_iter());
+        assert!((load.cpus - 1.54).abs() < 1e-9);
+        assert_eq!(load.programs.iter().map(|program| program.pid).collect::<Vec<_>>(), [3, 2]);
+    }
+
+    #[test]
+    fn a_busy_program_is_found_with_its_name() {
+        let mut busy = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        let load = OtherLoad::measure().unwrap();
+        let name = program_name(busy.id());
+        busy.kill().unwrap();
+        busy.wait().unwrap();
+        let found = load.programs.iter().find(|program| program.pid == busy.id());
+        assert!(found.is_some_and(|program| Some(&program.name) == name.as_ref()), "{load:?} {name:?}");
+    }
+}

@@ -1,0 +1,60 @@
+//! Which node a path or a mount means.
+
+use std::collections::BTreeSet;
+
+use super::loops::Backing;
+use super::mounts::Mount;
+use super::nodes::{BlockNode, device_number};
+use super::root::{Root, last_part};
+
+/// Finds the node that a path means.
+pub(super) struct Resolver<'a> {
+    pub(super) root: &'a Root,
+    pub(super) nodes: &'a [BlockNode],
+    /// What lies behind each loop device.
+    pub(super) loops: Vec<(String, Backing)>,
+}
+
+impl Resolver<'_> {
+    /// The kernel's name for a device's path or a link to it; none where it is something else.
+    pub(super) fn node(&self, path: &str) -> Option<String> {
+        let by_name =
+            |name: &str| self.nodes.iter().find(|node| node.name == name).map(|node| node.name.clone());
+        let under_dev = |inside: &str| {
+            by_name(&inside.replace('/', "!")).or_else(|| by_name(&last_part(&self.root.link(path)?)?))
+        };
+        // A device's node may lie anywhere.
+        let by_number = || {
+            let absolute = path.starts_with('/').then(|| self.root.at(path))?;
+            self.by_number(&device_number(&absolute)?)
+        };
+        path.strip_prefix("/dev/").and_then(under_dev).or_else(by_number)
+    }
+
+    pub(super) fn by_number(&self, number: &str) -> Option<String> {
+        self.nodes.iter().find(|node| node.number == number).map(|node| node.name.clone())
+    }
+
+    pub(super) fn node_of(&self, backing: &Backing) -> Option<String> {
+        backing.device().and_then(|number| self.by_number(&number)).or_else(|| self.node(&backing.path))
+    }
+
+    /// The nodes that a mount uses, by number and by source.
+    pub(super) fn mounted(&self, mount: &Mount) -> BTreeSet<String> {
+        let by_source = mount.sources().filter_map(|source| self.node(source));
+        self.by_number(&mount.number).into_iter().chain(by_source).collect()
+    }
+
+    /// The nodes that whoever writes to that path writes to: the device, or the loop devices on the file.
+    pub(super) fn behind(&self, path: &str) -> Vec<String> {
+        if !path.starts_with('/') {
+            return Vec::new();
+        }
+        if let Some(node) = self.node(path) {
+            return vec![node];
+        }
+        let file = Backing::at(self.root, path);
+        let on_file = self.loops.iter().filter(|(_, backing)| backing.is_same(&file));
+        on_file.map(|(name, _)| name.clone()).collect()
+    }
+}
