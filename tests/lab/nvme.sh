@@ -21,7 +21,8 @@ bind() {
 node() {
     local i found
     for i in {1..100}; do
-        found=$(ls "/sys/bus/pci/devices/$1/nvme/"nvme*/ 2>/dev/null | grep -E '^nvme[0-9]+(c[0-9]+)?n[0-9]+$' | head -n1 || true)
+        found=$(find "/sys/bus/pci/devices/$1/nvme/" -mindepth 2 -maxdepth 2 -regextype posix-extended \
+            -regex '.*/nvme[0-9]+(c[0-9]+)?n[0-9]+' -printf '%f\n' -quit 2>/dev/null || true)
         [[ -z $found || ! -b /dev/$found ]] || { echo "/dev/$found"; return; }
         sleep 0.1
     done
@@ -87,7 +88,9 @@ TOML
 refused() {
     local status=0 said
     said=$(record --out $work/none 2>&1) || status=$?
-    ((status == 3)) && grep -q -- "$1" <<<"$said" || { printf '%s\n' "$said"; fail "ended with $status, not for: $1"; }
+    if ((status == 3)) && grep -q -- "$1" <<<"$said"; then return; fi
+    printf '%s\n' "$said"
+    fail "ended with $status, not for: $1"
 }
 record() { "$stacktune" record $work/array.toml --for 3s "$@"; }
 
@@ -99,7 +102,7 @@ link_drives
 [[ $(tr -d ' \n' <$work/out/summary.json | grep -o '"errors":[0-9]*' | sort -u) == '"errors":0' ]] || fail 'I/O errors'
 [[ $(tr -d ' \n' <$work/out/summary.json | grep -o '"ios":[0-9]*' | grep -vc ':0$') -ge 3 ]] || fail 'classes did nothing'
 "$stacktune" verify $work/array.toml || fail 'what was written is not there'
-[[ -z $("$stacktune" status | grep -i dead) ]] || fail 'something is left'
+if "$stacktune" status | grep -qi dead; then fail 'something is left'; fi
 
 # The drives that came back are well: by their own log, and with a file system on one of them.
 healthy() {
@@ -107,8 +110,10 @@ healthy() {
     if command -v nvme >/dev/null; then
         for at in 0 1; do
             nvme smart-log "/dev/nvme${at}n1" >$work/smart
-            grep -qE '^critical_warning[[:space:]]*: 0$' $work/smart && grep -qE '^media_errors[[:space:]]*: 0$' $work/smart ||
-                { cat $work/smart; fail "nvme${at}n1 is not well"; }
+            if (($(grep -cE '^(critical_warning|media_errors)[[:space:]]*: 0$' $work/smart) != 2)); then
+                cat $work/smart
+                fail "nvme${at}n1 is not well"
+            fi
         done
     fi
     mkfs.ext4 -qF /dev/nvme1n1
@@ -126,13 +131,16 @@ printf '# too little memory may be locked\n'
 status=0
 (ulimit -l 128; setpriv --bounding-set -ipc_lock "$stacktune" record $work/array.toml --for 1s --out $work/locked) \
     >$work/log 2>&1 || status=$?
-((status == 2)) && grep -q 'limit of locked memory, 128 KiB (RLIMIT_MEMLOCK)' $work/log ||
-    { cat $work/log; fail "ended with $status"; }
+if ! ((status == 2)) || ! grep -q 'limit of locked memory, 128 KiB (RLIMIT_MEMLOCK)' $work/log; then
+    cat $work/log
+    fail "ended with $status"
+fi
 all_are_back
 healthy 'an error'
 
 printf '# a panic\n'
-export NVME_DRIVE0=$(address RIG0) NVME_PROFILE=$work/array.toml
+NVME_DRIVE0=$(address RIG0)
+export NVME_DRIVE0 NVME_PROFILE=$work/array.toml
 run guest_panics
 all_are_back
 healthy 'a panic'
@@ -147,8 +155,11 @@ pulled=$(basename /sys/bus/pci/drivers/vfio-pci/0000:*)
 echo 'device_del drive2' >/dev/virtio-ports/monitor
 status=0
 wait $pid || status=$?
-((status == 1)) && grep -qE 'wants [0-9a-f:.]+ back|no longer there' $work/log && [[ -s $work/pulled/summary.json ]] ||
-    { cat $work/log; fail "ended with $status"; }
+if ! ((status == 1)) || ! grep -qE 'wants [0-9a-f:.]+ back|no longer there' $work/log ||
+    [[ ! -s $work/pulled/summary.json ]]; then
+    cat $work/log
+    fail "ended with $status"
+fi
 for i in {1..200}; do [[ -e /sys/bus/pci/devices/$pulled ]] || break; sleep 0.1; done
 echo 'device_add nvme,id=drive2,drive=file2,serial=RIG2,bus=slot2' >/dev/virtio-ports/monitor
 for i in {1..200}; do [[ ! -b /dev/nvme2n1 ]] || break; sleep 0.1; done
@@ -220,11 +231,13 @@ for i in {1..100}; do grep -q loading "$log" && break; sleep 0.1; done
 sleep 0.5
 kill -9 $pid
 wait $pid 2>/dev/null || true
+# shellcheck disable=SC2153 # set in the loop above
 bind "$NVME_DRIVE1" nvme
 dd if="$(node "$NVME_DRIVE1")" of=/dev/null bs=1M count=8 status=none
 
 run guest_stops_answering
 run guest_pulled
+# shellcheck disable=SC2153
 for i in {1..200}; do [[ -e /sys/bus/pci/devices/$NVME_DRIVE2 ]] || break; sleep 0.1; done
 [[ ! -e /sys/bus/pci/devices/$NVME_DRIVE2 ]]
 if dmesg | grep -E 'DMAR:.*fault|BUG:|WARNING:'; then exit 1; fi

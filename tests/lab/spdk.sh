@@ -38,11 +38,10 @@ record() { "$stacktune" record $work/array.toml "$@"; }
 
 # Runs in the background until windows are recorded; its number is then in `pid`.
 begin() {
-    local i
     # Not by the function: the number would be that of a shell around it.
     "$stacktune" record $work/array.toml --for 600s --out "$work/$1" >"$work/log" 2>&1 &
     pid=$!
-    for i in {1..1500}; do [[ ! -s $work/$1/windows.jsonl ]] || return 0; sleep 0.1; done
+    for _ in {1..1500}; do [[ ! -s $work/$1/windows.jsonl ]] || return 0; sleep 0.1; done
     cat $work/log
     fail "$1 does not begin"
 }
@@ -72,7 +71,7 @@ TOML
 printf '# what is missing is said\n'
 status=0
 said=$(record --for 1s --out $work/none 2>&1) || status=$?
-((status == 2)) && grep -q 'no huge pages are set aside' <<<"$said" || fail "ended with $status: $said"
+if ! ((status == 2)) || ! grep -q 'no huge pages are set aside' <<<"$said"; then fail "ended with $status: $said"; fi
 "$stacktune" host | grep -A5 '^SPDK'
 echo 400 >/proc/sys/vm/nr_hugepages
 mount -t hugetlbfs none /dev/hugepages
@@ -99,7 +98,7 @@ all_are_back
 printf '# the helper dies: the classes stop, and the run ends in order\n'
 begin died
 kill -ABRT "$(pgrep -P $pid)"
-for i in {1..300}; do ! grep -q 'signal 6' $work/log || break; sleep 0.1; done
+for _ in {1..300}; do ! grep -q 'signal 6' $work/log || break; sleep 0.1; done
 grep -q 'stopped: the process that drives SPDK has ended: signal 6' $work/log || { cat $work/log; fail 'it does not tell'; }
 status=0
 wait $pid || status=$?

@@ -153,7 +153,7 @@ fn operate(mut session: Session, commands: &Receiver<Command>, events: &Sender<E
             }
             Ok(Command::QuitKeeping) => next = Some(Next::Quit { keep: true }),
             Ok(Command::Open(settings)) if session.opens_with_plan() => {
-                session.report_plan_to_open(*settings)
+                session.report_plan_to_open(*settings);
             }
             Ok(Command::Open(settings)) => next = Some(Next::Open(settings)),
             Ok(Command::Build { plan, typed }) => next = rebuild(&mut session, plan, typed),

@@ -15,7 +15,8 @@ use super::options::Options;
 use super::recorder::Recorder;
 use super::resolve::Resolved;
 use super::retained_stack::RetainedStack;
-use super::targets::Target;
+use super::targets::{KeyValue, Target};
+
 use super::turns::{Carried, Turns};
 use super::verified::Verified;
 use super::window_schedule::Schedule;
@@ -302,7 +303,7 @@ impl Session {
 
     fn context<'a>(&self, now_ns: u64, target: Option<&'a TargetFacts>) -> WindowContext<'a> {
         let Self { resolved, schedule, .. } = self;
-        let (layout, store) = (self.target.layout(), self.target.key_value().map(|pairs| pairs.store()));
+        let (layout, store) = (self.target.layout(), self.target.key_value().map(KeyValue::store));
         let options = &resolved.options;
         WindowContext {
             now_ns,

@@ -37,6 +37,7 @@ pub fn by_identity(settings: &Settings, facts: &Facts) -> Settings {
 
 impl Profile {
     /// The profile with its settings [`by_identity`]; the steps stay as written.
+    #[must_use]
     pub fn by_identity(self, facts: &Facts) -> Self {
         Self { settings: by_identity(&self.settings, facts), ..self }
     }

@@ -17,7 +17,7 @@ use crate::stack::supervise::{Advance, Watch};
 /// Loads kernel modules.
 const MODPROBE: Tool = Tool { program: "modprobe", package: "kmod" };
 
-/// Drives that were handed over. UserspaceDrive back when this is dropped, and announced by [`HandedOver::give_back`].
+/// Drives that were handed over. They are given back when this is dropped, and announced by [`HandedOver::give_back`].
 #[derive(Debug)]
 pub struct HandedOver {
     given: Vec<UserspaceDrive>,

@@ -1,5 +1,7 @@
 //! The tables in the help texts that come from the code.
 
+use std::fmt::Write;
+
 use crate::meter::flag::{self, Scope};
 use crate::settings::Settings;
 use crate::settings::interface::{Capabilities, Interface, Path};
@@ -33,7 +35,7 @@ fn flag_table() -> String {
         };
         let forbids = if spec.forbids_verdict { "yes" } else { "no" };
         let marks_run = if spec.marks_run { "; one such window marks the run" } else { "" };
-        out += &format!("| `{}` | {scope} | {forbids} | {}{marks_run} |\n", spec.example(), spec.meaning);
+        let _ = writeln!(out, "| `{}` | {scope} | {forbids} | {}{marks_run} |", spec.example(), spec.meaning);
     }
     out
 }
@@ -46,15 +48,16 @@ fn knob_tables() -> String {
     for knob in knobs::all() {
         let Some((prefix, key)) = knob.path.rsplit_once('.') else { continue };
         if prefix != section {
-            out += &format!(
-                "\n## {prefix}\n\n| knob | turn | accepts | default | does |\n|---|---|---|---|---|\n"
+            let _ = writeln!(
+                out,
+                "\n## {prefix}\n\n| knob | turn | accepts | default | does |\n|---|---|---|---|---|"
             );
             section = prefix;
         }
         let value = knob.get(&settings).to_string();
         let value = if value.is_empty() { "none" } else { &value };
         let (accepts, help) = (cell(&knob.expected()), cell(knob.spec.help));
-        out += &format!("| `{key}` | {} | {accepts} | {value} | {help} |\n", knob.spec.scope.name());
+        let _ = writeln!(out, "| `{key}` | {} | {accepts} | {value} | {help} |", knob.spec.scope.name());
     }
     out
 }
@@ -76,7 +79,7 @@ fn interface_table() -> String {
             (false, true) => "by `io.completion`, `io.submission`",
             (false, false) => "never",
         };
-        out += &format!("| `{name}` | {} | {passes} | {polled} |\n", cell(about));
+        let _ = writeln!(out, "| `{name}` | {} | {passes} | {polled} |", cell(about));
     }
     out
 }
@@ -86,7 +89,7 @@ fn profile_table() -> String {
     let mut out = String::from("| profile | is about |\n|---|---|\n");
     for (name, _) in BUILTIN {
         let about = builtin(name).map(|profile| profile.settings.about).unwrap_or_default();
-        out += &format!("| `{name}` | {} |\n", cell(&about));
+        let _ = writeln!(out, "| `{name}` | {} |", cell(&about));
     }
     out
 }

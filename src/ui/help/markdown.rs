@@ -29,7 +29,8 @@ pub fn render(markdown: &str, columns: usize, styled: bool) -> String {
     let mut after_item = false;
     for block in &blocks(markdown) {
         let is_item = matches!(block, Block::Item(..));
-        if !out.is_empty() && !(after_item && is_item) {
+        let continues_list = after_item && is_item;
+        if !out.is_empty() && !continues_list {
             out.push('\n');
         }
         after_item = is_item;

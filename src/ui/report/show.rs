@@ -140,7 +140,7 @@ fn class_rows(class: Class, summary: &Summary) -> String {
         let _ = writeln!(out, "  polls {polls}");
     }
     if let Some(incidents) = figures.incidents {
-        let _ = writeln!(out, "  {}", incidents);
+        let _ = writeln!(out, "  {incidents}");
     }
     if figures.missed > 0 {
         let _ = writeln!(out, "  missed {} of {} intended starts", figures.missed, figures.intended);

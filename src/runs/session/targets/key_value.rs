@@ -1,6 +1,6 @@
 //! A data set of key-value pairs: opened, loaded, turned, and opened again.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -38,24 +38,24 @@ pub struct KeyValue {
 impl KeyValue {
     /// Opens the data set of the settings in this folder, and makes it where there is none; nothing is
     /// loaded yet.
-    pub(super) fn open(dir: PathBuf, resolved: &Resolved, attendant: &mut dyn Attendant) -> Result<Self> {
+    pub(super) fn open(dir: &Path, resolved: &Resolved, attendant: &mut dyn Attendant) -> Result<Self> {
         let Resolved { settings, options, .. } = resolved;
         // Both refuse before anything is made.
-        volume::files::refuse_foreign_lock(&dir)?;
-        Place::new(&dir).marker()?;
-        volume::files::make_folder(&dir)?;
-        let facts = volume::examine_folder(&dir)?;
+        volume::files::refuse_foreign_lock(dir)?;
+        Place::new(dir).marker()?;
+        volume::files::make_folder(dir)?;
+        let facts = volume::examine_folder(dir)?;
         resolved.on(Some(&facts), false)?;
         // Another data set that lies there is removed only for one that may be loaded.
-        let begin_bytes = Store::bytes_to_begin(&dir, settings, options.anew)?;
+        let begin_bytes = Store::bytes_to_begin(dir, settings, options.anew)?;
         refuse_over_limit(begin_bytes, options.written_until_now(), settings.run.max_writes_bytes)?;
-        let (store, mut notes) = Store::open(&dir, settings, options.anew)?;
+        let (store, mut notes) = Store::open(dir, settings, options.anew)?;
         notes.iter().for_each(|note| attendant.notice(note));
         let data = store.data();
         notes.insert(0, format!("RocksDB in {}: {}", dir.display(), in_words(&data)));
         notes.extend(emulated(facts.emulated.as_ref()));
         // What else lies in the folder is none of the data set's.
-        let path = Place::new(&dir).database();
+        let path = Place::new(dir).database();
         let extent = Extent { path: path.clone(), identity: None, member: 0, offset_bytes: 0 };
         let region = Region {
             id: Region::DATA,

@@ -19,6 +19,7 @@ mod stack;
 mod target;
 mod userspace_drives;
 
+pub(super) use key_value::KeyValue;
 pub use layout::paths_of;
 pub(super) use pages::{bytes_to_fill, files};
 pub use target::Target;

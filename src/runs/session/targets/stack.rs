@@ -65,7 +65,7 @@ impl Content {
     fn open(built: &Built, resolved: &Resolved, attendant: &mut dyn Attendant) -> Result<Self> {
         if resolved.settings.is_keyed() {
             let dir: PathBuf = folder(&resolved.settings, Some(&built.plan().exposed))?;
-            return KeyValue::open(dir, resolved, attendant).map(Self::KeyValue);
+            return KeyValue::open(&dir, resolved, attendant).map(Self::KeyValue);
         }
         let (request, claims) = request(built)?;
         Pages::open_built(request, claims, resolved).map(Self::Pages)

@@ -25,6 +25,8 @@ use crate::stack::journal::Journal;
 use crate::stack::supervise::Watch;
 
 /// What a run works on.
+// There is one at a time: its size is of no account.
+#[expect(clippy::large_enum_variant)]
 pub enum Target {
     /// Regions without storage.
     Imagined(Layout),
@@ -59,7 +61,7 @@ impl Target {
                 if options.read_only {
                     return Err(writes_at_once());
                 }
-                KeyValue::open(folder(settings, None)?, resolved, attendant).map(Self::KeyValue)
+                KeyValue::open(&folder(settings, None)?, resolved, attendant).map(Self::KeyValue)
             }
             Kind::Pages => {
                 let is_files = settings.target.devices.is_empty();
@@ -128,8 +130,9 @@ impl Target {
     pub fn layout(&self) -> &Layout {
         match self {
             Self::Imagined(layout) => layout,
-            Self::Files(pages) | Self::Devices(pages) => &pages.layout,
-            Self::Stack(Stack { content: Content::Pages(pages), .. }) => &pages.layout,
+            Self::Files(pages)
+            | Self::Devices(pages)
+            | Self::Stack(Stack { content: Content::Pages(pages), .. }) => &pages.layout,
             Self::UserspaceDrives(drives) => &drives.layout,
             Self::KeyValue(pairs) | Self::Stack(Stack { content: Content::KeyValue(pairs), .. }) => {
                 &pairs.layout
@@ -141,8 +144,9 @@ impl Target {
     pub(in crate::runs::session) fn note(&mut self, notes: Vec<String>) {
         let layout = match self {
             Self::Imagined(layout) => layout,
-            Self::Files(pages) | Self::Devices(pages) => &mut pages.layout,
-            Self::Stack(Stack { content: Content::Pages(pages), .. }) => &mut pages.layout,
+            Self::Files(pages)
+            | Self::Devices(pages)
+            | Self::Stack(Stack { content: Content::Pages(pages), .. }) => &mut pages.layout,
             Self::UserspaceDrives(drives) => &mut drives.layout,
             Self::KeyValue(pairs) | Self::Stack(Stack { content: Content::KeyValue(pairs), .. }) => {
                 &mut pairs.layout
@@ -153,13 +157,11 @@ impl Target {
 
     /// What it can do; none where nothing touches storage.
     pub fn facts(&self) -> Option<&TargetFacts> {
-        match self {
-            Self::UserspaceDrives(drives) => Some(&drives.facts),
-            _ => {
-                let pairs = || self.key_value().map(|pairs| &pairs.facts);
-                self.pages().map(|pages| &pages.volume.facts).or_else(pairs)
-            }
+        if let Self::UserspaceDrives(drives) = self {
+            return Some(&drives.facts);
         }
+        let pairs = || self.key_value().map(|pairs| &pairs.facts);
+        self.pages().map(|pages| &pages.volume.facts).or_else(pairs)
     }
 
     /// The volume's side of it, where the kernel reads and writes it in pages.
