@@ -93,10 +93,10 @@ impl Source {
             let part = name(at);
             match part {
                 "crate" => path = Vec::new(),
-                "self" if is_first => path = self.module.clone(),
+                "self" if is_first => path.clone_from(&self.module),
                 "super" => {
                     if is_first {
-                        path = self.module.clone();
+                        path.clone_from(&self.module);
                     }
                     path.pop();
                 }
