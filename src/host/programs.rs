@@ -81,11 +81,15 @@ mod tests {
     #[test]
     fn a_busy_program_is_found_with_its_name() {
         let mut busy = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-        let load = OtherLoad::measure().unwrap();
+        // On a busy host it may be kept waiting for a while.
+        let seen = (0..40).find_map(|_| {
+            let load = OtherLoad::measure().unwrap();
+            load.programs.into_iter().find(|program| program.pid == busy.id())
+        });
         let name = program_name(busy.id());
         busy.kill().unwrap();
         busy.wait().unwrap();
-        let found = load.programs.iter().find(|program| program.pid == busy.id());
-        assert!(found.is_some_and(|program| Some(&program.name) == name.as_ref()), "{load:?} {name:?}");
+        assert!(name.is_some());
+        assert_eq!(seen.map(|program| program.name), name);
     }
 }

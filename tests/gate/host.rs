@@ -625,7 +625,8 @@ fn a_degraded_array_a_multipath_drive_and_mounts_are_read() {
     let mounts: Vec<_> =
         facts.storage.mounts.iter().map(|one| (one.dir.as_str(), &*one.filesystem)).collect();
     assert_eq!(mounts, [("/srv", "xfs"), ("/data", "btrfs")]);
-    assert_eq!(facts.storage.mounts[0].options, "rw,noatime,rw,inode64");
+    // Each part in the order of its names: the mount's own, then the file system's.
+    assert_eq!(facts.storage.mounts[0].options, "noatime,rw,inode64,rw");
     assert!(facts.cgroup_memory.limit.reason().unwrap().contains("not handed on"));
     assert!(facts.platform.vfio.reason().unwrap().contains("modprobe vfio-pci"));
     let text = describe(&facts, None);
