@@ -1,4 +1,4 @@
-//! The four I/O classes of an HTAP database (paper 001, section 3.2, Table 3).
+//! The four I/O classes of an HTAP database (Haas et al. 2020, section 3.2, Table 3).
 
 use serde::{Deserialize, Serialize};
 

@@ -115,7 +115,8 @@ pub fn calibrate(json: bool) -> Result<()> {
         "CPU time of this process per I/O, on a file of 64 MiB that the page cache holds\n\n\
          interface  how                                 CPU ns  user ns  system ns      I/O/s\n",
     );
-    let resolved = |ns: Option<f64>| ns.map_or_else(|| "–".to_owned(), |ns| format!("{ns:.0}"));
+    let resolved =
+        |ns: Option<f64>| ns.map_or_else(|| crate::ui::text::NONE.to_owned(), |ns| format!("{ns:.0}"));
     for cost in costs {
         let (cpu, user, system) = (cost.cpu_ns, resolved(cost.user_ns), resolved(cost.system_ns));
         let _ = writeln!(

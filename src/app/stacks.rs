@@ -30,7 +30,7 @@ pub fn cleanup(args: &CleanupArgs) -> Result<()> {
         if stderr().is_terminal() && last != Some(advance.step) {
             last = Some(advance.step);
             // Nobody reads it where this fails.
-            let _ = writeln!(stderr(), "stacktune: taking away {}", advance.command);
+            let _ = writeln!(stderr(), "stacktune: removing {}", advance.command);
         }
         true
     };

@@ -124,7 +124,7 @@ fn own_cgroup(root: &Root, version: CgroupVersion) -> Option<String> {
 fn below(root: &Root, v1: &Hierarchy) -> Result<CgroupPlace, String> {
     let (own, version) = (v1.own.clone(), v1.version);
     if !root.has(&own.to_string_lossy()) {
-        return Err(format!("this process's cgroup {} is not to be seen here", own.display()));
+        return Err(format!("this process's cgroup {} is not visible here", own.display()));
     }
     may_write(root, &own)?;
     Ok(CgroupPlace { version, parent: own.clone(), own, switch_on: false })
@@ -155,8 +155,8 @@ fn beside_or_below(root: &Root, v2: &Hierarchy) -> Result<CgroupPlace, String> {
     Err(why.unwrap_or_else(|| {
         let own = own.display();
         format!(
-            "the memory controller is not handed on to {own}; \
-             `systemd-run --scope -p Delegate=yes stacktune …` starts it in a cgroup that may have it"
+            "the memory controller is not delegated to {own}; \
+             `systemd-run --scope -p Delegate=yes stacktune …` starts it in a cgroup that has it"
         )
     }))
 }
@@ -170,7 +170,7 @@ fn may_write(root: &Root, dir: &Path) -> Result<(), String> {
     let path = root.at(&dir.to_string_lossy());
     accessat(CWD, &path, Access::WRITE_OK, AtFlags::EACCESS).map_err(|error| match error {
         rustix::io::Errno::ROFS => format!("{} is mounted read-only, as containers do", dir.display()),
-        _ => format!("making a cgroup in {} takes root, or that it is delegated to this user", dir.display()),
+        _ => format!("making a cgroup in {} requires root, or its delegation to this user", dir.display()),
     })
 }
 

@@ -101,5 +101,5 @@ pub(super) fn virtualization(root: &Root) -> Option<String> {
     }
     root.text("sys/hypervisor/type")
         .or_else(|| root.text("proc/device-tree/hypervisor/compatible"))
-        .or_else(|| x86.map(|_| "a hypervisor that does not tell its name".to_owned()))
+        .or_else(|| x86.map(|_| "unidentified hypervisor".to_owned()))
 }

@@ -40,7 +40,7 @@ fn nvme_targets(resolver: &Resolver) -> Vec<(String, Usage)> {
     let top = "sys/kernel/config/nvmet/subsystems";
     let mut found = Vec::new();
     if is_used(root, "nvmet") && !root.has(top) {
-        return perhaps_all(resolver, "nvmet is loaded, and what it serves not told (mount configfs)");
+        return perhaps_all(resolver, "nvmet is loaded, and what it serves is unknown (mount configfs)");
     }
     for subsystem in root.names(top) {
         found.extend(
@@ -87,7 +87,7 @@ fn scsi_targets(resolver: &Resolver) -> Vec<(String, Usage)> {
     if is_used(root, "target_core_mod") && !root.has(top) {
         return perhaps_all(
             resolver,
-            "a SCSI target is loaded, and what it serves not told (mount configfs)",
+            "a SCSI target is loaded, and what it serves is unknown (mount configfs)",
         );
     }
     for adapter in root.names(top) {

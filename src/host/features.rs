@@ -20,7 +20,7 @@ pub(super) fn read(root: &Root, kernel: &str, virtualization: Option<&str>) -> F
         if root.is_running_host() {
             try_it()
         } else {
-            Feature::Missing("not tried: these are the files of another host".to_owned())
+            Feature::Missing("not tried: these files are from another host".to_owned())
         }
     };
     Features {

@@ -118,7 +118,7 @@ const TEMPERATURE: &str = "its temperature is beyond a limit";
 /// The bits of the critical warning.
 fn warnings(bits: u8) -> Vec<&'static str> {
     let words = [
-        "its spare blocks run out",
+        "its spare blocks are running low",
         TEMPERATURE,
         "its reliability is degraded",
         "it has become read-only",
@@ -225,7 +225,7 @@ pub(crate) mod tests {
             (228, &5_u32.to_le_bytes()),
         ]);
         let health = Health::decode(&bytes).unwrap();
-        assert_eq!(health.warnings, ["its spare blocks run out", TEMPERATURE]);
+        assert_eq!(health.warnings, ["its spare blocks are running low", TEMPERATURE]);
         assert_eq!((health.temperature_c, health.is_hot()), (Some(50.0), true));
         assert_eq!((health.spare_percent, health.spare_threshold_percent, health.used_percent), (97, 10, 4));
         assert_eq!((health.read_bytes, health.written_bytes), (1_024_000_000, 2_048_000_000_000));

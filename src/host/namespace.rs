@@ -34,13 +34,13 @@ pub struct NvmeNamespace {
 pub fn polling_of(file: &File) -> Feature {
     let root = Root::new(Path::new("/"));
     let Some(dir) = whole_device(&root, file) else {
-        return Feature::Missing("the drive below it is not told, so it can't be polled".into());
+        return Feature::Missing("the drive below it is unknown, so it can't be polled".into());
     };
     let name = last_part(&dir).unwrap_or_default();
     match root.text(&format!("{}/queue/io_poll", dir.display())).as_deref() {
         Some("1") => Feature::Present,
         _ if name.starts_with("nvme") => Feature::Missing(format!(
-            "{name} has no poll queues: the nvme module's parameter poll_queues makes some (nvme.poll_queues=2 on the \
+            "{name} has no poll queues: the nvme module's parameter poll_queues adds some (nvme.poll_queues=2 on the \
              kernel's command line)"
         )),
         _ => Feature::Missing(format!("{name} can't be polled: only NVMe drives with poll queues can")),
@@ -91,7 +91,7 @@ pub fn nvme_namespace(file: &File) -> Result<NvmeNamespace, String> {
             transfer_bytes_max: segments.min(of("queue/max_hw_sectors_kb")? << 10),
         })
     };
-    told().ok_or_else(|| format!("sysfs does not tell the number or the limits of {name}"))
+    told().ok_or_else(|| format!("sysfs does not show the number or the limits of {name}"))
 }
 
 /// The folder in sysfs of the drive, not of its partition, that a file or device lies on.

@@ -66,7 +66,7 @@ fn fixed(root: &Root, dir: &str) -> Option<String> {
         Ok(()) => None,
         Err(rustix::io::Errno::NOENT) => Some("it has no queue of requests".to_owned()),
         Err(rustix::io::Errno::ROFS) => Some("/sys is mounted read-only, as containers do".to_owned()),
-        Err(_) => Some("changing a queue setting takes root".to_owned()),
+        Err(_) => Some("changing a queue setting requires root".to_owned()),
     }
 }
 

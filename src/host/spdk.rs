@@ -50,7 +50,7 @@ fn usable(root: &Root, pages: &Hugepages, is_root: bool) -> Feature {
         );
     }
     if !is_root {
-        missing.push("handing drives over takes root".to_owned());
+        missing.push("handing drives over requires root".to_owned());
     }
     if missing.is_empty() { Feature::Present } else { Feature::Missing(missing.join("; ")) }
 }
@@ -65,7 +65,7 @@ mod tests {
         let (_dir, bare) = faked(&[]);
         let none = usable(&bare, &Hugepages::default(), false);
         let why = none.reason().unwrap();
-        for word in ["vm.nr_hugepages", "mount -t hugetlbfs", "takes root"] {
+        for word in ["vm.nr_hugepages", "mount -t hugetlbfs", "requires root"] {
             assert!(why.contains(word), "{word}: {why}");
         }
         let mounts = ("proc/self/mountinfo", "30 22 0:27 / /dev/hugepages rw - hugetlbfs hugetlbfs rw\n");

@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn known_changes_are_found_where_they_are() {
-        // Figure 2a of paper 000: 11 kops/s at first, 8 after it, and 3 that stay. And a fall that is made good.
+        // Didona et al. 2021, Figure 2a: 11 kops/s at first, 8 after it, and 3 that stay. And a fall that is made good.
         let falls = [(11.0, 60), (8.0, 90), (3.0, 300)];
         let back = [(100.0, 100), (60.0, 40), (100.0, 100)];
         let mut missed = Vec::new();

@@ -144,7 +144,9 @@ pub(super) fn of_class(
     }
     let emulated = context.target.is_some_and(|target| target.emulated.is_some());
     if emulated && of.interface.touches_storage() {
-        flags.push(FlagKind::Emulated.flag("The drives are emulated: the figures say nothing of real ones."));
+        flags.push(
+            FlagKind::Emulated.flag("The drives are emulated: the figures say nothing about real ones."),
+        );
     }
     if class == Class::Wal && !context.wal_durable {
         let why = "Commits are not flushed (sync = none): they stand for a log in persistent memory, and a crash loses them here.";

@@ -1,4 +1,4 @@
-//! How much the throughput varies, and the seconds without progress (paper 000, 4.7 and Figure 11).
+//! How much the throughput varies, and the seconds without progress (Didona et al. 2021, 4.7 and Figure 11).
 
 use serde::{Deserialize, Serialize};
 

@@ -6,10 +6,12 @@
 //! |---|---|---|
 //! | [`cli`] | the command line | help |
 //! | [`help`] | the topics of `stacktune help`, laid out and paged | – |
-//! | [`tui`] | the terminal screen: state, update, views | report |
-//! | [`report`] | tables, charts, comparisons, sentences | – |
+//! | [`text`] | text that fits: cutting, wrapping, figures in few cells | – |
+//! | [`report`] | tables, charts, comparisons, the host in words | text |
+//! | [`tui`] | the terminal screen: state, update, views | text, report |
 
 pub mod cli;
 pub mod help;
 pub mod report;
+pub mod text;
 pub mod tui;

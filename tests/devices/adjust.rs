@@ -144,8 +144,8 @@ fn a_value_that_a_device_can_not_have_is_unavailable_with_the_reason() {
     };
     queue(&mut facts, |queue| drop(queue.settings.remove("wbt_lat_usec")));
     assert!(why(&facts, "queue.wbt_lat_usec", Value::Int(0)).unwrap().contains("no queue/wbt_lat_usec"));
-    queue(&mut facts, |queue| queue.fixed = Some("changing a queue setting takes root".into()));
-    assert!(why(&facts, "queue.nomerges", Value::Int(2)).unwrap().contains("takes root"));
+    queue(&mut facts, |queue| queue.fixed = Some("changing a queue setting requires root".into()));
+    assert!(why(&facts, "queue.nomerges", Value::Int(2)).unwrap().contains("requires root"));
     assert_eq!(why(&facts, "queue.nomerges", Value::Inherit), None);
     // Files have no queue of their own.
     let knob = find("queue.nomerges").unwrap();
@@ -218,7 +218,7 @@ fn a_recording_sets_the_queues_and_puts_them_back_and_cleanup_does_after_a_kill(
     assert!(status.stdout.contains("queue setting scheduler"), "{status:?}");
     program(&["cleanup"]);
     assert_eq!(queues(&device), found);
-    assert_eq!(program(&["status"]).stdout, "no stack stands, and nothing is left over\n");
+    assert_eq!(program(&["status"]).stdout, "no stacks, and nothing left behind\n");
 }
 
 struct Nobody;
@@ -391,5 +391,5 @@ fn the_page_cache_of_a_cached_scan_stays_within_its_budget() {
     let (dir, _) = limited(&mut running);
     running.outcome().expect(0);
     assert!(!dir.exists());
-    assert_eq!(program(&["status"]).stdout, "no stack stands, and nothing is left over\n");
+    assert_eq!(program(&["status"]).stdout, "no stacks, and nothing left behind\n");
 }

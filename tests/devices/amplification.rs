@@ -165,5 +165,5 @@ fn a_run_until_it_is_steady_says_since_when_or_what_it_waits_for() {
     let mut cost = home.command(["cost"]);
     let refused =
         Outcome::of(&cost.args([home.path("steady"), home.path("short")]).output().unwrap()).expect(2);
-    assert!(refused.stderr.contains("has no drives of its own"), "{refused:?}");
+    assert!(refused.stderr.contains("has no dedicated drives"), "{refused:?}");
 }

@@ -786,8 +786,8 @@ fn the_commands_tell_what_stands_and_clean_it_up() {
         command.env("XDG_STATE_HOME", ground.path().join("state"));
         common::program::Outcome::of(&command.output().unwrap())
     };
-    assert_eq!(program(&["status"]).expect(0).stdout, "no stack stands, and nothing is left over\n");
-    assert_eq!(program(&["cleanup"]).expect(0).stdout, "nothing is left over\n");
+    assert_eq!(program(&["status"]).expect(0).stdout, "no stacks, and nothing left behind\n");
+    assert_eq!(program(&["cleanup"]).expect(0).stdout, "nothing is left behind\n");
     let (id, kept) = (new_id(), new_id());
     let plan = |id: &str| confirmed(ground.plan(id, Filesystem::Ext4, Raid::None));
     let commands = build::build(plan(&kept), &ground.site(), &mut go_on).unwrap().keep().unwrap();
@@ -804,15 +804,11 @@ fn the_commands_tell_what_stands_and_clean_it_up() {
     assert!(program(&["cleanup", "0000"]).expect(2).stderr.contains("there is no stack 0000"));
     drop(running);
     let status = program(&["status"]).expect(0).stdout;
-    assert!(status.contains(&format!("{id} is left over: of mine")), "{status}");
+    assert!(status.contains(&format!("{id} was left behind: of mine")), "{status}");
     assert!(commands.iter().all(|command| status.contains(command)), "{status}\n{commands:?}");
     let cleaned = program(&["cleanup"]).expect(0).stdout;
-    assert!(cleaned.starts_with(&format!("{id} of mine is gone")), "{cleaned}");
-    assert!(
-        cleaned.ends_with(&format!(
-            "{kept} of mine was kept, and stays: stacktune cleanup {kept} takes it away\n"
-        ))
-    );
+    assert!(cleaned.starts_with(&format!("{id} of mine was removed")), "{cleaned}");
+    assert!(cleaned.ends_with(&format!("{kept} of mine was kept: stacktune cleanup {kept} removes it\n")));
     assert!(traces(&id).is_empty() && !traces(&kept).is_empty());
     assert_eq!(program(&["cleanup", "--all", "--json"]).expect(0).json()[0]["leftover"]["id"], kept.as_str());
     ground.assert_nothing_left(&kept);

@@ -59,7 +59,7 @@ const ON_EXT4: [&str; 3] = ["target.files.count=1", "target.files.size=96MiB", "
 #[track_caller]
 fn assert_nothing_left(home: &Home) {
     let status = program(home, &["status"]).expect(0).stdout;
-    assert_eq!(status, "no stack stands, and nothing is left over\n");
+    assert_eq!(status, "no stacks, and nothing left behind\n");
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let loops = run("losetup", &["--list", "--noheadings", "--output", "NAME,BACK-FILE"]);
     for folder in [home.target(), home.path("state")] {
@@ -262,9 +262,9 @@ fn rebuild(terminal: &mut Terminal, knob: &str, key: &str) {
     terminal.choose(knob);
     terminal.press(key);
     terminal.press("p");
-    terminal.wait_for("What is done, step by step");
+    terminal.wait_for("Steps");
     terminal.press("G");
-    terminal.wait_for("y does it");
+    terminal.wait_for("y confirm");
     terminal.press("y");
 }
 
@@ -309,13 +309,13 @@ fn a_rebuild_that_fails_tells_why_and_the_former_stack_is_one_key_away() {
     let screen = terminal.wait("the reason", |screen| {
         screen.contains("no such luck") && screen.contains("everything built so far is undone")
     });
-    assert!(screen.contains("build the former"), "{screen}");
+    assert!(screen.contains("rebuild previous"), "{screen}");
     assert_nothing_left(&home);
     fs::write(home.path("tools/mkfs.ext4.well"), "").unwrap();
     terminal.press("b");
     terminal.wait_until_running();
     terminal.press("q");
-    terminal.wait_for("take it down and quit");
+    terminal.wait_for("tear down and quit");
     terminal.press("t");
     terminal.left().expect(0);
     assert_nothing_left(&home);
@@ -345,7 +345,7 @@ fn bare_devices_are_built_upon_from_the_screen_and_the_plan_tells_what_is_taken_
         terminal.press(keys);
         terminal.wait_for("1 to plan");
         terminal.press("p");
-        terminal.wait_for("What is done, step by step");
+        terminal.wait_for("Steps");
         let screen = terminal.wait_for("Type its name");
         terminal.press(device.name());
         terminal.press("\r");
@@ -353,14 +353,14 @@ fn bare_devices_are_built_upon_from_the_screen_and_the_plan_tells_what_is_taken_
     };
     // The run itself holds the device, and that is no use by anybody else.
     let screen = build(&mut terminal, "stack.filesystem", "l");
-    assert!(!screen.contains("taken down"), "nothing stands yet: {screen}");
+    assert!(!screen.contains("torn down"), "nothing stands yet: {screen}");
     terminal.wait("the turn", |screen| screen.contains("stack.filesystem none → ext4"));
     terminal.wait_until_running();
     let down = commands_down(&home);
     assert!(down.iter().any(|command| command.starts_with("umount ")), "{down:?}");
     let screen = build(&mut terminal, "stack.mount_options", "e\x15noatime\r");
-    let told = screen.find("taken down first").expect("what is taken down");
-    let steps = screen.find("What is done, step by step").unwrap();
+    let told = screen.find("torn down").expect("what is taken down");
+    let steps = screen.find("Steps").unwrap();
     for command in &down {
         // Long ones go on in the next line.
         let start: String = command.chars().take(40).collect();
@@ -369,7 +369,7 @@ fn bare_devices_are_built_upon_from_the_screen_and_the_plan_tells_what_is_taken_
     terminal.wait("the turn", |screen| screen.contains("stack.mount_options none → noatime"));
     terminal.wait_until_running();
     terminal.press("q");
-    terminal.wait_for("take it down and quit");
+    terminal.wait_for("tear down and quit");
     terminal.press("t");
     terminal.left().expect(0);
     assert_nothing_left(&home);
@@ -519,7 +519,7 @@ fn queue_settings_of_a_stack_are_turned_in_the_ui_and_put_back() {
     assert_eq!(read_ahead(), found);
     assert!(first_line(&terminal.screen()).contains("running"));
     terminal.press("q");
-    terminal.wait_for("take it down and quit");
+    terminal.wait_for("tear down and quit");
     terminal.press("t");
     terminal.left().expect(0);
     assert_nothing_left(&home);

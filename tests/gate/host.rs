@@ -319,7 +319,7 @@ fn a_container_without_anything_has_facts_too() {
     assert!(facts.devices.is_empty());
     assert_eq!((facts.memory_bytes, facts.virtualization.as_deref()), (0, None));
     let text = describe(&facts, None);
-    assert!(text.contains("none to be seen"), "{text}");
+    assert!(text.contains("none found"), "{text}");
     let error = facts.find("/dev/no-such-device").unwrap_err();
     assert_eq!(error.exit_status(), 2);
 }
@@ -375,7 +375,7 @@ fn what_writes_to_a_loop_devices_file_uses_the_device_whatever_the_files_name() 
 fn a_virtual_machine_tells_its_kind() {
     let host = Host::new();
     host.file("proc/cpuinfo", "flags : fpu hypervisor\n");
-    assert_eq!(host.facts().virtualization.as_deref(), Some("a hypervisor that does not tell its name"));
+    assert_eq!(host.facts().virtualization.as_deref(), Some("unidentified hypervisor"));
     host.file("sys/class/dmi/id/sys_vendor", "QEMU\n");
     assert_eq!(host.facts().virtualization.as_deref(), Some("QEMU"));
 }
@@ -627,7 +627,7 @@ fn a_degraded_array_a_multipath_drive_and_mounts_are_read() {
     assert_eq!(mounts, [("/srv", "xfs"), ("/data", "btrfs")]);
     // Each part in the order of its names: the mount's own, then the file system's.
     assert_eq!(facts.storage.mounts[0].options, "noatime,rw,inode64,rw");
-    assert!(facts.cgroup_memory.limit.reason().unwrap().contains("not handed on"));
+    assert!(facts.cgroup_memory.limit.reason().unwrap().contains("not delegated"));
     assert!(facts.platform.vfio.reason().unwrap().contains("modprobe vfio-pci"));
     let text = describe(&facts, None);
     assert!(text.contains("recover, 25%") && text.contains("1 missing"), "{text}");

@@ -122,7 +122,7 @@ fn a_steady_long_run_has_no_change() {
 fn a_dry_run_tells_what_would_be_and_does_nothing() {
     let home = Home::new();
     let outcome = reproduce(&home, "table2", "out", &[&SHORT[..], &["--dry-run"]].concat()).expect(0);
-    for said in ["12 runs", "the load writes up to", "row 5: not here: files lie on a file system"] {
+    for said in ["12 runs", "the load writes up to", "row 5: not here: files are on a file system"] {
         assert!(outcome.stdout.contains(said), "{said}: {outcome:?}");
     }
     assert!(!home.path("out").exists() && !home.target().exists());

@@ -237,7 +237,7 @@ fn a_sweep_over_stacks_goes_on_after_kill_9_and_leaves_nothing_and_no_other_is_t
     assert_eq!(stacks(&home).len(), 2, "its stack is left");
 
     let outcome = recorded(&home, &path, &["--json"]).expect(0);
-    assert!(outcome.stderr.contains("taking away what the sweep had left standing"), "{outcome:?}");
+    assert!(outcome.stderr.contains("removing the stack that the sweep left behind"), "{outcome:?}");
     let shown = outcome.json();
     assert_eq!((done(&shown), &shown["kept_together"]), (4, &Value::Bool(true)), "{shown}");
     // Both repeats of a step ran on one stack, one after the other.

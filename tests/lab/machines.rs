@@ -494,16 +494,16 @@ fn a_plan_that_destroys_drives_is_agreed_to_by_typing_their_serials() {
     );
     let _turn = Turn::alone();
     let mut terminal = screen(&home, &begin);
-    terminal.wait_for("To open this profile");
-    terminal.wait_for("scroll to its end");
+    terminal.wait_for("Open this profile");
+    terminal.wait_for("scroll to the end");
     terminal.press("\x1b[F");
     let asked = terminal.wait_for("1 of 2: ");
     assert!(asked.contains("Type its serial, RIG0, in full"), "{asked}");
     for wrong in ["RIG1", "rig0", "yes"] {
         terminal.press(&format!("{wrong}\r"));
-        terminal.wait_for("That is not the same, letter for letter.");
+        terminal.wait_for("That does not match exactly.");
         terminal.press("\x15\r");
-        terminal.wait_for("Enter alone confirms nothing.");
+        terminal.wait_for("Type it first: Enter alone does not confirm.");
     }
     terminal.press("RIG0\r");
     terminal.wait_for("2 of 2: ");
@@ -512,7 +512,7 @@ fn a_plan_that_destroys_drives_is_agreed_to_by_typing_their_serials() {
         screen.lines().next().is_some_and(|first| first.contains("running"))
     });
     terminal.press("q");
-    terminal.wait_for("take it down and quit");
+    terminal.wait_for("tear down and quit");
     terminal.press("t");
     terminal.left().expect(0);
 }
@@ -560,9 +560,9 @@ fn drives_change_hands_from_the_screen_there_and_back() {
     {
         terminal.press("e");
         terminal.press(&format!("\x15{interface}\r"));
-        terminal.wait_for("is kept for the plan");
+        terminal.wait_for("needs a rebuild: Enter shows the plan");
         terminal.press("\r");
-        terminal.wait_for("What is done, step by step");
+        terminal.wait_for("Steps");
         terminal.wait_for(step);
         terminal.press("\x1b[F");
         terminal.press("y");

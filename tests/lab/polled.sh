@@ -135,7 +135,7 @@ the_kernels_thread_polls_on_its_cpu_and_counts_as_ours() {
 polling_is_refused_on_what_can_not_be_polled() {
     local file
     file=$(mktemp -d /tmp/files.XXXXXX)
-    expect 2 'can.t be polled|is not told' "$STACKTUNE" record demo --for 1s --out /share/polled-refused \
+    expect 2 'can.t be polled|is unknown' "$STACKTUNE" record demo --for 1s --out /share/polled-refused \
         --set "target.files.dir=$file" --set target.files.size=16MiB --set io.completion=iopoll --set io.buffering=direct
 }
 

@@ -2,7 +2,7 @@
 //!
 //! For tests and demonstrations. A device serves as many operations at once as it has channels; a
 //! flush waits for what it has taken and, on a consumer device, holds everything else up meanwhile
-//! (paper 001, section A.1).
+//! (Haas et al. 2020, section A.1).
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};

@@ -112,7 +112,7 @@ impl Function {
             Some(libc::EBUSY) => Error::refused(format!("{address} is driven by another program already"))
                 .hint(format!("`fuser -v {}` tells by which", group_path.display())),
             _ => Error::os("cannot open", &group_path, error)
-                .hint("the unsafe mode takes root (CAP_SYS_RAWIO)"),
+                .hint("the unsafe mode requires root (CAP_SYS_RAWIO)"),
         })?;
         let container = open(Path::new(CONTAINER))
             .map_err(|error| Error::os("cannot open", Path::new(CONTAINER), error))?;

@@ -1,6 +1,6 @@
 //! Where header, WAL and data lie on a member, the same for files and devices.
 //!
-//! Every part is a multiple of 1 MiB. The WAL has 20% of everything (paper 001, section 3.2:
+//! Every part is a multiple of 1 MiB. The WAL has 20% of everything (Haas et al. 2020, section 3.2:
 //! 100 GB to 400 GB of data). On devices each member has its share of it behind its header; on
 //! files it is a file of its own, else its flush would pay for the background's dirty pages.
 

@@ -1,6 +1,6 @@
 //! A region: extents of members over which pages interleave.
 //!
-//! Page `n` of a region lies on member `n mod M`, at its `n div M`-th place (paper 001, Table 5,
+//! Page `n` of a region lies on member `n mod M`, at its `n div M`-th place (Haas et al. 2020, Table 5,
 //! row 7). Every extent is a multiple of 1 MiB long and all of a region are equally long, so every
 //! page size covers the same bytes.
 

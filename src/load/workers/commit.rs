@@ -1,4 +1,4 @@
-//! Commits: which writes wait for which flush (paper 001, sections 3.2 and 4.2).
+//! Commits: which writes wait for which flush (Haas et al. 2020, sections 3.2 and 4.2).
 //!
 //! A commit runs from the start of a write to the end of the flush that covers it. The flush waits for
 //! outstanding writes, then syncs, side by side, every file written since the last one.

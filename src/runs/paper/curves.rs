@@ -69,12 +69,12 @@ pub(super) fn solo() -> Experiment {
         ],
         claims: vec![],
         assumptions: &[
-            "The paper does not tell interface and buffering of its upper bounds; here they are libaio and O_DIRECT on ext4, as in row 4 of Table 2, with fdatasync.",
+            "The paper does not give interface and buffering of its upper bounds; here they are libaio and O_DIRECT on ext4, as in row 4 of Table 2, with fdatasync.",
             "WAL and background writer keep their rate of 250 MB/s alone too.",
         ],
         remarks: &[
             UNITS,
-            "Alone, the paper's point reads came to 10,560 a second, and its WAL to 800 to 900 writes a second, each with a flush.",
+            "Alone, the paper's point reads reached 10,560 a second, and its WAL 800 to 900 writes a second, each with a flush.",
         ],
         time: ROW_TIME,
         warmup: ROW_WARMUP,
@@ -82,7 +82,7 @@ pub(super) fn solo() -> Experiment {
     }
 }
 
-const READS_ASSUMED: &str = "The paper does not tell interface and stack of these reads; here they are libaio and O_DIRECT on the array without a file system, by one thread.";
+const READS_ASSUMED: &str = "The paper does not give interface and stack of these reads; here they are libaio and O_DIRECT on the array without a file system, by one thread.";
 
 /// Figure 2: latency against throughput by depth.
 pub(super) fn figure2() -> Experiment {
@@ -123,7 +123,7 @@ pub(super) fn figure2() -> Experiment {
             "Reads are submitted in batches of 32, or of the depth where that is less.",
         ],
         remarks: &[
-            "Of the drawing only the text is left: for more throughput mean latency rises by 80 µs and its 99th percentile by 300 µs; between which depths is not known, so there is no factor to judge.",
+            "Only the text around the drawing gives figures: for more throughput mean latency rises by 80 µs and its 99th percentile by 300 µs; between which depths is not known, so there is no factor to judge.",
         ],
         time: ROW_TIME,
         warmup: ROW_WARMUP,
@@ -181,7 +181,7 @@ const PAGE_CURVES: &[Curve] = &[
     },
 ];
 const PAGE_COLUMNS: &[Figure] = &[ScanMbPerS, CyclesPerByte, ScanMeanUs, PointMeanUs, PointP99Us];
-const LATENCY_ASSUMED: &str = "The paper does not tell at which depth it took the latency of a page size; here it is depth 1, as in appendix A.1.";
+const LATENCY_ASSUMED: &str = "The paper does not say at which depth it took the latency of a page size; here it is depth 1, as in appendix A.1.";
 
 /// Figure 3: page size on the consumer drives.
 pub(super) fn figure3() -> Experiment {
@@ -228,7 +228,7 @@ pub(super) fn figure5() -> Experiment {
         assumptions: &[
             READS_ASSUMED,
             LATENCY_ASSUMED,
-            "The peak is taken to be what pages of 256 KiB read; the paper compares with the specified 3,500 MB/s a drive.",
+            "The peak is assumed to be what pages of 256 KiB reach; the paper compares with the specified 3,500 MB/s a drive.",
         ],
         remarks: &["At depth 1 the paper's enterprise drive waited slightly longer than its consumer drive."],
         time: ROW_TIME,
@@ -277,7 +277,7 @@ pub(super) fn figure6() -> Experiment {
         rows,
         claims: vec![rarer, Claim { words: "rarer flushes do nothing to the scan", ..alike }],
         assumptions: &[
-            "The paper does not tell interface and stack of this load; here they are libaio and O_DIRECT on the array without a file system.",
+            "The paper does not give interface and stack of this load; here they are libaio and O_DIRECT on the array without a file system.",
         ],
         remarks: &[
             "A flush took 1 to 3 ms on the consumer drives, by whether their SLC cache was used up, and about 20 µs on the enterprise drives.",

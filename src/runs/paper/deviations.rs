@@ -95,10 +95,10 @@ fn medium(experiment: &Experiment, recording: &Recording, settings: &Settings) -
         ));
     }
     if devices == 0 {
-        told.push("nothing was trimmed: what the files lie on is as it was".into());
+        told.push("nothing was trimmed: the storage below the files is as it was".into());
     }
     if let Some(model) = target("emulated") {
-        told.push(format!("emulated drives ({model}): the figures say nothing of real ones"));
+        told.push(format!("emulated drives ({model}): the figures say nothing about real ones"));
     }
     told
 }
@@ -193,7 +193,7 @@ fn care(run: &Run, settings: Option<&Settings>) -> Vec<String> {
         time => format!("after {} of warm-up", format_duration(time)),
     };
     let mut told = vec![format!(
-        "each row {} × {} {warmup}; the paper does not tell its times",
+        "each row {} × {} {warmup}; the paper does not give its times",
         sweep.repeat,
         format_duration(sweep.time)
     )];
@@ -235,11 +235,11 @@ mod tests {
             told(&header(toml), Some("needs root")),
             [
                 "2 files on a file system, over which pages are interleaved, instead of 4 drives with RAID 0",
-                "nothing was trimmed: what the files lie on is as it was",
+                "nothing was trimmed: the storage below the files is as it was",
                 "about 2.00 GiB of data; the paper had 400 GB",
                 "no budget for the page cache (needs root): 16.0 GiB of memory, 800% of the data; the paper had 10 GB, 2.5%",
                 "cycles are estimated from busy CPU time and clock (≈); the paper counted them",
-                "each row 1 × 30s without warm-up; the paper does not tell its times",
+                "each row 1 × 30s without warm-up; the paper does not give its times",
                 "no rest before a run; the paper let its drives cool down",
                 "given for every row: wal.rate=25MB/s",
             ]

@@ -81,7 +81,7 @@ impl Bed {
     pub fn base(&self, experiment: &Experiment) -> Settings {
         let mut settings = Settings {
             name: experiment.name.into(),
-            about: format!("paper 001, {}: {}", experiment.source, experiment.about),
+            about: format!("Haas et al. 2020, {}: {}", experiment.source, experiment.about),
             ..Settings::default()
         };
         // As fio does unless it is told otherwise.
@@ -215,7 +215,7 @@ fn on_files(place: Place, bed: &Bed) -> Result<Texts, String> {
     let (count, bytes) = FILES;
     let loops = |count: u64, bytes: u64, raid: Raid, filesystem: Filesystem| {
         if !bed.root {
-            return Err("loop devices and mounts take root: run it with sudo, or name --devices".into());
+            return Err("loop devices and mounts require root: run it with sudo, or name --devices".into());
         }
         Ok(vec![
             ("stack.loops", "true".to_owned()),
@@ -227,19 +227,19 @@ fn on_files(place: Place, bed: &Bed) -> Result<Texts, String> {
     };
     match place {
         Place::Ext4 | Place::AnyBlock | Place::Drives | Place::NinetyPercent => Ok(Vec::new()),
-        Place::Block => Err("files lie on a file system, and this row is without one: name --devices".into()),
+        Place::Block => Err("files are on a file system, and this row has none: name --devices".into()),
         // What file systems differ in does not take four files of one drive.
         Place::Filesystem(filesystem) => loops(1, count * bytes, Raid::None, filesystem),
         Place::Raid(raid) => loops(count, bytes, raid, Filesystem::None),
         Place::HardwareRaid(level) => Err(hardware(level, bed).err().unwrap_or_else(|| {
-            "a hardware RAID is compared with drives, and this runs on files: name --devices".into()
+            "a hardware RAID is compared with drives, but this runs on files: name --devices".into()
         })),
     }
 }
 
 fn hardware<'a>(level: &str, bed: &'a Bed) -> Result<&'a Hardware, String> {
     bed.hardware(level).ok_or_else(|| {
-        format!("no hardware RAID {level} was named: give one with --hardware-raid {level}=DEVICE")
+        format!("no hardware RAID {level} was named: pass one with --hardware-raid {level}=DEVICE")
     })
 }
 

@@ -48,7 +48,7 @@ const SLEEP: Turns = &[("io.poll_sleep", "50us")];
 /// As in row 5 of Table 2 and row 7 of Table 5.
 const MIX: Turns = &[("io.buffering", "direct"), ("wal.sync", "none")];
 
-const ON_DRIVES: &str = "What polls drives takes them as they are: rows are on the drives themselves, pages interleaved over them, without RAID (row 7 of Table 5: 0.76 cycles a byte as well) and not trimmed before.";
+const ON_DRIVES: &str = "Interfaces that poll drives use them as they are: rows run on the drives themselves, pages interleaved over them, without RAID (row 7 of Table 5: 0.76 cycles a byte as well) and not trimmed before.";
 const MEANS: &str = "The paper does not say whether its latencies are means or medians; here they are means of service latency.";
 
 /// Why no build as this one has that way, where it has none.

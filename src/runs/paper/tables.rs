@@ -194,7 +194,7 @@ pub(super) fn table5() -> Experiment {
         ],
         assumptions: &[
             "The paper names no chunk size; here it is stack.chunk (512 KiB, mdadm's own, by default).",
-            "The paper does not tell whether its redundant arrays had been resynchronised; here they are taken to be clean (stack.assume_clean).",
+            "The paper does not say whether its redundant arrays had been resynchronised; here they are assumed clean (stack.assume_clean).",
         ],
         remarks: &[],
         time: ROW_TIME,
@@ -203,7 +203,7 @@ pub(super) fn table5() -> Experiment {
     }
 }
 
-const DEPTH_OF_THREADS: &str = "The paper does not tell the depth of each of its four scan threads; here each keeps 128 reads in flight.";
+const DEPTH_OF_THREADS: &str = "The paper does not give the depth of each of its four scan threads; here each keeps 128 reads in flight.";
 
 /// Table 8: the consumer drives with four scan threads in rows 4 and 5.
 pub(super) fn table8() -> Experiment {
@@ -277,7 +277,7 @@ pub(super) fn table9() -> Experiment {
         ],
         assumptions: &[
             DEPTH_OF_THREADS,
-            "The paper does not tell which rows ran four scan threads here; these are 3, 4 and 5, as rows 1 and 2 have 128 anyway.",
+            "The paper does not say which rows ran four scan threads here; these are 3, 4 and 5, as rows 1 and 2 have 128 anyway.",
         ],
         remarks: &[],
         time: ROW_TIME,

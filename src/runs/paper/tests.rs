@@ -181,7 +181,7 @@ fn on_drives_rows_have_the_papers_stack_and_no_more_data() {
     assert_eq!([percent("5"), percent("5b"), percent("5c"), percent("7")], [13, 17, 25, 13]);
     assert_eq!(of("6b").unwrap().target.devices, ["/dev/raid5"]);
     assert_eq!(percent("6b"), 17, "of what that device holds");
-    assert_eq!(of("6").unwrap_err(), "no hardware RAID 0 was named: give one with --hardware-raid 0=DEVICE");
+    assert_eq!(of("6").unwrap_err(), "no hardware RAID 0 was named: pass one with --hardware-raid 0=DEVICE");
     for name in ["figure4", "figure7", "figure8"] {
         let (_, settings) = planned(name, &bed).remove(0);
         assert_eq!(settings.unwrap().stack.use_percent, 90);

@@ -83,7 +83,7 @@ fn rebuilt(
     notes: &mut Vec<String>,
 ) -> Result<Summary> {
     notes.push(format!(
-        "{SUMMARY} is missing: the recording still goes on or was killed. These totals are made of its \
+        "{SUMMARY} is missing: the recording is still running or was killed. These totals come from its \
          {} finished windows.",
         windows.len()
     ));

@@ -162,7 +162,7 @@ mod tests {
         assert!(why.contains("`stack.use`") && why.contains("sfdisk is not installed"), "{why}");
         facts.platform.unprivileged = true;
         let why = refused(&facts, Raid::Md0, Filesystem::Ext4, 100).unwrap();
-        assert!(why.contains("takes root"), "{why}");
+        assert!(why.contains("requires root"), "{why}");
         // What touches no storage builds nothing.
         let mut simulated = Settings::default();
         (simulated.stack.filesystem, simulated.target.count) = (Filesystem::Xfs, 1);

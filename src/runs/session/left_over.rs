@@ -34,7 +34,7 @@ fn in_words(found: &[Leftover]) -> Option<String> {
             )
         }
         StackState::Dead | StackState::Running | StackState::Kept => format!(
-            "left over from a run of `{profile}` that died (stack {id}): {what}{more}; `stacktune cleanup` takes it away"
+            "left behind by a run of `{profile}` that died (stack {id}): {what}{more}; `stacktune cleanup` removes it"
         ),
     })
 }
@@ -64,7 +64,7 @@ mod tests {
         let told = |stacks: &[Leftover]| in_words(stacks).unwrap();
         assert!(
             told(&[of(StackState::Kept), of(StackState::Dead)])
-                .starts_with("left over from a run of `mine` that died (stack a)")
+                .starts_with("left behind by a run of `mine` that died (stack a)")
         );
         let ending = told(&[of(StackState::Ending), of(StackState::Dead)]);
         assert!(ending.contains("still works (stack a), and one more stack;"), "{ending}");

@@ -15,12 +15,13 @@ const LOOK: Duration = Duration::from_millis(100);
 const ASK: Duration = Duration::from_secs(1);
 
 const NOT_COOLED: &str = "not cooled down to";
-const NOT_TOLD: &str = "no temperature is told by";
-const WAS_TO: &str = "it was to cool down to";
+const NOT_TOLD: &str = "no temperature is reported by";
+/// The same in recordings of earlier versions.
+const FORMER: [&str; 2] = ["no temperature is told by", "it was to cool down to"];
 
 /// Whether a note of a run says that it did not begin with drives as cool as was asked.
 pub fn is_unmet(note: &str) -> bool {
-    [NOT_COOLED, NOT_TOLD, WAS_TO].iter().any(|words| note.contains(words))
+    [NOT_COOLED, NOT_TOLD].iter().chain(&FORMER).any(|words| note.contains(words))
 }
 
 /// Waits as the sweep asks, and tells what came of it as sentences for the recording. `on_wait` is told
@@ -70,14 +71,14 @@ fn cool(
 ) -> Result<String> {
     let began = Instant::now();
     let Some((first_c, _)) = read() else {
-        return Ok(format!("{NOT_COOLED} {cool_to_c} °C: no drive tells its temperature"));
+        return Ok(format!("{NOT_COOLED} {cool_to_c} °C: no drive reports its temperature"));
     };
     let mut asked = began;
     let (mut now_c, mut drive) = (first_c, String::new());
     loop {
         if asked == began || asked.elapsed() >= ASK {
             let Some(found) = read() else {
-                return Ok(format!("{NOT_COOLED} {cool_to_c} °C: the drives stopped telling"));
+                return Ok(format!("{NOT_COOLED} {cool_to_c} °C: the drives stopped reporting it"));
             };
             (now_c, drive) = found;
             asked = Instant::now();
@@ -87,10 +88,12 @@ fn cool(
             return Ok(format!("the drives were at {cool_to_c} °C or below when the run began"));
         }
         if began.elapsed() >= within {
-            return Ok(format!("{drive} is still at {now_c:.0} °C after {waited}: {WAS_TO} {cool_to_c} °C"));
+            return Ok(format!(
+                "{drive} is still at {now_c:.0} °C after {waited}: {NOT_COOLED} {cool_to_c} °C"
+            ));
         }
         if !on_wait(&format!(
-            "cooling down: {drive} is at {now_c:.0} °C, {cool_to_c} °C are wanted ({waited})"
+            "cooling down: {drive} is at {now_c:.0} °C, waiting for {cool_to_c} °C ({waited})"
         )) {
             return Err(stopped());
         }
@@ -158,14 +161,19 @@ mod tests {
     #[test]
     fn the_limit_of_time_is_said_when_it_is_hit() {
         let note = cooled(&[60.0], Duration::from_millis(1)).unwrap();
-        assert_eq!(note, "nvme1n1 is still at 60 °C after 0s: it was to cool down to 45 °C");
+        assert_eq!(note, "nvme1n1 is still at 60 °C after 0s: not cooled down to 45 °C");
         assert!(is_unmet(&note));
+        assert!(
+            is_unmet("nvme1n1 is still at 60 °C after 0s: it was to cool down to 45 °C"),
+            "as versions before wrote it"
+        );
+        assert!(!is_unmet("what is cached of the target was not dropped"));
     }
 
     #[test]
     fn no_sensor_is_said() {
         let note = cooled(&[], Duration::from_mins(1)).unwrap();
-        assert_eq!(note, "not cooled down to 45 °C: no drive tells its temperature");
+        assert_eq!(note, "not cooled down to 45 °C: no drive reports its temperature");
         assert!(is_unmet(&note));
     }
 

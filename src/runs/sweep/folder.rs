@@ -104,8 +104,8 @@ impl Folder {
         let mut folder = Self { _lock: Some(lock), ..Self::read(dir)? };
         if folder.schedule.read_only != read_only {
             let how = if read_only { "without" } else { "with" };
-            let what = format!("the sweep in {} was begun {how} --read-only", dir.display());
-            return Err(Error::input(what).hint("go on with it as it was begun, or name a new folder"));
+            let what = format!("the sweep in {} was started {how} --read-only", dir.display());
+            return Err(Error::input(what).hint("continue it as it was started, or name a new folder"));
         }
         folder.enter(now)?;
         Ok(folder)
@@ -199,7 +199,7 @@ impl Folder {
         };
         if let Some(stray) = names.iter().find(|name| !name.to_str().is_some_and(is_ours)) {
             let what = format!("{} holds {}, which no recording has", dir.display(), stray.display());
-            return Err(Error::input(what).hint("nothing of that run was touched; move it elsewhere"));
+            return Err(Error::input(what).hint("that run was not touched; move it elsewhere"));
         }
         for name in names {
             let path = dir.join(name);
@@ -246,7 +246,10 @@ fn refuse_other(dir: &Path, profile: &Profile) -> Result<()> {
     let other = read_profile(dir)?;
     // As it would be read again: the files of a target that is devices are not written.
     let profile = &parse(&to_toml(profile), "the profile")?;
-    if other == *profile {
+    // What a profile says about itself changes nothing of what is run.
+    let mut same_about = other.clone();
+    same_about.settings.about = profile.settings.about.clone();
+    if same_about == *profile {
         return Ok(());
     }
     let differ: Vec<_> = crate::settings::knobs::all()
@@ -259,10 +262,10 @@ fn refuse_other(dir: &Path, profile: &Profile) -> Result<()> {
     let why = match (differ.is_empty(), other.sweep == profile.sweep) {
         (false, _) => differ.join("; "),
         (true, false) => "the steps, their times or their order differ".to_owned(),
-        (true, true) => "its name or its line about itself differs".to_owned(),
+        (true, true) => "its name differs".to_owned(),
     };
     Err(Error::input(format!("{} holds the sweep of another profile: {why}", dir.display()))
-        .hint("nothing was changed; go on with the same profile, or name a new folder"))
+        .hint("nothing was changed; continue with the same profile, or name a new folder"))
 }
 
 fn read_profile(dir: &Path) -> Result<Profile> {
@@ -275,7 +278,7 @@ fn read_profile(dir: &Path) -> Result<Profile> {
 fn lock(dir: &Path) -> Result<File> {
     let file = File::open(dir).map_err(|e| Error::os("cannot open", dir, e))?;
     flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
-        Error::refused(format!("another process works on the sweep in {}", dir.display()))
+        Error::refused(format!("another process is running the sweep in {}", dir.display()))
             .hint("wait for its end, or name a new folder")
     })?;
     Ok(file)

@@ -171,7 +171,7 @@ fn take_away_left(folder: &Folder, watcher: &mut dyn Watcher) -> Result<()> {
     if ids.is_empty() {
         return Ok(());
     }
-    watcher.notice(&format!("taking away what the sweep had left standing: stack {}", ids.join(", ")));
+    watcher.notice(&format!("removing the stack that the sweep left behind: {}", ids.join(", ")));
     let wanted = undo::CleanupRequest { ids, ..undo::CleanupRequest::default() };
     let mut step = |advance: &Advance| {
         watcher.step(advance);

@@ -198,7 +198,7 @@ fn not_built_with(tools: &[&str], settings: &Settings, ground: Ground) -> Option
     }
     if ground.facts.platform.unprivileged {
         return Some(
-            "building a stack takes root (start stacktune with sudo): it attaches devices, and mounts"
+            "building a stack requires root (start stacktune with sudo): it attaches devices, and mounts"
                 .to_owned(),
         );
     }

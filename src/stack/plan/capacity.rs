@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::settings::{Filesystem, Named, Raid, Stack};
 use crate::units::{GIB, MIB, approx_size, floor_mib};
 
-/// The paper's data (paper 001, section 3.2).
+/// The paper's data (Haas et al. 2020, section 3.2).
 const DATA_BYTES: u64 = 400_000_000_000;
 /// The least that a data file and a WAL file are made of.
 const FILES_BYTES_MIN: u64 = 20 * MIB;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::cells::{NOTHING, left, right, wrap};
+use super::cells::{NONE, left, paragraph, right};
 
 const WIDTH: usize = 80;
 /// Lines of a chart over time.
@@ -32,11 +32,11 @@ pub fn bars(title: &str, bars: &[Bar]) -> String {
     // Blanks at both ends of the label, the axis, and a blank before the figure.
     let bar_width = WIDTH - label_width - text_width - 5;
     let largest = bars.iter().filter_map(|bar| bar.value).fold(0.0, f64::max);
-    let mut out = format!("{}\n", wrap(title, WIDTH, "  "));
+    let mut out = format!("{}\n", paragraph(title, WIDTH, "  "));
     for bar in bars {
         let label: String = bar.label.chars().take(label_width).collect();
         let drawn = drawn(bar.value.unwrap_or(0.0), largest, bar_width);
-        let text = if bar.value.is_some() { bar.text.as_str() } else { NOTHING };
+        let text = if bar.value.is_some() { bar.text.as_str() } else { NONE };
         let line = format!("  {} │{} {text}", right(&label, label_width), left(&drawn, bar_width));
         let _ = writeln!(out, "{}", line.trim_end());
     }
@@ -67,7 +67,7 @@ pub fn over_time(title: &str, points: &[(f64, f64)], text: &dyn Fn(f64) -> Strin
     let label_width = top.chars().count().max(1);
     let width = (WIDTH - label_width - 4).min(points.len());
     let columns = columns(points, width);
-    let mut out = format!("{}\n", wrap(title, WIDTH, "  "));
+    let mut out = format!("{}\n", paragraph(title, WIDTH, "  "));
     for row in (0..COLUMN_ROWS).rev() {
         let label = match row {
             0 => "0",
@@ -131,7 +131,7 @@ pub fn plane(title: &str, x_name: &str, points: &[Point], text: &dyn Fn(f64) -> 
             cells[row][from..from + label.len()].copy_from_slice(&label);
         }
     }
-    let mut out = format!("{}\n", wrap(title, WIDTH, "  "));
+    let mut out = format!("{}\n", paragraph(title, WIDTH, "  "));
     for (row, cells) in cells.iter().enumerate() {
         let label = match row {
             0 => top.as_str(),

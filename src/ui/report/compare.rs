@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::cells::{NOTHING, left, wrap};
+use super::cells::{NONE, left, paragraph};
 use super::differences::{Difference, differences, is_not_durable, unreadable_settings};
 use super::figures::{self, Figure, Unit};
 use crate::class::Class;
@@ -115,7 +115,7 @@ pub struct Cell {
 pub fn compare(recordings: &[Recording]) -> Result<Comparison> {
     let [first, _, ..] = recordings else {
         return Err(
-            Error::input("a comparison needs two recordings or more").hint("stacktune compare DIR DIR …")
+            Error::input("a comparison needs at least two recordings").hint("stacktune compare DIR DIR …")
         );
     };
     let columns: Vec<_> = recordings.iter().enumerate().map(|(i, r)| Column::of(i, r)).collect();
@@ -147,10 +147,11 @@ fn notes(recordings: &[Recording], columns: &[Column]) -> Vec<String> {
         notes.extend(recording.notes.iter().map(|note| format!("{label}: {note}")));
         notes.extend(unreadable_settings(recording).map(|note| format!("{label}: {note}")));
         if is_turned(recording) {
-            notes.push(format!("{label}: knobs were turned while it was recorded: no verdict."));
+            notes.push(format!("{label}: knobs were turned during the recording: no verdict."));
         }
         if is_not_durable(recording) && !is_not_durable(&recordings[0]) {
-            notes.push(format!("{label} is less durable than A (wal.sync none): no change of it is a gain."));
+            notes
+                .push(format!("{label} is less durable than A (wal.sync none): no change counts as a gain."));
         }
         if recording.summary.total.cycles_source != recordings[0].summary.total.cycles_source {
             notes.push(format!("{label} and A count cycles differently: cycles/byte has no verdict."));
@@ -168,7 +169,7 @@ fn unsteady(recordings: &[Recording], columns: &[Column]) -> Option<String> {
         (steady.is_told() && !steady.is_steady()).then(|| format!("{} ({steady})", column.label))
     });
     let named: Vec<String> = named.collect();
-    (!named.is_empty()).then(|| format!("not steady, may show a burst: {}.", named.join(", ")))
+    (!named.is_empty()).then(|| format!("not steady, possibly a burst: {}.", named.join(", ")))
 }
 
 /// How many types of drives the recordings are of, where they tell.
@@ -316,7 +317,7 @@ impl Cell {
         match (self.value, &self.why) {
             (Some(value), _) => figure.text(value, self.range),
             (None, Some(why)) => why.clone(),
-            (None, None) => NOTHING.into(),
+            (None, None) => NONE.into(),
         }
     }
 
@@ -346,13 +347,13 @@ impl fmt::Display for Comparison {
         }
         self.fmt_differences(f)?;
         for note in &self.notes {
-            writeln!(f, "{}", wrap(&format!("note: {note}"), WIDTH, "  "))?;
+            writeln!(f, "{}", paragraph(&format!("note: {note}"), WIDTH, "  "))?;
         }
         for column in &self.recordings {
             for flag in &column.flags {
                 let class = flag.class.map_or("run", Class::name);
                 let text = format!("! {} {class}: {}: {}", column.label, flag.text, flag.why);
-                writeln!(f, "{}", wrap(&text, WIDTH, "  "))?;
+                writeln!(f, "{}", paragraph(&text, WIDTH, "  "))?;
             }
         }
         // Each block repeats the first recording beside as many others as fit.
@@ -363,7 +364,7 @@ impl fmt::Display for Comparison {
         }
         writeln!(
             f,
-            "\na figure is of the whole run, [a–b] of its clean windows alone: the smallest and\nthe largest; change against A with its spread; (…) no verdict, and why"
+            "\nfigures cover the whole run; [a–b]: smallest and largest of its clean windows;\nchange against A with its spread; (…) no verdict, and why"
         )
     }
 }
@@ -386,7 +387,7 @@ impl Comparison {
                 format!("{} {}", labels.join(","), value.as_deref().unwrap_or("(not given)"))
             });
             let text = format!("  {}: {}", difference.what, groups.collect::<Vec<_>>().join(" | "));
-            writeln!(f, "{}", wrap(&text, WIDTH, "    "))?;
+            writeln!(f, "{}", paragraph(&text, WIDTH, "    "))?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! How many drives two recorded stacks would take for a data set and a throughput (paper 000's Figures 7c
+//! How many drives two recorded stacks would take for a data set and a throughput (Didona et al. 2021, Figures 7c
 //! and 9), drawn as a map.
 //!
 //! A recording is an *instance*: its stack on its drives. It holds
@@ -12,7 +12,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::cells::{left, right, wrap};
+use super::cells::{left, paragraph, right};
 use crate::error::{Error, Result};
 use crate::runs::pitfalls::Circumstances;
 use crate::runs::record::Recording;
@@ -63,12 +63,12 @@ impl Instance {
         let summary = &recording.summary;
         let lacks = |what: &str| {
             Error::input(format!("{} {what}", recording.name()))
-                .hint("name recordings of loads on drives of their own, made by this version")
+                .hint("name recordings of loads on dedicated drives, made by this version")
         };
         let circumstances: Circumstances = serde_json::from_value(recording.host["circumstances"].clone())
-            .map_err(|_| lacks("does not tell its drives"))?;
+            .map_err(|_| lacks("does not name its drives"))?;
         if circumstances.drives.is_empty() || !circumstances.own {
-            return Err(lacks("has no drives of its own"));
+            return Err(lacks("has no dedicated drives"));
         }
         let capacity: u64 = circumstances.drives.iter().map(|drive| drive.size_bytes).sum();
         let usable_bytes = recording.host["usable_bytes"]
@@ -103,7 +103,7 @@ impl CostMap {
     /// The map of two recordings, up to these, where given.
     ///
     /// # Errors
-    /// Bad input where a recording has no drives of its own, or moved nothing.
+    /// Bad input where a recording has no dedicated drives, or moved nothing.
     pub fn of(recordings: [&Recording; 2], data_bytes: Option<u64>, mb_per_s: Option<f64>) -> Result<Self> {
         let [a, b] = recordings;
         let instances = [Instance::of('A', a)?, Instance::of('B', b)?];
@@ -137,7 +137,7 @@ impl fmt::Display for CostMap {
                 approx_decimal(of.data_bytes),
                 three_digits(of.mb_per_s)
             );
-            writeln!(f, "{}", wrap(&text, WIDTH, "   "))?;
+            writeln!(f, "{}", paragraph(&text, WIDTH, "   "))?;
         }
         writeln!(f, "\n{}fewer drives", left("MB/s", LABEL_WIDTH))?;
         for (rate, row) in self.mb_per_s.iter().zip(&self.drives).rev() {
@@ -148,9 +148,9 @@ impl fmt::Display for CostMap {
         let sizes = self.data_bytes.iter().skip(1).step_by(2);
         let sizes: String = sizes.map(|bytes| right(&approx_decimal(*bytes), 2 * CELL_WIDTH)).collect();
         writeln!(f, "{}{sizes}", left("data", LABEL_WIDTH))?;
-        let text = "A or B with the drives that it takes where it takes fewer, = where both take as many. \
-                    Instances add up, and each does as much however full it is: back of an envelope.";
-        writeln!(f, "\n{}", wrap(text, WIDTH, ""))
+        let text = "A or B with its number of drives where it needs fewer, = where both need as many. A \
+                    back-of-the-envelope estimate: instances add up, and each performs the same however full it is.";
+        writeln!(f, "\n{}", paragraph(text, WIDTH, ""))
     }
 }
 

@@ -6,6 +6,7 @@ use crate::host::{
     Array, Controller, Device, Facts, Feature, Health, MountPoint, OtherLoad, Platform, Program, Spdk,
     Temperature, Throttled, ToolFound,
 };
+use crate::ui::text::paragraph;
 use crate::units::{approx_decimal, approx_size, approx_span};
 
 /// Columns of a terminal.
@@ -68,7 +69,7 @@ fn other_load(load: &OtherLoad, online: usize) -> String {
 fn platform(out: &mut String, facts: &Facts) {
     let platform = &facts.platform;
     if let Some(operations) = platform.io_uring_operations {
-        row(out, "operations", &format!("{operations} that io_uring knows"));
+        row(out, "operations", &format!("{operations} supported by io_uring"));
     }
     let cgroups = match (facts.cgroup_memory.version, &facts.cgroup_memory.limit) {
         (Some(version), Feature::Present) => format!("yes, by cgroups of {version}"),
@@ -77,7 +78,7 @@ fn platform(out: &mut String, facts: &Facts) {
     };
     row(out, "cache limit", &cgroups);
     if platform.unprivileged {
-        row(out, "stacks", "can't be built: that takes root");
+        row(out, "stacks", "can't be built: root is required");
     }
     if !platform.lacking_drivers.is_empty() {
         row(out, "not in kernel", &platform.lacking_drivers.join(", "));
@@ -138,20 +139,20 @@ fn temperature(out: &mut String, temperature: Option<&Temperature>) {
 
 fn health(out: &mut String, health: &Health) {
     let mut parts = vec![
-        format!("{}% of its endurance used", health.used_percent),
+        format!("{}% of endurance used", health.used_percent),
         format!("spare {}%", health.spare_percent),
-        format!("{} written so far", approx_decimal(health.written_bytes)),
+        format!("{} written", approx_decimal(health.written_bytes)),
     ];
-    parts.extend(health.endurance_bytes.map(|bytes| format!("{} over its life", approx_decimal(bytes))));
-    parts.extend(health.warnings.iter().map(|warning| format!("warns: {warning}")));
+    parts.extend(health.endurance_bytes.map(|bytes| format!("rated for {}", approx_decimal(bytes))));
+    parts.extend(health.warnings.iter().map(|warning| format!("warning: {warning}")));
     row(out, "  health", &parts.join(", "));
     let text = match health.throttled {
         Some(Throttled { transitions: [light, heavy], seconds: [light_s, heavy_s] }) => format!(
-            "slowed itself down {} times so far, for {}",
+            "throttled {} times so far, for {}",
             u64::from(light) + u64::from(heavy),
             approx_span(f64::from(light_s) + f64::from(heavy_s))
         ),
-        None => "it does not count how it slows itself down".to_owned(),
+        None => "not counted by the drive".to_owned(),
     };
     row(out, "  throttling", &text);
 }
@@ -230,7 +231,7 @@ fn cpu(out: &mut String, facts: &Facts) {
 
 fn devices(out: &mut String, devices: &[Device]) {
     if devices.is_empty() {
-        row(out, "devices", "none to be seen");
+        row(out, "devices", "none found");
     }
     for device in devices {
         out.push('\n');
@@ -282,7 +283,7 @@ fn queue(out: &mut String, device: &Device) {
         1 => "1 hardware queue".to_owned(),
         queues => format!("{queues} hardware queues"),
     });
-    let polling = device.queue.polling.filter(|polls| *polls).map(|_| "completions can be polled for".into());
+    let polling = device.queue.polling.filter(|polls| *polls).map(|_| "supports polling".into());
     let node = device.numa_node.map(|node| format!("NUMA node {node}"));
     let scheduler = device.scheduler.as_ref().map(|name| format!("scheduler {name}"));
     let parts: Vec<String> = [scheduler, queues, polling, node].into_iter().flatten().collect();
@@ -306,26 +307,14 @@ fn uses(out: &mut String, device: &Device) {
     }
 }
 
-/// A name and its value, the value folded at spaces.
+/// A name and its value, the value wrapped below its beginning.
 fn row(out: &mut String, name: &str, value: &str) {
-    let mut line = format!("{name:<INDENT$}");
-    if name.chars().count() >= INDENT {
-        line.push(' ');
+    let name = format!("{name:<0$} ", INDENT - 1);
+    let value = paragraph(value, WIDTH.saturating_sub(name.chars().count()), "");
+    for (at, line) in value.split('\n').enumerate() {
+        let before = if at == 0 { name.clone() } else { " ".repeat(INDENT) };
+        let _ = writeln!(out, "{}", format!("{before}{line}").trim_end());
     }
-    let mut begun = false;
-    for word in value.split(' ') {
-        if begun && line.chars().count() + 1 + word.chars().count() > WIDTH {
-            let _ = writeln!(out, "{}", line.trim_end());
-            line = " ".repeat(INDENT);
-            begun = false;
-        }
-        if begun {
-            line.push(' ');
-        }
-        line.push_str(word);
-        begun = true;
-    }
-    let _ = writeln!(out, "{}", line.trim_end());
 }
 
 /// What SPDK this program was built with, and what is missing to use it.

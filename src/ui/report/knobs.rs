@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use super::cells::wrap;
+use super::cells::paragraph;
 use crate::settings::Settings;
 use crate::settings::knobs::{self, Ground, Kind, Knob, Value};
 
@@ -83,7 +83,7 @@ fn row(knob: &Knob, settings: &Settings, ground: Ground) -> Row {
 pub fn text(rows: &[Row]) -> String {
     let mut out = String::new();
     let mut say = |text: &str| {
-        let _ = writeln!(out, "{}", wrap(text, WIDTH, INDENT));
+        let _ = writeln!(out, "{}", paragraph(text, WIDTH, INDENT));
     };
     for row in rows {
         let value = if row.default.is_empty() { "none" } else { &row.default };

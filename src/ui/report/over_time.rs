@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{cells::wrap, chart};
+use super::{cells::paragraph, chart};
 use crate::class::Class;
 use crate::error::{Error, Result};
 use crate::meter::bins::{self, Bin, Bins};
@@ -59,11 +59,8 @@ impl OverTime {
     pub fn of(recording: &Recording) -> Result<Self> {
         let spans = spans(&recording.windows);
         if spans.is_empty() {
-            return Err(Error::input(format!(
-                "{} holds no second that was measured",
-                recording.dir.display()
-            ))
-            .hint("`stacktune show` tells what there is of it"));
+            return Err(Error::input(format!("{} holds no measured second", recording.dir.display()))
+                .hint("`stacktune show` prints what it holds"));
         }
         Ok(Self { dir: recording.dir.display().to_string(), spans })
     }
@@ -103,11 +100,11 @@ impl std::fmt::Display for OverTime {
         let span_s = self.spans.first().map_or(0.0, |span| span.duration_s);
         let each = approx_span(span_s);
         let head = format!(
-            "{} over time, {each} a column. Of so short a time write amplification is noisy: the \
-                     cumulative one is what `stacktune show` tells.",
+            "{} over time, {each} a column. Over so short a time write amplification is noisy; \
+                     `stacktune show` prints the cumulative one.",
             self.dir
         );
-        writeln!(f, "{}", wrap(&head, WIDTH, "  "))?;
+        writeln!(f, "{}", paragraph(&head, WIDTH, "  "))?;
         let mut draw = |title: &str, of: &dyn Fn(&Span) -> Option<f64>| {
             let points: Vec<_> = self.spans.iter().filter_map(|span| Some((span.at_s, of(span)?))).collect();
             // What never was anything is no chart.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::cells::wrap;
+use super::cells::paragraph;
 use super::stack_properties;
 use crate::runs::session::PlanShown;
 use crate::units::{approx_size, fine_span};
@@ -100,14 +100,14 @@ pub fn plan(plan: &PlanShown) -> String {
         let _ = writeln!(text, "writes about {}", approx_size(plan.writes_bytes));
     }
     for sentence in stack_properties::wear(&plan.wear) {
-        let _ = writeln!(text, "{}", wrap(&sentence, WIDTH, "  "));
+        let _ = writeln!(text, "{}", paragraph(&sentence, WIDTH, "  "));
     }
     match plan.last_time {
-        Some(time) => _ = writeln!(text, "last time all of it took {}", fine_span(time)),
-        None => text.push_str("how long all of it takes is not known yet\n"),
+        Some(time) => _ = writeln!(text, "total time: {} last time", fine_span(time)),
+        None => text.push_str("total time: unknown, as this was never run here\n"),
     }
     for sentence in properties_of(plan) {
-        let _ = writeln!(text, "{}", wrap(&sentence, WIDTH, "  "));
+        let _ = writeln!(text, "{}", paragraph(&sentence, WIDTH, "  "));
     }
     text
 }

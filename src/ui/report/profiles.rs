@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use super::cells::{left, wrap};
+use super::cells::{left, paragraph};
 
 const WIDTH: usize = 80;
 
@@ -33,7 +33,7 @@ pub fn text(rows: &[Row]) -> String {
         };
         let about = if row.about.is_empty() { &from } else { &format!("{} ({from})", row.about) };
         // Names have no spaces, so that the padding survives the wrapping of the rest alone.
-        let rest = wrap(about, WIDTH - width.min(WIDTH / 2), &indent);
+        let rest = paragraph(about, WIDTH - width.min(WIDTH / 2), &indent);
         let _ = writeln!(out, "{}{rest}", left(&row.name, width));
     }
     out

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use super::cells::{NOTHING, figure, latency, left, percent, right, wrap};
+use super::cells::{NONE, figure, latency, left, paragraph, percent, right};
 use crate::class::Class;
 use crate::host::Throttling;
 use crate::meter::window::{Change, CyclesSource, Latency, LedgerLine, State, Verdict};
@@ -53,12 +53,12 @@ pub fn show(recording: &Recording) -> String {
     let hosts = [host("/hostname"), host("/cpu/model"), host("/kernel"), host("/distribution")];
     let line = hosts.into_iter().flatten().collect::<Vec<_>>().join(" · ");
     if !line.is_empty() {
-        let _ = writeln!(out, "{}", wrap(&line, WIDTH, "  "));
+        let _ = writeln!(out, "{}", paragraph(&line, WIDTH, "  "));
     }
     let host_notes = recording.host["notes"].as_array().into_iter().flatten();
     let notes = recording.notes.iter().map(String::as_str);
     for note in notes.chain(host_notes.filter_map(|note| note.as_str())) {
-        let _ = writeln!(out, "{}", wrap(&format!("note: {note}"), WIDTH, "  "));
+        let _ = writeln!(out, "{}", paragraph(&format!("note: {note}"), WIDTH, "  "));
     }
     out.push('\n');
     // A turn of the array while it was recorded changed nothing of what was measured.
@@ -66,7 +66,7 @@ pub fn show(recording: &Recording) -> String {
     let settings = settings.map(|profile| profile.settings).unwrap_or_default();
     out += &table(summary, &settings.run);
     if let Some(why) = settings.price_missing() {
-        let _ = writeln!(out, "{}", wrap(why, WIDTH, "  "));
+        let _ = writeln!(out, "{}", paragraph(why, WIDTH, "  "));
     }
     out += &believe(summary);
     if !recording.ledger.is_empty() {
@@ -100,10 +100,10 @@ pub fn table(summary: &Summary, array: &Run) -> String {
     out += &levels(summary);
     out += &flags(summary);
     if let Some(why) = &summary.failure {
-        let _ = writeln!(out, "{}", wrap(&format!("failed: {why}"), WIDTH, "  "));
+        let _ = writeln!(out, "{}", paragraph(&format!("failed: {why}"), WIDTH, "  "));
     }
     if let Some(errors) = summary.errors_line() {
-        let _ = writeln!(out, "{}", wrap(&errors, WIDTH, "  "));
+        let _ = writeln!(out, "{}", paragraph(&errors, WIDTH, "  "));
     }
     out
 }
@@ -146,7 +146,7 @@ fn class_rows(class: Class, summary: &Summary) -> String {
         let _ = writeln!(out, "  missed {} of {} intended starts", figures.missed, figures.intended);
     }
     if let State::Stopped(why) = &figures.state {
-        let _ = writeln!(out, "{}", wrap(&format!("  stopped: {why}"), WIDTH, "  "));
+        let _ = writeln!(out, "{}", paragraph(&format!("  stopped: {why}"), WIDTH, "  "));
     }
     out
 }
@@ -185,7 +185,7 @@ fn totals(summary: &Summary, array: &Run) -> String {
     let per_op = total.cycles_per_op.map_or_else(String::new, |x| format!(", cycles/op {}", told(x)));
     // Of simulated devices and of an idle run nothing is told, whatever the source.
     let cycles = total.cycles_per_byte.map_or_else(
-        || format!("cycles/byte {NOTHING}"),
+        || format!("cycles/byte {NONE}"),
         |x| format!("cycles/byte {}{per_op} ({source})", told(x)),
     );
     let cycles = format!("{cycles}; {} moved", approx_size(total.bytes));
@@ -199,13 +199,13 @@ fn totals(summary: &Summary, array: &Run) -> String {
         three_digits(cpu.own_cores),
         cpu.cpus,
     );
-    let _ = writeln!(out, "\n{}\n{}", wrap(&cycles, WIDTH, "  "), wrap(&shares, WIDTH, "  "));
+    let _ = writeln!(out, "\n{}\n{}", paragraph(&cycles, WIDTH, "  "), paragraph(&shares, WIDTH, "  "));
     if cpu.cpus > 0 {
         let mut cores = format!("cores {}", sentences::cores(cpu));
         if let Some(needed) = sentences::cores_needed(cpu, total.cycles_per_byte, summary.duration_s, array) {
             let _ = write!(cores, "; needs {needed}");
         }
-        let _ = writeln!(out, "{}", wrap(&cores, WIDTH, "  "));
+        let _ = writeln!(out, "{}", paragraph(&cores, WIDTH, "  "));
     }
     out
 }
@@ -215,14 +215,14 @@ fn engine(summary: &Summary) -> String {
     let Some(engine) = &summary.engine else { return String::new() };
     let mut out = String::new();
     for line in sentences::engine(engine, summary.duration_s, true) {
-        let _ = writeln!(out, "{}", wrap(&line, WIDTH, "  "));
+        let _ = writeln!(out, "{}", paragraph(&line, WIDTH, "  "));
     }
     for time in &engine.times_us {
         let us = |us: f64| format_latency((us * 1e3) as u64);
         let (name, count) = (&time.name, time.count);
         let (p50, p99, max) = (us(time.p50), us(time.p99), us(time.max));
         let line = format!("{name}: {count} since it was opened, p50 {p50}, p99 {p99}, max {max}");
-        let _ = writeln!(out, "{}", wrap(&line, WIDTH, "  "));
+        let _ = writeln!(out, "{}", paragraph(&line, WIDTH, "  "));
     }
     out
 }
@@ -234,13 +234,13 @@ fn drives(summary: &Summary) -> String {
     for member in &summary.members {
         let Some(celsius) = member.temperature_c else { continue };
         let text = match member.throttling {
-            Some(Throttling::Yes) => "slowed itself down for its temperature, by its own count",
-            Some(Throttling::Hot) => "was so warm that it may have slowed itself down (inferred)",
-            Some(Throttling::No) => "did not slow itself down, by its own count",
-            None => "whether it slowed itself down is not told",
+            Some(Throttling::Yes) => "throttled, by its own count",
+            Some(Throttling::Hot) => "was hot enough to have throttled (inferred)",
+            Some(Throttling::No) => "did not throttle, by its own count",
+            None => "throttling unknown",
         };
         let line = format!("{}: up to {celsius:.0} °C, {text}", member.name);
-        let _ = writeln!(out, "{}", wrap(&line, WIDTH, "  "));
+        let _ = writeln!(out, "{}", paragraph(&line, WIDTH, "  "));
     }
     if let Some(cost) = &summary.cost {
         let per =
@@ -248,7 +248,7 @@ fn drives(summary: &Summary) -> String {
         let parts = [per(cost.per_usable_tb, "usable TB"), per(cost.per_scan_gb_per_s, "GB/s of scan")];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         let line = format!("price ${}: {}", three_digits(cost.price), parts.join(", "));
-        let _ = writeln!(out, "{}", wrap(&line, WIDTH, "  "));
+        let _ = writeln!(out, "{}", paragraph(&line, WIDTH, "  "));
     }
     out
 }
@@ -258,7 +258,7 @@ fn levels(summary: &Summary) -> String {
     let mut lines = sentences::amplification(&summary.written);
     lines.extend(sentences::steadiness(&summary.steady));
     lines.extend(sentences::variability(&summary.variability));
-    lines.iter().map(|line| wrap(line, WIDTH, "  ") + "\n").collect()
+    lines.iter().map(|line| paragraph(line, WIDTH, "  ") + "\n").collect()
 }
 
 /// The seven pitfalls; nothing of recordings that do not tell.
@@ -268,7 +268,7 @@ fn believe(summary: &Summary) -> String {
         out += "\nCan I believe this?\n";
     }
     for pitfall in &summary.pitfalls {
-        let told = |text: &str| wrap(text, WIDTH - 6, "      ");
+        let told = |text: &str| paragraph(text, WIDTH - 6, "      ");
         let figure = format!("{}: {}", pitfall.name, pitfall.figure);
         let _ = writeln!(out, "{:<6}{}", pitfall.light.word(), told(&figure));
         if !pitfall.advice.is_empty() {
@@ -284,7 +284,7 @@ fn flags(summary: &Summary) -> String {
     for (name, flags) in of_classes.chain([("run", &summary.flags)]) {
         for flag in flags {
             let why = summary.flag_notes.get(flag).map_or("", |note| note.why.as_str());
-            let _ = writeln!(out, "{}", wrap(&format!("! {name}: {flag}: {why}"), WIDTH, "  "));
+            let _ = writeln!(out, "{}", paragraph(&format!("! {name}: {flag}: {why}"), WIDTH, "  "));
         }
     }
     out

@@ -9,7 +9,7 @@ use crate::units::approx_span;
 /// commands are never cut off.
 pub fn status(found: &[Leftover], now_unix_s: u64) -> String {
     if found.is_empty() {
-        return "no stack stands, and nothing is left over\n".to_owned();
+        return "no stacks, and nothing left behind\n".to_owned();
     }
     let mut out = String::new();
     for leftover in found {
@@ -39,9 +39,11 @@ fn headline(leftover: &Leftover, now_unix_s: u64) -> String {
     let restarted = if leftover.restarted { ", before this host was restarted" } else { "" };
     let of = format!("of {profile}, built {ago} ago{restarted}");
     match leftover.state {
-        StackState::Running => format!("{id} runs: {of}, by process {pid}"),
-        StackState::Ending => format!("{id} is ending: {of}; its process is dead, a tool of it still works"),
-        StackState::Dead => format!("{id} is left over: {of}; its process is dead"),
+        StackState::Running => format!("{id} is in use: {of}, by process {pid}"),
+        StackState::Ending => {
+            format!("{id} is ending: {of}; its process is dead, one of its tools is still running")
+        }
+        StackState::Dead => format!("{id} was left behind: {of}; its process is dead"),
         StackState::Kept => format!("{id} was kept: {of}"),
         StackState::Unreadable => format!("{id} is unknown"),
     }
@@ -49,8 +51,8 @@ fn headline(leftover: &Leftover, now_unix_s: u64) -> String {
 
 fn way_out(leftover: &Leftover) -> Option<String> {
     match leftover.state {
-        StackState::Dead | StackState::Ending => Some("to take it away: stacktune cleanup".to_owned()),
-        StackState::Kept => Some(format!("to take it away: stacktune cleanup {}", leftover.id)),
+        StackState::Dead | StackState::Ending => Some("to remove it: stacktune cleanup".to_owned()),
+        StackState::Kept => Some(format!("to remove it: stacktune cleanup {}", leftover.id)),
         StackState::Running | StackState::Unreadable => None,
     }
 }
@@ -60,27 +62,27 @@ pub fn cleaned(cleaned: &[Cleaned], kept: &[Leftover]) -> String {
     let mut out = String::new();
     if cleaned.is_empty() {
         out += if kept.is_empty() {
-            "nothing is left over\n"
+            "nothing is left behind\n"
         } else {
-            "nothing is left over by a run that died\n"
+            "nothing is left behind by a dead run\n"
         };
     }
     for Cleaned { leftover, problem } in cleaned {
         let Leftover { id, profile, stands, .. } = leftover;
         match problem {
             None => {
-                let _ = writeln!(out, "{id} of {profile} is gone");
+                let _ = writeln!(out, "{id} of {profile} was removed");
                 for standing in stands {
                     let _ = writeln!(out, "  {}", standing.what);
                 }
             }
             Some(problem) => {
-                let _ = writeln!(out, "{id} is not gone: {}", problem.replace('\n', "\n  "));
+                let _ = writeln!(out, "{id} was not removed: {}", problem.replace('\n', "\n  "));
             }
         }
     }
     for Leftover { id, profile, .. } in kept {
-        let _ = writeln!(out, "{id} of {profile} was kept, and stays: stacktune cleanup {id} takes it away");
+        let _ = writeln!(out, "{id} of {profile} was kept: stacktune cleanup {id} removes it");
     }
     out
 }
@@ -114,28 +116,28 @@ mod tests {
         let text = status(&[leftover(StackState::Dead)], 1090);
         assert_eq!(
             text,
-            "00112233aabbccdd is left over: of mine, built 1m 30s ago; its process is dead\n\
+            "00112233aabbccdd was left behind: of mine, built 1m 30s ago; its process is dead\n\
              \x20 on /dev/nvme0n1 (serial S1)\n\
              \x20 mount at /s/mnt\n\
              \x20     umount /s/mnt\n\
              \x20 folder /s/mnt\n\
              \x20     rmdir /s/mnt\n\
-             \x20 to take it away: stacktune cleanup\n"
+             \x20 to remove it: stacktune cleanup\n"
         );
-        assert!(status(&[leftover(StackState::Running)], 1090).contains("runs: of mine"));
+        assert!(status(&[leftover(StackState::Running)], 1090).contains("is in use: of mine"));
         assert!(status(&[leftover(StackState::Kept)], 1090).contains("stacktune cleanup 00112233aabbccdd"));
         let old = Leftover { restarted: true, ..leftover(StackState::Dead) };
         assert!(status(&[old], 1090).contains("before this host was restarted"));
-        assert!(status(&[], 0).contains("nothing is left over"));
+        assert!(status(&[], 0).contains("nothing left behind"));
     }
 
     #[test]
     fn what_was_kept_is_named_with_the_way_to_remove_it() {
-        assert_eq!(cleaned(&[], &[]), "nothing is left over\n");
+        assert_eq!(cleaned(&[], &[]), "nothing is left behind\n");
         assert_eq!(
             cleaned(&[], &[leftover(StackState::Kept)]),
-            "nothing is left over by a run that died\n\
-             00112233aabbccdd of mine was kept, and stays: stacktune cleanup 00112233aabbccdd takes it away\n"
+            "nothing is left behind by a dead run\n\
+             00112233aabbccdd of mine was kept: stacktune cleanup 00112233aabbccdd removes it\n"
         );
     }
 
@@ -144,7 +146,7 @@ mod tests {
         let gone = Cleaned { leftover: leftover(StackState::Dead), problem: None };
         let busy = Cleaned { problem: Some("it is held by process 9".into()), ..gone.clone() };
         let text = cleaned(&[gone, busy], &[]);
-        assert!(text.starts_with("00112233aabbccdd of mine is gone\n  mount at /s/mnt\n"), "{text}");
-        assert!(text.ends_with("00112233aabbccdd is not gone: it is held by process 9\n"), "{text}");
+        assert!(text.starts_with("00112233aabbccdd of mine was removed\n  mount at /s/mnt\n"), "{text}");
+        assert!(text.ends_with("00112233aabbccdd was not removed: it is held by process 9\n"), "{text}");
     }
 }

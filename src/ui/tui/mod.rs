@@ -5,7 +5,8 @@
 
 mod charts;
 mod clock;
-pub mod dialog;
+pub mod consent;
+mod dialog;
 mod figures;
 mod keys;
 mod layout;
@@ -15,7 +16,6 @@ pub mod planned;
 mod run;
 pub mod state;
 mod terminal;
-mod text;
 pub mod theme;
 pub mod update;
 pub mod view;

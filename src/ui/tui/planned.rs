@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::dialog::{Consent, about, word_kind};
-use super::text::{width, wrap, wrap_exact};
+use super::consent::{Consent, about, word_kind};
 use crate::runs::session::message::PlanShown;
 use crate::ui::report::{properties_of, stack_properties};
+use crate::ui::text::{width, wrap, wrap_exact};
 use crate::units::{approx_size, fine_span};
 
 /// A word as long as this is shown beside the question for it, too.
@@ -77,11 +77,11 @@ impl Agreement {
         match (plan.number, plan.turns.is_empty()) {
             _ if plan.opens.is_some() => {
                 let name = plan.opens.as_deref().unwrap_or_default();
-                heading(lines, cells, &format!("To open the profile {name}"));
+                heading(lines, cells, &format!("Open profile {name}"));
             }
-            (0, _) => heading(lines, cells, "To open this profile"),
-            (_, true) => heading(lines, cells, "No knob is turned: the same is built anew"),
-            (_, false) => heading(lines, cells, "Turned"),
+            (0, _) => heading(lines, cells, "Open this profile"),
+            (_, true) => heading(lines, cells, "No changes: the same stack is rebuilt"),
+            (_, false) => heading(lines, cells, "Changes"),
         }
         for (knob, from, to) in &plan.turns {
             entry(lines, "", wrap_exact(&format!("{knob}: {from} → {to}"), cells.saturating_sub(2)));
@@ -93,14 +93,14 @@ impl Agreement {
         if self.plan.takes_down.is_empty() {
             return;
         }
-        heading(lines, cells, "What stands now is taken down first, with all that is on it");
+        heading(lines, cells, "First, the current stack is torn down, with all data on it");
         for command in &self.plan.takes_down {
             entry(lines, "", wrap_exact(command, cells.saturating_sub(2)));
         }
     }
 
     fn steps(&self, lines: &mut Vec<Toned>, cells: usize) {
-        heading(lines, cells, "What is done, step by step");
+        heading(lines, cells, "Steps");
         for (at, step) in self.plan.lines.iter().enumerate() {
             let number = format!("{:>2}. ", at + 1);
             let parts = wrap_exact(step, cells.saturating_sub(2 + number.len()));
@@ -116,18 +116,18 @@ impl Agreement {
 
     fn figures(&self, lines: &mut Vec<Toned>, cells: usize) {
         let plan = &self.plan;
-        heading(lines, cells, "What comes of it");
+        heading(lines, cells, "Result");
         let mut row = |text: &str| entry(lines, "", wrap(text, cells.saturating_sub(2)));
         match plan.writes_bytes {
-            0 => row("bytes written: what filling takes, where something is not filled"),
+            0 => row("bytes written: only what filling needs, if the target is not filled yet"),
             bytes => {
                 row(&format!("bytes written: {} ({bytes} bytes), the fill included", approx_size(bytes)));
             }
         }
         stack_properties::wear(&plan.wear).iter().for_each(|sentence| row(sentence));
         match plan.last_time {
-            Some(time) => row(&format!("last time all of it took {}", fine_span(time))),
-            None => row("how long all of it takes is not known yet"),
+            Some(time) => row(&format!("total time: {} last time", fine_span(time))),
+            None => row("total time: unknown, as this was never run here"),
         }
         properties_of(plan).iter().for_each(|sentence| row(sentence));
     }
@@ -136,7 +136,7 @@ impl Agreement {
         let devices = &self.plan.destroys;
         let title = match devices.len() {
             0 if self.plan.takes_down.is_empty() => return heading(lines, cells, "Nothing is destroyed"),
-            0 => return heading(lines, cells, "Nothing is destroyed but what stands now"),
+            0 => return heading(lines, cells, "Nothing else is destroyed"),
             1 => "Everything on this device will be destroyed".to_owned(),
             many => format!("Everything on these {many} devices will be destroyed"),
         };
@@ -157,9 +157,9 @@ impl Agreement {
             lines[0] = (format!("{hidden} more lines below"), Tone::Warn);
         }
         let keys = match (self.read, self.destroys()) {
-            (false, _) => "↓ PgDn: scroll to its end, then it can be agreed to · Esc closes",
-            (true, true) => "Esc allows nothing: everything stays as it is",
-            (true, false) => "y does it · Esc does nothing",
+            (false, _) => "↓ PgDn: scroll to the end to confirm · Esc cancel",
+            (true, true) => "Esc cancel: everything stays as it is",
+            (true, false) => "y confirm · Esc cancel",
         };
         if !self.destroys() {
             lines.push((keys.into(), Tone::Plain));
@@ -189,7 +189,7 @@ impl Agreement {
             word if width(word) <= WORD_CELLS_MAX => format!(", {word},"),
             _ => String::new(),
         };
-        let question = format!("Type its {}{word} in full to allow that, then Enter:", word_kind(device));
+        let question = format!("Type its {}{word} in full to confirm, then Enter:", word_kind(device));
         lines.extend(wrap(&question, cells));
         lines.into_iter().map(|line| (line, Tone::Plain)).collect()
     }
@@ -256,10 +256,10 @@ mod tests {
         };
         let text = told(&["umount /mnt/a", "rmdir /mnt/a"]);
         let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("no {part} in {text}"));
-        assert!(at("taken down first") < at("umount /mnt/a") && at("umount /mnt/a") < at("rmdir /mnt/a"));
-        assert!(at("rmdir /mnt/a") < at("What is done, step by step"));
-        assert!(text.contains("Nothing is destroyed but what stands now"), "{text}");
-        assert!(!told(&[]).contains("taken down") && told(&[]).ends_with("Nothing is destroyed"));
+        assert!(at("torn down") < at("umount /mnt/a") && at("umount /mnt/a") < at("rmdir /mnt/a"));
+        assert!(at("rmdir /mnt/a") < at("Steps"));
+        assert!(text.contains("Nothing else is destroyed"), "{text}");
+        assert!(!told(&[]).contains("torn down") && told(&[]).ends_with("Nothing is destroyed"));
     }
 
     #[test]

@@ -187,7 +187,7 @@ fn what_is_kept_is_told_once_the_terminal_was_given_back() {
     terminal.write("u");
     terminal.until("something stands");
     terminal.write("q");
-    terminal.until("What was built for this run still stands.");
+    terminal.until("The stack built for this run is still in place.");
     terminal.write("k");
     assert_eq!(terminal.end(), (0, true));
     let text = String::from_utf8_lossy(&terminal.seen).into_owned();
@@ -201,11 +201,11 @@ fn a_signal_takes_down_what_stands_without_asking() {
     terminal.write("u");
     terminal.until("something stands");
     terminal.write("q");
-    terminal.until("What was built for this run still stands.");
+    terminal.until("The stack built for this run is still in place.");
     terminal.signal(rustix::process::Signal::TERM);
     assert_eq!(terminal.end(), (130, true));
     let text = String::from_utf8_lossy(&terminal.seen).into_owned();
-    assert!(text.contains("taking down what was built") && !text.contains("umount"), "{text}");
+    assert!(text.contains("tearing down the stack") && !text.contains("umount"), "{text}");
 }
 
 #[test]

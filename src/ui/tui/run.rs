@@ -194,13 +194,13 @@ impl Ui {
             Left::HungUp => (false, Error::interrupted("the terminal hung up")),
             Left::Panicked => (
                 true,
-                Error::failed("a part of stacktune failed, as told above")
+                Error::failed("a part of stacktune failed, see above")
                     .hint("this is a bug: please report it"),
             ),
         };
         if self.state.ended.is_none() {
             if told {
-                let stack = if self.state.is_standing() { ", taking down what was built" } else { "" };
+                let stack = if self.state.is_standing() { ", tearing down the stack" } else { "" };
                 // What was built is taken down whether or not anybody is there to read this.
                 let _ = writeln!(std::io::stderr(), "stacktune: {}, draining{stack}…", error.what);
             }

@@ -98,6 +98,8 @@ pub struct Message {
 pub struct State {
     /// The palette.
     pub theme: Theme,
+    /// What lists the knobs of an engine: [`rows`], but for tests that are about something else.
+    pub listed: fn(LoadEngine) -> &'static [Row],
     /// The terminal.
     pub screen: Rect,
     /// The run's state, once known.
@@ -156,6 +158,7 @@ impl State {
         let first = |row: &Row| matches!(row, Row::Knob(_));
         Self {
             theme,
+            listed: rows,
             screen: Rect::new(0, 0, columns, lines),
             status: None,
             progress: None,
@@ -296,7 +299,7 @@ impl State {
 
     /// The list of knobs.
     pub fn rows(&self) -> &'static [Row] {
-        rows(self.engine)
+        (self.listed)(self.engine)
     }
 
     /// Lists the knobs of the engine that is asked for; the chosen one stays so, if it is among them.

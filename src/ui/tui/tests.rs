@@ -68,7 +68,12 @@ fn filling_shows_bytes_rate_and_time_left() {
 
 #[test]
 fn running_shows_everything() {
-    snapshot("running", running);
+    // With all knobs: the one test that sees each that is added.
+    snapshot("running", |w, h| {
+        let mut state = running(w, h);
+        state.listed = super::state::rows;
+        state
+    });
 }
 
 #[test]

@@ -87,7 +87,7 @@ pub fn paths_of(region: &Region) -> Vec<PathBuf> {
 
 /// The note that figures of emulated drives need.
 pub fn emulated(model: Option<&String>) -> Vec<String> {
-    let note = |model| format!("emulated drives ({model}): the figures say nothing of real ones");
+    let note = |model| format!("emulated drives ({model}): the figures say nothing about real ones");
     model.map(note).into_iter().collect()
 }
 

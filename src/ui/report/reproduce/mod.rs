@@ -297,7 +297,7 @@ impl ClaimShown {
     }
 }
 
-/// The mix against each class alone (paper 001, section 3.2).
+/// The mix against each class alone (Haas et al. 2020, section 3.2).
 fn shares(rows: &[RowResult]) -> Vec<Share> {
     let spread = |label: &str, figure| rows.iter().find(|row| row.label == label)?.spread(figure);
     let of = |class: Class| {

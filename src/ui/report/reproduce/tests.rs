@@ -146,7 +146,7 @@ fn a_scan_that_is_held_to_a_rate_tells_of_that() {
 fn a_row_that_began_with_warm_drives_says_so_beside_the_other_deviations() {
     let dir = tempfile::tempdir().unwrap();
     let mut rows = table2(dir.path());
-    let warm = "nvme1n1 is still at 60 °C after 30m: it was to cool down to 45 °C";
+    let warm = "nvme1n1 is still at 60 °C after 30m: not cooled down to 45 °C";
     let cool = "the drives were at 45 °C or below when the run began";
     for (row, note) in [(0, cool), (1, warm), (2, warm)] {
         rows[row].runs[1].host["notes"] = serde_json::json!([note]);
@@ -193,7 +193,7 @@ fn page_sizes_are_drawn() {
         .map(|(label, scan)| row(dir.path(), label, &[scan], &|_| {}))
         .into();
     let text = text_of(&shown("figure3", &rows, &[]));
-    let chart = &text[text.find("MB/s, 128 in flight").unwrap()..text.find("What the paper says").unwrap()];
+    let chart = &text[text.find("MB/s, 128 in flight").unwrap()..text.find("Claims of the paper").unwrap()];
     insta::assert_snapshot!(chart);
 }
 

@@ -7,7 +7,7 @@ use crate::meter::spread::Spread;
 use crate::runs::paper::{
     Change, Changes, Curve, Experiment, Figure, Published, REPEATS_MIN, Ruling, Says, Series, Shape,
 };
-use crate::ui::report::cells::{NOTHING, left, right, wrap};
+use crate::ui::report::cells::{NONE, left, paragraph, right};
 use crate::ui::report::chart::{self, Bar, Point};
 use crate::units::{approx_span, three_digits};
 
@@ -23,7 +23,7 @@ type TextOf = dyn Fn(&Spread) -> f64;
 pub fn list(experiments: &[Experiment]) -> String {
     let mut out = String::new();
     for experiment in experiments {
-        let text = wrap(&format!("{}: {}", experiment.source, experiment.about), WIDTH - NAME_WIDTH, "");
+        let text = paragraph(&format!("{}: {}", experiment.source, experiment.about), WIDTH - NAME_WIDTH, "");
         let lines = text.replace('\n', &format!("\n{}", " ".repeat(NAME_WIDTH)));
         let _ = writeln!(out, "{}{lines}", left(experiment.name, NAME_WIDTH));
     }
@@ -32,7 +32,7 @@ pub fn list(experiments: &[Experiment]) -> String {
 
 /// The whole report.
 pub fn reproduction(shown: &Reproduction) -> String {
-    let mut out = format!("{}\n", wrap(&format!("{}: {}", shown.source, shown.about), WIDTH, "  "));
+    let mut out = format!("{}\n", paragraph(&format!("{}: {}", shown.source, shown.about), WIDTH, "  "));
     out += &setup(shown);
     out += &table(shown);
     out += &shares(&shown.shares);
@@ -46,8 +46,8 @@ pub fn reproduction(shown: &Reproduction) -> String {
     out
 }
 
-fn paragraph(out: &mut String, text: &str) {
-    let _ = writeln!(out, "{}", wrap(text, WIDTH, "    "));
+fn add(out: &mut String, text: &str) {
+    let _ = writeln!(out, "{}", paragraph(text, WIDTH, "    "));
 }
 
 /// A reason with a list below it, as one sentence.
@@ -57,21 +57,21 @@ fn one_line(text: &str) -> String {
 
 fn setup(shown: &Reproduction) -> String {
     let mut out = String::new();
-    paragraph(&mut out, &format!("paper: {}", shown.paper_setup));
+    add(&mut out, &format!("paper: {}", shown.paper_setup));
     if let Some(here) = &shown.here {
-        paragraph(&mut out, &format!("here:  {here}"));
+        add(&mut out, &format!("here:  {here}"));
     }
     for other in &shown.beside {
-        paragraph(&mut out, &format!("{}:     {}, {}", other.letter, other.name, other.host));
+        add(&mut out, &format!("{}:     {}, {}", other.letter, other.name, other.host));
     }
     if !shown.deviations.is_empty() {
-        out += "\nDifferent from the paper\n";
-        shown.deviations.iter().for_each(|text| paragraph(&mut out, &format!("  - {text}")));
+        out += "\nDeviations from the paper\n";
+        shown.deviations.iter().for_each(|text| add(&mut out, &format!("  - {text}")));
     }
     if !shown.assumptions.is_empty() || !shown.remarks.is_empty() {
-        out += "\nOf the paper\n";
+        out += "\nNotes on the paper\n";
         let all = shown.assumptions.iter().chain(shown.remarks);
-        all.for_each(|text| paragraph(&mut out, &format!("  - {text}")));
+        all.for_each(|text| add(&mut out, &format!("  - {text}")));
     }
     out
 }
@@ -88,16 +88,16 @@ fn table(shown: &Reproduction) -> String {
         out += &line("", columns.iter().map(|column| column.heading()[at].to_owned()));
     }
     for row in &shown.rows {
-        let _ = writeln!(out, "{}", wrap(&format!("{}  {}", row.label, row.words), WIDTH, "    "));
+        let _ = writeln!(out, "{}", paragraph(&format!("{}  {}", row.label, row.words), WIDTH, "    "));
         out += &row_text(row, shown);
     }
     for other in &shown.beside {
         for (label, figures) in &other.own_rows {
-            let _ = writeln!(out, "{}", wrap(&format!("{}: {label}", other.letter), WIDTH, "    "));
+            let _ = writeln!(out, "{}", paragraph(&format!("{}: {label}", other.letter), WIDTH, "    "));
             out += &spread_lines("median", figures, columns, other.cycles_estimated);
         }
     }
-    out += "\nhere: the median over the repeats; from, to: the smallest and the largest\n";
+    out += "\nhere: median of the repeats; from, to: smallest and largest\n";
     out
 }
 
@@ -106,7 +106,7 @@ fn row_text(row: &RowShown, shown: &Reproduction) -> String {
     let mut out = String::new();
     let published = |column: &Figure| row.published.iter().find(|number| number.figure == *column);
     if columns.iter().any(|column| published(column).is_some()) {
-        let text = |column| published(column).map_or_else(|| NOTHING.into(), Published::text);
+        let text = |column| published(column).map_or_else(|| NONE.into(), Published::text);
         out += &line("  paper", columns.iter().map(text));
     }
     if !row.here.is_empty() {
@@ -119,16 +119,16 @@ fn row_text(row: &RowShown, shown: &Reproduction) -> String {
     }
     for number in row.published.iter().filter(|number| !columns.contains(&number.figure)) {
         let here = row.here.get(number.figure.key());
-        let here = here.map_or_else(|| NOTHING.into(), |spread| three_digits(spread.median));
+        let here = here.map_or_else(|| NONE.into(), |spread| three_digits(spread.median));
         let text = format!("  {}: paper {}, here {here}", number.figure.name(), number.text());
         let _ = writeln!(out, "{text}");
     }
     if let Some(why) = &row.reason {
         let what = if row.runs == 0 { "not here" } else { "not all runs" };
-        paragraph(&mut out, &format!("  {what}: {}", one_line(why)));
+        add(&mut out, &format!("  {what}: {}", one_line(why)));
     }
     if !row.flags.is_empty() {
-        paragraph(&mut out, &format!("  ! {}", row.flags.join("; ")));
+        add(&mut out, &format!("  ! {}", row.flags.join("; ")));
     }
     out
 }
@@ -153,7 +153,7 @@ fn medians(figures: &Figures, columns: &[Figure], estimated: bool) -> impl Itera
             let sign = if estimated && column.is_cycles() { "≈" } else { "" };
             format!("{sign}{}", three_digits(spread.median))
         }
-        None => NOTHING.into(),
+        None => NONE.into(),
     })
 }
 
@@ -167,8 +167,8 @@ fn shares(shares: &[Share]) -> String {
     );
     for share in shares {
         let mb_per_s =
-            |spread: Option<Spread>| spread.map_or_else(|| NOTHING.into(), |s| three_digits(s.median));
-        let percent = share.share.map_or_else(|| NOTHING.into(), |share| format!("{:.1}%", share * 100.0));
+            |spread: Option<Spread>| spread.map_or_else(|| NONE.into(), |s| three_digits(s.median));
+        let percent = share.share.map_or_else(|| NONE.into(), |share| format!("{:.1}%", share * 100.0));
         let cells = [mb_per_s(share.alone), mb_per_s(share.mixed), percent];
         let range = share
             .range
@@ -275,15 +275,15 @@ fn changes_text(begins: &str, changes: &Changes, series: &[Series]) -> String {
         format!("{} written in {}", gigabytes(changes.written_bytes), approx_span(changes.duration_s));
     if changes.too_short {
         let what = "The run is too short for one to be seen: half a minute is needed";
-        paragraph(&mut out, &format!("{begins}{what} ({written})."));
+        add(&mut out, &format!("{begins}{what} ({written})."));
         return out;
     }
     for change in &changes.found {
-        paragraph(&mut out, &format!("{begins}{}", change_text(change)));
+        add(&mut out, &format!("{begins}{}", change_text(change)));
     }
     let steps = |figure: Figure| changes.found.iter().any(|change| change.figure == figure);
     for series in series.iter().filter(|series| !steps(series.figure)) {
-        paragraph(&mut out, &format!("{begins}{}: no change seen within {written}", series.figure.name()));
+        add(&mut out, &format!("{begins}{}: no change seen within {written}", series.figure.name()));
     }
     out
 }
@@ -325,14 +325,14 @@ fn what_it_may_be(over_time: &OverTime) -> String {
             "  If the first fall of the scan is an SLC cache that is full, it holds less than {}, {each} a drive.",
             gigabytes(first.written_bytes)
         );
-        paragraph(&mut out, &text);
+        add(&mut out, &text);
     }
     if let Some(second) = falls.get(1) {
         let text = format!(
             "  If the next is garbage collection, it set in with {} written after the fill.",
             gigabytes(second.written_bytes)
         );
-        paragraph(&mut out, &text);
+        add(&mut out, &text);
     }
     out
 }
@@ -341,7 +341,7 @@ fn claims(shown: &Reproduction) -> String {
     if shown.claims.is_empty() {
         return String::new();
     }
-    let mut out = String::from("\nWhat the paper says\n");
+    let mut out = String::from("\nClaims of the paper\n");
     for claim in &shown.claims {
         out += &claim_text(claim);
     }
@@ -366,7 +366,7 @@ fn claim_text(claim: &ClaimShown) -> String {
     } else {
         format!(" ({})", claim.setup.name())
     };
-    paragraph(&mut out, &format!("  {:<4} {}{setup}", claim.source, claim.words));
+    add(&mut out, &format!("  {:<4} {}{setup}", claim.source, claim.words));
     let sides = if claim.above.1 == claim.below.1 {
         format!("{}, {} / {}", claim.above.1.name(), claim.above.0, claim.below.0)
     } else {
@@ -385,7 +385,7 @@ fn claim_text(claim: &ClaimShown) -> String {
         (None, Says::Less) => "less".into(),
         (None, Says::About) => "alike".into(),
     };
-    let here = claim.here.factor.map_or_else(|| NOTHING.into(), factor_text);
+    let here = claim.here.factor.map_or_else(|| NONE.into(), factor_text);
     let range = claim
         .here
         .range
@@ -393,7 +393,7 @@ fn claim_text(claim: &ClaimShown) -> String {
     let why = claim.here.why.as_deref().map_or_else(String::new, |why| format!(", {why}"));
     let text =
         format!("       {sides}: paper {paper}, here {here}{range}: {}{why}", claim.here.ruling.name());
-    let _ = writeln!(out, "{}", wrap(&one_line(&text), WIDTH, "         "));
+    let _ = writeln!(out, "{}", paragraph(&one_line(&text), WIDTH, "         "));
     out
 }
 

@@ -1,15 +1,14 @@
 //! Keys while a dialog lies over the screen.
 
 use crate::runs::session::Command;
-use crate::ui::tui::dialog::{Consented, Dialog};
+use crate::ui::tui::consent::Consented;
+use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::keys::Action;
 use crate::ui::tui::message::Effect;
 use crate::ui::tui::state::State;
+use crate::ui::tui::update::input::{scrolled, type_into};
 use crate::ui::tui::update::{leave, plan, turn};
 use crate::ui::tui::view;
-
-/// The longest text that is typed: longer than any path, serial or list of CPUs.
-const INPUT_MAX: usize = 4096;
 
 /// Takes a key: what it means here, or the character that it types.
 pub fn pressed(state: &mut State, action: Option<Action>, typed: Option<char>) -> Vec<Effect> {
@@ -65,19 +64,6 @@ pub fn pressed(state: &mut State, action: Option<Action>, typed: Option<char>) -
     Vec::new()
 }
 
-/// Types or erases; whether anything was.
-pub fn type_into(input: &mut String, action: Option<Action>, typed: Option<char>) -> bool {
-    match (action, typed) {
-        (Some(Action::Erase), _) => input.pop().is_some(),
-        (Some(Action::EraseAll), _) => !std::mem::take(input).is_empty(),
-        (None, Some(c)) if input.len() < INPUT_MAX => {
-            input.push(c);
-            true
-        }
-        _ => false,
-    }
-}
-
 fn save(state: &mut State, input: String) -> Vec<Effect> {
     let name = input.trim().to_owned();
     let fits = |c: char| c.is_alphanumeric() || "-_.".contains(c);
@@ -128,7 +114,7 @@ fn consent(state: &mut State, action: Option<Action>, typed: Option<char>) -> Ve
     match action {
         Some(Action::Close) => {
             state.dialog = None;
-            state.say("nothing was allowed: nothing is destroyed");
+            state.say("declined: nothing is destroyed");
             // An empty list allows nothing, and lets the run say what becomes of it.
             return vec![Effect::Send(Command::Consent(Vec::new()))];
         }
@@ -161,18 +147,4 @@ fn page(state: &mut State, dialog: fn(usize) -> Dialog, top: usize, action: Opti
     state.dialog = Some(dialog(top));
     let (lines, rows) = view::pages::size(state);
     state.dialog = Some(dialog(scrolled(top, action, rows, lines.saturating_sub(rows))));
-}
-
-/// The first line shown after a key; `last` is the furthest.
-pub fn scrolled(top: usize, action: Option<Action>, rows: usize, last: usize) -> usize {
-    let top = match action {
-        Some(Action::Up) => top.saturating_sub(1),
-        Some(Action::Down) => top + 1,
-        Some(Action::PageUp) => top.saturating_sub(rows),
-        Some(Action::PageDown) => top + rows,
-        Some(Action::First) => 0,
-        Some(Action::Last) => last,
-        _ => top,
-    };
-    top.min(last)
 }

@@ -1,6 +1,7 @@
 //! What a message makes of the state. Pure: what is to be done outside comes back as effects.
 
 mod dialogs;
+mod input;
 mod mouse;
 pub mod plan;
 mod session;
@@ -181,14 +182,14 @@ fn pause(state: &mut State) -> Vec<Effect> {
         Phase::Running => vec![Effect::Send(Command::Pause(true))],
         Phase::Paused => vec![Effect::Send(Command::Pause(false))],
         Phase::Opening | Phase::Building | Phase::Filling | Phase::Ending => {
-            state.say("nothing to pause: the load does not run");
+            state.say("nothing to pause: the load is not running");
             Vec::new()
         }
     }
 }
 
 fn undo(state: &mut State) -> Vec<Effect> {
-    if turn::blocked(state) {
+    if input::blocked(state) {
         return Vec::new();
     }
     state.asked.clear();
@@ -208,7 +209,7 @@ fn record(state: &mut State) -> Vec<Effect> {
     if state.recording.is_some() {
         return vec![Effect::Send(Command::Record(None))];
     }
-    if turn::blocked(state) {
+    if input::blocked(state) {
         return Vec::new();
     }
     match &state.status {
@@ -226,7 +227,7 @@ fn freeze(state: &mut State) {
 
 fn next_view(state: &mut State) {
     match layout::tier(state.screen) {
-        Some(Tier::Large) => state.say("everything is on the screen: no other view is needed"),
+        Some(Tier::Large) => state.say("everything fits on the screen: there is no other view"),
         Some(tier) => state.view = state.view.next(tier),
         None => {}
     }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use crate::runs::session::Command;
 use crate::runs::session::message::PlanShown;
 use crate::settings::knobs::{Knob, Scope, Value, find};
-use crate::ui::tui::dialog::{Consented, Dialog};
+use crate::ui::tui::consent::Consented;
+use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::keys::Action;
 use crate::ui::tui::layout;
 use crate::ui::tui::message::Effect;
 use crate::ui::tui::planned::Agreement;
 use crate::ui::tui::state::State;
-use crate::ui::tui::update::dialogs::{scrolled, type_into};
-use crate::ui::tui::update::turn;
+use crate::ui::tui::update::input::{blocked, scrolled, type_into};
 use crate::ui::tui::view;
 
 /// Keeps a value for the plan; the one in force needs none.
@@ -24,12 +24,12 @@ pub fn collect(state: &mut State, knob: &'static Knob, value: Value) {
         return;
     }
     state.collected.insert(&knob.path, value);
-    state.say(format!("{} is kept for the plan: Enter shows it, Esc drops it", knob.path));
+    state.say(format!("{} needs a rebuild: Enter shows the plan, Esc discards it", knob.path));
 }
 
 /// Asks what it takes to build the target with what is collected.
 pub fn ask(state: &mut State) -> Vec<Effect> {
-    if turn::blocked(state) {
+    if blocked(state) {
         return Vec::new();
     }
     state.say("planning…");
@@ -43,7 +43,7 @@ pub fn drop_collected(state: &mut State) {
         return;
     }
     let paths: Vec<_> = std::mem::take(&mut state.collected).into_keys().collect();
-    state.say(format!("dropped: {}", paths.join(", ")));
+    state.say(format!("discarded: {}", paths.join(", ")));
 }
 
 /// Shows a plan; one that the run does not wait for never takes the place of what is being typed.
@@ -56,14 +56,14 @@ pub fn planned(state: &mut State, plan: Result<Arc<PlanShown>, String>) {
             let mut asked = Agreement::new(plan);
             let busy = state.dialog.as_ref().is_some_and(|d| d.is_awaited() || !matches!(d, Dialog::Plan(_)));
             if busy && !asked.is_awaited() {
-                state.say("the plan is made: p shows it");
+                state.say("the plan is ready: p shows it");
                 return;
             }
             state.message = None;
             look(&mut asked, state);
             state.dialog = Some(Dialog::Plan(asked));
         }
-        Err(why) => state.complain(format!("there is no plan: {why}")),
+        Err(why) => state.complain(format!("no plan: {why}")),
     }
 }
 
@@ -130,14 +130,14 @@ fn agree(asked: &mut Agreement, action: Option<Action>, typed: Option<char>) -> 
 
 fn declined(state: &mut State, asked: &Agreement) -> Vec<Effect> {
     if asked.is_awaited() {
-        state.say("nothing was allowed: nothing is destroyed");
+        state.say("declined: nothing is destroyed");
         // An empty list allows nothing, and lets the run say what becomes of it.
         return vec![Effect::Send(Command::Consent(Vec::new()))];
     }
     state.say(if state.collected.is_empty() {
-        "nothing is built"
+        "cancelled: nothing is built"
     } else {
-        "nothing is built; what was collected is kept: Enter plans again, Esc drops it"
+        "cancelled: nothing is built, the collected changes are kept (Enter plans again, Esc discards them)"
     });
     Vec::new()
 }
@@ -146,10 +146,10 @@ fn declined(state: &mut State, asked: &Agreement) -> Vec<Effect> {
 pub fn former(state: &mut State) -> Vec<Effect> {
     let failed = matches!(state.ended, Some(Err(_)));
     let Some(former) = state.former.clone().filter(|_| failed) else {
-        state.say("b builds the former stack after building failed: nothing failed");
+        state.say("b rebuilds the previous stack after a failed build; nothing has failed");
         return Vec::new();
     };
-    state.say(format!("building the former stack of {}", former.name));
+    state.say(format!("rebuilding the previous stack of {}", former.name));
     state.asked.clear();
     state.collected.clear();
     vec![Effect::Send(Command::Open(former))]

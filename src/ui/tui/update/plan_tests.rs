@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseEvent, MouseEventKind};
 
-use super::tests::{choose, key, letter, said, typed};
+use super::tests::{choose, ctrl_c, key, letter, said, typed};
 use super::update;
 use crate::error::Error;
 use crate::runs::session::message::{Phase, PlanShown, Status};
@@ -38,10 +38,6 @@ fn build(plan: u64, typed: &[&str]) -> Vec<Effect> {
     vec![Effect::Send(Command::Build { plan, typed })]
 }
 
-fn ctrl_c(state: &mut State) -> Vec<Effect> {
-    update(state, Msg::Key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)))
-}
-
 fn erase_all(state: &mut State) {
     update(state, Msg::Key(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL)));
 }
@@ -65,11 +61,15 @@ fn the_key_that_types_a_value_is_named_as_it_is() {
     let mut state = running(80, 24);
     choose(&mut state, "stack.mkfs_options");
     letter(&mut state, 'l');
-    assert!(said(&state).ends_with("has no stops: Enter types its value"), "{}", said(&state));
+    assert!(said(&state).ends_with("has no preset values: press Enter to type one"), "{}", said(&state));
     let mut state = collected();
     choose(&mut state, "stack.mkfs_options");
     letter(&mut state, 'l');
-    assert!(said(&state).ends_with("has no stops: e types its value"), "Enter would plan: {}", said(&state));
+    assert!(
+        said(&state).ends_with("has no preset values: press e to type one"),
+        "Enter would plan: {}",
+        said(&state)
+    );
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn values_are_judged_with_all_that_is_collected() {
     assert_eq!(state.collected.get("stack.raid"), None);
     choose(&mut state, "stack.filesystem");
     state.message = None;
-    assert!(shown(&state).contains("can't be built with what else is collected"), "{}", shown(&state));
+    assert!(shown(&state).contains("conflicts with the other collected changes"), "{}", shown(&state));
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn esc_drops_what_was_collected() {
     let mut state = collected();
     assert_eq!(key(&mut state, KeyCode::Esc), []);
     assert!(state.collected.is_empty());
-    assert_eq!(said(&state), "dropped: stack.filesystem, stack.raid");
+    assert_eq!(said(&state), "discarded: stack.filesystem, stack.raid");
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn live_knobs_are_turned_as_before_while_others_are_collected() {
 fn what_can_not_be_planned_says_why() {
     let mut state = collected();
     tell(&mut state, Event::Planned(Err("the members are of different sizes".into())));
-    assert_eq!(said(&state), "there is no plan: the members are of different sizes");
+    assert_eq!(said(&state), "no plan: the members are of different sizes");
     assert_eq!(state.collected.len(), 2);
 }
 
@@ -212,7 +212,7 @@ fn a_plan_that_destroys_takes_each_serial_after_its_end_was_seen() {
     key(&mut state, KeyCode::Home);
     assert!(agreement(&state).read, "what was read stays read");
     assert_eq!(key(&mut state, KeyCode::Enter), []);
-    assert!(shown(&state).contains("Enter alone confirms nothing."));
+    assert!(shown(&state).contains("Type it first: Enter alone does not confirm."));
     let words: Vec<_> = fixture::plan_destroying().destroys.into_iter().map(|drive| drive.typed).collect();
     typed(&mut state, &words[1]);
     assert_eq!(key(&mut state, KeyCode::Enter), [], "another device's");
@@ -284,7 +284,7 @@ fn a_profile_that_takes_a_stack_down_is_opened_by_its_plan() {
     let mut state = fixture::standing(80, 24);
     let opens = PlanShown { opens: Some("quiet".into()), turns: Vec::new(), ..fixture::plan_destroying() };
     planned(&mut state, opens);
-    assert!(shown(&state).contains("To open the profile quiet"), "{}", shown(&state));
+    assert!(shown(&state).contains("Open profile quiet"), "{}", shown(&state));
     key(&mut state, KeyCode::Esc);
     assert_eq!(state.dialog, None, "and the load goes on");
 }
@@ -363,7 +363,7 @@ fn a_failure_is_told_in_full_and_b_builds_the_former_stack() {
     key(&mut state, KeyCode::Esc);
     assert_eq!(state.dialog, None);
     letter(&mut state, 'l');
-    assert!(said(&state).contains("b builds the former stack"), "{}", said(&state));
+    assert!(said(&state).contains("b rebuilds the previous stack"), "{}", said(&state));
     assert_eq!(letter(&mut state, 'b'), expected, "also once the dialog is closed");
 
     let mut state = fixture::failed(80, 24);
@@ -425,7 +425,7 @@ fn quitting_while_a_stack_stands_asks_what_becomes_of_it() {
 fn a_small_screen_asks_what_becomes_of_a_stack_too() {
     let mut state = fixture::standing(60, 20);
     assert_eq!(letter(&mut state, 'q'), []);
-    assert!(shown(&state).contains("keeps it, Esc stays"), "{}", shown(&state));
+    assert!(shown(&state).contains("keeps it, Esc cancels"), "{}", shown(&state));
     assert_eq!(letter(&mut state, 'k'), [Effect::Send(Command::QuitKeeping)]);
 }
 
@@ -441,7 +441,7 @@ fn the_host_page_opens_scrolls_and_closes() {
     assert_eq!(letter(&mut state, 'H'), []);
     assert!(shown(&state).contains("Debian GNU/Linux 13"));
     key(&mut state, KeyCode::End);
-    assert!(shown(&state).contains("none to be seen"), "{}", shown(&state));
+    assert!(shown(&state).contains("none found"), "{}", shown(&state));
     let Some(Dialog::Host { top }) = state.dialog else { panic!("{:?}", state.dialog) };
     letter(&mut state, 'k');
     assert_eq!(state.dialog, Some(Dialog::Host { top: top - 1 }));
@@ -468,7 +468,7 @@ fn drives_change_hands_by_a_plan_there_and_back() {
         letter(state, 'e');
         erase_all(state);
         typed(state, text);
-        assert!(shown(state).contains("Enter keeps it for the plan"), "{}", shown(state));
+        assert!(shown(state).contains("Enter adds it to the plan"), "{}", shown(state));
         key(state, KeyCode::Enter)
     };
     let mut state = on_a_drive();

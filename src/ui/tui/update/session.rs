@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::runs::session::message::{Event, Phase, Status};
-use crate::ui::tui::dialog::{Consent, Dialog};
+use crate::ui::text::wrap;
+use crate::ui::tui::consent::Consent;
+use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::figures::Figures;
 use crate::ui::tui::layout;
 use crate::ui::tui::message::Effect;
 use crate::ui::tui::state::{Focus, Passing, State};
-use crate::ui::tui::text::wrap;
 use crate::ui::tui::update::plan;
 
 /// Takes an event.
@@ -140,6 +141,6 @@ pub fn gone(state: &mut State) -> Vec<Effect> {
     }
     ended(
         state,
-        Err(Error::failed("the run's thread ended without a word").hint("this is a bug: please report it")),
+        Err(Error::failed("the thread of the run ended unexpectedly").hint("this is a bug: please report it")),
     )
 }

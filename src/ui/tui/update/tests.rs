@@ -31,6 +31,10 @@ pub(super) fn typed(state: &mut State, text: &str) {
     }
 }
 
+pub(super) fn ctrl_c(state: &mut State) -> Vec<Effect> {
+    update(state, Msg::Key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)))
+}
+
 pub(super) fn choose(state: &mut State, path: &str) {
     let row =
         state.rows().iter().position(|row| matches!(row, Row::Knob(knob) if knob.path == path)).unwrap();

@@ -3,31 +3,12 @@
 use crate::class::Class;
 use crate::meter::window::State as ClassState;
 use crate::runs::session::Command;
-use crate::runs::session::message::Phase;
 use crate::settings::knobs::{Knob, Scope, Value, find};
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::message::Effect;
 use crate::ui::tui::state::{Passing, State, ground};
+use crate::ui::tui::update::input::blocked;
 use crate::ui::tui::update::plan;
-
-/// Whether nothing can be turned now; says why.
-pub fn blocked(state: &mut State) -> bool {
-    if state.ended.is_some() {
-        let former = if state.former.is_some() { "b builds the former stack, " } else { "" };
-        state.complain(format!("the run has ended: {former}o opens a profile, q quits"));
-    } else if state.quitting {
-        state.say("draining to end");
-    } else {
-        match state.phase() {
-            Phase::Running | Phase::Paused => return false,
-            Phase::Opening => state.say("not yet: the profile is being opened"),
-            Phase::Building => state.say("not yet: what lies under the target is being built"),
-            Phase::Filling => state.say("not yet: the target is being filled"),
-            Phase::Ending => state.say("draining to end"),
-        }
-    }
-    true
-}
 
 /// Turns the chosen knob by one stop.
 pub fn turn(state: &mut State, up: bool) -> Vec<Effect> {
@@ -43,14 +24,14 @@ pub fn turn(state: &mut State, up: bool) -> Vec<Effect> {
     }
     let ground = ground(&status, knob.spec.scope);
     if knob.steps(ground).is_empty() {
-        state.say(format!("{} has no stops: {} types its value", knob.path, typing(state)));
+        state.say(format!("{} has no preset values: press {} to type one", knob.path, typing(state)));
         return Vec::new();
     }
     if let Some(value) = knob.step(&from, ground, up) {
         return offer(state, knob, value);
     }
     let end = if up { "highest" } else { "lowest" };
-    state.say(format!("the {end} stop of {}: {} types a value exactly", knob.path, typing(state)));
+    state.say(format!("{} is at its {end} preset value: press {} to type another", knob.path, typing(state)));
     Vec::new()
 }
 
@@ -80,7 +61,7 @@ fn offer(state: &mut State, knob: &'static Knob, value: Value) -> Vec<Effect> {
     // What was collected of it takes building, and is no longer what is wanted.
     state.collected.remove(knob.path.as_str());
     if let Some(why) = knob.inactive(&settings) {
-        state.say(format!("{} is kept, but has no effect now: {why}", knob.path));
+        state.say(format!("{} is set, but has no effect now: {why}", knob.path));
     }
     state.asked.insert(&knob.path, value.clone());
     vec![Effect::Send(Command::Turn { knob: knob.path.clone(), value })]

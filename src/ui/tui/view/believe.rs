@@ -4,8 +4,8 @@ use ratatui::style::Style;
 
 use crate::runs::pitfalls::{Light, pitfalls};
 use crate::ui::report::sentences;
+use crate::ui::text::{left, wrap};
 use crate::ui::tui::state::State;
-use crate::ui::tui::text::{left, wrap};
 
 /// Cells of a light with its word, and of a pitfall's name.
 const LIGHT_CELLS: usize = 8;
@@ -16,7 +16,7 @@ pub fn text(state: &State, cells: usize) -> Vec<(String, Style)> {
     let theme = &state.theme;
     let figures = state.figures();
     let (Some(status), Some(totals)) = (&state.status, &figures.totals) else {
-        return vec![("Nothing was measured yet.".into(), theme.dim)];
+        return vec![("Nothing has been measured yet.".into(), theme.dim)];
     };
     let mut out = Vec::new();
     let all = pitfalls(&status.circumstances, totals.duration_s, &totals.steadiness, &totals.written);

@@ -7,10 +7,10 @@ use ratatui::text::Line;
 
 use super::{panel, put, span};
 use crate::class::Class;
+use crate::ui::text::{NONE, latency, left, mb, right, width};
 use crate::ui::tui::charts::{bar, decades, dot, line, round_up};
 use crate::ui::tui::figures::{Figures, Point};
 use crate::ui::tui::state::State;
-use crate::ui::tui::text::{NONE, latency, left, mb, right, width};
 use crate::units::{approx_span, format_latency};
 
 /// Cells of the numbers beside a strip.

@@ -9,9 +9,9 @@ use super::{panel, put, span};
 use crate::class::Class;
 use crate::meter::window::{ClassFigures, Latency, State as ClassState};
 use crate::runs::session::message::Phase;
+use crate::ui::text::{NONE, count, fit, latency, left, mb, right, width};
 use crate::ui::tui::layout::{Tier, tier};
 use crate::ui::tui::state::State;
-use crate::ui::tui::text::{NONE, count, fit, latency, left, mb, right, width};
 
 /// A column of figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use super::{panel, put, span};
 use crate::meter::window::{CpuFigures, CyclesSource};
 use crate::settings::Run;
 use crate::ui::report::sentences;
+use crate::ui::text::{fit, percent};
 use crate::ui::tui::state::State;
-use crate::ui::tui::text::{fit, percent};
 use crate::units::three_digits;
 
 const NAME_CELLS: u16 = 9;

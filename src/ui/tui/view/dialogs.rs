@@ -7,10 +7,11 @@ use ratatui::text::{Line, Span};
 
 use super::{put, span, window};
 use crate::settings::knobs::{Knob, Scope, find};
+use crate::ui::text::{fit, fit_end, left, wrap};
 use crate::ui::tui::ProfileEntry;
-use crate::ui::tui::dialog::{Consent, Dialog, word_kind};
+use crate::ui::tui::consent::{Consent, word_kind};
+use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::state::State;
-use crate::ui::tui::text::{fit, fit_end, left, wrap};
 
 const CELLS: u16 = 76;
 /// Lines of the consent's dialog that are not about the device: frame, warning, question, input, keys.
@@ -97,7 +98,7 @@ fn edit(state: &State, path: &str, input: &str, error: Option<&str>, buf: &mut B
     }
     let scope = |knob: &Knob| knob.parse(input).map_or(knob.spec.scope, |value| state.scope_of(knob, &value));
     let planned = find(path).is_some_and(|knob| scope(knob) == Scope::Rebuild);
-    let enter = if planned { "Enter keeps it for the plan" } else { "Enter turns" };
+    let enter = if planned { "Enter adds it to the plan" } else { "Enter sets it" };
     lines.push(text(format!("{enter} · Ctrl-U erases all · Esc cancels"), theme.dim));
     show(state, buf, screen, path, &lines);
 }
@@ -111,7 +112,7 @@ fn open(state: &State, entries: Option<&[ProfileEntry]>, chosen: usize, buf: &mu
     };
     let first = chosen.saturating_sub(room.saturating_sub(1));
     let names =
-        entries.iter().map(|entry| crate::ui::tui::text::width(&entry.name)).max().unwrap_or(0).clamp(4, 24);
+        entries.iter().map(|entry| crate::ui::text::width(&entry.name)).max().unwrap_or(0).clamp(4, 24);
     let mut lines = Vec::new();
     for (at, entry) in entries.iter().enumerate().skip(first).take(room) {
         let mark = if at == chosen { "▸ " } else { "  " };
@@ -123,7 +124,7 @@ fn open(state: &State, entries: Option<&[ProfileEntry]>, chosen: usize, buf: &mu
         ]));
     }
     if entries.is_empty() {
-        lines.push(text("there is no profile", theme.dim));
+        lines.push(text("no profiles", theme.dim));
     }
     lines.push(Line::default());
     let place = match entries.get(chosen).map(|entry| &entry.path) {
@@ -134,7 +135,7 @@ fn open(state: &State, entries: Option<&[ProfileEntry]>, chosen: usize, buf: &mu
     lines.push(text(place, theme.dim));
     lines.push(Line::from(vec![
         span(format!("{}/{}  ", (chosen + 1).min(entries.len()), entries.len()), theme.dim),
-        span("Enter opens it (the target is built anew where it differs)", theme.dim),
+        span("Enter opens it (the target is rebuilt if it differs)", theme.dim),
     ]));
     show(state, buf, screen, "open a profile", &lines);
 }
@@ -142,11 +143,12 @@ fn open(state: &State, entries: Option<&[ProfileEntry]>, chosen: usize, buf: &mu
 /// What becomes of what was built?
 fn leave(state: &State, buf: &mut Buffer, screen: Rect) {
     let theme = &state.theme;
-    let mut lines = vec![text("What was built for this run still stands.", theme.warn), Line::default()];
+    let mut lines =
+        vec![text("The stack built for this run is still in place.", theme.warn), Line::default()];
     for (key, what) in [
-        ("t", "take it down and quit: everything on it is gone, nothing is left behind"),
-        ("k", "keep it and quit: the commands that remove it are printed"),
-        ("Esc", "stay"),
+        ("t", "tear it down and quit: all data on it is lost, nothing is left behind"),
+        ("k", "keep it and quit; the commands that remove it are printed"),
+        ("Esc", "cancel"),
     ] {
         for (i, part) in wrap(what, inner_cells() - 5).into_iter().enumerate() {
             let key = if i == 0 { key } else { "" };
@@ -188,7 +190,7 @@ fn consent(state: &State, asked: &Consent, buf: &mut Buffer, screen: Rect) {
         theme.warn,
     ));
     lines.push(Line::from(vec![
-        span(format!("Type its {what} in full to allow that, then Enter: "), theme.plain),
+        span(format!("Type its {what} in full to confirm, then Enter: "), theme.plain),
         Span::styled(
             if device.typed.chars().count() <= 20 { device.typed.clone() } else { String::new() },
             theme.strong,
@@ -196,6 +198,6 @@ fn consent(state: &State, asked: &Consent, buf: &mut Buffer, screen: Rect) {
     ]));
     lines.push(typed(state, &asked.input, inner_cells()));
     lines.push(wrong(state, asked.error.as_deref()));
-    lines.push(text("Esc allows nothing: the device stays as it is.", theme.dim));
+    lines.push(text("Esc cancel: the device stays as it is.", theme.dim));
     show(state, buf, screen, "this destroys data", &lines);
 }

@@ -11,8 +11,8 @@ use crate::meter::steady_state::Steady;
 use crate::runs::session::message::{Phase, Status};
 use crate::settings::{Named, Rocksdb};
 use crate::ui::report::stack_properties;
+use crate::ui::text::{count, fit, width};
 use crate::ui::tui::state::State;
-use crate::ui::tui::text::{count, fit, width};
 use crate::units::{approx_size, approx_span, format_size};
 
 /// A part of the line; what is least needed goes first where not all fits.

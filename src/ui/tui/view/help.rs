@@ -5,9 +5,9 @@ use ratatui::style::Style;
 use super::notes;
 use crate::settings::knobs::value::Kind;
 use crate::settings::knobs::{self, Knob};
+use crate::ui::text::{left, wrap};
 use crate::ui::tui::keys::{Context, MAP};
 use crate::ui::tui::state::State;
-use crate::ui::tui::text::{left, wrap};
 
 /// What each figure means.
 const FIGURES: &[(&str, &str)] = &[
@@ -16,41 +16,44 @@ const FIGURES: &[(&str, &str)] = &[
     ("IOPS", "Completed I/Os a second; flushes do not count."),
     (
         "p50 … max",
-        "Percentiles and the largest time in this window (c: in the whole run). A – stands where fewer than ten samples lie beyond a percentile.",
+        "Percentiles and the largest time in this window (c: in the whole run). – means fewer than ten samples beyond that percentile.",
     ),
     (
         "service",
-        "From the start of an I/O to its completion. Of the wal: the commit, from the start of a write to the end of the flush that covers it.",
+        "From the start of an I/O to its completion. For the WAL: the commit, from the start of a write to the end of the flush that covers it.",
     ),
     (
         "response",
-        "From the intended start to the completion: what a client of a rated class waits. A class with no rate has none.",
+        "From the intended start to the completion: what a client waits. Only classes with a rate have one.",
     ),
     (
         "not held",
-        "Over 1% of the intended starts were a second late and were dropped (missed): response times mean nothing then.",
+        "More than 1% of the intended starts were over a second late and were dropped (missed); response times are meaningless then.",
     ),
     ("cores", "CPU time of the whole system that was neither idle nor waiting for I/O, and what is left."),
     (
         "cycles",
-        "The whole system's CPU cycles over all bytes of the four classes (paper, 3.2); ≈ where estimated as busy time × clock frequency.",
+        "The whole system's CPU cycles over all bytes of the four classes (Haas et al. 2020, 3.2); ≈ where estimated as busy time × clock frequency.",
     ),
     (
         "warming",
-        "Not steady yet: no level of each class's MB/s, WA-A and WA-D has lasted for thirty spans (a second each in the first ten minutes). Then it is steady since, or changed at, a time of the run; B tells what it waits for.",
+        "Not steady yet: no level of each class's MB/s, WA-A and WA-D has lasted for thirty spans yet (a second each in the first ten minutes). Later: steady since, or changed at, a time of the run. B shows what is missing.",
     ),
     (
         "WA-A, WA-D",
         "Bytes that reached the drives for each byte that the application wrote, and bytes written to flash for each that reached the drive, since the measurement began (page B).",
     ),
-    ("needs", "The cores that eight drives of 3 GB/s would take at these cycles a byte (paper, 4.3)."),
+    (
+        "needs",
+        "The cores that eight drives of 3 GB/s would need at this many cycles per byte (Haas et al. 2020, 4.3).",
+    ),
     (
         "own",
-        "The cores that stacktune itself keeps busy, its I/O in the kernel included; apart from it the screen and the meters.",
+        "The cores that stacktune itself uses, including its I/O in the kernel; screen and meters are shown separately.",
     ),
     (
         "ledger",
-        "Means of the windows before a turn and after it has settled. ▲ or ▼ only where every window after lies above or below every one before, else ≈ no clear change. Under flags there is no verdict.",
+        "Means of the windows before a change and after it has settled. ▲ or ▼ only if every window after it is above or below every window before, else ≈ no clear change. No verdict while flags are set.",
     ),
 ];
 
@@ -75,14 +78,14 @@ pub fn text(state: &State, cells: usize) -> Vec<(String, Style)> {
         ("Keys while typing", Context::Text),
         ("Keys in a plan", Context::Plan),
         ("Keys after a failure", Context::Failed),
-        ("Keys when quitting while a stack stands", Context::Leaving),
+        ("Keys when quitting with a stack in place", Context::Leaving),
     ] {
         heading(&mut out, state, title);
         for row in MAP.iter().filter(|row| row.context == context) {
             entry(&mut out, row.label, 8, row.help, cells, theme.plain);
         }
     }
-    entry(&mut out, "Ctrl-C", 8, "As q, also while typing.", cells, theme.plain);
+    entry(&mut out, "Ctrl-C", 8, "Same as q, also while typing.", cells, theme.plain);
     entry(
         &mut out,
         "mouse",
@@ -95,7 +98,7 @@ pub fn text(state: &State, cells: usize) -> Vec<(String, Style)> {
     for (name, meaning) in FIGURES {
         entry(&mut out, name, 10, meaning, cells, theme.plain);
     }
-    heading(&mut out, state, "All knobs, and what the paper found");
+    heading(&mut out, state, "All knobs, and what the papers found");
     for (names, knob) in grouped() {
         out.push((names, theme.strong));
         entry(&mut out, "", 1, knob.spec.help, cells, theme.plain);
@@ -138,18 +141,16 @@ fn describe(out: &mut Vec<(String, Style)>, state: &State, knob: &Knob, cells: u
         }
     }
     row(
-        "in force",
+        "applies",
         match knob.spec.scope {
             knobs::Scope::Live if knob.spec.key == "interface" => {
-                "at once, while the load runs; vfio and back by a plan, as the drives change hands"
+                "immediately, while the load runs; switching to or from vfio needs a rebuild"
             }
-            knobs::Scope::Live => "at once, while the load runs",
+            knobs::Scope::Live => "immediately, while the load runs",
             knobs::Scope::Reopen => {
-                "while the run goes on: the load drains, and RocksDB is closed and opened again"
+                "without ending the run: the load drains, and RocksDB is closed and reopened"
             }
-            knobs::Scope::Rebuild => {
-                "when the target is built anew: turned knobs are collected, and Enter shows the plan"
-            }
+            knobs::Scope::Rebuild => "after a rebuild: changes are collected, and Enter shows the plan",
         },
     );
     if let Some(why) = state.status.as_ref().and_then(|status| knob.inactive(&status.settings)) {

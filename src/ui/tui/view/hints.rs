@@ -7,9 +7,9 @@ use ratatui::text::{Line, Span};
 
 use super::{put, span};
 use crate::runs::session::message::Phase;
+use crate::ui::text::{fit_middle, percent, width, wrap};
 use crate::ui::tui::keys;
 use crate::ui::tui::state::State;
-use crate::ui::tui::text::{fit_middle, percent, width, wrap};
 use crate::ui::tui::update::plan::conflict;
 use crate::units::{approx_size, approx_span};
 
@@ -34,7 +34,7 @@ fn text(state: &State, buf: &mut Buffer, area: Rect) {
     let mut lines = wrap(&text, cells);
     if lines.len() > room {
         let cut = lines.split_off(room.saturating_sub(1)).join(" ");
-        lines.push(crate::ui::tui::text::fit(&cut, cells));
+        lines.push(crate::ui::text::fit(&cut, cells));
     }
     for (y, line) in (area.y..area.bottom()).zip(lines) {
         put(buf, area.x + 1, y, area.width - 1, &Line::from(span(line, style)));
@@ -45,22 +45,25 @@ fn said(state: &State) -> (String, Style) {
     let theme = &state.theme;
     let knob = state.knob();
     if let Some(passing) = &state.passing {
-        return (format!("{} {} can't be chosen: {}", knob.path, passing.value, passing.reason), theme.warn);
+        return (format!("{} {} is not available: {}", knob.path, passing.value, passing.reason), theme.warn);
     }
     if let Some(message) = &state.message {
         return (message.text.clone(), if message.wrong { theme.bad } else { theme.plain });
     }
     if state.quitting {
-        let left = if state.is_standing() { ", leaving what stands to `stacktune cleanup`" } else { "" };
+        let left = if state.is_standing() { ", leaving the stack to `stacktune cleanup`" } else { "" };
         return (format!("draining… q again quits at once{left}"), theme.warn);
     }
     if let Some(Err(error)) = &state.ended {
-        let former =
-            if state.former.is_some() { "b builds the former stack, o opens, q quits: " } else { "" };
+        let former = if state.former.is_some() {
+            "b rebuilds the previous stack, o opens a profile, q quits: "
+        } else {
+            ""
+        };
         return (format!("{former}{}", error.one_line()), theme.bad);
     }
     if let Some(why) = conflict(state, knob) {
-        return (format!("{} can't be built with what else is collected: {why}", knob.path), theme.warn);
+        return (format!("{} conflicts with the other collected changes: {why}", knob.path), theme.warn);
     }
     let settings = state.settings_for(knob);
     let inactive = settings.and_then(|settings| knob.inactive(&settings));
@@ -103,7 +106,7 @@ fn progress(state: &State, cells: usize) -> Option<Line<'static>> {
     let left = if progress.rate_bytes_per_s > 0.0 {
         format!("{} left", approx_span(left_bytes as f64 / progress.rate_bytes_per_s))
     } else {
-        "time left not known".into()
+        "time left unknown".into()
     };
     let text = format!(
         " {} · {} of {} at {:.0} MB/s · {left}",
@@ -112,7 +115,7 @@ fn progress(state: &State, cells: usize) -> Option<Line<'static>> {
         approx_size(progress.all_bytes),
         progress.rate_bytes_per_s / 1e6,
     );
-    let what = format!(" {} ", crate::ui::tui::text::fit(&progress.what, 24));
+    let what = format!(" {} ", crate::ui::text::fit(&progress.what, 24));
     let room = cells.saturating_sub(width(&what) + width(&text) + 1).min(40);
     let full = (share * room as f64) as usize;
     Some(Line::from(vec![

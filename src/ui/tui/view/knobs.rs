@@ -8,8 +8,8 @@ use ratatui::text::{Line, Span};
 use super::{has_focus, panel, put, span};
 use crate::class::Class;
 use crate::settings::knobs::{Knob, Scope, Value};
+use crate::ui::text::{fit, fit_end, left, width};
 use crate::ui::tui::state::{Focus, Row, State};
-use crate::ui::tui::text::{fit, fit_end, left, width};
 use crate::ui::tui::update::plan::conflict;
 
 /// The longest key: values begin behind it.
@@ -78,7 +78,7 @@ fn heading(state: &State, table: &str) -> Line<'static> {
         }
     }
     if matches!(table, "target" | "stack" | "sim" | "load" | "kv") {
-        spans.push(span("  by a plan", theme.dim));
+        spans.push(span("  needs a rebuild", theme.dim));
     }
     Line::from(spans)
 }

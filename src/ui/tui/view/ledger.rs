@@ -8,8 +8,8 @@ use ratatui::text::{Line, Span};
 use super::{has_focus, panel, put, span};
 use crate::meter::flag::FlagKind;
 use crate::meter::window::{Change, LedgerLine, Verdict};
+use crate::ui::text::{NONE, left, mb, width};
 use crate::ui::tui::state::{Focus, State};
-use crate::ui::tui::text::{NONE, left, mb, width};
 use crate::units::{approx_span, format_latency, three_digits};
 
 /// From this width on a turn takes one row.
@@ -53,7 +53,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let inner = panel(state, buf, area, "ledger", &remark, focused);
     let theme = &state.theme;
     if ledger.is_empty() {
-        put(buf, inner.x, inner.y, inner.width, &Line::from(span("no knob was turned yet", theme.dim)));
+        put(buf, inner.x, inner.y, inner.width, &Line::from(span("no knob has been turned yet", theme.dim)));
         return;
     }
     let cells = usize::from(inner.width);
@@ -154,7 +154,7 @@ fn remarks(state: &State, line: &LedgerLine, cells: usize) -> Vec<Line<'static>>
     if words.is_empty() {
         return Vec::new();
     }
-    let wrapped = crate::ui::tui::text::wrap(&words, cells.saturating_sub(5));
+    let wrapped = crate::ui::text::wrap(&words, cells.saturating_sub(5));
     wrapped.into_iter().map(|text| Line::from(span(format!("     {text}"), state.theme.warn))).collect()
 }
 

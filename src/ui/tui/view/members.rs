@@ -8,8 +8,8 @@ use super::{panel, put, span};
 use crate::host::Throttling;
 use crate::meter::window::MemberFigures;
 use crate::ui::report::sentences;
+use crate::ui::text::{NONE, fit, left, mb, right, shortened, width};
 use crate::ui::tui::state::State;
-use crate::ui::tui::text::{NONE, fit, left, mb, right, shortened, width};
 use crate::units::mb_per_s;
 
 const FIGURE_CELLS: usize = 7;

@@ -25,8 +25,8 @@ use ratatui::widgets::{Clear, Widget};
 use super::dialog::Dialog;
 use super::layout;
 use super::state::{Focus, State};
-use super::text::{fit, width};
 use super::theme::Theme;
+use crate::ui::text::{fit, width};
 
 /// Draws a panel into its place.
 type Render = fn(&State, &mut Buffer, Rect);

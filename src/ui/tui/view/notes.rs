@@ -10,8 +10,8 @@ use crate::class::Class;
 use crate::meter::price;
 use crate::meter::window::{Flag, State as ClassState};
 use crate::ui::report::stack_properties;
+use crate::ui::text::wrap;
 use crate::ui::tui::state::State;
-use crate::ui::tui::text::wrap;
 use crate::units::three_digits;
 
 /// Draws it.
@@ -32,7 +32,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     if lines.len() > room && room > 0 {
         let rest = lines.len() - (room - 1);
         lines.truncate(room - 1);
-        lines.push(Line::from(span(format!("  {rest} more lines: ? shows them all"), state.theme.dim)));
+        lines.push(Line::from(span(format!("  {rest} more lines: press ? to see them"), state.theme.dim)));
     }
     for (y, line) in (inner.y..inner.bottom()).zip(&lines) {
         put(buf, inner.x, y, inner.width, line);
@@ -46,7 +46,7 @@ pub fn gather(state: &State) -> Vec<(String, Style)> {
     if let Some(Err(error)) = &state.ended {
         notes.push((error.one_line(), theme.bad));
         if state.former.is_some() {
-            notes.push(("b builds the former stack anew".into(), theme.strong));
+            notes.push(("b rebuilds the previous stack".into(), theme.strong));
         }
     }
     let figures = state.figures();

@@ -7,9 +7,9 @@ use ratatui::text::Line;
 
 use super::{believe, centred, help, put, span, window};
 use crate::settings::Named;
+use crate::ui::text::{width, wrap, wrap_exact};
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::state::State;
-use crate::ui::tui::text::{width, wrap, wrap_exact};
 
 const CELLS_MAX: u16 = 100;
 /// Cells and lines of the frame and the margin within.
@@ -55,7 +55,7 @@ fn page(state: &State, cells: usize) -> Option<(&'static str, Text)> {
         Dialog::Help { .. } => ("help · Esc closes", help::text(state, cells)),
         Dialog::Host { .. } => ("host · Esc closes", host(state, cells)),
         Dialog::Believe { .. } => ("can I believe this? · Esc closes", believe::text(state, cells)),
-        Dialog::Failed { .. } => ("the run can't go on", failed(state, cells)),
+        Dialog::Failed { .. } => ("the run has failed", failed(state, cells)),
         _ => return None,
     })
 }
@@ -63,7 +63,7 @@ fn page(state: &State, cells: usize) -> Option<(&'static str, Text)> {
 /// What `stacktune host` prints.
 fn host(state: &State, cells: usize) -> Text {
     let Some(status) = &state.status else {
-        return vec![("The host is not known yet.".into(), state.theme.dim)];
+        return vec![("The host has not been read yet.".into(), state.theme.dim)];
     };
     let told = crate::ui::report::host::describe(&status.facts, None);
     told.lines().flat_map(|line| folded(line, cells)).map(|line| (line, state.theme.plain)).collect()
@@ -109,10 +109,10 @@ fn failed(state: &State, cells: usize) -> Text {
         let what = if stack.is_built() {
             format!("raid {}, file system {}", stack.raid.name(), stack.filesystem.name())
         } else {
-            "nothing is built for it".to_owned()
+            "it needs no stack".to_owned()
         };
-        tell(&format!("b builds the former stack anew, as {} has it ({what}).", former.name), theme.strong);
+        tell(&format!("b rebuilds the previous stack of {} ({what}).", former.name), theme.strong);
     }
-    tell("o opens a profile, q quits, Esc closes this; the notes keep what is told.", theme.strong);
+    tell("o opens a profile, q quits, Esc closes; the message stays in the notes.", theme.strong);
     text
 }

@@ -5,10 +5,10 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::{put, span};
+use crate::ui::text::wrap;
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::layout::MIN;
 use crate::ui::tui::state::State;
-use crate::ui::tui::text::wrap;
 
 /// Draws it.
 pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
@@ -16,10 +16,10 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         return;
     }
     let needs = format!("stacktune needs {}×{}, has {}×{}.", MIN.0, MIN.1, area.width, area.height);
-    let more = "The load goes on. Enlarge the terminal, or quit with Ctrl-C.";
+    let more = "The load is still running. Enlarge the terminal, or quit with Ctrl-C.";
     let more = match state.dialog {
         Some(Dialog::Leave) => {
-            "What was built still stands: t takes it down and quits, k keeps it, Esc stays."
+            "A stack is still in place: t tears it down and quits, k keeps it, Esc cancels."
         }
         _ => more,
     };

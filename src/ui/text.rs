@@ -57,11 +57,25 @@ pub fn fit_end(text: &str, cells: usize) -> String {
 /// The text in lines of at most so many cells; a word longer than a line is broken, nothing is lost.
 pub fn wrap(text: &str, cells: usize) -> Vec<String> {
     let cells = cells.max(1);
+    fill(text, [cells, cells], true)
+}
+
+/// Breaks a sentence into lines of at most `cells`; those after the first start with `indent`, the first
+/// with what spaces it has. A word longer than a line stays whole.
+pub fn paragraph(text: &str, cells: usize, indent: &str) -> String {
+    let words = text.trim_start();
+    let lead = &text[..text.len() - words.len()];
+    let room = [lead, indent].map(|before| cells.saturating_sub(width(before)));
+    format!("{lead}{}", fill(words, room, false).join(&format!("\n{indent}")))
+}
+
+/// The words in lines: the first of so many cells, then all others.
+fn fill(text: &str, cells: [usize; 2], breaks_words: bool) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;
     for word in text.split_whitespace() {
-        let w = width(word);
-        if used > 0 && used + 1 + w > cells {
+        let room = cells[usize::from(lines.len() > 1)];
+        if used > 0 && used + 1 + width(word) > room {
             lines.push(String::new());
             used = 0;
         }
@@ -71,7 +85,8 @@ pub fn wrap(text: &str, cells: usize) -> Vec<String> {
         }
         for c in word.chars() {
             let w = c.width().unwrap_or(0);
-            if used + w > cells && used > 0 {
+            let room = cells[usize::from(lines.len() > 1)];
+            if breaks_words && used + w > room && used > 0 {
                 lines.push(String::new());
                 used = 0;
             }
@@ -204,6 +219,14 @@ mod tests {
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
         assert_eq!(wrap("abcdefghij", 4), ["abcd", "efgh", "ij"]);
         assert_eq!(wrap("", 4), [""]);
+    }
+
+    #[test]
+    fn paragraphs_keep_their_indent_and_long_words() {
+        assert_eq!(paragraph("  aa bb cc", 7, "    "), "  aa bb\n    cc");
+        assert_eq!(paragraph("aa", 1, ""), "aa");
+        assert_eq!(paragraph("µµ µµ µµ", 5, " "), "µµ µµ\n µµ");
+        assert_eq!(paragraph("", 5, " "), "");
     }
 
     #[test]

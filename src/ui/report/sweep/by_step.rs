@@ -1,0 +1,248 @@
+//! The figures of a sweep, a row a step: what `show --json` prints.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::class::Class;
+use crate::error::{Error, Result};
+use crate::meter::spread::Spread;
+use crate::meter::window::CyclesSource;
+use crate::runs::record::Recording;
+use crate::runs::sweep::{Folder, NotRun, Schedule, State, StepShown};
+use crate::ui::report::figures;
+
+/// What `show --json` prints of a sweep.
+#[derive(Debug, Serialize)]
+pub struct SweepShown {
+    /// The folder.
+    pub dir: String,
+    /// The profile's name.
+    pub profile: String,
+    /// The order of the runs: `shuffled` or `as-written`.
+    pub order: String,
+    /// What shuffled them.
+    pub seed: u64,
+    /// Runs on the same stack followed each other.
+    pub kept_together: bool,
+    /// The steps, as the profile has them.
+    pub steps: Vec<StepRow>,
+    /// What to know before reading the figures, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// A step with its figures.
+#[derive(Debug, Serialize)]
+pub struct StepRow {
+    /// The step.
+    #[serde(flatten)]
+    pub step: StepShown,
+    /// Its runs, by repeat.
+    pub runs: Vec<RunShown>,
+    /// Its figures over the runs that are complete, by their path in `summary.json`.
+    pub figures: BTreeMap<String, Spread>,
+    /// What makes them untrustworthy.
+    pub flags: Vec<FlagShown>,
+}
+
+/// A run of a step.
+#[derive(Debug, Serialize)]
+pub struct RunShown {
+    /// Its folder within the sweep's.
+    pub dir: String,
+    /// Which repeat it is, from 1.
+    pub repeat: u32,
+    /// `done`, `not_run`, or `left`.
+    pub state: &'static str,
+    /// Why it has no figures.
+    pub not_run: Option<NotRun>,
+    /// The I/O errors in it.
+    pub errors: Option<String>,
+    /// What its recording notes: how warm the drives were when it began, ….
+    pub notes: Vec<String>,
+    #[serde(skip)]
+    pub(super) recording: Option<Box<Recording>>,
+}
+
+/// A flag of a step's runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FlagShown {
+    /// The class; none is the run.
+    pub class: Option<Class>,
+    /// Its short text, as the first run has it.
+    pub text: String,
+    /// What it means.
+    pub why: String,
+    /// Whether it forbids a verdict.
+    pub forbids_verdict: bool,
+    /// Runs that have it.
+    pub runs: usize,
+}
+
+impl SweepShown {
+    /// What there is to show of a sweep.
+    ///
+    /// # Errors
+    /// Where a recording can't be read.
+    pub fn of(folder: &Folder) -> Result<Self> {
+        let schedule = &folder.schedule;
+        let steps = schedule.steps.iter().enumerate();
+        let steps: Vec<_> =
+            steps.map(|(number, step)| StepRow::of(folder, number, step)).collect::<Result<_>>()?;
+        Ok(Self {
+            dir: folder.dir().display().to_string(),
+            profile: schedule.profile.clone(),
+            order: schedule.order.clone(),
+            seed: schedule.seed,
+            kept_together: schedule.kept_together,
+            notes: notes(schedule, &steps),
+            steps,
+        })
+    }
+
+    /// What of it failed, as the end of the program that ran it; none where all could be done, or where
+    /// something is left.
+    pub fn failure(&self) -> Option<Error> {
+        let runs = || self.steps.iter().flat_map(|row| &row.runs);
+        let not_run = || runs().filter_map(|run| run.not_run.as_ref());
+        let failed = not_run().filter(|not_run| not_run.kind == "failed").count();
+        let errors = runs().filter(|run| run.errors.is_some()).count();
+        if failed > 0 {
+            return Some(Error::failed(format!("{failed} of {} runs failed", runs().count())));
+        }
+        if errors > 0 {
+            return Some(Error::failed(format!("{errors} of {} runs had I/O errors", runs().count())));
+        }
+        if runs().any(|run| run.state != "not_run") {
+            return None;
+        }
+        let first = not_run().next()?;
+        let what = format!("no step could be run: {}", first.why);
+        Some(if first.kind == "refused" { Error::refused(what) } else { Error::input(what) })
+    }
+}
+
+impl StepRow {
+    fn of(folder: &Folder, number: usize, step: &StepShown) -> Result<Self> {
+        let of_step = folder.schedule.runs.iter().filter(|run| run.step == number);
+        let mut runs: Vec<_> = of_step.map(|run| RunShown::of(folder, run)).collect::<Result<_>>()?;
+        runs.sort_by_key(|run| run.repeat);
+        let recordings = || runs.iter().filter_map(|run| run.recording.as_deref());
+        let figures = figures::all().into_iter().filter_map(|figure| {
+            let values: Vec<_> =
+                recordings().filter_map(|recording| figure.of_run(&recording.summary)).collect();
+            Some((figure.key.clone(), Spread::of(&values)?))
+        });
+        Ok(Self {
+            step: step.clone(),
+            figures: figures.collect(),
+            flags: flags(&recordings().collect::<Vec<_>>()),
+            runs,
+        })
+    }
+
+    /// Whether its runs were steady.
+    pub(super) fn steady(&self) -> String {
+        let states: Vec<_> = self
+            .runs
+            .iter()
+            .filter_map(|run| Some(run.recording.as_ref()?.summary.steady.is_steady()))
+            .collect();
+        match (states.iter().filter(|steady| **steady).count(), states.len()) {
+            (0, _) => "no".into(),
+            (steady, all) if steady == all => "yes".into(),
+            (steady, all) => format!("{steady} of {all}"),
+        }
+    }
+
+    pub(super) fn done(&self) -> usize {
+        self.runs.iter().filter(|run| run.recording.is_some()).count()
+    }
+
+    pub(super) fn is_estimated(&self) -> bool {
+        let mut recordings = self.runs.iter().filter_map(|run| run.recording.as_ref());
+        recordings.any(|recording| recording.summary.total.cycles_source == CyclesSource::Estimate)
+    }
+}
+
+impl RunShown {
+    fn of(folder: &Folder, run: &crate::runs::sweep::Run) -> Result<Self> {
+        let shown = Self {
+            dir: run.dir.clone(),
+            repeat: run.repeat,
+            state: "left",
+            not_run: None,
+            errors: None,
+            notes: Vec::new(),
+            recording: None,
+        };
+        Ok(match folder.state(run)? {
+            State::Open | State::HalfDone => shown,
+            State::NotRun(not_run) => Self { state: "not_run", not_run: Some(not_run), ..shown },
+            State::Done(recording) => {
+                let notes = recording.host["notes"].as_array().into_iter().flatten();
+                let notes = notes.filter_map(|note| Some(note.as_str()?.to_owned())).collect();
+                let errors = recording.summary.errors_line();
+                Self { state: "done", errors, notes, recording: Some(recording), ..shown }
+            }
+        })
+    }
+}
+
+/// Each flag of the runs, with how many have it.
+fn flags(recordings: &[&Recording]) -> Vec<FlagShown> {
+    let mut found: Vec<FlagShown> = Vec::new();
+    for recording in recordings {
+        let summary = &recording.summary;
+        let of_classes = Class::ALL.into_iter().map(|class| (Some(class), &summary.class(class).flags));
+        for (class, text) in of_classes
+            .chain([(None, &summary.flags)])
+            .flat_map(|(class, flags)| flags.iter().map(move |text| (class, text)))
+        {
+            let kind = crate::meter::flag::stem(text);
+            let same =
+                |flag: &&mut FlagShown| flag.class == class && crate::meter::flag::stem(&flag.text) == kind;
+            if let Some(flag) = found.iter_mut().find(same) {
+                flag.runs += 1;
+                continue;
+            }
+            let note = summary.flag_notes.get(text);
+            found.push(FlagShown {
+                class,
+                text: text.clone(),
+                why: note.map_or_else(String::new, |note| note.why.clone()),
+                forbids_verdict: note.is_some_and(|note| note.forbids_verdict),
+                runs: 1,
+            });
+        }
+    }
+    found
+}
+
+fn notes(schedule: &Schedule, steps: &[StepRow]) -> Vec<String> {
+    let mut notes = Vec::new();
+    if schedule.kept_together {
+        notes.push("repeats ran on the same stack: the spread does not include rebuilding it".into());
+    }
+    let recordings = || steps.iter().flat_map(|row| &row.runs).filter_map(|run| run.recording.as_deref());
+    for (what, key) in [("hosts", "/hostname"), ("processors", "/cpu/model"), ("kernels", "/kernel")] {
+        let mut values: Vec<_> =
+            recordings().filter_map(|recording| recording.host.pointer(key)?.as_str()).collect();
+        values.sort_unstable();
+        values.dedup();
+        if values.len() > 1 {
+            notes.push(format!("the runs are of different {what}: {}", values.join(", ")));
+        }
+    }
+    // Every run notes how it began; what they all say is said once.
+    let mut counted: BTreeMap<&str, usize> = BTreeMap::new();
+    steps.iter().flat_map(|row| &row.runs).flat_map(|run| &run.notes).for_each(|note| {
+        *counted.entry(note).or_default() += 1;
+    });
+    let all = recordings().count();
+    notes.extend(counted.into_iter().map(|(note, count)| match count {
+        count if count == all => note.to_owned(),
+        count => format!("{note} ({count} of {all} runs)"),
+    }));
+    notes
+}

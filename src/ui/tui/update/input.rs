@@ -1,0 +1,54 @@
+//! What dialogs and knobs share: typing, scrolling, and whether anything can be turned now.
+
+use crate::runs::session::message::Phase;
+use crate::ui::tui::keys::Action;
+use crate::ui::tui::state::State;
+
+/// The longest text that is typed: longer than any path, serial or list of CPUs.
+const INPUT_MAX: usize = 4096;
+
+/// Whether nothing can be turned now; says why.
+pub fn blocked(state: &mut State) -> bool {
+    if state.ended.is_some() {
+        let former = if state.former.is_some() { "b rebuilds the previous stack, " } else { "" };
+        state.complain(format!("the run has ended: {former}o opens a profile, q quits"));
+    } else if state.quitting {
+        state.say("draining to end");
+    } else {
+        match state.phase() {
+            Phase::Running | Phase::Paused => return false,
+            Phase::Opening => state.say("not yet: the profile is being opened"),
+            Phase::Building => state.say("not yet: the stack is being built"),
+            Phase::Filling => state.say("not yet: the target is being filled"),
+            Phase::Ending => state.say("draining to end"),
+        }
+    }
+    true
+}
+
+/// Types or erases; whether anything was.
+pub fn type_into(input: &mut String, action: Option<Action>, typed: Option<char>) -> bool {
+    match (action, typed) {
+        (Some(Action::Erase), _) => input.pop().is_some(),
+        (Some(Action::EraseAll), _) => !std::mem::take(input).is_empty(),
+        (None, Some(c)) if input.len() < INPUT_MAX => {
+            input.push(c);
+            true
+        }
+        _ => false,
+    }
+}
+
+/// The first line shown after a key; `last` is the furthest.
+pub fn scrolled(top: usize, action: Option<Action>, rows: usize, last: usize) -> usize {
+    let top = match action {
+        Some(Action::Up) => top.saturating_sub(1),
+        Some(Action::Down) => top + 1,
+        Some(Action::PageUp) => top.saturating_sub(rows),
+        Some(Action::PageDown) => top + rows,
+        Some(Action::First) => 0,
+        Some(Action::Last) => last,
+        _ => top,
+    };
+    top.min(last)
+}
