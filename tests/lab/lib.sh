@@ -163,17 +163,19 @@ has_windows() {
     ((windows >= $2))
 }
 
+# A pipe that nobody writes to: reading it for a while sleeps without starting a program. Opened once,
+# since it would change $! for whoever waits for a program of theirs.
+exec {never}<> <(:)
+
 # Waits until a command succeeds, SECONDS at most.
 #   wait_for SECONDS COMMAND...
 wait_for() {
-    local until=$((SECONDS + $1)) never
+    local until=$((SECONDS + $1))
     shift
-    exec {never}<> <(:)
     until "$@"; do
-        ((SECONDS < until)) || { exec {never}>&-; return 1; }
+        ((SECONDS < until)) || return 1
         read -rt 0.1 -u "$never" _ || true
     done
-    exec {never}>&-
 }
 
 # A test that can't run: the reason why.
