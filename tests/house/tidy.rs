@@ -7,10 +7,9 @@ use crate::tree::{Source, sources};
 const FILE_LINES_MAX: usize = 500;
 const FUNCTION_LINES_MAX: usize = 70;
 
-/// What is still over a limit, at most: these only go down.
-const LONG_FILES_LEFT: usize = 15;
-const LONG_FUNCTIONS_LEFT: usize = 6;
-const FILES_IN_CIRCLES_LEFT: usize = 71;
+/// What is still over a limit, at most; only the driver of NVMe drives. These only go down.
+const LONG_FILES_LEFT: usize = 2;
+const FILES_IN_CIRCLES_LEFT: usize = 2;
 
 #[track_caller]
 fn assert_at_most(max: usize, over: &[String], rule: &str) {
@@ -35,7 +34,7 @@ fn functions_fit_a_screen() {
         let over = source.functions().into_iter().filter(|(_, lines)| *lines > FUNCTION_LINES_MAX);
         long.extend(over.map(|(name, lines)| format!("{}: {name} has {lines} lines", source.shown())));
     }
-    assert_at_most(LONG_FUNCTIONS_LEFT, &long, "a function has 70 lines at most");
+    assert_at_most(0, &long, "a function has 70 lines at most");
 }
 
 /// Which files a file imports from; a folder's `mod.rs` only passes on, and stands in no circle.

@@ -134,8 +134,9 @@ impl Source {
                 continue;
             }
             let end = format!("{}}}", " ".repeat(indent));
-            let is_declared = |line: &&str| line.trim_end().ends_with(';') && !line.contains('{');
-            if lines[number..].iter().take(1).any(is_declared) {
+            // One that is only declared ends with its head.
+            let head_end = lines[number..].iter().find(|line| line.ends_with(['{', '}', ';']));
+            if head_end.is_some_and(|line| line.ends_with(';')) {
                 continue;
             }
             if let Some(length) = lines[number..].iter().position(|line| *line == end) {

@@ -22,10 +22,8 @@ fn planned(state: &mut State, plan: PlanShown) {
 }
 
 fn agreement(state: &State) -> &Agreement {
-    match &state.dialog {
-        Some(Dialog::Plan(asked)) => asked,
-        other => panic!("{other:?}"),
-    }
+    let Some(Dialog::Plan(asked)) = &state.dialog else { panic!("{:?}", state.dialog) };
+    asked
 }
 
 fn plan_of(turns: &[(&str, Value)]) -> Vec<Effect> {
