@@ -8,7 +8,7 @@
 //! | Didona et al. 2021 | D. Didona, N. Ioannou, R. Stoica, K. Kourtis: *Toward a Better Understanding and Evaluation of Tree Structures on Flash SSDs*, PVLDB 14(3), 2021 |
 //! | Ransom et al. | Ransom, Lim, Mitzenmacher: *Multi-Queue SSD I/O Modeling* |
 //! | Saha et al. | Saha et al.: *KV-SSD: What Is It Good For?* |
-//! | He et al. 2017 | J. He, S. Kannan, A. C. Arpaci-Dusseau, R. H. Arpaci-Dusseau: *The Unwritten Contract of Solid State Drives*, EuroSys 2017 |
+//! | He et al. 2017 | J. He, S. Kannan, A. C. Arpaci-Dusseau, R. H. Arpaci-Dusseau: *The Unwritten Contract of Solid State Drives*, `EuroSys` 2017 |
 //!
 //! Every number here stands in the paper's tables or text; its source is beside it. Drawings of which
 //! only the text is left have no numbers but those of the text.

@@ -248,7 +248,7 @@ fn refuse_other(dir: &Path, profile: &Profile) -> Result<()> {
     let profile = &parse(&to_toml(profile), "the profile")?;
     // What a profile says about itself changes nothing of what is run.
     let mut same_about = other.clone();
-    same_about.settings.about = profile.settings.about.clone();
+    same_about.settings.about.clone_from(&profile.settings.about);
     if same_about == *profile {
         return Ok(());
     }
