@@ -110,7 +110,7 @@ stops_without_a_pulled_drive() {
     local name=pulled-$1 began=$SECONDS
     begins "$name" "$1" "$2"
     pull 3
-    ended 1 'serial RIG3.*can.t go on without'
+    ended 1 'serial RIG3.*cannot go on'
     ((SECONDS - began < 200))
     flagged "$name" 'array failed' 'serial RIG3'
     "$STACKTUNE" show "/share/$name" | grep -q 'array failed'
@@ -130,7 +130,7 @@ a_stripe_whose_member_is_failed_stops_in_order_or_goes_on() {
     md=$(awk '/^md/ { print $1 }' /proc/mdstat)
     mdadm --fail "/dev/$md" "$(node 1)" || true
     if grep -q broken "/sys/block/$md/md/array_state"; then
-        ended 1 "md array $md has lost a member.*can.t go on without"
+        ended 1 "md array $md has lost a member.*cannot go on"
         flagged "$name" 'array failed' "$md"
     else
         count_windows "/share/$name/windows.jsonl"
