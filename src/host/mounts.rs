@@ -69,9 +69,28 @@ pub(crate) fn mounted_at(dir: &Path) -> std::io::Result<Vec<String>> {
     Ok(here.map(|mount| mount.source).collect())
 }
 
+/// A line that procfs refuses is a mount all the same: the guard must not miss it.
+fn plain(line: &str) -> Option<Mount> {
+    let (place, what) = line.split_once(" - ")?;
+    let place: Vec<&str> = place.split(' ').collect();
+    let [_, _, number, top, point, own, ..] = place.as_slice() else { return None };
+    let mut what = what.splitn(3, ' ');
+    let (kind, source) = (what.next()?, what.next()?);
+    let options = own.split(',').chain(what.next().into_iter().flat_map(|all| all.split(',')));
+    Some(Mount {
+        number: (*number).to_owned(),
+        top: unescape(top),
+        point: unescape(point),
+        kind: kind.to_owned(),
+        source: unescape(source),
+        options: options.map(str::to_owned).collect(),
+    })
+}
+
 fn mount(line: &str) -> Option<Mount> {
+    let Ok(parsed) = MountInfo::from_line(line) else { return plain(line) };
     let MountInfo { majmin, root, mount_point, mount_options, fs_type, mount_source, super_options, .. } =
-        MountInfo::from_line(line).ok()?;
+        parsed;
     let option = |(name, value): (String, Option<String>)| match value {
         Some(value) => format!("{name}={value}"),
         None => name,
