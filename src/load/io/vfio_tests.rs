@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::load::nvme::controller::Patience;
+use crate::load::nvme::admin::Patience;
 use crate::load::nvme::model::{Answers, Model, Traits};
 use crate::load::nvme::spec;
 use crate::load::nvme::status::Status;

@@ -7,8 +7,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::admin::{Condition, fatal, gone, recalled};
 use super::bus::Bus;
-use super::controller::{Condition, Controller, fatal, gone, recalled};
+use super::controller::Controller;
 use super::queue::QueuePair;
 use super::spec::{Command, Completion};
 use crate::error::{Error, Result};

@@ -1,6 +1,6 @@
 //! Time-outs, aborts, resets and removal under a lane, on a controller in memory.
 
-use super::super::controller::Patience;
+use super::super::admin::Patience;
 use super::super::model::{Answers, Model, Traits};
 use super::super::status::Status;
 use super::*;

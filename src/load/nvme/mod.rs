@@ -11,7 +11,8 @@
 //! | [`identify`] | what controller and namespaces say of themselves | Base 5.17; NVM 4.1.5 |
 //! | [`prp`] | where the data lies: PRP entries and lists | Base 4.1.1 |
 //! | [`queue`] | a submission and a completion queue: rings, phase tag, doorbells | Base 3.3.1 |
-//! | [`controller`] | start, admin commands, queues, abort, reset, shutdown | Base 3.5 to 3.7, 5, 9.5 |
+//! | [`admin`] | the admin queue: enable, disable, identify, its commands | Base 3.5, 5 |
+//! | [`controller`] | start, queues, abort, reset, shutdown | Base 3.6, 3.7, 5, 9.5 |
 //! | [`lane`] | a worker's queue with what watches over it: time-outs | Base 5.1, 9 |
 //! | [`transfer`] | a worker's page buffers, cut where a command may move no more | Base 5.17.2.1 (MDTS) |
 //! | [`trim`] | Dataset Management: blocks given back | NVM 3.2.3 |
@@ -26,6 +27,7 @@
 //! nothing, takes no lock, and writes one doorbell a batch. What takes a lock (admin commands) is
 //! needed only before it, after it, and where a command does not come back.
 
+pub mod admin;
 pub mod bus;
 pub mod controller;
 pub mod dma;
@@ -34,6 +36,10 @@ pub mod lane;
 pub mod memory;
 #[cfg(test)]
 pub mod model;
+#[cfg(test)]
+mod model_memory;
+#[cfg(test)]
+mod model_state;
 pub mod noiommu;
 pub mod prp;
 pub mod queue;
@@ -45,8 +51,9 @@ pub mod trim;
 pub mod vfio;
 mod words;
 
+pub use admin::{Condition, Patience};
 pub use bus::Bus;
-pub use controller::{Condition, Controller, Patience};
+pub use controller::Controller;
 pub use identify::{ControllerFacts, Namespace};
 pub use lane::Lane;
 pub use transfer::Transfers;

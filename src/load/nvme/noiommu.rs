@@ -29,7 +29,6 @@ use vmm_sys_util::eventfd::EventFd;
 use super::dma::Dma;
 use super::memory::{LARGE_PAGE_BYTES, Memory};
 use super::prp::PAGE_BYTES;
-use super::vfio::Place;
 use crate::error::{Error, Result, describe};
 
 /// What the kernel calls a group that is none.
@@ -52,6 +51,12 @@ const fn request(number: u32) -> libc::c_ulong {
 pub fn has(device: &Path) -> bool {
     let name = std::fs::read_to_string(device.join("iommu_group/name"));
     name.is_ok_and(|name| name.trim() == GROUP_NAME)
+}
+
+/// Where a region of a function begins in its file, and its bytes.
+pub(super) struct Place {
+    pub offset: u64,
+    pub bytes: u64,
 }
 
 /// A function of PCI that reaches all memory.

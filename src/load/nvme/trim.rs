@@ -72,7 +72,7 @@ fn run<B: Bus>(lane: &mut Lane<B>, command: &Command) -> Result<Status> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::controller::Patience;
+    use super::super::admin::Patience;
     use super::super::model::{Model, Traits};
     use super::*;
 

@@ -22,11 +22,12 @@ use vfio_bindings::bindings::vfio::{
 use vfio_ioctls::{VfioDevice, VfioRegionInfoCap};
 use vmm_sys_util::eventfd::EventFd;
 
+use super::admin::Patience;
 use super::bus::Bus;
-use super::controller::{Controller, Patience};
+use super::controller::Controller;
 use super::dma::Dma;
 use super::memory::Memory;
-use super::noiommu::{self, Function};
+use super::noiommu::{self, Function, Place};
 use super::space::Space;
 use crate::error::{Error, Result, describe};
 
@@ -99,12 +100,6 @@ enum Device {
     Kept(VfioDevice, Arc<Space>),
     /// With nothing between it and all memory.
     Unkept(Function),
-}
-
-/// Where a region of a function begins in its file, and its bytes.
-pub(super) struct Place {
-    pub offset: u64,
-    pub bytes: u64,
 }
 
 impl Device {
