@@ -64,14 +64,18 @@ one_by_one() {
     # shellcheck disable=SC2016 # expanded by the inner shell
     "$program" --list --format terse | sed -n 's/: test$//p' |
         xargs -P "$AT_ONCE" -I{} bash -c 'log=$(mktemp "$2/log.XXXXXX")
-            if "$1" --exact "$3" >"$log" 2>&1; then
-                if grep -q "^test result: ok. 1 passed" "$log"; then echo "test $3 ... ok"; else echo "test $3 ... did not run"; exit 1; fi
+            if "$1" --exact "$3" >"$log" 2>&1 && grep -q "^test result: ok. 1 passed" "$log"; then
+                echo "test $3 ... ok"
             else
-                cat "$log"; echo "test $3 ... FAILED"; exit 1
+                sed "s/^/    /" "$log"
+                echo "test $3 ... FAILED"
+                exit 1
             fi' bash "$program" "$work" {} | tee "$work/$1"
-    printf '\ntest result: %s. %d passed; %d failed\n' "$(grep -q '^test .* \.\.\. [^o]' "$work/$1" && echo FAILED || echo ok)" \
-        "$(grep -c '^test .* \.\.\. ok$' "$work/$1")" "$(grep -c '^test .* \.\.\. [^o]' "$work/$1")"
-    ! grep -q '^test .* \.\.\. [^o]' "$work/$1"
+    local failed
+    failed=$(grep -c '^test .* \.\.\. FAILED$' "$work/$1") || true
+    printf '\ntest result: %s. %d passed; %d failed\n' "$( ((failed)) && echo FAILED || echo ok)" \
+        "$(grep -c '^test .* \.\.\. ok$' "$work/$1")" "$failed"
+    ((!failed))
 }
 
 # Its tests wait for a few machines, and each waiting one is a thread.
@@ -82,7 +86,11 @@ lab() {
         printf 'The virtual machine is left out: nothing that it tests has changed since it passed (%s).\n' "$(lab_passed "$hash")"
         return
     fi
-    RUST_TEST_THREADS=100 "${test[@]}" --test lab || return
+    local times=${CARGO_TARGET_DIR:-target}/tmp/lab/times failed=0
+    rm -f "$times"
+    RUST_TEST_THREADS=100 "${test[@]}" --test lab || failed=1
+    if [[ -s $times ]]; then sed 's/^/  machine: /' "$times"; fi
+    ((!failed)) || return
     # Where it can't run at all, its tests are in the list of skips.
     if tests/rig.sh --check 2>/dev/null; then lab_has_passed "$hash"; fi
 }

@@ -8,9 +8,12 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// Loop devices that all tests of a host may have at once. The kernel makes more than its first eight as
-/// they are wanted; every test beside takes a share of the processors, too.
+/// Loop devices that all tests of a host may have at once; every test beside takes a share of the processors, too.
 const SLOTS: usize = 16;
+
+/// The number of the first slot's device. Below it are devices for whoever looks for a free one: `losetup --find`
+/// holds what it tries open for writing, and what a test has just attached would look as if it were in use.
+const FIRST_DEVICE: usize = 32;
 
 /// Programs that a test starts have for a moment all that is open in its process, devices that are open
 /// exclusively too: one test of a process at a time. `make test` runs each in a process of its own.
@@ -18,7 +21,8 @@ static TURN: Mutex<()> = Mutex::new(());
 
 /// A test's share of the loop devices.
 pub struct Loops {
-    _slots: Vec<File>,
+    /// Each with the lock on it.
+    slots: Vec<(usize, File)>,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -48,12 +52,13 @@ impl Loops {
         // Who waits for several is not overtaken by those who want one.
         let queue = open("stacktune-test-loops".into());
         queue.lock().unwrap();
+        make_spare_devices();
         let mut slots = Vec::new();
         loop {
-            let free = (0..SLOTS).map(|slot| open(format!("stacktune-test-loop-{slot}")));
-            slots.extend(free.filter(|slot| slot.try_lock().is_ok()).take(count - slots.len()));
+            let free = (0..SLOTS).map(|slot| (slot, open(format!("stacktune-test-loop-{slot}"))));
+            slots.extend(free.filter(|(_, lock)| lock.try_lock().is_ok()).take(count - slots.len()));
             if slots.len() == count {
-                return Some(Self { _slots: slots, _turn: turn });
+                return Some(Self { slots, _turn: turn });
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -86,13 +91,39 @@ impl Loops {
         self.over(dir, size_mib, options, |_| {})
     }
 
-    #[allow(clippy::unused_self)] // whoever makes one has a share
+    /// A device of these slots to which nothing is attached. One that was detached while somebody had it open
+    /// goes later.
+    fn free_device(&self) -> String {
+        let free = super::program::wait_for("a free loop device", || {
+            self.slots.iter().map(|(slot, _)| FIRST_DEVICE + slot).find(|number| !is_attached(*number))
+        });
+        format!("/dev/loop{free}")
+    }
+
     fn over(&self, dir: TempDir, size_mib: u64, options: &[&str], prepare: impl FnOnce(&Path)) -> Loop {
         let backing = dir.path().join("backing");
         File::create(&backing).unwrap().set_len(size_mib << 20).unwrap();
         prepare(&backing);
-        let path = run("losetup", &[&["--find", "--show"], options, &[backing.to_str().unwrap()]].concat());
+        let path = self.free_device();
+        run("losetup", &[options, &[&path, backing.to_str().unwrap()]].concat());
         Loop { path, backing, dir }
+    }
+}
+
+/// Whether a file is attached to a loop device.
+fn is_attached(number: usize) -> bool {
+    Path::new(&format!("/sys/block/loop{number}/loop")).exists()
+}
+
+/// Makes the devices below [`FIRST_DEVICE`], which the kernel does on demand.
+fn make_spare_devices() {
+    for number in (0..FIRST_DEVICE).filter(|number| !Path::new(&format!("/sys/block/loop{number}")).exists())
+    {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(4096).unwrap();
+        let device = format!("/dev/loop{number}");
+        run("losetup", &[&device, file.path().to_str().unwrap()]);
+        run("losetup", &["--detach", &device]);
     }
 }
 

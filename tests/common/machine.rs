@@ -1,7 +1,10 @@
 //! The virtual machine that `tests/rig.sh` boots, and whose turn it is.
 
-use std::fs::File;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use tempfile::TempDir;
 
@@ -52,15 +55,31 @@ pub fn missing() -> Option<String> {
     Some(said.trim().lines().last().unwrap_or("tests/rig.sh can't run here").to_owned())
 }
 
-/// Runs a machine with these options and this command to its end; what it printed.
-pub fn run(options: &[&str], command: &[&str]) -> String {
-    let _turn = Turn::take();
+/// Runs a machine with these options and this command to its end, and returns what it printed. `name` is what
+/// its log and its time are kept under.
+pub fn run(name: &str, options: &[&str], command: &[&str]) -> String {
     let dir = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let mut rig = Command::new(RIG);
     rig.args(options).arg("--dir").arg(dir.path()).arg("--").args(command).stdin(Stdio::null());
+    output_of(name, &mut rig)
+}
+
+/// Runs [`RIG`] when it is its turn, and returns what it printed and how it ended. What it printed is also kept
+/// in `target/tmp/lab/NAME.log`, and the seconds it took are added to `lab/times`, which `scripts/test.sh` shows.
+pub fn output_of(name: &str, rig: &mut Command) -> String {
+    let _turn = Turn::take();
+    let started = Instant::now();
     let output = rig.output().unwrap();
     let ended = format!("\n(tests/rig.sh ended with {})\n", output.status);
-    [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat() + &ended
+    let printed =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat()
+            + &ended;
+    let logs = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lab");
+    fs::create_dir_all(&logs).unwrap();
+    fs::write(logs.join(name).with_extension("log"), &printed).unwrap();
+    let mut times = File::options().create(true).append(true).open(logs.join("times")).unwrap();
+    writeln!(times, "{:4} s  {name}", started.elapsed().as_secs()).unwrap();
+    printed
 }
 
 /// Whether what [`run`] printed says that its command succeeded.

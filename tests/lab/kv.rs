@@ -18,6 +18,7 @@ fn pairs_on_md_and_f2fs_are_turned_opened_again_and_built_anew_under_load() {
     let mut command = vec!["env", "XDG_STATE_HOME=/run/state", &stacks, &devices];
     command.push(session.get_program().to_str().unwrap());
     command.extend(session.get_args().map(|argument| argument.to_str().unwrap()));
-    let printed = machine::run(&["--timeout", "900", "--drives", "2", "--size", "384M"], &command);
+    let printed =
+        machine::run("kv-session", &["--timeout", "900", "--drives", "2", "--size", "384M"], &command);
     assert!(machine::succeeded(&printed) && printed.contains("1 passed"), "{printed}");
 }

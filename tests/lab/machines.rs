@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use crate::common::machine::{RIG, Turn, missing};
+use crate::common::machine::{RIG, Turn, missing, output_of};
 use crate::common::program::Home;
 use crate::common::recorded::json;
 use crate::common::terminal::Terminal;
@@ -183,13 +183,6 @@ fn rig(share: &TempDir) -> Command {
     rig
 }
 
-/// What a machine says until its end.
-fn told(command: &mut Command) -> String {
-    let _turn = Turn::take();
-    let output = command.output().unwrap();
-    [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat()
-}
-
 impl Machine {
     /// What came of it; none, with the reason told, where it can't run here. The first caller boots it.
     fn ran(&self, test: &str) -> Option<&Ran> {
@@ -208,7 +201,8 @@ impl Machine {
         }
         let share = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let wanted = |name: &str| Some(format!("{name}={}", std::env::var(name).ok()?));
-        let log = told(
+        let log = output_of(
+            &self.scripts.join("+"),
             rig(&share)
                 .args(self.options)
                 .args(["--", "env"])
@@ -425,7 +419,8 @@ fn commits_survive_a_power_cut_where_the_log_is_synced_and_are_counted_where_not
     for sync in ["fdatasync", "none"] {
         let [share, images] = [(); 2].map(|()| TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
         for commits in ["300", "0"] {
-            let told = told(
+            let told = output_of(
+                &format!("kv_power-{sync}-{commits}"),
                 rig(&share)
                     .args(["--drives", "1", "--size", "384M", "--monitor", "--images"])
                     .arg(images.path())
@@ -450,7 +445,8 @@ fn what_a_power_cut_left_is_told_after_the_boot_and_cleaned_up() {
     let power = format!("{ROOT}/tests/lab/power.sh");
     // While the first drive gets its partition; while the file system on all of them is mounted; not at all.
     for (cut, steps) in [(1, "7"), (2, "13"), (3, "0")] {
-        let told = told(
+        let told = output_of(
+            &format!("power-{cut}"),
             rig(&share)
                 .args(["--drives", "4", "--size", "384M", "--monitor", "--images"])
                 .arg(images.path())

@@ -53,8 +53,11 @@ fn the_driver_works_on_emulated_drives() {
     let options = ["--drives", "4", "--size", "128M", "--monitor", "--timeout", "1200"];
     let this = std::env::current_exe().unwrap();
     let script = format!("{ROOT}/tests/lab/nvme.sh");
-    let printed =
-        machine::run(&options, &["bash", &script, this.to_str().unwrap(), env!("CARGO_BIN_EXE_stacktune")]);
+    let printed = machine::run(
+        "nvme",
+        &options,
+        &["bash", &script, this.to_str().unwrap(), env!("CARGO_BIN_EXE_stacktune")],
+    );
     println!("{printed}");
     assert!(machine::succeeded(&printed) && printed.contains("\nall went well"), "{printed}");
 }

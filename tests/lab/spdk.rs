@@ -19,7 +19,7 @@ fn the_load_runs_over_spdk_on_emulated_drives() {
     // DPDK needs SSE4.2, and SPDK may be built for more.
     let options = ["--drives", "2", "--size", "128M", "--timeout", "900", "--model", "max"];
     let script = format!("{ROOT}/tests/lab/spdk.sh");
-    let printed = machine::run(&options, &["bash", &script, env!("CARGO_BIN_EXE_stacktune")]);
+    let printed = machine::run("spdk", &options, &["bash", &script, env!("CARGO_BIN_EXE_stacktune")]);
     println!("{printed}");
     assert!(machine::succeeded(&printed) && printed.contains("\nall went well"), "{printed}");
 }
