@@ -108,7 +108,7 @@ fn a_polled_submission_queue_runs_all_classes_and_wakes_after_its_sleep() {
 #[test]
 fn every_interface_and_buffering_runs_all_classes_on_a_direct_loop_device() {
     let test = "every_interface_and_buffering_runs_all_classes_on_a_direct_loop_device";
-    let Some(loops) = Loops::take(test, 1) else { return };
+    let Some(loops) = Loops::take(test, INTERFACES.len()) else { return };
     let devices = INTERFACES.map(|interface| (interface, loops.blank(64)));
     let each = |interface: &str, device: &Loop| {
         let home = Home::new();

@@ -393,7 +393,7 @@ impl Drop for ReadOnly<'_> {
 
 #[test]
 fn devices_that_are_no_members_are_refused_and_untouched() {
-    let Some(loops) = Loops::take("devices_that_are_no_members_are_refused_and_untouched", 2) else { return };
+    let Some(loops) = Loops::take("devices_that_are_no_members_are_refused_and_untouched", 3) else { return };
     let home = Home::new();
     let (good, read_only, small) = (formatted(&loops, 192), formatted(&loops, 192), formatted(&loops, 24));
     let _read_only = ReadOnly::set(&read_only);

@@ -98,10 +98,15 @@ pull() {
     wait_for 60 test ! -e "/sys/block/$name"
 }
 
-# Plugs it in again; it may get another name.
+# Plugs it in again; it may get another name. QEMU refuses that until the guest has switched the slot off, which
+# ends after the drive is gone from sysfs.
 plug() {
-    monitor "device_add nvme,id=drive$1,drive=file$1,serial=RIG$1,bus=slot$1"
-    wait_for 60 find_drive "$1"
+    local i
+    for i in {1..20}; do
+        monitor "device_add nvme,id=drive$1,drive=file$1,serial=RIG$1,bus=slot$1"
+        if wait_for 3 find_drive "$1"; then return; fi
+    done
+    return 1
 }
 
 find_drive() {

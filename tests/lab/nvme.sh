@@ -161,8 +161,12 @@ if ! ((status == 1)) || ! grep -qE 'wants [0-9a-f:.]+ back|no longer there' $wor
     fail "ended with $status"
 fi
 for i in {1..200}; do [[ -e /sys/bus/pci/devices/$pulled ]] || break; sleep 0.1; done
-echo 'device_add nvme,id=drive2,drive=file2,serial=RIG2,bus=slot2' >/dev/virtio-ports/monitor
-for i in {1..200}; do [[ ! -b /dev/nvme2n1 ]] || break; sleep 0.1; done
+# QEMU refuses it until the guest has switched the slot off, which ends after the drive is gone from sysfs.
+for i in {1..200}; do
+    [[ ! -b /dev/nvme2n1 ]] || break
+    ((i % 10 != 1)) || echo 'device_add nvme,id=drive2,drive=file2,serial=RIG2,bus=slot2' >/dev/virtio-ports/monitor
+    sleep 0.1
+done
 all_are_back
 
 printf '# refused\n'
