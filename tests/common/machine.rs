@@ -13,32 +13,20 @@ pub const RIG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rig.sh");
 /// Machines that run at once: what one does, one program after the other, leaves processors idle.
 const SLOTS: usize = 2;
 
-/// The right to run machines.
+/// The right to run one machine.
 pub struct Turn {
-    _slots: Vec<File>,
+    _slot: File,
 }
 
 impl Turn {
-    /// The right to run one.
     pub fn take() -> Self {
-        Self::of(1)
-    }
-
-    /// The right to run one and no other beside it, where an operator waits for what it shows.
-    pub fn alone() -> Self {
-        Self::of(SLOTS)
-    }
-
-    fn of(count: usize) -> Self {
         let open = |name: String| File::create(std::env::temp_dir().join(name)).unwrap();
         let queue = open("stacktune-test-machines".into());
         queue.lock().unwrap();
-        let mut slots = Vec::new();
         loop {
-            let free = (0..SLOTS).map(|slot| open(format!("stacktune-test-machine-{slot}")));
-            slots.extend(free.filter(|slot| slot.try_lock().is_ok()).take(count - slots.len()));
-            if slots.len() == count {
-                return Self { _slots: slots };
+            let mut slots = (0..SLOTS).map(|slot| open(format!("stacktune-test-machine-{slot}")));
+            if let Some(free) = slots.find(|slot| slot.try_lock().is_ok()) {
+                return Self { _slot: free };
             }
             std::thread::sleep(std::time::Duration::from_millis(100));
         }

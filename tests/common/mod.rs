@@ -43,6 +43,9 @@ pub fn this_test(module: &str, name: &str) -> Command {
     command
 }
 
+/// The reason of what the gate leaves to the soak.
+pub const LEFT_TO_SOAK: &str = "runs in the soak";
+
 /// Whether this is the soak, which goes through all that there is; the gate takes a part of it.
 pub fn is_soak() -> bool {
     std::env::var_os("SOAK").is_some()

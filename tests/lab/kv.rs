@@ -1,7 +1,7 @@
 //! RocksDB under an operator's hands on what only the machine has: md arrays, and F2FS.
 
 use crate::common::kv_session::{DEVICES, STACKS, was_the_session};
-use crate::common::{machine, skip, this_test};
+use crate::common::{LEFT_TO_SOAK, is_soak, machine, skip, this_test};
 
 #[test]
 fn pairs_on_md_and_f2fs_are_turned_opened_again_and_built_anew_under_load() {
@@ -11,6 +11,10 @@ fn pairs_on_md_and_f2fs_are_turned_opened_again_and_built_anew_under_load() {
     }
     if let Some(reason) = machine::missing() {
         return skip(name, &reason);
+    }
+    // tests/devices/kv.rs does the same on loop devices.
+    if !is_soak() {
+        return skip(name, LEFT_TO_SOAK);
     }
     let session = this_test(module_path!(), name);
     let (stacks, devices) =

@@ -101,8 +101,8 @@ pull() {
 # Plugs it in again; it may get another name. QEMU refuses that until the guest has switched the slot off, which
 # ends after the drive is gone from sysfs.
 plug() {
-    local i
-    for i in {1..20}; do
+    local _
+    for _ in {1..20}; do
         monitor "device_add nvme,id=drive$1,drive=file$1,serial=RIG$1,bus=slot$1"
         if wait_for 3 find_drive "$1"; then return; fi
     done

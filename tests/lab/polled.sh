@@ -4,7 +4,7 @@
 # shellcheck source=tests/lab/lib.sh
 . ./lib.sh
 
-array=$(profile polled "$(drives)")
+array=$(profile polled "$(drive 0),$(drive 1)")
 
 # A short run with these settings, then every page is read back by the kernel's ordinary way. What the run
 # came to is looked at in tests/lab/machines.rs. Where workers that look all the time keep another from its first I/O,
@@ -79,9 +79,9 @@ every_page_size_goes_through_every_polled_interface() {
         done
         return
     fi
-    pages_of 512B commands vfio
-    pages_of 4KiB polled-commands sqpoll
-    pages_of 1MiB iopoll both vfio commands
+    pages_of 512B vfio
+    pages_of 4KiB polled-commands
+    pages_of 1MiB commands
 }
 
 # Starts a run in the background (its process is $pid) and waits for its first window.
@@ -100,13 +100,13 @@ goes_on() {
 nvme_commands_hold_the_block_device_beside() {
     local i
     goes_on polled-held io.interface=nvme_passthrough
-    for i in 0 1 2 3; do
+    for i in 0 1; do
         expect 1 'in use by the system' mkfs.ext4 -q "$(node $i)"
     done
     kill -INT "$pid"
     wait "$pid" || true
-    mkfs.ext4 -q "$(node 3)"
-    wipefs --quiet --all "$(node 3)"
+    mkfs.ext4 -q "$(node 1)"
+    wipefs --quiet --all "$(node 1)"
 }
 
 # Cores that stacktune had, its kernel threads' included, in the windows of a run: their mean.

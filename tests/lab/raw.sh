@@ -4,7 +4,7 @@
 # shellcheck source=tests/lab/lib.sh
 . ./lib.sh
 
-array=$(profile raw "$(drives)")
+array=$(profile raw "$(drive 0),$(drive 1)")
 
 runs_and_verifies() {
     "$STACKTUNE" record "$array" --for 2s --out "/share/raw-$1" --set "io.interface=$1" \
