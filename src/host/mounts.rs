@@ -165,6 +165,28 @@ mod tests {
     }
 
     #[test]
+    fn a_line_that_procfs_refuses_is_still_a_mount() {
+        let unknown_group =
+            r"36 25 8:1 /sub /mnt/my\040disk rw,noatime shared:new - ext4 /dev/sda1 rw,data=ordered";
+        let without_options = "36 25 8:1 / /mnt ro - ext4 /dev/sda1";
+        for line in [unknown_group, without_options] {
+            assert!(MountInfo::from_line(line).is_err(), "procfs reads {line}");
+        }
+
+        let full = mount(unknown_group).unwrap();
+        assert_eq!((full.point.as_str(), full.top.as_str()), ("/mnt/my disk", "/sub"));
+        assert_eq!((full.number.as_str(), full.kind.as_str()), ("8:1", "ext4"));
+        assert_eq!(full.source, "/dev/sda1");
+        assert_eq!(full.options, ["rw", "noatime", "rw", "data=ordered"]);
+
+        let short = mount(without_options).unwrap();
+        assert_eq!((short.point.as_str(), short.source.as_str()), ("/mnt", "/dev/sda1"));
+        assert_eq!(short.options, ["ro"]);
+
+        assert!(mount("36 25 8:1 / /mnt rw shared:1").is_none(), "without a file system it is no mount");
+    }
+
+    #[test]
     fn a_backslash_that_escapes_nothing_stays() {
         assert_eq!(unescape(r"a\b"), r"a\b");
         assert_eq!(unescape(r"a\04"), r"a\04");
