@@ -42,7 +42,7 @@ const MEAN_ONE_IN: f64 = 3.0;
 /// Which it is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Steady {
+pub enum SteadyState {
     /// No level was reached yet.
     #[default]
     Warming,
@@ -56,7 +56,7 @@ pub enum Steady {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Steadiness {
     /// Which it is.
-    pub state: Steady,
+    pub state: SteadyState,
     /// Seconds from the run's start: since when it is steady, or when it changed.
     pub at_s: Option<f64>,
     /// Since when all figures are level, whether or not that is enough; none while they are not.
@@ -115,7 +115,7 @@ impl SteadyWatch {
         self.total_bytes = window.written_bytes_total;
         let other = self.setting.replace(window.setting).is_some_and(|setting| setting != window.setting);
         if other || window.turned || window.paused {
-            if self.steadiness().state == Steady::Steady {
+            if self.steadiness().state == SteadyState::Steady {
                 self.left_s = Some(seconds(window.start_ns));
             }
             self.bins.clear();
@@ -145,13 +145,13 @@ impl SteadyWatch {
         let wa_d_due = writes && self.written.wa_d().is_some() && !figures.iter().any(|name| name == "WA-D");
         let enough = !wa_d_due && capacities.as_ref().is_none_or(|of| of.written >= of.needed);
         let (state, at_s_of) = if level && enough {
-            (Steady::Steady, at_s(since))
+            (SteadyState::Steady, at_s(since))
         } else if let Some(left) = left_at(&changes).filter(|_| enough) {
-            (Steady::Changed, at_s(left))
+            (SteadyState::Changed, at_s(left))
         } else if let Some(left_s) = self.left_s {
-            (Steady::Changed, Some(left_s))
+            (SteadyState::Changed, Some(left_s))
         } else {
-            (Steady::Warming, None)
+            (SteadyState::Warming, None)
         };
         let (burst, steady) = means(bins, since);
         Steadiness {
@@ -162,7 +162,7 @@ impl SteadyWatch {
             capacities_needed: capacities.as_ref().map(|of| of.needed),
             figures,
             burst,
-            steady: steady.filter(|_| state == Steady::Steady),
+            steady: steady.filter(|_| state == SteadyState::Steady),
         }
     }
 
@@ -298,7 +298,7 @@ impl Steadiness {
 
     /// Whether it is.
     pub fn is_steady(&self) -> bool {
-        self.state == Steady::Steady
+        self.state == SteadyState::Steady
     }
 
     /// What it still waits for, in words; none where it does not wait, or for time alone.
@@ -322,9 +322,9 @@ impl fmt::Display for Steadiness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = approx_span(self.at_s.unwrap_or(0.0));
         match self.state {
-            Steady::Warming => f.write_str("warming"),
-            Steady::Steady => write!(f, "steady since {at}"),
-            Steady::Changed => write!(f, "changed at {at}"),
+            SteadyState::Warming => f.write_str("warming"),
+            SteadyState::Steady => write!(f, "steady since {at}"),
+            SteadyState::Changed => write!(f, "changed at {at}"),
         }
     }
 }

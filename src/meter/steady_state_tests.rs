@@ -44,11 +44,11 @@ fn of(seconds: impl Iterator<Item = Second>) -> Steadiness {
 #[test]
 fn a_level_is_steady_after_thirty_seconds_and_not_before() {
     let run = |seconds| of(std::iter::repeat_n(LEVEL_SECOND, seconds));
-    assert_eq!(run(29).state, Steady::Warming);
+    assert_eq!(run(29).state, SteadyState::Warming);
     let steady = run(30);
     assert_eq!(
         (steady.state, steady.at_s, steady.to_string().as_str()),
-        (Steady::Steady, Some(0.0), "steady since 0s")
+        (SteadyState::Steady, Some(0.0), "steady since 0s")
     );
     assert_eq!(steady.figures, ["background MB/s", "WA-A"]);
     assert_eq!(of(std::iter::empty()), Steadiness::default());
@@ -61,13 +61,13 @@ fn a_run_warms_is_steady_changes_and_is_steady_again() {
         ..LEVEL_SECOND
     };
     let at = |seconds| of((0..seconds).map(second));
-    assert_eq!((at(50).state, at(50).at_s), (Steady::Steady, Some(0.0)));
-    assert_eq!((at(80).state, at(80).at_s), (Steady::Changed, Some(60.0)));
+    assert_eq!((at(50).state, at(50).at_s), (SteadyState::Steady, Some(0.0)));
+    assert_eq!((at(80).state, at(80).at_s), (SteadyState::Changed, Some(60.0)));
     assert_eq!(at(80).to_string(), "changed at 1m 00s");
-    assert_eq!((at(150).state, at(150).at_s), (Steady::Steady, Some(60.0)));
-    assert_eq!((at(220).state, at(220).at_s), (Steady::Changed, Some(200.0)));
+    assert_eq!((at(150).state, at(150).at_s), (SteadyState::Steady, Some(60.0)));
+    assert_eq!((at(220).state, at(220).at_s), (SteadyState::Changed, Some(200.0)));
     let end = at(300);
-    assert_eq!((end.state, end.at_s), (Steady::Steady, Some(200.0)));
+    assert_eq!((end.state, end.at_s), (SteadyState::Steady, Some(200.0)));
     let (burst, steady) = (end.burst.unwrap(), end.steady.unwrap());
     // A third of the run each: the burst over its two levels, the steady mean over the last one alone.
     assert_eq!((burst.from_s, burst.to_s), (0.0, 100.0));
@@ -89,9 +89,9 @@ fn long_runs_are_told_in_means_of_ten_minutes() {
 fn a_change_of_wa_a_alone_is_one() {
     // Cumulative: it takes a while until the ratio has come to rest.
     let change = of((0..120).map(|n| Second { amplification: if n < 60 { 2 } else { 8 }, ..LEVEL_SECOND }));
-    assert_ne!(change.state, Steady::Steady, "{change:?}");
+    assert_ne!(change.state, SteadyState::Steady, "{change:?}");
     let rest = of((0..1500).map(|n| Second { amplification: if n < 60 { 2 } else { 8 }, ..LEVEL_SECOND }));
-    assert_eq!(rest.state, Steady::Steady);
+    assert_eq!(rest.state, SteadyState::Steady);
     assert!(rest.at_s.unwrap() > 60.0, "{rest:?}");
     let steady = rest.steady.unwrap();
     assert_eq!((steady.mb_per_s, steady.wa_a), (100.0, Some(8.0)));
@@ -103,10 +103,10 @@ fn without_wa_d_the_drive_must_be_written_three_times_over() {
     let drive = |capacity_bytes| Second { capacity_bytes, ..LEVEL_SECOND };
     let run = |seconds, capacity_mb| of(std::iter::repeat_n(drive(capacity_mb * MB), seconds));
     let early = run(100, 8_000);
-    assert_eq!((early.state, early.level_since_s), (Steady::Warming, Some(0.0)));
+    assert_eq!((early.state, early.level_since_s), (SteadyState::Warming, Some(0.0)));
     assert_eq!(early.capacities_written, Some(2.5));
     assert_eq!(early.waits_for().unwrap(), "level since 0s, WA-D not reported, 2.5 of 3 capacities written");
-    assert_eq!(run(120, 8_000).state, Steady::Steady);
+    assert_eq!(run(120, 8_000).state, SteadyState::Steady);
     // What was written before counts; and a load that writes nothing need not wait.
     let mut watch = SteadyWatch::default();
     for second in 0..40 {
@@ -120,7 +120,10 @@ fn without_wa_d_the_drive_must_be_written_three_times_over() {
     };
     let mut watch = SteadyWatch::default();
     (0..40).for_each(|second| watch.add(&reads(second)));
-    assert_eq!((watch.steadiness().state, watch.steadiness().capacities_written), (Steady::Steady, None));
+    assert_eq!(
+        (watch.steadiness().state, watch.steadiness().capacities_written),
+        (SteadyState::Steady, None)
+    );
 }
 
 #[test]
@@ -138,7 +141,7 @@ fn where_wa_d_is_told_it_must_be_level_too() {
         watch.steadiness()
     };
     let level = run(60, |_| 300);
-    assert_eq!((level.state, level.capacities_written), (Steady::Steady, None));
+    assert_eq!((level.state, level.capacities_written), (SteadyState::Steady, None));
     assert_eq!(level.figures, ["background MB/s", "WA-A", "WA-D"]);
     assert_eq!(level.steady.unwrap().wa_d, Some(1.5));
     // A drive that copies nothing yet may have room left: it counts from when it was written once.
@@ -152,14 +155,14 @@ fn where_wa_d_is_told_it_must_be_level_too() {
         watch.steadiness()
     };
     let early = fresh(60, 30_000);
-    assert_eq!((early.state, early.capacities_written), (Steady::Warming, Some(0.4)));
+    assert_eq!((early.state, early.capacities_written), (SteadyState::Warming, Some(0.4)));
     assert_eq!(early.waits_for().unwrap(), "WA-D still at 1, 0.4 of 1 capacity written");
-    assert_eq!(fresh(60, 8_000).state, Steady::Warming, "full for 20 s");
+    assert_eq!(fresh(60, 8_000).state, SteadyState::Warming, "full for 20 s");
     let full = fresh(80, 8_000);
-    assert_eq!((full.state, full.at_s), (Steady::Steady, Some(40.0)));
+    assert_eq!((full.state, full.at_s), (SteadyState::Steady, Some(40.0)));
     // The garbage collection begins: throughput is the same yet.
     let collects = run(90, |second| if second < 45 { 200 } else { 600 });
-    assert_ne!(collects.state, Steady::Steady);
+    assert_ne!(collects.state, SteadyState::Steady);
 }
 
 #[test]
@@ -168,9 +171,9 @@ fn a_turn_or_a_pause_begins_anew() {
     assert!(watch.steadiness().is_steady());
     watch.add(&Window { turned: true, setting: 1, ..window(40, LEVEL_SECOND) });
     let turned = watch.steadiness();
-    assert_eq!((turned.state, turned.at_s), (Steady::Changed, Some(40.0)));
+    assert_eq!((turned.state, turned.at_s), (SteadyState::Changed, Some(40.0)));
     (41..70).for_each(|second| watch.add(&Window { setting: 1, ..window(second, LEVEL_SECOND) }));
-    assert_eq!(watch.steadiness().state, Steady::Changed);
+    assert_eq!(watch.steadiness().state, SteadyState::Changed);
     watch.add(&Window { setting: 1, ..window(70, LEVEL_SECOND) });
     assert_eq!(watch.steadiness().at_s, Some(41.0));
     let mut early = watched(std::iter::repeat_n(LEVEL_SECOND, 10));
@@ -202,11 +205,11 @@ fn a_change_in_a_recorded_run_is_found_in_its_second() {
         watch.steadiness()
     };
     let near = |of: &Steadiness, second: f64| (of.at_s.unwrap() - second).abs() <= 1.0;
-    assert_eq!(after(20).state, Steady::Warming);
+    assert_eq!(after(20).state, SteadyState::Warming);
     let (before, changed, end) = (after(58), after(75), after(windows.len()));
-    assert!(before.state == Steady::Steady && near(&before, 0.0), "{before:?}");
-    assert!(changed.state == Steady::Changed && near(&changed, 60.0), "{changed:?}");
-    assert!(end.state == Steady::Steady && near(&end, 60.0), "{end:?}");
+    assert!(before.state == SteadyState::Steady && near(&before, 0.0), "{before:?}");
+    assert!(changed.state == SteadyState::Changed && near(&changed, 60.0), "{changed:?}");
+    assert!(end.state == SteadyState::Steady && near(&end, 60.0), "{end:?}");
     let (burst, steady) = (end.burst.unwrap(), end.steady.unwrap());
     assert!((burst.mb_per_s - 40.0).abs() < 1.0 && (steady.mb_per_s - 20.0).abs() < 1.0);
 }

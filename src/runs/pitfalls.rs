@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
 use crate::host::{LevelDrive, Levels};
-use crate::meter::steady_state::{CAPACITIES, Steadiness, Steady};
+use crate::meter::steady_state::{CAPACITIES, Steadiness, SteadyState};
 use crate::meter::written::Written;
 use crate::settings::{Buffering, DriveState, Named, Settings};
 use crate::units::{approx_size, approx_span, three_digits};
@@ -158,15 +158,15 @@ fn pitfall(name: &str, light: Light, figure: impl Into<String>, advice: impl Int
 fn run_length(duration_s: f64, steadiness: &Steadiness) -> Pitfall {
     let figure = format!("{steadiness}, measured for {}", approx_span(duration_s));
     let (light, advice) = match (steadiness.state, steadiness.waits_for()) {
-        (Steady::Steady, _) => (Light::Good, String::new()),
+        (SteadyState::Steady, _) => (Light::Good, String::new()),
         (_, Some(waits)) => (
             if steadiness.level_since_s.is_some() { Light::Doubt } else { Light::Bad },
             format!("{waits}. What a short run shows is the burst, not what lasts."),
         ),
-        (Steady::Changed, _) => {
+        (SteadyState::Changed, _) => {
             (Light::Doubt, "It has left a level and not reached another: run it for longer.".into())
         }
-        (Steady::Warming, _) => {
+        (SteadyState::Warming, _) => {
             (Light::Bad, "No level has lasted yet: run it for longer, or `record --until-steady`.".into())
         }
     };
@@ -317,7 +317,7 @@ mod tests {
             files: true,
             block_cache_bytes: GIB,
         };
-        let steady = Steadiness { state: Steady::Steady, at_s: Some(700.0), ..Steadiness::default() };
+        let steady = Steadiness { state: SteadyState::Steady, at_s: Some(700.0), ..Steadiness::default() };
         let written = Written {
             application_bytes: GIB,
             engine_bytes: GIB,
@@ -364,8 +364,8 @@ mod tests {
         use Light::{Bad, Doubt};
         let (of, steady, written) = good();
         let cases: [(usize, Light, Change); 13] = [
-            (0, Bad, |_, steady, _| steady.state = Steady::Warming),
-            (0, Doubt, |_, steady, _| steady.state = Steady::Changed),
+            (0, Bad, |_, steady, _| steady.state = SteadyState::Warming),
+            (0, Doubt, |_, steady, _| steady.state = SteadyState::Changed),
             (1, Bad, |_, _, written| (written.host_bytes, written.flash_bytes) = (None, None)),
             (1, Doubt, |_, _, written| written.host_bytes = Some(1_000_000)),
             (2, Doubt, |of, _, _| of.state = "trimmed".into()),
@@ -422,7 +422,7 @@ mod tests {
         steady.capacities_written = Some(3.2);
         assert_eq!(lights(&of, &steady, &written)[2], Light::Good);
         (steady.capacities_written, steady.capacities_needed) = (Some(0.4), Some(3.0));
-        (steady.state, steady.level_since_s) = (Steady::Warming, Some(20.0));
+        (steady.state, steady.level_since_s) = (SteadyState::Warming, Some(20.0));
         let length = &pitfalls(&of, 90.0, &steady, &written)[0];
         assert_eq!(length.light, Light::Doubt);
         assert!(length.advice.starts_with("level since 20s, WA-D not reported, 0.4 of 3"), "{length:?}");

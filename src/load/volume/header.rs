@@ -80,7 +80,7 @@ impl Header {
     pub fn says_filled(&self, offset: u64) -> bool {
         let within = |start: u64, bytes: u64| (start..start + bytes).contains(&offset);
         offset < HEADER_BYTES
-            || within(self.parts.wal_offset_bytes(), self.wal_filled_bytes)
+            || within(Parts::WAL_OFFSET_BYTES, self.wal_filled_bytes)
             || within(self.parts.data_offset_bytes(), self.data_filled_bytes)
     }
 

@@ -27,6 +27,9 @@ pub struct Parts {
 }
 
 impl Parts {
+    /// Where the WAL region begins.
+    pub const WAL_OFFSET_BYTES: u64 = HEADER_BYTES;
+
     /// The parts of devices of which the smallest has `size_bytes`.
     pub fn of_device(size_bytes: u64) -> Result<Self> {
         let usable = floor_mib(size_bytes).saturating_sub(HEADER_BYTES);
@@ -58,11 +61,6 @@ impl Parts {
             return Err(too_small(size_bytes, HEADER_BYTES + MIB));
         }
         Ok(Self { wal_bytes, data_bytes: 0 })
-    }
-
-    /// Where the WAL region begins.
-    pub const fn wal_offset_bytes(self) -> u64 {
-        HEADER_BYTES
     }
 
     /// Where the data region begins.
@@ -100,7 +98,7 @@ mod tests {
         for size in [6 * MIB, 64 * MIB, 64 * MIB + 12_345, 3_840_755_982_336] {
             let parts = Parts::of_device(size).unwrap();
             assert_eq!(parts.member_bytes(), floor_mib(size));
-            assert_eq!(parts.data_offset_bytes(), parts.wal_offset_bytes() + parts.wal_bytes);
+            assert_eq!(parts.data_offset_bytes(), Parts::WAL_OFFSET_BYTES + parts.wal_bytes);
             assert!(parts.wal_bytes.is_multiple_of(MIB) && parts.data_bytes.is_multiple_of(MIB));
             let usable = parts.wal_bytes + parts.data_bytes;
             assert!(parts.wal_bytes <= usable / 5 && usable / 5 - parts.wal_bytes < MIB);

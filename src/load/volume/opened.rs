@@ -2,7 +2,6 @@
 
 use std::fs::File;
 
-use super::files;
 use super::header::Header;
 use super::layout::{HEADER_BYTES, Parts, floor_mib};
 use super::member::Member;
@@ -63,7 +62,7 @@ fn region_of(id: u8, members: &[Member], first: usize) -> Region {
     let mut headers: Vec<(u32, &Member, &Header)> = headers.collect();
     headers.sort_by_key(|(.., header)| header.index);
     let place = |parts: Parts| match id {
-        Region::WAL => (parts.wal_offset_bytes(), parts.wal_bytes),
+        Region::WAL => (Parts::WAL_OFFSET_BYTES, parts.wal_bytes),
         _ => (parts.data_offset_bytes(), parts.data_bytes),
     };
     let extent_bytes = headers.iter().map(|(.., header)| place(header.parts).1).min().unwrap_or_default();
@@ -102,27 +101,6 @@ impl Volume {
             written.map_err(|error| Error::os("cannot write the header of", &member.path, error))?;
         }
         Ok((epoch << EPOCH_SHIFT) & ((1 << SEQUENCE_BITS) - 1))
-    }
-
-    /// Removes the files of this volume, which stacktune made.
-    ///
-    /// # Errors
-    /// Where members are devices, nothing is removed.
-    pub fn remove(self) -> Result<()> {
-        self.writable()?;
-        if let Some(device) = self.members.iter().find(|member| member.device) {
-            return Err(Error::input(format!("{} is a device: there is no file to remove", device.name)));
-        }
-        for member in &self.members {
-            // What lies under the name now must still be ours.
-            if files::open_ours(&member.path, false)?.is_some() {
-                let removed = std::fs::remove_file(&member.path);
-                removed.map_err(|error| files::removal_failed(&member.path, &error))?;
-            }
-        }
-        let dir = files::folder_of(&self.members[0].path);
-        files::remove_surplus(dir, 0);
-        files::remove_lock(dir).map_err(|error| files::removal_failed(dir, &error))
     }
 
     pub(super) fn writable(&self) -> Result<()> {

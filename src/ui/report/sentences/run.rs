@@ -104,7 +104,7 @@ pub fn variability(of: &Variability) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::meter::steady_state::Steady;
+    use crate::meter::steady_state::SteadyState;
 
     #[test]
     fn amplification_is_shown_with_its_parts_and_what_is_unknown() {
@@ -149,7 +149,7 @@ mod tests {
             Some(Mean { from_s, to_s: from_s + 600.0, mb_per_s, iops: 50.0, wa_a: Some(3.0), wa_d: None })
         };
         let of = Steadiness {
-            state: Steady::Steady,
+            state: SteadyState::Steady,
             at_s: Some(900.0),
             figures: vec!["wal MB/s".into()],
             burst: mean(0.0, 300.0),

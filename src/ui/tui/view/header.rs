@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 
 use super::{put, span};
 use crate::class::Class;
-use crate::meter::steady_state::Steady;
+use crate::meter::steady_state::SteadyState;
 use crate::runs::session::message::{Phase, Status};
 use crate::settings::{Named, Rocksdb};
 use crate::ui::report::stack_properties;
@@ -70,9 +70,9 @@ fn steadiness(state: &State) -> Option<Part> {
     let theme = &state.theme;
     let steadiness = &state.figures().totals.as_ref()?.steadiness;
     let style = match steadiness.state {
-        Steady::Warming => theme.dim,
-        Steady::Steady => theme.good,
-        Steady::Changed => theme.warn,
+        SteadyState::Warming => theme.dim,
+        SteadyState::Steady => theme.good,
+        SteadyState::Changed => theme.warn,
     };
     steadiness.is_told().then(|| Part { text: steadiness.to_string(), style, need: 8 })
 }
