@@ -188,14 +188,6 @@ stacktune_drive_transfer_max(struct stacktune_drive *drive, uint32_t nsid)
 	return ns != NULL && spdk_nvme_ns_is_active(ns) ? spdk_nvme_ns_get_max_io_xfer_size(ns) : 0;
 }
 
-uint32_t
-stacktune_drive_sector_bytes(struct stacktune_drive *drive, uint32_t nsid)
-{
-	struct spdk_nvme_ns *ns = spdk_nvme_ctrlr_get_ns(drive->ctrlr, nsid);
-
-	return ns != NULL ? spdk_nvme_ns_get_sector_size(ns) : 0;
-}
-
 /* Bytes of metadata of a block, for which the pages have no room. */
 uint32_t
 stacktune_drive_metadata_bytes(struct stacktune_drive *drive, uint32_t nsid)

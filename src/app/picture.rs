@@ -16,7 +16,7 @@ use crate::settings::knobs;
 use crate::ui::cli::{PictureArgs, parse_set};
 use crate::ui::tui::message::Msg;
 use crate::ui::tui::state::State;
-use crate::ui::tui::theme::{Choice, Theme};
+use crate::ui::tui::theme::Theme;
 use crate::ui::tui::update::update;
 use crate::ui::tui::{is_svg_of_ours, svg, view};
 
@@ -34,7 +34,7 @@ pub fn run(args: &PictureArgs) -> Result<()> {
     let (report, events) = channel();
     let session = std::thread::spawn(move || live::run(profile.settings, options, &facts, &asked, &report));
 
-    let mut state = State::new(Theme::new(Choice::Dark, false, None, None), args.columns, args.lines);
+    let mut state = State::new(Theme::dark(), args.columns, args.lines);
     let gap = args.duration / (turns.len() as u32 + 1);
     let mut turns = turns.into_iter();
     let mut due = gap;

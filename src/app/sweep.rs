@@ -100,7 +100,7 @@ impl sweep::Watcher for Watcher<'_> {
                 let terminal = stderr().is_terminal();
                 self.screen.progress = Progress::new(stderr(), terminal, Some(time));
             }
-            Told::Done(_) => self.screen.progress.done(),
+            Told::Done => self.screen.progress.done(),
             Told::NotRun(not_run) => self.screen.notice(&format!("not run: {}", not_run.why)),
             Told::Event(event) => self.screen.watch(&event),
         }

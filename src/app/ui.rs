@@ -13,7 +13,7 @@ use crate::settings::Profile;
 use crate::settings::Settings;
 use crate::settings::profile::{Source, Store, Sweep};
 use crate::ui::cli::RunArgs;
-use crate::ui::tui::{self, Link, ProfileEntry, ProfileStore, ThemeChoice};
+use crate::ui::tui::{self, Link, ProfileEntry, ProfileStore};
 
 /// Opens the UI with a profile; the demo without one.
 pub fn run(profile: Option<&str>, args: &RunArgs) -> Result<()> {
@@ -38,7 +38,6 @@ pub fn run(profile: Option<&str>, args: &RunArgs) -> Result<()> {
         tui::Options {
             no_color: set("NO_COLOR"),
             over_ssh: set("SSH_CONNECTION"),
-            theme: ThemeChoice::Auto,
             profiles: Box::new(profiles),
             recordings: recordings(),
         },

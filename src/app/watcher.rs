@@ -37,6 +37,7 @@ pub(super) struct Watcher<'a> {
 }
 
 impl Watcher<'_> {
+    /// Shows what an event says.
     pub fn watch(&mut self, event: &Event) {
         match event {
             Event::Window(window, totals) => self.progress.window(window, totals),

@@ -52,7 +52,6 @@ pub use flash::{FlashSource, FlashWrites};
 #[cfg(test)]
 pub(crate) use health::tests as health_tests;
 pub use health::{Health, Throttled, Throttling};
-pub use hugepages::Hugepages;
 pub use levels::{LevelDevice, LevelDrive, Levels};
 pub use members::{Lost, Upkeep};
 pub use mounts::MountPoint;
@@ -65,7 +64,7 @@ pub use programs::{OtherLoad, Program, program_name};
 pub use queue::Queue;
 pub(crate) use reservation::reservation;
 pub use spdk::Spdk;
-pub use storage::{Array, ArrayMember, Controller, Storage};
+pub use storage::{Array, Controller, Storage};
 pub use temperature::Temperature;
 pub(crate) use threads::{shared_for_writing, with_own_descriptors};
 pub use tools::ToolFound;

@@ -155,6 +155,7 @@ impl FlagSpec {
     }
 
     /// The text with an example of what follows it.
+    #[cfg(test)]
     pub fn example(&self) -> String {
         match self.adds {
             Adds::Nothing => self.text.to_owned(),
@@ -218,6 +219,7 @@ const SPECS: &[FlagSpec] = &{
 };
 
 /// All rows.
+#[cfg(test)]
 pub fn specs() -> &'static [FlagSpec] {
     SPECS
 }

@@ -123,11 +123,6 @@ struct Sample {
 }
 
 impl Ledger {
-    /// An empty ledger.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Writes a line for a turn; the last one is closed with what it has. Returns the lines that
     /// changed, the new one last.
     pub fn turn(&mut self, turn: Turn) -> Vec<LedgerLine> {
@@ -198,11 +193,6 @@ impl Ledger {
     pub fn close(&mut self) -> Option<LedgerLine> {
         let open = self.open.take()?;
         self.close_with(open.is_early().then(|| FlagKind::TooShort.text().into()))
-    }
-
-    /// All lines, in order.
-    pub fn lines(&self) -> &[LedgerLine] {
-        &self.lines
     }
 
     fn close_with(&mut self, flag: Option<String>) -> Option<LedgerLine> {

@@ -8,7 +8,7 @@ struct Run {
 
 impl Run {
     fn new() -> Self {
-        Self { ledger: Ledger::new(), second: 0 }
+        Self { ledger: Ledger::default(), second: 0 }
     }
 
     /// Windows of one second with these scan rates, changed by a function.
@@ -51,7 +51,7 @@ impl Run {
     }
 
     fn last(&self) -> &LedgerLine {
-        self.ledger.lines().last().unwrap()
+        self.ledger.lines.last().unwrap()
     }
 }
 
@@ -88,7 +88,7 @@ fn ranges_that_overlap_are_no_clear_change() {
     run.turn();
     run.windows(&[90.0, 91.0, 92.0]);
     assert_eq!(run.last().scan_mb_per_s.verdict, Verdict::Lower);
-    assert!(!run.ledger.lines()[0].open);
+    assert!(!run.ledger.lines[0].open);
     assert_eq!(run.last().windows, (3, 3));
 }
 

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use stacktune::runs::session::Options;
-use stacktune::settings::knobs;
-use stacktune::settings::{Filesystem, LoadEngine, Named, Raid, Settings};
+use stacktune::testing::runs::session::Options;
+use stacktune::testing::settings::knobs;
+use stacktune::testing::settings::{Filesystem, LoadEngine, Named, Raid, Settings};
 
 use super::operator::Operator;
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use stacktune::class::Class;
-use stacktune::host::Facts;
-use stacktune::runs::session::{Command, Event, Options, Phase, live};
-use stacktune::settings::Settings;
-use stacktune::settings::knobs::Value;
+use stacktune::testing::class::Class;
+use stacktune::testing::host::Facts;
+use stacktune::testing::runs::session::{Command, Event, Options, Phase, live};
+use stacktune::testing::settings::Settings;
+use stacktune::testing::settings::knobs::Value;
 
 /// Who operates.
 pub struct Operator {

@@ -5,13 +5,15 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use stacktune::settings::{Filesystem, Raid};
-use stacktune::stack::build::BuildContext;
-use stacktune::stack::devices::BlockDevice;
-use stacktune::stack::guard::{Consent, OwnData};
-use stacktune::stack::id::StackId;
-use stacktune::stack::plan::{Confirmed, Exposed, Plan, PowerCutReason, Properties, Resilience, Step};
-use stacktune::stack::runner::Runner;
+use stacktune::testing::settings::{Filesystem, Raid};
+use stacktune::testing::stack::build::BuildContext;
+use stacktune::testing::stack::devices::BlockDevice;
+use stacktune::testing::stack::guard::{Consent, OwnData};
+use stacktune::testing::stack::id::StackId;
+use stacktune::testing::stack::plan::{
+    Confirmed, Exposed, Plan, PowerCutReason, Properties, Resilience, Step,
+};
+use stacktune::testing::stack::runner::Runner;
 use tempfile::TempDir;
 
 /// Nothing on a drive is stacktune's.
@@ -138,7 +140,7 @@ pub fn of_steps(id: &str, steps: Vec<Step>, exposed: Exposed) -> Plan {
 
 /// A plan that nobody has to consent to.
 pub fn confirmed(plan: Plan) -> Confirmed {
-    plan.confirm(&Consent::none()).unwrap()
+    plan.confirm(&Consent::default()).unwrap()
 }
 
 /// A random stack's id.

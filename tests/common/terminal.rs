@@ -173,8 +173,8 @@ impl Terminal {
     /// Chooses a knob that is on the way down from the first one.
     #[track_caller]
     pub fn choose(&mut self, path: &str) {
-        use stacktune::settings::LoadEngine;
-        use stacktune::ui::tui::state::{Row, rows};
+        use stacktune::testing::settings::LoadEngine;
+        use stacktune::testing::ui::tui::state::{Row, rows};
         let mut knobs = rows(LoadEngine::Pages).iter().filter(|row| matches!(row, Row::Knob(_)));
         let down = knobs.position(|row| matches!(row, Row::Knob(knob) if knob.path == path)).unwrap();
         self.press("g");

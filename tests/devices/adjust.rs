@@ -11,14 +11,14 @@ use crate::common::program::{Home, Outcome, Running, wait_for};
 use crate::common::skip;
 use crate::common::this_test;
 use rustix::process::Signal;
-use stacktune::host::Facts;
-use stacktune::runs::session::{Attendant, Event, Options, PlanShown, Progress, Session, Wanted};
-use stacktune::settings::knobs::{Ground, Value, find};
-use stacktune::settings::{Interface, QueueSettings, Settings};
-use stacktune::stack::devices::Drive;
-use stacktune::stack::plan::{QueueValues, queue_values};
-use stacktune::stack::tuning::Adjustments;
-use stacktune::stack::undo::leftovers;
+use stacktune::testing::host::Facts;
+use stacktune::testing::runs::session::{Attendant, Event, Options, PlanShown, Progress, Session, Wanted};
+use stacktune::testing::settings::knobs::{Ground, Value, find};
+use stacktune::testing::settings::{Interface, QueueSettings, Settings};
+use stacktune::testing::stack::devices::Drive;
+use stacktune::testing::stack::plan::{QueueValues, queue_values};
+use stacktune::testing::stack::tuning::Adjustments;
+use stacktune::testing::stack::undo::leftovers;
 use tempfile::TempDir;
 
 const MIB: u64 = 1 << 20;
@@ -139,7 +139,7 @@ fn a_value_that_a_device_can_not_have_is_unavailable_with_the_reason() {
     let reason = why(&facts, "queue.scheduler", Value::Text("cfq".into())).unwrap();
     assert!(reason.contains("mq-deadline") && reason.contains("no cfq"), "{reason}");
     assert!(why(&facts, "queue.read_ahead_kb", Value::Int(67)).unwrap().contains("4 KiB"));
-    let queue = |facts: &mut Facts, change: fn(&mut stacktune::host::Queue)| {
+    let queue = |facts: &mut Facts, change: fn(&mut stacktune::testing::host::Queue)| {
         change(&mut facts.devices.iter_mut().find(|one| one.name == device.name()).unwrap().queue);
     };
     queue(&mut facts, |queue| drop(queue.settings.remove("wbt_lat_usec")));
@@ -234,7 +234,7 @@ impl Attendant for Nobody {
     fn plan(&mut self, _: PlanShown) -> Option<Vec<String>> {
         None
     }
-    fn step(&mut self, _: &stacktune::runs::session::Advance) -> bool {
+    fn step(&mut self, _: &stacktune::testing::runs::session::Advance) -> bool {
         true
     }
 }

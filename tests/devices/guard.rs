@@ -8,8 +8,8 @@ use std::process::Command;
 
 use crate::common;
 use crate::common::devices::{Loop, Loops, run};
-use stacktune::host::Facts;
-use stacktune::stack::guard::{self, Consent, Examination, OwnData};
+use stacktune::testing::host::Facts;
+use stacktune::testing::stack::guard::{self, Consent, Examination, OwnData};
 
 const SIZE: u64 = 16 << 20;
 const MAGIC: &[u8] = b"stacktune test header";
@@ -71,7 +71,7 @@ impl Examined {
         device.sync_all().unwrap();
     }
 
-    fn examine(&self) -> stacktune::error::Result<Examination> {
+    fn examine(&self) -> stacktune::testing::error::Result<Examination> {
         guard::examine(&self.path, &facts(), 0, &ByMagic)
     }
 
@@ -91,7 +91,7 @@ impl Examined {
     /// Refused without consent, permitted with it, and blank after the wipe.
     #[track_caller]
     fn needs_consent(&self, content: &str) {
-        self.refused(&Consent::none(), content);
+        self.refused(&Consent::default(), content);
         let consent = Consent::named(std::slice::from_ref(&self.path), &facts()).unwrap();
         let before = self.hash();
         let permit = guard::permit(self.examine().unwrap(), &consent).unwrap();
@@ -127,6 +127,10 @@ fn facts() -> Facts {
     Facts::read(Path::new("/"))
 }
 
+fn having_typed(text: &str) -> Consent {
+    Consent::default().and_typed(&[text.to_owned()])
+}
+
 fn everything(device: &Examined) -> Consent {
     Consent::named(std::slice::from_ref(&device.path), &facts()).unwrap()
 }
@@ -136,7 +140,7 @@ fn a_blank_device_is_permitted_and_claimed() {
     let Some(device) = Examined::blank("a_blank_device_is_permitted_and_claimed") else { return };
     let found = device.examine().unwrap();
     assert!(!found.needs_consent() && !found.own_fill);
-    let claim = guard::permit(found, &Consent::none()).unwrap().open().unwrap();
+    let claim = guard::permit(found, &Consent::default()).unwrap().open().unwrap();
     // While it is claimed, neither another run nor a mount gets it.
     let error = device.examine().unwrap_err();
     assert!(error.what.contains("opened exclusively elsewhere"), "{error}");
@@ -169,7 +173,7 @@ fn a_device_with_a_mounted_partition_is_refused() {
     let partition = format!("{}p1", device.path);
     run("mkfs.ext4", &["-q", "-F", &partition]);
     // The file system inside a partition counts, mounted or not.
-    device.refused(&Consent::none(), &format!("ext4 signature at byte 1080 of {partition}"));
+    device.refused(&Consent::default(), &format!("ext4 signature at byte 1080 of {partition}"));
     let at = device.dir.path().join("mount");
     std::fs::create_dir(&at).unwrap();
     let at = at.to_str().unwrap();
@@ -352,7 +356,7 @@ fn xfs_and_btrfs_need_consent() {
             return;
         }
         device.run(program, &["-q", "-f"]);
-        device.refused(&Consent::none(), &format!("{kind} signature"));
+        device.refused(&Consent::default(), &format!("{kind} signature"));
         let permit = guard::permit(device.examine().unwrap(), &everything(&device)).unwrap();
         permit.open().unwrap().wipe().unwrap();
         assert!(!device.examine().unwrap().content.iter().any(|text| text.contains("signature")));
@@ -443,8 +447,7 @@ fn members_of_lvm_md_and_zfs_are_refused_even_with_consent() {
         device.write(128 * 1024 + index * 1024, &0x00ba_b10c_u64.to_le_bytes());
     }
     device.refused(&everything(&device), "part of ZFS");
-    let typed = Consent::typed(&device.path["/dev/".len()..]);
-    device.refused(&typed, "part of ZFS");
+    device.refused(&having_typed(&device.path["/dev/".len()..]), "part of ZFS");
 }
 
 #[test]
@@ -456,7 +459,7 @@ fn data_without_any_signature_needs_consent() {
     for offset in [0, 777_777, SIZE - 1] {
         device.write(SIZE / 2 - (1 << 20), &vec![0; 1 << 20]);
         device.write(offset, &[1]);
-        device.refused(&Consent::none(), &format!("first at byte {}", offset / 4096 * 4096));
+        device.refused(&Consent::default(), &format!("first at byte {}", offset / 4096 * 4096));
         device.write(offset, &[0]);
     }
 }
@@ -467,7 +470,7 @@ fn consent_to_another_device_is_none() {
     device.run("mkfs.ext4", &["-q", "-F"]);
     let name = &device.path["/dev/".len()..];
     for typed in ["", "\n", "yes", &name[..name.len() - 1], &name.to_uppercase(), "vda"] {
-        device.refused(&Consent::typed(typed), "ext4 signature");
+        device.refused(&having_typed(typed), "ext4 signature");
     }
     let Err(error) = Consent::named(&["/dev/no-such-device".to_owned()], &facts()) else { panic!("found") };
     assert_eq!(error.exit_status(), 2);
@@ -476,8 +479,8 @@ fn consent_to_another_device_is_none() {
         let consent = Consent::named(std::slice::from_ref(&other.name), &facts).unwrap();
         device.refused(&consent, "--destroy");
     }
-    assert!(guard::permit(device.examine().unwrap(), &Consent::typed(name)).is_ok());
-    assert!(guard::permit(device.examine().unwrap(), &Consent::typed(&format!("{name}\n"))).is_ok());
+    assert!(guard::permit(device.examine().unwrap(), &having_typed(name)).is_ok());
+    assert!(guard::permit(device.examine().unwrap(), &having_typed(&format!("{name}\n"))).is_ok());
 }
 
 #[test]
@@ -502,7 +505,7 @@ fn a_fill_of_ours_is_kept_without_and_with_consent() {
         device.write(offset, MAGIC);
     }
     let before = device.hash();
-    for consent in [Consent::none(), everything(&device)] {
+    for consent in [Consent::default(), everything(&device)] {
         let found = device.examine().unwrap();
         assert!(found.own_fill && !found.needs_consent(), "{:?}", found.content);
         let claim = guard::permit(found, &consent).unwrap().open().unwrap();
@@ -513,14 +516,14 @@ fn a_fill_of_ours_is_kept_without_and_with_consent() {
     }
     // A header of ours does not vouch for what is not ours.
     device.write(SIZE / 2, &vec![5; 1 << 20]);
-    device.refused(&Consent::none(), "sampled pages");
+    device.refused(&Consent::default(), "sampled pages");
     assert!(!device.examine().unwrap().own_fill);
 }
 
 #[test]
 fn what_changed_since_the_examination_is_refused() {
     let Some(device) = Examined::blank("what_changed_since_the_examination_is_refused") else { return };
-    let permit = guard::permit(device.examine().unwrap(), &Consent::none()).unwrap();
+    let permit = guard::permit(device.examine().unwrap(), &Consent::default()).unwrap();
     device.run("mkfs.ext4", &["-q", "-F"]);
     let before = device.hash();
     let error = permit.open().unwrap_err();
@@ -543,7 +546,7 @@ fn what_changed_since_the_examination_is_refused() {
 #[test]
 fn the_device_of_the_root_file_system_is_the_systems_own() {
     let facts = facts();
-    let is_root = |device: &&stacktune::host::Device| {
+    let is_root = |device: &&stacktune::testing::host::Device| {
         device.usage.iter().any(|usage| usage.to_string().contains("own drive: holds /"))
     };
     // The root of a container is no device.

@@ -13,7 +13,7 @@ use crate::common::program::{Home, Outcome, Running, json_file, json_lines, wait
 use crate::common::this_test;
 use rustix::process::Signal;
 use serde_json::Value;
-use stacktune::runs::session::Options;
+use stacktune::testing::runs::session::Options;
 use tempfile::TempDir;
 
 /// All four classes on 20,000 small pairs.

@@ -175,7 +175,7 @@ fn smallest_direct_page_bytes(home: &Home) -> u64 {
 }
 
 fn size_bytes(text: &str) -> u64 {
-    stacktune::units::parse_size(text).unwrap()
+    stacktune::testing::units::parse_size(text).unwrap()
 }
 
 #[test]

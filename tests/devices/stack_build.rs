@@ -14,18 +14,18 @@ use crate::common::stacks::{Ground, Nobodys, confirmed, new_id, of_steps, plan, 
 use crate::common::this_test;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use stacktune::error::Error;
-use stacktune::host::Facts;
-use stacktune::settings::{Filesystem, Raid};
-use stacktune::stack::build;
-use stacktune::stack::devices::{BlockDevice, Drive};
-use stacktune::stack::guard::{self, Consent};
-use stacktune::stack::id::StackId;
-use stacktune::stack::journal::{Journal, Undo};
-use stacktune::stack::plan::{Destroyed, Endurance, Exposed, Plan, Step};
-use stacktune::stack::runner::Runner;
-use stacktune::stack::supervise::Advance;
-use stacktune::stack::undo::{self, CleanupRequest, StackState};
+use stacktune::testing::error::Error;
+use stacktune::testing::host::Facts;
+use stacktune::testing::runs::session::Advance;
+use stacktune::testing::settings::{Filesystem, Raid};
+use stacktune::testing::stack::build;
+use stacktune::testing::stack::devices::{BlockDevice, Drive};
+use stacktune::testing::stack::guard::{self, Consent};
+use stacktune::testing::stack::id::StackId;
+use stacktune::testing::stack::journal::{Journal, Undo};
+use stacktune::testing::stack::plan::{Destroyed, Endurance, Exposed, Plan, Step};
+use stacktune::testing::stack::runner::Runner;
+use stacktune::testing::stack::undo::{self, CleanupRequest, StackState};
 
 /// Tells a helper process, which is this program, what to build.
 const HELPER: &str = "STACKTUNE_TEST_BUILD";
@@ -217,7 +217,7 @@ fn helper_process() {
         }
         true
     };
-    let site = stacktune::stack::build::BuildContext {
+    let site = stacktune::testing::stack::build::BuildContext {
         state_dir: ground.join("state/stacktune"),
         profile: "mine".into(),
         runner: fakes_of(ground),
@@ -458,7 +458,7 @@ fn on_drives(id: &str, drives: &[Drive], mut steps: Vec<Step>) -> Plan {
     }
 }
 
-fn consented(plan: Plan) -> stacktune::stack::plan::Confirmed {
+fn consented(plan: Plan) -> stacktune::testing::stack::plan::Confirmed {
     let names: Vec<String> =
         plan.destroys.iter().map(|destroyed| destroyed.drive.path.display().to_string()).collect();
     plan.confirm(&Consent::named(&names, &Facts::read(Path::new("/"))).unwrap()).unwrap()
@@ -484,7 +484,7 @@ fn drives_are_blanked_built_on_and_blank_again() {
     let drives = [drive(&one), drive(&other)];
     let (ground, id) = (Ground::new(), new_id());
     let plan = on_drives(&id, &drives, blanked_btrfs(&drives));
-    assert!(plan.clone().confirm(&Consent::none()).is_err());
+    assert!(plan.clone().confirm(&Consent::default()).is_err());
     let built = build::build(consented(plan), &ground.site(), &mut go_on).unwrap();
     for device in [&one, &other] {
         assert_eq!(run("blkid", &["-p", "-o", "value", "-s", "TYPE", &device.path]), "btrfs");

@@ -6,12 +6,12 @@ use std::path::Path;
 
 use crate::common::devices::{Loops, run};
 use crate::common::stacks::{Ground, new_id};
-use stacktune::host::Facts;
-use stacktune::stack::devices::Drive;
-use stacktune::stack::id::StackId;
-use stacktune::stack::journal::{Journal, Undo};
-use stacktune::stack::runner::Runner;
-use stacktune::stack::undo::undo_all;
+use stacktune::testing::host::Facts;
+use stacktune::testing::stack::devices::Drive;
+use stacktune::testing::stack::id::StackId;
+use stacktune::testing::stack::journal::{Journal, Undo};
+use stacktune::testing::stack::runner::Runner;
+use stacktune::testing::stack::undo::undo_all;
 
 const MIB: usize = 1 << 20;
 

@@ -6,12 +6,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use crate::common;
-use stacktune::class::Class;
-use stacktune::host::Facts;
-use stacktune::runs::session::{Command, Event, Options, live, raise_thread_priority};
-use stacktune::settings::knobs::Value;
-use stacktune::settings::{Buffering, Interface, Settings};
-use stacktune::units::MIB;
+use stacktune::testing::class::Class;
+use stacktune::testing::host::Facts;
+use stacktune::testing::runs::session::{Command, Event, Options, live, raise_thread_priority};
+use stacktune::testing::settings::knobs::Value;
+use stacktune::testing::settings::{Buffering, Interface, Settings};
+use stacktune::testing::units::MIB;
 
 const TURNS: u64 = 20;
 

@@ -29,7 +29,8 @@ fn each_list_comes_as_text_and_as_json() {
     let knobs = home.run(&["knobs", "--json"]).json();
     let listed: Vec<_> =
         knobs.as_array().unwrap().iter().map(|knob| knob["path"].as_str().unwrap()).collect();
-    let all: Vec<_> = stacktune::settings::knobs::all().iter().map(|knob| knob.path.as_str()).collect();
+    let all: Vec<_> =
+        stacktune::testing::settings::knobs::all().iter().map(|knob| knob.path.as_str()).collect();
     assert_eq!(listed, all);
     let text = home.run(&["knobs"]);
     for path in all {
@@ -265,8 +266,9 @@ fn another_runs_lock_is_found_by_a_look_and_before_anything_is_wiped() {
     let profile = home.profile("held", &text);
     home.run(&["check", &profile]).ended(0, &[]);
     assert!(!dir.exists(), "a look makes nothing");
-    let request = stacktune::load::volume::Request::of_files(&dir, 1, 16 * stacktune::units::MIB);
-    let held = stacktune::load::volume::Volume::open(request).unwrap();
+    let request =
+        stacktune::testing::load::volume::Request::of_files(&dir, 1, 16 * stacktune::testing::units::MIB);
+    let held = stacktune::testing::load::volume::Volume::open(request).unwrap();
     home.run(&["check", &profile]).ended(2, &["in use by"]);
     let destroy = ["--for", "300ms", "--destroy", wal.path.as_str()];
     home.record(&profile, "refused", &destroy).ran.ended(3, &["in use by"]);

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use stacktune::host::{Device, Facts, Usage};
-use stacktune::stack::guard::{self, OwnData};
-use stacktune::ui::report::host::describe;
+use stacktune::testing::host::{Device, Facts, Usage};
+use stacktune::testing::stack::guard::{self, OwnData};
+use stacktune::testing::ui::report::host::describe;
 use tempfile::TempDir;
 
 /// The files of a host under a folder of their own.
@@ -567,7 +567,7 @@ fn a_workstations_links_temperatures_and_queues_are_read() {
 
 /// As of a program that was built without SPDK, however this one was.
 fn without_spdk(mut facts: Facts) -> Facts {
-    facts.platform.spdk = stacktune::host::Spdk::default();
+    facts.platform.spdk = stacktune::testing::host::Spdk::default();
     facts
 }
 

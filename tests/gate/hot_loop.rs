@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 
 use crate::common;
 use crate::common::syscalls::{self, PerThread};
-use stacktune::class::Class;
-use stacktune::load::volume::{Extent, Region};
-use stacktune::load::workers::control::Writes;
-use stacktune::load::workers::{ThreadedWorkers, Workers};
-use stacktune::meter::source::{Delta, Source};
-use stacktune::settings::jobs::{Job, jobs};
-use stacktune::settings::{Arrival, Buffering, Interface, Offsets, Settings};
-use stacktune::units::MIB;
+use stacktune::testing::class::Class;
+use stacktune::testing::load::volume::{Extent, Region};
+use stacktune::testing::load::workers::control::Writes;
+use stacktune::testing::load::workers::{ThreadedWorkers, Workers};
+use stacktune::testing::meter::source::{Delta, Source};
+use stacktune::testing::settings::jobs::{Job, jobs};
+use stacktune::testing::settings::{Arrival, Buffering, Interface, Offsets, Settings};
+use stacktune::testing::units::MIB;
 
 static ALLOCATIONS: PerThread = PerThread::new();
 static CALLS: PerThread = PerThread::new();
@@ -161,7 +161,7 @@ fn plans(interface: Interface, buffering: Buffering, otherwise: bool) -> [Job; 4
 
 /// Every interface with every class, through the page cache and past it; and with I/Os that fail.
 fn look_at_all(wal_files: u32) -> Vec<Looked> {
-    let facts = stacktune::host::Facts::read(Path::new("/"));
+    let facts = stacktune::testing::host::Facts::read(Path::new("/"));
     let mut looked = Vec::new();
     for interface in [Interface::Sync, Interface::Libaio, Interface::IoUring, Interface::Null] {
         let missing = match interface {

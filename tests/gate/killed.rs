@@ -81,7 +81,7 @@ const LARGE: [&str; 2] = ["target.files.size=1GiB", "run.window=100ms"];
 
 /// Bytes that are filled, of each member, as the members' headers say.
 fn filled(target: &Path) -> BTreeMap<String, u64> {
-    use stacktune::load::volume::header::{COPIES_AT, COPY_BYTES, Header};
+    use stacktune::testing::load::volume::header::{COPIES_AT, COPY_BYTES, Header};
     let mut filled = BTreeMap::new();
     for entry in fs::read_dir(target).into_iter().flatten() {
         let entry = entry.unwrap();

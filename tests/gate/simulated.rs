@@ -9,15 +9,15 @@ use crate::common::program::{Home, Outcome, json_file, json_lines};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use serde_json::Value;
-use stacktune::host::{Cpu, Facts, Feature};
-use stacktune::runs::session::{Attendant, Options, Progress, Session, Wanted};
-use stacktune::settings::Settings;
-use stacktune::settings::knobs::{Value as Setting, find};
-use stacktune::settings::profile::builtin;
-use stacktune::ui::tui::message::Msg;
-use stacktune::ui::tui::state::State;
-use stacktune::ui::tui::theme::Theme;
-use stacktune::ui::tui::{update, view};
+use stacktune::testing::host::{Cpu, Facts, Feature};
+use stacktune::testing::runs::session::{Attendant, Options, Progress, Session, Wanted};
+use stacktune::testing::settings::Settings;
+use stacktune::testing::settings::knobs::{Value as Setting, find};
+use stacktune::testing::settings::profile::builtin;
+use stacktune::testing::ui::tui::message::Msg;
+use stacktune::testing::ui::tui::state::State;
+use stacktune::testing::ui::tui::theme::Theme;
+use stacktune::testing::ui::tui::{update, view};
 
 /// Records the demo on simulated devices.
 fn simulate(home: &Home, out: &str, sets: &[&str]) -> Outcome {
@@ -153,10 +153,10 @@ impl Attendant for Alone {
     fn consent(&mut self, _: Vec<Wanted>) -> Option<Vec<String>> {
         None
     }
-    fn plan(&mut self, _: stacktune::runs::session::PlanShown) -> Option<Vec<String>> {
+    fn plan(&mut self, _: stacktune::testing::runs::session::PlanShown) -> Option<Vec<String>> {
         None
     }
-    fn step(&mut self, _: &stacktune::runs::session::Advance) -> bool {
+    fn step(&mut self, _: &stacktune::testing::runs::session::Advance) -> bool {
         true
     }
 }
@@ -182,12 +182,12 @@ fn host() -> Facts {
         libaio: Feature::Present,
         dontcache: Feature::Present,
         perf: Feature::Present,
-        cgroup_memory: stacktune::host::CgroupMemory {
+        cgroup_memory: stacktune::testing::host::CgroupMemory {
             version: None,
             limit: Feature::Missing("no cgroups".into()),
         },
-        platform: stacktune::host::Platform::default(),
-        storage: stacktune::host::Storage::default(),
+        platform: stacktune::testing::host::Platform::default(),
+        storage: stacktune::testing::host::Storage::default(),
         devices: Vec::new(),
     }
 }

@@ -9,9 +9,9 @@ use crate::common::program::{Home, MODEST, json_file, json_lines, wait_for};
 use crate::common::terminal::{Terminal, class_row, first_line, mb_of, timed};
 use crate::common::this_test;
 use rustix::process::Signal;
-use stacktune::error::Result;
-use stacktune::settings::Settings;
-use stacktune::ui::tui::{Link, Options, ProfileEntry, ProfileStore, ThemeChoice};
+use stacktune::testing::error::Result;
+use stacktune::testing::settings::Settings;
+use stacktune::testing::ui::tui::{Link, Options, ProfileEntry, ProfileStore};
 
 const ALL: (u16, u16) = (160, 50);
 
@@ -477,10 +477,8 @@ fn a_panic_restores_the_terminal_and_is_told_there() {
         let (commands, _asked) = channel();
         let (_told, events) = channel();
         let profiles = Box::new(Cursed);
-        let theme = ThemeChoice::Auto;
-        let options =
-            Options { no_color: false, over_ssh: false, theme, profiles, recordings: PathBuf::new() };
-        let _ = stacktune::ui::tui::run(Link { commands, events }, options);
+        let options = Options { no_color: false, over_ssh: false, profiles, recordings: PathBuf::new() };
+        let _ = stacktune::testing::ui::tui::run(Link { commands, events }, options);
         return;
     }
     let home = Home::new();

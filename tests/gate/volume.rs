@@ -7,12 +7,12 @@ use std::process::Stdio;
 use std::sync::atomic::AtomicBool;
 
 use crate::common::this_test;
-use stacktune::error::{Kind, Result};
-use stacktune::host::Feature;
-use stacktune::load::volume::{
-    MemberSource, Region, Request, Stamper, Volume, affordable_size, is_ours, is_ours_at,
+use stacktune::testing::error::{Kind, Result};
+use stacktune::testing::host::Feature;
+use stacktune::testing::load::volume::{
+    MemberSource, Region, Request, Stamper, Volume, affordable_size, is_ours_at,
 };
-use stacktune::units::MIB;
+use stacktune::testing::units::MIB;
 use tempfile::TempDir;
 
 static GO_ON: AtomicBool = AtomicBool::new(false);
@@ -40,7 +40,7 @@ fn missing(volume: &Volume) -> u64 {
     volume.missing_fill().map_or(0, |plan| plan.bytes)
 }
 
-fn verify(volume: &Volume) -> stacktune::load::volume::VerifyReport {
+fn verify(volume: &Volume) -> stacktune::testing::load::volume::VerifyReport {
     volume.verify(&mut |_| {}, &GO_ON).unwrap()
 }
 
@@ -76,9 +76,6 @@ fn files_are_made_filled_once_verified_and_removed() {
     let report = verify(&volume);
     assert!(report.is_clean(), "{report}");
     assert_eq!(report.sectors_ok * 512, 38 * MIB);
-
-    volume.remove().unwrap();
-    assert_eq!(fs::read_dir(&target).unwrap().count(), 0);
 }
 
 #[test]
@@ -108,7 +105,7 @@ fn faults_are_found_counted_and_named() {
     let path = dir.path().join("data-0");
     let mut sector = [0; 512];
     File::open(&path).unwrap().read_exact_at(&mut sector, 2 * MIB).unwrap();
-    assert!(is_ours(&sector) && is_ours_at(&sector, 2 * MIB) && !is_ours_at(&sector, MIB));
+    assert!(is_ours_at(&sector, 2 * MIB) && !is_ours_at(&sector, MIB));
     overwrite(&path, 3 * MIB, &sector);
     overwrite(&path, MIB + 100, b"?");
     overwrite(&path, 2 * MIB + 512, &[0; 1024]);
@@ -137,7 +134,7 @@ fn a_stopped_fill_goes_on_where_it_was() {
         let mut volume = open(dir.path(), 1, size_mib).unwrap();
         let all = missing(&volume);
         let stop = AtomicBool::new(false);
-        let halt = |progress: stacktune::runs::session::message::Progress| {
+        let halt = |progress: stacktune::testing::runs::session::Progress| {
             stop.store(progress.done_bytes > 0, std::sync::atomic::Ordering::Relaxed);
         };
         let outcome = volume.fill(&mut { halt }, &stop).unwrap();
@@ -177,7 +174,7 @@ const CHILD_DIR: &str = "STACKTUNE_TEST_FILL_DIR";
 fn child_that_is_killed_while_it_fills() {
     let Some(dir) = std::env::var_os(CHILD_DIR) else { return };
     let mut volume = open(Path::new(&dir), 4, 32).unwrap();
-    let kill = |progress: stacktune::runs::session::message::Progress| {
+    let kill = |progress: stacktune::testing::runs::session::Progress| {
         if progress.done_bytes > 0 {
             let this = rustix::process::getpid();
             rustix::process::kill_process(this, rustix::process::Signal::KILL).unwrap();
@@ -337,7 +334,6 @@ fn read_only_takes_what_is_there_and_writes_nothing() {
     let mut volume = volume;
     assert_eq!(volume.next_sequence_base().unwrap_err().kind, Kind::Refused);
     assert_eq!(volume.fill(&mut |_| {}, &GO_ON).unwrap_err().kind, Kind::Refused);
-    assert_eq!(volume.remove().unwrap_err().kind, Kind::Refused);
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     assert!(fs::read(&path).unwrap() == vec![1; 3_500_000]);
 }

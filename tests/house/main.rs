@@ -2,6 +2,7 @@
 //! files and functions are.
 
 mod documents;
+mod public;
 mod tidy;
 mod tree;
 

@@ -63,11 +63,29 @@ impl Source {
         self.path.strip_prefix(root()).unwrap().display().to_string()
     }
 
-    /// Its lines up to its tests, without comments.
+    /// Its lines without comments and without what only tests compile.
     pub fn code(&self) -> String {
-        let code = self.text.split("#[cfg(test)]").next().unwrap_or("");
-        let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
-        lines.collect::<Vec<_>>().join("\n")
+        let lines = self.program_lines().into_iter().map(|(_, line)| line);
+        lines.filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Its lines with their numbers from 0, without the items that only tests compile; the text is as
+    /// rustfmt leaves it.
+    pub fn program_lines(&self) -> Vec<(usize, &str)> {
+        let mut test_item = None;
+        let mut lines = self.text.lines().enumerate().collect::<Vec<_>>();
+        lines.retain(|(_, line)| {
+            let indent = line.len() - line.trim_start().len();
+            if line.trim() == "#[cfg(test)]" {
+                test_item = Some(indent);
+            }
+            let is_tested = test_item.is_some();
+            if test_item == Some(indent) && line.ends_with([';', ',', '}']) {
+                test_item = None;
+            }
+            !is_tested
+        });
+        lines
     }
 
     /// Every path in the text that begins with `crate`, `super` or `self`, as modules from the root on;

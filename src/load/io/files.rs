@@ -83,11 +83,6 @@ impl Files {
         self.files.len()
     }
 
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.files.is_empty()
-    }
-
     /// The flags of `preadv2` and `pwritev2` for an operation.
     pub fn rw_flags(&self, kind: OpKind) -> ReadWriteFlags {
         let cache = if self.buffering == Buffering::Uncached { RWF_DONTCACHE } else { 0 };

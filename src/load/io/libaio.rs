@@ -117,11 +117,6 @@ fn errno() -> i32 {
     std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
 }
 
-/// Whether the system calls work for this process, with the reason if not.
-pub fn probe() -> std::io::Result<()> {
-    Context::new(1).map(drop)
-}
-
 impl Queue for Libaio {
     fn buffer(&mut self, slot: u32) -> &mut [u8] {
         self.buffers.get(slot)

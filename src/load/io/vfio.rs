@@ -49,11 +49,6 @@ impl<B: Bus> Drives<B> {
         }
         Ok(opened)
     }
-
-    /// The controllers.
-    pub fn controllers(&self) -> &[Arc<Controller<B>>] {
-        &self.controllers
-    }
 }
 
 /// PCI address and namespace of a member's path.
@@ -132,11 +127,6 @@ impl<B: Bus> Polled<B> {
             polls: Polls::default(),
             failure: None,
         })
-    }
-
-    /// Commands that a page takes.
-    pub fn parts(&self) -> u32 {
-        self.transfers.parts()
     }
 
     /// Pushes what waits as far as there is room, and tells each controller by one doorbell.

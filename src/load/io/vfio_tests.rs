@@ -103,7 +103,7 @@ fn pages_smaller_than_a_block_are_refused() {
 fn a_page_beyond_the_limit_goes_as_several_commands_and_completes_once() {
     let (model, mut polled) = bench(64 << 10, 2);
     // The other controller has the lower limit, of 8 KiB.
-    assert_eq!(polled.parts(), 8);
+    assert_eq!(polled.transfers.parts(), 8);
     polled.queue(op(0, OpKind::Write, 0, 0));
     assert_eq!(results(&mut polled), [(0, 64 << 10)]);
     assert_eq!(model.take_seen(), [(spec::WRITE, 8192); 8]);

@@ -4,7 +4,8 @@ use std::convert::Infallible;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use super::{DataSet, Losses, PairsReport};
+use super::acks::Losses;
+use super::{DataSet, PairsReport};
 use crate::error::{Error, Result};
 use crate::load::volume::Progress;
 use crate::meter::engine::EngineFigures;

@@ -71,11 +71,6 @@ impl Dma {
         }
     }
 
-    /// Bytes of it.
-    pub fn bytes(&self) -> usize {
-        self.bytes
-    }
-
     /// Where a byte of it lies as the controller sees it.
     #[inline]
     pub fn address(&self, at: usize) -> u64 {
@@ -165,7 +160,7 @@ mod tests {
         let memory = ordinary(64, 0x1000);
         memory.write_u64(8, 0x1122_3344_5566_7788);
         assert_eq!((memory.read_u32(8), memory.read_u32(12)), (0x5566_7788, 0x1122_3344));
-        assert_eq!((memory.address(8), memory.bytes()), (0x1008, 64));
+        assert_eq!((memory.address(8), memory.bytes), (0x1008, 64));
         assert_eq!(memory.copy(16)[8..10], [0x88, 0x77]);
         memory.clear();
         assert_eq!(memory.read_u64(8), 0);

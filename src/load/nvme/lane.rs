@@ -54,12 +54,6 @@ impl<B: Bus> Lane<B> {
         self.queue.room()
     }
 
-    /// How many are.
-    #[inline]
-    pub fn outstanding(&self) -> usize {
-        self.queue.outstanding()
-    }
-
     /// Queues a command; false where there is no room. `owner` comes back with its completion.
     #[inline]
     pub fn push(&mut self, command: &Command, owner: u32, now_ns: u64) -> bool {

@@ -54,6 +54,6 @@ mod words;
 pub use admin::{Condition, Patience};
 pub use bus::Bus;
 pub use controller::Controller;
-pub use identify::{ControllerFacts, Namespace};
+pub use identify::Namespace;
 pub use lane::Lane;
 pub use transfer::Transfers;

@@ -173,7 +173,6 @@ impl Bus for Model {
             _ if state.gone => spec::GONE,
             spec::CAP => self.traits.cap as u32,
             0x04 => (self.traits.cap >> 32) as u32,
-            spec::VS => 2 << 16,
             spec::CC => state.cc,
             spec::CSTS => state.csts,
             _ => state.registers.get(&offset).copied().unwrap_or(0),

@@ -140,12 +140,6 @@ impl<B: Bus> QueuePair<B> {
         self.free.len()
     }
 
-    /// How many are.
-    #[inline]
-    pub fn outstanding(&self) -> usize {
-        self.owners.len() - self.free.len()
-    }
-
     /// Writes a command into the ring; the controller hears of it by [`Self::ring`]. Returns its
     /// identifier; none where as many are outstanding as can be.
     #[inline]

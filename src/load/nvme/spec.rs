@@ -10,8 +10,6 @@ use super::status::Status;
 
 /// CAP, controller capabilities (Base 3.1.3.1).
 pub const CAP: usize = 0x00;
-/// VS, version (Base 3.1.3.2).
-pub const VS: usize = 0x08;
 /// CC, controller configuration (Base 3.1.3.5).
 pub const CC: usize = 0x14;
 /// CSTS, controller status (Base 3.1.3.6).
@@ -232,11 +230,6 @@ impl Command {
     /// Asks to abort a command (Base 5.1): dword 10 has CID above SQID.
     pub fn abort(queue: u16, cid: u16) -> Self {
         Self::new(ABORT, 0).dword(10, u32::from(cid) << 16 | u32::from(queue))
-    }
-
-    /// Its opcode.
-    pub fn opcode(&self) -> u8 {
-        self.dwords[0] as u8
     }
 
     /// Its entry as words of 64 bits, with the identifier (dword 0, bits 31:16).

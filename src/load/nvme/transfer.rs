@@ -41,11 +41,6 @@ impl Transfers {
         Ok(Self { pages, _lists: lists, prps, page_bytes, part_bytes, parts, lent })
     }
 
-    /// Bytes of a page.
-    pub fn page_bytes(&self) -> usize {
-        self.page_bytes
-    }
-
     /// Bytes that each command of a page moves.
     pub fn part_bytes(&self) -> usize {
         self.part_bytes

@@ -46,6 +46,10 @@ pub(super) struct Link {
 }
 
 impl Link {
+    /// Starts the helper that this command runs, and is linked to it.
+    ///
+    /// # Errors
+    /// Failed where it can't be started.
     pub fn spawn(mut command: Command) -> Result<Self> {
         let failed = |error: std::io::Error| {
             Error::failed(format!("cannot start the helper that drives SPDK: {}", describe(&error)))
@@ -65,6 +69,7 @@ impl Link {
         Ok(link)
     }
 
+    /// A link over a socket at whose other end a helper serves.
     pub fn over(stream: UnixStream) -> Result<Self> {
         let answers = stream.try_clone().map_err(|error| {
             Error::failed(format!("cannot talk to the helper that drives SPDK: {}", describe(&error)))
@@ -80,6 +85,7 @@ impl Link {
         })
     }
 
+    /// Waits no longer than that for an answer.
     pub fn be_patient(&self, time: Duration) {
         // A socket that takes no time-out waits without one.
         let _ = self.stream.set_read_timeout(Some(time));

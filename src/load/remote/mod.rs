@@ -25,5 +25,3 @@ mod link;
 pub mod protocol;
 pub mod server;
 mod workers;
-
-pub use workers::RemoteWorkers;

@@ -10,7 +10,7 @@
 mod shim;
 
 #[cfg(feature = "spdk")]
-pub use shim::{Attached, Done, Drive, WorkerQueues};
+pub use shim::{Attached, Drive, WorkerQueues};
 
 /// How a member's path begins that is a namespace of a drive which SPDK drives: `spdk:0000:01:00.0/1`.
 pub const SCHEME: &str = "spdk:";

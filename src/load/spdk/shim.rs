@@ -38,7 +38,6 @@ unsafe extern "C" {
     fn stacktune_drive_find(address: *const c_char) -> *mut RawDrive;
     fn stacktune_drive_attach(address: *const c_char) -> *mut RawDrive;
     fn stacktune_drive_transfer_max(drive: *mut RawDrive, nsid: u32) -> u32;
-    fn stacktune_drive_sector_bytes(drive: *mut RawDrive, nsid: u32) -> u32;
     fn stacktune_drive_metadata_bytes(drive: *mut RawDrive, nsid: u32) -> u32;
     fn stacktune_worker_new(
         drives: *const *mut RawDrive,
@@ -159,12 +158,6 @@ impl Drive {
     pub fn transfer_bytes_max(&self) -> u32 {
         // SAFETY: the drive is attached as long as `self` is there.
         unsafe { stacktune_drive_transfer_max(self.raw.as_ptr(), self.namespace) }
-    }
-
-    /// Bytes of a logical block.
-    pub fn block_bytes(&self) -> u32 {
-        // SAFETY: the drive is attached as long as `self` is there.
-        unsafe { stacktune_drive_sector_bytes(self.raw.as_ptr(), self.namespace) }
     }
 }
 

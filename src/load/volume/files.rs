@@ -14,7 +14,7 @@ pub use super::lock::Share;
 use super::make;
 pub use super::own_file::{OurFile, folder_of, open_ours};
 use super::own_file::{foreign, refuse_odd, same_file};
-use crate::error::{Error, Result, describe};
+use crate::error::{Error, Result};
 use crate::units::approx_size;
 
 /// The file that is locked, and marks the folder as one of stacktune's.
@@ -103,11 +103,6 @@ pub fn refuse_locked(dir: &Path) -> Result<()> {
     }
 }
 
-/// Removes the lock's file of a folder whose lock is held.
-pub fn remove_lock(dir: &Path) -> io::Result<()> {
-    std::fs::remove_file(dir.join(LOCK_NAME))
-}
-
 /// Looks at what lies under the name of a member's file.
 ///
 /// # Errors
@@ -168,9 +163,4 @@ pub fn check_room(dir: &Path, needed_bytes: u64) -> Result<()> {
     let (needs, has) = (approx_size(needed_bytes), approx_size(free));
     Err(Error::refused(format!("{} needs {needs} more, and its disk has {has} free", dir.display()))
         .hint("free some space, or choose a smaller `target.files.size`"))
-}
-
-/// A failure to remove, in words.
-pub fn removal_failed(path: &Path, error: &io::Error) -> Error {
-    Error::failed(format!("cannot remove {}: {}", path.display(), describe(error)))
 }

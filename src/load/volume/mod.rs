@@ -25,21 +25,15 @@ pub mod verify;
 
 pub use affordable::affordable_size;
 pub use files::refuse_foreign;
-pub use fill::{FillOutcome, FillPlan};
-pub use member::{Member, MemberSource};
+pub use member::MemberSource;
 pub use opened::Volume;
 pub use probe::{examine_folder, try_uncached};
 pub use progress::Progress;
 pub use region::{Extent, Identity, Region};
 pub use request::{Request, refuse_in_the_way};
 pub use stamp::{SECTOR_BYTES, Stamper};
-pub use survey::{Survey, Surveyed};
+pub use survey::Survey;
 pub use verify::VerifyReport;
-
-/// Whether a sector carries a stamp or a header of stacktune's.
-pub fn is_ours(sector: &[u8]) -> bool {
-    sector.starts_with(header::MAGIC) || stamp::read(sector).is_some()
-}
 
 /// Whether a sector that was read from `place_bytes` of a member was written there by stacktune: a
 /// header, or a page that belongs to that very place. A page of ours that lies elsewhere may be

@@ -35,6 +35,7 @@ struct Generation {
 }
 
 impl Generations {
+    /// No class runs yet.
     pub fn new(data: Arc<Region>, wal: Arc<Region>, members: usize, writes: Arc<Writes>) -> Self {
         let shared = std::array::from_fn(|_| Arc::default());
         Self { data, wal, members, shared, writes, running: Default::default(), starts: [0; 4] }

@@ -226,13 +226,6 @@ pub struct Experiment {
     pub repeat: u32,
 }
 
-impl Experiment {
-    /// The row of that label.
-    pub fn row(&self, label: &str) -> Option<&Row> {
-        self.rows.iter().find(|row| row.label == label)
-    }
-}
-
 /// A row is measured so long by default: short of where the paper's drives run out of cache (4.8).
 const ROW_TIME: Duration = Duration::from_secs(30);
 const ROW_WARMUP: Duration = Duration::from_secs(5);

@@ -72,6 +72,7 @@ impl Settled {
 }
 
 impl Classes {
+    /// No class runs yet.
     pub fn new(workers: Box<dyn Workers>) -> Self {
         Self { workers, runs: Default::default() }
     }

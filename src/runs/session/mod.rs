@@ -37,7 +37,7 @@ mod window_schedule;
 pub use attendant::Attendant;
 pub use consent::{check_serials, destroy_of, names_of, refuse_stray_consent};
 pub use data_set::verify_pairs;
-pub use message::{Advance, Command, Event, Phase, PlanShown, Progress, Status, Wanted};
+pub use message::{Advance, Command, Event, Phase, PlanShown, Progress, Wanted};
 pub use options::Options;
 pub use preflight::{Preflight, plan_shown, preflight, refuse_unallowed};
 pub use retained_stack::RetainedStack;

@@ -27,8 +27,7 @@ use crate::meter::context::WindowContext;
 use crate::meter::engine::EngineFigures;
 use crate::meter::flag::FlagKind;
 use crate::meter::ledger::Turn;
-use crate::meter::totals::Totals;
-use crate::meter::window::{State, Window};
+use crate::meter::window::Window;
 use crate::meter::{Meters, Probes};
 use crate::runs::pitfalls::Circumstances;
 use crate::runs::record::{Header, Outcome, Summary};
@@ -352,16 +351,6 @@ impl Session {
             }
             self.notice(flag.why);
         }
-    }
-
-    /// Totals since the start, or since a recording began.
-    pub fn totals(&self) -> Arc<Totals> {
-        self.meters.totals()
-    }
-
-    /// What a class is doing.
-    pub fn state(&self, class: Class) -> State {
-        self.classes.context(self.resolved.job(class), self.schedule.paused).state
     }
 
     /// Starts a recording into a new folder; totals begin anew with the next window.

@@ -18,8 +18,8 @@ mod schedule;
 
 pub use cool::is_unmet;
 pub use folder::{Folder, NotRun, State, is_sweep};
-pub use run::{Ended, Told, Watcher, prepare, run};
-pub use schedule::{Run, Schedule, StepShown, Writes, planned_writes, run_settings};
+pub use run::{Told, Watcher, prepare, run};
+pub use schedule::{Run, Schedule, StepShown, planned_writes, run_settings};
 
 #[cfg(test)]
 mod tests;

@@ -41,7 +41,7 @@ pub enum Told<'a> {
         time: Duration,
     },
     /// It is complete.
-    Done(&'a Summary),
+    Done,
     /// It has no figures.
     NotRun(&'a NotRun),
     /// A run goes on.
@@ -217,7 +217,7 @@ impl Sweeper<'_> {
             }
             match self.run_one(run) {
                 Ok(summary) if summary.interrupted => return self.interrupted(at),
-                Ok(summary) => self.watcher.told(Told::Done(&summary)),
+                Ok(_) => self.watcher.told(Told::Done),
                 Err(Failure::Of(error)) if error.kind == Kind::Interrupted => return self.interrupted(at),
                 Err(Failure::Of(error)) => {
                     let not_run = NotRun::of(&error);

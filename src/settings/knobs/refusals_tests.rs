@@ -3,7 +3,7 @@
 use super::*;
 use crate::class::Class;
 use crate::settings::testing::capable_host;
-use crate::settings::{Buffering, Completion, Cpus, Filesystem, Interface, LoadEngine, Settings};
+use crate::settings::{Buffering, Completion, Cpus, Interface, LoadEngine, Settings};
 
 /// What is refused of the defaults with a change, a line each.
 fn refused(change: impl FnOnce(&mut Settings)) -> String {
@@ -39,7 +39,7 @@ fn pairs_need_a_file_system_and_acks_values_that_tell_their_put() {
     );
     let on_ext4 = |s: &mut Settings| {
         bare(s);
-        s.stack.filesystem = Filesystem::Ext4;
+        s.stack.filesystem = crate::settings::Filesystem::Ext4;
     };
     assert_eq!(on_rocksdb(on_ext4), "");
     let told = on_rocksdb(|s| (s.kv.acks, s.kv.pairs.value_bytes) = (Some("/acks".into()), 4));

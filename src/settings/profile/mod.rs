@@ -13,10 +13,10 @@ pub mod write;
 mod write_sweep;
 
 pub use builtin::{builtin, is_demo};
-pub use check::{Problem, check};
+pub use check::check;
 pub use contents::Profile;
 pub use identity::by_identity;
-pub use parse::{parse, parse_bytes};
+pub use parse::parse;
 pub use store::{Entry, Source, Store, expand_home};
 pub use sweep::{Step, Sweep};
 pub use write::to_toml;

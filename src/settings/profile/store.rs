@@ -67,11 +67,6 @@ impl Store {
         Self { folder: config.map(|config| config.join("stacktune/profiles")) }
     }
 
-    /// A store whose user's profiles are in that folder.
-    pub fn at(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: Some(folder.into()) }
-    }
-
     /// A profile: a path if it has a `/` or ends in `.toml`, else the name of one
     /// of the user's, else of a built-in one.
     pub fn load(&self, name_or_path: &str) -> Result<Profile> {

@@ -5,7 +5,7 @@ use crate::settings::Settings;
 
 fn store() -> (tempfile::TempDir, Store) {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::at(folder.path().join("stacktune/profiles"));
+    let store = Store { folder: Some(folder.path().join("stacktune/profiles")) };
     (folder, store)
 }
 

@@ -4,7 +4,7 @@ use super::uses::whole_device;
 use crate::error::Result;
 use crate::host::Facts;
 
-/// The operator's consent to destroy what is on devices.
+/// The operator's consent to destroy what is on devices; by default none at all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Consent {
     devices: Vec<String>,
@@ -12,11 +12,6 @@ pub struct Consent {
 }
 
 impl Consent {
-    /// No consent at all.
-    pub fn none() -> Self {
-        Self::default()
-    }
-
     /// Consent by `--destroy DEVICE`; a name that means no whole device here is wrong input.
     pub fn named(names: &[String], facts: &Facts) -> Result<Self> {
         let devices = names.iter().map(|name| Ok(whole_device(name, facts)?.name.clone()));
@@ -28,11 +23,6 @@ impl Consent {
     pub fn and_typed(mut self, words: &[String]) -> Self {
         self.typed.extend(words.iter().map(|word| word.trim().to_owned()));
         self
-    }
-
-    /// Consent by what the operator typed, which must be [`Examination::to_type`] in full.
-    pub fn typed(text: &str) -> Self {
-        Self { devices: Vec::new(), typed: vec![text.trim().to_owned()] }
     }
 
     /// Whether it is consent to destroy what is on the device of that name and serial.

@@ -37,11 +37,6 @@ impl Examination {
         !self.content.is_empty()
     }
 
-    /// What the operator types to consent: the serial, or the name where there is none.
-    pub fn to_type(&self) -> &str {
-        self.device.serial.as_deref().unwrap_or(&self.device.name)
-    }
-
     /// The device in one line: node, model, serial and size.
     pub fn describe(&self) -> String {
         Drive::of(&self.device).in_full()

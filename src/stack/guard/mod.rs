@@ -23,6 +23,6 @@ pub use content::OwnData;
 pub(crate) use examine::examine_device;
 pub use examine::{Examination, examine, examine_held};
 pub use permit::{Permit, permit};
-pub use read_only::{ReadOnly, examine_read_only};
+pub use read_only::examine_read_only;
 pub use uses::check_serials;
 pub(crate) use uses::refuse_used;

@@ -35,11 +35,6 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// What was found.
-    pub fn examination(&self) -> &Examination {
-        &self.examination
-    }
-
     /// Opens the device for reading and writing and claims it for this process.
     ///
     /// Looks again right before: refused (3) if it came into use, became another device or changed

@@ -112,11 +112,6 @@ impl Journal {
         &self.record
     }
 
-    /// Its file.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Does something to the host that `undo` takes away again: the undo is durable before `act` is
     /// called. Where `act` fails it may be half done, and stands to be undone.
     pub fn act<T>(
@@ -199,7 +194,7 @@ mod tests {
         let mut journal = Journal::begin(dir, &id(), "mine", &[]).unwrap();
         journal.act("mkdir a", Some(undo("a")), || Ok(())).unwrap();
         journal.act("mkdir b", Some(undo("b")), || Err::<(), _>(Error::failed("no"))).unwrap_err();
-        journal.path().to_owned()
+        journal.path.clone()
     }
 
     fn opened(path: &Path) -> Journal {
@@ -218,7 +213,7 @@ mod tests {
     fn the_undo_is_in_the_file_before_the_step_acts() {
         let dir = tempfile::tempdir().unwrap();
         let mut journal = Journal::begin(dir.path(), &id(), "mine", &[]).unwrap();
-        let path = journal.path().to_owned();
+        let path = journal.path.clone();
         journal
             .act("mkdir a", Some(undo("a")), || {
                 let record = parse(&fs::read(&path).unwrap()).unwrap();
@@ -237,7 +232,7 @@ mod tests {
     fn a_step_that_can_not_be_announced_does_not_act() {
         let dir = tempfile::tempdir().unwrap();
         let mut journal = Journal::begin(dir.path(), &id(), "mine", &[]).unwrap();
-        journal.file = File::open(journal.path()).unwrap();
+        journal.file = File::open(&journal.path).unwrap();
         let error =
             journal.act("mkdir a", Some(undo("a")), || -> Result<()> { panic!("it acted") }).unwrap_err();
         assert!(error.what.contains("cannot write"), "{error}");
@@ -282,7 +277,7 @@ mod tests {
     fn one_process_holds_it_and_a_dead_one_does_not() {
         let dir = tempfile::tempdir().unwrap();
         let journal = Journal::begin(dir.path(), &id(), "mine", &[]).unwrap();
-        let path = journal.path().to_owned();
+        let path = journal.path.clone();
         assert!(matches!(Journal::open(&path).unwrap(), Opened::Held(_)));
         // A tool that outlives it still works on the stack.
         let mut tool = journal.shared_with_tools(|| {

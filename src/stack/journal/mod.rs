@@ -14,5 +14,5 @@ mod undo;
 pub use file::{Journal, Opened, boot_id};
 pub(crate) use folder::sweep;
 pub use folder::{all, folder};
-pub use record::{Entry, Header, Record};
+pub use record::{Entry, Record};
 pub use undo::Undo;

@@ -12,5 +12,7 @@ mod tables;
 mod undoer;
 
 pub use all_steps::undo_all;
-pub use leftovers::{Cleaned, CleanupRequest, Leftover, Remnant, StackState, cleanup, kept, leftovers};
+#[cfg(test)]
+pub use leftovers::Remnant;
+pub use leftovers::{Cleaned, CleanupRequest, Leftover, StackState, cleanup, kept, leftovers};
 pub(crate) use undoer::Undoer;

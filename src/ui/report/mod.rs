@@ -23,7 +23,7 @@ pub mod sweep;
 #[cfg(test)]
 mod tests;
 
-pub use compare::{Comparison, compare};
+pub use compare::compare;
 pub use cost::CostMap;
 pub use over_time::OverTime;
 pub use plan::{PlanFile, plan, properties_of};

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::compare::Comparison;
 use super::*;
 use crate::meter::window::{CyclesSource, Flag, Verdict, Window};
 use crate::runs::record::fixture::{self, Like};

@@ -36,7 +36,6 @@ use crate::settings::Settings;
 
 pub use picture::{is_svg_of_ours, svg};
 pub use run::run;
-pub use theme::Choice as ThemeChoice;
 
 /// The two ends of a session that runs in a thread of its own.
 #[derive(Debug)]
@@ -62,8 +61,6 @@ pub struct Options {
     pub no_color: bool,
     /// Draw twice a second at most instead of ten times.
     pub over_ssh: bool,
-    /// The palette.
-    pub theme: ThemeChoice,
     /// The profiles.
     pub profiles: Box<dyn ProfileStore>,
     /// The folder in which each recording gets a folder of its own.

@@ -8,7 +8,7 @@ use std::thread;
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
-use super::{Link, Options, ProfileEntry, ProfileStore, ThemeChoice, fixture};
+use super::{Link, Options, ProfileEntry, ProfileStore, fixture};
 use crate::error::Error;
 use crate::runs::session::message::Phase;
 use crate::runs::session::{Command, Event};
@@ -73,7 +73,6 @@ fn child() {
     let options = Options {
         no_color: true,
         over_ssh: false,
-        theme: ThemeChoice::Auto,
         profiles: Box::new(NoProfiles),
         recordings: std::env::temp_dir(),
     };

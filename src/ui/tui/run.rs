@@ -91,7 +91,7 @@ fn run_until_end(link: Link, options: Options, kept: &mut Vec<String>) -> Result
 fn first_state(options: &Options, screen: &Screen) -> State {
     let variable = |name| std::env::var(name).ok();
     let (colorterm, colorfgbg) = (variable("COLORTERM"), variable("COLORFGBG"));
-    let theme = Theme::new(options.theme, options.no_color, colorterm.as_deref(), colorfgbg.as_deref());
+    let theme = Theme::of_environment(options.no_color, colorterm.as_deref(), colorfgbg.as_deref());
     let size = screen.terminal.size().unwrap_or_default();
     State::new(theme, size.width, size.height)
 }

@@ -4,20 +4,6 @@ use ratatui::style::{Color, Modifier, Style};
 
 use crate::class::Class;
 
-/// Which palette is wanted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Choice {
-    /// As the environment tells (`COLORTERM`, `COLORFGBG`).
-    #[default]
-    Auto,
-    /// Full colours on a dark background.
-    Dark,
-    /// Full colours on a light background.
-    Light,
-    /// The terminal's own 16 colours, which suit its background.
-    Sixteen,
-}
-
 /// The styles of everything on the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Theme {
@@ -46,20 +32,18 @@ pub struct Theme {
 }
 
 impl Theme {
-    /// The palette for a choice in this environment: `colorterm` and `colorfgbg` are the values of
-    /// the variables of those names.
-    pub fn new(choice: Choice, no_color: bool, colorterm: Option<&str>, colorfgbg: Option<&str>) -> Self {
+    /// The palette for an environment: `colorterm` and `colorfgbg` are the values of the variables of
+    /// those names.
+    pub fn of_environment(no_color: bool, colorterm: Option<&str>, colorfgbg: Option<&str>) -> Self {
         let full = matches!(colorterm, Some("truecolor" | "24bit"));
         let background = colorfgbg.and_then(|v| v.rsplit(';').next()?.parse::<u8>().ok());
         let light = matches!(background, Some(7 | 9..=15));
-        match choice {
-            _ if no_color => Self::mono(),
-            Choice::Dark => Self::dark(),
-            Choice::Light => Self::light(),
-            // Without a word about the background only the terminal's own colours are safe on it.
-            Choice::Auto if full && background.is_some() && !light => Self::dark(),
-            Choice::Auto if full && light => Self::light(),
-            Choice::Auto | Choice::Sixteen => Self::sixteen(),
+        match () {
+            () if no_color => Self::mono(),
+            () if full && light => Self::light(),
+            () if full && background.is_some() => Self::dark(),
+            // Where the background is unknown only the terminal's own colours are safe on it.
+            () => Self::sixteen(),
         }
     }
 
@@ -155,13 +139,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_environment_decides_only_where_nothing_was_chosen() {
-        let new = Theme::new;
-        assert_eq!(new(Choice::Dark, true, Some("truecolor"), None), Theme::mono());
-        assert_eq!(new(Choice::Auto, false, Some("truecolor"), Some("15;0")), Theme::dark());
-        assert_eq!(new(Choice::Auto, false, Some("truecolor"), Some("0;15")), Theme::light());
-        assert_eq!(new(Choice::Auto, false, Some("truecolor"), None), Theme::sixteen());
-        assert_eq!(new(Choice::Auto, false, None, Some("0;15")), Theme::sixteen());
-        assert_eq!(new(Choice::Light, false, None, None), Theme::light());
+    fn the_environment_chooses_the_palette() {
+        let of = Theme::of_environment;
+        assert_eq!(of(true, Some("truecolor"), Some("15;0")), Theme::mono());
+        assert_eq!(of(false, Some("truecolor"), Some("15;0")), Theme::dark());
+        assert_eq!(of(false, Some("truecolor"), Some("0;15")), Theme::light());
+        assert_eq!(of(false, Some("truecolor"), None), Theme::sixteen());
+        assert_eq!(of(false, None, Some("0;15")), Theme::sixteen());
     }
 }

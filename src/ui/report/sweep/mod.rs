@@ -12,7 +12,7 @@ use crate::runs::sweep::Schedule;
 use crate::ui::report::cells::{NONE, left, paragraph, right};
 use crate::units::{format_duration, format_latency, three_digits};
 
-pub use by_step::{FlagShown, RunShown, StepRow, SweepShown};
+pub use by_step::{FlagShown, StepRow, SweepShown};
 use charts::charts;
 
 const WIDTH: usize = 80;

@@ -1,0 +1,175 @@
+//! What the programs in `tests` see of the rooms, under the rooms' own paths.
+//!
+//! It only re-exports, by name and as little as possible: what stands here is never reported as dead code.
+
+pub mod class {
+    pub use crate::class::Class;
+}
+
+pub mod error {
+    pub use crate::error::{Error, Kind, Result};
+}
+
+pub mod host {
+    pub use crate::host::{CgroupMemory, Cpu, Device, Facts, Feature, Platform, Queue, Spdk, Storage, Usage};
+}
+
+pub mod settings {
+    pub use crate::settings::{
+        Arrival, Buffering, Filesystem, Interface, LoadEngine, Named, Offsets, QueueSettings, Raid, Settings,
+    };
+
+    pub mod jobs {
+        pub use crate::settings::jobs::{Job, jobs};
+    }
+
+    pub mod knobs {
+        pub use crate::settings::knobs::{Ground, Value, all, find};
+    }
+
+    pub mod profile {
+        pub use crate::settings::profile::{builtin, parse};
+    }
+}
+
+pub mod stack {
+    pub mod build {
+        pub use crate::stack::build::{BuildContext, build};
+    }
+
+    pub mod devices {
+        pub use crate::stack::devices::{BlockDevice, Drive};
+    }
+
+    pub mod guard {
+        pub use crate::stack::guard::{
+            Consent, Examination, OwnData, check_serials, examine, examine_read_only, permit,
+        };
+    }
+
+    pub mod id {
+        pub use crate::stack::id::StackId;
+    }
+
+    pub mod journal {
+        pub use crate::stack::journal::{Journal, Undo};
+    }
+
+    pub mod plan {
+        pub use crate::stack::plan::{
+            Confirmed, Destroyed, Endurance, Exposed, Plan, PowerCutReason, Properties, QueueValues,
+            Resilience, Step, queue_values,
+        };
+    }
+
+    pub mod runner {
+        pub use crate::stack::runner::Runner;
+    }
+
+    pub mod tuning {
+        pub use crate::stack::tuning::Adjustments;
+    }
+
+    pub mod undo {
+        pub use crate::stack::undo::{Cleaned, CleanupRequest, StackState, cleanup, leftovers, undo_all};
+    }
+}
+
+pub mod load {
+    pub mod io {
+        pub use crate::load::io::{Op, OpKind, Queue, Setup, Wait};
+
+        pub mod clock {
+            pub use crate::load::io::clock::now_ns;
+        }
+
+        pub mod vfio {
+            pub use crate::load::io::vfio::{Drives, Polled};
+        }
+    }
+
+    pub mod nvme {
+        pub use crate::load::nvme::{Controller, Patience};
+
+        pub mod trim {
+            pub use crate::load::nvme::trim::deallocate;
+        }
+
+        pub mod vfio {
+            pub use crate::load::nvme::vfio::VfioBus;
+        }
+    }
+
+    pub mod volume {
+        pub use crate::load::volume::{
+            Extent, MemberSource, Region, Request, Stamper, VerifyReport, Volume, affordable_size, is_ours_at,
+        };
+
+        pub mod header {
+            pub use crate::load::volume::header::{COPIES_AT, COPY_BYTES, Header};
+        }
+    }
+
+    pub mod workers {
+        pub use crate::load::workers::{ThreadedWorkers, Workers};
+
+        pub mod control {
+            pub use crate::load::workers::control::Writes;
+        }
+    }
+}
+
+pub mod meter {
+    pub mod source {
+        pub use crate::meter::source::{Delta, Source};
+    }
+}
+
+pub mod runs {
+    pub mod session {
+        pub use crate::runs::session::{
+            Advance, Attendant, Command, Event, Options, Phase, PlanShown, Progress, Session, Wanted,
+            raise_thread_priority,
+        };
+
+        pub mod live {
+            pub use crate::runs::session::live::run;
+        }
+    }
+}
+
+pub mod ui {
+    pub mod report {
+        pub mod host {
+            pub use crate::ui::report::host::describe;
+        }
+    }
+
+    pub mod tui {
+        pub use crate::ui::tui::{Link, Options, ProfileEntry, ProfileStore, run};
+
+        pub mod message {
+            pub use crate::ui::tui::message::Msg;
+        }
+
+        pub mod state {
+            pub use crate::ui::tui::state::{Row, State, rows};
+        }
+
+        pub mod theme {
+            pub use crate::ui::tui::theme::Theme;
+        }
+
+        pub mod update {
+            pub use crate::ui::tui::update::update;
+        }
+
+        pub mod view {
+            pub use crate::ui::tui::view::draw;
+        }
+    }
+}
+
+pub mod units {
+    pub use crate::units::{MIB, parse_size};
+}

@@ -1,0 +1,100 @@
+//! What is public: of the crate almost nothing, so that the compiler reports dead code; in the rooms
+//! whatever has a doc comment.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use crate::tree::{root, sources};
+
+#[test]
+fn the_rooms_are_private() {
+    let text = fs::read_to_string(root().join("lib.rs")).unwrap();
+    let public: Vec<&str> = text.lines().filter(|line| line.trim_start().starts_with("pub")).collect();
+    assert_eq!(public, ["pub mod testing;", "pub use app::run;"], "src/lib.rs makes public");
+    assert!(text.contains("#[doc(hidden)]\npub mod testing;"), "the documentation hides `testing`");
+}
+
+/// The names that `src/testing.rs` re-exports. Whatever else stands there fails the test.
+fn names_for_tests() -> Vec<String> {
+    let text = fs::read_to_string(root().join("testing.rs")).unwrap();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+    let code = lines.join("\n");
+    let mut rest = code.trim_start();
+    let mut names = Vec::new();
+    while !rest.is_empty() {
+        let end = if rest.starts_with('}') {
+            "}"
+        } else if rest.starts_with("pub mod ") {
+            "{"
+        } else {
+            ";"
+        };
+        let (item, after) = rest.split_once(end).unwrap_or_else(|| panic!("it can't be read: {rest}"));
+        if end == ";" {
+            let path = item.strip_prefix("pub use crate::").filter(|path| !path.contains(['*', '(', '=']));
+            let path = path.unwrap_or_else(|| panic!("src/testing.rs only re-exports by name: {item}"));
+            let last = path.rsplit_once("::").map_or(path, |(_, last)| last);
+            let last =
+                last.trim_matches(['{', '}']).split(',').map(str::trim).filter(|name| !name.is_empty());
+            names.extend(last.map(str::to_owned));
+        }
+        rest = after.trim_start();
+    }
+    names
+}
+
+/// The words in the programs under `tests`, but for these ones.
+fn words_in_tests() -> BTreeSet<String> {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let files = ["common", "gate", "devices", "lab"].map(|folder| fs::read_dir(tests.join(folder)).unwrap());
+    let files = files.into_iter().flatten().map(|entry| entry.unwrap().path());
+    let sources = files.filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
+    let words = sources.flat_map(|path| {
+        let text = fs::read_to_string(path).unwrap();
+        let words = text.split(|c: char| !c.is_alphanumeric() && c != '_').map(str::to_owned);
+        words.collect::<Vec<_>>()
+    });
+    words.collect()
+}
+
+#[test]
+fn what_is_re_exported_for_tests_is_used_by_tests() {
+    let (names, words) = (names_for_tests(), words_in_tests());
+    assert!(names.len() > 10, "src/testing.rs can't be read: {names:?}");
+    let unused: Vec<_> = names.iter().filter(|name| !words.contains(*name)).collect();
+    assert!(unused.is_empty(), "no test uses what src/testing.rs re-exports: {unused:?}");
+}
+
+/// The compiler asks it of what leaves the crate only, which is one function.
+#[test]
+fn public_items_have_doc_comments() {
+    let without = [
+        "load/kv/absent.rs", // the types of a build without RocksDB: documented where they have values
+        "load/nvme/model",   // a controller for tests
+    ];
+    let mut bare = Vec::new();
+    for source in sources() {
+        let is_fixture = source.module.iter().any(|part| part == "fixture");
+        let is_without = without.iter().any(|path| source.shown().starts_with(path));
+        if source.is_test() || is_fixture || is_without {
+            continue;
+        }
+        let lines = source.program_lines();
+        for (at, (number, line)) in lines.iter().enumerate() {
+            let Some(rest) = line.trim_start().strip_prefix("pub ") else { continue };
+            let kind = rest.split_whitespace().find(|word| !["const", "unsafe", "async"].contains(word));
+            if !kind.is_some_and(|kind| ["fn", "struct", "enum", "trait"].contains(&kind)) {
+                continue;
+            }
+            // Attributes may stand between.
+            let above = lines[..at].iter().rev().map(|(_, line)| line.trim());
+            let mut ends = above
+                .filter(|line| line.is_empty() || line.starts_with("///") || line.ends_with(['{', '}', ';']));
+            if !ends.next().is_some_and(|line| line.starts_with("///")) {
+                bare.push(format!("{}:{}: {}", source.shown(), number + 1, line.trim()));
+            }
+        }
+    }
+    assert!(bare.is_empty(), "public items without a doc comment:\n{}", bare.join("\n"));
+}
