@@ -91,10 +91,6 @@ pub mod load {
     pub mod nvme {
         pub use crate::load::nvme::{Controller, Patience};
 
-        pub mod trim {
-            pub use crate::load::nvme::trim::deallocate;
-        }
-
         pub mod vfio {
             pub use crate::load::nvme::vfio::VfioBus;
         }

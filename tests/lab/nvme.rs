@@ -16,7 +16,7 @@ use stacktune::testing::host::Facts;
 use stacktune::testing::load::io::vfio::{Drives, Polled};
 use stacktune::testing::load::io::{Op, OpKind, Queue, Setup, Wait, clock};
 use stacktune::testing::load::nvme::vfio::VfioBus;
-use stacktune::testing::load::nvme::{Controller, Patience, trim};
+use stacktune::testing::load::nvme::{Controller, Patience};
 use stacktune::testing::runs::session::{Advance, Attendant, Options, PlanShown, Progress, Session, Wanted};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
@@ -25,11 +25,10 @@ const MIB: u64 = 1 << 20;
 const PART_BYTES: u64 = 4 * MIB;
 
 /// What runs in the guest, by the name that `tests/lab/nvme.sh` puts into `NVME_TEST`.
-const IN_GUEST: [(&str, fn()); 12] = [
+const IN_GUEST: [(&str, fn()); 11] = [
     ("guest_identify", guest_identify),
     ("guest_patterns", guest_patterns),
     ("guest_kernel_reads", guest_kernel_reads),
-    ("guest_trim", guest_trim),
     ("guest_beyond_the_end", guest_beyond_the_end),
     ("guest_reset_during_load", guest_reset_during_load),
     ("guest_stuck_command", guest_stuck_command),
@@ -209,17 +208,6 @@ fn guest_kernel_reads() {
             assert!(right, "{page_bytes} bytes at {place}");
         }
     }
-}
-
-fn guest_trim() {
-    let controller = started(0, Patience::default());
-    let namespace = controller.namespace(1).unwrap();
-    let first = places(4096)[0] / 512;
-    trim::deallocate(&controller, namespace, first, PART_BYTES / 512).unwrap();
-    let mut polled = polled(&controller, 4096, 1);
-    polled.queue(op(0, OpKind::Read, places(4096)[0]));
-    assert_eq!(done(&mut polled).unwrap(), [(0, 4096)]);
-    assert!(polled.buffer(0).iter().all(|byte| *byte == 0));
 }
 
 /// What is asked beyond the end of the drive comes back as the drive's own status.

@@ -75,11 +75,6 @@ impl<B: Bus> Controller<B> {
         &self.facts
     }
 
-    /// The namespaces that can be used.
-    pub fn namespaces(&self) -> &[Namespace] {
-        &self.namespaces
-    }
-
     /// A namespace that can be used.
     ///
     /// # Errors

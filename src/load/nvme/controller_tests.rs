@@ -25,7 +25,7 @@ fn a_controller_is_started_and_tells_what_it_has() {
     assert_eq!(controller.facts().serial, "MODEL");
     assert_eq!(controller.transfer_bytes_max(), 16384);
     assert_eq!((controller.queues_max(), controller.queue_entries_max()), (4, 64));
-    let shifts: Vec<_> = controller.namespaces().iter().map(|n| (n.id, n.blocks, n.block_shift)).collect();
+    let shifts: Vec<_> = controller.namespaces.iter().map(|n| (n.id, n.blocks, n.block_shift)).collect();
     assert_eq!(shifts, [(1, 4096, 9), (3, 512, 12)]);
     assert_eq!(controller.namespace(3).unwrap().bytes(), 2 << 20);
     assert!(controller.namespace(2).unwrap_err().what.contains("no namespace 2"));
@@ -45,7 +45,7 @@ fn without_a_limit_of_its_own_the_lists_are_the_limit() {
 fn a_namespace_with_odd_blocks_is_left_out_and_says_why() {
     let model = Model::new(Traits { namespaces: vec![(1, 8, 9), (2, 8, 16)], ..Traits::default() });
     let controller = Controller::start(model, PATIENCE).unwrap();
-    assert_eq!(controller.namespaces().len(), 1);
+    assert_eq!(controller.namespaces.len(), 1);
     assert!(controller.namespace(2).unwrap_err().what.contains("2^16 bytes"));
 }
 

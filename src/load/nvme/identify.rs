@@ -25,8 +25,6 @@ pub struct ControllerFacts {
     pub entry_sizes_fit: bool,
     /// NN, bytes 516 to 519: namespaces, at most.
     pub namespaces_max: u32,
-    /// ONCS bit 2, bytes 520 and 521: it knows Dataset Management.
-    pub deallocates: bool,
     /// VWC bit 0, byte 525: it has a volatile write cache.
     pub volatile_write_cache: bool,
 }
@@ -47,7 +45,6 @@ impl ControllerFacts {
             shutdown_timeout: (shutdown_us > 0).then(|| Duration::from_micros(shutdown_us.into())),
             entry_sizes_fit: fits(data[512], 6) && fits(data[513], 4),
             namespaces_max: u32_at(data, 516),
-            deallocates: data[520] >> 2 & 1 == 1,
             volatile_write_cache: data[525] & 1 == 1,
         }
     }
@@ -152,11 +149,10 @@ mod tests {
         data[4..8].copy_from_slice(b"RIG0");
         data[77] = 7;
         (data[512], data[513]) = (0x66, 0x44);
-        data[520] = 4;
         let facts = ControllerFacts::of(&data, 4096);
         assert_eq!(facts.serial, "RIG0");
         assert_eq!(facts.transfer_bytes_max, Some(512 << 10));
-        assert!(facts.entry_sizes_fit && facts.deallocates && !facts.volatile_write_cache);
+        assert!(facts.entry_sizes_fit && !facts.volatile_write_cache);
         for (mdts, limit) in [(0, None), (52, None), (255, None)] {
             data[77] = mdts;
             assert_eq!(ControllerFacts::of(&data, 4096).transfer_bytes_max, limit);

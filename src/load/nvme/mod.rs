@@ -15,7 +15,6 @@
 //! | [`controller`] | start, queues, abort, reset, shutdown | Base 3.6, 3.7, 5, 9.5 |
 //! | [`lane`] | a worker's queue with what watches over it: time-outs | Base 5.1, 9 |
 //! | [`transfer`] | a worker's page buffers, cut where a command may move no more | Base 5.17.2.1 (MDTS) |
-//! | [`trim`] | Dataset Management: blocks given back | NVM 3.2.3 |
 //! | [`bus`], [`dma`] | how registers and memory are reached, whatever is behind them | – |
 //! | [`vfio`] | … of a drive that the kernel has handed over | Linux's VFIO |
 //! | [`space`], [`memory`] | the addresses that an IOMMU lets it reach; memory on large pages | Linux's VFIO, iommufd |
@@ -47,7 +46,6 @@ pub mod space;
 pub mod spec;
 pub mod status;
 pub mod transfer;
-pub mod trim;
 pub mod vfio;
 mod words;
 

@@ -228,7 +228,7 @@ impl State {
             spec::CNS_CONTROLLER => {
                 data[4..9].copy_from_slice(b"MODEL");
                 data[77] = traits.mdts;
-                (data[512], data[513], data[516], data[520]) = (0x66, 0x44, 8, 4);
+                (data[512], data[513], data[516]) = (0x66, 0x44, 8);
             }
             spec::CNS_ACTIVE_NAMESPACES => {
                 for (n, (id, ..)) in traits.namespaces.iter().enumerate() {
@@ -270,7 +270,6 @@ impl State {
                 self.seen.push((opcode, 0));
                 Status::SUCCESS
             }
-            spec::DATASET_MANAGEMENT => self.deallocate(command, shift),
             spec::READ | spec::WRITE => {
                 self.seen.push((opcode, bytes));
                 let limit = if traits.mdts == 0 { TRANSFER_BYTES_MAX } else { PAGE_BYTES << traits.mdts };
@@ -295,23 +294,6 @@ impl State {
             }
             _ => Status(1),
         }
-    }
-
-    fn deallocate(&mut self, command: &Fetched, shift: u8) -> Status {
-        assert_eq!(command.dwords[11], 4, "the attribute Deallocate");
-        let ranges = command.dwords[10] as usize + 1;
-        let data = self.memory.read_bytes(command.word(6), ranges * 16);
-        for range in data.chunks_exact(16) {
-            let blocks = u32::from_le_bytes(range[4..8].try_into().unwrap()) as usize;
-            let start = (u64::from_le_bytes(range[8..].try_into().unwrap()) << shift) as usize;
-            let disk = self.disks.get_mut(&command.dwords[1]).unwrap();
-            if start + (blocks << shift) > disk.len() {
-                return Status(0x80);
-            }
-            disk[start..start + (blocks << shift)].fill(0);
-            self.seen.push((spec::DATASET_MANAGEMENT, blocks << shift));
-        }
-        Status::SUCCESS
     }
 
     /// The pieces of a command's data, by its PRP entries (Base 4.1.1).

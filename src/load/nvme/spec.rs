@@ -70,8 +70,6 @@ pub const FLUSH: u8 = 0x00;
 pub const WRITE: u8 = 0x01;
 /// Read (NVM 3.2.4).
 pub const READ: u8 = 0x02;
-/// Dataset Management (NVM 3.2.3).
-pub const DATASET_MANAGEMENT: u8 = 0x09;
 
 /// Identify CNS 00h: a namespace (NVM 4.1.5.1).
 pub const CNS_NAMESPACE: u32 = 0x00;
@@ -84,8 +82,6 @@ pub const FEATURE_NUMBER_OF_QUEUES: u32 = 0x07;
 
 /// Force Unit Access: on the medium before it completes (NVM 3.2.6, command dword 12).
 const FUA: u32 = 1 << 30;
-/// Attribute Deallocate (NVM 3.2.3, command dword 11).
-const DEALLOCATE: u32 = 1 << 2;
 
 /// CAP (Base 3.1.3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -188,11 +184,6 @@ impl Command {
     #[inline]
     pub fn flush(namespace: u32) -> Self {
         Self::new(FLUSH, namespace)
-    }
-
-    /// Deallocates the ranges that lie at `data` (NVM 3.2.3): dword 10 is NR, one less than meant.
-    pub fn deallocate(namespace: u32, ranges: u32, data: Prp) -> Self {
-        Self::new(DATASET_MANAGEMENT, namespace).data(data).dword(10, ranges - 1).dword(11, DEALLOCATE)
     }
 
     /// Asks for a data structure of 4 KiB (Base 5.17): dword 10 is CNS.

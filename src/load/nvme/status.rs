@@ -96,8 +96,10 @@ const PATH: &[(u8, &str)] = &[
 
 impl Status {
     /// Successful Completion.
+    #[cfg(test)]
     pub const SUCCESS: Self = Self(0);
     /// Command Abort Requested.
+    #[cfg(test)]
     pub const ABORT_REQUESTED: Self = Self(0x07);
 
     /// Whether the command did what it was to do.
