@@ -59,7 +59,7 @@ fn request(settings: &Settings) -> Result<Request> {
         Request::of_files(&dir, settings.target.count, settings.target.size_bytes)
     } else {
         let facts = facts();
-        check_serials(settings, &facts)?;
+        check_serials(&settings.target, &settings.wal, &facts)?;
         let devices = facts.find_all(&settings.target.devices)?;
         let source = |device: &&crate::host::Device| {
             let path = device.path.clone();

@@ -5,7 +5,7 @@
 
 use crate::class::Class;
 use crate::settings::jobs::jobs;
-use crate::settings::knobs::{self, Scope};
+use crate::settings::knobs::{self, Knob, Scope, Value};
 use crate::settings::values::Settings;
 
 /// What a change of settings takes.
@@ -26,10 +26,31 @@ pub fn between(old: &Settings, new: &Settings) -> Change {
     Change { scope: scope.unwrap_or(Scope::Live), restarts: restarts.collect() }
 }
 
-/// Whether both settings open the same target on the same stack; with a key-value load, also the same
-/// data set in the same layout.
-pub fn same_target(one: &Settings, other: &Settings) -> bool {
-    !knobs::all().iter().any(|knob| knob.parts_targets(one, other))
+/// What makes a target itself: settings of the same identity open the same target on the same stack; with a
+/// key-value load, also the same data set in the same layout.
+#[derive(Debug, Clone)]
+pub struct TargetIdentity(Vec<Trait>);
+
+/// A knob's value, and whether it is one of the target.
+#[derive(Debug, Clone)]
+struct Trait {
+    of_target: bool,
+    value: Value,
+}
+
+impl TargetIdentity {
+    /// That of the settings' target.
+    pub fn of(settings: &Settings) -> Self {
+        let of = |knob: &Knob| Trait { of_target: knob.is_of_target(settings), value: knob.get(settings) };
+        Self(knobs::all().iter().map(of).collect())
+    }
+
+    /// Whether both are of one target.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let parts =
+            |(one, other): (&Trait, &Trait)| (one.of_target || other.of_target) && one.value != other.value;
+        !self.0.iter().zip(&other.0).any(parts)
+    }
 }
 
 #[cfg(test)]

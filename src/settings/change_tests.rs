@@ -93,7 +93,7 @@ fn opened(settings: &Settings) -> impl PartialEq {
 fn what_it_takes(old: &Settings, new: &Settings) -> Scope {
     if opened(old) != opened(new) {
         Scope::Rebuild
-    } else if OpenedWith::of(old) != OpenedWith::of(new) {
+    } else if OpenedWith::of(&old.kv.rocksdb) != OpenedWith::of(&new.kv.rocksdb) {
         Scope::Reopen
     } else {
         Scope::Live
@@ -182,7 +182,10 @@ fn the_same_target_is_what_stands_and_lies_there_not_how_it_is_used() {
             let knob = knobs::find(path).unwrap();
             knob.set(&mut turned, knob.parse(text).unwrap());
         }
-        same_target(base, &turned) && same_target(&turned, base)
+        {
+            let (base, turned) = (TargetIdentity::of(base), TargetIdentity::of(&turned));
+            base.is_same(&turned) && turned.is_same(&base)
+        }
     };
     let pages = Settings::default();
     assert!(same(&pages, &[("scan.depth", "3"), ("run.seed", "7"), ("stack.price", "100")]));

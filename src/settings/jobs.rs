@@ -76,10 +76,9 @@ pub struct OpenedWith {
 }
 
 impl OpenedWith {
-    /// What these settings ask for.
-    pub fn of(settings: &Settings) -> Self {
-        let Rocksdb { direct_reads, direct_flush, .. } = settings.kv.rocksdb;
-        Self { direct_reads, direct_flush }
+    /// What these options ask for.
+    pub fn of(rocksdb: &Rocksdb) -> Self {
+        Self { direct_reads: rocksdb.direct_reads, direct_flush: rocksdb.direct_flush }
     }
 }
 
@@ -122,7 +121,7 @@ fn pairs_of(settings: &Settings, class: Class) -> KvJob {
         whole: class == Class::Scan && kv.scan_whole,
         miss_percent: of(Class::Point, kv.miss_percent, 0),
         read_percent: of(Class::Background, kv.read_percent, of(Class::Point, 100, 0)),
-        opened: OpenedWith::of(settings),
+        opened: OpenedWith::of(&kv.rocksdb),
     }
 }
 

@@ -27,7 +27,7 @@ pub use interface::Interface;
 pub use named::Named;
 pub use profile::Profile;
 pub use values::{
-    Arrival, Buffering, Compaction, Completion, Compression, Cpus, DriveState, Filesystem, Io, LoadEngine,
-    Offsets, Order, Placement, QueueSettings, Raid, Rocksdb, Run, Settings, Sim, SimDevice, Stack,
-    Submission, Sync,
+    Arrival, Buffering, Compaction, Completion, Compression, Cpus, DriveState, Filesystem, Io, Kv,
+    LoadEngine, Offsets, Order, Pairs, Placement, QueueSettings, Raid, Rocksdb, Run, Settings, Sim,
+    SimDevice, Stack, Submission, Sync, Target, Wal,
 };

@@ -60,7 +60,7 @@ pub fn calibrate(dir: &Path, time: Duration, rounds: usize) -> Result<Vec<PairsC
     }
     // A log that is synced is one of the drive's time, and has the same calls but for one.
     settings.wal.sync = Sync::None;
-    let (store, _) = Store::open(folder.path(), &settings, true)?;
+    let (store, _) = Store::open(folder.path(), &settings.kv, true)?;
     let store = Arc::new(store);
     let measured = store.load(&mut |_| {}, &false.into()).and_then(|_| {
         Class::ALL.into_iter().map(|class| one(&store, &settings, class, time, rounds)).collect()

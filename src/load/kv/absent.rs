@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::load::volume::Progress;
 use crate::meter::engine::EngineFigures;
 use crate::settings::jobs::OpenedWith;
-use crate::settings::{Rocksdb, Settings};
+use crate::settings::{Kv, Rocksdb};
 
 fn absent() -> Error {
     Error::input("this build has no RocksDB").hint("`make build` builds stacktune with it")
@@ -27,11 +27,11 @@ pub struct Scanner<'a>(Infallible, std::marker::PhantomData<&'a ()>);
 
 #[allow(missing_docs, clippy::unused_self)]
 impl Store {
-    pub fn open(_: &Path, _: &Settings, _: bool) -> Result<(Self, Vec<String>)> {
+    pub fn open(_: &Path, _: &Kv, _: bool) -> Result<(Self, Vec<String>)> {
         Err(absent())
     }
 
-    pub fn bytes_to_begin(_: &Path, _: &Settings, _: bool) -> Result<u64> {
+    pub fn bytes_to_begin(_: &Path, _: &Kv, _: bool) -> Result<u64> {
         Err(absent())
     }
 

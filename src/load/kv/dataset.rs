@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::keys;
 use crate::error::{Error, Result};
 use crate::load::volume::files;
-use crate::settings::{Named, Order, Settings};
+use crate::settings::{Kv, Named, Order};
 
 const MARKER: &str = "stacktune-pairs.json";
 const DATABASE: &str = "rocksdb";
@@ -63,15 +63,15 @@ impl DataSet {
     ///
     /// # Errors
     /// Input where there are more pairs than keys.
-    pub fn of(settings: &Settings, filesystem_bytes: u64) -> Result<Self> {
-        let pairs = &settings.kv.pairs;
+    pub fn of(kv: &Kv, filesystem_bytes: u64) -> Result<Self> {
+        let pairs = &kv.pairs;
         let count = pairs.count_on(filesystem_bytes);
         let set = Self {
             key_bytes: pairs.key_bytes,
             value_bytes: pairs.value_bytes,
             pairs: count,
             order: pairs.order.name().to_owned(),
-            layout: settings.kv.rocksdb.layout(),
+            layout: kv.rocksdb.layout(),
         };
         if set.pairs + set.logged() > keys::numbers(set.key_bytes) {
             let what = format!("{count} pairs are more than keys of {} B can distinguish", set.key_bytes);
@@ -270,14 +270,14 @@ mod tests {
 
     #[test]
     fn the_share_of_the_file_system_decides_where_no_count_is_given() {
-        let mut settings = Settings::default();
-        let set = DataSet::of(&settings, 4016 * 1000).unwrap();
+        let mut kv = Kv::default();
+        let set = DataSet::of(&kv, 4016 * 1000).unwrap();
         assert_eq!((set.pairs, set.bytes()), (250, 250 * 4016));
-        settings.kv.pairs.count = Some(7);
-        assert_eq!(DataSet::of(&settings, 4016 * 1000).unwrap().pairs, 7);
-        settings.kv.pairs.key_bytes = 4;
-        settings.kv.pairs.count = Some(1 << 31);
-        let error = DataSet::of(&settings, 0).unwrap_err().to_string();
+        kv.pairs.count = Some(7);
+        assert_eq!(DataSet::of(&kv, 4016 * 1000).unwrap().pairs, 7);
+        kv.pairs.key_bytes = 4;
+        kv.pairs.count = Some(1 << 31);
+        let error = DataSet::of(&kv, 0).unwrap_err().to_string();
         assert!(error.contains("kv.key_size"), "{error}");
     }
 
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(place.marker().unwrap(), None);
         std::fs::create_dir(place.database()).unwrap();
         assert!(place.marker().unwrap_err().to_string().contains("no marker"));
-        let marker = Marker::new(DataSet::of(&Settings::default(), 1 << 30).unwrap(), 5);
+        let marker = Marker::new(DataSet::of(&Kv::default(), 1 << 30).unwrap(), 5);
         place.mark(&marker).unwrap();
         assert_eq!(place.marker().unwrap(), Some(marker));
         std::fs::write(dir.path().join(MARKER), "{}").unwrap();

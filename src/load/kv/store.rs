@@ -19,7 +19,7 @@ use crate::load::volume::files;
 use crate::meter::engine::EngineFigures;
 use crate::settings::jobs::OpenedWith;
 use crate::settings::profile::expand_home;
-use crate::settings::{Rocksdb, Settings};
+use crate::settings::{Kv, Rocksdb};
 use crate::units::approx_size;
 
 /// Beside the keys and values: their overhead in files, and memtables and merges under way.
@@ -54,9 +54,9 @@ impl Store {
     ///
     /// # Errors
     /// Refused where something is there that stacktune did not make.
-    pub fn bytes_to_begin(dir: &Path, settings: &Settings, anew: bool) -> Result<u64> {
+    pub fn bytes_to_begin(dir: &Path, kv: &Kv, anew: bool) -> Result<u64> {
         let place = Place::new(dir);
-        let data = DataSet::of(settings, place.room()?.0)?;
+        let data = DataSet::of(kv, place.room()?.0)?;
         let keeps = |marker: Marker| marker.pairs == data && !anew;
         Ok(if place.marker()?.is_some_and(keeps) { 0 } else { data.bytes() })
     }
@@ -67,12 +67,12 @@ impl Store {
     /// # Errors
     /// Refused where something is there that stacktune did not make, where another run uses it, or where
     /// the disk has no room; failed in `RocksDB`'s words.
-    pub fn open(dir: &Path, settings: &Settings, anew: bool) -> Result<(Self, Vec<String>)> {
+    pub fn open(dir: &Path, kv: &Kv, anew: bool) -> Result<(Self, Vec<String>)> {
         let place = Place::new(dir);
         files::refuse_foreign_lock(dir)?;
         let found = place.marker()?;
         let (whole_bytes, free_bytes) = place.room()?;
-        let data = DataSet::of(settings, whole_bytes)?;
+        let data = DataSet::of(kv, whole_bytes)?;
         let keeps = |marker: &Marker| marker.pairs == data && !anew;
         let loaded = found.as_ref().is_some_and(|marker| keeps(marker) && marker.loaded);
         refuse_without_room(&place, &data, loaded, free_bytes)?;
@@ -86,7 +86,7 @@ impl Store {
             other => (Marker::new(data.clone(), rand::random()), other),
         };
         // It may be refused, before anything is removed.
-        let acks = settings.kv.acks.as_deref().map(expand_home).transpose()?;
+        let acks = kv.acks.as_deref().map(expand_home).transpose()?;
         let acks = acks.map(|path| Acks::open(&path, marker.set)).transpose()?;
         if let Some(other) = other {
             notes.extend((other.pairs != data).then(|| replaced(&other)));
@@ -95,7 +95,7 @@ impl Store {
         }
         marker.epoch += 1;
         place.mark(&marker)?;
-        let rocksdb = &settings.kv.rocksdb;
+        let rocksdb = &kv.rocksdb;
         let cache = Cache::new_lru_cache(rocksdb.block_cache_bytes as usize);
         let base = base();
         let db = open(&place, &base, &cache, rocksdb)?;

@@ -6,17 +6,15 @@ use super::*;
 use crate::load::kv::acks::Losses;
 use crate::settings::{Compaction, Compression, LoadEngine};
 
-fn settings() -> Settings {
-    let mut settings = Settings::default();
-    settings.kv.engine = LoadEngine::Rocksdb;
-    (settings.kv.pairs.count, settings.kv.pairs.value_bytes) = (Some(3000), 200);
-    let rocksdb = &mut settings.kv.rocksdb;
-    (rocksdb.direct_reads, rocksdb.direct_flush) = (false, false);
-    settings
+fn small() -> Kv {
+    let mut kv = Kv { engine: LoadEngine::Rocksdb, ..Kv::default() };
+    (kv.pairs.count, kv.pairs.value_bytes) = (Some(3000), 200);
+    (kv.rocksdb.direct_reads, kv.rocksdb.direct_flush) = (false, false);
+    kv
 }
 
-fn loaded(dir: &Path, settings: &Settings) -> (Store, Vec<String>) {
-    let (store, notes) = Store::open(dir, settings, false).unwrap();
+fn loaded(dir: &Path, kv: &Kv) -> (Store, Vec<String>) {
+    let (store, notes) = Store::open(dir, kv, false).unwrap();
     assert!(store.load(&mut |_| {}, &AtomicBool::new(false)).unwrap());
     (store, notes)
 }
@@ -42,7 +40,7 @@ fn checksums_use_the_cpus_own_instructions() {
         return;
     }
     let dir = tempfile::tempdir_in("/var/tmp").unwrap();
-    let (store, _) = Store::open(dir.path(), &settings(), false).unwrap();
+    let (store, _) = Store::open(dir.path(), &small(), false).unwrap();
     let log = std::fs::read_to_string(store.place.database().join("LOG")).unwrap();
     let line = log.lines().find(|line| line.contains("Fast CRC32 supported")).unwrap_or_default();
     assert!(line.ends_with("Fast CRC32 supported: Supported on x86"), "{line:?}");
@@ -95,12 +93,12 @@ fn turned() -> Rocksdb {
 #[test]
 fn every_knob_reaches_rocksdb_live_and_back_and_when_it_is_opened() {
     let dir = tempfile::tempdir_in("/var/tmp").unwrap();
-    let settings = settings();
-    let (store, _) = loaded(dir.path(), &settings);
+    let kv = small();
+    let (store, _) = loaded(dir.path(), &kv);
     let before = options_of(&store);
     store.turn(&turned()).unwrap();
     assert_has(&options_of(&store), &TURNED);
-    store.turn(&settings.kv.rocksdb).unwrap();
+    store.turn(&kv.rocksdb).unwrap();
     let lines = |text: &str| {
         let wanted = TURNED.map(|line| line.split_once('=').unwrap().0);
         let of = |line: &&str| wanted.iter().any(|name| line.trim().starts_with(&format!("{name}=")));
@@ -118,8 +116,8 @@ fn every_knob_reaches_rocksdb_live_and_back_and_when_it_is_opened() {
 #[test]
 fn what_is_fixed_is_there_once_it_is_opened_again_and_a_worker_keeps_it_open() {
     let dir = tempfile::tempdir_in("/var/tmp").unwrap();
-    let (store, _) = loaded(dir.path(), &settings());
-    let direct = Rocksdb { direct_flush: true, ..settings().kv.rocksdb };
+    let (store, _) = loaded(dir.path(), &small());
+    let direct = Rocksdb { direct_flush: true, ..small().rocksdb };
     store.turn(&direct).unwrap();
     assert_eq!(store.opened_with(), Some(OpenedWith { direct_reads: false, direct_flush: false }));
     let handle = store.handle().unwrap();
@@ -135,13 +133,13 @@ fn what_is_fixed_is_there_once_it_is_opened_again_and_a_worker_keeps_it_open() {
 #[test]
 fn a_single_level_has_one_and_universal_merges_runs() {
     let dir = tempfile::tempdir_in("/var/tmp").unwrap();
-    let mut settings = settings();
-    settings.kv.rocksdb.single_level = true;
-    let (store, _) = loaded(dir.path(), &settings);
+    let mut kv = small();
+    kv.rocksdb.single_level = true;
+    let (store, _) = loaded(dir.path(), &kv);
     assert_has(&options_of(&store), &["num_levels=2", "level0_file_num_compaction_trigger=1"]);
     drop(store);
-    settings.kv.rocksdb.compaction = Compaction::Universal;
-    let (store, notes) = loaded(dir.path(), &settings);
+    kv.rocksdb.compaction = Compaction::Universal;
+    let (store, notes) = loaded(dir.path(), &kv);
     assert!(notes[0].contains("it is replaced"), "{notes:?}");
     assert_has(&options_of(&store), &["compaction_style=kCompactionStyleUniversal"]);
     assert!(store.verify(&mut |_| {}, &AtomicBool::new(false)).unwrap().is_clean());
@@ -150,10 +148,10 @@ fn a_single_level_has_one_and_universal_merges_runs() {
 #[test]
 fn losses_are_counted_and_told_once() {
     let dir = tempfile::tempdir_in("/var/tmp").unwrap();
-    let mut settings = settings();
-    settings.kv.acks = Some(dir.path().join("acks").display().to_string());
+    let mut kv = small();
+    kv.acks = Some(dir.path().join("acks").display().to_string());
     let set = dir.path().join("set");
-    let (store, _) = loaded(&set, &settings);
+    let (store, _) = loaded(&set, &kv);
     let (data, handle) = (store.data(), store.handle().unwrap());
     let mut key = super::super::keys::Key::new(data.key_bytes);
     let mut values = super::super::values::Values::new(store.set(), data.value_bytes);
@@ -179,7 +177,7 @@ fn losses_are_counted_and_told_once() {
 #[test]
 fn what_was_damaged_or_taken_is_found() {
     let dir = tempfile::tempdir_in("/var/tmp").unwrap();
-    let (store, _) = loaded(dir.path(), &settings());
+    let (store, _) = loaded(dir.path(), &small());
     let mut key = super::super::keys::Key::new(16);
     let db = store.db().unwrap();
     let mut value = db.get(key.of(7)).unwrap().unwrap();
@@ -200,10 +198,10 @@ fn what_was_damaged_or_taken_is_found() {
 fn the_shortest_and_the_longest_keys_and_values_are_found_again() {
     for (key_bytes, value_bytes, pairs) in [(4, 0, 3000), (255, 8, 3000), (16, 2 << 20, 6)] {
         let dir = tempfile::tempdir_in("/var/tmp").unwrap();
-        let mut settings = settings();
-        let of = &mut settings.kv.pairs;
+        let mut kv = small();
+        let of = &mut kv.pairs;
         (of.key_bytes, of.value_bytes, of.count) = (key_bytes, value_bytes, Some(pairs));
-        let (store, _) = loaded(dir.path(), &settings);
+        let (store, _) = loaded(dir.path(), &kv);
         let report = store.verify(&mut |_| {}, &AtomicBool::new(false)).unwrap();
         assert!(report.is_clean() && report.pairs_ok == pairs, "{key_bytes} + {value_bytes} B: {report}");
         assert_eq!(store.stored_bytes(), pairs * (key_bytes + value_bytes));
@@ -214,7 +212,7 @@ fn the_shortest_and_the_longest_keys_and_values_are_found_again() {
 fn what_the_wal_put_in_runs_before_is_stored_too() {
     let dir = tempfile::tempdir_in("/var/tmp").unwrap();
     let put = |puts: u64| {
-        let (store, _) = loaded(dir.path(), &settings());
+        let (store, _) = loaded(dir.path(), &small());
         let (data, handle) = (store.data(), store.handle().unwrap());
         let (mut key, before) = (Key::new(data.key_bytes), store.stored_bytes());
         for _ in 0..puts {
@@ -233,11 +231,11 @@ fn what_the_wal_put_in_runs_before_is_stored_too() {
 #[test]
 fn another_database_beside_the_marker_is_refused_and_one_that_is_gone_is_loaded_anew() {
     let dir = tempfile::tempdir_in("/var/tmp").unwrap();
-    let (store, _) = loaded(dir.path(), &settings());
+    let (store, _) = loaded(dir.path(), &small());
     let database = store.place.database();
     drop(store);
     let refused = |why: &str| {
-        let error = Store::open(dir.path(), &settings(), true).err().expect(why);
+        let error = Store::open(dir.path(), &small(), true).err().expect(why);
         assert!(error.to_string().contains(why), "{error}");
         assert_eq!(error.kind, crate::error::Kind::Refused);
     };
@@ -254,8 +252,8 @@ fn another_database_beside_the_marker_is_refused_and_one_that_is_gone_is_loaded_
     refused("is not a folder");
     assert!(aside.join("CURRENT").exists());
     std::fs::remove_file(&database).unwrap();
-    let (store, _) = loaded(dir.path(), &settings());
+    let (store, _) = loaded(dir.path(), &small());
     assert!(store.verify(&mut |_| {}, &AtomicBool::new(false)).unwrap().is_clean());
     drop(store);
-    assert_eq!(Store::open(dir.path(), &settings(), false).unwrap().0.missing_bytes(), None);
+    assert_eq!(Store::open(dir.path(), &small(), false).unwrap().0.missing_bytes(), None);
 }

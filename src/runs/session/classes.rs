@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use super::page_cache::drop_cached;
 use super::resolve::Resolved;
 use super::targets::{Target, paths_of};
+use super::write_budget::WriteBudget;
 use crate::class::Class;
 use crate::error::{Result, describe, describe_errno};
 use crate::host::Facts;
@@ -218,7 +219,7 @@ impl Classes {
                 settled.broke(&why);
                 return Some(Stopped { why: format!("its interface failed: {why}"), exhausted: false });
             }
-            Activity::Exhausted => return Some(exhausted(around.resolved)),
+            Activity::Exhausted => return Some(exhausted(&around.resolved.budget)),
             _ => {}
         }
         if self.waits_for_database(around, settled) {
@@ -241,7 +242,7 @@ impl Classes {
     fn waits_for_database(&self, around: &mut Around, settled: &mut Settled) -> bool {
         let works = Class::ALL.into_iter().any(|class| self.works(class));
         let Some(pairs) = around.target.key_value_mut() else { return false };
-        let reopening = pairs.reopens(&around.resolved.settings, works);
+        let reopening = pairs.reopens(&around.resolved.settings.kv.rocksdb, works);
         settled.notices.extend(reopening.failed);
         settled.turned |= reopening.began;
         reopening.waits
@@ -300,8 +301,8 @@ impl Classes {
     }
 }
 
-fn exhausted(resolved: &Resolved) -> Stopped {
-    let limit = resolved.settings.run.max_writes_bytes.map_or_else(String::new, format_size);
+fn exhausted(budget: &WriteBudget) -> Stopped {
+    let limit = budget.limit_bytes.map_or_else(String::new, format_size);
     Stopped { why: format!("{limit} are written, which is run.max_writes"), exhausted: true }
 }
 

@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::load::volume::header::{Found, Header};
 use crate::load::volume::{self, MemberSource, is_ours_at};
-use crate::settings::Settings;
 use crate::settings::profile::store::expand_home;
+use crate::settings::{Settings, Target, Wal};
 use crate::stack::devices::Drive;
 use crate::stack::guard::OwnData;
 use crate::stack::guard::{self, Claim, Consent};
@@ -23,26 +23,26 @@ pub(super) const DEVICE_BYTES_MIN: u64 = 64 * MIB;
 
 /// Of devices that may be destroyed, those that are of the settings' target.
 pub fn destroy_of(destroy: &[String], settings: &Settings, facts: &Facts) -> Vec<String> {
-    let names = names_of(settings, facts);
+    let names = names_of(&settings.target, &settings.wal, facts);
     let is_of_target =
         |named: &&String| names.iter().any(|name| facts.same_device(named, name).unwrap_or(false));
     destroy.iter().filter(is_of_target).cloned().collect()
 }
 
-/// The devices that the settings name, the WAL's own included.
-pub fn names_of(settings: &Settings, facts: &Facts) -> Vec<String> {
-    let wal = settings.wal.target.iter().filter(|name| facts.find(name).is_ok());
-    settings.target.devices.iter().chain(wal).cloned().collect()
+/// The devices of a target, the WAL's own included.
+pub fn names_of(target: &Target, wal: &Wal, facts: &Facts) -> Vec<String> {
+    let wal = wal.target.iter().filter(|name| facts.find(name).is_ok());
+    target.devices.iter().chain(wal).cloned().collect()
 }
 
 /// Refuses devices, the WAL's own included, that are not those of which the profile has the serials.
 ///
 /// # Errors
 /// Input where there is no such device; refused (3) where it has another serial.
-pub fn check_serials(settings: &Settings, facts: &Facts) -> Result<()> {
-    let devices = facts.find_all(&settings.target.devices)?;
-    guard::check_serials(&devices, &settings.target.serials)?;
-    match (&settings.wal.target, &settings.wal.serial) {
+pub fn check_serials(target: &Target, wal: &Wal, facts: &Facts) -> Result<()> {
+    let devices = facts.find_all(&target.devices)?;
+    guard::check_serials(&devices, &target.serials)?;
+    match (&wal.target, &wal.serial) {
         (Some(wal), Some(serial)) => guard::check_serials(&[facts.find(wal)?], std::slice::from_ref(serial)),
         _ => Ok(()),
     }

@@ -4,25 +4,25 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use super::message::Progress;
-use super::resolve::refuse_over_limit;
+use super::write_budget::WriteBudget;
 use crate::error::{Error, Result};
 use crate::load::kv::dataset::Place;
 use crate::load::kv::{DataSet, PairsReport, Store};
 use crate::load::volume;
-use crate::settings::Settings;
 use crate::settings::profile::expand_home;
+use crate::settings::{Kv, Settings};
 use crate::stack::plan::Exposed;
 use crate::units::approx_size;
 
 /// The folder of the data set: that of the files, or of what a stack exposes.
-pub(super) fn folder(settings: &Settings, exposed: Option<&Exposed>) -> Result<PathBuf> {
+pub(super) fn folder(dir: &str, exposed: Option<&Exposed>) -> Result<PathBuf> {
     match exposed {
         Some(Exposed::Files { dir, .. }) => Ok(dir.clone()),
         Some(Exposed::Devices(_)) => {
             Err(Error::input("RocksDB keeps files, and the stack has no file system")
                 .hint("choose stack.filesystem"))
         }
-        None => expand_home(&settings.target.dir),
+        None => expand_home(dir),
     }
 }
 
@@ -38,15 +38,15 @@ pub(super) fn in_words(data: &DataSet) -> String {
 /// # Errors
 /// Refused where something is in the way; input where there are more pairs than keys.
 pub(super) fn outlook(settings: &Settings, held: Option<&Path>) -> Result<String> {
-    let place = Place::new(&folder(settings, None)?);
+    let place = Place::new(&folder(&settings.target.dir, None)?);
     volume::files::refuse_foreign_lock(place.dir())?;
     if held != Some(place.dir()) {
         volume::files::refuse_locked(place.dir())?;
     }
     let (found, (bytes, _)) = (place.marker()?, place.room()?);
-    let data = DataSet::of(settings, bytes)?;
-    let begin_bytes = Store::bytes_to_begin(place.dir(), settings, false)?;
-    refuse_over_limit(begin_bytes, 0, settings.run.max_writes_bytes)?;
+    let data = DataSet::of(&settings.kv, bytes)?;
+    let begin_bytes = Store::bytes_to_begin(place.dir(), &settings.kv, false)?;
+    WriteBudget::untouched(settings.run.max_writes_bytes).refuse(begin_bytes)?;
     let (dir, words) = (place.dir().display(), in_words(&data));
     Ok(match found {
         Some(marker) if marker.pairs == data && marker.loaded => format!("open {words}, in {dir}"),
@@ -69,14 +69,13 @@ pub fn verify_pairs(
         let what = "the pairs of this profile are on its stack, which goes with the run";
         return Err(Error::input(what).hint("`stacktune record --verify` reads them back before it goes"));
     }
-    let place = Place::new(&folder(settings, None)?);
-    let data = DataSet::of(settings, place.room()?.0)?;
+    let place = Place::new(&folder(&settings.target.dir, None)?);
+    let data = DataSet::of(&settings.kv, place.room()?.0)?;
     if place.marker()?.is_none_or(|marker| marker.pairs != data || !marker.loaded) {
         let what = format!("{} holds no data set of this profile that is loaded", place.dir().display());
         return Err(Error::input(what).hint("`stacktune record` loads it"));
     }
     // What was acknowledged is for the next run to look for.
-    let mut settings = settings.clone();
-    settings.kv.acks = None;
-    Store::open(place.dir(), &settings, false)?.0.verify(progress, stop)
+    let kv = Kv { acks: None, ..settings.kv.clone() };
+    Store::open(place.dir(), &kv, false)?.0.verify(progress, stop)
 }

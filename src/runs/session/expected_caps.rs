@@ -3,12 +3,10 @@
 
 use std::fs::File;
 
-use crate::error::{Error, Result};
 use crate::host::{Facts, Feature, TargetFacts, kernel_version};
 use crate::load::volume::try_uncached;
-use crate::settings::knobs::Ground;
-use crate::settings::profile::check;
-use crate::settings::{Filesystem, Named, Settings};
+use crate::settings::{Filesystem, Named};
+use crate::stack::plan::StackSpec;
 
 /// The newest kernel on which Btrfs and F2FS are known not to have uncached I/O both ways; on a later one
 /// it is tried when the file system stands.
@@ -16,29 +14,11 @@ const NO_UNCACHED_UNTIL: (u32, u32) = (6, 18);
 /// These two do direct I/O in whole blocks only.
 const BLOCK_BYTES: u64 = 4096;
 
-/// Refuses settings that the stack that they ask for is known not to take: a buffering or a page size.
-///
-/// # Errors
-/// Input, naming each knob with the reason.
-pub(super) fn refuse_unable(settings: &Settings, facts: &Facts) -> Result<()> {
-    if !settings.stack.is_built() || !settings.touches_storage() {
-        return Ok(());
-    }
-    let target = expected_caps(settings, facts);
-    let problems = check(settings, Ground { facts, target: Some(&target) });
-    if problems.is_empty() {
-        return Ok(());
-    }
-    let list: Vec<_> = problems.iter().map(ToString::to_string).collect();
-    let what = format!("the stack that is asked for does not take these settings:\n  {}", list.join("\n  "));
-    Err(Error::input(what).hint("turn those, or choose another file system; nothing was touched"))
-}
-
-/// The target to be.
-fn expected_caps(settings: &Settings, facts: &Facts) -> TargetFacts {
-    let filesystem = settings.stack.filesystem;
+/// What a target on this stack will be able to do.
+pub(super) fn expected_caps(stack: &StackSpec, facts: &Facts) -> TargetFacts {
+    let filesystem = stack.layers.filesystem;
     let blocky = matches!(filesystem, Filesystem::Btrfs | Filesystem::F2fs);
-    let drives = settings.target.devices.iter().filter_map(|name| facts.find(name).ok());
+    let drives = stack.target.devices.iter().filter_map(|name| facts.find(name).ok());
     let sector_bytes = drives.map(|drive| drive.logical_block_bytes).max().unwrap_or(512);
     TargetFacts {
         devices: filesystem == Filesystem::None,
@@ -46,7 +26,7 @@ fn expected_caps(settings: &Settings, facts: &Facts) -> TargetFacts {
         direct: Feature::Present,
         direct_align_bytes: if blocky { BLOCK_BYTES.max(sector_bytes) } else { sector_bytes },
         uncached: uncached(filesystem, facts),
-        polled: polled(settings, facts),
+        polled: polled(stack, facts),
         nvme_commands: Feature::Missing("a stack is the kernel's".to_owned()),
         quietly_buffered: None,
         emulated: None,
@@ -56,10 +36,10 @@ fn expected_caps(settings: &Settings, facts: &Facts) -> TargetFacts {
 }
 
 /// What is built on drives can be polled where it is one drive's file system, and the drive can be.
-fn polled(settings: &Settings, facts: &Facts) -> Feature {
+fn polled(stack: &StackSpec, facts: &Facts) -> Feature {
     let polls = |name: &String| facts.find(name).is_ok_and(|drive| drive.queue.polling == Some(true));
-    match settings.target.devices.as_slice() {
-        [drive] if polls(drive) && settings.stack.filesystem != Filesystem::Btrfs => Feature::Present,
+    match stack.target.devices.as_slice() {
+        [drive] if polls(drive) && stack.layers.filesystem != Filesystem::Btrfs => Feature::Present,
         [_] => Feature::Missing("the drive has no poll queues, or its file system is not polled".to_owned()),
         _ => Feature::Missing("what is built on several drives, or on files, can't be polled".to_owned()),
     }
@@ -84,8 +64,11 @@ fn uncached(filesystem: Filesystem, facts: &Facts) -> Feature {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runs::session::resolve::refuse_unable;
+    use crate::settings::knobs::Ground;
+    use crate::settings::profile::check;
     use crate::settings::testing::capable_host;
-    use crate::settings::{Buffering, Raid};
+    use crate::settings::{Buffering, Raid, Settings};
 
     fn refused(
         kernel: &str,

@@ -4,12 +4,10 @@
 use std::thread::JoinHandle;
 
 use super::page_cache::drop_cached;
-use super::resolve::Resolved;
 use super::targets::Target;
 use crate::error::{Error, Result, describe};
 use crate::host::Facts;
 use crate::settings::QueueSettings;
-use crate::settings::Settings;
 use crate::stack::devices::Drive;
 use crate::stack::journal::Journal;
 use crate::stack::paths::state_dir;
@@ -17,6 +15,22 @@ use crate::stack::plan::queue_values;
 use crate::stack::runner::Runner;
 use crate::stack::tuning::Adjustments;
 use crate::stack::tuning::drives_of;
+
+/// What the settings say of the host.
+#[derive(Debug, Clone)]
+pub(super) struct HostSpec {
+    /// Names the run in the journal.
+    pub profile: String,
+    pub queue: QueueSettings,
+    /// The page cache's budget.
+    pub cache_limit_bytes: Option<u64>,
+    /// The devices of the target, the WAL's own included; none where nothing touches storage.
+    pub devices: Vec<String>,
+    /// What is cached of the target is dropped before the load begins.
+    pub uncached: bool,
+    /// The queues are left to those who use the devices.
+    pub read_only: bool,
+}
 
 /// What is changed of the host.
 pub(super) struct HostTuning {
@@ -26,18 +40,17 @@ pub(super) struct HostTuning {
 }
 
 impl HostTuning {
-    /// Brings the host to what the settings of a session that begins say.
-    pub fn begin(resolved: &Resolved, target: &mut Target) -> Result<Self> {
-        let Resolved { settings, options, facts, .. } = resolved;
-        if options.read_only && settings.queue != QueueSettings::default() {
+    /// Brings the host to what a session that begins asks for.
+    pub fn begin(spec: &HostSpec, facts: &Facts, target: &mut Target) -> Result<Self> {
+        if spec.read_only && spec.queue != QueueSettings::default() {
             let what = "queue.* would be set on devices that --read-only leaves to those who use them";
             return Err(Error::input(what).hint("leave queue.* out, or leave --read-only out"));
         }
-        let drives = drives(settings, facts, target)?;
-        let mut adjustments = Adjustments::new(state_dir(), &settings.name, drives);
-        let limit_bytes = settings.run.cache_limit_bytes;
-        let entered = adjustments.apply(target.journal(), &queue_values(&settings.queue), limit_bytes)?;
-        if (entered || options.uncached) && target.is_cacheable() {
+        let drives = drives(&spec.devices, facts, target)?;
+        let mut adjustments = Adjustments::new(state_dir(), &spec.profile, drives);
+        let values = queue_values(&spec.queue);
+        let entered = adjustments.apply(target.journal(), &values, spec.cache_limit_bytes)?;
+        if (entered || spec.uncached) && target.is_cacheable() {
             drop_cached(&target.layout().paths()).map_err(|error| {
                 let why = describe(&error);
                 Error::failed(format!("what is cached of the target could not be dropped: {why}"))
@@ -46,21 +59,21 @@ impl HostTuning {
         Ok(Self { adjustments, dropping: None })
     }
 
-    /// Changes of the host what differs between the settings; nothing where that fails, with the reason.
+    /// Changes of the host what differs; nothing where that fails, with the reason.
     pub fn turn(
         &mut self,
-        from: &Resolved,
-        to: &Settings,
+        from: &HostSpec,
+        to: &HostSpec,
         target: &mut Target,
     ) -> std::result::Result<(), String> {
-        let limit_bytes = to.run.cache_limit_bytes;
-        if to.queue == from.settings.queue && limit_bytes == from.settings.run.cache_limit_bytes {
+        if to.queue == from.queue && to.cache_limit_bytes == from.cache_limit_bytes {
             return Ok(());
         }
-        if from.options.read_only && to.queue != from.settings.queue {
+        if from.read_only && to.queue != from.queue {
             return Err("the run is read-only: the queues belong to those who use the devices".into());
         }
-        let applied = self.adjustments.apply(target.journal(), &queue_values(&to.queue), limit_bytes);
+        let values = queue_values(&to.queue);
+        let applied = self.adjustments.apply(target.journal(), &values, to.cache_limit_bytes);
         if applied.map_err(|error| error.one_line())? && target.is_cacheable() {
             // What was cached before counts against no budget, and would serve reads for ever.
             let paths = target.layout().paths();
@@ -91,16 +104,12 @@ impl HostTuning {
 }
 
 /// The drives below the target, of which the queues can be set; none below files as they are.
-fn drives(settings: &Settings, facts: &Facts, target: &Target) -> Result<Vec<Drive>> {
+fn drives(devices: &[String], facts: &Facts, target: &Target) -> Result<Vec<Drive>> {
     if let Some(built) = target.built() {
         return drives_of(built.plan(), &Runner::default());
     }
-    if !settings.touches_storage() {
-        return Ok(Vec::new());
-    }
     let mut drives = Vec::new();
-    let wal = settings.wal.target.iter().filter(|name| facts.find(name).is_ok());
-    for name in settings.target.devices.iter().chain(wal) {
+    for name in devices {
         let drive = Drive::of(facts.find(name)?);
         if !drives.contains(&drive) {
             drives.push(drive);

@@ -33,6 +33,7 @@ mod turn;
 mod turns;
 mod verified;
 mod window_schedule;
+mod write_budget;
 
 pub use attendant::Attendant;
 pub use consent::{check_serials, destroy_of, names_of, refuse_stray_consent};

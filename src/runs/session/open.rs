@@ -1,4 +1,6 @@
 //! Opening what a session runs on: settings resolved, the target opened and filled, the host tuned.
+//!
+//! The settings as a whole come this far. What stands below takes its part of what they were resolved to.
 
 use std::sync::Arc;
 
@@ -8,12 +10,14 @@ use super::left_over::left_over;
 use super::options::Options;
 use super::resolve::Resolved;
 use super::retained_stack::RetainedStack;
-use super::targets::Target;
-use crate::error::Result;
+use super::target_stack::{raise, refuse_unsuited};
+use super::targets::{Content, Found, Target, TargetSpec};
+use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::load::workers::Workers;
 use crate::load::workers::control::Writes;
 use crate::settings::Settings;
+use crate::stack::build::Built;
 
 /// What a session runs on, ready for the load.
 pub(super) struct Opened {
@@ -58,23 +62,64 @@ pub(super) fn open(
         attendant.notice(&text);
     }
     let resolved = Resolved::new(asked, options, facts)?;
-    let opened_bytes = resolved.options.written_until_now();
-    let mut target = Target::open(&resolved, attendant, retained)?;
+    let opened_bytes = resolved.budget.written_bytes();
+    let built = stand(&resolved, attendant, retained)?;
+    let mut target = match open_content(&resolved, built.as_ref(), attendant) {
+        Ok(content) => Target::of(content, built),
+        Err(error) => return Err(retain(error, built, &resolved, retained)),
+    };
     let (resolved, sequence, host) = match make_ready(&resolved, &mut target, attendant) {
         Ok(ready) => ready,
-        Err(error) => {
-            if let Some(built) = target.abandon() {
-                retained.put(built, resolved.settings);
-            }
-            return Err(error);
-        }
+        Err(error) => return Err(retain(error, target.abandon(), &resolved, retained)),
     };
-    let target = target.leave_kernel(&resolved, &mut |advance| attendant.step(advance))?;
+    if let Some(userspace) = &resolved.userspace {
+        let profile = &resolved.settings.name;
+        target = target.leave_kernel(userspace, profile, &mut |advance| attendant.step(advance))?;
+    }
     resolved.fallbacks.iter().for_each(|text| attendant.notice(text));
-    let writes = Arc::new(Writes::new(sequence, resolved.options.written_bytes.clone()));
-    writes.limit(resolved.settings.run.max_writes_bytes);
-    let workers = target.workers(&resolved, writes.clone())?;
+    let writes = Arc::new(Writes::new(sequence, resolved.budget.count()));
+    writes.limit(resolved.budget.limit_bytes);
+    let workers = target.workers(writes.clone())?;
     Ok(Opened { resolved, workers, target, host, written: Written { writes, opened_bytes } })
+}
+
+/// What the target stands on: what stands already, else what is built now; none where nothing is to be built.
+fn stand(
+    resolved: &Resolved,
+    attendant: &mut dyn Attendant,
+    retained: &mut RetainedStack,
+) -> Result<Option<Built>> {
+    let Resolved { options, facts, budget, .. } = resolved;
+    let TargetSpec::Stack(spec) = &resolved.target else { return Ok(None) };
+    refuse_unsuited(spec, options)?;
+    if let Some(built) = retained.take_for(&resolved.identity)? {
+        return Ok(Some(built));
+    }
+    raise(&resolved.stack, (spec, &resolved.settings.name), options, facts, budget, attendant).map(Some)
+}
+
+/// Opens what lies there, if it can do what it is to do and may be filled.
+fn open_content(
+    resolved: &Resolved,
+    built: Option<&Built>,
+    attendant: &mut dyn Attendant,
+) -> Result<Content> {
+    let Resolved { options, facts, .. } = resolved;
+    let found = Found::look(&resolved.target, built, options, facts, &mut *attendant)?;
+    if let Some(target) = found.facts() {
+        // What the demo falls back to is settled once the target is open.
+        resolved.on(Some(target), false)?;
+    }
+    resolved.budget.refuse(found.bytes_to_fill())?;
+    found.open(attendant)
+}
+
+/// Leaves what was built to the next session, or to be taken down.
+fn retain(error: Error, built: Option<Built>, resolved: &Resolved, retained: &mut RetainedStack) -> Error {
+    if let Some(built) = built {
+        retained.put(built, resolved.identity.clone());
+    }
+    error
 }
 
 /// Sees that the opened target can do what the settings say, fills it, and tunes the host for it. Returns
@@ -85,8 +130,8 @@ fn make_ready(
     attendant: &mut dyn Attendant,
 ) -> Result<(Resolved, u64, HostTuning)> {
     let resolved = resolved.on(target.facts(), target.is_mounted())?;
-    let sequence = target.make_ready(&resolved, attendant)?;
-    let mut host = HostTuning::begin(&resolved, target)?;
+    let sequence = target.make_ready(&resolved.budget, resolved.options.read_only, attendant)?;
+    let mut host = HostTuning::begin(&resolved.host, &resolved.facts, target)?;
     match attendant.before_load(&target.layout().members) {
         Ok(notes) => target.note(notes),
         Err(error) => {

@@ -1,7 +1,7 @@
 //! How a session may be opened, beside its settings.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use crate::stack::id::StackId;
@@ -30,11 +30,4 @@ pub struct Options {
     pub unused_steps: usize,
     /// What the page cache holds of the target is written back and dropped before the load begins.
     pub uncached: bool,
-}
-
-impl Options {
-    /// Bytes that this process has written until now.
-    pub(super) fn written_until_now(&self) -> u64 {
-        self.written_bytes.load(Ordering::Relaxed)
-    }
 }

@@ -12,9 +12,10 @@ use super::data_set::outlook;
 use super::message::PlanShown;
 use super::options::Options;
 use super::plan_shown::{plain, shown};
-use super::resolve::{fit_files, refuse_over_limit};
+use super::resolve::{fit_files, userspace_of};
 use super::target_stack::planned;
 use super::targets::{bytes_to_fill, files, handover_steps};
+use super::write_budget::WriteBudget;
 use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::load::volume::{self, MemberSource, Request, Survey};
@@ -31,8 +32,10 @@ pub fn plan_shown(settings: &Settings, facts: &Facts) -> Result<PlanShown> {
     if settings.stack.is_built() && settings.touches_storage() {
         return Ok(shown(&planned(settings, facts, None, &[])?, 0, Vec::new()));
     }
-    let leaves = settings.leaves_kernel() && settings.touches_storage();
-    let handed_over = if leaves { handover_steps(settings, facts)? } else { Vec::new() };
+    let handed_over = match userspace_of(settings).filter(|_| settings.touches_storage()) {
+        Some(spec) => handover_steps(&spec, &settings.target.devices, facts)?,
+        None => Vec::new(),
+    };
     Ok(plain(settings, &handed_over, 0, Vec::new(), None, None))
 }
 
@@ -51,7 +54,7 @@ pub fn refuse_unallowed(settings: &Settings, options: &Options, facts: &Facts) -
         let Ok(plan) = planned(settings, facts, None, &[]) else { return Ok(()) };
         return plan.confirm(&consent).map(drop);
     }
-    let mut examined = names_of(settings, facts).into_iter().filter_map(|name| {
+    let mut examined = names_of(&settings.target, &settings.wal, facts).into_iter().filter_map(|name| {
         // A file of the WAL's own is no device.
         guard::examine(&name, facts, DEVICE_BYTES_MIN, &OursCheck).ok()
     });
@@ -119,7 +122,7 @@ impl Preflight {
         facts: &Facts,
         wiped: &mut HashSet<PathBuf>,
     ) -> Option<Request> {
-        self.taken(check_serials(settings, facts));
+        self.taken(check_serials(&settings.target, &settings.wal, facts));
         let target = &settings.target;
         let devices: Vec<_> = target.devices.iter().map(|name| self.device(name, facts, wiped)).collect();
         let wal = match &settings.wal.target {
@@ -180,6 +183,6 @@ impl Preflight {
             self.check(settings, Ground { facts, target: Some(target) });
         }
         let bytes = bytes_to_fill(&survey, |path| wiped.contains(path));
-        self.taken(refuse_over_limit(bytes, 0, settings.run.max_writes_bytes));
+        self.taken(WriteBudget::untouched(settings.run.max_writes_bytes).refuse(bytes));
     }
 }

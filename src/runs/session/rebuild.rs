@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::consent::{DEVICE_BYTES_MIN, OursCheck, names_of, wanted_of};
 use super::message::{Event, PlanShown, Wanted};
 use super::plan_shown::{plain, shown};
+use super::resolve::userspace_of;
 use super::run::Session;
 use super::survival::survival;
 use super::target_stack::planned;
@@ -20,6 +21,7 @@ use crate::stack::build::Built;
 use crate::stack::devices::Drive;
 use crate::stack::guard;
 use crate::stack::id::StackId;
+use crate::stack::plan::StackSpec;
 
 /// A knob's path, and its values before and after, as they are shown.
 type Shown = (String, String, String);
@@ -149,16 +151,14 @@ impl Session {
 
     /// The steps by which the drives of those settings leave the kernel, where they do.
     fn handed_over(&self, settings: &Settings) -> Result<Vec<String>, String> {
-        if !settings.leaves_kernel() {
-            return Ok(Vec::new());
-        }
+        let Some(spec) = userspace_of(settings) else { return Ok(Vec::new()) };
         if self.resolved.settings.leaves_kernel() && settings.target == self.resolved.settings.target {
             // They come back first, and the kernel does not have them now.
             let devices = settings.target.devices.join(", ");
             return Ok(vec![format!("bind {devices} to vfio-pci again")]);
         }
         let facts = Facts { devices: Facts::read_devices(), ..(*self.resolved.facts).clone() };
-        handover_steps(settings, &facts).map_err(|error| error.one_line())
+        handover_steps(&spec, &settings.target.devices, &facts).map_err(|error| error.one_line())
     }
 
     /// Takes the plan that was shown under that number, if it still waits.
@@ -184,8 +184,8 @@ impl Session {
             to: join(from.iter().map(now).collect()),
             undo: is_undo,
             survives: (
-                survival(&self.resolved.settings, &self.resolved.facts, self.losses.count),
-                survival(&settings, &self.resolved.facts, 0),
+                survival(&self.resolved.stack, &self.resolved.facts, self.losses.count),
+                survival(&StackSpec::of(&settings), &self.resolved.facts, 0),
             ),
             ..Turn::default()
         };
@@ -221,7 +221,11 @@ fn held_by(settings: &Settings, facts: &Facts, before: &Target) -> crate::error:
     if !before.steps_back().is_empty() {
         return Ok(None);
     }
-    let names = if settings.touches_storage() { names_of(settings, facts) } else { Vec::new() };
+    let names = if settings.touches_storage() {
+        names_of(&settings.target, &settings.wal, facts)
+    } else {
+        Vec::new()
+    };
     let stands = before.built().map(|built| built.plan().drives()).unwrap_or_default();
     let look = |name: &String| {
         let device = facts.find(name)?;

@@ -6,19 +6,26 @@
 
 use std::sync::Arc;
 
+use super::consent::names_of;
+use super::expected_caps::expected_caps;
+use super::host_tuning::HostSpec;
 use super::options::Options;
+use super::targets::{BuiltSpec, ImaginedSpec, KvSpec, PagesSpec, TargetSpec, UserspaceSpec};
+use super::window_schedule::Pace;
+use super::write_budget::WriteBudget;
 use crate::class::Class;
 use crate::error::{Error, Result};
 use crate::host::{Facts, TargetFacts};
 use crate::load::volume::affordable_size;
 use crate::settings::Settings;
-use crate::settings::change;
+use crate::settings::change::{self, TargetIdentity};
 use crate::settings::jobs::{self, Job};
 use crate::settings::knobs::{self, Ground, Knob, Scope, Value};
 use crate::settings::profile::store::expand_home;
 use crate::settings::profile::{by_identity, check, to_toml};
 use crate::settings::{Buffering, Sync};
-use crate::units::{approx_size, format_size};
+use crate::stack::handover::Noiommu;
+use crate::stack::plan::StackSpec;
 
 /// Scans of a mounted device are held to this unless they have a rate: somebody works on it.
 const MOUNTED_SCAN_BYTES_PER_S: u64 = 100_000_000;
@@ -31,7 +38,8 @@ const INSTEAD: &[(&str, &[&str])] = &[
     ("io.page_size", &["16KiB", "64KiB"]),
 ];
 
-/// What a run does, with all that follows from it.
+/// What a run does, with all that follows from it. Each part of a session takes its part of it; the settings
+/// as a whole are for the screen, for recordings and for turns.
 #[derive(Debug, Clone)]
 pub(super) struct Resolved {
     /// The settings in force: what was asked for, less what falls back.
@@ -42,40 +50,18 @@ pub(super) struct Resolved {
     pub fallbacks: Vec<String>,
     /// What each class does.
     pub jobs: [Job; 4],
-    pub kind: Kind,
-    /// Whether the drives leave the kernel once they are filled.
-    pub leaves_kernel: bool,
-    pub window_ns: u64,
-    pub warmup_ns: u64,
+    pub target: TargetSpec,
+    /// What tells the target from others.
+    pub identity: TargetIdentity,
+    /// The stack below the target; its layers may be none.
+    pub stack: StackSpec,
+    /// How the drives leave the kernel once they are filled, where they do.
+    pub userspace: Option<UserspaceSpec>,
+    pub host: HostSpec,
+    pub budget: WriteBudget,
+    pub pace: Pace,
     /// Memory that the page cache can have of the target.
     pub cache_bytes_max: u64,
-}
-
-/// What the target is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Nothing touches storage.
-    Imagined,
-    /// Files, or devices as they are.
-    Pages,
-    /// A data set of key-value pairs.
-    KeyValue,
-    /// Files, devices or pairs on a stack that is built for them.
-    Stack,
-}
-
-impl Kind {
-    fn of(settings: &Settings) -> Self {
-        if !settings.touches_storage() {
-            Self::Imagined
-        } else if settings.stack.is_built() {
-            Self::Stack
-        } else if settings.is_keyed() {
-            Self::KeyValue
-        } else {
-            Self::Pages
-        }
-    }
 }
 
 impl Resolved {
@@ -92,7 +78,11 @@ impl Resolved {
         if options.fallbacks {
             fit_files(&mut asked, &mut fallbacks)?;
         }
-        Self::settled(asked, options, facts, fallbacks, None)
+        let resolved = Self::settled(asked, options, facts, fallbacks, None)?;
+        if resolved.options.agreed.is_none() {
+            refuse_unable(&resolved.settings, &resolved.facts)?;
+        }
+        Ok(resolved)
     }
 
     /// The same on a target, of which the facts are known now; `mounted` if somebody works on it.
@@ -131,10 +121,16 @@ impl Resolved {
     fn of(settings: Settings, options: Options, facts: Arc<Facts>, fallbacks: Vec<String>) -> Self {
         Self {
             jobs: jobs::jobs(&settings),
-            kind: Kind::of(&settings),
-            leaves_kernel: settings.leaves_kernel(),
-            window_ns: settings.run.window.as_nanos() as u64,
-            warmup_ns: options.warmup.as_nanos() as u64,
+            target: target_of(&settings),
+            identity: TargetIdentity::of(&settings),
+            stack: StackSpec::of(&settings),
+            userspace: userspace_of(&settings),
+            host: host_of(&settings, &options, &facts),
+            budget: WriteBudget::new(settings.run.max_writes_bytes, options.written_bytes.clone()),
+            pace: Pace {
+                window_ns: settings.run.window.as_nanos() as u64,
+                warmup_ns: options.warmup.as_nanos() as u64,
+            },
             cache_bytes_max: settings.run.cache_limit_bytes.unwrap_or(u64::MAX).min(facts.memory_bytes),
             settings,
             facts,
@@ -229,21 +225,63 @@ pub(super) fn fit_files(settings: &mut Settings, notes: &mut Vec<String>) -> Res
     Ok(())
 }
 
-/// Refuses to fill so much that, with what is written already, it is more than `run.max_writes`.
-pub(super) fn refuse_over_limit(bytes: u64, written_bytes: u64, limit_bytes: Option<u64>) -> Result<()> {
-    match limit_bytes {
-        Some(limit) if bytes > 0 && written_bytes.saturating_add(bytes) > limit => {
-            let (needs, limit) = (approx_size(bytes), format_size(limit));
-            let written = match written_bytes {
-                0 => String::new(),
-                bytes => format!(", of which {} are written", approx_size(bytes)),
-            };
-            Err(Error::input(format!(
-                "filling the target takes {needs}, and run.max_writes is {limit}{written}"
-            ))
-            .hint("a smaller target, or a higher limit: --set run.max_writes=…"))
-        }
-        _ => Ok(()),
+/// Refuses settings that the stack that they ask for is known not to take: a buffering or a page size.
+///
+/// # Errors
+/// Input, naming each knob with the reason.
+pub(super) fn refuse_unable(settings: &Settings, facts: &Facts) -> Result<()> {
+    if !settings.stack.is_built() || !settings.touches_storage() {
+        return Ok(());
+    }
+    let target = expected_caps(&StackSpec::of(settings), facts);
+    let problems = check(settings, Ground { facts, target: Some(&target) });
+    if problems.is_empty() {
+        return Ok(());
+    }
+    let list: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    let what = format!("the stack that is asked for does not take these settings:\n  {}", list.join("\n  "));
+    Err(Error::input(what).hint("turn those, or choose another file system; nothing was touched"))
+}
+
+/// What the settings' target is.
+fn target_of(settings: &Settings) -> TargetSpec {
+    let Settings { target, wal, kv, .. } = settings;
+    let (target, wal) = (target.clone(), wal.clone());
+    if !settings.touches_storage() {
+        let sim = settings.is_simulated().then(|| settings.sim.clone());
+        let (count, size_bytes) = (target.count as u32, target.size_bytes);
+        TargetSpec::Imagined(ImaginedSpec { count, size_bytes, sim })
+    } else if settings.stack.is_built() {
+        let kv = settings.is_keyed().then(|| kv.clone());
+        TargetSpec::Stack(BuiltSpec { target, wal, kv })
+    } else if settings.is_keyed() {
+        TargetSpec::KeyValue(KvSpec { dir: target.dir, kv: kv.clone() })
+    } else {
+        TargetSpec::Pages(PagesSpec { target, wal })
+    }
+}
+
+/// How the settings' drives leave the kernel; none where they stay with it.
+pub(super) fn userspace_of(settings: &Settings) -> Option<UserspaceSpec> {
+    let interface = settings.driven_by()?;
+    // SPDK finds its own way to memory, which nobody has accepted here.
+    let accepted = settings.io.unsafe_noiommu && interface.capabilities().unsafe_noiommu;
+    let noiommu = if accepted { Noiommu::Accepted } else { Noiommu::Refused };
+    Some(UserspaceSpec { interface, noiommu })
+}
+
+fn host_of(settings: &Settings, options: &Options, facts: &Facts) -> HostSpec {
+    HostSpec {
+        profile: settings.name.clone(),
+        queue: settings.queue.clone(),
+        cache_limit_bytes: settings.run.cache_limit_bytes,
+        devices: if settings.touches_storage() {
+            names_of(&settings.target, &settings.wal, facts)
+        } else {
+            Vec::new()
+        },
+        uncached: options.uncached,
+        read_only: options.read_only,
     }
 }
 

@@ -3,14 +3,13 @@
 use super::attendant::Attendant;
 use super::target_stack::give_up;
 use crate::error::{Error, Result};
-use crate::settings::Settings;
-use crate::settings::change::same_target;
+use crate::settings::change::TargetIdentity;
 use crate::stack::build::Built;
 use crate::stack::supervise::Watch;
 
 /// A stack that one session leaves to the next; or none. Dropping it leaves it to `cleanup`.
 #[derive(Debug, Default)]
-pub struct RetainedStack(Option<(Built, Settings)>);
+pub struct RetainedStack(Option<(Built, TargetIdentity)>);
 
 impl RetainedStack {
     /// Whether anything stands.
@@ -18,9 +17,9 @@ impl RetainedStack {
         self.0.is_some()
     }
 
-    /// Whether something stands that was built for other settings.
-    pub fn is_other_than(&self, settings: &Settings) -> bool {
-        self.0.as_ref().is_some_and(|(_, of)| !same_target(of, settings))
+    /// Whether something stands that was built for another target.
+    pub fn is_other_than(&self, target: &TargetIdentity) -> bool {
+        self.0.as_ref().is_some_and(|(_, of)| !of.is_same(target))
     }
 
     /// Takes it down.
@@ -36,16 +35,16 @@ impl RetainedStack {
         self.0.take().map_or(Ok(Vec::new()), |(built, _)| built.keep())
     }
 
-    pub(super) fn put(&mut self, built: Built, settings: Settings) {
-        self.0 = Some((built, settings));
+    pub(super) fn put(&mut self, built: Built, target: TargetIdentity) {
+        self.0 = Some((built, target));
     }
 
-    /// What stands for these settings; none where nothing does.
+    /// What stands for this target; none where nothing does.
     ///
     /// # Errors
     /// Where what stands was built for others.
-    pub(super) fn take_for(&mut self, settings: &Settings) -> Result<Option<Built>> {
-        if self.is_other_than(settings) {
+    pub(super) fn take_for(&mut self, target: &TargetIdentity) -> Result<Option<Built>> {
+        if self.is_other_than(target) {
             return Err(Error::failed("another stack stands on these drives").hint("take that down first"));
         }
         Ok(self.0.take().map(|(built, _)| built))

@@ -115,7 +115,7 @@ impl Session {
         let classes = Classes::new(workers);
         Self {
             meters: meters_of(&classes, &mut target, now_ns),
-            schedule: Schedule::new(epoch_ns, started, now_ns, &resolved),
+            schedule: Schedule::new(epoch_ns, started, now_ns, resolved.pace),
             losses: Losses::default(),
             resolved,
             classes,
@@ -206,7 +206,7 @@ impl Session {
         self.schedule.turned |= settled.turned;
         settled.notices.into_iter().for_each(|text| self.notice(text));
         // No other class can go on either with drives that stacktune drives itself: the run ends.
-        if let Some(why) = settled.broken.filter(|_| self.resolved.leaves_kernel) {
+        if let Some(why) = settled.broken.filter(|_| self.resolved.userspace.is_some()) {
             self.losses.failed.get_or_insert(why);
         }
         if !self.classes.any_pending() && !self.turns.draining.is_empty() {
@@ -254,10 +254,10 @@ impl Session {
     /// is turned live (`wal.sync`, the price) counts as it is now.
     fn properties(&self) -> Option<Properties> {
         let built = self.target.built().map(|built| built.plan().properties.usable_bytes);
-        let devices = !self.resolved.settings.target.devices.is_empty() && self.target.pages().is_some();
+        let devices = !self.resolved.stack.target.devices.is_empty() && self.target.pages().is_some();
         let bare = || devices.then(|| self.target.layout().bytes());
         let usable_bytes = built.or_else(bare)?;
-        let stack = properties(&self.resolved.settings, &self.resolved.facts, usable_bytes);
+        let stack = properties(&self.resolved.stack, &self.resolved.facts, usable_bytes);
         Some(stack.without(self.losses.count))
     }
 
@@ -274,10 +274,10 @@ impl Session {
         let engine = self.engine_figures();
         let context = WindowContext { engine, ..self.context(now_ns, target.as_ref()) };
         let window = self.meters.window(&context);
-        self.schedule.end_window(now_ns, self.classes.any_pending(), &self.resolved);
+        self.schedule.end_window(now_ns, self.classes.any_pending(), self.resolved.pace);
         self.classes.begin_window();
         // One that was cut short spreads more than the others: it is not to be compared with them.
-        let is_cut = window.duration_ns < self.resolved.window_ns / 2;
+        let is_cut = window.duration_ns < self.resolved.pace.window_ns / 2;
         let lines = if is_cut { Vec::new() } else { self.turns.ledger.window(&window) };
         let written = self.recorder.window(&window, &lines);
         self.look_for_losses(&window);
@@ -290,7 +290,7 @@ impl Session {
     /// Ends the window that runs, unless it has only just begun.
     pub fn finish_window(&mut self) -> Result<()> {
         let age_ns = self.now_ns().saturating_sub(self.meters.start_ns());
-        if age_ns < self.resolved.window_ns / 100 { Ok(()) } else { self.end_window() }
+        if age_ns < self.resolved.pace.window_ns / 100 { Ok(()) } else { self.end_window() }
     }
 
     /// What RocksDB did so far; what it wrote is added to what was written. None of pages.
@@ -307,10 +307,10 @@ impl Session {
         WindowContext {
             now_ns,
             late_ns: now_ns.saturating_sub(schedule.next_window_ns),
-            window_ns: resolved.window_ns,
+            window_ns: resolved.pace.window_ns,
             setting: self.turns.setting,
             turned: schedule.turned,
-            warmup: self.meters.start_ns() < resolved.warmup_ns,
+            warmup: self.meters.start_ns() < resolved.pace.warmup_ns,
             paused: schedule.paused || schedule.paused_in_window,
             classes: Class::ALL.map(|class| self.classes.context(resolved.job(class), schedule.paused)),
             wal_durable: resolved.job(Class::Wal).sync != Sync::None,
@@ -428,7 +428,7 @@ impl Session {
         drop(classes);
         let (closed, built) = target.close(|journal| host.restore(journal));
         if let Some(built) = built {
-            retained.put(built, resolved.settings);
+            retained.put(built, resolved.identity);
         }
         closed
     }

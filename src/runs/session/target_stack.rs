@@ -1,20 +1,20 @@
 //! The stack that a target stands on: planned, built before the target is opened, and taken down after.
 
 use super::attendant::Attendant;
-use super::consent::{OursCheck, not_typed, source};
-use super::expected_caps::refuse_unable;
+use super::consent::{OursCheck, check_serials, not_typed, refuse_stray_consent};
 use super::options::Options;
 use super::plan_shown::shown;
-use super::resolve::{Resolved, refuse_over_limit};
+use super::resolve::refuse_unable;
+use super::targets::BuiltSpec;
+use super::write_budget::WriteBudget;
 use crate::error::{Error, Result};
 use crate::host::Facts;
-use crate::load::volume::Request;
 use crate::settings::Settings;
 use crate::stack::build::{BuildContext, Built, build};
-use crate::stack::guard::{Claim, Consent, claim_built};
+use crate::stack::guard::{Claim, Consent};
 use crate::stack::id::StackId;
 use crate::stack::paths::state_dir;
-use crate::stack::plan::{Confirmed, Exposed, Plan, PlanContext, plan};
+use crate::stack::plan::{Confirmed, Plan, PlanContext, StackSpec, plan};
 use crate::stack::runner::Runner;
 
 /// What it takes to build the stack of the settings. `standing` and `held` are the plan and the devices of
@@ -27,16 +27,15 @@ pub(super) fn planned(
 ) -> Result<Plan> {
     refuse_unable(settings, facts)?;
     let context = PlanContext { facts, state_dir: &state_dir(), own_data: &OursCheck, standing, held };
-    plan(settings, &context, StackId::random())
+    plan(&StackSpec::of(settings), &context, StackId::random())
 }
 
 /// The plan that the operator agreed to, made anew; a new one where none was.
-fn agreed(resolved: &Resolved) -> Result<Plan> {
-    let Resolved { settings, options, facts, .. } = resolved;
-    let Some((id, lines)) = &options.agreed else { return planned(settings, facts, None, &[]) };
+fn agreed(spec: &StackSpec, options: &Options, facts: &Facts) -> Result<Plan> {
     let context =
         PlanContext { facts, state_dir: &state_dir(), own_data: &OursCheck, standing: None, held: &[] };
-    let plan = plan(settings, &context, id.clone())?;
+    let Some((id, lines)) = &options.agreed else { return plan(spec, &context, StackId::random()) };
+    let plan = plan(spec, &context, id.clone())?;
     if plan.lines() == *lines {
         return Ok(plan);
     }
@@ -44,16 +43,38 @@ fn agreed(resolved: &Resolved) -> Result<Plan> {
     Err(Error::refused(what).hint("look at the plan again"))
 }
 
-/// Builds the stack of the settings, with the operator's consent where it destroys anything.
-pub(super) fn raise(resolved: &Resolved, attendant: &mut dyn Attendant) -> Result<Built> {
-    let (settings, options) = (&resolved.settings, &resolved.options);
-    let plan = agreed(resolved)?;
+/// Refuses what can't be had on a stack.
+pub(super) fn refuse_unsuited(spec: &BuiltSpec, options: &Options) -> Result<()> {
+    if options.read_only {
+        let what = "a stack is built by writing, and --read-only writes nothing";
+        return Err(Error::input(what).hint("set stack.* to none, or leave --read-only out"));
+    }
+    if spec.wal.target.is_some() {
+        let what = "wal.target names a place beside the target, and a stack keeps the WAL on itself";
+        return Err(Error::input(what).hint("leave wal.target out, or build no stack"));
+    }
+    Ok(())
+}
+
+/// Builds a stack, with the operator's consent where it destroys anything. `profile` names the run in the
+/// journal.
+pub(super) fn raise(
+    stack: &StackSpec,
+    (spec, profile): (&BuiltSpec, &str),
+    options: &Options,
+    facts: &Facts,
+    budget: &WriteBudget,
+    attendant: &mut dyn Attendant,
+) -> Result<Built> {
+    check_serials(&spec.target, &spec.wal, facts)?;
+    refuse_stray_consent(&options.destroy, &spec.target.devices, facts)?;
+    let plan = agreed(stack, options, facts)?;
     // Before anything is destroyed for it.
-    refuse_over_limit(plan.writes_bytes, options.written_until_now(), settings.run.max_writes_bytes)?;
-    let confirmed = confirm(plan, options, &resolved.facts, attendant)?;
+    budget.refuse(plan.writes_bytes)?;
+    let confirmed = confirm(plan, options, facts, attendant)?;
     let context = BuildContext {
         state_dir: state_dir(),
-        profile: settings.name.clone(),
+        profile: profile.to_owned(),
         runner: Runner::default(),
         own_data: &OursCheck,
     };
@@ -69,25 +90,6 @@ fn confirm(plan: Plan, options: &Options, facts: &Facts, attendant: &mut dyn Att
     let at_screen = asked.is_some();
     let confirmed = plan.confirm(&consent.and_typed(&asked.unwrap_or_default()));
     confirmed.map_err(|error| if at_screen { not_typed(error) } else { error })
-}
-
-/// What the target is opened on, held against others as long as it is.
-pub(super) fn request(built: &Built) -> Result<(Request, Vec<Claim>)> {
-    match &built.plan().exposed {
-        Exposed::Files { dir, data_bytes, wal_bytes } => {
-            let mut request = Request::of_files(dir, 1, *data_bytes);
-            request.wal_bytes = Some(*wal_bytes);
-            Ok((request, Vec::new()))
-        }
-        Exposed::Devices(places) => {
-            let claims = places
-                .iter()
-                .map(|place| claim_built(&place.resolve(&Runner::default())?))
-                .collect::<Result<Vec<_>>>()?;
-            let sources = claims.iter().map(source).collect::<Result<_>>()?;
-            Ok((Request::of_devices(sources), claims))
-        }
-    }
 }
 
 /// Takes down what was built for a target that can't be opened, unless it is to stay; tells both errors.

@@ -59,13 +59,13 @@ impl Session {
             return Ok(());
         }
         let turned = self.resolved.turned(knob, value, self.target.facts())?;
-        let (was, settings) = (&self.resolved, &turned.settings);
+        let (was, now) = (&self.resolved, &turned);
         if let Some(pairs) =
-            self.target.key_value().filter(|_| settings.kv.rocksdb != was.settings.kv.rocksdb)
+            self.target.key_value().filter(|_| now.settings.kv.rocksdb != was.settings.kv.rocksdb)
         {
-            pairs.turn(settings)?;
+            pairs.turn(&now.settings.kv.rocksdb)?;
         }
-        self.host.turn(was, settings, &mut self.target)?;
+        self.host.turn(&was.host, &now.host, &mut self.target)?;
         if !undo {
             self.turns.undo.push(Turned { from: vec![(path.to_owned(), from.clone())] });
         }
@@ -82,7 +82,7 @@ impl Session {
             undo,
             survives: {
                 let (facts, lost) = (&self.resolved.facts, self.losses.count);
-                (survival(&self.resolved.settings, facts, lost), survival(&turned.settings, facts, lost))
+                (survival(&self.resolved.stack, facts, lost), survival(&turned.stack, facts, lost))
             },
         };
         self.apply(turned);
@@ -95,14 +95,14 @@ impl Session {
     /// Puts settings in force that differ in live knobs only.
     fn apply(&mut self, resolved: Resolved) {
         let restarts = change::between(&self.resolved.settings, &resolved.settings).restarts;
-        let limit_bytes = resolved.settings.run.max_writes_bytes;
-        if limit_bytes != self.resolved.settings.run.max_writes_bytes {
+        let limit_bytes = resolved.budget.limit_bytes;
+        if limit_bytes != self.resolved.budget.limit_bytes {
             self.written.writes.limit(limit_bytes);
             self.classes.forgive_exhausted();
         }
-        if resolved.window_ns != self.resolved.window_ns {
+        if resolved.pace != self.resolved.pace {
             // The running window is that long too.
-            self.schedule.next_window_ns = self.now_ns() + resolved.window_ns;
+            self.schedule.next_window_ns = self.now_ns() + resolved.pace.window_ns;
         }
         self.resolved = resolved;
         self.turns.setting += 1;

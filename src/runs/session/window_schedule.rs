@@ -3,7 +3,13 @@
 use std::time::SystemTime;
 
 use super::message::Phase;
-use super::resolve::Resolved;
+
+/// How long windows are, and when the first one counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Pace {
+    pub window_ns: u64,
+    pub warmup_ns: u64,
+}
 
 /// The clock of a run, which begins at 0.
 #[derive(Debug)]
@@ -22,16 +28,15 @@ pub(super) struct Schedule {
 
 impl Schedule {
     /// A run whose clock stands at `now_ns`.
-    pub fn new(epoch_ns: u64, started: SystemTime, now_ns: u64, resolved: &Resolved) -> Self {
-        let next_window_ns = window_end_ns(now_ns, now_ns, resolved.window_ns, resolved.warmup_ns);
+    pub fn new(epoch_ns: u64, started: SystemTime, now_ns: u64, pace: Pace) -> Self {
+        let next_window_ns = window_end_ns(now_ns, now_ns, pace.window_ns, pace.warmup_ns);
         let (turned, paused, paused_in_window, ending) = (false, false, false, false);
         Self { epoch_ns, started, next_window_ns, turned, paused, paused_in_window, ending }
     }
 
     /// A window ends, and the next begins; `turned` if what is measured changes in it from its beginning.
-    pub fn end_window(&mut self, now_ns: u64, turned: bool, resolved: &Resolved) {
-        self.next_window_ns =
-            window_end_ns(self.next_window_ns, now_ns, resolved.window_ns, resolved.warmup_ns);
+    pub fn end_window(&mut self, now_ns: u64, turned: bool, pace: Pace) {
+        self.next_window_ns = window_end_ns(self.next_window_ns, now_ns, pace.window_ns, pace.warmup_ns);
         self.turned = turned;
         self.paused_in_window = self.paused;
     }

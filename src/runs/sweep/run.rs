@@ -16,7 +16,7 @@ use crate::runs::session::{
     Advance, Attendant, Event, Options, PlanShown, Progress, RetainedStack, Session, Wanted, destroy_of,
     headless, names_of, refuse_stray_consent,
 };
-use crate::settings::change::same_target;
+use crate::settings::change::TargetIdentity;
 use crate::settings::profile::sweep::Between;
 use crate::settings::profile::{Step, Sweep, by_identity};
 use crate::settings::{Profile, Settings};
@@ -97,13 +97,17 @@ pub fn prepare(
 
 fn refuse_unallowed(profile: &Profile, options: &Options, facts: &Facts) -> Result<()> {
     let all = settings_of(profile, facts);
-    let names: Vec<_> = all.iter().flat_map(|settings| names_of(settings, facts)).collect();
+    let names: Vec<_> =
+        all.iter().flat_map(|settings| names_of(&settings.target, &settings.wal, facts)).collect();
     // A name that no device has is a mistake, whichever step it was meant for.
     options.destroy.iter().try_for_each(|name| facts.find(name).map(drop))?;
     refuse_stray_consent(&options.destroy, &names, facts)?;
-    for (at, settings) in all.iter().enumerate() {
-        if !all[..at].iter().any(|before| same_target(before, settings)) {
+    let mut seen: Vec<TargetIdentity> = Vec::new();
+    for settings in &all {
+        let target = TargetIdentity::of(settings);
+        if !seen.iter().any(|before| before.is_same(&target)) {
             crate::runs::session::refuse_unallowed(settings, options, facts)?;
+            seen.push(target);
         }
     }
     Ok(())
@@ -212,7 +216,7 @@ impl Sweeper<'_> {
             let time = step.time.unwrap_or_default() + step.warmup.unwrap_or_default();
             let (label, number) = (&*step.label, at + 1);
             self.watcher.told(Told::Begins { run, label, number, of: runs.len(), time });
-            if self.sweep.between.rebuild || self.kept.is_other_than(settings) {
+            if self.sweep.between.rebuild || self.kept.is_other_than(&TargetIdentity::of(settings)) {
                 self.tear_down()?;
             }
             match self.run_one(run) {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
 use crate::error::{Error, Result};
-use crate::settings::change::same_target;
+use crate::settings::change::TargetIdentity;
 use crate::settings::profile::sweep::{Order, Step, Sweep};
 use crate::settings::{Profile, Settings};
 
@@ -147,9 +147,10 @@ impl StepShown {
 
 /// Which target each step runs on: steps of one number open the same.
 fn targets(settings: &[Settings]) -> Vec<usize> {
-    let mut firsts: Vec<&Settings> = Vec::new();
+    let mut firsts: Vec<TargetIdentity> = Vec::new();
     let number = |of| {
-        let known = firsts.iter().position(|first| same_target(first, of));
+        let of = TargetIdentity::of(of);
+        let known = firsts.iter().position(|first| first.is_same(&of));
         known.unwrap_or_else(|| {
             firsts.push(of);
             firsts.len() - 1

@@ -77,9 +77,9 @@ impl Knob {
         self.spec.scope.max((self.spec.widened)(old, new))
     }
 
-    /// Whether its values in both settings lead to different targets, or stacks on them.
-    pub fn parts_targets(&self, one: &Settings, other: &Settings) -> bool {
-        ((self.spec.of_target)(one) || (self.spec.of_target)(other)) && self.get(one) != self.get(other)
+    /// Whether another value leads to another target, or another stack below it.
+    pub fn is_of_target(&self, settings: &Settings) -> bool {
+        (self.spec.of_target)(settings)
     }
 
     /// The value in force: the `[io]` table's, where this knob takes that.

@@ -18,7 +18,7 @@ use crate::units::{GIB, MIB};
 pub use classes::{Arrival, ClassSettings, Offsets, Sync, Wal};
 pub use cpus::Cpus;
 pub use io::{Buffering, Completion, Io, Submission};
-pub use kv::{Compaction, Compression, Kv, LoadEngine, Order, Rocksdb};
+pub use kv::{Compaction, Compression, Kv, LoadEngine, Order, Pairs, Rocksdb};
 pub use run::{Run, Sim, SimDevice};
 pub use stack::{DriveState, Filesystem, Placement, QueueSettings, Raid, Stack};
 

@@ -1,7 +1,7 @@
 //! What is known of how much may be written to a drive over its life.
 
 use crate::host::{Device, Health};
-use crate::settings::Settings;
+use crate::settings::Stack;
 
 /// What is known of a drive's endurance.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -42,12 +42,12 @@ pub struct DriveWear {
 }
 
 /// What is known of a drive's endurance: by the settings first, then by the drive.
-pub(super) fn endurance(settings: &Settings, device: &Device) -> Endurance {
-    endurance_by(settings, device.read_health().as_ref())
+pub(super) fn endurance(stack: &Stack, device: &Device) -> Endurance {
+    endurance_by(stack, device.read_health().as_ref())
 }
 
-fn endurance_by(settings: &Settings, health: Option<&Health>) -> Endurance {
-    let sheet_bytes = (settings.stack.endurance_tb * 1e12) as u64;
+fn endurance_by(stack: &Stack, health: Option<&Health>) -> Endurance {
+    let sheet_bytes = (stack.endurance_tb * 1e12) as u64;
     let sheet = (sheet_bytes > 0).then_some(Rated::DataSheet(sheet_bytes));
     let estimate = || health.and_then(|health| health.endurance_bytes).map(Rated::Estimate);
     Endurance { rated: sheet.or_else(estimate), used_percent: health.map(|health| health.used_percent) }
@@ -59,16 +59,16 @@ mod tests {
 
     #[test]
     fn the_data_sheet_counts_before_the_drives_own_estimate() {
-        let mut settings = Settings::default();
-        assert_eq!(endurance_by(&settings, None), Endurance::default());
+        let mut stack = Stack::default();
+        assert_eq!(endurance_by(&stack, None), Endurance::default());
         let mut health = crate::host::health_tests::calm(None);
         let unrated = Endurance { rated: None, used_percent: Some(0) };
-        assert_eq!(endurance_by(&settings, Some(&health)), unrated);
+        assert_eq!(endurance_by(&stack, Some(&health)), unrated);
         health.endurance_bytes = Some(7_000_000_000_000);
         let estimate = Some(Rated::Estimate(7_000_000_000_000));
-        assert_eq!(endurance_by(&settings, Some(&health)).rated, estimate);
-        settings.stack.endurance_tb = 600.0;
+        assert_eq!(endurance_by(&stack, Some(&health)).rated, estimate);
+        stack.endurance_tb = 600.0;
         let sheet = Some(Rated::DataSheet(600_000_000_000_000));
-        assert_eq!(endurance_by(&settings, Some(&health)).rated, sheet);
+        assert_eq!(endurance_by(&stack, Some(&health)).rated, sheet);
     }
 }

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use super::model::{Destroyed, Exposed};
+use super::spec::StackSpec;
 use super::step::Step;
 use super::{capacity, filesystem_options};
 use crate::error::{Error, Result};
 use crate::settings::profile::expand_home;
-use crate::settings::{DriveState, Filesystem, Raid, Settings, Stack};
+use crate::settings::{DriveState, Filesystem, Raid, Stack};
 use crate::stack::devices::BlockDevice;
 use crate::stack::id::StackId;
 use crate::units::{MIB, approx_size, floor_mib};
@@ -39,12 +40,12 @@ pub(super) struct Ground<'a> {
 }
 
 impl Layers {
-    /// The layers of the settings on these drives; on loop devices over files where there are none.
-    pub(super) fn of(settings: &Settings, drives: &[Destroyed], ground: &Ground) -> Result<Self> {
-        let stack = &settings.stack;
+    /// The layers on these drives; on loop devices over files where there are none.
+    pub(super) fn of(spec: &StackSpec, drives: &[Destroyed], ground: &Ground) -> Result<Self> {
+        let stack = &spec.layers;
         let mut steps = Vec::new();
         let members = if drives.is_empty() {
-            loops(settings, ground, &mut steps)?
+            loops(spec, ground, &mut steps)?
         } else {
             drives.iter().for_each(|d| steps.push(Step::Blank { drive: d.drive.clone() }));
             let member = |d: &Destroyed| Member {
@@ -57,7 +58,7 @@ impl Layers {
         let members = divide(stack, members, ground.id, &mut steps)?;
         let sizes: Vec<u64> = members.iter().map(|member| member.bytes).collect();
         let devices = array(stack, members, ground.id, &mut steps);
-        let exposed = filesystem(settings, devices, &sizes, ground, &mut steps)?;
+        let exposed = filesystem(spec, devices, &sizes, ground, &mut steps)?;
         Ok(Self {
             steps,
             writes_bytes: writes_bytes(stack, &sizes, &exposed),
@@ -68,16 +69,16 @@ impl Layers {
 }
 
 /// The stack's own folder for the files of its loop devices.
-pub(super) fn files_dir(settings: &Settings, id: &StackId) -> Result<PathBuf> {
-    let dir = std::path::absolute(expand_home(&settings.target.dir)?)
+pub(super) fn files_dir(spec: &StackSpec, id: &StackId) -> Result<PathBuf> {
+    let dir = std::path::absolute(expand_home(&spec.target.dir)?)
         .map_err(|error| Error::input(format!("target.files.dir: {error}")))?;
     Ok(dir.join(format!("stack-{}", id.0)))
 }
 
 /// Loop devices over new files, in a folder of the stack's own.
-fn loops(settings: &Settings, ground: &Ground, steps: &mut Vec<Step>) -> Result<Vec<Member>> {
-    let folder = files_dir(settings, ground.id)?;
-    let bytes = floor_mib(settings.target.size_bytes);
+fn loops(spec: &StackSpec, ground: &Ground, steps: &mut Vec<Step>) -> Result<Vec<Member>> {
+    let folder = files_dir(spec, ground.id)?;
+    let bytes = floor_mib(spec.target.size_bytes);
     if bytes < MEMBER_BYTES_MIN {
         let (has, needs) = (approx_size(bytes), approx_size(MEMBER_BYTES_MIN));
         let what = format!("files of {has} are too small to build on: {needs} is needed");
@@ -85,7 +86,7 @@ fn loops(settings: &Settings, ground: &Ground, steps: &mut Vec<Step>) -> Result<
     }
     steps.extend(ground.missing.iter().cloned().map(|dir| Step::MakeFolder { dir }));
     steps.push(Step::MakeFolder { dir: folder.clone() });
-    let members = (0..settings.target.count).map(|index| {
+    let members = (0..spec.target.count).map(|index| {
         let file = folder.join(format!("loop-{index}.img"));
         steps.push(Step::MakeFile { file: file.clone(), bytes });
         steps.push(Step::AttachLoop { file: file.clone() });
@@ -186,20 +187,19 @@ fn writes_bytes(stack: &Stack, members: &[u64], exposed: &Exposed) -> Vec<u64> {
 
 /// Makes and mounts the file system, where one is asked for.
 fn filesystem(
-    settings: &Settings,
+    spec: &StackSpec,
     devices: Vec<BlockDevice>,
     members: &[u64],
     ground: &Ground,
     steps: &mut Vec<Step>,
 ) -> Result<Exposed> {
-    let (stack, filesystem) = (&settings.stack, settings.stack.filesystem);
+    let (stack, filesystem) = (&spec.layers, spec.layers.filesystem);
     if filesystem == Filesystem::None {
         return Ok(Exposed::Devices(devices));
     }
     capacity::refuse_too_small(stack, members)?;
     let room_bytes = capacity::usable_bytes(stack, members);
-    let (data_bytes, wal_bytes) = if settings.is_keyed() {
-        let pairs = &settings.kv.pairs;
+    let (data_bytes, wal_bytes) = if let Some(pairs) = &spec.pairs {
         (pairs.count_on(room_bytes) * (pairs.key_bytes + pairs.value_bytes), 0)
     } else {
         capacity::file_sizes(stack, room_bytes)?

@@ -1,7 +1,7 @@
 //! The steps of each combination, as they are shown.
 
 use super::*;
-use crate::settings::Named as _;
+use crate::settings::{Named as _, Settings};
 use crate::stack::devices::Drive;
 use crate::stack::plan::{Endurance, Plan, PowerCutReason, Properties, Resilience};
 use crate::units::GIB;
@@ -32,7 +32,11 @@ fn on_drives(change: impl Fn(&mut Settings)) -> Result<Layers> {
     let mut settings = Settings::default();
     settings.target.devices = (0..4).map(|n| format!("/dev/nvme{n}n1")).collect();
     change(&mut settings);
-    Layers::of(&settings, &drives(4), &Ground { id: &id(), state_dir: Path::new("/state"), missing: &[] })
+    Layers::of(
+        &StackSpec::of(&settings),
+        &drives(4),
+        &Ground { id: &id(), state_dir: Path::new("/state"), missing: &[] },
+    )
 }
 
 fn lines(layers: Layers) -> String {
@@ -67,11 +71,11 @@ fn files_are_made_in_a_folder_of_the_stacks_own_with_those_that_miss_above() {
     settings.stack.state = DriveState::Trimmed;
     let missing = [PathBuf::from("/data/new")];
     let ground = Ground { id: &id(), state_dir: Path::new("/state"), missing: &missing };
-    insta::assert_snapshot!(lines(Layers::of(&settings, &[], &ground).unwrap()));
+    insta::assert_snapshot!(lines(Layers::of(&StackSpec::of(&settings), &[], &ground).unwrap()));
     settings.target.size_bytes = 63 * MIB;
-    assert_eq!(Layers::of(&settings, &[], &ground).err().unwrap().exit_status(), 2);
+    assert_eq!(Layers::of(&StackSpec::of(&settings), &[], &ground).err().unwrap().exit_status(), 2);
     (settings.target.size_bytes, settings.stack.use_percent) = (GIB, 80);
-    assert!(Layers::of(&settings, &[], &ground).err().unwrap().what.contains("stack.use"));
+    assert!(Layers::of(&StackSpec::of(&settings), &[], &ground).err().unwrap().what.contains("stack.use"));
 }
 
 #[test]

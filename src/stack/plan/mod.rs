@@ -1,7 +1,7 @@
 //! What is to be done to build a stack, as data: shown, confirmed, and then run as it was shown.
 //!
-//! Enters: the settings, the host's facts, and what the guard finds on the drives; nothing else below the
-//! stack knows the settings. Leaves: a [`Plan`] of [`Step`]s, and its confirmation.
+//! Enters: a [`StackSpec`] of the settings, the host's facts, and what the guard finds on the drives; nothing
+//! else below the stack knows the settings. Leaves: a [`Plan`] of [`Step`]s, and its confirmation.
 
 mod capacity;
 mod commands;
@@ -13,6 +13,7 @@ mod model;
 mod planner;
 mod queue_values;
 mod resilience;
+mod spec;
 mod step;
 
 pub use endurance::{DriveWear, Endurance, Rated};
@@ -20,4 +21,5 @@ pub use model::{Confirmed, Destroyed, Exposed, Plan};
 pub use planner::{PlanContext, plan};
 pub use queue_values::{QueueValues, SCHEDULER, queue_values};
 pub use resilience::{FewerDrives, PowerCut, PowerCutReason, Properties, Resilience, properties};
+pub use spec::StackSpec;
 pub use step::{Arg, CommandLine, Step};

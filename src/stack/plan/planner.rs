@@ -1,4 +1,4 @@
-//! From the settings and what is on the drives to a plan, or the reason why there is none.
+//! From what a stack is to be and what is on the drives to a plan, or the reason why there is none.
 
 use std::path::{Path, PathBuf};
 
@@ -6,11 +6,12 @@ use super::endurance::endurance;
 use super::layers::{Ground, Layers, MEMBER_BYTES_MIN, files_dir};
 use super::model::{Destroyed, Plan};
 use super::resilience::properties;
+use super::spec::StackSpec;
 use super::step::Step;
 use crate::error::{Error, Result};
 use crate::host::{Device, Facts};
+use crate::settings::DriveState;
 use crate::settings::profile::expand_home;
-use crate::settings::{DriveState, Settings};
 use crate::stack::devices::Drive;
 use crate::stack::guard::{self, Claim, OwnData};
 use crate::stack::id::StackId;
@@ -32,32 +33,32 @@ pub struct PlanContext<'a> {
     pub held: &'a [Claim],
 }
 
-/// Plans the stack of the settings. Looks at drives and files, writes nothing. The same id gives the
+/// Plans a stack. Looks at drives and files, writes nothing. The same id gives the
 /// same plan on the same host.
 ///
 /// # Errors
 /// Refused (3) where the guard refuses a drive, or where a tool or a right is missing; input (2) where
-/// the settings don't make a stack.
-pub fn plan(settings: &Settings, context: &PlanContext, id: StackId) -> Result<Plan> {
+/// it can't be made so.
+pub fn plan(spec: &StackSpec, context: &PlanContext, id: StackId) -> Result<Plan> {
     if !rustix::process::geteuid().is_root() {
         return Err(Error::refused(
             "building a stack requires root: it attaches devices and mounts file systems",
         )
         .hint("start stacktune with sudo, or set stack.* to none"));
     }
-    let mut destroys = destroyed(settings, context)?;
-    let missing = if destroys.is_empty() { missing_folders(settings, context, &id)? } else { Vec::new() };
+    let mut destroys = destroyed(spec, context)?;
+    let missing = if destroys.is_empty() { missing_folders(spec, context, &id)? } else { Vec::new() };
     let ground = Ground { id: &id, state_dir: context.state_dir, missing: &missing };
-    let layers = Layers::of(settings, &destroys, &ground)?;
+    let layers = Layers::of(spec, &destroys, &ground)?;
     if destroys.is_empty() && context.standing.is_none() {
-        refuse_full(settings)?;
+        refuse_full(spec)?;
     }
     require_tools(&layers.steps)?;
     for (destroyed, writes_bytes) in destroys.iter_mut().zip(&layers.writes_bytes) {
         destroyed.writes_bytes = *writes_bytes;
     }
     Ok(Plan {
-        properties: properties(settings, context.facts, layers.usable_bytes),
+        properties: properties(spec, context.facts, layers.usable_bytes),
         id,
         destroys,
         steps: layers.steps,
@@ -77,8 +78,8 @@ fn require_tools(steps: &[Step]) -> Result<()> {
 
 /// The folders above the stack's own that it has to make, the uppermost first; those of the stack that
 /// is taken down before go with it.
-fn missing_folders(settings: &Settings, context: &PlanContext, id: &StackId) -> Result<Vec<PathBuf>> {
-    let own = files_dir(settings, id)?;
+fn missing_folders(spec: &StackSpec, context: &PlanContext, id: &StackId) -> Result<Vec<PathBuf>> {
+    let own = files_dir(spec, id)?;
     let goes = |dir: &Path| {
         let steps = context.standing.iter().flat_map(|plan| &plan.steps);
         steps.into_iter().any(|step| matches!(step, Step::MakeFolder { dir: made } if made == dir))
@@ -90,8 +91,8 @@ fn missing_folders(settings: &Settings, context: &PlanContext, id: &StackId) -> 
 }
 
 /// The drives of the target with what is on them; none where it is files.
-fn destroyed(settings: &Settings, context: &PlanContext) -> Result<Vec<Destroyed>> {
-    let devices = context.facts.find_all(&settings.target.devices)?;
+fn destroyed(spec: &StackSpec, context: &PlanContext) -> Result<Vec<Destroyed>> {
+    let devices = context.facts.find_all(&spec.target.devices)?;
     let look = |(device, named): (&&Device, &String)| {
         let drive = Drive::of(device);
         let stands = context.standing.is_some_and(|plan| plan.drives().contains(&drive));
@@ -103,16 +104,16 @@ fn destroyed(settings: &Settings, context: &PlanContext) -> Result<Vec<Destroyed
             }
             None => guard::examine(named, context.facts, MEMBER_BYTES_MIN, context.own_data)?.content,
         };
-        Ok(Destroyed { drive, content, writes_bytes: 0, endurance: endurance(settings, device) })
+        Ok(Destroyed { drive, content, writes_bytes: 0, endurance: endurance(&spec.layers, device) })
     };
-    devices.iter().try_for_each(|device| refuse_undiscardable(settings, device))?;
-    devices.iter().try_for_each(|device| refuse_undividable(settings, device))?;
-    devices.iter().zip(&settings.target.devices).map(look).collect()
+    devices.iter().try_for_each(|device| refuse_undiscardable(spec, device))?;
+    devices.iter().try_for_each(|device| refuse_undividable(spec, device))?;
+    devices.iter().zip(&spec.target.devices).map(look).collect()
 }
 
 /// Refuses a drive that has to discard and can't, before anything on it is destroyed.
-fn refuse_undiscardable(settings: &Settings, device: &Device) -> Result<()> {
-    let takes = match (settings.stack.state, settings.stack.use_percent) {
+fn refuse_undiscardable(spec: &StackSpec, device: &Device) -> Result<()> {
+    let takes = match (spec.layers.state, spec.layers.use_percent) {
         (DriveState::Trimmed, _) => "stack.state = \"trimmed\"",
         (_, ..100) => "stack.use",
         _ => return Ok(()),
@@ -127,10 +128,10 @@ fn refuse_undiscardable(settings: &Settings, device: &Device) -> Result<()> {
 
 /// Refuses a loop device of which the kernel looks for no partitions: the one made there would get no
 /// node.
-fn refuse_undividable(settings: &Settings, device: &Device) -> Result<()> {
+fn refuse_undividable(spec: &StackSpec, device: &Device) -> Result<()> {
     let file = format!("/sys/block/{}/loop/partscan", device.name);
     let scans = std::fs::read_to_string(file).map_or(true, |text| text.trim() != "0");
-    if settings.stack.use_percent >= 100 || scans {
+    if spec.layers.use_percent >= 100 || scans {
         return Ok(());
     }
     let what = format!(
@@ -142,12 +143,12 @@ fn refuse_undividable(settings: &Settings, device: &Device) -> Result<()> {
 }
 
 /// Refuses files that the disk has no room for.
-fn refuse_full(settings: &Settings) -> Result<()> {
-    let dir = expand_home(&settings.target.dir)?;
+fn refuse_full(spec: &StackSpec) -> Result<()> {
+    let dir = expand_home(&spec.target.dir)?;
     let there = dir.ancestors().find(|dir| dir.is_dir()).unwrap_or(Path::new("/"));
     let free = rustix::fs::statvfs(there).map_err(|error| Error::os("cannot examine", there, error))?;
     let free_bytes = free.f_bavail.saturating_mul(free.f_frsize);
-    let files_bytes = settings.target.count.saturating_mul(floor_mib(settings.target.size_bytes));
+    let files_bytes = spec.target.count.saturating_mul(floor_mib(spec.target.size_bytes));
     // What the file system notes about them takes room too.
     let bytes = files_bytes.saturating_add(files_bytes / 100);
     if bytes <= free_bytes {

@@ -1,9 +1,9 @@
 //! What a stack survives, holds and costs.
 
 use super::filesystem_options::without_barriers;
-use crate::class::Class;
+use super::spec::StackSpec;
 use crate::host::Facts;
-use crate::settings::{DriveState, Raid, Settings, Sync};
+use crate::settings::{DriveState, Raid};
 
 /// Whether what was committed survives a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,19 +100,18 @@ impl Properties {
     }
 }
 
-/// What the settings' stack of that many usable bytes survives, holds and costs on this host.
-pub fn properties(settings: &Settings, facts: &Facts, usable_bytes: u64) -> Properties {
-    let (drives_lost, fewer) = drives_lost(settings);
-    let resilience = Resilience { power_cut: power_cut(settings, facts), drives_lost, fewer };
-    let (price, price_missing) = (settings.price(), settings.price_missing());
-    Properties { resilience, usable_bytes, price, price_missing }
+/// What a stack of that many usable bytes survives, holds and costs on this host.
+pub fn properties(spec: &StackSpec, facts: &Facts, usable_bytes: u64) -> Properties {
+    let (drives_lost, fewer) = drives_lost(spec);
+    let resilience = Resilience { power_cut: power_cut(spec, facts), drives_lost, fewer };
+    Properties { resilience, usable_bytes, price: spec.price, price_missing: spec.price_missing }
 }
 
 /// Drives that may be lost, whichever they are, and why that is fewer than the level says.
-fn drives_lost(settings: &Settings) -> (u64, Option<FewerDrives>) {
-    let stack = &settings.stack;
-    let files = settings.target.devices.is_empty();
-    let members = if files { settings.target.count } else { settings.target.devices.len() as u64 };
+fn drives_lost(spec: &StackSpec) -> (u64, Option<FewerDrives>) {
+    let stack = &spec.layers;
+    let files = spec.target.devices.is_empty();
+    let members = if files { spec.target.count } else { spec.target.devices.len() as u64 };
     let level = match stack.raid {
         Raid::None | Raid::Md0 | Raid::Btrfs0 => 0,
         Raid::Md1 => members.saturating_sub(1),
@@ -130,12 +129,12 @@ fn drives_lost(settings: &Settings) -> (u64, Option<FewerDrives>) {
 }
 
 /// Commits survive where they are flushed, to caches that are known.
-fn power_cut(settings: &Settings, facts: &Facts) -> PowerCutReason {
-    if settings.classes[Class::Wal.index()].enabled && settings.wal.sync == Sync::None {
+fn power_cut(spec: &StackSpec, facts: &Facts) -> PowerCutReason {
+    if !spec.flushes {
         return PowerCutReason::NotFlushed;
     }
-    let own_wal = settings.wal.target.as_ref().map(std::slice::from_ref);
-    let names = own_wal.unwrap_or(&settings.target.devices);
+    let own_wal = spec.wal_target.as_ref().map(std::slice::from_ref);
+    let names = own_wal.unwrap_or(&spec.target.devices);
     if names.is_empty() {
         return PowerCutReason::LoopDevices;
     }
@@ -145,7 +144,7 @@ fn power_cut(settings: &Settings, facts: &Facts) -> PowerCutReason {
     }
     let volatile = devices.iter().filter(|device| device.volatile_write_cache == Some(true)).count();
     if volatile > 0
-        && let Some(option) = without_barriers(&settings.stack)
+        && let Some(option) = without_barriers(&spec.layers)
     {
         return PowerCutReason::NoBarriers { option: option.to_owned(), volatile };
     }
@@ -156,6 +155,7 @@ fn power_cut(settings: &Settings, facts: &Facts) -> PowerCutReason {
 mod tests {
     use super::*;
     use crate::settings::testing::capable_host;
+    use crate::settings::{Settings, Sync};
 
     fn settings() -> Settings {
         let mut settings = Settings::default();
@@ -168,11 +168,11 @@ mod tests {
         let mut facts = capable_host();
         let mut settings = settings();
         let cut = |settings: &Settings, facts: &Facts| {
-            properties(settings, facts, 1).resilience.power_cut.verdict()
+            properties(&StackSpec::of(settings), facts, 1).resilience.power_cut.verdict()
         };
         assert_eq!(cut(&settings, &facts), PowerCut::Yes);
         let flushed = PowerCutReason::Flushed { volatile: 2, drives: 2 };
-        assert_eq!(properties(&settings, &facts, 1).resilience.power_cut, flushed);
+        assert_eq!(properties(&StackSpec::of(&settings), &facts, 1).resilience.power_cut, flushed);
         for (options, cut_is) in
             [("nodiscard, nobarrier", PowerCut::No), ("barrier=0,barrier=1", PowerCut::Yes)]
         {
@@ -200,7 +200,7 @@ mod tests {
         settings.stack.assume_clean = false;
         let mut lost = |raid| {
             settings.stack.raid = raid;
-            properties(&settings, &capable_host(), 1).resilience.drives_lost
+            properties(&StackSpec::of(&settings), &capable_host(), 1).resilience.drives_lost
         };
         assert_eq!([Raid::None, Raid::Md0, Raid::Md5, Raid::Md10].map(&mut lost), [0, 0, 1, 1]);
         assert_eq!([Raid::Md1, Raid::Md6, Raid::Btrfs0].map(&mut lost), [3, 2, 0]);
@@ -211,30 +211,30 @@ mod tests {
     fn parity_that_was_never_computed_saves_no_drive() {
         let mut settings = settings();
         settings.stack.raid = Raid::Md5;
-        let now = properties(&settings, &capable_host(), 1).resilience;
+        let now = properties(&StackSpec::of(&settings), &capable_host(), 1).resilience;
         assert_eq!((now.drives_lost, now.fewer), (0, Some(FewerDrives::ParityUnknown)));
         settings.stack.raid = Raid::Md1;
         assert_eq!(
-            properties(&settings, &capable_host(), 1).resilience.drives_lost,
+            properties(&StackSpec::of(&settings), &capable_host(), 1).resilience.drives_lost,
             1,
             "what is written is on both"
         );
         settings.stack.raid = Raid::Md5;
         settings.target.devices.clear();
         assert_eq!(
-            properties(&settings, &capable_host(), 1).resilience.drives_lost,
+            properties(&StackSpec::of(&settings), &capable_host(), 1).resilience.drives_lost,
             1,
             "new files are zeros"
         );
         settings.stack.state = DriveState::Preconditioned;
-        assert_eq!(properties(&settings, &capable_host(), 1).resilience.drives_lost, 0);
+        assert_eq!(properties(&StackSpec::of(&settings), &capable_host(), 1).resilience.drives_lost, 0);
     }
 
     #[test]
     fn each_drive_that_is_lost_is_one_less_that_may_be() {
         let mut settings = settings();
         settings.stack.raid = Raid::Btrfs1;
-        let now = properties(&settings, &capable_host(), 1);
+        let now = properties(&StackSpec::of(&settings), &capable_host(), 1);
         assert_eq!(now.clone().without(0), now);
         let degraded = now.without(1);
         let fewer = Some(FewerDrives::LostAlready(1));
@@ -245,11 +245,11 @@ mod tests {
     #[test]
     fn the_price_is_that_of_all_drives() {
         let mut settings = settings();
-        assert_eq!(properties(&settings, &capable_host(), 1).price, None);
+        assert_eq!(properties(&StackSpec::of(&settings), &capable_host(), 1).price, None);
         settings.stack.price = 250.0;
-        assert_eq!(properties(&settings, &capable_host(), 1).price, Some(500.0));
+        assert_eq!(properties(&StackSpec::of(&settings), &capable_host(), 1).price, Some(500.0));
         settings.target.devices.clear();
-        let on_files = properties(&settings, &capable_host(), 1);
+        let on_files = properties(&StackSpec::of(&settings), &capable_host(), 1);
         assert_eq!(on_files.price, None, "files are no drives");
         assert!(on_files.price_missing.unwrap().contains("files"));
     }

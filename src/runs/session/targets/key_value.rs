@@ -1,6 +1,6 @@
 //! A data set of key-value pairs: opened, loaded, turned, and opened again.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -14,9 +14,9 @@ use crate::load::volume::{self, Extent, Progress, Region};
 use crate::meter::engine::EngineFigures;
 use crate::runs::session::attendant::Attendant;
 use crate::runs::session::data_set::in_words;
-use crate::runs::session::resolve::{Resolved, refuse_over_limit};
-use crate::settings::Settings;
+use crate::runs::session::write_budget::WriteBudget;
 use crate::settings::jobs::OpenedWith;
+use crate::settings::{Kv, Rocksdb};
 use crate::units::{MIB, approx_size, format_size};
 
 /// An open data set. Dropped, its database is closed.
@@ -35,27 +35,40 @@ pub struct KeyValue {
     reported: Option<i32>,
 }
 
-impl KeyValue {
-    /// Opens the data set of the settings in this folder, and makes it where there is none; nothing is
-    /// loaded yet.
-    pub(super) fn open(dir: &Path, resolved: &Resolved, attendant: &mut dyn Attendant) -> Result<Self> {
-        let Resolved { settings, options, .. } = resolved;
+/// A folder in which a data set can be opened.
+pub(in crate::runs::session) struct FoundPairs {
+    dir: PathBuf,
+    kv: Kv,
+    /// Whether it is loaded anew in any case.
+    anew: bool,
+    /// What the file system below it can do.
+    pub facts: TargetFacts,
+    /// Bytes of keys and values that are loaded from the first on.
+    pub bytes_to_load: u64,
+}
+
+impl FoundPairs {
+    /// Looks at the folder, and makes it where there is none; nothing of another data set is removed yet.
+    pub fn look(dir: PathBuf, kv: Kv, anew: bool) -> Result<Self> {
         // Both refuse before anything is made.
-        volume::files::refuse_foreign_lock(dir)?;
-        Place::new(dir).marker()?;
-        volume::files::make_folder(dir)?;
-        let facts = volume::examine_folder(dir)?;
-        resolved.on(Some(&facts), false)?;
-        // Another data set that lies there is removed only for one that may be loaded.
-        let begin_bytes = Store::bytes_to_begin(dir, settings, options.anew)?;
-        refuse_over_limit(begin_bytes, options.written_until_now(), settings.run.max_writes_bytes)?;
-        let (store, mut notes) = Store::open(dir, settings, options.anew)?;
+        volume::files::refuse_foreign_lock(&dir)?;
+        Place::new(&dir).marker()?;
+        volume::files::make_folder(&dir)?;
+        let facts = volume::examine_folder(&dir)?;
+        let bytes_to_load = Store::bytes_to_begin(&dir, &kv, anew)?;
+        Ok(Self { dir, kv, anew, facts, bytes_to_load })
+    }
+
+    /// Opens the data set, and makes it where there is none; nothing is loaded yet.
+    pub fn open(self, attendant: &mut dyn Attendant) -> Result<KeyValue> {
+        let Self { dir, kv, anew, facts, .. } = self;
+        let (store, mut notes) = Store::open(&dir, &kv, anew)?;
         notes.iter().for_each(|note| attendant.notice(note));
         let data = store.data();
         notes.insert(0, format!("RocksDB in {}: {}", dir.display(), in_words(&data)));
         notes.extend(emulated(facts.emulated.as_ref()));
         // What else lies in the folder is none of the data set's.
-        let path = Place::new(dir).database();
+        let path = Place::new(&dir).database();
         let extent = Extent { path: path.clone(), identity: None, member: 0, offset_bytes: 0 };
         let region = Region {
             id: Region::DATA,
@@ -63,7 +76,7 @@ impl KeyValue {
             extents: vec![extent],
             extent_bytes: data.bytes().next_multiple_of(MIB),
         };
-        Ok(Self {
+        Ok(KeyValue {
             store: Arc::new(store),
             facts,
             layout: Layout::of_pairs(region, path, notes),
@@ -73,10 +86,12 @@ impl KeyValue {
             reported: None,
         })
     }
+}
 
+impl KeyValue {
     /// Loads what is missing, and counts what the last run lost. Returns where sequence numbers begin.
-    pub(super) fn make_ready(&mut self, resolved: &Resolved, attendant: &mut dyn Attendant) -> Result<u64> {
-        self.load(resolved, attendant)?;
+    pub(super) fn make_ready(&mut self, budget: &WriteBudget, attendant: &mut dyn Attendant) -> Result<u64> {
+        self.load(budget, attendant)?;
         let losses = self.store.count_losses()?.map(|losses| losses.to_string());
         losses.iter().for_each(|text| attendant.notice(text));
         self.layout.notes.extend(losses);
@@ -85,11 +100,10 @@ impl KeyValue {
         Ok(self.store.sequence_base())
     }
 
-    fn load(&self, resolved: &Resolved, attendant: &mut dyn Attendant) -> Result<()> {
-        let (store, written_bytes) = (&self.store, &resolved.options.written_bytes);
-        let limit_bytes = resolved.settings.run.max_writes_bytes;
+    fn load(&self, budget: &WriteBudget, attendant: &mut dyn Attendant) -> Result<()> {
+        let store = &self.store;
         if let Some(missing_bytes) = store.missing_bytes() {
-            refuse_over_limit(missing_bytes, resolved.options.written_until_now(), limit_bytes)?;
+            budget.refuse(missing_bytes)?;
             attendant.notice(&format!(
                 "loading {} of pairs, which the next run finds there: {}",
                 approx_size(missing_bytes),
@@ -98,8 +112,7 @@ impl KeyValue {
         }
         let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
         let before = written_of(store);
-        let limit_bytes = limit_bytes.unwrap_or(u64::MAX);
-        let left_bytes = limit_bytes.saturating_sub(resolved.options.written_until_now());
+        let left_bytes = budget.left_bytes();
         let mut progress = |progress: Progress| {
             // Merges write what was put once more.
             if written_of(store).saturating_sub(before) > left_bytes {
@@ -110,12 +123,12 @@ impl KeyValue {
             }
         };
         let whole = store.load(&mut progress, &stop);
-        written_bytes.fetch_add(written_of(store).saturating_sub(before), Ordering::Relaxed);
+        budget.add(written_of(store).saturating_sub(before));
         let whole = whole?;
         if over.into_inner() {
             let what = format!(
                 "loading and merging has written {}, which is run.max_writes",
-                format_size(limit_bytes)
+                format_size(budget.limit_bytes.unwrap_or(u64::MAX))
             );
             return Err(
                 Error::input(what).hint("a higher limit goes on where this stopped: --set run.max_writes=…")
@@ -175,12 +188,12 @@ impl KeyValue {
     }
 
     /// Turns what RocksDB turns while it is open.
-    pub fn turn(&self, settings: &Settings) -> std::result::Result<(), String> {
+    pub fn turn(&self, rocksdb: &Rocksdb) -> std::result::Result<(), String> {
         if self.reopening.is_some() {
             return Err("RocksDB is just being opened again".into());
         }
         // One that is closed takes all settings once it is opened again.
-        if self.store.opened_with().is_none() { Ok(()) } else { self.store.turn(&settings.kv.rocksdb) }
+        if self.store.opened_with().is_none() { Ok(()) } else { self.store.turn(rocksdb) }
     }
 
     /// What could not be opened is tried again.
@@ -190,7 +203,7 @@ impl KeyValue {
 
     /// Whether classes must wait until the database is open with what the settings say. It is closed once
     /// all have drained; `works` is whether any has not.
-    pub fn reopens(&mut self, settings: &Settings, works: bool) -> Reopening {
+    pub fn reopens(&mut self, rocksdb: &Rocksdb, works: bool) -> Reopening {
         let mut reopening = Reopening::default();
         if let Some(thread) = self.reopening.take_if(|thread| thread.is_finished()) {
             let failed = match thread.join() {
@@ -199,10 +212,10 @@ impl KeyValue {
             };
             // One that is open still, as it was, is tried again.
             let closed = self.store.opened_with().is_none();
-            self.refused = failed.as_ref().filter(|_| closed).map(|_| OpenedWith::of(settings));
+            self.refused = failed.as_ref().filter(|_| closed).map(|_| OpenedWith::of(rocksdb));
             reopening.failed = failed;
         }
-        let wanted = OpenedWith::of(settings);
+        let wanted = OpenedWith::of(rocksdb);
         if self.reopening.is_none()
             && (self.store.opened_with() == Some(wanted) || self.refused == Some(wanted))
         {
@@ -210,7 +223,7 @@ impl KeyValue {
         }
         reopening.waits = true;
         if self.reopening.is_none() && !works {
-            let (store, rocksdb) = (self.store.clone(), settings.kv.rocksdb.clone());
+            let (store, rocksdb) = (self.store.clone(), rocksdb.clone());
             self.reopening = Some(std::thread::spawn(move || store.reopen(&rocksdb)));
             reopening.began = true;
         }

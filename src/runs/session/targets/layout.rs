@@ -7,7 +7,6 @@ use crate::host::Levels;
 use crate::load::volume::{Extent, Region, Volume};
 use crate::meter::Member;
 use crate::meter::layers;
-use crate::settings::Settings;
 use crate::units::MIB;
 
 /// The regions and members of a target, and what to know about it.
@@ -50,14 +49,12 @@ impl Layout {
     }
 
     /// Without storage, as large as the files would be.
-    pub fn imagined(settings: &Settings) -> Self {
-        let count = settings.target.count as u32;
+    pub fn imagined(count: u32, size_bytes: u64, is_simulated: bool) -> Self {
         let region = |id, extent_bytes: u64| {
             let extent = |member| Extent { path: PathBuf::new(), identity: None, member, offset_bytes: 0 };
             Arc::new(Region { id, set: 0, extents: (0..count).map(extent).collect(), extent_bytes })
         };
-        let size_bytes = settings.target.size_bytes;
-        let figures = if settings.is_simulated() { "of simulated devices" } else { "of the generator alone" };
+        let figures = if is_simulated { "of simulated devices" } else { "of the generator alone" };
         Self {
             data: region(Region::DATA, size_bytes),
             wal: region(Region::WAL, (size_bytes / 4).next_multiple_of(MIB)),

@@ -1,26 +1,32 @@
 //! What a run works on: opened behind the guard, made ready, and closed in order.
 //!
-//! Enters: [`Resolved`](super::resolve::Resolved). Leaves: a `Layout`, the workers on it, and what its file
-//! system or drives can do.
+//! Enters: a `TargetSpec`, the part of the settings that names it. Leaves: a `Layout`, the workers on it, and
+//! what its file system or drives can do.
 //!
 //! | file | what |
 //! |---|---|
-//! | [`target`] | one of them: opened, made ready, read back, closed |
+//! | [`spec`] | what the settings say of it |
+//! | [`found`] | what its place holds, before anything of that is changed |
+//! | [`target`] | one of them, open: made ready, read back, closed |
 //! | [`layout`] | regions, members and notes of each; all there is of imagined ones |
 //! | [`pages`] | files and devices, read and written in pages |
 //! | [`key_value`] | a data set of key-value pairs |
 //! | [`stack`] | either of these on what is built for them |
 //! | [`userspace_drives`] | drives that have left the kernel |
 
+mod found;
 mod key_value;
 mod layout;
 mod pages;
+mod spec;
 mod stack;
 mod target;
 mod userspace_drives;
 
+pub(super) use found::{Content, Found};
 pub(super) use key_value::KeyValue;
 pub use layout::paths_of;
 pub(super) use pages::{bytes_to_fill, files};
+pub(super) use spec::{BuiltSpec, ImaginedSpec, KvSpec, PagesSpec, TargetSpec, UserspaceSpec};
 pub use target::Target;
 pub(super) use userspace_drives::steps as handover_steps;

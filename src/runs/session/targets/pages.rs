@@ -6,13 +6,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::layout::Layout;
+use super::spec::PagesSpec;
 use crate::error::{Error, Result};
+use crate::host::{Facts, TargetFacts};
 use crate::load::volume::{self, MemberSource, Progress, Request, Survey, Volume};
 use crate::runs::session::attendant::Attendant;
 use crate::runs::session::consent::{
     OwnWal, check_serials, claim_all, own_wal, refuse_shared_wal, refuse_stray_consent, source,
 };
-use crate::runs::session::resolve::{Kind, Resolved, refuse_over_limit};
+use crate::runs::session::options::Options;
+use crate::runs::session::write_budget::WriteBudget;
 use crate::settings::profile::expand_home;
 use crate::stack::guard::{self, Claim};
 use crate::units::approx_span;
@@ -30,25 +33,71 @@ pub struct Pages {
     pub(super) mounted: bool,
 }
 
-impl Pages {
-    /// Opens files or devices as they are.
-    pub(super) fn open(resolved: &Resolved, attendant: &mut dyn Attendant) -> Result<Self> {
-        if resolved.options.read_only {
-            let (request, mounted) = to_read(resolved)?;
-            return Ok(Self { mounted, ..Self::of(Volume::open(request)?, Vec::new()) });
+/// Files or devices that can be opened. The claims hold the devices that are to be written.
+pub(in crate::runs::session) struct FoundPages {
+    request: Request,
+    claims: Vec<Claim>,
+    /// What was seen of what is to be written; none of what is only read.
+    survey: Option<Survey>,
+    /// Whether what the devices hold goes: their old headers are wiped, and the files' folder is locked.
+    takes_over: bool,
+    mounted: bool,
+}
+
+impl FoundPages {
+    /// Looks at files or devices as they are.
+    pub fn look(
+        spec: &PagesSpec,
+        options: &Options,
+        facts: &Facts,
+        attendant: &mut dyn Attendant,
+    ) -> Result<Self> {
+        if options.read_only {
+            let (request, mounted) = to_read(spec, facts)?;
+            return Ok(Self { request, claims: Vec::new(), survey: None, takes_over: false, mounted });
         }
-        let (request, claims) = to_write(resolved, attendant)?;
-        Ok(Self::of(Volume::open(request)?, claims))
+        let (request, claims) = to_write(spec, options, facts, attendant)?;
+        Ok(Self { takes_over: true, ..Self::look_built((request, claims))? })
     }
 
-    /// Opens what a stack holds.
-    pub(super) fn open_built(request: Request, claims: Vec<Claim>, resolved: &Resolved) -> Result<Self> {
-        refuse_unfit(&request, &claims, resolved)?;
-        Ok(Self::of(Volume::open(request)?, claims))
+    /// Looks at what a stack holds.
+    pub fn look_built((request, claims): (Request, Vec<Claim>)) -> Result<Self> {
+        let survey = Some(Survey::of(&request)?);
+        Ok(Self { request, claims, survey, takes_over: false, mounted: false })
     }
 
+    /// What it can do, where that is known before it is open.
+    pub fn facts(&self) -> Option<&TargetFacts> {
+        self.survey.as_ref().and_then(|survey| survey.facts.as_ref())
+    }
+
+    /// Bytes that will be filled.
+    pub fn bytes_to_fill(&self) -> u64 {
+        let claims = &self.claims;
+        let is_wiped =
+            |path: &Path| claims.iter().any(|claim| claim.device().path == path && !claim.has_own_fill());
+        self.survey.as_ref().map_or(0, |survey| bytes_to_fill(survey, is_wiped))
+    }
+
+    /// Opens it.
+    pub fn open(mut self) -> Result<Pages> {
+        if self.takes_over {
+            self.request.take_lock()?;
+            self.claims.iter().try_for_each(Claim::wipe)?;
+        }
+        let mounted = self.mounted;
+        Ok(Pages { mounted, ..Pages::of(Volume::open(self.request)?, self.claims) })
+    }
+}
+
+impl Pages {
     fn of(volume: Volume, claims: Vec<Claim>) -> Self {
         Self { layout: Layout::of_volume(&volume), volume, claims, mounted: false }
+    }
+
+    /// Whether the data lies on devices as they are, the first member being one of the data's.
+    pub(super) fn is_on_devices(&self) -> bool {
+        self.volume.members.first().is_some_and(|member| member.device)
     }
 
     /// Fills what is not filled, and adds the bytes to those written. Returns how long it took, where it did
@@ -58,17 +107,16 @@ impl Pages {
     /// Interrupted where the attendant ends it.
     pub(super) fn fill(
         &mut self,
-        resolved: &Resolved,
+        budget: &WriteBudget,
         attendant: &mut dyn Attendant,
     ) -> Result<Option<Duration>> {
-        let (volume, options) = (&mut self.volume, &resolved.options);
+        let volume = &mut self.volume;
         let Some(whole) = volume.missing_fill() else { return Ok(None) };
-        let limit_bytes = resolved.settings.run.max_writes_bytes;
-        refuse_over_limit(whole.bytes, options.written_until_now(), limit_bytes)?;
+        budget.refuse(whole.bytes)?;
         attendant.passing(&format!("{whole}; the rate of its first half second shows how long it takes"));
         let (stop, began) = (AtomicBool::new(false), Instant::now());
         let (start, rest) = volume.measure_fill(&stop)?;
-        options.written_bytes.fetch_add(start.written_bytes, Ordering::Relaxed);
+        budget.add(start.written_bytes);
         let Some(rest) = rest else { return Ok(Some(began.elapsed())) };
         if let Some(seconds) = rest.time_s().filter(|seconds| *seconds >= SHOWN_S) {
             attendant.passing(&format!("filling takes about {} more", approx_span(seconds)));
@@ -82,35 +130,24 @@ impl Pages {
             }
         };
         let end = volume.fill(&mut progress, &stop)?;
-        options.written_bytes.fetch_add(end.written_bytes, Ordering::Relaxed);
-        if end.complete {
-            return Ok(Some(began.elapsed()));
-        }
-        let error = Error::interrupted("the fill was stopped");
-        // A stack that was built for it goes with it.
-        let goes_on = resolved.kind != Kind::Stack;
-        Err(if goes_on { error.hint("the next run goes on where it stopped") } else { error })
-    }
-
-    /// Where sequence numbers begin.
-    pub(super) fn sequence_base(&mut self, resolved: &Resolved) -> Result<u64> {
-        if resolved.options.read_only { Ok(0) } else { self.volume.next_sequence_base() }
+        budget.add(end.written_bytes);
+        if end.complete { Ok(Some(began.elapsed())) } else { Err(Error::interrupted("the fill was stopped")) }
     }
 }
 
 /// What is read only, and whether somebody works on it.
-fn to_read(resolved: &Resolved) -> Result<(Request, bool)> {
-    let target = &resolved.settings.target;
+fn to_read(spec: &PagesSpec, facts: &Facts) -> Result<(Request, bool)> {
+    let target = &spec.target;
     if target.devices.is_empty() {
         return Ok((
             Request { read_only: true, ..files(&target.dir, target.count, target.size_bytes)? },
             false,
         ));
     }
-    check_serials(&resolved.settings, &resolved.facts)?;
+    check_serials(target, &spec.wal, facts)?;
     let (mut devices, mut uses, mut mounted) = (Vec::new(), Vec::new(), false);
     for name in &target.devices {
-        let found = guard::examine_read_only(name, &resolved.facts)?;
+        let found = guard::examine_read_only(name, facts)?;
         let path = found.device.path.clone();
         let file = File::open(&path).map_err(|e| Error::os("cannot open", &path, e))?;
         devices.push(MemberSource::Device { path, file, size_bytes: found.device.size_bytes });
@@ -126,17 +163,21 @@ pub(in crate::runs::session) fn files(dir: &str, count: u64, size_bytes: u64) ->
     Ok(Request::of_files(&expand_home(dir)?, count, size_bytes))
 }
 
-/// Everything that may refuse does so before anything is made or written.
-fn to_write(resolved: &Resolved, attendant: &mut dyn Attendant) -> Result<(Request, Vec<Claim>)> {
-    let Resolved { settings, options, facts, .. } = resolved;
-    let target = &settings.target;
-    let wal = settings.wal.target.as_deref().map(|wal| own_wal(wal, facts)).transpose()?;
+/// What is to be written, once the guard permits it.
+fn to_write(
+    spec: &PagesSpec,
+    options: &Options,
+    facts: &Facts,
+    attendant: &mut dyn Attendant,
+) -> Result<(Request, Vec<Claim>)> {
+    let target = &spec.target;
+    let wal = spec.wal.target.as_deref().map(|wal| own_wal(wal, facts)).transpose()?;
     let mut names = target.devices.clone();
     if let Some(OwnWal::Device(name)) = &wal {
         names.push(name.clone());
     }
     refuse_stray_consent(&options.destroy, &names, facts)?;
-    check_serials(settings, facts)?;
+    check_serials(target, &spec.wal, facts)?;
     refuse_shared_wal(wal.as_ref(), &target.devices, facts)?;
     let mut request = None;
     if target.devices.is_empty() {
@@ -158,23 +199,7 @@ fn to_write(resolved: &Resolved, attendant: &mut dyn Attendant) -> Result<(Reque
     };
     let mut request = request.unwrap_or_else(|| Request::of_devices(sources));
     request.wal = wal;
-    refuse_unfit(&request, &claims, resolved)?;
-    request.take_lock()?;
-    claims.iter().try_for_each(Claim::wipe)?;
     Ok((request, claims))
-}
-
-/// Refuses a target that can't do what the settings say, or that takes too much to fill.
-fn refuse_unfit(request: &Request, claims: &[Claim], resolved: &Resolved) -> Result<()> {
-    let survey = Survey::of(request)?;
-    if let Some(target) = &survey.facts {
-        // What the demo falls back to is settled once the target is open.
-        resolved.on(Some(target), false)?;
-    }
-    let bytes = bytes_to_fill(&survey, |path| {
-        claims.iter().any(|claim| claim.device().path == path && !claim.has_own_fill())
-    });
-    refuse_over_limit(bytes, resolved.options.written_until_now(), resolved.settings.run.max_writes_bytes)
 }
 
 /// Bytes that will be filled: of a device that is to be wiped, all.

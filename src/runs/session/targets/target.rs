@@ -3,22 +3,21 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use super::found::{Content, Imagined};
 use super::key_value::KeyValue;
 use super::layout::Layout;
 use super::pages::Pages;
-use super::stack::{Content, Stack};
+use super::spec::UserspaceSpec;
+use super::stack::{OnStack, Stack};
 use super::userspace_drives::UserspaceDrives;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::host::TargetFacts;
 use crate::load::workers::control::Writes;
 use crate::load::workers::{KvWorkers, SimulatedWorkers, ThreadedWorkers, Workers};
 use crate::runs::session::attendant::Attendant;
-use crate::runs::session::consent::refuse_stray_consent;
-use crate::runs::session::data_set::folder;
 use crate::runs::session::message::Progress;
-use crate::runs::session::resolve::{Kind, Resolved};
-use crate::runs::session::retained_stack::RetainedStack;
 use crate::runs::session::verified::Verified;
+use crate::runs::session::write_budget::WriteBudget;
 use crate::stack::build::Built;
 use crate::stack::guard::Claim;
 use crate::stack::journal::Journal;
@@ -29,7 +28,7 @@ use crate::stack::supervise::Watch;
 #[expect(clippy::large_enum_variant)]
 pub enum Target {
     /// Regions without storage.
-    Imagined(Layout),
+    Imagined(Imagined),
     /// Files of a folder.
     Files(Pages),
     /// Block devices as they are.
@@ -43,61 +42,61 @@ pub enum Target {
 }
 
 impl Target {
-    /// Opens what the settings name. What was built for it is left in `retained` where that fails.
-    ///
-    /// # Errors
-    /// Refused where data is at risk; input where it can't do what the settings say.
-    pub(in crate::runs::session) fn open(
-        resolved: &Resolved,
-        attendant: &mut dyn Attendant,
-        retained: &mut RetainedStack,
-    ) -> Result<Self> {
-        let Resolved { settings, options, facts, .. } = resolved;
-        match resolved.kind {
-            Kind::Imagined => Ok(Self::Imagined(Layout::imagined(settings))),
-            Kind::Stack => Stack::open(resolved, attendant, retained).map(Self::Stack),
-            Kind::KeyValue => {
-                refuse_stray_consent(&options.destroy, &[], facts)?;
-                if options.read_only {
-                    return Err(writes_at_once());
-                }
-                KeyValue::open(&folder(settings, None)?, resolved, attendant).map(Self::KeyValue)
+    /// What is open, on what was built for it.
+    pub(in crate::runs::session) fn of(content: Content, built: Option<Built>) -> Self {
+        match (content, built) {
+            (Content::Imagined(imagined), _) => Self::Imagined(imagined),
+            (Content::Pages(pages), Some(built)) => {
+                Self::Stack(Stack { content: OnStack::Pages(pages), built })
             }
-            Kind::Pages => {
-                let is_files = settings.target.devices.is_empty();
-                let variant = if is_files { Self::Files } else { Self::Devices };
-                Pages::open(resolved, attendant).map(variant)
+            (Content::KeyValue(pairs), Some(built)) => {
+                Self::Stack(Stack { content: OnStack::KeyValue(pairs), built })
             }
+            (Content::Pages(pages), None) if pages.is_on_devices() => Self::Devices(pages),
+            (Content::Pages(pages), None) => Self::Files(pages),
+            (Content::KeyValue(pairs), None) => Self::KeyValue(pairs),
         }
     }
 
     /// Loads or fills what is missing. Returns where sequence numbers begin.
     pub(in crate::runs::session) fn make_ready(
         &mut self,
-        resolved: &Resolved,
+        budget: &WriteBudget,
+        read_only: bool,
         attendant: &mut dyn Attendant,
     ) -> Result<u64> {
         let (pages, built) = match self {
             Self::Imagined(_) | Self::UserspaceDrives(_) => return Ok(0),
-            Self::KeyValue(pairs) | Self::Stack(Stack { content: Content::KeyValue(pairs), .. }) => {
-                return pairs.make_ready(resolved, attendant);
+            Self::KeyValue(pairs) | Self::Stack(Stack { content: OnStack::KeyValue(pairs), .. }) => {
+                return pairs.make_ready(budget, attendant);
             }
             Self::Files(pages) | Self::Devices(pages) => (pages, None),
-            Self::Stack(Stack { content: Content::Pages(pages), built }) => (pages, Some(built)),
+            Self::Stack(Stack { content: OnStack::Pages(pages), built }) => (pages, Some(built)),
         };
-        let filled = pages.fill(resolved, attendant)?;
+        let filled = match pages.fill(budget, attendant) {
+            // A stack that was built for it goes with it.
+            Err(error) if error.kind == Kind::Interrupted && built.is_none() => {
+                return Err(error.hint("the next run goes on where it stopped"));
+            }
+            filled => filled?,
+        };
         if let (Some(built), Some(time)) = (built, filled) {
             // A stack was empty before: that was all of it.
             built.filled_in(time);
         }
-        pages.sequence_base(resolved)
+        if read_only { Ok(0) } else { pages.volume.next_sequence_base() }
     }
 
-    /// Lets the drives of a filled target leave the kernel, where the settings say so.
-    pub(in crate::runs::session) fn leave_kernel(self, resolved: &Resolved, watch: Watch) -> Result<Self> {
+    /// Lets the drives of a filled target leave the kernel; `profile` names the run in the journal.
+    pub(in crate::runs::session) fn leave_kernel(
+        self,
+        spec: &UserspaceSpec,
+        profile: &str,
+        watch: Watch,
+    ) -> Result<Self> {
         match self {
-            Self::Devices(pages) if resolved.leaves_kernel => {
-                UserspaceDrives::take(pages, resolved, watch).map(Self::UserspaceDrives)
+            Self::Devices(pages) => {
+                UserspaceDrives::take(pages, spec, profile, watch).map(Self::UserspaceDrives)
             }
             target => Ok(target),
         }
@@ -107,34 +106,30 @@ impl Target {
     ///
     /// # Errors
     /// Where they are to be in another process, and that is gone.
-    pub(in crate::runs::session) fn workers(
-        &self,
-        resolved: &Resolved,
-        writes: Arc<Writes>,
-    ) -> Result<Box<dyn Workers>> {
+    pub(in crate::runs::session) fn workers(&self, writes: Arc<Writes>) -> Result<Box<dyn Workers>> {
         if let Self::UserspaceDrives(drives) = self {
             return drives.workers(writes);
         }
         let Layout { data, wal, members, .. } = self.layout();
         let (data, wal, members) = (data.clone(), wal.clone(), members.len());
-        Ok(if let Some(pairs) = self.key_value() {
-            Box::new(KvWorkers::new(pairs.store.clone(), data, writes))
-        } else if resolved.settings.is_simulated() {
-            Box::new(SimulatedWorkers::new(data, wal, members, writes, &resolved.settings.sim))
-        } else {
-            Box::new(ThreadedWorkers::new(data, wal, members, writes))
+        Ok(match (self, self.key_value()) {
+            (_, Some(pairs)) => Box::new(KvWorkers::new(pairs.store.clone(), data, writes)),
+            (Self::Imagined(Imagined { sim: Some(sim), .. }), _) => {
+                Box::new(SimulatedWorkers::new(data, wal, members, writes, sim))
+            }
+            _ => Box::new(ThreadedWorkers::new(data, wal, members, writes)),
         })
     }
 
     /// Where the load's I/O goes.
     pub fn layout(&self) -> &Layout {
         match self {
-            Self::Imagined(layout) => layout,
+            Self::Imagined(imagined) => &imagined.layout,
             Self::Files(pages)
             | Self::Devices(pages)
-            | Self::Stack(Stack { content: Content::Pages(pages), .. }) => &pages.layout,
+            | Self::Stack(Stack { content: OnStack::Pages(pages), .. }) => &pages.layout,
             Self::UserspaceDrives(drives) => &drives.layout,
-            Self::KeyValue(pairs) | Self::Stack(Stack { content: Content::KeyValue(pairs), .. }) => {
+            Self::KeyValue(pairs) | Self::Stack(Stack { content: OnStack::KeyValue(pairs), .. }) => {
                 &pairs.layout
             }
         }
@@ -143,12 +138,12 @@ impl Target {
     /// Adds what to know about it.
     pub(in crate::runs::session) fn note(&mut self, notes: Vec<String>) {
         let layout = match self {
-            Self::Imagined(layout) => layout,
+            Self::Imagined(imagined) => &mut imagined.layout,
             Self::Files(pages)
             | Self::Devices(pages)
-            | Self::Stack(Stack { content: Content::Pages(pages), .. }) => &mut pages.layout,
+            | Self::Stack(Stack { content: OnStack::Pages(pages), .. }) => &mut pages.layout,
             Self::UserspaceDrives(drives) => &mut drives.layout,
-            Self::KeyValue(pairs) | Self::Stack(Stack { content: Content::KeyValue(pairs), .. }) => {
+            Self::KeyValue(pairs) | Self::Stack(Stack { content: OnStack::KeyValue(pairs), .. }) => {
                 &mut pairs.layout
             }
         };
@@ -169,7 +164,7 @@ impl Target {
         match self {
             Self::Files(pages)
             | Self::Devices(pages)
-            | Self::Stack(Stack { content: Content::Pages(pages), .. }) => Some(pages),
+            | Self::Stack(Stack { content: OnStack::Pages(pages), .. }) => Some(pages),
             _ => None,
         }
     }
@@ -177,7 +172,7 @@ impl Target {
     /// The data set, where the classes read and write pairs.
     pub fn key_value(&self) -> Option<&KeyValue> {
         match self {
-            Self::KeyValue(pairs) | Self::Stack(Stack { content: Content::KeyValue(pairs), .. }) => {
+            Self::KeyValue(pairs) | Self::Stack(Stack { content: OnStack::KeyValue(pairs), .. }) => {
                 Some(pairs)
             }
             _ => None,
@@ -187,7 +182,7 @@ impl Target {
     /// The same, to be opened again or looked at.
     pub fn key_value_mut(&mut self) -> Option<&mut KeyValue> {
         match self {
-            Self::KeyValue(pairs) | Self::Stack(Stack { content: Content::KeyValue(pairs), .. }) => {
+            Self::KeyValue(pairs) | Self::Stack(Stack { content: OnStack::KeyValue(pairs), .. }) => {
                 Some(pairs)
             }
             _ => None,
@@ -257,8 +252,8 @@ impl Target {
         match self {
             Self::Stack(Stack { content, mut built }) => {
                 let pages = match content {
-                    Content::Pages(pages) => Some(pages),
-                    Content::KeyValue(pairs) => {
+                    OnStack::Pages(pages) => Some(pages),
+                    OnStack::KeyValue(pairs) => {
                         drop(pairs);
                         None
                     }
@@ -283,9 +278,4 @@ impl Target {
     pub(in crate::runs::session) fn abandon(self) -> Option<Built> {
         if let Self::Stack(stack) = self { Some(stack.built) } else { None }
     }
-}
-
-fn writes_at_once() -> Error {
-    let what = "RocksDB writes to its files as soon as it opens them, and --read-only writes nothing";
-    Error::input(what).hint("leave --read-only out, or set load.engine to pages")
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::layout::Layout;
 use super::pages::Pages;
+use super::spec::UserspaceSpec;
 use crate::error::{Error, Result};
 use crate::host::{Facts, TargetFacts};
 use crate::load::io::vfio;
@@ -15,29 +16,22 @@ use crate::load::spdk;
 use crate::load::volume::{Extent, Region};
 use crate::load::workers::control::Writes;
 use crate::load::workers::{ThreadedWorkers, Workers};
-use crate::runs::session::resolve::Resolved;
-use crate::settings::Interface;
-use crate::settings::Settings;
 use crate::stack::guard::Claim;
-use crate::stack::handover::{self, HandedOver, Noiommu};
+use crate::stack::handover::{self, HandedOver};
 use crate::stack::paths::state_dir;
 use crate::stack::supervise::Watch;
 use crate::units::format_size;
 
-/// The steps of handing the drives of these settings over, shown before it is done.
+/// The steps of handing drives over, shown before it is done.
 ///
 /// # Errors
 /// Why they can't be.
-pub(in crate::runs::session) fn steps(settings: &Settings, facts: &Facts) -> Result<Vec<String>> {
-    let drives = facts.find_all(&settings.target.devices)?;
-    Ok(handover::steps(&handover::examine(&drives, noiommu(settings))?))
-}
-
-fn noiommu(settings: &Settings) -> Noiommu {
-    // SPDK finds its own way to memory, which nobody has accepted here.
-    let accepted = settings.io.unsafe_noiommu
-        && settings.driven_by().is_some_and(|interface| interface.capabilities().unsafe_noiommu);
-    if accepted { Noiommu::Accepted } else { Noiommu::Refused }
+pub(in crate::runs::session) fn steps(
+    spec: &UserspaceSpec,
+    drives: &[String],
+    facts: &Facts,
+) -> Result<Vec<String>> {
+    Ok(handover::steps(&handover::examine(&facts.find_all(drives)?, spec.noiommu)?))
 }
 
 /// Drives that have left the kernel. Dropped, they are given back.
@@ -59,8 +53,8 @@ enum Driver {
 }
 
 impl Driver {
-    fn start(interface: Option<Interface>, given: &[handover::UserspaceDrive]) -> Result<Self> {
-        if interface.is_some_and(|interface| interface.capabilities().own_process) {
+    fn start(spec: &UserspaceSpec, given: &[handover::UserspaceDrive]) -> Result<Self> {
+        if spec.interface.capabilities().own_process {
             let drives = given.iter().map(|given| (given.address.clone(), given.namespace));
             return Ok(Self::Spdk(Remote::start(drives.collect())?));
         }
@@ -96,12 +90,12 @@ impl UserspaceDrives {
     ///
     /// # Errors
     /// Refused where something else would go with them. They are given back by then.
-    pub(super) fn take(pages: Pages, resolved: &Resolved, watch: Watch) -> Result<Self> {
+    pub(super) fn take(pages: Pages, spec: &UserspaceSpec, profile: &str, watch: Watch) -> Result<Self> {
         let Pages { volume, claims, mut layout, .. } = pages;
         let facts = volume.facts.clone();
         // Whatever holds them open would keep the kernel's names for them.
         drop(volume);
-        let (over, driver) = hand_over(claims, &resolved.settings, watch)?;
+        let (over, driver) = hand_over(claims, spec, profile, watch)?;
         layout.data = region(&over, driver.scheme(), &layout.data)?;
         layout.wal = region(&over, driver.scheme(), &layout.wal)?;
         for member in &mut layout.members {
@@ -163,13 +157,18 @@ impl UserspaceDrives {
     }
 }
 
-fn hand_over(claims: Vec<Claim>, settings: &Settings, watch: Watch) -> Result<(HandedOver, Driver)> {
+fn hand_over(
+    claims: Vec<Claim>,
+    spec: &UserspaceSpec,
+    profile: &str,
+    watch: Watch,
+) -> Result<(HandedOver, Driver)> {
     if claims.is_empty() {
         let what = "drives that are only read stay with the kernel, and this interface takes them from it";
         return Err(Error::input(what).hint("choose another interface, or leave --read-only out"));
     }
-    let over = handover::hand_over(claims, noiommu(settings), &state_dir(), &settings.name, watch)?;
-    match Driver::start(settings.driven_by(), over.given()) {
+    let over = handover::hand_over(claims, spec.noiommu, &state_dir(), profile, watch)?;
+    match Driver::start(spec, over.given()) {
         Ok(driver) => Ok((over, driver)),
         Err(error) => Err(match over.give_back() {
             Ok(()) => error,

@@ -1,0 +1,122 @@
+//! What a target's place holds: looked at and held against others, and not yet changed.
+
+use super::key_value::{FoundPairs, KeyValue};
+use super::layout::Layout;
+use super::pages::{FoundPages, Pages};
+use super::spec::{ImaginedSpec, KvSpec, TargetSpec};
+use super::stack::request;
+use crate::error::{Error, Result};
+use crate::host::{Facts, TargetFacts};
+use crate::runs::session::attendant::Attendant;
+use crate::runs::session::consent::refuse_stray_consent;
+use crate::runs::session::data_set::folder;
+use crate::runs::session::options::Options;
+use crate::settings::Sim;
+use crate::stack::build::Built;
+use crate::stack::plan::Exposed;
+
+/// What is there to be opened.
+pub(in crate::runs::session) enum Found {
+    Imagined(Imagined),
+    Pages(FoundPages),
+    KeyValue(FoundPairs),
+}
+
+/// What is open, on a stack or not.
+pub(in crate::runs::session) enum Content {
+    /// Regions without storage.
+    Imagined(Imagined),
+    /// Files or devices, read and written in pages.
+    Pages(Pages),
+    /// A data set of pairs.
+    KeyValue(KeyValue),
+}
+
+/// Regions without storage, and the devices that are simulated for them.
+pub struct Imagined {
+    pub(super) layout: Layout,
+    pub(super) sim: Option<Sim>,
+}
+
+impl Found {
+    /// Looks at what is to be opened, on what was built for it. All that may refuse does so here, before
+    /// anything is made or written; what is to be written is held against others from here on.
+    ///
+    /// # Errors
+    /// Refused where data is at risk; input where there is nothing of the kind.
+    pub fn look(
+        spec: &TargetSpec,
+        built: Option<&Built>,
+        options: &Options,
+        facts: &Facts,
+        attendant: &mut dyn Attendant,
+    ) -> Result<Self> {
+        let exposed = built.map(|built| &built.plan().exposed);
+        match spec {
+            TargetSpec::Imagined(spec) => Ok(Self::Imagined(Imagined::of(spec))),
+            TargetSpec::Pages(spec) => FoundPages::look(spec, options, facts, attendant).map(Self::Pages),
+            TargetSpec::KeyValue(spec) => {
+                refuse_stray_consent(&options.destroy, &[], facts)?;
+                if options.read_only {
+                    return Err(writes_at_once());
+                }
+                pairs(spec, None, options)
+            }
+            TargetSpec::Stack(spec) => match (&spec.kv, built) {
+                (Some(kv), _) => {
+                    let spec = KvSpec { dir: spec.target.dir.clone(), kv: kv.clone() };
+                    pairs(&spec, exposed, options)
+                }
+                (None, Some(built)) => FoundPages::look_built(request(built)?).map(Self::Pages),
+                (None, None) => Err(Error::failed("nothing was built for the target")),
+            },
+        }
+    }
+
+    /// What it can do, as far as that is known before it is open.
+    pub fn facts(&self) -> Option<&TargetFacts> {
+        match self {
+            Self::Imagined(_) => None,
+            Self::Pages(pages) => pages.facts(),
+            Self::KeyValue(pairs) => Some(&pairs.facts),
+        }
+    }
+
+    /// Bytes that will be filled, or loaded.
+    pub fn bytes_to_fill(&self) -> u64 {
+        match self {
+            Self::Imagined(_) => 0,
+            Self::Pages(pages) => pages.bytes_to_fill(),
+            Self::KeyValue(pairs) => pairs.bytes_to_load,
+        }
+    }
+
+    /// Opens it.
+    ///
+    /// # Errors
+    /// Where another run has it, or it can't be opened.
+    pub fn open(self, attendant: &mut dyn Attendant) -> Result<Content> {
+        match self {
+            Self::Imagined(imagined) => Ok(Content::Imagined(imagined)),
+            Self::Pages(pages) => pages.open().map(Content::Pages),
+            Self::KeyValue(pairs) => pairs.open(attendant).map(Content::KeyValue),
+        }
+    }
+}
+
+impl Imagined {
+    fn of(spec: &ImaginedSpec) -> Self {
+        let layout = Layout::imagined(spec.count, spec.size_bytes, spec.sim.is_some());
+        Self { layout, sim: spec.sim.clone() }
+    }
+}
+
+fn pairs(spec: &KvSpec, exposed: Option<&Exposed>, options: &Options) -> Result<Found> {
+    let dir = folder(&spec.dir, exposed)?;
+    FoundPairs::look(dir, spec.kv.clone(), options.anew).map(Found::KeyValue)
+}
+
+fn writes_at_once() -> Error {
+    let what = "RocksDB writes to its files as soon as it opens them, and --read-only writes nothing";
+    Error::input(what).hint("leave --read-only out, or set load.engine to pages")
+}

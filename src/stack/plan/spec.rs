@@ -1,0 +1,40 @@
+//! What a stack is to be.
+
+use crate::class::Class;
+use crate::settings::{Pairs, Settings, Stack, Sync, Target};
+
+/// What of the settings bears on a stack: its layers, what lies below them, and what they hold.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StackSpec {
+    /// Array and file system.
+    pub layers: Stack,
+    /// The drives below them, or the files that stand for drives.
+    pub target: Target,
+    /// The pairs on it; none where it holds pages.
+    pub pairs: Option<Pairs>,
+    /// Whether commits are flushed, if there are any.
+    pub flushes: bool,
+    /// The WAL's own place, where it has one.
+    pub wal_target: Option<String>,
+    /// The price of all drives in $, where that of one is known.
+    pub price: Option<f64>,
+    /// Why there is no price although one was given.
+    pub price_missing: Option<&'static str>,
+}
+
+impl StackSpec {
+    /// That of the settings.
+    pub fn of(settings: &Settings) -> Self {
+        // A class that is off makes no commits less durable.
+        let commits = settings.classes[Class::Wal.index()].enabled;
+        Self {
+            layers: settings.stack.clone(),
+            target: settings.target.clone(),
+            pairs: settings.is_keyed().then(|| settings.kv.pairs.clone()),
+            flushes: !commits || settings.wal.sync != Sync::None,
+            wal_target: settings.wal.target.clone(),
+            price: settings.price(),
+            price_missing: settings.price_missing(),
+        }
+    }
+}
