@@ -24,7 +24,7 @@ runs() {
     local profile
     profile=$(over_vfio "$1" "$2")
     "$STACKTUNE" record "$profile" --for 1s --out "/share/$1" --json >/dev/null
-    all_are_there
+    wait_for 20 all_are_there
     "$STACKTUNE" verify "$profile" --json >"/share/$1.json"
     [[ $("$STACKTUNE" status --json) == '[]' ]]
 }
@@ -40,7 +40,7 @@ a_namespace_in_use_keeps_its_drive() {
     expect 3 "mounted at $at" "$STACKTUNE" record "$profile" --for 1s --out /share/beside
     umount "$at"
     wipefs --quiet --all "$(namespace 2 2)"
-    all_are_there
+    wait_for 20 all_are_there
 }
 
 # It leaves with the other one, and nothing is written to it.
@@ -56,7 +56,7 @@ a_namespace_beside_is_left_as_it_is() {
 drives_of_one_group_leave_only_together() {
     expect 3 'shares its IOMMU group with' "$STACKTUNE" record "$(over_vfio twin "$(namespace 1 1)")" \
         --for 1s --out /share/twin
-    all_are_there
+    wait_for 20 all_are_there
     runs twins "$(namespace 1 1),$(namespace 2 1)"
 }
 
