@@ -13,7 +13,7 @@ PATH="${CARGO_HOME:-${HOME:-/nonexistent}/.cargo}/bin:$PATH:/usr/sbin:/sbin"
 
 readonly RESULTS=tests/soak.md PART_S=2700
 
-# name | what it proves | the program of tests, and which of its tests
+# name | what it proves | the program of tests and which of its tests, or "$" and a command
 readonly PARTS='
 bare     | every interface, way of polling and page size on bare NVMe drives; the guard there | lab machines::bare:: machines::the_host_has machines::figures_of machines::what_polls
 stacks   | every RAID with every file system on NVMe drives; the papers tables on them        | lab machines::stacks:: machines::the_papers_table
@@ -22,6 +22,7 @@ kills    | 50 kills of a stack on NVMe drives beside one of somebody else       
 machine  | the rest in the virtual machine: VFIO, RocksDB, power cuts, the screen             | lab --skip machines::bare:: --skip machines::stacks:: --skip machines::faults:: --skip machines::kills:: --skip machines::the_host_has --skip machines::figures_of --skip machines::what_polls --skip machines::the_papers_table --skip every_test_of_the_guest
 devices  | loop devices, with 50 kills                                                        | devices
 gate     | the program on files and simulated devices                                         | gate
+dist     | the files of a release, and that each starts where it should                       | $ scripts/dist.sh
 '
 
 field() { sed "s/^ *//; s/ *\$//" <<<"$1"; }
@@ -39,12 +40,16 @@ note() {
 }
 
 run() {
-    local name=$1 hash=$2 started=$SECONDS result=passed program filters=()
-    read -ra filters <<<"$3"
-    program=${filters[0]}
+    local name=$1 hash=$2 started=$SECONDS result=passed words command
+    read -ra words <<<"$3"
+    if [[ ${words[0]} == '$' ]]; then
+        command=("${words[@]:1}")
+    else
+        command=(cargo test --locked --no-fail-fast --test "${words[0]}" -- "${words[@]:1}")
+    fi
     printf '\n=== %s\n' "$name"
-    SOAK=1 LAB_SEED=${LAB_SEED:-$RANDOM} RUST_TEST_THREADS=$([[ $program == lab ]] && echo 100 || nproc) \
-        timeout --kill-after=30 "$PART_S" cargo test --locked --no-fail-fast --test "$program" -- "${filters[@]:1}" || result=FAILED
+    SOAK=1 LAB_SEED=${LAB_SEED:-$RANDOM} RUST_TEST_THREADS=$([[ ${words[0]} == lab ]] && echo 100 || nproc) \
+        timeout --kill-after=30 "$PART_S" "${command[@]}" || result=FAILED
     note "$name" "$result" $(((SECONDS - started + 59) / 60))
     [[ $result == passed ]] || return 1
     mkdir -p "$(tree_cache)"
