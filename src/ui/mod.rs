@@ -4,12 +4,14 @@
 //!
 //! | module | is about | may import |
 //! |---|---|---|
+//! | [`blocks`] | cells of a bar, filled in eighths | – |
 //! | [`cli`] | the command line | help |
 //! | [`help`] | the topics of `stacktune help`, laid out and paged | – |
 //! | [`text`] | text that fits: cutting, wrapping, figures in few cells | – |
-//! | [`report`] | tables, charts, comparisons, the host in words | text |
-//! | [`tui`] | the terminal screen: state, update, views | text, report |
+//! | [`report`] | tables, charts, comparisons, the host in words | blocks, text |
+//! | [`tui`] | the terminal screen: state, update, views | blocks, text, report |
 
+pub mod blocks;
 pub mod cli;
 pub mod help;
 pub mod report;

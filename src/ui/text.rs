@@ -17,20 +17,7 @@ pub fn fit(text: &str, cells: usize) -> String {
     if width(text) <= cells {
         return text.to_owned();
     }
-    let mut out = String::new();
-    let mut used = 0;
-    for c in text.chars() {
-        let w = c.width().unwrap_or(0);
-        if used + w + 1 > cells {
-            break;
-        }
-        used += w;
-        out.push(c);
-    }
-    if cells > 0 {
-        out.push('…');
-    }
-    out
+    cut(text.chars(), cells).into_iter().collect()
 }
 
 /// The end of the text (of a path, say), cut to so many cells.
@@ -38,9 +25,14 @@ pub fn fit_end(text: &str, cells: usize) -> String {
     if width(text) <= cells {
         return text.to_owned();
     }
+    cut(text.chars().rev(), cells).into_iter().rev().collect()
+}
+
+/// As many characters as leave room for the `…` behind them.
+fn cut(chars: impl Iterator<Item = char>, cells: usize) -> Vec<char> {
     let mut out = Vec::new();
     let mut used = 0;
-    for c in text.chars().rev() {
+    for c in chars {
         let w = c.width().unwrap_or(0);
         if used + w + 1 > cells {
             break;
@@ -48,10 +40,8 @@ pub fn fit_end(text: &str, cells: usize) -> String {
         used += w;
         out.push(c);
     }
-    if cells > 0 {
-        out.push('…');
-    }
-    out.into_iter().rev().collect()
+    out.extend((cells > 0).then_some('…'));
+    out
 }
 
 /// The text in lines of at most so many cells; a word longer than a line is broken, nothing is lost.

@@ -17,6 +17,16 @@ fn written_once_running(told: &Receiver<Event>) -> u64 {
     told.iter().find_map(running).unwrap()
 }
 
+/// A small file in a folder, and classes that are off.
+fn idle_on_files(dir: &std::path::Path) -> Settings {
+    let mut settings = Settings::default();
+    (settings.io.interface, settings.io.buffering) = (Interface::Sync, Buffering::Cached);
+    (settings.target.count, settings.target.size_bytes) = (1, 16 * MIB);
+    settings.target.dir = dir.to_string_lossy().into_owned();
+    settings.classes.iter_mut().for_each(|class| class.enabled = false);
+    settings
+}
+
 #[test]
 fn what_cannot_be_obeyed_while_a_target_is_opened_is_answered() {
     let ((commands, asked), (events, told)) = (channel(), channel());
@@ -45,14 +55,7 @@ fn what_cannot_be_obeyed_while_a_target_is_opened_is_answered() {
 #[test]
 fn another_profile_adds_to_the_bytes_written_and_finds_the_facts_of_its_time() {
     let dir = tempfile::tempdir().unwrap();
-    let on = |name: &str| {
-        let mut settings = Settings::default();
-        (settings.io.interface, settings.io.buffering) = (Interface::Sync, Buffering::Cached);
-        (settings.target.count, settings.target.size_bytes) = (1, 16 * MIB);
-        settings.target.dir = dir.path().join(name).to_string_lossy().into_owned();
-        settings.classes.iter_mut().for_each(|class| class.enabled = false);
-        settings
-    };
+    let on = |name: &str| idle_on_files(&dir.path().join(name));
     let looks = AtomicU64::new(0);
     let facts = || {
         looks.fetch_add(1, Ordering::Relaxed);
@@ -134,11 +137,7 @@ fn build_larger(commands: &Sender<Command>, told: &Receiver<Event>) {
 #[test]
 fn who_quits_while_the_load_drains_for_a_rebuild_gets_nothing_built() {
     let dir = tempfile::tempdir().unwrap();
-    let mut settings = Settings::default();
-    (settings.io.interface, settings.io.buffering) = (Interface::Sync, Buffering::Cached);
-    (settings.target.count, settings.target.size_bytes) = (1, 16 * MIB);
-    settings.target.dir = dir.path().join("target").to_string_lossy().into_owned();
-    settings.classes.iter_mut().for_each(|class| class.enabled = false);
+    let mut settings = idle_on_files(&dir.path().join("target"));
     // Many threads take a while to end.
     (settings.classes[0].enabled, settings.classes[0].depth) = (true, 256);
     operated(settings, |commands, told| {
@@ -156,11 +155,7 @@ fn who_quits_while_the_load_drains_for_a_rebuild_gets_nothing_built() {
 #[test]
 fn the_run_before_a_rebuild_that_failed_goes_on_with_its_clock_and_another_profile_begins_anew() {
     let dir = tempfile::tempdir().unwrap();
-    let mut settings = Settings::default();
-    (settings.io.interface, settings.io.buffering) = (Interface::Sync, Buffering::Cached);
-    (settings.target.count, settings.target.size_bytes) = (1, 16 * MIB);
-    settings.target.dir = dir.path().join("target").to_string_lossy().into_owned();
-    settings.classes.iter_mut().for_each(|class| class.enabled = false);
+    let mut settings = idle_on_files(&dir.path().join("target"));
     settings.run.window = Duration::from_millis(100);
     // Enough for this, and not for what it is built anew with.
     settings.run.max_writes_bytes = Some(40 * MIB);

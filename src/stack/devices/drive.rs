@@ -112,6 +112,7 @@ impl Drive {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::testing::capable_host;
 
     fn drive() -> Drive {
         Drive {
@@ -125,31 +126,9 @@ mod tests {
     }
 
     fn device(drive: &Drive) -> Device {
-        Device {
-            name: drive.name.clone(),
-            path: drive.path.clone(),
-            number: drive.number.clone(),
-            by_id: Vec::new(),
-            model: None,
-            serial: drive.serial.clone(),
-            firmware: None,
-            size_bytes: drive.size_bytes,
-            logical_block_bytes: 512,
-            physical_block_bytes: 512,
-            volatile_write_cache: None,
-            rotational: false,
-            read_only: false,
-            numa_node: None,
-            scheduler: None,
-            queue: crate::host::Queue::default(),
-            controller: None,
-            link: None,
-            temperature: None,
-            health: None,
-            partitions: Vec::new(),
-            members: Vec::new(),
-            usage: Vec::new(),
-        }
+        let Drive { name, path, number, model, serial, size_bytes } = drive.clone();
+        let other = capable_host().devices.remove(0);
+        Device { name, path, number, by_id: Vec::new(), model, serial, size_bytes, ..other }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::examine::{Noiommu, UserspaceDrive};
 use super::hand_over::{bind_step, last_first};
 use crate::error::Error;
 use crate::host::Device;
+use crate::settings::testing::capable_host;
 use crate::stack::devices::Drive;
 
 const ADDRESS: &str = "0000:01:00.0";
@@ -40,31 +41,11 @@ fn host() -> Host {
 }
 
 fn drive() -> Device {
-    Device {
-        name: "nvme0n1".into(),
-        path: "/dev/nvme0n1".into(),
-        number: "259:0".into(),
-        by_id: Vec::new(),
-        model: None,
-        serial: Some("S1".into()),
-        firmware: None,
-        size_bytes: 1 << 30,
-        logical_block_bytes: 512,
-        physical_block_bytes: 512,
-        volatile_write_cache: None,
-        rotational: false,
-        read_only: false,
-        numa_node: None,
-        scheduler: None,
-        queue: crate::host::Queue::default(),
-        controller: Some("nvme0".into()),
-        link: None,
-        temperature: None,
-        health: None,
-        partitions: Vec::new(),
-        members: Vec::new(),
-        usage: Vec::new(),
-    }
+    let (name, path, number) = ("nvme0n1".into(), "/dev/nvme0n1".into(), "259:0".into());
+    let (serial, controller, size_bytes) = (Some("S1".into()), Some("nvme0".into()), 1 << 30);
+    let (by_id, partitions, model) = (Vec::new(), Vec::new(), None);
+    let other = capable_host().devices.remove(0);
+    Device { name, path, number, by_id, model, serial, size_bytes, controller, partitions, ..other }
 }
 
 fn refusal(host: &Host, devices: &[Device]) -> Error {

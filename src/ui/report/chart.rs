@@ -3,15 +3,13 @@
 use std::fmt::Write;
 
 use super::cells::{NONE, left, paragraph, right};
+use crate::ui::blocks;
 
 const WIDTH: usize = 80;
 /// Lines of a chart over time.
 const COLUMN_ROWS: usize = 8;
 /// Lines of a plane.
 const PLANE_ROWS: usize = 14;
-/// Parts of a cell, from an eighth on.
-const FROM_LEFT: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
-const FROM_BELOW: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// A bar.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,7 +33,8 @@ pub fn bars(title: &str, bars: &[Bar]) -> String {
     let mut out = format!("{}\n", paragraph(title, WIDTH, "  "));
     for bar in bars {
         let label: String = bar.label.chars().take(label_width).collect();
-        let drawn = drawn(bar.value.unwrap_or(0.0), largest, bar_width);
+        // Exact to an eighth of a cell.
+        let drawn = blocks::row(eighths(bar.value.unwrap_or(0.0), largest, bar_width));
         let text = if bar.value.is_some() { bar.text.as_str() } else { NONE };
         let line = format!("  {} │{} {text}", right(&label, label_width), left(&drawn, bar_width));
         let _ = writeln!(out, "{}", line.trim_end());
@@ -44,14 +43,7 @@ pub fn bars(title: &str, bars: &[Bar]) -> String {
     out
 }
 
-/// A bar of so many cells for the largest value, exact to an eighth of one.
-fn drawn(value: f64, largest: f64, width: usize) -> String {
-    let eighths = eighths(value, largest, width);
-    let mut bar: String = std::iter::repeat_n('█', eighths / 8).collect();
-    bar.extend((!eighths.is_multiple_of(8)).then(|| FROM_LEFT[eighths % 8 - 1]));
-    bar
-}
-
+/// Eighths of a cell that a value takes where the largest takes that many cells.
 fn eighths(value: f64, largest: f64, cells: usize) -> usize {
     if largest > 0.0 { (value.max(0.0) / largest * (cells * 8) as f64).round() as usize } else { 0 }
 }
@@ -66,7 +58,11 @@ pub fn over_time(title: &str, points: &[(f64, f64)], text: &dyn Fn(f64) -> Strin
     let top = text(largest);
     let label_width = top.chars().count().max(1);
     let width = (WIDTH - label_width - 4).min(points.len());
-    let columns = columns(points, width);
+    let drawn = |value: Option<f64>| {
+        let eighths = value.map_or(0, |value| eighths(value, largest, COLUMN_ROWS));
+        blocks::column(eighths, COLUMN_ROWS).collect::<Vec<char>>()
+    };
+    let columns: Vec<_> = columns(points, width).into_iter().map(drawn).collect();
     let mut out = format!("{}\n", paragraph(title, WIDTH, "  "));
     for row in (0..COLUMN_ROWS).rev() {
         let label = match row {
@@ -74,14 +70,7 @@ pub fn over_time(title: &str, points: &[(f64, f64)], text: &dyn Fn(f64) -> Strin
             row if row == COLUMN_ROWS - 1 => top.as_str(),
             _ => "",
         };
-        let cell = |value: &Option<f64>| {
-            let filled = value.map_or(0, |value| eighths(value, largest, COLUMN_ROWS));
-            match filled.saturating_sub(row * 8).min(8) {
-                0 => ' ',
-                part => FROM_BELOW[part - 1],
-            }
-        };
-        let cells: String = columns.iter().map(cell).collect();
+        let cells: String = columns.iter().map(|column| column[row]).collect();
         let _ = writeln!(out, "{}", format!("  {} │{cells}", right(label, label_width)).trim_end());
     }
     let (from, to) = (format!("{first_s:.0}s"), format!("{last_s:.0}s"));

@@ -1,12 +1,13 @@
 //! Charts as characters: bars from zero, and points on a logarithmic scale.
 
+use crate::ui::blocks;
+
 /// Where scales end, times a power of ten.
 const STEPS: [f64; 9] = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0];
 /// Braille's dots of the left half, the lowest first.
 const LEFT: [u32; 4] = [0x40, 0x04, 0x02, 0x01];
 /// Of the right half.
 const RIGHT: [u32; 4] = [0x80, 0x20, 0x10, 0x08];
-const EIGHTHS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// The end of a scale from zero: a round number.
 pub fn round_up(x: f64) -> f64 {
@@ -20,21 +21,13 @@ pub fn round_up(x: f64) -> f64 {
 /// A column of a bar chart, the lowest row first. Zero is a line at the bottom, never a bar; more
 /// than zero is always seen.
 pub fn bar(value: f64, end: f64, rows: usize) -> Vec<char> {
-    let mut column = vec![' '; rows];
     if value <= 0.0 || !value.is_finite() {
+        let mut column = vec![' '; rows];
         column[0] = '_';
         return column;
     }
-    let all = (value / end * (rows * 8) as f64).round() as usize;
-    let mut eighths = all.clamp(1, rows * 8);
-    for cell in &mut column {
-        let here = eighths.min(8);
-        if here > 0 {
-            *cell = EIGHTHS[here - 1];
-        }
-        eighths -= here;
-    }
-    column
+    let eighths = (value / end * (rows * 8) as f64).round() as usize;
+    blocks::column(eighths.max(1), rows).collect()
 }
 
 /// The decades that hold these latencies, as powers of ten of nanoseconds.
