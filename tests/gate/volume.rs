@@ -49,7 +49,7 @@ fn overwrite(path: &Path, at: u64, bytes: &[u8]) {
 }
 
 #[test]
-fn files_are_made_filled_once_verified_and_removed() {
+fn files_are_made_filled_once_and_verified() {
     let dir = folder();
     let target = dir.path().join("a/set");
     let mut volume = open(&target, 2, 16).unwrap();

@@ -39,7 +39,7 @@
 //!     times_us           [{name,count,p50,p99,max}], RocksDB's own histograms since it was opened
 //!     files_bytes, pending_compaction_bytes, stopped   at the end
 //! wa_a                   bytes that the drives took over bytes that the application wrote, since the
-//!                        measurement began; what is a drive, see `stacktune::meter::written`
+//!                        measurement began; what is a drive, see `crate::meter::written`
 //! wa_a_parts             {engine,file_system,raid}: their product is wa_a
 //! wa_d                   bytes written to flash over bytes that the drives took, by their own counters
 //! wa_total               wa_a x wa_d
