@@ -237,6 +237,11 @@ impl State {
         status.map_or(knob.spec.scope, |status| knob.scope_of(value, &status.settings))
     }
 
+    /// Why a collected value can't be built with the others, if it can't.
+    pub fn conflict(&self, knob: &Knob) -> Option<String> {
+        self.unavailable(knob, self.collected.get(knob.path.as_str())?)
+    }
+
     /// Why the knob can't have the value, if it can't.
     pub fn unavailable(&self, knob: &Knob, value: &Value) -> Option<String> {
         let (status, scope) = (self.status.as_ref()?, self.scope_of(knob, value));

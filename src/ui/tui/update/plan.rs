@@ -155,12 +155,6 @@ pub fn former(state: &mut State) -> Vec<Effect> {
     vec![Effect::Send(Command::Open(former))]
 }
 
-/// Why a collected value can't be built with the others, if it can't.
-pub fn conflict(state: &State, knob: &Knob) -> Option<String> {
-    let value = state.collected.get(knob.path.as_str())?;
-    state.unavailable(knob, value)
-}
-
 /// Forgets what has come into force, and what no knob that takes building knows.
 pub fn settle(state: &mut State) {
     let Some(status) = state.status.clone() else { return };

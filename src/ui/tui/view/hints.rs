@@ -10,7 +10,6 @@ use crate::runs::session::message::Phase;
 use crate::ui::text::{fit_middle, percent, width, wrap};
 use crate::ui::tui::keys;
 use crate::ui::tui::state::State;
-use crate::ui::tui::update::plan::conflict;
 use crate::units::{approx_size, approx_span};
 
 /// Draws what was said last; the progress of a fill; else what the chosen knob does.
@@ -62,7 +61,7 @@ fn said(state: &State) -> (String, Style) {
         };
         return (format!("{former}{}", error.one_line()), theme.bad);
     }
-    if let Some(why) = conflict(state, knob) {
+    if let Some(why) = state.conflict(knob) {
         return (format!("{} conflicts with the other collected changes: {why}", knob.path), theme.warn);
     }
     let settings = state.settings_for(knob);

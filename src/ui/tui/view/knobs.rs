@@ -10,7 +10,6 @@ use crate::class::Class;
 use crate::settings::knobs::{Knob, Scope, Value};
 use crate::ui::text::{fit, fit_end, left, width};
 use crate::ui::tui::state::{Focus, Row, State};
-use crate::ui::tui::update::plan::conflict;
 
 /// The longest key: values begin behind it.
 const KEY_CELLS: usize = 13;
@@ -97,7 +96,7 @@ fn parts(state: &State, knob: &'static Knob, chosen: bool, cells: usize) -> Part
     let planned = state.settings_for(knob);
     let inactive = knob.inactive(planned.as_ref().unwrap_or(settings)).is_some();
     let tag = match () {
-        () if passing.is_some() || conflict(state, knob).is_some() => "can't",
+        () if passing.is_some() || state.conflict(knob).is_some() => "can't",
         () if collected.is_some() => "plan",
         () if status.draining.contains(&knob.path) => "draining…",
         () if asked.is_some() => "turning…",
