@@ -85,8 +85,10 @@ cache=${XDG_CACHE_HOME:-${HOME:-/var/tmp}/.cache}/stacktune/rocksdb
 mkdir -p "$cache"
 flags+=(-I "$source/rocksdb/include" -I "$source/rocksdb" -I "$source" -I "$lz4/liblz4/lib" -I "$zstd/zstd/lib")
 
-exec 9>"$cache/lock"
-flock -n 9 || { say "Another build compiles RocksDB; waiting for it."; flock 9; }
+if [[ ! -e $cache/$key/librocksdb.a ]]; then
+    exec 9>"$cache/lock"
+    flock -n 9 || { say "Another build compiles RocksDB; waiting for it."; flock 9; }
+fi
 if [[ ! -e $cache/$key/librocksdb.a ]]; then
     [[ ! -e $cache/$key.failed ]] || give_up "it failed before; $cache/$key.failed says why. Remove it to try again."
     jobs=$(jobs_at_once)
