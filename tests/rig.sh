@@ -229,13 +229,15 @@ mount -t tmpfs memory /memory
 mkdir /memory/upper /memory/work
 mount -t overlay -o lowerdir=/host,upperdir=/memory/upper,workdir=/memory/work root /new
 cd /new
-mkdir -p .rig share lib/modules proc sys dev run
+mkdir -p .rig share lib/modules proc sys dev run var/lib/stacktune
 cp /second /command ${terminal:+/session} .rig
 mount -t proc proc proc
 mount -t sysfs sys sys
 mount -t cgroup2 cgroup sys/fs/cgroup
 mount -t devtmpfs dev dev
 mount -t tmpfs run run
+# The host's stacks are not the guest's.
+mount -t tmpfs state var/lib/stacktune
 mkdir -p dev/shm dev/pts dev/virtio-ports run/home
 mount -t tmpfs shm dev/shm
 mount -t devpts pts dev/pts

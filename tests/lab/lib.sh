@@ -148,7 +148,7 @@ nothing_left() {
     done
     signatures=$(wipefs --noheadings "${drives[@]}")
     [[ -z $signatures ]] || { echo "left: $signatures"; return 1; }
-    ! compgen -G '/var/lib/stacktune/journal/*' || return 1
+    ! compgen -G '/var/lib/stacktune/journal/*' || { cat /var/lib/stacktune/journal/*; return 1; }
     ! compgen -G '/sys/block/loop*/loop/backing_file' || return 1
     # It has no other source than the journals.
     [[ -z ${SOAK:-} || $("$STACKTUNE" status --json) == '[]' ]]
