@@ -87,7 +87,8 @@ impl Context {
         left_ns: Option<u64>,
     ) -> std::result::Result<usize, i32> {
         let timeout = left_ns.map(|ns| libc::timespec {
-            tv_sec: (ns / SECOND_NS) as libc::time_t,
+            // musl's `time_t` is deprecated in libc.
+            tv_sec: (ns / SECOND_NS) as _,
             tv_nsec: (ns % SECOND_NS) as libc::c_long,
         });
         let timeout = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);

@@ -37,14 +37,14 @@ const GROUP_NAME: &str = "vfio-noiommu";
 const CONTAINER: &str = "/dev/vfio/vfio";
 
 /// Requests of VFIO (`linux/vfio.h`).
-const SET_IOMMU: libc::c_ulong = request(2);
-const GROUP_SET_CONTAINER: libc::c_ulong = request(4);
-const GROUP_GET_DEVICE: libc::c_ulong = request(6);
-const DEVICE_GET_REGION: libc::c_ulong = request(8);
-const DEVICE_SET_INTERRUPTS: libc::c_ulong = request(10);
+const SET_IOMMU: libc::Ioctl = request(2);
+const GROUP_SET_CONTAINER: libc::Ioctl = request(4);
+const GROUP_GET_DEVICE: libc::Ioctl = request(6);
+const DEVICE_GET_REGION: libc::Ioctl = request(8);
+const DEVICE_SET_INTERRUPTS: libc::Ioctl = request(10);
 
-const fn request(number: u32) -> libc::c_ulong {
-    (VFIO_TYPE as libc::c_ulong) << 8 | (VFIO_BASE + number) as libc::c_ulong
+const fn request(number: u32) -> libc::Ioctl {
+    (VFIO_TYPE as libc::Ioctl) << 8 | (VFIO_BASE + number) as libc::Ioctl
 }
 
 /// Whether the function with that folder in sysfs was bound in the unsafe mode.

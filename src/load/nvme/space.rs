@@ -159,8 +159,8 @@ impl Addresses {
 /// The usable addresses of iommufd's address space (`IOMMU_IOAS_IOVA_RANGES`), which the crate does not
 /// tell.
 fn ranges_of_space(space: &VfioIommufd) -> std::io::Result<Vec<(u64, u64)>> {
-    const REQUEST: libc::c_ulong =
-        (IOMMUFD_TYPE as libc::c_ulong) << 8 | IOMMUFD_CMD_IOAS_IOVA_RANGES as libc::c_ulong;
+    const REQUEST: libc::Ioctl =
+        (IOMMUFD_TYPE as libc::Ioctl) << 8 | IOMMUFD_CMD_IOAS_IOVA_RANGES as libc::Ioctl;
     let mut ranges = vec![iommu_iova_range::default(); RANGES_MAX];
     let mut asked = iommu_ioas_iova_ranges {
         size: size_of::<iommu_ioas_iova_ranges>() as u32,
@@ -180,7 +180,7 @@ fn ranges_of_space(space: &VfioIommufd) -> std::io::Result<Vec<(u64, u64)>> {
 
 /// The container's usable addresses (`VFIO_IOMMU_GET_INFO`), which the crate does not tell.
 fn ranges_of_container(container: &VfioContainer) -> std::io::Result<Vec<(u64, u64)>> {
-    const GET_INFO: libc::c_ulong = (VFIO_TYPE as libc::c_ulong) << 8 | (VFIO_BASE as libc::c_ulong + 12);
+    const GET_INFO: libc::Ioctl = (VFIO_TYPE as libc::Ioctl) << 8 | (VFIO_BASE as libc::Ioctl + 12);
     // Words, so that it is aligned as the kernel's structures are; far more than any IOMMU has ranges.
     let mut info = vec![0_u64; 2048];
     info[0] = (info.len() * 8) as u64;
