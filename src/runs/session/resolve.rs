@@ -121,9 +121,9 @@ impl Resolved {
     fn of(settings: Settings, options: Options, facts: Arc<Facts>, fallbacks: Vec<String>) -> Self {
         Self {
             jobs: jobs::jobs(&settings),
-            target: target_of(&settings),
             identity: TargetIdentity::of(&settings),
             stack: StackSpec::of(&settings),
+            target: target_of(&settings),
             userspace: userspace_of(&settings),
             host: host_of(&settings, &options, &facts),
             budget: WriteBudget::new(settings.run.max_writes_bytes, options.written_bytes.clone()),
