@@ -109,7 +109,7 @@ def watch(command, has_begun, seconds):
     return output, max(busy, own) / passed_s
 
 
-def tell(name, iops, cores):
+def show(name, iops, cores):
     if iops == 0:
         raise Failed(f"{name}: no I/O was done")
     print(f"{name} {iops:.0f} {cores / iops * 1e6:.2f}", flush=True)
@@ -124,7 +124,7 @@ def ours(stacktune, work, name, knobs, seconds):
                "--warmup", "1s", "--set", "run.window=500ms", *sets]
     _, cores = watch(command, lambda: lines.exists() and lines.stat().st_size > 0, seconds)
     summary = json.loads((out / "summary.json").read_text())
-    tell(name, summary["classes"]["scan"]["iops"], cores)
+    show(name, summary["classes"]["scan"]["iops"], cores)
 
 
 def fios(name, options, seconds):
@@ -140,8 +140,8 @@ def fios(name, options, seconds):
     output, cores = watch(command, has_begun, seconds)
     line = next((line for line in output.splitlines() if line.startswith("3;")), None)
     if line is None:
-        raise Failed(f"{name}: fio tells no figures: {output[:2000]}")
-    tell(name, float(line.split(";")[7]), cores)
+        raise Failed(f"{name}: fio printed no figures: {output[:2000]}")
+    show(name, float(line.split(";")[7]), cores)
 
 
 def main():

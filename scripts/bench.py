@@ -66,7 +66,7 @@ class Usage:
 
 
 def run(argv):
-    """Runs a program to its end and tells what it used; raises `Broken` with its last words."""
+    """Runs a program to its end and returns what it used; raises `Broken` with its last words."""
     argv = [str(arg) for arg in argv]
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
@@ -410,10 +410,10 @@ def row_g(bench):
     check = subprocess.run([rig, "--check"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if check.returncode != 0:
         raise LeftOut(check.stderr.strip().splitlines()[-1])
-    told = run([rig, "--drives", "1", "--size", "256M", "--dir", bench.work, "--append", "nvme.poll_queues=2",
+    output = run([rig, "--drives", "1", "--size", "256M", "--dir", bench.work, "--append", "nvme.poll_queues=2",
                 "--", "python3", pathlib.Path(__file__).with_name("bench-polled.py"), bench.stacktune,
                 max(bench.seconds // 2, 2)]).stdout
-    rows = {name: (float(iops), float(cpu_us)) for name, iops, cpu_us in map(str.split, told.splitlines())}
+    rows = {name: (float(iops), float(cpu_us)) for name, iops, cpu_us in map(str.split, output.splitlines())}
     ours = {name: row for name, row in rows.items() if not name.startswith("fio-")}
     iops, cpu_us = ours["vfio+sleep"]
     kernel = {name: row for name, row in ours.items() if not name.startswith("vfio")}

@@ -14,7 +14,7 @@
 #   --mem SIZE      the guest's memory                                             (3G)
 #   --cpus N        the guest's CPUs, 2 or more                         (the host's, 2 to 4)
 #   --share DIR     a folder that the guest sees as /share and can write to      (none)
-#   --timeout S     gives up after so many seconds; with --terminal, on booting  (600)
+#   --timeout S     gives up after that many seconds; with --terminal, on booting  (600)
 #   --monitor       the guest can give commands to QEMU, a line each, through
 #                   /dev/virtio-ports/monitor: `device_del drive0` pulls a drive out, `device_add
 #                   nvme,id=drive0,drive=file0,serial=RIG0,bus=slot0` plugs it in again, `quit` cuts
