@@ -30,7 +30,7 @@ impl Class {
         }
     }
 
-    /// The position in [`Class::ALL`] and in every array of one item a class.
+    /// The position in [`Class::ALL`] and in every array with one item per class.
     pub const fn index(self) -> usize {
         self as usize
     }
@@ -41,8 +41,8 @@ impl Class {
     }
 }
 
-/// One item a class as an object in files, `{"scan": …, "point": …, "wal": …, "background": …}`: for
-/// `#[serde(with = "…::by_name")]`. What was written as an array of four is read as well.
+/// One item per class as an object in files, `{"scan": …, "point": …, "wal": …, "background": …}`: for
+/// `#[serde(with = "…::by_name")]`. Arrays of four, as written by older versions, are read as well.
 pub mod by_name {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -60,7 +60,7 @@ pub mod by_name {
         ByName { scan, point, wal, background }.serialize(to)
     }
 
-    /// Reads them; an object that lacks a class is refused.
+    /// Reads them; an object without one of the classes is refused.
     pub fn deserialize<'a, T: Deserialize<'a>, D: Deserializer<'a>>(from: D) -> Result<[T; 4], D::Error> {
         let ByName { scan, point, wal, background } = ByName::deserialize(from)?;
         Ok([scan, point, wal, background])

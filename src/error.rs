@@ -1,4 +1,4 @@
-//! The one error type: what happened, to what, and what to do.
+//! The error type: what happened, to what, and what to do.
 //!
 //! Every error that reaches the operator is a sentence; its [`Kind`] decides the exit status.
 
@@ -8,7 +8,7 @@ use std::path::Path;
 /// Result with [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What sort of failure it was; each has an exit status of its own.
+/// The kind of failure; each has its own exit status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Something that should work did not (exit 1).
@@ -21,14 +21,14 @@ pub enum Kind {
     Interrupted,
 }
 
-/// An error as a person reads it.
+/// An error, for people to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
-    /// What sort of failure.
+    /// The kind of failure.
     pub kind: Kind,
     /// What happened, to what.
     pub what: String,
-    /// What to do about it, where there is something to do.
+    /// What to do about it, if anything.
     pub hint: Option<String>,
 }
 
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_errno_is_told_in_words_and_by_symbol() {
+    fn an_errno_is_described_in_words_and_by_symbol() {
         assert_eq!(describe_errno(libc::ENOSPC), "no space left on device (ENOSPC)");
     }
 

@@ -28,7 +28,7 @@ pub mod settings {
     }
 
     pub mod profile {
-        pub use crate::settings::profile::{builtin, parse};
+        pub use crate::settings::profile::{Profile, builtin, parse};
     }
 }
 

@@ -65,7 +65,7 @@ pub fn approx_size(bytes: u64) -> String {
     }
 }
 
-/// A size rounded for reading in decimal units, as drives' makers tell it: `1.20 PB`, `600 TB`.
+/// A size rounded for reading in decimal units, as drives' makers give it: `1.20 PB`, `600 TB`.
 pub fn approx_decimal(bytes: u64) -> String {
     let units = [("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)];
     match units.iter().find(|(_, factor)| bytes as f64 >= *factor) {

@@ -1,4 +1,4 @@
-//! Commands that look and run nothing.
+//! Commands that inspect and run nothing.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -16,11 +16,11 @@ use crate::settings::knobs::Ground;
 use crate::settings::profile::{Source, Store, Sweep};
 use crate::ui::report::{self, Shown, SweepShown, profiles::Row};
 
-/// Each shape of load is measured so long.
+/// How long each kind of load is measured.
 const CALIBRATION_TIME: Duration = Duration::from_millis(500);
-/// Turns that worker and bare loop take.
+/// How many turns worker and bare loop take.
 const PAIRS_ROUNDS: usize = 151;
-/// Of so long each: both see the same speed of a shared processor, and the same flush or merge beside them.
+/// The length of a turn: short, so that both see the same speed of a shared processor, and the same flush or merge.
 const PAIRS_TIME: Duration = Duration::from_millis(50);
 
 /// `stacktune show`.
@@ -39,8 +39,8 @@ pub fn show(dir: &std::path::Path, json: bool) -> Result<()> {
 /// `stacktune show --over-time`.
 pub fn show_over_time(dir: &std::path::Path, json: bool) -> Result<()> {
     if super::reproduce::is_reproduction(dir) || is_sweep(dir) {
-        return Err(Error::input(format!("{} holds several recordings", dir.display()))
-            .hint("name one of the folders in it"));
+        return Err(Error::input(format!("{} contains several recordings", dir.display()))
+            .hint("give one of the folders in it"));
     }
     let over_time = report::OverTime::of(&Recording::open(dir)?)?;
     if json { print_json(&over_time) } else { print(&over_time.to_string()) }
@@ -61,7 +61,7 @@ pub fn cost(
     json: bool,
 ) -> Result<()> {
     let [a, b] = dirs else {
-        return Err(Error::input("the map is of two recordings").hint("stacktune cost DIR DIR"));
+        return Err(Error::input("the map needs exactly two recordings").hint("stacktune cost DIR DIR"));
     };
     let recordings = [Recording::open(a)?, Recording::open(b)?];
     let mb_per_s = rate_bytes_per_s.map(|rate| rate as f64 / 1e6);
@@ -105,14 +105,14 @@ pub fn host(json: bool) -> Result<()> {
 pub fn calibrate(json: bool) -> Result<()> {
     let (dir, made) = calibration_folder()?;
     let costs = calibration::calibrate(&dir, CALIBRATION_TIME, &facts());
-    // What was there before, or came to lie there, stays: only empty folders go.
+    // Only empty folders are removed: anything else in them stays.
     made.iter().take_while(|dir| std::fs::remove_dir(dir).is_ok()).for_each(drop);
     let costs = costs?;
     if json {
         return print_json(&costs);
     }
     let mut text = String::from(
-        "CPU time of this process per I/O, on a file of 64 MiB that the page cache holds\n\n\
+        "CPU time of this process per I/O, on a file of 64 MiB in the page cache\n\n\
          interface  how                                 CPU ns  user ns  system ns      I/O/s\n",
     );
     let resolved =
@@ -152,7 +152,7 @@ pub fn calibrate_pairs(json: bool) -> Result<()> {
     print(&text)
 }
 
-/// A folder on a disk, in the user's cache, and those that were made for it, the innermost first.
+/// A folder on disk, in the user's cache, and the parents made for it, innermost first.
 fn calibration_folder() -> Result<(PathBuf, Vec<PathBuf>)> {
     let dir = crate::settings::profile::expand_home("~/.cache/stacktune")?;
     let made = dir.ancestors().take_while(|dir| !dir.exists()).map(PathBuf::from).collect();
@@ -160,7 +160,7 @@ fn calibration_folder() -> Result<(PathBuf, Vec<PathBuf>)> {
     Ok((dir, made))
 }
 
-/// `stacktune check`: looks at the target too, and makes and writes nothing.
+/// `stacktune check`: also examines the target, and creates and writes nothing.
 pub fn check(profile: &str, sets: &[String]) -> Result<()> {
     let (profile, demo) = super::profile(Some(profile), sets)?;
     let facts = facts();
@@ -170,7 +170,7 @@ pub fn check(profile: &str, sets: &[String]) -> Result<()> {
     }
     let Preflight { problems, notes } = preflight(&settings, demo, &facts);
     if problems.is_empty() {
-        let mut text = format!("{}: this host can do all of it\n", settings.name);
+        let mut text = format!("{}: this host can run all of it\n", settings.name);
         notes.iter().for_each(|note| _ = writeln!(text, "  note: {note}"));
         return print(&text);
     }
@@ -178,7 +178,7 @@ pub fn check(profile: &str, sets: &[String]) -> Result<()> {
     Err(Error::input(format!("{} can't run here:\n  {}", settings.name, problems.join("\n  "))))
 }
 
-/// Looks at each step; what speaks against several is reported once, with their labels.
+/// Checks each step; a problem of several is reported once, with their labels.
 fn check_steps(base: &Settings, sweep: &Sweep, facts: &Facts) -> Result<()> {
     let steps = sweep.all_steps();
     let (mut problems, mut notes) = (BySteps::default(), BySteps::default());
@@ -193,16 +193,16 @@ fn check_steps(base: &Settings, sweep: &Sweep, facts: &Facts) -> Result<()> {
         problems.add(&step.label, found.problems.into_iter());
     }
     let mut text = if problems.0.is_empty() {
-        format!("{}: this host can do all {} steps\n", base.name, steps.len())
+        format!("{}: this host can run all {} steps\n", base.name, steps.len())
     } else {
-        format!("{}: this host can't do all of its {} steps:\n", base.name, steps.len())
+        format!("{}: this host can't run all of its {} steps:\n", base.name, steps.len())
     };
     problems.write(&mut text, "", steps.len());
     notes.write(&mut text, "note: ", steps.len());
     if problems.0.is_empty() { print(&text) } else { Err(Error::input(text.trim_end())) }
 }
 
-/// Sentences, each with the steps that it is about.
+/// Sentences, each with its steps.
 #[derive(Default)]
 struct BySteps(Vec<(String, Vec<String>)>);
 

@@ -1,4 +1,4 @@
-//! The composition root: each command, put together from the parts.
+//! The composition root: each command, assembled from the rooms.
 
 mod inspect;
 mod outlook;
@@ -38,7 +38,7 @@ pub fn run() -> ExitCode {
     match dispatch(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tell(&format!("stacktune: {error}"));
+            eprint_line(&format!("stacktune: {error}"));
             ExitCode::from(error.exit_status())
         }
     }
@@ -78,7 +78,7 @@ fn explain(topic: Option<&str>) -> Result<()> {
     print_with(|out| help::page(&text, out))
 }
 
-/// A profile with what the command line turns; whether it is the built-in demo.
+/// A profile with the command line's turns applied, and whether it is the built-in demo.
 fn profile(name: Option<&str>, sets: &[String]) -> Result<(Profile, bool)> {
     let store = Store::of_user();
     let (mut profile, demo) = match name {
@@ -132,13 +132,13 @@ fn facts_with_versions() -> Arc<Facts> {
 fn raise_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
-    // Where it can't be raised, opening says what is missing.
+    // If it can't be raised, opening a file reports what is missing.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
-/// Says a line on standard error. Where that is closed, or its terminal gone, nobody is there to tell:
-/// what goes on must still come to its end.
-fn tell(line: &str) {
+/// Prints a line to standard error. If that is closed, or its terminal gone, the error is ignored: what is
+/// running must still be completed.
+fn eprint_line(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
@@ -159,6 +159,6 @@ fn print(text: &str) -> Result<()> {
 
 fn print_json(value: &impl Serialize) -> Result<()> {
     let text = serde_json::to_string_pretty(value)
-        .map_err(|error| Error::failed(format!("cannot encode the answer: {error}")))?;
+        .map_err(|error| Error::failed(format!("cannot encode the output: {error}")))?;
     print(&format!("{text}\n"))
 }

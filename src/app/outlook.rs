@@ -1,4 +1,4 @@
-//! What a sweep would run, build, write and destroy, shown before it is done.
+//! What a sweep would run, build, write and destroy, shown in advance.
 
 use std::fmt::Write as _;
 
@@ -15,22 +15,22 @@ use crate::settings::profile::{by_identity, check};
 use crate::ui::report::{self, PlanFile};
 use crate::units::{approx_size, approx_span};
 
-/// What is known of a sweep before it runs.
+/// What is known about a sweep before it runs.
 struct Outlook {
     schedule: Schedule,
     targets: Vec<Target>,
     /// Seconds of warm-up, measuring and idle time.
     load_s: f64,
     load_writes_bytes: u64,
-    /// A class has neither rate nor limit: it writes more.
+    /// Whether a class has neither rate nor limit, and so writes more.
     unlimited: bool,
     /// What this host can't do: the step and why.
     problems: Vec<(String, String)>,
-    /// Rows that are no steps: label and why.
+    /// Rows without a step: label and reason.
     left_out: Vec<(String, String)>,
 }
 
-/// What opening a target takes, or why it can't be.
+/// What opening a target takes, or why it can't be opened.
 struct Target {
     openings: usize,
     plan: std::result::Result<PlanShown, String>,
@@ -62,8 +62,7 @@ struct WhyFile<'a> {
     why: &'a str,
 }
 
-/// Prints what would be run and built, and does nothing. Beside the settings stand rows that are no
-/// steps of them, with the reason.
+/// Prints what would be run and built, and does nothing. The rows without a step are listed with the reason.
 pub(super) fn dry_run(
     (profile, left_out): (&Profile, &[(String, String)]),
     options: &Options,
@@ -122,7 +121,7 @@ impl Outlook {
             let _ = writeln!(text, "\ntarget {}, opened {times}", number + 1);
             match &target.plan {
                 Ok(plan) => text += &report::plan(plan),
-                Err(why) => _ = writeln!(text, "  can't be: {why}"),
+                Err(why) => _ = writeln!(text, "  not possible: {why}"),
             }
         }
         let unlimited =
@@ -132,7 +131,7 @@ impl Outlook {
         let _ = write!(
             text,
             "\n{} runs: {} of warm-up, measuring and idle time;\n\
-             building, filling and cooling come on top\n\
+             building, filling and cooling are extra\n\
              the load writes up to {written}{unlimited};\n\
              building and filling stacks writes about {filled} (run.max_writes holds for each run)\n",
             self.schedule.runs.len(),

@@ -25,7 +25,7 @@ const HEAD_BYTES: u64 = 4096;
 
 /// Runs the command.
 pub fn run(args: &PictureArgs) -> Result<()> {
-    // Before the time of a run is spent.
+    // Before spending time on a run.
     refuse_other_file(&args.out)?;
     let (profile, demo) = profile(args.profile.as_deref(), &args.run.sets.set)?;
     let turns: Vec<_> = args.turns.iter().map(|turn| parse_set(turn)).collect::<Result<_>>()?;
@@ -46,7 +46,7 @@ pub fn run(args: &PictureArgs) -> Result<()> {
                 if matches!(event, Event::Window(..)) {
                     began.get_or_insert_with(Instant::now);
                 }
-                // What the screen wants done is for an operator's terminal.
+                // The screen's effects need an operator's terminal.
                 let _ = update(&mut state, Msg::Session(event));
             }
             Err(RecvTimeoutError::Timeout) => {}
@@ -70,7 +70,7 @@ pub fn run(args: &PictureArgs) -> Result<()> {
     write(&args.out, &svg(&screen))
 }
 
-/// Refuses to write over anything but a picture drawn by this command; whether there is one.
+/// Refuses to overwrite anything but a picture drawn by this command; returns whether there is one.
 fn refuse_other_file(out: &Path) -> Result<bool> {
     let unreadable = |e| Error::os("cannot read", out, e);
     let is_file = match metadata(out) {
@@ -85,8 +85,8 @@ fn refuse_other_file(out: &Path) -> Result<bool> {
     if is_svg_of_ours(&text) {
         return Ok(true);
     }
-    let what = format!("{} is there already, and is no picture that stacktune drew", out.display());
-    Err(Error::refused(what).hint("it was left as it is: name another file with --out"))
+    let what = format!("{} already exists, and is not a picture drawn by stacktune", out.display());
+    Err(Error::refused(what).hint("it was left unchanged: choose another file with --out"))
 }
 
 fn write(out: &Path, svg: &str) -> Result<()> {

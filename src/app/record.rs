@@ -4,8 +4,8 @@ use std::io::{IsTerminal, stderr};
 use std::time::Duration;
 
 use super::signals::Interrupts;
-use super::watcher::{Watcher, tell_kept, verify};
-use super::{facts_with_versions, options, print, print_json, profile, tell};
+use super::watcher::{Watcher, report_kept, verify};
+use super::{eprint_line, facts_with_versions, options, print, print_json, profile};
 use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::runs::record::Summary;
@@ -21,7 +21,7 @@ use crate::units::approx_span;
 
 /// A run is measured for this long unless the command line says otherwise.
 const MEASURED: Duration = Duration::from_secs(30);
-/// A run until it is steady ends then at the latest.
+/// The longest time of a run until it is steady.
 const AT_MOST: Duration = Duration::from_hours(2);
 
 /// Runs the command.
@@ -31,7 +31,7 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     if profile.sweep.is_some() {
         return super::sweep::run(args, &profile);
     }
-    // Before hours are spent on a fill.
+    // Before spending hours on a fill.
     let out = args.out.clone().unwrap_or_default();
     if !args.dry_run {
         refuse_folder(&out)?;
@@ -63,7 +63,7 @@ pub fn run(args: &RecordArgs) -> Result<()> {
         (recorded, _) => recorded?,
     };
     if args.until_steady {
-        tell_unsteady(&summary);
+        report_unsteady(&summary);
     }
     if args.output.json {
         print_json(&summary)?;
@@ -73,25 +73,25 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     ended_well(&summary, dismantled.and(verified))
 }
 
-/// What was asked for and can't be had together.
+/// Refuses options that exclude each other.
 fn refuse_arguments(args: &RecordArgs, profile: &Profile) -> Result<()> {
     if profile.sweep.is_some() {
         if args.until_steady {
-            let what = "--until-steady is of one run, and the profile has steps";
+            let what = "--until-steady needs a single run, but the profile has steps";
             return Err(
                 Error::input(what).hint("give the steps a time: --for, or `for` in the profile's [sweep]")
             );
         }
     } else if args.verify && profile.settings.leaves_kernel() {
         let what =
-            "--verify reads through the kernel, which does not have the drives of `vfio` and `spdk` yet";
+            "--verify reads through the kernel, which does not yet have the drives of `vfio` and `spdk` back";
         return Err(Error::input(what).hint("leave it out, and run `stacktune verify` afterwards"));
     }
     Ok(())
 }
 
-/// Reads the target back where that is asked for and the run was a whole one, and takes down what was built:
-/// how either went.
+/// Reads the target back if requested and the run was complete, and tears down the stack; returns the outcome
+/// of both.
 fn take_down(
     session: Session,
     args: &RecordArgs,
@@ -99,8 +99,8 @@ fn take_down(
     watcher: &mut Watcher,
 ) -> (Result<()>, Result<()>) {
     if watcher.interrupts.count() > 1 {
-        // Nobody waits any more for I/O that does not drain; the kernel ends it with the process, and
-        // `stacktune cleanup` what was built.
+        // I/O that does not drain is no longer waited for: the kernel ends it with the process, and
+        // `stacktune cleanup` removes the stack.
         std::mem::forget(session);
         return (Ok(()), Ok(()));
     }
@@ -110,10 +110,10 @@ fn take_down(
         true
     });
     watcher.progress.done();
-    (verified, ended.map(|commands| tell_kept(&commands)))
+    (verified, ended.map(|commands| report_kept(&commands)))
 }
 
-/// The run as the exit status tells it.
+/// The run's result for the exit status.
 fn ended_well(summary: &Summary, ended: Result<()>) -> Result<()> {
     match (summary.failure.as_deref(), ended) {
         (Some(failure), Err(left)) => {
@@ -123,20 +123,20 @@ fn ended_well(summary: &Summary, ended: Result<()>) -> Result<()> {
         (None, ended) => ended?,
     }
     match summary.errors_line() {
-        _ if summary.interrupted => {
-            Err(Error::interrupted("interrupted: the summary holds what was measured"))
-        }
+        _ if summary.interrupted => Err(Error::interrupted("interrupted: the summary has what was measured")),
         Some(errors) => Err(Error::failed(errors)),
         None => Ok(()),
     }
 }
 
-/// Says where a run that was to become steady did not.
-fn tell_unsteady(summary: &Summary) {
+/// Reports that a run did not become steady.
+fn report_unsteady(summary: &Summary) {
     if !summary.steady.is_steady() && !summary.interrupted && summary.failure.is_none() {
         let waits = summary.steady.waits_for().map_or_else(String::new, |waits| format!(": {waits}"));
         let (span, state) = (approx_span(summary.duration_s), &summary.steady);
-        tell(&format!("stacktune: not steady after {span} ({state}{waits}); --at-most gives it longer"));
+        eprint_line(&format!(
+            "stacktune: not steady after {span} ({state}{waits}); --at-most gives it longer"
+        ));
     }
 }
 

@@ -26,14 +26,14 @@ use crate::ui::cli::{ReproduceArgs, apply_sets, parse_set};
 use crate::ui::report::{self, Progress, Reproduction, SweepShown};
 use crate::units::{approx_size, approx_span};
 
-/// What is known of a reproduction beside its sweep, in its folder.
+/// What is known about a reproduction besides its sweep: a file in its folder.
 const NOTE: &str = "reproduce.json";
 const SCHEMA: u32 = 1;
-/// Rest before each run on drives, unless it is given.
+/// The default rest before each run on drives.
 const IDLE: Duration = Duration::from_secs(30);
 const COOL_TO_C: f64 = 50.0;
 const COOL_WITHIN: Duration = Duration::from_mins(5);
-/// The levels of hardware RAID that the paper has.
+/// The levels of hardware RAID in the paper.
 const LEVELS: [&str; 3] = ["0", "5", "10"];
 
 /// The content of `reproduce.json`.
@@ -46,9 +46,9 @@ struct Note {
     left_out: Vec<(String, String)>,
     /// The knobs that the operator gave.
     sets: Vec<String>,
-    /// Why the page cache has no budget, where it has none.
+    /// Why the page cache has no budget, if it has none.
     no_cache_limit: Option<String>,
-    /// The folders of the recordings that are shown beside it.
+    /// The folders of the recordings to show beside it.
     #[serde(default)]
     beside: Vec<PathBuf>,
 }
@@ -67,7 +67,7 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     if args.dry_run {
         return outlook::dry_run((&profile, &left_out), &options, &facts, args.output.json);
     }
-    // Before anything runs for it.
+    // Before anything runs.
     args.beside.iter().try_for_each(|dir| beside(dir, &experiment).map(drop))?;
     let with =
         args.beside.iter().map(|dir| std::path::absolute(dir).map_err(|e| Error::os("cannot find", dir, e)));
@@ -101,7 +101,7 @@ fn bed(args: &ReproduceArgs, experiment: &Experiment, facts: &Facts) -> Result<B
     let ground = match (&args.devices[..], &args.files) {
         ([], None) => {
             return Err(Error::input(format!("{} on what?", experiment.name)).hint(
-                "name drives, which are destroyed (--devices /dev/nvme0n1,…), or a folder (--files DIR)",
+                "give drives, which are destroyed (--devices /dev/nvme0n1,…), or a folder (--files DIR)",
             ));
         }
         ([], Some(dir)) => Ground::Files(absolute(dir)?),
@@ -126,7 +126,7 @@ fn bed(args: &ReproduceArgs, experiment: &Experiment, facts: &Facts) -> Result<B
 fn absolute(dir: &Path) -> Result<String> {
     let path = std::path::absolute(dir).map_err(|e| Error::os("cannot find", dir, e))?;
     let text = path.to_str().map(str::to_owned);
-    text.ok_or_else(|| Error::input(format!("{} is no text that a profile can hold", path.display())))
+    text.ok_or_else(|| Error::input(format!("{} is not UTF-8 text, which a profile needs", path.display())))
 }
 
 fn hardware(given: &str, drives: &[String], facts: &Facts) -> Result<Hardware> {
@@ -141,14 +141,14 @@ fn hardware(given: &str, drives: &[String], facts: &Facts) -> Result<Hardware> {
     }
     let found = facts.find(device)?;
     if facts.find_all(drives)?.iter().any(|drive| drive.number == found.number) {
-        return Err(wrong("that is one of the drives that it is compared with"));
+        return Err(wrong("that is one of the drives with which it is compared"));
     }
     Ok(Hardware { level: level.into(), device: device.into(), bytes: found.size_bytes })
 }
 
 type LeftOut = Vec<(String, String)>;
 
-/// A profile with the rows as steps, and the rows that are none.
+/// A profile with the rows as steps, and the rows that can't be steps.
 fn profile(
     args: &ReproduceArgs,
     experiment: &Experiment,
@@ -186,7 +186,7 @@ fn profile(
             idle: args.idle.unwrap_or(if on_drives { IDLE } else { Duration::ZERO }),
             cool_to_c: args.cool_to.or(on_drives.then_some(COOL_TO_C)),
             cool_within: COOL_WITHIN,
-            // Else the repeats of a stack follow each other, and what changes over time looks like its doing.
+            // Otherwise the repeats of a stack follow each other, and changes over time look like its effect.
             rebuild: true,
         },
     };
@@ -195,7 +195,7 @@ fn profile(
     Ok((profile.by_identity(facts), left_out))
 }
 
-/// Refuses a limit of writes at which a row would stop before its time.
+/// Refuses a limit of writes that would stop a row early.
 fn refuse_less_writes(base: &Settings, sweep: &Sweep, experiment: &Experiment) -> Result<()> {
     let Some(limit) = base.run.max_writes_bytes else { return Ok(()) };
     let seconds = (sweep.time + sweep.warmup).as_secs_f64();
@@ -205,7 +205,7 @@ fn refuse_less_writes(base: &Settings, sweep: &Sweep, experiment: &Experiment) -
         let wanted = (rate as f64 * seconds) as u64;
         if wanted > limit {
             let what = format!(
-                "row {} of {} writes {} in {}, and run.max_writes allows {}",
+                "row {} of {} writes {} in {}, but run.max_writes allows {}",
                 step.label,
                 experiment.name,
                 approx_size(wanted),
@@ -218,8 +218,8 @@ fn refuse_less_writes(base: &Settings, sweep: &Sweep, experiment: &Experiment) -
     Ok(())
 }
 
-/// Begins the sweep in its folder or goes on with it; its end is returned apart, so that what there is can be
-/// shown before.
+/// Begins the sweep in its folder or continues it; its outcome is returned separately, so that what there is
+/// can be shown first.
 fn sweep_through(
     dir: &Path,
     profile: &Profile,
@@ -230,13 +230,13 @@ fn sweep_through(
     if is_sweep(dir) {
         let is_same = read_note(dir).is_some_and(|known| known.experiment == note.experiment);
         if !is_same {
-            return Err(Error::input(format!("{} holds another sweep", dir.display()))
-                .hint("name a new folder with --out"));
+            return Err(Error::input(format!("{} contains another sweep", dir.display()))
+                .hint("choose a new folder with --out"));
         }
     }
     let settings = &profile.settings;
     if settings.target.devices.is_empty() && !settings.is_simulated() {
-        // The operator's own folder: it is no part of what a stack takes down again.
+        // The operator's own folder: it is not part of what a stack removes.
         let folder = Path::new(&settings.target.dir);
         std::fs::create_dir_all(folder).map_err(|e| Error::os("cannot create", folder, e))?;
     }
@@ -249,7 +249,7 @@ fn sweep_through(
     let text = serde_json::to_vec_pretty(note)
         .map_err(|error| Error::failed(format!("cannot encode {NOTE}: {error}")))?;
     replace(&dir.join(NOTE), &text)?;
-    tell_beforehand(&folder.schedule, profile, dir);
+    announce(&folder.schedule, profile, dir);
     let ran = sweep::run(&folder, options, &look, false, &|| interrupts.count(), &mut watcher);
     watcher.screen.progress.done();
     let ended = ran.and_then(|ended| {
@@ -257,17 +257,17 @@ fn sweep_through(
             return Ok(());
         }
         let what = format!("interrupted: {} runs are left", ended.left);
-        Err(Error::interrupted(what).hint("the same command goes on with them"))
+        Err(Error::interrupted(what).hint("the same command continues with them"))
     });
     Ok((folder, ended))
 }
 
-fn tell_beforehand(schedule: &Schedule, profile: &Profile, dir: &Path) {
+fn announce(schedule: &Schedule, profile: &Profile, dir: &Path) {
     let sweep = profile.sweep.clone().unwrap_or_default();
     let writes = planned_writes(schedule, &run_settings(&profile.settings, &sweep.all_steps()));
     let unlimited = if writes.unlimited { ", and more where a class has no rate" } else { "" };
-    super::tell(&format!(
-        "stacktune: {} runs into {}: {} of load and rest, with up to {} written{unlimited}; building and filling come on top",
+    super::eprint_line(&format!(
+        "stacktune: {} runs into {}: {} of load and rest, with up to {} written{unlimited}; building and filling are extra",
         schedule.runs.len(),
         dir.display(),
         approx_span(schedule.seconds(sweep.between.idle.as_secs_f64())),
@@ -280,7 +280,7 @@ fn read_note(dir: &Path) -> Option<Note> {
     serde_json::from_slice(&text).ok()
 }
 
-/// Whether the folder holds a reproduction.
+/// Whether the folder is a reproduction's.
 pub fn is_reproduction(dir: &Path) -> bool {
     is_sweep(dir) && read_note(dir).is_some()
 }
@@ -301,8 +301,10 @@ pub fn show(dir: &Path, json: bool) -> Result<()> {
     for dir in &note.beside {
         match beside(dir, &experiment) {
             Ok(other) => others.push(other),
-            // What there is of this host is shown all the same.
-            Err(error) => super::tell(&format!("stacktune: not beside it: {}", error.one_line())),
+            // This host's results are shown all the same.
+            Err(error) => {
+                super::eprint_line(&format!("stacktune: not shown beside it: {}", error.one_line()))
+            }
         }
     }
     let shown = Reproduction::of(&run, &results(&folder, &note)?, &others);

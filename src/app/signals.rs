@@ -7,13 +7,13 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
 use crate::error::{Error, Result, describe};
 
-/// A write beyond `RLIMIT_FSIZE` fails as others do (EFBIG) and is counted, instead of ending the run.
+/// Makes a write beyond `RLIMIT_FSIZE` fail like others (EFBIG) and be counted, instead of ending the run.
 pub fn outlive_file_limit() {
-    // Where the signal can't be caught, it ends the run as it would without this.
+    // If the signal can't be caught, it ends the run as it would without this.
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
 }
 
-/// Counts the signals that ask for the end.
+/// Counts the signals that request the end.
 pub struct Interrupts(Arc<AtomicUsize>);
 
 impl Interrupts {
@@ -39,7 +39,7 @@ impl Interrupts {
         Ok(Self(count))
     }
 
-    /// How many came: hang-ups are one, however many, and none after another signal.
+    /// How many have arrived: hang-ups count as one, however many, and not at all after another signal.
     pub fn count(&self) -> usize {
         self.0.load(Ordering::SeqCst)
     }

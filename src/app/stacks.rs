@@ -1,4 +1,4 @@
-//! `stacktune status` and `stacktune cleanup`: what stacks have left on this host.
+//! `stacktune status` and `stacktune cleanup`: the stacks on this host.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -21,7 +21,7 @@ pub fn status(json: bool) -> Result<()> {
 
 /// `stacktune cleanup`.
 pub fn cleanup(args: &CleanupArgs) -> Result<()> {
-    // What is being taken away is taken away to its end: a signal must not stop it half-way.
+    // Removal runs to its end: a signal must not stop it half-way.
     let _interrupts = Interrupts::watch()?;
     let wanted =
         CleanupRequest { ids: args.ids.clone(), kept: args.all, forget_missing: args.forget_missing };
@@ -29,7 +29,7 @@ pub fn cleanup(args: &CleanupArgs) -> Result<()> {
     let mut watch = |advance: &Advance| {
         if stderr().is_terminal() && last != Some(advance.step) {
             last = Some(advance.step);
-            // Nobody reads it where this fails.
+            // If this fails, no one is reading.
             let _ = writeln!(stderr(), "stacktune: removing {}", advance.command);
         }
         true
@@ -46,8 +46,11 @@ pub fn cleanup(args: &CleanupArgs) -> Result<()> {
     let failed = cleaned.iter().filter(|one| one.problem.is_some()).count();
     match failed {
         0 => Ok(()),
-        _ => Err(Error::failed(format!("something is left of {failed} of {} stacks", cleaned.len()))
-            .hint("see above for why, and run `stacktune cleanup` again")),
+        _ => Err(Error::failed(format!(
+            "{failed} of {} stacks could not be removed completely",
+            cleaned.len()
+        ))
+        .hint("see the reasons above, and run `stacktune cleanup` again")),
     }
 }
 

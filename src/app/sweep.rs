@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use super::outlook;
 use super::signals::Interrupts;
-use super::watcher::{Watcher as Screen, tell_kept, verify};
+use super::watcher::{Watcher as Screen, report_kept, verify};
 use super::{facts_with_versions, options, print, print_json};
 use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::runs::session::{Advance, Attendant, PlanShown, Progress as Filling, Session, Wanted};
-use crate::runs::sweep::{self, Told};
+use crate::runs::sweep::{self, SweepEvent};
 use crate::settings::Profile;
 use crate::settings::profile::Sweep;
 use crate::ui::cli::RecordArgs;
 use crate::ui::report::{self, Progress, SweepShown};
 
-/// The profile with the command line's times in place of all of its own.
+/// The profile with its times replaced by the command line's.
 fn timed(profile: &Profile, args: &RecordArgs) -> Profile {
     let mut profile = profile.clone();
     let Some(sweep) = &mut profile.sweep else { return profile };
@@ -31,13 +31,13 @@ fn timed(profile: &Profile, args: &RecordArgs) -> Profile {
     profile
 }
 
-/// Refuses a knob on the command line that the steps turn themselves.
+/// Refuses a knob on the command line that the steps turn.
 fn refuse_turned(sweep: &Sweep, sets: &[String]) -> Result<()> {
     for set in sets {
         let path = set.split_once('=').map_or(set.as_str(), |(path, _)| path).trim();
         let by_steps = sweep.steps.iter().any(|step| step.turns.iter().any(|(knob, _)| *knob == path));
         if by_steps || sweep.product.iter().any(|axis| axis.knob == path) {
-            return Err(Error::input(format!("--set {set}: the profile's steps turn `{path}` themselves"))
+            return Err(Error::input(format!("--set {set}: the profile's steps already turn `{path}`"))
                 .hint("change the steps in the profile instead"));
         }
     }
@@ -76,33 +76,33 @@ pub fn run(args: &RecordArgs, profile: &Profile) -> Result<()> {
         print(&report::sweep(&shown))?;
     }
     let ended = ran?;
-    tell_kept(&ended.kept);
+    report_kept(&ended.kept);
     if ended.interrupted {
         let left = ended.left;
         return Err(Error::interrupted(format!("interrupted: {left} runs are left"))
-            .hint("the same command goes on with them"));
+            .hint("the same command continues with them"));
     }
     shown.failure().map_or(Ok(()), Err)
 }
 
-/// Shows on standard error what goes on.
+/// Shows the progress on standard error.
 pub(super) struct Watcher<'a> {
     pub screen: Screen<'a>,
     pub verifies: bool,
 }
 
 impl sweep::Watcher for Watcher<'_> {
-    fn told(&mut self, told: Told) {
-        match told {
-            Told::Begins { run, label, number, of, time } => {
+    fn on_event(&mut self, event: SweepEvent) {
+        match event {
+            SweepEvent::Begins { run, label, number, of, time } => {
                 let repeat = run.repeat;
                 self.screen.notice(&format!("run {number} of {of}: {label} (repeat {repeat})"));
                 let terminal = stderr().is_terminal();
                 self.screen.progress = Progress::new(stderr(), terminal, Some(time));
             }
-            Told::Done => self.screen.progress.done(),
-            Told::NotRun(not_run) => self.screen.notice(&format!("not run: {}", not_run.why)),
-            Told::Event(event) => self.screen.watch(&event),
+            SweepEvent::Done => self.screen.progress.done(),
+            SweepEvent::NotRun(not_run) => self.screen.notice(&format!("not run: {}", not_run.why)),
+            SweepEvent::Event(event) => self.screen.watch(&event),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The terminal UI on a session that runs in a thread of its own.
+//! The terminal UI on a session that runs in its own thread.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -25,7 +25,8 @@ pub fn run(profile: Option<&str>, args: &RunArgs) -> Result<()> {
     }
     let options = Options { unused_steps: profile.steps(), ..options(args, demo) };
     let profiles = Profiles { store: Store::of_user(), steps: RefCell::default() };
-    let settings = profiles.opened(profile);
+    profiles.remember_steps(&profile);
+    let settings = profile.settings;
     let (commands, asked) = channel();
     let (report, events) = channel();
     let session = std::thread::Builder::new()
@@ -43,29 +44,31 @@ pub fn run(profile: Option<&str>, args: &RunArgs) -> Result<()> {
         },
     );
     match &ended {
-        // Ended at once, on the operator's word: what still drains goes with the process.
+        // The operator asked to quit at once: what still drains ends with the process.
         Err(error) if error.kind == crate::error::Kind::Interrupted => {}
         _ => drop(session.join()),
     }
-    tell_kept(&kept);
+    print_kept(&kept);
     ended
 }
 
-/// The operator agrees to each plan after it was read, and to none before.
+/// The operator confirms each plan after reading it, and none in advance.
 fn refuse_consent_in_advance(args: &RunArgs) -> Result<()> {
     let Some(device) = args.destroy.first() else { return Ok(()) };
-    Err(Error::input(format!("--destroy {}: the screen takes no consent in advance", device.display()))
-        .hint("leave it out: each plan that destroys asks for the serials of its devices; `record` takes it"))
+    Err(Error::input(format!("--destroy {}: the screen accepts no consent in advance", device.display()))
+        .hint(
+            "leave it out: each plan that destroys data asks for its devices' serials; `record` accepts it",
+        ))
 }
 
-/// What was built and stays: how to remove it.
-fn tell_kept(commands: &[String]) {
+/// Prints how to remove a retained stack.
+fn print_kept(commands: &[String]) {
     if commands.is_empty() {
         return;
     }
     let commands = commands.join("\n  ");
-    // Where nobody reads it any more, `stacktune status` tells the same.
-    let _ = print(&format!("What was built stays. These commands remove it:\n  {commands}\n"));
+    // If this can't be written, `stacktune status` shows the same.
+    let _ = print(&format!("The stack stays in place. These commands remove it:\n  {commands}\n"));
 }
 
 /// Where `r` puts recordings: the XDG data folder.
@@ -78,19 +81,17 @@ fn recordings() -> PathBuf {
 /// The user's and the built-in profiles.
 struct Profiles {
     store: Store,
-    /// The steps of the profiles that were opened, by name: the screen runs none, and saves them with the settings.
+    /// The steps of opened profiles, by name: the screen does not run them, but saves them with the settings.
     steps: RefCell<BTreeMap<String, Sweep>>,
 }
 
 impl Profiles {
-    /// The settings of a profile that the screen opens.
-    fn opened(&self, profile: Profile) -> Settings {
+    fn remember_steps(&self, profile: &Profile) {
         let mut steps = self.steps.borrow_mut();
-        match profile.sweep {
-            Some(sweep) => steps.insert(profile.settings.name.clone(), sweep),
+        match &profile.sweep {
+            Some(sweep) => steps.insert(profile.settings.name.clone(), sweep.clone()),
             None => steps.remove(&profile.settings.name),
         };
-        profile.settings
     }
 }
 
@@ -108,8 +109,10 @@ impl ProfileStore for Profiles {
         entries.into_iter().map(entry).collect()
     }
 
-    fn load(&self, name: &str) -> Result<Settings> {
-        Ok(self.opened(self.store.load(name)?))
+    fn load(&self, name: &str) -> Result<Profile> {
+        let profile = self.store.load(name)?;
+        self.remember_steps(&profile);
+        Ok(profile)
     }
 
     fn save(&self, settings: &Settings, name: &str, replace: bool) -> Result<PathBuf> {

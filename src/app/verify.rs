@@ -1,4 +1,4 @@
-//! `stacktune verify`: every page that was written is read back and checked.
+//! `stacktune verify`: reads every written page back and checks it.
 
 use std::fs::File;
 use std::io::{IsTerminal, stderr};
@@ -38,15 +38,15 @@ pub fn run(profile: Option<&str>, sets: &[String], json: bool) -> Result<()> {
         verified => print(&format!("{verified}\n"))?,
     }
     if interrupts.count() > 0 {
-        return Err(Error::interrupted("interrupted: not all was read"));
+        return Err(Error::interrupted("interrupted: not everything was read"));
     }
     if !has_wal {
         return Err(Error::failed("the WAL is not verified: it is missing, or its header is damaged"));
     }
-    if verified.is_clean() { Ok(()) } else { Err(Error::failed("not all is what was written")) }
+    if verified.is_clean() { Ok(()) } else { Err(Error::failed("not everything is as written")) }
 }
 
-/// The profile's target, to be read only.
+/// The profile's target, for reading only.
 fn request(settings: &Settings) -> Result<Request> {
     let mut request = if settings.target.devices.is_empty() {
         let dir = expand_home(&settings.target.dir)?;

@@ -1,14 +1,14 @@
-//! Who waits at the command line: shown on standard error what goes on, and asked nothing.
+//! The attendant at the command line: shows progress on standard error, and asks nothing.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::eprint_line;
 use super::signals::Interrupts;
-use super::tell;
 use crate::error::{Error, Result};
 use crate::runs::session::{Advance, Attendant, Event, PlanShown, Progress as Filling, Session, Wanted};
 use crate::ui::report::Progress;
 
-/// Reads the target back, and says on standard error how that went.
+/// Reads the target back, and reports the outcome on standard error.
 pub(super) fn verify(session: &Session, watcher: &mut Watcher) -> Result<()> {
     let stop = AtomicBool::new(false);
     let mut on_progress = |step: Filling| {
@@ -17,20 +17,20 @@ pub(super) fn verify(session: &Session, watcher: &mut Watcher) -> Result<()> {
     };
     let Some(report) = session.verify(&mut on_progress, &stop)? else { return Ok(()) };
     watcher.notice(&report.to_string());
-    if report.is_clean() { Ok(()) } else { Err(Error::failed("not all is what was written")) }
+    if report.is_clean() { Ok(()) } else { Err(Error::failed("not everything is as written")) }
 }
 
-/// Says how to remove what was kept.
-pub(super) fn tell_kept(commands: &[String]) {
+/// Reports how to remove a retained stack.
+pub(super) fn report_kept(commands: &[String]) {
     if !commands.is_empty() {
-        tell(
-            "stacktune: what was built stays; `stacktune cleanup --all` removes all that was kept, these just it:",
+        eprint_line(
+            "stacktune: the stack stays in place; `stacktune cleanup --all` removes all retained stacks, these commands just this one:",
         );
-        commands.iter().for_each(|command| tell(&format!("  {command}")));
+        commands.iter().for_each(|command| eprint_line(&format!("  {command}")));
     }
 }
 
-/// Shows on standard error what goes on.
+/// Shows the progress on standard error.
 pub(super) struct Watcher<'a> {
     pub progress: Progress<std::io::Stderr>,
     pub interrupts: &'a Interrupts,
@@ -55,7 +55,7 @@ impl Attendant for Watcher<'_> {
 
     fn notice(&mut self, text: &str) {
         self.progress.done();
-        tell(&format!("stacktune: {text}"));
+        eprint_line(&format!("stacktune: {text}"));
     }
 
     fn consent(&mut self, _: Vec<Wanted>) -> Option<Vec<String>> {

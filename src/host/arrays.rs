@@ -1,5 +1,4 @@
-//! Arrays that are used, md's and Btrfs's own, looked at again and again: whether they still have all
-//! their members.
+//! Arrays in use, md's and Btrfs's own, checked again and again: whether they still have all their members.
 
 use std::path::Path;
 
@@ -53,7 +52,7 @@ impl ArrayWatch {
         }
     }
 
-    /// What it does by itself now; none where it does what is asked alone.
+    /// What it currently does on its own; none if nothing.
     pub fn upkeep(&self) -> Option<Upkeep> {
         match self {
             Self::Md(md) => md.upkeep(),
@@ -61,7 +60,7 @@ impl ArrayWatch {
         }
     }
 
-    /// What it has lost by now; none where all its members work.
+    /// What it has lost by now; none if all its members work.
     pub fn look(&self) -> Option<Lost> {
         match self {
             Self::Md(md) => md.look(),
@@ -83,7 +82,7 @@ impl MdWatch {
         self.root.text(&format!("sys/block/{}/md/{file}", self.name))
     }
 
-    /// A level without redundancy has no such file, and nothing to keep up.
+    /// A level without redundancy has no such file, and nothing to maintain.
     fn upkeep(&self) -> Option<Upkeep> {
         let action = self.text("sync_action").filter(|action| !["idle", "frozen"].contains(&action.as_str()));
         Some(Upkeep { array: format!("md array {}", self.name), action: action? })
@@ -99,7 +98,7 @@ impl MdWatch {
         let members: Vec<String> =
             self.members.iter().filter(is_lost).map(|member| member.shown.clone()).collect();
         let missing = text("degraded").and_then(|count| count.parse().ok()).unwrap_or(0);
-        // A stripe without redundancy has no count of members that it can do without.
+        // A stripe without redundancy has no count of dispensable members.
         let striped = text("level").is_some_and(|level| ["raid0", "linear"].contains(&level.as_str()));
         let state = text("array_state").unwrap_or_default();
         let failed =
@@ -161,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_failed_or_went_is_told_with_its_serial() {
+    fn a_failed_or_missing_member_is_reported_with_its_serial() {
         let host = host("raid1\n");
         let watch = watch(&host);
         let at = |path: &str| host.path().join("sys").join(path);
@@ -179,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_array_does_by_itself_is_told_as_long_as_it_does_it() {
+    fn what_an_array_does_on_its_own_is_reported_while_it_does_it() {
         let host = host("raid1\n");
         let watch = watch(&host);
         let action =
@@ -196,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stripe_has_failed_as_soon_as_a_drive_of_it_is_gone() {
+    fn a_stripe_has_failed_as_soon_as_one_of_its_drives_is_gone() {
         let host = host("raid0\n");
         let watch = watch(&host);
         assert_eq!(watch.look(), None);

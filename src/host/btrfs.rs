@@ -1,8 +1,8 @@
 //! Btrfs file systems on several devices: whether they still have all of them.
 //!
-//! A device that is pulled keeps its link in `devices`, and `devinfo/N/missing` tells only what was not
-//! there when it was mounted: that the device is gone is seen at the device. One that is there and takes
-//! no writes is seen by `devinfo/N/error_stats`, which tells the device's number alone, not its name.
+//! A pulled device keeps its link in `devices`, and `devinfo/N/missing` covers only what was missing at mount
+//! time, so a lost device is found at the device itself. A device that is there but accepts no writes shows
+//! in `devinfo/N/error_stats`, which has the device's number, not its name.
 
 use super::members::{Lost, Member, Upkeep};
 use super::root::Root;
@@ -13,12 +13,12 @@ pub struct BtrfsWatch {
     root: Root,
     id: String,
     members: Vec<Member>,
-    /// The devices by Btrfs's numbers, with the writes and flushes that had failed by then.
+    /// The devices by Btrfs's numbers, with the failed writes and flushes at that time.
     numbers: Vec<(String, u64)>,
 }
 
 impl BtrfsWatch {
-    /// None where it lies on one device alone: it has no members of its own.
+    /// None if it is on a single device: then it has no members.
     pub(super) fn of(root: &Root, id: &str) -> Option<Self> {
         let names = root.names(&format!("sys/fs/btrfs/{id}/devices"));
         let numbers = root.names(&format!("sys/fs/btrfs/{id}/devinfo"));
@@ -36,7 +36,7 @@ impl BtrfsWatch {
         &self.id
     }
 
-    /// Balancing, and devices that come and go; a scrub is not told here.
+    /// Balancing, and adding or removing devices; a scrub is not visible here.
     pub(super) fn upkeep(&self) -> Option<Upkeep> {
         let action = self.text("exclusive_operation")?;
         let rests = action == "none" || action.ends_with("paused");
@@ -54,7 +54,7 @@ impl BtrfsWatch {
         let missing = self.numbers.iter().filter(|(number, _)| is_missing(number)).count() as u64;
         let spares = self.spares();
         let failed = missing.max(members.len() as u64) > spares;
-        // Without redundancy a write that fails is an error of the class that wrote, and told there.
+        // Without redundancy, a failed write is an error of the class that wrote, and is reported there.
         let is_stale = |(number, before): &&(String, u64)| {
             is_missing(number) || (spares > 0 && self.failed_writes(number) > *before)
         };
@@ -64,7 +64,7 @@ impl BtrfsWatch {
         (lost.count() > 0).then_some(lost)
     }
 
-    /// The members that it can do without, whichever they are: the fewest of data, metadata and system.
+    /// The members that may be lost, whichever they are: the minimum over data, metadata and system.
     fn spares(&self) -> u64 {
         let kinds = ["data", "metadata", "system"];
         let profiles = kinds
@@ -86,7 +86,7 @@ impl BtrfsWatch {
     }
 }
 
-/// The devices that a profile of block groups can do without; none of what is no profile.
+/// The devices that a block group profile can lose; none for an unknown profile.
 fn spares_of(profile: &str) -> Option<u64> {
     match profile {
         "single" | "dup" | "raid0" => Some(0),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mirror_goes_on_without_a_drive_that_is_told_with_its_serial() {
+    fn a_mirror_works_without_a_drive_which_is_reported_with_its_serial() {
         let host = Host::new("raid1");
         let watch = host.watch();
         assert_eq!(watch.look(), None, "writes that failed before are none of ours");
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_takes_no_writes_or_was_missing_from_the_start_is_counted() {
+    fn a_device_that_fails_writes_or_was_missing_from_the_start_counts() {
         let host = Host::new("raid1");
         let watch = host.watch();
         host.errors(1, 8);

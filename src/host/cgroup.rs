@@ -1,4 +1,4 @@
-//! Where this process could put itself into a memory cgroup of its own.
+//! Where this process could put itself into its own memory cgroup.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use super::root::Root;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CgroupVersion {
-    /// A hierarchy of its own.
+    /// A separate hierarchy.
     V1,
     /// The unified hierarchy.
     V2,
@@ -33,9 +33,9 @@ impl CgroupVersion {
 /// Control of memory by cgroups.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CgroupMemory {
-    /// Which kind has it; none where the kernel has none.
+    /// Which kind has it; none if the kernel has none.
     pub version: Option<CgroupVersion>,
-    /// Whether this process can put itself into a memory cgroup of its own.
+    /// Whether this process can put itself into its own memory cgroup.
     pub limit: Feature,
 }
 
@@ -46,9 +46,9 @@ pub struct CgroupPlace {
     pub version: CgroupVersion,
     /// The cgroup that this process is in.
     pub own: PathBuf,
-    /// The one below which another can be made.
+    /// The cgroup below which another can be made.
     pub parent: PathBuf,
-    /// The memory controller must be switched on there first.
+    /// Whether the memory controller must be enabled there first.
     pub switch_on: bool,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn read(root: &Root) -> CgroupMemory {
     }
 }
 
-/// Where this process can make a memory cgroup for itself, on the host under `root`; else what is
+/// Where this process can make a memory cgroup for itself, on the host under `root`; otherwise what is
 /// missing, as a sentence without a full stop.
 pub fn cgroup_place(root: &Path) -> Result<CgroupPlace, String> {
     find(&Root::new(root)).map_err(|(_, why)| why)
@@ -110,7 +110,7 @@ fn hierarchies(root: &Root) -> (Option<Hierarchy>, Option<Hierarchy>) {
     (v1, v2)
 }
 
-/// This process's cgroup as the kernel tells it: `4:memory:/a` of v1, `0::/a` of the unified one.
+/// This process's cgroup as reported by the kernel: `4:memory:/a` of v1, `0::/a` of the unified one.
 fn own_cgroup(root: &Root, version: CgroupVersion) -> Option<String> {
     let mut groups = root.proc::<ProcessCGroups>("proc/self/cgroup")?.into_iter();
     let is_it = |group: &ProcessCGroup| match version {
@@ -120,7 +120,7 @@ fn own_cgroup(root: &Root, version: CgroupVersion) -> Option<String> {
     groups.find(is_it).map(|group| group.pathname)
 }
 
-/// Of v1 any cgroup may have both processes and others below it.
+/// In v1, any cgroup may have both processes and child cgroups.
 fn below(root: &Root, v1: &Hierarchy) -> Result<CgroupPlace, String> {
     let (own, version) = (v1.own.clone(), v1.version);
     if !root.has(&own.to_string_lossy()) {
@@ -130,8 +130,8 @@ fn below(root: &Root, v1: &Hierarchy) -> Result<CgroupPlace, String> {
     Ok(CgroupPlace { version, parent: own.clone(), own, switch_on: false })
 }
 
-/// Of the unified hierarchy only the root may have both: another is made beside this process's own, or
-/// beside the nearest above that the controller reaches.
+/// In the unified hierarchy only the root may have both: another is made beside this process's own, or beside
+/// the nearest parent that the controller reaches.
 fn beside_or_below(root: &Root, v2: &Hierarchy) -> Result<CgroupPlace, String> {
     let (own, version) = (v2.own.clone(), v2.version);
     let place = |parent: &Path, switch_on| CgroupPlace {
@@ -191,7 +191,7 @@ mod tests {
     const V2: &str = "30 23 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n";
 
     #[test]
-    fn a_v1_cgroup_is_made_below_the_own_one() {
+    fn a_v1_cgroup_is_made_below_our_own() {
         let mounts = "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
                       41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
         let (_dir, root) = host(&[
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_v2_cgroup_is_made_beside_the_own_one() {
+    fn a_v2_cgroup_is_made_beside_our_own() {
         let scope = "sys/fs/cgroup/user.slice/one.scope";
         let (_dir, root) = host(&[
             ("proc/self/mountinfo", V2),
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_root_of_v2_the_controller_is_switched_on_where_it_is_not() {
+    fn at_the_root_of_v2_the_controller_is_enabled_if_necessary() {
         let (_dir, root) = host(&[
             ("proc/self/mountinfo", V2),
             ("proc/self/cgroup", "0::/\n"),
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told() {
+    fn what_is_missing_is_reported() {
         let (_dir, root) = host(&[]);
         let none = read(&root);
         assert_eq!(none.version, None);

@@ -65,7 +65,7 @@ fn mitigations(root: &Root) -> BTreeMap<String, String> {
     names.filter_map(|name| Some((name.clone(), root.text(&format!("{folder}/{name}"))?))).collect()
 }
 
-/// Names in the DMI tables that tell which hypervisor made this machine.
+/// Names in the DMI tables that identify hypervisors.
 const HYPERVISORS: [(&str, &str); 12] = [
     ("vmware", "VMware"),
     ("virtualbox", "VirtualBox"),
@@ -81,7 +81,7 @@ const HYPERVISORS: [(&str, &str); 12] = [
     ("qemu", "QEMU"),
 ];
 
-/// Which kind of virtual machine this is; none on hardware.
+/// The kind of virtual machine; none on hardware.
 pub(super) fn virtualization(root: &Root) -> Option<String> {
     let cpuinfo = root.text("proc/cpuinfo").unwrap_or_default();
     let x86 = cpuinfo_values(&cpuinfo, "flags").next();

@@ -25,15 +25,15 @@ pub enum Usage {
     Exported(String),
     /// Reserved through `NVMe` reservations.
     Reserved(String),
-    /// Somebody has it open exclusively.
+    /// Another program has it open exclusively.
     Claimed(String),
 }
 
-/// How an export is told of which nobody can say whether it is there.
+/// Marks an export that may or may not exist.
 pub(super) const PERHAPS: &str = "perhaps: ";
 
 impl Usage {
-    /// Whether it is known to be, and not only taken for one because nobody can say.
+    /// Whether it is known, not merely suspected.
     pub fn is_sure(&self) -> bool {
         !matches!(self, Self::Exported(how) if how.starts_with(PERHAPS))
     }
@@ -48,19 +48,19 @@ pub struct Device {
     pub path: PathBuf,
     /// `major:minor`.
     pub number: String,
-    /// Its names under `/dev/disk/by-id`, the most telling one first.
+    /// Its names under `/dev/disk/by-id`, the most descriptive one first.
     pub by_id: Vec<PathBuf>,
-    /// Model, where told.
+    /// Model, if reported.
     pub model: Option<String>,
-    /// Serial number, where told.
+    /// Serial number, if reported.
     pub serial: Option<String>,
-    /// Firmware revision, where told.
+    /// Firmware revision, if reported.
     pub firmware: Option<String>,
     /// Bytes.
     pub size_bytes: u64,
     /// Logical block (sector) bytes.
     pub logical_block_bytes: u64,
-    /// Physical block bytes: what the medium writes at once, as far as it tells.
+    /// Physical block bytes: what the medium writes at once, as far as it reports that.
     pub physical_block_bytes: u64,
     /// Whether the volatile write cache is on (`queue/write_cache` is "write back").
     pub volatile_write_cache: Option<bool>,
@@ -76,12 +76,12 @@ pub struct Device {
     pub queue: Queue,
     /// Its `NVMe` controller.
     pub controller: Option<String>,
-    /// Its link, where it is on PCI Express.
+    /// Its link, if it is on PCI Express.
     pub link: Option<PcieLink>,
-    /// Its temperature, where it has a sensor.
+    /// Its temperature, if it has a sensor.
     pub temperature: Option<Temperature>,
-    /// What it tells of its own health, of an `NVMe` drive of this host that this process may ask (root);
-    /// asked when all facts are read, and not when uses alone are looked at.
+    /// Its health, for an `NVMe` drive of this host that this process may query (root); read with all facts,
+    /// but not when only uses are read.
     pub health: Option<Health>,
     /// Its partitions' names.
     pub partitions: Vec<String>,
@@ -92,8 +92,8 @@ pub struct Device {
 }
 
 impl Device {
-    /// The drive's health now, on this host; none where it does not report it, or where this process may
-    /// not ask.
+    /// The drive's current health, on this host; none if it does not report it, or this process may not query
+    /// it.
     pub fn read_health(&self) -> Option<Health> {
         HealthLog::open(self.controller.as_ref()?, &self.path)?.read()
     }

@@ -1,4 +1,4 @@
-//! Block devices as sysfs and udev's links tell of them.
+//! Block devices, from sysfs and udev's links.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -60,14 +60,14 @@ fn device(
         },
         rotational: number("queue/rotational") == Some(1),
         read_only: number("ro") == Some(1),
-        // A node of -1 means that the bus does not know, and does not parse as a number here.
+        // A node of -1 means unknown, and does not parse as a number here.
         numa_node: ["device/numa_node", "device/device/numa_node"]
             .iter()
             .find_map(|path| text(path)?.parse().ok()),
         scheduler: text("queue/scheduler").map(|line| in_force(&line)),
         queue: queue::read(root, dir),
         controller: controller(root, dir),
-        // Of NVMe the device is its controller, and that one's the function on the bus.
+        // For NVMe, the device is its controller, whose device is the function on the bus.
         link: ["device/device", "device"].iter().find_map(|path| pcie::link(root, &format!("{dir}/{path}"))),
         temperature: temperature::read(root, dir),
         health: None,
@@ -96,7 +96,7 @@ fn model(root: &Root, dir: &str) -> Option<String> {
     }
     let model =
         ["device/model", "device/name"].iter().find_map(|path| root.text(&format!("{dir}/{path}")))?;
-    // "ATA" stands where the vendor of a SATA drive would: it says nothing.
+    // For a SATA drive, "ATA" is in place of the vendor.
     match root.text(&format!("{dir}/device/vendor")) {
         Some(vendor) if vendor != "ATA" && !vendor.starts_with("0x") && !model.starts_with(&vendor) => {
             Some(format!("{vendor} {model}"))
@@ -107,7 +107,7 @@ fn model(root: &Root, dir: &str) -> Option<String> {
 
 fn serial(root: &Root, dir: &str) -> Option<String> {
     let text = |path: &str| root.text(&format!("{dir}/{path}"));
-    // NVMe and MMC tell it below the device, virtio beside the queue, SCSI on a page of vital product data.
+    // NVMe and MMC have it below the device, virtio beside the queue, SCSI on a page of vital product data.
     text("device/serial")
         .or_else(|| text("serial"))
         .or_else(|| vpd_serial(&root.bytes(&format!("{dir}/device/vpd_pg80"))?))
@@ -134,7 +134,7 @@ fn by_id_links(root: &Root) -> BTreeMap<String, Vec<PathBuf>> {
     links
 }
 
-/// Names that tell model and serial come first, bare world-wide numbers last.
+/// Names with model and serial come first, bare world-wide numbers last.
 ///
 /// Namespaces of one controller share the name without a namespace at its end, so the one with it is better.
 fn rank(link: &std::path::Path, serial: Option<&str>, namespace: Option<u64>) -> (u8, PathBuf) {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_folders_are_no_devices() {
+    fn missing_folders_give_no_devices() {
         let dir = tempfile::tempdir().unwrap();
         assert!(read(&Root::new(dir.path())).is_empty());
         assert!(read(&Root::new(Path::new("/nonexistent"))).is_empty());

@@ -1,4 +1,4 @@
-//! Which kernel drivers for arrays and file systems this host can't have.
+//! Which kernel drivers for arrays and file systems this host lacks.
 
 use super::root::Root;
 
@@ -6,8 +6,8 @@ use super::root::Root;
 const FILESYSTEMS: [&str; 4] = ["ext4", "xfs", "btrfs", "f2fs"];
 const RAID: [&str; 4] = ["raid0", "raid1", "raid10", "raid456"];
 
-/// Those that are known to be neither in the running kernel nor among its modules. Where its modules
-/// can't be seen, as in a container, it may still load them: then none is known to lack.
+/// Those known to be neither in the running kernel nor among its modules. If its modules are not visible, as
+/// in a container, it may still load them, so none is known to be missing.
 pub(super) fn lacking(root: &Root) -> Vec<String> {
     let Some(modules) = modules(root) else { return Vec::new() };
     let filesystems = root.text("proc/filesystems").unwrap_or_default();
@@ -21,7 +21,7 @@ pub(super) fn lacking(root: &Root) -> Vec<String> {
     FILESYSTEMS.iter().chain(&RAID).filter(|name| !known(name)).map(|name| (*name).to_owned()).collect()
 }
 
-/// What the running kernel has built in or can load; none where that can't be seen.
+/// What the running kernel has built in or can load; none if that is not visible.
 fn modules(root: &Root) -> Option<Vec<String>> {
     if !root.has("proc/modules") {
         // Such a kernel loads nothing: what it has is what it shows.
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_loaded_does_not_lack_unless_loading_is_forbidden() {
+    fn loadable_drivers_are_not_missing_unless_loading_is_forbidden() {
         let loaded = ("proc/modules", "raid1 1 0 - Live 0x0\n");
         let builtin = ("lib/modules/6.1/modules.builtin", "kernel/fs/btrfs/btrfs.ko\n");
         let all = "kernel/fs/f2fs/f2fs.ko.xz: kernel/lib/crc32.ko\nkernel/drivers/md/raid1.ko: \n";
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn where_modules_are_out_of_sight_nothing_is_known_to_lack() {
+    fn without_visible_modules_nothing_is_known_to_be_missing() {
         assert_eq!(lacking_of(&[SHOWN, ("proc/modules", "")]), Vec::<String>::new());
         assert_eq!(lacking_of(&[]), Vec::<String>::new());
     }

@@ -1,4 +1,4 @@
-//! Whether what lies below a file or a device is a drive that a hypervisor only plays.
+//! Whether the drive below a file or a device is emulated by a hypervisor.
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use super::root::Root;
 use super::{mounts, number_text};
 
-/// What the models of emulated drives begin with.
+/// Prefixes of the models of emulated drives.
 const MODELS: [&str; 5] = ["QEMU ", "VMware Virtual", "VBOX", "ORCL-VBOX", "VirtualBox"];
-/// Layers below a device; sysfs has no circles, but one that does not end must not hang us.
+/// Maximum layers below a device; sysfs has no cycles, but one must not hang us.
 const LAYERS_MAX: u32 = 16;
 
-/// The model of an emulated drive that the file or device lies on, through partitions, arrays and
-/// loop devices; none where no drive is known to be emulated.
+/// The model of an emulated drive below the file or device, through partitions, arrays and loop devices; none
+/// if no drive is known to be emulated.
 pub fn emulated_drive(file: &File) -> Option<String> {
     emulated_model(&below_open(file)?.drives)
 }
@@ -47,7 +47,7 @@ fn below_open(file: &File) -> Option<Below> {
     if metadata.file_type().is_block_device() {
         return Some(below_device(&root, &number_text(metadata.rdev()), LAYERS_MAX));
     }
-    // One that was just made has no name yet: the path tells no more than its folder then.
+    // A file that was just made has no name yet, so only its folder is known.
     let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
     Some(below_filesystem(&root, &path, metadata.dev(), LAYERS_MAX))
 }
@@ -125,7 +125,7 @@ fn emulated_model(drives: &[PathBuf]) -> Option<String> {
     })
 }
 
-/// Whether a model is one that a hypervisor only plays.
+/// Whether a model is a hypervisor's.
 pub(super) fn is_emulated(model: &str) -> bool {
     MODELS.iter().any(|known| model.starts_with(known))
 }
@@ -152,7 +152,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn a_file_without_a_name_lies_on_the_drives_of_its_folder() {
+    fn an_unnamed_file_is_on_the_drives_of_its_folder() {
         let dir = tempfile::tempdir_in(std::env::temp_dir()).unwrap();
         let file = tempfile::tempfile_in(dir.path()).unwrap();
         assert_eq!(below_open(&file).unwrap().drives, below_path(dir.path()).drives);

@@ -12,7 +12,7 @@ use super::{Usage, threads};
 const SERVERS: [&str; 7] =
     ["nbd-server", "qemu-nbd", "nbdkit", "qemu-storage-da", "tgtd", "nvmf_tgt", "iscsi_tgt"];
 
-/// Kernel names of devices with how each is served or written to.
+/// Kernel names of devices, and how each is served or written to.
 pub(super) fn read(resolver: &Resolver) -> Vec<(String, Usage)> {
     let mut found = nvme_targets(resolver);
     found.extend(scsi_targets(resolver));
@@ -20,8 +20,8 @@ pub(super) fn read(resolver: &Resolver) -> Vec<(String, Usage)> {
     found
 }
 
-/// All devices that are somebody's, told to be perhaps exported by what can't be seen. Loop devices, arrays
-/// and the like are as safe as what they are built on.
+/// Marks all drives as possibly exported by something not visible. Loop devices, arrays and the like are as
+/// safe as what they are built on.
 fn perhaps_all(resolver: &Resolver, why: &str) -> Vec<(String, Usage)> {
     let is_built =
         |name: &str| ["loop", "md", "dm-", "zram", "ram"].iter().any(|kind| name.starts_with(kind));
@@ -29,7 +29,7 @@ fn perhaps_all(resolver: &Resolver, why: &str) -> Vec<(String, Usage)> {
     all.map(|name| (name, Usage::Exported(format!("{PERHAPS}{why}")))).collect()
 }
 
-/// Whether a module is loaded, and something of it in use.
+/// Whether a module is loaded and in use.
 fn is_used(root: &Root, module: &str) -> bool {
     root.text(&format!("sys/module/{module}/refcnt")).is_some_and(|count| count != "0")
 }
@@ -40,7 +40,7 @@ fn nvme_targets(resolver: &Resolver) -> Vec<(String, Usage)> {
     let top = "sys/kernel/config/nvmet/subsystems";
     let mut found = Vec::new();
     if is_used(root, "nvmet") && !root.has(top) {
-        return perhaps_all(resolver, "nvmet is loaded, and what it serves is unknown (mount configfs)");
+        return perhaps_all(resolver, "nvmet is loaded, but what it serves is unknown (mount configfs)");
     }
     for subsystem in root.names(top) {
         found.extend(
@@ -52,7 +52,7 @@ fn nvme_targets(resolver: &Resolver) -> Vec<(String, Usage)> {
             let path = root.text(&format!("{folder}/{id}/device_path"));
             let Some(path) = path else { continue };
             let names = resolver.behind(&path);
-            // Of a node that is gone nobody can tell any more what it was.
+            // What a missing node was can no longer be found.
             let is_on = root.text(&format!("{folder}/{id}/enable")).is_some_and(|on| on == "1");
             if is_on && names.is_empty() && !root.at(&path).exists() {
                 found.extend(perhaps_all(
@@ -87,7 +87,7 @@ fn scsi_targets(resolver: &Resolver) -> Vec<(String, Usage)> {
     if is_used(root, "target_core_mod") && !root.has(top) {
         return perhaps_all(
             resolver,
-            "a SCSI target is loaded, and what it serves is unknown (mount configfs)",
+            "a SCSI target is loaded, but what it serves is unknown (mount configfs)",
         );
     }
     for adapter in root.names(top) {
@@ -129,7 +129,7 @@ fn writers(resolver: &Resolver) -> Vec<(String, Usage)> {
         for folder in tables(root, &process) {
             let used = root.names(&format!("{folder}/fd")).into_iter();
             let used = used.flat_map(|fd| uses(resolver, &folder, &fd));
-            // Who only reads disturbs nobody, but for a server, which reads for others.
+            // Readers do not matter, except a server, which reads for others.
             let is_server = SERVERS.contains(&command().as_str());
             let counts = |how: &Use| is_server || !matches!(how, Use::Open { writes: false });
             let used = used.filter(|(_, how)| counts(how));
@@ -139,12 +139,12 @@ fn writers(resolver: &Resolver) -> Vec<(String, Usage)> {
     found
 }
 
-/// How a process uses a device by a descriptor.
+/// How a process uses a device through a descriptor.
 #[derive(Debug, Clone, Copy)]
 enum Use {
     /// It is open, for writing or not.
     Open { writes: bool },
-    /// Its commands can be given past the block layer, whatever the descriptor was opened for.
+    /// It can be given commands that bypass the block layer, whatever the descriptor was opened for.
     Commands,
     /// It is registered with a ring.
     Registered,
@@ -168,16 +168,16 @@ fn told(command: &str, process: &str, how: Use) -> Usage {
             Usage::Exported(format!("{command}, process {process}"))
         }
         Use::Open { .. } => Usage::Claimed(format!("process {process}, {command}, has it open for writing")),
-        Use::Commands => {
-            Usage::Claimed(format!("process {process}, {command}, can give it commands past the block layer"))
-        }
+        Use::Commands => Usage::Claimed(format!(
+            "process {process}, {command}, can give it commands that bypass the block layer"
+        )),
         Use::Registered => {
             Usage::Claimed(format!("process {process}, {command}, has it registered with io_uring"))
         }
     }
 }
 
-/// The folders of a process's tables of descriptors: its own, and those of threads that have others.
+/// The folders of a process's descriptor tables: its own, and those of threads with separate ones.
 fn tables(root: &Root, process: &str) -> Vec<String> {
     let own = format!("proc/{process}");
     let (threads, is_bare) =
@@ -187,20 +187,19 @@ fn tables(root: &Root, process: &str) -> Vec<String> {
     std::iter::once(own.clone()).chain(others).collect()
 }
 
-/// Whether it is a thread of the kernel's own, most of what runs on an idle host: without memory and
+/// Whether it is a kernel thread, as most are on an idle host: without memory and
 /// descriptors.
 fn is_kernels(root: &Root, process: &str) -> bool {
     let stat = root.proc::<Stat>(&format!("proc/{process}/stat"));
     stat.is_some_and(|stat| stat.flags & StatFlags::PF_KTHREAD.bits() != 0)
 }
 
-/// The devices that a process has mapped so that what it writes reaches them; its descriptors may be
-/// closed since.
+/// The devices that a process has mapped for writing; its descriptors may have been closed since.
 fn mapped(resolver: &Resolver, process: &str) -> Vec<String> {
     let root = resolver.root;
     let maps = root.text(&format!("proc/{process}/maps")).unwrap_or_default();
     let device = |(range, path): (&str, &str)| {
-        // The node may lie anywhere, or nowhere any more.
+        // The node may be anywhere, or no longer exist.
         let file = root.at(&format!("proc/{process}/map_files/{range}"));
         let number = if root.is_running_host() { device_number(&file) } else { None };
         let by_path = || path.starts_with("/dev/").then(|| resolver.node(path))?;
@@ -219,8 +218,8 @@ fn commanded(resolver: &Resolver, fd: &str) -> Option<String> {
     resolver.node(&format!("/dev/nvme{}", name.strip_prefix("ng")?))
 }
 
-/// The devices that a process has registered with a ring; their descriptors may be closed since. How they
-/// were opened is not told.
+/// The devices that a process has registered with a ring; their descriptors may have been closed since. How
+/// they were opened is unknown.
 fn registered(resolver: &Resolver, folder: &str, fd: &str) -> Vec<String> {
     let root = resolver.root;
     let is_ring = |link: std::path::PathBuf| link.to_string_lossy().contains("[io_uring]");
@@ -244,7 +243,7 @@ fn registered(resolver: &Resolver, folder: &str, fd: &str) -> Vec<String> {
 fn opened(resolver: &Resolver, fd: &str) -> Option<String> {
     let root = resolver.root;
     let path = root.link(fd)?.to_string_lossy().into_owned();
-    // The descriptor itself tells the number, where the path may be of another name space.
+    // The descriptor itself has the number; the path may be from another namespace.
     let number = if root.is_running_host() { device_number(&root.at(fd)) } else { None };
     let by_path = || path.starts_with("/dev/").then(|| resolver.node(&path))?;
     number.and_then(|number| resolver.by_number(&number)).or_else(by_path)
@@ -262,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_flags_of_an_open_file_tell_whether_it_is_written() {
+    fn the_flags_of_an_open_file_show_whether_it_is_written() {
         assert!(writes("pos:\t0\nflags:\t0100002\nmnt_id:\t9\n"));
         assert!(writes("flags:\t01"));
         assert!(!writes("pos:\t0\nflags:\t0100000\n"));

@@ -43,52 +43,52 @@ pub struct Facts {
     pub cpu: Cpu,
     /// Bytes of memory.
     pub memory_bytes: u64,
-    /// Whether it is a virtual machine, and which kind.
+    /// The kind of virtual machine, if it is one.
     pub virtualization: Option<String>,
-    /// `RLIMIT_MEMLOCK` in bytes; none is unlimited, or not in force for this process.
+    /// `RLIMIT_MEMLOCK` in bytes; none means unlimited, or not applicable to this process.
     pub memlock_bytes: Option<u64>,
-    /// `io_uring` can be set up by this process.
+    /// Whether this process can set up `io_uring`.
     pub io_uring: Feature,
-    /// libaio's system calls work for this process.
+    /// Whether libaio's system calls work for this process.
     pub libaio: Feature,
-    /// The kernel knows `RWF_DONTCACHE` (6.14); whether a target does is another fact.
+    /// Whether the kernel has `RWF_DONTCACHE` (6.14); whether a target supports it is another fact.
     pub dontcache: Feature,
-    /// The performance-monitoring unit opens for the whole system.
+    /// Whether the performance-monitoring unit opens for the whole system.
     pub perf: Feature,
     /// Control of memory by cgroups.
     pub cgroup_memory: CgroupMemory,
     /// What the kernel and the machine allow beyond plain I/O.
     #[serde(flatten)]
     pub platform: Platform,
-    /// What the host has to build storage of.
+    /// What the host has to build storage from.
     #[serde(flatten)]
     pub storage: Storage,
-    /// Block devices, partitions left out.
+    /// Block devices, without partitions.
     pub devices: Vec<Device>,
 }
 
-/// Facts about an opened target: what its file system or device can do.
+/// Facts about an opened target: what its file system or device supports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TargetFacts {
     /// Whether the members are block devices.
     pub devices: bool,
     /// The file system below the files, or `block device`.
     pub medium: String,
-    /// Direct I/O works.
+    /// Whether direct I/O works.
     pub direct: Feature,
     /// The smallest unit and alignment of direct I/O in bytes, the largest over the members.
     pub direct_align_bytes: u64,
-    /// `RWF_DONTCACHE` works.
+    /// Whether `RWF_DONTCACHE` works.
     pub uncached: Feature,
-    /// Completions can be polled for (`IORING_SETUP_IOPOLL`).
+    /// Whether completions can be polled for (`IORING_SETUP_IOPOLL`).
     pub polled: Feature,
-    /// The members take `NVMe` commands.
+    /// Whether the members accept `NVMe` commands.
     pub nvme_commands: Feature,
-    /// Why direct I/O is quietly buffered here, where it is (Btrfs with copy-on-write).
+    /// Why direct I/O is quietly buffered here, if it is (Btrfs with copy-on-write).
     pub quietly_buffered: Option<String>,
-    /// The model of a drive below it that is emulated, where one is.
+    /// The model of an emulated drive below it, if any.
     pub emulated: Option<String>,
-    /// Nothing may be written.
+    /// Whether nothing may be written.
     pub read_only: bool,
     /// What uses the members, in words: `mounted at /srv` (only possible read-only).
     pub mounted: Option<String>,

@@ -6,9 +6,9 @@ use serde::Serialize;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "state", content = "reason")]
 pub enum Feature {
-    /// It is there.
+    /// Present.
     Present,
-    /// It is missing, and why, as a sentence without a full stop.
+    /// Missing, with the reason as a sentence without a full stop.
     Missing(String),
 }
 

@@ -1,4 +1,4 @@
-//! What the kernel lets this process do, tried rather than guessed.
+//! What the kernel lets this process do, tried, not guessed.
 
 use std::io;
 
@@ -79,7 +79,7 @@ fn libaio(root: &Root) -> Feature {
     }
 }
 
-/// Makes an asynchronous I/O context and gives it back.
+/// Makes an asynchronous I/O context and destroys it.
 #[allow(unsafe_code)] // neither libc nor rustix wraps these two calls
 fn try_io_setup() -> io::Result<()> {
     let mut context: libc::c_ulong = 0;
@@ -133,7 +133,7 @@ fn perf_reason(error: &io::Error, root: &Root, virtualization: Option<&str>) -> 
     }
 }
 
-/// The soft limit of locked memory; none where it is unlimited or `CAP_IPC_LOCK` lifts it.
+/// The soft limit of locked memory; none if unlimited, or lifted by `CAP_IPC_LOCK`.
 fn memlock_bytes(root: &Root) -> Option<u64> {
     const CAP_IPC_LOCK: u32 = 14;
     let status = root.text("proc/self/status").unwrap_or_default();

@@ -7,13 +7,13 @@ use super::{Device, Facts, number_text};
 use crate::error::{Error, Result};
 
 impl Facts {
-    /// The device that `named` means: a kernel name, a node, any link to one, or a partition, which
-    /// means the device that it is on.
+    /// The device that `named` means: a kernel name, a node, any link to one, or a partition, which means the
+    /// device it is on.
     pub fn find(&self, named: &str) -> Result<&Device> {
         find(&self.devices, named)
     }
 
-    /// The partition that `named` means, by its kernel name; none where it is a whole device.
+    /// The partition that `named` means, by its kernel name; none if it is a whole device.
     pub fn partition_named(&self, named: &str) -> Option<String> {
         let device = self.find(named).ok()?;
         let parts: Vec<String> = names_of(named);
@@ -29,7 +29,7 @@ impl Facts {
         Ok(self.find(one)?.name == self.find(other)?.name)
     }
 
-    /// The devices that the names mean, in that order; the same one under two names is refused (2).
+    /// The devices that the names mean, in that order; a device named twice is refused (2).
     pub fn find_all(&self, names: &[String]) -> Result<Vec<&Device>> {
         let mut found: Vec<&Device> = Vec::with_capacity(names.len());
         for name in names {
@@ -54,7 +54,7 @@ pub(super) fn find<'a>(devices: &'a [Device], named: &str) -> Result<&'a Device>
     by_name.or_else(|| by_node(devices, named)).ok_or_else(|| not_found(named))
 }
 
-/// The kernel names that a name may stand for as it is written, without looking at the file system.
+/// The kernel names that a name may mean as written, without checking the file system.
 fn names_of(named: &str) -> Vec<String> {
     let bare = named.strip_prefix("/dev/").unwrap_or(named);
     vec![bare.replace('/', "!")]
@@ -77,7 +77,7 @@ fn by_node<'a>(devices: &'a [Device], named: &str) -> Option<&'a Device> {
     if let Some(device) = devices.iter().find(|device| device.number == number) {
         return Some(device);
     }
-    // A partition's number: its kernel name is the last part of where sysfs's link points.
+    // A partition's number: its kernel name is the last part of the target of sysfs's link.
     let link = std::fs::read_link(format!("/sys/dev/block/{number}")).ok()?;
     let name = link.file_name()?.to_string_lossy().into_owned();
     devices.iter().find(|device| device.partitions.contains(&name))
@@ -86,7 +86,7 @@ fn by_node<'a>(devices: &'a [Device], named: &str) -> Option<&'a Device> {
 fn not_found(named: &str) -> Error {
     let error = match std::fs::metadata(named) {
         Ok(found) if found.file_type().is_block_device() => {
-            Error::input(format!("{named} is a block device of no size, or one that is hidden"))
+            Error::input(format!("{named} is an empty or hidden block device"))
         }
         Ok(_) => Error::input(format!("{named} is not a block device")),
         Err(_) => Error::input(format!("there is no block device {named} on this host")),

@@ -1,4 +1,4 @@
-//! What an `NVMe` drive counts of its own writes to flash, from the log page that its vendor has for it.
+//! An `NVMe` drive's own count of its writes to flash, from its vendor's log page.
 //!
 //! | page | of | flash | host |
 //! |---|---|---|---|
@@ -9,12 +9,11 @@
 //! | 0xCA | WDC, statistics | bytes 0–15, in bytes | the health log |
 //! | 0xCA | WDC, items of 12 bytes, by key | item 0x0B | item 0x0C |
 //!
-//! The layouts are those that `nvme-cli` documents (plugins `ocp`, `intel`, `solidigm`, `micron` and
-//! `wdc`); Samsung's is known from its users alone. Vendor pages carry no version that could be
-//! trusted, so a page is taken only where it agrees with the health log: what it counts of the host's
-//! writes must be what the health log counts (which also tells its unit, where that is not documented),
-//! and the flash must have been written between a tenth of that and a hundred times that. Any other page
-//! is refused.
+//! The layouts are those documented by `nvme-cli` (plugins `ocp`, `intel`, `solidigm`, `micron` and `wdc`);
+//! Samsung's is known only from its users. Vendor pages have no trustworthy version, so a page is accepted
+//! only if it agrees with the health log: its count of the host's writes must be the health log's (which also
+//! determines its unit, if that is not documented), and flash writes must be between a tenth and a hundred
+//! times that. Any other page is refused.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -28,7 +27,7 @@ use crate::units::MIB;
 const HEALTH_LOG: u8 = 0x02;
 /// A data unit of the health log: a thousand blocks of 512 bytes.
 const DATA_UNIT_BYTES: u64 = 512_000;
-/// The GUID of OCP's page, as it stands at its end.
+/// The GUID at the end of OCP's page.
 const OCP_GUID: [u8; 16] =
     [0xc5, 0xaf, 0x10, 0x28, 0xea, 0xbf, 0xf2, 0xa4, 0x9c, 0x4f, 0x6f, 0x7c, 0xc9, 0x14, 0xd5, 0xaf];
 /// An item of a page that is a list.
@@ -37,9 +36,9 @@ const ITEM_BYTES: usize = 12;
 const INTEL_UNIT_BYTES: u64 = 32 * MIB;
 /// Units that a counter may have where none is documented.
 const UNITS_BYTES: [u64; 6] = [1, 512, 4096, DATA_UNIT_BYTES, MIB, 32 * MIB];
-/// Two counts of the host's writes agree where they differ by this share at most, and by two units.
+/// Two counts of the host's writes agree if they differ by at most this share and two units.
 const AGREES: f64 = 1.0 / 16.0;
-/// A drive's write amplification over its life lies between these, or its page is another one.
+/// A drive's write amplification over its life is between these, or it is a different page.
 const LIFETIME: std::ops::RangeInclusive<f64> = 0.1..=100.0;
 
 /// Whose page it is.
@@ -65,13 +64,13 @@ pub struct FlashWrites {
     pub host_bytes: u64,
     /// Bytes that were written to flash, likewise.
     pub flash_bytes: u64,
-    /// The larger of the two units: what both are exact to.
+    /// The larger of the two units: the resolution of both.
     pub unit_bytes: u64,
-    /// Whose page tells it.
+    /// The source of the counts.
     pub source: FlashSource,
 }
 
-/// A page that may tell.
+/// A candidate page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Page {
     Ocp,
@@ -82,8 +81,7 @@ enum Page {
     WdcItems,
 }
 
-/// A counter of flash writes, and that of the host's writes where the page has one; with the units that
-/// they may have.
+/// A counter of flash writes, and that of the host's writes if the page has one, with their possible units.
 struct Counters<'a> {
     flash: u128,
     host: Option<u128>,
@@ -91,7 +89,7 @@ struct Counters<'a> {
 }
 
 impl Page {
-    /// The pages that a vendor's drives may have, by the PCI vendor ID.
+    /// The pages that a vendor's drives may have, by PCI vendor ID.
     fn of_vendor(vendor: u16) -> &'static [Self] {
         match vendor {
             0x8086 | 0x025e => &[Self::Ocp, Self::Intel],
@@ -120,7 +118,7 @@ impl Page {
         }
     }
 
-    /// The page's counters; none where it is cut short or another page.
+    /// The page's counters; none if it is cut short or a different page.
     fn counters(self, log: &[u8]) -> Option<Counters<'static>> {
         let log: &[u8; 512] = log.get(..512)?.try_into().ok()?;
         Some(match self {
@@ -155,10 +153,10 @@ impl Page {
         })
     }
 
-    /// What the page tells beside the health log, which must agree with it.
+    /// The page's counts, which must agree with the health log.
     fn decode(self, log: &[u8], health_host_bytes: u64) -> Option<FlashWrites> {
         let Counters { flash, host, units } = self.counters(log)?;
-        let told = |unit_bytes: u64| {
+        let counted = |unit_bytes: u64| {
             let bytes = |count: u128| u64::try_from(count.checked_mul(u128::from(unit_bytes))?).ok();
             let host_bytes = host.map_or(Some(health_host_bytes), bytes)?;
             let unit_bytes = if host.is_some() { unit_bytes } else { unit_bytes.max(DATA_UNIT_BYTES) };
@@ -169,8 +167,8 @@ impl Page {
             let fits = host_bytes > 0 && off <= may_be_off && LIFETIME.contains(&lifetime);
             fits.then_some(FlashWrites { host_bytes, flash_bytes, unit_bytes, source: self.source() })
         };
-        let mut found = units.iter().filter_map(|unit| told(*unit));
-        // A counter that fits two units says nothing.
+        let mut found = units.iter().filter_map(|unit| counted(*unit));
+        // A counter that fits two units is ambiguous.
         found.next().filter(|_| found.next().is_none())
     }
 }
@@ -190,7 +188,7 @@ fn item(log: &[u8; 512], key: u8) -> Option<u128> {
     Some(u128::from_le_bytes(bytes))
 }
 
-/// A drive's count of its writes to flash, to be read again and again. Asking takes root.
+/// A drive's count of its writes to flash, for repeated reading. Requires root.
 #[derive(Debug, Clone)]
 pub struct FlashLog {
     /// The controller's node: opening it touches no block device.
@@ -199,20 +197,20 @@ pub struct FlashLog {
 }
 
 impl FlashLog {
-    /// The page of the controller of that name (`nvme0`); none where it has none that is known, or may not
-    /// be asked.
+    /// The page of the controller of that name (`nvme0`); none if it has no known page, or may not be
+    /// queried.
     pub fn open(controller: &str) -> Option<Self> {
         let node = Path::new("/dev").join(controller);
         let file = File::open(&node).ok()?;
         let identity = nvme::identify_controller(&file)?;
         // VID, bytes 0 and 1.
         let vendor = u16::from_le_bytes([identity[0], identity[1]]);
-        let told = |page: &&Page| read(&file, **page).is_some();
-        let page = Page::of_vendor(vendor).iter().find(told)?;
+        let counted = |page: &&Page| read(&file, **page).is_some();
+        let page = Page::of_vendor(vendor).iter().find(counted)?;
         Some(Self { controller: node, page: *page })
     }
 
-    /// The counts now; none where the drive does not answer, or its counts have become none.
+    /// The current counts; none if the drive does not answer, or the page has become invalid.
     pub fn read(&self) -> Option<FlashWrites> {
         read(&File::open(&self.controller).ok()?, self.page)
     }
@@ -229,7 +227,7 @@ fn read(file: &File, page: Page) -> Option<FlashWrites> {
 mod tests {
     use super::*;
 
-    /// What the health log of these drives tells: 10⁹ data units, 512 TB.
+    /// The health log of these drives: 10⁹ data units, 512 TB.
     const HOST_BYTES: u64 = 1_000_000_000 * DATA_UNIT_BYTES;
 
     fn log(fields: &[(usize, &[u8])]) -> Vec<u8> {
@@ -284,14 +282,14 @@ mod tests {
     }
 
     #[test]
-    fn each_vendors_page_tells_flash_and_host_writes() {
+    fn each_vendors_page_gives_flash_and_host_writes() {
         for (page, log, unit_bytes) in pages() {
-            let told = page.decode(&log, HOST_BYTES).unwrap_or_else(|| panic!("{page:?}"));
-            let amplification = told.flash_bytes as f64 / told.host_bytes as f64;
-            assert!((amplification - 2.5).abs() < 1e-3, "{page:?}: {told:?}");
-            assert_eq!((told.unit_bytes, told.source), (unit_bytes, page.source()), "{page:?}");
-            let close = told.host_bytes.abs_diff(HOST_BYTES) <= INTEL_UNIT_BYTES;
-            assert!(close, "{page:?}: {told:?}");
+            let counted = page.decode(&log, HOST_BYTES).unwrap_or_else(|| panic!("{page:?}"));
+            let amplification = counted.flash_bytes as f64 / counted.host_bytes as f64;
+            assert!((amplification - 2.5).abs() < 1e-3, "{page:?}: {counted:?}");
+            assert_eq!((counted.unit_bytes, counted.source), (unit_bytes, page.source()), "{page:?}");
+            let close = counted.host_bytes.abs_diff(HOST_BYTES) <= INTEL_UNIT_BYTES;
+            assert!(close, "{page:?}: {counted:?}");
         }
     }
 
@@ -328,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn every_vendor_is_asked_for_ocps_page_and_for_its_own_alone() {
+    fn every_vendor_is_queried_for_ocps_page_and_its_own() {
         for vendor in [0x8086, 0x025e, 0x144d, 0x1344, 0x1c58, 0x1b36] {
             assert_eq!(Page::of_vendor(vendor)[0], Page::Ocp);
         }

@@ -1,4 +1,4 @@
-//! What an `NVMe` drive tells of its own health: wear, temperature, and whether it slows itself down.
+//! What an `NVMe` drive reports about its health: wear, temperature, and throttling.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -15,37 +15,37 @@ const ENDURANCE_LOG: u8 = 0x09;
 const DATA_UNIT_BYTES: u128 = 512_000;
 /// The unit of an endurance estimate.
 const ESTIMATE_UNIT_BYTES: u128 = 1_000_000_000;
-/// The log tells kelvins, and none where it tells no temperature.
+/// The log has kelvins, and 0 for an unknown temperature.
 const KELVIN: f64 = 273.0;
 
-/// What the drive's health log tells.
+/// The content of a drive's health log.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Health {
-    /// What it warns of, in words; empty is nothing.
+    /// Its warnings, in words.
     pub warnings: Vec<&'static str>,
     /// Its composite temperature, in degrees Celsius.
     pub temperature_c: Option<f64>,
-    /// Spare blocks left, in percent of those it was made with.
+    /// Spare blocks left, in percent of the original number.
     pub spare_percent: u8,
-    /// Below so many percent it warns.
+    /// It warns below this percentage.
     pub spare_threshold_percent: u8,
-    /// The share of its endurance that is used, by the vendor's own reckoning; may exceed 100.
+    /// The share of its endurance that is used, by the vendor's calculation; may exceed 100.
     pub used_percent: u8,
     /// Bytes that hosts have read from it, in steps of 512,000.
     pub read_bytes: u64,
     /// Bytes that hosts have written to it, in steps of 512,000.
     pub written_bytes: u64,
-    /// Bytes that may be written to it over its life, by its own estimate; none where it tells none.
+    /// Bytes that may be written to it over its life, by its own estimate; none if it has none.
     pub endurance_bytes: Option<u64>,
     /// Minutes so far at or above its warning temperature.
     pub warning_minutes: u32,
     /// Minutes so far at or above its critical temperature.
     pub critical_minutes: u32,
-    /// How often and how long it has slowed itself down so far; none where it does not count that.
+    /// How often and how long it has throttled so far; none if it does not count that.
     pub throttled: Option<Throttled>,
 }
 
-/// How often and how long a drive has slowed itself down, as its host-controlled thermal management
+/// How often and how long a drive has throttled, as its host-controlled thermal management
 /// counts (base specification 2.0, 8.15.5).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Throttled {
@@ -55,20 +55,20 @@ pub struct Throttled {
     pub seconds: [u32; 2],
 }
 
-/// What a drive did about its temperature since it was last looked at.
+/// What a drive did about its temperature since the last reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Throttling {
-    /// Its own counts stood still.
+    /// Its own counts did not change.
     No,
-    /// It was at or above its warning temperature, from where on it may slow itself down: inferred.
+    /// It was at or above its warning temperature, from where on it may throttle: inferred.
     Hot,
     /// Its own counts have grown.
     Yes,
 }
 
 impl Health {
-    /// Reads a health log's bytes; none where they are fewer than a log has.
+    /// Reads a health log's bytes; none if there are too few.
     fn decode(log: &[u8]) -> Option<Self> {
         let log: &[u8; 512] = log.get(..512)?.try_into().ok()?;
         let small = |at: usize| u32::from_le_bytes([log[at], log[at + 1], log[at + 2], log[at + 3]]);
@@ -90,7 +90,7 @@ impl Health {
         })
     }
 
-    /// What the drive did between an earlier look and this one; none where it does not tell.
+    /// What the drive did since an earlier reading; none if unknown.
     pub fn throttling_since(&self, before: &Self) -> Option<Throttling> {
         let grown = |now: [u32; 2], before: [u32; 2]| now.iter().zip(before).any(|(now, old)| *now > old);
         let counts = self.throttled.map(|now| {
@@ -140,20 +140,20 @@ fn endurance_bytes(log: &[u8; 512]) -> Option<u64> {
     Some(large(log, 32, ESTIMATE_UNIT_BYTES)).filter(|bytes| *bytes > 0)
 }
 
-/// A drive's health log, to be read again and again. Asking is a command to the drive, and takes root.
+/// A drive's health log, for repeated reading. Each reading is a command to the drive, and requires root.
 #[derive(Debug, Clone)]
 pub struct HealthLog {
     /// The controller's node: opening it touches no block device.
     controller: PathBuf,
-    /// Whether the drive counts how it slows itself down.
+    /// Whether the drive counts throttling.
     counts_throttling: bool,
     /// The drive's own estimate.
     endurance_bytes: Option<u64>,
 }
 
 impl HealthLog {
-    /// The log of the controller of that name (`nvme0`), with the block device that is asked for its
-    /// endurance group. None where it can't be read: no such drive, or not root.
+    /// The log of the controller of that name (`nvme0`), and the block device to query for its endurance
+    /// group. None if it can't be read: no such drive, or not root.
     pub fn open(controller: &str, device: &Path) -> Option<Self> {
         let node = Path::new("/dev").join(controller);
         let file = File::open(&node).ok()?;
@@ -164,11 +164,11 @@ impl HealthLog {
         Some(Self { controller: node, counts_throttling, endurance_bytes: estimated })
     }
 
-    /// The log now; none where the drive does not answer.
+    /// The current log; none if the drive does not answer.
     pub fn read(&self) -> Option<Health> {
         let file = File::open(&self.controller).ok()?;
         let health = Health::decode(&nvme::log_page(&file, HEALTH_LOG, 0)?)?;
-        // Without thermal management of the host's the counts stay 0 whatever the drive does.
+        // Without host-controlled thermal management, the counts stay 0 whatever the drive does.
         let counted = || health.throttled.or(Some(Throttled::default()));
         let throttled = if self.counts_throttling { counted() } else { health.throttled };
         Some(Health { throttled, endurance_bytes: self.endurance_bytes, ..health })
@@ -186,7 +186,7 @@ fn counts_endurance(identity: &[u8; nvme::IDENTITY_BYTES]) -> bool {
     identity[96] >> 4 & 1 == 1
 }
 
-/// What the endurance group of a name space tells of its life.
+/// The endurance estimate of a namespace's endurance group.
 fn estimate(controller: &File, device: &Path) -> Option<u64> {
     let name_space = File::open(device).ok()?;
     let identity = nvme::identify_name_space(&name_space, nvme::name_space(&name_space)?)?;
@@ -234,7 +234,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_log_that_is_cut_short_or_tells_nothing_is_not_made_up() {
+    fn a_short_or_empty_log_gives_nothing() {
         let bytes = log(&[(1, &323_u16.to_le_bytes())]);
         for length in [0, 1, 231, 511] {
             assert_eq!(Health::decode(&bytes[..length]), None, "{length}");
@@ -246,7 +246,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_a_drive_can_tell_stands_in_its_identity() {
+    fn a_drives_abilities_are_in_its_identity() {
         let mut identity = [0; nvme::IDENTITY_BYTES];
         assert!(!counts_throttling(&identity) && !counts_endurance(&identity));
         (identity[322], identity[96]) = (0x01, 0x10);
@@ -263,7 +263,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_drive_throttles_where_its_counts_grow_and_may_where_it_is_hot() {
+    fn a_drive_throttles_if_its_counts_grow_and_may_if_it_is_hot() {
         let counts = Throttled { transitions: [3, 0], seconds: [60, 0] };
         let before = calm(Some(counts));
         assert_eq!(before.throttling_since(&before), Some(Throttling::No));
@@ -272,7 +272,7 @@ pub(crate) mod tests {
         let again = calm(Some(Throttled { transitions: [3, 1], ..counts }));
         assert_eq!(again.throttling_since(&before), Some(Throttling::Yes));
         let silent = calm(None);
-        assert_eq!(silent.throttling_since(&silent), None, "it counts nothing: not told");
+        assert_eq!(silent.throttling_since(&silent), None, "it counts nothing: unknown");
         let minute = Health { warning_minutes: 1, ..silent.clone() };
         assert_eq!(minute.throttling_since(&silent), Some(Throttling::Hot));
         let warned = Health { warnings: warnings(0b10), ..silent.clone() };

@@ -1,4 +1,4 @@
-//! The block devices below a target: those on which it lies, and the drives below these.
+//! The block devices below a target: those directly below it, and the drives below these.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ use super::emulated::{filesystem_devices, is_emulated};
 use super::number_text;
 use super::root::Root;
 
-/// Layers below a device; sysfs has no circles, but one that does not end must not hang us.
+/// Maximum layers below a device; sysfs has no cycles, but one must not hang us.
 const LAYERS_MAX: u32 = 16;
-/// Of the `size` of a device in sysfs, whatever its blocks are.
+/// The unit of `size` in sysfs, whatever the device's blocks are.
 const SECTOR_BYTES: u64 = 512;
 
 /// A block device of a target.
@@ -23,28 +23,28 @@ pub struct LevelDevice {
     pub stat: PathBuf,
 }
 
-/// A drive below a target. A loop device is one: what lies below its file is not the target's.
+/// A drive below a target. A loop device counts as one: what is below its file is not the target's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LevelDrive {
     /// The kernel's name of the whole drive.
     pub name: String,
-    /// Its model, where told; of a loop device `loop device`.
+    /// Its model, if reported; for a loop device `loop device`.
     pub model: Option<String>,
     /// Bytes of the whole drive.
     pub size_bytes: u64,
-    /// Whether it is a real drive as far as is known: it has a model, which is no hypervisor's.
+    /// Whether it is a real drive, as far as is known: it has a model that is not a hypervisor's.
     pub real: bool,
 }
 
 /// The block devices below a target.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Levels {
-    /// The devices that the file system lies on, or that the target is.
+    /// The devices below the file system, or that are the target.
     pub top: Vec<LevelDevice>,
-    /// The devices at the bottom of arrays and device mappers, as they are used there: of a drive that is
-    /// used in part, the partition. Loop devices are not looked through.
+    /// The devices at the bottom of arrays and device mappers, as used there: for a drive used in part, the
+    /// partition. Loop devices are not followed further.
     pub bottom: Vec<LevelDevice>,
-    /// The drives that those at the bottom are, or are parts of.
+    /// The drives that contain those at the bottom.
     pub drives: Vec<LevelDrive>,
 }
 
@@ -79,7 +79,7 @@ impl Levels {
         levels
     }
 
-    /// Adds what another part of the target lies on; each device is counted once.
+    /// Adds what is below another part of the target; each device counts once.
     pub fn join(&mut self, other: Self) {
         other.top.into_iter().for_each(|device| add(&mut self.top, Some(device)));
         other.bottom.into_iter().for_each(|device| add(&mut self.bottom, Some(device)));
@@ -96,7 +96,7 @@ fn device(dir: &Path) -> Option<LevelDevice> {
     Some(LevelDevice { name, stat: dir.join("stat") })
 }
 
-/// The drive that a device is, or is a part of.
+/// The drive that a device is, or is part of.
 fn drive(dir: &Path) -> Option<LevelDrive> {
     let whole = if dir.join("partition").exists() { dir.parent()? } else { dir };
     let text = |path: &str| fs::read_to_string(whole.join(path)).ok().map(|text| text.trim().to_owned());
@@ -114,7 +114,7 @@ fn drive(dir: &Path) -> Option<LevelDrive> {
     })
 }
 
-/// The devices at the bottom of one. A part of an array lies on the members of the whole.
+/// The devices at the bottom of one. A part of an array is on the members of the whole array.
 fn bottom_of(dir: &Path, layers: u32) -> Vec<PathBuf> {
     let Some(layers) = layers.checked_sub(1) else { return vec![dir.to_owned()] };
     let whole = if dir.join("partition").exists() { dir.parent().unwrap_or(dir) } else { dir };
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_lies_on_its_members_and_a_loop_device_is_a_drive() {
+    fn an_array_is_on_its_members_and_a_loop_device_counts_as_a_drive() {
         let host = host();
         let levels = Levels::below(host.path(), (9, 0));
         assert_eq!(names(&levels.top), ["md0"]);

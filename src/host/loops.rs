@@ -1,5 +1,5 @@
-//! Loop devices and what lies behind them: a file by its inode, whatever path leads to it, or another
-//! block device.
+//! Loop devices and what is behind them: a file by its inode, whatever path leads to it, or another block
+//! device.
 
 use std::fs::{File, Metadata};
 use std::os::fd::AsRawFd;
@@ -29,12 +29,12 @@ struct LoopInfo64 {
     init: [u64; 2],
 }
 
-/// What lies behind a loop device, or under a path.
+/// What is behind a loop device, or at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Backing {
-    /// The path by which it was given. Links, bind mounts and other name spaces give one file several.
+    /// The path by which it was given. Links, bind mounts and other namespaces give a file several paths.
     pub(super) path: String,
-    /// What it is; none where only the path is known.
+    /// What it is; none if only the path is known.
     what: Option<What>,
 }
 
@@ -47,7 +47,7 @@ enum What {
 }
 
 impl Backing {
-    /// What lies behind each loop device, by the device's name.
+    /// What is behind each loop device, by the device's name.
     pub(super) fn read(root: &Root, nodes: &[BlockNode]) -> Vec<(String, Self)> {
         let of = |node: &BlockNode| {
             let path = root.text(&format!("{}/loop/backing_file", node.dir))?;
@@ -61,13 +61,13 @@ impl Backing {
         nodes.iter().filter_map(of).collect()
     }
 
-    /// What lies under a path.
+    /// What is at a path.
     pub(super) fn at(root: &Root, path: &str) -> Self {
         let metadata = std::fs::metadata(root.at(path)).ok();
         Self { path: path.to_owned(), what: metadata.as_ref().map(What::of) }
     }
 
-    /// Whether both are one: by the path alone only where that is all that is known.
+    /// Whether both are the same: by path only if nothing else is known.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         match (self.what, other.what) {
             (Some(what), Some(other)) => what == other,
@@ -101,7 +101,7 @@ impl What {
         }
     }
 
-    /// Old kernels tell the file system's device in the place of a file's missing number.
+    /// Old kernels give the file system's device in place of a file's missing number.
     fn told(info: &LoopInfo64) -> Self {
         if info.rdevice != 0 && info.rdevice != info.device {
             Self::Device(info.rdevice)
@@ -111,7 +111,7 @@ impl What {
     }
 }
 
-/// Asks the kernel, which knows the file itself: its path may be of another name space, or gone.
+/// Asks the kernel, which knows the file itself: its path may be from another namespace, or gone.
 #[allow(unsafe_code)] // no library wraps this ioctl
 fn ask(name: &str) -> Option<What> {
     let file = File::open(format!("/dev/{}", name.replace('!', "/"))).ok()?;
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_device_is_told_from_a_file_on_old_and_new_kernels() {
+    fn a_block_device_is_distinguished_from_a_file_on_old_and_new_kernels() {
         let told =
             |device, rdevice| What::told(&LoopInfo64 { device, inode: 9, rdevice, ..LoopInfo64::default() });
         assert_eq!(told(0x801, 0), What::File { device: 0x801, inode: 9 });

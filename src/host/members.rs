@@ -1,4 +1,4 @@
-//! Members of arrays, and what an array has lost or does by itself.
+//! Members of arrays, and what an array has lost or does on its own.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use super::root::Root;
 pub(super) struct Member {
     /// The kernel's name, of a partition too.
     pub(super) name: String,
-    /// The name with the serial of its drive, where that has one.
+    /// The name with the serial of its drive, if it has one.
     pub(super) shown: String,
 }
 
@@ -18,15 +18,15 @@ pub(super) struct Member {
 pub struct Lost {
     /// The array, as `md array md127` or `Btrfs file system 8d12…`.
     pub array: String,
-    /// The members that failed or went, as `nvme1n1 (serial S1)`; empty where none can be told.
+    /// The members that failed or are gone, as `nvme1n1 (serial S1)`; empty if unknown.
     pub members: Vec<String>,
     /// Members that it misses by its own count.
     pub missing: u64,
-    /// Whether it can't go on: data is gone, or every write fails.
+    /// Whether it has failed: data is gone, or every write fails.
     pub failed: bool,
 }
 
-/// What an array does by itself beside the load.
+/// What an array does on its own besides the load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Upkeep {
     /// The array, as `md array md127` or `Btrfs file system 8d12…`.

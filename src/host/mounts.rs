@@ -45,7 +45,7 @@ pub(super) fn own(root: &Root) -> Vec<Mount> {
     read(root, "proc/self/mountinfo")
 }
 
-/// The mounts of this process, and of the first one where this one's name space is another.
+/// The mounts of this process, and of the first one if this one has another namespace.
 pub(super) fn all(root: &Root) -> Vec<Mount> {
     [own(root), read(root, "proc/1/mountinfo")].into_iter().flatten().collect()
 }
@@ -61,7 +61,7 @@ pub(super) fn source_of(root: &Root, path: &Path) -> Option<String> {
     around.max_by_key(|mount| mount.point.len()).map(|mount| mount.source)
 }
 
-/// What is mounted at exactly that folder in this process's name space, the lowest first: the source
+/// What is mounted at exactly that folder in this process's namespace, the lowest first: the source
 /// of each.
 pub(crate) fn mounted_at(dir: &Path) -> std::io::Result<Vec<String>> {
     let text = std::fs::read_to_string("/proc/self/mountinfo")?;
@@ -69,7 +69,7 @@ pub(crate) fn mounted_at(dir: &Path) -> std::io::Result<Vec<String>> {
     Ok(here.map(|mount| mount.source).collect())
 }
 
-/// A line that procfs refuses is a mount all the same: the guard must not miss it.
+/// A line that procfs rejects is a mount all the same: the guard must not miss it.
 fn plain(line: &str) -> Option<Mount> {
     let (place, what) = line.split_once(" - ")?;
     let place: Vec<&str> = place.split(' ').collect();
@@ -105,7 +105,7 @@ fn mount(line: &str) -> Option<Mount> {
         top: unescape(&root),
         point: unescape(&mount_point.to_string_lossy()),
         kind: fs_type,
-        // procfs takes a source of this name for none.
+        // procfs reads a source of this name as none.
         source: mount_source.map_or_else(|| "none".to_owned(), |source| unescape(&source)),
         options: options.concat(),
     })

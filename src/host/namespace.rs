@@ -1,4 +1,4 @@
-//! How an opened file or device can be reached past the ordinary ways: by polling the drive's queue, and
+//! How an opened file or device can be reached by other than ordinary ways: by polling the drive's queue, and
 //! by `NVMe` commands.
 
 use std::fs::File;
@@ -47,9 +47,9 @@ pub fn polling_of(file: &File) -> Feature {
     }
 }
 
-/// Bytes of direct I/O that the kernel can poll for on this file or device; none where that is not told.
+/// Bytes of direct I/O that the kernel can poll for on this file or device; none if unknown.
 ///
-/// More it would split, which with polled I/O it refuses to (Linux 6.1 then tries again for ever).
+/// The kernel would have to split more, which it refuses with polled I/O (Linux 6.1 then retries forever).
 pub fn polled_bytes_max(file: &File) -> Option<u64> {
     let root = Root::new(Path::new("/"));
     let dir = whole_device(&root, file)?;
@@ -66,7 +66,7 @@ pub fn polled_bytes_max(file: &File) -> Option<u64> {
 /// The namespace that a block device is, or is a part of.
 ///
 /// # Errors
-/// Why it is none that takes commands, as a sentence without a full stop.
+/// Why it is not one that accepts commands, as a sentence without a full stop.
 pub fn nvme_namespace(file: &File) -> Result<NvmeNamespace, String> {
     let root = Root::new(Path::new("/"));
     let is_device = file.metadata().is_ok_and(|metadata| metadata.file_type().is_block_device());
@@ -80,7 +80,7 @@ pub fn nvme_namespace(file: &File) -> Result<NvmeNamespace, String> {
         return Err(format!("{name} has no /dev/{generic}: NVMe commands through io_uring need Linux 5.19"));
     }
     let of = |what: &str| root.number(&format!("{}/{what}", whole.display()));
-    let told = || -> Option<NvmeNamespace> {
+    let described = || -> Option<NvmeNamespace> {
         let start = root.number(&format!("{}/start", dir.display())).unwrap_or(0);
         let segments = of("queue/max_segments")? * SEGMENT_BYTES;
         Some(NvmeNamespace {
@@ -91,7 +91,7 @@ pub fn nvme_namespace(file: &File) -> Result<NvmeNamespace, String> {
             transfer_bytes_max: segments.min(of("queue/max_hw_sectors_kb")? << 10),
         })
     };
-    told().ok_or_else(|| format!("sysfs does not show the number or the limits of {name}"))
+    described().ok_or_else(|| format!("sysfs does not show the number or the limits of {name}"))
 }
 
 /// The folder in sysfs of the drive, not of its partition, that a file or device lies on.

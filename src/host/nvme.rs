@@ -1,4 +1,4 @@
-//! `NVMe` commands that only ask: the kernel's passthrough to a controller or a name space.
+//! `NVMe` queries: the kernel's passthrough to a controller or a namespace.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -27,7 +27,7 @@ struct Passthru {
     result: u32,
 }
 
-/// A command that only asks.
+/// A query command.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Command {
     pub opcode: u8,
@@ -41,11 +41,11 @@ pub(super) struct Command {
 pub(super) enum Set {
     /// Admin commands.
     Admin,
-    /// Those of a name space.
+    /// Commands of a namespace.
     Io,
 }
 
-/// `_IO('N', 0x40)`: the number of the name space.
+/// `_IO('N', 0x40)`: the number of the namespace.
 const NVME_IOCTL_ID: libc::Ioctl = 0x4e40;
 /// `_IOWR('N', 0x41, struct nvme_passthru_cmd)`.
 const NVME_IOCTL_ADMIN_CMD: libc::Ioctl = 0xc048_4e41_u32 as libc::Ioctl;
@@ -58,9 +58,9 @@ const TIMEOUT_MS: u32 = 5000;
 const GET_LOG_PAGE: u8 = 0x02;
 /// Admin command set, Identify.
 const IDENTIFY: u8 = 0x06;
-/// Identify answers with so much.
+/// The size of Identify's answer.
 pub(super) const IDENTITY_BYTES: usize = 4096;
-/// All name spaces of a controller.
+/// All namespaces of a controller.
 const ALL: u32 = 0xffff_ffff;
 
 /// What Identify Controller answers (NVM Express base specification 2.0, figure 275).
@@ -79,8 +79,8 @@ fn identify(file: &File, nsid: u32, structure: u32) -> Option<[u8; IDENTITY_BYTE
     ask(file, Set::Admin, question, &mut answer).then_some(answer)
 }
 
-/// The first 512 bytes of a log of the controller (base specification 2.0, 5.16); `specific` says of what
-/// the log is, where it is of a part.
+/// The first 512 bytes of a log of the controller (base specification 2.0, 5.16); `specific` selects a part,
+/// for logs that have parts.
 pub(super) fn log_page(file: &File, log: u8, specific: u16) -> Option<[u8; 512]> {
     let mut answer = [0; 512];
     let dwords = answer.len() as u32 / 4 - 1; // counted from zero
@@ -93,7 +93,7 @@ pub(super) fn log_page(file: &File, log: u8, specific: u16) -> Option<[u8; 512]>
     ask(file, Set::Admin, question, &mut answer).then_some(answer)
 }
 
-/// The number of the name space that a block device is.
+/// The number of the namespace behind a block device.
 #[allow(unsafe_code)] // no library wraps NVMe's ioctls
 pub(super) fn name_space(file: &File) -> Option<u32> {
     // SAFETY: this ioctl takes no argument and only returns a number.

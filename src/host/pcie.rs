@@ -7,19 +7,19 @@ use super::root::Root;
 /// A PCI Express link.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PcieLink {
-    /// Gigatransfers a second and lane.
+    /// Gigatransfers per second per lane.
     pub speed_gt_per_s: f64,
     /// Lanes.
     pub width: u64,
-    /// Bytes a second in each direction, after line coding and before packet headers.
+    /// Bytes per second in each direction, after line coding and before packet headers.
     pub bandwidth_bytes_per_s: u64,
-    /// What the drive could have: gigatransfers a second and lane.
+    /// The drive's maximum: gigatransfers per second per lane.
     pub max_speed_gt_per_s: Option<f64>,
-    /// What the drive could have: lanes.
+    /// The drive's maximum: lanes.
     pub max_width: Option<u64>,
 }
 
-/// The link of the PCI function in that folder; none where it is none, or does not tell.
+/// The link of the PCI function in that folder; none if it is not one, or does not report it.
 pub(super) fn link(root: &Root, dir: &str) -> Option<PcieLink> {
     let speed = |name: &str| speed(&root.text(&format!("{dir}/{name}"))?);
     let width = |name: &str| root.number(&format!("{dir}/{name}")).filter(|width| (1..=32).contains(width));
@@ -50,7 +50,7 @@ fn bandwidth_bytes_per_s(speed_gt_per_s: f64, width: u64) -> u64 {
 }
 
 impl PcieLink {
-    /// Whether the drive could have a faster one.
+    /// Whether the drive supports a faster link.
     pub fn is_reduced(&self) -> bool {
         self.max_speed_gt_per_s.is_some_and(|max| max > self.speed_gt_per_s)
             || self.max_width.is_some_and(|max| max > self.width)
@@ -63,7 +63,7 @@ impl std::fmt::Display for PcieLink {
         write!(f, "{} GT/s × {}, {bandwidth:.2} GB/s", self.speed_gt_per_s, self.width)?;
         if self.is_reduced() {
             let speed = self.max_speed_gt_per_s.unwrap_or(self.speed_gt_per_s);
-            write!(f, "; the drive could have {speed} GT/s × {}", self.max_width.unwrap_or(self.width))?;
+            write!(f, "; the drive supports {speed} GT/s × {}", self.max_width.unwrap_or(self.width))?;
         }
         Ok(())
     }

@@ -10,23 +10,23 @@ use super::{Feature, drivers};
 /// What the kernel and the machine allow beyond plain I/O.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Platform {
-    /// Operations that this kernel's `io_uring` knows; none where that can't be set up.
+    /// Number of operations of this kernel's `io_uring`; none if that can't be set up.
     pub io_uring_operations: Option<u64>,
-    /// A device can be handed to a program (VFIO).
+    /// Whether a device can be handed to a program (VFIO).
     pub vfio: Feature,
-    /// Groups of devices that the IOMMU keeps apart; 0 is no IOMMU in use.
+    /// Number of IOMMU groups; 0 means that no IOMMU is in use.
     pub iommu_groups: u64,
-    /// A device can be handed to a program though no IOMMU keeps it from any memory: this kernel knows
-    /// VFIO's unsafe mode, and was told by name to allow it.
+    /// Whether a device can be handed to a program without an IOMMU: this kernel has VFIO's unsafe mode, and
+    /// was explicitly configured to allow it.
     pub unsafe_noiommu: Feature,
     /// Pages of a larger size.
     pub hugepages: Hugepages,
     /// The operator's SPDK.
     pub spdk: Spdk,
-    /// Kernel drivers for arrays and file systems that are known to be neither in the kernel nor among
-    /// its modules: `f2fs`, `raid456`.
+    /// Kernel drivers for arrays and file systems known to be neither in the kernel nor among its modules:
+    /// `f2fs`, `raid456`.
     pub lacking_drivers: Vec<String>,
-    /// This process is known not to be root: it can't attach devices, nor mount.
+    /// Whether this process is known not to be root, so that it can't attach devices or mount.
     pub unprivileged: bool,
 }
 
@@ -73,13 +73,13 @@ fn vfio(root: &Root, iommu_groups: u64, unsafe_noiommu: &Feature) -> Feature {
     if !root.has("dev/vfio/vfio") {
         Feature::Missing("no /dev/vfio/vfio: `modprobe vfio-pci` makes it".to_owned())
     } else if iommu_groups == 0 && *unsafe_noiommu != Feature::Present {
-        Feature::Missing("no IOMMU is in use: switch it on in the firmware and the kernel".to_owned())
+        Feature::Missing("no IOMMU is in use: enable it in the firmware and the kernel".to_owned())
     } else {
         Feature::Present
     }
 }
 
-/// Real groups: a function that is bound in the unsafe mode has one that keeps nothing apart.
+/// Only real groups: a function bound in the unsafe mode has a group that isolates nothing.
 fn iommu_groups(root: &Root) -> u64 {
     let groups = root.names("sys/kernel/iommu_groups");
     let is_real = |group: &&String| {

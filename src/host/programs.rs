@@ -18,19 +18,19 @@ pub struct Program {
 /// How busy other programs keep this host.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct OtherLoad {
-    /// CPUs that they kept busy in all.
+    /// CPUs that they kept busy in total.
     pub cpus: f64,
-    /// The busiest ones, those first that used most.
+    /// The busiest ones, in descending order.
     pub programs: Vec<Program>,
 }
 
 impl OtherLoad {
     /// Less than this share of a CPU is not worth a name.
     const NAMED_CPUS: f64 = 0.05;
-    /// How long is looked for: a few of the kernel's ticks of 10 ms.
+    /// How long to watch: a few of the kernel's ticks of 10 ms.
     const WINDOW: Duration = Duration::from_millis(250);
 
-    /// Watches this host for a quarter of a second; none where its processes can't be read.
+    /// Watches this host for a quarter of a second; none if its processes can't be read.
     pub fn measure() -> Option<Self> {
         let mut system = System::new().ok()?;
         let refresh = |system: &mut System| {
@@ -57,7 +57,7 @@ impl OtherLoad {
     }
 }
 
-/// The name of a process; none where it has ended.
+/// The name of a process; none if it has ended.
 pub fn program_name(pid: u32) -> Option<String> {
     let mut system = System::new().ok()?;
     let pid = Pid::from_u32(pid);

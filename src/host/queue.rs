@@ -13,15 +13,15 @@ const SETTINGS: [&str; 5] = ["nr_requests", "read_ahead_kb", "wbt_lat_usec", "no
 /// The block layer's queue of a device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Queue {
-    /// The I/O schedulers that it can have.
+    /// The available I/O schedulers.
     pub schedulers: Vec<String>,
-    /// Those that the kernel would load when they are asked for.
+    /// Those that the kernel would load on request.
     pub loadable_schedulers: Vec<String>,
     /// The settings that it has, by their names below `queue/`, as they are.
     pub settings: BTreeMap<String, String>,
-    /// Why its settings can't be changed, where they can't.
+    /// Why its settings can't be changed, if they can't.
     pub fixed: Option<String>,
-    /// Hardware queues, where told.
+    /// Hardware queues, if reported.
     pub hardware_queues: Option<u64>,
     /// Whether completions can be polled for.
     pub polling: Option<bool>,
@@ -34,7 +34,7 @@ pub(super) fn read(root: &Root, dir: &str) -> Queue {
     let queues = root.names(&format!("{dir}/mq")).len() as u64;
     let schedulers: Vec<String> =
         schedulers.split_whitespace().map(|name| name.trim_matches(['[', ']']).into()).collect();
-    // A device without queues of its own hands requests on: it has none to schedule.
+    // A device without queues passes requests on: it has none to schedule.
     let mut loadable = if queues > 0 { loadable(root) } else { Vec::new() };
     loadable.retain(|name| !schedulers.contains(name));
     Queue {

@@ -6,10 +6,10 @@ use super::root::Root;
 use super::{Device, Facts, cgroup, cpu, devices, features, platform, reservation, storage};
 
 impl Facts {
-    /// Reads the facts about the host of which the files lie under `root`: `/` for this one.
+    /// Reads the facts about the host whose files are under `root`: `/` for this one.
     ///
-    /// Whatever can't be read is left out. What only a system call tells (`io_uring`, libaio, the
-    /// performance-monitoring unit, `NVMe` reservations and health) is tried on this host alone.
+    /// Whatever can't be read is left out. What only a system call can find (`io_uring`, libaio, the
+    /// performance-monitoring unit, `NVMe` reservations and health) is only tried on this host.
     pub fn read(root: &Path) -> Self {
         let root = Root::new(root);
         let kernel = root.text("proc/sys/kernel/osrelease").unwrap_or_else(|| "unknown".to_owned());
@@ -41,7 +41,7 @@ impl Facts {
         }
     }
 
-    /// Reads the block devices of this host alone.
+    /// Reads only the block devices of this host.
     pub fn read_devices() -> Vec<Device> {
         read_devices(&Root::new(Path::new("/")))
     }

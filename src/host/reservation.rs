@@ -12,10 +12,10 @@ const REPORT_BYTES: usize = 4096;
 
 /// The reservation that an `NVMe` drive reports.
 ///
-/// None where it is free, and also where it can't be told: the device is no `NVMe` drive, does not
-/// support reservations (most consumer drives), or this process may not ask (the command needs
-/// root). In the last case it may not write to the device either. A reservation that excludes this
-/// host makes the drive itself refuse the writes (`EBADE`), so nothing of another host is lost.
+/// None if it is free, and also if that is unknown: the device is not an `NVMe` drive, does not support
+/// reservations (most consumer drives), or this process may not query it (which requires root). In the last
+/// case it may not write to the device either. A reservation that excludes this host makes the drive itself
+/// refuse writes (`EBADE`), so nothing of another host is lost.
 pub(crate) fn reservation(device: &Device) -> Option<Usage> {
     if !device.name.starts_with("nvme") {
         return None;
@@ -25,9 +25,9 @@ pub(crate) fn reservation(device: &Device) -> Option<Usage> {
     describe_report(&report).map(Usage::Reserved)
 }
 
-/// Asks the drive for its Reservation Report.
+/// Requests the drive's Reservation Report.
 fn report(file: &File) -> Option<[u8; REPORT_BYTES]> {
-    // A drive that knows no reservations would write the question to its error log.
+    // A drive without reservations would record the query in its error log.
     if !supports_reservations(&nvme::identify_controller(file)?) {
         return None;
     }
@@ -51,7 +51,7 @@ fn supports_reservations(identity: &[u8; IDENTITY_BYTES]) -> bool {
     identity[520] >> 5 & 1 == 1
 }
 
-/// The kind of reservation in words; none where nobody holds one.
+/// The kind of reservation in words; none if there is none.
 fn describe_report(report: &[u8]) -> Option<String> {
     let kind = match *report.get(4)? {
         0 => return None,
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reservation_is_told_by_its_type() {
+    fn a_reservation_is_described_by_its_type() {
         let mut report = [0_u8; 64];
         report[5] = 2;
         assert_eq!(describe_report(&report), None, "registered alone is not reserved");
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drive_tells_whether_it_knows_reservations() {
+    fn a_drive_reports_whether_it_supports_reservations() {
         let mut identity = [0_u8; IDENTITY_BYTES];
         identity[520..522].copy_from_slice(&0x015d_u16.to_le_bytes());
         assert!(!supports_reservations(&identity));

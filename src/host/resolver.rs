@@ -11,19 +11,19 @@ use super::root::{Root, last_part};
 pub(super) struct Resolver<'a> {
     pub(super) root: &'a Root,
     pub(super) nodes: &'a [BlockNode],
-    /// What lies behind each loop device.
+    /// What is behind each loop device.
     pub(super) loops: Vec<(String, Backing)>,
 }
 
 impl Resolver<'_> {
-    /// The kernel's name for a device's path or a link to it; none where it is something else.
+    /// The kernel's name for a device's path or a link to it; none if it is something else.
     pub(super) fn node(&self, path: &str) -> Option<String> {
         let by_name =
             |name: &str| self.nodes.iter().find(|node| node.name == name).map(|node| node.name.clone());
         let under_dev = |inside: &str| {
             by_name(&inside.replace('/', "!")).or_else(|| by_name(&last_part(&self.root.link(path)?)?))
         };
-        // A device's node may lie anywhere.
+        // A device's node may be anywhere.
         let by_number = || {
             let absolute = path.starts_with('/').then(|| self.root.at(path))?;
             self.by_number(&device_number(&absolute)?)
@@ -45,7 +45,7 @@ impl Resolver<'_> {
         self.by_number(&mount.number).into_iter().chain(by_source).collect()
     }
 
-    /// The nodes that whoever writes to that path writes to: the device, or the loop devices on the file.
+    /// The nodes affected by writing to that path: the device, or the loop devices on the file.
     pub(super) fn behind(&self, path: &str) -> Vec<String> {
         if !path.starts_with('/') {
             return Vec::new();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use procfs_core::FromRead;
 
-/// The folder that stands for `/`.
+/// The folder that represents `/`.
 #[derive(Debug, Clone)]
 pub(super) struct Root(PathBuf);
 
@@ -19,12 +19,12 @@ impl Root {
         self.0 == Path::new("/")
     }
 
-    /// Where `path` lies under the root, whether or not it begins with a slash.
+    /// Where `path` is under the root, whether or not it begins with a slash.
     pub(super) fn at(&self, path: &str) -> PathBuf {
         self.0.join(path.trim_start_matches('/'))
     }
 
-    /// A file's text without white space around it; none if it is missing, unreadable or empty.
+    /// A file's trimmed text; none if it is missing, unreadable or empty.
     pub(super) fn text(&self, path: &str) -> Option<String> {
         let bytes = fs::read(self.at(path)).ok()?;
         let text = String::from_utf8_lossy(&bytes);
@@ -37,7 +37,7 @@ impl Root {
         self.text(path)?.parse().ok()
     }
 
-    /// A value of `/proc/meminfo`, in its own unit. By hand: procfs takes no file that lacks a line.
+    /// A value of `/proc/meminfo`, in its own unit. By hand: procfs rejects a file that lacks a line.
     pub(super) fn meminfo(&self, key: &str) -> Option<u64> {
         let text = self.text("proc/meminfo")?;
         let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
@@ -91,7 +91,7 @@ pub(super) fn cpu_list(text: &str) -> Vec<u32> {
     cpus
 }
 
-/// A host of these files alone; the folder goes when it is dropped.
+/// A host with only these files; the folder is removed on drop.
 #[cfg(test)]
 pub(super) fn faked(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
     let dir = tempfile::tempdir().unwrap();

@@ -6,7 +6,7 @@ use super::hugepages::Hugepages;
 use super::root::Root;
 use super::{Feature, mounts};
 
-/// What this program was built with: `SPDK v24.01, DPDK 23.11.0`; none where it was built without.
+/// What this program was built with: `SPDK v24.01, DPDK 23.11.0`; none if built without SPDK.
 pub const BUILT: Option<&str> = option_env!("STACKTUNE_SPDK");
 
 /// How to get a program with SPDK.
@@ -16,14 +16,14 @@ pub const HOW_TO_GET: &str = "this stacktune was built without SPDK: install SPD
 /// What this program and this host have for SPDK.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Spdk {
-    /// The SPDK and DPDK that this program was built against; none where it was built without.
+    /// The SPDK and DPDK that this program was built against; none if built without SPDK.
     pub built: Option<String>,
-    /// Whether they can be used; VFIO, which a run loads itself, apart.
+    /// Whether they can be used, apart from VFIO, which a run loads itself.
     pub usable: Feature,
 }
 
 impl Default for Spdk {
-    /// As of a program that was built without.
+    /// For a program built without SPDK.
     fn default() -> Self {
         Self { built: None, usable: Feature::Missing(HOW_TO_GET.to_owned()) }
     }

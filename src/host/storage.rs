@@ -1,4 +1,4 @@
-//! What the host has to build storage of: controllers, arrays, mounts.
+//! What the host has to build storage from: controllers, arrays, mounts.
 
 use serde::Serialize;
 
@@ -13,19 +13,19 @@ use super::tools::{self, ToolFound};
 pub struct Controller {
     /// The kernel's name (`nvme0`).
     pub name: String,
-    /// Model, where told.
+    /// Model, if reported.
     pub model: Option<String>,
-    /// Serial number, where told.
+    /// Serial number, if reported.
     pub serial: Option<String>,
-    /// Firmware revision, where told.
+    /// Firmware revision, if reported.
     pub firmware: Option<String>,
-    /// How it is reached (`pcie`, `tcp`, `rdma`, …).
+    /// Its transport (`pcie`, `tcp`, `rdma`, …).
     pub transport: Option<String>,
-    /// Its address on that.
+    /// Its address on the transport.
     pub address: Option<String>,
-    /// Whether it lives.
+    /// Its state.
     pub state: Option<String>,
-    /// Its link, where it is on PCI Express.
+    /// Its link, if it is on PCI Express.
     pub link: Option<PcieLink>,
     /// Its temperature.
     pub temperature: Option<Temperature>,
@@ -40,7 +40,7 @@ pub struct Array {
     pub name: String,
     /// Its level (`raid5`).
     pub level: Option<String>,
-    /// Whether it is in use and in order (`clean`, `active`, `read-auto`, …).
+    /// Its state (`clean`, `active`, `read-auto`, …).
     pub state: Option<String>,
     /// Its members.
     pub members: Vec<ArrayMember>,
@@ -48,9 +48,9 @@ pub struct Array {
     pub degraded: u64,
     /// What md does to it in the background: `idle`, `resync`, `recover`, `check`, ….
     pub sync_action: Option<String>,
-    /// How far that is: sectors done and sectors in all.
+    /// Its progress: sectors done and total sectors.
     pub sync_sectors: Option<(u64, u64)>,
-    /// Bytes of a chunk, where it has chunks.
+    /// Bytes of a chunk, if it has chunks.
     pub chunk_bytes: Option<u64>,
 }
 
@@ -63,7 +63,7 @@ pub struct ArrayMember {
     pub state: String,
 }
 
-/// What the host has to build storage of.
+/// What the host has to build storage from.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Storage {
     /// `NVMe` controllers.
@@ -110,7 +110,7 @@ fn array(root: &Root, name: String) -> Option<Array> {
     let dir = format!("sys/block/{name}/md");
     let text = |path: &str| root.text(&format!("{dir}/{path}"));
     let state = text("array_state")?;
-    // A stopped array may stay as an empty node.
+    // A stopped array may remain as an empty node.
     if state == "clear" {
         return None;
     }
@@ -130,7 +130,7 @@ fn array(root: &Root, name: String) -> Option<Array> {
     })
 }
 
-/// `1024 / 2048`; `none` where nothing goes on.
+/// `1024 / 2048`; `none` if nothing is in progress.
 fn sectors(text: &str) -> Option<(u64, u64)> {
     let (done, all) = text.split_once('/')?;
     Some((done.trim().parse().ok()?, all.trim().parse().ok()?))

@@ -1,4 +1,4 @@
-//! How warm a drive is, and from where on that slows it down.
+//! How warm a drive is, and from where on it throttles.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,40 +12,39 @@ use super::root::Root;
 pub struct Temperature {
     /// When the facts were read.
     pub now_c: f64,
-    /// From here on the drive may slow itself down.
+    /// From here on the drive may throttle.
     pub warning_c: Option<f64>,
     /// From here on it may shut itself down.
     pub critical_c: Option<f64>,
 }
 
-/// A drive's sensor, to be read again and again. The kernel asks an `NVMe` drive for it once a second
-/// at most.
+/// A drive's sensor, for repeated reading. The kernel queries an `NVMe` drive at most once a second.
 #[derive(Debug, Clone)]
 pub(super) struct Thermometer {
     dir: PathBuf,
-    /// From here on the drive may slow itself down.
+    /// From here on the drive may throttle.
     warning_c: Option<f64>,
 }
 
 impl Thermometer {
-    /// The sensor of the drive with that folder in sysfs, where it has one.
+    /// The sensor of the drive with that folder in sysfs, if it has one.
     pub(super) fn of(drive: &Path) -> Option<Self> {
         let dir = sensor(drive)?;
         let warning_c = degrees(&dir.join("temp1_max"));
         Some(Self { dir, warning_c })
     }
 
-    /// Degrees Celsius now; none where the drive does not answer.
+    /// The current degrees Celsius; none if the drive does not answer.
     pub(super) fn read_c(&self) -> Option<f64> {
         degrees(&self.dir.join("temp1_input"))
     }
 
-    /// Whether a temperature is one from which on the drive may slow itself down.
+    /// Whether the drive may throttle at a temperature.
     pub(super) fn is_beyond(&self, temperature_c: f64) -> bool {
         self.warning_c.is_some_and(|limit| temperature_c >= limit)
     }
 
-    /// Whether the drive says itself that it is too warm.
+    /// Whether the drive itself reports that it is too warm.
     pub(super) fn alarms(&self) -> bool {
         fs::read_to_string(self.dir.join("temp1_alarm")).is_ok_and(|text| text.trim() == "1")
     }
@@ -64,7 +63,7 @@ pub(super) fn read(root: &Root, dir: &str) -> Option<Temperature> {
 /// The folder of the sensor of the block device (or `NVMe` controller) in that folder.
 fn sensor(dir: &Path) -> Option<PathBuf> {
     let device = dir.join("device");
-    // With NVMe multipath the device is a subsystem, of which the controllers have sensors.
+    // With NVMe multipath the device is a subsystem, whose controllers have sensors.
     let paths = folders(&device, "nvme");
     let places = [dir.to_owned(), device.clone(), device.join("device")].into_iter().chain(paths);
     let hwmon = |place: PathBuf| [folders(&place, "hwmon"), folders(&place.join("hwmon"), "hwmon")].concat();
@@ -79,7 +78,7 @@ fn folders(dir: &Path, prefix: &str) -> Vec<PathBuf> {
     found
 }
 
-/// A sensor tells thousandths of a degree.
+/// A sensor gives thousandths of a degree.
 fn degrees(file: &Path) -> Option<f64> {
     let thousandths: i64 = fs::read_to_string(file).ok()?.trim().parse().ok()?;
     Some(thousandths as f64 / 1000.0)

@@ -1,14 +1,14 @@
-//! By what other processes hold files: descriptors of threads of their own, and shared memory.
+//! How other processes hold files: separate descriptors of threads, and shared memory.
 #![allow(unsafe_code)] // kcmp, which no library wraps
 
 /// `KCMP_FILES` of linux/kcmp.h: whether two threads share one table of descriptors.
 const KCMP_FILES: libc::c_int = 2;
 
-/// Those of a process's threads, but for its first, with a table of descriptors that is not its first
-/// one's; `is_bare` where that one has no descriptors at all, as one that has ended.
+/// The threads of a process, except its first, with a descriptor table other than the first one's; `is_bare`
+/// if that one has no descriptors at all, like one that has ended.
 ///
-/// Where the kernel does not say whether a table is shared, those of all threads count if the first
-/// thread has none, and else none of them.
+/// If the kernel does not reveal whether a table is shared, all threads count if the first thread has no
+/// table, and otherwise none of them.
 pub(crate) fn with_own_descriptors(
     asks_kernel: bool,
     process: &str,
@@ -22,7 +22,7 @@ pub(crate) fn with_own_descriptors(
     threads.into_iter().filter(|thread| thread != process && !shares(thread)).collect()
 }
 
-/// The ranges of a process's memory by which it writes to files, and the files' paths.
+/// The ranges of a process's memory through which it writes to files, and the files' paths.
 pub(crate) fn shared_for_writing(maps: &str) -> impl Iterator<Item = (&str, &str)> {
     // "7f00-7f01 rw-s 00000000 00:05 320    /srv/disk.img"
     maps.lines().filter_map(|line| {
@@ -32,7 +32,7 @@ pub(crate) fn shared_for_writing(maps: &str) -> impl Iterator<Item = (&str, &str
     })
 }
 
-/// Whether two threads share their descriptors; none where the kernel does not say.
+/// Whether two threads share their descriptors; none if the kernel does not reveal it.
 fn share_descriptors(one: &str, other: &str) -> Option<bool> {
     let [one, other] = [one, other].map(|id| id.parse::<libc::c_long>().ok());
     // SAFETY: with this kind it takes two numbers of threads, and touches no memory of ours.
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_of_one_table_are_looked_at_once() {
+    fn threads_with_one_table_are_examined_once() {
         let own = std::process::id().to_string();
         let (send, wait) = std::sync::mpsc::channel::<()>();
         let thread = std::thread::spawn(move || wait.recv().is_ok());
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn who_writes_by_shared_memory_is_found_by_the_range() {
+    fn writers_through_shared_memory_are_found_by_the_range() {
         let maps =
             "55-56 r--p 0 fd:00 9 /bin/x\n70-71 rw-s 0 fd:00 12    /srv/disk.img\n72-73 rw-p 0 0:0 0 \n";
         assert_eq!(shared_for_writing(maps).collect::<Vec<_>>(), [("70-71", "/srv/disk.img")]);

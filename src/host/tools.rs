@@ -1,4 +1,4 @@
-//! The tools that stacks are built with.
+//! The tools for building stacks.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::Facts;
 use super::root::Root;
 
-/// Each tool, how it is asked for its version, and the package that has it on Debian and Ubuntu.
+/// Each tool, how to query its version, and its package on Debian and Ubuntu.
 const TOOLS: [(&str, &str, &str); 9] = [
     ("mdadm", "--version", "mdadm"),
     ("mkfs.ext4", "-V", "e2fsprogs"),
@@ -29,7 +29,7 @@ pub struct ToolFound {
     pub name: String,
     /// Where it is; none where it is not installed.
     pub path: Option<PathBuf>,
-    /// Its version, once it was asked.
+    /// Its version, once queried.
     pub version: Option<String>,
     /// The package to install for it.
     pub package: String,
@@ -47,7 +47,7 @@ pub(super) fn find(root: &Root) -> Vec<ToolFound> {
 }
 
 impl Facts {
-    /// The same with the tools' versions, which each of them is asked for. Of this host alone.
+    /// Adds the tools' versions, by running each of them. Only for this host.
     #[must_use]
     pub fn with_tool_versions(mut self) -> Self {
         let ask = |tool: &ToolFound| {
@@ -69,7 +69,7 @@ fn version(program: &Path, argument: &str) -> Option<String> {
     let mut command = Command::new(program);
     command.arg(argument).env("LC_ALL", "C").stdin(Stdio::null());
     let output = command.output().ok()?;
-    // Some say it where others put errors.
+    // Some print it to standard error.
     let said = [output.stdout, output.stderr].concat();
     version_in(&String::from_utf8_lossy(&said))
 }
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_is_found_in_what_each_tool_says() {
+    fn a_version_is_found_in_the_output_of_each_tool() {
         for (text, expected) in [
             ("mdadm - v4.3 - 2024-02-15 - Debian 4.3-1\n", "4.3"),
             ("mke2fs 1.47.0 (5-Feb-2023)\n\tUsing EXT2FS Library version 1.47.0\n", "1.47.0"),

@@ -15,7 +15,7 @@ const SYSTEM_MOUNTS: [&str; 8] = ["/", "/boot", "/boot/efi", "/efi", "/etc", "/u
 /// Block devices, what is built on what, and how each is used.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
-    /// How a node is used itself.
+    /// How a node itself is used.
     direct: BTreeMap<String, Vec<Usage>>,
     /// The devices built on a node.
     holders: BTreeMap<String, BTreeSet<String>>,
@@ -25,7 +25,7 @@ pub(super) struct Graph {
     partitions: BTreeMap<String, Vec<String>>,
     /// The device that a partition is on.
     whole: BTreeMap<String, String>,
-    /// What a person calls a device built on others.
+    /// A readable name for a device built on others.
     labels: BTreeMap<String, String>,
 }
 
@@ -73,7 +73,7 @@ impl Graph {
         self.members.entry(holder.to_owned()).or_default().insert(member.to_owned());
     }
 
-    /// A loop device on a block device is built on it; two on one file write over each other.
+    /// A loop device on a block device is built on it; two on one file overwrite each other.
     fn read_loops(&mut self, resolver: &Resolver) {
         for (name, backing) in &resolver.loops {
             if let Some(member) = resolver.node_of(backing) {
@@ -88,8 +88,8 @@ impl Graph {
         }
     }
 
-    /// A file system that is mounted in another name space, or was unmounted while in use, is in no
-    /// list; a loop device on a file of it gives it away.
+    /// A file system that is mounted in another namespace, or was unmounted while in use, is not listed; a
+    /// loop device on one of its files reveals it.
     fn read_hidden_mounts(&mut self, resolver: &Resolver) {
         for (name, backing) in &resolver.loops {
             let on = backing.file_system().and_then(|number| resolver.by_number(&number));
@@ -110,7 +110,7 @@ impl Graph {
         }
     }
 
-    /// A mounted Btrfs names one of its devices as the source; the others stand in sysfs.
+    /// A mounted Btrfs names one of its devices as the source; the others are in sysfs.
     fn read_btrfs(&mut self, resolver: &Resolver) {
         for id in resolver.root.names("sys/fs/btrfs") {
             let devices = resolver.root.names(&format!("sys/fs/btrfs/{id}/devices"));
@@ -142,7 +142,7 @@ impl Graph {
         }
     }
 
-    /// In a container the root of the machine is not mounted, but the kernel was told of it.
+    /// In a container the machine's root is not mounted, but it is on the kernel's command line.
     fn read_boot_drive(&mut self, resolver: &Resolver) {
         let line = resolver.root.text("proc/cmdline").unwrap_or_default();
         let Some(root) = line.split_whitespace().find_map(|word| word.strip_prefix("root=")) else { return };
@@ -165,8 +165,8 @@ impl Graph {
         self.members.get(name).into_iter().flatten().cloned().collect()
     }
 
-    /// Everything that uses a device: itself, its partitions, all that is built on them, and whatever
-    /// else uses the nodes that it is built on.
+    /// Everything that uses a device: itself, its partitions, everything built on them, and whatever else
+    /// uses the nodes that it is built on.
     pub(super) fn usage(&self, name: &str) -> Vec<Usage> {
         let mut found = Vec::new();
         let mut seen = BTreeSet::new();
@@ -174,7 +174,7 @@ impl Graph {
         let mut below: Vec<&String> = self.members.get(name).into_iter().flatten().collect();
         while let Some(member) = below.pop() {
             if !seen.contains(member) {
-                // The device that a member partition lies on may be used as a whole.
+                // The device of a member partition may be used as a whole.
                 let whole = self.whole.get(member).and_then(|whole| self.direct.get(whole));
                 found.extend(whole.into_iter().flatten().map(|usage| through(usage, &self.whole[member])));
                 self.upwards(member, name, &mut seen, &mut found);
@@ -209,7 +209,7 @@ impl Graph {
     }
 }
 
-/// The same use, told to be of `name`, a part of the device or something built on it.
+/// The same use, attributed to `name`, a part of the device or something built on it.
 fn through(usage: &Usage, name: &str) -> Usage {
     let with = |text: &str| if text.ends_with(')') { text.to_owned() } else { format!("{text} ({name})") };
     match usage {
@@ -240,7 +240,7 @@ fn label(root: &Root, node: &BlockNode) -> String {
     format!("{} ({name}, {kind})", node.name)
 }
 
-/// What a signature makes a device a member of; none for those of file systems and the like.
+/// What a device is a member of by its signature; none for signatures of file systems and the like.
 ///
 /// `kind` and `usage` are libblkid's `TYPE` and `USAGE`.
 pub(crate) fn member_of(kind: &str, usage: &str) -> Option<String> {
@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_are_told_from_file_systems() {
+    fn members_are_distinguished_from_file_systems() {
         assert_eq!(member_of("LVM2_member", "raid").as_deref(), Some("LVM"));
         assert_eq!(member_of("zfs_member", "filesystem").as_deref(), Some("ZFS"));
         assert_eq!(member_of("isw_raid_member", "raid").as_deref(), Some("isw_raid_member"));

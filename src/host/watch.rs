@@ -1,4 +1,4 @@
-//! The drives below a target, looked at again and again while the load runs.
+//! The drives below a target, read repeatedly while the load runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use super::temperature::Thermometer;
 pub struct WatchedDrive {
     /// Its kernel name.
     pub name: String,
-    /// Its serial, where told.
+    /// Its serial, if reported.
     pub serial: Option<String>,
     dir: PathBuf,
     thermometer: Option<Thermometer>,
@@ -22,16 +22,16 @@ pub struct WatchedDrive {
     flash: Option<FlashLog>,
 }
 
-/// What a look at a drive found.
+/// The result of reading a drive.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Look {
-    /// It is no longer there, or another one is in its place.
+    /// Whether it is gone, or another one is in its place.
     pub lost: bool,
-    /// Its temperature in degrees Celsius; none where it tells none.
+    /// Its temperature in degrees Celsius; none if it reports none.
     pub temperature_c: Option<f64>,
-    /// It is at or above the temperature from which on it may slow itself down, or says so.
+    /// Whether it is at or above the temperature from which on it may throttle, or reports that.
     pub hot: bool,
-    /// Its health log, where that can be read.
+    /// Its health log, if that can be read.
     pub health: Option<Health>,
 }
 
@@ -64,18 +64,18 @@ impl WatchedDrive {
         })
     }
 
-    /// Whether it tells what it writes to flash.
+    /// Whether it reports what it writes to flash.
     pub fn tells_flash(&self) -> bool {
         self.flash.is_some()
     }
 
-    /// What it has written to flash so far; none where it does not tell.
+    /// What it has written to flash so far; none if it does not report that.
     pub fn flash(&self) -> Option<FlashWrites> {
         // The controller's name may be another drive's by now.
         (serial(&self.dir) == self.serial).then(|| self.flash.as_ref()?.read())?
     }
 
-    /// Looks at it. A drive that hangs does not answer for long.
+    /// Reads it. A drive that hangs takes long to answer.
     pub fn look(&self) -> Look {
         if !self.dir.exists() || serial(&self.dir) != self.serial {
             return Look { lost: true, ..Look::default() };
@@ -94,7 +94,7 @@ impl WatchedDrive {
     }
 }
 
-/// Of `NVMe` the serial stands at the controller, else beside the queue.
+/// For `NVMe` the serial is at the controller, otherwise beside the queue.
 fn serial(dir: &Path) -> Option<String> {
     let text = |path: &str| fs::read_to_string(dir.join(path)).ok().map(|text| text.trim().to_owned());
     text("device/serial").or_else(|| text("serial")).filter(|serial| !serial.is_empty())

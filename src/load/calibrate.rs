@@ -1,8 +1,7 @@
 //! The generator's own cost per I/O on this host, by interface.
 //!
-//! Each interface runs a short while on a small file that the page cache holds, so what is measured is
-//! the CPU time of the path, not storage. `null` shows the generator alone: pacing, offsets, time
-//! stamps, histograms.
+//! Each interface runs for a short while on a small file in the page cache, so what is measured is the CPU
+//! time of the path, not storage. `null` shows the generator alone: pacing, offsets, time stamps, histograms.
 
 pub mod pairs;
 
@@ -29,12 +28,12 @@ use crate::units::MIB;
 
 const PAGE_BYTES: u64 = 4096;
 const FILE_BYTES: u64 = 64 * MIB;
-/// The longest tick of the kernels of the distributions: 250 Hz.
+/// The longest tick of the distributions' kernels: 250 Hz.
 const TICK_NS: f64 = 4e6;
-/// A part of a time has to be so many ticks to be told.
+/// A share of the time is shown from this many ticks on.
 const TICKS_MIN: f64 = 5.0;
 
-/// What one kind of I/O costs through one interface.
+/// The cost of one kind of I/O through one interface.
 #[derive(Debug, Clone, Serialize)]
 pub struct Cost {
     /// The interface's name.
@@ -43,24 +42,24 @@ pub struct Cost {
     pub how: &'static str,
     /// CPU time of this process, nanoseconds per I/O.
     pub cpu_ns: f64,
-    /// That in user mode. Most kernels only look at each tick of their clock where a thread is, and
-    /// share its time out by that; none where so few ticks tell nothing.
+    /// The part in user mode. Most kernels only check at each tick of their clock where a thread is, and
+    /// divide its time by that; none if there are too few ticks.
     pub user_ns: Option<f64>,
-    /// That in the kernel, likewise.
+    /// The part in the kernel, likewise.
     pub system_ns: Option<f64>,
-    /// I/Os a second.
+    /// I/Os per second.
     pub iops: f64,
 }
 
 /// What is measured: closed-loop scan, paced scan, point.
 const SHAPES: [(&str, Class, Option<u64>); 3] = [
     ("4 KiB reads, depth 128, batch 32", Class::Scan, None),
-    // A rate that a worker holds easily, so that the pacing's cost shows and not its limit.
-    ("the same at 100,000 a second", Class::Scan, Some(100_000 * PAGE_BYTES)),
+    // A rate that a worker holds easily, so that the cost of pacing shows, not its limit.
+    ("the same at 100,000 per second", Class::Scan, Some(100_000 * PAGE_BYTES)),
     ("4 KiB reads, depth 1", Class::Point, None),
 ];
 
-/// Measures every interface that this host has, each for `time`, on a file in `dir` that is removed.
+/// Measures every interface that this host has, each for `time`, on a temporary file in `dir`.
 pub fn calibrate(dir: &Path, time: Duration, facts: &Facts) -> Result<Vec<Cost>> {
     let path = dir.join(format!("calibrate-{}", std::process::id()));
     let region = make_file(&path)?;
@@ -82,12 +81,12 @@ fn make_file(path: &Path) -> Result<Arc<Region>> {
 
 fn measure_all(region: &Arc<Region>, time: Duration, facts: &Facts) -> Result<Vec<Cost>> {
     let mut costs = Vec::new();
-    // From the cheapest to the dearest.
+    // From the cheapest to the most expensive.
     let interfaces = Interface::all().rev().filter(|interface| interface.runs_on_files());
     for interface in interfaces.filter(|interface| interface.missing_on(facts).is_none()) {
         for (how, class, rate_bytes_per_s) in SHAPES {
-            let plan = plan_of(interface, class, rate_bytes_per_s);
-            costs.push(Cost { interface: interface.name(), how, ..measure(region, &plan, time)? });
+            let job = plan_of(interface, class, rate_bytes_per_s);
+            costs.push(Cost { interface: interface.name(), how, ..measure(region, &job, time)? });
         }
     }
     Ok(costs)
@@ -103,11 +102,11 @@ fn plan_of(interface: Interface, class: Class, rate_bytes_per_s: Option<u64>) ->
     if class == Class::Scan { scan } else { point }
 }
 
-fn measure(region: &Arc<Region>, plan: &Job, time: Duration) -> Result<Cost> {
+fn measure(region: &Arc<Region>, job: &Job, time: Duration) -> Result<Cost> {
     let mut workers =
         ThreadedWorkers::new(region.clone(), region.clone(), 1, Arc::new(Writes::new(0, Arc::default())));
-    let mut sources = workers.start(plan, &[])?;
-    // What starts up (rings, first touches) is not the cost of an I/O.
+    let mut sources = workers.start(job, &[])?;
+    // Start-up (rings, first touches) is not part of the cost of an I/O.
     std::thread::sleep(time / 10);
     let mut skipped = Delta::new(1);
     sources.iter_mut().for_each(|source| _ = source.collect(&mut skipped));
@@ -117,8 +116,8 @@ fn measure(region: &Arc<Region>, plan: &Job, time: Duration) -> Result<Cost> {
     let mut delta = Delta::new(1);
     sources.iter_mut().for_each(|source| _ = source.collect(&mut delta));
     let elapsed_s = (clock::now_ns() - start_ns) as f64 / 1e9;
-    workers.stop(plan.class);
-    while matches!(workers.activity(plan.class), Activity::Running | Activity::Draining) {
+    workers.stop(job.class);
+    while matches!(workers.activity(job.class), Activity::Running | Activity::Draining) {
         std::thread::sleep(Duration::from_millis(1));
     }
     let ios = delta.ios.max(1) as f64;
@@ -133,7 +132,7 @@ fn measure(region: &Arc<Region>, plan: &Job, time: Duration) -> Result<Cost> {
     })
 }
 
-/// A part of the CPU time, where it is long enough for the kernel's clock.
+/// A part of the CPU time, if it is long enough for the kernel's clock.
 fn resolved(ns: f64) -> Option<f64> {
     (ns >= TICKS_MIN * TICK_NS).then_some(ns)
 }
@@ -141,7 +140,7 @@ fn resolved(ns: f64) -> Option<f64> {
 /// This process's CPU time so far, user and system, in nanoseconds.
 fn cpu_times_ns() -> (f64, f64) {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: getrusage fills the structure, for which zeroes are a valid value already.
+    // SAFETY: getrusage fills the structure, for which zeroes are a valid value.
     #[allow(unsafe_code)]
     let usage = unsafe {
         libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
@@ -156,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_of_a_few_ticks_is_not_told() {
+    fn a_part_of_a_few_ticks_is_unknown() {
         assert_eq!([0.0, 8e6, 40e6].map(resolved), [None, None, Some(40e6)]);
     }
 

@@ -7,11 +7,11 @@
 //! |---|---|---|
 //! | [`volume`] | layout, headers, page stamps, fill, verification, locks | – |
 //! | [`nvme`] | stacktune's own NVMe driver, for drives that the kernel hands over | – |
-//! | [`spdk`] | the operator's own SPDK, by a shim in C | – |
+//! | [`spdk`] | the operator's own SPDK, through a shim in C | – |
 //! | [`io`] | the interfaces, one file each | volume, nvme, spdk |
 //! | [`kv`] | pairs in RocksDB: data set, options, loading, counters | volume |
 //! | [`workers`] | pacing, offsets, commits, the loop of a worker | volume, nvme, io, kv |
-//! | [`remote`] | a load in a process of its own: commands there, samples back | workers, volume, io, spdk |
+//! | [`remote`] | a load in a separate process: commands there, samples back | workers, volume, io, spdk |
 //! | [`calibrate`] | the generator's own cost per I/O | workers, volume, io, kv |
 
 pub mod calibrate;

@@ -1,5 +1,5 @@
-//! The arrays below the members, md's and Btrfs's own, looked at with each window: sysfs answers at once, whatever the
-//! drives do.
+//! The arrays below the members, md's and Btrfs's own, checked with each window: sysfs answers at once,
+//! whatever the drives do.
 
 use std::path::Path;
 

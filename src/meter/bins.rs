@@ -1,20 +1,20 @@
-//! A run of any length in at most 600 spans of one length, which add up as the run goes on.
+//! A run of any length in at most 600 bins of equal length, which are merged as the run continues.
 
 use super::window::Window;
 use super::written::Written;
 use crate::class::Class;
 
-/// The most bins that a run is put into.
+/// The maximum number of bins of a run.
 pub const BINS_MAX: u64 = 600;
-/// A bin is no shorter; windows that are longer have bins of their own.
+/// The minimum length of a bin; longer windows get a bin each.
 pub const BIN_NS_MIN: u64 = 1_000_000_000;
 
 /// What was counted in a bin.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Bin {
-    /// Where it begins, on the run's clock.
+    /// Its start, on the run's clock.
     pub start_ns: u64,
-    /// How long its windows were.
+    /// The total length of its windows.
     pub duration_ns: u64,
     /// Bytes of each class, by [`Class::index`].
     pub class_bytes: [u64; 4],
@@ -29,7 +29,7 @@ pub struct Bin {
 pub struct Bins {
     bin_ns: u64,
     whole: Vec<Bin>,
-    /// The last one, which is not whole yet.
+    /// The last one, which is not yet complete.
     open: Bin,
 }
 
@@ -74,7 +74,7 @@ impl Bins {
     /// Adds a window.
     pub fn add(&mut self, window: &Window) {
         self.open.add(&Bin::of(window));
-        // A window ends a little late or early: that makes no longer bin.
+        // Windows end a little late or early, which must not make bins longer.
         if self.open.duration_ns + window.duration_ns / 10 < self.bin_ns {
             return;
         }
@@ -85,18 +85,18 @@ impl Bins {
         }
     }
 
-    /// Forgets all, as after a turn.
+    /// Forgets everything, as after a turn.
     pub fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// The bins that are whole, by time.
+    /// The complete bins, in order.
     pub fn whole(&self) -> &[Bin] {
         &self.whole
     }
 }
 
-/// Several bins as one.
+/// Merges several bins.
 pub fn sum(bins: &[Bin]) -> Bin {
     let mut sum = Bin::default();
     bins.iter().for_each(|bin| sum.add(bin));
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_run_has_longer_bins_and_no_more_of_them() {
+    fn a_long_run_has_longer_bins_not_more_of_them() {
         let binned = binned(7200, 1000);
         let whole = binned.whole();
         assert!((300..600).contains(&whole.len()), "{}", whole.len());

@@ -1,4 +1,4 @@
-//! The block layer's own count of bytes, to stand beside the engine's.
+//! The block layer's own count of bytes, to be compared with the workers'.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ pub struct BlockProbe {
 #[derive(Debug)]
 pub(super) struct Device {
     stat: PathBuf,
-    /// Read and written sectors at the last look; none while it can't be read.
+    /// Read and written sectors at the last reading; none while it can't be read.
     last: Option<(u64, u64)>,
 }
 
@@ -45,13 +45,13 @@ impl Device {
         let now = sectors(&self.stat);
         let last = std::mem::replace(&mut self.last, now);
         let ((read, written), last) = (now?, last?);
-        // They begin anew where another device has taken the name.
+        // They start over if another device has taken the name.
         let bytes = |now: u64, last: u64| now.checked_sub(last)?.checked_mul(SECTOR_BYTES);
         Some((bytes(read, last.0)?, bytes(written, last.1)?))
     }
 }
 
-/// Sectors read and written, from the third and seventh field; none where the kernel is told not to count.
+/// Sectors read and written, from the third and seventh field; none if counting is switched off.
 fn sectors(stat: &Path) -> Option<(u64, u64)> {
     if !counts(stat) {
         return None;
@@ -63,7 +63,7 @@ fn sectors(stat: &Path) -> Option<(u64, u64)> {
     Some((read, written))
 }
 
-/// Whether the I/O of a device is counted: its switch, of a partition that of the device around it.
+/// Whether a device's I/O is counted: by its switch, or for a partition by that of its disk.
 fn counts(stat: &Path) -> bool {
     let Some(dir) = stat.parent() else { return true };
     let switch = |path: &str| std::fs::read_to_string(dir.join(path)).ok();
@@ -77,7 +77,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn bytes_are_those_since_the_last_look() {
+    fn bytes_are_counted_since_the_last_call() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("sys/dev/block/259:3");
         fs::create_dir_all(&folder).unwrap();
@@ -98,7 +98,7 @@ mod tests {
         switch("0\n");
         assert_eq!(probe.window(), [None, None, None], "what is not counted is not zero");
         switch("1\n");
-        assert_eq!(probe.window(), [None, None, None], "nor is what came meanwhile");
+        assert_eq!(probe.window(), [None, None, None], "nor are bytes counted meanwhile");
         write(1008, 52);
         assert_eq!(probe.window(), [None, Some((0, 512)), None]);
         fs::remove_file(folder.join("stat")).unwrap();
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_came_back_is_counted_from_there() {
+    fn a_device_that_came_back_is_counted_from_then_on() {
         let root = tempfile::tempdir().unwrap();
         let mut probe = BlockProbe::open(root.path(), &[Some((7, 0))]);
         let folder = root.path().join("sys/dev/block/7:0");

@@ -1,17 +1,17 @@
 //! What a worker counts while it runs, read by the meters from another thread.
 //!
 //! Each cell has one writer, so a count is a plain load, add and store: no lock, no read-modify-write
-//! on the bus. Counters only grow (and wrap); the meters keep what they read last and take the
-//! difference. Nothing is ever reset by the reader, so nothing can be lost or counted twice.
+//! on the bus. Counters only grow (and wrap); the meters keep the last reading and take the difference. The
+//! reader never resets anything, so nothing can be lost or counted twice.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use super::counters::{Incidents, Polls};
 use crate::class::Class;
 
-/// The largest latency that is told apart; longer ones count as this.
+/// The largest latency that is distinguished; longer ones count as this.
 pub const LATENCY_NS_MAX: u64 = 60_000_000_000;
-/// Error numbers that are told apart; larger ones count as the last.
+/// Error numbers that are distinguished; larger ones count as the last.
 pub const ERRNO_MAX: usize = 134;
 
 const SUB_BUCKET_BITS: u32 = 11; // three significant digits: 2048 sub-buckets
@@ -50,7 +50,7 @@ impl Counter {
     }
 }
 
-/// What an interface had to do about commands that did not come back.
+/// What an interface did about commands that did not complete.
 #[derive(Debug, Default)]
 pub struct IncidentCell([Counter; 2]);
 
@@ -70,7 +70,7 @@ impl IncidentCell {
     }
 }
 
-/// What an interface has seen of its polling.
+/// What an interface's polling found.
 #[derive(Debug, Default)]
 pub struct PollCell([Counter; 4]);
 
@@ -97,14 +97,14 @@ impl PollCell {
 #[derive(Debug)]
 pub struct LatencyCell {
     counts: Box<[AtomicU32; BUCKETS]>,
-    /// One past the highest bucket ever used: what a reader must look at.
+    /// One past the highest bucket ever used: as far as a reader must look.
     used: AtomicU32,
     max_ns: AtomicU64,
 }
 
 impl Default for LatencyCell {
     fn default() -> Self {
-        // Through a vector, for a zeroed allocation that never passes over the stack.
+        // Through a vector, for a zeroed allocation that never passes through the stack.
         let counts: Vec<AtomicU32> = (0..BUCKETS).map(|_| AtomicU32::new(0)).collect();
         let counts = counts.into_boxed_slice().try_into().expect("the vector has that length");
         Self { counts, used: AtomicU32::new(0), max_ns: AtomicU64::new(0) }
@@ -133,14 +133,14 @@ impl LatencyCell {
         self.counts[..used].iter().map(|count| count.load(Relaxed))
     }
 
-    /// The largest latency since the last call. A record at the very moment of the call may count
-    /// for the next one.
+    /// The largest latency since the last call. A record at the very moment of the call may count for the
+    /// next call.
     pub fn take_max_ns(&self) -> u64 {
         self.max_ns.swap(0, Relaxed)
     }
 }
 
-/// What a worker counts of one member.
+/// What a worker counts for one member.
 #[derive(Debug, Default)]
 pub struct MemberCell {
     /// Bytes read.
@@ -164,13 +164,13 @@ pub struct WorkerCell {
     pub missed: Counter,
     /// Failed I/Os and flushes by errno.
     pub errnos: Box<[Counter; ERRNO_MAX]>,
-    /// Of interfaces that poll.
+    /// For interfaces that poll.
     pub polls: PollCell,
-    /// Of interfaces that watch over their commands.
+    /// For interfaces that supervise their commands.
     pub incidents: IncidentCell,
-    /// Start to completion; of the WAL, to the end of the flush.
+    /// Start to completion; for the WAL, to the end of the flush.
     pub service: LatencyCell,
-    /// Intended start to completion or commit, of a rated class.
+    /// Intended start to completion or commit, for a class with a rate.
     pub response: Option<LatencyCell>,
     /// The WAL's writes.
     pub write: Option<LatencyCell>,
@@ -180,12 +180,12 @@ pub struct WorkerCell {
     pub members: Box<[MemberCell]>,
     /// The worker's thread, 0 until it has started.
     pub thread_id: AtomicI32,
-    /// Set when the worker has counted its last.
+    /// Set once the worker has finished counting.
     pub ended: AtomicBool,
 }
 
 impl WorkerCell {
-    /// A cell for a worker of the class over so many members.
+    /// A cell for a worker of the class over that many members.
     pub fn new(class: Class, rated: bool, members: usize) -> Self {
         let wal = class == Class::Wal;
         Self {
@@ -207,7 +207,7 @@ impl WorkerCell {
         }
     }
 
-    /// Takes over what the interface has counted so far; only the one writer may call this.
+    /// Copies what the interface has counted so far; only the one writer may call this.
     #[inline]
     pub fn follow(&self, polls: Polls, incidents: Incidents) {
         self.polls.follow(polls);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_recorded_can_be_read_from_elsewhere() {
+    fn records_can_be_read_from_another_thread() {
         let cell = LatencyCell::default();
         for ns in [5, 5, 100_000, 90_000_000_000] {
             cell.record(ns);

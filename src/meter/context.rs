@@ -1,4 +1,4 @@
-//! What the meters must know about a window beside the counts.
+//! What the meters must know about a window besides the counts.
 
 use super::engine::EngineFigures;
 use super::window::State;
@@ -7,31 +7,31 @@ use crate::host::TargetFacts;
 use crate::settings::Buffering;
 use crate::settings::interface::Interface;
 
-/// What a class was set to in a window.
+/// The settings of a class in a window.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClassContext {
     /// What it was doing at the end of the window.
     pub state: State,
-    /// I/O of a former setting was on its way when the window began, even if it has drained since.
+    /// Whether I/O of an earlier setting was under way when the window began, even if it has drained since.
     pub drained: bool,
-    /// The interface in force.
+    /// Its interface.
     pub interface: Interface,
-    /// The buffering in force.
+    /// Its buffering.
     pub buffering: Buffering,
-    /// Its rate, where it has one.
+    /// Its rate, if it has one.
     pub rate_bytes_per_s: Option<u64>,
-    /// Bytes of the I/Os that it may have under way at once.
+    /// Bytes of the I/Os that it can have under way at once.
     pub in_flight_bytes_max: u64,
 }
 
-/// What the meters must know about a window beside the counts.
+/// What the meters must know about a window besides the counts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WindowContext<'a> {
     /// The window's end on the run's clock.
     pub now_ns: u64,
-    /// By how much that came after the time that was set for it; 0 where it was early.
+    /// How late that was; 0 if it was early.
     pub late_ns: u64,
-    /// What a window is to last.
+    /// The intended length of a window.
     pub window_ns: u64,
     /// See [`super::window::Window::setting`].
     pub setting: u64,
@@ -47,30 +47,30 @@ pub struct WindowContext<'a> {
     pub wal_durable: bool,
     /// Bytes of the data that scan, point and background share.
     pub data_bytes: u64,
-    /// Memory that the page cache can have: the host's, or the budget that it was given.
+    /// Memory available to the page cache: the host's, or its budget.
     pub memory_bytes: u64,
-    /// The opened target; none of simulated runs.
+    /// The opened target; none in simulated runs.
     pub target: Option<&'a TargetFacts>,
-    /// Pages are read that were never written (read-only on a target without our fill).
+    /// Whether pages are read that were never written (read-only on a target without our fill).
     pub unfilled: bool,
     /// See [`super::window::Window::written_bytes_total`].
     pub written_bytes_total: u64,
-    /// Bytes of all that the load keeps: data and WAL, or keys and values, each counted once.
+    /// Bytes of everything that the load keeps: data and WAL, or keys and values, each counted once.
     pub data_set_bytes: u64,
-    /// Whether a storage engine stands between the classes and the target.
+    /// Whether there is a storage engine between the classes and the target.
     pub pairs: bool,
-    /// What that engine did since it was opened; none while it is closed.
+    /// What that engine has done since it was opened; none while it is closed.
     pub engine: Option<EngineFigures>,
-    /// Bytes of its own cache of blocks.
+    /// Bytes of its block cache.
     pub block_cache_bytes: u64,
-    /// Its puts find no room.
+    /// Whether its puts find no room.
     pub full: bool,
 }
 
 impl WindowContext<'_> {
-    /// Whether the class's I/O goes through the page cache, by its setting or quietly.
+    /// Whether the class's I/O goes through the page cache, by its setting or by the file system's choice.
     pub fn through_cache(&self, class: Class) -> bool {
-        // What of a get comes from storage is the storage engine's matter: it reads whole blocks.
+        // How much of a get comes from storage is up to the storage engine, which reads whole blocks.
         if self.pairs {
             return false;
         }
@@ -79,8 +79,8 @@ impl WindowContext<'_> {
         cacheable && (context.buffering != Buffering::Direct || self.quietly_buffered().is_some())
     }
 
-    /// Whether every class that runs reaches the device past the page cache, so that the block
-    /// layer's count must equal the workers'.
+    /// Whether every running class bypasses the page cache, so that the block layer's count must equal the
+    /// workers'.
     pub fn all_direct(&self) -> bool {
         let direct = |class: Class| {
             let context = &self.classes[class.index()];
@@ -90,7 +90,7 @@ impl WindowContext<'_> {
         !self.pairs && Class::ALL.into_iter().all(direct)
     }
 
-    /// Whether the block layer sees all that is written.
+    /// Whether the block layer sees everything that is written.
     pub fn through_block_layer(&self) -> bool {
         let mut writers = Class::ALL.into_iter().filter(|class| class.writes());
         !writers.any(|class| {

@@ -1,21 +1,20 @@
-//! Counts that interfaces keep beside their I/O.
+//! Counts that interfaces keep besides their I/O.
 
 use std::fmt;
 use std::ops::{AddAssign, Sub};
 
 use serde::{Deserialize, Serialize};
 
-/// Polls of completion queues so far, and the time that they took. Time asleep between two polls does
-/// not count.
+/// Polls of completion queues so far, and the time that they took. Sleeping between two polls does not count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Polls {
     /// Polls.
     pub polls: u64,
-    /// Polls that found nothing.
+    /// Polls that came back empty.
     pub empty_polls: u64,
     /// Time spent polling.
     pub polling_ns: u64,
-    /// Time spent in polls that found nothing.
+    /// Time spent in polls that came back empty.
     pub empty_polling_ns: u64,
 }
 
@@ -31,7 +30,7 @@ impl AddAssign for Polls {
 impl Sub for Polls {
     type Output = Self;
 
-    /// What came since; counters that are read while they change may be a little behind each other.
+    /// The difference; counters read while they change may be slightly inconsistent.
     fn sub(self, before: Self) -> Self {
         Self {
             polls: self.polls.saturating_sub(before.polls),
@@ -43,12 +42,12 @@ impl Sub for Polls {
 }
 
 impl Polls {
-    /// The share of the polling time that found nothing, 0 to 1; none where nothing was polled.
+    /// The share of the polling time spent in empty polls, 0 to 1; none without polls.
     pub fn empty_share(&self) -> Option<f64> {
         (self.polling_ns > 0).then(|| self.empty_polling_ns as f64 / self.polling_ns as f64)
     }
 
-    /// Counts a poll, how many completions it found and how long it took.
+    /// Counts a poll that found that many completions and took that long.
     #[inline]
     pub fn count(&mut self, found: u32, took_ns: u64) {
         self.polls += 1;
@@ -60,12 +59,12 @@ impl Polls {
     }
 }
 
-/// What an interface had to do about commands that did not come back.
+/// What an interface did about commands that did not complete.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Incidents {
-    /// Commands that did not come back in time and were to be aborted.
+    /// Commands that did not complete in time, and were to be aborted.
     pub timeouts: u64,
-    /// Resets of a controller, each counted by the one worker that asked for it.
+    /// Resets of a controller, each counted only by the worker that requested it.
     pub resets: u64,
 }
 
@@ -87,7 +86,7 @@ impl AddAssign for Incidents {
 impl Sub for Incidents {
     type Output = Self;
 
-    /// What came since.
+    /// The difference.
     fn sub(self, before: Self) -> Self {
         Self {
             timeouts: self.timeouts.saturating_sub(before.timeouts),
@@ -101,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_that_found_nothing_is_part_of_the_time() {
+    fn time_in_empty_polls_is_part_of_the_time() {
         let mut polls = Polls::default();
         for (found, took_ns) in [(0, 100), (2, 50), (0, 25)] {
             polls.count(found, took_ns);

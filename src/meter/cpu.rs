@@ -1,8 +1,8 @@
 //! The processor over a window: the whole system's shares and cycles.
 //!
-//! Shares come from `/proc/stat`, whose user time already contains that of guests. Cycles come from
-//! the performance-monitoring unit; where it does not open or did not count, they are estimated as
-//! busy time × clock frequency, without what the hypervisor took, for no cycle of ours ran then.
+//! Shares come from `/proc/stat`, whose user time already contains that of guests. Cycles come from the
+//! performance-monitoring unit; if it can't be opened or did not count, they are estimated as busy time ×
+//! clock frequency, without what the hypervisor took, as none of our cycles ran then.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use super::frequency::FrequencyProbe;
 use super::pmu::{CycleCounter, Pmu};
 use super::window::{CpuFigures, CyclesSource};
 
-/// Below this a window has too few of the kernel's 10 ms ticks.
+/// A shorter window has too few of the kernel's 10 ms ticks.
 const COARSE_BELOW_NS: u64 = 500_000_000;
 
-/// By so much of the own cores ticks may be less before they are held to have missed some.
+/// Ticks may fall short of our own threads' time by this share before they count as having missed some.
 const MISSED: f64 = 0.1;
 
 /// Whether the kernel's clock is too coarse for shares over so short a time.
@@ -22,14 +22,13 @@ pub(super) fn is_coarse(duration_ns: u64) -> bool {
     duration_ns < COARSE_BELOW_NS
 }
 
-/// Steal over the last half second or more: in shorter windows a single tick of the kernel's clock
-/// looks like much.
+/// Steal over the last half second or more: in shorter windows, a single tick looks like a lot.
 #[derive(Debug, Default)]
 pub(super) struct Steal(VecDeque<(u64, f64)>);
 
 impl Steal {
-    /// The share up to the end of a window of that length and share; none as long as all windows so far
-    /// are too short together.
+    /// The share up to the end of a window of that length and share; none as long as all windows together are
+    /// too short.
     pub fn window(&mut self, duration_ns: u64, share: f64) -> Option<f64> {
         self.0.push_back((duration_ns, share));
         let mut all_ns: u64 = self.0.iter().map(|(ns, _)| ns).sum();
@@ -44,7 +43,7 @@ impl Steal {
     }
 }
 
-/// Reads the processor's use of the whole system; or nothing, of simulated runs.
+/// Reads the whole system's use of the processor; or nothing, for simulated runs.
 pub struct CpuProbe(Option<System>);
 
 struct System {
@@ -55,7 +54,7 @@ struct System {
 }
 
 impl CpuProbe {
-    /// Of this system.
+    /// For this system.
     pub fn open() -> Self {
         let root = Path::new("/");
         let cpus: Vec<u32> = Stat::read(&root.join("proc/stat")).cpus.into_keys().collect();
@@ -63,19 +62,19 @@ impl CpuProbe {
         Self::under(root, pmu.map(|pmu| Box::new(pmu) as Box<dyn CycleCounter>))
     }
 
-    /// Of the system under a root, with that counter of cycles or none.
+    /// For the system under a root, with that cycle counter or none.
     pub fn under(root: &Path, counter: Option<Box<dyn CycleCounter>>) -> Self {
         let stat = root.join("proc/stat");
         let last = Stat::read(&stat);
         Self(Some(System { stat, counter, frequency: FrequencyProbe::new(root), last }))
     }
 
-    /// Of no system: all figures stay zero, as in simulated runs, which repeat exactly.
+    /// For no system: all figures stay zero, as simulated runs must repeat exactly.
     pub fn none() -> Self {
         Self(None)
     }
 
-    /// The figures since the last call. The own cores are left for [`super::tasks`].
+    /// The figures since the last call. stacktune's own cores come from [`super::tasks`].
     pub fn window(&mut self, now_ns: u64, duration_ns: u64) -> CpuFigures {
         self.0.as_mut().map(|system| system.window(now_ns, duration_ns)).unwrap_or_default()
     }
@@ -85,7 +84,7 @@ impl System {
     fn window(&mut self, now_ns: u64, duration_ns: u64) -> CpuFigures {
         let now = Stat::read(&self.stat);
         if now.cpus.is_empty() {
-            // It can't be read now: what was read last still holds for the next window.
+            // It can't be read now: the next window starts from the last reading.
             return CpuFigures::default();
         }
         let last = std::mem::replace(&mut self.last, now);
@@ -126,14 +125,14 @@ impl System {
     }
 }
 
-/// The figures with this process's own cores, by its threads' clocks. The system can't have been less
-/// busy than that: the kernel's ticks miss threads that run between them and, in a machine whose timer
-/// is emulated, some that poll. Where they miss over a tenth of it, which is more than they are coarse,
-/// what is estimated from them is raised to it; what is counted stays.
+/// The figures raised to this process's own CPU time, by its threads' clocks. The system can't have been less
+/// busy than that: the kernel's ticks miss threads that run between them and, in a machine with an emulated
+/// timer, some that poll. If they miss over a tenth of it, which is more than their coarseness, estimates are
+/// raised to it; counted cycles stay.
 pub(super) fn at_least_own(figures: CpuFigures, own_cores: f64, duration_ns: u64) -> CpuFigures {
     let figures = CpuFigures { own_cores, ..figures };
     let cpus = f64::from(figures.cpus);
-    // A thread's clock may hold what the hypervisor took.
+    // A thread's clock may include what the hypervisor took.
     let own_cores = own_cores.min((1.0 - figures.steal) * cpus);
     let missed_cores = own_cores - ran(&figures) * cpus;
     if figures.coarse || missed_cores <= MISSED * own_cores {
@@ -145,7 +144,7 @@ pub(super) fn at_least_own(figures: CpuFigures, own_cores: f64, duration_ns: u64
     CpuFigures { busy, cycles, ..figures }
 }
 
-/// The figures of a window by the kernel's ticks alone, which add up to a run's.
+/// A window's figures by the kernel's ticks alone, which add up over a run.
 pub(super) fn by_ticks(figures: &CpuFigures, duration_ns: u64) -> CpuFigures {
     let ran = ran(figures);
     let busy = ran + figures.steal;
@@ -172,7 +171,7 @@ struct Ticks {
 
 impl Ticks {
     fn parse<'a>(fields: impl Iterator<Item = &'a str>) -> Self {
-        let mut values = [0; 8]; // guest and guest nice follow: they are in user and nice already
+        let mut values = [0; 8]; // guest and guest nice follow, which user and nice already include
         for (value, field) in values.iter_mut().zip(fields) {
             *value = field.parse().unwrap_or(0);
         }
@@ -180,7 +179,7 @@ impl Ticks {
         Self { user: user + nice, system, interrupt: irq + softirq, steal, idle: idle + iowait }
     }
 
-    /// The difference; the kernel's idle and waiting times may step back a little, which is nothing.
+    /// The difference; a small step back of the kernel's idle and waiting times counts as zero.
     fn since(&self, last: &Self) -> Self {
         Self {
             user: self.user.saturating_sub(last.user),
@@ -191,7 +190,7 @@ impl Ticks {
         }
     }
 
-    /// In which a CPU ran something.
+    /// Ticks in which a CPU ran something.
     fn ran(&self) -> u64 {
         self.user + self.system + self.interrupt
     }
@@ -201,7 +200,7 @@ impl Ticks {
     }
 }
 
-/// `/proc/stat`: all CPUs together, and each that is online.
+/// `/proc/stat`: all CPUs together, and each online CPU.
 #[derive(Debug, Clone, Default)]
 struct Stat {
     all: Ticks,
@@ -209,7 +208,7 @@ struct Stat {
 }
 
 impl Stat {
-    /// Zeros where it can't be read.
+    /// Zeros if it can't be read.
     fn read(path: &Path) -> Self {
         let text = std::fs::read_to_string(path).unwrap_or_default();
         let mut stat = Self::default();
@@ -270,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn an_estimate_is_no_less_than_what_the_own_threads_clocks_say() {
+    fn an_estimate_is_at_least_the_own_threads_time() {
         let ticks = CpuFigures {
             cpus: 2,
             user: 0.2,
@@ -289,7 +288,7 @@ mod tests {
         let counted = CpuFigures { cycles_source: CyclesSource::Pmu, frequency_hz: None, ..ticks.clone() };
         assert!(close(at_least_own(counted, 1.4, SECOND).cycles, 6e8));
         assert!(close(by_ticks(&raised, SECOND).cycles, ticks_cycles));
-        // By less, ticks are but coarse; and what the hypervisor took is not the threads'.
+        // Below that, ticks are merely coarse; and what the hypervisor took is not the threads'.
         let little = at_least_own(ticks.clone(), 0.65, SECOND);
         assert_eq!((little.busy, little.cycles), (0.35, 6e8));
         let stolen = CpuFigures { user: 0.8, system: 0.0, steal: 0.2, busy: 1.0, ..ticks.clone() };
@@ -300,20 +299,20 @@ mod tests {
     }
 
     #[test]
-    fn one_tick_of_a_short_window_is_no_steal() {
+    fn one_tick_of_a_short_window_is_not_steal() {
         let mut steal = Steal::default();
         let short = |steal: &mut Steal, share| steal.window(100_000_000, share);
-        assert_eq!(short(&mut steal, 0.05), None, "too little is known yet");
+        assert_eq!(short(&mut steal, 0.05), None, "too little time yet");
         assert!((0..3).all(|_| short(&mut steal, 0.0).is_none()));
         let shares: Vec<_> = (0..6).map(|_| short(&mut steal, 0.0).unwrap()).collect();
         assert!((shares[0] - 0.01).abs() < 1e-9 && shares[1..] == [0.0; 5], "{shares:?}");
         let lasting = (0..5).map(|_| short(&mut steal, 0.1).unwrap()).last().unwrap();
         assert!((lasting - 0.1).abs() < 1e-9, "{lasting}");
-        assert_eq!(steal.window(1_000_000_000, 0.04), Some(0.04), "a long window tells by itself");
+        assert_eq!(steal.window(1_000_000_000, 0.04), Some(0.04), "a long window is enough");
     }
 
     #[test]
-    fn shares_are_of_all_cpu_time_and_an_estimate_leaves_out_what_was_stolen() {
+    fn shares_are_of_all_cpu_time_and_an_estimate_leaves_out_steal() {
         let root = tempfile::tempdir().unwrap();
         write(root.path(), START, START);
         let mut probe = CpuProbe::under(root.path(), None);
@@ -334,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn counted_cycles_come_first_and_an_empty_or_partial_count_is_not_taken() {
+    fn counted_cycles_are_preferred_but_not_empty_or_partial_counts() {
         let root = tempfile::tempdir().unwrap();
         write(root.path(), START, START);
         let counter = Scripted(vec![0, 1], vec![Some(5e8), None]);
@@ -358,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reading_that_fails_leaves_the_next_one_right() {
+    fn a_failed_reading_does_not_spoil_the_next() {
         let root = tempfile::tempdir().unwrap();
         write(root.path(), START, START);
         let mut probe = CpuProbe::under(root.path(), None);
@@ -379,7 +378,7 @@ mod tests {
         let duration_ns = start.elapsed().as_nanos() as u64;
         let cpu = probe.window(duration_ns, duration_ns);
         assert!(cpu.cpus > 0 && cpu.coarse);
-        // One CPU of all was busy, less what the 10 ms clock may miss.
+        // One CPU was busy, less what the 10 ms clock may miss.
         assert!(cpu.busy * f64::from(cpu.cpus) > 0.3, "{cpu:?}");
         assert!((0.0..=1.0).contains(&cpu.busy), "{cpu:?}");
         let parts = cpu.user + cpu.system + cpu.interrupt + cpu.steal;

@@ -1,30 +1,30 @@
-//! Where a series leaves its level: by the cumulative sum (CUSUM; Page 1954) of what its values lie above
-//! and below their mean.
+//! Where a series leaves its level, by the cumulative sum (CUSUM; Page 1954) of its values' differences from
+//! their mean.
 //!
-//! Over a level the sum stays near zero. Where the level changes it runs away from zero until there, and
-//! back after it, so that it is furthest where the change is. That is a change
+//! At a constant level the sum stays near zero. If the level changes, the sum moves away from zero until the
+//! change and back after it, so that it is furthest from zero at the change. That counts as a change
 //!
-//! - where it is too far for chance: beyond 1.95 σ√n, which the sum over n values without a change reaches
-//!   once in a thousand times (Kolmogorov's distribution). σ is that of the steps from value to value or
-//!   that of the values from their side's mean, the larger one: of few values each may be too small;
-//! - and where it matters: the means before and after differ by 5% of the larger one.
+//! - if it is too far for chance: beyond 1.95 σ√n, which the sum over n values without a change reaches
+//!   once in a thousand times (Kolmogorov's distribution). σ is the larger of that of the steps from value to
+//!   value and that of the values from their side's mean, as either can be too small for few values;
+//! - and if it matters: the means before and after differ by 5% of the larger one.
 //!
-//! Both sides of a change are looked at in the same way, and no side is shorter than fifteen values: a
-//! change is seen once fifteen values have followed it.
+//! Both sides of a change are then searched in the same way, and no side is shorter than fifteen values: a
+//! change is found once fifteen values have followed it.
 
 /// The fewest values on either side of a change.
 pub const SIDE: usize = 15;
-/// As many values make a level: fewer could not show a change.
+/// The fewest values of a level: fewer could not show a change.
 pub const LEVEL: usize = 2 * SIDE;
 /// Kolmogorov's distribution at 0.1%.
 const BEYOND_CHANCE: f64 = 1.95;
-/// A change matters from this share on.
+/// The smallest relative change that matters.
 const MATTERS: f64 = super::settling::TREND_CHANGE;
 
-/// The places at which a new level begins, in order.
+/// The indices at which a new level begins, in order.
 pub fn changes(values: &[f64]) -> Vec<usize> {
     let mut found = Vec::new();
-    // What is still to be looked at: from, to.
+    // The ranges still to search: from, to.
     let mut spans = vec![(0, values.len())];
     while let Some((from, to)) = spans.pop() {
         if let Some(at) = change(&values[from..to]) {
@@ -36,8 +36,8 @@ pub fn changes(values: &[f64]) -> Vec<usize> {
     kept(values, found)
 }
 
-/// Of the places found, those with different levels on both sides: a part was compared with a mean in
-/// which later changes were.
+/// Keeps only those places found that have different levels on both sides, as a part was compared with a mean
+/// that included later changes.
 fn kept(values: &[f64], mut found: Vec<usize>) -> Vec<usize> {
     let mut at = 0;
     while at < found.len() {
@@ -52,7 +52,7 @@ fn kept(values: &[f64], mut found: Vec<usize>) -> Vec<usize> {
     found
 }
 
-/// Where the sum is furthest from zero, if that is a change.
+/// The index where the sum is furthest from zero, if that is a change.
 fn change(values: &[f64]) -> Option<usize> {
     let n = values.len();
     if n < LEVEL {
@@ -87,7 +87,7 @@ fn deviation(values: &[f64]) -> f64 {
     (steps / (2 * (values.len() - 1).max(1)) as f64).sqrt()
 }
 
-/// From the mean of either side.
+/// By the differences from each side's mean.
 fn deviation_within(before: &[f64], after: &[f64]) -> f64 {
     let squares = |values: &[f64]| {
         let mean = mean(values);
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
     use rand::{RngExt as _, SeedableRng as _, rngs::SmallRng};
 
-    /// A series of levels with their lengths, with noise of so many percent either way.
+    /// A series of levels with their lengths, with noise of ±`percent`.
     fn series(levels: &[(f64, usize)], percent: f64, seed: u64) -> Vec<f64> {
         let mut random = SmallRng::seed_from_u64(seed);
         let values = levels.iter().flat_map(|(level, length)| std::iter::repeat_n(*level, *length));
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn known_changes_are_found_where_they_are() {
-        // Didona et al. 2021, Figure 2a: 11 kops/s at first, 8 after it, and 3 that stay. And a fall that is made good.
+        // Didona et al. 2021, Figure 2a: 11 kops/s at first, 8 after it, then a lasting 3. And a drop that recovers.
         let falls = [(11.0, 60), (8.0, 90), (3.0, 300)];
         let back = [(100.0, 100), (60.0, 40), (100.0, 100)];
         let mut missed = Vec::new();
@@ -126,7 +126,7 @@ mod tests {
             ];
             missed.extend(found.into_iter().filter(|(found, known, by)| !near(found, known, *by)));
         }
-        // Chance makes one of a thousand times.
+        // Chance makes one in a thousand.
         assert!(missed.len() <= 2, "{missed:?}");
     }
 
@@ -134,14 +134,14 @@ mod tests {
     fn exact_series_are_judged_exactly() {
         assert_eq!(changes(&series(&[(2.0, 40), (3.0, 40)], 0.0, 0)), [40]);
         assert!(changes(&[7.0; 600]).is_empty() && changes(&[0.0; 600]).is_empty());
-        assert!(changes(&series(&[(100.0, 40), (103.0, 40)], 0.0, 0)).is_empty(), "3% do not matter");
-        assert!(changes(&series(&[(1.0, 14), (2.0, 14)], 0.0, 0)).is_empty(), "too short to tell");
+        assert!(changes(&series(&[(100.0, 40), (103.0, 40)], 0.0, 0)).is_empty(), "3% does not matter");
+        assert!(changes(&series(&[(1.0, 14), (2.0, 14)], 0.0, 0)).is_empty(), "too short to detect");
         assert!(changes(&[]).is_empty());
     }
 
     #[test]
-    fn chance_alone_makes_a_change_seldom() {
-        // Also where values differ much from each other, and where they come in bursts.
+    fn chance_alone_rarely_makes_a_change() {
+        // Even if values differ a lot from each other, or come in bursts.
         for percent in [5.0, 30.0, 90.0] {
             let alarms = (0..300).filter(|seed| !changes(&series(&[(50.0, 300)], percent, *seed)).is_empty());
             assert!(alarms.count() <= 2, "noise of {percent}%");
@@ -151,12 +151,12 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_decay_has_changes_until_it_is_level() {
+    fn a_slow_decay_changes_until_it_is_level() {
         let decay: Vec<f64> = (0..600).map(|n| 100.0 + 200.0 * (-f64::from(n) / 60.0).exp()).collect();
         let found = changes(&decay);
         let last = *found.last().unwrap();
         assert!(found.len() > 2, "{found:?}");
-        // From there on it falls by another 200·e^(−last/60): little of the level that stays.
+        // From there on it falls by another 200·e^(−last/60), little compared with the final level.
         assert!((120..=260).contains(&last), "{found:?}");
     }
 }

@@ -1,5 +1,5 @@
-//! The drives below the members: how warm they are, whether they slow themselves down, and whether they
-//! are still there. Looked at in a thread of its own: a drive that hangs does not answer for long.
+//! The drives below the members: how warm they are, whether they throttle, and whether they are still there.
+//! Read in a separate thread, as a drive that hangs takes long to answer.
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -9,18 +9,18 @@ use std::time::{Duration, Instant};
 use super::member::Member;
 use crate::host::{FlashSource, FlashWrites, Health, Look, Throttling, WatchedDrive};
 
-/// A drive is asked so often at most: asking is a command to it.
+/// The shortest time between two queries of a drive, as each is a command to it.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Writes to flash are asked for in every so many looks: they are told of a whole run.
+/// Every how many rounds writes to flash are queried, as only whole runs show them.
 const FLASH_LOOKS: u64 = 10;
-/// What is older says nothing of a window.
+/// An older reading says nothing about a window.
 const STALE: Duration = Duration::from_secs(3);
 
-/// Looks at the drives below the members.
+/// Reads the drives below the members.
 #[derive(Debug, Default)]
 pub struct DriveProbe {
     drives: Arc<Drives>,
-    /// The places of each member's drives.
+    /// The indices of each member's drives.
     members: Vec<Vec<usize>>,
     /// Ends the thread when it is dropped.
     _running: Option<Sender<()>>,
@@ -32,20 +32,20 @@ struct Drives {
     readings: Mutex<Vec<Reading>>,
 }
 
-/// What is known of a drive.
+/// What is known about a drive.
 #[derive(Debug, Clone, Default)]
 struct Reading {
-    /// When it was looked at last.
+    /// When it was last read.
     at: Option<Instant>,
     temperature_c: Option<f64>,
     hot: bool,
     lost: bool,
-    /// What the last health log was compared with the one before.
+    /// The last health log.
     health: Option<Health>,
     throttling: Option<Throttling>,
-    /// The worst since the last window ended, where there was a look since.
+    /// The worst since the last window ended, if it was read since.
     worst: Option<Throttling>,
-    /// The drive's count of its writes now, and as the last window took it.
+    /// The drive's current count of its writes, and that at the last window.
     flash: Option<FlashWrites>,
     flash_taken: Option<FlashWrites>,
 }
@@ -57,31 +57,31 @@ pub struct FlashDelta {
     pub host_bytes: u64,
     /// Bytes that were written to flash.
     pub flash_bytes: u64,
-    /// What the sums are exact to: the drives' units together.
+    /// The resolution of the sums: the drives' units together.
     pub unit_bytes: u64,
-    /// Whose pages tell it: the first drive's.
+    /// The source of the counts: the first drive's page.
     pub source: FlashSource,
 }
 
-/// What a window has of the drives.
+/// What a window records about the drives.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DriveFigures {
-    /// Of each member, in degrees Celsius, its hottest drive's.
+    /// The temperature of each member's hottest drive, in degrees Celsius.
     pub members_c: Vec<Option<f64>>,
-    /// Of each member, the worst of its drives that tell.
+    /// For each member, the worst of its drives that report it.
     pub throttling: Vec<Option<Throttling>>,
-    /// The drives at or above the temperature from which on they may slow themselves down.
+    /// The drives at or above the temperature from which on they may throttle.
     pub hot: Vec<String>,
-    /// The drives that slowed themselves down, by their own counts.
+    /// The drives that throttled, by their own counts.
     pub throttled: Vec<String>,
-    /// The drives that are no longer there, with their serials where known.
+    /// The drives that are gone, with their serials if known.
     pub lost: Vec<(String, Option<String>)>,
-    /// What the drives wrote to flash, asked for each ten seconds; none where not all of them tell.
+    /// What the drives wrote to flash, queried every ten seconds; none unless all of them report it.
     pub flash: Option<FlashDelta>,
 }
 
 impl DriveProbe {
-    /// Begins to look at the drives below the members, under a root (`/`).
+    /// Begins to watch the drives below the members, under a root (`/`).
     pub fn open(root: &Path, members: &[Member]) -> Self {
         let below = |member: &Member| match (&member.path, member.device) {
             (_, Some(number)) => WatchedDrive::below(root, number),
@@ -93,7 +93,7 @@ impl DriveProbe {
             let (running, until) = channel();
             let drives = probe.drives.clone();
             let thread = std::thread::Builder::new().name("drives".into());
-            // Without the thread nothing is known, as where the drives tell nothing.
+            // Without the thread nothing is known, just as if the drives reported nothing.
             if thread.spawn(move || drives.look_until(&until)).is_ok() {
                 probe = Self { _running: Some(running), ..probe };
             }
@@ -116,7 +116,7 @@ impl DriveProbe {
         Self { drives: Arc::new(Drives { watched, readings }), members, _running: None }
     }
 
-    /// What was found since the last window ended; what was found before, where nobody has looked since.
+    /// What was read since the last window ended, or before it if nothing was read since.
     pub fn window(&self) -> DriveFigures {
         self.at(Instant::now())
     }
@@ -124,7 +124,7 @@ impl DriveProbe {
     fn at(&self, now: Instant) -> DriveFigures {
         let mut readings = self.drives.readings.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = |at: Option<Instant>| at.is_some_and(|at| now.saturating_duration_since(at) <= STALE);
-        // A drive that is lost stays so; anything else that is old says nothing.
+        // A drive that is lost stays lost; anything else that is old says nothing.
         let seen: Vec<Reading> = readings
             .iter_mut()
             .map(|reading| {
@@ -155,9 +155,9 @@ impl DriveProbe {
     }
 }
 
-/// What all drives have written since they were last asked this; none where one does not tell.
+/// What all drives have written since the last such call; none if one does not report it.
 ///
-/// The pages are the controllers': namespaces of one, which share its serial, are counted once.
+/// The pages belong to controllers: namespaces of one controller, which share its serial, count once.
 fn flash_since(watched: &[WatchedDrive], readings: &mut [Reading]) -> Option<FlashDelta> {
     let mut sum: Option<FlashDelta> = None;
     if readings.is_empty() || readings.iter().any(|reading| reading.flash.is_none()) {
@@ -213,16 +213,16 @@ impl Drives {
 }
 
 impl Reading {
-    /// Takes in what a look found.
+    /// Takes the result of a reading.
     fn take(&mut self, look: Look, now: Instant) {
-        let told = look.health.as_ref().zip(self.health.as_ref());
-        let told = told.and_then(|(now, before)| now.throttling_since(before));
-        // What does not count is hot, or not told.
-        self.throttling = told.max(look.hot.then_some(Throttling::Hot));
+        let written = look.health.as_ref().zip(self.health.as_ref());
+        let written = written.and_then(|(now, before)| now.throttling_since(before));
+        // A drive that does not count throttling is hot, or not known to be.
+        self.throttling = written.max(look.hot.then_some(Throttling::Hot));
         self.worst = self.worst.max(self.throttling);
         (self.at, self.temperature_c, self.hot) = (Some(now), look.temperature_c, look.hot);
         self.lost = look.lost;
-        // The first log after one that was not answered still tells of all the time between.
+        // The first log after one that failed covers all the time between.
         if look.health.is_some() {
             self.health = look.health;
         }
@@ -239,7 +239,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    /// An array of two drives, of which the second tells no limit; and a drive without a sensor.
+    /// An array of two drives, the second of which reports no limit; and a drive without a sensor.
     fn host() -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         let at = |path: &str| root.path().join(path);
@@ -267,13 +267,13 @@ mod tests {
     }
 
     #[test]
-    fn a_member_is_as_warm_as_the_hottest_drive_below_it() {
+    fn a_member_is_as_warm_as_its_hottest_drive() {
         let root = host();
         warm(&root, "nvme0n1", "41850\n");
         warm(&root, "nvme1n1", "55000\n");
         let probe = probe(&root);
-        assert_eq!(probe.drives.watched.len(), 3, "each drive is asked once");
-        assert_eq!(probe.window().members_c, [None; 5], "nothing was read yet");
+        assert_eq!(probe.drives.watched.len(), 3, "each drive is queried once");
+        assert_eq!(probe.window().members_c, [None; 5], "nothing has been read yet");
         probe.drives.look();
         let read = probe.window();
         assert_eq!(read.members_c, [Some(55.0), Some(41.85), Some(55.0), None, None]);
@@ -282,20 +282,20 @@ mod tests {
     }
 
     #[test]
-    fn a_drive_is_hot_at_its_limit_and_where_it_says_so() {
+    fn a_drive_is_hot_at_its_limit_or_if_it_reports_so() {
         let root = host();
         warm(&root, "nvme0n1", "69850\n");
         warm(&root, "nvme1n1", "90000\n");
         let probe = probe(&root);
         probe.drives.look();
-        assert_eq!(probe.window().hot, ["nvme0n1"], "the other one tells no limit");
+        assert_eq!(probe.window().hot, ["nvme0n1"], "the other one reports no limit");
         fs::write(root.path().join("sys/block/nvme1n1/device/hwmon3/temp1_alarm"), "1\n").unwrap();
         warm(&root, "nvme0n1", "69000\n");
         probe.drives.look();
         assert_eq!(probe.window().hot, ["nvme1n1"]);
         warm(&root, "nvme1n1", "");
         probe.drives.look();
-        assert_eq!(probe.window().members_c[2], None, "it does not answer any more");
+        assert_eq!(probe.window().members_c[2], None, "it no longer answers");
     }
 
     #[test]
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_to_flash_are_those_since_the_last_window_of_all_drives_or_of_none() {
+    fn writes_to_flash_are_counted_since_the_last_window_of_all_drives_or_none() {
         let root = host();
         let probe = DriveProbe::of(vec![WatchedDrive::below(root.path(), (9, 0))]);
         let count = |at: usize, host_bytes: u64, flash_bytes: u64| {
@@ -328,33 +328,33 @@ mod tests {
             let flash = FlashWrites { host_bytes, flash_bytes, unit_bytes, source: FlashSource::Ocp };
             probe.drives.readings.lock().unwrap()[at].flash = Some(flash);
         };
-        let told = || probe.window().flash.map(|flash| (flash.host_bytes, flash.flash_bytes));
-        assert_eq!(told(), None);
+        let written = || probe.window().flash.map(|flash| (flash.host_bytes, flash.flash_bytes));
+        assert_eq!(written(), None);
         count(0, 1000, 3000);
-        assert_eq!(told(), None, "the other one does not tell");
+        assert_eq!(written(), None, "the other one does not report it");
         count(1, 50, 60);
-        assert_eq!(told(), Some((0, 0)), "from there on");
+        assert_eq!(written(), Some((0, 0)), "from then on");
         count(0, 1100, 3300);
         count(1, 50, 65);
-        assert_eq!(told(), Some((100, 305)));
-        assert_eq!(told(), Some((0, 0)), "nobody asked since");
+        assert_eq!(written(), Some((100, 305)));
+        assert_eq!(written(), Some((0, 0)), "not queried since");
     }
 
     #[test]
-    fn namespaces_of_one_drive_tell_its_writes_once() {
+    fn namespaces_of_one_drive_count_its_writes_once() {
         let root = host();
         for namespace in ["nvme0n1", "nvme1n1"] {
             fs::write(root.path().join(format!("sys/block/{namespace}/device/serial")), "S1\n").unwrap();
         }
         let probe = DriveProbe::of(vec![WatchedDrive::below(root.path(), (9, 0))]);
-        for (host_bytes, told) in [(1000, (0, 0)), (1100, (100, 300))] {
+        for (host_bytes, written) in [(1000, (0, 0)), (1100, (100, 300))] {
             for reading in &mut *probe.drives.readings.lock().unwrap() {
                 let (flash_bytes, unit_bytes) = (host_bytes * 3, 1);
                 let flash = FlashWrites { host_bytes, flash_bytes, unit_bytes, source: FlashSource::Ocp };
                 reading.flash = Some(flash);
             }
             let flash = probe.window().flash.unwrap();
-            assert_eq!((flash.host_bytes, flash.flash_bytes, flash.unit_bytes), (told.0, told.1, 1));
+            assert_eq!((flash.host_bytes, flash.flash_bytes, flash.unit_bytes), (written.0, written.1, 1));
         }
     }
 
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_has_the_worst_of_its_looks_and_a_short_one_repeats_the_last() {
+    fn a_window_has_the_worst_of_its_readings_and_a_short_one_repeats_the_last() {
         use crate::host::Throttled;
         use crate::host::health_tests::calm;
         let now = Instant::now();
@@ -374,13 +374,13 @@ mod tests {
             probe.drives.readings.lock().unwrap()[0].take(look(Some(count(transitions))), now);
         };
         take(5);
-        assert_eq!(probe.at(now).throttling, [None], "one log is compared with nothing");
+        assert_eq!(probe.at(now).throttling, [None], "a first log has nothing to compare with");
         take(6);
         take(6);
         let window = probe.at(now);
-        assert_eq!(window.throttling, [Some(Throttling::Yes)], "it did in the first of two looks");
+        assert_eq!(window.throttling, [Some(Throttling::Yes)], "it did in the first of two readings");
         assert_eq!(window.throttled, ["nvme0n1"]);
-        assert_eq!(probe.at(now).throttling, [Some(Throttling::No)], "nobody looked since");
+        assert_eq!(probe.at(now).throttling, [Some(Throttling::No)], "not read since");
         probe.drives.readings.lock().unwrap()[0].take(look(None), now);
         assert_eq!(probe.at(now).throttling, [None], "it does not answer");
         take(7);

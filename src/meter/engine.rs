@@ -1,21 +1,21 @@
 //! What a storage engine under the classes did by itself: its log, flushes and compactions, its cache, and
-//! the time for which it held writes up.
+//! how long it held up writes.
 //!
-//! The counts are the engine's own and only grow while it runs, also where it is closed and opened again;
-//! a window's are the differences between its two ends.
+//! The counts are the engine's own and only grow while it runs, even if it is closed and reopened; a window's
+//! are the differences between its two ends.
 
 use std::ops::{Add, AddAssign, Sub};
 
 use serde::{Deserialize, Serialize};
 
-/// Counts since the engine was opened, or in a window, or over a run. Of `RocksDB` each names its ticker.
+/// Counts since the engine was opened, in a window, or over a run. For `RocksDB`, each names its ticker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineTotals {
     /// Bytes of keys and values that the application put, as the workers count them.
     pub user_written_bytes: u64,
     /// Bytes of keys and values that the application got, as the workers count them.
     pub user_read_bytes: u64,
-    /// Bytes that were written to the log (`rocksdb.wal.bytes`).
+    /// Bytes written to the log (`rocksdb.wal.bytes`).
     pub log_bytes: u64,
     /// Syncs of the log (`rocksdb.wal.synced`).
     pub log_syncs: u64,
@@ -25,11 +25,11 @@ pub struct EngineTotals {
     pub compaction_read_bytes: u64,
     /// Bytes that compactions wrote (`rocksdb.compact.write.bytes`).
     pub compaction_written_bytes: u64,
-    /// Time for which writes were held up, summed over the threads that waited (`rocksdb.stall.micros`).
+    /// Time for which writes were held up, summed over the waiting threads (`rocksdb.stall.micros`).
     pub stall_ns: u64,
-    /// Blocks of data that the engine's cache held (`rocksdb.block.cache.data.hit`).
+    /// Data blocks that were in the engine's cache (`rocksdb.block.cache.data.hit`).
     pub cache_hits: u64,
-    /// Blocks of data that it did not hold (`rocksdb.block.cache.data.miss`).
+    /// Data blocks that were not (`rocksdb.block.cache.data.miss`).
     pub cache_misses: u64,
     /// Gets that a filter answered without a read (`rocksdb.bloom.filter.useful`).
     pub filter_hits: u64,
@@ -41,13 +41,13 @@ impl EngineTotals {
         self.log_bytes + self.flush_bytes + self.compaction_written_bytes
     }
 
-    /// Bytes that the engine wrote for each one that the application put; none where it put none. It is the
-    /// engine's part of WA-A ([`super::written::Parts::engine`]).
+    /// Bytes that the engine wrote per byte that the application put; none if it put none. It is the engine's
+    /// part of WA-A ([`super::written::Parts::engine`]).
     pub fn write_amplification(&self) -> Option<f64> {
         (self.user_written_bytes > 0).then(|| self.written_bytes() as f64 / self.user_written_bytes as f64)
     }
 
-    /// The share of looked-up blocks of data that its cache held, 0 to 1; none where none was looked up.
+    /// The share of data blocks found in its cache, 0 to 1; none if none was looked up.
     pub fn cache_hit_share(&self) -> Option<f64> {
         let looked = self.cache_hits + self.cache_misses;
         (looked > 0).then(|| self.cache_hits as f64 / looked as f64)
@@ -98,19 +98,18 @@ pub struct EngineFigures {
     /// What it did.
     #[serde(flatten)]
     pub counts: EngineTotals,
-    /// Times of its own operations in microseconds, since it was opened: `RocksDB`'s own histograms.
+    /// Times of its operations in microseconds, since it was opened: `RocksDB`'s histograms.
     pub times_us: Vec<EngineTime>,
-    /// Bytes of its live files at the end, what they hold of outdated pairs included
-    /// (`rocksdb.total-sst-files-size`).
+    /// Bytes of its live files at the end, including outdated pairs in them (`rocksdb.total-sst-files-size`).
     pub files_bytes: u64,
-    /// Bytes that compactions still have to write, as it estimates them
+    /// Bytes that compactions still have to write, by its own estimate
     /// (`rocksdb.estimate-pending-compaction-bytes`).
     pub pending_compaction_bytes: u64,
-    /// Whether writes stood still at the end (`rocksdb.is-write-stopped`).
+    /// Whether writes were stopped at the end (`rocksdb.is-write-stopped`).
     pub stopped: bool,
 }
 
-/// A histogram of the engine's own.
+/// One of the engine's histograms.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct EngineTime {
     /// Its name.
@@ -139,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_nothing_is_not_told() {
+    fn a_share_of_nothing_is_unknown() {
         let none = EngineTotals::default();
         assert_eq!((none.write_amplification(), none.cache_hit_share()), (None, None));
         let some = EngineTotals {

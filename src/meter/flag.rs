@@ -1,7 +1,7 @@
 //! Flags: why a figure may not be the storage's own.
 //!
-//! Each kind has one row: its text, which is the same on the screen and in files, what it is of, and whether
-//! it forbids a verdict on storage. The table in `assets/help/flags.md` comes from the rows.
+//! Each kind has one row: its text, which is the same on the screen and in files, what it applies to, and
+//! whether it forbids a verdict on storage. The table in `assets/help/flags.md` is generated from the rows.
 
 use serde::{Deserialize, Serialize};
 
@@ -33,13 +33,13 @@ pub enum FlagKind {
     Simulated,
     /// The drives are emulated.
     Emulated,
-    /// What is read was never written.
+    /// What is read has never been written.
     Unfilled,
     /// A worker is the limit.
     WorkerBound,
     /// The windows trend.
     Drifting,
-    /// I/O of a former setting was under way.
+    /// I/O of an earlier setting was under way.
     Draining,
     /// The class was stopped.
     Stopped,
@@ -61,9 +61,9 @@ pub enum FlagKind {
     BlockLayerDiffers,
     /// Others may use the target.
     Mounted,
-    /// A drive slowed itself down.
+    /// A drive throttled.
     Throttled,
-    /// A drive is warm enough to slow itself down.
+    /// A drive is warm enough to throttle.
     Hot,
     /// A drive is gone.
     Lost,
@@ -71,7 +71,7 @@ pub enum FlagKind {
     Degraded,
     /// An array has lost too many members.
     ArrayFailed,
-    /// An array does I/O of its own.
+    /// An array does its own I/O.
     Resync,
     /// Puts find no room.
     DiskFull,
@@ -95,7 +95,7 @@ pub enum FlagKind {
     Survives,
 }
 
-/// What a flag is of.
+/// What a flag applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// A class in a window.
@@ -108,7 +108,7 @@ pub enum Scope {
     Turn,
 }
 
-/// What follows a flag's own text, with an example of it.
+/// What follows a flag's text, with an example.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Adds {
     Nothing,
@@ -122,25 +122,25 @@ enum Adds {
 #[derive(Debug)]
 pub struct FlagSpec {
     kind: FlagKind,
-    /// Its text, without what follows it.
+    /// Its text, without what follows.
     pub text: &'static str,
     adds: Adds,
-    /// What it is of.
+    /// What it applies to.
     pub scope: Scope,
     /// Whether it forbids a verdict on storage.
     pub forbids_verdict: bool,
-    /// Whether one window marks the whole run; of other kinds it takes a tenth of the windows.
+    /// Whether one window marks the whole run; for other kinds it takes a tenth of the windows.
     pub marks_run: bool,
     /// What it means, as the help shows it.
     pub meaning: &'static str,
 }
 
-/// A flag under which a figure is not the storage's.
+/// A flag that forbids a verdict.
 const fn forbids(kind: FlagKind, scope: Scope, text: &'static str, meaning: &'static str) -> FlagSpec {
     FlagSpec { kind, text, adds: Adds::Nothing, scope, forbids_verdict: true, marks_run: false, meaning }
 }
 
-/// A flag that says what the figures are of, and leaves the verdict.
+/// A flag that describes the figures and leaves the verdict.
 const fn notes(kind: FlagKind, scope: Scope, text: &'static str, meaning: &'static str) -> FlagSpec {
     FlagSpec { forbids_verdict: false, ..forbids(kind, scope, text, meaning) }
 }
@@ -154,7 +154,7 @@ impl FlagSpec {
         Self { marks_run: true, ..self }
     }
 
-    /// The text with an example of what follows it.
+    /// The text with an example of what follows.
     #[cfg(test)]
     pub fn example(&self) -> String {
         match self.adds {
@@ -179,33 +179,33 @@ const SPECS: &[FlagSpec] = &{
         notes(K::Emulated, Class, "emulated", "a hypervisor emulates the drives, as in the practice array"),
         forbids(K::Unfilled, Class, "unfilled", "read-only run on pages that were never written"),
         forbids(K::WorkerBound, Class, "worker-bound", "a worker ran, or was ready to run and waited for a CPU, for over 95% of the time: it, and not the drive, may be the limit"),
-        forbids(K::Drifting, Class, "drifting", "the last six to ten windows go one way, by over 5%"),
+        forbids(K::Drifting, Class, "drifting", "the last six to ten windows drift in one direction, by over 5%"),
         forbids(K::Draining, Class, "draining", "I/O begun under the old setting was still under way"),
         forbids(K::Stopped, Class, "stopped", "the class was stopped, by errors or because nothing more may be written"),
         forbids(K::TimedOut, Class, "timed out", "commands to a drive did not complete in time, and were aborted or ended by a reset")
             .marks_run(),
         notes(K::NotDurable, Class, "not durable", "commits are acknowledged before they reach the drive"),
         forbids(K::Settling, Window, "settling", "less than 2 s or two windows after the start, a turn or a pause"),
-        forbids(K::Turned, Window, "turned", "a knob was turned in the window, or old I/O still drained: it belongs to no one setting"),
+        forbids(K::Turned, Window, "turned", "a knob was turned in the window, or old I/O was still draining: it does not belong to a single setting"),
         forbids(K::Paused, Window, "paused", "the load was paused in the window, or in some of the run's windows"),
-        forbids(K::Late, Window, "late", "the window ended more than half its length too late: the load, or something else, took all processors"),
+        forbids(K::Late, Window, "late", "the window ended late by more than half its length: the load, or something else, took all processors"),
         forbids(K::Steal, Window, "steal", "the hypervisor took that share of the CPU time away (from 2% on, over at least half a second)")
             .adds(Adds::Share("5%")),
         forbids(K::BlockLayerDiffers, Window, "block layer differs", "the kernel's count of bytes differs from stacktune's by that share")
             .adds(Adds::Share("7%")),
         forbids(K::Mounted, Window, "mounted", "read-only run on a drive that others may use at the same time"),
-        forbids(K::Throttled, Window, "throttled", "a drive slowed itself down for its temperature, by its own counters"),
-        forbids(K::Hot, Window, "hot", "a drive was at or above its warning temperature, from which on it may slow itself down; inferred"),
+        forbids(K::Throttled, Window, "throttled", "a drive throttled because of its temperature, by its own counters"),
+        forbids(K::Hot, Window, "hot", "a drive was at or above its warning temperature, from which on it may throttle; inferred"),
         forbids(K::Lost, Window, "lost", "that drive is gone").adds(Adds::Words("nvme1n1")).marks_run(),
         forbids(K::Degraded, Window, "degraded", "an array below the target works without a member").marks_run(),
-        forbids(K::ArrayFailed, Window, "array failed", "it has lost too many members: the classes are stopped, and a recording ends with what was measured")
+        forbids(K::ArrayFailed, Window, "array failed", "an array has lost too many members: the classes are stopped, and a recording ends with what was measured")
             .marks_run(),
         forbids(K::Resync, Window, "resync", "an array below the target copies, checks, rebuilds or balances on its own (the kernel does not report a scrub of Btrfs)")
             .marks_run(),
         forbids(K::DiskFull, Window, "disk full", "puts waited because the file system has no room left").marks_run(),
         notes(K::BlockCache, Window, "block cache", "RocksDB's block cache can hold more than half of the data: many gets reach no drive"),
         notes(K::WritesStopped, Window, "writes stopped", "RocksDB held all writes back: its flushes and compactions are behind"),
-        forbids(K::MixedSettings, Run, "mixed settings", "knobs were turned in it"),
+        forbids(K::MixedSettings, Run, "mixed settings", "knobs were turned during the run"),
         forbids(K::TooShort, Turn, "too short", "fewer than three windows on one side of the turn"),
         forbids(K::Overtaken, Turn, "overtaken by turn", "the next turn came before this one could be judged")
             .adds(Adds::Words("4")),
@@ -230,7 +230,7 @@ impl FlagKind {
         &SPECS[self as usize]
     }
 
-    /// The kind of a flag with that text; none of texts that no kind has, as of other versions.
+    /// The kind of a flag with that text; none if no kind has it, as in another version's files.
     pub fn of(text: &str) -> Option<Self> {
         let matches = |spec: &&FlagSpec| match (spec.adds, text.strip_prefix(spec.text)) {
             (_, None) => false,
@@ -246,7 +246,7 @@ impl FlagKind {
         self.spec().text
     }
 
-    /// Its text with what follows it.
+    /// Its text with what follows.
     pub fn text_with(self, words: impl std::fmt::Display) -> String {
         format!("{} {words}", self.text())
     }
@@ -261,7 +261,7 @@ impl FlagKind {
         self.flag_of(self.text_with(percent(share)), why)
     }
 
-    /// A flag of what has that name, and why.
+    /// A flag about the named thing, and why.
     pub fn named(self, name: &str, why: impl Into<String>) -> Flag {
         self.flag_of(self.text_with(name), why)
     }
@@ -288,7 +288,7 @@ pub(super) fn percent(share: f64) -> String {
     format!("{:.0}%", share * 100.0)
 }
 
-/// A flag's text without its share: two with the same stem say the same.
+/// A flag's text without its share: two with the same stem mean the same.
 pub fn stem(text: &str) -> &str {
     match text.rsplit_once(' ') {
         Some((stem, figure)) if figure.ends_with('%') => stem,
@@ -316,11 +316,11 @@ mod tests {
         assert_eq!(stem("cache 97%"), "cache");
         assert_eq!(stem("scan block layer differs 3%"), "scan block layer differs");
         assert_eq!(stem("data fits memory"), "data fits memory");
-        assert_eq!(stem("lost nvme1n1"), "lost nvme1n1", "each drive by itself");
+        assert_eq!(stem("lost nvme1n1"), "lost nvme1n1", "each drive separately");
     }
 
     #[test]
-    fn files_hold_flags_as_text() {
+    fn files_have_flags_as_text() {
         let flag = FlagKind::Cache.with_share(0.974, "Why.");
         let json = serde_json::to_string(&flag).unwrap();
         assert_eq!(json, r#"{"text":"cache 97%","why":"Why.","forbids_verdict":true}"#);

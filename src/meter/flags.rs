@@ -1,7 +1,7 @@
 //! Can this be believed? What makes a figure untrustworthy, in words.
 //!
-//! The kinds of flags and their texts stand in [`super::flag`]; here is when a window has one, and the
-//! sentence that says what it means for the figures.
+//! The kinds of flags and their texts are in [`super::flag`]; this module decides when a window has one, and
+//! makes the sentence that explains it.
 
 use super::context::WindowContext;
 use super::drives::DriveFigures;
@@ -11,10 +11,10 @@ use crate::class::Class;
 use crate::host::{Lost, Upkeep};
 use crate::settings::Buffering;
 
-/// From this share on the page cache or the hypervisor has a part in the figures; below, it is lost
-/// in what windows differ by anyway.
+/// From this share on, the page cache or the hypervisor affects the figures; below, it is lost in the
+/// windows' usual variation.
 const SHARE: f64 = 0.02;
-/// From this share of a CPU on a worker itself is the limit.
+/// From this share of a CPU on, a worker itself is the limit.
 const WORKER_BOUND: f64 = 0.95;
 
 /// Reads served without storage I/O.
@@ -28,13 +28,13 @@ pub(super) fn cache(share: f64) -> Option<Flag> {
     })
 }
 
-/// Whether a worker polls and finds nothing for over a twentieth of its polls: one that polls is always
-/// busy, and is the limit only where nearly all of its polls find something.
+/// Whether over a twentieth of a worker's polls come back empty: one that polls is always busy, and is the
+/// limit only if nearly all of its polls find something.
 fn has_empty_polls(figures: &ClassFigures) -> bool {
     figures.polls.is_some_and(|polls| polls.empty_polls as f64 > polls.polls as f64 * (1.0 - WORKER_BOUND))
 }
 
-/// Time that the hypervisor took.
+/// Flags time that the hypervisor took.
 pub(super) fn steal(share: f64) -> Option<Flag> {
     (share > SHARE).then(|| {
         let why = format!(
@@ -56,19 +56,19 @@ pub(super) fn block_differs(share: f64) -> Option<Flag> {
     })
 }
 
-/// What the drives below the members did: slowed themselves down, became so warm that they may, or went.
+/// Flags what happened to the drives below the members: they throttled, became hot, or were lost.
 pub(super) fn of_drives(drives: &DriveFigures) -> Vec<Flag> {
     let mut flags = Vec::new();
     if !drives.throttled.is_empty() {
         let why = format!(
-            "By their own counts these drives slowed themselves down for their temperature: {}.",
+            "By their own counts, these drives throttled because of their temperature: {}.",
             drives.throttled.join(", ")
         );
         flags.push(FlagKind::Throttled.flag(why));
     }
     if !drives.hot.is_empty() {
         let why = format!(
-            "At or above their warning temperature, from which on they may slow themselves down: {}. That they did is inferred, not reported.",
+            "At or above their warning temperature, from which on they may throttle: {}. This is inferred, not reported.",
             drives.hot.join(", ")
         );
         flags.push(FlagKind::Hot.flag(why));
@@ -90,21 +90,21 @@ pub(super) fn lost(lost: &Lost) -> Flag {
         (members, _) => members.join(", "),
     };
     if lost.failed {
-        let why = format!("The {array} has lost {members}, and cannot go on.");
+        let why = format!("The {array} has lost {members}, and has failed.");
         return FlagKind::ArrayFailed.flag(why);
     }
     let why = format!(
-        "The {array} is degraded: it goes on without {members}, and the figures are not those of the whole array."
+        "The {array} is degraded: it works without {members}, so the figures are not those of the whole array."
     );
     FlagKind::Degraded.flag(why)
 }
 
-/// Arrays that do I/O of their own.
+/// Flags arrays that do their own I/O.
 pub(super) fn upkeep(arrays: &[Upkeep]) -> Option<Flag> {
     let list: Vec<_> = arrays.iter().map(|one| format!("{} ({})", one.array, one.action)).collect();
     (!list.is_empty()).then(|| {
         let why = format!(
-            "An array does I/O of its own: {}. It takes time of the drives, and the block layer counts its bytes with the load's.",
+            "An array does its own I/O: {}. That takes time on the drives, and the block layer counts its bytes with the load's.",
             list.join(", ")
         );
         FlagKind::Resync.flag(why)
@@ -122,24 +122,25 @@ pub(super) fn of_class(
     let mut flags = Vec::new();
     match &of.state {
         State::Off => return flags,
-        State::Stopped(why) => flags.push(FlagKind::Stopped.flag(format!("The class does not run: {why}."))),
+        State::Stopped(why) => {
+            flags.push(FlagKind::Stopped.flag(format!("The class is not running: {why}.")))
+        }
         State::Draining | State::Running | State::Paused => {}
     }
     if of.drained || of.state == State::Draining {
-        let why =
-            "I/O of a former setting was under way in this window: the figures belong to no one setting.";
+        let why = "I/O of an earlier setting was under way in this window: the figures do not belong to a single setting.";
         flags.push(FlagKind::Draining.flag(why));
     }
     if of.interface.touches_storage() {
         flags.extend(of_storage(class, context));
     } else if of.interface.is_simulated() {
-        flags.push(FlagKind::Simulated.flag("The devices are simulated, on a clock of their own."));
+        flags.push(FlagKind::Simulated.flag("The devices are simulated, on a virtual clock."));
     } else {
         flags.push(FlagKind::NoStorage.flag("The null interface completes at once: no storage is touched."));
     }
     flags.extend(of_figures(figures));
     if drifting {
-        let why = "The last windows go one way, by over 5%: the load is not steady, and a change may come from that.";
+        let why = "The last windows drift in one direction, by over 5%: the load is not steady, and a change may come from that.";
         flags.push(FlagKind::Drifting.flag(why));
     }
     let emulated = context.target.is_some_and(|target| target.emulated.is_some());
@@ -160,7 +161,7 @@ fn of_figures(figures: &ClassFigures) -> Vec<Flag> {
     let mut flags = Vec::new();
     flags.extend(figures.incidents.map(|incidents| {
         let why =
-            format!("Of this class's commands to drives, {incidents}: the figures contain the waiting.");
+            format!("Of this class's commands to drives, {incidents}: the figures include the waiting.");
         FlagKind::TimedOut.flag(why)
     }));
     flags.extend(figures.cache_share.and_then(cache));
@@ -188,7 +189,7 @@ fn of_storage(class: Class, context: &WindowContext) -> Vec<Flag> {
         buffering == Buffering::Cached || (buffering == Buffering::Direct && quietly.is_some());
     // The log is written once and not read back.
     if class != Class::Wal && stays_cached && context.data_bytes < context.memory_bytes {
-        let why = "The data is smaller than the memory that the page cache can have: in time, all of it may be cached.";
+        let why = "The data is smaller than the memory available to the page cache: in time, all of it may be cached.";
         flags.push(FlagKind::DataFitsMemory.flag(why));
     }
     if !class.writes() && context.data_bytes <= context.block_cache_bytes {
@@ -196,13 +197,13 @@ fn of_storage(class: Class, context: &WindowContext) -> Vec<Flag> {
         flags.push(FlagKind::DataFitsCache.flag(why));
     }
     if context.unfilled && !class.writes() {
-        let why = "The target was never filled: blocks that were never written may be answered without touching the medium.";
+        let why = "The target was never filled: reads of blocks that were never written may be answered without touching the medium.";
         flags.push(FlagKind::Unfilled.flag(why));
     }
     flags
 }
 
-/// What makes a whole window untrustworthy; with the steal, where it is known well enough.
+/// What makes a whole window untrustworthy; with the steal, if it is known well enough.
 pub(super) fn of_window(
     context: &WindowContext,
     stolen: Option<f64>,
@@ -214,16 +215,16 @@ pub(super) fn of_window(
         flags.push(FlagKind::Paused.flag("The run was paused in this window."));
     }
     if context.turned {
-        let why = "A knob turned in this window, or old I/O still drained: it belongs to no one setting.";
+        let why = "A knob was turned in this window, or old I/O was still draining: it does not belong to a single setting.";
         flags.push(FlagKind::Turned.flag(why));
     } else if settling {
-        let why = "The load began or a knob turned less than 2 s or two windows ago: caches, queues and devices still adapt.";
+        let why = "The load began or a knob turned less than 2 s or two windows ago: caches, queues and devices are still adapting.";
         flags.push(FlagKind::Settling.flag(why));
     }
-    // By less a busy processor delays it now and then.
+    // Smaller delays are usual on a busy processor.
     if context.late_ns > context.window_ns / 2 {
         let why = format!(
-            "The window ended {:.1} s after its time, for want of a processor: its figures are right for the time that it took, but what was slow may have been the processor.",
+            "The window ended {:.1} s late, for lack of a processor: its figures are right for the time that it took, but what was slow may have been the processor.",
             context.late_ns as f64 / 1e9
         );
         flags.push(FlagKind::Late.flag(why));
@@ -238,7 +239,7 @@ pub(super) fn of_window(
     flags
 }
 
-/// What a storage engine between the classes and the target does to their figures.
+/// Flags what a storage engine between the classes and the target does to their figures.
 fn of_engine(context: &WindowContext) -> Vec<Flag> {
     let mut flags = Vec::new();
     if context.full {

@@ -3,7 +3,7 @@ use super::*;
 use crate::host::{Feature, TargetFacts};
 use crate::settings::interface::Interface;
 
-/// A context in which nothing is to be flagged.
+/// A context in which nothing should be flagged.
 pub fn context() -> WindowContext<'static> {
     let class = ClassContext {
         state: State::Running,
@@ -106,7 +106,7 @@ fn target() -> TargetFacts {
 }
 
 #[test]
-fn direct_io_that_is_quietly_buffered_counts_as_cached() {
+fn quietly_buffered_direct_io_counts_as_cached() {
     let target = TargetFacts { quietly_buffered: Some("btrfs keeps checksums".into()), ..target() };
     let context = WindowContext { target: Some(&target), data_bytes: 1, ..context() };
     assert_eq!(scan(&context), ["quietly buffered", "data fits memory"]);
@@ -114,7 +114,7 @@ fn direct_io_that_is_quietly_buffered_counts_as_cached() {
 }
 
 #[test]
-fn emulated_drives_are_flagged_where_they_are_used() {
+fn emulated_drives_are_flagged_if_used() {
     let target = TargetFacts { emulated: Some("QEMU NVMe Ctrl".into()), ..target() };
     let mut emulated = WindowContext { target: Some(&target), ..context() };
     assert_eq!(scan(&emulated), ["emulated"]);
@@ -123,14 +123,14 @@ fn emulated_drives_are_flagged_where_they_are_used() {
 }
 
 #[test]
-fn a_log_without_flushes_is_marked_but_may_be_judged() {
+fn a_log_without_flushes_is_flagged_but_can_be_judged() {
     let context = WindowContext { wal_durable: false, ..context() };
     let flags = of_class(Class::Wal, &context, &ClassFigures::default(), false);
     assert_eq!((texts(&flags), flags[0].forbids_verdict), (vec!["not durable"], false));
 }
 
 #[test]
-fn what_a_whole_window_is_flagged_for() {
+fn whole_windows_are_flagged() {
     let flags = of_window(&context(), Some(0.051), true, Some(0.5));
     assert_eq!(texts(&flags), ["settling", "steal 5%", "block layer differs 50%"]);
     let turned = WindowContext { turned: true, paused: true, ..context() };
@@ -144,12 +144,12 @@ fn what_a_whole_window_is_flagged_for() {
 }
 
 #[test]
-fn a_window_that_ends_half_of_itself_too_late_is_flagged() {
+fn a_window_that_ends_late_by_over_half_its_length_is_flagged() {
     let late = |late_ns| WindowContext { late_ns, window_ns: 1_000_000_000, ..context() };
     assert_eq!(of_window(&late(500_000_000), None, false, None), []);
     let flags = of_window(&late(9_100_000_000), None, false, None);
     assert_eq!((texts(&flags), flags[0].forbids_verdict), (vec!["late"], true));
-    assert!(flags[0].why.starts_with("The window ended 9.1 s after"), "{}", flags[0].why);
+    assert!(flags[0].why.starts_with("The window ended 9.1 s late"), "{}", flags[0].why);
 }
 
 #[test]

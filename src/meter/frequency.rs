@@ -1,4 +1,4 @@
-//! The clock frequency of each CPU, where the system tells it.
+//! The clock frequency of each CPU, if the system reports it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ pub struct Frequencies {
 }
 
 impl Frequencies {
-    /// The mean over CPUs, each weighted by its busy time: what idle CPUs run at does not matter.
+    /// The mean over CPUs, each weighted by its busy time: idle CPUs' frequency does not matter.
     pub fn mean_hz(&self, busy: &BTreeMap<u32, u64>) -> Option<f64> {
         let weight = |cpu: &u32| busy.get(cpu).copied().unwrap_or(0) as f64;
         let all: f64 = self.hz.keys().map(weight).sum();
@@ -33,12 +33,12 @@ pub struct FrequencyProbe {
 }
 
 impl FrequencyProbe {
-    /// Of the system under that root.
+    /// For the system under that root.
     pub fn new(root: &Path) -> Self {
         Self { root: root.to_owned(), last: None }
     }
 
-    /// The frequencies, less than a second old; none where the system tells none.
+    /// The frequencies, less than a second old; none if the system reports none.
     pub fn read(&mut self, now_ns: u64, cpus: impl Iterator<Item = u32>) -> Option<&Frequencies> {
         let fresh = matches!(&self.last, Some((at, _)) if now_ns.saturating_sub(*at) < SECOND_NS);
         if !fresh {
@@ -85,7 +85,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn cpufreq_comes_before_cpuinfo_and_idle_cpus_do_not_count() {
+    fn cpufreq_is_preferred_to_cpuinfo_and_idle_cpus_do_not_count() {
         let root = tempfile::tempdir().unwrap();
         let mut probe = FrequencyProbe::new(root.path());
         assert!(probe.read(0, 0..2).is_none());

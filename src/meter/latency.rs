@@ -1,17 +1,17 @@
-//! Percentiles of a latency, told only where enough samples stand behind them.
+//! Percentiles of a latency, reported only if enough samples support them.
 
 use hdrhistogram::Histogram;
 
 use super::source::LatencyDelta;
 use super::window::Latency;
 
-/// Samples that must lie beyond a percentile for it to be told.
+/// Samples that must lie beyond a percentile for it to be reported.
 pub const SAMPLES_BEYOND: u64 = 10;
 
-/// The percentiles as the share of samples that lies beyond each: one in so many.
+/// The percentiles, as one in how many samples lies beyond each.
 const ONE_IN: [u64; 5] = [2, 10, 100, 1000, 10_000];
 
-/// Percentiles, mean and maximum; none where nothing was recorded.
+/// Percentiles, mean and maximum; none if nothing was recorded.
 ///
 /// A percentile is the upper end of its histogram bucket (three digits), never above the maximum.
 pub fn summarize(delta: &LatencyDelta) -> Option<Latency> {
@@ -26,8 +26,8 @@ pub fn summarize(delta: &LatencyDelta) -> Option<Latency> {
     Some(Latency { count, mean, p50, p90, p99, p999, p9999, max: Some(max) })
 }
 
-/// The exact maximum, held within the highest bucket: the two are read one after the other, so that
-/// a sample recorded between the reads may be in one of them alone.
+/// The exact maximum, limited to the highest bucket: the two are read one after the other, so a sample
+/// recorded in between may be in only one of them.
 fn maximum(histogram: &Histogram<u64>, max_ns: u64) -> u64 {
     let highest = histogram.max();
     max_ns.clamp(histogram.lowest_equivalent(highest), histogram.highest_equivalent(highest))
@@ -44,7 +44,7 @@ fn percentiles(histogram: &Histogram<u64>) -> [Option<u64>; 5] {
         while next < ONE_IN.len() {
             let one_in = ONE_IN[next];
             if count / one_in < SAMPLES_BEYOND {
-                return found; // and so it is for all that follow
+                return found; // as for all further percentiles
             }
             // The smallest value with at least (1 - 1/one_in) of the samples at or below it.
             if passed < count - count / one_in {
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_maximum_read_apart_from_the_histogram_is_held_within_its_highest_bucket() {
+    fn the_maximum_is_limited_to_the_histograms_highest_bucket() {
         let mut late = of([5000]);
         late.max_ns = 0;
         assert_eq!(summarize(&late).unwrap().max, Some(5000 / 4 * 4));

@@ -1,5 +1,5 @@
-//! What is written and used below the load: the block layer's counters of a target's devices, and the
-//! file system's use.
+//! What is written and used below the load: the block layer's counters of a target's devices, and the space
+//! in use on the file system.
 
 use std::path::{Path, PathBuf};
 
@@ -7,28 +7,28 @@ use super::block::Device;
 use super::member::Member;
 use crate::host::Levels;
 
-/// Reads them.
+/// Reads these counters.
 #[derive(Debug, Default)]
 pub struct LayerProbe {
     top: Vec<Device>,
-    /// None where they are those at the top: looked at a moment later, they would seem to have taken more.
+    /// None if they are those at the top: read a moment later, they would seem to have written more.
     bottom: Option<Vec<Device>>,
     capacity_bytes: u64,
     files: Vec<PathBuf>,
-    /// The file system is the target's alone.
+    /// Whether only the target uses the file system.
     own: bool,
 }
 
-/// What a window has of them.
+/// What a window records of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LayerFigures {
-    /// Bytes written to the devices at the top; none where there are none, or one can't be read.
+    /// Bytes written to the devices at the top; none if there are none, or one can't be read.
     pub top_bytes: Option<u64>,
     /// Bytes written to the drives.
     pub drives_bytes: Option<u64>,
     /// Bytes of all drives.
     pub capacity_bytes: Option<u64>,
-    /// Bytes that the file system has in use now.
+    /// Bytes now in use on the file system.
     pub used_bytes: Option<u64>,
 }
 
@@ -46,8 +46,8 @@ pub fn levels(members: &[Member]) -> Levels {
 }
 
 impl LayerProbe {
-    /// Begins to count the devices of these members. `own` says that the file system they lie on, if any,
-    /// is the target's alone.
+    /// Begins to count the devices of these members. `own` says whether only the target uses their file
+    /// system, if there is one.
     pub fn open(levels: &Levels, members: &[Member], own: bool) -> Self {
         let counted = |devices: &[crate::host::LevelDevice]| -> Vec<Device> {
             devices.iter().map(|device| Device::open(device.stat.clone())).collect()
@@ -62,7 +62,7 @@ impl LayerProbe {
         }
     }
 
-    /// What came since the last call, and what is in use now.
+    /// The bytes since the last call, and what is in use now.
     pub fn window(&mut self) -> LayerFigures {
         let top_bytes = written(&mut self.top);
         LayerFigures {
@@ -75,7 +75,7 @@ impl LayerProbe {
 }
 
 fn written(devices: &mut [Device]) -> Option<u64> {
-    // All are read, also where one fails: the next window begins here for each of them.
+    // All are read even if one fails, as the next window begins here for each of them.
     let written: Vec<_> =
         devices.iter_mut().map(|device| device.window().map(|(_, written)| written)).collect();
     (!written.is_empty()).then(|| written.into_iter().sum()).flatten()
@@ -92,13 +92,13 @@ fn in_use(files: &[PathBuf]) -> Option<u64> {
             continue;
         }
         seen.push(device);
-        let told = rustix::fs::statvfs(file).ok()?;
-        *bytes.get_or_insert(0) += told.f_blocks.saturating_sub(told.f_bfree) * told.f_frsize;
+        let used = rustix::fs::statvfs(file).ok()?;
+        *bytes.get_or_insert(0) += used.f_blocks.saturating_sub(used.f_bfree) * used.f_frsize;
     }
     bytes
 }
 
-/// What these files occupy; of a folder all that is in it.
+/// What these files occupy; for a folder, everything in it.
 fn of_files(files: &[PathBuf]) -> Option<u64> {
     const BLOCK_BYTES: u64 = 512; // of this count, whatever the file system's blocks are
     let blocks: Option<u64> = files.iter().map(|file| blocks_of(file)).sum();
@@ -111,7 +111,7 @@ fn blocks_of(path: &Path) -> Option<u64> {
     if !metadata.is_dir() {
         return Some(metadata.blocks());
     }
-    // A storage engine removes its files at any time: what is gone meanwhile occupies nothing.
+    // A storage engine can remove files at any time; one that is gone occupies nothing.
     let inside = std::fs::read_dir(path).ok()?.flatten();
     Some(metadata.blocks() + inside.filter_map(|entry| blocks_of(&entry.path())).sum::<u64>())
 }
@@ -138,16 +138,16 @@ mod tests {
         set("md0", 110);
         set("a", 110);
         set("b", 111);
-        let told = probe.window();
-        assert_eq!((told.top_bytes, told.drives_bytes), (Some(10 * 512), Some(21 * 512)));
-        assert_eq!((told.capacity_bytes, told.used_bytes), (None, None));
+        let used = probe.window();
+        assert_eq!((used.top_bytes, used.drives_bytes), (Some(10 * 512), Some(21 * 512)));
+        assert_eq!((used.capacity_bytes, used.used_bytes), (None, None));
         fs::remove_file(stat("b")).unwrap();
         assert_eq!(probe.window().drives_bytes, None, "one of them is gone");
         assert_eq!(LayerProbe::default().window(), LayerFigures::default());
     }
 
     #[test]
-    fn use_is_the_file_systems_or_the_files_own() {
+    fn use_is_that_of_the_file_system_or_of_the_files() {
         let dir = tempfile::tempdir_in("/var/tmp").unwrap();
         let path = dir.path().join("data");
         let mut file = fs::File::create(&path).unwrap();
@@ -157,7 +157,7 @@ mod tests {
         let of = |own| LayerProbe::open(&Levels::default(), std::slice::from_ref(&member), own).window();
         let files = of(false).used_bytes.unwrap();
         assert!((1 << 20..2 << 20).contains(&files), "{files}");
-        // As `df` tells it, which others change meanwhile.
+        // As `df` shows it; others may change it meanwhile.
         let out = std::process::Command::new("df")
             .args(["--block-size=1", "--output=used"])
             .arg(&path)
@@ -169,8 +169,8 @@ mod tests {
         let below = dir.path().join("below");
         fs::create_dir(&below).unwrap();
         fs::copy(&path, below.join("more")).unwrap();
-        let told = LayerProbe::open(&Levels::default(), &[folder], false).window().used_bytes.unwrap();
-        assert!((2 << 20..4 << 20).contains(&told), "{told} in the folder and the one below it");
+        let used = LayerProbe::open(&Levels::default(), &[folder], false).window().used_bytes.unwrap();
+        assert!((2 << 20..4 << 20).contains(&used), "{used} in the folder and the one below it");
         let own = of(true).used_bytes.unwrap();
         assert!(own.abs_diff(df) <= df / 10 + (64 << 20), "{own} is not {df}");
     }

@@ -1,11 +1,11 @@
 //! The ledger: what each turn of a knob did, as windows before against windows after.
 //!
-//! Compared are clean windows past their settling time: before, the last ten of the former setting;
-//! after, the first five of the new one. A verdict needs three on each side, ranges that do not
-//! overlap, and no flag that forbids it.
+//! It compares clean windows past their settling time: before the turn, the last ten of the old setting;
+//! after it, the first five of the new one. A verdict needs three on each side, ranges that do not overlap,
+//! and no flag that forbids it.
 //!
-//! A turn that comes before its predecessor can be judged overtakes it: the windows before the first
-//! such turn are then compared with those after the last, and the last one's line says so.
+//! A turn that comes before its predecessor can be judged overtakes it: the windows before the first such
+//! turn are then compared with those after the last, and the last one's line says so.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,7 +15,7 @@ use crate::class::Class;
 
 /// The most windows before a turn that count.
 const BEFORE_WINDOWS: usize = 10;
-/// With so many windows after it a line is closed.
+/// A line is closed after this many windows.
 const AFTER_WINDOWS: usize = 5;
 /// The fewest windows on each side for a verdict.
 const VERDICT_WINDOWS: usize = 3;
@@ -31,13 +31,13 @@ pub struct Turn {
     pub from: String,
     /// Its value after.
     pub to: String,
-    /// Whether it takes the last turn back.
+    /// Whether it undoes the last turn.
     pub undo: bool,
     /// What the setting survives before and after it.
     pub survives: (Survival, Survival),
 }
 
-/// What a setting survives; of each part more is better.
+/// What a setting survives; in each respect, more is better.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Survival {
     /// How durable commits are by the WAL's own setting.
@@ -53,7 +53,7 @@ pub struct Survival {
 pub enum PowerCut {
     /// They do not.
     No,
-    /// Nobody knows.
+    /// Unknown.
     #[default]
     Unknown,
     /// They do.
@@ -61,7 +61,7 @@ pub enum PowerCut {
 }
 
 impl Survival {
-    /// What is survived no longer than before, in words; commits apart, which have a mark of their own.
+    /// What is no longer survived, in words; except commits, which have their own mark.
     fn less_than(self, before: Self) -> Vec<String> {
         let word = |cut| match cut {
             PowerCut::No => "no",
@@ -69,7 +69,7 @@ impl Survival {
             PowerCut::Yes => "yes",
         };
         let mut less = Vec::new();
-        // Commits that are not flushed are lost with the power: that is one thing, not two.
+        // Commits that are not flushed are lost in a power cut: that is reported once, not twice.
         if self.power_cut < before.power_cut && self.commits >= before.commits {
             let (from, to) = (word(before.power_cut), word(self.power_cut));
             less.push(FlagKind::Survives.text_with(format_args!("a power cut: {from} → {to}")));
@@ -88,12 +88,12 @@ pub struct Ledger {
     lines: Vec<LedgerLine>,
     /// Steady windows since the last turn.
     steady: VecDeque<Sample>,
-    /// What the last line still gathers.
+    /// The last line, while it collects windows.
     open: Option<Open>,
     turned_at_ns: u64,
 }
 
-/// A line that is gathering windows.
+/// A line that is collecting windows.
 #[derive(Debug, Clone)]
 struct Open {
     began: Beginning,
@@ -101,24 +101,24 @@ struct Open {
     after: Vec<Sample>,
 }
 
-/// The setting that a line's windows before were measured under: that before its turn, or before the
-/// first of several that came too quickly to be judged one by one.
+/// The setting under which a line's windows before were measured: that before its turn, or before the first
+/// of several turns that came too quickly to be judged one by one.
 #[derive(Debug, Clone)]
 struct Beginning {
     /// The number of that turn.
     number: u64,
-    /// The only knob that was turned since, and its value then; none where it were several knobs.
+    /// The only knob turned since, and its value then; none if several were turned.
     knob: Option<(String, String)>,
     survives: Survival,
 }
 
-/// What a line needs of a window.
+/// What a line needs from a window.
 #[derive(Debug, Clone, Default)]
 struct Sample {
     figures: [Option<f64>; 5],
     forbidding: Vec<String>,
     drifting: Vec<String>,
-    /// What is worth knowing and forbids nothing.
+    /// Flags that are worth knowing but forbid nothing.
     noted: Vec<String>,
 }
 
@@ -189,7 +189,7 @@ impl Ledger {
         vec![line.clone()]
     }
 
-    /// Closes the open line, as at the end of a run. Returns it where there was one.
+    /// Closes the open line, as at the end of a run. Returns it, if there was one.
     pub fn close(&mut self) -> Option<LedgerLine> {
         let open = self.open.take()?;
         self.close_with(open.is_early().then(|| FlagKind::TooShort.text().into()))
@@ -211,7 +211,7 @@ impl Open {
 }
 
 impl Beginning {
-    /// The beginning of both, where `next` follows at once.
+    /// The beginning of both, if `next` follows at once.
     fn and(self, next: Self) -> Self {
         let one = self.knob.zip(next.knob).filter(|((knob, _), (next, _))| knob == next);
         Self { knob: one.map(|(first, _)| first), ..self }
@@ -251,11 +251,11 @@ impl Sample {
     }
 }
 
-/// Fills in all that a line says of the windows on both sides.
+/// Fills in everything that a line says about the windows on both sides.
 fn compare(line: &mut LedgerLine, open: &Open) {
     let Open { began, before, after } = open;
     let both = || before.iter().chain(after);
-    // A trend matters where it leads up to the turn, or goes on at the end.
+    // A trend matters if it leads up to the turn, or continues at the end.
     let ends = [before.last(), after.last()].into_iter().flatten();
     let drifting = ends.flat_map(|sample| &sample.drifting);
     line.windows = (before.len() as u64, after.len() as u64);

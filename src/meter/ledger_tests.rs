@@ -37,7 +37,7 @@ impl Run {
         self.turn_of(Turn { knob: "scan.depth".into(), ..Turn::default() })
     }
 
-    /// A turn from and to these values.
+    /// A turn between these values.
     fn turn_from(&mut self, from: &str, to: &str) -> Vec<LedgerLine> {
         let knob = "scan.depth".into();
         self.turn_of(Turn { knob, from: from.into(), to: to.into(), ..Turn::default() })
@@ -93,7 +93,7 @@ fn ranges_that_overlap_are_no_clear_change() {
 }
 
 #[test]
-fn quick_turns_of_one_knob_are_judged_from_the_first_value_to_the_last() {
+fn quick_turns_of_one_knob_are_judged_from_first_to_last_value() {
     let mut run = Run::new();
     run.windows(&[100.0; 5]);
     run.turn_from("128", "64");
@@ -116,7 +116,7 @@ fn quick_turns_of_one_knob_are_judged_from_the_first_value_to_the_last() {
         (line.scan_mb_per_s.verdict, &line.flags[..]),
         (Verdict::Higher, &["turns 1–3 together".to_owned()][..])
     );
-    // The next one has windows of its own before it.
+    // The next one has its own windows before it.
     run.turn_from("16", "8");
     run.windows(&[200.0; 5]);
     let line = run.last();
@@ -128,7 +128,7 @@ fn quick_turns_of_one_knob_are_judged_from_the_first_value_to_the_last() {
 }
 
 #[test]
-fn a_quick_undo_is_judged_as_no_turn_at_all() {
+fn a_quick_undo_cancels_the_turn() {
     let mut run = Run::new();
     run.windows(&[100.0, 102.0, 101.0]);
     run.turn_from("128", "64");
@@ -158,7 +158,7 @@ fn quick_turns_of_several_knobs_keep_their_values_and_are_named_together() {
 }
 
 #[test]
-fn durability_is_that_before_the_first_and_after_the_last_of_quick_turns() {
+fn quick_turns_compare_the_durability_before_the_first_and_after_the_last() {
     let commits = |commits| Survival { commits, ..Survival::default() };
     let of = |(before, after)| Turn {
         knob: "wal.sync".into(),
@@ -179,7 +179,7 @@ fn durability_is_that_before_the_first_and_after_the_last_of_quick_turns() {
 }
 
 #[test]
-fn a_turn_after_which_less_is_survived_says_so() {
+fn a_turn_that_reduces_what_is_survived_is_marked() {
     let of = |power_cut, drives_lost| Survival { commits: 1, power_cut, drives_lost };
     let turned = |before, after| {
         let turn = Turn { knob: "stack.raid".into(), survives: (before, after), ..Turn::default() };
@@ -193,7 +193,7 @@ fn a_turn_after_which_less_is_survived_says_so() {
     assert_eq!(turned(mirror, of(PowerCut::Unknown, 0)), both);
     assert_eq!(turned(of(PowerCut::Unknown, 0), mirror), [""; 0]);
     let unflushed = Survival { commits: 0, ..of(PowerCut::No, 1) };
-    assert_eq!(unflushed.less_than(mirror), [""; 0], "less durable says it all");
+    assert_eq!(unflushed.less_than(mirror), [""; 0], "less durable covers it");
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn without_windows_before_the_first_turn_there_is_no_verdict() {
 }
 
 #[test]
-fn a_flag_on_either_side_forbids_every_verdict_and_is_named_once() {
+fn a_flag_on_either_side_forbids_all_verdicts_and_is_named_once() {
     let mut run = Run::new();
     run.windows(&[100.0; 3]);
     run.turn();
@@ -221,11 +221,11 @@ fn a_flag_on_either_side_forbids_every_verdict_and_is_named_once() {
     run.windows_with(&[200.0], |window| window.flags.push(flag("steal 9%")));
     assert_eq!(run.last().flags, ["scan cache 50%", "steal 9%"]);
     assert_eq!(run.last().scan_mb_per_s.verdict, Verdict::None);
-    assert_eq!(run.last().scan_mb_per_s.after, Some(200.0), "the figures are still told");
+    assert_eq!(run.last().scan_mb_per_s.after, Some(200.0), "the figures are still shown");
 }
 
 #[test]
-fn what_is_only_worth_knowing_is_named_and_leaves_the_verdict() {
+fn flags_that_forbid_nothing_are_named_and_leave_the_verdict() {
     let mut run = Run::new();
     run.windows(&[100.0; 3]);
     run.turn();
@@ -238,7 +238,7 @@ fn what_is_only_worth_knowing_is_named_and_leaves_the_verdict() {
 }
 
 #[test]
-fn a_trend_counts_where_it_leads_up_to_the_turn() {
+fn a_trend_counts_if_it_leads_up_to_the_turn() {
     let drifting = |window: &mut Window| window.classes[0].flags.push(flag(FlagKind::Drifting.text()));
     let mut run = Run::new();
     run.windows_with(&[100.0], drifting);
@@ -256,7 +256,7 @@ fn a_trend_counts_where_it_leads_up_to_the_turn() {
 }
 
 #[test]
-fn unclean_windows_and_classes_that_do_not_run_are_left_out() {
+fn unclean_windows_and_stopped_classes_are_left_out() {
     let mut run = Run::new();
     run.windows(&[100.0; 3]);
     run.windows_with(&[1.0; 3], |window| window.paused = true);

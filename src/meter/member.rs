@@ -7,8 +7,8 @@ use std::path::PathBuf;
 pub struct Member {
     /// See [`super::window::MemberFigures::name`].
     pub name: String,
-    /// Its device number (major, minor), of a block device.
+    /// Its device number (major, minor), if it is a block device.
     pub device: Option<(u32, u32)>,
-    /// Where it is; none of what is only imagined.
+    /// Where it is; none if it is simulated.
     pub path: Option<PathBuf>,
 }

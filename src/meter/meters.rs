@@ -1,4 +1,4 @@
-//! The meters: at the end of each window every source and probe is read, and all figures are made.
+//! The meters: at the end of each window they read every source and probe, and compute all figures.
 
 use std::sync::Arc;
 
@@ -27,12 +27,12 @@ use crate::error::errno_name;
 use crate::host::Lost;
 use crate::units::{MIB, mb_per_s};
 
-/// From so many bytes on the block layer's count is compared with the engine's, and from so many times
-/// what may be under way at once: that is at most a hundredth of it then.
+/// The block layer's count is compared with the workers' from this many bytes on, and from this multiple of
+/// what can be under way at once, which is then at most a hundredth.
 const COMPARABLE_BYTES: u64 = 64 * MIB;
 const COMPARABLE_IN_FLIGHT: u64 = 100;
 
-/// Reads sources and probes, and makes windows and totals of them.
+/// Reads sources and probes, and makes windows and totals from them.
 pub struct Meters {
     members: Vec<Member>,
     probes: Probes,
@@ -45,53 +45,53 @@ pub struct Meters {
     trends: [Trend; 4],
     reads: [Reads; 4],
     compared: Compared,
-    /// What the storage engine had done when it was looked at last, and what the classes had asked of it.
+    /// What the storage engine had done at the last reading, and what the classes had requested of it.
     engine: EngineTotals,
-    /// Bytes that the classes have written and read until now: what they ask of a storage engine.
+    /// Bytes that the classes have written and read so far: what they request of a storage engine.
     asked_bytes: (u64, u64),
-    /// What the block layer wrote to the drives since their own counters were read last; none where it does
-    /// not see all of that.
+    /// What the block layer has written to the drives since their own counters were last read; none if it
+    /// does not see all of it.
     drives_since_flash: Option<u64>,
     sums: Sums,
     lost: Vec<Lost>,
 }
 
-/// What the layers below the engine counted in a window.
+/// What the layers below the workers counted in a window.
 struct Below {
     /// Read and written, by member.
     blocks: Vec<Option<(u64, u64)>>,
     layers: LayerFigures,
 }
 
-/// The engine's count of bytes and the block layer's, since the totals began.
+/// The workers' count of bytes and the block layer's, since the totals began.
 #[derive(Debug, Default)]
 struct Compared {
     engine_bytes: u64,
     block_bytes: u64,
-    /// The most that was under way at once by the settings.
+    /// The most that could be under way at once by the settings.
     in_flight_bytes_max: u64,
 }
 
 /// What a class counted in a window.
 #[derive(Debug)]
 struct Counts {
-    /// From its sources.
+    /// The counts of its sources.
     pub delta: Delta,
-    /// Bytes from storage and bytes read, where both became known.
+    /// Bytes from storage and bytes read, if both became known.
     pub storage: Option<(u64, u64)>,
 }
 
-/// A class's reads since storage reads were last told.
+/// A class's reads since storage reads were last known.
 #[derive(Debug, Default)]
 struct Reads {
     bytes: u64,
-    /// Whether a turn fell into that time.
+    /// Whether there was a turn in that time.
     unsteady: bool,
     share: Option<f64>,
 }
 
 impl Meters {
-    /// Meters over these members, whose first window begins now.
+    /// Meters for these members; the first window begins now.
     pub fn new(now_ns: u64, members: Vec<Member>, probes: Probes) -> Self {
         let counts = || Counts { delta: Delta::new(members.len()), storage: None };
         Self {
@@ -119,8 +119,8 @@ impl Meters {
         self.engine = figures.map(|figures| figures.counts).unwrap_or_default();
     }
 
-    /// What the storage engine did since it was looked at last, with what the classes asked of it. A window
-    /// in which it did not tell, as it was closed, is told with the next.
+    /// What the storage engine did since the last reading, with what the classes requested of it. What it did
+    /// in a window in which it was closed counts in the next.
     fn engine(&mut self, now: Option<&EngineFigures>, members: &[MemberFigures]) -> Option<EngineFigures> {
         let (written, read) = &mut self.asked_bytes;
         *written += members.iter().map(|member| member.written_bytes).sum::<u64>();
@@ -137,7 +137,7 @@ impl Meters {
         &self.lost
     }
 
-    /// Takes a source; it is dropped when it has ended and was read for the last time.
+    /// Adds a source; it is dropped once it has ended and was read for the last time.
     pub fn add(&mut self, source: Box<dyn Source>) {
         self.sources.push(source);
     }
@@ -213,7 +213,7 @@ impl Meters {
         Arc::new(window)
     }
 
-    /// Where the window that runs began.
+    /// The start of the current window.
     pub fn start_ns(&self) -> u64 {
         self.start_ns
     }
@@ -223,15 +223,15 @@ impl Meters {
         Arc::new(self.sums.totals(self.compared.difference().and_then(flags::block_differs)))
     }
 
-    /// Begins the totals anew with the next window, the comparison with the block layer among them.
+    /// Restarts the totals with the next window, including the comparison with the block layer.
     pub fn reset_totals(&mut self) {
         self.sums = Sums::default();
         self.compared = Compared::default();
     }
 
-    /// Reads all sources into emptied counts: first what is counted, of all of them and below them in
-    /// little time, so that it belongs to the window that ends now; the latencies of many workers and
-    /// what drives tell of themselves take longer.
+    /// Reads all sources into emptied counts: the counters of the workers and the layers below them first and
+    /// quickly, so that they belong to the window that ends now; the latencies of many workers and what
+    /// drives report take longer.
     fn collect(&mut self) -> Below {
         for counts in &mut self.counts {
             counts.storage = None;
@@ -256,7 +256,7 @@ impl Meters {
         below
     }
 
-    /// The processor, and the busiest worker of each class; takes in what was read from storage.
+    /// The processor, and the busiest worker of each class; takes what was read from storage.
     fn threads(
         &mut self,
         workers: &[(i32, Class)],
@@ -284,7 +284,7 @@ impl Meters {
         (cpu, tasks.busiest_worker)
     }
 
-    /// All figures of a class but its busiest worker and its flags.
+    /// All figures of a class except its busiest worker and its flags.
     fn figures(&self, class: Class, context: &WindowContext, duration_ns: u64) -> ClassFigures {
         let at = class.index();
         let of = &context.classes[at];
@@ -317,7 +317,7 @@ impl Meters {
         }
     }
 
-    /// Whether what the class is measured for trends over the last steady windows.
+    /// Whether the class's main figure trends over the last steady windows.
     fn drifts(&mut self, class: Class, figures: &ClassFigures, steady: bool) -> bool {
         let trend = &mut self.trends[class.index()];
         let value = match class {
@@ -335,7 +335,7 @@ impl Meters {
         }
     }
 
-    /// The members' bytes; where all I/O is direct, they are added up beside the block layer's.
+    /// The members' bytes; if all I/O is direct, they are added up for comparison with the block layer's.
     fn members_and_block(
         &mut self,
         context: &WindowContext,
@@ -375,8 +375,8 @@ impl Meters {
         figures
     }
 
-    /// What was written on each level: of pages by the classes' own counts, else by the storage engine's,
-    /// which tells with its next window what it wrote in one in which it was closed.
+    /// What was written on each level: for pages by the classes' counts, else by the storage engine's, which
+    /// reports what it wrote while it was closed with the next window.
     fn written(
         &mut self,
         context: &WindowContext,
@@ -421,8 +421,8 @@ impl Meters {
 }
 
 impl Compared {
-    /// By which share of the engine's bytes the block layer's differ since the totals began; none as long
-    /// as what the device has completed and no worker has seen yet could be much of that.
+    /// By which share of the workers' bytes the block layer's differ since the totals began; none while what
+    /// the device has completed and no worker has seen yet could be a large part of that.
     fn difference(&self) -> Option<f64> {
         let enough = COMPARABLE_BYTES.max(self.in_flight_bytes_max.saturating_mul(COMPARABLE_IN_FLIGHT));
         let difference = self.engine_bytes.abs_diff(self.block_bytes) as f64 / self.engine_bytes as f64;
@@ -435,7 +435,7 @@ fn symbol(errno: usize) -> String {
     name.map_or_else(|| format!("errno {errno}"), str::to_owned)
 }
 
-/// The histograms to hand out, no larger than their highest value needs.
+/// The histograms to return, no larger than their highest value needs.
 fn histograms(delta: &Delta) -> ClassHistograms {
     let fitted = |latency: &LatencyDelta| {
         if latency.histogram.is_empty() {

@@ -1,4 +1,4 @@
-//! Windows and totals from sources that count what a test says.
+//! Windows and totals from scripted sources.
 
 use super::super::block::BlockProbe;
 use super::super::flag::{Flag, FlagKind};
@@ -12,7 +12,7 @@ use rand::{RngExt, SeedableRng};
 
 type Step = Box<dyn FnMut(&mut Delta) -> bool + Send>;
 
-/// A source that adds what a function does.
+/// A source that a function fills.
 struct Scripted(Class, Step);
 
 impl Source for Scripted {
@@ -159,10 +159,10 @@ fn a_rate_with_over_one_percent_missed_is_not_held() {
 }
 
 #[test]
-fn what_a_storage_engine_wrote_is_its_part_of_the_amplification() {
+fn the_storage_engines_writes_are_its_part_of_the_amplification() {
     let mut meters = meters();
     let step = |delta: &mut Delta| {
-        delta.bytes += 150; // a third of it was got
+        delta.bytes += 150; // a third of it by gets
         delta.members[0].0 += 50;
         delta.members[0].1 += 100;
         true
@@ -174,7 +174,7 @@ fn what_a_storage_engine_wrote_is_its_part_of_the_amplification() {
     };
     meters.engine_begins(told(1000)); // what loading wrote does not count
     let mut wrote = Vec::new();
-    // In the second window it is closed and opened again.
+    // In the second window it is closed and reopened.
     for (at, engine) in [(1, told(1050)), (2, None), (3, told(1300))] {
         let context = WindowContext { pairs: true, engine, data_set_bytes: 7000 + at, ..simulated(at) };
         let window = meters.window(&context);
@@ -212,7 +212,7 @@ fn a_trend_and_the_settling_time_are_flagged() {
 }
 
 #[test]
-fn a_pause_and_several_settings_are_told_of_the_totals() {
+fn a_pause_and_several_settings_flag_the_totals() {
     let mut meters = meters();
     for at in 1..=30 {
         let context = WindowContext { paused: at == 3, setting: u64::from(at > 9), ..simulated(at) };
@@ -225,7 +225,7 @@ fn a_pause_and_several_settings_are_told_of_the_totals() {
 }
 
 #[test]
-fn direct_io_is_held_against_the_block_layers_count() {
+fn direct_io_is_compared_with_the_block_layers_count() {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join("sys/dev/block/259:0");
     std::fs::create_dir_all(&folder).unwrap();
@@ -255,9 +255,12 @@ fn direct_io_is_held_against_the_block_layers_count() {
     meters.reset_totals();
     stat(551_072);
     let window = meters.window(&WindowContext { now_ns: 4 * SECOND_NS, ..context() });
-    assert!(!window.flags.iter().any(|flag| flag.text.starts_with("block")), "what was before is over");
+    assert!(
+        !window.flags.iter().any(|flag| flag.text.starts_with("block")),
+        "what was before does not count"
+    );
 
-    // 4 MiB of 64 are 6%: flagged, unless much of that may be under way.
+    // 4 MiB of 64 are 6%: flagged, unless much of that can be under way.
     for (at, in_flight_bytes_max, flagged) in [(5, 0, true), (6, MIB / 2, true), (7, MIB, false)] {
         meters.reset_totals();
         stat(551_072 + (at - 4) * 139_264);
@@ -279,7 +282,7 @@ impl super::super::tasks::Clocks for NoClocks {
     }
 }
 
-/// A worker whose thread is numbered 10, and reads 1000 bytes a window.
+/// A worker with thread number 10 that reads 1000 bytes per window.
 struct Reader;
 
 impl Source for Reader {
@@ -306,7 +309,7 @@ fn reads_that_storage_did_not_serve_are_flagged_in_windows_and_totals() {
     let mut meters = Meters::new(0, members(), Probes { tasks, ..Probes::none() });
     meters.add(Box::new(Reader));
     let mut shares = Vec::new();
-    // Half a second a window: bytes from storage become known with every other one.
+    // Half a second per window: bytes from storage become known with every other one.
     for (at, read_bytes, turned) in [
         (1, 7000, false),
         (2, 7000, false),
@@ -329,11 +332,11 @@ fn reads_that_storage_did_not_serve_are_flagged_in_windows_and_totals() {
 }
 
 #[test]
-fn a_cached_read_share_is_one_without_storage() {
+fn the_cached_share_counts_reads_without_storage() {
     assert_eq!(cache_share(0, 0), None);
     assert_eq!(cache_share(0, 4096), Some(1.0));
     assert_eq!(cache_share(1024, 4096), Some(0.75));
-    assert_eq!(cache_share(8192, 4096), Some(0.0), "reading ahead");
+    assert_eq!(cache_share(8192, 4096), Some(0.0), "read-ahead");
     let mut context = context();
     context.classes[0].buffering = Buffering::Cached;
     assert!(context.through_cache(Class::Scan) && !context.through_cache(Class::Point));

@@ -1,14 +1,13 @@
-//! Meters: worker counters to windows, cycles, flags, and the ledger of turns.
+//! Meters: from worker counters to windows, cycles, flags, and the ledger of turns.
 //!
-//! Workers count in [`cell`]s; a [`source`] tells what came since the last look. At the end of each
-//! window [`meters`] reads all sources, and beside them the processor ([`cpu`]), this process's
-//! threads ([`tasks`]), the block layer ([`block`]), the drives' sensors ([`temperature`]) and the md
-//! arrays ([`arrays`]), and makes one [`window::Window`] of it, with
-//! [`flags`] for what can't be believed. What is written on each level on its way to the flash is
-//! counted beside them ([`layers`], [`written`]); whether the run is [steady](steady_state), how much it
-//! [varies](variability) and which [`pitfalls`] it avoids is told of the totals. Windows that are no warm-up add up to totals, exactly. The
-//! [`ledger`] compares the windows before a turn with those after; [`words`] says it. What each
-//! figure is, its unit and where it comes from, stands with the fields in [`window`].
+//! Workers count in [`cell`]s; a [`source`] gives what was counted since the last call. At the end of each
+//! window, [`meters`] reads all sources, and besides them the processor ([`cpu`]), this process's threads
+//! ([`tasks`]), the block layer ([`block`]), the drives ([`drives`]) and the arrays ([`arrays`]), and makes a
+//! [`window::Window`], with [`flags`] for what can't be believed. What is written on each level on its way to
+//! the flash is counted too ([`layers`], [`written`]); the totals say whether the run is
+//! [steady](steady_state) and how much it [varies](variability). Windows after the warm-up add up exactly to
+//! the totals. The [`ledger`] compares the windows before a turn with those after. What each figure is, its
+//! unit and its source are documented with the fields of [`window`].
 
 pub mod arrays;
 pub mod bins;

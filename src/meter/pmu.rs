@@ -9,7 +9,7 @@ use perf_event::{Builder, CountAndTime, Counter};
 pub trait CycleCounter: Send {
     /// The CPUs that it counts.
     fn cpus(&self) -> &[u32];
-    /// Cycles since the last call; none where the counters did not run or can't be read.
+    /// Cycles since the last call; none if the counters did not run or can't be read.
     fn cycles(&mut self) -> Option<f64>;
 }
 
@@ -23,7 +23,7 @@ impl Pmu {
     /// Opens and starts the counters.
     ///
     /// # Errors
-    /// The system's, where there is no such unit or it is forbidden (`perf_event_paranoid`).
+    /// The system's error, if there is no such unit or it is forbidden (`perf_event_paranoid`).
     pub fn open(cpus: &[u32]) -> io::Result<Self> {
         let counters = cpus.iter().map(|&cpu| counter(cpu)).collect::<io::Result<_>>()?;
         Ok(Self { cpus: cpus.to_vec(), counters })
@@ -49,7 +49,7 @@ impl CycleCounter for Pmu {
 
     fn cycles(&mut self) -> Option<f64> {
         let mut sum = Some(0.0);
-        // Every counter is read, so that none carries this window's cycles into the next.
+        // Read every counter, so that none carries this window's cycles into the next.
         for (counter, last) in &mut self.counters {
             let cycles = counter.read_count_and_time().ok().and_then(|now| {
                 let last = std::mem::replace(last, now);
@@ -65,7 +65,7 @@ impl CycleCounter for Pmu {
     }
 }
 
-/// A count scaled up to the whole time, where the unit was shared with other users of it.
+/// A count scaled up to the whole time, if the unit was shared with other users.
 fn scaled(count: u64, enabled_ns: u64, running_ns: u64) -> Option<f64> {
     (running_ns > 0).then(|| count as f64 * enabled_ns as f64 / running_ns as f64)
 }

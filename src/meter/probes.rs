@@ -1,4 +1,4 @@
-//! What the meters read beside the sources: each probe counts what came since it was read last.
+//! What the meters read besides the sources: each probe counts since its last reading.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use super::member::Member;
 use super::tasks::TaskProbe;
 use crate::host::Levels;
 
-/// What is read beside the sources.
+/// What is read besides the sources.
 pub struct Probes {
     /// The processor.
     pub cpu: CpuProbe,
@@ -21,15 +21,15 @@ pub struct Probes {
     pub block: BlockProbe,
     /// The drives below the members.
     pub drives: DriveProbe,
-    /// What is written to the devices below the members, and used of their file system.
+    /// What is written to the devices below the members, and the use of their file system.
     pub layers: LayerProbe,
-    /// The md arrays below the members.
+    /// The arrays below the members.
     pub arrays: ArrayProbe,
 }
 
 impl Probes {
-    /// Of this system and process, from that time on; on these devices, where a file system is the
-    /// target's `own` or not.
+    /// For this system and process, from that time on, on these devices; `own` says whether only the target
+    /// uses the file system.
     pub fn system(members: &[Member], levels: &Levels, own: bool, now_ns: u64) -> Self {
         let devices: Vec<_> = members.iter().map(|member| member.device).collect();
         Self {
@@ -42,7 +42,7 @@ impl Probes {
         }
     }
 
-    /// None: simulated runs repeat exactly.
+    /// None, as simulated runs must repeat exactly.
     pub fn none() -> Self {
         Self {
             cpu: CpuProbe::none(),

@@ -5,14 +5,14 @@ use std::collections::VecDeque;
 use super::spread::Spread;
 use crate::units::SECOND_NS;
 
-/// The least settling time after a turn.
+/// The minimum settling time after a turn.
 pub const SETTLING_NS: u64 = 2 * SECOND_NS;
-/// The fewest windows that settling takes.
+/// The minimum number of windows of settling.
 pub const SETTLING_WINDOWS: u32 = 2;
 
-/// The fewest windows that can show a trend, and the most that are looked at.
+/// The fewest windows that can show a trend, and the most that are considered.
 const TREND_WINDOWS: std::ops::RangeInclusive<usize> = 6..=10;
-/// A trend matters from this change over the windows, of their median.
+/// A trend matters from this change over the windows on, relative to their median.
 pub(super) const TREND_CHANGE: f64 = 0.05;
 /// Two-sided 1% of the normal distribution.
 const Z: f64 = 2.576;
@@ -20,13 +20,13 @@ const Z: f64 = 2.576;
 /// The settling time after a turn, the run's start or a pause: 2 s or two windows, the longer one.
 #[derive(Debug, Default)]
 pub struct Settling {
-    /// Where it began, and windows since.
+    /// When it began, and windows since.
     since: Option<(u64, u32)>,
 }
 
 impl Settling {
-    /// Takes the next window; whether it still belongs to the settling time. `unsteady` says that
-    /// a turn, a drain or a pause fell into it.
+    /// Takes the next window and returns whether it still belongs to the settling time. `unsteady` says that
+    /// it contained a turn, a drain or a pause.
     pub fn window(&mut self, start_ns: u64, end_ns: u64, unsteady: bool) -> bool {
         if unsteady {
             self.since = Some((end_ns, 0));
@@ -38,18 +38,18 @@ impl Settling {
     }
 }
 
-/// The last steady windows' values of one figure.
+/// The values of one figure in the last steady windows.
 #[derive(Debug, Default)]
 pub struct Trend(VecDeque<f64>);
 
 impl Trend {
-    /// Forgets, as after a turn.
+    /// Forgets everything, as after a turn.
     pub fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// Takes the next value; whether the last windows, this one among them, go one way: by
-    /// Mann and Kendall's test at 1%, and by over 5% of the median along Sen's slope.
+    /// Takes the next value and returns whether the last windows, including this one, drift in one direction:
+    /// by the Mann-Kendall test at 1%, and by over 5% of the median along Sen's slope.
     pub fn push(&mut self, value: f64) -> bool {
         if self.0.len() == *TREND_WINDOWS.end() {
             self.0.pop_front();
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_begins_it_anew_at_the_end_of_its_window() {
+    fn a_turn_restarts_settling_at_the_end_of_its_window() {
         let mut settling = Settling::default();
         let unsteady = [3, 4];
         let seen: Vec<bool> = (0..9)
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_before_is_forgotten() {
+    fn earlier_values_are_forgotten() {
         let mut trend = Trend::default();
         let drifts: Vec<bool> = (0..30).map(|n| trend.push(100.0 + f64::from(n.min(9)) * 5.0)).collect();
         assert!(!drifts[4] && drifts[5] && drifts[9], "{drifts:?}");

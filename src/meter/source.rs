@@ -10,7 +10,7 @@ use super::counters::{Incidents, Polls};
 use super::tasks::TaskTimes;
 use crate::class::Class;
 
-/// What came since the last look, of one class.
+/// What one class counted since the last call.
 #[derive(Debug)]
 pub struct Delta {
     /// Completed I/Os.
@@ -19,17 +19,17 @@ pub struct Delta {
     pub bytes: u64,
     /// Intended starts.
     pub intended: u64,
-    /// Dropped ones.
+    /// Dropped intended starts.
     pub missed: u64,
     /// Failures by errno.
     pub errnos: [u64; ERRNO_MAX],
-    /// Of interfaces that poll.
+    /// For interfaces that poll.
     pub polls: Polls,
-    /// Of interfaces that watch over their commands.
+    /// For interfaces that supervise their commands.
     pub incidents: Incidents,
-    /// Latencies of I/Os, of the WAL commits.
+    /// Latencies of I/Os; for the WAL, of commits.
     pub service: LatencyDelta,
-    /// From the intended start.
+    /// Latencies from the intended start.
     pub response: LatencyDelta,
     /// The WAL's writes.
     pub write: LatencyDelta,
@@ -37,7 +37,7 @@ pub struct Delta {
     pub flush: LatencyDelta,
     /// Bytes read and written by member.
     pub members: Vec<(u64, u64)>,
-    /// CPU time of another process, where the workers are there.
+    /// CPU time of another process, if the workers run there.
     pub elsewhere: TaskTimes,
 }
 
@@ -46,7 +46,7 @@ pub struct Delta {
 pub struct LatencyDelta {
     /// The samples, three digits, 1 ns to 60 s.
     pub histogram: Histogram<u64>,
-    /// The largest, exact; 0 where there is none.
+    /// The exact maximum; 0 if there are no samples.
     pub max_ns: u64,
 }
 
@@ -58,7 +58,7 @@ impl Default for LatencyDelta {
 }
 
 impl Delta {
-    /// Empties it and keeps its memory.
+    /// Empties it but keeps its memory.
     pub fn clear(&mut self) {
         let empty = |latency: &mut LatencyDelta| {
             if !latency.histogram.is_empty() {
@@ -93,7 +93,7 @@ impl Delta {
         members.fill((0, 0));
     }
 
-    /// Nothing yet, over so many members.
+    /// Empty counts for that many members.
     pub fn new(members: usize) -> Self {
         Self {
             ios: 0,
@@ -113,25 +113,25 @@ impl Delta {
     }
 }
 
-/// Something that counts for a class.
+/// A source of counts for a class.
 pub trait Source: Send {
     /// The class.
     fn class(&self) -> Class;
-    /// Adds what was counted since the last call, latencies apart. Returns whether more can come.
+    /// Adds what was counted since the last call, except latencies. Returns whether more can come.
     fn counts(&mut self, delta: &mut Delta) -> bool;
     /// Adds the latencies since the last call, which takes longer.
     fn latencies(&mut self, delta: &mut Delta);
-    /// Adds all that came since the last call. Returns whether more can come.
+    /// Adds everything since the last call. Returns whether more can come.
     fn collect(&mut self, delta: &mut Delta) -> bool {
         let more = self.counts(delta);
         self.latencies(delta);
         more
     }
-    /// The thread that does the work, where it is one of this process.
+    /// The thread that does the work, if it is in this process.
     fn thread_id(&self) -> Option<i32>;
 }
 
-/// A worker of this process, with what was read of its cell last.
+/// A worker of this process, with the last reading of its cell.
 #[derive(Debug)]
 pub struct WorkerSource {
     cell: Arc<WorkerCell>,
@@ -165,7 +165,7 @@ impl WorkerSource {
     }
 }
 
-/// The difference to what was read last, which becomes what is read now.
+/// The difference from the last reading, which is replaced by this one.
 fn step(last: &mut u64, now: u64) -> u64 {
     now.wrapping_sub(std::mem::replace(last, now))
 }
@@ -177,7 +177,7 @@ fn collect_latency(last: &mut Vec<u32>, cell: &LatencyCell, into: &mut LatencyDe
         }
         let new = now.wrapping_sub(std::mem::replace(&mut last[index], now));
         if new > 0 {
-            // The value lies within the histogram's bounds, for both have the same.
+            // The value is within the histogram's bounds, as both have the same.
             let _ = into.histogram.record_n(value_of(index), u64::from(new));
         }
     }
@@ -191,7 +191,7 @@ impl Source for WorkerSource {
 
     fn counts(&mut self, delta: &mut Delta) -> bool {
         let cell = &self.cell;
-        // Read first: what is counted before it was set is then seen below.
+        // Read first, so that everything counted before it was set is seen below.
         let ended = cell.ended.load(Ordering::Acquire);
         delta.ios += step(&mut self.ios, cell.ios.get());
         delta.bytes += step(&mut self.bytes, cell.bytes.get());
@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn deltas_sum_to_what_was_counted() {
+    fn deltas_add_up_to_the_counts() {
         let cell = Arc::new(WorkerCell::new(Class::Wal, true, 1));
         let mut source = WorkerSource::new(cell.clone());
         let mut sum = (0, 0);
@@ -254,7 +254,7 @@ mod tests {
             assert_eq!((delta.ios, delta.service.histogram.len()), (round, round));
             assert_eq!(delta.members, [(0, 512 * round)]);
             let incidents = Incidents { timeouts: 2, resets: u64::from(round == 5) };
-            assert_eq!((delta.polls.polls, delta.incidents), (1, incidents), "since the last look");
+            assert_eq!((delta.polls.polls, delta.incidents), (1, incidents), "since the last call");
             sum = (sum.0 + delta.ios, sum.1 + delta.service.histogram.len());
         }
         assert_eq!(sum, (15, 15));

@@ -1,22 +1,22 @@
-//! A figure over several runs: its middle and its ends.
+//! A figure over several runs: its median and its extremes.
 
 use serde::Serialize;
 
-/// A figure over several runs of the same.
+/// A figure over several runs of the same settings.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Spread {
-    /// The middle one; of an even number, the mean of the two in the middle.
+    /// The median; for an even number, the mean of the two in the middle.
     pub median: f64,
     /// The lowest.
     pub low: f64,
     /// The highest.
     pub high: f64,
-    /// Runs that have it.
+    /// The number of runs that have it.
     pub runs: usize,
 }
 
 impl Spread {
-    /// The spread of some values; none without any.
+    /// The spread of some values; none if there are none.
     pub fn of(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_median_is_the_middle_and_the_ends_are_the_smallest_and_the_largest() {
+    fn a_spread_has_the_median_the_smallest_and_the_largest() {
         let of = |values: &[f64]| Spread::of(values).map(|s| (s.median, s.low, s.high, s.runs));
         assert_eq!(of(&[3.0, 1.0, 2.0]), Some((2.0, 1.0, 3.0, 3)));
         assert_eq!(of(&[4.0, 1.0, 2.0, 3.0]), Some((2.5, 1.0, 4.0, 4)));

@@ -1,22 +1,22 @@
-//! Whether a run has reached its steady state (Didona et al. 2021, 4.1): throughput, WA-A and WA-D do not change
-//! any more.
+//! Whether a run has reached its steady state (Didona et al. 2021, 4.1): throughput, WA-A and WA-D no longer
+//! change.
 //!
-//! The counted windows of one setting are put into bins ([`super::bins`]). Of each class's MB/s by bin,
-//! and of WA-A and WA-D, cumulative, at the end of each bin, CUSUM finds where the level changes
+//! The counted windows of one setting are put into bins ([`super::bins`]). For each class's MB/s per bin, and
+//! for the cumulative WA-A and WA-D at the end of each bin, CUSUM finds where the level changes
 //! ([`super::cusum`]). The run is
 //!
-//! - **steady** since the last change of any of them, once each has kept its level for thirty bins. A
-//!   bin is a second in the first ten minutes, and a 300th to a 600th of a longer run, so that a level must
-//!   last the longer the longer it took to reach it;
-//! - **changed** at the first change after a level that lasted thirty bins, until the next one has;
-//! - **warming** else.
+//! - **steady** since the last change of any of them, once each has kept its level for thirty bins. A bin
+//!   is a second in the first ten minutes, and a 300th to a 600th of a longer run, so that the longer it
+//!   took to reach a level, the longer it must last;
+//! - **changed** at the first change after a level that lasted thirty bins, until the next one has lasted as long;
+//! - **warming** otherwise.
 //!
-//! A drive that does not report its WA-D counts as steady only once it was written three times over (the
+//! A drive that does not report its WA-D counts as steady only after it was written three times over (the
 //! rule of thumb of 4.1): bytes that the drives took since the measurement began, and those that stacktune
-//! wrote to the target before it (fill, warm-up; once each, whatever a mirror makes of it), over the
-//! drives' capacity. One that reports a WA-D of 1 still may have room that was never written since it was
-//! trimmed: its level counts from when it was written once over, as garbage collection begins then. A load
-//! that writes nothing need not wait for either. A turn or a pause begins all anew.
+//! wrote to the target before it (fill, warm-up; counted once each, whatever a mirror makes of them), over
+//! the drives' capacity. A drive that reports a WA-D of 1 may still have room that has not been written since
+//! it was trimmed: its level counts from when it was written once over, as garbage collection begins then. A
+//! load that writes nothing need not wait for either. A turn or a pause restarts all of this.
 
 use std::fmt;
 
@@ -29,21 +29,21 @@ use super::written::Written;
 use crate::class::Class;
 use crate::units::{approx_span, mb_per_s};
 
-/// A drive that does not report its WA-D is steady after so many capacities.
+/// How many capacities must be written to a drive that does not report its WA-D.
 pub const CAPACITIES: f64 = 3.0;
-/// One whose WA-D is below this copies nothing yet, and is steady after so many.
+/// A drive whose WA-D is below this copies nothing yet; it must be written this many times.
 const WA_D_FRESH: f64 = 1.05;
 const CAPACITIES_FRESH: f64 = 1.0;
-/// Burst and steady figures are means over so long, where the run is three times that or more.
+/// Burst and steady figures are means over this time, if the run is at least three times as long.
 const MEAN_S: f64 = 600.0;
-/// Else over this share of the run.
+/// Otherwise over this share of the run.
 const MEAN_ONE_IN: f64 = 3.0;
 
-/// Which it is.
+/// The state of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SteadyState {
-    /// No level was reached yet.
+    /// No level has been reached yet.
     #[default]
     Warming,
     /// A level lasts.
@@ -52,41 +52,41 @@ pub enum SteadyState {
     Changed,
 }
 
-/// Whether the run is steady, and its figures at first and then.
+/// Whether the run is steady, and its figures at the beginning and at the end.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Steadiness {
-    /// Which it is.
+    /// The state of a run.
     pub state: SteadyState,
-    /// Seconds from the run's start: since when it is steady, or when it changed.
+    /// Since when it is steady, or when it changed, in seconds from the run's start.
     pub at_s: Option<f64>,
-    /// Since when all figures are level, whether or not that is enough; none while they are not.
+    /// Since when all figures are level, whether or not for long enough; none if they are not.
     pub level_since_s: Option<f64>,
-    /// How many times over the drives were written, where the load writes and WA-D is not reported (the rule of
-    /// three) or is 1 still.
+    /// How many times over the drives were written, if the load writes and WA-D is not reported (the rule of
+    /// three) or is still 1.
     pub capacities_written: Option<f64>,
-    /// How many times that takes.
+    /// How many times are needed.
     #[serde(default)]
     pub capacities_needed: Option<f64>,
-    /// The figures that were looked at: `scan MB/s`, `WA-A`, `WA-D`.
+    /// The figures considered: `scan MB/s`, `WA-A`, `WA-D`.
     pub figures: Vec<String>,
     /// Means at the beginning.
     pub burst: Option<Mean>,
-    /// Means at the end, of a run that is steady.
+    /// Means at the end, if the run is steady.
     pub steady: Option<Mean>,
 }
 
 /// Figures over a span.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Mean {
-    /// Seconds from the run's start.
+    /// Its start, in seconds from the run's start.
     pub from_s: f64,
-    /// To there.
+    /// Its end, in seconds from the run's start.
     pub to_s: f64,
-    /// Decimal MB a second of all classes.
+    /// Decimal MB per second of all classes.
     pub mb_per_s: f64,
-    /// I/Os a second of all classes.
+    /// I/Os per second of all classes.
     pub iops: f64,
-    /// Of what was written in this span alone.
+    /// For what was written in this span alone.
     pub wa_a: Option<f64>,
     /// Likewise.
     pub wa_d: Option<f64>,
@@ -99,10 +99,10 @@ pub struct SteadyWatch {
     setting: Option<u64>,
     /// What was written to the target before the first counted window.
     before_bytes: Option<u64>,
-    /// See [`Window::written_bytes_total`], of the last window.
+    /// [`Window::written_bytes_total`] of the last window.
     total_bytes: u64,
     written: Written,
-    /// When a turn or a pause ended a level that had lasted.
+    /// When a turn or a pause ended a lasting level.
     left_s: Option<f64>,
 }
 
@@ -125,7 +125,7 @@ impl SteadyWatch {
         }
     }
 
-    /// What it amounts to by now.
+    /// The result so far.
     pub fn steadiness(&self) -> Steadiness {
         let bins = self.bins.whole();
         let series = series(bins);
@@ -133,7 +133,7 @@ impl SteadyWatch {
         let mut changes: Vec<usize> = series.iter().flat_map(Series::changes).collect();
         changes.sort_unstable();
         changes.dedup();
-        // A level is one once all figures are told; that one comes later leaves none.
+        // A level needs all figures, so if one comes later there is none yet.
         let told = series.iter().map(|series| series.first).max().unwrap_or(0);
         let writes = bins.iter().any(|bin| bin.written.application_bytes > 0);
         let capacities = self.capacities(bins).filter(|_| writes || bins.is_empty());
@@ -141,7 +141,7 @@ impl SteadyWatch {
         let since = changes.last().copied().unwrap_or(0).max(told).max(full);
         let at_s = |bin: usize| bins.get(bin).map(|bin| seconds(bin.start_ns));
         let level = !series.is_empty() && bins.len() - since >= LEVEL;
-        // Told before a turn, but not yet of the time since.
+        // Known before a turn, but not yet for the time since.
         let wa_d_due = writes && self.written.wa_d().is_some() && !figures.iter().any(|name| name == "WA-D");
         let enough = !wa_d_due && capacities.as_ref().is_none_or(|of| of.written >= of.needed);
         let (state, at_s_of) = if level && enough {
@@ -174,7 +174,7 @@ impl SteadyWatch {
             Some(wa_d) if wa_d < WA_D_FRESH => CAPACITIES_FRESH,
             Some(_) => return None,
         };
-        // Past the block layer: what was handed over, once each.
+        // Past the block layer: what was handed over, counted once.
         let before = self.before_bytes.unwrap_or(0);
         let bytes = written.drives_bytes.map_or(self.total_bytes, |bytes| bytes + before);
         let capacity_bytes = written.capacity_bytes?;
@@ -187,11 +187,11 @@ impl SteadyWatch {
 struct Capacities {
     written: f64,
     needed: f64,
-    /// The first bin after the drives were written once, where it is that which is waited for.
+    /// The first bin after the drives were written once, if that is needed.
     full_since: Option<usize>,
 }
 
-/// The first bin before which so many bytes were written, if `bytes` are by the end of the last one.
+/// The first bin before which `bytes` were written, if that many were by the end of the last one.
 fn full_since(bins: &[Bin], mut bytes: u64, capacity_bytes: u64) -> usize {
     let mut first = bins.len();
     for (at, bin) in bins.iter().enumerate().rev() {
@@ -204,13 +204,13 @@ fn full_since(bins: &[Bin], mut bytes: u64, capacity_bytes: u64) -> usize {
     if bytes < capacity_bytes { first } else { 0 }
 }
 
-/// The change that ended the last level that lasted.
+/// The change that ended the last lasting level.
 fn left_at(changes: &[usize]) -> Option<usize> {
     let from = std::iter::once(0).chain(changes.iter().copied());
     from.zip(changes).filter(|(from, to)| **to - from >= LEVEL).map(|(_, to)| *to).last()
 }
 
-/// A figure by bin, from the first bin on that has it.
+/// A figure by bin, from the first bin that has it.
 struct Series {
     name: String,
     first: usize,
@@ -218,7 +218,7 @@ struct Series {
 }
 
 impl Series {
-    /// Where a level was left.
+    /// Where levels were left.
     fn changes(&self) -> Vec<usize> {
         cusum::changes(&self.values).into_iter().map(|at| self.first + at).collect()
     }
@@ -246,7 +246,7 @@ fn series(bins: &[Bin]) -> Vec<Series> {
                 of(&sum)
             })
             .collect();
-        // Cumulative: once it is told it stays so, unless a count is lost.
+        // Cumulative: once known it stays known, unless a count is lost.
         if values.last().is_some_and(Option::is_some) {
             let first = values.iter().rposition(Option::is_none).map_or(0, |at| at + 1);
             let values = values[first..].iter().copied().flatten().collect();
@@ -291,19 +291,19 @@ fn seconds(ns: u64) -> f64 {
 }
 
 impl Steadiness {
-    /// Whether anything was measured that it could be told of.
-    pub fn is_told(&self) -> bool {
+    /// Whether anything was measured.
+    pub fn is_known(&self) -> bool {
         !self.figures.is_empty()
     }
 
-    /// Whether it is.
+    /// Whether the run is steady.
     pub fn is_steady(&self) -> bool {
         self.state == SteadyState::Steady
     }
 
-    /// What it still waits for, in words; none where it does not wait, or for time alone.
+    /// What it still waits for, in words; none if it does not wait, or only for time.
     pub fn waits_for(&self) -> Option<String> {
-        // Older recordings knew the rule of three alone.
+        // Older recordings only had the rule of three.
         let (written, needed) = (self.capacities_written?, self.capacities_needed.unwrap_or(CAPACITIES));
         if written >= needed {
             return None;

@@ -3,7 +3,7 @@ use crate::units::SECOND_NS;
 
 const MB: u64 = 1_000_000;
 
-/// What a second of a run is.
+/// One second of a run.
 #[derive(Clone, Copy)]
 struct Second {
     mb: u64,
@@ -42,7 +42,7 @@ fn of(seconds: impl Iterator<Item = Second>) -> Steadiness {
 }
 
 #[test]
-fn a_level_is_steady_after_thirty_seconds_and_not_before() {
+fn a_level_is_steady_after_thirty_seconds_but_not_before() {
     let run = |seconds| of(std::iter::repeat_n(LEVEL_SECOND, seconds));
     assert_eq!(run(29).state, SteadyState::Warming);
     let steady = run(30);
@@ -76,7 +76,7 @@ fn a_run_warms_is_steady_changes_and_is_steady_again() {
 }
 
 #[test]
-fn long_runs_are_told_in_means_of_ten_minutes() {
+fn long_runs_have_means_of_ten_minutes() {
     let end = of((0..7200).map(|n| Second { mb: if n < 900 { 300 } else { 100 }, ..LEVEL_SECOND }));
     let (burst, steady) = (end.burst.unwrap(), end.steady.unwrap());
     let long = |mean: &Mean| (mean.to_s - mean.from_s - 600.0).abs() <= 16.0;
@@ -86,8 +86,8 @@ fn long_runs_are_told_in_means_of_ten_minutes() {
 }
 
 #[test]
-fn a_change_of_wa_a_alone_is_one() {
-    // Cumulative: it takes a while until the ratio has come to rest.
+fn a_change_of_wa_a_alone_counts() {
+    // Cumulative: it takes a while for the ratio to settle.
     let change = of((0..120).map(|n| Second { amplification: if n < 60 { 2 } else { 8 }, ..LEVEL_SECOND }));
     assert_ne!(change.state, SteadyState::Steady, "{change:?}");
     let rest = of((0..1500).map(|n| Second { amplification: if n < 60 { 2 } else { 8 }, ..LEVEL_SECOND }));
@@ -107,7 +107,7 @@ fn without_wa_d_the_drive_must_be_written_three_times_over() {
     assert_eq!(early.capacities_written, Some(2.5));
     assert_eq!(early.waits_for().unwrap(), "level since 0s, WA-D not reported, 2.5 of 3 capacities written");
     assert_eq!(run(120, 8_000).state, SteadyState::Steady);
-    // What was written before counts; and a load that writes nothing need not wait.
+    // What was written earlier counts; and a load that writes nothing need not wait.
     let mut watch = SteadyWatch::default();
     for second in 0..40 {
         let written_bytes_total = 23_000 * MB + (second + 1) * 100 * MB;
@@ -127,7 +127,7 @@ fn without_wa_d_the_drive_must_be_written_three_times_over() {
 }
 
 #[test]
-fn where_wa_d_is_told_it_must_be_level_too() {
+fn if_wa_d_is_reported_it_must_be_level_too() {
     let told = |second: u64, flash: u64| {
         let mut window = window(second, Second { capacity_bytes: 1 << 40, ..LEVEL_SECOND });
         window.written.host_bytes = Some(200 * MB);
@@ -144,7 +144,7 @@ fn where_wa_d_is_told_it_must_be_level_too() {
     assert_eq!((level.state, level.capacities_written), (SteadyState::Steady, None));
     assert_eq!(level.figures, ["background MB/s", "WA-A", "WA-D"]);
     assert_eq!(level.steady.unwrap().wa_d, Some(1.5));
-    // A drive that copies nothing yet may have room left: it counts from when it was written once.
+    // A drive that copies nothing yet may have room left: its level counts from when it was written once.
     let fresh = |seconds: u64, capacity_mb: u64| {
         let mut watch = SteadyWatch::default();
         (0..seconds).for_each(|second| {
@@ -160,13 +160,13 @@ fn where_wa_d_is_told_it_must_be_level_too() {
     assert_eq!(fresh(60, 8_000).state, SteadyState::Warming, "full for 20 s");
     let full = fresh(80, 8_000);
     assert_eq!((full.state, full.at_s), (SteadyState::Steady, Some(40.0)));
-    // The garbage collection begins: throughput is the same yet.
+    // Garbage collection begins, at the same throughput so far.
     let collects = run(90, |second| if second < 45 { 200 } else { 600 });
     assert_ne!(collects.state, SteadyState::Steady);
 }
 
 #[test]
-fn a_turn_or_a_pause_begins_anew() {
+fn a_turn_or_a_pause_restarts_it() {
     let mut watch = watched(std::iter::repeat_n(LEVEL_SECOND, 40));
     assert!(watch.steadiness().is_steady());
     watch.add(&Window { turned: true, setting: 1, ..window(40, LEVEL_SECOND) });
@@ -188,8 +188,8 @@ fn a_turn_or_a_pause_begins_anew() {
     );
 }
 
-/// The windows of a real run: background writes to a loop device that was held to 40 MB/s, and from its 60th
-/// second on to 20 MB/s, by the block layer.
+/// The windows of a real run: background writes to a loop device that the block layer limited to 40 MB/s, and
+/// from its 60th second on to 20 MB/s.
 fn recorded() -> Vec<Window> {
     let packed: &[u8] = include_bytes!("../../tests/recordings/limit-halved.jsonl.gz");
     let text = std::io::read_to_string(flate2::read::GzDecoder::new(packed)).unwrap();
@@ -197,7 +197,7 @@ fn recorded() -> Vec<Window> {
 }
 
 #[test]
-fn a_change_in_a_recorded_run_is_found_in_its_second() {
+fn a_change_in_a_recorded_run_is_found_to_the_second() {
     let windows = recorded();
     let after = |count: usize| {
         let mut watch = SteadyWatch::default();

@@ -1,11 +1,12 @@
-//! What the process's own threads cost and read: workers, the kernel's helpers of theirs, the rest.
+//! What the process's own threads cost and read: workers, their helpers in the kernel, the rest.
 //!
-//! A worker's CPU time comes from its thread's clock; a worker that can run and waits for a CPU is busy
-//! too, for it is not storage that it waits for: field 2 of its `schedstat`, where the kernel has it. The process's clock holds every thread's,
-//! `io_uring`'s kernel-side ones included: these are threads of the process, named after the thread
-//! that they serve (`iou-wrk-TID`; `iou-sqp-TID` for a polled submission queue, whose own helpers
-//! are named after it). The threads that flush for a worker of `sync` are named so too (`flush-TID`). `read_bytes` in a thread's `io` file counts what the block layer was asked
-//! for by that thread, so reads that a cache answers are not in it.
+//! A worker's CPU time comes from its thread's clock. A worker that could run but waits for a CPU counts as
+//! busy too, as it is not waiting for storage: field 2 of its `schedstat`, if the kernel has it. The
+//! process's clock includes every thread, even `io_uring`'s kernel-side ones: these are threads of the
+//! process, named after the thread that they serve (`iou-wrk-TID`; `iou-sqp-TID` for a polled submission
+//! queue, whose own helpers are named after it). The threads that flush for a worker of `sync` follow the
+//! same scheme (`flush-TID`). `read_bytes` in a thread's `io` file counts what that thread requested of the
+//! block layer, so reads served by a cache are not in it.
 
 use std::collections::HashMap;
 use std::ops::AddAssign;
@@ -17,9 +18,9 @@ use serde::{Deserialize, Serialize};
 use crate::class::Class;
 use crate::units::SECOND_NS;
 
-/// What the names of `RocksDB`'s own threads begin with.
+/// Prefixes of the names of `RocksDB`'s own threads.
 const ENGINE: &str = "rocksdb:";
-/// What the name of a thread begins with that works for another one, whose number follows.
+/// Prefixes of the names of threads that work for another one, whose number follows.
 pub const SERVES: &str = "flush-";
 
 /// What the threads did since the last call.
@@ -31,16 +32,16 @@ pub struct TaskFigures {
     pub overhead_cores: f64,
     /// See [`super::window::ClassFigures::busiest_worker`], by class.
     pub busiest_worker: [Option<f64>; 4],
-    /// Bytes that reads took from storage since this was last told, by class; only now and then.
+    /// Bytes that reads took from storage since this was last given, by class; only now and then.
     pub storage_reads: Option<[Option<u64>; 4]>,
 }
 
-/// CPU time that another process used for a class, which has its own share of it.
+/// CPU time that another process used for a class.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskTimes {
-    /// Of the process, as far as it was not told for another class.
+    /// Of the process, as far as not attributed to another class.
     pub own_ns: u64,
-    /// Of all that neither works nor serves workers, likewise.
+    /// Of everything that neither works nor serves workers, likewise.
     pub overhead_ns: u64,
     /// Of the class's busiest worker, with its waits for a CPU.
     pub busiest_ns: Option<u64>,
@@ -55,7 +56,7 @@ impl AddAssign for TaskTimes {
 }
 
 impl TaskFigures {
-    /// Adds what another process used in that time, by class.
+    /// Adds what another process used in this time, by class.
     pub fn add(&mut self, elsewhere: [TaskTimes; 4], elapsed_ns: u64) {
         let share = |ns: u64| ns as f64 / elapsed_ns.max(1) as f64;
         for (times, busiest) in elsewhere.into_iter().zip(&mut self.busiest_worker) {
@@ -71,7 +72,7 @@ impl TaskFigures {
 pub trait Clocks: Send {
     /// CPU time of the whole process in nanoseconds.
     fn process_ns(&self) -> u64;
-    /// CPU time of one of its threads in nanoseconds; none where there is no such thread.
+    /// CPU time of one of its threads in nanoseconds; none if there is no such thread.
     fn thread_ns(&self, thread_id: i32) -> Option<u64>;
 }
 
@@ -95,7 +96,7 @@ impl Clocks for KernelClocks {
     }
 }
 
-/// Reads the threads of this process; or nothing, of simulated runs.
+/// Reads the threads of this process; or nothing, for simulated runs.
 pub struct TaskProbe(Option<Tasks>);
 
 struct Tasks {
@@ -105,7 +106,7 @@ struct Tasks {
     at_ns: u64,
     process_ns: u64,
     storage_at_ns: u64,
-    /// Classes whose reads the last look at storage took in.
+    /// Classes whose reads the last reading of storage included.
     counted: [bool; 4],
     round: u64,
 }
@@ -114,9 +115,9 @@ struct Tasks {
 struct Thread {
     kind: Kind,
     cpu_ns: u64,
-    /// Time in run queues, of workers.
+    /// Workers' time in run queues.
     waited_ns: u64,
-    /// At the last look; none where it was not looked at.
+    /// At the last reading; none if it was not read.
     read_bytes: Option<u64>,
     looks: u32,
     round: u64,
@@ -125,20 +126,20 @@ struct Thread {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
     Worker(Class),
-    /// A kernel-side thread that serves that one.
+    /// A kernel-side thread that serves that thread.
     Serves(i32),
-    /// A thread of the storage engine's own, which flushes and merges.
+    /// A thread of the storage engine, which flushes and merges.
     Engine,
     Other,
 }
 
 impl TaskProbe {
-    /// Of this process, from that time on.
+    /// For this process, from that time on.
     pub fn open(now_ns: u64) -> Self {
         Self::under(Path::new("/proc/self/task"), Box::new(KernelClocks), now_ns)
     }
 
-    /// Of the threads in that folder by those clocks.
+    /// For the threads in that folder, with those clocks.
     pub fn under(folder: &Path, clocks: Box<dyn Clocks>, now_ns: u64) -> Self {
         let mut tasks = Tasks {
             folder: folder.to_owned(),
@@ -147,7 +148,7 @@ impl TaskProbe {
             threads: HashMap::new(),
             at_ns: now_ns,
             storage_at_ns: now_ns,
-            // Whoever reads for a class is not there yet: all that it reads is taken in.
+            // The threads that read for classes do not exist yet, so everything they read is included.
             counted: [true; 4],
             round: 0,
         };
@@ -155,13 +156,13 @@ impl TaskProbe {
         Self(Some(tasks))
     }
 
-    /// Of no process: all figures stay empty, as in simulated runs, which repeat exactly.
+    /// For no process: all figures stay empty, as simulated runs must repeat exactly.
     pub fn none() -> Self {
         Self(None)
     }
 
-    /// The figures since the last call: the workers' threads with their classes, and which classes
-    /// read through the page cache. Storage reads are told a second or more after they last were.
+    /// The figures since the last call, given the workers' threads with their classes, and which classes read
+    /// through the page cache. Storage reads are given a second or more after the last time.
     pub fn window(&mut self, now_ns: u64, workers: &[(i32, Class)], through_cache: [bool; 4]) -> TaskFigures {
         let tasks = self.0.as_mut();
         tasks.map(|tasks| tasks.window(now_ns, workers, through_cache)).unwrap_or_default()
@@ -169,8 +170,8 @@ impl TaskProbe {
 }
 
 impl TaskProbe {
-    /// CPU time since the last call, in nanoseconds: of the process, of all its threads that neither work
-    /// nor serve workers, and of the busiest worker of each class with its waits for a CPU.
+    /// CPU time since the last call, in nanoseconds: of the process, of all its threads that neither work nor
+    /// serve workers, and of the busiest worker of each class including its waits for a CPU.
     pub fn times(&mut self, workers: &[(i32, Class)]) -> (u64, u64, [Option<u64>; 4]) {
         let Some(tasks) = &mut self.0 else { return Default::default() };
         let own_ns = tasks.own_ns();
@@ -202,8 +203,8 @@ impl Tasks {
         }
     }
 
-    /// Finds the threads and reads their clocks: CPU time since the last look of all that neither
-    /// work nor serve workers, and of the busiest worker of each class with its waits for a CPU.
+    /// Finds the threads and reads their clocks: CPU time since the last reading of all that neither work nor
+    /// serve workers, and of the busiest worker of each class including its waits for a CPU.
     fn look(&mut self, workers: &[(i32, Class)]) -> (u64, [Option<u64>; 4]) {
         self.round += 1;
         let first = self.round == 1;
@@ -214,7 +215,7 @@ impl Tasks {
                 continue;
             };
             let Some(cpu_ns) = self.clocks.thread_ns(id) else { continue };
-            // What a thread used before it was first seen counts, but for those of the first look.
+            // What a thread used before it was first seen counts, except at the first reading.
             let thread = self.threads.entry(id).or_insert_with(|| Thread {
                 kind: Kind::Other,
                 cpu_ns: if first { cpu_ns } else { 0 },
@@ -227,7 +228,7 @@ impl Tasks {
             if let Some(class) = workers.get(&id) {
                 thread.kind = Kind::Worker(*class);
             } else if thread.kind == Kind::Other && thread.looks < 2 {
-                // Twice, for a new thread names itself only after it is there.
+                // Twice, as a new thread names itself only after it has started.
                 thread.looks += 1;
                 thread.kind = kind(&self.folder, id);
             }
@@ -263,8 +264,8 @@ impl Tasks {
         None
     }
 
-    /// Bytes from storage since the last call, of the classes that read through the page cache. A
-    /// class that did not at the last call has none yet.
+    /// Bytes from storage since the last call, for the classes that read through the page cache. A class that
+    /// did not at the last call has none yet.
     fn storage_reads(&mut self, through_cache: [bool; 4]) -> [Option<u64>; 4] {
         let counted = std::mem::replace(&mut self.counted, through_cache);
         let mut reads = std::array::from_fn(|at| (counted[at] && through_cache[at]).then_some(0));
@@ -275,8 +276,8 @@ impl Tasks {
         for (id, kind, class) in owners {
             let wanted = match class {
                 Some(class) => through_cache[class.index()],
-                // Serves a thread that we do not know: thread numbers in names are those of the
-                // system, which in a container are not ours.
+                // Serves a thread that we do not know: thread numbers in names are the system's, which differ
+                // from ours in a container.
                 None => any && !matches!(kind, Kind::Other | Kind::Engine),
             };
             let now = if wanted { read_bytes(&self.folder, id) } else { None };
@@ -286,7 +287,7 @@ impl Tasks {
             match class {
                 Some(class) if wanted => {
                     let sum = &mut reads[class.index()];
-                    // Where a thread can't be read, or could not be before, nothing is known of its class.
+                    // If a thread can't be read, or could not be before, its class is unknown.
                     *sum = sum.zip(read).map(|(sum, read)| sum + read);
                 }
                 _ => unclaimed += read.unwrap_or(0),
@@ -297,7 +298,7 @@ impl Tasks {
     }
 }
 
-/// Gives reads of unknown origin to the only class that they can be of; else nothing is known.
+/// Attributes reads of unknown origin to the only possible class; otherwise nothing is known.
 fn claim(reads: &mut [Option<u64>; 4], through_cache: [bool; 4], unclaimed: u64) {
     if unclaimed == 0 {
         return;
@@ -317,7 +318,7 @@ fn kind(folder: &Path, id: i32) -> Kind {
     served.and_then(|id| id.trim().parse().ok()).map_or(Kind::Other, Kind::Serves)
 }
 
-/// Time that a thread could have run and waited for a CPU.
+/// Time for which a thread could have run but waited for a CPU.
 fn waited_ns(folder: &Path, id: i32) -> Option<u64> {
     let text = std::fs::read_to_string(folder.join(id.to_string()).join("schedstat")).ok()?;
     text.split_ascii_whitespace().nth(1)?.parse().ok()
@@ -371,7 +372,7 @@ mod tests {
     const READERS: [bool; 4] = [true, true, false, false];
 
     #[test]
-    fn the_busiest_worker_and_what_is_neither_work_nor_its_service() {
+    fn the_busiest_worker_and_the_overhead() {
         let fake = Fake::new();
         fake.thread(1, "stacktune", 5 * SECOND_NS, 0);
         let mut probe = fake.probe();
@@ -385,7 +386,7 @@ mod tests {
         assert_eq!(figures.busiest_worker, [Some(0.9), Some(0.1), None, None]);
         assert!((figures.overhead_cores - 0.02).abs() < 1e-9, "{figures:?}");
         assert!((figures.own_cores - 2.47).abs() < 1e-9, "{figures:?}");
-        // A worker that has ended is no overhead while its thread is still there.
+        // A worker that has ended is not overhead while its thread still exists.
         fake.thread(12, "point", 600_000_000, 0);
         let figures = probe.window(2 * SECOND_NS, &WORKERS[..2], [false; 4]);
         assert!(figures.overhead_cores.abs() < 1e-9, "{figures:?}");
@@ -404,7 +405,7 @@ mod tests {
         };
         assert_eq!(busiest(&mut probe, 1, 500_000_000, Some("500000000 470000000 99\n")), Some(0.97));
         assert_eq!(busiest(&mut probe, 2, 600_000_000, Some("600000000 480000000 99\n")), Some(0.11));
-        assert_eq!(busiest(&mut probe, 3, 700_000_000, None), Some(0.1), "the kernel does not tell");
+        assert_eq!(busiest(&mut probe, 3, 700_000_000, None), Some(0.1), "the kernel does not report it");
         assert_eq!(busiest(&mut probe, 4, 800_000_000, Some("800000000 480000000 99\n")), Some(0.1));
     }
 
@@ -423,7 +424,7 @@ mod tests {
 
         fake.thread(10, "scan", 0, 1500);
         fake.thread(12, "point", 0, 3);
-        fake.thread(20, "iou-wrk-10", 0, 70); // new: all that it read is of this window
+        fake.thread(20, "iou-wrk-10", 0, 70); // new: everything it read is of this window
         fake.thread(21, "iou-sqp-12", 0, 4);
         fake.thread(22, "iou-wrk-21", 0, 5);
         fake.thread(30, "recorder", 0, 10_000);
@@ -433,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_that_begins_to_read_through_the_cache_has_none_for_the_time_before() {
+    fn a_class_that_switches_to_cached_reads_has_none_for_the_time_before() {
         let fake = Fake::new();
         let mut probe = fake.probe();
         fake.thread(10, "scan", 0, 1000);
@@ -445,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_of_unknown_origin_are_never_left_out() {
+    fn reads_of_unknown_origin_are_never_ignored() {
         let fake = Fake::new();
         fake.thread(10, "scan", 0, 0);
         fake.thread(12, "point", 0, 0);

@@ -1,4 +1,4 @@
-//! Sums over the counted windows, which are all but those of the warm-up.
+//! Sums over the counted windows: all except the warm-up's.
 
 use std::collections::BTreeMap;
 
@@ -32,11 +32,11 @@ pub struct Totals {
     pub classes: [ClassFigures; 4],
     /// All classes together.
     pub total: TotalFigures,
-    /// The processor, means over the time.
+    /// The processor, averaged over time.
     pub cpu: CpuFigures,
     /// The members.
     pub members: Vec<MemberFigures>,
-    /// What the storage engine under the classes did; none of pages.
+    /// What the storage engine under the classes did; none for pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineFigures>,
     /// Bytes written on each level below the application.
@@ -48,15 +48,15 @@ pub struct Totals {
     /// How much the throughput varies.
     #[serde(default)]
     pub variability: Variability,
-    /// What makes the whole run untrustworthy: what did a tenth of its windows, what the sums show, and
-    /// pauses and turns. The classes' flags likewise.
+    /// What makes the whole run untrustworthy: flags of at least a tenth of its windows, what the sums show,
+    /// and pauses and turns. The same for the classes' flags.
     pub flags: Vec<Flag>,
 }
 
-/// A flag is one of the whole run from this share of the windows on.
+/// From this share of the windows on, a flag applies to the whole run.
 const FLAG_WINDOWS_ONE_IN: u64 = 10;
 
-/// The sums behind [`Totals`]: of a run that goes on, and of one that is read from its windows.
+/// The sums behind [`Totals`], for a live run and for one read from its windows.
 #[derive(Debug, Default)]
 pub struct Sums {
     duration_ns: u64,
@@ -79,16 +79,16 @@ struct ClassSums {
     latencies: [LatencySum; 4],
     busiest_ns: f64,
     busiest_of_ns: u64,
-    /// Bytes from storage and bytes read, where both are known.
+    /// Bytes from storage and bytes read, if both are known.
     storage: (u64, u64),
     flags: FlagCounts,
 }
 
-/// Samples so far; the histogram grows to what it holds.
+/// Samples so far; the histogram grows as needed.
 #[derive(Debug, Default)]
 struct LatencySum(Option<LatencyDelta>);
 
-/// Each kind of flag with the windows that it was in and its last words.
+/// Each kind of flag with its number of windows and its last text.
 #[derive(Debug, Default)]
 struct FlagCounts(BTreeMap<String, (u64, Flag)>);
 
@@ -105,8 +105,8 @@ struct CpuSums {
 }
 
 impl Sums {
-    /// Adds a counted window but for its latencies; with the bytes from storage and the bytes read of
-    /// each class where both became known with it.
+    /// Adds a counted window except its latencies, with each class's bytes from storage and bytes read if
+    /// both became known with it.
     pub fn add(&mut self, window: &Window, storage: [Option<(u64, u64)>; 4]) {
         self.duration_ns += window.duration_ns;
         self.windows += 1;
@@ -128,16 +128,16 @@ impl Sums {
         self.flags.add(&window.flags);
     }
 
-    /// Adds latencies of a class, of one window or several: service, response, write and flush.
+    /// Adds latencies of a class, from one window or several: service, response, write and flush.
     pub fn add_latencies(&mut self, class: Class, latencies: [&LatencyDelta; 4]) {
         for (sum, delta) in self.classes[class.index()].latencies.iter_mut().zip(latencies) {
             sum.add(delta);
         }
     }
 
-    /// The totals so far, with what the cumulative counts of the block layer say.
+    /// The totals so far, with the flag from the block layer's cumulative counts.
     pub fn totals(&self, block_differs: Option<Flag>) -> Totals {
-        // The last window's say is replaced by that of all windows.
+        // The last window's flag is replaced by that over all windows.
         const OF_A_WINDOW: [FlagKind; 4] =
             [FlagKind::Steal, FlagKind::BlockLayerDiffers, FlagKind::Paused, FlagKind::Turned];
         let classes = std::array::from_fn(|at| self.classes[at].figures(self.duration_ns, self.windows));
@@ -170,18 +170,20 @@ impl Sums {
         }
     }
 
-    /// What only a whole run can suffer from.
+    /// Flags that only a whole run can have.
     fn mixed(&self) -> Vec<Flag> {
         let mut flags = Vec::new();
         if let Some((first, last)) = self.settings.filter(|(first, last)| first != last) {
             let turns = last.abs_diff(first);
-            let why = format!("Knobs turned {turns} times: the totals are of no one setting.");
+            let why =
+                format!("Knobs were turned {turns} times: the totals are not those of a single setting.");
             flags.push(FlagKind::MixedSettings.flag(why));
         }
         if self.paused_ns > 0 {
             let paused_s = self.paused_ns as f64 / 1e9;
-            let why =
-                format!("The run was paused in windows of {paused_s:.0} s in all, which the means contain.");
+            let why = format!(
+                "The run was paused in windows of {paused_s:.0} s in total, which the means include."
+            );
             flags.push(FlagKind::Paused.flag(why));
         }
         flags
@@ -245,7 +247,7 @@ impl LatencySum {
             return;
         }
         let sum = self.0.get_or_insert_with(LatencyDelta::default);
-        // Both have the same bounds, so nothing can fall outside.
+        // Both have the same bounds, so nothing can be out of range.
         let _ = sum.histogram.add(&delta.histogram);
         sum.max_ns = sum.max_ns.max(delta.max_ns);
     }
@@ -264,8 +266,7 @@ impl FlagCounts {
         }
     }
 
-    /// Those that were there in a tenth of the windows or more, and those of which one window
-    /// marks the run.
+    /// Flags of at least a tenth of the windows, and those that mark the run with a single window.
     fn over(&self, windows: u64) -> Vec<Flag> {
         let often = |count: u64| count * FLAG_WINDOWS_ONE_IN >= windows;
         let counts = |(count, flag): &&(u64, Flag)| often(*count) || marks_run(flag);
@@ -275,7 +276,7 @@ impl FlagCounts {
 
 impl CpuSums {
     fn add(&mut self, window: &Window) {
-        // As the ticks have it: the largest of each window's estimates would add up to too much.
+        // By ticks: adding up each window's larger estimate would give too much.
         let cpu = &by_ticks(&window.cpu, window.duration_ns);
         let sum = &mut self.weighted;
         let ns = window.duration_ns as f64;
@@ -317,7 +318,7 @@ impl CpuSums {
             cycles_source: if counted { CyclesSource::Pmu } else { CyclesSource::Estimate },
             frequency_hz: sum.frequency_hz.map(|hz_ns| hz_ns / self.frequency_ns.max(1) as f64),
             frequency_source: sum.frequency_source.clone(),
-            // Ticks add up: over a run they are fine enough.
+            // Over a whole run, ticks are fine enough.
             coarse: is_coarse(duration_ns),
         };
         at_least_own(figures, own_cores, duration_ns)

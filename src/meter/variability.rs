@@ -6,26 +6,26 @@ use super::window::{State, Window};
 use crate::class::Class;
 use crate::units::{SECOND_NS, mb_per_s};
 
-/// Figure 11's span.
+/// The span of Figure 11.
 const LONG_S: u64 = 60;
-/// With fewer of these, shorter ones are taken.
+/// With fewer than this, shorter ones are used.
 const SPANS_MIN: u64 = 3;
 
-/// How the throughput of all classes varies over means of a minute (of a second where the run is shorter
-/// than three minutes).
+/// How the throughput of all classes varies over means of a minute (a second if the run is shorter than three
+/// minutes).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Variability {
-    /// Seconds of a mean: 60 or 1 (longer where the windows are).
+    /// The span of a mean in seconds: 60 or 1 (or that of a longer window).
     pub of_s: u64,
-    /// How many means there are.
+    /// The number of means.
     pub spans: u64,
-    /// The largest less the smallest mean, over the mean of all; none with fewer than three, or of nothing.
+    /// The largest minus the smallest mean, over the mean of all; none with fewer than three, or if all are zero.
     pub swing: Option<f64>,
     /// Their standard deviation over their mean.
     pub deviation: Option<f64>,
-    /// Seconds of windows in which a class that was to do something completed nothing: longest of the four.
+    /// Seconds of windows in which a class that should have done something completed nothing: the longest of the four.
     pub stalled_s: f64,
-    /// The same of each class, by [`Class::index`].
+    /// The same for each class, by [`Class::index`].
     #[serde(with = "crate::class::by_name")]
     pub classes_stalled_s: [f64; 4],
 }
@@ -36,11 +36,11 @@ pub struct VariabilityWatch {
     short: Spans,
     long: Spans,
     stalled_ns: [u64; 4],
-    /// Bytes of an I/O of each class, as it last completed some.
+    /// Bytes per I/O of each class, when it last completed any.
     page_bytes: [u64; 4],
 }
 
-/// Means over spans of one length, as far as is needed of them.
+/// What is needed of means over spans of one length.
 #[derive(Debug)]
 struct Spans {
     s: u64,
@@ -72,8 +72,9 @@ impl VariabilityWatch {
             let figures = window.class(class);
             let page = &mut self.page_bytes[class.index()];
             *page = figures.bytes.checked_div(figures.ios).unwrap_or(*page);
-            // A worker that is stuck counts nothing that it should begin: the rate tells. It may be so low
-            // that nothing is due in a window; of eight pages' worth Poisson has none once in 3,000.
+            // A stuck worker does not count what it should begin, so the rate decides. It may be so low that
+            // nothing is due in a window; with eight pages' worth due, Poisson arrivals give none once in
+            // 3,000.
             let due = figures.target_mb_per_s.is_none_or(|rate_mb_per_s| {
                 let due_bytes = rate_mb_per_s * window.duration_ns as f64 / 1e3;
                 figures.intended > 0 || (*page > 0 && due_bytes >= 8.0 * *page as f64)
@@ -84,7 +85,7 @@ impl VariabilityWatch {
         }
     }
 
-    /// What it amounts to by now.
+    /// The result so far.
     pub fn variability(&self) -> Variability {
         let spans = if self.long.count >= SPANS_MIN { &self.long } else { &self.short };
         let enough = spans.count >= SPANS_MIN && spans.mean > 0.0;
@@ -109,7 +110,7 @@ impl Spans {
         self.bytes += window.total.bytes;
         self.ns += window.duration_ns;
         let span_ns = self.s * SECOND_NS;
-        // A window ends a little late or early.
+        // Windows end a little late or early.
         if self.ns + window.duration_ns / 2 < span_ns {
             return;
         }
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn swings_are_of_minutes_where_there_are_three_of_them() {
+    fn swings_are_over_minutes_if_there_are_three() {
         // A whole minute at 300, one at 100, one at 200: a swing of 100%.
         let minutes = [300, 100, 200];
         let long = of((0..180).map(|second| minutes[second / 60]));
@@ -156,13 +157,13 @@ mod tests {
         assert!((long.deviation.unwrap() - (2.0_f64 / 3.0).sqrt() / 2.0).abs() < 1e-9);
         let short = of((0..170).map(|second| minutes[second / 60]));
         assert_eq!((short.of_s, short.spans), (1, 170));
-        assert_eq!(of([5, 5].into_iter()).swing, None, "two say nothing");
+        assert_eq!(of([5, 5].into_iter()).swing, None, "two are too few");
         let level = of(std::iter::repeat_n(7, 10));
         assert_eq!((level.swing, level.deviation, level.stalled_s), (Some(0.0), Some(0.0), 0.0));
     }
 
     #[test]
-    fn seconds_without_progress_are_those_in_which_something_was_due() {
+    fn only_windows_in_which_something_was_due_count_as_without_progress() {
         let stalls = of((0..20).map(|second| if (5..8).contains(&second) { 0 } else { 9 }));
         assert_eq!((stalls.stalled_s, stalls.classes_stalled_s), (3.0, [3.0, 0.0, 0.0, 0.0]));
         let mut watch = VariabilityWatch::default();
@@ -177,7 +178,7 @@ mod tests {
         watch.add(&rated);
         assert_eq!(watch.stalled_ns, [SECOND_NS, 0, 0, 0]);
 
-        // A worker that hangs in a flush counts not even what it should have begun.
+        // A worker that hangs in a flush does not even count what it should have begun.
         let mut watch = VariabilityWatch::default();
         for ios in [9, 0, 0, 9] {
             let mut rated = window(0, ios);

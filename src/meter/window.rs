@@ -17,7 +17,7 @@ use super::written::Written;
 use crate::class::Class;
 use crate::host::Throttling;
 
-/// Percentiles of a latency, in nanoseconds; null where fewer than ten samples lie beyond it.
+/// Percentiles of a latency, in nanoseconds; null if fewer than ten samples lie beyond it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
     /// Samples.
@@ -41,15 +41,15 @@ pub struct Latency {
 /// Latencies of a class. Flushes do not count as I/Os.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latencies {
-    /// Start to completion: from the hand-over of the batch that the I/O is in to the moment at which
-    /// its worker sees the completion. Of the WAL the commit: start of the write to the end of the
-    /// flush that covers it (`dsync`, `none`: of the write); none where that flush failed.
+    /// Start to completion: from the hand-over of the I/O's batch to the moment at which its worker sees the
+    /// completion. For the WAL the commit: from the start of the write to the end of the flush that covers it
+    /// (with `dsync` or `none`, of the write); none if that flush failed.
     pub service_ns: Option<Latency>,
     /// Intended start to completion (or commit); none without a rate or with over 1% missed.
     pub response_ns: Option<Latency>,
     /// The WAL's writes alone.
     pub write_ns: Option<Latency>,
-    /// The WAL's flushes alone: all files of one together, from the hand-over to the last one's end.
+    /// The WAL's flushes alone: from the hand-over to the end of the last file's flush.
     pub flush_ns: Option<Latency>,
 }
 
@@ -57,7 +57,7 @@ pub struct Latencies {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case", tag = "state", content = "why")]
 pub enum State {
-    /// I/O flows.
+    /// It does I/O.
     #[default]
     Running,
     /// Switched off by its knob.
@@ -66,7 +66,7 @@ pub enum State {
     Paused,
     /// Old I/O is draining after a turn.
     Draining,
-    /// stacktune paused it, and why (too many errors, no writes left).
+    /// stacktune stopped it, and why (too many errors, no writes left).
     Stopped(String),
 }
 
@@ -79,40 +79,40 @@ pub struct ClassFigures {
     pub ios: u64,
     /// Bytes of completed I/Os.
     pub bytes: u64,
-    /// Failed I/Os and flushes; a transfer cut short is one.
+    /// Failed I/Os and flushes; a short transfer is one.
     pub errors: u64,
     /// Failed I/Os by errno's symbol.
     pub errnos: BTreeMap<String, u64>,
-    /// Intended starts, of a rated class: I/Os handed over and those missed.
+    /// Intended starts of a class with a rate: I/Os handed over and those missed.
     pub intended: u64,
-    /// Intended starts that were dropped: over a second late, or not begun when their class stopped
-    /// (by a turn, a pause or itself). Nothing is intended after that until it starts again.
+    /// Intended starts that were dropped: over a second late, or not begun when their class stopped (by a
+    /// turn, a pause or on its own). After that nothing is intended until it restarts.
     pub missed: u64,
-    /// Decimal MB a second.
+    /// Decimal MB per second.
     pub mb_per_s: f64,
-    /// I/Os a second.
+    /// I/Os per second.
     pub iops: f64,
-    /// Its rate as MB/s, where it has one.
+    /// Its rate in MB/s, if it has one.
     pub target_mb_per_s: Option<f64>,
-    /// Over 1% of the intended starts were missed: the rate is not held, response times mean nothing.
+    /// Whether over 1% of the intended starts were missed: the rate is not held, and response times are meaningless.
     pub not_held: bool,
     /// Its latencies.
     pub latencies: Latencies,
-    /// The share of the time in which the busiest worker ran or could have run and waited for a CPU,
-    /// 0 to 1, by the thread's own clock and the scheduler's; kernel-side threads that serve it do not
-    /// count. Over a run the mean of the windows that have it, by time.
+    /// The share of the time in which the busiest worker ran, or could have run but waited for a CPU, 0 to 1,
+    /// by the thread's clock and the scheduler's; kernel-side threads that serve it do not count. Over a run,
+    /// the mean of the windows that have it, by time.
     pub busiest_worker: Option<f64>,
-    /// Share of read bytes served without storage I/O, 0 to 1; of classes that read through the cache:
-    /// 1 − bytes that the kernel counts as fetched from storage by the workers and the kernel-side
-    /// threads that serve them / bytes read. Found once a second at most: shorter windows repeat the
-    /// last one. None where a turn fell into that time.
+    /// Share of read bytes served without storage I/O, 0 to 1, for classes that read through the cache: 1 −
+    /// bytes that the kernel counts as fetched from storage by the workers and the kernel-side threads that
+    /// serve them / bytes read. Updated once a second at most: shorter windows repeat the last one. None if
+    /// there was a turn in that time.
     pub cache_share: Option<f64>,
-    /// Looks at completion queues and their time, of an interface that polls by itself; none of others.
-    /// What a thread of the kernel polls is not told.
+    /// Polls of completion queues and their time, for an interface that polls by itself; none for others.
+    /// What a kernel thread polls is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub polls: Option<Polls>,
-    /// Commands that did not come back in time, and resets of controllers for that; none where all did,
-    /// or the interface does not watch over them.
+    /// Commands that did not complete in time, and resets of controllers because of them; none if there were
+    /// none, or the interface does not supervise them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incidents: Option<Incidents>,
     /// What makes these figures untrustworthy.
@@ -143,24 +143,24 @@ pub struct CpuFigures {
     pub interrupt: f64,
     /// Taken by the hypervisor.
     pub steal: f64,
-    /// Everything but idle and waiting for I/O; what the hypervisor took counts as busy. At least what
-    /// this process's own threads' clocks say, which the kernel's ticks (the shares above) may miss.
+    /// Everything but idle and waiting for I/O; what the hypervisor took counts as busy. At least what this
+    /// process's own threads' clocks show, some of which the kernel's ticks (the shares above) may miss.
     pub busy: f64,
-    /// Cores that this process kept busy, its kernel-side workers included.
+    /// Cores that this process kept busy, including its kernel-side workers.
     pub own_cores: f64,
-    /// Cores that stacktune itself used outside the workers (screen, meters): the CPU time of its
-    /// threads that are neither workers nor serve them (kernel-side ones, and those that flush).
+    /// Cores that stacktune itself used outside the workers (screen, meters): the CPU time of its threads
+    /// that neither work nor serve workers (kernel-side ones, and those that flush).
     pub overhead_cores: f64,
-    /// Cycles of the whole system: counted, or estimated as busy time without what the hypervisor
-    /// took × frequency. 0 where neither is known.
+    /// Cycles of the whole system: counted, or estimated as busy time without what the hypervisor took ×
+    /// frequency. 0 if neither is known.
     pub cycles: f64,
     /// Where the cycles come from.
     pub cycles_source: CyclesSource,
-    /// The frequency of an estimate in Hz: the mean over CPUs, each by its busy time.
+    /// The frequency of an estimate in Hz: the mean over CPUs, weighted by busy time.
     pub frequency_hz: Option<f64>,
     /// Where that frequency comes from.
     pub frequency_source: Option<String>,
-    /// The window is too short for the kernel's 10 ms clock: shares are coarse.
+    /// Whether the window is too short for the kernel's 10 ms clock, so that shares are coarse.
     pub coarse: bool,
 }
 
@@ -170,7 +170,7 @@ impl CpuFigures {
         self.busy * f64::from(self.cpus)
     }
 
-    /// Cycles a second of a busy core: an estimate's own frequency, else counted cycles over busy time.
+    /// Cycles per second of a busy core: an estimate's own frequency, else counted cycles over busy time.
     pub fn busy_frequency_hz(&self, duration_s: f64) -> Option<f64> {
         let busy_s = (self.busy - self.steal) * f64::from(self.cpus) * duration_s;
         let counted = (busy_s > 0.0).then(|| self.cycles / busy_s);
@@ -187,17 +187,17 @@ pub struct MemberFigures {
     pub read_bytes: u64,
     /// Bytes that the classes wrote to it.
     pub written_bytes: u64,
-    /// Bytes that the block layer counted, of devices.
+    /// Bytes read, as counted by the block layer; devices only.
     pub block_read_bytes: Option<u64>,
-    /// Bytes that the block layer counted, of devices.
+    /// Bytes written, as counted by the block layer; devices only.
     pub block_written_bytes: Option<u64>,
-    /// The hottest of the drives below it, in degrees Celsius, read once a second at most; over a run the
-    /// highest of its windows. None where no drive has a sensor that can be read.
+    /// The temperature of the hottest drive below it, in degrees Celsius, read once a second at most; over a
+    /// run, the highest of its windows. None if no drive has a readable sensor.
     pub temperature_c: Option<f64>,
-    /// Whether a drive below it slowed itself down for its temperature: `yes` or `no` by the drives' own
-    /// counts, `hot` where one was at its warning temperature or above and does not tell more (an
-    /// inference); the worst of them, over a run that of its windows. Found once a second at most: shorter
-    /// windows repeat the last one. None where no drive tells: not `NVMe`, or not root.
+    /// Whether a drive below it throttled because of its temperature: `yes` or `no` by the drives' own
+    /// counts, `hot` if one was at or above its warning temperature and reports no more (an inference). The
+    /// worst of the drives, and over a run of its windows. Updated once a second at most: shorter windows
+    /// repeat the last one. None if no drive reports it: not `NVMe`, or not root.
     pub throttling: Option<Throttling>,
 }
 
@@ -206,9 +206,9 @@ pub struct MemberFigures {
 pub struct TotalFigures {
     /// Bytes of the four classes.
     pub bytes: u64,
-    /// Decimal MB a second.
+    /// Decimal MB per second.
     pub mb_per_s: f64,
-    /// The whole system's cycles over all bytes; none where no byte moved or no cycles are known.
+    /// The whole system's cycles over all bytes; none if no byte moved or the cycles are unknown.
     pub cycles_per_byte: Option<f64>,
     /// The same cycles over all I/Os.
     #[serde(default)]
@@ -224,13 +224,13 @@ pub struct Window {
     pub start_ns: u64,
     /// Its true length.
     pub duration_ns: u64,
-    /// The setting it belongs to: counts the turns made so far.
+    /// The setting that it belongs to: the number of turns so far.
     pub setting: u64,
-    /// A knob turned in it, or old I/O still drained: left out of comparisons.
+    /// Whether a knob was turned in it, or old I/O was still draining: left out of comparisons.
     pub turned: bool,
-    /// Begun in the warm-up, with the end of which a window ends: left out of totals.
+    /// Whether it belongs to the warm-up, at whose end a window ends: left out of totals.
     pub warmup: bool,
-    /// The run was paused at some time in it.
+    /// Whether the run was paused at some time in it.
     pub paused: bool,
     /// The classes, by [`Class::index`]; by name in files.
     #[serde(with = "crate::class::by_name")]
@@ -239,9 +239,9 @@ pub struct Window {
     pub total: TotalFigures,
     /// The processor.
     pub cpu: CpuFigures,
-    /// The members, in order; the WAL's own last where it has one.
+    /// The members, in order; the WAL's own last, if it has one.
     pub members: Vec<MemberFigures>,
-    /// What the storage engine under the classes did in it; none of pages.
+    /// What the storage engine under the classes did in it; none for pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineFigures>,
     /// Bytes handed over to be written since the run's target was opened, fills included.
@@ -262,20 +262,20 @@ impl Window {
         &self.classes[class.index()]
     }
 
-    /// Whether the window may be compared with others: one setting, nothing draining, not paused.
+    /// Whether the window can be compared with others: one setting, nothing draining, not paused.
     pub fn is_clean(&self) -> bool {
         !self.turned && !self.paused && !self.warmup
     }
 }
 
 impl LedgerLine {
-    /// Whether the setting survives less than before: then nothing that it brings is called a gain.
+    /// Whether the new setting survives less than the old one: then nothing is called a gain.
     pub fn is_less_safe(&self) -> bool {
         self.less_durable || !self.survives_less.is_empty()
     }
 }
 
-/// The histograms of a class in a window; none where nothing was recorded.
+/// The histograms of a class in a window; none if nothing was recorded.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ClassHistograms {
     /// See [`Latencies::service_ns`].
@@ -293,13 +293,13 @@ pub struct ClassHistograms {
 pub struct Change {
     /// Mean over the windows before.
     pub before: Option<f64>,
-    /// Smallest and largest window before.
+    /// The smallest and the largest value of a window before.
     pub before_range: Option<(f64, f64)>,
     /// Mean over the windows after.
     pub after: Option<f64>,
-    /// Smallest and largest window after.
+    /// The smallest and the largest value of a window after.
     pub after_range: Option<(f64, f64)>,
-    /// What became of it.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
@@ -307,7 +307,7 @@ pub struct Change {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Not known: no windows, or a flag forbids it.
+    /// Unknown: no windows, or a flag forbids a verdict.
     #[default]
     None,
     /// The ranges overlap.
@@ -331,7 +331,7 @@ pub struct LedgerLine {
     pub from: String,
     /// Its value after.
     pub to: String,
-    /// Whether it took the last turn back.
+    /// Whether it undid the last turn.
     pub undo: bool,
     /// `scan MB/s`.
     pub scan_mb_per_s: Change,
@@ -341,18 +341,18 @@ pub struct LedgerLine {
     pub wal_p99_ns: Change,
     /// `total MB/s`.
     pub total_mb_per_s: Change,
-    /// Cycles a byte.
+    /// Cycles per byte.
     pub cycles_per_byte: Change,
-    /// Windows compared: before, after.
+    /// Numbers of windows compared: before, after.
     pub windows: (u64, u64),
-    /// Still gathering windows.
+    /// Whether it is still collecting windows.
     pub open: bool,
-    /// Commits are less durable than before: never called a gain.
+    /// Whether commits are less durable than before: never called a gain.
     pub less_durable: bool,
-    /// What the stack survived before and no longer does, in words: never called a gain either.
+    /// What the stack no longer survives, in words: never called a gain either.
     #[serde(default)]
     pub survives_less: Vec<String>,
-    /// What forbids a verdict (no change then has one), by [`Flag::text`] after its class's name, or
+    /// Flags, by [`Flag::text`] after the class's name: what forbids a verdict (then no change has one), or
     /// makes the line worth a second look.
     pub flags: Vec<String>,
 }

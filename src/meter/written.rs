@@ -1,67 +1,68 @@
-//! Bytes written on their way from the application to the flash, and what they amount to.
+//! Bytes written on their way from the application to the flash, and their ratios.
 //!
-//! Each level is counted by whoever is there:
+//! Each level has its own counters:
 //!
 //! | level | bytes | counted by |
 //! |---|---|---|
-//! | application | what the load asked to have written: of pages those of the classes that write, of an engine its keys and values | the classes |
-//! | engine | what the load or its engine handed to the file system or the device | the engine ([`super::engine::EngineTotals::written_bytes`]); of pages the same as above |
-//! | top | writes to the devices that the file system lies on (or that the target is) | the block layer: `stat` |
+//! | application | what the load wrote: pages of the writing classes, or keys and values put into an engine | the classes |
+//! | engine | what the load or its engine handed to the file system or the device | the engine ([`super::engine::EngineTotals::written_bytes`]); for pages the same as above |
+//! | top | writes to the devices below the file system (or that are the target) | the block layer: `stat` |
 //! | drives | writes to the devices at the bottom, below md, LVM and other mappers | the block layer: `stat` |
 //! | host, flash | what the drives took and what they wrote to flash | the drives ([`crate::host::FlashWrites`]) |
 //!
-//! The drives are the devices as they are used: of a drive with partitions the partition alone. A **loop
-//! device is a drive**: what the file system below its file adds is not the target's. A file system that
-//! others use too is counted with what they write: that is said as a pitfall.
+//! The drives are the devices as used: of a partitioned drive only the partition. A **loop device counts as a
+//! drive**: what the file system below its file adds is not the target's. A file system that others use too
+//! is counted with what they write, which is reported as a pitfall.
 //!
 //! - WA-A = drives / application, and it is engine × file system × RAID, with engine = engine /
 //!   application, file system = top / engine, and RAID = drives / top.
-//! - WA-D = flash / host, once the host has written so much that the counters' steps are below 2%.
-//! - End to end: WA-A × WA-D; none where others wrote more than a tenth of what the drives took (host
-//!   less what the block layer wrote to the drives between the same readings), as WA-D is theirs too. (Paper 000, 2.1.3, 2.2.3 and 4.1: cumulative from the measurement's start;
-//!   what the page cache still holds at the end is not in it.)
-//! - Space amplification = bytes that the file system has in use / bytes of the data set (2.1.4, 3.3): of
-//!   a file system of the stack's own all that is in use on it, on another one the blocks of the files.
-//!   The largest over the measurement is told, as in Figure 7. None where there is no file system.
-//!   The data set is pages of data and WAL; of a storage engine keys and values, each pair once.
+//! - WA-D = flash / host, once the host has written so much that the counters' units are below 2% of it.
+//! - End to end: WA-A × WA-D; none if others wrote more than a tenth of what the drives took (host
+//!   minus what the block layer wrote to the drives between the same readings), as WA-D includes them.
+//!   (Didona et al. 2021, 2.1.3, 2.2.3 and 4.1: cumulative from the measurement's start, without what the
+//!   page cache still holds at the end.)
+//! - Space amplification = bytes in use on the file system / bytes of the data set (2.1.4, 3.3): on a
+//!   file system of the stack everything in use on it, on another one the blocks of the files. The
+//!   largest over the measurement counts, as in Figure 7. None without a file system. The data set is
+//!   pages of data and WAL; for a storage engine keys and values, each pair once.
 
 use serde::{Deserialize, Serialize};
 
 use crate::host::FlashSource;
 
-/// The drives' counters go in steps: WA-D is told once the host has written so many of them.
+/// The drives count in coarse units: WA-D is given once the host has written this many.
 const STEPS: u64 = 64;
-/// Others' share of what the drives took, beyond which WA-D says little of this load.
+/// Others' share of what the drives took, beyond which WA-D says little about this load.
 pub const OTHERS_SHARE: f64 = 0.1;
 
 /// Bytes written in a window, or since the measurement began.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Written {
-    /// What the application had written.
+    /// What the application wrote.
     pub application_bytes: u64,
     /// What the load or its engine handed over.
     pub engine_bytes: u64,
-    /// What the block layer wrote to the devices at the top; none where there is none, or it does not see
-    /// the writes.
+    /// What the block layer wrote to the devices at the top; none if there are none, or it does not see the
+    /// writes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_bytes: Option<u64>,
     /// What it wrote to the drives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drives_bytes: Option<u64>,
-    /// What the drives counted as written by the host; none where not all of them tell.
+    /// What the drives counted as written by the host; none unless all of them report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_bytes: Option<u64>,
     /// What they counted as written to flash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flash_bytes: Option<u64>,
-    /// What the block layer wrote to the drives in the same span: their counters are read now and then, and
-    /// not at the ends of windows.
+    /// What the block layer wrote to the drives in the same span: their counters are read now and then, not
+    /// at the ends of windows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drives_of_host_bytes: Option<u64>,
-    /// What the drives' counters are exact to, together.
+    /// The combined resolution of the drives' counters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flash_unit_bytes: Option<u64>,
-    /// Whose log page tells it.
+    /// The log page that reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flash_source: Option<FlashSource>,
     /// Bytes of all drives together.
@@ -70,27 +71,27 @@ pub struct Written {
     /// Bytes that the load keeps: data and WAL regions, or the keys and values of an engine.
     #[serde(default)]
     pub data_set_bytes: u64,
-    /// Bytes that the file system has in use at the end.
+    /// Bytes in use on the file system at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_bytes: Option<u64>,
-    /// The most that it had in use at the end of any window.
+    /// The most in use at the end of any window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_bytes_max: Option<u64>,
 }
 
-/// WA-A taken apart: their product is WA-A.
+/// The factors of WA-A.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Parts {
-    /// Bytes that the engine wrote for each of the application's.
+    /// Bytes that the engine wrote per byte of the application.
     pub engine: Option<f64>,
-    /// Bytes that reached the device at the top for each of the engine's.
+    /// Bytes that reached the devices at the top per byte of the engine.
     pub file_system: Option<f64>,
-    /// Bytes that reached the drives for each at the top.
+    /// Bytes that reached the drives per byte at the top.
     pub raid: Option<f64>,
 }
 
 impl Written {
-    /// Adds a later span's.
+    /// Adds a later span.
     pub fn add(&mut self, later: &Self) {
         let first = self.is_blank();
         let all = |sum: Option<u64>, more: Option<u64>| {
@@ -100,7 +101,7 @@ impl Written {
         self.drives_bytes = all(self.drives_bytes, later.drives_bytes);
         self.application_bytes += later.application_bytes;
         self.engine_bytes += later.engine_bytes;
-        // The drives are asked now and then: what is not told in one window is told in a later one.
+        // The drives are read now and then: what is missing in one window is in a later one.
         let any = |sum: &mut Option<u64>, more: Option<u64>| {
             *sum = more.map_or(*sum, |more| Some(sum.unwrap_or(0) + more));
         };
@@ -120,17 +121,17 @@ impl Written {
         self.used_bytes_max = self.used_bytes_max.max(later.used_bytes_max);
     }
 
-    /// Nothing was added yet.
+    /// Whether nothing has been added yet.
     fn is_blank(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Bytes that the drives took for each that the application had written.
+    /// Bytes that the drives took per byte that the application wrote.
     pub fn wa_a(&self) -> Option<f64> {
         ratio(self.drives_bytes?, self.application_bytes)
     }
 
-    /// What makes WA-A.
+    /// The factors of WA-A.
     pub fn parts(&self) -> Parts {
         Parts {
             engine: ratio(self.engine_bytes, self.application_bytes),
@@ -139,31 +140,31 @@ impl Written {
         }
     }
 
-    /// Bytes that the drives wrote to flash for each that they took.
+    /// Bytes that the drives wrote to flash per byte that they took.
     pub fn wa_d(&self) -> Option<f64> {
         let (host, flash, unit) = (self.host_bytes?, self.flash_bytes?, self.flash_unit_bytes?);
         ratio(flash, host).filter(|_| host >= unit.saturating_mul(STEPS))
     }
 
-    /// Of what the drives took, the share that was not written to the target: by others, or to other parts of
-    /// them. None where WA-D is not told, or the block layer does not see the target's writes.
+    /// The share of what the drives took that was not written to the target: by others, or to other parts of
+    /// the drives. None if WA-D is unknown, or the block layer does not see the target's writes.
     pub fn others_share(&self) -> Option<f64> {
         self.wa_d()?;
         let (host, drives) = (self.host_bytes?, self.drives_of_host_bytes?);
         ratio(host.saturating_sub(drives), host)
     }
 
-    /// [`Self::others_share`], where it is too large.
+    /// [`Self::others_share`], if it is too large.
     pub fn others(&self) -> Option<f64> {
         self.others_share().filter(|share| *share > OTHERS_SHARE)
     }
 
-    /// From the application to the flash.
+    /// Write amplification from the application to the flash.
     pub fn wa_total(&self) -> Option<f64> {
         if self.others().is_some() { None } else { Some(self.wa_a()? * self.wa_d()?) }
     }
 
-    /// Bytes in use for each of the data set, when it was most.
+    /// Bytes in use per byte of the data set, at the maximum.
     pub fn space_amplification(&self) -> Option<f64> {
         ratio(self.used_bytes_max?, self.data_set_bytes)
     }
@@ -191,17 +192,17 @@ mod tests {
     fn the_parts_multiply_to_the_whole() {
         let mut sum = Written::default();
         sum.add(&window(100, 0, 0));
-        assert_eq!(sum.wa_a(), Some(0.0), "the page cache holds it");
+        assert_eq!(sum.wa_a(), Some(0.0), "the page cache still holds it");
         sum.add(&window(100, 500, 1000));
         assert_eq!(sum.wa_a(), Some(5.0));
         let parts = sum.parts();
         assert_eq!((parts.engine, parts.file_system, parts.raid), (Some(2.0), Some(1.25), Some(2.0)));
         sum.add(&Written { top_bytes: None, drives_bytes: None, ..window(1, 0, 0) });
-        assert_eq!(sum.wa_a(), None, "one window was not counted: the sum is not known");
+        assert_eq!(sum.wa_a(), None, "one window was not counted, so the sum is unknown");
     }
 
     #[test]
-    fn wa_d_waits_until_the_counters_steps_are_small() {
+    fn wa_d_waits_until_the_counters_units_are_small() {
         let drives = |host: u64, flash: u64| Written {
             host_bytes: Some(host),
             flash_bytes: Some(flash),
@@ -214,13 +215,13 @@ mod tests {
         sum.add(&Written { host_bytes: None, flash_bytes: None, ..window(5_000, 10_000, 22_000) });
         sum.add(&drives(4_000, 8_000));
         assert_eq!((sum.wa_d(), sum.wa_a(), sum.wa_total()), (Some(2.0), Some(4.4), Some(8.8)));
-        // Somebody else's writes, to the same drives.
+        // Others' writes to the same drives.
         sum.add(&Written { drives_of_host_bytes: Some(0), ..drives(20_000, 40_000) });
         assert_eq!((sum.wa_d(), sum.others().is_some(), sum.wa_total()), (Some(2.0), true, None));
     }
 
     #[test]
-    fn space_is_told_as_it_was_at_its_largest() {
+    fn space_amplification_is_the_largest_seen() {
         let used = |bytes: u64| Written {
             used_bytes: Some(bytes),
             used_bytes_max: Some(bytes),

@@ -1,5 +1,5 @@
-//! Can I believe this? The seven pitfalls of measuring trees on flash (Didona et al. 2021, section 4), each
-//! with what this run does about it.
+//! Can I believe this? The seven pitfalls of measuring tree-based stores on flash (Didona et al. 2021,
+//! section 4), each with how this run avoids it.
 
 use std::fmt::Write as _;
 
@@ -12,17 +12,17 @@ use crate::meter::written::Written;
 use crate::settings::{Buffering, DriveState, Named, Settings};
 use crate::units::{approx_size, approx_span, three_digits};
 
-/// Data that is read through the page cache must be this many times as large as memory.
+/// Data read through the page cache must be this many times as large as memory.
 const MEMORY_TIMES: f64 = 2.0;
-/// The share of the drives that the smallest data set of Didona et al. 2021 takes (4.4).
+/// The drives' share taken by the smallest data set of Didona et al. 2021 (4.4).
 const DRIVE_SHARE: f64 = 0.25;
 
-/// What of a run's setting bears on whether its figures can be believed.
+/// The circumstances of a run that affect whether its figures can be believed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Circumstances {
-    /// The drives at the bottom; none of runs that touch no storage.
+    /// The drives at the bottom; none for runs that do not touch storage.
     pub drives: Vec<LevelDrive>,
-    /// Whether the drives, or the parts of them that are used, are the target's alone.
+    /// Whether only the target uses the drives, or their parts.
     pub own: bool,
     /// What was done to the drives before anything was built on them: `stack.state`.
     pub state: String,
@@ -30,13 +30,13 @@ pub struct Circumstances {
     pub use_percent: u64,
     /// Bytes of the data.
     pub data_bytes: u64,
-    /// Bytes of memory that the page cache can have.
+    /// Bytes of memory available to the page cache.
     pub memory_bytes: u64,
     /// Whether a class reads through the page cache.
     pub cached: bool,
-    /// Whether the data lies in files.
+    /// Whether the data is in files.
     pub files: bool,
-    /// Bytes of a storage engine's own cache; 0 of pages.
+    /// Bytes of a storage engine's own cache; 0 for pages.
     #[serde(default)]
     pub block_cache_bytes: u64,
 }
@@ -54,7 +54,7 @@ pub enum Light {
 }
 
 impl Light {
-    /// In a word.
+    /// The word for it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Good => "good",
@@ -73,17 +73,17 @@ pub struct Pitfall {
     pub light: Light,
     /// The figure behind it, in words.
     pub figure: String,
-    /// What it means or what to do, as a sentence; empty where all is well.
+    /// What it means or what to do, as a sentence; empty if all is well.
     pub advice: String,
 }
 
 impl Circumstances {
-    /// Of a run with these settings on these devices.
+    /// The circumstances of a run with these settings on these devices.
     pub fn of(settings: &Settings, levels: &Levels, data_bytes: u64, memory_bytes: u64) -> Self {
         let cached = Class::ALL.into_iter().any(|class| {
             let reads =
                 !class.writes() || settings.is_keyed() && class == Class::Background && gets(settings);
-            // An engine's background class reads as its gets do.
+            // An engine's background class reads the same way as its gets.
             let as_class = if class.writes() { Class::Point } else { class };
             settings.classes[class.index()].enabled
                 && reads
@@ -91,7 +91,7 @@ impl Circumstances {
         });
         let built = settings.stack.is_built();
         let is_drive = |name: &str| levels.drives.iter().any(|drive| drive.name == name);
-        // What the stack leaves of a drive is trimmed; what lies beside another's partition is unknown.
+        // What the stack leaves of a drive is trimmed; what is beside others' partitions is unknown.
         let whole = settings.stack.use_percent < 100 || levels.bottom.iter().all(|of| is_drive(&of.name));
         Self {
             drives: levels.drives.clone(),
@@ -114,7 +114,7 @@ impl Circumstances {
         self.drives.iter().map(|drive| drive.size_bytes).sum()
     }
 
-    /// The models of the drives that are real ones, each once.
+    /// The models of the real drives, each once.
     pub fn types(&self) -> Vec<&str> {
         let mut models: Vec<&str> = self
             .drives
@@ -128,12 +128,12 @@ impl Circumstances {
     }
 }
 
-/// Whether the background class on pairs gets some of them.
+/// Whether the background class on pairs also gets.
 fn gets(settings: &Settings) -> bool {
     settings.kv.read_percent > 0
 }
 
-/// The seven, in the order of Didona et al. 2021, of a run of that length.
+/// The seven pitfalls, in the order of Didona et al. 2021, for a run of that length.
 pub fn pitfalls(
     of: &Circumstances,
     duration_s: f64,
@@ -245,8 +245,7 @@ fn data_set(of: &Circumstances) -> Pitfall {
         return pitfall(name, Light::Bad, figure, advice);
     }
     if share < DRIVE_SHARE {
-        let advice =
-            "A drive that is nearly empty behaves unlike one that is full: take a quarter of it or more.";
+        let advice = "A nearly empty drive behaves unlike a full one: use a quarter of it or more.";
         return pitfall(name, Light::Doubt, figure, advice);
     }
     pitfall(name, Light::Good, figure, "")
@@ -281,7 +280,7 @@ fn over_provisioning(of: &Circumstances) -> Pitfall {
     }
 }
 
-/// Of `count` types with these names; over several recordings too.
+/// The pitfall for `count` types of drives with these names, also over several recordings.
 pub fn drive_types(count: usize, names: &str) -> Pitfall {
     let name = "drive types";
     match count {
@@ -338,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_by_the_book_is_believed() {
+    fn a_run_by_the_book_has_only_good_lights() {
         let (of, steady, written) = good();
         let all = pitfalls(&of, 3600.0, &steady, &written);
         assert!(all.iter().all(|p| p.light == Light::Good && p.advice.is_empty()), "{all:?}");
@@ -388,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn anothers_partition_is_not_taken_for_all_of_the_drive() {
+    fn a_partition_beside_others_is_not_taken_for_the_whole_drive() {
         let device = |name: &str| LevelDevice { name: name.into(), stat: std::path::PathBuf::new() };
         let on = |name: &str, use_percent| {
             let mut settings = Settings::default();
@@ -407,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn what_touches_no_drive_is_not_believed_of_one() {
+    fn runs_without_drives_say_nothing_about_drives() {
         let (of, steady, written) = good();
         let of = Circumstances { drives: Vec::new(), own: false, files: false, ..of };
         let written = Written { flash_bytes: None, host_bytes: None, used_bytes_max: None, ..written };
@@ -416,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn three_capacities_stand_for_a_known_state() {
+    fn three_capacities_count_as_a_known_state() {
         let (mut of, mut steady, written) = good();
         of.state = "as-is".into();
         steady.capacities_written = Some(3.2);

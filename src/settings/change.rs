@@ -1,6 +1,6 @@
-//! What it takes to go from one settings to another.
+//! What a change of settings requires.
 //!
-//! The table of knobs says what a turn of each takes; a change of several takes the most that any of
+//! The table of knobs defines what a turn of each requires; a change of several requires the most that any of
 //! them does.
 
 use crate::class::Class;
@@ -8,16 +8,16 @@ use crate::settings::jobs::jobs;
 use crate::settings::knobs::{self, Knob, Scope, Value};
 use crate::settings::values::Settings;
 
-/// What a change of settings takes.
+/// What a change of settings requires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// What must be done before it is in force.
+    /// What must be done before it takes effect.
     pub scope: Scope,
     /// The classes that restart: those whose jobs differ.
     pub restarts: Vec<Class>,
 }
 
-/// The change from one settings to another.
+/// What the change from one to the other settings requires.
 pub fn between(old: &Settings, new: &Settings) -> Change {
     let differing = knobs::all().iter().filter(|knob| knob.get(old) != knob.get(new));
     let scope = differing.map(|knob| knob.scope_between(old, new)).max();

@@ -1,4 +1,4 @@
-//! The scopes in the table of knobs, against what each setting is read for.
+//! The scopes in the table of knobs, compared with when each setting is read.
 
 use super::*;
 use crate::settings::interface::Interface;
@@ -9,7 +9,7 @@ use crate::settings::values::{
     Compaction, Filesystem, Io, Kv, LoadEngine, Raid, Rocksdb, Run, Stack, Sync, Wal,
 };
 
-/// Settings of every sort that the knobs are turned from.
+/// Settings of every kind to turn knobs from.
 fn bases() -> Vec<Settings> {
     let files = Settings::default();
     let mut drives = files.clone();
@@ -25,7 +25,7 @@ fn bases() -> Vec<Settings> {
     vec![files, drives, given, stack, keyed, universal]
 }
 
-/// Values that the knob accepts: all of a fixed set, the stops of a quantity, some texts.
+/// Values that the knob accepts: all of a fixed set, the steps of a quantity, some texts.
 fn values(knob: &Knob) -> Vec<Value> {
     let facts = capable_host();
     let mut values = knob.steps(Ground { facts: &facts, target: None });
@@ -38,8 +38,8 @@ fn values(knob: &Knob) -> Vec<Value> {
     values
 }
 
-/// Everything that is read when a target is opened, and not again. A new field must be placed here: read
-/// then, or (`_`) while the load runs.
+/// Everything that is read when a target is opened, and not again. A new field must be added here: either it
+/// is read then, or (`_`) while the load runs.
 fn opened(settings: &Settings) -> impl PartialEq {
     let whole = settings.clone();
     let Settings {
@@ -101,7 +101,7 @@ fn what_it_takes(old: &Settings, new: &Settings) -> Scope {
 }
 
 #[test]
-fn the_table_says_for_each_knob_and_value_what_a_turn_takes() {
+fn the_table_gives_the_scope_of_every_knob_and_value() {
     for base in bases() {
         for knob in knobs::all() {
             for value in values(knob) {
@@ -118,7 +118,7 @@ fn the_table_says_for_each_knob_and_value_what_a_turn_takes() {
 }
 
 #[test]
-fn a_turn_restarts_no_class_but_the_knobs_own_and_none_where_it_has_no_effect() {
+fn a_turn_restarts_at_most_the_knobs_own_class() {
     for base in bases() {
         for knob in knobs::all() {
             for value in values(knob) {
@@ -162,7 +162,7 @@ fn a_knob_without_effect_restarts_nothing() {
 }
 
 #[test]
-fn several_knobs_take_the_most_that_one_of_them_does() {
+fn several_knobs_have_the_widest_scope_of_them() {
     let mut old = Settings::default();
     old.kv.engine = LoadEngine::Rocksdb;
     let mut new = old.clone();
@@ -175,7 +175,7 @@ fn several_knobs_take_the_most_that_one_of_them_does() {
 }
 
 #[test]
-fn the_same_target_is_what_stands_and_lies_there_not_how_it_is_used() {
+fn targets_are_compared_by_what_is_there_not_by_how_it_is_used() {
     let same = |base: &Settings, turns: &[(&str, &str)]| {
         let mut turned = base.clone();
         for (path, text) in turns {
@@ -203,7 +203,7 @@ fn the_same_target_is_what_stands_and_lies_there_not_how_it_is_used() {
     let mut pairs = pages.clone();
     pairs.kv.engine = LoadEngine::Rocksdb;
     assert!(same(&pairs, &[("rocksdb.jobs", "8"), ("rocksdb.direct_reads", "off")]));
-    assert!(!same(&pairs, &[("rocksdb.fanout", "4")]), "the levels are others");
+    assert!(!same(&pairs, &[("rocksdb.fanout", "4")]), "the levels differ");
     pairs.kv.rocksdb.single_level = true;
-    assert!(same(&pairs, &[("rocksdb.fanout", "4")]), "it has none");
+    assert!(same(&pairs, &[("rocksdb.fanout", "4")]), "it has no levels");
 }

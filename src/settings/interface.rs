@@ -1,7 +1,7 @@
 //! The interfaces that an I/O can take, with a row of capabilities for each.
 //!
 //! Everything that depends on the interface asks its row. Variants are named here, in the interface's own
-//! file and in the launch table of [`crate::load::io`]; `tests/house.rs` forbids them elsewhere.
+//! file and in the launch table of [`crate::load::io`]; a test in `tests/house` forbids them elsewhere.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use crate::host::{Facts, Feature};
 /// How an I/O enters the kernel, or avoids it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Interface {
-    /// `preadv2`/`pwritev2`, one thread for each outstanding I/O.
+    /// `preadv2`/`pwritev2`, one thread per outstanding I/O.
     Sync,
     /// The kernel's older asynchronous interface.
     Libaio,
@@ -26,20 +26,20 @@ pub enum Interface {
     Sim,
     /// stacktune's own driver, for drives taken from the kernel.
     Vfio,
-    /// The operator's SPDK in a process of its own, for drives taken from the kernel.
+    /// The operator's SPDK in a separate process, for drives taken from the kernel.
     Spdk,
 }
 
-/// What an interface's I/O passes on its way to storage.
+/// What an interface's I/O passes through on its way to storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Path {
     /// The kernel's block layer, which counts it; files and devices, cached or direct.
     BlockLayer,
     /// The kernel's `NVMe` driver, past the block layer; whole drives, never cached.
     NvmeDriver,
-    /// A driver outside the kernel, which gives its drives up for the run.
+    /// A driver outside the kernel, which hands its drives over for the run.
     UserspaceDriver,
-    /// None: nothing is read or written.
+    /// Nothing: no data is read or written.
     Nowhere,
     /// Simulated devices on a virtual clock.
     Simulation,
@@ -48,30 +48,30 @@ pub enum Path {
 /// What an interface is and can do.
 #[derive(Debug, Clone, Copy)]
 pub struct Capabilities {
-    /// Whose row this is.
+    /// The interface.
     pub interface: Interface,
     /// Its name in profiles.
     pub name: &'static str,
-    /// What it is, as lists show it.
+    /// What it is, for lists.
     pub about: &'static str,
-    /// What its I/O passes.
+    /// What its I/O passes through.
     pub path: Path,
-    /// What the host must have for it.
+    /// What it needs from the host.
     pub needs: fn(&Facts) -> &Feature,
-    /// Each outstanding I/O takes a thread of its own, so a worker has depth and batch 1.
+    /// Whether each outstanding I/O takes a thread, so that a worker has depth and batch 1.
     pub thread_per_io: bool,
-    /// Rings shared with the kernel: buffers and files can be registered, and either side can be polled.
-    /// Rings and registered buffers are locked memory.
+    /// Whether it shares rings with the kernel: buffers and files can be registered, and either side can be
+    /// polled. Rings and registered buffers are locked memory.
     pub rings: bool,
-    /// Completions are always polled for, without interrupts.
+    /// Whether completions are always polled for, without interrupts.
     pub polls: bool,
-    /// Its workers run in a process of their own.
+    /// Whether its workers run in a separate process.
     pub own_process: bool,
-    /// It can drive drives without an IOMMU, if the operator accepts that.
+    /// Whether it can drive drives without an IOMMU, if the operator accepts that.
     pub unsafe_noiommu: bool,
 }
 
-/// An interface of the kernel's block layer that every host has; rows state what differs.
+/// An interface through the kernel's block layer that every host has; rows state what differs.
 const PLAIN: Capabilities = Capabilities {
     interface: Interface::Sync,
     name: "",
@@ -90,7 +90,7 @@ const ROWS: &[Capabilities] = &[
     Capabilities {
         interface: Interface::Sync,
         name: "sync",
-        about: "preadv2 and pwritev2, a thread for each outstanding I/O",
+        about: "preadv2 and pwritev2, one thread per outstanding I/O",
         thread_per_io: true,
         ..PLAIN
     },
@@ -144,7 +144,7 @@ const ROWS: &[Capabilities] = &[
     Capabilities {
         interface: Interface::Spdk,
         name: "spdk",
-        about: "your own SPDK, in a process of its own: the drives leave the kernel for the run",
+        about: "your own SPDK, in a separate process: the drives leave the kernel for the run",
         path: Path::UserspaceDriver,
         needs: |facts| &facts.platform.spdk.usable,
         polls: true,
@@ -154,9 +154,9 @@ const ROWS: &[Capabilities] = &[
 ];
 
 impl Interface {
-    /// How many there are.
+    /// The number of interfaces.
     pub const COUNT: usize = ROWS.len();
-    /// What a program does that knows only system calls, as storage engines do.
+    /// What a program uses that only makes system calls, as storage engines do.
     pub const SYSTEM_CALLS: Self = Self::Sync;
 
     /// All of them, in the order of their rows.
@@ -169,7 +169,7 @@ impl Interface {
         &ROWS[self as usize]
     }
 
-    /// Why this host can't run it, if it can't.
+    /// Why this host can't run it, or none if it can.
     pub fn missing_on(self, facts: &Facts) -> Option<&str> {
         (self.capabilities().needs)(facts).reason()
     }
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_row_makes_sense_in_itself() {
+    fn each_row_is_consistent() {
         for row in ROWS {
             let Capabilities { name, path, .. } = *row;
             assert_eq!(Interface::named(name), Some(row.interface));

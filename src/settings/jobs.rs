@@ -8,7 +8,7 @@ use crate::settings::{
     Sync,
 };
 
-/// How a class runs. Two equal jobs run alike: a class is restarted exactly when its job changes.
+/// How a class runs. Equal jobs run alike: a class restarts exactly when its job changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
     /// The class.
@@ -25,7 +25,7 @@ pub struct Job {
     pub registered_files: bool,
     /// How the ring is polled, from both sides.
     pub polling: Polling,
-    /// Bytes of a page; of pairs those of an operation's keys and values.
+    /// Bytes of a page; for pairs, of an operation's keys and values.
     pub page_bytes: u64,
     /// Outstanding I/Os of each worker.
     pub depth: u64,
@@ -33,9 +33,9 @@ pub struct Job {
     pub batch: u64,
     /// Workers.
     pub workers: u64,
-    /// Where they run.
+    /// The CPUs that they run on.
     pub cpus: Cpus,
-    /// Bytes a second of the class.
+    /// Bytes per second of the class.
     pub rate_bytes_per_s: Option<u64>,
     /// Spacing of intended starts.
     pub arrival: Arrival,
@@ -45,33 +45,33 @@ pub struct Job {
     pub sync: Sync,
     /// One flush for this many writes.
     pub sync_every: u64,
-    /// Seeds offsets and arrivals.
+    /// The seed of offsets and arrivals.
     pub seed: u64,
-    /// What the class does to pairs; none where it moves pages.
+    /// What the class does to pairs; none if it moves pages.
     pub pairs: Option<KvJob>,
 }
 
 /// How a class reads and writes pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KvJob {
-    /// Pairs of an operation.
+    /// Pairs per operation.
     pub pairs: u64,
-    /// Each range read goes on where the last one ended.
+    /// Whether each range read continues where the last one ended.
     pub whole: bool,
     /// Percentage of gets for missing keys.
     pub miss_percent: u64,
     /// Percentage of gets among the operations.
     pub read_percent: u64,
-    /// What the database must be opened with: where that changes, all classes drain.
+    /// What the database must be opened with: if that changes, all classes drain.
     pub opened: OpenedWith,
 }
 
 /// What is fixed while a database is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenedWith {
-    /// Reads bypass the page cache.
+    /// Whether reads bypass the page cache.
     pub direct_reads: bool,
-    /// Flushes and compactions bypass the page cache.
+    /// Whether flushes and compactions bypass the page cache.
     pub direct_flush: bool,
 }
 
@@ -85,12 +85,12 @@ impl OpenedWith {
 /// What is polled instead of called or interrupted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Polling {
-    /// The device's completion queue is polled.
+    /// Whether the device's completion queue is polled.
     pub iopoll: bool,
-    /// A thread of the kernel polls the submission queue: it sleeps after this many milliseconds without
-    /// work, and runs on this CPU where one is named.
+    /// A kernel thread polls the submission queue: it sleeps after this many milliseconds without work, and
+    /// runs on this CPU if one is named.
     pub sqpoll: Option<(u32, Option<u32>)>,
-    /// Sleep after a poll that came back empty; 0 is none.
+    /// Sleep after an empty poll; 0 means none.
     pub sleep_ns: u64,
 }
 
@@ -103,7 +103,7 @@ pub enum Pattern {
     Uniform,
     /// Zipf with this exponent, hot pages scattered.
     Zipf(f64),
-    /// This share jumps, the rest follows on.
+    /// This share jumps, the rest is sequential.
     Runs(f64),
 }
 
@@ -131,7 +131,7 @@ fn job_of(settings: &Settings, class: Class) -> Job {
     let wal = class == Class::Wal;
     let rings = interface.has_rings();
     let pairs = settings.is_keyed().then(|| pairs_of(settings, class));
-    // Of sync, say: the 128/1/1/1 threads of the paper's baseline.
+    // For sync, for example, the 128/1/1/1 threads of the paper's baseline.
     let per_io = interface.capabilities().thread_per_io;
     Job {
         class,
@@ -179,12 +179,12 @@ fn polling(io: &Io, interface: Interface) -> Polling {
         Cpus::Any | Cpus::Node(_) => None,
     };
     let sqpoll = (io.submission == Submission::Sqpoll).then_some((io.sqpoll_idle.as_millis() as u32, cpu));
-    // The kernel's thread polls for completions as well, and does not sleep in between.
-    let looks = iopoll && sqpoll.is_none();
-    Polling { iopoll, sqpoll, sleep_ns: if looks { sleep_ns } else { 0 } }
+    // The kernel's thread also polls for completions, and does not sleep in between.
+    let worker_polls = iopoll && sqpoll.is_none();
+    Polling { iopoll, sqpoll, sleep_ns: if worker_polls { sleep_ns } else { 0 } }
 }
 
-/// Whether the class writes on and on instead of in place.
+/// Whether the class writes sequentially instead of in place.
 fn logged(settings: &Settings, class: Class) -> bool {
     class == Class::Background && settings.placement == Placement::Log
 }
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_papers_baseline_has_a_thread_for_each_outstanding_io() {
+    fn the_papers_baseline_has_one_thread_per_outstanding_io() {
         let mut settings = Settings::default();
         settings.io.interface = Interface::Sync;
         let workers = jobs(&settings).map(|job| (job.workers, job.depth, job.batch));
@@ -202,11 +202,11 @@ mod tests {
     }
 
     #[test]
-    fn what_polls_sleeps_between_its_looks_but_not_for_the_kernels_thread() {
+    fn polling_workers_sleep_between_polls_but_the_kernels_thread_does_not() {
         let mut settings = Settings::default();
         settings.io.poll_sleep = std::time::Duration::from_micros(50);
         let polling = |settings: &Settings| jobs(settings)[0].polling.clone();
-        assert_eq!(polling(&settings), Polling::default(), "interrupts are waited for");
+        assert_eq!(polling(&settings), Polling::default(), "completions come by interrupt");
         settings.io.completion = Completion::Iopoll;
         assert_eq!(polling(&settings), Polling { iopoll: true, sqpoll: None, sleep_ns: 50_000 });
         settings.io.submission = Submission::Sqpoll;

@@ -1,4 +1,4 @@
-//! What is to be run: the operator's choices, as TOML and as values.
+//! What to run: the operator's choices, as TOML and as values.
 //!
 //! Enters: profiles (TOML), `--set`, turns of knobs. Leaves: [`Settings`], and each class's job
 //! ([`jobs`]).
@@ -8,9 +8,9 @@
 //! | [`named`] | choices of a fixed set, and their names | – |
 //! | [`interface`] | the interfaces, with a row of capabilities for each | named |
 //! | [`values`] | every setting as plain data, with its default | named, interface |
-//! | [`jobs`] | what each class is to do under settings | named, interface, values |
-//! | [`knobs`] | the one table of everything that can be turned | named, interface, values |
-//! | [`change`] | what it takes to go from one settings to another | interface, values, jobs, knobs |
+//! | [`jobs`] | what each class does under settings | named, interface, values |
+//! | [`knobs`] | the table of everything that can be turned | named, interface, values |
+//! | [`change`] | what a change of settings requires | interface, values, jobs, knobs |
 //! | [`profile`] | settings as TOML and back; built-in and saved profiles | named, interface, values, knobs |
 
 pub mod change;

@@ -1,4 +1,4 @@
-//! What the tests of profiles share.
+//! Shared by the tests of profiles.
 
 use std::path::PathBuf;
 

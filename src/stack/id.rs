@@ -1,11 +1,11 @@
-//! A stack's own id, and the ids of its layers, which are made of it.
+//! A stack's id, and the ids of its layers, which are derived from it.
 
 use serde::{Deserialize, Serialize};
 
 /// The end of the ids of all layers of all stacks.
 const LAYER: u32 = 0x57ac_4e00;
 
-/// A stack's own id: 16 hexadecimal digits, random; folders, arrays and ids are named after it.
+/// A stack's id: 16 random hexadecimal digits; folders, arrays and ids are named after it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct StackId(pub String);
 
@@ -15,18 +15,18 @@ impl StackId {
         Self(format!("{:016x}", rand::random::<u64>()))
     }
 
-    /// Whether it is well-formed: what is named after an empty id could belong to anyone.
+    /// Whether it is well-formed: something named after an empty id could be anyone's.
     pub(crate) fn is_sound(&self) -> bool {
         self.0.len() == 16 && self.0.bytes().all(|digit| digit.is_ascii_hexdigit())
     }
 
-    /// An id of a layer of the stack's: a version 4 UUID of the stack's id, and of what it is for.
+    /// The id of a layer: a version 4 UUID made of the stack's id and the layer's purpose.
     pub fn uuid(&self, kind: u16, number: usize) -> String {
         let id = &self.0;
         format!("{}-{}-4{kind:03x}-8{number:03x}-{}{LAYER:08x}", &id[..8], &id[8..12], &id[12..16])
     }
 
-    /// Whether a UUID is such an id, however it is divided and in whichever case.
+    /// Whether a UUID is such an id, ignoring separators and case.
     pub(crate) fn is_of(&self, uuid: &str) -> bool {
         let digits: String =
             uuid.chars().filter(char::is_ascii_hexdigit).map(|c| c.to_ascii_lowercase()).collect();

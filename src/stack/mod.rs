@@ -1,7 +1,7 @@
 //! The storage under the load: what may be written to, and the tools that read and prepare it.
 //!
 //! Enters: the settings and the host's facts. Leaves: devices or a folder for the load to use, and what
-//! cleanup needs to take everything away again. A block device is opened for writing in one place alone,
+//! cleanup needs to remove everything again. A block device is opened for writing in one place only,
 //! [`guard`]: writing needs its [`guard::Claim`].
 //!
 //! | module | is about | may import |
@@ -12,11 +12,11 @@
 //! | [`devices`] | drives, loops, partitions, arrays: named before they exist, found again | runner |
 //! | [`guard`] | what may be written to: uses, content, consent, claims, wiping | runner, devices |
 //! | [`journal`] | what was done and how it is undone, durable before it is done | id, devices |
-//! | [`paths`] | where journals and mount points lie | runner, guard |
+//! | [`paths`] | where journals and mount points are | runner, guard |
 //! | [`plan`] | settings to steps: layers, capacity, resilience, wear, durations | runner, id, devices, guard, journal |
-//! | [`tuning`] | queue settings and a memory budget, while a run goes on | runner, id, devices, journal, plan |
+//! | [`tuning`] | queue settings and a memory budget, during a run | runner, id, devices, journal, plan |
 //! | [`handover`] | drives that leave the kernel for VFIO, and come back | runner, supervise, id, devices, guard, journal |
-//! | [`undo`] | takes away what a journal names; leftovers and cleanup | runner, supervise, id, devices, guard, journal, tuning, handover |
+//! | [`undo`] | removes what a journal names; leftovers and cleanup | runner, supervise, id, devices, guard, journal, tuning, handover |
 //! | [`build`] | runs a confirmed plan: preconditioning, resync, tear-down | runner, supervise, devices, guard, journal, paths, plan, undo |
 
 pub mod build;

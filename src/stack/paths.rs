@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn state_lies_where_it_outlives_a_boot() {
+    fn state_is_kept_where_it_outlives_a_reboot() {
         let path = |text: &str| Some(PathBuf::from(text));
         let of = |root, state, home| state_dir_of(root, state, home).display().to_string();
         assert_eq!(of(true, path("/s"), path("/h")), "/s/stacktune");

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use crate::error::{Error, Result, describe};
 
-/// A tool, and the package that brings it on Debian and Ubuntu.
+/// A tool, and its package on Debian and Ubuntu.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tool {
     /// Its program.
@@ -19,7 +19,7 @@ pub struct Tool {
 
 /// Finds and wipes signatures.
 pub const WIPEFS: Tool = Tool { program: "wipefs", package: "util-linux" };
-/// Finds signatures and says what they are used for.
+/// Finds signatures and what they are used for.
 pub const BLKID: Tool = Tool { program: "blkid", package: "util-linux" };
 
 /// Attaches and detaches loop devices.
@@ -30,7 +30,7 @@ pub const SFDISK: Tool = Tool { program: "sfdisk", package: "fdisk" };
 pub const MDADM: Tool = Tool { program: "mdadm", package: "mdadm" };
 /// Unmounts.
 pub const UMOUNT: Tool = Tool { program: "umount", package: "mount" };
-/// Runs what it is given among mounts of its own.
+/// Runs a command in its own mount namespace.
 pub const UNSHARE: Tool = Tool { program: "unshare", package: "util-linux" };
 
 /// What a tool answered.
@@ -40,7 +40,7 @@ pub struct Answer {
     pub status: i32,
     /// Standard output.
     pub stdout: String,
-    /// Standard error, without white space around it.
+    /// Standard error, trimmed.
     pub stderr: String,
 }
 
@@ -51,7 +51,7 @@ pub struct Runner {
 }
 
 impl Default for Runner {
-    /// Looks in `PATH`, and where a user's `PATH` often does not lead: the folders of system tools.
+    /// Looks in `PATH` and in the folders of system tools, which a user's `PATH` often lacks.
     fn default() -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let system = ["/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(PathBuf::from);
@@ -60,7 +60,7 @@ impl Default for Runner {
 }
 
 impl Runner {
-    /// Looks in these folders alone.
+    /// Looks in these folders only.
     pub fn in_folders(folders: Vec<PathBuf>) -> Self {
         Self { folders }
     }
@@ -74,7 +74,7 @@ impl Runner {
         })
     }
 
-    /// Runs a tool to its end, in no particular language, with nothing on its standard input.
+    /// Runs a tool to its end, in the C locale, with empty standard input.
     pub fn run(&self, tool: Tool, arguments: &[&OsStr]) -> Result<Answer> {
         self.run_fed(tool, arguments, "")
     }
@@ -85,13 +85,13 @@ impl Runner {
         let cannot = |error| Error::failed(format!("cannot run {}: {}", program.display(), describe(&error)));
         let mut command = Command::new(&program);
         command.args(arguments).env("LC_ALL", "C").stdout(Stdio::piped()).stderr(Stdio::piped());
-        // Ctrl-C, and a terminal that hangs up, are for stacktune, which lets a tool finish: one that is
-        // killed half-way leaves an unknown state behind.
+        // Ctrl-C and a hangup of the terminal are meant for stacktune, which lets a tool finish: one killed
+        // half-way leaves an unknown state behind.
         command.process_group(0);
         command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
         let mut child = command.spawn().map_err(cannot)?;
         if let Some(mut pipe) = child.stdin.take() {
-            // A tool that ends before it has read says why itself.
+            // A tool that ends before reading its input reports why itself.
             let _ = pipe.write_all(input.as_bytes());
         }
         let output = child.wait_with_output().map_err(cannot)?;
@@ -102,14 +102,14 @@ impl Runner {
         })
     }
 
-    /// Runs a tool that must succeed: another exit status than 0 is an error in the tool's own words.
+    /// Runs a tool that must succeed: an exit status other than 0 is an error with the tool's message.
     pub fn run_well(&self, tool: Tool, arguments: &[&OsStr]) -> Result<Answer> {
         let answer = self.run(tool, arguments)?;
         if answer.status == 0 { Ok(answer) } else { Err(failure(tool, arguments, &answer)) }
     }
 }
 
-/// How a tool failed: its command, its status, and what it said.
+/// How a tool failed: its command, its status, and its message.
 pub(crate) fn failure(tool: Tool, arguments: &[&OsStr], answer: &Answer) -> Error {
     let words = arguments.iter().map(|argument| quoted(argument));
     let command = std::iter::once(tool.program.to_owned()).chain(words).collect::<Vec<_>>().join(" ");
@@ -121,7 +121,7 @@ pub(crate) fn failure(tool: Tool, arguments: &[&OsStr], answer: &Answer) -> Erro
     Error::failed(format!("`{command}` {ended}: {}", said.unwrap_or("no reason given")))
 }
 
-/// A word as a shell takes it for just that word.
+/// A word, quoted for a shell if necessary.
 pub(crate) fn quoted(word: &OsStr) -> String {
     let text = word.to_string_lossy();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:=,+@%^".contains(c);
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_tool_is_a_refusal_that_says_what_to_install() {
+    fn a_missing_tool_is_refused_with_the_package_to_install() {
         let empty = tempfile::tempdir().unwrap();
         let runner = Runner::in_folders(vec![empty.path().to_owned()]);
         let error = runner.run(WIPEFS, &[]).unwrap_err();
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_carries_the_command_as_one_can_type_it_and_the_tools_own_words() {
+    fn a_failure_has_the_command_ready_to_copy_and_the_tools_message() {
         let shell = Tool { program: "sh", package: "dash" };
         let script = "echo no room >&2; exit 3";
         let error = Runner::default().run_well(shell, &["-c".as_ref(), script.as_ref()]).unwrap_err();

@@ -6,55 +6,55 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 
-/// How far a build or a tear-down is.
+/// The progress of a build or a tear-down.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Advance {
     /// The step's number, from 0.
     pub step: usize,
-    /// Steps in all.
+    /// Steps in total.
     pub steps: usize,
-    /// The command that runs, as the plan showed it; what is taken away, when a step is undone.
+    /// The running command, as shown in the plan; when a step is undone, what is removed.
     pub command: String,
     /// Whether the step is being undone.
     pub undoing: bool,
-    /// Bytes done and to do, where the step counts any.
+    /// Bytes done and to do, if the step counts them.
     pub bytes: Option<(u64, u64)>,
-    /// Seconds left at the rate of the last ten to twenty, once there is one.
+    /// Seconds left at the rate of the last ten to twenty seconds, once known.
     pub left_s: Option<f64>,
 }
 
-/// Who watches: returns whether it may go on. A step in progress is finished or undone, and then
-/// everything before it is. What is being undone is undone to its end.
+/// Watches work: returns whether it may continue. A step in progress is finished or undone, and then
+/// everything before it. An undo always runs to its end.
 pub type Watch<'a> = &'a mut dyn FnMut(&Advance) -> bool;
 
-/// Between two looks at the watch.
+/// Time between two calls of the watch.
 const LOOK: Duration = Duration::from_millis(100);
-/// Between two looks at how far it is: what was fast at first is slow later.
+/// Time between two measurements of progress: what is fast at first can be slow later.
 const PACE: Duration = Duration::from_secs(10);
 
-/// How far work is, and whether it is to stop.
+/// How far work has come, and whether it should stop.
 #[derive(Debug, Default)]
 pub(crate) struct Gauge {
     done_bytes: AtomicU64,
     all_bytes: AtomicU64,
-    /// What comes later goes at another rate than what is done now.
+    /// What comes later runs at another rate than what is done now.
     uneven: AtomicBool,
     stop: AtomicBool,
 }
 
 impl Gauge {
-    /// Whether the rate so far says nothing of the rest.
+    /// Whether the rate so far says nothing about the rest.
     pub(crate) fn uneven(&self, uneven: bool) {
         self.uneven.store(uneven, Ordering::Relaxed);
     }
 
-    /// Sets the bytes done, and the bytes in all.
+    /// Sets the bytes done and the total bytes.
     pub(crate) fn set(&self, done_bytes: u64, all_bytes: u64) {
         self.done_bytes.store(done_bytes, Ordering::Relaxed);
         self.all_bytes.store(all_bytes, Ordering::Relaxed);
     }
 
-    /// Whether it is to stop.
+    /// Whether it should stop.
     pub(crate) fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -65,7 +65,7 @@ impl Gauge {
     }
 }
 
-/// Where work was, at the last two of the moments that are [`PACE`] apart.
+/// The progress at the last two moments, [`PACE`] apart.
 #[derive(Debug, Default)]
 struct Pace {
     before: Option<(Instant, u64)>,
@@ -73,7 +73,7 @@ struct Pace {
 }
 
 impl Pace {
-    /// How long the rest takes at the rate since the earlier of them; none within the first second.
+    /// The time left at the rate since the earlier of them; none within the first second.
     fn left_s(&mut self, now: Instant, (done_bytes, all_bytes): (u64, u64)) -> Option<f64> {
         let (_, last) =
             (self.before.get_or_insert((now, done_bytes)), *self.last.get_or_insert((now, done_bytes)));
@@ -88,8 +88,8 @@ impl Pace {
     }
 }
 
-/// Does the work in a thread of its own, and reports to the watch from this one. Returns what the work did,
-/// and whether the watch asked to stop.
+/// Does the work in another thread, and reports to the watch from this one. Returns the work's result, and
+/// whether the watch asked to stop.
 pub(crate) fn attended<T: Send>(
     watch: Watch,
     mut advance: Advance,
@@ -128,7 +128,7 @@ mod tests {
         let (began, mut pace) = (Instant::now(), Pace::default());
         let mut left_s = |s: u64, done| pace.left_s(began + Duration::from_secs(s), (done, 1000));
         assert_eq!((left_s(0, 100), left_s(1, 100)), (None, None), "nothing was done yet");
-        assert_eq!(left_s(2, 300), Some(7.0), "100 a second since the first look");
+        assert_eq!(left_s(2, 300), Some(7.0), "100 a second since the first measurement");
         left_s(10, 500);
         left_s(20, 510);
         assert_eq!(left_s(30, 520), Some(480.0), "1 a second in the last ten");

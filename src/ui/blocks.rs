@@ -8,7 +8,7 @@ pub fn row(eighths: usize) -> String {
     (0..eighths.div_ceil(8)).map(|cell| filled(FROM_LEFT, eighths - cell * 8)).collect()
 }
 
-/// A bar that grows upwards over that many eighths of a cell, the lowest of so many cells first.
+/// A bar that grows upwards over that many eighths of a cell, the lowest of `cells` first.
 pub fn column(eighths: usize, cells: usize) -> impl Iterator<Item = char> {
     (0..cells).map(move |cell| filled(FROM_BELOW, eighths.saturating_sub(cell * 8)))
 }

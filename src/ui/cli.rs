@@ -80,7 +80,7 @@ Examples:
     max_term_width = 100
 )]
 pub struct Cli {
-    /// What to do; without one, open the screen.
+    /// The command; without one, the screen opens.
     #[command(subcommand)]
     pub command: Option<Cmd>,
     /// The profile to open: a name, or a path [default: demo]
@@ -96,7 +96,7 @@ pub struct Cli {
 pub struct RunArgs {
     /// Run scans and point reads only, and open nothing for writing
     ///
-    /// Works on unfilled and on mounted devices; the scan is held to 100 MB/s on a mounted one
+    /// Works on unfilled and on mounted devices; the scan is limited to 100 MB/s on a mounted one
     /// unless a rate is given.
     #[arg(long)]
     pub read_only: bool,
@@ -123,7 +123,7 @@ pub struct SetArgs {
     pub set: Vec<String>,
 }
 
-/// The output's form.
+/// The output format.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct JsonArgs {
     /// Print JSON instead of a table
@@ -131,7 +131,7 @@ pub struct JsonArgs {
     pub json: bool,
 }
 
-/// The commands beside the terminal UI.
+/// The commands. Without one, the terminal UI opens.
 #[derive(Debug, Clone, PartialEq, Subcommand)]
 pub enum Cmd {
     /// Run a profile without the screen, and record what was measured
@@ -149,7 +149,7 @@ pub enum Cmd {
         /// Write amplification over a short time is noisy; the totals have the cumulative one.
         #[arg(long)]
         over_time: bool,
-        /// The output's form.
+        /// The output format.
         #[command(flatten)]
         output: JsonArgs,
     },
@@ -159,7 +159,7 @@ pub enum Cmd {
         /// The recordings' folders; the others are compared with the first
         #[arg(value_name = "DIR", num_args = 2.., required = true, value_hint = ValueHint::DirPath)]
         dirs: Vec<PathBuf>,
-        /// The output's form.
+        /// The output format.
         #[command(flatten)]
         output: JsonArgs,
     },
@@ -169,13 +169,13 @@ pub enum Cmd {
         /// The two recordings' folders
         #[arg(value_name = "DIR", num_args = 2, required = true, value_hint = ValueHint::DirPath)]
         dirs: Vec<PathBuf>,
-        /// The largest data set of the map [default: the capacity of ten of the larger stack]
+        /// The largest data set of the map [default: ten times what the larger stack holds]
         #[arg(long, value_name = "SIZE", value_parser = parse_size_above_0)]
         data: Option<u64>,
-        /// The largest throughput of the map [default: that of ten of the faster stack]
+        /// The largest throughput of the map [default: ten times that of the faster stack]
         #[arg(long, value_name = "RATE", value_parser = parse_rate)]
         rate: Option<u64>,
-        /// The output's form.
+        /// The output format.
         #[command(flatten)]
         output: JsonArgs,
     },
@@ -188,7 +188,7 @@ pub enum Cmd {
         /// Knobs to turn before it starts.
         #[command(flatten)]
         sets: SetArgs,
-        /// The output's form.
+        /// The output format.
         #[command(flatten)]
         output: JsonArgs,
     },
@@ -203,7 +203,7 @@ pub enum Cmd {
         /// Compare the workers on RocksDB with a bare loop of the same calls
         #[arg(long)]
         pairs: bool,
-        /// The output's form.
+        /// The output format.
         #[command(flatten)]
         output: JsonArgs,
     },
@@ -213,7 +213,7 @@ pub enum Cmd {
         /// The profile: a name, or a path
         #[arg(value_name = "PROFILE", value_hint = ValueHint::AnyPath)]
         profile: String,
-        /// Knobs to turn before it is checked.
+        /// Knobs to turn before the check.
         #[command(flatten)]
         sets: SetArgs,
     },
@@ -263,14 +263,14 @@ pub struct RecordArgs {
     pub duration: Option<Duration>,
     /// Measure until throughput and write amplification are steady, instead of for a time
     ///
-    /// Steady means that each class's MB/s, WA-A and WA-D kept their level for long enough (CUSUM);
+    /// Steady means that each class's MB/s, WA-A and WA-D have kept their level for long enough (CUSUM);
     /// a drive that does not report its WA-D must be written three times over first.
     #[arg(long, conflicts_with = "duration")]
     pub until_steady: bool,
     /// The longest time to measure with --until-steady [default: 2h]
     #[arg(long, value_name = "TIME", requires = "until_steady", value_parser = parse_positive)]
     pub at_most: Option<Duration>,
-    /// How long to run before that; its windows are recorded, marked, and left out of the totals
+    /// How long to warm up first; these windows are recorded and marked, but left out of the totals
     /// [default: 0s, or the profile's steps]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub warmup: Option<Duration>,
@@ -287,7 +287,7 @@ pub struct RecordArgs {
     /// How to run it.
     #[command(flatten)]
     pub run: RunArgs,
-    /// The output's form.
+    /// The output format.
     #[command(flatten)]
     pub output: JsonArgs,
 }
@@ -311,7 +311,7 @@ pub struct ReproduceArgs {
     /// How long to measure each row [default: 30s; over time, minutes to hours]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_positive)]
     pub duration: Option<Duration>,
-    /// How long to run each row before that [default: 5s; over time, none]
+    /// How long to warm each row up first [default: 5s; over time, none]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub warmup: Option<Duration>,
     /// How often to run each row; a verdict needs 3 [default: 3; over time, 1]
@@ -320,13 +320,13 @@ pub struct ReproduceArgs {
     /// Rest before each run [default: 30s on drives, none on files]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub idle: Option<Duration>,
-    /// Before each run wait until no drive is warmer, for 5 minutes at most [default: 50 on drives]
+    /// Before each run, wait up to 5 minutes until no drive is warmer than this [default: 50 on drives]
     #[arg(long, value_name = "DEGREES", value_parser = parse_degrees)]
     pub cool_to: Option<f64>,
     /// The folder to write to, or to resume [default: reproduce-NAME]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,
-    /// Allow to destroy what this device holds (may be repeated)
+    /// Allow `reproduce` to destroy what this device holds (may be repeated)
     #[arg(long, value_name = "DEVICE", value_hint = ValueHint::AnyPath)]
     pub destroy: Vec<PathBuf>,
     /// Add another recording or reproduction to the report (may be repeated)
@@ -341,7 +341,7 @@ pub struct ReproduceArgs {
     /// Knobs to turn in every row.
     #[command(flatten)]
     pub sets: SetArgs,
-    /// The output's form.
+    /// The output format.
     #[command(flatten)]
     pub output: JsonArgs,
 }
@@ -350,16 +350,16 @@ pub struct ReproduceArgs {
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 #[command(after_help = EXIT_STATUS)]
 pub struct CleanupArgs {
-    /// The stacks to take down, retained ones included [default: all that a crash left behind]
+    /// The stacks to take down, retained ones included [default: everything a crash left behind]
     #[arg(value_name = "ID", conflicts_with = "all")]
     pub ids: Vec<String>,
-    /// Take down all retained stacks, too
+    /// Take down all retained stacks as well
     #[arg(long)]
     pub all: bool,
-    /// Give up what lies on drives that are gone
+    /// Forget what was built on drives that are gone
     #[arg(long)]
     pub forget_missing: bool,
-    /// The output's form.
+    /// The output format.
     #[command(flatten)]
     pub output: JsonArgs,
 }
@@ -390,7 +390,7 @@ pub struct PictureArgs {
     pub run: RunArgs,
 }
 
-/// The shells that have completions.
+/// The shells with completions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Shell {
     /// Bash.
@@ -403,7 +403,7 @@ pub enum Shell {
 
 fn parse_degrees(text: &str) -> std::result::Result<f64, String> {
     let degrees = text.parse::<f64>().ok().filter(|degrees| (0.0..=120.0).contains(degrees));
-    degrees.ok_or_else(|| "write degrees Celsius from 0 to 120".into())
+    degrees.ok_or_else(|| "give degrees Celsius from 0 to 120".into())
 }
 
 /// A size of at least a byte.

@@ -15,7 +15,7 @@ fn refused(words: &str) -> String {
     error.to_string()
 }
 
-/// The help, as wide as a snapshot is, whatever terminal the test runs in.
+/// The help at a fixed width, whatever terminal the test runs in.
 fn help_of(words: &str) -> String {
     let error = Cli::command().term_width(100).try_get_matches_from(words.split(' ')).unwrap_err();
     assert_eq!(error.exit_code(), 0);
@@ -36,12 +36,12 @@ fn a_word_that_is_no_command_is_a_profile() {
     assert_eq!(cli.run.sets.set, ["scan.depth=4", "wal.sync=none"]);
     assert_eq!(parsed("stacktune").profile, None);
     assert_eq!(parsed("stacktune host").command, Some(Cmd::Host(JsonArgs { json: false })));
-    // Called like a command: by its path.
+    // A profile named like a command is given by its path.
     assert_eq!(parsed("stacktune ./host.toml").profile.as_deref(), Some("./host.toml"));
 }
 
 #[test]
-fn a_recording_takes_times_and_what_may_be_destroyed() {
+fn a_recording_takes_durations_and_devices_to_destroy() {
     let words =
         "stacktune record demo --out d --for 1m30s --warmup 5s --destroy /dev/x --destroy /dev/y --json";
     let Some(Cmd::Record(record)) = parsed(words).command else { panic!("not a recording") };
@@ -56,7 +56,7 @@ fn a_recording_takes_times_and_what_may_be_destroyed() {
 }
 
 #[test]
-fn what_is_wrong_is_refused_with_status_2() {
+fn wrong_arguments_are_refused_with_status_2() {
     assert!(refused("stacktune record demo").contains("--out <DIR>"));
     assert!(matches!(
         parsed("stacktune record demo --dry-run").command,
@@ -71,7 +71,7 @@ fn what_is_wrong_is_refused_with_status_2() {
 }
 
 #[test]
-fn sets_turn_knobs_and_serials_stay_with_their_devices() {
+fn sets_turn_knobs_and_new_devices_drop_the_old_serials() {
     let mut settings = Settings::default();
     settings.target.devices = vec!["/dev/a".into()];
     settings.target.serials = vec!["A".into()];
@@ -106,11 +106,11 @@ fn a_wrong_set_names_the_knob_and_turns_nothing() {
     );
     assert_eq!(
         refusal("scan.depth=0"),
-        "--set scan.depth=0: `scan.depth` wants a whole number from 1 to 1024, not \"0\""
+        "--set scan.depth=0: `scan.depth` must be a whole number from 1 to 1024, not \"0\""
     );
     assert_eq!(
         refusal("io.interface=iouring"),
-        "--set io.interface=iouring: `io.interface` wants sync, libaio, io_uring, nvme_passthrough, null, sim, vfio or spdk, not \"iouring\"; did you mean `io_uring`?"
+        "--set io.interface=iouring: `io.interface` must be sync, libaio, io_uring, nvme_passthrough, null, sim, vfio or spdk, not \"iouring\"; did you mean `io_uring`?"
     );
     assert_eq!(refusal("scan.depth"), "--set scan.depth: write KNOB=VALUE, such as scan.depth=64");
 }
@@ -144,6 +144,7 @@ fn the_man_page_has_every_command_once() {
         assert_eq!(page.matches(&heading).count(), 1, "{heading}");
     }
     assert!(page.contains("130  interrupted") && page.contains("record demo"));
+    assert!(!page.contains("Topics ("), "the section has a heading");
     assert!(help::TOPICS.iter().all(|topic| page.contains(&format!("\n  {} ", topic.name))));
 }
 

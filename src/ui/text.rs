@@ -4,15 +4,15 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::units::{format_latency, three_digits};
 
-/// What stands for a figure that is not known.
+/// Stands for an unknown figure.
 pub const NONE: &str = "–";
 
-/// Cells that a text takes.
+/// The width of a text, in cells.
 pub fn width(text: &str) -> usize {
     text.width()
 }
 
-/// The text, cut to so many cells, with `…` where something is missing.
+/// The text, cut to that many cells, with `…` where something is missing.
 pub fn fit(text: &str, cells: usize) -> String {
     if width(text) <= cells {
         return text.to_owned();
@@ -20,7 +20,7 @@ pub fn fit(text: &str, cells: usize) -> String {
     cut(text.chars(), cells).into_iter().collect()
 }
 
-/// The end of the text (of a path, say), cut to so many cells.
+/// The text, cut at the front (for paths, say) to that many cells.
 pub fn fit_end(text: &str, cells: usize) -> String {
     if width(text) <= cells {
         return text.to_owned();
@@ -44,14 +44,14 @@ fn cut(chars: impl Iterator<Item = char>, cells: usize) -> Vec<char> {
     out
 }
 
-/// The text in lines of at most so many cells; a word longer than a line is broken, nothing is lost.
+/// The text in lines of at most that many cells; a word longer than a line is broken, nothing is lost.
 pub fn wrap(text: &str, cells: usize) -> Vec<String> {
     let cells = cells.max(1);
     fill(text, [cells, cells], true)
 }
 
-/// Breaks a sentence into lines of at most `cells`; those after the first start with `indent`, the first
-/// with what spaces it has. A word longer than a line stays whole.
+/// Breaks a sentence into lines of at most `cells`; the first keeps its leading spaces, the others start with `indent`.
+/// A word longer than a line stays whole.
 pub fn paragraph(text: &str, cells: usize, indent: &str) -> String {
     let words = text.trim_start();
     let lead = &text[..text.len() - words.len()];
@@ -59,7 +59,7 @@ pub fn paragraph(text: &str, cells: usize, indent: &str) -> String {
     format!("{lead}{}", fill(words, room, false).join(&format!("\n{indent}")))
 }
 
-/// The words in lines: the first of so many cells, then all others.
+/// The words in lines, given the width of the first line and of all others.
 fn fill(text: &str, cells: [usize; 2], breaks_words: bool) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;
@@ -87,8 +87,8 @@ fn fill(text: &str, cells: [usize; 2], breaks_words: bool) -> Vec<String> {
     lines
 }
 
-/// The text in lines of at most so many cells with every blank kept, as a command or a path needs; what
-/// is longer than a line is broken.
+/// The text in lines of at most that many cells, with every space kept, as commands and paths need; a longer line is
+/// broken anywhere.
 pub fn wrap_exact(text: &str, cells: usize) -> Vec<String> {
     let cells = cells.max(1);
     let mut lines = vec![String::new()];
@@ -111,7 +111,7 @@ pub fn wrap_exact(text: &str, cells: usize) -> Vec<String> {
     lines
 }
 
-/// The text, cut in its middle to so many cells, with `…` where something is missing.
+/// The text, cut in the middle to that many cells, with `…` where something is missing.
 pub fn fit_middle(text: &str, cells: usize) -> String {
     if width(text) <= cells || cells < 3 {
         return fit(text, cells);
@@ -121,14 +121,14 @@ pub fn fit_middle(text: &str, cells: usize) -> String {
     head + tail.trim_start_matches('…')
 }
 
-/// Names in so many cells each, cut so that those that differ still do where that can be: in the middle,
-/// at the front or at the end.
+/// Names cut to that many cells each, so that different names stay different if possible: in the middle, at the front
+/// or at the end.
 pub fn shortened(names: &[&str], cells: usize) -> Vec<String> {
-    let told = |names: &[String]| names.iter().collect::<std::collections::BTreeSet<_>>().len();
+    let distinct = |names: &[String]| names.iter().collect::<std::collections::BTreeSet<_>>().len();
     let whole: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let ways = [fit_middle, fit_end, fit];
     let mut cut = ways.map(|way| names.iter().map(|name| way(name, cells)).collect::<Vec<_>>()).into_iter();
-    let best = cut.clone().find(|cut| told(cut) == told(&whole));
+    let best = cut.clone().find(|cut| distinct(cut) == distinct(&whole));
     best.or_else(|| cut.next()).unwrap_or(whole)
 }
 
@@ -138,14 +138,14 @@ fn push(lines: &mut [String], c: char) {
     }
 }
 
-/// Pads on the right to so many cells, cutting what is longer.
+/// Pads on the right to that many cells, cutting what is longer.
 pub fn left(text: &str, cells: usize) -> String {
     let text = fit(text, cells);
     let pad = cells.saturating_sub(width(&text));
     text + &" ".repeat(pad)
 }
 
-/// Pads on the left to so many cells; a figure that does not fit is not cut but told as `#`.
+/// Pads on the left to that many cells; a figure that does not fit is shown as `#`, not cut.
 pub fn right(figure: &str, cells: usize) -> String {
     let w = width(figure);
     if w > cells {
@@ -169,12 +169,12 @@ pub fn mb(x: f64) -> String {
     if x == 0.0 { "0".into() } else { three_digits(x) }
 }
 
-/// A latency, or `–` where it is not known.
+/// A latency, or `–` if unknown.
 pub fn latency(ns: Option<u64>) -> String {
     ns.map_or_else(|| NONE.into(), format_latency)
 }
 
-/// A share as whole percents; what is there but rounds to nothing reads `<1%`.
+/// A share in whole percent; a nonzero share that rounds to zero reads `<1%`.
 pub fn percent(share: f64) -> String {
     match share * 100.0 {
         p if p > 0.0 && p < 0.5 => "<1%".into(),
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_differ_are_told_apart_when_they_are_cut() {
+    fn different_names_stay_different_when_cut() {
         assert_eq!(shortened(&["nvme0n1", "nvme1n1"], 7), ["nvme0n1", "nvme1n1"]);
         assert_eq!(shortened(&["a-very-long-one", "a-very-long-two"], 8), ["a-v…-one", "a-v…-two"]);
         assert_eq!(shortened(&["1-very-long-name", "2-very-long-name"], 8), ["1-v…name", "2-v…name"]);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_is_never_cut_into_another_one() {
+    fn a_figure_is_never_cut_into_another() {
         assert_eq!(right("12345", 6), " 12345");
         assert_eq!(right("1234567", 6), "######");
         assert_eq!(count(9999.4), "9999");

@@ -10,7 +10,7 @@ use stacktune::testing::settings::{Filesystem, LoadEngine, Named, Raid, Settings
 
 use super::operator::Operator;
 
-/// The environment variables that tell a process of these tests to be the session: on these devices, and
+/// The environment variables that make a process of these tests the session: on these devices, and
 /// with a stack of these one after the other, as `RAID/FILE SYSTEM`.
 pub const DEVICES: &str = "STACKTUNE_TEST_DEVICES";
 pub const STACKS: &str = "STACKTUNE_TEST_STACKS";

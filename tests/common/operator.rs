@@ -1,4 +1,4 @@
-//! An operator at a session, without a screen: sends commands, and waits for what the session tells.
+//! An operator at a session, without a screen: sends commands, and waits for what the session reports.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use stacktune::testing::settings::knobs::Value;
 /// Who operates.
 pub struct Operator {
     commands: Sender<Command>,
-    told: Receiver<Event>,
+    received: Receiver<Event>,
 }
 
 impl Operator {
     /// Operates a session of these settings until `works` returns, and quits then. A session that does not
     /// end in order fails the test.
     pub fn at(settings: Settings, options: Options, works: impl FnOnce(&Self)) {
-        let ((commands, asked), (events, told)) = (channel(), channel());
+        let ((commands, asked), (events, received)) = (channel(), channel());
         let facts = || Arc::new(Facts::read(Path::new("/")));
         std::thread::scope(move |scope| {
             scope.spawn(move || live::run(settings, options, &facts, &asked, &events));
             // An operator who fails is gone, and so is the session then.
-            let operator = Self { commands, told };
+            let operator = Self { commands, received };
             works(&operator);
             operator.send(Command::Quit);
             operator.first("an end in order", |event| match event {
@@ -47,7 +47,7 @@ impl Operator {
         let mut heard = Vec::new();
         loop {
             let left = patience_ends.saturating_duration_since(Instant::now());
-            let Ok(event) = self.told.recv_timeout(left) else { panic!("no {what}; heard: {heard:#?}") };
+            let Ok(event) = self.received.recv_timeout(left) else { panic!("no {what}; heard: {heard:#?}") };
             if let Some(found) = of(&event) {
                 return found;
             }

@@ -45,7 +45,7 @@ impl PerThread {
 }
 
 /// Runs that in a thread of its own, counting these system calls of it and of the threads that it
-/// starts; or tells why this process may not.
+/// starts; or reports why this process may not.
 pub fn counted<R: Send>(
     calls: &[libc::c_long],
     counts: &PerThread,
@@ -111,7 +111,7 @@ fn filter(calls: &[libc::c_long]) -> std::io::Result<OwnedFd> {
 }
 
 /// Waits for a call that asks, counts it and lets it go on; false once nobody is left to ask (this is
-/// told as of Linux 5.9).
+/// reported since Linux 5.9).
 fn supervise(listener: RawFd, counts: &PerThread) -> bool {
     let mut asked = libc::pollfd { fd: listener, events: libc::POLLIN, revents: 0 };
     // SAFETY: both structures are plain numbers that the kernel fills, and as large as it expects:

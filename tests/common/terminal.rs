@@ -261,7 +261,7 @@ fn lock(seen: &Shared) -> MutexGuard<'_, Seen> {
 
 fn read(mut from: Box<dyn Read + Send>, seen: &Shared) {
     let mut buffer = [0; 4096];
-    // The last end of the line that closes is told as an error.
+    // The last end of the line that closes is reported as an error.
     while let Ok(count @ 1..) = from.read(&mut buffer) {
         let mut seen_now = lock(seen);
         seen_now.parser.process(&buffer[..count]);

@@ -84,7 +84,7 @@ fn queue_settings_are_as_they_were_after_any_order_of_turns() {
     }
     adjustments.apply(None, &QueueValues::default(), None).unwrap();
     assert_eq!(queues(&device), found);
-    assert!(leftovers(state.path()).unwrap().is_empty(), "a journal that tells of nothing is no more");
+    assert!(leftovers(state.path()).unwrap().is_empty(), "an empty journal is removed");
 
     adjustments.apply(None, &queue_values(&turns[1]), None).unwrap();
     assert_ne!(queues(&device), found);
@@ -239,7 +239,7 @@ impl Attendant for Nobody {
     }
 }
 
-/// The environment variable that tells a process of this test to be the session.
+/// The environment variable that makes a process of this test the session.
 const DEVICE: &str = "STACKTUNE_TEST_DEVICE";
 
 /// Turned in a process of its own, whose environment says where journals lie.
@@ -296,7 +296,7 @@ fn turns_on(device: &str) {
     assert!(!session.is_settling());
     let why = refused(&turn(&mut session, "queue.scheduler", text("cfq"))).unwrap();
     assert!(why.contains("no cfq"), "{why}");
-    // What only the kernel can tell is told by it.
+    // What only the kernel knows is read from it.
     let why = refused(&turn(&mut session, "queue.nr_requests", Value::Int(65_536))).unwrap();
     assert!(why.contains("nr_requests"), "{why}");
     assert!(scheduler().contains("[mq-deadline]"));
@@ -382,7 +382,7 @@ fn the_page_cache_of_a_cached_scan_stays_within_its_budget() {
     running.signal(Signal::KILL);
     running.outcome();
     let program = |arguments: &[&str]| Outcome::of(&with_state(&home, arguments).output().unwrap()).expect(0);
-    assert!(program(&["status"]).stdout.contains("cgroup"), "the dead run's cgroup is told");
+    assert!(program(&["status"]).stdout.contains("cgroup"), "the dead run's cgroup is listed");
     program(&["cleanup"]);
     assert!(!dir.exists());
 

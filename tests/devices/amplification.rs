@@ -56,10 +56,10 @@ fn is_what_the_device_counts(home: &Home, device: &Loop, filesystem: &str) -> Va
     let sum = |of: &str, windows: &[Value]| -> f64 {
         windows.iter().map(|window| number(&window["written"][of])).sum()
     };
-    let (told, counted) = (sum("drives_bytes", &windows[from..to]), (at_last - at_first) as f64);
+    let (recorded, counted) = (sum("drives_bytes", &windows[from..to]), (at_last - at_first) as f64);
     // What is written between a window's end and the look is in the one count and not in the other.
-    let off = (told / counted - 1.0).abs();
-    assert!(off < 0.1, "{filesystem}: {told} bytes told, {counted} counted");
+    let off = (recorded / counted - 1.0).abs();
+    assert!(off < 0.1, "{filesystem}: {recorded} bytes recorded, {counted} counted");
 
     let summary = json_file(&dir.join("summary.json"));
     let ratio = sum("drives_bytes", &windows) / sum("application_bytes", &windows);

@@ -143,7 +143,7 @@ fn a_blank_device_is_permitted_and_claimed() {
     let claim = guard::permit(found, &Consent::default()).unwrap().open().unwrap();
     // While it is claimed, neither another run nor a mount gets it.
     let error = device.examine().unwrap_err();
-    assert!(error.what.contains("opened exclusively elsewhere"), "{error}");
+    assert!(error.what.contains("held exclusively by another program"), "{error}");
     claim.wipe().unwrap();
     claim.reopen(libc::O_DIRECT).unwrap();
     drop(claim);
@@ -219,7 +219,7 @@ fn a_device_that_is_too_small_is_refused() {
 fn a_device_opened_exclusively_elsewhere_is_refused() {
     let Some(device) = Examined::blank("a_device_opened_exclusively_elsewhere_is_refused") else { return };
     let holder = OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(&device.path).unwrap();
-    device.refused(&everything(&device), "opened exclusively elsewhere");
+    device.refused(&everything(&device), "held exclusively by another program");
     drop(holder);
     assert!(device.examine().is_ok());
 }
@@ -316,8 +316,8 @@ fn a_device_under_a_loop_device_by_a_node_elsewhere_is_refused() {
 }
 
 #[test]
-fn a_device_whose_file_system_is_in_use_without_a_mount_in_the_list_is_told() {
-    let test = "a_device_whose_file_system_is_in_use_without_a_mount_in_the_list_is_told";
+fn a_device_whose_file_system_is_in_use_without_a_listed_mount_is_reported() {
+    let test = "a_device_whose_file_system_is_in_use_without_a_listed_mount_is_reported";
     let Some(device) = Examined::blank(test) else { return };
     device.run("mkfs.ext4", &["-q", "-F"]);
     let at = device.dir.path().join("mount");

@@ -124,7 +124,7 @@ fn all_classes_run_and_what_is_loaded_is_found_again() {
     assert!(refused.stderr.contains("which goes with the run"), "{}", refused.stderr);
     // Other pairs take the place of these.
     let (_, third) = recorded(&home, &dir, "third", &["kv.value_size=100", "kv.order=random"]);
-    assert!(third.stderr.contains("it is replaced"), "{}", third.stderr);
+    assert!(third.stderr.contains("is replaced"), "{}", third.stderr);
     // And what is not ours stays.
     fs::remove_file(dir.join("stacktune-pairs.json")).unwrap();
     let refused = Outcome::of(&record(&home, &dir, "fourth", "1s", &[]).output().unwrap()).expect(3);
@@ -167,10 +167,10 @@ fn assert_is_what_the_device_counts(home: &Home, dir: &Path, filesystem: &str, d
     running.signal(Signal::INT);
     running.outcome();
     let windows = json_lines(&out.join("windows.jsonl"));
-    let told: u64 = windows[from..to].iter().map(|window| whole(window, "/written/drives_bytes")).sum();
-    let off = told as f64 / (at_last - at_first) as f64 - 1.0;
+    let recorded: u64 = windows[from..to].iter().map(|window| whole(window, "/written/drives_bytes")).sum();
+    let off = recorded as f64 / (at_last - at_first) as f64 - 1.0;
     // What is written between a window's end and the look is in the one count and not in the other.
-    assert!(off.abs() < 0.15, "{filesystem}: {told} told, {} counted", at_last - at_first);
+    assert!(off.abs() < 0.15, "{filesystem}: {recorded} recorded, {} counted", at_last - at_first);
 }
 
 #[test]
@@ -190,8 +190,12 @@ fn pages_and_pairs_stand_side_by_side() {
     for wanted in ["total.cycles_per_byte", "total.cycles_per_op"] {
         let row = rows.iter().find(|row| row["figure"] == wanted);
         let row = row.unwrap_or_else(|| panic!("no {wanted} in {compared:#}"));
-        let told = |cell: &Value| cell["value"].as_f64().is_some_and(|value| value > 0.0);
-        assert_eq!(row["cells"].as_array().unwrap().iter().filter(|cell| told(cell)).count(), 2, "{row:#}");
+        let recorded = |cell: &Value| cell["value"].as_f64().is_some_and(|value| value > 0.0);
+        assert_eq!(
+            row["cells"].as_array().unwrap().iter().filter(|cell| recorded(cell)).count(),
+            2,
+            "{row:#}"
+        );
     }
 }
 
@@ -228,7 +232,7 @@ fn every_commit_that_was_acknowledged_survives_a_killed_process() {
         running.signal(Signal::KILL);
         running.outcome();
         let (_, after) = recorded(&home, &dir, &format!("after-{round}"), &more);
-        let all = "commits acknowledged before are there";
+        let all = "previously acknowledged commits are there";
         assert!(after.stderr.contains(all) && !after.stderr.contains("are lost"), "{}", after.stderr);
         let host = fs::read_to_string(home.path(&format!("after-{round}")).join("host.json")).unwrap();
         assert!(host.contains(all), "the recording says it too");
@@ -270,7 +274,7 @@ fn a_full_disk_stalls_and_is_said_and_frees_again() {
     running.signal(Signal::INT);
     let outcome = running.outcome();
     assert!(
-        outcome.stderr.contains("puts stand still") && outcome.stderr.contains("puts go on"),
+        outcome.stderr.contains("puts are waiting") && outcome.stderr.contains("puts continue"),
         "{outcome:?}"
     );
     let report = verify(&home, &dir, &more);

@@ -354,7 +354,7 @@ fn a_fill_beyond_the_limit_is_refused_before_it_begins() {
     assert!(!home.path("out").exists(), "a recording without a run");
 }
 
-/// Content that is nobody's, and differs everywhere.
+/// Content without any format, which differs everywhere.
 fn noise(path: &std::path::Path) {
     let size = fs::metadata(path).unwrap().len();
     let word = |i: u64| (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes();

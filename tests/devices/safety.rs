@@ -69,9 +69,9 @@ fn record(dir: &Path, target: &str, wal: &str, arguments: &[&str]) -> Output {
 /// What it said, with its exit status.
 #[track_caller]
 fn ended(output: &Output, status: i32) -> String {
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(status), "{told}");
-    told
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(status), "{stderr}");
+    stderr
 }
 
 #[test]

@@ -70,9 +70,9 @@ fn builds_and_goes(test: &str, filesystem: Filesystem, raid: Raid, name: &str) {
     let (ground, id) = (Ground::new(), new_id());
     let plan = ground.plan(&id, filesystem, raid);
     let mount = ground.state().join("mnt").join(&id);
-    let mut told: Vec<Advance> = Vec::new();
+    let mut seen: Vec<Advance> = Vec::new();
     let mut watch = |advance: &Advance| {
-        told.push(advance.clone());
+        seen.push(advance.clone());
         true
     };
     let built = build::build(confirmed(plan.clone()), &ground.site(), &mut watch).unwrap();
@@ -81,10 +81,10 @@ fn builds_and_goes(test: &str, filesystem: Filesystem, raid: Raid, name: &str) {
     built.tear_down(&mut watch).unwrap();
     ground.assert_nothing_left(&id);
     // Each step was announced in order, and then its undo in reverse.
-    told.dedup_by_key(|advance| (advance.step, advance.undoing));
-    let built: Vec<usize> = told.iter().filter(|advance| !advance.undoing).map(|a| a.step).collect();
+    seen.dedup_by_key(|advance| (advance.step, advance.undoing));
+    let built: Vec<usize> = seen.iter().filter(|advance| !advance.undoing).map(|a| a.step).collect();
     assert_eq!(built, (0..plan.steps.len()).collect::<Vec<_>>());
-    let undone: Vec<usize> = told.iter().filter(|advance| advance.undoing).map(|a| a.step).collect();
+    let undone: Vec<usize> = seen.iter().filter(|advance| advance.undoing).map(|a| a.step).collect();
     assert_eq!(undone, (0..plan.steps.len()).rev().collect::<Vec<_>>());
 }
 
@@ -193,12 +193,12 @@ fn a_full_disk_under_the_journal_or_the_members_is_undone() {
     assert!(!dir.exists());
 }
 
-/// The helper process: builds what it is told, and dies by its own hand or its killer's.
+/// The helper process: builds what it is asked to, and dies by its own hand or its killer's.
 #[test]
 fn helper_process() {
-    let Some(told) = std::env::var_os(HELPER) else { return };
-    let told = told.into_string().unwrap();
-    let [ground, id, kind, die_at] = told.split('|').collect::<Vec<_>>().try_into().unwrap();
+    let Some(order) = std::env::var_os(HELPER) else { return };
+    let order = order.into_string().unwrap();
+    let [ground, id, kind, die_at] = order.split('|').collect::<Vec<_>>().try_into().unwrap();
     let (filesystem, raid) = match kind {
         "ext4" => (Filesystem::Ext4, Raid::None),
         _ => (Filesystem::Btrfs, Raid::Btrfs1),
@@ -317,8 +317,10 @@ fn a_tool_that_outlives_its_killed_process_is_waited_for() {
 }
 
 #[test]
-fn a_busy_mount_is_told_with_its_holder_and_goes_later() {
-    let Some(_loops) = Loops::take("a_busy_mount_is_told_with_its_holder_and_goes_later", 2) else { return };
+fn a_busy_mount_is_reported_with_its_holder_and_removed_later() {
+    let Some(_loops) = Loops::take("a_busy_mount_is_reported_with_its_holder_and_removed_later", 2) else {
+        return;
+    };
     let (ground, id) = (Ground::new(), new_id());
     let plan = ground.plan(&id, Filesystem::Ext4, Raid::None);
     let built = build::build(confirmed(plan), &ground.site(), &mut go_on).unwrap();
@@ -520,10 +522,10 @@ fn a_drive_that_changed_or_came_into_use_is_refused_and_untouched() {
         plan.steps = blanked_btrfs(&[plan.destroys[0].drive.clone()]);
         plan
     };
-    refused(with(&|drive| drive.serial = Some("S2".into())), "is another device than");
-    refused(with(&|drive| drive.size_bytes += 4096), "is another device than");
+    refused(with(&|drive| drive.serial = Some("S2".into())), "is not ");
+    refused(with(&|drive| drive.size_bytes += 4096), "is not ");
     refused(with(&|drive| drive.number = "7:9999".into()), "is no longer there");
-    // A step on a drive of which nobody was told.
+    // A step on a drive that was not in the plan.
     let hidden = Plan { destroys: Vec::new(), ..plan() };
     refused(hidden, "the plan did not say");
     let shown = plan();
@@ -683,8 +685,8 @@ fn a_queue_setting_goes_back_unless_somebody_else_has_set_it_since() {
 }
 
 #[test]
-fn a_cgroup_is_left_and_removed_and_one_with_others_in_it_is_told() {
-    let test = "a_cgroup_is_left_and_removed_and_one_with_others_in_it_is_told";
+fn a_cgroup_is_left_and_removed_and_one_with_others_in_it_is_reported() {
+    let test = "a_cgroup_is_left_and_removed_and_one_with_others_in_it_is_reported";
     // A tool that another test starts at the wrong moment would hold this one's journal for a while.
     let Some(_alone) = Loops::alone(test) else { return };
     let roots = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"].map(Path::new);
@@ -724,7 +726,7 @@ fn after_another_boot_what_went_with_the_kernel_is_not_looked_for() {
     let left = &undo::leftovers(&ground.state()).unwrap()[0];
     assert!(left.restarted);
     assert!(left.stands.iter().all(|standing| !standing.what.contains("mount at")), "{left:?}");
-    // What is mounted at its place now is somebody else's: it stays, and is told.
+    // What is mounted at its place now belongs to others: it stays, and is reported.
     let problem = clean(&ground, &[])[0].problem.clone().unwrap();
     assert!(problem.contains("mnt"), "{problem}");
     let mount = ground.state().join("mnt").join(&id);
@@ -778,8 +780,8 @@ fn undos_that_name_what_is_not_the_stacks_are_refused() {
 }
 
 #[test]
-fn the_commands_tell_what_stands_and_clean_it_up() {
-    let Some(_loops) = Loops::take("the_commands_tell_what_stands_and_clean_it_up", 2) else { return };
+fn the_commands_list_the_stacks_and_clean_them_up() {
+    let Some(_loops) = Loops::take("the_commands_list_the_stacks_and_clean_them_up", 2) else { return };
     let (ground, home) = (Ground::new(), Home::new());
     let program = |arguments: &[&str]| {
         let mut command = home.command(arguments);

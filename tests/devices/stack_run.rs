@@ -296,8 +296,8 @@ fn a_signal_in_the_middle_of_a_rebuild_leaves_nothing() {
 }
 
 #[test]
-fn a_rebuild_that_fails_tells_why_and_the_former_stack_is_one_key_away() {
-    let test = "a_rebuild_that_fails_tells_why_and_the_former_stack_is_one_key_away";
+fn a_failed_rebuild_shows_why_and_the_previous_stack_is_one_key_away() {
+    let test = "a_failed_rebuild_shows_why_and_the_previous_stack_is_one_key_away";
     let Some(_loops) = Loops::take(test, 2) else { return };
     let home = Home::new();
     // The first file system is made, the second one is not.
@@ -328,8 +328,8 @@ fn commands_down(home: &Home) -> Vec<String> {
 }
 
 #[test]
-fn bare_devices_are_built_upon_from_the_screen_and_the_plan_tells_what_is_taken_down() {
-    let test = "bare_devices_are_built_upon_from_the_screen_and_the_plan_tells_what_is_taken_down";
+fn bare_devices_are_built_upon_from_the_screen_and_the_plan_shows_what_is_torn_down() {
+    let test = "bare_devices_are_built_upon_from_the_screen_and_the_plan_shows_what_is_torn_down";
     let Some(loops) = Loops::take(test, 2) else { return };
     let (home, device) = (Home::new(), loops.blank(256));
     let state = home.path("state");
@@ -359,12 +359,12 @@ fn bare_devices_are_built_upon_from_the_screen_and_the_plan_tells_what_is_taken_
     let down = commands_down(&home);
     assert!(down.iter().any(|command| command.starts_with("umount ")), "{down:?}");
     let screen = build(&mut terminal, "stack.mount_options", "e\x15noatime\r");
-    let told = screen.find("torn down").expect("what is taken down");
+    let torn_down = screen.find("torn down").expect("what is taken down");
     let steps = screen.find("Steps").unwrap();
     for command in &down {
         // Long ones go on in the next line.
         let start: String = command.chars().take(40).collect();
-        assert!(screen[told..steps].contains(&start), "{command} in {screen}");
+        assert!(screen[torn_down..steps].contains(&start), "{command} in {screen}");
     }
     terminal.wait("the turn", |screen| screen.contains("stack.mount_options none → noatime"));
     terminal.wait_until_running();

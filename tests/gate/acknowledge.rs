@@ -58,9 +58,10 @@ fn a_turn_is_acknowledged_at_once_beside_128_busy_threads() {
     let settings = settings(dir.path());
     let facts = Arc::new(Facts::read(Path::new("/")));
     let (commands, asked) = channel();
-    let (told, events) = channel();
-    let session =
-        std::thread::spawn(move || live::run(settings, Options::default(), &|| facts.clone(), &asked, &told));
+    let (report, events) = channel();
+    let session = std::thread::spawn(move || {
+        live::run(settings, Options::default(), &|| facts.clone(), &asked, &report)
+    });
     for event in &events {
         match event {
             Event::Window(window, _) if window.classes[0].ios > 0 => break,

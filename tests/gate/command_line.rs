@@ -129,7 +129,10 @@ fn bad_input_is_refused_with_what_was_meant() {
         (&["check", "demo", "--set", "scan.depth=0"], &["a whole number from 1 to 1024"]),
         (&["check", "demo", "--set", "scan.depth"], &["KNOB=VALUE"]),
         (&["check", "demo", "--set", "wal.sync=fsync"], &["fdatasync"]),
-        (&["check", "demo", "--set", "stack.raid=raid5"], &["`stack.raid` wants none, md0", "not \"raid5\""]),
+        (
+            &["check", "demo", "--set", "stack.raid=raid5"],
+            &["`stack.raid` must be none, md0", "not \"raid5\""],
+        ),
         (
             &["record", "demo", "--out", "out", "--set", "stack.raid=btrfs1"],
             &["`stack.raid` can't be btrfs1: Btrfs's own RAID takes"],
@@ -147,7 +150,7 @@ fn bad_input_is_refused_with_what_was_meant() {
         (&["record", "demo", "--out", "out", "--for", "soon"], &["soon"]),
         (&["record", "demo"], &["--out"]),
         (&["compare", "one"], &["DIR"]),
-        (&["show", "/none"], &["holds no recording"]),
+        (&["show", "/none"], &["is not a recording"]),
         (&["--frobnicate"], &["--frobnicate"]),
         (&[], &["needs a terminal", "stacktune record"]),
         (&["demo"], &["needs a terminal", "stacktune record"]),
@@ -164,7 +167,7 @@ fn bad_input_is_refused_with_what_was_meant() {
 }
 
 #[test]
-fn a_mistake_in_a_profile_is_told_with_file_line_and_column() {
+fn a_mistake_in_a_profile_is_reported_with_file_line_and_column() {
     let home = Home::new();
     let table = [
         ("[scan]\ndepht = 3\n", ":2:1: ", "did you mean `scan.depth`?"),
@@ -188,7 +191,7 @@ fn set<'a>(sets: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
-fn check_tells_all_that_this_host_cannot_do() {
+fn check_lists_everything_that_this_host_cannot_do() {
     let home = Home::new();
     let small = home.small_files("small");
     home.run(&["check", &small]).ended(0, &[]);
@@ -274,7 +277,7 @@ fn another_runs_lock_is_found_by_a_look_and_before_anything_is_wiped() {
     home.record(&profile, "refused", &destroy).ran.ended(3, &["in use by"]);
     assert_eq!(wal.hash(), hash, "the WAL's device was wiped for nothing");
     drop(held);
-    // A program that writes to the file below a loop device: no lock and no claim tells of it.
+    // A program that writes to the file below a loop device: no lock and no claim reveals it.
     let disk = std::fs::OpenOptions::new().append(true).open(&wal.backing).unwrap();
     let mut writer = std::process::Command::new("sleep").arg("60").stdout(disk).spawn().unwrap();
     let said = ["which process", "(sleep)"];
@@ -563,7 +566,7 @@ fn an_interrupted_recording_has_a_valid_summary() {
 }
 
 #[test]
-fn a_generator_alone_is_told_apart_from_storage() {
+fn a_generator_alone_is_flagged() {
     let home = Home::new();
     let profile = home.profile("null", &format!("[io]\ninterface = \"null\"\n{}", common::recorded::LOAD));
     let recorded = home.record(&profile, "out", &["--for", "400ms", "--set", "scan.rate=10MB/s"]);
@@ -592,14 +595,14 @@ fn the_cost_of_the_generator_is_measured_by_interface() {
 }
 
 #[test]
-fn a_full_standard_output_is_told_in_words() {
+fn a_full_standard_output_is_reported_in_words() {
     let home = Home::new();
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let ran = home.command(&["knobs"]).stdout(full).output().unwrap();
-    let told = String::from_utf8_lossy(&ran.stderr);
-    assert_eq!(ran.status.code(), Some(1), "{told}");
-    assert!(told.contains("standard output: no space left on device (ENOSPC)"), "{told}");
-    assert!(!told.contains("os error"), "{told}");
+    let output = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(1), "{output}");
+    assert!(output.contains("standard output: no space left on device (ENOSPC)"), "{output}");
+    assert!(!output.contains("os error"), "{output}");
 }
 
 #[test]
@@ -613,14 +616,14 @@ fn a_picture_takes_the_place_of_another_picture_alone() {
     fs::write(home.path("theirs.svg"), "<svg xmlns='x'>\n</svg>\n").unwrap();
     fs::write(home.path("empty"), "").unwrap();
     for (theirs, text) in [("theirs.svg", "<svg xmlns='x'>\n</svg>\n"), ("empty", "")] {
-        let (status, told) = picture(theirs);
-        assert_eq!(status, Some(3), "{told}");
-        assert!(told.contains("is no picture that stacktune drew"), "{told}");
+        let (status, output) = picture(theirs);
+        assert_eq!(status, Some(3), "{output}");
+        assert!(output.contains("is not a picture drawn by stacktune"), "{output}");
         assert_eq!(fs::read_to_string(home.path(theirs)).unwrap(), text);
     }
     for _ in 0..2 {
-        let (status, told) = picture("ours.svg");
-        assert_eq!(status, Some(0), "{told}");
+        let (status, output) = picture("ours.svg");
+        assert_eq!(status, Some(0), "{output}");
         assert!(fs::read_to_string(home.path("ours.svg")).unwrap().ends_with("</svg>\n"));
         // Maybe cut off, when a disk was full.
         fs::OpenOptions::new().write(true).open(home.path("ours.svg")).unwrap().set_len(999).unwrap();
@@ -652,5 +655,5 @@ fn profiles_of_drives_run_in_a_folder_as_they_say() {
         home.run(&command.iter().map(String::as_str).collect::<Vec<_>>()).ended(0, &[]);
         checked += 1;
     }
-    assert!(checked >= 8, "{checked} profiles tell how they run in a folder");
+    assert!(checked >= 8, "{checked} profiles say how to run them in a folder");
 }

@@ -100,7 +100,7 @@ fn a_skipped_test_is_listed() {
 }
 
 #[test]
-fn without_rust_the_set_up_tells_how_to_get_it() {
+fn without_rust_the_set_up_explains_how_to_get_it() {
     // A PATH that surely holds no cargo.
     let path = tempfile::tempdir().unwrap();
     for tool in ["dirname", "sed"] {

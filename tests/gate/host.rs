@@ -304,7 +304,7 @@ fn exports_and_writers_are_found() {
 }
 
 #[test]
-fn in_a_container_the_boot_drive_is_told_by_the_kernels_command_line() {
+fn in_a_container_the_boot_drive_is_found_by_the_kernels_command_line() {
     let host = Host::new();
     host.nvme(0).partition("nvme0n1", 2, "259:2");
     host.link("dev/disk/by-uuid/6f1e", "../../nvme0n1p2");
@@ -325,7 +325,7 @@ fn a_container_without_anything_has_facts_too() {
 }
 
 #[test]
-fn other_drives_tell_their_names_in_other_places() {
+fn other_drives_have_their_names_in_other_places() {
     let host = Host::new();
     host.block("sda", "8:0", 100)
         .file("sys/block/sda/device/vendor", "SEAGATE \n")
@@ -372,7 +372,7 @@ fn what_writes_to_a_loop_devices_file_uses_the_device_whatever_the_files_name() 
 }
 
 #[test]
-fn a_virtual_machine_tells_its_kind() {
+fn a_virtual_machine_is_identified() {
     let host = Host::new();
     host.file("proc/cpuinfo", "flags : fpu hypervisor\n");
     assert_eq!(host.facts().virtualization.as_deref(), Some("unidentified hypervisor"));
@@ -381,7 +381,7 @@ fn a_virtual_machine_tells_its_kind() {
 }
 
 #[test]
-fn one_device_under_two_names_is_told() {
+fn one_device_under_two_names_is_refused() {
     let facts = server().facts();
     let link = "/dev/disk/by-id/nvme-eui.8ce38ee203".to_owned();
     assert!(facts.same_device("nvme3n1", &link).unwrap());
@@ -408,7 +408,7 @@ fn another_serial_than_the_profiles_is_refused() {
 }
 
 #[test]
-fn reading_from_a_used_device_tells_its_uses() {
+fn reading_from_a_used_device_reports_its_uses() {
     let facts = server().facts();
     let system = guard::examine_read_only("nvme0n1", &facts).unwrap();
     assert!(system.mounted && system.flags.contains(&"mounted at / (nvme0n1p2)".to_owned()));

@@ -135,7 +135,7 @@ fn wait(sources: &mut [Box<dyn Source>], done: &mut [u64], until: u64, what: &st
     }
 }
 
-/// All four classes, writing gently; as they are, or with what else a worker can be told.
+/// All four classes, writing gently; as they are, or with other settings of the workers.
 fn plans(interface: Interface, buffering: Buffering, otherwise: bool) -> [Job; 4] {
     let mut settings = Settings::default();
     settings.io.interface = interface;

@@ -16,7 +16,7 @@ fn short_windows() -> Vec<&'static str> {
     sets
 }
 
-/// A recording that goes on, once it holds so many windows.
+/// A recording in progress, once it has that many windows.
 fn recording(home: &Home, out: &str, windows: usize) -> Running {
     let running = Running::start(&mut home.record(out, "10m", &short_windows()));
     let path = home.path(out).join("windows.jsonl");
@@ -145,7 +145,7 @@ fn an_interrupted_fill_ends_in_order() {
     wait_for("a part of the fill", || filled(&home.target()).values().any(|bytes| *bytes > 0).then_some(()));
     running.signal(Signal::INT);
     let outcome = running.outcome().expect(130);
-    assert!(outcome.stderr.contains("the next run goes on where it stopped"), "{outcome:?}");
+    assert!(outcome.stderr.contains("the next run continues where it stopped"), "{outcome:?}");
     assert!(!home.path("first").exists());
 }
 

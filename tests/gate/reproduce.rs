@@ -45,7 +45,7 @@ fn summary(out: &Path, label: &str) -> Value {
 }
 
 #[test]
-fn table_2_on_small_files_tells_what_was_recorded_and_goes_on_where_it_was() {
+fn table_2_on_small_files_shows_what_was_recorded_and_continues() {
     let home = Home::new();
     let arguments = [&SHORT[..], &["--repeat", "1", "--json"]].concat();
     let first = reproduce(&home, "table2", "out", &arguments).expect(0);
@@ -63,9 +63,9 @@ fn table_2_on_small_files_tells_what_was_recorded_and_goes_on_where_it_was() {
         assert_eq!(row["here"]["cycles_per_byte"]["median"], summary["total"]["cycles_per_byte"]);
         assert!(row["reason"].is_null(), "{row}");
     }
-    assert!(row(&shown, "5")["reason"].as_str().unwrap().contains("name --devices"));
+    assert!(row(&shown, "5")["reason"].as_str().unwrap().contains("give --devices"));
     for claim in shown["claims"].as_array().unwrap() {
-        assert_eq!(claim["ruling"], "unclear", "one repeat tells nothing: {claim}");
+        assert_eq!(claim["ruling"], "unclear", "one repeat is inconclusive: {claim}");
     }
 
     let text = home.run(["show".as_ref(), home.path("out").as_os_str()]).expect(0).stdout;
@@ -80,12 +80,12 @@ fn table_2_on_small_files_tells_what_was_recorded_and_goes_on_where_it_was() {
     let beside = ["--beside", home.path("out").to_str().unwrap()].map(String::from);
     let plain = home.path("out").join("01-1-r1");
     let beside = [&beside[0], &beside[1], "--beside", plain.to_str().unwrap()];
-    let told = reproduce(&home, "table2", "out", &[&arguments[..], &beside].concat()).expect(0).json();
-    assert_eq!(told["beside"][0]["name"], "out");
-    assert_eq!(row(&told, "1")["beside"][0], row(&told, "1")["here"]);
+    let shown = reproduce(&home, "table2", "out", &[&arguments[..], &beside].concat()).expect(0).json();
+    assert_eq!(shown["beside"][0]["name"], "out");
+    assert_eq!(row(&shown, "1")["beside"][0], row(&shown, "1")["here"]);
     assert_eq!(
-        told["beside"][1]["own_rows"][0][1]["scan_mb_per_s"],
-        row(&told, "1")["here"]["scan_mb_per_s"]
+        shown["beside"][1]["own_rows"][0][1]["scan_mb_per_s"],
+        row(&shown, "1")["here"]["scan_mb_per_s"]
     );
 }
 
@@ -119,7 +119,7 @@ fn a_steady_long_run_has_no_change() {
 }
 
 #[test]
-fn a_dry_run_tells_what_would_be_and_does_nothing() {
+fn a_dry_run_shows_what_would_be_done_and_does_nothing() {
     let home = Home::new();
     let outcome = reproduce(&home, "table2", "out", &[&SHORT[..], &["--dry-run"]].concat()).expect(0);
     for said in ["12 runs", "the load writes up to", "row 5: not here: files are on a file system"] {

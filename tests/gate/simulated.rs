@@ -87,12 +87,12 @@ fn devices_are_as_their_table_says() {
 }
 
 #[test]
-fn faults_are_told_by_errno_and_in_one_line() {
+fn faults_are_reported_by_errno_in_one_line() {
     let home = Home::new();
     // At a rate, a fault in 200 is far below the number that stops a class.
     let outcome = simulate(&home, "faulty", &["sim.device=faulty", "scan.rate=100MB/s"]).expect(1);
-    let told: Vec<_> = outcome.stderr.lines().filter(|line| line.contains("I/O errors")).collect();
-    let [line] = told[..] else { panic!("{outcome:?}") };
+    let lines: Vec<_> = outcome.stderr.lines().filter(|line| line.contains("I/O errors")).collect();
+    let [line] = lines[..] else { panic!("{outcome:?}") };
     assert!(line.starts_with("stacktune: ") && line.contains("scan ") && line.contains("(EIO)"), "{line}");
 
     let summary = json_file(&home.path("faulty").join("summary.json"));

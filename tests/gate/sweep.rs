@@ -51,7 +51,7 @@ fn completed(home: &Home, run: &str) -> Option<SystemTime> {
     fs::metadata(summary(home, run)).and_then(|metadata| metadata.modified()).ok()
 }
 
-/// Runs of each step that are complete, as `show --json` tells.
+/// Runs of each step that are complete, as `show --json` shows them.
 fn done(shown: &Value) -> usize {
     let steps = shown["steps"].as_array().unwrap();
     let runs = steps.iter().flat_map(|step| step["runs"].as_array().unwrap());
@@ -79,7 +79,7 @@ fn a_sweep_over_one_knob_is_a_table_with_charts_alike_every_time() {
     home.run(["show".as_ref(), two[0].as_os_str()]).expect(0);
     let over_time = |dir: &Path| home.run(["show".as_ref(), "--over-time".as_ref(), dir.as_os_str()]);
     assert!(over_time(&two[0]).expect(0).stdout.contains("scan MB/s"));
-    assert!(over_time(&home.path("out")).expect(2).stderr.contains("name one of the folders in it"));
+    assert!(over_time(&home.path("out")).expect(2).stderr.contains("give one of the folders in it"));
     home.run(["compare".as_ref(), two[0].as_os_str(), two[1].as_os_str()]).expect(0);
 }
 
@@ -116,7 +116,7 @@ fn what_this_host_cannot_do_is_a_row_with_its_reason() {
 }
 
 #[test]
-fn the_dry_run_tells_order_time_and_what_may_be_written_and_makes_nothing() {
+fn the_dry_run_shows_order_time_and_writes_and_creates_nothing() {
     let home = Home::new();
     let text = format!(
         "{FILES}[sweep]\nfor = \"3s\"\nwarmup = \"500ms\"\nrepeat = 2\nidle = \"1s\"\n[sweep.product]\nwal.sync_every = [1, 8]"
@@ -176,12 +176,12 @@ fn a_knob_that_the_steps_turn_is_refused_on_the_command_line() {
     let home = Home::new();
     let path = profile(&home, "io.interface = \"sim\"\n[sweep.product]\nscan.depth = [1, 4]");
     let outcome = recorded(&home, &path, &["--set=scan.depth=8"]).expect(2);
-    assert!(outcome.stderr.contains("the profile's steps turn `scan.depth` themselves"), "{outcome:?}");
+    assert!(outcome.stderr.contains("the profile's steps already turn `scan.depth`"), "{outcome:?}");
     let outcome = recorded(&home, &path, &["--set=point.depth=8", "--for=1s", "--json"]).expect(0);
     assert_eq!(outcome.json()["steps"][0]["for_s"], 1.0);
 }
 
-/// The stacks of which the home's journals tell.
+/// The stacks in the home's journals.
 fn stacks(home: &Home) -> Vec<Value> {
     let mut command = home.command(["status", "--json"]);
     command.env("XDG_STATE_HOME", home.path("state"));

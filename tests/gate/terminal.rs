@@ -11,6 +11,7 @@ use crate::common::this_test;
 use rustix::process::Signal;
 use stacktune::testing::error::Result;
 use stacktune::testing::settings::Settings;
+use stacktune::testing::settings::profile::Profile;
 use stacktune::testing::ui::tui::{Link, Options, ProfileEntry, ProfileStore};
 
 const ALL: (u16, u16) = (160, 50);
@@ -96,7 +97,7 @@ fn arrows_and_letters_turn_knobs_and_the_ledger_tells() {
     terminal.wait_for("scan.depth 256 → 100");
     terminal.press("u");
     terminal.wait_for("undo scan.depth 100 → 256");
-    // What came of it is told once the windows after it are there.
+    // Its result is shown once the windows after it are there.
     terminal.wait("a closed ledger line", |screen| !screen.contains("gathering…"));
     quit(terminal);
 }
@@ -389,7 +390,7 @@ fn assert_is_whole(home: &Home, dir: &std::path::Path) {
 }
 
 #[test]
-fn a_foreign_file_in_the_way_is_told_and_left_alone() {
+fn a_foreign_file_in_the_way_is_reported_and_left_alone() {
     let home = Home::new();
     fs::create_dir_all(home.target()).unwrap();
     let foreign = home.target().join("data-0");
@@ -399,12 +400,12 @@ fn a_foreign_file_in_the_way_is_told_and_left_alone() {
     terminal.press("q");
     let left = terminal.left();
     left.expect(3);
-    assert!(left.screen.contains("data-0"), "told again on the ordinary screen: {}", left.screen);
+    assert!(left.screen.contains("data-0"), "printed again on the ordinary screen: {}", left.screen);
     assert_eq!(fs::read_to_string(&foreign).unwrap(), "somebody's");
 }
 
 #[test]
-fn a_folder_that_can_not_be_made_is_told() {
+fn a_folder_that_cannot_be_made_is_reported() {
     let home = Home::new();
     fs::write(home.target(), "a file").unwrap();
     let mut terminal = Terminal::demo(&home, &[], (80, 24));
@@ -460,7 +461,7 @@ impl ProfileStore for Cursed {
         panic!("the list is cursed");
     }
 
-    fn load(&self, _: &str) -> Result<Settings> {
+    fn load(&self, _: &str) -> Result<Profile> {
         unreachable!()
     }
 
@@ -470,7 +471,7 @@ impl ProfileStore for Cursed {
 }
 
 #[test]
-fn a_panic_restores_the_terminal_and_is_told_there() {
+fn a_panic_restores_the_terminal_and_is_reported_there() {
     // The screen in a process of its own: this test again, on a terminal.
     const HELPER: &str = "STACKTUNE_TEST_PANIC_HELPER";
     if std::env::var_os(HELPER).is_some() {
@@ -482,7 +483,7 @@ fn a_panic_restores_the_terminal_and_is_told_there() {
         return;
     }
     let home = Home::new();
-    let name = "a_panic_restores_the_terminal_and_is_told_there";
+    let name = "a_panic_restores_the_terminal_and_is_reported_there";
     let itself = this_test(module_path!(), name);
     let arguments: Vec<_> = itself.get_args().map(|text| text.to_str().unwrap().to_owned()).collect();
     let mut terminal = Terminal::start_program(

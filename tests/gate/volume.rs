@@ -151,7 +151,7 @@ fn a_stopped_fill_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_measured_start_counts_and_tells_the_time_left() {
+fn a_measured_start_counts_and_gives_the_time_left() {
     let dir = folder();
     let mut volume = open(dir.path(), 2, 16).unwrap();
     let all = volume.missing_fill().unwrap();
@@ -357,7 +357,7 @@ fn read_only_finds_the_regions_of_a_set_and_verifies_it() {
 }
 
 #[test]
-fn the_wal_has_a_file_of_its_own_where_it_is_told() {
+fn the_wal_has_its_own_file_on_request() {
     let (dir, elsewhere) = (folder(), folder());
     let path = elsewhere.path().join("my-wal");
     let request = || {

@@ -53,7 +53,7 @@ flagged() {
 
 no_errors() { ! grep -E '"errors": *[1-9]' "/share/$1/summary.json"; }
 
-# The array checks itself under the load, and then a member fails: md is told both.
+# The array checks itself under the load, and then a member fails: both are reported to md.
 goes_on_without_a_failed_member() {
     local name=failed-$1 md
     begins "$name" "$1" "$2"
@@ -86,14 +86,14 @@ goes_on_without_a_pulled_drive() {
     nothing_left
 }
 
-members_that_fail_are_told_and_the_run_goes_on() {
+failed_members_are_reported_and_the_run_continues() {
     goes_on_without_a_failed_member md10 ext4
     [[ -n ${SOAK:-} ]] || return 0
     goes_on_without_a_failed_member md1 ext4
     goes_on_without_a_failed_member md5 xfs
 }
 
-drives_that_are_pulled_are_told_and_the_run_goes_on() {
+pulled_drives_are_reported_and_the_run_continues() {
     goes_on_without_a_pulled_drive md5 ext4
     [[ -n ${SOAK:-} ]] || return 0
     goes_on_without_a_pulled_drive btrfs1 btrfs
@@ -143,7 +143,7 @@ a_stripe_whose_member_is_failed_stops_in_order_or_goes_on() {
     nothing_left
 }
 
-run_tests members_that_fail_are_told_and_the_run_goes_on \
-    drives_that_are_pulled_are_told_and_the_run_goes_on \
+run_tests failed_members_are_reported_and_the_run_continues \
+    pulled_drives_are_reported_and_the_run_continues \
     a_stripe_whose_member_is_failed_stops_in_order_or_goes_on \
     a_stripe_stops_in_order_without_a_pulled_drive

@@ -78,7 +78,7 @@ a_drive_exported_over_nvme_is_refused() {
     rmdir "$tree/namespaces/1" "$tree"
 }
 
-# By its character device commands reach a drive past the block layer, which tells nothing of that.
+# By its character device commands reach a drive past the block layer, which sees nothing of that.
 a_drive_to_which_commands_can_be_given_is_refused() {
     local pid name
     name=$(basename "$(node 2)")

@@ -1,5 +1,5 @@
 #!/bin/bash
-# What the program tells of a host with NVMe drives; tests/lab/machines.rs reads the rest from its output.
+# What the program reports about a host with NVMe drives; tests/lab/machines.rs reads the rest from its output.
 # shellcheck source=tests/lab/lib.sh
 . ./lib.sh
 

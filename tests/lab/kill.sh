@@ -1,6 +1,6 @@
 #!/bin/bash
 # Killed at random moments of building, running and taking down: `cleanup` leaves nothing of the stack,
-# and everything of somebody else's array, mount and files.
+# and everything of others' array, mount and files.
 # shellcheck source=tests/lab/lib.sh
 . ./lib.sh
 
@@ -18,7 +18,7 @@ runs() {
 
 has_journal() { compgen -G '/var/lib/stacktune/journal/*.jsonl' >/dev/null; }
 
-# What is somebody else's: an array on the other two drives, and a file on it.
+# What belongs to others: an array on the other two drives, and a file on it.
 their_sum() {
     sync
     echo 3 >/proc/sys/vm/drop_caches

@@ -130,7 +130,7 @@ consent() {
 small=(--set stack.data=48MiB --set stack.wal=16MiB)
 
 # No array, mount, signature, loop device or journal is there: but for what is named (an array, a mount
-# point and drives of somebody else's).
+# point and drives of others).
 #   nothing_left [ARRAY MOUNT NUMBER...]
 nothing_left() {
     local array=${1:-none} mount=${2:-none} number line device at drives=() signatures

@@ -25,7 +25,7 @@ const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const MACHINE_S: &str = "2400";
 const MACHINE_ALL_S: &str = "7200";
 
-/// A machine, what runs in it, and what came of it.
+/// A machine, what runs in it, and its result.
 struct Machine {
     /// The scripts, in order.
     scripts: &'static [&'static str],
@@ -134,7 +134,7 @@ in_guest! {
         a_mirror_of_two_takes_each_byte_twice
         parity_takes_more_bytes_than_are_written
         without_consent_nothing_is_built
-        a_kept_stack_is_told_and_cleaned_up
+        a_retained_stack_is_reported_and_cleaned_up
         what_runs_is_what_the_dry_run_has_shown
         a_tool_that_fails_leaves_nothing
         a_table_goes_on_after_kill_9_and_leaves_nothing
@@ -144,8 +144,8 @@ in_guest! {
     FAULTS faults:
         a_tool_that_fails_at_any_step_leaves_nothing
         a_drive_that_comes_into_use_at_any_step_is_refused_and_untouched
-        members_that_fail_are_told_and_the_run_goes_on
-        drives_that_are_pulled_are_told_and_the_run_goes_on
+        failed_members_are_reported_and_the_run_continues
+        pulled_drives_are_reported_and_the_run_continues
         a_stripe_stops_in_order_without_a_pulled_drive
         a_stripe_whose_member_is_failed_stops_in_order_or_goes_on;
     KILLS kills:
@@ -164,7 +164,7 @@ in_guest! {
 /// that fail in `stack_build.rs`, sweeps and kept stacks in `sweep.rs` and `stack_build.rs`.
 const IN_SOAK: &[&str] = &[
     "parity_takes_more_bytes_than_are_written",
-    "a_kept_stack_is_told_and_cleaned_up",
+    "a_retained_stack_is_reported_and_cleaned_up",
     "a_tool_that_fails_leaves_nothing",
     "a_sweep_over_arrays_is_verified_and_leaves_nothing",
     "pairs_on_md1_and_ext4_are_verified",
@@ -190,7 +190,7 @@ fn rig(share: &TempDir) -> Command {
 }
 
 impl Machine {
-    /// What came of it; none, with the reason told, where it can't run here. The first caller boots it.
+    /// Its result; none, with the reason reported, if it can't run here. The first caller boots it.
     fn ran(&self, test: &str) -> Option<&Ran> {
         match self.ran.get_or_init(|| self.boot()) {
             Ok(ran) => Some(ran),
@@ -337,8 +337,8 @@ fn pages_of(way: &str) -> &'static [&'static str] {
 }
 
 #[test]
-fn what_polls_tells_its_looks_and_what_does_not_has_none() {
-    let Some(ran) = BARE.ran("what_polls_tells_its_looks_and_what_does_not_has_none") else { return };
+fn interfaces_that_poll_report_their_polls_and_others_have_none() {
+    let Some(ran) = BARE.ran("interfaces_that_poll_report_their_polls_and_others_have_none") else { return };
     let runs = [
         ("iopoll", true),
         ("sqpoll", false),
@@ -382,8 +382,8 @@ fn what_polls_tells_its_looks_and_what_does_not_has_none() {
 }
 
 #[test]
-fn the_papers_table_on_drives_tells_what_was_recorded() {
-    let Some(ran) = STACKS.ran("the_papers_table_on_drives_tells_what_was_recorded") else { return };
+fn the_papers_table_on_drives_shows_what_was_recorded() {
+    let Some(ran) = STACKS.ran("the_papers_table_on_drives_shows_what_was_recorded") else { return };
     let shown = ran.json("table5.json");
     let rows = shown["rows"].as_array().unwrap();
     let mut steps = 0;
@@ -398,19 +398,20 @@ fn the_papers_table_on_drives_tells_what_was_recorded() {
         steps += 1;
         let summary = ran.json(&format!("table5/{steps:02}-{label}-r1/summary.json"));
         let mb_per_s = |class: &str| summary["classes"][class]["mb_per_s"].as_f64().unwrap();
-        let told = |figure: &str, recorded: f64| {
+        let shown_is = |figure: &str, recorded: f64| {
             let here = row["here"][figure]["median"].as_f64().unwrap();
             assert!((here / recorded - 1.0).abs() < 1e-9, "{figure} is {recorded}: {row:#}");
         };
-        told("scan_mb_per_s", mb_per_s("scan"));
-        told("point_mb_per_s", mb_per_s("point"));
-        told("write_mb_per_s", mb_per_s("wal") + mb_per_s("background"));
-        told("total_mb_per_s", summary["total"]["mb_per_s"].as_f64().unwrap());
+        shown_is("scan_mb_per_s", mb_per_s("scan"));
+        shown_is("point_mb_per_s", mb_per_s("point"));
+        shown_is("write_mb_per_s", mb_per_s("wal") + mb_per_s("background"));
+        shown_is("total_mb_per_s", summary["total"]["mb_per_s"].as_f64().unwrap());
     }
     assert_eq!(steps, 4, "{rows:#?}");
-    let told: Vec<_> = shown["deviations"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-    assert!(told.contains(&"row 6b is on 1 QEMU NVMe Ctrl of 384 MiB"), "{told:?}");
-    assert!(told.iter().any(|line| line.starts_with("emulated drives")), "{told:?}");
+    let deviations: Vec<_> =
+        shown["deviations"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert!(deviations.contains(&"row 6b is on 1 QEMU NVMe Ctrl of 384 MiB"), "{deviations:?}");
+    assert!(deviations.iter().any(|line| line.starts_with("emulated drives")), "{deviations:?}");
 }
 
 /// A commit with a synced log is there after a power cut; of those without, some are not, and are counted.
@@ -435,17 +436,17 @@ fn commits_survive_a_power_cut_where_the_log_is_synced_and_are_counted_where_not
     }
     for sync in ["fdatasync", "none"] {
         let said = fs::read_to_string(share.path().join(format!("said-{sync}"))).unwrap();
-        let kept = said.contains("commits acknowledged before are there");
-        let lost = said.contains("commits acknowledged before are lost");
+        let kept = said.contains("previously acknowledged commits are there");
+        let lost = said.contains("previously acknowledged commits are lost");
         assert_eq!((kept, lost), (sync == "fdatasync", sync == "none"), "{said}");
-        assert!(said.contains("pairs are what was put"), "{said}");
+        assert!(said.contains("pairs are as written"), "{said}");
     }
 }
 
 #[test]
-fn what_a_power_cut_left_is_told_after_the_boot_and_cleaned_up() {
+fn what_a_power_cut_left_is_reported_after_the_boot_and_cleaned_up() {
     if let Some(reason) = missing() {
-        return common::skip("what_a_power_cut_left_is_told_after_the_boot_and_cleaned_up", &reason);
+        return common::skip("what_a_power_cut_left_is_reported_after_the_boot_and_cleaned_up", &reason);
     }
     let [share, images] = [(); 2].map(|()| TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
     let power = format!("{ROOT}/tests/lab/power.sh");
@@ -453,15 +454,15 @@ fn what_a_power_cut_left_is_told_after_the_boot_and_cleaned_up() {
     let cuts = [(1, "7"), (2, "13"), (3, "0")];
     let cuts = if is_soak() { &cuts[..] } else { &cuts[1..] };
     for &(cut, steps) in cuts {
-        let told = output_of(
+        let output = output_of(
             &format!("power-{cut}"),
             rig(&share)
                 .args(["--drives", "4", "--size", "384M", "--monitor", "--images"])
                 .arg(images.path())
                 .args(["--", "bash", &power, env!("CARGO_BIN_EXE_stacktune"), &cut.to_string(), steps]),
         );
-        assert_eq!(told.contains("ended without an exit status"), steps != "0", "boot {cut}: {told}");
-        assert_eq!(told.contains("cleaned up"), cut > cuts[0].0, "boot {cut}: {told}");
+        assert_eq!(output.contains("ended without an exit status"), steps != "0", "boot {cut}: {output}");
+        assert_eq!(output.contains("cleaned up"), cut > cuts[0].0, "boot {cut}: {output}");
     }
     for (cut, _) in &cuts[1..] {
         let status = json(&share.path().join(format!("status-{cut}.json")));

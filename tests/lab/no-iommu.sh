@@ -44,7 +44,7 @@ accepted_by_name_drives_leave_without_an_iommu_and_come_back() {
         "$STACKTUNE" verify "$profile" --json >"/share/unkept-$size.json"
         grep -q '"complete": true' "/share/unkept-$size.json"
         grep -q '"errors": 0' "/share/unkept-$size/summary.json"
-        grep -q 'no IOMMU keeps the drives' "/share/unkept-$size/host.json"
+        grep -q 'no IOMMU confines the drives' "/share/unkept-$size/host.json"
     done
     # All pages came back to their pool, so that a killed run leaves none to anybody else.
     [[ $(awk '$1 == "HugePages_Free:" { print $2 }' /proc/meminfo) == 128 ]]

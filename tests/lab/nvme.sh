@@ -186,7 +186,7 @@ kill -9 $pid
 wait $pid 2>/dev/null || true
 [[ ! -e /dev/nvme0n1 ]] || fail 'it was not handed over'
 "$stacktune" status
-"$stacktune" status | grep -q 'detached from the kernel' || fail 'it does not tell'
+"$stacktune" status | grep -q 'detached from the kernel' || fail 'it is not reported'
 "$stacktune" cleanup || fail 'the cleanup'
 all_are_back
 link_drives

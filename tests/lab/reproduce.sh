@@ -1,5 +1,5 @@
 #!/bin/bash
-# The paper's tables and sweeps on NVMe drives: stacks one after the other, killed and gone on with,
+# The paper's tables and sweeps on NVMe drives: stacks one after the other, killed and continued,
 # and nothing of them left.
 # shellcheck source=tests/lab/lib.sh
 . ./lib.sh

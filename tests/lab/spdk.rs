@@ -29,8 +29,9 @@ fn what_spdk_lacks_here_is_said_with_what_to_do() {
     let home = Home::new();
     let said = |arguments: &[&str]| {
         let output = home.command(arguments).output().unwrap();
-        let told = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        told.concat().split_whitespace().collect::<Vec<_>>().join(" ")
+        let output_text =
+            [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        output_text.concat().split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let (host, check) = (said(&["host"]), said(&["check", "demo", "--set", "io.interface=spdk"]));
     if cfg!(feature = "spdk") {
@@ -50,6 +51,6 @@ fn the_helper_is_no_use_by_hand() {
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.code() == Some(2) && told.contains("io.interface = spdk"), "{told}");
+    let output_text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(2) && output_text.contains("io.interface = spdk"), "{output_text}");
 }

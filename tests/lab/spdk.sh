@@ -99,7 +99,7 @@ printf '# the helper dies: the classes stop, and the run ends in order\n'
 begin died
 kill -ABRT "$(pgrep -P $pid)"
 for _ in {1..300}; do ! grep -q 'signal 6' $work/log || break; sleep 0.1; done
-grep -q 'stopped: the process that drives SPDK has ended: signal 6' $work/log || { cat $work/log; fail 'it does not tell'; }
+grep -q 'stopped: the process that drives SPDK has ended: signal 6' $work/log || { cat $work/log; fail 'it is not reported'; }
 status=0
 wait $pid || status=$?
 ((status != 0)) || fail 'a run that has lost its drives ends as if it had not'

@@ -72,7 +72,7 @@ a_part_of_each_drive_is_used_and_resynced() {
     nothing_left
 }
 
-# The sum of a count of the windows that came after so many, up to so many.
+# The sum of a count over the windows from one number up to another.
 #   sum_of FILE FROM TO COUNT
 sum_of() { sed -n "$(($2 + 1)),$3p" "$1" | grep -o "\"$4\":[0-9]*" | awk -F: '{ sum += $2 } END { print sum + 0 }'; }
 
@@ -88,7 +88,7 @@ count_sectors() {
     done
 }
 
-# Records on that array of these drives; what the windows tell of the drives' writes must be what their
+# Records on that array of these drives; what the windows record of the drives' writes must be what their
 # own counters grew by meanwhile, and for each byte at the top the drives must take LEAST to MOST.
 #   amplified RAID LEAST MOST NUMBER...
 amplified() {
@@ -114,8 +114,8 @@ amplified() {
     to=$windows last=$sectors
     kill -INT "$pid"
     wait "$pid" || (($? == 130))
-    awk -v told="$(sum_of "$file" "$from" "$to" drives_bytes)" -v counted=$(((last - first) * 512)) \
-        'BEGIN { print told, counted; exit !(counted > 0 && told > counted * 0.85 && told < counted * 1.15) }'
+    awk -v recorded="$(sum_of "$file" "$from" "$to" drives_bytes)" -v counted=$(((last - first) * 512)) \
+        'BEGIN { print recorded, counted; exit !(counted > 0 && recorded > counted * 0.85 && recorded < counted * 1.15) }'
     awk -v least="$least" -v most="$most" \
         '/"raid":/ { print; raid = $2 + 0 } END { exit !(raid >= least && raid <= most) }' "$out/summary.json"
     grep -q '"wa_d": null' "$out/summary.json"
@@ -140,7 +140,7 @@ without_consent_nothing_is_built() {
     nothing_left
 }
 
-a_kept_stack_is_told_and_cleaned_up() {
+a_retained_stack_is_reported_and_cleaned_up() {
     stacked md5 ext4 "${small[@]}" --keep
     grep -q '^md' /proc/mdstat
     "$STACKTUNE" status | grep -q kept
@@ -212,7 +212,7 @@ tests=(
 )
 [[ -z ${SOAK:-} ]] || tests+=(
     parity_takes_more_bytes_than_are_written
-    a_kept_stack_is_told_and_cleaned_up
+    a_retained_stack_is_reported_and_cleaned_up
     a_tool_that_fails_leaves_nothing
 )
 run_tests "${tests[@]}"

@@ -1,9 +1,9 @@
-//! What the workers on pairs cost over a bare loop of the same calls, on the same data.
+//! The cost of the workers on pairs compared with a bare loop of the same calls, on the same data.
 //!
-//! A small data set is loaded into a folder that is removed afterwards. For each class the worker and a
-//! loop that calls `RocksDB` with the same keys and values, and does nothing else, run in turn; told is the
-//! CPU time of the calling thread an operation, of both, as the medians over the rounds, and the median
-//! of the rounds' ratios.
+//! A small data set is loaded into a temporary folder. For each class the worker, and a loop that calls
+//! `RocksDB` with the same keys and values and does nothing else, run in turn. The results are the CPU time
+//! of the calling thread per operation for both, as the medians over the rounds, and the median of the
+//! rounds' ratios.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,28 +26,28 @@ use crate::meter::tasks::{Clocks, KernelClocks};
 use crate::settings::jobs::{self, Job};
 use crate::settings::{LoadEngine, Settings, Sync};
 
-/// What it costs to call `RocksDB` for a class.
+/// The cost of calling `RocksDB` for a class.
 #[derive(Debug, Clone, Serialize)]
 pub struct PairsCost {
     /// The class's name.
     pub class: &'static str,
-    /// CPU time of the worker's thread, nanoseconds an operation: the median of the rounds.
+    /// CPU time of the worker's thread, nanoseconds per operation: the median of the rounds.
     pub worker_ns: f64,
-    /// That of a bare loop's thread.
+    /// The same for a bare loop's thread.
     pub bare_ns: f64,
-    /// The median over the rounds of worker over bare, which took turns.
+    /// The median over the rounds of worker over bare loop, which took turns.
     pub ratio: f64,
-    /// The smallest and the largest of them.
+    /// The smallest and the largest ratio.
     pub range: (f64, f64),
 }
 
 const PAIRS: u64 = 100_000;
 const VALUE_BYTES: u64 = 400;
 
-/// Measures every class, each for so many rounds of twice `time`, on a data set in `dir` that is removed.
+/// Measures every class, each for `rounds` rounds of twice `time`, on a temporary data set in `dir`.
 ///
 /// # Errors
-/// Input of a build without `RocksDB`.
+/// Input in a build without `RocksDB`.
 pub fn calibrate(dir: &Path, time: Duration, rounds: usize) -> Result<Vec<PairsCost>> {
     let folder = tempfile::Builder::new().prefix("calibrate-pairs-").tempdir_in(dir);
     let folder = folder.map_err(|error| Error::os("cannot make a folder in", dir, error))?;
@@ -58,7 +58,7 @@ pub fn calibrate(dir: &Path, time: Duration, rounds: usize) -> Result<Vec<PairsC
     for class in &mut settings.classes {
         (class.rate_bytes_per_s, class.depth) = (None, 1);
     }
-    // A log that is synced is one of the drive's time, and has the same calls but for one.
+    // A synced log would measure the drive, and differs by only one call.
     settings.wal.sync = Sync::None;
     let (store, _) = Store::open(folder.path(), &settings.kv, true)?;
     let store = Arc::new(store);
@@ -78,20 +78,20 @@ fn one(
     time: Duration,
     rounds: usize,
 ) -> Result<PairsCost> {
-    let mut plan = jobs::jobs(settings)[class.index()].clone();
+    let mut job = jobs::jobs(settings)[class.index()].clone();
     let mut costs = Vec::new();
     for round in 0..=rounds {
-        // Neither draws the keys of an earlier round, which lie in caches.
-        plan.seed = round as u64;
-        let calls = || bare(store, &plan, time, round as u64);
-        // The first of the two changes: what one leaves to be flushed, the next has beside it.
+        // Neither draws the keys of an earlier round, which are in caches.
+        job.seed = round as u64;
+        let calls = || bare(store, &job, time, round as u64);
+        // They alternate in going first, as what one leaves to flush burdens the next.
         let both = if round.is_multiple_of(2) {
-            (worker(store, &plan, time)?, calls()?)
+            (worker(store, &job, time)?, calls()?)
         } else {
             let bare_ns = calls()?;
-            (worker(store, &plan, time)?, bare_ns)
+            (worker(store, &job, time)?, bare_ns)
         };
-        // The first round warms memory up for both.
+        // The first round warms up memory for both.
         costs.extend((round > 0).then_some(both));
     }
     let median = |mut of: Vec<f64>| {
@@ -109,13 +109,13 @@ fn one(
     })
 }
 
-/// CPU time of the worker's thread an operation.
-fn worker(store: &Arc<Store>, plan: &Job, time: Duration) -> Result<f64> {
+/// CPU time of the worker's thread per operation.
+fn worker(store: &Arc<Store>, job: &Job, time: Duration) -> Result<f64> {
     let extents = vec![Extent { path: store.dir().to_owned(), identity: None, member: 0, offset_bytes: 0 }];
     let region = Region { id: Region::DATA, set: store.set(), extents, extent_bytes: store.data().bytes() };
     let writes = Arc::new(Writes::new(store.sequence_base(), Arc::new(AtomicU64::new(0))));
     let mut workers = KvWorkers::new(store.clone(), Arc::new(region), writes);
-    let mut sources = workers.start(plan, &[])?;
+    let mut sources = workers.start(job, &[])?;
     let look = |source: &mut Box<dyn Source>| {
         let mut delta = Delta::new(1);
         source.counts(&mut delta);
@@ -125,22 +125,22 @@ fn worker(store: &Arc<Store>, plan: &Job, time: Duration) -> Result<f64> {
     let (_, began_ns) = look(&mut sources[0]);
     std::thread::sleep(time);
     let (operations, ended_ns) = look(&mut sources[0]);
-    workers.stop(plan.class);
-    while matches!(workers.activity(plan.class), Activity::Running | Activity::Draining) {
+    workers.stop(job.class);
+    while matches!(workers.activity(job.class), Activity::Running | Activity::Draining) {
         std::thread::sleep(Duration::from_millis(1));
     }
     let cpu_ns = ended_ns.zip(began_ns).map(|(ended_ns, began_ns)| ended_ns - began_ns);
     match cpu_ns.filter(|_| operations > 0) {
         Some(cpu_ns) => Ok(cpu_ns as f64 / operations as f64),
-        None => Err(Error::failed(format!("the {} worker on RocksDB has done nothing", plan.class.name()))
-            .hint("look whether the disk has room; nothing was left there")),
+        None => Err(Error::failed(format!("the {} worker on RocksDB has done nothing", job.class.name()))
+            .hint("check that the disk has room; nothing was left there")),
     }
 }
 
-/// The same of a loop that does nothing but call.
-fn bare(store: &Arc<Store>, plan: &Job, time: Duration, round: u64) -> Result<f64> {
-    let (store, class) = (store.clone(), plan.class);
-    let pairs = plan.pairs.map_or(1, |pairs| pairs.pairs);
+/// The same for a loop that does nothing but call.
+fn bare(store: &Arc<Store>, job: &Job, time: Duration, round: u64) -> Result<f64> {
+    let (store, class) = (store.clone(), job.class);
+    let pairs = job.pairs.map_or(1, |pairs| pairs.pairs);
     let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let stopped = stop.clone();
     let handle = store.handle()?;
@@ -160,8 +160,8 @@ fn bare(store: &Arc<Store>, plan: &Job, time: Duration, round: u64) -> Result<f6
     calling.join().unwrap_or_else(|_| Err(Error::failed("the bare loop ended in a panic")))
 }
 
-/// Calls until told otherwise, which is looked at now and then; returns how many calls there were. Another
-/// seed draws other keys: those that were read before lie in caches.
+/// Calls until asked to stop, which is checked now and then; returns the number of calls. Another seed draws
+/// other keys, as those read before are in caches.
 fn calls(
     handle: &Handle,
     store: &Store,
@@ -186,7 +186,7 @@ fn calls(
         };
         called.map_err(|errno| {
             let what = format!("a call of RocksDB for {} failed: {}", class.name(), describe_errno(errno));
-            Error::failed(what).hint("look whether the disk has room; nothing was left there")
+            Error::failed(what).hint("check that the disk has room; nothing was left there")
         })?;
         calls += 1;
     }

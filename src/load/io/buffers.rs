@@ -1,4 +1,4 @@
-//! I/O buffers: one aligned block, a page for each slot.
+//! I/O buffers: one aligned block with a page per slot.
 
 /// Enough for any device's direct I/O; buffers of larger pages stay aligned to this.
 const ALIGN: usize = 4096;

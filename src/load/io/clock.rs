@@ -13,7 +13,7 @@ pub fn now_ns() -> u64 {
     now.tv_sec as u64 * SECOND_NS + now.tv_nsec as u64
 }
 
-/// Nanoseconds as the kernel takes them.
+/// Nanoseconds as a `timespec`.
 pub fn timespec(ns: u64) -> Timespec {
     Timespec { tv_sec: (ns / SECOND_NS) as i64, tv_nsec: (ns % SECOND_NS) as i64 }
 }
@@ -22,13 +22,13 @@ pub fn timespec(ns: u64) -> Timespec {
 pub fn sleep_until(ns: u64) {
     match clock_nanosleep_absolute(ClockId::Monotonic, &timespec(ns)) {
         Ok(()) | Err(Errno::INTR) => {}
-        // Only an invalid time or clock is left, which the type rules out.
+        // Only an invalid time or clock remains, which the types rule out.
         Err(e) => debug_assert!(false, "clock_nanosleep: {e}"),
     }
 }
 
-/// Lets the calling thread's sleeps end on time instead of up to 50 µs late (`PR_SET_TIMERSLACK`).
+/// Makes the calling thread's sleeps end on time instead of up to 50 µs late (`PR_SET_TIMERSLACK`).
 pub fn sleep_precisely() {
-    // It fails on no kernel that has it; late by 50 µs is the fallback.
+    // It does not fail on kernels that have it; otherwise sleeps end up to 50 µs late.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
 }

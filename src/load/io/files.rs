@@ -13,12 +13,12 @@ use crate::host::polled_bytes_max;
 use crate::load::volume::Identity;
 use crate::settings::Buffering;
 
-/// `RWF_DONTCACHE` (Linux 6.14), which libraries do not name yet.
+/// `RWF_DONTCACHE` (Linux 6.14), for which libraries have no name yet.
 pub const RWF_DONTCACHE: u32 = 0x80;
 
 fn replaced(path: &Path) -> Error {
     let what = format!("{} is no longer the file or device that the run was opened on", path.display());
-    Error::refused(what).hint("it was replaced meanwhile and is not touched; start again")
+    Error::refused(what).hint("it was replaced in the meantime and is not touched; start again")
 }
 
 /// The opened files of a class.
@@ -29,10 +29,10 @@ pub struct Files {
 }
 
 impl Files {
-    /// Opens each path as the buffering wants it.
+    /// Opens each path as the buffering requires.
     ///
     /// # Errors
-    /// Refused where a path has come to mean another file or device than the target's.
+    /// Refused if a path now leads to another file or device than the target's.
     pub fn open(request: &OpenRequest) -> Result<Self> {
         let mut flags = OFlags::CLOEXEC;
         flags |= if request.writable { OFlags::RDWR } else { OFlags::RDONLY };
@@ -57,7 +57,7 @@ impl Files {
         self.files[file as usize].as_fd()
     }
 
-    /// A file, for what it is.
+    /// A file, to identify it.
     pub fn file(&self, file: u32) -> &File {
         &self.files[file as usize]
     }
@@ -72,7 +72,7 @@ impl Files {
         self.files.iter().map(AsRawFd::as_raw_fd).collect()
     }
 
-    /// Bytes that one operation may move where completions are polled for: the least over the files.
+    /// Bytes that one operation can move with polled completions: the minimum over the files.
     pub fn polled_bytes_max(&self) -> usize {
         let told = self.files.iter().filter_map(polled_bytes_max).min();
         told.map_or(usize::MAX, |bytes| bytes as usize)
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_taken_the_place_of_a_member_is_not_opened() {
+    fn a_replaced_member_is_not_opened() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("data-0");
         std::fs::write(&path, "ours").unwrap();

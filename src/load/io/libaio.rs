@@ -1,7 +1,7 @@
 //! `libaio`: the kernel's older asynchronous interface, by its system calls (`linux/aio_abi.h`).
 //!
-//! Through the page cache it blocks in `io_submit`: it is asynchronous for direct I/O only.
-#![allow(unsafe_code)] // raw system calls: each says why its pointers are valid
+//! Through the page cache it blocks in `io_submit`: it is asynchronous only for direct I/O.
+#![allow(unsafe_code)] // raw system calls: each states why its pointers are valid
 
 use std::ptr;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ struct IoEvent {
     result2: i64,
 }
 
-/// A context of a worker's own.
+/// A worker's context.
 pub struct Libaio {
     context: Context,
     buffers: Buffers,
@@ -198,8 +198,8 @@ impl Backend for Libaio {
 }
 
 impl Libaio {
-    /// Hands over what is queued. An operation that the kernel refuses to take is complete with the
-    /// reason; what it has no room for now stays queued.
+    /// Hands over what is queued. An operation that the kernel refuses completes with the reason; what it has
+    /// no room for stays queued.
     fn submit(&mut self, done: &mut Vec<Done>) {
         self.pointers.clear();
         let iocbs = self.iocbs.as_mut_ptr();

@@ -1,4 +1,4 @@
-//! The interfaces: ways of an I/O into the kernel, or around it, one file each.
+//! The interfaces: how an I/O enters the kernel, or bypasses it, one file each.
 //!
 //! An interface opens its members (a path here; a character device or a PCI address elsewhere), owns
 //! the buffers, knows how to flush and counts its polls. The load knows only [`Queue`] and
@@ -30,17 +30,17 @@ use crate::meter::counters::{Incidents, Polls};
 use crate::settings::Buffering;
 use crate::settings::interface::Interface;
 
-/// What is done with the code of an interface, whichever it is.
+/// Something to do with the code of an interface, whichever it is.
 pub trait Use {
-    /// What comes of it.
+    /// The result.
     type Output;
 
     /// Does it with the code of that interface.
     fn backend<B: Backend>(self) -> Self::Output;
 }
 
-/// The launch table: which code runs an interface, a line for each. None for simulated devices, whose
-/// workers run on the simulation's clock ([`sim`]), and for what this build was made without.
+/// The launch table: which code runs an interface, one line each. None for simulated devices, whose workers
+/// run on the simulation's clock ([`sim`]), and for code that is not in this build.
 pub fn dispatch<U: Use>(interface: Interface, with: U) -> Option<U::Output> {
     Some(match interface {
         Interface::Sync => with.backend::<sync::SyncIo>(),
@@ -64,7 +64,7 @@ pub enum OpKind {
     Read,
     /// Writes a page.
     Write,
-    /// Writes a page, durable on completion (`RWF_DSYNC`, FUA).
+    /// Writes a page that is durable on completion (`RWF_DSYNC`, FUA).
     WriteDurable,
     /// Makes all completed writes to the file durable (fdatasync).
     Flush,
@@ -73,13 +73,13 @@ pub enum OpKind {
 /// An operation on the buffer of the same number as its slot.
 #[derive(Debug, Clone, Copy)]
 pub struct Op {
-    /// The slot; flushes have slots of their own behind the buffers'.
+    /// The slot; the slots of flushes follow those with buffers.
     pub slot: u32,
     /// What to do.
     pub kind: OpKind,
     /// The file's index.
     pub file: u32,
-    /// Where.
+    /// The offset.
     pub offset_bytes: u64,
 }
 
@@ -95,31 +95,31 @@ pub struct Done {
 /// What to wait for after handing over the queued operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait {
-    /// Completions; 0 only where nothing is outstanding.
+    /// This many completions; 0 only if nothing is outstanding.
     pub completions: u32,
     /// Until this time of the monotonic clock, if it comes first.
     pub until_ns: Option<u64>,
 }
 
-/// What a worker wants of its interface.
+/// What a worker requires of its interface.
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// Bytes of a page and of each buffer.
     pub page_bytes: usize,
     /// Buffers, one for each outstanding I/O.
     pub slots: u32,
-    /// Flushes that can be outstanding besides.
+    /// Flushes that can be outstanding in addition.
     pub flush_slots: u32,
     /// Register buffers with the ring.
     pub registered_buffers: bool,
     /// Register files with the ring.
     pub registered_files: bool,
-    /// Poll the device's completion queue, of rings.
+    /// Poll the device's completion queue (rings only).
     pub iopoll: bool,
-    /// Have a thread of the kernel poll the submission queue, of rings: it sleeps after so many
-    /// milliseconds without work, and runs on this CPU where one is named.
+    /// Have a kernel thread poll the submission queue (rings only): it sleeps after this many milliseconds
+    /// without work, and runs on this CPU if one is named.
     pub sqpoll: Option<(u32, Option<u32>)>,
-    /// Sleep between two looks that find nothing, of interfaces that poll; 0 is none.
+    /// Sleep after an empty poll, for interfaces that poll; 0 means none.
     pub poll_sleep_ns: u64,
 }
 
@@ -128,7 +128,7 @@ pub struct Setup {
 pub struct OpenRequest {
     /// The files or devices, by the index that operations use.
     pub paths: Vec<PathBuf>,
-    /// What each path has to mean still, where that is known.
+    /// What each path must still lead to, if known.
     pub identities: Vec<Option<Identity>>,
     /// Whether they are written.
     pub writable: bool,
@@ -141,12 +141,12 @@ pub trait Queue {
     /// The buffer of a slot without an outstanding operation.
     fn buffer(&mut self, slot: u32) -> &mut [u8];
 
-    /// Adds an operation, to be handed over by the next [`Backend::advance`]. There is room for as
-    /// many as there are slots.
+    /// Adds an operation, to be handed over by the next [`Backend::advance`]. There is room for as many as
+    /// there are slots.
     fn queue(&mut self, op: Op);
 }
 
-/// An interface as a worker of a real-time clock uses it.
+/// An interface as used by a worker on a real-time clock.
 pub trait Backend: Queue + Sized {
     /// The opened members, shared by a class's workers.
     type Members: Send + Sync + 'static;
@@ -154,27 +154,27 @@ pub trait Backend: Queue + Sized {
     /// Opens the members.
     fn open_members(request: &OpenRequest) -> Result<Self::Members>;
 
-    /// Sets a worker's side up, in the worker's own thread.
+    /// Sets up a worker's side, in the worker's own thread.
     fn open(members: &Arc<Self::Members>, setup: &Setup) -> Result<Self>;
 
     /// Hands over what is queued, waits, and appends what is complete.
     ///
     /// # Errors
-    /// The errno of a failure of the interface itself, after which it can't go on. Failures of
-    /// single operations are completions.
+    /// The errno of a failure of the interface itself, after which it can't continue. Failures of single
+    /// operations are completions.
     fn advance(&mut self, wait: Wait, done: &mut Vec<Done>) -> std::result::Result<(), i32>;
 
-    /// What it has polled so far, of interfaces that poll.
+    /// Its polls so far, for interfaces that poll.
     fn polls(&self) -> Polls {
         Polls::default()
     }
 
-    /// What it had to do about commands that did not come back, of interfaces that watch them.
+    /// What it did about commands that did not complete, for interfaces that supervise them.
     fn incidents(&self) -> Incidents {
         Incidents::default()
     }
 
-    /// Why [`Self::advance`] failed, in words that say more than its errno.
+    /// Why [`Self::advance`] failed, if more is known than the errno.
     fn reason(&self) -> Option<&str> {
         None
     }

@@ -1,8 +1,8 @@
-//! Pages that one command can't move: an operation takes several, and is complete with the last of them.
+//! Pages that one command can't move: an operation takes several commands, and completes with the last of them.
 
 use super::Done;
 
-/// How a worker's operations are divided, and how far each is.
+/// How a worker's operations are divided, and the progress of each.
 pub struct Parts {
     bytes: usize,
     count: u32,
@@ -10,19 +10,19 @@ pub struct Parts {
     states: Box<[State]>,
 }
 
-/// How far an operation is.
+/// The progress of an operation.
 #[derive(Debug, Clone, Copy, Default)]
 struct State {
-    /// Parts that are not complete.
+    /// Parts that are not yet complete.
     left: u32,
-    /// Bytes that those moved which are.
+    /// Bytes moved by the complete ones.
     moved: i32,
     /// The negative errno of the last part that failed; 0 if none did.
     failed: i32,
 }
 
 impl Parts {
-    /// Of pages of so many bytes, a power of two, where one command moves so many at most.
+    /// For pages of `page_bytes`, a power of two, and commands that move at most `bytes_max`.
     pub fn new(page_bytes: usize, command_bytes_max: usize, slots: u32) -> Self {
         let bytes = page_bytes.min(1 << command_bytes_max.max(1).ilog2());
         let count = (page_bytes / bytes) as u32;
@@ -35,20 +35,20 @@ impl Parts {
         self.bytes
     }
 
-    /// How many parts a page has.
+    /// The number of parts of a page.
     #[inline]
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// An operation begins that takes so many.
+    /// Begins an operation of that many parts.
     #[inline]
     pub fn begin(&mut self, slot: u32, count: u32) {
         self.states[slot as usize] = State { left: count, ..State::default() };
     }
 
-    /// A part is complete: it has moved so many bytes, or failed with a negative errno. The operation is,
-    /// if that was its last.
+    /// A part is complete: it has moved that many bytes, or failed with a negative errno. Returns the
+    /// operation's result if this was its last part.
     #[inline]
     pub fn over(&mut self, slot: u32, result: i32) -> Option<Done> {
         let state = &mut self.states[slot as usize];
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_operation_is_over_with_the_last_of_its_parts_and_tells_what_they_moved() {
+    fn an_operation_completes_with_its_last_part_and_sums_their_bytes() {
         let mut parts = Parts::new(1 << 20, 520_192, 2);
         assert_eq!((parts.bytes(), parts.count()), (256 << 10, 4), "a power of two within the limit");
         parts.begin(1, 3);

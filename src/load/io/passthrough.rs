@@ -1,10 +1,10 @@
 //! `nvme_passthrough`: `NVMe` commands through `io_uring` (Linux 5.19), past the block layer.
 //!
-//! A member's commands go to the character device of its namespace (`/dev/ng0n1`), which takes no
-//! exclusive claim: the target holds the block device beside it. There is no page cache; a flush is the
-//! drive's own command (Base 7.1), for which a polled ring has an ordinary one beside it; a durable write
-//! has FUA, and a page that is larger than a command may move takes several, complete with the last of them.
-#![allow(unsafe_code)] // entries carry addresses of buffers: the push says why they are valid
+//! A member's commands go to the character device of its namespace (`/dev/ng0n1`), which takes no exclusive
+//! claim: the target holds the block device as well. There is no page cache. A flush is the drive's own
+//! command (Base 7.1), for which a polled ring has an ordinary one beside it; a durable write has FUA; and a
+//! page larger than a command can move takes several, and completes with the last of them.
+#![allow(unsafe_code)] // entries carry addresses of buffers: the push states why they are valid
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, RawFd};
@@ -31,7 +31,7 @@ const NVME_URING_CMD_IO: u32 = 0b11 << 30 | 72 << 16 | (b'N' as u32) << 8 | 0x80
 /// The opened namespaces of a class.
 pub struct Namespaces {
     opened: Vec<(File, NvmeNamespace)>,
-    /// Bytes that a command may move: the least over the namespaces.
+    /// Bytes that a command can move: the minimum over the namespaces.
     transfer_bytes_max: usize,
 }
 
@@ -48,7 +48,7 @@ pub struct Passthrough {
 impl Drop for Passthrough {
     fn drop(&mut self) {
         if self.rings.outstanding() > 0 {
-            // As of `Uring`: the drive may still write to the buffers.
+            // As with `Uring`: the drive may still write to the buffers.
             std::mem::forget(std::mem::take(&mut self.buffers));
         }
     }
@@ -78,13 +78,14 @@ impl Backend for Passthrough {
     type Members = Namespaces;
 
     fn open_members(request: &OpenRequest) -> Result<Namespaces> {
-        // The block devices first, for what they are; their character devices have no identity of their own.
+        // The block devices first, to identify them; their character devices have no identity of their own.
         let devices = Files::open(request)?;
         let access = if request.writable { OFlags::RDWR } else { OFlags::RDONLY };
         let open = |n: usize| {
             let path = &request.paths[n];
-            let namespace = nvme_namespace(devices.file(n as u32))
-                .map_err(|why| Error::input(format!("{} takes no NVMe commands: {why}", path.display())))?;
+            let namespace = nvme_namespace(devices.file(n as u32)).map_err(|why| {
+                Error::input(format!("{} does not accept NVMe commands: {why}", path.display()))
+            })?;
             let generic = rustix::fs::open(&namespace.generic, access | OFlags::CLOEXEC, Mode::empty());
             let generic = generic.map_err(|e| Error::os("cannot open", &namespace.generic, e))?;
             Ok((File::from(generic), namespace))
@@ -120,8 +121,8 @@ impl Backend for Passthrough {
     }
 }
 
-/// What a command came to, as bytes moved or a negative errno: zero is success, which tells no bytes, and a
-/// positive result is the command's status.
+/// The result of a command, as bytes moved or a negative errno: zero is success, which has no byte count, and
+/// a positive result is the command's status.
 fn moved(result: i32, bytes: usize) -> i32 {
     match result {
         0 => bytes as i32,
@@ -137,8 +138,8 @@ impl Passthrough {
             self.rings.register_files(&files)?;
         }
         if self.registered_buffers {
-            // Each command's piece by itself: kernels count all segments of a larger one against the limit
-            // of one command.
+            // Each command's piece separately: kernels count all segments of a larger one against the limit
+            // of a single command.
             self.rings.register_buffers(&mut self.buffers, setup.slots, self.parts.bytes())?;
         }
         Ok(())

@@ -3,9 +3,9 @@
 use super::clock;
 use crate::meter::counters::Polls;
 
-/// Polls again and again until `poll` reports that it found enough, or that time has come, and sleeps
-/// `sleep_ns` after each poll that found nothing; 0 does not sleep. `poll` gets the time, and returns how
-/// many completions it found and whether that is enough.
+/// Polls until `poll` reports that it found enough, or the time has come, and sleeps `sleep_ns` after each
+/// empty poll; 0 does not sleep. `poll` gets the time, and returns how many completions it found and whether
+/// that is enough.
 ///
 /// # Errors
 /// The first error of `poll`.

@@ -1,12 +1,12 @@
-//! A ring shared with the kernel: made as it is asked for, and waited on or polled.
+//! A ring shared with the kernel, waited on or polled as configured.
 //!
-//! | completion | submission | what a worker's wait is |
+//! | completion | submission | how a worker waits |
 //! |---|---|---|
 //! | interrupt | call | one system call that hands over and sleeps |
 //! | interrupt | sqpoll | no call to hand over (one to wake the kernel's thread), one to sleep |
-//! | iopoll | call | a system call a look: the kernel looks at the device's queue once |
-//! | iopoll | sqpoll | the kernel's thread looks; the worker sleeps. Its looks are not counted anywhere |
-#![allow(unsafe_code)] // entries and registered buffers are addresses: each place says why they are valid
+//! | iopoll | call | one system call per poll of the device's queue |
+//! | iopoll | sqpoll | the kernel's thread polls, uncounted; the worker sleeps |
+#![allow(unsafe_code)] // entries and registered buffers are addresses: each place states why they are valid
 
 use std::os::fd::RawFd;
 
@@ -24,22 +24,22 @@ use crate::units::SECOND_NS;
 /// One ring.
 struct Ring<S: squeue::EntryMarker, C: cqueue::EntryMarker> {
     io_uring: IoUring<S, C>,
-    /// Entries that are pushed and not complete.
+    /// Entries that are pushed and not yet complete.
     outstanding: u32,
-    /// The worker looks itself.
-    looks: bool,
-    /// The kernel's thread hands over.
+    /// Whether the worker itself polls.
+    worker_polls: bool,
+    /// Whether the kernel's thread submits.
     sqpoll: bool,
     sleep_ns: u64,
     polls: Polls,
 }
 
 impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
-    /// A ring for so many entries at once, polled as the setup asks.
+    /// A ring for that many entries at once, polled as the setup says.
     fn polled(entries: u32, setup: &Setup) -> Result<Self> {
         let io_uring = build(entries.next_power_of_two(), setup).map_err(|e| {
             let hint = if e.raw_os_error() == Some(libc::ENOMEM) {
-                "raise RLIMIT_MEMLOCK (ulimit -l), take less depth or fewer threads, or choose libaio"
+                "raise RLIMIT_MEMLOCK (ulimit -l), use less depth or fewer threads, or choose libaio"
             } else {
                 "check kernel.io_uring_disabled and the container's seccomp profile, or choose libaio"
             };
@@ -48,14 +48,14 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         Ok(Self {
             io_uring,
             outstanding: 0,
-            looks: setup.iopoll && setup.sqpoll.is_none(),
+            worker_polls: setup.iopoll && setup.sqpoll.is_none(),
             sqpoll: setup.sqpoll.is_some(),
             sleep_ns: setup.poll_sleep_ns,
             polls: Polls::default(),
         })
     }
 
-    /// A ring for so many entries at once that interrupts tell of.
+    /// A ring for that many entries at once, with completions by interrupt.
     fn interrupted(entries: u32, setup: &Setup) -> Result<Self> {
         Self::polled(entries, &Setup { iopoll: false, sqpoll: None, ..setup.clone() })
     }
@@ -72,8 +72,8 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         self.outstanding += 1;
     }
 
-    /// Hands over what is pushed, waits for so many entries or until the time has come, and tells
-    /// each that is complete: its user data and its result.
+    /// Hands over what is pushed, waits for that many entries or until the time has come, and passes on each
+    /// completion: its user data and its result.
     ///
     /// # Errors
     /// The errno of a failure of the ring itself.
@@ -83,7 +83,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
             return Ok(());
         }
         let want = wait.completions.min(self.outstanding);
-        if self.looks {
+        if self.worker_polls {
             self.look_until(want, wait.until_ns, each)
         } else {
             self.sleep(want, wait.until_ns, each)
@@ -96,7 +96,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         until_ns: Option<u64>,
         each: impl FnMut(u64, i32),
     ) -> std::result::Result<(), i32> {
-        // Where the kernel's thread hands over, what is there already costs no call.
+        // If the kernel's thread submits, completions that are already there need no call.
         let is_there = self.sqpoll && self.io_uring.completion().len() >= want as usize;
         match until_ns {
             _ if is_there => settled(self.io_uring.submit())?,
@@ -112,7 +112,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         Ok(())
     }
 
-    /// Looks at the device's queue until enough is there.
+    /// Polls the device's queue until enough is complete.
     fn look_until(
         &mut self,
         want: u32,
@@ -122,7 +122,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         let mut taken = 0;
         let mut from_ns = clock::now_ns();
         loop {
-            // Of a polled ring also a call that waits for nothing looks once.
+            // On a polled ring, even a call that does not wait polls once.
             settled(self.io_uring.submit_and_wait(0))?;
             let found = self.take(&mut each);
             taken += found;
@@ -148,18 +148,18 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
     }
 }
 
-/// The rings of a worker: one, or beside a polled one an ordinary one for flushes.
+/// The rings of a worker: one, and for a polled one an ordinary one for flushes.
 ///
-/// A polled ring refuses fsync. A command that moves nothing, a flush, it takes, but can't poll: it is
-/// completed by interrupt, and up to at least Linux 6.3 the kernel keeps that completion's function where a
-/// look at the ring expects what to poll, which ends the looking thread in the kernel.
+/// A polled ring refuses fsync. It accepts a command that moves nothing, a flush, but can't poll for it: that
+/// is completed by interrupt, and up to at least Linux 6.3 the kernel then keeps the completion function
+/// where a poll of the ring expects what to poll, which kills the polling thread in the kernel.
 pub struct Rings<S: squeue::EntryMarker, C: cqueue::EntryMarker> {
     ring: Ring<S, C>,
     flushes: Option<Ring<S, C>>,
 }
 
 impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Rings<S, C> {
-    /// Rings for so many entries that move data at once, and for the setup's flushes.
+    /// Rings for that many concurrent entries that move data, and for the setup's flushes.
     pub fn new(entries: u32, setup: &Setup) -> Result<Self> {
         let apart = setup.iopoll && setup.flush_slots > 0;
         Ok(Self {
@@ -168,15 +168,15 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Rings<S, C> {
         })
     }
 
-    /// Entries name these files by their number from here on.
+    /// From here on, entries refer to these files by number.
     pub fn register_files(&self, files: &[RawFd]) -> Result<()> {
         let mut rings = std::iter::once(&self.ring).chain(&self.flushes);
         let register = rings.try_for_each(|ring| ring.io_uring.submitter().register_files(files));
         register.map_err(|e| Error::failed(format!("cannot register the files: {}", describe(&e))))
     }
 
-    /// Registers the buffers in pieces of so many bytes; they go before the rings do only where nothing is
-    /// outstanding.
+    /// Registers the buffers in pieces of that many bytes. The buffers may only be freed before the rings if
+    /// nothing is outstanding.
     pub fn register_buffers(&self, buffers: &mut Buffers, slots: u32, piece_bytes: usize) -> Result<()> {
         let pieces = buffers.page_bytes() / piece_bytes;
         let iovec = |n: usize| {
@@ -185,8 +185,8 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Rings<S, C> {
             libc::iovec { iov_base: page[piece * piece_bytes..].as_mut_ptr().cast(), iov_len: piece_bytes }
         };
         let iovecs: Vec<_> = (0..slots as usize * pieces).map(iovec).collect();
-        // SAFETY: the kernel holds on to registered memory by itself, and the buffers are freed with nothing
-        // outstanding only, see `drop` of those who have them.
+        // SAFETY: the kernel itself holds on to registered memory, and the buffers are freed only with
+        // nothing outstanding, see `drop` of their owners.
         unsafe { self.ring.io_uring.submitter().register_buffers(&iovecs) }.map_err(|e| {
             Error::input(format!("cannot register the buffers: {}", describe(&e)))
                 .hint("raise RLIMIT_MEMLOCK (ulimit -l), or set io.registered_buffers = false")
@@ -207,7 +207,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Rings<S, C> {
         unsafe { ring.push(entry) };
     }
 
-    /// As [`Ring::advance`].
+    /// Like [`Ring::advance`].
     pub fn advance(&mut self, wait: Wait, each: impl FnMut(u64, i32)) -> std::result::Result<(), i32> {
         match &mut self.flushes {
             // A flush begins with no write outstanding, and nothing begins until it has ended.
@@ -216,8 +216,8 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Rings<S, C> {
         }
     }
 
-    /// As [`Self::advance`], for operations of several entries: waits for as many as are complete with all
-    /// of theirs. `moved` makes bytes, or a negative errno, of an entry's result.
+    /// Like [`Self::advance`], for operations of several entries: waits for as many operations as are
+    /// complete with all of their entries. `moved` turns an entry's result into bytes, or a negative errno.
     pub fn advance_parts(
         &mut self,
         wait: Wait,
@@ -227,7 +227,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Rings<S, C> {
     ) -> std::result::Result<(), i32> {
         let wanted = done.len() + wait.completions as usize;
         loop {
-            // At least so many entries are left.
+            // At least this many entries are left.
             let missing = wanted.saturating_sub(done.len()) as u32;
             self.advance(Wait { completions: missing, ..wait }, |slot, result| {
                 done.extend(parts.over(slot as u32, moved(result)));
@@ -239,20 +239,19 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Rings<S, C> {
         }
     }
 
-    /// Entries that are pushed and not complete.
+    /// Entries that are pushed and not yet complete.
     #[inline]
     pub fn outstanding(&self) -> u32 {
         self.ring.outstanding + self.flushes.as_ref().map_or(0, |ring| ring.outstanding)
     }
 
-    /// What the looks have seen.
+    /// The polls so far.
     pub fn polls(&self) -> Polls {
         self.ring.polls
     }
 }
 
-/// Timed out, interrupted, or no room for now: what is complete is looked at, and the worker comes
-/// again.
+/// Timed out, interrupted, or no room for now: completions are taken, and the worker comes again.
 fn settled(entered: std::io::Result<usize>) -> std::result::Result<(), i32> {
     match entered.map_err(|e| e.raw_os_error().unwrap_or(libc::EIO)) {
         Ok(_) | Err(libc::ETIME | libc::EINTR | libc::EAGAIN | libc::EBUSY) => Ok(()),
@@ -260,7 +259,7 @@ fn settled(entered: std::io::Result<usize>) -> std::result::Result<(), i32> {
     }
 }
 
-/// A ring for one issuing thread, with what spares interrupts where the kernel knows it (6.0).
+/// A ring for a single issuer, with flags that avoid interrupts if the kernel has them (6.0).
 fn build<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
     entries: u32,
     setup: &Setup,
@@ -285,7 +284,7 @@ fn asked_of<S: squeue::EntryMarker, C: cqueue::EntryMarker>(setup: &Setup) -> Bu
     builder
 }
 
-/// How it was to be polled, in words.
+/// How it should have been polled, in words.
 fn asked(setup: &Setup) -> &'static str {
     match (setup.iopoll, setup.sqpoll.is_some()) {
         (false, false) => "",

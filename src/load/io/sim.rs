@@ -1,7 +1,7 @@
 //! `sim`: seeded devices on a virtual clock, with latencies and faults from a table.
 //!
-//! For tests and demonstrations. A device serves as many operations at once as it has channels; a
-//! flush waits for what it has taken and, on a consumer device, holds everything else up meanwhile
+//! For tests and demonstrations. A device serves as many operations at once as it has channels; a flush waits
+//! for those that it has accepted and, on a consumer device, holds up everything else meanwhile
 //! (Haas et al. 2020, section A.1).
 
 use rand::rngs::SmallRng;
@@ -24,13 +24,13 @@ pub struct Model {
     pub flush_ns: f64,
     /// Whether a flush holds up every other operation.
     pub flush_blocks: bool,
-    /// What each further byte costs.
+    /// The time of each further byte.
     pub byte_ns: f64,
-    /// One in so many reads is slow by [`Self::tail_factor`]; 0 is none.
+    /// One in this many reads is slower by [`Self::tail_factor`]; 0 means none.
     pub tail_every: u32,
-    /// How much slower.
+    /// How much slower those are.
     pub tail_factor: f64,
-    /// One in so many operations fails with EIO; 0 is none.
+    /// One in this many operations fails with EIO; 0 means none.
     pub fault_every: u32,
 }
 
@@ -64,7 +64,7 @@ pub struct Device {
     rng: SmallRng,
     /// When each channel is free.
     channels: Vec<u64>,
-    /// Nothing begins before.
+    /// No operation begins before this.
     blocked_until_ns: u64,
 }
 
@@ -118,7 +118,7 @@ impl Device {
         end_ns
     }
 
-    /// Between 0.8 and 1.4 times, the shorter the likelier.
+    /// Between 0.8 and 1.4 times, shorter ones more likely.
     fn spread(&mut self, ns: f64) -> u64 {
         let x = self.rng.random::<f64>();
         (ns * (0.8 + 0.6 * x * x)) as u64
@@ -137,7 +137,7 @@ pub struct SimQueue {
 }
 
 impl SimQueue {
-    /// A queue with so many buffers.
+    /// A queue with that many buffers.
     pub fn new(slots: u32, page_bytes: usize) -> Self {
         Self { buffers: Buffers::new(slots, page_bytes), queued: Vec::new() }
     }

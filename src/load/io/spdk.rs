@@ -1,7 +1,7 @@
-//! `spdk`: the operator's own SPDK ([`crate::load::spdk`]), one queue pair a worker and namespace, polled.
+//! `spdk`: the operator's own SPDK ([`crate::load::spdk`]), one queue pair per worker and namespace, polled.
 //!
-//! There is no page cache and no system call. A page that is larger than a drive's commands may move,
-//! SPDK splits. A flush is the drive's own command, and a durable write has FUA.
+//! There is no page cache and no system call. SPDK splits a page that is larger than a drive's commands can
+//! move. A flush is the drive's own command, and a durable write has FUA.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -30,8 +30,8 @@ fn drive_of(path: &Path) -> Result<Drive> {
     let parts = text.strip_prefix(SCHEME).and_then(|rest| rest.split_once('/'));
     let member = parts.and_then(|(address, id)| Some((address, id.parse().ok()?)));
     let (address, namespace) = member.ok_or_else(|| {
-        Error::input(format!("{text} is no drive that was handed over by the kernel"))
-            .hint("the interface `spdk` drives whole NVMe namespaces, and no files or block devices")
+        Error::input(format!("{text} is not a drive that the kernel has handed over"))
+            .hint("the interface `spdk` drives whole NVMe namespaces, not files or block devices")
     })?;
     Drive::find(address, namespace)
 }
@@ -41,11 +41,11 @@ pub struct Spdk {
     queues: WorkerQueues,
     /// Operations that are not yet handed over.
     waiting: VecDeque<Op>,
-    /// Those that SPDK refused, told with the next that are complete.
+    /// Those that SPDK refused, reported with the next completions.
     refused: Vec<Done>,
     /// Slots with a page; those of flushes come after.
     slots: u32,
-    /// Operations that are queued and not complete.
+    /// Operations that are queued and not yet complete.
     outstanding: u32,
     page_bytes: usize,
     sleep_ns: u64,
@@ -53,8 +53,8 @@ pub struct Spdk {
 }
 
 impl Spdk {
-    /// Hands over what waits, as far as there is room: SPDK rings one doorbell for all of it at the next
-    /// look.
+    /// Hands over what is waiting, as far as there is room; SPDK rings one doorbell for all of it at the next
+    /// poll.
     fn hand_over(&mut self) {
         while let Some(&op) = self.waiting.front() {
             match self.queues.submit(op.file, op.slot, code(op.kind), op.offset_bytes) {
@@ -66,7 +66,7 @@ impl Spdk {
         }
     }
 
-    /// Looks at all completion queues once. Returns how many operations are complete.
+    /// Polls all completion queues once. Returns how many operations have completed.
     fn look(&mut self, done: &mut Vec<Done>) -> std::result::Result<u32, i32> {
         self.hand_over();
         let before = done.len();

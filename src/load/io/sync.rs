@@ -1,5 +1,5 @@
-//! `sync`: `preadv2` and `pwritev2`, which block the calling thread; one worker for each outstanding
-//! I/O. Flushes of several files run side by side, in a helper thread each but the first.
+//! `sync`: `preadv2` and `pwritev2`, which block the calling thread; one worker per outstanding I/O. Flushes
+//! of several files run in parallel, each but the first in a helper thread.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::sync::Arc;
@@ -90,7 +90,7 @@ impl SyncIo {
         }
     }
 
-    /// Flushes every queued file at the same time; nothing but flushes is queued.
+    /// Flushes every queued file at the same time; only flushes are queued.
     fn flush_side_by_side(&mut self, done: &mut Vec<Done>) {
         let (own, others) = self.queued.split_first().expect("there are several");
         for (flusher, op) in self.flushers.iter().zip(others) {
@@ -114,7 +114,7 @@ const ASKED: u32 = 1;
 const ANSWERED: u32 = 2;
 const LEAVE: u32 = 3;
 
-/// A thread that flushes one file when asked. Asking and answering take no lock.
+/// A thread that flushes one file on request. Request and reply take no lock.
 #[derive(Debug)]
 struct Flusher {
     shared: Arc<FlusherState>,
@@ -138,7 +138,7 @@ impl Flusher {
             owner: std::thread::current(),
         });
         let theirs = shared.clone();
-        // The meters see by its name that it works for this thread.
+        // By its name, the meters see that it works for this thread.
         let name = format!("{SERVES}{}", rustix::thread::gettid().as_raw_nonzero());
         let thread = std::thread::Builder::new()
             .name(name)
@@ -148,7 +148,7 @@ impl Flusher {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    fn tell(&self, state: u32) {
+    fn post(&self, state: u32) {
         self.shared.state.store(state, Ordering::Release);
         if let Some(thread) = &self.thread {
             thread.thread().unpark();
@@ -157,7 +157,7 @@ impl Flusher {
 
     fn ask(&self, file: u32) {
         self.shared.file.store(file, Ordering::Relaxed);
-        self.tell(ASKED);
+        self.post(ASKED);
     }
 
     fn answer(&self) -> i32 {
@@ -188,7 +188,7 @@ impl FlusherState {
 
 impl Drop for Flusher {
     fn drop(&mut self) {
-        self.tell(LEAVE);
+        self.post(LEAVE);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

@@ -1,7 +1,7 @@
-//! `io_uring`: rings shared with the kernel; one system call hands over a batch and waits for
-//! completions, or the kernel polls, see [`super::ring`]. Where the device is polled for completions, a page
-//! that is larger than the kernel can poll for takes several entries.
-#![allow(unsafe_code)] // entries carry addresses of buffers: each push says why they are valid
+//! `io_uring`: rings shared with the kernel; one system call hands over a batch and waits for completions, or
+//! the kernel polls, see [`super::ring`]. With polled completions, a page larger than the kernel can poll for
+//! takes several entries.
+#![allow(unsafe_code)] // entries carry addresses of buffers: each push states why they are valid
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait};
 use crate::error::Result;
 use crate::meter::counters::Polls;
 
-/// A ring of a worker's own.
+/// A worker's ring.
 pub struct Uring {
     rings: Rings<squeue::Entry, cqueue::Entry>,
     buffers: Buffers,
@@ -26,13 +26,13 @@ pub struct Uring {
     parts: Parts,
 }
 
-/// Closing a ring does not wait for what is outstanding: the kernel ends that in its own time, and
-/// reads still arrive in the buffers.
+/// Closing a ring does not wait for what is outstanding: the kernel ends that later, and reads still arrive
+/// in the buffers.
 impl Drop for Uring {
     fn drop(&mut self) {
         if self.rings.outstanding() > 0 {
-            // The interface broke down: better memory lost than memory that the kernel writes to
-            // after it has become something else. (The kernel holds the files by itself.)
+            // The interface broke down: better to leak memory than to have the kernel write to it after it
+            // has been reused. (The kernel itself holds the files.)
             std::mem::forget(std::mem::take(&mut self.buffers));
         }
     }
@@ -107,7 +107,7 @@ impl Uring {
 
     /// The entry of a part of an operation.
     fn entry(&mut self, op: Op, part: u32) -> squeue::Entry {
-        // Registered or not is a type of its own to the library: one arm builds, four are made.
+        // Registered or not are different types in the library, hence the macro.
         macro_rules! on_file {
             (|$file:ident| $build:expr) => {
                 if self.registered_files {

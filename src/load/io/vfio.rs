@@ -1,8 +1,8 @@
-//! `vfio`: stacktune's own `NVMe` driver ([`crate::load::nvme`]), one queue pair a worker and drive, polled.
+//! `vfio`: stacktune's own `NVMe` driver ([`crate::load::nvme`]), one queue pair per worker and drive, polled.
 //!
-//! There is no page cache and no system call. A page that is larger than a drive's commands may move is
-//! handed over as several; it is complete with the last of them. A flush is the drive's own command,
-//! and a durable write has FUA.
+//! There is no page cache and no system call. A page larger than a drive's commands can move is handed over
+//! as several; it completes with the last of them. A flush is the drive's own command, and a durable write
+//! has FUA.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -16,25 +16,25 @@ use crate::load::nvme::vfio::{self, VfioBus};
 use crate::load::nvme::{Bus, Condition, Controller, Lane, Namespace, Transfers};
 use crate::meter::counters::Polls;
 
-/// How a member's path begins that is a namespace of a drive which the kernel has handed over:
+/// Prefix of the path of a member that is a namespace of a drive which the kernel has handed over:
 /// `vfio:0000:01:00.0/1`.
 pub const SCHEME: &str = "vfio:";
 
 /// A namespace of a controller, as a member.
 struct Drive {
-    /// Its place among the controllers.
+    /// Its index among the controllers.
     controller: usize,
     namespace: Namespace,
 }
 
-/// The opened namespaces of a class, and the controllers that they are of.
+/// The opened namespaces of a class, and their controllers.
 pub struct Drives<B: Bus> {
     controllers: Vec<Arc<Controller<B>>>,
     drives: Vec<Drive>,
 }
 
 impl<B: Bus> Drives<B> {
-    /// Members by controller and namespace; a controller may come several times.
+    /// Members by controller and namespace; a controller may occur several times.
     pub fn new(members: impl IntoIterator<Item = Result<(Arc<Controller<B>>, u32)>>) -> Result<Self> {
         let mut opened = Self { controllers: Vec::new(), drives: Vec::new() };
         for member in members {
@@ -51,47 +51,47 @@ impl<B: Bus> Drives<B> {
     }
 }
 
-/// PCI address and namespace of a member's path.
+/// PCI address and namespace in a member's path.
 fn member_of(path: &Path) -> Result<(String, u32)> {
     let text = path.to_string_lossy();
     let parts = text.strip_prefix(SCHEME).and_then(|rest| rest.split_once('/'));
     let member = parts.and_then(|(address, id)| Some((address.to_owned(), id.parse().ok()?)));
     member.ok_or_else(|| {
-        Error::input(format!("{text} is no drive that was handed over by the kernel"))
-            .hint("the interface `vfio` drives whole NVMe namespaces, and no files or block devices")
+        Error::input(format!("{text} is not a drive that the kernel has handed over"))
+            .hint("the interface `vfio` drives whole NVMe namespaces, not files or block devices")
     })
 }
 
-/// What runs on real drives.
+/// The interface on real drives.
 pub type Vfio = Polled<VfioBus>;
 
-/// A worker's side: a lane for each controller, and the buffers.
+/// A worker's side: a lane per controller, and the buffers.
 pub struct Polled<B: Bus> {
-    // Lanes go first: afterwards no controller touches the buffers.
+    // Lanes are dropped first: after that no controller touches the buffers.
     lanes: Vec<Lane<B>>,
     transfers: Transfers,
     drives: Arc<Drives<B>>,
-    /// Operations that are not yet handed over, or not all of their commands.
+    /// Operations that are not yet handed over completely.
     waiting: VecDeque<Op>,
-    /// Commands of the first of them that are.
+    /// Commands of the first of them that were handed over.
     pushed: u32,
     /// By slot.
     states: Box<[State]>,
-    /// Operations that are queued and not complete.
+    /// Operations that are queued and not yet complete.
     outstanding: u32,
     page_bytes: usize,
     sleep_ns: u64,
     polls: Polls,
-    /// Why it can't go on.
+    /// Why it can't continue.
     failure: Option<String>,
 }
 
-/// How far an operation is.
+/// The progress of an operation.
 #[derive(Debug, Clone, Copy, Default)]
 struct State {
-    /// Commands of it that are not complete.
+    /// Its commands that are not yet complete.
     left: u32,
-    /// The errno of the first that failed; 0 for none.
+    /// The errno of the first failure; 0 if none.
     errno: i32,
     /// Whether it has a buffer.
     moves: bool,
@@ -129,7 +129,7 @@ impl<B: Bus> Polled<B> {
         })
     }
 
-    /// Pushes what waits as far as there is room, and tells each controller by one doorbell.
+    /// Pushes what is waiting as far as there is room, and rings one doorbell per controller.
     fn hand_over(&mut self, now_ns: u64) {
         while let Some(&op) = self.waiting.front() {
             let parts = if op.kind == OpKind::Flush { 1 } else { self.transfers.parts() };
@@ -149,7 +149,7 @@ impl<B: Bus> Polled<B> {
         self.lanes.iter_mut().for_each(Lane::ring);
     }
 
-    /// Pushes one command of an operation; false where its lane has no room.
+    /// Pushes one command of an operation; false if its lane has no room.
     #[inline]
     fn push(&mut self, op: Op, part: u32, now_ns: u64) -> bool {
         let Drive { controller, namespace } = &self.drives.drives[op.file as usize];
@@ -172,7 +172,7 @@ impl<B: Bus> Polled<B> {
         lane.push(&command, op.slot, now_ns)
     }
 
-    /// Looks at all completion queues once. Returns how many completions were there.
+    /// Polls all completion queues once. Returns how many completions it found.
     fn poll(&mut self, now_ns: u64, done: &mut Vec<Done>) -> Result<u32> {
         let before = done.len();
         let mut taken = 0;

@@ -9,13 +9,13 @@ use crate::load::nvme::spec;
 use crate::load::nvme::status::Status;
 use crate::units::SECOND_NS;
 
-/// Of tests in which commands are given up.
+/// For tests in which commands are given up.
 const SHORT: Patience = Patience {
     command: std::time::Duration::from_millis(20),
     abort: std::time::Duration::from_millis(20),
     admin: std::time::Duration::from_secs(1),
 };
-/// Of the others: however busy the host is, none is.
+/// For the others: however busy the host is, none is given up.
 const LONG: Patience = Patience {
     command: std::time::Duration::from_mins(2),
     abort: std::time::Duration::from_mins(2),
@@ -58,7 +58,7 @@ fn op(slot: u32, kind: OpKind, file: u32, offset_bytes: u64) -> Op {
     Op { slot, kind, file, offset_bytes }
 }
 
-/// Hands over what is queued and waits for all of it: results by slot.
+/// Hands over what is queued and waits for all of it; returns results by slot.
 fn results(polled: &mut Polled<Model>) -> Vec<(u32, i32)> {
     let mut done = Vec::new();
     polled.advance(Wait { completions: u32::MAX, until_ns: None }, &mut done).unwrap();
@@ -142,7 +142,7 @@ fn flushes_and_durable_writes_are_the_drives_own() {
 }
 
 #[test]
-fn what_lies_beyond_the_end_fails_alone() {
+fn only_pages_beyond_the_end_fail() {
     let (_model, mut polled) = bench(4096, 2);
     polled.queue(op(0, OpKind::Read, 0, 1 << 30));
     polled.queue(op(1, OpKind::Read, 0, 0));
@@ -150,7 +150,7 @@ fn what_lies_beyond_the_end_fails_alone() {
 }
 
 #[test]
-fn waiting_ends_in_time_and_every_look_is_counted() {
+fn waiting_ends_in_time_and_every_poll_is_counted() {
     let (model, mut polled) = bench(4096, 2);
     model.answer(Answers::Held);
     polled.queue(op(0, OpKind::Read, 0, 0));
@@ -168,7 +168,7 @@ fn waiting_ends_in_time_and_every_look_is_counted() {
 }
 
 #[test]
-fn stuck_commands_fail_after_a_reset_and_the_load_goes_on() {
+fn stuck_commands_fail_after_a_reset_and_the_load_continues() {
     let (model, mut polled) = bench_with(SHORT, 4096, 4);
     model.answer(Answers::Never);
     (0..2).for_each(|slot| polled.queue(op(slot, OpKind::Read, 0, 0)));
@@ -204,7 +204,7 @@ fn malformed_completions_end_the_interface() {
     assert!(done.is_empty());
 }
 
-/// What a controller may do between two looks, in order and out of it.
+/// What a controller may do between two polls, correct or not.
 #[derive(Debug, Clone)]
 enum Happens {
     /// The load queues an operation, if a slot is free.
@@ -213,15 +213,15 @@ enum Happens {
         file: u32,
         page: u64,
     },
-    /// A held command is performed, whichever.
+    /// One of the held commands is performed.
     Release(usize),
-    /// A completion of that content appears, with the tag of a new one or not.
+    /// A completion with this content appears, with or without the phase tag of a new one.
     Forge {
         queue: u16,
         dwords: [u32; 4],
         new: bool,
     },
-    /// The next commands are answered so.
+    /// The next commands get this answer.
     Deny(u16),
     Pull,
     Fail,
@@ -229,7 +229,7 @@ enum Happens {
 }
 
 fn happens() -> impl Strategy<Value = Happens> {
-    // Plausible numbers too: all queues and identifiers that there are, and some beside.
+    // Plausible numbers too: all existing queues and identifiers, and some others.
     let dword3 = prop_oneof![3 => 0..40_u32, 1 => any::<u32>()];
     let dword2 = prop_oneof![3 => (0..40_u32, 0..4_u32).prop_map(|(head, queue)| queue << 16 | head), 1 => any::<u32>()];
     let forged = (1..3_u16, any::<u32>(), dword2, dword3, any::<bool>())
@@ -248,10 +248,10 @@ fn happens() -> impl Strategy<Value = Happens> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// Whatever a controller does, each operation is told once at most, none is told that was not
-    /// queued, and the interface ends with a reason or goes on.
+    /// Whatever a controller does, each operation is reported at most once, none is reported that was not
+    /// queued, and the interface either ends with a reason or continues.
     #[test]
-    fn no_controller_makes_the_driver_tell_what_was_not(all in prop::collection::vec(happens(), 1..60)) {
+    fn no_controller_makes_the_driver_report_what_did_not_happen(all in prop::collection::vec(happens(), 1..60)) {
         let (model, mut polled) = bench_with(SHORT, 4096, 8);
         model.answer(Answers::Held);
         let mut outstanding = std::collections::BTreeSet::new();
@@ -274,7 +274,7 @@ proptest! {
                 Happens::Fail => model.fail_fatally(),
                 Happens::Stop => model.stop(),
             }
-            // Time passes, so that the watch looks.
+            // Time passes, so that the watch checks.
             model.pass(SECOND_NS / 5);
             let mut done = Vec::new();
             let ended = polled.advance(soon, &mut done);

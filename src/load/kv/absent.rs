@@ -1,4 +1,4 @@
-//! A build without `RocksDB`: the same types, of which there are no values, and the reason why.
+//! A build without `RocksDB`: the same types, without values, and the error that says so.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -16,13 +16,13 @@ fn absent() -> Error {
     Error::input("this build has no RocksDB").hint("`make build` builds stacktune with it")
 }
 
-/// There is none.
+/// Has no values.
 pub struct Store(Infallible);
 
-/// There is none.
+/// Has no values.
 pub struct Handle(Infallible);
 
-/// There is none.
+/// Has no values.
 pub struct Scanner<'a>(Infallible, std::marker::PhantomData<&'a ()>);
 
 #[allow(missing_docs, clippy::unused_self)]

@@ -1,13 +1,13 @@
-//! Puts of the WAL that were acknowledged, noted in a file elsewhere, and what a crash has taken of them.
+//! Acknowledged puts of the WAL, recorded in a file elsewhere, and how many of them a crash has lost.
 //!
 //! ```text
 //! bytes 0 to 15   the magic, and the set of the data set that it belongs to (little-endian)
 //! from 16 on      a slot of 8 bytes for each of the WAL's pairs: one more than the sequence number of
 //!                 the newest put that was acknowledged; 0 is none
 //! ```
-//! A slot is written once its put has returned, so what it names was promised. Whether the note itself
-//! outlives a crash is a matter of where it lies: that of a process, anywhere; that of a machine, only
-//! on another one.
+//! A slot is written once its put has returned, so what it records was acknowledged. Whether the record
+//! itself survives a crash depends on where it is: a crash of the process anywhere; one of the machine only
+//! on another machine.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read;
@@ -22,12 +22,12 @@ use crate::error::{Error, Result};
 const MAGIC: &[u8; 8] = b"stkacks1";
 const HEAD_BYTES: u64 = 16;
 
-/// What a crash has taken.
+/// What a crash has lost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Losses {
-    /// Puts that were acknowledged, as far as they were not overwritten since.
+    /// Acknowledged puts that were not overwritten since.
     pub acknowledged: u64,
-    /// Those of them that are not there.
+    /// Those of them that are missing.
     pub lost: u64,
 }
 
@@ -35,8 +35,8 @@ impl std::fmt::Display for Losses {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { acknowledged, lost } = self;
         match lost {
-            0 => write!(f, "all {acknowledged} commits acknowledged before are there"),
-            lost => write!(f, "{lost} of {acknowledged} commits acknowledged before are lost"),
+            0 => write!(f, "all {acknowledged} previously acknowledged commits are there"),
+            lost => write!(f, "{lost} of {acknowledged} previously acknowledged commits are lost"),
         }
     }
 }
@@ -50,18 +50,17 @@ pub struct Acks {
 }
 
 impl Acks {
-    /// Opens the file, which is made where there is none. What it notes may be of another data set until
-    /// [`Acks::adopt`].
+    /// Opens the file, or creates it. Until [`Acks::adopt`], its records may belong to another data set.
     ///
     /// # Errors
-    /// Refused where it is something else.
+    /// Refused if it is something else.
     pub fn open(path: &Path, set: u64) -> Result<Self> {
         let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
         let file = opened.map_err(|error| Error::os("cannot open", path, error))?;
-        // Where locks are not known it goes without.
+        // If the file system has no locks, it does without.
         if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
-            return Err(Error::refused(format!("wal.acks: {} is another run's", path.display()))
-                .hint("wait for that run, or name another file"));
+            return Err(Error::refused(format!("wal.acks: {} is in use by another run", path.display()))
+                .hint("wait for that run, or choose another file"));
         }
         let acks = Self { file, path: path.to_owned(), set };
         let failed = |error| Error::os("cannot read", path, error);
@@ -69,15 +68,15 @@ impl Acks {
         let length = acks.file.metadata().map_err(failed)?.len();
         if length > 0 && !(acks.file.read_exact_at(&mut head, 0).is_ok() && head.starts_with(MAGIC)) {
             let what = format!("wal.acks: {} is not a file of acknowledged puts", path.display());
-            return Err(Error::refused(what).hint("nothing was changed: name another file"));
+            return Err(Error::refused(what).hint("nothing was changed: choose another file"));
         }
         Ok(acks)
     }
 
-    /// Makes the file that of the data set that is open: notes of another one are forgotten, which is said.
+    /// Assigns the file to the open data set: records of another one are discarded, with a note.
     ///
     /// # Errors
-    /// Where it can't be read or written.
+    /// If it can't be read or written.
     pub fn adopt(&self) -> Result<Option<String>> {
         let mut head = [0; HEAD_BYTES as usize];
         let read = self.file.read_exact_at(&mut head, 0).is_ok();
@@ -88,17 +87,17 @@ impl Acks {
         self.begin()?;
         Ok((noted > 0).then(|| {
             format!(
-                "wal.acks: {noted} acknowledged commits of another data set were noted in {}; they are forgotten \
-                 with it, without having been checked",
+                "wal.acks: {} held {noted} acknowledged commits of another data set; they are discarded \
+                 with it, unchecked",
                 self.path.display()
             )
         }))
     }
 
-    /// Forgets all notes.
+    /// Discards all records.
     ///
     /// # Errors
-    /// Where it can't be written.
+    /// If it can't be written.
     pub fn begin(&self) -> Result<()> {
         let mut head = [0; HEAD_BYTES as usize];
         head[..8].copy_from_slice(MAGIC);
@@ -107,7 +106,7 @@ impl Acks {
         written.map_err(|error| Error::os("cannot write", &self.path, error))
     }
 
-    /// Notes a put that was acknowledged.
+    /// Records an acknowledged put.
     ///
     /// # Errors
     /// As the system reports it.
@@ -116,10 +115,10 @@ impl Acks {
         self.file.write_all_at(&(sequence + 1).to_le_bytes(), HEAD_BYTES + 8 * slot)
     }
 
-    /// Slot and sequence number of each put that is noted.
+    /// Slot and sequence number of each recorded put.
     ///
     /// # Errors
-    /// Where it can't be read.
+    /// If it can't be read.
     pub fn noted(&self) -> Result<Vec<(u64, u64)>> {
         let mut bytes = Vec::new();
         let mut file = &self.file;
@@ -136,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_noted_is_told_to_the_next_and_not_to_another_set() {
+    fn records_are_kept_for_the_next_run_but_not_for_another_data_set() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("acks");
         let opened = |set| {
@@ -160,8 +159,8 @@ mod tests {
         assert!(forgotten.unwrap().contains("2 acknowledged commits of another data set"));
         drop(acks);
         assert_eq!(opened(9).1, None, "there was none to forget");
-        std::fs::write(&path, "somebody's letter").unwrap();
+        std::fs::write(&path, "someone's letter").unwrap();
         assert_eq!(Acks::open(&path, 8).unwrap_err().kind, crate::error::Kind::Refused);
-        assert_eq!(std::fs::read(&path).unwrap(), b"somebody's letter");
+        assert_eq!(std::fs::read(&path).unwrap(), b"someone's letter");
     }
 }

@@ -1,4 +1,4 @@
-//! How the RocksDB in this program was compiled, from the build script.
+//! How the RocksDB in this program was compiled, according to the build script.
 
 use serde::Serialize;
 

@@ -1,12 +1,12 @@
-//! The data set of a folder, and the marker by which the next run knows it again.
+//! The data set of a folder, and the marker by which the next run recognizes it.
 //!
 //! ```text
 //! DIR/stacktune-set        locked by the run that has the folder (as with files of pages)
-//! DIR/stacktune-pairs.json the marker: which pairs the database holds, and whether all are loaded
+//! DIR/stacktune-pairs.json the marker: which pairs the database has, and whether all are loaded
 //! DIR/rocksdb/             the database
 //! ```
-//! The marker is there before the database and says whose it is: a folder `rocksdb` without one is
-//! another's and stays.
+//! The marker exists before the database and says whose that is: a folder `rocksdb` without one belongs to
+//! others and stays.
 
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -26,23 +26,23 @@ const WHAT: &str = "a data set of stacktune: pairs in RocksDB";
 const REMOVED: &str = "removed";
 /// The layout of the marker, and of keys and values.
 const SCHEMA: u32 = 1;
-/// The WAL's own pairs: a sixteenth of the loaded ones, within these.
+/// The number of the WAL's own pairs: a sixteenth of the loaded ones, within these limits.
 const LOGGED_MIN: u64 = 1024;
 const LOGGED_MAX: u64 = 1 << 16;
-/// Sequence numbers of a run: each begins its own, beyond all of the runs before.
+/// Sequence numbers per run: each begins its own range, beyond those of all earlier runs.
 const EPOCH_SHIFT: u32 = 38;
 
-/// Puts of its run before the one of that sequence number.
+/// The number of puts of its run before the one with that sequence number.
 pub fn put_before(sequence: u64) -> u64 {
     sequence & ((1 << EPOCH_SHIFT) - 1)
 }
 
-/// Which run a sequence number is of.
+/// The run of a sequence number.
 pub fn run_of(sequence: u64) -> u64 {
     sequence >> EPOCH_SHIFT
 }
 
-/// What a database holds.
+/// The content of a database.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataSet {
     /// Bytes of a key.
@@ -53,16 +53,16 @@ pub struct DataSet {
     pub pairs: u64,
     /// `sequential` or `random`.
     pub order: String,
-    /// [`crate::settings::Rocksdb::layout`] as they were loaded. What is turned live later on changes
-    /// them only as they are merged.
+    /// [`crate::settings::Rocksdb::layout`] at the time of loading. Live turns after that change the files
+    /// only as they are merged.
     pub layout: String,
 }
 
 impl DataSet {
-    /// That of the settings, on a file system of that many bytes.
+    /// The data set of the settings, on a file system of that many bytes.
     ///
     /// # Errors
-    /// Input where there are more pairs than keys.
+    /// Input if there are more pairs than keys.
     pub fn of(kv: &Kv, filesystem_bytes: u64) -> Result<Self> {
         let pairs = &kv.pairs;
         let count = pairs.count_on(filesystem_bytes);
@@ -75,7 +75,9 @@ impl DataSet {
         };
         if set.pairs + set.logged() > keys::numbers(set.key_bytes) {
             let what = format!("{count} pairs are more than keys of {} B can distinguish", set.key_bytes);
-            return Err(Error::input(what).hint("longer keys (kv.key_size), or fewer pairs (kv.pairs)"));
+            return Err(
+                Error::input(what).hint("use use longer keys (kv.key_size), or fewer pairs (kv.pairs)")
+            );
         }
         Ok(set)
     }
@@ -90,8 +92,8 @@ impl DataSet {
         self.pairs * self.pair_bytes()
     }
 
-    /// Pairs of the WAL's own: they lie behind the loaded ones, and are written one after the other, over
-    /// and over again.
+    /// Number of the WAL's own pairs: they come after the loaded ones, and are written one after the other,
+    /// over and over again.
     pub fn logged(&self) -> u64 {
         (self.pairs / 16).clamp(LOGGED_MIN, LOGGED_MAX)
     }
@@ -107,32 +109,32 @@ impl DataSet {
 pub struct Marker {
     what: String,
     schema: u32,
-    /// What the database holds.
+    /// The content of the database.
     pub pairs: DataSet,
-    /// Seeds the values; another one with each loading.
+    /// The seed of the values; a new one with each loading.
     pub set: u64,
     /// Runs that have opened it.
     pub epoch: u64,
     /// Whether every pair is loaded.
     pub loaded: bool,
-    /// RocksDB's own name of the database (its file IDENTITY); none before it was first opened.
+    /// RocksDB's own id of the database (its file IDENTITY); none before it was first opened.
     #[serde(default)]
     pub identity: Option<String>,
 }
 
 impl Marker {
-    /// Of a data set that is yet to be loaded.
+    /// For a data set that is yet to be loaded.
     pub fn new(pairs: DataSet, set: u64) -> Self {
         Self { what: WHAT.into(), schema: SCHEMA, pairs, set, epoch: 0, loaded: false, identity: None }
     }
 
-    /// The same, of a database that is about to be removed: no settings ask for it any more.
+    /// The same, for a database that is about to be removed, as no settings request it any more.
     #[must_use]
     pub fn removed(self) -> Self {
         Self { pairs: DataSet { layout: REMOVED.into(), ..self.pairs }, loaded: false, ..self }
     }
 
-    /// The same, with every pair loaded or not.
+    /// The same, marked as completely loaded or not.
     #[must_use]
     pub fn with_loaded(self, loaded: bool) -> Self {
         Self { loaded, ..self }
@@ -159,7 +161,7 @@ impl Place {
         &self.0
     }
 
-    /// Where the database lies.
+    /// The database's folder.
     pub fn database(&self) -> PathBuf {
         self.0.join(DATABASE)
     }
@@ -167,14 +169,14 @@ impl Place {
     /// The marker, if there is one.
     ///
     /// # Errors
-    /// Refused where a database or a file is in the way that is not stacktune's.
+    /// Refused if a database or a file is in the way that is not stacktune's.
     pub fn marker(&self) -> Result<Option<Marker>> {
         let path = self.0.join(MARKER);
         let text = match std::fs::read(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 if std::fs::symlink_metadata(self.database()).is_ok() {
                     let what =
-                        format!("{} has no marker of stacktune's beside it", self.database().display());
+                        format!("there is no marker of stacktune beside {}", self.database().display());
                     return Err(foreign(&what));
                 }
                 return Ok(None);
@@ -192,7 +194,7 @@ impl Place {
         }
     }
 
-    /// The marker, if the database beside it is the one that it is of.
+    /// The marker, if it belongs to the database beside it.
     fn known(&self, marker: Marker) -> Result<Marker> {
         let database = self.database();
         let gone = |marker: Marker| Marker { identity: None, ..marker.with_loaded(false) };
@@ -208,7 +210,7 @@ impl Place {
             (Some(known), Some(found)) => *known == found,
             // Its removal was cut short.
             (Some(_), None) => marker.pairs.layout == REMOVED,
-            // It was made, and not yet written down.
+            // It was made, but not yet recorded.
             (None, _) => !marker.loaded,
         };
         if is_ours {
@@ -218,16 +220,16 @@ impl Place {
         Err(foreign(&what))
     }
 
-    /// RocksDB's own name of the database.
+    /// RocksDB's own id of the database.
     pub fn identity(&self) -> Option<String> {
         let name = std::fs::read_to_string(self.database().join("IDENTITY")).ok()?;
         Some(name.trim().to_owned()).filter(|name| !name.is_empty())
     }
 
-    /// Puts the marker into the place of the one before, whole or not at all.
+    /// Replaces the marker atomically.
     ///
     /// # Errors
-    /// Where it can't be written.
+    /// If it can't be written.
     pub fn mark(&self, marker: &Marker) -> Result<()> {
         let path = self.0.join(MARKER);
         let written = || {
@@ -244,7 +246,7 @@ impl Place {
     /// Bytes of the file system, and those that are free for this user.
     ///
     /// # Errors
-    /// Where that can't be read.
+    /// If that can't be read.
     pub fn room(&self) -> Result<(u64, u64)> {
         let there = files::nearest_folder(&self.0);
         let stat = rustix::fs::statvfs(there)
@@ -260,8 +262,9 @@ impl Place {
 }
 
 fn foreign(what: &str) -> Error {
-    Error::refused(what)
-        .hint("nothing was changed: move it away, or choose another folder for the target (target.files.dir)")
+    Error::refused(what).hint(
+        "nothing was changed: move it elsewhere, or choose another folder for the target (target.files.dir)",
+    )
 }
 
 #[cfg(test)]
@@ -269,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_share_of_the_file_system_decides_where_no_count_is_given() {
+    fn without_a_count_the_share_of_the_file_system_decides() {
         let mut kv = Kv::default();
         let set = DataSet::of(&kv, 4016 * 1000).unwrap();
         assert_eq!((set.pairs, set.bytes()), (250, 250 * 4016));
@@ -282,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_is_refused_and_the_marker_comes_back() {
+    fn foreign_data_is_refused_and_the_marker_is_read_back() {
         let dir = tempfile::tempdir().unwrap();
         let place = Place::new(dir.path());
         assert_eq!(place.marker().unwrap(), None);

@@ -1,4 +1,4 @@
-//! What the crate has no call for: options from text, and `SetDBOptions`.
+//! Calls that the crate lacks: options from text, and `SetDBOptions`.
 #![allow(unsafe_code)] // the C interface of RocksDB
 
 use std::ffi::{CStr, CString, c_char};
@@ -9,10 +9,10 @@ use rocksdb::{AsRawPtr, DB, Options};
 
 use super::options::{Setting, text};
 
-/// Options as a base has them, but for these; what the base shares (statistics) is shared.
+/// The base's options with these changes; what the base shares (statistics) is shared.
 ///
 /// # Errors
-/// `RocksDB`'s words where it does not take one.
+/// `RocksDB`'s message if it does not accept one.
 pub fn options(base: &Options, settings: &[Setting]) -> Result<Options, String> {
     let new = Options::default();
     let text = CString::new(text(settings)).map_err(|error| error.to_string())?;
@@ -33,7 +33,7 @@ pub fn options(base: &Options, settings: &[Setting]) -> Result<Options, String> 
 /// Changes options of an open database.
 ///
 /// # Errors
-/// `RocksDB`'s words where it does not take one.
+/// `RocksDB`'s message if it does not accept one.
 pub fn set_database_options(db: &DB, settings: &[Setting]) -> Result<(), String> {
     let text = |text: &str| CString::new(text).map_err(|error| error.to_string());
     let names = settings.iter().map(|(name, _)| text(name)).collect::<Result<Vec<_>, _>>()?;
@@ -55,7 +55,7 @@ pub fn set_database_options(db: &DB, settings: &[Setting]) -> Result<(), String>
     taken(error)
 }
 
-/// The error that a call has left, if it has left one.
+/// The error that a call has returned, if any.
 fn taken(error: *mut c_char) -> Result<(), String> {
     if error.is_null() {
         return Ok(());

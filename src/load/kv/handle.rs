@@ -1,4 +1,4 @@
-//! What a worker calls: gets, puts and range reads, each one call of `RocksDB`'s.
+//! What a worker calls: gets, puts and range reads, each a single call of `RocksDB`.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ impl Handle {
         Self { db, reads: ReadOptions::default(), synced, unsynced: WriteOptions::default() }
     }
 
-    /// Bytes of a key's value; none where it is not there.
+    /// Bytes of a key's value; none if it is missing.
     ///
     /// # Errors
     /// An errno.
@@ -59,7 +59,7 @@ impl Handle {
 pub struct Scanner<'a> {
     db: &'a DB,
     begun: bool,
-    /// Where the last range ended, of ranges that go on.
+    /// Where the last range ended, for continued ranges.
     iterator: Option<DBRawIterator<'a>>,
 }
 
@@ -70,14 +70,14 @@ impl Scanner<'_> {
     /// An errno.
     #[inline]
     pub fn range(&mut self, first: &[u8], pairs: u64) -> Result<(u64, u64), i32> {
-        // A new one each time, as an application has it: it sees what is there now.
+        // A new iterator each time, as in an application: it sees the current content.
         let mut iterator = self.db.raw_iterator_opt(ReadOptions::default());
         iterator.seek(first);
         read(&mut iterator, pairs)
     }
 
-    /// The same from where the last range ended: at first from `begin` on, and after the last pair from the
-    /// first key on.
+    /// The same from where the last range ended: at first from `begin`, and after the last pair from the
+    /// first key.
     ///
     /// # Errors
     /// An errno.
@@ -117,7 +117,7 @@ fn read(iterator: &mut DBRawIterator<'_>, pairs: u64) -> Result<(u64, u64), i32>
     iterator.status().map(|()| (count, bytes)).map_err(|error| errno(&error))
 }
 
-/// The errno behind `RocksDB`'s words: it keeps the system's text, and no number.
+/// The errno behind `RocksDB`'s message, which has the system's text but not the number.
 #[cold]
 pub(super) fn errno(error: &Error) -> i32 {
     const WORDS: [(&str, i32); 5] = [
@@ -131,7 +131,7 @@ pub(super) fn errno(error: &Error) -> i32 {
     WORDS.iter().find(|(words, _)| text.contains(words)).map_or(libc::EIO, |(_, errno)| *errno)
 }
 
-/// An error of reading, in `RocksDB`'s words.
+/// An error of reading, with `RocksDB`'s message.
 pub(super) fn unreadable(error: Error) -> crate::error::Error {
     crate::error::Error::failed(format!("RocksDB can't read the pairs back: {}", error.into_string()))
 }

@@ -1,8 +1,8 @@
-//! Keys: each pair's number as bytes, and an order in which every number comes once.
+//! Keys: each pair's number as bytes, and a random order of all numbers.
 //!
-//! A key is twice its number, big-endian, so that keys sort as their numbers do and there is one that is
-//! not there between every two. A key of more than 8 bytes begins with it and ends with zeros in
-//! ASCII; a shorter one is its last bytes.
+//! A key is twice its number, big-endian, so that keys sort like their numbers and there is a missing key
+//! between any two. A key of more than 8 bytes begins with it and ends with ASCII zeros; a shorter one is its
+//! last bytes.
 
 /// The shortest key.
 pub const KEY_BYTES_MIN: usize = 4;
@@ -14,7 +14,7 @@ pub const fn numbers(key_bytes: u64) -> u64 {
     if key_bytes >= 8 { 1 << 63 } else { 1 << (8 * key_bytes - 1) }
 }
 
-/// A key that is made again and again.
+/// A reusable key.
 #[derive(Debug, Clone)]
 pub struct Key {
     bytes: [u8; KEY_BYTES_MAX],
@@ -22,19 +22,19 @@ pub struct Key {
 }
 
 impl Key {
-    /// Of that many bytes, 4 to 255.
+    /// A key of that many bytes, 4 to 255.
     pub fn new(key_bytes: u64) -> Self {
         let length = (key_bytes as usize).clamp(KEY_BYTES_MIN, KEY_BYTES_MAX);
         Self { bytes: [b'0'; KEY_BYTES_MAX], length }
     }
 
-    /// That of a pair.
+    /// The key of a pair.
     #[inline]
     pub fn of(&mut self, number: u64) -> &[u8] {
         self.put(number << 1)
     }
 
-    /// One that is not there, right behind that of a pair.
+    /// A missing key, right after that of a pair.
     #[inline]
     pub fn missing(&mut self, number: u64) -> &[u8] {
         self.put(number << 1 | 1)
@@ -49,7 +49,7 @@ impl Key {
     }
 }
 
-/// The number of the pair that a key is of; none of a key that no pair has.
+/// The number of a key's pair; none for a key that no pair has.
 pub fn number(key: &[u8]) -> Option<u64> {
     let mut big = [0; 8];
     let taken = key.len().min(8);
@@ -68,8 +68,8 @@ pub const fn mix(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Every number below a count once, in an order drawn at random: a Feistel network over the next power
-/// of four, whose outcomes beyond the count are put through it again.
+/// Every number below a count once, in random order: a Feistel network over the next power of four, which is
+/// reapplied to results beyond the count.
 #[derive(Debug, Clone, Copy)]
 pub struct Shuffled {
     count: u64,
@@ -78,13 +78,13 @@ pub struct Shuffled {
 }
 
 impl Shuffled {
-    /// Of that many numbers.
+    /// An order of that many numbers.
     pub fn new(count: u64, seed: u64) -> Self {
         let bits = u64::BITS - count.saturating_sub(1).leading_zeros();
         Self { count, half_bits: bits.div_ceil(2).max(1), seed }
     }
 
-    /// The number at that place.
+    /// The number at that position.
     pub fn at(&self, place: u64) -> u64 {
         let mut number = place;
         loop {
@@ -112,7 +112,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn keys_sort_as_their_numbers_and_tell_them() {
+    fn keys_sort_like_their_numbers_and_contain_them() {
         for key_bytes in [4, 5, 8, 16, 255] {
             let mut key = Key::new(key_bytes);
             let of = |key: &mut Key, number| key.of(number).to_vec();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn every_number_comes_once_in_another_order() {
+    fn every_number_comes_once_in_a_different_order() {
         for count in [1, 2, 3, 100, 4097] {
             let shuffled = Shuffled::new(count, 7);
             let order: Vec<_> = (0..count).map(|place| shuffled.at(place)).collect();

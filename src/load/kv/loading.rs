@@ -1,7 +1,7 @@
-//! Loading the pairs, and going on where a run that was ended has stopped.
+//! Loading the pairs, and continuing an interrupted load.
 //!
-//! Pairs are put in batches past the log, and each batch has a note of how many were put: whatever of
-//! the memtables has reached files when a run dies, note and pairs agree.
+//! Pairs are put in batches, bypassing the log, and each batch records how many have been put: whatever part
+//! of the memtables has reached files when a run dies, that record and the pairs agree.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -19,22 +19,22 @@ use crate::units::MIB;
 /// Shorter than any key.
 pub(super) const NOTE: &[u8] = b"\xff";
 const BATCH_BYTES: u64 = MIB;
-/// The operator is looked after this often while merges are waited for.
+/// How often the operator is served while waiting for merges.
 const LOOK_US: u64 = 200_000;
 
 impl Store {
-    /// Bytes of keys and values that are yet to be loaded; none where all are there.
+    /// Bytes of keys and values still to load; none if all are there.
     pub fn missing_bytes(&self) -> Option<u64> {
         let marker = self.marker();
         let loaded = || self.db().map_or(0, |db| noted(&db));
         (!marker.loaded).then(|| (marker.pairs.pairs.saturating_sub(loaded())) * marker.pairs.pair_bytes())
     }
 
-    /// Loads what is missing, and waits until nothing is left to merge, also of what runs before have put:
-    /// every run begins alike. Returns whether it was not stopped.
+    /// Loads what is missing, and waits until nothing is left to merge, even from earlier runs, so that every
+    /// run begins alike. Returns false if it was stopped.
     ///
     /// # Errors
-    /// In `RocksDB`'s words.
+    /// With `RocksDB`'s message.
     pub fn load(&self, progress: &mut dyn FnMut(Progress), stop: &AtomicBool) -> Result<bool> {
         let marker = self.marker();
         let db = self.db()?;
@@ -51,7 +51,7 @@ impl Store {
             let marker = marker.with_loaded(true);
             self.place.mark(&marker)?;
             *self.marker.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = marker;
-            // Where it stays, as whoever does this dies, nobody reads it any more.
+            // If the process dies first and it stays, nothing reads it any more.
             db.delete(NOTE).map_err(failed)?;
             db.flush().map_err(failed)?;
         } else {
@@ -61,7 +61,7 @@ impl Store {
     }
 }
 
-/// Pairs that were put.
+/// Number of pairs put so far.
 fn noted(db: &DB) -> u64 {
     let note = db.get_pinned(NOTE).ok().flatten();
     note.and_then(|note| note.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))).unwrap_or(0)
@@ -107,7 +107,7 @@ fn put_all(
     db.flush_opt(&flush).map(|()| true)
 }
 
-/// Waits for the merges that loading has left; false where that was stopped.
+/// Waits for the merges that loading has left; false if that was stopped.
 fn settled(
     db: &DB,
     marker: &Marker,
@@ -128,7 +128,7 @@ fn settled(
             return Ok(false);
         }
         progress(Progress {
-            what: "merging what was put".into(),
+            what: "merging the loaded pairs".into(),
             done_bytes: all_bytes.saturating_sub(pending().unwrap_or(0)),
             all_bytes,
             rate_bytes_per_s: 0.0,

@@ -1,13 +1,13 @@
 //! Pairs of keys and values in `RocksDB`, on a file system: the load's other engine.
 //!
-//! A data set ([`dataset`]) is a number of pairs whose keys ([`keys`]) and values ([`values`]) can be made again
-//! from their numbers, so that whatever is read back can be checked. A [`Store`] opens the database of a
-//! folder, loads the pairs where the folder's marker does not say that they are there, turns `RocksDB`'s
-//! options while it is open ([`options`]), and reports what the engine did ([`crate::meter::engine`]). The
-//! workers of [`crate::load`] call it through [`Handle`]s. Puts that were acknowledged can be noted elsewhere
-//! ([`acks`]), so that what a crash took is counted afterwards.
+//! A data set ([`dataset`]) is a number of pairs whose keys ([`keys`]) and values ([`values`]) can be
+//! recomputed from their numbers, so that whatever is read back can be checked. A [`Store`] opens the
+//! database of a folder, loads the pairs unless the folder's marker says that they are there, turns
+//! `RocksDB`'s options while it is open ([`options`]), and reports what the engine did
+//! ([`crate::meter::engine`]). The workers of [`crate::load`] call it through [`Handle`]s. Acknowledged puts
+//! can be recorded elsewhere ([`acks`]), to count afterwards what a crash has lost.
 //!
-//! A build without the crate has the same types, of which there are no values.
+//! A build without the crate has the same types, without values.
 
 #![cfg_attr(not(feature = "rocksdb"), expect(dead_code, reason = "nothing opens a database"))]
 

@@ -1,15 +1,15 @@
-//! `RocksDB`'s options of the settings: each one's name and value as `RocksDB` writes them, and what of them
-//! changes between two settings.
+//! `RocksDB`'s options for the settings: each one's name and value as `RocksDB` writes them, and which of
+//! them change between two settings.
 
 use crate::settings::{Compaction, Compression, Rocksdb};
 
 /// A name and a value.
 pub type Setting = (&'static str, String);
 
-/// Larger than any level, so that nothing is ever moved below it, and than any file.
+/// Larger than any level (so that nothing ever moves below it) and any file.
 const ANY_SIZE: u64 = 1 << 60;
 
-/// Options of the pairs that `SetOptions` takes while the database is open.
+/// Options of the pairs that `SetOptions` accepts while the database is open.
 pub fn of_pairs(rocksdb: &Rocksdb) -> Vec<Setting> {
     let single = is_single(rocksdb);
     let compression = match rocksdb.compression {
@@ -32,7 +32,7 @@ pub fn of_pairs(rocksdb: &Rocksdb) -> Vec<Setting> {
     ]
 }
 
-/// Options of files, which `SetOptions` takes for those that are written from then on.
+/// Options of files, which `SetOptions` accepts for files written from then on.
 pub fn of_files(rocksdb: &Rocksdb) -> Vec<Setting> {
     let filter = match rocksdb.bloom_bits {
         0 => "nullptr".to_owned(),
@@ -41,9 +41,9 @@ pub fn of_files(rocksdb: &Rocksdb) -> Vec<Setting> {
     vec![("block_size", rocksdb.block_bytes.to_string()), ("filter_policy", filter)]
 }
 
-/// Options of the database that `SetDBOptions` takes while it is open.
+/// Options of the database that `SetDBOptions` accepts while it is open.
 pub fn of_database(rocksdb: &Rocksdb) -> Vec<Setting> {
-    // `SetDBOptions` takes 0 for 1 MiB.
+    // `SetDBOptions` reads 0 as 1 MiB.
     let bytes_per_sync = if rocksdb.bytes_per_sync == 0 { ANY_SIZE } else { rocksdb.bytes_per_sync };
     vec![
         ("max_background_jobs", rocksdb.jobs.to_string()),
@@ -69,7 +69,7 @@ pub fn fixed(rocksdb: &Rocksdb) -> Vec<Setting> {
     settings
 }
 
-/// What of the first list differs from the second.
+/// The items of the first list that differ from the second.
 pub fn changed(new: Vec<Setting>, old: &[Setting]) -> Vec<Setting> {
     new.into_iter().filter(|setting| !old.contains(setting)).collect()
 }
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_turn_changes_just_its_own_option() {
+    fn a_turn_changes_only_its_own_option() {
         let old = Rocksdb::default();
         let new = Rocksdb { fanout: 4.0, bloom_bits: 10, jobs: 8, ..old.clone() };
         let names = |list: fn(&Rocksdb) -> Vec<Setting>| text(&changed(list(&new), &list(&old)));

@@ -17,14 +17,14 @@ use crate::error::{Error, Result};
 use crate::load::volume::Progress;
 use crate::units::MIB;
 
-/// So many wrong pairs are named.
+/// How many wrong pairs are named.
 const NAMED_MAX: usize = 5;
 
 impl Store {
     /// Reads every pair and checks it; every one that was loaded must be there.
     ///
     /// # Errors
-    /// In `RocksDB`'s words where it can't go on.
+    /// With `RocksDB`'s message if it can't continue.
     pub fn verify(&self, progress: &mut dyn FnMut(Progress), stop: &AtomicBool) -> Result<PairsReport> {
         let (data, db) = (self.data(), self.db()?);
         let mut values = Values::new(self.set(), data.value_bytes);
@@ -39,12 +39,12 @@ impl Store {
                 return Ok(report);
             }
             if key == NOTE {
-                // Of a load whose end was cut short.
+                // From a load whose end was cut short.
             } else if let Some(found) = number(key).filter(|_| key.len() as u64 == data.key_bytes) {
                 let gone = found.min(data.pairs).saturating_sub(expected);
                 if gone > 0 {
                     report.missing += gone;
-                    report.name(|| format!("pairs {expected} to {} are not there", expected + gone - 1));
+                    report.name(|| format!("pairs {expected} to {} are missing", expected + gone - 1));
                 }
                 expected = expected.max(found.saturating_add(1).min(data.pairs));
                 report.judge(found, values.check(found, value));
@@ -67,7 +67,7 @@ impl Store {
         iterator.status().map_err(unreadable)?;
         if expected < data.pairs {
             report.missing += data.pairs - expected;
-            report.name(|| format!("pairs {expected} to {} are not there", data.pairs - 1));
+            report.name(|| format!("pairs {expected} to {} are missing", data.pairs - 1));
         }
         report.complete = true;
         Ok(report)
@@ -82,8 +82,8 @@ impl PairsReport {
                 return;
             }
             Err(Wrong::Damaged) => (&mut self.damaged, "is damaged"),
-            Err(Wrong::Misplaced) => (&mut self.misplaced, "is another pair's"),
-            Err(Wrong::Length) => (&mut self.misplaced, "is of another length"),
+            Err(Wrong::Misplaced) => (&mut self.misplaced, "belongs to another pair"),
+            Err(Wrong::Length) => (&mut self.misplaced, "has another length"),
         };
         *count += 1;
         self.name(|| format!("the value of pair {number} {what}"));
@@ -97,11 +97,11 @@ impl PairsReport {
 }
 
 impl Store {
-    /// Counts what a crash has taken of the puts that were noted, and begins the notes anew; none where
-    /// nothing is noted.
+    /// Counts the recorded puts that a crash has lost, and starts the record anew; none if nothing is
+    /// recorded.
     ///
     /// # Errors
-    /// Where the notes or a pair can't be read.
+    /// If the record or a pair can't be read.
     pub fn count_losses(&self) -> Result<Option<Losses>> {
         let Some(acks) = &self.acks else { return Ok(None) };
         let losses = losses(self, acks)?;
@@ -110,7 +110,7 @@ impl Store {
     }
 }
 
-/// What is gone of the puts that were noted: where a pair has an older value, or none.
+/// The recorded puts that are lost: the pair has an older value, or none.
 pub fn losses(store: &Store, acks: &Acks) -> Result<Losses> {
     let (data, db) = (store.data(), store.db()?);
     let noted = acks.noted()?;
@@ -119,7 +119,7 @@ pub fn losses(store: &Store, acks: &Acks) -> Result<Losses> {
     }
     if data.value_bytes < SEQUENCE_BYTES as u64 {
         let what = format!("values of {} B do not identify the put that wrote them", data.value_bytes);
-        return Err(Error::input(what).hint("values of 8 B or more (kv.value_size), or no wal.acks"));
+        return Err(Error::input(what).hint("use values of 8 B or more (kv.value_size), or no wal.acks"));
     }
     let mut key = Key::new(data.key_bytes);
     let mut losses = Losses::default();
@@ -127,7 +127,7 @@ pub fn losses(store: &Store, acks: &Acks) -> Result<Losses> {
         let value = db.get_pinned(key.of(data.pairs + slot)).map_err(unreadable)?;
         let newest = value.as_deref().and_then(sequence);
         if newest.is_some_and(|newest| run_of(newest) > run_of(acknowledged)) {
-            // A later run, which noted nothing, has put another value there: nothing can be concluded.
+            // A later run without a record has put another value there: nothing can be concluded.
             continue;
         }
         losses.acknowledged += 1;

@@ -1,17 +1,17 @@
-//! What came of reading every pair back.
+//! The result of reading every pair back.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// How many pairs are what was written, and how many are not.
+/// How many pairs are as written, and how many are not.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct PairsReport {
-    /// Pairs that hold what was put.
+    /// Pairs with the value that was put.
     pub pairs_ok: u64,
-    /// Loaded pairs that are not there.
+    /// Loaded pairs that are missing.
     pub missing: u64,
-    /// Pairs with keys that stacktune does not make.
+    /// Pairs with keys that are not stacktune's.
     pub foreign: u64,
     /// Values of another pair, or of another length.
     pub misplaced: u64,
@@ -19,12 +19,12 @@ pub struct PairsReport {
     pub damaged: u64,
     /// The first few that are wrong, in words.
     pub first: Vec<String>,
-    /// Whether everything was looked at; otherwise it was stopped.
+    /// Whether everything was checked; otherwise it was stopped.
     pub complete: bool,
 }
 
 impl PairsReport {
-    /// Whether everything was looked at and is as it was put.
+    /// Whether everything was checked and is as it was put.
     pub fn is_clean(&self) -> bool {
         self.complete && self.wrong() == 0
     }
@@ -37,7 +37,7 @@ impl PairsReport {
 impl fmt::Display for PairsReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { pairs_ok, missing, foreign, misplaced, damaged, first, complete } = self;
-        write!(f, "{pairs_ok} pairs are what was put")?;
+        write!(f, "{pairs_ok} pairs are as written")?;
         let kinds =
             [("missing", missing), ("foreign", foreign), ("misplaced", misplaced), ("damaged", damaged)];
         for (name, count) in kinds.into_iter().filter(|(_, count)| **count > 0) {

@@ -1,4 +1,4 @@
-//! A data set that is open: made, known again, opened, closed and opened anew.
+//! An open data set: created, recognized, opened, closed and reopened.
 
 use std::fs::File;
 use std::path::Path;
@@ -22,38 +22,38 @@ use crate::settings::profile::expand_home;
 use crate::settings::{Kv, Rocksdb};
 use crate::units::approx_size;
 
-/// Beside the keys and values: their overhead in files, and memtables and merges under way.
+/// Room besides keys and values: their overhead in files, and memtables and merges under way.
 const ROOM_FACTOR: (u64, u64) = (5, 4);
 
-/// A data set that is open, and held against other runs.
+/// An open data set, locked against other runs.
 pub struct Store {
     pub(super) place: Place,
     pub(super) marker: Mutex<Marker>,
-    /// None while it is closed between two times.
+    /// None while it is being reopened.
     db: RwLock<Option<Arc<DB>>>,
-    /// What every opening shares: the statistics, which go on counting.
+    /// What every opening shares: the statistics, which keep counting.
     base: RwLock<Options>,
     cache: Mutex<Cache>,
     /// The options in force.
     options: Mutex<Rocksdb>,
     /// Sequence number of the WAL's next put.
     next_logged: AtomicU64,
-    /// Of the WAL's own pairs, those that runs before have put.
+    /// The WAL's own pairs that earlier runs have put.
     logged_before: u64,
     pub(super) acks: Option<Acks>,
-    /// What a put failed with last, until one succeeds.
+    /// The error of the last put, until one succeeds.
     failed: AtomicI32,
-    /// Whether a put found no room since that was asked last.
+    /// Whether a put found no room since this was last read.
     found_full: AtomicBool,
     _lock: Option<File>,
 }
 
 impl Store {
-    /// Bytes of keys and values that are loaded from the first on where a folder's data set is opened: none
-    /// of one that is there, or was begun ([`Store::missing_bytes`] is the rest).
+    /// Bytes of keys and values to load from scratch when a folder's data set is opened: none if it is there
+    /// or was begun (then [`Store::missing_bytes`] is the rest).
     ///
     /// # Errors
-    /// Refused where something is there that stacktune did not make.
+    /// Refused if something is there that stacktune did not make.
     pub fn bytes_to_begin(dir: &Path, kv: &Kv, anew: bool) -> Result<u64> {
         let place = Place::new(dir);
         let data = DataSet::of(kv, place.room()?.0)?;
@@ -61,8 +61,8 @@ impl Store {
         Ok(if place.marker()?.is_some_and(keeps) { 0 } else { data.bytes() })
     }
 
-    /// Opens the data set of a folder, which is made where there is none; another one that lies there is
-    /// removed, and with `anew` the same one too. What is not loaded is loaded by [`Store::load`].
+    /// Opens the data set of a folder, or creates it; another data set there is removed, and with `anew` the
+    /// same one too. What is not loaded is loaded by [`Store::load`].
     ///
     /// # Errors
     /// Refused where something is there that stacktune did not make, where another run uses it, or where
@@ -80,12 +80,12 @@ impl Store {
         let lock = files::lock_folder(dir, files::Share::Exclusive)?;
         raise_open_files();
         let mut notes = Vec::new();
-        // Nobody else can have changed it since: the folder is locked now.
+        // Nothing else can change it: the folder is locked now.
         let (mut marker, other) = match place.marker()? {
             Some(marker) if keeps(&marker) => (marker, None),
             other => (Marker::new(data.clone(), rand::random()), other),
         };
-        // It may be refused, before anything is removed.
+        // This may refuse, before anything is removed.
         let acks = kv.acks.as_deref().map(expand_home).transpose()?;
         let acks = acks.map(|path| Acks::open(&path, marker.set)).transpose()?;
         if let Some(other) = other {
@@ -100,7 +100,7 @@ impl Store {
         let base = base();
         let db = open(&place, &base, &cache, rocksdb)?;
         notes.extend(acks.as_ref().map(Acks::adopt).transpose()?.flatten());
-        // Another one than before only where that was gone.
+        // A new one only if the old one was gone.
         if let Some(identity) = place.identity().filter(|found| marker.identity.as_ref() != Some(found)) {
             marker.identity = Some(identity);
             place.mark(&marker)?;
@@ -122,7 +122,7 @@ impl Store {
         Ok((store, notes))
     }
 
-    /// What it holds.
+    /// Its content.
     pub fn data(&self) -> DataSet {
         self.marker().pairs
     }
@@ -131,7 +131,7 @@ impl Store {
         self.marker.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Seeds the values.
+    /// The seed of the values.
     pub fn set(&self) -> u64 {
         self.marker().set
     }
@@ -148,40 +148,39 @@ impl Store {
 
     pub(super) fn db(&self) -> Result<Arc<DB>> {
         let db = self.db.read().unwrap_or_else(PoisonError::into_inner);
-        db.clone().ok_or_else(|| Error::failed("the database is closed: it could not be opened again"))
+        db.clone().ok_or_else(|| Error::failed("the database is closed: it could not be reopened"))
     }
 
-    /// Bytes of keys and values that it stores, each pair once: those that are loaded, and those that the
-    /// WAL put in this run and before.
+    /// Bytes of keys and values that it stores, each pair once: those that are loaded, and those that the WAL
+    /// put in this run and earlier ones.
     pub fn stored_bytes(&self) -> u64 {
         let (data, put) = (self.data(), self.next_logged.load(Ordering::Relaxed) - self.sequence_base());
         data.bytes() + put.min(data.logged()).max(self.logged_before) * data.pair_bytes()
     }
 
-    /// For a worker.
+    /// A handle for a worker.
     ///
     /// # Errors
-    /// Where the database could not be opened again.
+    /// If the database could not be reopened.
     pub fn handle(&self) -> Result<Handle> {
         Ok(Handle::new(self.db()?))
     }
 
-    /// Place among the WAL's pairs, of which each run begins with the first, and sequence number of its
-    /// next put.
+    /// Index among the WAL's pairs (each run begins with the first), and sequence number of its next put.
     #[inline]
     pub fn next_logged(&self, logged: u64) -> (u64, u64) {
         let sequence = self.next_logged.fetch_add(1, Ordering::Relaxed);
         (put_before(sequence) % logged, sequence)
     }
 
-    /// Notes a put of the WAL that was acknowledged, where that is asked for; an errno where it can't be.
+    /// Records an acknowledged put of the WAL, if requested; returns an errno on failure.
     #[inline]
     pub fn note(&self, slot: u64, sequence: u64) -> std::result::Result<(), i32> {
         let Some(acks) = &self.acks else { return Ok(()) };
         acks.note(slot, sequence).map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))
     }
 
-    /// A put failed, with that errno, or (0) one succeeded after that.
+    /// Notes that a put failed with that errno, or (0) that one succeeded again.
     pub fn put_failed(&self, errno: i32) {
         self.failed.store(errno, Ordering::Relaxed);
         if matches!(errno, libc::ENOSPC | libc::EDQUOT) {
@@ -194,23 +193,23 @@ impl Store {
         self.found_full.swap(false, Ordering::Relaxed)
     }
 
-    /// What puts fail with.
+    /// The error with which puts fail.
     #[inline]
     pub fn failing(&self) -> Option<i32> {
         Some(self.failed.load(Ordering::Relaxed)).filter(|errno| *errno != 0)
     }
 
-    /// What it is open with; none while it is closed, or is just being opened.
+    /// Its current options; none while it is closed or being opened.
     pub fn opened_with(&self) -> Option<OpenedWith> {
         self.db.try_read().ok()?.as_ref()?;
         let options = self.options.lock().unwrap_or_else(PoisonError::into_inner);
         Some(OpenedWith { direct_reads: options.direct_reads, direct_flush: options.direct_flush })
     }
 
-    /// Turns what turns while the database is open.
+    /// Applies the options that can change while the database is open.
     ///
     /// # Errors
-    /// `RocksDB`'s words; nothing of that group was changed then.
+    /// `RocksDB`'s message; nothing of that group was changed then.
     pub fn turn(&self, rocksdb: &Rocksdb) -> std::result::Result<(), String> {
         let db = self.db().map_err(|error| error.one_line())?;
         let mut options = self.options.lock().unwrap_or_else(PoisonError::into_inner);
@@ -232,15 +231,15 @@ impl Store {
             cache.set_capacity(rocksdb.block_cache_bytes as usize);
         }
         let (direct_reads, direct_flush) = (options.direct_reads, options.direct_flush);
-        // What is fixed stays until it is opened again.
+        // Fixed options stay until it is reopened.
         *options = Rocksdb { direct_reads, direct_flush, ..rocksdb.clone() };
         Ok(())
     }
 
-    /// Closes the database and opens it again, once no worker has a handle any more.
+    /// Closes and reopens the database, once no worker has a handle any more.
     ///
     /// # Errors
-    /// `RocksDB`'s words; it is closed then, until this is called again.
+    /// `RocksDB`'s message; it is closed then, until this is called again.
     pub fn reopen(&self, rocksdb: &Rocksdb) -> Result<()> {
         let mut db = self.db.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(open) = db.take() {
@@ -258,7 +257,7 @@ impl Store {
         Ok(())
     }
 
-    /// Closes the database and opens it again with statistics that begin anew.
+    /// Closes and reopens the database with fresh statistics.
     ///
     /// # Errors
     /// As [`Store::reopen`].
@@ -270,7 +269,7 @@ impl Store {
 
     /// What the engine did since it was opened; none while it is closed.
     pub fn figures(&self) -> Option<EngineFigures> {
-        // Borrowed and not shared: closing it takes sole ownership.
+        // Borrowed, not shared, as closing needs sole ownership.
         let db = self.db.try_read().ok()?;
         let base = self.base.try_read().ok()?;
         Some(tickers::figures(&base, db.as_ref()?))
@@ -291,9 +290,9 @@ impl Drop for Store {
     }
 }
 
-/// Closes it without waiting for the merges that are under way: the next opening takes them up.
+/// Closes it without waiting for merges under way: the next opening resumes them.
 fn close(db: DB) {
-    // What is in the log and not on the medium would else be lost by a power cut after an orderly end.
+    // Otherwise a power cut after an orderly end would lose what is in the log but not on the medium.
     let _ = db.flush_wal(true);
     db.cancel_all_background_work(true);
     drop(db);
@@ -303,7 +302,7 @@ fn base() -> Options {
     let mut base = Options::default();
     base.create_if_missing(true);
     base.enable_statistics();
-    // Its own log is for errors; statistics are asked for.
+    // Its log is for errors; statistics are queried.
     base.set_stats_dump_period_sec(0);
     base.set_stats_persist_period_sec(0);
     base.set_keep_log_file_num(4);
@@ -330,7 +329,7 @@ fn open(place: &Place, base: &Options, cache: &Cache, rocksdb: &Rocksdb) -> Resu
     DB::open(&options, &path).map_err(|error| failed(error.into_string()))
 }
 
-/// How many of the WAL's own pairs there are: each run puts them from the first one on.
+/// The number of the WAL's own pairs: each run puts them from the first one on.
 fn logged_in(db: &DB, data: &DataSet) -> Result<u64> {
     let mut key = Key::new(data.key_bytes);
     let mut is_there = |slot: u64| {
@@ -358,7 +357,7 @@ fn remove(place: &Place) -> Result<()> {
 
 fn replaced(marker: &Marker) -> String {
     let DataSet { pairs, key_bytes, value_bytes, .. } = &marker.pairs;
-    format!("another data set was there ({pairs} pairs of {key_bytes} + {value_bytes} B): it is replaced")
+    format!("another data set was there ({pairs} pairs of {key_bytes} + {value_bytes} B) and is replaced")
 }
 
 fn refuse_without_room(place: &Place, data: &DataSet, loaded: bool, free_bytes: u64) -> Result<()> {
@@ -371,10 +370,10 @@ fn refuse_without_room(place: &Place, data: &DataSet, loaded: bool, free_bytes: 
     let (needs, has) = (approx_size(needed_bytes), approx_size(has_bytes));
     let what = format!("the pairs need {needs}, compaction and logs included, and {has} is available");
     Err(Error::refused(format!("{}: {what}", place.dir().display()))
-        .hint("fewer pairs (kv.pairs, kv.share), or smaller values (kv.value_size)"))
+        .hint("use use fewer pairs (kv.pairs, kv.share), or smaller values (kv.value_size)"))
 }
 
-/// `RocksDB` holds a file open for each of the database: as many as this process may have.
+/// `RocksDB` keeps all files of the database open, so allow as many as possible.
 fn raise_open_files() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

@@ -1,4 +1,4 @@
-//! The store on a real database, in a folder of its own.
+//! The store on a real database, in a temporary folder.
 
 use std::sync::atomic::AtomicBool;
 
@@ -19,7 +19,7 @@ fn loaded(dir: &Path, kv: &Kv) -> (Store, Vec<String>) {
     (store, notes)
 }
 
-/// The newest of the files in which RocksDB writes down its options.
+/// The newest of the files in which RocksDB records its options.
 fn options_of(store: &Store) -> String {
     let files = std::fs::read_dir(store.place.database()).unwrap().flatten().map(|file| file.path());
     let newest = files.filter(|path| path.to_string_lossy().contains("OPTIONS-")).max().unwrap();
@@ -33,7 +33,7 @@ fn assert_has(options: &str, lines: &[&str]) {
     }
 }
 
-/// A slow checksum would slow every figure of the engine: RocksDB's own log says which one it uses.
+/// A slow checksum would affect every figure of the engine; RocksDB's log says which one it uses.
 #[test]
 fn checksums_use_the_cpus_own_instructions() {
     if !cfg!(target_arch = "x86_64") {
@@ -91,7 +91,7 @@ fn turned() -> Rocksdb {
 }
 
 #[test]
-fn every_knob_reaches_rocksdb_live_and_back_and_when_it_is_opened() {
+fn every_knob_reaches_rocksdb_live_and_on_opening() {
     let dir = tempfile::tempdir_in("/var/tmp").unwrap();
     let kv = small();
     let (store, _) = loaded(dir.path(), &kv);
@@ -106,7 +106,7 @@ fn every_knob_reaches_rocksdb_live_and_back_and_when_it_is_opened() {
     };
     assert_eq!(lines(&options_of(&store)), lines(&before));
     store.reopen(&turned()).unwrap();
-    // Of a filter that was given by the C interface it tells the name alone.
+    // For a filter set through the C interface, it has only the name.
     let opened =
         TURNED.map(|line| if line.starts_with("filter") { "filter_policy=bloomfilter" } else { line });
     assert_has(&options_of(&store), &opened);
@@ -114,7 +114,7 @@ fn every_knob_reaches_rocksdb_live_and_back_and_when_it_is_opened() {
 }
 
 #[test]
-fn what_is_fixed_is_there_once_it_is_opened_again_and_a_worker_keeps_it_open() {
+fn fixed_options_apply_after_reopening_which_a_worker_prevents() {
     let dir = tempfile::tempdir_in("/var/tmp").unwrap();
     let (store, _) = loaded(dir.path(), &small());
     let direct = Rocksdb { direct_flush: true, ..small().rocksdb };
@@ -140,13 +140,13 @@ fn a_single_level_has_one_and_universal_merges_runs() {
     drop(store);
     kv.rocksdb.compaction = Compaction::Universal;
     let (store, notes) = loaded(dir.path(), &kv);
-    assert!(notes[0].contains("it is replaced"), "{notes:?}");
+    assert!(notes[0].contains("is replaced"), "{notes:?}");
     assert_has(&options_of(&store), &["compaction_style=kCompactionStyleUniversal"]);
     assert!(store.verify(&mut |_| {}, &AtomicBool::new(false)).unwrap().is_clean());
 }
 
 #[test]
-fn losses_are_counted_and_told_once() {
+fn losses_are_counted_and_reported_once() {
     let dir = tempfile::tempdir_in("/var/tmp").unwrap();
     let mut kv = small();
     kv.acks = Some(dir.path().join("acks").display().to_string());
@@ -157,7 +157,7 @@ fn losses_are_counted_and_told_once() {
     let mut values = super::super::values::Values::new(store.set(), data.value_bytes);
     for put in 0..10 {
         let (slot, sequence) = store.next_logged(data.logged());
-        // Two of them are said to be there and are not.
+        // Two of them are recorded but missing.
         if put % 5 > 0 {
             handle.put(key.of(data.pairs + slot), values.of(data.pairs + slot, sequence), true).unwrap();
         }
@@ -165,7 +165,7 @@ fn losses_are_counted_and_told_once() {
     }
     assert_eq!(store.count_losses().unwrap(), Some(Losses { acknowledged: 10, lost: 2 }));
     assert_eq!(store.count_losses().unwrap(), None);
-    // What a later run has put over it says nothing about the earlier one.
+    // What a later run has overwritten says nothing about the earlier one.
     let sequence = store.sequence_base();
     for (slot, run) in [(0, 0), (1, 1 << 38), (2, 0)] {
         handle.put(key.of(data.pairs + slot), values.of(data.pairs + slot, sequence + run), true).unwrap();
@@ -175,7 +175,7 @@ fn losses_are_counted_and_told_once() {
 }
 
 #[test]
-fn what_was_damaged_or_taken_is_found() {
+fn damaged_and_missing_pairs_are_found() {
     let dir = tempfile::tempdir_in("/var/tmp").unwrap();
     let (store, _) = loaded(dir.path(), &small());
     let mut key = super::super::keys::Key::new(16);
@@ -195,7 +195,7 @@ fn what_was_damaged_or_taken_is_found() {
 }
 
 #[test]
-fn the_shortest_and_the_longest_keys_and_values_are_found_again() {
+fn the_shortest_and_the_longest_keys_and_values_are_read_back() {
     for (key_bytes, value_bytes, pairs) in [(4, 0, 3000), (255, 8, 3000), (16, 2 << 20, 6)] {
         let dir = tempfile::tempdir_in("/var/tmp").unwrap();
         let mut kv = small();
@@ -209,7 +209,7 @@ fn the_shortest_and_the_longest_keys_and_values_are_found_again() {
 }
 
 #[test]
-fn what_the_wal_put_in_runs_before_is_stored_too() {
+fn what_the_wal_put_in_earlier_runs_counts_as_stored() {
     let dir = tempfile::tempdir_in("/var/tmp").unwrap();
     let put = |puts: u64| {
         let (store, _) = loaded(dir.path(), &small());
@@ -229,7 +229,7 @@ fn what_the_wal_put_in_runs_before_is_stored_too() {
 }
 
 #[test]
-fn another_database_beside_the_marker_is_refused_and_one_that_is_gone_is_loaded_anew() {
+fn a_foreign_database_beside_the_marker_is_refused_and_a_missing_one_is_reloaded() {
     let dir = tempfile::tempdir_in("/var/tmp").unwrap();
     let (store, _) = loaded(dir.path(), &small());
     let database = store.place.database();
@@ -239,12 +239,12 @@ fn another_database_beside_the_marker_is_refused_and_one_that_is_gone_is_loaded_
         assert!(error.to_string().contains(why), "{error}");
         assert_eq!(error.kind, crate::error::Kind::Refused);
     };
-    // Somebody else's, put into its place.
+    // A foreign one in its place.
     let aside = dir.path().join("aside");
     std::fs::rename(&database, &aside).unwrap();
     drop(DB::open_default(&database).unwrap());
     refused("is not the database");
-    // One that was restored from a checkpoint has no name of its own yet.
+    // One restored from a checkpoint does not have its own id yet.
     std::fs::remove_file(database.join("IDENTITY")).unwrap();
     refused("is not the database");
     std::fs::remove_dir_all(&database).unwrap();

@@ -1,4 +1,4 @@
-//! What `RocksDB` reports of itself: tickers, histograms and properties.
+//! What `RocksDB` reports about itself: tickers, histograms and properties.
 
 use rocksdb::statistics::{Histogram, Ticker};
 use rocksdb::{DB, Options};
@@ -15,7 +15,7 @@ const TIMES: [Histogram; 6] = [
     Histogram::CompactionTime,
 ];
 
-/// The counts since the options' statistics began; what the application asked for is left to its counters.
+/// The counts since the statistics began; what the application requested is left to its own counters.
 pub fn totals(options: &Options) -> EngineTotals {
     let of = |ticker| options.get_ticker_count(ticker);
     EngineTotals {

@@ -1,43 +1,43 @@
 //! Values that do not compress, and that can be checked when they are read back.
 //!
-//! A value is a piece of a template of random bytes, the place of which follows from the pair and the put,
-//! and begins with a stamp of 16 bytes: the sequence number of the put and the number of the pair, both
-//! little-endian. Of a shorter value the stamp is cut. Putting costs no copy: the stamp is laid over the
-//! template and taken off before the next.
+//! A value is a piece of a template of random bytes, whose position follows from the pair and the put, and
+//! begins with a stamp of 16 bytes: the sequence number of the put and the number of the pair, both
+//! little-endian. In a shorter value the stamp is cut. A put needs no copy: the stamp is written over the
+//! template and removed before the next one.
 
 use super::keys::mix;
 
-/// Places at which a value can begin in its template.
+/// Positions at which a value can begin in its template.
 const PLACES: u64 = 1 << 17;
-/// Bytes between two of them.
+/// Bytes between two positions.
 const PLACE_BYTES: u64 = 8;
 /// Bytes of the stamp.
 const STAMP_BYTES: usize = 16;
 /// From this many bytes on, a value identifies the put that wrote it.
 pub const SEQUENCE_BYTES: usize = 8;
 
-/// Makes and checks values of one data set.
+/// Makes and checks the values of a data set.
 #[derive(Debug)]
 pub struct Values {
     template: Vec<u8>,
     value_bytes: usize,
-    /// Where the stamp lies, and what it lies on.
+    /// Where the stamp is, and what it covers.
     stamped: Option<(usize, [u8; STAMP_BYTES])>,
 }
 
-/// What a value is, if it is not what was put.
+/// What is wrong with a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wrong {
-    /// It is of another length.
+    /// It has another length.
     Length,
-    /// It is another pair's.
+    /// It belongs to another pair.
     Misplaced,
-    /// Its bytes are not those that its stamp stands for.
+    /// Its bytes do not match its stamp.
     Damaged,
 }
 
 impl Values {
-    /// Of a data set, of that many bytes each.
+    /// Values of a data set, of that many bytes each.
     pub fn new(set: u64, value_bytes: u64) -> Self {
         let bytes = (PLACES * PLACE_BYTES + value_bytes) as usize + STAMP_BYTES;
         let words = (0..bytes.div_ceil(8) as u64).map(|word| mix(set ^ word));
@@ -45,7 +45,7 @@ impl Values {
         Self { template, value_bytes: value_bytes as usize, stamped: None }
     }
 
-    /// The value of a pair as that put writes it.
+    /// The value of a pair as written by that put.
     #[inline]
     pub fn of(&mut self, number: u64, sequence: u64) -> &[u8] {
         self.unstamp();
@@ -63,7 +63,7 @@ impl Values {
         }
     }
 
-    /// The sequence number of the put that wrote a pair's value; none where it is too short to hold one.
+    /// The sequence number of the put that wrote a pair's value; none if it is too short to contain one.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -84,7 +84,7 @@ impl Values {
     }
 }
 
-/// The sequence number that a value bears; none where it is too short.
+/// The sequence number in a value; none if it is too short.
 pub fn sequence(value: &[u8]) -> Option<u64> {
     value.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
 }
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_tells_its_put_and_what_happened_to_it() {
+    fn a_value_identifies_its_put_and_shows_damage() {
         let (mut writer, mut reader) = (Values::new(9, 4000), Values::new(9, 4000));
         for (number, sequence) in [(0, 0), (7, 3), (7, 1 << 40), (u64::MAX >> 1, 12)] {
             let mut value = writer.of(number, sequence).to_vec();
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn short_values_tell_what_they_can() {
+    fn short_values_contain_what_fits() {
         for bytes in [0, 4, 8, 12, 16, 17] {
             let value = Values::new(1, bytes).of(5, 6).to_vec();
             let expected = (bytes >= SEQUENCE_BYTES as u64).then_some(6);

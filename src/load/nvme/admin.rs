@@ -112,7 +112,7 @@ pub(super) fn recalled(name: &str) -> Error {
 
 pub(super) fn fatal(name: &str) -> Error {
     Error::failed(format!("{name} reports a fatal error (CSTS.CFS)"))
-        .hint("`nvme error-log` and `nvme smart-log` may tell more once the kernel has it back")
+        .hint("`nvme error-log` and `nvme smart-log` may show more once the kernel has it back")
 }
 
 /// The steps of a start, which a reset takes again.
@@ -153,7 +153,7 @@ impl<B: Bus> Starting<'_, B> {
             match Condition::of(csts) {
                 Condition::Removed => return Err(gone(self.bus.name())),
                 _ if csts & bits == wanted => return Ok(()),
-                // One that is to stop may still tell the error for which it has to.
+                // A controller that is to stop may still report the error because of which it has to.
                 Condition::Fatal if wanted != 0 => return Err(fatal(self.bus.name())),
                 _ if self.is_over(began_ns, patience) => {
                     let what = format!("{} did not {doing} within {patience:?}", self.bus.name());
@@ -258,7 +258,7 @@ impl<B: Bus> Starting<'_, B> {
 
     /// Number of Queues (Base 5.27.1.5): asks for all that can be, and returns how many pairs there are.
     pub fn allot_queues(&self, admin: &mut Admin<B>) -> Result<u16> {
-        let result = self.ask(admin, &Command::number_of_queues(u16::MAX), "tell its queues")?;
+        let result = self.ask(admin, &Command::number_of_queues(u16::MAX), "report its queues")?;
         // NSQA and NCQA, each one less than meant.
         Ok((result as u16).min((result >> 16) as u16).saturating_add(1))
     }

@@ -15,7 +15,7 @@ pub trait Bus: Send + Sync + 'static {
     /// Bytes of the memory-mapped space.
     fn register_bytes(&self) -> usize;
 
-    /// Memory of so many bytes or a few more, all zero, aligned to [`super::prp::PAGE_BYTES`], that
+    /// Memory of that many bytes or a few more, all zero, aligned to [`super::prp::PAGE_BYTES`], that
     /// the controller can reach.
     fn allocate(&self, bytes: usize) -> Result<Dma>;
 
@@ -33,8 +33,8 @@ pub trait Bus: Send + Sync + 'static {
         false
     }
 
-    /// Keeps a controller that does not stop from memory, where nothing else does: what it was told of is
-    /// about to be somebody else's.
+    /// Keeps a controller that does not stop away from memory, where nothing else does: what it was given is
+    /// about to be reused.
     fn isolate(&self) {}
 
     /// Reads a register of 64 bits as its two halves, which every controller allows (Base 3.1.3).

@@ -123,11 +123,11 @@ impl<B: Bus> Controller<B> {
     pub fn condition(&self) -> Condition {
         match Condition::of(self.bus.read32(spec::CSTS)) {
             Condition::Ready if self.bus.is_recalled() => Condition::Recalled,
-            told => told,
+            other => other,
         }
     }
 
-    /// Makes an I/O queue pair of so many entries, or as many as it can have (Base 5.4, 5.5), and the
+    /// Makes an I/O queue pair of that many entries, or as many as it can have (Base 5.4, 5.5), and the
     /// generation that it belongs to.
     ///
     /// # Errors
@@ -148,7 +148,7 @@ impl<B: Bus> Controller<B> {
     }
 
     /// Makes a queue pair again whose controller was reset; returns the generation that it belongs to
-    /// now. The owners of what was outstanding are told: it was aborted by the reset.
+    /// now. The owners of what was outstanding are notified: it was aborted by the reset.
     pub fn reopen_queue(&self, queue: &mut QueuePair<B>, lost: impl FnMut(u32)) -> Result<u32> {
         let mut admin = self.lock()?;
         // The reset is over, as it holds the lock: nobody writes to the rings.
@@ -171,7 +171,7 @@ impl<B: Bus> Controller<B> {
         Ok(())
     }
 
-    /// Asks to abort a command (Base 5.1). Whether it will be tells its own completion; false where the
+    /// Requests the abort of a command (Base 5.1). Its own completion shows whether it was aborted; false where the
     /// controller did not find it, or does not abort it.
     pub fn abort(&self, queue: u16, cid: u16) -> Result<bool> {
         let mut admin = self.lock()?;

@@ -20,7 +20,7 @@ pub struct Dma {
 enum Place {
     /// From that address on, without gaps.
     Whole(u64),
-    /// In pieces of so many bytes, each from its own address on.
+    /// In pieces of that many bytes, each from its own address on.
     Pieces(usize, Box<[u64]>),
 }
 

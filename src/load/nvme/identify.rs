@@ -19,7 +19,7 @@ pub struct ControllerFacts {
     /// MDTS, byte 77: the most that a command may move, 2^MDTS pages of the smallest memory page;
     /// none where the controller sets no limit.
     pub transfer_bytes_max: Option<u64>,
-    /// RTD3E, bytes 88 to 91: how long a shutdown may take; none where it is not told.
+    /// RTD3E, bytes 88 to 91: how long a shutdown may take; none if not reported.
     pub shutdown_timeout: Option<Duration>,
     /// SQES and CQES, bytes 512 and 513: the sizes of entries that it requires and allows fit.
     pub entry_sizes_fit: bool,
@@ -79,7 +79,9 @@ impl Namespace {
         let block_shift = u32::from(format[2]);
         if metadata_bytes > 0 {
             let what = format!("namespace {id} is formatted with {metadata_bytes} bytes of metadata a block");
-            return Err(Error::input(what).hint("choose a format without any: `nvme id-ns -H` lists them"));
+            return Err(
+                Error::input(what).hint("choose a format without metadata: `nvme id-ns -H` lists them")
+            );
         }
         if !(9..=12).contains(&block_shift) {
             let what = format!("namespace {id} has logical blocks of 2^{block_shift} bytes");

@@ -2,7 +2,7 @@
 //!
 //! A command that does not come back in time is first aborted (Base 5.1); where that does not help, the
 //! controller is reset (Base 3.7.2), which ends all commands of all lanes, and every lane makes its
-//! queue anew. A controller that is gone or tells a fatal error ends the lane.
+//! queue anew. A controller that is gone or reports a fatal error ends the lane.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub struct Lane<B: Bus> {
 }
 
 impl<B: Bus> Lane<B> {
-    /// Makes a queue pair for so many commands at once, or as many as the controller takes.
+    /// Makes a queue pair for that many commands at once, or as many as the controller accepts.
     pub fn open(controller: &Arc<Controller<B>>, commands: u32) -> Result<Self> {
         let (queue, generation) = controller.open_queue(commands.saturating_add(1))?;
         let controller = controller.clone();
@@ -83,11 +83,11 @@ impl<B: Bus> Lane<B> {
     }
 
     /// Looks whether the controller still works and whether a command is overdue: to be called again
-    /// and again, which costs a comparison but every 100 ms. `lost` is told the owners of commands that
+    /// and again, which costs a comparison but every 100 ms. `lost` is given the owners of commands that
     /// a reset has ended.
     ///
     /// # Errors
-    /// Where it is gone or wanted back, tells a fatal error, or does not come back after a reset.
+    /// If it is gone or wanted back, reports a fatal error, or does not come back after a reset.
     pub fn watch(&mut self, now_ns: u64, mut lost: impl FnMut(u32)) -> Result<()> {
         if self.generation != self.controller.generation() {
             return self.begin_anew(&mut lost);

@@ -26,7 +26,7 @@ pub struct Memory {
 
 // SAFETY: it owns its memory, which is no thread's.
 unsafe impl Send for Memory {}
-// SAFETY: behind a shared reference only its place is told.
+// SAFETY: through a shared reference only its address is available.
 unsafe impl Sync for Memory {}
 
 impl Memory {
@@ -85,7 +85,7 @@ impl Memory {
     /// keeps away.
     ///
     /// # Errors
-    /// Where the kernel does not tell: it does to root alone.
+    /// If the kernel does not reveal it: it does only to root.
     pub fn physical_addresses(&self) -> Result<Box<[u64]>> {
         const ENTRY_BYTES: usize = 8;
         let path = Path::new("/proc/self/pagemap");
@@ -101,8 +101,8 @@ impl Memory {
                         "a huge page is not there: a limit of the control group's, perhaps",
                     );
                 }
-                Error::input("the kernel does not tell where memory lies in the machine (/proc/self/pagemap)")
-                    .hint("it tells root, with the right CAP_SYS_ADMIN")
+                Error::input("the kernel does not reveal physical addresses (/proc/self/pagemap)")
+                    .hint("it does so for root, with the capability CAP_SYS_ADMIN")
             })
         };
         (0..self.bytes).step_by(LARGE_PAGE_BYTES).map(address).collect()
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(physical_address(1 << 63 | 0x12_3400), Some(0x1_2340_0000));
         assert_eq!(physical_address(1 << 63 | 1 << 55 | 0x200), Some(0x20_0000), "bit 55 is soft-dirty");
         assert_eq!(physical_address(0x12_3400), None, "swapped or not there");
-        assert_eq!(physical_address(1 << 63), None, "not told");
+        assert_eq!(physical_address(1 << 63), None, "not revealed");
     }
 
     #[test]

@@ -1,15 +1,15 @@
-//! A drive that no IOMMU keeps from any memory: VFIO's unsafe mode (Linux, `VFIO_NOIOMMU_IOMMU`).
+//! A drive without an IOMMU: VFIO's unsafe mode (Linux, `VFIO_NOIOMMU_IOMMU`).
 //!
-//! The controller is told where memory lies in the machine, so a wrong address, of this program's or of
-//! the drive's firmware, overwrites whatever lies there. So all memory that it is told of is on huge pages,
+//! The controller is given physical addresses, so a wrong address, of this program's or of
+//! the drive's firmware, overwrites whatever lies there. So all memory that it is given is on huge pages,
 //! pinned as an `io_uring`'s buffers are, so that the kernel neither moves nor swaps them. They are of the
 //! pool that was set aside, and go back to it when a program is killed: what is then still under way hits
 //! no other program's memory before the kernel has reset the drive, unless the pool is made smaller or used
 //! in that moment. A controller that does not stop is taken off the bus before its memory is given back.
 //!
-//! The kernel has to be told by name as well (`enable_unsafe_noiommu_mode` of its module `vfio`), and is
+//! The kernel must be configured explicitly as well (`enable_unsafe_noiommu_mode` of its module `vfio`), and is
 //! marked as tainted from then on. No crate knows this mode: the calls are made here.
-#![allow(unsafe_code)] // ioctls, and memory whose place in the machine is told
+#![allow(unsafe_code)] // ioctls, and memory whose physical address is used
 
 use std::ffi::CString;
 use std::fs::File;
@@ -115,7 +115,7 @@ impl Function {
         let group_path = PathBuf::from(format!("/dev/vfio/noiommu-{number}"));
         let group = open(&group_path).map_err(|error| match error.raw_os_error() {
             Some(libc::EBUSY) => Error::refused(format!("{address} is driven by another program already"))
-                .hint(format!("`fuser -v {}` tells by which", group_path.display())),
+                .hint(format!("`fuser -v {}` shows by which", group_path.display())),
             _ => Error::os("cannot open", &group_path, error)
                 .hint("the unsafe mode requires root (CAP_SYS_RAWIO)"),
         })?;
@@ -133,7 +133,7 @@ impl Function {
         check(unsafe { libc::ioctl(fd, SET_IOMMU, libc::c_ulong::from(VFIO_NOIOMMU_IOMMU)) })
             .map_err(refused)?;
         let name =
-            CString::new(address).map_err(|_| Error::input(format!("`{address}` is no PCI address")))?;
+            CString::new(address).map_err(|_| Error::input(format!("`{address}` is not a PCI address")))?;
         // SAFETY: the kernel reads the name up to its end.
         let opened = check(unsafe { libc::ioctl(group.as_raw_fd(), GROUP_GET_DEVICE, name.as_ptr()) });
         // SAFETY: the descriptor is new, and nobody else's.
@@ -152,11 +152,11 @@ impl Function {
         let mut info = vfio_region_info { argsz, flags: 0, index, cap_offset: 0, size: 0, offset: 0 };
         // SAFETY: the kernel writes at most as many bytes as `argsz` says.
         check(unsafe { libc::ioctl(self.device.as_raw_fd(), DEVICE_GET_REGION, &raw mut info) })
-            .map_err(|error| Error::failed(format!("VFIO does not tell a region: {}", describe(&error))))?;
+            .map_err(|error| Error::failed(format!("VFIO does not report a region: {}", describe(&error))))?;
         Ok(Place { offset: info.offset, bytes: info.size })
     }
 
-    /// Has the kernel tell there that it wants the device back.
+    /// Makes the kernel signal there that it wants the device back.
     pub fn tell_recall(&self, event: &EventFd) -> io::Result<()> {
         let flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER;
         // The structure `vfio_irq_set`: its bytes, flags, index, start and count; then a descriptor.

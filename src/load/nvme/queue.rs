@@ -1,10 +1,10 @@
 //! A submission queue and the completion queue that it completes into (Base 3.3.1): two rings in
 //! memory, a doorbell each.
 //!
-//! The host writes commands at the tail and tells the controller by the tail doorbell; the controller
+//! The host writes commands at the tail and notifies the controller by the tail doorbell; the controller
 //! writes completions, each with a phase tag (P) that turns with each round, so that the host sees by
 //! the tag alone whether an entry is new (Base 3.3.3.2), and hears by the head doorbell which entries
-//! are free again. Completions come in any order: the command identifier (CID) tells whose one is.
+//! are free again. Completions come in any order: the command identifier (CID) says whose one is.
 //!
 //! One command fewer than the ring has entries is outstanding at most. So the tail never reaches the
 //! head, which would mean empty (Base 3.3.1), and the completion queue always has room.
@@ -86,7 +86,7 @@ pub struct QueuePair<B> {
 }
 
 impl<B: Bus> QueuePair<B> {
-    /// Rings of so many entries (2 and up) for queue `id`, which the controller does not know yet.
+    /// Rings of that many entries (2 and up) for queue `id`, which the controller does not know yet.
     pub fn new(bus: &Arc<B>, id: u16, entries: u32, stride_bytes: usize) -> Result<Self> {
         let ring = |entry_bytes: usize| {
             let ring = bus.allocate(entries as usize * entry_bytes)?;
@@ -234,7 +234,7 @@ impl<B: Bus> QueuePair<B> {
     }
 
     /// Begins anew, for a controller that was reset and touches the rings no more. The owners of what
-    /// was outstanding are told.
+    /// was outstanding are notified.
     pub fn begin_anew(&mut self, mut lost: impl FnMut(u32)) {
         for (cid, owner) in self.owners.iter_mut().enumerate() {
             if *owner != NOBODY {

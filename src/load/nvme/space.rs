@@ -132,7 +132,7 @@ struct Addresses {
 }
 
 impl Addresses {
-    /// The first place for so many bytes, aligned to a large page so that the IOMMU can use such.
+    /// The first address for that many bytes, aligned to a large page so that the IOMMU can use large pages.
     fn take(&mut self, bytes: u64) -> Option<u64> {
         let align = |at: u64| at.checked_next_multiple_of(LARGE_PAGE_BYTES as u64);
         for &(first, last) in &self.ranges {
@@ -178,7 +178,7 @@ fn ranges_of_space(space: &VfioIommufd) -> std::io::Result<Vec<(u64, u64)>> {
     Ok(ranges.iter().take(asked.num_iovas as usize).map(|range| (range.start, range.last)).collect())
 }
 
-/// The container's usable addresses (`VFIO_IOMMU_GET_INFO`), which the crate does not tell.
+/// The container's usable addresses (`VFIO_IOMMU_GET_INFO`), which the crate does not provide.
 fn ranges_of_container(container: &VfioContainer) -> std::io::Result<Vec<(u64, u64)>> {
     const GET_INFO: libc::Ioctl = (VFIO_TYPE as libc::Ioctl) << 8 | (VFIO_BASE as libc::Ioctl + 12);
     // Words, so that it is aligned as the kernel's structures are; far more than any IOMMU has ranges.

@@ -191,8 +191,8 @@ impl Command {
         Self::new(IDENTIFY, namespace).data(data).dword(10, cns)
     }
 
-    /// Asks for so many I/O queues of each kind (Base 5.27.1.5): dword 11 has NCQR above NSQR, each
-    /// one less than meant. The completion's dword 0 tells those allocated in the same way.
+    /// Requests that many I/O queues of each kind (Base 5.27.1.5): dword 11 has NCQR above NSQR, each
+    /// one less than meant. The completion's dword 0 gives those allocated in the same way.
     pub fn number_of_queues(queues: u16) -> Self {
         let wanted = u32::from(queues.max(1) - 1);
         Self::new(SET_FEATURES, 0).dword(10, FEATURE_NUMBER_OF_QUEUES).dword(11, wanted << 16 | wanted)

@@ -24,7 +24,7 @@ pub struct Transfers {
 }
 
 impl Transfers {
-    /// Buffers of `page_bytes` (a power of two from 512) for so many slots, moved in parts of
+    /// Buffers of `page_bytes` (a power of two from 512) for that many slots, moved in parts of
     /// `part_bytes_max` at most (a power of two from 4 KiB on).
     pub fn new<B: Bus>(bus: &B, slots: u32, page_bytes: usize, part_bytes_max: usize) -> Result<Self> {
         let part_bytes = page_bytes.min(part_bytes_max);

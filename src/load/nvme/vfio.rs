@@ -136,9 +136,9 @@ impl Device {
         Ok(Place { offset: device.get_region_offset(index), bytes })
     }
 
-    /// Has the kernel tell there that it wants the device back.
+    /// Makes the kernel signal there that it wants the device back.
     fn tell_recall(&self, event: &EventFd) {
-        // A kernel that does not tell has the run go on until the drive does not answer.
+        // With a kernel that does not signal it, the run continues until the drive does not answer.
         let _ = match self {
             Self::Kept(device, _) => device.enable_irq(VFIO_PCI_REQ_IRQ_INDEX, vec![event]).is_ok(),
             Self::Unkept(function) => function.tell_recall(event).is_ok(),
@@ -161,7 +161,7 @@ impl Device {
 pub struct VfioBus {
     address: String,
     registers: Registers,
-    /// The kernel tells here that it wants the device back.
+    /// The kernel signals here that it wants the device back.
     recall: EventFd,
     recalled: AtomicBool,
     device: Device,
@@ -185,7 +185,7 @@ impl VfioBus {
 fn device_path(address: &str) -> Result<PathBuf> {
     let plain = |c: char| c.is_ascii_hexdigit() || c == ':' || c == '.';
     if address.is_empty() || !address.chars().all(plain) {
-        return Err(Error::input(format!("`{address}` is no PCI address"))
+        return Err(Error::input(format!("`{address}` is not a PCI address"))
             .hint("one looks like 0000:01:00.0: `stacktune host` and `lspci -D` list them"));
     }
     let path = Path::new("/sys/bus/pci/devices").join(address);

@@ -20,7 +20,7 @@ pub fn cannot_open(what: &str, error: &VfioError) -> Error {
             .hint("driving a drive from user space needs root, or the right to /dev/vfio"),
         VfioError::OpenGroup(why, group) => match os(why) {
             Some(libc::EBUSY) => Error::refused(format!("{what} is driven by another program already"))
-                .hint(format!("`fuser -v /dev/vfio/{group}` tells by which")),
+                .hint(format!("`fuser -v /dev/vfio/{group}` shows by which")),
             Some(libc::ENOENT) => Error::input(format!("{what} is not bound to vfio-pci"))
                 .hint("stacktune binds it itself where it is a target of the interface `vfio`"),
             _ => Error::os("cannot open", &Path::new("/dev/vfio").join(group), errno(why)),
@@ -31,7 +31,7 @@ pub fn cannot_open(what: &str, error: &VfioError) -> Error {
         }
         VfioError::VfioDeviceBindIommufd(why) if [libc::EBUSY, libc::EINVAL].contains(&why.errno()) => {
             Error::refused(format!("{what} is driven by another program already"))
-                .hint("`fuser -v /dev/vfio/devices/*` tells by which")
+                .hint("`fuser -v /dev/vfio/devices/*` shows by which")
         }
         VfioError::InvalidVfioDev => Error::input(format!("{what} is not bound to vfio-pci"))
             .hint("stacktune binds it itself where it is a target of the interface `vfio`"),

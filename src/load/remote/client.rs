@@ -12,15 +12,15 @@ use crate::error::Result;
 use crate::load::volume::Region;
 use crate::load::workers::control::Writes;
 
-/// The hidden command that is the helper.
+/// The hidden command that runs the helper.
 pub const COMMAND: &str = "drive-spdk";
-/// Attaching clears huge pages and resets drives.
+/// Time for attaching, which clears huge pages and resets drives.
 const ATTACH_PATIENCE: Duration = Duration::from_mins(2);
-/// Everything else is done at once, but for I/O that drains: a drive that hangs is given 30 s, and its
-/// abort as many.
+/// Time for everything else, which is immediate except for I/O that drains: a drive that hangs gets 30 s, and
+/// its abort as many.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// The helper, with the drives that it drives. Dropped, it lets go of them and ends.
+/// The helper and its drives. When this is dropped, it releases them and ends.
 pub struct Remote {
     link: Arc<Mutex<Link>>,
     attached: Attached,
@@ -30,9 +30,9 @@ impl Remote {
     /// Starts a helper that drives these namespaces, by PCI address and number.
     ///
     /// # Errors
-    /// Why it does not, with what it said.
+    /// Why it does not start, with its output.
     pub fn start(drives: Vec<(String, u32)>) -> Result<Self> {
-        // This very program, whatever has become of its file.
+        // This very program, whatever has happened to its file.
         let mut helper = Command::new("/proc/self/exe");
         helper.arg0("stacktune").arg(COMMAND);
         Self::attach(Link::spawn(helper)?, drives)
@@ -49,15 +49,15 @@ impl Remote {
         Ok(Self { link: Arc::new(Mutex::new(link)), attached })
     }
 
-    /// What drives the drives, and how.
+    /// The versions that drive the drives, and their limits.
     pub fn attached(&self) -> &Attached {
         &self.attached
     }
 
-    /// Workers there, on these regions. What they write counts as written here.
+    /// Workers in the helper, on these regions. What they write counts as written here.
     ///
     /// # Errors
-    /// Where the helper is gone.
+    /// If the helper is gone.
     pub fn load(
         &self,
         data: Region,

@@ -18,7 +18,7 @@ use crate::units::MIB;
 
 const PAGE_BYTES: u64 = 16384;
 
-/// Needs nothing to be made ready.
+/// Needs no preparation.
 struct Files;
 
 impl Ground for Files {
@@ -41,7 +41,7 @@ fn served() -> (Remote, JoinHandle<Result<()>>) {
     (Remote::attach(Link::over(ours).unwrap(), drives()).unwrap(), server)
 }
 
-/// Workers there, on two files each for data and WAL.
+/// Workers in the helper, on two files each for data and WAL.
 fn workers_on(remote: &Remote, dir: &std::path::Path, writes: &Arc<Writes>) -> RemoteWorkers {
     let region = |id: u8, name: &str, first: u32| {
         let extent = |i: u32| {
@@ -63,7 +63,7 @@ fn plans() -> [Job; 4] {
     jobs(&settings)
 }
 
-/// Collects until that is so, or fails.
+/// Collects until the condition holds, or fails.
 fn collect_until(source: &mut dyn Source, delta: &mut Delta, mut enough: impl FnMut(&Delta, bool) -> bool) {
     let deadline = Instant::now() + Duration::from_mins(1);
     loop {
@@ -77,7 +77,7 @@ fn collect_until(source: &mut dyn Source, delta: &mut Delta, mut enough: impl Fn
 }
 
 #[test]
-fn what_is_counted_there_arrives_here_and_nothing_twice() {
+fn counts_of_the_helper_arrive_exactly_once() {
     let dir = tempfile::tempdir_in("/var/tmp").unwrap();
     let (remote, server) = served();
     assert_eq!(remote.attached().versions, ("0000:01:00.0".to_owned(), "3".to_owned()));
@@ -111,7 +111,7 @@ fn what_is_counted_there_arrives_here_and_nothing_twice() {
 }
 
 #[test]
-fn the_limit_of_writes_holds_there_and_can_be_raised() {
+fn the_limit_of_writes_holds_in_the_helper_and_can_be_raised() {
     let dir = tempfile::tempdir_in("/var/tmp").unwrap();
     let (remote, _server) = served();
     let writes = Arc::new(Writes::new(0, Arc::default()));
@@ -127,7 +127,7 @@ fn the_limit_of_writes_holds_there_and_can_be_raised() {
 }
 
 #[test]
-fn classes_stop_once_where_the_helper_has_gone_and_do_not_start_again() {
+fn classes_stop_once_when_the_helper_is_gone_and_do_not_restart() {
     let dir = tempfile::tempdir_in("/var/tmp").unwrap();
     let (remote, _server) = served();
     let writes = Arc::new(Writes::new(0, Arc::default()));
@@ -145,14 +145,15 @@ fn classes_stop_once_where_the_helper_has_gone_and_do_not_start_again() {
 }
 
 #[test]
-fn a_helper_that_aborts_is_told_with_its_last_words() {
+fn a_helper_that_aborts_is_reported_with_its_last_output() {
     let script = |text: &str| {
         let mut command = Command::new("sh");
         command.args(["-c", text]);
         Remote::attach(Link::spawn(command).unwrap(), drives()).err().unwrap().to_string()
     };
-    let told = script("head -n 1 >/dev/null; echo 'EAL: no memory'; echo 'EAL: panic' >&2; kill -ABRT $$");
-    assert!(told.contains("signal 6") && told.contains("EAL: no memory | EAL: panic"), "{told}");
-    let told = script("exit 5");
-    assert!(told.contains("exit status 5"), "{told}");
+    let reported =
+        script("head -n 1 >/dev/null; echo 'EAL: no memory'; echo 'EAL: panic' >&2; kill -ABRT $$");
+    assert!(reported.contains("signal 6") && reported.contains("EAL: no memory | EAL: panic"), "{reported}");
+    let reported = script("exit 5");
+    assert!(reported.contains("exit status 5"), "{reported}");
 }

@@ -1,4 +1,4 @@
-//! The hidden command: SPDK, and the server over it. It is no use by hand.
+//! The hidden command: SPDK, and the server on top of it. Not meant to be run by hand.
 
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -12,30 +12,30 @@ use super::server::{Ground, serve};
 use crate::error::describe;
 use crate::error::{Error, Result};
 
-/// Workers that do not come to their end after that are left to the kernel.
+/// Workers that have not ended after this are left to the kernel.
 const END_PATIENCE: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Serves the load to the process at the other end of standard input.
 ///
 /// # Errors
-/// Where that is no such process, or the socket fails.
+/// If standard input is not such a process, or the socket fails.
 pub fn run() -> Result<()> {
     let by_hand = || {
-        Error::input("this command is stacktune's own: it drives drives for another stacktune through SPDK")
+        Error::input("this command is internal: it drives drives for another stacktune through SPDK")
             .hint("choose io.interface = spdk in a profile instead")
     };
     let stdin = std::io::stdin().as_fd().try_clone_to_owned();
     let stream = UnixStream::from(stdin.map_err(|_| by_hand())?);
-    // Of what is no socket there is no address.
+    // Only a socket has an address.
     stream.local_addr().map_err(|_| by_hand())?;
     let parent = rustix::process::getppid();
     std::thread::spawn(move || end_after(parent));
     serve(stream, &mut Drives::default())
 }
 
-/// Ends this process some time after its parent is gone, whatever a worker or drive is waiting for. A
-/// parent that lives ends it by itself.
+/// Ends this process some time after its parent is gone, whatever a worker or drive is waiting for. A living
+/// parent ends it itself.
 fn end_after(parent: Option<rustix::process::Pid>) {
     while rustix::process::getppid() == parent {
         std::thread::sleep(LOOK);
@@ -73,7 +73,7 @@ impl Ground for Drives {
                 addresses.push(address.clone());
             }
         }
-        // DPDK ties its first thread to a CPU; the workers run on the CPUs of their class.
+        // DPDK pins its first thread to a CPU; the workers run on the CPUs of their class.
         let cpus = rustix::thread::sched_getaffinity(None).map_err(failed)?;
         let first = (0..rustix::thread::CpuSet::MAX_CPU).find(|cpu| cpus.is_set(*cpu)).unwrap_or(0);
         let begun = Begun::begin(first as u32, &addresses);

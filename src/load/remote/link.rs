@@ -14,12 +14,12 @@ use super::protocol::{Answer, Ask, Reply, Request, say, understand};
 use crate::error::{Error, Result, describe};
 use crate::load::workers::control::Writes;
 
-/// The helper lets go of the drives within this, or is killed.
+/// The helper releases the drives within this time, or is killed.
 const END_PATIENCE: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(10);
-/// Lines that are kept of what the helper says.
+/// Lines kept of the helper's output.
 const WORDS: usize = 20;
-/// Of those, lines that a message has.
+/// Lines of those in a message.
 const LAST_WORDS: usize = 3;
 
 pub(super) fn lock(link: &Mutex<Link>) -> MutexGuard<'_, Link> {
@@ -28,20 +28,20 @@ pub(super) fn lock(link: &Mutex<Link>) -> MutexGuard<'_, Link> {
 
 #[cold]
 pub(super) fn senseless(answer: &Answer) -> Error {
-    Error::failed(format!("the helper that drives SPDK answers something else than was asked: {answer:?}"))
+    Error::failed(format!("unexpected answer from the process that drives SPDK: {answer:?}"))
 }
 
 /// The socket to the helper, and the process.
 pub(super) struct Link {
     pub stream: UnixStream,
     answers: BufReader<UnixStream>,
-    /// None in tests, which have it in a thread.
+    /// None in tests, where it is a thread.
     child: Option<Child>,
     words: Arc<Mutex<VecDeque<String>>>,
     listener: Option<JoinHandle<()>>,
-    /// Counts that follow the helper's; their limit goes with every request.
+    /// Counts that follow the helper's; their limit is sent with every request.
     pub writes: Option<Arc<Writes>>,
-    /// Why nothing can be asked any more.
+    /// Why no more requests are possible.
     failed: Option<Error>,
 }
 
@@ -52,15 +52,15 @@ impl Link {
     /// Failed where it can't be started.
     pub fn spawn(mut command: Command) -> Result<Self> {
         let failed = |error: std::io::Error| {
-            Error::failed(format!("cannot start the helper that drives SPDK: {}", describe(&error)))
+            Error::failed(format!("cannot start the process that drives SPDK: {}", describe(&error)))
         };
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
         let (said, saying) = std::io::pipe().map_err(failed)?;
-        // Apart from the terminal's signals, for it ends when this process has let go of it.
+        // Apart from the terminal's signals, as it ends when this process releases it.
         command.stdin(OwnedFd::from(theirs)).process_group(0);
         command.stdout(saying.try_clone().map_err(failed)?).stderr(Stdio::from(saying));
         let child = command.spawn().map_err(failed)?;
-        // It holds the other ends of socket and pipe: they must end with the helper.
+        // The command holds the other ends of socket and pipe, which must end with the helper.
         drop(command);
         let mut link = Self::over(ours)?;
         link.child = Some(child);
@@ -72,7 +72,10 @@ impl Link {
     /// A link over a socket at whose other end a helper serves.
     pub fn over(stream: UnixStream) -> Result<Self> {
         let answers = stream.try_clone().map_err(|error| {
-            Error::failed(format!("cannot talk to the helper that drives SPDK: {}", describe(&error)))
+            Error::failed(format!(
+                "cannot communicate with the process that drives SPDK: {}",
+                describe(&error)
+            ))
         })?;
         Ok(Self {
             stream,
@@ -87,11 +90,11 @@ impl Link {
 
     /// Waits no longer than that for an answer.
     pub fn be_patient(&self, time: Duration) {
-        // A socket that takes no time-out waits without one.
+        // A socket that does not support a timeout waits without one.
         let _ = self.stream.set_read_timeout(Some(time));
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a request and waits for the answer.
     pub fn ask(&mut self, ask: Ask) -> Result<Answer> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -121,31 +124,34 @@ impl Link {
         understand(&line)
     }
 
-    /// Why the helper does not answer. It has ended then, or is ended now.
+    /// Why the helper does not answer. It has ended, or is ended now.
     #[cold]
     fn gone(&mut self, error: &std::io::Error) -> Error {
         let what = match error.kind() {
             std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => {
-                let then =
-                    if self.kill() { "was ended" } else { "can't be ended: the kernel holds on to it" };
-                format!("the process that drives SPDK does not answer any more, and {then}")
+                let then = if self.kill() {
+                    "was killed"
+                } else {
+                    "can't be killed: the kernel still waits for a drive"
+                };
+                format!("the process that drives SPDK no longer responds, and {then}")
             }
             _ => {
                 if let Some(status) = self.wait(Duration::from_secs(2)) {
                     format!("the process that drives SPDK has ended: {}", end_of(status))
                 } else {
                     self.kill();
-                    format!("the process that drives SPDK can't be understood: {}", describe(error))
+                    format!("the answer of the process that drives SPDK can't be parsed: {}", describe(error))
                 }
             }
         };
         self.with_words(Error::failed(what))
     }
 
-    /// Adds what the helper said last.
+    /// Adds the helper's last output.
     pub fn with_words(&mut self, error: Error) -> Error {
         if self.failed.is_none() || self.child.is_none() {
-            // Where it has ended, all that it said is read soon.
+            // If it has ended, all of its output is read soon.
             let until = Instant::now() + Duration::from_millis(500);
             while self.listener.as_ref().is_some_and(|thread| !thread.is_finished()) && Instant::now() < until
             {
@@ -154,13 +160,13 @@ impl Link {
         }
         let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
         let last: Vec<&str> = words.iter().rev().take(LAST_WORDS).rev().map(String::as_str).collect();
-        if last.is_empty() || error.what.contains("it said last") {
+        if last.is_empty() || error.what.contains("last output") {
             return error;
         }
-        Error { what: format!("{}; it said last: {}", error.what, last.join(" | ")), ..error }
+        Error { what: format!("{}; last output: {}", error.what, last.join(" | ")), ..error }
     }
 
-    /// Waits for its end, that long at most.
+    /// Waits for its end, for at most that long.
     fn wait(&mut self, patience: Duration) -> Option<ExitStatus> {
         let child = self.child.as_mut()?;
         let until = Instant::now() + patience;
@@ -173,15 +179,15 @@ impl Link {
         }
     }
 
-    /// Ends it. Returns whether it has ended: the kernel may hold on to it, where it waits for a drive that
-    /// does not answer.
+    /// Kills it. Returns whether it has ended: the kernel may keep it if it waits for a drive that does not
+    /// respond.
     fn kill(&mut self) -> bool {
-        // One that has ended already can't be killed, and is waited for all the same.
+        // One that has already ended can't be killed, but must be waited for all the same.
         let _ = self.child.as_mut().map(std::process::Child::kill);
         self.wait(END_PATIENCE).is_some()
     }
 
-    /// Lets the helper end in order, or ends it.
+    /// Lets the helper end cleanly, or kills it.
     pub fn end(&mut self) {
         let ended = || Error::failed("the process that drives SPDK was let go of");
         self.failed.get_or_insert_with(ended);
@@ -191,7 +197,7 @@ impl Link {
         if let Some(listener) = self.listener.take().filter(|_| has_ended) {
             let _ = listener.join();
         }
-        // Whatever became of it, it is not waited for twice.
+        // It is not waited for twice.
         self.child = None;
     }
 }
@@ -202,7 +208,7 @@ impl Drop for Link {
     }
 }
 
-/// Keeps the last lines that the helper says.
+/// Keeps the last lines of the helper's output.
 fn listen(said: impl BufRead, words: &Mutex<VecDeque<String>>) {
     for line in said.split(b'\n').map_while(std::io::Result::ok) {
         let line = String::from_utf8_lossy(&line).trim().to_owned();
@@ -219,9 +225,9 @@ fn listen(said: impl BufRead, words: &Mutex<VecDeque<String>>) {
 
 fn end_of(status: ExitStatus) -> String {
     let named = |signal| match signal {
-        libc::SIGABRT => ", it aborted itself",
+        libc::SIGABRT => ", it aborted",
         libc::SIGKILL => ", it was killed",
-        libc::SIGSEGV | libc::SIGBUS => ", it reached for memory that is not there",
+        libc::SIGSEGV | libc::SIGBUS => ", it accessed invalid memory",
         _ => "",
     };
     match (status.signal(), status.code()) {

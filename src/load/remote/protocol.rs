@@ -1,4 +1,4 @@
-//! What the two processes say to each other.
+//! The messages between the two processes.
 
 use std::io::{self, Write};
 
@@ -14,37 +14,37 @@ use crate::meter::source::{Delta, LatencyDelta};
 use crate::meter::tasks::TaskTimes;
 use crate::settings::jobs::Job;
 
-/// A question, with what holds from now on.
+/// A request, with what holds from now on.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Request {
-    /// The question.
+    /// The request.
     pub ask: Ask,
     /// Bytes at which writing stops.
     pub limit_bytes: u64,
 }
 
-/// What is asked.
+/// The kinds of requests.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Ask {
     /// Drive these namespaces, by PCI address and number. Answered by [`Answer::Attached`].
     Attach(Vec<(String, u32)>),
-    /// Be ready to start classes on them.
+    /// Prepare to start classes on them.
     Load(Box<Load>),
     /// Start a class on these CPUs. Answered by [`Answer::Started`].
     Start {
         /// How it runs.
-        plan: Box<Job>,
-        /// Where; none is anywhere.
+        job: Box<Job>,
+        /// The CPUs; none means any.
         cpus: Vec<u32>,
     },
     /// Let a class drain and end.
     Stop(Class),
-    /// What is a class doing? Answered by [`Answer::Activity`].
+    /// Report what a class is doing. Answered by [`Answer::Activity`].
     Look(Class),
-    /// What was counted since this was asked last, of a class as it was started that time? Answered by
+    /// Report what a class, as started that time, has counted since the last such request. Answered by
     /// [`Answer::Sample`].
     Sample(u64),
-    /// End all classes; answered when no worker is left.
+    /// End all classes; answered once no worker is left.
     Unload,
 }
 
@@ -55,31 +55,31 @@ pub struct Load {
     pub data: Region,
     /// The WAL's region.
     pub wal: Region,
-    /// How many members the regions are over.
+    /// The number of members below the regions.
     pub members: usize,
     /// Where sequence numbers of writes begin.
     pub sequence: u64,
-    /// Bytes that are written already.
+    /// Bytes that are already written.
     pub written_bytes: u64,
 }
 
-/// An answer, with what is so now.
+/// An answer, with the current state.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Reply {
     /// The answer, or why there is none.
     pub answer: Result<Answer, Fault>,
-    /// Bytes that were handed over to be written, with those before; none before a load.
+    /// Bytes handed over to be written, including earlier ones; none before a load.
     pub written_bytes: Option<u64>,
 }
 
-/// What is answered.
+/// The kinds of answers.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Answer {
-    /// It is done.
+    /// Done.
     Done,
-    /// The drives are driven.
+    /// The drives are attached.
     Attached(Attached),
-    /// The class was started that time.
+    /// The class was started, for the given time.
     Started(u64),
     /// What the class is doing.
     Activity(Activity),
@@ -87,16 +87,16 @@ pub enum Answer {
     Sample(Box<Sample>),
 }
 
-/// What drives the drives, and how.
+/// The versions that drive the drives, and their limits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attached {
     /// The versions that run: `SPDK v24.01`, `DPDK 23.11.0`.
     pub versions: (String, String),
-    /// Bytes that a command moves at most, of the drive that moves fewest.
+    /// Maximum bytes of a command, the minimum over the drives.
     pub transfer_bytes_max: u64,
 }
 
-/// An [`Error`] on its way.
+/// An [`Error`] in transit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
     /// The exit status of its kind.
@@ -120,7 +120,7 @@ impl From<Fault> for Error {
     }
 }
 
-/// What a class counted since it was asked last: a [`Delta`] without its zeros.
+/// What a class has counted since the last request: a [`Delta`] without its zeros.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// Whether more can come.
@@ -137,7 +137,7 @@ pub struct Sample {
     pub times: TaskTimes,
 }
 
-/// A histogram's buckets that are not empty, each by its value and count, and the exact maximum.
+/// A histogram's nonempty buckets as value and count, and the exact maximum.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Latencies {
     buckets: Vec<(u64, u64)>,
@@ -163,7 +163,7 @@ impl Latencies {
 }
 
 impl Sample {
-    /// What a delta holds.
+    /// The content of a delta.
     pub fn of(delta: &Delta, more: bool, times: TaskTimes) -> Self {
         let errnos = delta.errnos.iter().copied().enumerate().filter(|(_, count)| *count > 0);
         Self {
@@ -178,7 +178,7 @@ impl Sample {
         }
     }
 
-    /// Adds it, latencies apart.
+    /// Adds it, except its latencies.
     pub fn add_counts(&self, delta: &mut Delta) {
         let counts = [&mut delta.ios, &mut delta.bytes, &mut delta.intended, &mut delta.missed];
         for (into, count) in counts.into_iter().zip(self.counts) {
@@ -204,14 +204,14 @@ impl Sample {
     }
 }
 
-/// Says something, in one line.
+/// Sends a message, in one line.
 pub fn say(stream: &mut impl Write, what: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(what)?;
     line.push(b'\n');
     stream.write_all(&line)
 }
 
-/// What a line says.
+/// Parses a line.
 pub fn understand<T: DeserializeOwned>(line: &[u8]) -> io::Result<T> {
     Ok(serde_json::from_slice(line)?)
 }
@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sample_says_all_that_a_delta_holds() {
+    fn a_sample_contains_everything_in_a_delta() {
         let mut counted = Delta::new(2);
         (counted.ios, counted.bytes, counted.intended, counted.missed) = (3, 12288, 5, 2);
         counted.errnos[5] = 4;
@@ -238,22 +238,22 @@ mod tests {
         let sample = Sample::of(&counted, true, counted.elsewhere);
         let line = serde_json::to_vec(&sample).unwrap();
         let heard: Sample = understand(&line).unwrap();
-        let mut told = Delta::new(2);
-        heard.add_counts(&mut told);
-        heard.add_latencies(&mut told);
+        let mut added = Delta::new(2);
+        heard.add_counts(&mut added);
+        heard.add_latencies(&mut added);
         let counts = |of: &Delta| {
             let counts = (of.ios, of.bytes, of.intended, of.missed, of.errnos);
             (counts, of.polls, of.members.clone(), of.elsewhere)
         };
-        assert_eq!(counts(&told), counts(&counted));
+        assert_eq!(counts(&added), counts(&counted));
         let latencies = |of: Delta| [of.service, of.response, of.write, of.flush];
-        for (told, counted) in latencies(told).into_iter().zip(latencies(counted)) {
-            assert!(told.histogram == counted.histogram && told.max_ns == counted.max_ns);
+        for (added, counted) in latencies(added).into_iter().zip(latencies(counted)) {
+            assert!(added.histogram == counted.histogram && added.max_ns == counted.max_ns);
         }
     }
 
     #[test]
-    fn an_error_is_the_same_on_the_other_side() {
+    fn an_error_is_unchanged_on_the_other_side() {
         for error in [Error::input("a").hint("b"), Error::failed("c"), Error::refused("d")] {
             let line = serde_json::to_vec(&Fault::from(error.clone())).unwrap();
             assert_eq!(Error::from(understand::<Fault>(&line).unwrap()), error);

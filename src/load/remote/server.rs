@@ -1,4 +1,4 @@
-//! The helper's side: starts and stops workers as it is asked.
+//! The helper's side: starts and stops workers on request.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixStream;
@@ -14,23 +14,23 @@ use crate::load::workers::{ThreadedWorkers, Workers};
 use crate::meter::source::{Delta, Source};
 use crate::meter::tasks::{TaskProbe, TaskTimes};
 
-/// The drives are looked after this often.
+/// How often the drives are serviced.
 const ATTEND: Duration = Duration::from_millis(100);
-/// Workers that end are looked at this often.
+/// How often ending workers are checked.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// What a load stands on: what has to be made ready before, and looked after meanwhile.
+/// What a load runs on: what must be prepared before, and serviced meanwhile.
 pub trait Ground {
-    /// Makes these namespaces ready, by PCI address and number.
+    /// Prepares these namespaces, by PCI address and number.
     fn attach(&mut self, drives: &[(String, u32)]) -> Result<Attached>;
-    /// Looks after them.
+    /// Services them.
     fn attend(&mut self);
 }
 
-/// Does what is asked until the other side is gone; no worker is left then.
+/// Serves requests until the other side is gone; no worker is left then.
 ///
 /// # Errors
-/// Where the socket fails, or says what makes no sense.
+/// If the socket fails, or a message makes no sense.
 pub fn serve(stream: UnixStream, ground: &mut dyn Ground) -> Result<()> {
     let failed = |error: std::io::Error| {
         Error::failed(format!("the socket to stacktune failed: {}", describe(&error)))
@@ -41,7 +41,7 @@ pub fn serve(stream: UnixStream, ground: &mut dyn Ground) -> Result<()> {
     let mut server = Server::default();
     let (mut line, mut attended) = (Vec::new(), Instant::now());
     loop {
-        // What came of a line before the time was up stays in it.
+        // The part of a line that arrived before the timeout stays in it.
         match questions.read_until(b'\n', &mut line) {
             Ok(0) => {
                 server.drain(ground);
@@ -57,7 +57,7 @@ pub fn serve(stream: UnixStream, ground: &mut dyn Ground) -> Result<()> {
                 let written_bytes = loaded.then(|| server.writes.written_bytes());
                 say(&mut answers, &Reply { answer, written_bytes }).map_err(failed)?;
             }
-            Ok(_) => return Ok(()), // it ended amid a line
+            Ok(_) => return Ok(()), // it ended in the middle of a line
             Err(error)
                 if [std::io::ErrorKind::WouldBlock, std::io::ErrorKind::Interrupted]
                     .contains(&error.kind()) => {}
@@ -70,7 +70,7 @@ pub fn serve(stream: UnixStream, ground: &mut dyn Ground) -> Result<()> {
     }
 }
 
-/// A class as it was started some time.
+/// A started class.
 struct Started {
     number: u64,
     class: Class,
@@ -80,7 +80,7 @@ struct Started {
 struct Server {
     load: Option<Loaded>,
     writes: Arc<Writes>,
-    /// Times that a class was started.
+    /// How many times a class was started.
     starts: u64,
 }
 
@@ -89,8 +89,8 @@ struct Loaded {
     started: Vec<Started>,
     delta: Delta,
     probe: TaskProbe,
-    /// CPU time that was not reported yet: of the process, of all that does not work, and of the busiest
-    /// worker of each class.
+    /// CPU time not yet reported: of the process, of everything that does not work, and of the busiest worker
+    /// of each class.
     unreported: ((u64, u64), [Option<u64>; 4]),
 }
 
@@ -109,11 +109,11 @@ impl Server {
                 self.drain(ground);
                 self.load = None;
             }
-            Ask::Start { plan, cpus } => {
+            Ask::Start { job, cpus } => {
                 let loaded = self.load.as_mut().ok_or_else(nothing_loaded)?;
-                let sources = loaded.workers.start(&plan, &cpus)?;
+                let sources = loaded.workers.start(&job, &cpus)?;
                 self.starts += 1;
-                loaded.started.push(Started { number: self.starts, class: plan.class, sources });
+                loaded.started.push(Started { number: self.starts, class: job.class, sources });
                 return Ok(Answer::Started(self.starts));
             }
             Ask::Stop(class) => self.load.as_mut().ok_or_else(nothing_loaded)?.workers.stop(class),
@@ -129,7 +129,7 @@ impl Server {
         Ok(Answer::Done)
     }
 
-    /// Ends all classes. The ground is attended to meanwhile: a drive may hang.
+    /// Ends all classes, servicing the drives meanwhile, as one may hang.
     fn drain(&mut self, ground: &mut dyn Ground) {
         let Some(Loaded { workers, .. }) = &mut self.load else { return };
         Class::ALL.into_iter().for_each(|class| workers.stop(class));

@@ -1,4 +1,4 @@
-//! Workers in the helper, as this process sees them.
+//! The helper's workers, as seen by this process.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,7 @@ use crate::settings::jobs::Job;
 /// Workers of the classes in the helper's process.
 pub struct RemoteWorkers {
     link: Arc<Mutex<Link>>,
-    /// Classes that were started and not seen to have ended.
+    /// Classes that were started and are not known to have ended.
     running: [bool; 4],
 }
 
@@ -24,12 +24,12 @@ impl RemoteWorkers {
 }
 
 impl Workers for RemoteWorkers {
-    fn start(&mut self, plan: &Job, cpus: &[u32]) -> Result<Vec<Box<dyn Source>>> {
-        let ask = Ask::Start { plan: Box::new(plan.clone()), cpus: cpus.to_vec() };
+    fn start(&mut self, job: &Job, cpus: &[u32]) -> Result<Vec<Box<dyn Source>>> {
+        let ask = Ask::Start { job: Box::new(job.clone()), cpus: cpus.to_vec() };
         match lock(&self.link).ask(ask)? {
             Answer::Started(number) => {
-                self.running[plan.class.index()] = true;
-                let (link, class) = (self.link.clone(), plan.class);
+                self.running[job.class.index()] = true;
+                let (link, class) = (self.link.clone(), job.class);
                 Ok(vec![Box::new(RemoteSource { link, class, number, sample: Sample::default() })])
             }
             other => Err(senseless(&other)),
@@ -37,11 +37,11 @@ impl Workers for RemoteWorkers {
     }
 
     fn stop(&mut self, class: Class) {
-        // A helper that is gone shows in what the class is doing.
+        // That the helper is gone shows in the class's activity.
         let _ = lock(&self.link).ask(Ask::Stop(class));
     }
 
-    /// [`Activity::Gone`] once for each class that ran when the helper went.
+    /// [`Activity::Gone`] once for each class that was running when the helper went.
     fn activity(&mut self, class: Class) -> Activity {
         let running = &mut self.running[class.index()];
         if !*running {
@@ -81,7 +81,7 @@ impl Source for RemoteSource {
     fn counts(&mut self, delta: &mut Delta) -> bool {
         self.sample = match lock(&self.link).ask(Ask::Sample(self.number)) {
             Ok(Answer::Sample(sample)) => *sample,
-            // What it had counted since is lost with it; that it is gone shows in what the class is doing.
+            // What it had counted since is lost; that it is gone shows in the class's activity.
             _ => Sample::default(),
         };
         self.sample.add_counts(delta);

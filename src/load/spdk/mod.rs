@@ -1,10 +1,10 @@
-//! The operator's own SPDK (22.09 or later), where stacktune was built with the feature `spdk`.
+//! The operator's own SPDK (22.09 or later), if stacktune was built with the feature `spdk`.
 //!
-//! SPDK is in no registry, its structures change from release to release, and it takes only the DPDK
-//! that it was built with: whoever wants it has built it by hand. So a shim of one file in C
-//! (`shim/spdk.c`) is compiled against the headers that are there, and knows all that there is to know
-//! of them. DPDK ends its process where it does not know on, so that nothing here is called but in a
-//! process of its own (see the `remote` module).
+//! SPDK is in no package registry, its structures change from release to release, and it works only with the
+//! DPDK that it was built with: its users have built it by hand. So a shim of one C file (`shim/spdk.c`) is
+//! compiled against the headers that are there, and contains everything that depends on them. DPDK ends its
+//! process on errors that it cannot handle, so nothing here is called except in a separate process (see the
+//! `remote` module).
 
 #[cfg(feature = "spdk")]
 mod shim;
@@ -12,5 +12,5 @@ mod shim;
 #[cfg(feature = "spdk")]
 pub use shim::{Attached, Drive, WorkerQueues};
 
-/// How a member's path begins that is a namespace of a drive which SPDK drives: `spdk:0000:01:00.0/1`.
+/// Prefix of the path of a member that is a namespace driven by SPDK: `spdk:0000:01:00.0/1`.
 pub const SCHEME: &str = "spdk:";

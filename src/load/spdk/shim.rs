@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::error::{Error, Result, describe_errno};
 
-/// A drive of the shim's.
+/// A drive of the shim.
 #[repr(C)]
 struct RawDrive {
     _opaque: [u8; 0],
 }
 
-/// A worker of the shim's.
+/// A worker of the shim.
 #[repr(C)]
 struct RawWorker {
     _opaque: [u8; 0],
@@ -57,7 +57,7 @@ unsafe extern "C" {
 /// The drives that are attached, as long as anything uses them.
 static ATTACHED: Mutex<Weak<Attached>> = Mutex::new(Weak::new());
 
-/// SPDK with the drives that it was begun for. Dropped, it lets go of them.
+/// SPDK with its drives. Dropping this releases them.
 #[derive(Debug)]
 pub struct Attached {
     versions: (String, String),
@@ -72,7 +72,7 @@ pub struct Drive {
     _attached: Arc<Attached>,
 }
 
-// SAFETY: what the shim does with a drive from several threads at once, SPDK locks or does atomically.
+// SAFETY: where the shim uses a drive from several threads at once, SPDK locks or works atomically.
 unsafe impl Send for Drive {}
 // SAFETY: likewise.
 unsafe impl Sync for Drive {}
@@ -83,22 +83,22 @@ fn text(of: *const c_char) -> String {
 }
 
 fn address_of(address: &str) -> Result<CString> {
-    CString::new(address).map_err(|_| Error::input(format!("{address:?} is no PCI address")))
+    CString::new(address).map_err(|_| Error::input(format!("{address:?} is not a PCI address")))
 }
 
 impl Attached {
-    /// Begins with these PCI functions, which are bound to `vfio-pci`; once in a process's life. What
-    /// SPDK and DPDK say of it is on standard error. DPDK runs on that CPU meanwhile.
+    /// Begins with these PCI functions, which are bound to `vfio-pci`; once in a process's life. SPDK's and
+    /// DPDK's messages go to standard error. DPDK runs on that CPU meanwhile.
     pub fn begin(core: u32, addresses: &[String]) -> Result<Arc<Self>> {
         let owned = addresses.iter().map(|address| address_of(address)).collect::<Result<Vec<_>>>()?;
         let pointers: Vec<*const c_char> = owned.iter().map(|address| address.as_ptr()).collect();
-        // SAFETY: the strings outlive the call, and there are as many as are told.
+        // SAFETY: the strings outlive the call, and their number is right.
         let status = unsafe { stacktune_spdk_begin(core, pointers.as_ptr(), pointers.len()) };
         if status != 0 {
             let what =
                 format!("SPDK's environment can't be set up: {}", describe_errno(status.saturating_abs()));
             return Err(Error::failed(what).hint(
-                "it wants huge pages (`sysctl vm.nr_hugepages=1024`), a mounted hugetlbfs, VFIO, and root",
+                "it needs huge pages (`sysctl vm.nr_hugepages=1024`), a mounted hugetlbfs, VFIO, and root",
             ));
         }
         // SAFETY: the functions take nothing and return constant strings.
@@ -108,19 +108,19 @@ impl Attached {
             // SAFETY: the environment is set up, and the string outlives the call.
             if unsafe { stacktune_drive_attach(owned.as_ptr()) }.is_null() {
                 let what = format!("SPDK does not drive {address}");
-                return Err(Error::failed(what).hint("it takes an NVMe drive that is bound to vfio-pci"));
+                return Err(Error::failed(what).hint("it needs an NVMe drive that is bound to vfio-pci"));
             }
         }
         *ATTACHED.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&attached);
         Ok(attached)
     }
 
-    /// The versions of SPDK and DPDK that run.
+    /// The running versions of SPDK and DPDK.
     pub fn versions(&self) -> (&str, &str) {
         (&self.versions.0, &self.versions.1)
     }
 
-    /// Looks after what no worker does: to be called now and then, by the thread that has begun.
+    /// Services what no worker does: to be called now and then, by the thread that called [`Spdk::begin`].
     pub fn attend(&self) {
         // SAFETY: as long as `self` is there, so are the drives.
         unsafe { stacktune_spdk_attend() }
@@ -135,7 +135,7 @@ impl Drop for Attached {
 }
 
 impl Drive {
-    /// A namespace of a drive that is attached.
+    /// A namespace of an attached drive.
     pub fn find(address: &str, namespace: u32) -> Result<Self> {
         let attached = ATTACHED.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
         let missing = || Error::failed(format!("SPDK does not have namespace {namespace} of {address}"));
@@ -149,19 +149,21 @@ impl Drive {
         if metadata_bytes > 0 {
             let what =
                 format!("namespace {namespace} of {address} has {metadata_bytes} bytes of metadata a block");
-            return Err(Error::input(what).hint("choose a format without any: `nvme id-ns -H` lists them"));
+            return Err(
+                Error::input(what).hint("choose a format without metadata: `nvme id-ns -H` lists them")
+            );
         }
         if drive.transfer_bytes_max() == 0 { Err(missing()) } else { Ok(drive) }
     }
 
-    /// Bytes that a command moves at most.
+    /// Maximum bytes of a command.
     pub fn transfer_bytes_max(&self) -> u32 {
         // SAFETY: the drive is attached as long as `self` is there.
         unsafe { stacktune_drive_transfer_max(self.raw.as_ptr(), self.namespace) }
     }
 }
 
-/// A thread's queue pairs, one for each namespace, and its pages in memory that the drives reach.
+/// A thread's queue pairs, one for each namespace, and its pages in memory that the drives can access.
 #[derive(Debug)]
 pub struct WorkerQueues {
     raw: NonNull<RawWorker>,
@@ -175,7 +177,7 @@ pub struct WorkerQueues {
 }
 
 impl WorkerQueues {
-    /// Queue pairs for `slots` pages and so many flushes at once.
+    /// Queue pairs for `slots` pages and that many flushes at once.
     pub fn new(drives: &[Drive], page_bytes: usize, slots: u32, flush_slots: u32) -> Result<Self> {
         let raws: Vec<_> = drives.iter().map(|drive| drive.raw.as_ptr()).collect();
         let namespaces: Vec<u32> = drives.iter().map(|drive| drive.namespace).collect();
@@ -194,10 +196,10 @@ impl WorkerQueues {
         Ok(Self { raw, pages, page_bytes, lanes, busy, slots, _drives: drives.into() })
     }
 
-    /// The page of a slot that no operation is under way for.
+    /// The page of a slot without an operation under way.
     ///
     /// # Panics
-    /// Where one is.
+    /// If one is under way.
     #[inline]
     pub fn page(&mut self, slot: u32) -> &mut [u8] {
         let slot = slot as usize;
@@ -210,10 +212,10 @@ impl WorkerQueues {
         }
     }
 
-    /// Hands an operation over. False where there is no room until others are complete.
+    /// Hands an operation over. False if there is no room until others are complete.
     ///
     /// # Errors
-    /// The errno where SPDK refuses it.
+    /// The errno if SPDK refuses it.
     #[inline]
     pub fn submit(
         &mut self,
@@ -235,10 +237,10 @@ impl WorkerQueues {
         }
     }
 
-    /// Looks at all queues once, and tells each operation that is complete.
+    /// Polls all queues once, and reports each operation that has completed.
     ///
     /// # Errors
-    /// The errno for which it can't go on.
+    /// The errno because of which it can't continue.
     #[inline]
     pub fn poll(&mut self, mut each: impl FnMut(Done)) -> std::result::Result<u32, i32> {
         let mut done = std::ptr::null();
@@ -248,7 +250,7 @@ impl WorkerQueues {
             return Err(-count);
         }
         for at in 0..count as usize {
-            // SAFETY: the list has that many items until the next look.
+            // SAFETY: the list has that many items until the next poll.
             let done = unsafe { *done.add(at) };
             self.busy[done.slot as usize] = false;
             each(done);
@@ -269,13 +271,13 @@ fn refused(errno: i32, bytes: usize) -> Error {
     match errno {
         libc::ENOMEM => {
             let mib = bytes.div_ceil(1 << 20);
-            Error::failed(format!("no {mib} MiB of huge pages in one piece are left for a worker's buffers"))
-                .hint("more huge pages (`sysctl vm.nr_hugepages=2048`), less depth, smaller pages, fewer threads")
+            Error::failed(format!("there are no {mib} MiB of contiguous huge pages left for a worker's buffers"))
+                .hint("add huge pages (`sysctl vm.nr_hugepages=2048`), or use less depth, smaller pages or fewer threads")
         }
         libc::EBUSY => Error::failed("a drive has no queue pair left for a worker")
-            .hint("fewer threads: each takes a queue pair of every drive"),
+            .hint("use fewer threads: each takes a queue pair of every drive"),
         libc::EINVAL => Error::input("pages are smaller than a logical block of a drive")
             .hint("choose a page size of at least one logical block"),
-        errno => Error::failed(format!("SPDK makes no queue for a worker: {}", describe_errno(errno))),
+        errno => Error::failed(format!("SPDK cannot make a queue for a worker: {}", describe_errno(errno))),
     }
 }

@@ -1,4 +1,4 @@
-//! How large the demo's files can be: the disk's free space and its speed decide.
+//! How large the demo's files can be, given the disk's free space and its speed.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -10,21 +10,21 @@ use super::layout::{files_bytes, floor_mib};
 use crate::error::{Error, Result};
 use crate::units::{MIB, approx_size, format_size};
 
-// The demo leaves the disk three times what it takes.
+// The demo leaves three times what it takes free.
 const ROOM_FACTOR: u64 = 4;
-/// Also the step of sizes: finer ones are of no use.
+/// Also the step of sizes.
 const LEAST_BYTES: u64 = 16 * MIB;
-/// A first look should not wait longer for its files.
+/// A first run should not wait longer than this for its files.
 const FILL_S: f64 = 8.0;
-/// What the disk's speed is judged by, and for how long at most.
+/// What is written to measure the disk's speed, and for how long at most.
 const TRIAL_BYTES: u64 = 64 * MIB;
 const TRIAL: Duration = Duration::from_secs(1);
 
-/// The largest size up to `wanted_bytes` at which the disk has room for four times all `count`
-/// files and their WAL and can fill them in seconds, and a sentence if that is smaller than wanted.
+/// The largest size up to `wanted_bytes` for which the disk has room for four times all `count` files and
+/// their WAL, and which it fills within seconds; with a sentence if that is smaller than wanted.
 ///
-/// What our own files there take counts as free. A complete set stays as it is while it fits, so
-/// that nothing is filled anew because the disk's free space or its speed changes.
+/// What our own files there occupy counts as free. A complete set is kept while it fits, so that nothing is
+/// refilled because the disk's free space or speed changes.
 pub fn affordable_size(dir: &Path, count: u64, wanted_bytes: u64) -> Result<(u64, Option<String>)> {
     let paths = (0..count).map(|index| data_path(dir, index)).chain([dir.join(WAL_NAME)]);
     let ours: Vec<OurFile> = paths.filter_map(|path| open_ours(&path, false).ok().flatten()).collect();
@@ -32,16 +32,16 @@ pub fn affordable_size(dir: &Path, count: u64, wanted_bytes: u64) -> Result<(u64
     let room = largest(count, wanted_bytes, free / ROOM_FACTOR);
     if room < LEAST_BYTES.min(wanted_bytes) {
         return Err(Error::refused(format!(
-            "{} has {} free: too little for even the smallest demo",
+            "{} has {} free, which is too little even for the smallest demo",
             dir.display(),
             approx_size(free)
         ))
-        .hint("free some space, or name another folder with --set target.files.dir=…"));
+        .hint("free some space, or choose another folder with --set target.files.dir=…"));
     }
     let complete = ours.len() as u64 == count + 1;
     let there = ours.first().map(|file| floor_mib(file.size_bytes)).filter(|_| complete);
     let (size, reason) = match there.filter(|there| (LEAST_BYTES..=room).contains(there)) {
-        Some(there) => (there, "as an earlier run made them so".to_owned()),
+        Some(there) => (there, "as an earlier run made them that size".to_owned()),
         None => match fast_enough(dir, count, room) {
             Some((size, reason)) => (size, reason),
             None => (room, format!("as the disk has {} free", approx_size(free))),
@@ -54,13 +54,13 @@ pub fn affordable_size(dir: &Path, count: u64, wanted_bytes: u64) -> Result<(u64
     Ok((size, (size < wanted_bytes).then(note)))
 }
 
-/// The largest size up to `wanted_bytes` at which all files take no more than `total_bytes`; 0 for none.
+/// The largest size up to `wanted_bytes` at which all files take at most `total_bytes`; 0 if there is none.
 fn largest(count: u64, wanted_bytes: u64, total_bytes: u64) -> u64 {
     let fits = |size: &u64| files_bytes(count, *size) <= total_bytes;
     if fits(&wanted_bytes) {
         return wanted_bytes;
     }
-    // The WAL has its share too.
+    // The WAL takes its share too.
     let steps = (total_bytes / count.max(1)).min(wanted_bytes) / LEAST_BYTES;
     let size = |steps: u64| steps * LEAST_BYTES;
     let mut steps = steps;
@@ -70,7 +70,7 @@ fn largest(count: u64, wanted_bytes: u64, total_bytes: u64) -> u64 {
     size(steps)
 }
 
-/// A size below `room_bytes` that this disk fills in time, and the reason; none where there is no need.
+/// A size below `room_bytes` that this disk fills in time, and the reason; none if there is no need.
 fn fast_enough(dir: &Path, count: u64, room_bytes: u64) -> Option<(u64, String)> {
     if room_bytes <= LEAST_BYTES {
         return None;
@@ -81,10 +81,10 @@ fn fast_enough(dir: &Path, count: u64, room_bytes: u64) -> Option<(u64, String)>
     (size < room_bytes).then(|| (size, reason()))
 }
 
-/// How fast the disk takes bytes in order, in bytes per second, until they are on it.
+/// The disk's sequential write speed, including the flush, in bytes per second.
 fn trial(dir: &Path) -> io::Result<f64> {
     let mut file: File = tempfile::tempfile_in(dir)?;
-    // Nothing that compresses.
+    // Incompressible.
     let mut state = 1_u64;
     let chunk: Vec<u8> = std::iter::repeat_with(|| {
         state ^= state << 13;
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_disk_is_tried_in_a_second_or_so() {
+    fn the_disk_is_measured_within_a_second_or_so() {
         let dir = tempfile::tempdir_in("/var/tmp").unwrap();
         assert!(trial(dir.path()).unwrap() > 0.0);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use rustix::fs::{Mode, OFlags};
 
-// No device asks for more: logical blocks are 512 B or 4 KiB, and a page is 4 KiB at least.
+// No device requires more: logical blocks are 512 B or 4 KiB, and a page is at least 4 KiB.
 const MEMORY_ALIGN_BYTES: usize = 4096;
 
 /// Memory whose address suits direct I/O.
@@ -36,7 +36,7 @@ impl AlignedBuffer {
     }
 }
 
-/// Opens the very file that is open already once more, without asking for it by name.
+/// Opens an open file again, not by its name.
 pub fn reopen(file: &File, writable: bool, direct: bool) -> rustix::io::Result<File> {
     let mut flags = OFlags::CLOEXEC | if writable { OFlags::RDWR } else { OFlags::RDONLY };
     if direct {

@@ -1,4 +1,4 @@
-//! The files that stacktune makes: found, made, sized, and never mistaken for those of others.
+//! The files that stacktune makes: found, created, sized, and never confused with others'.
 
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -17,7 +17,7 @@ use super::own_file::{foreign, refuse_odd, same_file};
 use crate::error::{Error, Result};
 use crate::units::approx_size;
 
-/// The file that is locked, and marks the folder as one of stacktune's.
+/// The file that is locked, and marks the folder as stacktune's.
 const LOCK_NAME: &str = "stacktune-set";
 const LOCK_TEXT: &[u8] = b"A set of stacktune: its files lie beside this one.\n";
 /// The WAL's file.
@@ -28,13 +28,13 @@ pub fn data_path(dir: &Path, index: u64) -> PathBuf {
     dir.join(format!("data-{index}"))
 }
 
-/// Makes the folder, and those above it, for its owner alone.
+/// Makes the folder and its parents, accessible only to the owner.
 pub fn make_folder(dir: &Path) -> Result<()> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
     made.map_err(|error| Error::os("cannot create the folder", dir, error))
 }
 
-/// Locks a folder. Reading alone makes nothing: without the lock's file there is nothing to lock.
+/// Locks a folder. For reading only, nothing is created: without the lock file there is nothing to lock.
 pub fn lock_folder(dir: &Path, share: Share) -> Result<Option<File>> {
     let path = dir.join(LOCK_NAME);
     loop {
@@ -50,17 +50,17 @@ pub fn lock_folder(dir: &Path, share: Share) -> Result<Option<File>> {
             }
         };
         lock::take(&file, dir, share)?;
-        // A set that was removed in the meantime took its lock's file with it.
+        // A set that was removed in the meantime took its lock file with it.
         if std::fs::symlink_metadata(&path).is_ok_and(|there| same_file(&there, &metadata)) {
             return Ok(Some(file));
         }
     }
 }
 
-/// Opens the lock's file, if it is there.
+/// Opens the lock file, if it exists.
 ///
 /// # Errors
-/// Refused where something else lies under its name.
+/// Refused if something else has its name.
 fn open_lock(path: &Path, share: Share) -> Result<Option<(File, Metadata)>> {
     let mut options = OpenOptions::new();
     options.read(true).write(share == Share::Exclusive).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
@@ -84,18 +84,18 @@ fn open_lock(path: &Path, share: Share) -> Result<Option<(File, Metadata)>> {
     if text == LOCK_TEXT { Ok(Some((file, metadata))) } else { Err(foreign(path, "not stacktune's")) }
 }
 
-/// Looks at what lies under the name of a folder's lock.
+/// Checks what has the name of a folder's lock file.
 ///
 /// # Errors
-/// Refused where something is there that stacktune did not make.
+/// Refused if something is there that stacktune did not make.
 pub fn refuse_foreign_lock(dir: &Path) -> Result<()> {
     open_lock(&dir.join(LOCK_NAME), Share::Exclusive).map(drop)
 }
 
-/// Sees whether another run works on the files of a folder, and makes nothing.
+/// Checks whether another run uses the files of a folder, and creates nothing.
 ///
 /// # Errors
-/// Refused where one does, or where something else lies under the lock's name.
+/// Refused if one does, or something else has the lock file's name.
 pub fn refuse_locked(dir: &Path) -> Result<()> {
     match open_lock(&dir.join(LOCK_NAME), Share::ReadOnly)? {
         Some((file, _)) => lock::refuse_held(&file, dir),
@@ -103,15 +103,15 @@ pub fn refuse_locked(dir: &Path) -> Result<()> {
     }
 }
 
-/// Looks at what lies under the name of a member's file.
+/// Checks what has the name of a member's file.
 ///
 /// # Errors
-/// Refused where something is there that stacktune did not make.
+/// Refused if something is there that stacktune did not make.
 pub fn refuse_foreign(path: &Path) -> Result<()> {
     open_ours(path, false).map(drop)
 }
 
-/// Makes a member's file. Under its name it never lies without its header.
+/// Creates a member's file, which never exists under its name without its header.
 pub fn create(path: &Path, header: &mut Header) -> Result<File> {
     let bytes = header.parts.member_bytes();
     let made = make::place(path, &mut |file| {
@@ -121,7 +121,7 @@ pub fn create(path: &Path, header: &mut Header) -> Result<File> {
     made.map_err(|error| Error::os("cannot make", path, error))
 }
 
-/// Gives a file its length, and the disk's space where the file system can reserve it.
+/// Gives a file its length, and reserves its space if the file system can.
 pub fn allocate(file: &File, size_bytes: u64) -> io::Result<()> {
     file.set_len(size_bytes)?;
     match fallocate(file, FallocateFlags::empty(), 0, size_bytes) {
@@ -130,19 +130,19 @@ pub fn allocate(file: &File, size_bytes: u64) -> io::Result<()> {
     }
 }
 
-/// Removes data files of ours from that index on: they belong to no set any more.
+/// Removes our data files from that index on, as they no longer belong to a set.
 pub fn remove_surplus(dir: &Path, first: u64) {
     for path in (first..).map(|index| data_path(dir, index)) {
         let ours = open_ours(&path, false).ok().flatten().map(|file| file.found);
         let data = matches!(ours, Some(Found::Valid(Header { role: Role::Data, .. })));
-        // Whatever is not a data file of ours ends the row, and stays.
+        // The first file that is not ours ends the sequence, and stays.
         if !data || std::fs::remove_file(&path).is_err() {
             return;
         }
     }
 }
 
-/// The folder itself or, where it is yet to be made, the nearest one above that is there.
+/// The folder itself or, if it does not exist yet, its nearest existing parent.
 pub fn nearest_folder(dir: &Path) -> &Path {
     dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("."))
 }
@@ -154,13 +154,13 @@ pub fn free_bytes(dir: &Path) -> Result<u64> {
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
-/// Refuses where `needed_bytes` more do not fit.
+/// Refuses if `needed_bytes` more do not fit.
 pub fn check_room(dir: &Path, needed_bytes: u64) -> Result<()> {
     let free = free_bytes(dir)?;
     if needed_bytes <= free {
         return Ok(());
     }
     let (needs, has) = (approx_size(needed_bytes), approx_size(free));
-    Err(Error::refused(format!("{} needs {needs} more, and its disk has {has} free", dir.display()))
+    Err(Error::refused(format!("{} needs {needs} more, but its disk has {has} free", dir.display()))
         .hint("free some space, or choose a smaller `target.files.size`"))
 }

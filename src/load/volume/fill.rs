@@ -1,8 +1,8 @@
-//! The fill: data and WAL are written with stamped, incompressible pages before their first use,
-//! as blocks that were never written read and sync absurdly differently.
+//! The fill: data and WAL are written with stamped, incompressible pages before their first use, as blocks
+//! that were never written read and sync unrealistically fast.
 //!
-//! What is filled stands in each member's header, advanced only over bytes that are durable, so
-//! that a fill goes on where it was interrupted, however that was.
+//! Each member's header records what is filled, and advances only over bytes that are durable, so that a fill
+//! continues where it was interrupted, whatever the cause.
 
 use std::fmt;
 use std::fs::File;
@@ -31,7 +31,7 @@ const CHUNK_BYTES: u64 = MIB;
 const CHECKPOINT_BYTES: u64 = 256 * MIB;
 const CHECKPOINT_TIME: Duration = Duration::from_secs(2);
 const PROGRESS_TIME: Duration = Duration::from_millis(100);
-/// A measured start is at most that long.
+/// The maximum duration of measuring at the start.
 const MEASURE_TIME: Duration = Duration::from_millis(500);
 /// Members filled side by side, at most.
 const THREADS_MAX: usize = 16;
@@ -39,11 +39,11 @@ const THREADS_MAX: usize = 16;
 /// What is left to fill.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FillPlan {
-    /// Bytes in all.
+    /// Total bytes.
     pub bytes: u64,
-    /// Members by name with their bytes, those without any left out.
+    /// Members by name with their bytes, except those without any.
     pub members: Vec<(String, u64)>,
-    /// Bytes a second, once they have been measured ([`Volume::measure_fill`]).
+    /// Bytes per second, once measured ([`Volume::measure_fill`]).
     pub rate_bytes_per_s: Option<f64>,
 }
 
@@ -55,7 +55,7 @@ impl fmt::Display for FillPlan {
 }
 
 impl FillPlan {
-    /// Seconds that it takes at the rate measured; none before there is one.
+    /// The time it takes at the measured rate, in seconds; none before that.
     pub fn time_s(&self) -> Option<f64> {
         self.rate_bytes_per_s.filter(|rate| *rate > 0.0).map(|rate| self.bytes as f64 / rate)
     }
@@ -66,11 +66,11 @@ impl FillPlan {
 pub struct FillOutcome {
     /// Bytes that this fill wrote.
     pub written_bytes: u64,
-    /// Whether nothing is left; otherwise it was stopped and can go on later.
+    /// Whether nothing is left; otherwise it was stopped and can be continued later.
     pub complete: bool,
 }
 
-/// A stretch of a member that is to be filled.
+/// A stretch of a member to fill.
 struct Part<'a> {
     region: u8,
     extent: u32,
@@ -89,7 +89,7 @@ struct Job<'a> {
 /// What all threads of a fill share.
 struct Shared<'a> {
     stop: &'a AtomicBool,
-    /// Set where one thread failed: the others end as well.
+    /// Set if a thread failed, so that the others end as well.
     failed: AtomicBool,
     deadline: Option<Instant>,
     written_bytes: AtomicU64,
@@ -123,8 +123,8 @@ impl Volume {
         (bytes > 0).then_some(FillPlan { bytes, members, rate_bytes_per_s: None })
     }
 
-    /// Fills for half a second and returns what is left, with the rate measured. The bytes count:
-    /// [`Volume::fill`] goes on behind them.
+    /// Fills for half a second and returns what is left, with the measured rate. These bytes count:
+    /// [`Volume::fill`] continues after them.
     pub fn measure_fill(&mut self, stop: &AtomicBool) -> Result<(FillOutcome, Option<FillPlan>)> {
         let began = Instant::now();
         let outcome = self.fill_until(&mut |_| {}, stop, Some(began + MEASURE_TIME))?;
@@ -133,7 +133,7 @@ impl Volume {
         Ok((outcome, plan))
     }
 
-    /// Writes all that is missing. `stop` ends it early, in order.
+    /// Writes everything that is missing. `stop` ends it early, cleanly.
     ///
     /// # Errors
     /// A write or flush that failed; what was durable before stays filled.
@@ -241,7 +241,7 @@ fn fill_member(job: Job, shared: &Shared) -> Result<()> {
     Ok(())
 }
 
-/// Fills in stretches; behind each, once it is durable, the header advances.
+/// Fills in stretches; after each, once it is durable, the header advances.
 fn fill_part(
     part: &Part,
     header: &mut Header,
@@ -271,7 +271,7 @@ fn fill_part(
     }
 }
 
-/// Flushes; what went through the page cache leaves it, so that the first reads are true.
+/// Flushes, and drops what went through the page cache, so that the first reads are real.
 fn make_durable(file: &File, offset_bytes: u64, bytes: u64, direct: bool) -> io::Result<()> {
     file.sync_data()?;
     if !direct {

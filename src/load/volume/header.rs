@@ -1,7 +1,7 @@
-//! The header of a member: what it is part of, and what of it is filled.
+//! The header of a member: what it is part of, and how much of it is filled.
 //!
-//! It is kept in two copies, written one after the other with a flush between, so that whatever
-//! happens in the middle of a write leaves one that is whole; the newest whole one counts.
+//! It is kept in two copies, written one after the other with a flush between, so that whatever interrupts a
+//! write leaves one that is whole; the newest whole one counts.
 
 use std::fs::File;
 use std::io;
@@ -14,14 +14,14 @@ use super::region::Region;
 
 /// Begins each copy.
 pub const MAGIC: &[u8; 16] = b"stacktune volume";
-/// Where the copies lie on the member: the first sector, and the middle of the header.
+/// Where the copies are on the member: the first sector, and the middle of the header.
 pub const COPIES_AT: [u64; 2] = [0, HEADER_BYTES / 2];
 
 const VERSION: u32 = 1;
 /// Bytes of each copy of the header.
 pub const COPY_BYTES: usize = 512;
 const CHECKSUM_AT: usize = COPY_BYTES - 4;
-// A copy is written as a whole block, so that no drive reads before it writes.
+// A copy is written as a whole block, so that no drive has to read before writing.
 const BLOCK_BYTES: usize = 4096;
 
 /// What a member is for.
@@ -35,7 +35,7 @@ pub enum Role {
     Both,
 }
 
-/// What a member's header says.
+/// The content of a member's header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
     /// The set that the member belongs to.
@@ -52,25 +52,25 @@ pub struct Header {
     pub wal_filled_bytes: u64,
     /// Bytes of the data region that are filled, from its start.
     pub data_filled_bytes: u64,
-    /// Runs that have written to the set: sequence numbers grow with it.
+    /// Number of runs that have written to the set: sequence numbers increase with it.
     pub epoch: u64,
-    /// Grows with each write of the header.
+    /// Increases with each write of the header.
     pub generation: u64,
 }
 
-/// What lies where a header should be.
+/// What was found where a header should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
     /// A whole header.
     Valid(Header),
-    /// A header of ours, but no copy of it is whole.
+    /// A header of ours, but neither copy is whole.
     Damaged,
-    /// No header of ours.
+    /// Not a header of ours.
     Absent,
 }
 
 impl Header {
-    /// The header of a member of which nothing is filled.
+    /// The header of a member with nothing filled.
     pub fn new(set: u64, index: u32, members: u32, role: Role, parts: Parts) -> Self {
         let (wal_filled_bytes, data_filled_bytes, epoch, generation) = (0, 0, 0, 0);
         Self { set, index, members, role, parts, wal_filled_bytes, data_filled_bytes, epoch, generation }
@@ -89,7 +89,7 @@ impl Header {
         if region == Region::WAL { self.wal_filled_bytes } else { self.data_filled_bytes }
     }
 
-    /// The same, to change it.
+    /// The same, mutable.
     pub fn filled_bytes_mut(&mut self, region: u8) -> &mut u64 {
         if region == Region::WAL { &mut self.wal_filled_bytes } else { &mut self.data_filled_bytes }
     }
@@ -117,7 +117,7 @@ impl Header {
         [self.set, wal_bytes, data_bytes, wal_filled, data_filled, self.epoch, self.generation]
     }
 
-    /// The header that a copy holds, if the copy is whole and makes sense.
+    /// The header in a copy, if the copy is whole and makes sense.
     pub fn decode(copy: &[u8]) -> Option<Self> {
         let copy: &[u8; COPY_BYTES] = copy.first_chunk()?;
         let half = |at: usize| u32::from_le_bytes(std::array::from_fn(|n| copy[at + n]));
@@ -162,7 +162,7 @@ impl Header {
         Ok(())
     }
 
-    /// Writes the whole header area, so that nothing of what lay there stays.
+    /// Writes the whole header area, so that nothing of its old content remains.
     pub fn write_area(&mut self, file: &File) -> io::Result<()> {
         self.generation += 1;
         let mut area = vec![0; HEADER_BYTES as usize];
@@ -187,7 +187,7 @@ impl Found {
         }
     }
 
-    /// Reads what lies on a member. A member too short for a header has none.
+    /// Reads a member's header. A member too short for one has none.
     pub fn read(file: &File) -> io::Result<Self> {
         let mut copies = [[0; COPY_BYTES]; 2];
         for (copy, at) in copies.iter_mut().zip(COPIES_AT) {
@@ -201,7 +201,7 @@ impl Found {
     }
 }
 
-/// Takes the header out of the page cache: later reads must see the medium. Only a courtesy.
+/// Drops the header from the page cache, as later reads should see the medium; best effort.
 fn forget(file: &File) {
     let _ = fadvise(file, 0, std::num::NonZeroU64::new(HEADER_BYTES), Advice::DontNeed);
 }
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_goes_there_and_back() {
+    fn a_copy_round_trips() {
         for role in [Role::Data, Role::Wal, Role::Both] {
             let header = Header { role, ..header(3 * MIB, 5) };
             assert_eq!(Header::decode(&header.encode()), Some(header));
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_is_ours_and_blank_or_foreign_is_not() {
+    fn a_damaged_header_is_ours_and_a_blank_or_foreign_one_is_not() {
         let mut damaged = header(0, 1).encode();
         damaged[200] = 1;
         assert_eq!(Found::of(&[&damaged, &[0; 512]]), Found::Damaged);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_claims_more_than_there_is_does_not_count() {
+    fn a_header_that_claims_more_than_exists_does_not_count() {
         assert_eq!(Header::decode(&header(81 * MIB, 1).encode()), None);
     }
 }

@@ -1,8 +1,8 @@
-//! Where header, WAL and data lie on a member, the same for files and devices.
+//! Where header, WAL and data are on a member, the same for files and devices.
 //!
-//! Every part is a multiple of 1 MiB. The WAL has 20% of everything (Haas et al. 2020, section 3.2:
-//! 100 GB to 400 GB of data). On devices each member has its share of it behind its header; on
-//! files it is a file of its own, else its flush would pay for the background's dirty pages.
+//! Every part is a multiple of 1 MiB. The WAL has 20% of everything (Haas et al. 2020, section 3.2: 100 GB to
+//! 400 GB of data). On devices, each member has its share of it after its header; for files it is a separate
+//! file, as its flush would otherwise pay for the background's dirty pages.
 
 use crate::error::{Error, Result};
 pub use crate::units::floor_mib;
@@ -14,10 +14,10 @@ pub const HEADER_BYTES: u64 = MIB;
 /// The WAL's share of a device: one part in five.
 const WAL_PARTS: u64 = 5;
 
-/// Data bytes for one byte of WAL: the same share, seen from the data.
+/// Data bytes per byte of WAL: the same share, relative to the data.
 const DATA_PER_WAL: u64 = WAL_PARTS - 1;
 
-/// What a member's bytes behind the header are used for.
+/// What a member's bytes after the header are used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parts {
     /// Bytes of the WAL region, which follows the header.
@@ -30,7 +30,7 @@ impl Parts {
     /// Where the WAL region begins.
     pub const WAL_OFFSET_BYTES: u64 = HEADER_BYTES;
 
-    /// The parts of devices of which the smallest has `size_bytes`.
+    /// The parts of devices, the smallest of which has `size_bytes`.
     pub fn of_device(size_bytes: u64) -> Result<Self> {
         let usable = floor_mib(size_bytes).saturating_sub(HEADER_BYTES);
         let wal_bytes = floor_mib(usable / WAL_PARTS);
@@ -49,12 +49,12 @@ impl Parts {
         Ok(Self { wal_bytes: 0, data_bytes })
     }
 
-    /// The parts of a WAL file that goes with that many bytes of members.
+    /// The parts of a WAL file for that many bytes of members.
     pub fn of_wal_file(members_bytes: u64) -> Self {
         Self { wal_bytes: floor_mib(members_bytes / DATA_PER_WAL).max(MIB), data_bytes: 0 }
     }
 
-    /// The parts of a device that holds nothing but the WAL.
+    /// The parts of a device for the WAL alone.
     pub fn of_wal_device(size_bytes: u64) -> Result<Self> {
         let wal_bytes = floor_mib(size_bytes).saturating_sub(HEADER_BYTES);
         if wal_bytes == 0 {

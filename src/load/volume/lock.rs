@@ -10,23 +10,23 @@ use rustix::io::Errno;
 
 use crate::error::{Error, Result};
 
-// udev holds a shared lock on a device while it looks at it; that passes.
+// udev holds a shared lock on a device while it examines it; that passes.
 const PATIENCE: Duration = Duration::from_millis(500);
 const RETRY: Duration = Duration::from_millis(10);
 
-/// Whether others may use the target at the same time.
+/// Who else may use the target at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Share {
-    /// Nobody.
+    /// No one.
     Exclusive,
-    /// Those that only read.
+    /// Readers.
     ReadOnly,
 }
 
 /// Takes the lock on an open file, for as long as that file stays open.
 ///
 /// # Errors
-/// Refused where another process holds it, named where it is known.
+/// Refused if another process holds it, which is named if known.
 pub fn take(file: &File, path: &Path, share: Share) -> Result<()> {
     let operation = match share {
         Share::Exclusive => FlockOperation::NonBlockingLockExclusive,
@@ -49,16 +49,16 @@ pub fn take(file: &File, path: &Path, share: Share) -> Result<()> {
     }
 }
 
-/// Checks whether the lock on an open file is held, and takes nothing.
+/// Checks whether the lock on an open file is held, without taking it.
 ///
 /// # Errors
-/// Refused where it is, even for reading only.
+/// Refused if it is held, even for reading only.
 pub fn refuse_held(file: &File, path: &Path) -> Result<()> {
     if let Some(holder) = holder_of(file, &["WRITE", "READ"]) {
         return Err(in_use(path, Some(holder)));
     }
-    // What the kernel does not list here, in a container say, shows when a shared lock is tried; a run
-    // that begins just then waits for it.
+    // A holder that the kernel does not list here (in a container, for example) shows when a shared lock is
+    // tried; a run that begins just then waits for it.
     match flock(file, FlockOperation::NonBlockingLockShared) {
         Ok(()) => {
             let _ = flock(file, FlockOperation::Unlock);
@@ -87,7 +87,7 @@ fn holder_of(file: &File, kinds: &[&str]) -> Option<u32> {
     holder_in(&std::fs::read_to_string("/proc/locks").ok()?, &place, kinds)
 }
 
-/// Finds the holder of one of these kinds in a listing such as `1: FLOCK  ADVISORY  WRITE 812 fd:00:94 0 EOF`.
+/// Finds the holder of one of these kinds of locks in a listing such as `1: FLOCK  ADVISORY  WRITE 812 fd:00:94 0 EOF`.
 fn holder_in(locks: &str, place: &str, kinds: &[&str]) -> Option<u32> {
     locks.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).find_map(
         |fields| match fields[..] {

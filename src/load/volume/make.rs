@@ -1,4 +1,4 @@
-//! New files that never lie under their name half made, and never take the place of another.
+//! New files that never exist half-made under their name, and never replace another.
 
 use std::fs::File;
 use std::io;
@@ -10,12 +10,12 @@ use rustix::io::Errno;
 
 use super::own_file::{folder_of, open_ours};
 
-/// Where a file can't be without a name, how its first name begins; the rest can't be guessed.
+/// Prefix of a file's first name on file systems without unnamed files; the rest can't be guessed.
 const PREFIX: &str = ".stacktune-";
 
-/// Makes a file, has it prepared, and then gives it its name. It fails where the name is taken.
+/// Creates a file, has it prepared, and then gives it its name. Fails if the name is taken.
 ///
-/// Whenever the process is killed, nothing lies under the name but a file that was prepared whole.
+/// Whenever the process is killed, only a completely prepared file has the name.
 pub(super) fn place(path: &Path, prepare: &mut dyn FnMut(&File) -> io::Result<()>) -> io::Result<File> {
     let dir = folder_of(path);
     let file = match nameless(dir)? {
@@ -32,7 +32,7 @@ pub(super) fn place(path: &Path, prepare: &mut dyn FnMut(&File) -> io::Result<()
     Ok(file)
 }
 
-/// A file without a name, which ends with the process; none where the file system has no such files.
+/// An unnamed file, which ends with the process; none if the file system does not support them.
 fn nameless(dir: &Path) -> io::Result<Option<File>> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     match open(dir, flags, Mode::RUSR | Mode::WUSR) {
@@ -51,8 +51,8 @@ fn place_by_renaming(path: &Path, prepare: &mut dyn FnMut(&File) -> io::Result<(
     Ok(new.persist_noclobber(path)?)
 }
 
-/// A run that was killed while it prepared a file left it under its first name. Only what bears our
-/// header goes.
+/// Removes the first-named file of a run that was killed while preparing it. Only files with our header are
+/// removed.
 fn remove_leftovers(dir: &Path) {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX)) {
@@ -73,7 +73,7 @@ mod tests {
     use crate::units::MIB;
 
     #[test]
-    fn a_file_has_its_name_only_once_it_is_prepared() {
+    fn a_file_gets_its_name_only_once_it_is_prepared() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         for way in [place, place_by_renaming] {
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_bears_our_header_is_a_leftover() {
+    fn only_files_with_our_header_are_leftovers() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         let mut header = Header::new(1, 0, 1, Role::Data, Parts { wal_bytes: 0, data_bytes: 15 * MIB });

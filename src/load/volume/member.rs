@@ -14,11 +14,11 @@ pub enum MemberSource {
         /// Its path.
         path: PathBuf,
     },
-    /// A block device that the guard has permitted.
+    /// A block device permitted by the guard.
     Device {
         /// Its node.
         path: PathBuf,
-        /// Open, and held exclusively where it is written.
+        /// The open device, held exclusively if it is written.
         file: File,
         /// Bytes.
         size_bytes: u64,
@@ -37,7 +37,7 @@ impl MemberSource {
         matches!(self, Self::Device { .. })
     }
 
-    /// The same once more.
+    /// A second handle to the same member.
     pub(super) fn try_clone(&self) -> Result<Self> {
         Ok(match self {
             Self::File { path } => Self::File { path: path.clone() },
@@ -59,6 +59,6 @@ pub struct Member {
     /// Whether it is a block device.
     pub device: bool,
     pub(super) file: File,
-    /// None for what was not made by stacktune, which is only read.
+    /// None if stacktune did not make it; it is then only read.
     pub(super) header: Option<Header>,
 }

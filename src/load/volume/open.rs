@@ -14,16 +14,16 @@ use super::settle::{Candidate, settle};
 use crate::error::{Error, Result};
 
 impl Volume {
-    /// Opens a volume. Files that are missing are made; members that are not of one set get new
-    /// headers and are filled again ([`Volume::missing_fill`]).
+    /// Opens a volume. Missing files are created; members that are not of one set get new headers and are
+    /// refilled ([`Volume::missing_fill`]).
     ///
     /// # Errors
-    /// Refused where another run uses the target, where something is in the way that stacktune did
-    /// not make, or where the disk has no room.
+    /// Refused if another run uses the target, something is in the way that stacktune did not make, or the
+    /// disk has no room.
     pub fn open(request: Request) -> Result<Self> {
         let devices = request.data.first().is_some_and(MemberSource::is_device);
         if request.data.is_empty() || request.data.iter().any(|source| source.is_device() != devices) {
-            return Err(Error::input("a target is at least one file or device, and not both kinds"));
+            return Err(Error::input("a target is one or more files, or one or more devices"));
         }
         if request.read_only { read_only::open(request) } else { open_to_write(request, devices) }
     }
@@ -64,7 +64,7 @@ fn open_to_write(request: Request, devices: bool) -> Result<Volume> {
     Ok(assemble(members, data_count, locks, false, mounted))
 }
 
-/// The members that are to be, as they are now, and their parts. Nothing of them is written yet.
+/// The future members in their current state, and their parts. Nothing of them is written yet.
 #[derive(Debug)]
 pub(super) struct Gathered {
     pub devices: bool,
@@ -76,11 +76,10 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
-    /// Looks at every member.
+    /// Examines every member.
     ///
     /// # Errors
-    /// Refused where something is in the way that stacktune did not make, or where the disk has no
-    /// room.
+    /// Refused if something is in the way that stacktune did not make, or the disk has no room.
     pub fn of(
         data: Vec<MemberSource>,
         (wal, wal_bytes): (Option<MemberSource>, Option<u64>),
@@ -95,7 +94,7 @@ impl Gathered {
             let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
             if data.iter().any(|source| real(source.path()) == real(path)) {
                 return Err(Error::input(format!(
-                    "{} can't hold both data and the WAL alone",
+                    "{} can't be both a data member and the WAL's own",
                     path.display()
                 )));
             }
@@ -123,19 +122,19 @@ impl Gathered {
     }
 }
 
-/// A file that holds the data of a set, maybe of another target, does not become a WAL.
+/// Refuses to turn a file with the data of a set, perhaps of another target, into a WAL.
 fn refuse_others_data(wal: &Candidate) -> Result<()> {
     match &wal.found {
         Found::Valid(header) if !wal.device && header.role != Role::Wal => {
             let path = wal.path.display();
-            Err(Error::refused(format!("{path} holds the data of a set of stacktune's: it can't be a WAL"))
+            Err(Error::refused(format!("{path} holds the data of a stacktune set: it can't be a WAL"))
                 .hint("choose another file for `wal.target`"))
         }
         _ => Ok(()),
     }
 }
 
-/// The WAL's own member has 20% of everything if it is a file, and all of a device.
+/// The WAL's own member takes 20% of everything if it is a file, or all of a device.
 fn wal_parts(
     wal: &Candidate,
     wal_bytes: Option<u64>,
@@ -153,7 +152,7 @@ fn wal_parts(
     Ok(Parts::of_wal_file(each * data.len() as u64))
 }
 
-/// Sees that the files to be made have room: the data's, and the WAL's, which may be elsewhere.
+/// Checks that there is room for the files to be created: the data's, and the WAL's, which may be elsewhere.
 fn check_room(data: &[Candidate], parts: Parts, wal: Option<(&Candidate, Parts)>) -> Result<()> {
     let data_bytes: u64 = data.iter().map(|candidate| candidate.wanted_bytes(parts)).sum();
     let wal_bytes = wal.map_or(0, |(wal, parts)| wal.wanted_bytes(parts));

@@ -10,18 +10,18 @@ use super::{Extent, Identity, Region, probe};
 use crate::error::{Error, Result};
 use crate::host::TargetFacts;
 
-// 262,144 runs of 2.7e11 writes each before sequence numbers begin again.
+// 262,144 runs of 2.7e11 writes each before sequence numbers wrap around.
 const EPOCH_SHIFT: u32 = 38;
 const _: () = assert!(HEADER_BYTES.is_multiple_of(4096) && EPOCH_SHIFT < SEQUENCE_BITS);
 
 /// An open, locked volume.
 #[derive(Debug)]
 pub struct Volume {
-    /// The set of the data; 0 where the members are not stacktune's.
+    /// The set of the data; 0 if the members are not stacktune's.
     pub set: u64,
     /// What scan, point and background share.
     pub data: Region,
-    /// The WAL's region. Its extents are empty where a read-only volume has none.
+    /// The WAL's region. Its extents are empty if a read-only volume has none.
     pub wal: Region,
     /// The members; [`Extent::member`] is an index here. The WAL's own comes last.
     pub members: Vec<Member>,
@@ -30,12 +30,11 @@ pub struct Volume {
     /// What to know about this target, as sentences.
     pub notes: Vec<String>,
     pub(super) read_only: bool,
-    /// Held as long as the volume is open.
+    /// The locks, held as long as the volume is open.
     pub(super) _locks: Vec<File>,
 }
 
-/// Puts regions and facts to members that have headers: `data_count` of data, then maybe the
-/// WAL's own.
+/// Adds regions and facts to members that have headers: `data_count` of data, then perhaps the WAL's own.
 pub(super) fn assemble(
     members: Vec<Member>,
     data_count: usize,
@@ -55,8 +54,8 @@ pub(super) fn assemble(
     Volume { set: data.set, data, wal, members, facts, notes, read_only, _locks: locks }
 }
 
-/// The region over those members, the first of which is number `first`: the extents are in the
-/// order of the set, whatever order the members were named in.
+/// The region over those members, the first of which is number `first`: the extents are in the order of the
+/// set, in whatever order the members were named.
 fn region_of(id: u8, members: &[Member], first: usize) -> Region {
     let headers = (first as u32..).zip(members).filter_map(|(n, m)| m.header.as_ref().map(|h| (n, m, h)));
     let mut headers: Vec<(u32, &Member, &Header)> = headers.collect();
@@ -76,7 +75,7 @@ fn region_of(id: u8, members: &[Member], first: usize) -> Region {
     Region { id, set, extents: extents.collect(), extent_bytes }
 }
 
-/// The data region over members that are not stacktune's: all that is there.
+/// The data region over members that are not stacktune's: all of them.
 pub(super) fn whole_region(members: &[Member], smallest_bytes: u64) -> Region {
     let extents = (0..).zip(members).map(|(n, member)| Extent {
         path: member.path.clone(),
@@ -89,7 +88,7 @@ pub(super) fn whole_region(members: &[Member], smallest_bytes: u64) -> Region {
 }
 
 impl Volume {
-    /// The first sequence number of a new run that writes: greater than those of all runs before.
+    /// The first sequence number of a new run that writes: greater than those of all earlier runs.
     pub fn next_sequence_base(&mut self) -> Result<u64> {
         self.writable()?;
         let epoch = self.members.iter().filter_map(|member| member.header.as_ref()).map(|h| h.epoch).max();

@@ -1,4 +1,4 @@
-//! A file that is there: stacktune's own, or one that it leaves alone.
+//! Existing files: stacktune's own, or ones that it leaves alone.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::ErrorKind;
@@ -10,16 +10,16 @@ use rustix::process::geteuid;
 use super::header::Found;
 use crate::error::{Error, Result};
 
-/// A file that is there, and is ours.
+/// An existing file of ours.
 #[derive(Debug)]
 pub struct OurFile {
-    /// Open for reading, and for writing if that was asked.
+    /// Open for reading, and for writing if requested.
     pub file: File,
     /// Its header, which may be damaged but is not absent.
     pub found: Found,
     /// Its length.
     pub size_bytes: u64,
-    /// What it takes on the disk.
+    /// The space that it takes on the disk.
     pub allocated_bytes: u64,
 }
 
@@ -31,7 +31,7 @@ pub fn folder_of(path: &Path) -> &Path {
 /// Opens a file of ours, if there is one.
 ///
 /// # Errors
-/// Refused where something is there that stacktune did not make.
+/// Refused if something is there that stacktune did not make.
 pub fn open_ours(path: &Path, writable: bool) -> Result<Option<OurFile>> {
     let there = match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -65,7 +65,7 @@ pub(super) fn refuse_odd(path: &Path, metadata: &Metadata) -> Result<()> {
     } else if metadata.nlink() > 1 {
         "a file with several names (hard links)"
     } else if metadata.uid() != geteuid().as_raw() && !geteuid().is_root() {
-        "a file of another user"
+        "another user's file"
     } else {
         return Ok(());
     };
@@ -74,7 +74,7 @@ pub(super) fn refuse_odd(path: &Path, metadata: &Metadata) -> Result<()> {
 
 pub(super) fn foreign(path: &Path, what: &str) -> Error {
     Error::refused(format!("{} is {what}", path.display()))
-        .hint("nothing was changed: move it away, or choose another folder for the target")
+        .hint("nothing was changed: move it elsewhere, or choose another folder for the target")
 }
 
 pub(super) fn same_file(a: &Metadata, b: &Metadata) -> bool {

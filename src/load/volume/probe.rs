@@ -1,4 +1,4 @@
-//! What a target can do, found out by trying.
+//! What a target supports, found by trying.
 
 use std::fs::File;
 use std::io::{IoSliceMut, Write};
@@ -54,7 +54,7 @@ struct MemberFacts {
     quietly_buffered: Option<String>,
 }
 
-/// Facts about the members together: the least that all can do.
+/// Facts about the members together: what all of them support.
 pub fn examine(members: &[(&File, bool)], read_only: bool, mounted: Option<String>) -> TargetFacts {
     let each: Vec<MemberFacts> =
         members.iter().map(|(file, device)| examine_member(file, *device, read_only)).collect();
@@ -79,7 +79,7 @@ pub fn examine(members: &[(&File, bool)], read_only: bool, mounted: Option<Strin
     }
 }
 
-/// Facts about what a folder's file system can do, tried on a file without a name.
+/// Facts about what a folder's file system supports, tried on an unnamed file.
 pub fn examine_folder(dir: &Path) -> Result<TargetFacts> {
     let made = || {
         let mut file = tempfile::tempfile_in(dir)?;
@@ -103,7 +103,7 @@ fn examine_member(file: &File, device: bool, read_only: bool) -> MemberFacts {
         BTRFS => btrfs_buffers(file).or_else(|| seen_in_cache(file)),
         _ => seen_in_cache(file),
     };
-    // To look into the cache takes emptying it first: not for what others may use.
+    // Checking the cache requires emptying it first, which must not be done to what others may use.
     let quietly_buffered = if read_only { None } else { buffered() };
     MemberFacts {
         medium,
@@ -117,7 +117,7 @@ fn examine_member(file: &File, device: bool, read_only: bool) -> MemberFacts {
 }
 
 /// The unit of direct I/O: from the kernel (6.1), else the sector of device or file system.
-/// 0 where the kernel says that there is no direct I/O.
+/// 0 if the kernel reports that there is no direct I/O.
 fn direct_align_bytes(file: &File, device: bool) -> u64 {
     let answer = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)
         .ok()
@@ -132,7 +132,7 @@ fn direct_align_bytes(file: &File, device: bool) -> u64 {
 fn try_direct(file: &File, align_bytes: u64) -> Feature {
     let missing = |reason: &str| Feature::Missing(format!("direct I/O is not possible here: {reason}"));
     if align_bytes == 0 {
-        return missing("the kernel says so for this file");
+        return missing("the kernel reports so for this file");
     }
     let file = match reopen(file, false, true) {
         Ok(file) => file,
@@ -159,9 +159,9 @@ pub fn try_uncached(file: &File) -> Feature {
     }
 }
 
-/// Btrfs writes directly only where there are no checksums. Its buffered writes leave the cache
-/// again at once, so looking does not find them; the file's flag shows it instead: without
-/// copy-on-write there are no checksums.
+/// Btrfs writes directly only without checksums. Its buffered writes leave the cache again at once, so
+/// checking the cache does not find them, but the file's flag does: without copy-on-write there are no
+/// checksums.
 fn btrfs_buffers(file: &File) -> Option<String> {
     let nocow = ioctl_getflags(file).is_ok_and(|flags| flags.contains(IFlags::NOCOW));
     (!nocow).then(|| {
@@ -169,8 +169,8 @@ fn btrfs_buffers(file: &File) -> Option<String> {
     })
 }
 
-/// Whether a direct read leaves its page in the page cache. `mincore` shows that without side effects;
-/// a read with `RWF_NOWAIT` would start read-ahead itself and then find what it brought.
+/// Whether a direct read leaves its page in the page cache. `mincore` shows that without side effects; a read
+/// with `RWF_NOWAIT` would start read-ahead itself and then find its pages.
 fn seen_in_cache(file: &File) -> Option<String> {
     let direct = reopen(file, false, true).ok()?;
     let length = NonZeroU64::new(SAMPLE_BYTES as u64);
@@ -183,7 +183,7 @@ fn seen_in_cache(file: &File) -> Option<String> {
     first_page_is_cached(file)?.then(|| "a direct read left its page in the page cache".into())
 }
 
-/// Whether the first page of a file is in the page cache; none where the kernel does not report it.
+/// Whether the first page of a file is in the page cache; none if the kernel does not report it.
 #[allow(unsafe_code)]
 fn first_page_is_cached(file: &File) -> Option<bool> {
     use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_in_the_page_cache_is_seen_there() {
+    fn cached_pages_are_found_in_the_page_cache() {
         let file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         file.write_all_at(&[1; SAMPLE_BYTES], 0).unwrap();
         assert_eq!(first_page_is_cached(&file), Some(true));
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_of_all_members_counts() {
+    fn the_least_capable_member_counts() {
         let (file, pipe) =
             (tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap(), std::io::pipe().unwrap());
         file.write_all_at(&[1; 2 * SAMPLE_BYTES], 0).unwrap();

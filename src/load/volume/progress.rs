@@ -1,14 +1,14 @@
-//! How far a long step is.
+//! The progress of a long step.
 
 /// A long step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
-    /// What is done (`filling data-0`).
+    /// What is being done (`filling data-0`).
     pub what: String,
     /// Bytes done.
     pub done_bytes: u64,
-    /// Bytes in all.
+    /// Total bytes.
     pub all_bytes: u64,
-    /// Bytes a second so far.
+    /// Bytes per second so far.
     pub rate_bytes_per_s: f64,
 }

@@ -1,4 +1,4 @@
-//! Opening a volume to read only: whatever is there, without a lock file, a header or a byte written.
+//! Opening a volume for reading only: whatever is there, without writing a lock file, a header or any other byte.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -15,7 +15,7 @@ use super::settle::name_of;
 use super::{Region, probe};
 use crate::error::{Error, Result};
 
-/// A member as it is found.
+/// A member as found.
 struct Opened {
     member: Member,
     size_bytes: u64,
@@ -38,7 +38,7 @@ pub(super) fn open(request: Request) -> Result<Volume> {
     let unfilled: Vec<String> = opened.iter().filter_map(|opened| unfilled_note(&opened.member)).collect();
     let mut members: Vec<Member> = opened.into_iter().map(|opened| opened.member).collect();
     let data_count = members.len();
-    // Only to verify it: a WAL that is not there is no reason to refuse.
+    // The WAL is only verified, so a missing one is no reason to refuse.
     let wal = wal.or_else(|| {
         Some(dir?.join(WAL_NAME)).filter(|wal| wal.exists()).map(|path| MemberSource::File { path })
     });
@@ -69,7 +69,7 @@ fn open_member(source: MemberSource) -> Result<Opened> {
 }
 
 fn open_file(path: &Path) -> Result<File> {
-    // Non-blocking, so that a pipe does not keep us waiting.
+    // Non-blocking, so that opening a pipe does not block.
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
     let file = file.map_err(|error| Error::os("cannot open", path, error))?;
     let metadata = file.metadata().map_err(|error| Error::os("cannot examine", path, error))?;
@@ -94,7 +94,7 @@ fn is_one_set(opened: &[Opened]) -> bool {
     headers.iter().all(alike) && indexes.iter().copied().eq(0..headers.len() as u32)
 }
 
-/// What keeps members from being one set of ours.
+/// Why the members are not one set of ours.
 fn why_not_ours(opened: &[Opened]) -> String {
     let (ours, others): (Vec<_>, Vec<_>) = opened.iter().partition(|opened| opened.member.header.is_some());
     let named = |of: Vec<&Opened>| {
@@ -102,7 +102,7 @@ fn why_not_ours(opened: &[Opened]) -> String {
     };
     match (ours.is_empty(), others.is_empty()) {
         (true, _) => "not filled by stacktune".into(),
-        (false, false) => format!("{} has no header of stacktune's, or a damaged one", named(others)),
+        (false, false) => format!("{} has no stacktune header, or a damaged one", named(others)),
         (false, true) => format!("{} do not all belong to one set", named(ours)),
     }
 }
@@ -119,7 +119,7 @@ fn unfilled_note(member: &Member) -> Option<String> {
     })
 }
 
-/// Members that are not one set of ours: the data region is all of each.
+/// For members that are not one set of ours: the data region is all of each.
 fn whole(opened: Vec<Opened>, locks: Vec<File>, mounted: Option<String>) -> Result<Volume> {
     let smallest = opened.iter().map(|opened| opened.size_bytes).min().unwrap_or_default();
     let not_ours = why_not_ours(&opened);

@@ -1,8 +1,8 @@
 //! A region: extents of members over which pages interleave.
 //!
-//! Page `n` of a region lies on member `n mod M`, at its `n div M`-th place (Haas et al. 2020, Table 5,
-//! row 7). Every extent is a multiple of 1 MiB long and all of a region are equally long, so every
-//! page size covers the same bytes.
+//! Page `n` of a region is on member `n mod M`, at position `n div M` (Haas et al. 2020, Table 5, row 7).
+//! Every extent is a multiple of 1 MiB long and all of a region are equally long, so every page size covers
+//! the same bytes.
 
 use std::fs::File;
 use std::io;
@@ -11,17 +11,17 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// Which file or device it is, whatever its path may come to mean.
+/// The identity of a file or device, whatever its path may later lead to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// Device and inode of a file; of a block device, whose node may be made anew, nothing.
+    /// Device and inode of a file; none for a block device, whose node may be recreated.
     file: Option<(u64, u64)>,
     /// The number of a block device.
     device: Option<u64>,
 }
 
 impl Identity {
-    /// That of an open file or device.
+    /// The identity of an open file or device.
     pub fn of(file: &File) -> io::Result<Self> {
         let found = file.metadata()?;
         let device = found.file_type().is_block_device().then(|| found.rdev());
@@ -34,10 +34,10 @@ impl Identity {
 pub struct Extent {
     /// The file or device.
     pub path: PathBuf,
-    /// What was found under the path when the target was opened; what has taken its place since is
-    /// not touched. None where nothing was.
+    /// What was found at the path when the target was opened; a replacement is not touched. None if nothing
+    /// was.
     pub identity: Option<Identity>,
-    /// The member's place in [`crate::meter::window::Window::members`].
+    /// The member's index in [`crate::meter::window::Window::members`].
     pub member: u32,
     /// Where the extent begins on the member.
     pub offset_bytes: u64,
@@ -46,9 +46,9 @@ pub struct Extent {
 /// Equally long extents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Region {
-    /// Which region of the set: 0 is data, 1 is the WAL.
+    /// The id of the region in the set: 0 is data, 1 is the WAL.
     pub id: u8,
-    /// The set that pages of this region carry.
+    /// The set in the stamps of this region's pages.
     pub set: u64,
     /// The extents.
     pub extents: Vec<Extent>,
@@ -72,7 +72,7 @@ impl Region {
         self.bytes() / page_bytes
     }
 
-    /// Where a page lies: the extent's index, and the offset on its member.
+    /// Where a page is: the extent's index, and the offset on its member.
     #[inline]
     pub fn place(&self, page: u64, page_bytes: u64) -> (usize, u64) {
         let members = self.extents.len() as u64;

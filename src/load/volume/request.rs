@@ -1,4 +1,4 @@
-//! What is to be opened, and taking its lock before.
+//! What to open, and taking its lock first.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -8,32 +8,32 @@ use super::lock::{self, Share};
 use super::member::MemberSource;
 use crate::error::{Error, Result};
 
-/// What is to be opened.
+/// What to open.
 #[derive(Debug)]
 pub struct Request {
     /// The members: all files of one folder, or all devices.
     pub data: Vec<MemberSource>,
-    /// Bytes of each data file, header included; not used for devices.
+    /// Bytes of each data file, including the header; not used for devices.
     pub file_bytes: u64,
-    /// The WAL's own file or device. Without one it lies in the file `wal` beside the data files,
-    /// or in the region that each device reserves for it.
+    /// The WAL's own file or device. Without one it is in the file `wal` beside the data files, or in the
+    /// region that each device reserves for it.
     pub wal: Option<MemberSource>,
-    /// Bytes of the WAL's own file; none is a quarter of the data.
+    /// Bytes of the WAL's own file; none means a quarter of the data.
     pub wal_bytes: Option<u64>,
-    /// Open nothing for writing.
+    /// Whether to open nothing for writing.
     pub read_only: bool,
     /// What uses the members, in words, if the guard has found any use (read-only).
     pub mounted: Option<String>,
-    /// The lock of the data files' folder, where it was taken before ([`Request::take_lock`]).
+    /// The lock of the data files' folder, if already taken ([`Request::take_lock`]).
     pub lock: Option<File>,
 }
 
 impl Request {
-    /// Makes and locks the folder of the data files, so that no other run's files are found in use only
+    /// Creates and locks the folder of the data files, so that another run's files are not found in use only
     /// after something was destroyed for this one.
     ///
     /// # Errors
-    /// Refused where another run uses them, or the WAL's own file.
+    /// Refused if another run uses them, or the WAL's own file.
     pub fn take_lock(&mut self) -> Result<()> {
         if self.data.first().is_some_and(|source| !source.is_device()) {
             let dir = one_folder(&self.data)?;
@@ -44,10 +44,10 @@ impl Request {
         self.refuse_locked_wal()
     }
 
-    /// Sees whether another run uses the files, and makes nothing.
+    /// Checks whether another run uses the files, and creates nothing.
     ///
     /// # Errors
-    /// Refused where one does.
+    /// Refused if one does.
     pub fn refuse_locked(&self) -> Result<()> {
         let data = self.data.first().filter(|source| !source.is_device());
         data.map_or(Ok(()), |source| files::refuse_locked(files::folder_of(source.path())))?;
@@ -90,11 +90,11 @@ impl Request {
     }
 }
 
-/// Looks at all that lies where the files of a target go, before any of them is made: the data files,
-/// the lock of their folder, and the WAL's file unless the WAL has a place of its own.
+/// Checks everything that is where the files of a target go, before any of them is created: the data files,
+/// the lock of their folder, and the WAL's file unless the WAL is elsewhere.
 ///
 /// # Errors
-/// Refused where something is there that stacktune did not make.
+/// Refused if something is there that stacktune did not make.
 pub fn refuse_in_the_way(data: &[MemberSource], own_wal: bool) -> Result<()> {
     let files = data.iter().filter(|source| !source.is_device()).map(MemberSource::path);
     files.clone().try_for_each(files::refuse_foreign)?;
@@ -105,11 +105,11 @@ pub fn refuse_in_the_way(data: &[MemberSource], own_wal: bool) -> Result<()> {
     files::refuse_foreign_lock(dir)
 }
 
-/// The one folder in which the data files lie.
+/// The folder that contains all data files.
 pub(super) fn one_folder(data: &[MemberSource]) -> Result<PathBuf> {
     let dir = files::folder_of(data[0].path());
     if data.iter().any(|source| files::folder_of(source.path()) != dir) {
-        return Err(Error::input("the data files of a target lie in one folder"));
+        return Err(Error::input("the data files of a target must be in one folder"));
     }
     Ok(dir.to_owned())
 }

@@ -1,4 +1,4 @@
-//! From what lies on the members to one set: what is whole is kept, the rest begins anew.
+//! From what is on the members to one set: what is whole is kept, the rest starts over.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,12 @@ use super::layout::Parts;
 use super::member::{Member, MemberSource};
 use crate::error::{Error, Result};
 
-/// A member before it is settled which set it belongs to.
+/// A member before its set is decided.
 #[derive(Debug)]
 pub(super) struct Candidate {
     pub path: PathBuf,
     pub device: bool,
-    /// Absent for a file that is yet to be made.
+    /// Absent for a file that is yet to be created.
     pub file: Option<File>,
     pub found: Found,
     pub size_bytes: u64,
@@ -22,10 +22,10 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// Looks at what is there.
+    /// Examines what is there.
     ///
     /// # Errors
-    /// Refused where a file is there that stacktune did not make.
+    /// Refused if a file is there that stacktune did not make.
     pub fn of(source: MemberSource) -> Result<Self> {
         match source {
             MemberSource::Device { path, file, size_bytes } => {
@@ -46,7 +46,7 @@ impl Candidate {
         }
     }
 
-    /// The header that counts for a member of those parts. A file of another size has none.
+    /// The valid header for a member with those parts. A file of another size has none.
     fn counting(&self, parts: Parts, role: Role) -> Option<&Header> {
         let right_size = if self.device {
             self.size_bytes >= parts.member_bytes()
@@ -69,7 +69,7 @@ impl Candidate {
 
 /// A header for each candidate, and whether it is a new one.
 ///
-/// The set that most members agree on goes on; a member that has no part in it joins it unfilled.
+/// The set of most members is kept; a member that does not belong to it joins it unfilled.
 pub(super) fn reconcile(candidates: &[Candidate], parts: Parts, role: Role) -> Vec<(Header, bool)> {
     let count = candidates.len() as u32;
     let counting: Vec<Option<&Header>> = candidates
@@ -98,7 +98,7 @@ pub(super) fn reconcile(candidates: &[Candidate], parts: Parts, role: Role) -> V
         .collect()
 }
 
-/// Makes the candidates members of one set. Nothing of a member that is kept is written.
+/// Makes the candidates members of one set. A member that is kept is not written.
 pub(super) fn settle(candidates: Vec<Candidate>, parts: Parts, role: Role) -> Result<Vec<Member>> {
     let headers = reconcile(&candidates, parts, role);
     let settled = candidates.into_iter().zip(headers).map(|(candidate, (mut header, new))| {
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_missing_or_differing_member_alone_begins_anew() {
+    fn only_a_damaged_missing_or_differing_member_starts_over() {
         for odd in [candidate(Found::Damaged), candidate(Found::Absent), valid(6, 1, 3), valid(5, 0, 3)] {
             let joined = outcome(&[valid(5, 0, 3), odd, valid(5, 2, 3)]);
             assert_eq!(joined, [(5, 0, false), (5, 1, true), (5, 2, false)]);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn another_count_size_or_role_begins_anew() {
+    fn another_count_size_or_role_starts_over() {
         let all_new = |candidates: &[Candidate]| outcome(candidates).iter().all(|(.., new)| *new);
         assert!(all_new(&[valid(5, 0, 2), valid(5, 1, 2), candidate(Found::Absent)]));
         assert!(all_new(&[Candidate { size_bytes: 17 * MIB, ..valid(5, 0, 1) }]));

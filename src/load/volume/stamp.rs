@@ -1,21 +1,21 @@
-//! The stamp that every sector carries, so that what was written can be verified.
+//! The stamp in every sector, by which what was written can be verified.
 //!
-//! A sector verifies by itself, even where pages of different sizes overwrote one another. Its 512
-//! bytes, little-endian:
+//! A sector verifies on its own, even if pages of different sizes overwrote one another. Its 512 bytes,
+//! little-endian:
 //!
 //! | bytes | what |
 //! |---|---|
 //! | 0..8 | the set |
 //! | 8..16 | the place: sector number on the member, and the extent's index in the upper 16 bits |
 //! | 16..24 | the sequence number; above it log2 of the page's sectors (4 bits) and the region (4 bits) |
-//! | 24..32 | a check of all the above and of the body's checksum |
+//! | 24..32 | a checksum of all the above and of the body's checksum |
 //! | 32..36 | the body's CRC-32C |
-//! | 36..512 | the body: pseudo-random bytes, which nothing compresses |
+//! | 36..512 | the body: incompressible pseudo-random bytes |
 //!
-//! The body is the exclusive or of a sector of one random template with a key of its page's own: no
-//! two pages share a run of bytes, whatever lies between them, so that a compressor with a window of
-//! any size finds nothing, and nothing deduplicates. As CRC-32C is linear, the body's comes from the
-//! template sector's and the key's, without reading the body once more.
+//! The body is the XOR of a sector of a random template with a key of its page: no two pages share a run of
+//! bytes, whatever is between them, so that a compressor with a window of any size finds nothing, and nothing
+//! deduplicates. As CRC-32C is linear, the body's is computed from the template sector's and the key's,
+//! without reading the body again.
 
 use serde::Serialize;
 
@@ -29,7 +29,7 @@ const MEMBER_SHIFT: u32 = 48;
 const PAGE_SHIFT: u32 = 56;
 const REGION_SHIFT: u32 = 60;
 
-/// What a valid sector says.
+/// The content of a valid stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     /// The set.
@@ -42,7 +42,7 @@ pub struct Stamp {
     pub place_bytes: u64,
     /// Sequence number of the write.
     pub sequence: u64,
-    /// Bytes of the page that the sector was written with.
+    /// Size of the page with which the sector was written.
     pub page_bytes: u64,
 }
 
@@ -56,12 +56,12 @@ pub enum Fault {
     Foreign,
     /// A valid sector of this set that belongs elsewhere.
     Misplaced,
-    /// This set's, but its bytes are not those that were written.
+    /// Of this set, but its bytes are not those that were written.
     Damaged,
 }
 
 impl Fault {
-    /// The name in reports.
+    /// Its name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NeverWritten => "never written",
@@ -81,13 +81,13 @@ pub struct Stamper {
 }
 
 impl Stamper {
-    /// For the pages of that region of the set.
+    /// Makes the pages of that region of the set.
     pub fn new(set: u64, region: u8) -> Self {
         Self { set, region, template: template() }
     }
 
-    /// Makes the page (whole sectors) that will be written to `place_bytes` of the region's extent
-    /// number `extent` (the index that [`super::Region::place`] gives): as fast as copying it.
+    /// Makes the page (whole sectors) to be written to `place_bytes` of the region's extent number `extent`
+    /// (the index from [`super::Region::place`]); as fast as copying it.
     #[inline]
     pub fn stamp(&self, page: &mut [u8], extent: u32, place_bytes: u64, sequence: u64) {
         let (sectors, _) = page.as_chunks_mut::<SECTOR_BYTES>();
@@ -117,7 +117,7 @@ impl Stamper {
     }
 }
 
-/// What the exclusive or with a key changes of a body's CRC-32C: the same for every body of that length.
+/// What XOR with a key changes in a body's CRC-32C: the same for every body of that length.
 #[inline]
 fn checksum_of_key(key: u64) -> u32 {
     const ZEROS: [u8; SECTOR_BYTES] = [0; SECTOR_BYTES];
@@ -130,15 +130,15 @@ fn checksum_in(sector: &[u8; SECTOR_BYTES]) -> u32 {
     u32::from_le_bytes(std::array::from_fn(|n| sector[CHECKSUM_AT + n]))
 }
 
-/// Mixes what all sectors of a page say alike.
+/// Mixes what the stamps of all sectors of a page have in common.
 #[inline]
 fn page_mix(set: u64, written: u64) -> u64 {
     let h = (set ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     (h ^ (h >> 32) ^ written).wrapping_mul(0x94d0_49bb_1331_11eb)
 }
 
-/// Mixes what a sector says of itself into that of its page. Not zero for zeros, so that an empty
-/// sector is not valid.
+/// Mixes what is specific to a sector into its page's mix. Not zero for zeros, so that an empty sector is not
+/// valid.
 #[inline]
 fn sector_mix(page: u64, place: u64, body: u32) -> u64 {
     let h = (page ^ (page >> 32) ^ place).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -146,7 +146,7 @@ fn sector_mix(page: u64, place: u64, body: u32) -> u64 {
     h ^ (h >> 31)
 }
 
-/// What a sector says of itself, if it is whole.
+/// A sector's stamp, if it is whole.
 pub fn read(sector: &[u8]) -> Option<Stamp> {
     let sector: &[u8; SECTOR_BYTES] = sector.first_chunk()?;
     let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|n| sector[at + n]));
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn every_sector_of_a_page_verifies_at_its_own_place_only() {
+    fn every_sector_of_a_page_verifies_only_at_its_own_place() {
         let page = page(16 << 10, 2, 1 << 30, 99);
         for (n, sector) in page.chunks(SECTOR_BYTES).enumerate() {
             let place = (1 << 30) + (n * SECTOR_BYTES) as u64;
@@ -219,15 +219,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_is_told_apart() {
+    fn foreign_sectors_are_recognized() {
         assert_eq!(check(&[0; 512], 7, 1, 0, 0), Err(Fault::NeverWritten));
         assert_eq!(check(&[0xa5; 512], 7, 1, 0, 0), Err(Fault::Foreign));
         assert_eq!(read(&[0; 512]), None);
         assert_eq!(read(&[0; 100]), None);
     }
 
-    /// How many of the 8-byte words of all bodies were there before: a match that a compressor can
-    /// use has several in a row.
+    /// How many of the 8-byte words of all bodies occurred before: a match that a compressor can use has
+    /// several in a row.
     fn repeated_words(pages: &[u8]) -> usize {
         let words = pages.chunks(SECTOR_BYTES).flat_map(|sector| sector[40..].as_chunks::<8>().0);
         let mut words: Vec<_> = words.collect();
@@ -246,7 +246,7 @@ mod tests {
             stamper.stamp(page, 0, n << 20, n);
         }
         assert_eq!(repeated_words(&fill), 0);
-        // A load: from one buffer, to places of its own, to one place again and again, by extents.
+        // A load: from one buffer, to different places, to one place again and again, by extents.
         let mut load = Vec::new();
         let mut buffer = vec![0; 16 << 10];
         for (extent, place, sequence) in
@@ -258,7 +258,7 @@ mod tests {
         assert_eq!(repeated_words(&load), 0);
         fill.extend_from_slice(&load);
         assert_eq!(repeated_words(&fill), 0);
-        // What sectors say of themselves is all that compresses.
+        // Only the stamps are compressible.
         for pages in [&fill[..1 << 20], &load[..1 << 20], &load[..64 << 10]] {
             let mut deflated = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::best());
             deflated.write_all(pages).unwrap();

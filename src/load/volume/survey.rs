@@ -1,5 +1,5 @@
-//! A look at a target that is to be written, before anything of it is made or written: whatever
-//! speaks against it is known then.
+//! Examining a target before anything of it is created or written, so that whatever forbids it is known
+//! first.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use crate::error::{Error, Result};
 use crate::host::TargetFacts;
 use crate::units::MIB;
 
-/// What a target will be, as far as that is known before it is opened for writing.
+/// The future target, as far as it is known before it is opened for writing.
 #[derive(Debug)]
 pub struct Survey {
-    /// What it can do; none where its folder can't be tried out.
+    /// What it supports; none if its folder can't be tested.
     pub facts: Option<TargetFacts>,
     /// Its members in the order they were named, the WAL's own last.
     pub members: Vec<Surveyed>,
@@ -29,17 +29,17 @@ pub struct Survey {
 pub struct Surveyed {
     /// Its path.
     pub path: PathBuf,
-    /// Bytes that are to be filled if nothing of it is kept.
+    /// Bytes to fill if nothing of it is kept.
     pub whole_bytes: u64,
-    /// Bytes that are to be filled, given what is filled already.
+    /// Bytes to fill, given what is already filled.
     pub missing_bytes: u64,
 }
 
 impl Survey {
-    /// Looks at what a request to write means. Makes and writes nothing.
+    /// Examines what a request to write would do. Creates and writes nothing.
     ///
     /// # Errors
-    /// As [`Volume::open`](super::Volume::open), but for what only its locks find out.
+    /// As [`Volume::open`](super::Volume::open), except what only its locks can find.
     pub fn of(request: &Request) -> Result<Self> {
         let copies = request.data.iter().map(MemberSource::try_clone).collect::<Result<_>>()?;
         let wal = request.wal.as_ref().map(MemberSource::try_clone).transpose()?;
@@ -50,7 +50,7 @@ impl Survey {
     }
 }
 
-/// The data's folder is made where it is missing, the WAL's own is not.
+/// The data's folder is created if missing, the WAL's own is not.
 fn refuse_homeless_wal(gathered: &Gathered) -> Result<()> {
     let Some(wal) = gathered.wal.as_ref().filter(|wal| wal.file.is_none()) else { return Ok(()) };
     let folder = files::folder_of(&wal.path);
@@ -61,7 +61,7 @@ fn refuse_homeless_wal(gathered: &Gathered) -> Result<()> {
         .hint("create it, or choose another file or a device for `wal.target`"))
 }
 
-/// Where files are yet to be made, their folder takes them.
+/// Refuses if files are to be created in a folder that does not permit it.
 fn refuse_closed_folders(gathered: &Gathered) -> Result<()> {
     let missing = gathered.data.iter().chain(&gathered.wal).filter(|candidate| candidate.file.is_none());
     for candidate in missing {
@@ -98,8 +98,8 @@ fn surveyed(path: &Path, regions: &[(u64, u64)]) -> Surveyed {
     }
 }
 
-/// What the members can do. For files that are yet to be made, one without a name stands in, which
-/// goes when it is closed.
+/// What the members support. For files that are yet to be created, an unnamed file stands in, which goes when
+/// it is closed.
 fn facts(gathered: &Gathered) -> Option<TargetFacts> {
     let candidates: Vec<&Candidate> = gathered.data.iter().chain(&gathered.wal).collect();
     let mut folders: Vec<&Path> = candidates
@@ -114,7 +114,7 @@ fn facts(gathered: &Gathered) -> Option<TargetFacts> {
     (!all.is_empty()).then(|| probe::examine(&all, false, None))
 }
 
-/// A file without a name in a folder or, where that is yet to be made, in the one that is there.
+/// An unnamed file in a folder or, if that does not exist yet, in its nearest existing parent.
 fn stand_in(folder: &Path) -> Option<File> {
     let there = files::nearest_folder(folder);
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
@@ -129,7 +129,7 @@ mod tests {
     use crate::load::volume::Volume;
 
     #[test]
-    fn a_survey_tells_what_the_volume_will_be_and_makes_nothing() {
+    fn a_survey_describes_the_volume_and_creates_nothing() {
         let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let target = dir.path().join("deep/target");
         let request = || Request::of_files(&target, 2, 9 * MIB);

@@ -1,4 +1,4 @@
-//! The random sectors that every page is made from: one copy for all workers, made before they start.
+//! The random sectors from which every page is made: one copy for all workers, made before they start.
 
 use std::sync::OnceLock;
 
@@ -9,11 +9,11 @@ use crate::units::MIB;
 
 /// Bytes of a sector.
 pub const SECTOR_BYTES: usize = 512;
-/// Where the checksum of a sector's body lies in it, and where the body begins.
+/// Where the checksum of a sector's body is, and where the body begins.
 pub(super) const CHECKSUM_AT: usize = 32;
 pub(super) const BODY_AT: usize = 36;
 
-/// As long as the longest page, so that no two sectors of a page are made from the same.
+/// As long as the longest page, so that no two sectors of a page are made from the same one.
 const TEMPLATE_SECTORS: usize = MIB as usize / SECTOR_BYTES;
 const TEMPLATE_SEED: u64 = 0x7374_6163_6b74_756e;
 

@@ -1,4 +1,4 @@
-//! Verification: every sector of data and WAL is read and compared with what it says of itself.
+//! Verification: every sector of data and WAL is read and checked against its stamp.
 
 use std::fmt;
 use std::fs::File;
@@ -22,7 +22,7 @@ use crate::units::{MIB, approx_size};
 
 const CHUNK_BYTES: u64 = MIB;
 const PROGRESS_TIME: Duration = Duration::from_millis(100);
-/// Of each kind of fault the first few are named.
+/// How many faults of each kind are named.
 const NAMED_MAX: usize = 5;
 
 /// Where a fault is.
@@ -34,7 +34,7 @@ pub struct Place {
     pub offset_bytes: u64,
     /// `data` or `wal`.
     pub region: &'static str,
-    /// More to know, such as the error of a read.
+    /// Details, such as the error of a read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
 }
@@ -42,7 +42,7 @@ pub struct Place {
 /// Faults of one kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Faults {
-    /// How many sectors.
+    /// The number of sectors.
     pub sectors: u64,
     /// The first few.
     pub first: Vec<Place>,
@@ -51,7 +51,7 @@ pub struct Faults {
 /// What a verification found, in sectors of 512 bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct VerifyReport {
-    /// Sectors that hold what was written there.
+    /// Sectors with what was written there.
     pub sectors_ok: u64,
     /// Sectors that are all zeros.
     pub never_written: Faults,
@@ -63,12 +63,12 @@ pub struct VerifyReport {
     pub damaged: Faults,
     /// Sectors that could not be read.
     pub unreadable: Faults,
-    /// Whether everything was looked at; otherwise it was stopped.
+    /// Whether everything was checked; otherwise it was stopped.
     pub complete: bool,
 }
 
 impl VerifyReport {
-    /// Whether everything was looked at and is as it was written.
+    /// Whether everything was checked and is as it was written.
     pub fn is_clean(&self) -> bool {
         self.complete && self.kinds().iter().all(|(_, faults)| faults.sectors == 0)
     }
@@ -150,20 +150,17 @@ struct Job<'a> {
 }
 
 impl Volume {
-    /// Reads and checks everything. Sectors that were never filled count as such.
+    /// Reads and checks everything. Sectors that were never filled are counted as such.
     ///
     /// # Errors
-    /// Where the members are no set of stacktune's: there is nothing to compare with.
+    /// If the members are not a stacktune set, so that there is nothing to compare with.
     pub fn verify(&self, progress: &mut dyn FnMut(Progress), stop: &AtomicBool) -> Result<VerifyReport> {
         if self.set == 0 {
             let names: Vec<&str> = self.members.iter().map(|member| member.name.as_str()).collect();
             let why = self.notes.first().and_then(|note| note.split(": ").next());
             let why = why.map_or_else(String::new, |why| format!(": {why}"));
-            return Err(Error::failed(format!(
-                "there is no set of stacktune's on {}{why}",
-                names.join(", ")
-            ))
-            .hint("fill the target first: run a profile on it"));
+            return Err(Error::failed(format!("there is no stacktune set on {}{why}", names.join(", ")))
+                .hint("fill the target first: run a profile on it"));
         }
         let direct = self.facts.direct == Feature::Present;
         let all_bytes = self.data.bytes() + self.wal.bytes();
@@ -222,7 +219,7 @@ fn verify_extent(job: &Job, stop: &AtomicBool, done_bytes: &AtomicU64) -> Verify
             return report;
         }
         if direct.is_none() {
-            // What the cache holds is not what the medium holds; only a courtesy where it is dirty.
+            // The cache may differ from the medium; best effort if it is dirty.
             let _ = fadvise(file, chunk_at, NonZeroU64::new(CHUNK_BYTES), Advice::DontNeed);
         }
         if file.read_exact_at(buffer.bytes_mut(), chunk_at).is_ok() {
@@ -235,7 +232,7 @@ fn verify_extent(job: &Job, stop: &AtomicBool, done_bytes: &AtomicU64) -> Verify
     report
 }
 
-/// A chunk that can't be read at once: block by block, so that only what is bad counts as bad.
+/// Reads a chunk that can't be read as a whole block by block, so that only bad blocks count as bad.
 fn read_in_pieces(
     job: &Job,
     file: &File,

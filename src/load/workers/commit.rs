@@ -1,18 +1,18 @@
 //! Commits: which writes wait for which flush (Haas et al. 2020, sections 3.2 and 4.2).
 //!
 //! A commit runs from the start of a write to the end of the flush that covers it. The flush waits for
-//! outstanding writes, then syncs, side by side, every file written since the last one.
+//! outstanding writes, then syncs all files written since the last one in parallel.
 
-/// A write that is complete and not yet durable.
+/// A write that is complete but not yet durable.
 #[derive(Debug, Clone, Copy)]
 pub struct Written {
     /// When it was handed to the kernel.
     pub start_ns: u64,
-    /// When it was intended, of a rated class.
+    /// When it was intended, for a class with a rate.
     pub intended_ns: Option<u64>,
 }
 
-/// The state of commits by separate flushes.
+/// The state of commits with separate flushes.
 #[derive(Debug)]
 pub struct Commits {
     every: u32,
@@ -41,7 +41,7 @@ pub struct Flushed {
 }
 
 impl Commits {
-    /// One flush for `every` writes over that many files.
+    /// One flush per `every` writes, over that many files.
     pub fn new(every: u64, files: usize) -> Self {
         let every = every.max(1) as u32;
         Self {
@@ -69,8 +69,8 @@ impl Commits {
         self.written.push(write);
     }
 
-    /// Whether a flush is to begin once nothing is outstanding; at the end of the run, for whatever
-    /// was written.
+    /// Whether a flush should begin once nothing is outstanding; at the end of the run, for whatever was
+    /// written.
     pub fn is_due(&self, ending: bool) -> bool {
         self.flush.is_none() && self.issued > 0 && (ending || self.issued == self.every)
     }
@@ -87,8 +87,8 @@ impl Commits {
             .filter_map(|(file, dirty)| std::mem::take(dirty).then_some(file as u32))
     }
 
-    /// A flush that was not yet handed over is so now. A worker that was woken before its end comes
-    /// here again, which changes nothing.
+    /// Marks a flush as handed over, if it was not yet. A worker woken before its end calls this again, which
+    /// changes nothing.
     pub fn handed_over(&mut self, now_ns: u64) {
         if let Some(flush) = self.flush.as_mut().filter(|flush| !flush.handed_over) {
             flush.started_ns = now_ns;
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_covers_just_the_files_written_since_the_last() {
+    fn a_flush_covers_only_the_files_written_since_the_last() {
         let mut commits = Commits::new(2, 4);
         write(&mut commits, 1, 10);
         assert!(!commits.is_due(false));

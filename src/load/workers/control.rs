@@ -1,19 +1,19 @@
-//! What workers of a class share with each other and with who starts them.
+//! What workers of a class share with each other and with their starter.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use crate::units::SECOND_NS;
 
-/// A class is stopped over this many errors in a second.
+/// A class is stopped after more than this many errors in a second.
 pub const ERRORS_PER_S_MAX: u32 = 1000;
-/// Threads of a class, at most: 256 of them at depth 1024 with `sync` would be more.
+/// Maximum threads of a class: `sync` with 256 threads at depth 1024 would exceed it.
 const SLICES: usize = 64;
 
-/// Stops one generation of a class's workers, and keeps why it stopped by itself.
+/// Stops one generation of a class's workers, and records why it stopped on its own.
 #[derive(Debug)]
 pub struct Control {
-    /// When the workers were asked to end; none yet is the largest number.
+    /// When the workers were asked to end; `u64::MAX` if not yet.
     stop_ns: AtomicU64,
     tripped: AtomicI32,
     exhausted: AtomicBool,
@@ -38,7 +38,7 @@ impl Default for Control {
 }
 
 impl Control {
-    /// Has the workers drain and end from this time on.
+    /// Makes the workers drain and end, from this time on.
     pub fn stop(&self, now_ns: u64) {
         self.stop_ns.fetch_min(now_ns, Ordering::AcqRel);
     }
@@ -48,13 +48,13 @@ impl Control {
         Some(self.stop_ns.load(Ordering::Acquire)).filter(|ns| *ns != u64::MAX)
     }
 
-    /// Whether the workers are to end.
+    /// Whether the workers should end.
     #[inline]
     pub fn is_stopping(&self) -> bool {
         self.stopped_ns().is_some()
     }
 
-    /// The errno that came too often, if one did.
+    /// The errno that occurred too often, if one did.
     pub fn tripped(&self) -> Option<i32> {
         Some(self.tripped.load(Ordering::Acquire)).filter(|errno| *errno != 0)
     }
@@ -64,7 +64,7 @@ impl Control {
         Some(self.broken.load(Ordering::Acquire)).filter(|errno| *errno != 0)
     }
 
-    /// Whether nothing more may be written.
+    /// Whether it stopped because nothing more may be written.
     pub fn is_exhausted(&self) -> bool {
         self.exhausted.load(Ordering::Acquire)
     }
@@ -113,7 +113,7 @@ impl Control {
 /// What outlives a class's workers.
 #[derive(Debug)]
 pub struct Shared {
-    /// Where each of the WAL's workers goes on, in bytes from the start of its slice.
+    /// Where each of the WAL's workers continues, in bytes from the start of its slice.
     positions: [AtomicU64; SLICES],
 }
 
@@ -124,18 +124,18 @@ impl Default for Shared {
 }
 
 impl Shared {
-    /// Where a worker goes on, in bytes from the start of its slice.
+    /// Where a worker continues, in bytes from the start of its slice.
     pub fn position(&self, worker: usize) -> u64 {
         self.positions[worker % SLICES].load(Ordering::Relaxed)
     }
 
-    /// Keeps where a worker is.
+    /// Records a worker's position.
     pub fn keep_position(&self, worker: usize, bytes: u64) {
         self.positions[worker % SLICES].store(bytes, Ordering::Relaxed);
     }
 }
 
-/// What all classes share: the sequence of writes, how many bytes were written and may be.
+/// What all classes share: the sequence of writes, bytes written and their limit.
 #[derive(Debug)]
 pub struct Writes {
     sequence: AtomicU64,
@@ -147,7 +147,7 @@ impl Writes {
     /// Sequence numbers a worker takes at a time.
     pub const SEQUENCES: u64 = 1 << 12;
 
-    /// Sequence numbers begin there; bytes are added to those that are written already; no limit yet.
+    /// Begins sequence numbers at `base`, adds to the bytes already written, and sets no limit.
     pub fn new(sequence: u64, written_bytes: Arc<AtomicU64>) -> Self {
         Self {
             sequence: AtomicU64::new(sequence.next_multiple_of(Self::SEQUENCES)),
@@ -161,12 +161,12 @@ impl Writes {
         self.sequence.fetch_add(Self::SEQUENCES, Ordering::Relaxed)
     }
 
-    /// Writing stops at that many bytes in all; `None` is no limit.
+    /// Stops writing at that many bytes in total; `None` means no limit.
     pub fn limit(&self, bytes: Option<u64>) {
         self.limit_bytes.store(bytes.unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// Bytes at which writing stops; the largest number is no limit.
+    /// Bytes at which writing stops; `u64::MAX` means no limit.
     pub fn limit_bytes(&self) -> u64 {
         self.limit_bytes.load(Ordering::Relaxed)
     }
@@ -176,7 +176,7 @@ impl Writes {
         self.sequence.load(Ordering::Relaxed)
     }
 
-    /// Bytes written by now, by another process, where nothing is written in this one.
+    /// Sets the bytes written so far by another process, if nothing is written in this one.
     pub fn follow(&self, written_bytes: u64) {
         self.written_bytes.store(written_bytes, Ordering::Relaxed);
     }
@@ -197,7 +197,7 @@ impl Writes {
         self.written_bytes.load(Ordering::Relaxed) >= self.limit_bytes.load(Ordering::Relaxed)
     }
 
-    /// Takes bytes to write, if they may be written.
+    /// Reserves bytes to write, if they may be written.
     #[inline]
     pub fn take(&self, bytes: u64) -> bool {
         let written = self.written_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;

@@ -15,8 +15,8 @@ use crate::meter::cell::WorkerCell;
 use crate::meter::source::{Source, WorkerSource};
 use crate::settings::jobs::Job;
 
-/// The generation of each class that runs, and what outlives it. Dropped, it stops all workers and waits
-/// for their threads.
+/// The running generation of each class, and what outlives it. Dropping this stops all workers and waits for
+/// their threads.
 pub(super) struct Generations {
     data: Arc<Region>,
     wal: Arc<Region>,
@@ -24,11 +24,11 @@ pub(super) struct Generations {
     shared: [Arc<Shared>; 4],
     writes: Arc<Writes>,
     running: [Option<Generation>; 4],
-    /// How often each class was started: it goes on with other pages, not the same from the start.
+    /// How often each class was started, so that it continues with other pages, not the same ones again.
     starts: [u64; 4],
 }
 
-/// The workers of a class under one plan.
+/// The workers of a class under one job.
 struct Generation {
     control: Arc<Control>,
     threads: Vec<WorkerThread>,
@@ -41,16 +41,16 @@ impl Generations {
         Self { data, wal, members, shared, writes, running: Default::default(), starts: [0; 4] }
     }
 
-    /// Starts a class, which must be idle, by handing the orders of its workers to `launch`. Returns what
-    /// they count.
+    /// Starts a class, which must be idle, by passing its workers' orders to `launch`. Returns the sources of
+    /// their counts.
     pub fn start(
         &mut self,
-        plan: &Job,
+        job: &Job,
         launch: impl FnOnce(Vec<Orders>) -> Result<Vec<WorkerThread>>,
     ) -> Result<Vec<Box<dyn Source>>> {
-        let at = plan.class.index();
+        let at = job.class.index();
         let control = Arc::new(Control::default());
-        let orders: Vec<_> = (0..plan.workers).map(|number| self.orders(plan, number, &control)).collect();
+        let orders: Vec<_> = (0..job.workers).map(|number| self.orders(job, number, &control)).collect();
         self.starts[at] += 1;
         let cells: Vec<_> = orders.iter().map(|orders| orders.cell.clone()).collect();
         orders.iter().for_each(|_| control.enter());
@@ -59,28 +59,28 @@ impl Generations {
         Ok(cells.into_iter().map(|cell| Box::new(WorkerSource::new(cell)) as Box<dyn Source>).collect())
     }
 
-    fn orders(&self, plan: &Job, number: u64, control: &Arc<Control>) -> Orders {
-        let region = if plan.class == Class::Wal { &self.wal } else { &self.data };
+    fn orders(&self, job: &Job, number: u64, control: &Arc<Control>) -> Orders {
+        let region = if job.class == Class::Wal { &self.wal } else { &self.data };
         Orders {
-            plan: Arc::new(plan.clone()),
+            job: Arc::new(job.clone()),
             number,
-            generation: self.starts[plan.class.index()],
+            generation: self.starts[job.class.index()],
             region: region.clone(),
             control: control.clone(),
-            shared: self.shared[plan.class.index()].clone(),
+            shared: self.shared[job.class.index()].clone(),
             writes: self.writes.clone(),
-            cell: Arc::new(WorkerCell::new(plan.class, plan.rate_bytes_per_s.is_some(), self.members)),
+            cell: Arc::new(WorkerCell::new(job.class, job.rate_bytes_per_s.is_some(), self.members)),
         }
     }
 
-    /// Has a class's workers drain and end; `now_ns` is their clock.
+    /// Makes a class's workers drain and end; `now_ns` is their clock.
     pub fn stop(&self, class: Class, now_ns: u64) {
         if let Some(generation) = &self.running[class.index()] {
             generation.control.stop(now_ns);
         }
     }
 
-    /// What a class's workers are doing. Workers that have ended are cleared away.
+    /// What a class's workers are doing. Removes workers that have ended.
     pub fn activity(&mut self, class: Class) -> Activity {
         let at = class.index();
         let Some(generation) = &self.running[at] else { return Activity::Idle };
@@ -89,7 +89,7 @@ impl Generations {
             return if control.is_stopping() { Activity::Draining } else { Activity::Running };
         }
         let threads = self.running[at].take().map(|generation| generation.threads).unwrap_or_default();
-        // A worker that panicked has said so on its own; the run goes on without it.
+        // A worker that panicked has already printed that; the run continues without it.
         let reasons: Vec<String> = threads.into_iter().filter_map(|thread| thread.join().ok()?).collect();
         match (control.tripped(), control.broken(), control.is_exhausted()) {
             (Some(errno), ..) => Activity::Tripped(errno),
@@ -111,7 +111,7 @@ impl Drop for Generations {
     }
 }
 
-/// Marks a worker that has no thread of its own as ended.
+/// Marks a worker without a thread as ended.
 pub(super) fn end(cell: &WorkerCell, control: &Control) {
     cell.ended.store(true, Ordering::Release);
     control.leave();

@@ -1,8 +1,8 @@
 //! Workers on key-value pairs: they get, put and read ranges through RocksDB, one call at a time.
 //!
 //! Scan reads ranges, point gets, WAL puts with a synced log, background puts without (and gets, by
-//! `background.reads`). A worker has one call outstanding, so a class has a worker for each of its depth. Pacing,
-//! offsets and meters are those of pages; *service* runs from the call to its return, of the WAL to the
+//! `background.reads`). A worker has one call outstanding, so a class has `depth` workers per thread. Pacing,
+//! offsets and meters are those of pages; *service* runs from the call to its return, for the WAL to the
 //! return of the call that synced the log.
 
 use std::sync::Arc;
@@ -29,30 +29,30 @@ use crate::settings::Sync;
 use crate::settings::jobs::{Job, KvJob};
 use crate::units::SECOND_NS;
 
-/// A worker that waits looks this often whether it is to end.
+/// How often a waiting worker checks whether to end.
 const IDLE_NS_MAX: u64 = SECOND_NS / 20;
-/// A full disk is tried again after this.
+/// When to try a full disk again.
 const FULL_NS: u64 = SECOND_NS / 50;
-/// The engine's calls go deeper than a system call.
+/// The engine's calls need a deeper stack than a system call.
 const STACK_BYTES: usize = 2 << 20;
 
-/// Workers on a data set of pairs, a thread for each call that is outstanding.
+/// Workers on a data set of pairs, one thread per outstanding call.
 pub struct KvWorkers {
     generations: Generations,
     store: Arc<Store>,
 }
 
 impl KvWorkers {
-    /// Workers on the data set; the region stands for it in the meters.
+    /// Workers on the data set; the region represents it in the meters.
     pub fn new(store: Arc<Store>, data: Arc<Region>, writes: Arc<Writes>) -> Self {
         Self { generations: Generations::new(data.clone(), data, 1, writes), store }
     }
 }
 
 impl Workers for KvWorkers {
-    fn start(&mut self, plan: &Job, cpus: &[u32]) -> Result<Vec<Box<dyn Source>>> {
+    fn start(&mut self, job: &Job, cpus: &[u32]) -> Result<Vec<Box<dyn Source>>> {
         let store = &self.store;
-        self.generations.start(plan, |orders| launch(cpus, orders, store))
+        self.generations.start(job, |orders| launch(cpus, orders, store))
     }
 
     fn stop(&mut self, class: Class) {
@@ -64,7 +64,7 @@ impl Workers for KvWorkers {
     }
 }
 
-/// Starts a class's workers on a data set, one for each of the orders.
+/// Starts a class's workers on a data set, one per order.
 fn launch(cpus: &[u32], orders: Vec<Orders>, store: &Arc<Store>) -> Result<Vec<WorkerThread>> {
     let store = store.clone();
     let body: Body = Arc::new(move |orders, start| {
@@ -96,9 +96,9 @@ enum Outcome {
     Read(u64),
     /// Bytes of keys and values put.
     Put(u64),
-    /// Nothing was read: the errno.
+    /// A failed read: the errno.
     Unread(i32),
-    /// Nothing was put: the errno.
+    /// A failed put: the errno.
     Unput(i32),
 }
 
@@ -127,38 +127,38 @@ struct Worker<'a> {
     pacer: Option<Pacer>,
     rng: SmallRng,
     sequence: u64,
-    /// Of the WAL, the puts since the last sync.
+    /// For the WAL, the puts since the last sync.
     pending: Vec<Pending>,
 }
 
 impl<'a> Worker<'a> {
     fn new(orders: Orders, store: &'a Store, handle: &'a Handle, scanner: Scanner<'a>, now_ns: u64) -> Self {
-        let (plan, data) = (orders.plan.clone(), store.data());
-        let (number, workers) = (orders.number, plan.workers);
+        let (job, data) = (orders.job.clone(), store.data());
+        let (number, workers) = (orders.number, job.workers);
         let seed = orders.seed();
-        let pacer = plan.rate_bytes_per_s.map(|rate| {
-            Pacer::new(now_ns, plan.page_bytes, rate, (number, workers), plan.arrival, seed.rotate_left(17))
+        let pacer = job.rate_bytes_per_s.map(|rate| {
+            Pacer::new(now_ns, job.page_bytes, rate, (number, workers), job.arrival, seed.rotate_left(17))
         });
         Self {
-            pairs: plan.pairs.unwrap_or_else(|| unreachable!("a class on pairs has a plan of them")),
+            pairs: job.pairs.unwrap_or_else(|| unreachable!("a class on pairs has a job of them")),
             store,
             handle,
             scanner,
             key: Key::new(data.key_bytes),
             key_bytes: data.key_bytes,
-            values: plan.class.writes().then(|| Values::new(store.set(), data.value_bytes)),
+            values: job.class.writes().then(|| Values::new(store.set(), data.value_bytes)),
             loaded: data.pairs,
             logged: data.logged(),
-            offsets: Offsets::new(plan.offsets, data.pairs, (number, workers), 0, seed),
+            offsets: Offsets::new(job.offsets, data.pairs, (number, workers), 0, seed),
             pacer,
             rng: SmallRng::seed_from_u64(seed.rotate_left(34)),
             sequence: 0,
-            pending: Vec::with_capacity(plan.sync_every as usize),
+            pending: Vec::with_capacity(job.sync_every as usize),
             orders,
         }
     }
 
-    /// Works until it is to end.
+    /// Works until asked to end.
     fn run(&mut self, mut now_ns: u64) {
         loop {
             if let Some(stopped_ns) = self.orders.control.stopped_ns() {
@@ -173,7 +173,7 @@ impl<'a> Worker<'a> {
                     continue;
                 }
             };
-            if self.orders.plan.class.writes() && self.orders.writes.is_spent() {
+            if self.orders.job.class.writes() && self.orders.writes.is_spent() {
                 self.orders.control.exhaust(now_ns);
                 self.orders.cell.missed.add(u64::from(intended_ns.is_some()));
                 self.drop_pending(now_ns);
@@ -187,7 +187,7 @@ impl<'a> Worker<'a> {
         self.sync_rest(now_ns);
     }
 
-    /// When the next operation was meant to start, if it is due (none without a rate), else when it is.
+    /// The intended start of the next operation if it is due (none without a rate), else when it is due.
     #[inline]
     fn due(&mut self, now_ns: u64) -> std::result::Result<Option<u64>, u64> {
         let Some(pacer) = &mut self.pacer else { return Ok(None) };
@@ -215,7 +215,7 @@ impl<'a> Worker<'a> {
     /// One operation.
     #[inline]
     fn operate(&mut self, start_ns: u64, intended_ns: Option<u64>) -> Outcome {
-        match self.orders.plan.class {
+        match self.orders.job.class {
             Class::Scan => self.scan(),
             Class::Point => self.get(),
             Class::Wal => self.commit(start_ns, intended_ns),
@@ -237,8 +237,8 @@ impl<'a> Worker<'a> {
     #[inline]
     fn scan(&mut self) -> Outcome {
         let read = if self.pairs.whole {
-            // Each worker begins elsewhere: what one has read, the next would find in the cache.
-            let begin = self.loaded / self.orders.plan.workers.max(1) * self.orders.number;
+            // Each worker begins elsewhere, or the next would find in the cache what one has read.
+            let begin = self.loaded / self.orders.job.workers.max(1) * self.orders.number;
             self.scanner.go_on(self.key.of(begin), self.pairs.pairs)
         } else {
             self.scanner.range(self.key.of(self.offsets.next()), self.pairs.pairs)
@@ -275,8 +275,8 @@ impl<'a> Worker<'a> {
     #[inline]
     fn commit(&mut self, start_ns: u64, intended_ns: Option<u64>) -> Outcome {
         let (slot, sequence) = self.store.next_logged(self.logged);
-        let durable = self.orders.plan.sync == Sync::Fdatasync;
-        let sync = durable && self.pending.len() as u64 + 1 >= self.orders.plan.sync_every;
+        let durable = self.orders.job.sync == Sync::Fdatasync;
+        let sync = durable && self.pending.len() as u64 + 1 >= self.orders.job.sync_every;
         let outcome = self.put(self.loaded + slot, sequence, sync);
         if matches!(outcome, Outcome::Put(_)) {
             self.pending.push(Pending { start_ns, intended_ns, slot, sequence });
@@ -314,9 +314,9 @@ impl<'a> Worker<'a> {
         };
         cell.ios.add(1);
         cell.bytes.add(bytes);
-        if self.orders.plan.class == Class::Wal {
-            let waits = self.orders.plan.sync == Sync::Fdatasync
-                && (self.pending.len() as u64) < self.orders.plan.sync_every;
+        if self.orders.job.class == Class::Wal {
+            let waits = self.orders.job.sync == Sync::Fdatasync
+                && (self.pending.len() as u64) < self.orders.job.sync_every;
             if !waits {
                 self.committed(now_ns);
             }
@@ -328,7 +328,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// All puts since the last sync are as durable as they will be: they are acknowledged.
+    /// All puts since the last sync are as durable as they will get: they are acknowledged.
     #[inline]
     fn committed(&mut self, now_ns: u64) {
         let cell = &self.orders.cell;
@@ -345,7 +345,7 @@ impl<'a> Worker<'a> {
         self.pending.clear();
     }
 
-    /// At the end, what was put and waits for more to be synced with is synced alone.
+    /// At the end, puts that wait for more to be synced together are synced alone.
     fn sync_rest(&mut self, now_ns: u64) {
         if self.pending.is_empty() {
             return;
@@ -366,7 +366,7 @@ impl<'a> Worker<'a> {
     fn unput(&mut self, now_ns: u64, errno: i32) {
         self.orders.cell.error(errno);
         self.store.put_failed(errno);
-        // What has no room waits for some; it is no reason to stop the class.
+        // A full disk makes puts wait; it does not stop the class.
         if matches!(errno, libc::ENOSPC | libc::EDQUOT) {
             clock::sleep_until(now_ns + FULL_NS);
         } else {

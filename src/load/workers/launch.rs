@@ -13,14 +13,13 @@ use crate::meter::cell::WorkerCell;
 use crate::settings::interface::Interface;
 use crate::settings::jobs::Job;
 
-/// Starts a class's workers, one for each of the orders.
+/// Starts a class's workers, one per order.
 pub type Launcher = fn(&[u32], Vec<Orders>) -> Result<Vec<WorkerThread>>;
 
-/// A worker's thread, which ends with the reason for which its interface failed, where that has words
-/// for it.
+/// A worker's thread, which ends with the reason why its interface failed, if that has one in words.
 pub type WorkerThread = JoinHandle<Option<String>>;
 
-/// What runs an interface in threads; none where this build has no code for it, or it is simulated.
+/// What runs an interface in threads; none if this build has no code for it, or it is simulated.
 pub fn launcher(interface: Interface) -> Option<Launcher> {
     struct Launching;
     impl Use for Launching {
@@ -41,17 +40,17 @@ fn launch<B: Backend>(cpus: &[u32], orders: Vec<Orders>) -> Result<Vec<WorkerThr
     let members = Arc::new(B::open_members(&OpenRequest {
         paths: first.region.extents.iter().map(|extent| extent.path.clone()).collect(),
         identities: first.region.extents.iter().map(|extent| extent.identity).collect(),
-        writable: first.plan.class.writes(),
-        buffering: first.plan.buffering,
+        writable: first.job.class.writes(),
+        buffering: first.job.buffering,
     })?);
     let body: Body = Arc::new(move |orders, start| work::<B>(&members, orders, start));
     spawn(cpus, orders, STACK_BYTES, &body)
 }
 
-/// What a worker's thread does once it is on its CPUs, and the reason for which what is below it failed.
+/// What a worker's thread does once it is on its CPUs; returns why what is below it failed.
 pub(super) type Body = Arc<dyn Fn(Orders, Start) -> Option<String> + Send + Sync>;
 
-/// Starts a thread for each of the orders, and lets all begin together.
+/// Starts a thread per order, and lets all begin together.
 pub(super) fn spawn(
     cpus: &[u32],
     orders: Vec<Orders>,
@@ -59,24 +58,24 @@ pub(super) fn spawn(
     body: &Body,
 ) -> Result<Vec<WorkerThread>> {
     let Some(first) = orders.first() else { return Ok(Vec::new()) };
-    let (plan, control) = (first.plan.clone(), first.control.clone());
+    let (job, control) = (first.job.clone(), first.control.clone());
     let (ready, readiness) = mpsc::channel();
-    // Held until all are ready: workers that run already would hold up those that still start, by
-    // taking the processors and, while they wait for one, the lock of the process's memory map.
+    // Held until all are ready: workers that already run would hold up those still starting, by taking the
+    // processors and, while waiting for one, the lock of the process's memory map.
     let gate = Arc::new(RwLock::new(()));
     let closed = gate.write().unwrap_or_else(PoisonError::into_inner);
     let mut threads = Vec::with_capacity(orders.len());
     for orders in orders {
         let (body, cpus) = (body.clone(), cpus.to_vec());
         let start = Start { ready: ready.clone(), gate: gate.clone() };
-        let name = format!("{}-{}", plan.class, orders.number);
+        let name = format!("{}-{}", job.class, orders.number);
         let thread = std::thread::Builder::new().name(name).stack_size(stack_bytes);
         match thread.spawn(move || worker_thread(&body, orders, &cpus, start)) {
             Ok(handle) => threads.push(handle),
             Err(e) => {
                 give_up(&control, closed, threads);
-                return Err(Error::failed(format!("cannot start a worker of {}: {e}", plan.class))
-                    .hint("fewer threads, or a higher limit of processes (ulimit -u)"));
+                return Err(Error::failed(format!("cannot start a worker of {}: {e}", job.class))
+                    .hint("use fewer threads, or raise the limit of processes (ulimit -u)"));
             }
         }
     }
@@ -90,26 +89,26 @@ pub(super) fn spawn(
     }
 }
 
-/// Ends the workers of a class that did not come up as a whole.
+/// Ends the workers of a class that did not start completely.
 fn give_up(control: &Control, closed: RwLockWriteGuard<()>, threads: Vec<WorkerThread>) {
     control.stop(clock::now_ns());
     drop(closed);
     threads.into_iter().for_each(|thread| drop(thread.join()));
 }
 
-/// How a worker tells that it is ready, and waits until all are.
+/// How a worker reports that it is ready, and waits until all are.
 pub(super) struct Start {
     ready: mpsc::Sender<Result<()>>,
     gate: Arc<RwLock<()>>,
 }
 
 impl Start {
-    /// It can't work.
+    /// Reports that it can't work.
     pub fn fail(self, error: Error) {
         let _ = self.ready.send(Err(error));
     }
 
-    /// It is ready: returns once all are.
+    /// Reports that it is ready; returns once all are.
     pub fn wait(self) {
         let _ = self.ready.send(Ok(()));
         drop(self.ready);
@@ -117,20 +116,20 @@ impl Start {
     }
 }
 
-fn setup(plan: &Job, files: usize) -> Setup {
+fn setup(job: &Job, files: usize) -> Setup {
     Setup {
-        page_bytes: plan.page_bytes as usize,
-        slots: plan.depth as u32,
-        flush_slots: if plan.class == crate::class::Class::Wal { files as u32 } else { 0 },
-        registered_buffers: plan.registered_buffers,
-        registered_files: plan.registered_files,
-        iopoll: plan.polling.iopoll,
-        sqpoll: plan.polling.sqpoll,
-        poll_sleep_ns: plan.polling.sleep_ns,
+        page_bytes: job.page_bytes as usize,
+        slots: job.depth as u32,
+        flush_slots: if job.class == crate::class::Class::Wal { files as u32 } else { 0 },
+        registered_buffers: job.registered_buffers,
+        registered_files: job.registered_files,
+        iopoll: job.polling.iopoll,
+        sqpoll: job.polling.sqpoll,
+        poll_sleep_ns: job.polling.sleep_ns,
     }
 }
 
-/// Tells that a worker has ended, however it ends.
+/// Reports that a worker has ended, however it ends.
 struct Ending(Arc<WorkerCell>, Arc<Control>);
 
 impl Drop for Ending {
@@ -150,7 +149,7 @@ fn worker_thread(body: &Body, orders: Orders, cpus: &[u32], start: Start) -> Opt
     let thread_id = rustix::thread::gettid().as_raw_nonzero().get();
     cell.thread_id.store(thread_id, Ordering::Relaxed);
     clock::sleep_precisely();
-    // The interface goes first: what it counts for ends with it.
+    // The interface is dropped first: its counts end with it.
     let reason = body(orders, start);
     drop(ending);
     reason
@@ -158,7 +157,7 @@ fn worker_thread(body: &Body, orders: Orders, cpus: &[u32], start: Start) -> Opt
 
 fn work<B: Backend>(members: &Arc<B::Members>, orders: Orders, start: Start) -> Option<String> {
     let (cell, control) = (orders.cell.clone(), orders.control.clone());
-    let setup = setup(&orders.plan, orders.region.extents.len());
+    let setup = setup(&orders.job, orders.region.extents.len());
     let mut backend = match B::open(members, &setup) {
         Ok(backend) => backend,
         Err(error) => {

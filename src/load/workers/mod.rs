@@ -1,10 +1,10 @@
 //! The workers of the four classes: pacing, offsets, commits, and the loop itself.
 //!
-//! A worker's orders never change: a turn of a knob stops a class's workers, which drain, and starts
-//! new ones. What must outlive them (the WAL's position, sequence numbers, how much may still be
-//! written) is in [`control::Shared`]. After its start a worker allocates nothing and takes no lock.
+//! A worker's orders never change: a turn of a knob stops a class's workers, which drain, and starts new
+//! ones. What must outlive them (the WAL's position, sequence numbers, how much may still be written) is in
+//! [`control::Shared`]. Once started, a worker allocates nothing and takes no lock.
 //!
-//! [`Workers`] is what a session sees of them. Each implementation has a file of its own:
+//! [`Workers`] is what a session sees of them. Each implementation has its own file:
 //!
 //! | implementation | the workers |
 //! |---|---|
@@ -41,7 +41,7 @@ use crate::settings::jobs::Job;
 pub enum Activity {
     /// There is none.
     Idle,
-    /// I/O flows.
+    /// They do I/O.
     Running,
     /// Stopping, and I/O is still outstanding.
     Draining,
@@ -62,18 +62,18 @@ impl Activity {
     }
 }
 
-/// Starts and stops the workers of each class. Dropped, it stops them all and waits for their end.
+/// Starts and stops the workers of each class. Dropping it stops them all and waits for their end.
 pub trait Workers {
-    /// Starts a class on these CPUs (none is any), which must be idle. Returns what its workers count.
+    /// Starts a class, which must be idle, on these CPUs (none means any). Returns the sources of its counts.
     ///
     /// # Errors
     /// Why it can't be started.
-    fn start(&mut self, plan: &Job, cpus: &[u32]) -> Result<Vec<Box<dyn Source>>>;
+    fn start(&mut self, job: &Job, cpus: &[u32]) -> Result<Vec<Box<dyn Source>>>;
 
-    /// Has a class's workers drain and end.
+    /// Makes a class's workers drain and end.
     fn stop(&mut self, class: Class);
 
-    /// What a class's workers are doing. Workers that have ended are cleared away.
+    /// What a class's workers are doing. Removes workers that have ended.
     fn activity(&mut self, class: Class) -> Activity;
 
     /// The clock of the workers.
@@ -86,7 +86,7 @@ pub trait Workers {
         false
     }
 
-    /// Lets simulated time pass until then; real time passes by itself.
+    /// Lets simulated time pass until then; real time passes on its own.
     fn run_until(&mut self, _ns: u64) {}
 }
 

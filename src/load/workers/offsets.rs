@@ -6,7 +6,7 @@ use rand_distr::{Distribution, Zipf};
 
 use crate::settings::jobs::Pattern;
 
-/// Draws pages of one worker.
+/// Draws a worker's pages.
 #[derive(Debug)]
 pub struct Offsets {
     pattern: Drawn,
@@ -28,8 +28,8 @@ enum Drawn {
 }
 
 impl Offsets {
-    /// Pages of a region for one of several workers. A sequential one goes on at `position` in its
-    /// own slice.
+    /// Pages of a region for one of several workers. A sequential one continues at `position` in its own
+    /// slice.
     pub fn new(
         pattern: Pattern,
         pages: u64,
@@ -44,7 +44,7 @@ impl Offsets {
             Pattern::Uniform => Drawn::Uniform,
             Pattern::Zipf(theta) => match Zipf::new(pages as f64, theta) {
                 Ok(ranks) => Drawn::Zipf { ranks, scatter: scatter(pages) },
-                // Only a negative exponent is refused, which the knob rules out.
+                // Only a negative exponent fails, which the knob rules out.
                 Err(_) => Drawn::Uniform,
             },
             Pattern::Runs(jump) => Drawn::Runs { jump },
@@ -82,15 +82,14 @@ impl Offsets {
         }
     }
 
-    /// Where a sequential worker goes on, in pages from the start of its slice.
+    /// Where a sequential worker continues, in pages from the start of its slice.
     pub fn position(&self) -> u64 {
         self.last
     }
 }
 
-/// The step from one rank's page to the next one's: near the golden section of the pages, so that the
-/// hottest of them lie about evenly over all, and without a common divisor, so that no two ranks
-/// share a page.
+/// The step from one rank's page to the next one's: near the golden section of the pages, so that the hottest
+/// are spread about evenly, and coprime, so that no two ranks share a page.
 fn scatter(pages: u64) -> u64 {
     let golden = ((u128::from(pages) * 0x9E37_79B9_7F4A_7C15) >> 64) as u64;
     (golden.max(1)..=pages).find(|step| gcd(*step, pages) == 1).unwrap_or(1)
@@ -126,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn zipf_has_hot_pages_that_lie_apart() {
+    fn zipf_has_hot_pages_that_are_spread_out() {
         let mut counts: HashMap<u64, u32> = HashMap::new();
         for page in draw(Pattern::Zipf(0.99), 10_000, 100_000) {
             assert!(page < 10_000);
@@ -154,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_jump_as_often_as_told() {
+    fn runs_jump_as_often_as_configured() {
         let pages = 1 << 20;
         for (share, expected) in [(0.0, 0), (0.25, 2500), (1.0, 10_000)] {
             let drawn = draw(Pattern::Runs(share), pages, 10_001);

@@ -1,4 +1,4 @@
-//! Open loop: intended starts of a rated class, independent of when I/Os complete.
+//! Open loop: intended starts of a class with a rate, independent of when I/Os complete.
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -46,7 +46,7 @@ impl Pacer {
         (self.next >> FRACTION_BITS) as u64
     }
 
-    /// Goes on to the one after it.
+    /// Advances to the one after it.
     #[inline]
     pub fn advance(&mut self) {
         self.next += match &mut self.poisson {
@@ -56,18 +56,18 @@ impl Pacer {
         };
     }
 
-    /// Moves all intents so much later.
+    /// Delays all intents by that much.
     pub fn postpone(&mut self, by_ns: u64) {
         self.next += u128::from(by_ns) << FRACTION_BITS;
     }
 
-    /// Drops the intents that are too late and tells how many.
+    /// Drops the intents that are too late and returns their number.
     #[inline]
     pub fn drop_late(&mut self, now_ns: u64) -> u64 {
         self.drop_before(now_ns.saturating_sub(LATE_NS_MAX))
     }
 
-    /// Drops the intents before that time and tells how many.
+    /// Drops the intents before that time and returns their number.
     #[inline]
     pub fn drop_before(&mut self, ns: u64) -> u64 {
         let mut missed = 0;

@@ -1,4 +1,4 @@
-//! Workers of simulated devices: all in the calling thread on a virtual clock, repeating exactly.
+//! Workers of simulated devices: all in the calling thread on a virtual clock, exactly repeatable.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,15 +19,15 @@ use crate::meter::source::Source;
 use crate::settings::Sim;
 use crate::settings::jobs::Job;
 
-/// Workers on simulated devices, one for each member. A class on another interface (`null`, say) runs in
-/// threads beside them.
+/// Workers on simulated devices, one device per member. A class on another interface (`null`, for example)
+/// runs in threads beside them.
 pub struct SimulatedWorkers {
     generations: Generations,
     simulation: Simulation,
 }
 
 impl SimulatedWorkers {
-    /// Workers over these regions, which lie on that many members.
+    /// Workers over these regions, which are on that many members.
     pub fn new(data: Arc<Region>, wal: Arc<Region>, members: usize, writes: Arc<Writes>, sim: &Sim) -> Self {
         let simulation = Simulation::new(members, sim);
         Self { generations: Generations::new(data, wal, members, writes), simulation }
@@ -35,11 +35,11 @@ impl SimulatedWorkers {
 }
 
 impl Workers for SimulatedWorkers {
-    fn start(&mut self, plan: &Job, cpus: &[u32]) -> Result<Vec<Box<dyn Source>>> {
+    fn start(&mut self, job: &Job, cpus: &[u32]) -> Result<Vec<Box<dyn Source>>> {
         let Self { generations, simulation } = self;
-        generations.start(plan, |orders| {
-            if !plan.interface.is_simulated() {
-                return threaded::launch(plan, cpus, orders);
+        generations.start(job, |orders| {
+            if !job.interface.is_simulated() {
+                return threaded::launch(job, cpus, orders);
             }
             simulation.start(orders);
             Ok(Vec::new())
@@ -73,7 +73,7 @@ struct Simulation {
     devices: Vec<Device>,
     workers: Vec<Simulated>,
     events: BinaryHeap<Reverse<Event>>,
-    /// Orders events of the same time, and tells workers apart for good.
+    /// Orders events of the same time, and numbers workers uniquely.
     counter: u64,
 }
 
@@ -115,7 +115,7 @@ impl Simulation {
     /// Adds a class's workers; they begin now.
     fn start(&mut self, orders: Vec<Orders>) {
         for orders in orders {
-            let queue = SimQueue::new(orders.plan.depth as u32, orders.plan.page_bytes as usize);
+            let queue = SimQueue::new(orders.job.depth as u32, orders.job.page_bytes as usize);
             let devices = orders.region.extents.iter().map(|extent| extent.member as usize).collect();
             let ending = (orders.cell.clone(), orders.control.clone());
             let worker = Worker::new(orders, self.now_ns);
@@ -154,7 +154,7 @@ impl Simulation {
         }
     }
 
-    /// Turns every worker whose wait is over, until none is left.
+    /// Runs every worker whose wait is over, until none is left.
     fn run_ready(&mut self) {
         let mut i = 0;
         while i < self.workers.len() {
@@ -167,7 +167,7 @@ impl Simulation {
         }
     }
 
-    /// One turn of a worker; true if it has ended.
+    /// One step of a worker; true if it has ended.
     fn turn(&mut self, at: usize) -> bool {
         let (now_ns, w) = (self.now_ns, &mut self.workers[at]);
         w.outstanding -= w.done.len() as u32;
@@ -184,7 +184,7 @@ impl Simulation {
             self.events.push(Reverse(Event { at_ns: at_ns.max(now_ns + 1), order, worker, slot, result }));
         }
         w.wait = Wait { completions: wait.completions.min(w.outstanding), ..wait };
-        // Time moves on even where a worker asks for nothing.
+        // Time moves on even if a worker requests nothing.
         if w.wait.completions == 0 {
             w.wait.until_ns = Some(wait.until_ns.unwrap_or(now_ns).max(now_ns + 1));
         }

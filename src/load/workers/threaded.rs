@@ -15,19 +15,19 @@ use crate::meter::source::Source;
 use crate::settings::Named;
 use crate::settings::jobs::Job;
 
-/// Workers on the regions of a volume, a thread for each.
+/// Workers on the regions of a volume, one thread each.
 pub struct ThreadedWorkers(Generations);
 
 impl ThreadedWorkers {
-    /// Workers over these regions, which lie on that many members.
+    /// Workers over these regions, which are on that many members.
     pub fn new(data: Arc<Region>, wal: Arc<Region>, members: usize, writes: Arc<Writes>) -> Self {
         Self(Generations::new(data, wal, members, writes))
     }
 }
 
 impl Workers for ThreadedWorkers {
-    fn start(&mut self, plan: &Job, cpus: &[u32]) -> Result<Vec<Box<dyn Source>>> {
-        self.0.start(plan, |orders| launch(plan, cpus, orders))
+    fn start(&mut self, job: &Job, cpus: &[u32]) -> Result<Vec<Box<dyn Source>>> {
+        self.0.start(job, |orders| launch(job, cpus, orders))
     }
 
     fn stop(&mut self, class: Class) {
@@ -40,8 +40,8 @@ impl Workers for ThreadedWorkers {
 }
 
 /// Starts a class's workers on its interface.
-pub(super) fn launch(plan: &Job, cpus: &[u32], orders: Vec<Orders>) -> Result<Vec<WorkerThread>> {
-    let launcher = launcher(plan.interface)
-        .ok_or_else(|| Error::input(format!("{} can't run on {} here", plan.class, plan.interface.name())))?;
+pub(super) fn launch(job: &Job, cpus: &[u32], orders: Vec<Orders>) -> Result<Vec<WorkerThread>> {
+    let launcher = launcher(job.interface)
+        .ok_or_else(|| Error::input(format!("{} can't run on {} here", job.class, job.interface.name())))?;
     launcher(cpus, orders)
 }

@@ -1,10 +1,10 @@
 //! A worker: which operations a class hands over next, and what their completions mean.
 //!
-//! It knows neither clock nor system call: it gets the time and queues operations, so the same
-//! code runs in a thread on a real interface and in the simulation.
+//! It uses neither clock nor system calls: it is given the time and queues operations, so the same code runs
+//! in a thread on a real interface and in the simulation.
 //!
 //! Latencies: *service* runs from the hand-over of a batch to the moment the worker sees the
-//! completion; *response* from the intended start. Of the WAL both end with the commit.
+//! completion; *response* from the intended start. For the WAL, both end with the commit.
 
 use std::sync::Arc;
 
@@ -21,39 +21,39 @@ use crate::settings::Sync;
 use crate::settings::jobs::{Job, Pattern};
 use crate::units::SECOND_NS;
 
-/// An idle worker looks this often whether it is to end.
+/// How often an idle worker checks whether to end.
 const IDLE_NS_MAX: u64 = SECOND_NS / 20;
 
 /// What a worker is made of.
 pub struct Orders {
-    /// Its class's plan.
-    pub plan: Arc<Job>,
+    /// Its class's job.
+    pub job: Arc<Job>,
     /// Which of the class's workers it is.
     pub number: u64,
-    /// How often the class was started before: what is drawn at random goes on, not from the start.
+    /// How often the class was started before, so that random draws continue instead of repeating.
     pub generation: u64,
-    /// Where it reads or writes.
+    /// The region that it reads or writes.
     pub region: Arc<Region>,
     /// Stops it.
     pub control: Arc<Control>,
-    /// What outlives it, of its class.
+    /// What outlives it, per class.
     pub shared: Arc<Shared>,
-    /// What outlives it, of all classes.
+    /// What outlives it, for all classes.
     pub writes: Arc<Writes>,
-    /// Where it counts.
+    /// Its counters.
     pub cell: Arc<WorkerCell>,
 }
 
 impl Orders {
-    /// Seeds what is drawn at random: other for each class, worker and start.
+    /// The seed of its random draws: different for each class, worker and start.
     pub fn seed(&self) -> u64 {
-        let plan = &self.plan;
-        let seed = plan.seed ^ ((plan.class.index() as u64 + 1) << 56) ^ (self.number << 32);
+        let job = &self.job;
+        let seed = job.seed ^ ((job.class.index() as u64 + 1) << 56) ^ (self.number << 32);
         seed.wrapping_add(self.generation.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 }
 
-/// What a turn came to.
+/// The result of a step.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Turn {
     /// Hand over what is queued and wait.
@@ -84,38 +84,38 @@ pub struct Worker {
     sequence: u64,
     slots: Box<[Slot]>,
     free: Vec<u32>,
-    /// Queued since the last hand-over: these start with it.
+    /// Queued since the last hand-over; they start with the next.
     fresh: Vec<u32>,
     outstanding: u32,
 }
 
 impl Worker {
-    /// A worker that begins now.
+    /// A worker that begins at this time.
     pub fn new(orders: Orders, now_ns: u64) -> Self {
-        let plan = orders.plan.clone();
-        let (number, workers, page_bytes) = (orders.number, plan.workers, plan.page_bytes);
-        let depth = plan.depth as u32;
+        let job = orders.job.clone();
+        let (number, workers, page_bytes) = (orders.number, job.workers, job.page_bytes);
+        let depth = job.depth as u32;
         let seed = orders.seed();
         let position = orders.shared.position(number as usize).div_ceil(page_bytes);
         let region = &orders.region;
-        let offsets = Offsets::new(plan.offsets, region.pages(page_bytes), (number, workers), position, seed);
-        let pacer = plan.rate_bytes_per_s.map(|rate| {
-            Pacer::new(now_ns, page_bytes, rate, (number, workers), plan.arrival, seed.rotate_left(17))
+        let offsets = Offsets::new(job.offsets, region.pages(page_bytes), (number, workers), position, seed);
+        let pacer = job.rate_bytes_per_s.map(|rate| {
+            Pacer::new(now_ns, page_bytes, rate, (number, workers), job.arrival, seed.rotate_left(17))
         });
-        let stamper = plan.class.writes().then(|| Stamper::new(region.set, region.id));
-        let flushes = plan.class == Class::Wal && plan.sync == Sync::Fdatasync;
+        let stamper = job.class.writes().then(|| Stamper::new(region.set, region.id));
+        let flushes = job.class == Class::Wal && job.sync == Sync::Fdatasync;
         Self {
-            kind: match (plan.class.writes(), plan.sync) {
+            kind: match (job.class.writes(), job.sync) {
                 (false, _) => OpKind::Read,
                 (true, Sync::Dsync) => OpKind::WriteDurable,
                 (true, _) => OpKind::Write,
             },
-            wears: plan.class.writes() && plan.interface.touches_storage(),
+            wears: job.class.writes() && job.interface.touches_storage(),
             page_bytes,
-            batch: plan.batch as u32,
+            batch: job.batch as u32,
             offsets,
             pacer,
-            commits: flushes.then(|| Commits::new(plan.sync_every, region.extents.len())),
+            commits: flushes.then(|| Commits::new(job.sync_every, region.extents.len())),
             stamper,
             sequence: 0,
             slots: vec![Slot::default(); depth as usize].into(),
@@ -126,14 +126,14 @@ impl Worker {
         }
     }
 
-    /// Begins so much later than it was made.
+    /// Delays its begin by that much.
     pub fn postpone(&mut self, by_ns: u64) {
         if let Some(pacer) = &mut self.pacer {
             pacer.postpone(by_ns);
         }
     }
 
-    /// Queues what is to be handed over now.
+    /// Queues what should be handed over now.
     pub fn turn(&mut self, now_ns: u64, queue: &mut impl Queue) -> Turn {
         let ending = self.orders.control.is_stopping();
         if let Some(stopped_ns) = self.orders.control.stopped_ns() {
@@ -157,8 +157,8 @@ impl Worker {
         self.drain()
     }
 
-    /// Drops what was intended before the class stopped and has not begun: it counts as missed, like
-    /// what came over a second too late, for no I/O tells of it. Later calls find nothing more.
+    /// Drops what was intended before the class stopped and has not begun: it counts as missed, like what
+    /// came over a second too late, as no I/O reports it. Later calls find nothing more.
     pub fn drop_pending(&mut self, stopped_ns: u64) {
         if let Some(pacer) = &mut self.pacer {
             let missed = pacer.drop_before(stopped_ns);
@@ -171,14 +171,14 @@ impl Worker {
         if self.outstanding > 0 {
             return Turn::Wait(Wait { completions: self.outstanding, until_ns: None });
         }
-        if self.orders.plan.offsets == Pattern::Sequential {
+        if self.orders.job.offsets == Pattern::Sequential {
             let position = self.offsets.position() * self.page_bytes;
             self.orders.shared.keep_position(self.orders.number as usize, position);
         }
         Turn::Ended
     }
 
-    /// What commits ask for: a flush in progress is waited for, a due one begun once no write is
+    /// What commits require: a flush in progress is waited for, and a due one begun once no write is
     /// outstanding.
     fn commit_turn(&mut self, now_ns: u64, ending: bool, queue: &mut impl Queue) -> Option<Wait> {
         let commits = self.commits.as_mut()?;
@@ -195,7 +195,7 @@ impl Worker {
         (left > 0).then_some(Wait { completions: left, until_ns: None })
     }
 
-    /// Closed loop: one batch, handed over by itself. `None` if nothing more may be written.
+    /// Closed loop: one batch, handed over on its own. `None` if nothing more may be written.
     fn issue_batch(&mut self, now_ns: u64, queue: &mut impl Queue) -> Option<Wait> {
         let room = self.commits.as_ref().map_or(u32::MAX, Commits::room);
         let batch = self.batch.min(room);
@@ -209,8 +209,8 @@ impl Worker {
                 }
             }
         }
-        // With room for another batch nothing is waited for, but what has completed is taken first:
-        // its buffers are still in the processor's cache.
+        // With room for another batch there is no waiting, but completions are taken first, while their
+        // buffers are still in the processor's cache.
         let missing = batch.saturating_sub(self.free.len() as u32);
         Some(Wait { completions: missing, until_ns: None })
     }
@@ -234,7 +234,7 @@ impl Worker {
             pacer.advance();
             intended += 1;
             if !self.issue(now_ns, Some(next_ns), queue) {
-                // It was intended, and no I/O tells of it.
+                // It was intended, but no I/O reports it.
                 self.orders.cell.missed.add(1);
                 self.orders.cell.intended.add(intended);
                 return None;
@@ -278,7 +278,7 @@ impl Worker {
         true
     }
 
-    /// What is queued is handed over now.
+    /// Marks what is queued as handed over now.
     #[inline]
     pub fn hand_over(&mut self, now_ns: u64) {
         if let Some(commits) = &mut self.commits
@@ -291,7 +291,7 @@ impl Worker {
         }
     }
 
-    /// Takes completions that are seen now.
+    /// Takes completions seen at this time.
     pub fn complete(&mut self, now_ns: u64, done: &[Done]) {
         let (mut ios, mut bytes) = (0, 0);
         for done in done {
@@ -307,7 +307,7 @@ impl Worker {
                 bytes += self.page_bytes;
                 self.succeeded(now_ns, slot);
             } else {
-                // A transfer cut short is a failure of the medium, as one reported by an errno is.
+                // A short transfer is a failure of the medium, like one reported by an errno.
                 self.failed(now_ns, if done.result < 0 { -done.result } else { libc::EIO });
             }
         }

@@ -39,9 +39,9 @@ fn threaded(ground: &Ground) -> ThreadedWorkers {
     ThreadedWorkers::new(ground.data.clone(), ground.wal.clone(), 4, Arc::new(Writes::new(0, Arc::default())))
 }
 
-/// Runs a class until it has done that many I/Os, drains it and returns all that it counted.
-fn run(workers: &mut dyn Workers, plan: &Job, ios: u64) -> Delta {
-    let mut sources = workers.start(plan, &[]).unwrap();
+/// Runs a class until it has done that many I/Os, drains it and returns all its counts.
+fn run(workers: &mut dyn Workers, job: &Job, ios: u64) -> Delta {
+    let mut sources = workers.start(job, &[]).unwrap();
     let mut delta = Delta::new(4);
     let deadline = clock::now_ns() + 20 * SECOND_NS;
     while delta.ios < ios && clock::now_ns() < deadline {
@@ -50,8 +50,8 @@ fn run(workers: &mut dyn Workers, plan: &Job, ios: u64) -> Delta {
             source.collect(&mut delta);
         }
     }
-    workers.stop(plan.class);
-    while matches!(workers.activity(plan.class), Activity::Running | Activity::Draining) {
+    workers.stop(job.class);
+    while matches!(workers.activity(job.class), Activity::Running | Activity::Draining) {
         std::thread::yield_now();
     }
     sources.iter_mut().for_each(|source| assert!(!source.collect(&mut delta), "the worker has ended"));
@@ -101,9 +101,9 @@ fn every_interface_moves_every_class_through_every_cache() {
             settings.io.buffering = buffering;
             settings.classes[0].depth = 16;
             let mut workers = threaded(&ground);
-            for plan in jobs(&settings) {
-                let delta = run(&mut workers, &plan, 40);
-                let what = format!("{} on {interface:?} {buffering:?}", plan.class);
+            for job in jobs(&settings) {
+                let delta = run(&mut workers, &job, 40);
+                let what = format!("{} on {interface:?} {buffering:?}", job.class);
                 assert!(delta.ios >= 40, "{what}: {} I/Os, errnos {:?}", delta.ios, delta.errnos);
                 assert_eq!(delta.errnos.iter().sum::<u64>(), 0, "{what}");
                 assert_eq!(delta.bytes, delta.ios * 16384, "{what}");
@@ -117,7 +117,7 @@ fn every_interface_moves_every_class_through_every_cache() {
 }
 
 #[test]
-fn flushes_are_counted_apart_and_cover_several_writes() {
+fn flushes_are_counted_separately_and_cover_several_writes() {
     for interface in [Interface::Sync, Interface::Libaio, Interface::IoUring] {
         let ground = ground();
         if !is_supported(&ground, interface, Buffering::Cached) {
@@ -157,7 +157,7 @@ fn writing_stops_at_the_limit() {
 }
 
 #[test]
-fn a_class_that_starts_again_draws_other_pages() {
+fn a_restarted_class_draws_other_pages() {
     let ground = ground();
     let writes = Arc::new(Writes::new(0, Arc::default()));
     let mut workers = ThreadedWorkers::new(ground.data.clone(), ground.wal.clone(), 4, writes.clone());
@@ -186,9 +186,9 @@ fn a_rate_is_held_and_response_runs_from_the_intended_start() {
     settings.io.interface = Interface::Null;
     let point = Class::Point.index();
     settings.classes[point].rate_bytes_per_s = Some(100_000_000);
-    let plan = &jobs(&settings)[point];
+    let job = &jobs(&settings)[point];
     let before_ns = clock::now_ns();
-    let delta = run(&mut threaded(&ground), plan, 1000);
+    let delta = run(&mut threaded(&ground), job, 1000);
     let most = (clock::now_ns() - before_ns) * 100_000_000 / SECOND_NS / 16384 + 1;
     assert!(delta.ios <= most, "{} of {most}", delta.ios);
     assert_eq!(delta.intended, delta.ios + delta.missed);
@@ -207,7 +207,7 @@ fn simulate(seed: u64) -> Vec<(u64, u64, u64, Vec<u64>)> {
     let mut workers =
         SimulatedWorkers::new(ground.data.clone(), ground.wal.clone(), 4, writes, &settings.sim);
     let mut sources: Vec<_> =
-        jobs(&settings).iter().flat_map(|plan| workers.start(plan, &[]).unwrap()).collect();
+        jobs(&settings).iter().flat_map(|job| workers.start(job, &[]).unwrap()).collect();
     workers.run_until(2 * SECOND_NS);
     assert_eq!(workers.now_ns(), 2 * SECOND_NS);
     let figures = sources.iter_mut().map(|source| {
@@ -220,7 +220,7 @@ fn simulate(seed: u64) -> Vec<(u64, u64, u64, Vec<u64>)> {
 }
 
 #[test]
-fn what_was_intended_before_a_class_stopped_is_begun_or_missed_and_nothing_after() {
+fn intents_before_a_class_stopped_are_begun_or_missed() {
     let ground = ground();
     let mut settings = Settings::default();
     settings.io.interface = Interface::Sim;

@@ -1,12 +1,12 @@
-//! Where a long run changes: its MB/s or its latency steps to another level and stays there.
+//! When a long run changes: its MB/s or its latency steps to another level and stays there.
 //!
-//! The windows of the first ten minutes are put together into bins of a second, and those of the whole
-//! run into at most 600 bins (longer ones where the windows are). At each bin the fifteen before are
-//! compared with the fifteen from there on. It is a change where their medians differ by a fifth or
-//! more, and four fifths of the bins on either side lie beyond all but a fifth of the other side's (the
-//! ranges between the 20th and the 80th percentile do not overlap). Of several that are
-//! nearer than fifteen bins to each other, the change is the one at which the two means differ most. A change that is shorter than fifteen bins, smaller
-//! than a fifth, or nearer than fifteen bins to an end of the run is not seen.
+//! The windows of the first ten minutes are put into bins of a second, and those of the whole run into at
+//! most 600 bins (longer ones if the windows are). At each bin, the fifteen before are compared with the
+//! fifteen from there on. It is a change if their medians differ by a fifth or more, and four fifths of the
+//! bins on either side are beyond all but a fifth of the other side's (the ranges between the 20th and the
+//! 80th percentile do not overlap). Of several that are closer than fifteen bins, the change is the one at
+//! which the two means differ most. A change that is shorter than fifteen bins, smaller than a fifth, or
+//! closer than fifteen bins to an end of the run is not detected.
 
 use serde::Serialize;
 
@@ -27,7 +27,7 @@ pub struct Series {
     pub figure: Figure,
     /// Seconds of a bin.
     pub bin_s: f64,
-    /// Mean of the figure in each bin, by time; none where no window had it.
+    /// Mean of the figure in each bin, in order; none if no window had it.
     pub values: Vec<Option<f64>>,
     /// Bytes that the load had written at the start of each bin.
     pub written_bytes: Vec<u64>,
@@ -48,16 +48,16 @@ pub struct Change {
     pub after: f64,
 }
 
-/// The changes of a run, and what it would have shown.
+/// The changes of a run, and the limits of detecting them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Changes {
     /// In the order of time, by figure.
     pub found: Vec<Change>,
-    /// Bytes that the load wrote in all.
+    /// Total bytes that the load wrote.
     pub written_bytes: u64,
     /// Seconds of the run.
     pub duration_s: f64,
-    /// The run is too short for any change to be seen.
+    /// Whether the run is too short to detect any change.
     pub too_short: bool,
 }
 
@@ -67,8 +67,8 @@ fn median(values: &[f64]) -> Option<f64> {
 }
 
 impl Series {
-    /// The figure of a run's windows in at most 600 bins, warm-up included: the drive does not know of
-    /// it.
+    /// The figure of a run's windows in at most 600 bins, including the warm-up, which makes no difference to
+    /// the drive.
     pub fn of(figure: Figure, windows: &[Window]) -> Self {
         let end_ns = end_ns(windows);
         let bin_ns = end_ns.div_ceil(BINS_MAX).next_multiple_of(BIN_NS_MIN);
@@ -82,14 +82,14 @@ impl Series {
     }
 
     fn binned(figure: Figure, windows: &[Window], bin_ns: u64, end_ns: u64) -> Self {
-        // What is left at the end is no whole bin, and says less than the others.
+        // The rest at the end is not a whole bin.
         let bins = (end_ns / bin_ns) as usize;
         let mut sums = vec![(0.0, 0.0); bins];
         let mut written_bytes = vec![0; bins];
         let mut written = 0;
         let mut filled = 0;
         for window in windows {
-            // A window is of the bin that holds its middle.
+            // A window belongs to the bin that contains its middle.
             let bin = ((window.start_ns + window.duration_ns / 2) / bin_ns) as usize;
             if bin >= bins {
                 break;
@@ -133,10 +133,10 @@ impl Series {
         [at - SIDE..at, at..at + SIDE].map(|bins| self.values[bins].iter().copied().flatten().collect())
     }
 
-    /// How far the means of the bins before and after differ, where it is a change.
+    /// How far the means of the bins before and after differ, if it is a change.
     fn step(&self, at: usize) -> Option<f64> {
         let [before, after] = self.sides(at);
-        // Where the figure is missing, nothing can be said.
+        // If the figure is missing, nothing can be said.
         if before.len().min(after.len()) < SIDE * 4 / 5 {
             return None;
         }
@@ -167,7 +167,7 @@ fn end_ns(windows: &[Window]) -> u64 {
 /// The shortest bin that every window fills.
 fn least_ns(windows: &[Window]) -> u64 {
     let longest = windows.iter().map(|window| window.duration_ns).max().unwrap_or(0);
-    // A window ends a little late: that makes no longer bin.
+    // Windows end a little late, which must not make bins longer.
     let seconds = (longest as f64 / BIN_NS_MIN as f64 - 0.5).ceil().max(1.0);
     seconds as u64 * BIN_NS_MIN
 }
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fall_is_found_where_it_is_with_the_bytes_until_then() {
+    fn a_drop_is_found_at_its_time_with_the_bytes_until_then() {
         let windows = run((0..180).map(|s| if s < 50 { 5400.0 } else { 3500.0 } * noise(s, 5.0)));
         let changes = scan(&windows);
         let [change] = &changes.found[..] else { panic!("{changes:?}") };
@@ -255,8 +255,8 @@ mod tests {
     }
 
     #[test]
-    fn the_two_falls_and_the_recovery_of_hours_are_found() {
-        // As the paper tells of Figure 4: at 50 s, at 35 min, and a part of it back at 80 min.
+    fn the_two_drops_and_the_recovery_over_hours_are_found() {
+        // As the paper describes Figure 4: at 50 s, at 35 min, and a part of it back at 80 min.
         let level = |s: usize| match s {
             0..50 => 5400.0,
             50..2100 => 4000.0,
@@ -273,7 +273,7 @@ mod tests {
         assert!((written / 1.05e12 - 1.0).abs() < 0.01, "{written}");
     }
 
-    /// The steps told here are those at which CUSUM finds that a run left its level.
+    /// The steps found here are those at which CUSUM finds a change of level.
     #[test]
     fn cusum_finds_the_same_steps() {
         let level = |s: usize| match s {
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_a_spike_and_a_slow_drift_are_no_changes() {
+    fn noise_a_spike_and_a_slow_drift_are_not_changes() {
         let steady = run((0..300).map(|s| 3000.0 * noise(s, 15.0)));
         assert_eq!(scan(&steady).found, []);
         let spikes = run((0..300).map(|s| if s % 40 < 4 { 900.0 } else { 3000.0 } * noise(s, 5.0)));
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_too_short_says_so() {
+    fn a_run_that_is_too_short_is_marked() {
         let changes = scan(&run((0..29).map(|s| if s < 14 { 3000.0 } else { 1000.0 })));
         assert!(changes.too_short && changes.found.is_empty());
         assert!(!scan(&run((0..30).map(|_| 3000.0))).too_short);

@@ -70,7 +70,7 @@ pub(super) fn solo() -> Experiment {
         claims: vec![],
         assumptions: &[
             "The paper does not give interface and buffering of its upper bounds; here they are libaio and O_DIRECT on ext4, as in row 4 of Table 2, with fdatasync.",
-            "WAL and background writer keep their rate of 250 MB/s alone too.",
+            "The WAL and the background writer keep their rate of 250 MB/s when run alone.",
         ],
         remarks: &[
             UNITS,
@@ -120,10 +120,10 @@ pub(super) fn figure2() -> Experiment {
         claims: vec![],
         assumptions: &[
             READS_ASSUMED,
-            "Reads are submitted in batches of 32, or of the depth where that is less.",
+            "Reads are submitted in batches of 32, or of the depth if that is less.",
         ],
         remarks: &[
-            "Only the text around the drawing gives figures: for more throughput mean latency rises by 80 µs and its 99th percentile by 300 µs; between which depths is not known, so there is no factor to judge.",
+            "Only the text around the drawing gives figures: for more throughput mean latency rises by 80 µs and its 99th percentile by 300 µs; between which depths is unknown, so there is no factor to judge.",
         ],
         time: ROW_TIME,
         warmup: ROW_WARMUP,
@@ -228,7 +228,7 @@ pub(super) fn figure5() -> Experiment {
         assumptions: &[
             READS_ASSUMED,
             LATENCY_ASSUMED,
-            "The peak is assumed to be what pages of 256 KiB reach; the paper compares with the specified 3,500 MB/s a drive.",
+            "The peak is assumed to be what pages of 256 KiB reach; the paper compares with the specified 3,500 MB/s per drive.",
         ],
         remarks: &["At depth 1 the paper's enterprise drive waited slightly longer than its consumer drive."],
         time: ROW_TIME,

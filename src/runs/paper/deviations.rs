@@ -1,4 +1,4 @@
-//! In what the set-up here differs from the paper's, as sentences.
+//! How the set-up here differs from the paper's, as sentences.
 
 use std::time::Duration;
 
@@ -13,20 +13,20 @@ use crate::units::{approx_size, format_duration};
 use super::place::{CACHE_BYTES, DATA_BYTES, data_bytes_of};
 use super::{Experiment, RowResult, Setup, Shape};
 
-/// How an experiment was run, beside what its recordings tell.
+/// How an experiment was run, besides what its recordings contain.
 #[derive(Debug, Clone, Copy)]
 pub struct Run<'a> {
     /// The experiment.
     pub experiment: &'a Experiment,
-    /// The times, repeats, order and care of its sweep.
+    /// Its sweep: times, repeats, order and preparation.
     pub sweep: &'a Sweep,
     /// The knobs that the operator gave.
     pub sets: &'a [String],
-    /// Why the page cache has no budget, where it has none.
+    /// Why the page cache has no budget, if it has none.
     pub no_cache_limit: Option<&'a str>,
 }
 
-/// The host of a recording in a line.
+/// The host of a recording in one line.
 pub fn host(recording: &Recording) -> String {
     let text = |path: &str| recording.host.pointer(path).and_then(Json::as_str);
     let cpus = recording.host.pointer("/cpu/online").and_then(Json::as_array).map_or(0, Vec::len);
@@ -37,42 +37,43 @@ pub fn host(recording: &Recording) -> String {
     [cpu, memory, kernel, Some(program)].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// Every deviation that is known.
+/// Every known deviation.
 pub fn deviations(run: &Run, rows: &[RowResult]) -> Vec<String> {
     let recordings: Vec<_> = rows.iter().filter_map(|row| row.runs.first()).collect();
     let parsed = |recording: &&&Recording| {
         profile::parse(&recording.profile_toml, "profile.toml").ok().map(|profile| profile.settings)
     };
     let settings: Vec<_> = recordings.iter().filter_map(|r| parsed(&r)).collect();
-    let mut told = Vec::new();
+    let mut deviations = Vec::new();
     if let Some((first, settings)) = recordings.first().zip(settings.first()) {
-        told.extend(medium(run.experiment, first, settings));
+        deviations.extend(medium(run.experiment, first, settings));
         if !settings.is_simulated() {
-            told.extend(data(&recordings));
+            deviations.extend(data(&recordings));
         }
     }
-    told.extend(others(rows, &settings));
-    told.extend(cache(run, &recordings, &settings));
+    deviations.extend(others(rows, &settings));
+    deviations.extend(cache(run, &recordings, &settings));
     let estimated = |r: &&Recording| r.summary.total.cycles_source == CyclesSource::Estimate;
     if recordings.iter().any(estimated) {
-        told.push("cycles are estimated from busy CPU time and clock (≈); the paper counted them".into());
+        deviations
+            .push("cycles are estimated from busy CPU time and clock (≈); the paper counted them".into());
     }
-    told.extend(care(run, settings.first()));
+    deviations.extend(care(run, settings.first()));
     if !run.sets.is_empty() {
-        told.push(format!("given for every row: {}", run.sets.join(", ")));
+        deviations.push(format!("given for every row: {}", run.sets.join(", ")));
     }
-    told
+    deviations
 }
 
 fn memory_bytes(recording: &Recording) -> Option<u64> {
     recording.host.get("memory_bytes").and_then(Json::as_u64)
 }
 
-/// What the rows stand on.
+/// What the rows run on.
 fn medium(experiment: &Experiment, recording: &Recording, settings: &Settings) -> Vec<String> {
     let target = |key: &str| recording.host.get("target").and_then(|t| t.get(key)).and_then(Json::as_str);
     let wanted = if experiment.setup == Setup::Optane { 1 } else { 4 };
-    let mut told = Vec::new();
+    let mut deviations = Vec::new();
     if settings.is_simulated() {
         return vec!["simulated devices on a virtual clock: no storage was touched".into()];
     }
@@ -80,30 +81,31 @@ fn medium(experiment: &Experiment, recording: &Recording, settings: &Settings) -
     if devices > 0 {
         if devices != wanted {
             let noun = if devices == 1 { "drive" } else { "drives" };
-            told.push(format!("{devices} {noun}; the paper had {wanted}"));
+            deviations.push(format!("{devices} {noun}; the paper had {wanted}"));
         }
         let names = drives(recording, settings).into_iter().map(|(name, _)| name);
-        told.push(format!("drives: {}", counted(names)));
+        deviations.push(format!("drives: {}", counted(names)));
     } else if settings.stack.is_built() {
-        told.push("loop devices over files instead of drives; their file system is below each row".into());
+        deviations
+            .push("loop devices over files instead of drives; their file system is below each row".into());
     } else {
         let (count, medium) = (settings.target.count, target("medium").unwrap_or("a file system"));
-        told.push(format!(
+        deviations.push(format!(
             "{count} files on {medium}, over which pages are interleaved, instead of {} with RAID 0{}",
             if wanted == 1 { "a drive".into() } else { format!("{wanted} drives") },
             if experiment.shape == Shape::OverTime { ", 90% full" } else { "" }
         ));
     }
     if devices == 0 {
-        told.push("nothing was trimmed: the storage below the files is as it was".into());
+        deviations.push("nothing was trimmed: the storage below the files is as it was".into());
     }
     if let Some(model) = target("emulated") {
-        told.push(format!("emulated drives ({model}): the figures say nothing about real ones"));
+        deviations.push(format!("emulated drives ({model}): the figures say nothing about real ones"));
     }
-    told
+    deviations
 }
 
-/// The devices of rows that are on others than the first is: hardware RAIDs.
+/// The devices of rows that are not on those of the first row: hardware RAIDs.
 fn others(rows: &[RowResult], settings: &[Settings]) -> Vec<String> {
     let ran = rows.iter().filter_map(|row| Some((&row.label, row.runs.first()?)));
     let own = ran.zip(settings).filter(|((_, _), of)| of.target.devices != settings[0].target.devices);
@@ -113,7 +115,7 @@ fn others(rows: &[RowResult], settings: &[Settings]) -> Vec<String> {
     .collect()
 }
 
-/// The same names once, with how often they are there.
+/// Each name once, with its count.
 fn counted(names: impl Iterator<Item = String>) -> String {
     let mut counts: Vec<(String, usize)> = Vec::new();
     for name in names {
@@ -146,7 +148,7 @@ fn data_bytes(recording: &Recording, settings: &Settings) -> u64 {
     data_bytes_of(settings, &sizes)
 }
 
-/// How much data the rows have, where that is not as much as the paper's.
+/// How much data the rows have, if not as much as the paper's.
 fn data(recordings: &[&Recording]) -> Option<String> {
     let of = |recording: &&Recording| {
         let settings = profile::parse(&recording.profile_toml, "profile.toml").ok()?.settings;
@@ -166,7 +168,7 @@ fn data(recordings: &[&Recording]) -> Option<String> {
     ))
 }
 
-/// The page cache in relation to the data, where any row goes through it.
+/// The page cache in relation to the data, if any row goes through it.
 fn cache(run: &Run, recordings: &[&Recording], settings: &[Settings]) -> Option<String> {
     let at = settings.iter().position(|s| s.io.buffering == Buffering::Cached && !s.is_simulated())?;
     let (recording, settings) = (recordings.get(at)?, &settings[at]);
@@ -185,23 +187,23 @@ fn cache(run: &Run, recordings: &[&Recording], settings: &[Settings]) -> Option<
     ))
 }
 
-/// What was done before each run, and how long it was.
+/// What was done before each run, and its length.
 fn care(run: &Run, settings: Option<&Settings>) -> Vec<String> {
     let (sweep, between) = (run.sweep, &run.sweep.between);
     let warmup = match sweep.warmup {
         Duration::ZERO => "without warm-up".to_owned(),
         time => format!("after {} of warm-up", format_duration(time)),
     };
-    let mut told = vec![format!(
+    let mut deviations = vec![format!(
         "each row {} × {} {warmup}; the paper does not give its times",
         sweep.repeat,
         format_duration(sweep.time)
     )];
     let real = settings.is_some_and(|settings| !settings.is_simulated());
     if real && between.idle.is_zero() && between.cool_to_c.is_none() {
-        told.push("no rest before a run; the paper let its drives cool down".into());
+        deviations.push("no rest before a run; the paper let its drives cool down".into());
     }
-    told
+    deviations
 }
 
 #[cfg(test)]
@@ -210,7 +212,7 @@ mod tests {
     use crate::runs::record::fixture::{self, Like};
     use crate::runs::record::{Header, Outcome, Writer};
 
-    fn told(header: &Header, no_cache_limit: Option<&str>) -> Vec<String> {
+    fn found(header: &Header, no_cache_limit: Option<&str>) -> Vec<String> {
         let dir = tempfile::tempdir().unwrap();
         let windows = fixture::windows(Like::default());
         let writer = Writer::create(&dir.path().join("run"), header).unwrap();
@@ -228,11 +230,11 @@ mod tests {
     }
 
     #[test]
-    fn files_are_told_with_their_size_and_the_cache_in_relation() {
+    fn files_are_described_with_their_size_and_the_relative_cache() {
         let toml =
             "[target]\nfiles = { dir = \"/d\", count = 2, size = \"1GiB\" }\n[io]\nbuffering = \"cached\"\n";
         assert_eq!(
-            told(&header(toml), Some("needs root")),
+            found(&header(toml), Some("needs root")),
             [
                 "2 files on a file system, over which pages are interleaved, instead of 4 drives with RAID 0",
                 "nothing was trimmed: the storage below the files is as it was",
@@ -245,12 +247,12 @@ mod tests {
             ]
         );
         let limited = header(&format!("{toml}[run]\ncache_limit = \"256MiB\"\n"));
-        let told = told(&limited, None);
-        assert!(told[3].starts_with("page cache of 256 MiB, 12.5% of the data"), "{told:?}");
+        let deviations = found(&limited, None);
+        assert!(deviations[3].starts_with("page cache of 256 MiB, 12.5% of the data"), "{deviations:?}");
     }
 
     #[test]
-    fn a_row_on_another_device_is_told() {
+    fn a_row_on_another_device_is_a_deviation() {
         let dir = tempfile::tempdir().unwrap();
         let row = |label: &str, device: &str| {
             let windows = fixture::windows(Like::default());
@@ -269,12 +271,12 @@ mod tests {
     }
 
     #[test]
-    fn drives_are_told_with_their_number_and_models() {
+    fn drives_are_described_with_their_number_and_models() {
         let toml =
             "[target]\ndevices = [\"/dev/nvme0n1\"]\n[stack]\nstate = \"trimmed\"\nfilesystem = \"ext4\"\n";
-        let told = told(&header(toml), None);
-        assert_eq!(told[0], "1 drive; the paper had 4");
-        assert_eq!(told[1], "drives: 1 Drive 1T of 1.00 TiB");
-        assert!(!told.iter().any(|line| line.contains("trimmed:")), "{told:?}");
+        let deviations = found(&header(toml), None);
+        assert_eq!(deviations[0], "1 drive; the paper had 4");
+        assert_eq!(deviations[1], "drives: 1 Drive 1T of 1.00 TiB");
+        assert!(!deviations.iter().any(|line| line.contains("trimmed:")), "{deviations:?}");
     }
 }

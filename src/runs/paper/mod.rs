@@ -82,7 +82,7 @@ pub struct Published {
     pub figure: Figure,
     /// The number, in the unit of the figure's heading.
     pub value: f64,
-    /// The upper end, where the paper gives a range.
+    /// The upper end, if the paper gives a range.
     pub to: Option<f64>,
     /// `≈` or `>` where the text says about or more than.
     pub sign: &'static str,
@@ -103,28 +103,28 @@ impl Published {
 /// A row of a table, or a point of a drawing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// The paper's name of it: `4b`; of a point its coordinate.
+    /// Its name in the paper (`4b`); for a point its coordinate.
     pub label: String,
     /// What it is, in some words.
     pub words: String,
-    /// What it stands on.
+    /// What it runs on.
     pub place: Place,
-    /// Knobs that make it what it is: path and value.
+    /// The knobs that define it: path and value.
     pub turns: Vec<(&'static str, String)>,
     /// What the paper gives for it.
     pub published: Vec<Published>,
-    /// Why no host can do it with this build, where that is so.
+    /// Why this build can't run it on any host, if so.
     pub lacking: Option<&'static str>,
 }
 
 impl Row {
-    /// The paper's number of a figure.
+    /// The paper's number for a figure.
     pub fn published(&self, figure: Figure) -> Option<&Published> {
         self.published.iter().find(|published| published.figure == figure)
     }
 }
 
-/// Which way the factor of a claim goes.
+/// The direction of a claim's factor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Says {
@@ -136,29 +136,29 @@ pub enum Says {
     About,
 }
 
-/// Something that the paper says of two rows, as a factor between their figures.
+/// A statement of the paper about two rows, as a factor between their figures.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claim {
-    /// Where the paper says so.
+    /// Where the paper makes it.
     pub source: &'static str,
-    /// What it says, in our words.
+    /// The statement, in our words.
     pub words: &'static str,
-    /// Of which machine.
+    /// The machine that it is about.
     pub setup: Setup,
     /// The row above the line, and its figure.
     pub above: (&'static str, Figure),
     /// The row below the line, and its figure.
     pub below: (&'static str, Figure),
-    /// Which way it goes.
+    /// Its direction.
     pub says: Says,
-    /// The factor where only the text tells it; else it is that of the rows' published numbers.
+    /// The factor, if only the text gives it; otherwise it is that of the rows' published numbers.
     pub stated: Option<f64>,
-    /// The paper explains it by the processor, so that a worker at its limit is part of it.
+    /// Whether the paper explains it by the processor, so that a worker at its limit is part of it.
     pub of_processor: bool,
 }
 
 impl Claim {
-    /// The paper's factor; none where it tells the direction alone.
+    /// The paper's factor; none if it gives only a direction.
     pub fn factor(&self, rows: &[Row]) -> Option<f64> {
         let number = |(label, figure): (&str, Figure)| {
             rows.iter().find(|row| row.label == label)?.published(figure).map(|published| published.value)
@@ -167,14 +167,14 @@ impl Claim {
     }
 }
 
-/// How an experiment is drawn beside its table.
+/// How an experiment is drawn besides its table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// As a table alone.
+    /// Only as a table.
     Table,
     /// With the mix as shares of each class alone.
     Shares,
-    /// With charts of figures over a coordinate that the rows' labels are.
+    /// With charts of figures over a coordinate given by the rows' labels.
     Curves(&'static [Curve]),
     /// One long run, with charts over time and what changed.
     OverTime,
@@ -185,9 +185,9 @@ pub enum Shape {
 pub struct Curve {
     /// What it shows.
     pub title: &'static str,
-    /// The rows whose label is a number and then this.
+    /// The rows whose label is a number followed by this.
     pub after_number: &'static str,
-    /// The horizontal figure; none is the number in the row's label.
+    /// The horizontal figure; none means the number in the row's label.
     pub x: Option<Figure>,
     /// What the number in the label is.
     pub x_name: &'static str,
@@ -202,9 +202,9 @@ pub struct Experiment {
     pub name: &'static str,
     /// Table and sections.
     pub source: &'static str,
-    /// What it shows, in a line.
+    /// What it shows, in one line.
     pub about: &'static str,
-    /// The machine that most of its numbers are from.
+    /// The machine from which most of its numbers are.
     pub setup: Setup,
     /// How it is drawn.
     pub shape: Shape,
@@ -216,7 +216,7 @@ pub struct Experiment {
     pub claims: Vec<Claim>,
     /// What the paper leaves open, and what is done here, in sentences.
     pub assumptions: &'static [&'static str],
-    /// What the paper's text tells beyond rows and claims, in sentences.
+    /// What the paper's text says beyond rows and claims, in sentences.
     pub remarks: &'static [&'static str],
     /// The time that a row is measured by default.
     pub time: Duration,
@@ -226,7 +226,7 @@ pub struct Experiment {
     pub repeat: u32,
 }
 
-/// A row is measured so long by default: short of where the paper's drives run out of cache (4.8).
+/// How long a row is measured by default: shorter than until the paper's drives run out of cache (4.8).
 const ROW_TIME: Duration = Duration::from_secs(30);
 const ROW_WARMUP: Duration = Duration::from_secs(5);
 

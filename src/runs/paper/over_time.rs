@@ -6,13 +6,13 @@ use super::Figure::{PointMeanUs, PointP99Us, ScanMbPerS, TotalMbPerS};
 use super::tables::DIRECT;
 use super::{Experiment, Place, Row, Setup, Shape, row};
 
-const SLC: &str = "The paper's four consumer drives fell off in scan MB/s, and rose in tail latency, after 50 s at 500 MB/s of writes: an SLC cache of less than 25 GB, about 6 GB a drive. They are specified at 6 to 42 GB each.";
+const SLC: &str = "The paper's four consumer drives dropped in scan MB/s, and rose in tail latency, after 50 s at 500 MB/s of writes: an SLC cache of less than 25 GB, about 6 GB a drive. They are specified at 6 to 42 GB each.";
 const COLLECTION: &str = "After 30 to 40 minutes, which are 0.9 to 1.2 TB at 500 MB/s, garbage collection halved the scan's MB/s and multiplied the latency of reads; later both recovered in part.";
 const ENTERPRISE: &str = "The enterprise drives stayed stable, without a sign of garbage collection.";
 const DEPTH: &str = "The paper calls the load similar to row 5 of Table 2; here it is row 5.";
 const FOUR: &str = "The load is row 5 of Tables 8 and 9, with four scan threads of 128 reads in flight each.";
 
-/// One row, of so many scan threads.
+/// One row, with that many scan threads.
 fn load(threads: &str) -> Vec<Row> {
     let turns = [DIRECT, &[("scan.threads", threads)]].concat();
     let words = "all four classes on the block device, 90% of it filled";

@@ -14,28 +14,28 @@ const CACHE_LIMIT: &str = "run.cache_limit";
 pub(super) const DATA_BYTES: u64 = 400_000_000_000;
 const WAL_BYTES: u64 = 100_000_000_000;
 pub(super) const CACHE_BYTES: u64 = 10_000_000_000;
-/// A smaller page cache than this leaves stacktune itself no memory: threads and buffers count to it.
+/// A smaller page cache than this leaves stacktune itself no memory, as threads and buffers count against it.
 const CACHE_BYTES_MIN: u64 = 256 * MIB;
 /// Files by default, as in the built-in profiles.
 const FILES: (u64, u64) = (4, 4 * GIB);
 
-/// What a row stands on.
+/// What a row runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// RAID 0 with ext4; files as they are, on whatever file system they lie.
+    /// RAID 0 with ext4; files as they are, on whatever file system they are.
     Ext4,
-    /// RAID 0 without a file system, which is the point: not on files.
+    /// RAID 0 without a file system, which is the point of the row: not on files.
     Block,
-    /// RAID 0 without a file system; files will do.
+    /// RAID 0 without a file system; files are accepted.
     AnyBlock,
-    /// The drives themselves, as they are, pages interleaved over them; files will do. What polls them
-    /// takes nothing else.
+    /// The drives themselves, as they are, with pages interleaved over them; files are accepted. What polls
+    /// them requires this.
     Drives,
-    /// The same, nine tenths of it, the rest never written; files will do.
+    /// The same, nine tenths of it, the rest never written; files are accepted.
     NinetyPercent,
-    /// RAID 0 with just this file system, or none; over one loop device on files.
+    /// RAID 0 with this very file system, or none; over one loop device on files.
     Filesystem(Filesystem),
-    /// Just this RAID, without a file system; over four loop devices on files.
+    /// This very RAID level, without a file system; over four loop devices on files.
     Raid(Raid),
     /// A device that is a hardware RAID of this level.
     HardwareRaid(&'static str),
@@ -61,7 +61,7 @@ pub struct Hardware {
     pub bytes: u64,
 }
 
-/// What rows are made on.
+/// What rows run on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bed {
     /// Drives or files.
@@ -70,7 +70,7 @@ pub struct Bed {
     pub drives_bytes: Vec<u64>,
     /// Devices that are hardware RAIDs.
     pub hardware: Vec<Hardware>,
-    /// Why the page cache can't have a budget, where it can't.
+    /// Why the page cache can't have a budget, if it can't.
     pub no_cache_limit: Option<String>,
     /// Whether this process may attach loop devices and mount.
     pub root: bool,
@@ -84,7 +84,7 @@ impl Bed {
             about: format!("Haas et al. 2020, {}: {}", experiment.source, experiment.about),
             ..Settings::default()
         };
-        // As fio does unless it is told otherwise.
+        // As fio does by default.
         settings.io.registered_buffers = false;
         settings.io.registered_files = false;
         match &self.ground {
@@ -114,7 +114,7 @@ impl Bed {
     }
 }
 
-/// What an array of these drives holds.
+/// The capacity of an array of these drives.
 fn usable_bytes(raid: Raid, drives_bytes: &[u64]) -> u64 {
     let smallest = drives_bytes.iter().min().copied().unwrap_or(0);
     let members = drives_bytes.len() as u64;
@@ -127,8 +127,8 @@ fn usable_bytes(raid: Raid, drives_bytes: &[u64]) -> u64 {
     }
 }
 
-/// The percentage of each drive that holds as much as the paper's two files, so that a block device
-/// has no more data, and no less room to spare, than a file system.
+/// The percentage of each drive that holds as much as the paper's two files, so that a block device has
+/// neither more data nor less spare room than a file system.
 fn use_percent(raid: Raid, drives_bytes: &[u64]) -> u64 {
     let wanted = u128::from(DATA_BYTES + WAL_BYTES) * 100;
     (wanted.div_ceil(u128::from(usable_bytes(raid, drives_bytes).max(1))) as u64).clamp(10, 100)
@@ -143,8 +143,8 @@ pub struct Planned {
     pub step: std::result::Result<Step, String>,
 }
 
-/// The steps of an experiment. `base` has `sets`, the knobs that the operator gave, turned already:
-/// no row turns them again.
+/// The steps of an experiment. `base` already has `sets`, the knobs given by the operator, applied: no row
+/// turns them again.
 pub fn steps(experiment: &Experiment, bed: &Bed, base: &Settings, sets: &[&str]) -> Vec<Planned> {
     let of = |row: &Row| {
         let mut turns = turns(row, bed)?;
@@ -161,7 +161,7 @@ pub fn steps(experiment: &Experiment, bed: &Bed, base: &Settings, sets: &[&str])
     experiment.rows.iter().map(|row| Planned { label: row.label.clone(), step: of(row) }).collect()
 }
 
-/// The knobs that make a row on this bed, or why it can't be had there.
+/// The knobs that make a row on this bed, or why it is not possible there.
 fn turns(row: &Row, bed: &Bed) -> Result<Vec<(&'static str, Value)>, String> {
     if let Some(why) = row.lacking {
         return Err(why.into());
@@ -198,7 +198,7 @@ fn on_devices(place: Place, bed: &Bed) -> Result<Texts, String> {
         Place::NinetyPercent => stack(array, Filesystem::None, 90),
         Place::Filesystem(filesystem) => stack(array, filesystem, 100),
         Place::Raid(raid) if bed.members() < raid.members_min() => {
-            return Err(format!("{} takes {} drives or more", raid.name(), raid.members_min()));
+            return Err(format!("{} needs at least {} drives", raid.name(), raid.members_min()));
         }
         Place::Raid(raid) => bare(raid),
         Place::HardwareRaid(level) => {
@@ -215,7 +215,7 @@ fn on_files(place: Place, bed: &Bed) -> Result<Texts, String> {
     let (count, bytes) = FILES;
     let loops = |count: u64, bytes: u64, raid: Raid, filesystem: Filesystem| {
         if !bed.root {
-            return Err("loop devices and mounts require root: run it with sudo, or name --devices".into());
+            return Err("loop devices and mounts require root: run it with sudo, or give --devices".into());
         }
         Ok(vec![
             ("stack.loops", "true".to_owned()),
@@ -227,29 +227,28 @@ fn on_files(place: Place, bed: &Bed) -> Result<Texts, String> {
     };
     match place {
         Place::Ext4 | Place::AnyBlock | Place::Drives | Place::NinetyPercent => Ok(Vec::new()),
-        Place::Block => Err("files are on a file system, and this row has none: name --devices".into()),
-        // What file systems differ in does not take four files of one drive.
+        Place::Block => Err("files are on a file system, but this row has none: give --devices".into()),
+        // Comparing file systems does not need four files on one drive.
         Place::Filesystem(filesystem) => loops(1, count * bytes, Raid::None, filesystem),
         Place::Raid(raid) => loops(count, bytes, raid, Filesystem::None),
         Place::HardwareRaid(level) => Err(hardware(level, bed).err().unwrap_or_else(|| {
-            "a hardware RAID is compared with drives, but this runs on files: name --devices".into()
+            "a hardware RAID is compared with drives, but this runs on files: give --devices".into()
         })),
     }
 }
 
 fn hardware<'a>(level: &str, bed: &'a Bed) -> Result<&'a Hardware, String> {
-    bed.hardware(level).ok_or_else(|| {
-        format!("no hardware RAID {level} was named: pass one with --hardware-raid {level}=DEVICE")
-    })
+    bed.hardware(level)
+        .ok_or_else(|| format!("no hardware RAID {level} was given: add --hardware-raid {level}=DEVICE"))
 }
 
-/// The page cache's budget that is to the data what the paper's 10 GB are to its 400 GB.
+/// The page cache's budget, in the same ratio to the data as the paper's 10 GB to its 400 GB.
 pub fn cache_limit_bytes(data_bytes: u64) -> u64 {
     let share = u128::from(data_bytes) * u128::from(CACHE_BYTES) / u128::from(DATA_BYTES);
     (share as u64).clamp(CACHE_BYTES_MIN, CACHE_BYTES)
 }
 
-/// Bytes of the data that a row's reads go to, as far as they are known before it is built.
+/// Bytes of the data that a row reads, as far as known before it is built.
 pub fn data_bytes_of(settings: &Settings, drives_bytes: &[u64]) -> u64 {
     let on_files = settings.target.devices.is_empty();
     let members = if on_files {
@@ -262,8 +261,7 @@ pub fn data_bytes_of(settings: &Settings, drives_bytes: &[u64]) -> u64 {
     if settings.stack.filesystem == Filesystem::None { whole } else { of_files }
 }
 
-/// Bytes that the load of these settings writes in a second at its rates; none where a writing class
-/// has no rate.
+/// Bytes per second that the load of these settings writes at its rates; none if a writing class has no rate.
 pub fn write_rate_bytes_per_s(settings: &Settings) -> Option<u64> {
     Class::ALL
         .into_iter()

@@ -6,11 +6,12 @@ use super::{
     Claim, Experiment, Figure, Place, Published, ROW_TIME, ROW_WARMUP, Row, Says, Setup, Shape, claim, row,
 };
 use crate::host::spdk;
+use crate::settings::{Interface, Named};
 
 type Turns = &'static [(&'static str, &'static str)];
 
-/// A way of I/O: its name in labels, its knobs, and the paper's latencies of reads of 512 B, 4 KiB and
-/// 16 KiB in µs (Table 6).
+/// A way to do I/O: its name in labels, its knobs, and the paper's latencies of reads of 512 B, 4 KiB and 16
+/// KiB in µs (Table 6).
 struct Way {
     name: &'static str,
     turns: Turns,
@@ -23,7 +24,7 @@ const fn way(name: &'static str, turns: Turns, latencies_us: Option<[f64; 3]>) -
 
 const IOPOLL: (&str, &str) = ("io.completion", "iopoll");
 const SQPOLL: (&str, &str) = ("io.submission", "sqpoll");
-/// Every interface that does I/O, the paper's and those that were not there then.
+/// Every interface that does I/O, the paper's and newer ones.
 const WAYS: [Way; 10] = [
     way("SPDK", &[("io.interface", "spdk")], Some([2.7, 6.5, 20.1])),
     way("vfio", &[("io.interface", "vfio")], None),
@@ -48,13 +49,13 @@ const SLEEP: Turns = &[("io.poll_sleep", "50us")];
 /// As in row 5 of Table 2 and row 7 of Table 5.
 const MIX: Turns = &[("io.buffering", "direct"), ("wal.sync", "none")];
 
-const ON_DRIVES: &str = "Interfaces that poll drives use them as they are: rows run on the drives themselves, pages interleaved over them, without RAID (row 7 of Table 5: 0.76 cycles a byte as well) and not trimmed before.";
+const ON_DRIVES: &str = "Interfaces that poll drives use them as they are: rows run on the drives themselves, pages interleaved over them, without RAID (row 7 of Table 5: also 0.76 cycles per byte) and not trimmed first.";
 const MEANS: &str = "The paper does not say whether its latencies are means or medians; here they are means of service latency.";
 
-/// Why no build as this one has that way, where it has none.
+/// Why this build does not have that way, if so.
 fn lacking(turns: Turns) -> Option<&'static str> {
-    let interface = turns.iter().find(|(knob, _)| *knob == "io.interface")?.1;
-    (interface == "spdk" && spdk::BUILT.is_none()).then_some(spdk::HOW_TO_GET)
+    let interface = Interface::named(turns.iter().find(|(knob, _)| *knob == "io.interface")?.1)?;
+    (interface.capabilities().own_process && spdk::BUILT.is_none()).then_some(spdk::HOW_TO_GET)
 }
 
 fn on_drives(label: String, words: String, turns: &[Turns], published: Vec<Published>) -> Row {
@@ -62,7 +63,7 @@ fn on_drives(label: String, words: String, turns: &[Turns], published: Vec<Publi
     Row { lacking, ..row(label, words, Place::Drives, &turns.concat(), published) }
 }
 
-/// The rows of Table 6, for every way.
+/// The rows of Table 6, for every way of I/O.
 fn latencies() -> Vec<Row> {
     let mut rows = Vec::new();
     for (at, (bytes, page)) in PAGES.into_iter().enumerate() {
@@ -84,7 +85,7 @@ fn latencies() -> Vec<Row> {
     rows
 }
 
-/// What the paper says of two ways in Table 6, and of `vfio` where it says it of SPDK.
+/// The paper's statements about two ways of I/O in Table 6; those about SPDK also for `vfio`.
 fn claims_of_latencies() -> Vec<Claim> {
     let of = |words, rows, says| claim("4.7, Table 6", words, PointMeanUs, rows, says).on(Setup::Optane);
     vec![
@@ -125,7 +126,7 @@ pub(super) fn table6() -> Experiment {
     }
 }
 
-/// The mix of four classes, and reads alone in large batches, over the kernel and past it.
+/// The mix of four classes, and reads alone in large batches, through the kernel and bypassing it.
 fn mixes() -> Vec<Row> {
     let number = |figure, value| Published::new(figure, value);
     let over = |sign, figure, value| Published { sign, ..Published::new(figure, value) };
@@ -165,7 +166,7 @@ fn mixes() -> Vec<Row> {
     ]
 }
 
-/// What the paper finds of polling in 4.7, of SPDK and of `vfio` in its place.
+/// The paper's findings on polling in 4.7, for SPDK and for `vfio` in its place.
 fn claims_of_mixes() -> Vec<Claim> {
     let of = |words, figure: Figure, rows, says: Says| claim("4.7", words, figure, rows, says);
     let (more, slowed) = (2.76 / 0.76, 0.12 / 0.76);

@@ -1,4 +1,4 @@
-//! What came of an experiment here: each row's runs, or why there are none, and the claims judged.
+//! The result of an experiment here: each row's runs, or why there are none, and the claims judged.
 
 use crate::class::Class;
 use crate::meter::flag::FlagKind;
@@ -7,12 +7,12 @@ use crate::runs::record::{Recording, Summary};
 
 use super::{Claim, Experiment, Figure, Judged, Side, judge};
 
-/// What is known of a row.
+/// What is known about a row.
 #[derive(Debug, Clone, Default)]
 pub struct RowResult {
     /// The row's label.
     pub label: String,
-    /// Its runs that can be read, by repeat.
+    /// Its readable runs, by repeat.
     pub runs: Vec<Recording>,
     /// Why it was not run, or a run of it failed, as a sentence without a full stop.
     pub reason: Option<String>,
@@ -21,16 +21,16 @@ pub struct RowResult {
 /// The rows of another host, or of a plain recording.
 #[derive(Debug, Clone)]
 pub struct Beside {
-    /// What stands for it: the folder's name.
+    /// Its name: that of the folder.
     pub name: String,
-    /// Its rows; of a plain recording one, under the recording's name.
+    /// Its rows; for a plain recording one, under the recording's name.
     pub rows: Vec<RowResult>,
     /// Whether its rows are those of the same experiment.
     pub same: bool,
 }
 
 impl RowResult {
-    /// The figure in each run that ended in order.
+    /// The figure in each run that ended normally.
     pub fn values(&self, figure: Figure) -> Vec<f64> {
         self.whole().filter_map(|summary| figure.of_run(summary)).collect()
     }
@@ -61,16 +61,16 @@ impl RowResult {
     }
 }
 
-/// Ended in order, without a failure, and without I/O errors.
+/// Whether it ended normally, without a failure, and without I/O errors.
 fn is_whole(summary: &Summary) -> bool {
     !summary.interrupted && !summary.rebuilt && summary.failure.is_none() && summary.errors_line().is_none()
 }
 
-/// That a class whose MB/s the paper left free was held to a rate here: then they tell of that.
+/// Whether a class whose MB/s the paper left free was limited to a rate here, which its figures then show.
 fn held(summary: &Summary, figure: Figure) -> Option<String> {
     let reads = figure.classes().iter().filter(|class| !class.writes());
     let rated = reads.filter(|&&class| summary.class(class).target_mb_per_s.is_some());
-    rated.map(|class| format!("{class} was held to a rate")).next()
+    rated.map(|class| format!("{class} was limited to a rate")).next()
 }
 
 /// A flag that forbids a verdict on the figure.
@@ -90,7 +90,7 @@ fn forbidding(summary: &Summary, figure: Figure, of_processor: bool) -> Option<S
         .map(|(of, flag)| format!("{of} flagged `{flag}`"))
 }
 
-/// A claim judged by the rows of an experiment, which are in its order.
+/// Judges a claim by the rows of an experiment, in its order.
 pub fn claim_judged(claim: &Claim, experiment: &Experiment, rows: &[RowResult]) -> Judged {
     let side = |(label, figure): (&str, Figure)| {
         let row = rows.iter().find(|row| row.label == label);

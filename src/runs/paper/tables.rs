@@ -1,4 +1,4 @@
-//! Tables 2, 4, 5, 8 and 9: the mix of four classes on one stack after the other.
+//! Tables 2, 4, 5, 8 and 9: the mix of four classes on one stack after another.
 
 use super::Figure::{
     BackgroundMbPerS, CyclesPerByte, FlushMeanUs, PointMbPerS, PointMeanUs, ScanMbPerS, TotalMbPerS,
@@ -99,7 +99,7 @@ pub(super) fn table2() -> Experiment {
     Experiment {
         name: "table2",
         source: "Table 2, sections 4.1 to 4.4",
-        about: "the OS I/O stack, taken away layer by layer",
+        about: "the OS I/O stack, removed layer by layer",
         setup: Setup::Consumer,
         shape: Shape::Table,
         columns: BY_CLASS,
@@ -151,7 +151,7 @@ pub(super) fn table4() -> Experiment {
             claim("4.4", "Btrfs moves least: less than F2FS", TotalMbPerS, ("4c", "4d"), Less),
             claim("4.4", "Btrfs costs the most cycles: more than ext4", CyclesPerByte, ("4c", "4"), More),
         ],
-        assumptions: &["The paper names no options of mkfs and mount; here they are the tools' own."],
+        assumptions: &["The paper gives no options of mkfs and mount; here they are the tools' defaults."],
         remarks: &[],
         time: ROW_TIME,
         warmup: ROW_WARMUP,
@@ -187,13 +187,13 @@ pub(super) fn table5() -> Experiment {
             claim("4.6", "RAID 5 moves less than RAID 0", TotalMbPerS, ("5b", "5"), Less),
             claim("4.6", "RAID 5 nearly doubles the cycles", CyclesPerByte, ("5b", "5"), More),
             claim("4.6", "RAID 10 moves less than RAID 0", TotalMbPerS, ("5c", "5"), Less),
-            claim("4.6", "RAID 10 holds the scan up", ScanMbPerS, ("5c", "5"), Less),
+            claim("4.6", "RAID 10 slows the scan down", ScanMbPerS, ("5c", "5"), Less),
             claim("4.6", "hardware RAID 0 costs more cycles than md", CyclesPerByte, ("6", "5"), More),
             claim("4.6", "hardware RAID 5 moves less than md", TotalMbPerS, ("6b", "5b"), Less),
             claim("4.6", "hardware RAID 10 moves less than md", TotalMbPerS, ("6c", "5c"), Less),
         ],
         assumptions: &[
-            "The paper names no chunk size; here it is stack.chunk (512 KiB, mdadm's own, by default).",
+            "The paper gives no chunk size; here it is stack.chunk (by default mdadm's 512 KiB).",
             "The paper does not say whether its redundant arrays had been resynchronised; here they are assumed clean (stack.assume_clean).",
         ],
         remarks: &[],
@@ -270,7 +270,7 @@ pub(super) fn table9() -> Experiment {
         columns: BY_CLASS,
         rows,
         claims: vec![
-            here("A.2", "the page cache holds the scan up", ScanMbPerS, ("3", "4"), Less).of_processor(),
+            here("A.2", "the page cache slows the scan down", ScanMbPerS, ("3", "4"), Less).of_processor(),
             here("A.2", "the page cache costs cycles in its locks", CyclesPerByte, ("3", "4"), More),
             here("A.2", "ext4 is still slower than none", ScanMbPerS, ("4", "5"), Less).of_processor(),
             here("A.2", "ext4 costs more cycles than none", CyclesPerByte, ("4", "5"), More),

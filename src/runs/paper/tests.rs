@@ -1,4 +1,4 @@
-//! The data against what the paper's tables and text say.
+//! The data, checked against the paper's tables and text.
 
 use super::*;
 use crate::settings::knobs;
@@ -32,7 +32,7 @@ fn planned(name: &str, bed: &Bed) -> Vec<(String, Result<Settings, String>)> {
 }
 
 #[test]
-fn every_row_has_knobs_that_exist_and_values_that_they_take() {
+fn every_row_has_existing_knobs_and_valid_values() {
     for experiment in all() {
         for ground in [devices(), Ground::Files("/d".into())] {
             let bed = bed(ground, true);
@@ -55,7 +55,7 @@ fn every_row_has_knobs_that_exist_and_values_that_they_take() {
 }
 
 #[test]
-fn names_and_labels_are_unique_and_claims_are_of_rows_and_columns() {
+fn names_and_labels_are_unique_and_claims_are_about_existing_rows_and_columns() {
     let experiments = all();
     for (at, experiment) in experiments.iter().enumerate() {
         assert!(!experiments[..at].iter().any(|other| other.name == experiment.name));
@@ -185,25 +185,25 @@ fn on_drives_rows_have_the_papers_stack_and_no_more_data() {
     assert_eq!([percent("5"), percent("5b"), percent("5c"), percent("7")], [13, 17, 25, 13]);
     assert_eq!(of("6b").unwrap().target.devices, ["/dev/raid5"]);
     assert_eq!(percent("6b"), 17, "of what that device holds");
-    assert_eq!(of("6").unwrap_err(), "no hardware RAID 0 was named: pass one with --hardware-raid 0=DEVICE");
+    assert_eq!(of("6").unwrap_err(), "no hardware RAID 0 was given: add --hardware-raid 0=DEVICE");
     for name in ["figure4", "figure7", "figure8"] {
         let (_, settings) = planned(name, &bed).remove(0);
         assert_eq!(settings.unwrap().stack.use_percent, 90);
     }
     let single = Bed { drives_bytes: vec![1 << 40], ground: Ground::Devices(vec!["/dev/a".into()]), ..bed };
     let rows = planned("table5", &single);
-    assert_eq!(rows[1].1.as_ref().unwrap_err(), "md5 takes 3 drives or more");
+    assert_eq!(rows[1].1.as_ref().unwrap_err(), "md5 needs at least 3 drives");
     assert_eq!(planned("table2", &single)[0].1.as_ref().unwrap().stack.raid, Raid::None);
 }
 
 #[test]
-fn on_files_a_row_is_what_files_can_be_or_says_why_not() {
+fn on_files_a_row_is_adapted_or_refused_with_the_reason() {
     let reasons = |name: &str, root: bool| {
         let rows = planned(name, &bed(Ground::Files("/d".into()), root));
         rows.into_iter().filter_map(|(label, row)| Some((label, row.err()?))).collect::<Vec<_>>()
     };
     let [(label, why)] = &reasons("table2", false)[..] else { panic!() };
-    assert!(label == "5" && why.contains("name --devices"), "{label} {why}");
+    assert!(label == "5" && why.contains("give --devices"), "{label} {why}");
     assert!(reasons("table4", false).iter().all(|(_, why)| why.contains("root")));
     assert_eq!(reasons("table4", true), []);
     assert_eq!(reasons("figure4", false), []);
@@ -217,7 +217,7 @@ fn on_files_a_row_is_what_files_can_be_or_says_why_not() {
 }
 
 #[test]
-fn what_the_operator_gives_no_row_turns_again() {
+fn no_row_overrides_the_operators_knobs() {
     let experiment = find("table2").unwrap();
     let bed = bed(Ground::Files("/d".into()), false);
     let mut base = bed.base(&experiment);
@@ -231,7 +231,7 @@ fn what_the_operator_gives_no_row_turns_again() {
 }
 
 #[test]
-fn the_page_cache_is_to_the_data_as_in_the_paper() {
+fn the_page_cache_has_the_papers_ratio_to_the_data() {
     let limit = |bytes| super::place::cache_limit_bytes(bytes);
     assert_eq!(limit(400_000_000_000), 10_000_000_000);
     assert_eq!(limit(4_000_000_000_000), 10_000_000_000);

@@ -1,16 +1,16 @@
-//! Whether what was measured here says what the paper says: by the spread over the repeats.
+//! Whether the measurements here confirm the paper's claims, by the spread over the repeats.
 //!
-//! The factor here is the median of one row's repeats over the median of the other's. Its spread is
-//! that between any two repeats: from the smallest above over the largest below, to the largest above
-//! over the smallest below. A claim that goes one way *holds* where the whole spread lies on the paper's
-//! side of 1, is *reversed* where the whole spread lies on the other side, and *unclear* otherwise. That
-//! is the rule of `compare` and of the ledger: no repeat of one row overlaps with any of the other. How
-//! far the factor is from the paper's is not judged: both are shown.
+//! The factor here is the median of one row's repeats over the median of the other's. Its spread is that
+//! between any two repeats: from the smallest numerator over the largest denominator, to the largest
+//! numerator over the smallest denominator. A directional claim *holds* if the whole spread is on the paper's
+//! side of 1, is *reversed* if the whole spread is on the other side, and is *unclear* otherwise. That is the
+//! rule of `compare` and of the ledger: no repeat of one row overlaps with any of the other. How far the
+//! factor is from the paper's is not judged: both are shown.
 //!
-//! A claim of about a factor holds where the whole spread lies within a tenth of it, and is reversed
-//! where all of it lies outside.
+//! A claim of about a factor holds if the whole spread is within a tenth of it, and is reversed if all of it
+//! is outside.
 //!
-//! Fewer than three repeats of a row leave a claim unclear: of two and two, one order in six is on the
+//! With fewer than three repeats of a row a claim is unclear: with two and two, one order in six is on the
 //! paper's side by chance.
 
 use serde::Serialize;
@@ -20,10 +20,10 @@ use crate::meter::spread::Spread;
 
 /// With fewer repeats of a row a claim is unclear.
 pub const REPEATS_MIN: usize = 3;
-/// A claim of about a factor holds within so much of it.
+/// The tolerance of a claim of about a factor.
 const ABOUT: f64 = 0.1;
 
-/// What became of a claim.
+/// The ruling on a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ruling {
@@ -31,7 +31,7 @@ pub enum Ruling {
     Holds,
     /// The other way round.
     Reversed,
-    /// The repeats do not tell.
+    /// The repeats are inconclusive.
     Unclear,
 }
 
@@ -51,11 +51,11 @@ impl Ruling {
 pub struct Side {
     /// The figure, by repeat.
     pub values: Vec<f64>,
-    /// What stands against a verdict, in words.
+    /// What forbids a verdict, in words.
     pub obstacle: Option<String>,
 }
 
-/// A claim's factor here, and what is to be thought of it.
+/// A claim's factor here, and the ruling on it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Judged {
     /// Median over median.
@@ -68,8 +68,8 @@ pub struct Judged {
     pub why: Option<String>,
 }
 
-/// Judges a claim by the repeats of its two rows. `factor` is the paper's; of [`Says::About`] without
-/// one it is 1.
+/// Judges a claim by the repeats of its two rows. `factor` is the paper's; for [`Says::About`] without one it
+/// is 1.
 pub fn judge(says: Says, factor: Option<f64>, above: &Side, below: &Side) -> Judged {
     let spreads = Spread::of(&above.values).zip(Spread::of(&below.values));
     let here = spreads.and_then(|(a, b)| ratio(a.median, b.median));
@@ -82,7 +82,7 @@ pub fn judge(says: Says, factor: Option<f64>, above: &Side, below: &Side) -> Jud
     let Some((low, high)) = range else { return unclear("no figures".into()) };
     if repeats < REPEATS_MIN {
         let noun = if repeats == 1 { "repeat" } else { "repeats" };
-        return unclear(format!("{repeats} {noun}, and {REPEATS_MIN} are needed"));
+        return unclear(format!("{repeats} {noun}, but {REPEATS_MIN} are needed"));
     }
     let (holds, reversed, overlap) = match says {
         Says::More => (low > 1.0, high < 1.0, "the repeats overlap"),
@@ -146,15 +146,15 @@ mod tests {
     }
 
     #[test]
-    fn without_repeats_or_with_a_flag_a_claim_is_unclear_and_says_why() {
+    fn without_repeats_or_with_a_flag_a_claim_is_unclear_with_the_reason() {
         let why = |above: &Side, below: &Side| {
             let judged = judge(Says::More, None, above, below);
             assert_eq!(judged.ruling, Ruling::Unclear);
             judged.why.unwrap()
         };
         let good = side(&[1.0, 1.0, 1.0]);
-        assert_eq!(why(&side(&[9.0]), &good), "1 repeat, and 3 are needed");
-        assert_eq!(why(&side(&[9.0, 9.1]), &good), "2 repeats, and 3 are needed");
+        assert_eq!(why(&side(&[9.0]), &good), "1 repeat, but 3 are needed");
+        assert_eq!(why(&side(&[9.0, 9.1]), &good), "2 repeats, but 3 are needed");
         assert_eq!(why(&side(&[]), &good), "no figures");
         assert_eq!(why(&side(&[9.0, 9.0, 9.0]), &side(&[0.0, 0.0, 0.0])), "no figures");
         let flagged = Side { obstacle: Some("row 1: cache 97%".into()), ..side(&[9.0, 9.0, 9.0]) };
@@ -223,9 +223,9 @@ mod tests {
             prop_assert_eq!(judged.ruling, scaled.ruling);
         }
 
-        /// More repeats never turn a claim round: they can only make it unclear.
+        /// More repeats never reverse a ruling: they can only make it unclear.
         #[test]
-        fn another_repeat_never_turns_a_verdict_round(above in positive(), below in positive(), more in 0.001..1e6_f64) {
+        fn another_repeat_never_reverses_a_verdict(above in positive(), below in positive(), more in 0.001..1e6_f64) {
             let before = ruling(Says::More, &above, &below);
             let longer = [&above[..], &[more]].concat();
             let after = ruling(Says::More, &longer, &below);

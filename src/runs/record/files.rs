@@ -31,18 +31,18 @@ pub struct Appender {
 }
 
 impl Appender {
-    /// Creates the file; one that is there already is an error.
+    /// Creates the file; an existing one is an error.
     pub fn create(path: PathBuf) -> Result<Self> {
         let file = OpenOptions::new().append(true).create_new(true).open(&path);
         let file = file.map_err(|e| Error::os("cannot create", &path, e))?;
         Ok(Self { path, file, len_bytes: 0 })
     }
 
-    /// Hands a record to the kernel. One that could not be written whole is taken back, so that the
-    /// next one does not follow a torn one.
+    /// Hands a record to the kernel. One that could not be written completely is removed, so that the next
+    /// one does not follow a torn one.
     pub fn append(&mut self, record: &[u8]) -> Result<()> {
         if let Err(e) = self.file.write_all(record) {
-            // Where this fails too, a reader still sees the torn record as such.
+            // If this fails too, a reader still recognizes the torn record.
             let _ = self.file.set_len(self.len_bytes);
             return Err(Error::os("cannot write", &self.path, e));
         }
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_there_is_not_appended_to() {
+    fn an_existing_file_is_not_appended_to() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("windows.jsonl");
         Appender::create(path.clone()).unwrap().append(b"{}\n").unwrap();

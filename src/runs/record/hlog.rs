@@ -1,10 +1,10 @@
 //! `latency.hlog`: an interval log that HdrHistogram's own tools read.
 //!
-//! `StartTime` and `BaseTime` are the wall clock when the run's clock stood at 0, so an interval's
-//! time stamp is its window's `start_ns` in seconds. Values are nanoseconds. The tag `scan`, `point`,
-//! `wal` or `background` is the class's service latency (the WAL's is the commit); `.response`,
-//! `wal.write` and `wal.flush` stand for the others. Those of the warm-up, which no total counts, have
-//! tags of their own (`warmup.scan`): whoever merges a tag gets the percentiles of the summary.
+//! `StartTime` and `BaseTime` are the wall clock at the run's time 0, so an interval's time stamp is its
+//! window's `start_ns` in seconds. Values are nanoseconds. The tag `scan`, `point`, `wal` or `background` is
+//! the class's service latency (for the WAL the commit); `.response`, `wal.write` and `wal.flush` are the
+//! others. Those of the warm-up, which the totals leave out, have their own tags (`warmup.scan`): merging a
+//! tag gives the percentiles of the summary.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, SystemTime};
@@ -50,7 +50,7 @@ pub(super) fn intervals(window: &Window, serializer: &mut V2DeflateSerializer) -
     Ok(out)
 }
 
-/// A class's histograms that hold something, with their tags.
+/// A class's nonempty histograms, with their tags.
 fn tagged(class: Class, histograms: &ClassHistograms) -> impl Iterator<Item = (String, &Histogram<u64>)> {
     let ClassHistograms { service, response, write, flush } = histograms;
     [("", service), (".response", response), (".write", write), (".flush", flush)]
@@ -59,8 +59,8 @@ fn tagged(class: Class, histograms: &ClassHistograms) -> impl Iterator<Item = (S
         .filter(|(_, histogram)| !histogram.is_empty())
 }
 
-/// The sums of the intervals of these windows, by tag. What follows the first interval that can't be
-/// read is left out, and the second item says so.
+/// The sums of the intervals of these windows, by tag. Everything from the first unreadable interval on is
+/// left out, and the second item says so.
 pub(super) fn sums(log: &[u8], windows: &[&Window]) -> (BTreeMap<String, Histogram<u64>>, Option<String>) {
     // Time stamps in the log have three decimals.
     let starts: HashSet<_> = windows.iter().map(|w| log_ms(Duration::from_nanos(w.start_ns))).collect();

@@ -9,9 +9,9 @@
 //! | `ledger.jsonl` | a line a turn: [`crate::meter::window::LedgerLine`] | when a line closes |
 //! | `summary.json` | the totals, see [`summary`] | at the end |
 //!
-//! A window's histograms are written before its line, so that each line in `windows.jsonl` has its
-//! histograms even where the process was killed between the two. Files that are written whole appear
-//! by a rename: they are never seen in part.
+//! A window's histograms are written before its line, so that each line in `windows.jsonl` has its histograms
+//! even if the process was killed between the two. Files that are written as a whole appear by a rename: they
+//! are never seen partially.
 
 mod files;
 #[cfg(test)]

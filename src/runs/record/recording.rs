@@ -1,4 +1,4 @@
-//! Reading a recording, also one whose process was killed.
+//! Reading a recording, even of a killed process.
 
 use std::path::{Path, PathBuf};
 
@@ -32,12 +32,12 @@ impl Recording {
     /// Reads a recording.
     ///
     /// # Errors
-    /// Bad input where the folder holds none, or one of a newer layout; failed where a file is damaged
-    /// other than by being cut off.
+    /// Input if the folder has none, or one of a newer layout; failed if a file is damaged other than by
+    /// being cut off.
     pub fn open(dir: &Path) -> Result<Self> {
         if !dir.join(WINDOWS).is_file() {
-            return Err(Error::input(format!("{} holds no recording", dir.display()))
-                .hint("name a folder that `stacktune record --out` made"));
+            return Err(Error::input(format!("{} is not a recording", dir.display()))
+                .hint("give a folder that `stacktune record --out` made"));
         }
         let mut notes = Vec::new();
         let windows = lines(&dir.join(WINDOWS), &mut notes)?;
@@ -55,7 +55,7 @@ impl Recording {
         Ok(Self { dir: dir.to_owned(), summary, windows, ledger, host, profile_toml, notes })
     }
 
-    /// The folder's own name, for tables.
+    /// The folder's name, for tables.
     pub fn name(&self) -> String {
         let path = self.dir.canonicalize().unwrap_or_else(|_| self.dir.clone());
         path.file_name()
@@ -107,7 +107,7 @@ fn rebuilt(
     Ok(Summary::of(&rebuild::totals(&counted, &sums), frame))
 }
 
-/// The JSON of a file, or none where there is no such file.
+/// The JSON of a file, or none if there is no such file.
 fn optional(path: &Path) -> Result<Option<serde_json::Value>> {
     match std::fs::read(path) {
         Ok(bytes) => serde_json::from_slice(&bytes)
@@ -118,13 +118,13 @@ fn optional(path: &Path) -> Result<Option<serde_json::Value>> {
     }
 }
 
-/// Each line's value. A last line without its end is left out, and said.
+/// Each line's value. An incomplete last line is left out, with a note.
 fn lines<T: DeserializeOwned>(path: &Path, notes: &mut Vec<String>) -> Result<Vec<T>> {
     let bytes = std::fs::read(path).map_err(|e| Error::os("cannot read", path, e))?;
     let (whole, torn) = whole_lines(&bytes);
     if torn {
         let name = path.file_name().unwrap_or_default().display().to_string();
-        notes.push(format!("The last line of {name} is cut off and left out."));
+        notes.push(format!("The last line of {name} is incomplete and left out."));
     }
     whole
         .split(|&byte| byte == b'\n')
@@ -137,7 +137,7 @@ fn lines<T: DeserializeOwned>(path: &Path, notes: &mut Vec<String>) -> Result<Ve
         .collect()
 }
 
-/// What ends with an end of line, and whether something follows it.
+/// The complete lines, and whether something follows them.
 fn whole_lines(bytes: &[u8]) -> (&[u8], bool) {
     let end = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
     (&bytes[..end], end < bytes.len())

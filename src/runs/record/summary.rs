@@ -6,40 +6,40 @@
 //! duration_s, windows    of the counted windows; warmup_s, warmup_windows are beside them
 //! interrupted            ended early by a signal or the operator
 //! failure                why the run failed, or null
-//! rebuilt                the run was killed: made of the windows when it was read
+//! rebuilt                the run was killed: computed from its windows when read
 //! classes.{scan,point,wal,background}
 //!     state, why         running, off, paused, draining, or stopped (and why) at the end
 //!     bytes, ios         of completed I/Os (flushes do not count)
 //!     errors, errnos     failed I/Os, and those by errno
-//!     intended, missed   starts of a rated class; those dropped, a second late
+//!     intended, missed   starts of a class with a rate; those dropped, over a second late
 //!     mb_per_s, iops     MB are 10^6 bytes
 //!     target_mb_per_s    the rate asked for, or null
-//!     response_not_held  over 1% missed: response times mean nothing
+//!     response_not_held  over 1% missed: response times are meaningless
 //!     service_ns         {count,mean,p50,p90,p99,p999,p9999,max}; the WAL's is the commit
 //!     response_ns        likewise, from the intended start; null without a rate or if not held
-//!     write_ns, flush_ns likewise, of the wal alone
-//!     polls              {polls,empty_polls,polling_ns,empty_polling_ns} of what polls by itself; absent elsewhere
-//!     incidents          {timeouts,resets} of commands that did not come back in time; absent where all did
+//!     write_ns, flush_ns likewise, for the wal only
+//!     polls              {polls,empty_polls,polling_ns,empty_polling_ns} of interfaces that poll; absent elsewhere
+//!     incidents          {timeouts,resets} of commands that did not complete in time; absent if all did
 //!     flags              what makes these figures untrustworthy, as short texts
 //! total
 //!     bytes, mb_per_s    of the four classes
-//!     cycles_per_byte    the whole system's cycles over these bytes; null where none moved
+//!     cycles_per_byte    the whole system's cycles over these bytes; null if none moved
 //!     cycles_per_op      the same cycles over all I/Os
 //!     cycles_source      "pmu" or "estimate"
 //!     cpu_busy           share of all CPU time, 0 to 1
 //!     cpu                shares, cores, the clock's frequency and its source
 //! members                bytes by member, the block layer's count of devices, how warm the drives
-//!                        below got, in degrees Celsius, and whether they slowed themselves down
-//!                        (yes, no, hot, or null: not told)
-//! engine                 of a load on RocksDB, absent elsewhere: what it did by its own counts, as the fields
-//!                        of meter::engine tell them
+//!                        below got, in degrees Celsius, and whether they throttled
+//!                        (yes, no, hot, or null: unknown)
+//! engine                 for a load on RocksDB, absent elsewhere: what it did by its own counts, as defined by
+//!                        the fields of meter::engine
 //!     user_{written,read}_bytes                  keys and values that the classes put and got
 //!     log_bytes, log_syncs, flush_bytes, compaction_{read,written}_bytes, stall_ns,
 //!     cache_{hits,misses}, filter_hits           in the counted windows
 //!     times_us           [{name,count,p50,p99,max}], RocksDB's own histograms since it was opened
 //!     files_bytes, pending_compaction_bytes, stopped   at the end
 //! wa_a                   bytes that the drives took over bytes that the application wrote, since the
-//!                        measurement began; what is a drive, see `crate::meter::written`
+//!                        measurement began; for what is a drive see `crate::meter::written`
 //! wa_a_parts             {engine,file_system,raid}: their product is wa_a
 //! wa_d                   bytes written to flash over bytes that the drives took, by their own counters
 //! wa_total               wa_a x wa_d
@@ -50,12 +50,12 @@
 //!                        steady are {from_s,to_s,mb_per_s,iops,wa_a,wa_d}
 //! variability            {of_s,spans,swing,deviation,stalled_s,classes_stalled_s.{scan,…}} of the throughput
 //! pitfalls               [{name,light,figure,advice}]: good, doubt or bad
-//!                        (each of these is null, or absent, where it is not told)
-//! cost                   null unless a drive's price was told
+//!                        (each of these is null, or absent, if unknown)
+//! cost                   null unless a drive's price is known
 //!     price              of all drives, in $
 //!     usable_bytes       of the stack
 //!     per_usable_tb      price / (usable_bytes / 10^12)
-//!     per_scan_gb_per_s  price / (classes.scan.mb_per_s / 1000); null where nothing was scanned
+//!     per_scan_gb_per_s  price / (classes.scan.mb_per_s / 1000); null if nothing was scanned
 //! flags, flag_notes      of the whole run; what each flag means and whether it forbids a verdict
 //! ```
 //! A percentile with fewer than ten samples beyond it is null, and so is a latency without samples.
@@ -94,11 +94,11 @@ pub struct Summary {
     pub warmup_s: f64,
     /// Windows of warm-up, left out.
     pub warmup_windows: u64,
-    /// Ended early by a signal or the operator.
+    /// Whether it ended early, by a signal or the operator.
     pub interrupted: bool,
-    /// Why the run failed, where it did.
+    /// Why the run failed, if it did.
     pub failure: Option<String>,
-    /// The run was not ended in order: the figures were made of its windows.
+    /// Whether the run did not end normally, so that the figures were computed from its windows.
     pub rebuilt: bool,
     /// The classes.
     pub classes: Classes,
@@ -106,22 +106,22 @@ pub struct Summary {
     pub total: Total,
     /// The members.
     pub members: Vec<MemberFigures>,
-    /// What the storage engine under the classes did; absent of pages.
+    /// What the storage engine under the classes did; absent for pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineFigures>,
-    /// What the drives took for each byte that the application wrote.
+    /// Bytes that the drives took per byte that the application wrote.
     #[serde(default)]
     pub wa_a: Option<f64>,
-    /// What makes it.
+    /// Its factors.
     #[serde(default)]
     pub wa_a_parts: Parts,
-    /// What they wrote to flash for each byte that they took.
+    /// Bytes written to flash per byte that the drives took.
     #[serde(default)]
     pub wa_d: Option<f64>,
-    /// From the application to the flash.
+    /// Write amplification from the application to the flash.
     #[serde(default)]
     pub wa_total: Option<f64>,
-    /// What the file system had in use for each byte of the data set, at most.
+    /// Maximum bytes in use on the file system per byte of the data set.
     #[serde(default)]
     pub space_amplification: Option<f64>,
     /// The bytes behind these.
@@ -133,10 +133,10 @@ pub struct Summary {
     /// How much its throughput varied.
     #[serde(default)]
     pub variability: Variability,
-    /// Can it be believed? Empty of recordings that do not tell.
+    /// Can it be believed? Empty for recordings without it.
     #[serde(default)]
     pub pitfalls: Vec<Pitfall>,
-    /// What the drives cost for what they hold and do, where their price was told.
+    /// The drives' price per capacity and throughput, if their price is known.
     #[serde(default)]
     pub cost: Option<Cost>,
     /// What makes the whole run untrustworthy.
@@ -145,16 +145,16 @@ pub struct Summary {
     pub flag_notes: BTreeMap<String, FlagNote>,
 }
 
-/// What the drives cost for what they hold and do.
+/// The drives' price per capacity and throughput.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
-    /// Of all drives, in $.
+    /// The price of all drives, in $.
     pub price: f64,
     /// Usable bytes of the stack.
     pub usable_bytes: u64,
     /// $ per 10¹² usable bytes.
     pub per_usable_tb: Option<f64>,
-    /// $ per GB/s of scan; none where nothing was scanned.
+    /// $ per GB/s of scan; none if nothing was scanned.
     pub per_scan_gb_per_s: Option<f64>,
 }
 
@@ -197,26 +197,26 @@ pub struct ClassSummary {
     pub errors: u64,
     /// Failed I/Os by errno.
     pub errnos: BTreeMap<String, u64>,
-    /// Intended starts, of a rated class.
+    /// Intended starts, for a class with a rate.
     pub intended: u64,
     /// Intended starts that were dropped.
     pub missed: u64,
-    /// Decimal MB a second.
+    /// Decimal MB per second.
     pub mb_per_s: f64,
-    /// I/Os a second.
+    /// I/Os per second.
     pub iops: f64,
-    /// Its rate as MB/s, where it has one.
+    /// Its rate in MB/s, if it has one.
     pub target_mb_per_s: Option<f64>,
-    /// Over 1% of the intended starts were missed.
+    /// Whether over 1% of the intended starts were missed.
     pub response_not_held: bool,
-    /// Start to completion; of the WAL, the commit.
+    /// Start to completion; for the WAL, the commit.
     pub service_ns: Option<Latency>,
     /// Intended start to completion.
     pub response_ns: Option<Latency>,
-    /// Looks at completion queues, of an interface that polls by itself.
+    /// Polls of completion queues, for an interface that polls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub polls: Option<Polls>,
-    /// Commands that did not come back in time, and resets of controllers for that.
+    /// Commands that did not complete in time, and resets of controllers because of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incidents: Option<Incidents>,
     /// Short texts; see [`Summary::flag_notes`].
@@ -240,9 +240,9 @@ pub struct WalSummary {
 pub struct Total {
     /// Bytes of the four classes.
     pub bytes: u64,
-    /// Decimal MB a second.
+    /// Decimal MB per second.
     pub mb_per_s: f64,
-    /// I/Os of the four classes a second.
+    /// I/Os per second of the four classes.
     #[serde(default)]
     pub iops: f64,
     /// The whole system's cycles over all bytes.
@@ -267,7 +267,7 @@ pub struct FlagNote {
     pub forbids_verdict: bool,
 }
 
-/// What [`Totals`] do not know of a run.
+/// What [`Totals`] do not contain of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Frame {
     pub profile: String,
@@ -349,7 +349,7 @@ impl Summary {
         flags.iter().any(|flag| self.flag_notes.get(flag).is_some_and(|note| note.forbids_verdict))
     }
 
-    /// The I/O errors in a line, where there were some: `3 I/O errors: scan 2 (EIO), wal 1 (ENOSPC)`.
+    /// The I/O errors in one line, if there were any: `3 I/O errors: scan 2 (EIO), wal 1 (ENOSPC)`.
     pub fn errors_line(&self) -> Option<String> {
         let failed = || Class::ALL.into_iter().map(|c| (c, self.class(c))).filter(|(_, f)| f.errors > 0);
         let count: u64 = failed().map(|(_, figures)| figures.errors).sum();
@@ -407,12 +407,12 @@ impl Total {
     }
 }
 
-/// A latency that holds samples.
+/// A latency that has samples.
 fn held(latency: Option<&Latency>) -> Option<Latency> {
     latency.filter(|latency| latency.count > 0).cloned()
 }
 
-/// A rate over no time at all is none: JSON knows no infinity.
+/// A rate over zero time is none, as JSON has no infinity.
 fn finite(x: f64) -> f64 {
     if x.is_finite() { x } else { 0.0 }
 }

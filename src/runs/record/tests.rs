@@ -1,4 +1,4 @@
-//! A run written to a folder is the run that is read.
+//! Runs are read back as they were written.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +24,7 @@ fn bare(windows: &[Window]) -> Vec<Window> {
     windows.iter().map(|w| Window { histograms: std::sync::Arc::default(), ..w.clone() }).collect()
 }
 
-/// Equal but for the last digits that sums of floats and their decimal forms differ in.
+/// Equal except for rounding of float sums and their decimal forms.
 fn same<T: serde::Serialize>(a: &T, b: &T) {
     fn round(value: &mut serde_json::Value) {
         use serde_json::Value;
@@ -71,7 +71,7 @@ fn a_killed_recording_gives_all_its_finished_windows() {
     let dir = tempfile::tempdir().unwrap();
     let windows = fixture::windows(Like::default());
     drop(written(dir.path(), &windows));
-    // The kill came while a further window was written: its histograms whole, its line in part.
+    // Killed while another window was being written: its histograms complete, its line partial.
     let next = fixture::window(windows.len() as u64, Like::default());
     let log = hlog::intervals(&next, &mut hdrhistogram::serialization::V2DeflateSerializer::new()).unwrap();
     append(&dir.path().join(LATENCY), &log[..log.len() - 7]);
@@ -80,7 +80,7 @@ fn a_killed_recording_gives_all_its_finished_windows() {
     let read = Recording::open(dir.path()).unwrap();
     assert_eq!(read.windows.len(), windows.len());
     assert!(read.summary.rebuilt);
-    assert!(read.notes[0].contains("windows.jsonl is cut off"), "{:?}", read.notes);
+    assert!(read.notes[0].contains("windows.jsonl is incomplete"), "{:?}", read.notes);
     assert!(read.notes[1].contains("summary.json is missing"), "{:?}", read.notes);
     assert_eq!(read.notes.len(), 2);
 
@@ -107,7 +107,7 @@ fn a_recording_killed_before_its_first_window_is_read() {
 }
 
 #[test]
-fn a_line_damaged_in_the_middle_is_told_with_its_place() {
+fn a_line_damaged_in_the_middle_is_reported_with_its_position() {
     let dir = tempfile::tempdir().unwrap();
     drop(written(dir.path(), &fixture::windows(Like::default())));
     let path = dir.path().join(WINDOWS);
@@ -165,7 +165,7 @@ fn the_summary_is_the_sum_of_the_counted_windows() {
     drop(written(dir.path(), &windows));
     let read = Recording::open(dir.path()).unwrap();
     let counted = || read.windows.iter().filter(|window| !window.warmup);
-    // Whoever merges all of a tag, windows unseen, has what the summary tells.
+    // Merging everything with a tag gives the summary's figures.
     let log = fs::read(dir.path().join(LATENCY)).unwrap();
     let (merged, damage) = hlog::sums(&log, &read.windows.iter().collect::<Vec<_>>());
     assert_eq!(damage, None);
@@ -183,7 +183,7 @@ fn the_summary_is_the_sum_of_the_counted_windows() {
 }
 
 #[test]
-fn a_folder_that_holds_something_is_left_as_it_is() {
+fn a_nonempty_folder_is_left_unchanged() {
     let dir = tempfile::tempdir().unwrap();
     let windows = fixture::windows(Like::default());
     drop(written(dir.path(), &windows));
@@ -204,7 +204,7 @@ fn a_folder_that_holds_something_is_left_as_it_is() {
 }
 
 #[test]
-fn a_file_in_the_folders_place_is_told() {
+fn a_file_in_the_folders_place_is_reported() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let error = Writer::create(file.path(), &fixture::header()).err().unwrap();
     assert!(error.what.contains(&file.path().display().to_string()), "{error}");
@@ -264,7 +264,7 @@ fn the_summary_has_the_keys_that_scripts_read() {
 }
 
 #[test]
-fn errors_are_told_in_a_line() {
+fn errors_are_reported_in_one_line() {
     let dir = tempfile::tempdir().unwrap();
     let windows = fixture::windows(Like::default());
     let mut totals = fixture::totals(&windows);

@@ -1,4 +1,4 @@
-//! Writing a run while it goes on.
+//! Writing a recording during a run.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -31,11 +31,11 @@ pub struct Header {
     pub target: Option<TargetFacts>,
     /// What a reader should know: fallbacks, what the flush covers, ….
     pub notes: Vec<String>,
-    /// The wall clock when the run's clock stood at 0.
+    /// The wall clock at the run's time 0.
     pub run_started: SystemTime,
-    /// The price of all drives in $, where told, and usable bytes, where the target has drives of its own.
+    /// The price of all drives in $, if known, and usable bytes, if the target is drives.
     pub worth: Option<(Option<f64>, u64)>,
-    /// What bears on whether it can be believed.
+    /// The circumstances that affect whether it can be believed.
     pub circumstances: Circumstances,
 }
 
@@ -66,14 +66,14 @@ struct Host<'a> {
     circumstances: &'a Circumstances,
 }
 
-/// A recording that goes on. Every call hands what it got to the kernel before it returns.
+/// A recording in progress. Every call hands its data to the kernel before it returns.
 pub struct Writer {
     dir: PathBuf,
     profile: String,
     windows: Appender,
     latency: Appender,
     ledger: Appender,
-    /// Lines that were not closed when they were last seen.
+    /// Lines that are still open.
     open_lines: BTreeMap<u64, LedgerLine>,
     serializer: V2DeflateSerializer,
     warmup_ns: u64,
@@ -86,8 +86,7 @@ impl Writer {
     /// Starts a recording in a new or empty folder.
     ///
     /// # Errors
-    /// Bad input where the folder holds something, which is left as it is; failed where it can't be
-    /// written.
+    /// Input if the folder is not empty, in which case it is left unchanged; failed if it can't be written.
     pub fn create(dir: &Path, header: &Header) -> Result<Self> {
         refuse_folder(dir)?;
         std::fs::create_dir_all(dir).map_err(|e| Error::os("cannot create", dir, e))?;
@@ -143,7 +142,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Takes a ledger line: a closed one is written, an open one is kept until it closes.
+    /// Takes a ledger line: a closed one is written, an open one kept until it closes.
     pub fn ledger(&mut self, turn: &LedgerLine) -> Result<()> {
         if turn.open {
             self.open_lines.insert(turn.number, turn.clone());
@@ -181,7 +180,7 @@ impl Writer {
     }
 }
 
-/// Refuses a folder that holds anything, or that can't be made and written; leaves all as it was.
+/// Refuses a folder that is not empty, or can't be made and written; leaves everything unchanged.
 ///
 /// # Errors
 /// Bad input, with the reason.
@@ -189,9 +188,9 @@ pub fn refuse_folder(dir: &Path) -> Result<()> {
     let unusable = |why: std::io::Error| {
         let why = crate::error::describe(&why);
         Error::input(format!("cannot record to {}: {why}", dir.display()))
-            .hint("name a folder that can be made and written")
+            .hint("give a folder that can be created and written")
     };
-    // What can be made is known once it was: only empty folders go again.
+    // Whether it can be made is known only by making it; empty folders are removed again.
     let made: Vec<_> = dir.ancestors().take_while(|at| at.symlink_metadata().is_err()).collect();
     let created = std::fs::create_dir_all(dir).map_err(unusable);
     let writable = created.and_then(|()| {
@@ -208,7 +207,7 @@ pub fn refuse_folder(dir: &Path) -> Result<()> {
     let recording = [WINDOWS, SUMMARY, LATENCY, HOST].iter().any(|name| dir.join(name).exists());
     let what = if recording { "already holds a recording" } else { "is not empty" };
     Err(Error::input(format!("{} {what}", dir.display()))
-        .hint("nothing was changed; name a new folder, or remove this one first"))
+        .hint("nothing was changed; give a new folder, or remove this one first"))
 }
 
 fn line(value: &impl Serialize) -> Result<Vec<u8>> {

@@ -18,10 +18,8 @@ use crate::units::approx_size;
 pub(super) fn folder(dir: &str, exposed: Option<&Exposed>) -> Result<PathBuf> {
     match exposed {
         Some(Exposed::Files { dir, .. }) => Ok(dir.clone()),
-        Some(Exposed::Devices(_)) => {
-            Err(Error::input("RocksDB keeps files, and the stack has no file system")
-                .hint("choose stack.filesystem"))
-        }
+        Some(Exposed::Devices(_)) => Err(Error::input("RocksDB needs a file system, and the stack has none")
+            .hint("choose stack.filesystem")),
         None => expand_home(dir),
     }
 }
@@ -50,7 +48,7 @@ pub(super) fn outlook(settings: &Settings, held: Option<&Path>) -> Result<String
     let (dir, words) = (place.dir().display(), in_words(&data));
     Ok(match found {
         Some(marker) if marker.pairs == data && marker.loaded => format!("open {words}, in {dir}"),
-        Some(marker) if marker.pairs == data => format!("go on loading {words}, in {dir}"),
+        Some(marker) if marker.pairs == data => format!("continue loading {words}, in {dir}"),
         Some(_) => format!("replace the data set of other settings in {dir} by {words}"),
         None => format!("load {words}, in {dir}"),
     })

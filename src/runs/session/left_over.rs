@@ -1,4 +1,4 @@
-//! What is reported of the stacks of former runs when a session begins.
+//! What is reported about the stacks of earlier runs when a session begins.
 
 use crate::stack::paths::state_dir;
 use crate::stack::undo::{Leftover, StackState, leftovers};
@@ -7,12 +7,14 @@ use crate::stack::undo::{Leftover, StackState, leftovers};
 pub fn left_over() -> Option<String> {
     match leftovers(&state_dir()) {
         Ok(found) => in_words(&found),
-        Err(error) => Some(format!("whether a former run has left a stack is unknown: {}", error.one_line())),
+        Err(error) => {
+            Some(format!("whether an earlier run has left a stack behind is unknown: {}", error.one_line()))
+        }
     }
 }
 
-/// The first of them whose run died, and how many more there are. Stacks that were kept, or whose process
-/// lives, are nobody's mistake.
+/// The first of them whose run died, and how many more there are. Retained stacks, and those whose process
+/// is alive, are not reported.
 fn in_words(found: &[Leftover]) -> Option<String> {
     let nobodys = |stack: &&Leftover| !matches!(stack.state, StackState::Running | StackState::Kept);
     let (first, count) = (found.iter().find(nobodys)?, found.iter().filter(nobodys).count());
@@ -25,16 +27,16 @@ fn in_words(found: &[Leftover]) -> Option<String> {
     let what = first.stands.iter().map(|standing| standing.what.as_str()).collect::<Vec<_>>().join(", ");
     Some(match first.state {
         StackState::Ending => format!(
-            "a run of `{profile}` died, and a tool that it had started still works (stack {id}){more}; `stacktune cleanup` removes it afterwards"
+            "a run of `{profile}` died, but a tool that it had started is still running (stack {id}){more}; once that has ended, `stacktune cleanup` removes the stack"
         ),
         StackState::Unreadable => {
             let why = first.problem.as_deref().unwrap_or("it can't be read");
             format!(
-                "the journal of stack {id} does not say what is left of it: {why}{more}; see `stacktune status`"
+                "what is left of stack {id} is unknown, as its journal can't be read: {why}{more}; see `stacktune status`"
             )
         }
         StackState::Dead | StackState::Running | StackState::Kept => format!(
-            "left behind by a run of `{profile}` that died (stack {id}): {what}{more}; `stacktune cleanup` removes it"
+            "a run of `{profile}` died and left stack {id} behind: {what}{more}; `stacktune cleanup` removes it"
         ),
     })
 }
@@ -58,16 +60,16 @@ mod tests {
     }
 
     #[test]
-    fn every_stack_that_nobody_looks_after_is_reported_and_no_other() {
+    fn only_abandoned_stacks_are_reported() {
         let of = |state| stack("a", state, None);
         assert_eq!(in_words(&[of(StackState::Running), of(StackState::Kept)]), None);
         let told = |stacks: &[Leftover]| in_words(stacks).unwrap();
         assert!(
             told(&[of(StackState::Kept), of(StackState::Dead)])
-                .starts_with("left behind by a run of `mine` that died (stack a)")
+                .starts_with("a run of `mine` died and left stack a behind")
         );
         let ending = told(&[of(StackState::Ending), of(StackState::Dead)]);
-        assert!(ending.contains("still works (stack a), and one more stack;"), "{ending}");
+        assert!(ending.contains("still running (stack a), and one more stack;"), "{ending}");
         let unreadable =
             told(&[stack("b", StackState::Unreadable, Some("cannot read /j/b: permission denied"))]);
         assert!(unreadable.contains("stack b") && unreadable.contains("permission denied"), "{unreadable}");

@@ -28,9 +28,12 @@ enum Next {
     Quit {
         keep: bool,
     },
-    Open(Box<Settings>),
+    Open {
+        settings: Box<Settings>,
+        unused_steps: usize,
+    },
     Rebuild(Box<Rebuild>),
-    /// Go on as before a plan that failed.
+    /// Continue as before a plan that failed.
     Former(Box<Former>),
 }
 
@@ -58,21 +61,23 @@ pub fn run(
                 let _ = events.send(Event::Ended(ended));
                 return;
             }
-            Next::Open(other) => {
+            Next::Open { settings: other, unused_steps } => {
                 settings = *other;
-                options.unused_steps = 0;
+                options.unused_steps = unused_steps;
                 options.fallbacks = is_demo(&settings);
                 begin = Begin::default();
             }
             Next::Rebuild(rebuild) => {
-                let Rebuild { settings: new, typed, former, agreed, carried } = *rebuild;
+                let Rebuild { settings: new, unused_steps, typed, former, agreed, carried } = *rebuild;
                 settings = new;
+                options.unused_steps = unused_steps;
                 (options.typed, options.agreed) = (typed, agreed);
                 options.fallbacks = carried.is_none() && is_demo(&settings);
                 begin = Begin { carried: carried.unwrap_or_default(), former: Some(former) };
             }
             Next::Former(former) => {
                 settings = former.settings.clone();
+                options.unused_steps = former.unused_steps;
                 options.fallbacks = false;
                 begin = Begin { carried: former.carried.clone(), former: Some(*former) };
             }
@@ -115,7 +120,7 @@ fn run_one(
     }
 }
 
-/// The run can't go on: the operator sees why, and goes back to the run before, opens another profile or
+/// The run can't continue: the operator sees why, and goes back to the previous run, opens another profile or
 /// quits.
 fn after_failure(
     error: &Error,
@@ -129,12 +134,14 @@ fn after_failure(
     let _ = events.send(Event::Ended(Err(error.clone())));
     loop {
         match commands.recv() {
-            Ok(Command::Open(settings)) if former.as_ref().is_some_and(|f| f.settings == *settings) => {
+            Ok(Command::Open { settings, .. })
+                if former.as_ref().is_some_and(|former| former.settings == *settings) =>
+            {
                 if let Some(former) = former.take() {
                     return Next::Former(Box::new(former));
                 }
             }
-            Ok(Command::Open(settings)) => return Next::Open(settings),
+            Ok(Command::Open { settings, unused_steps }) => return Next::Open { settings, unused_steps },
             Ok(Command::Quit | Command::QuitKeeping) | Err(_) => return Next::Quit { keep: false },
             Ok(command) => decline(&command, "the run has ended", events),
         }
@@ -152,10 +159,12 @@ fn operate(mut session: Session, commands: &Receiver<Command>, events: &Sender<E
                 next = Some(Next::Quit { keep: false });
             }
             Ok(Command::QuitKeeping) => next = Some(Next::Quit { keep: true }),
-            Ok(Command::Open(settings)) if session.opens_with_plan() => {
-                session.report_plan_to_open(*settings);
+            Ok(Command::Open { settings, unused_steps }) if session.opens_with_plan() => {
+                session.report_plan_to_open(*settings, unused_steps);
             }
-            Ok(Command::Open(settings)) => next = Some(Next::Open(settings)),
+            Ok(Command::Open { settings, unused_steps }) => {
+                next = Some(Next::Open { settings, unused_steps })
+            }
             Ok(Command::Build { plan, typed }) => next = rebuild(&mut session, plan, typed),
             Ok(command) => obey(&mut session, command),
             Err(RecvTimeoutError::Timeout) => {}
@@ -169,7 +178,7 @@ fn operate(mut session: Session, commands: &Receiver<Command>, events: &Sender<E
         session.events().for_each(|event| drop(events.send(event)));
     }
     let (ended, quit) = close(&mut session, commands, events);
-    // Who quits while the load drains wants nothing built any more.
+    // An operator who quits while the load drains wants nothing built any more.
     let next = quit.or(next).unwrap_or(Next::Quit { keep: false });
     let keep = matches!(next, Next::Quit { keep: true });
     let dismantled = session.dismantle(keep, &mut |advance| {
@@ -179,7 +188,7 @@ fn operate(mut session: Session, commands: &Receiver<Command>, events: &Sender<E
     match dismantled {
         Ok(commands) if keep => drop(events.send(Event::Kept(commands))),
         Ok(_) => {}
-        // Nothing is built on what could not be taken away.
+        // Nothing is built on what could not be removed.
         Err(error) if !matches!(next, Next::Quit { .. }) => {
             let former = if let Next::Rebuild(rebuild) = next { Some(rebuild.former) } else { None };
             return (after_failure(&error, former, commands, events), Err(error));
@@ -223,7 +232,7 @@ fn close(
 fn decline(command: &Command, why: &str, events: &Sender<Event>) {
     let event = match command {
         Command::Turn { knob, .. } => Event::Turned { knob: knob.clone(), outcome: Err(why.to_owned()) },
-        Command::Undo => Event::Notice(format!("nothing was taken back: {why}")),
+        Command::Undo => Event::Notice(format!("nothing was undone: {why}")),
         Command::Plan(_) => Event::Planned(Err(why.to_owned())),
         Command::Build { .. } => Event::Notice(format!("nothing is built: {why}")),
         Command::Record(Some(_)) => Event::Notice(format!("nothing is recorded: {why}")),
@@ -256,7 +265,7 @@ fn obey(session: &mut Session, command: Command) {
         Command::Plan(turns) => session.report_plan(&turns),
         // Nothing waits for consent while a session runs, and the rest is the caller's.
         Command::Consent(_)
-        | Command::Open(_)
+        | Command::Open { .. }
         | Command::Build { .. }
         | Command::Quit
         | Command::QuitKeeping => {}
@@ -276,7 +285,7 @@ fn notice_failed(session: &mut Session, outcome: Result<()>) {
 /// What is to be done by the plan of that number, if it still waits.
 fn rebuild(session: &mut Session, plan: u64, typed: Vec<String>) -> Option<Next> {
     let Some(pending) = session.take_plan(plan) else {
-        session.notice("that plan is no longer the one that waits: plan again".into());
+        session.notice("that plan is no longer current: plan again".into());
         return None;
     };
     // A recording ends here, with the ledger that the next session goes on with.
@@ -340,7 +349,9 @@ impl Waiting<'_> {
     /// Takes a command that ends the opening; others can't be obeyed yet.
     fn take(&mut self, command: Option<Command>) {
         match command {
-            Some(Command::Open(settings)) => self.next = Some(Next::Open(settings)),
+            Some(Command::Open { settings, unused_steps }) => {
+                self.next = Some(Next::Open { settings, unused_steps });
+            }
             Some(Command::QuitKeeping) => self.next = Some(Next::Quit { keep: true }),
             Some(Command::Quit) | None => self.next = Some(Next::Quit { keep: false }),
             Some(command) => decline(&command, "not yet: the target is being opened", self.events),

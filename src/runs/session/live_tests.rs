@@ -7,6 +7,10 @@ use crate::settings::knobs::Value;
 use crate::settings::{Buffering, Interface};
 use crate::units::MIB;
 
+fn open(settings: Settings) -> Command {
+    Command::Open { settings: Box::new(settings), unused_steps: 0 }
+}
+
 /// The bytes written when the load runs.
 fn written_once_running(told: &Receiver<Event>) -> u64 {
     let running = |event| match event {
@@ -67,13 +71,13 @@ fn another_profile_adds_to_the_bytes_written_and_finds_the_facts_of_its_time() {
         scope.spawn(move || run(profile, Options::default(), facts, &asked, &events));
         let first = written_once_running(&told);
         assert!(first >= 15 * MIB, "{first}");
-        commands.send(Command::Open(Box::new(on("second")))).unwrap();
+        commands.send(open(on("second"))).unwrap();
         assert_eq!(written_once_running(&told), 2 * first);
         // What is written counts against the limit of the next profile.
         let limited = |run: &mut crate::settings::Run| run.max_writes_bytes = Some(3 * first - 1);
         let mut third = on("third");
         limited(&mut third.run);
-        commands.send(Command::Open(Box::new(third))).unwrap();
+        commands.send(open(third)).unwrap();
         let ended = told.iter().find_map(|event| match event {
             Event::Ended(ended) => Some(ended),
             _ => None,
@@ -169,13 +173,13 @@ fn the_run_before_a_rebuild_that_failed_goes_on_with_its_clock_and_another_profi
             Event::Former(settings) => Some(settings.clone()),
             _ => None,
         });
-        commands.send(Command::Open(former)).unwrap();
+        commands.send(open(*former)).unwrap();
         let window = first(told, |event| {
             assert!(!matches!(event, Event::Began), "it goes on");
             a_window(event).filter(|window| window.index == 0)
         });
         assert!(window.start_ns > start_ns);
-        commands.send(Command::Open(Box::new(other))).unwrap();
+        commands.send(open(other)).unwrap();
         first(told, began);
         let later = first(told, |event| a_window(event).filter(|window| window.index == 0));
         assert!(later.start_ns < window.start_ns, "a run of its own has its own clock");

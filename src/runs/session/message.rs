@@ -25,11 +25,11 @@ pub enum Command {
         /// The value.
         value: Value,
     },
-    /// Take the last turn back.
+    /// Undo the last turn.
     Undo,
-    /// Pause everything, or go on.
+    /// Pause everything, or resume.
     Pause(bool),
-    /// Start a class again that was stopped by errors.
+    /// Restart a class that was stopped by errors.
     Restart(Class),
     /// Report what it takes to build the target anew with these knobs turned: path and value.
     Plan(Vec<(String, Value)>),
@@ -42,7 +42,12 @@ pub enum Command {
     },
     /// Take all settings of a profile, opening its target. Where a stack stands, the plan of that is shown
     /// first, and waits for [`Command::Build`].
-    Open(Box<Settings>),
+    Open {
+        /// The settings.
+        settings: Box<Settings>,
+        /// Steps of the profile, none of which this run does ([`Options::unused_steps`](super::Options)).
+        unused_steps: usize,
+    },
     /// Start a recording into a new folder, or stop it.
     Record(Option<PathBuf>),
     /// Allow what a device holds to be destroyed: its serial, or its name where it has none.
@@ -60,7 +65,7 @@ pub enum Event {
     Began,
     /// The run's state changed.
     Status(Arc<Status>),
-    /// A fill or another long step goes on.
+    /// A fill or another long step makes progress.
     Progress(Progress),
     /// A window ended; totals so far.
     Window(Arc<Window>, Arc<Totals>),
@@ -79,7 +84,7 @@ pub enum Event {
     ConsentWanted(Vec<Wanted>),
     /// What it takes to build the target anew, or why that can't be. It waits for [`Command::Build`].
     Planned(Result<Arc<PlanShown>, String>),
-    /// A step of building or taking down goes on.
+    /// A step of building or tearing down makes progress.
     Step(Advance),
     /// What was built stays: the commands that remove it.
     Kept(Vec<String>),
@@ -87,7 +92,7 @@ pub enum Event {
     Former(Box<Settings>),
     /// A recording began or ended, with its folder.
     Recording(Option<PathBuf>),
-    /// The run can't go on (the screen stays), or has ended.
+    /// The run can't continue (the screen stays), or has ended.
     Ended(Result<(), Error>),
 }
 
@@ -154,13 +159,13 @@ pub struct Status {
     pub notes: Vec<String>,
     /// Bytes that this process has written, fills and former sessions included.
     pub written_bytes: u64,
-    /// Where a recording goes on.
+    /// The folder of the current recording.
     pub recording: Option<PathBuf>,
     /// What bears on whether the figures can be believed.
     pub circumstances: Circumstances,
     /// What the stack survives, holds and costs; none where nothing was built.
     pub properties: Option<Properties>,
-    /// Whether something that was built stands.
+    /// Whether a stack is in place.
     pub standing: bool,
 }
 

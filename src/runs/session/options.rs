@@ -26,7 +26,7 @@ pub struct Options {
     pub agreed: Option<(StackId, Vec<String>)>,
     /// Pairs are loaded anew, even where the folder holds them.
     pub anew: bool,
-    /// Steps of the profile, which this run is none of; noted on the screen and in recordings.
+    /// Steps of the profile: this run does none of them, which is noted on the screen and in recordings.
     pub unused_steps: usize,
     /// What the page cache holds of the target is written back and dropped before the load begins.
     pub uncached: bool,

@@ -33,8 +33,10 @@ enum Kind {
     Turns,
     /// Another profile.
     Profile {
-        /// What this host can't do of it is replaced (the demo).
+        /// Whether what this host can't do of it is replaced (the demo).
         falls_back: bool,
+        /// Steps that it has.
+        unused_steps: usize,
     },
 }
 
@@ -42,20 +44,23 @@ enum Kind {
 #[derive(Debug, Clone)]
 pub(super) struct Former {
     pub settings: Settings,
+    pub unused_steps: usize,
     pub carried: Carried,
 }
 
-/// What another session is to go on with.
+/// What another session continues with.
 pub(super) struct Rebuild {
     /// Its settings.
     pub settings: Settings,
+    /// See [`Options::unused_steps`](super::Options::unused_steps).
+    pub unused_steps: usize,
     /// What the operator typed.
     pub typed: Vec<String>,
-    /// The run until now, to go on with where this can't be built.
+    /// The run until now, to continue if this can't be built.
     pub former: Former,
     /// See [`Options::agreed`](super::Options::agreed).
     pub agreed: Option<(StackId, Vec<String>)>,
-    /// What the session goes on with; none where it opens another profile.
+    /// What the session continues with; none if it opens another profile.
     pub carried: Option<Carried>,
 }
 
@@ -72,10 +77,11 @@ impl Session {
     }
 
     /// Plans to open another profile, and reports what it takes. The load goes on meanwhile.
-    pub(super) fn report_plan_to_open(&mut self, settings: Settings) {
+    pub(super) fn report_plan_to_open(&mut self, settings: Settings, unused_steps: usize) {
         // What the demo can't do here it does otherwise.
         let falls_back = is_demo(&settings);
-        let planned = self.plan_for(settings, (Vec::new(), Vec::new()), Kind::Profile { falls_back });
+        let planned =
+            self.plan_for(settings, (Vec::new(), Vec::new()), Kind::Profile { falls_back, unused_steps });
         self.report(Event::Planned(planned.map(Arc::new)));
     }
 
@@ -104,13 +110,15 @@ impl Session {
         }
         // The facts of the target that stands say nothing of the one to be.
         let problems = check(&settings, Ground { facts: &self.resolved.facts, target: None });
-        if let Some(problem) = problems.first().filter(|_| kind != Kind::Profile { falls_back: true }) {
+        if let Some(problem) =
+            problems.first().filter(|_| !matches!(kind, Kind::Profile { falls_back: true, .. }))
+        {
             return Err(problem.to_string());
         }
         let away = !self.target.steps_back().is_empty();
         let builds = settings.stack.is_built() && settings.touches_storage();
         if away && (builds || settings.leaves_kernel() && settings.target != self.resolved.settings.target) {
-            let why = "the drives have left the kernel, and what they hold can't be looked at";
+            let why = "the drives have left the kernel, so what is on them can't be examined";
             return Err(format!("{why}: go back to one of the kernel's interfaces with a plan first"));
         }
         self.turns.plans_made += 1;
@@ -130,14 +138,17 @@ impl Session {
             let held = self.held_folder();
             plain(&settings, &handed_over, number, turns, destroys, held.as_deref())
         };
-        let opens = kind != Kind::Turns;
+        let (opens, unused_steps) = match kind {
+            Kind::Turns => (false, self.resolved.options.unused_steps),
+            Kind::Profile { unused_steps, .. } => (true, unused_steps),
+        };
         let shown = PlanShown {
             opens: opens.then(|| settings.name.clone()),
             takes_down: self.target.built().map(Built::commands_down).unwrap_or_default(),
             lines: [self.target.steps_back(), shown.lines].concat(),
             ..shown
         };
-        self.turns.pending = Some(Pending { number, settings, from, agreed, opens });
+        self.turns.pending = Some(Pending { number, settings, unused_steps, from, agreed, opens });
         Ok(shown)
     }
 
@@ -168,7 +179,7 @@ impl Session {
 
     /// What another session needs to go on by that plan.
     pub(super) fn carry(&mut self, pending: Pending, typed: Vec<String>) -> Rebuild {
-        let Pending { settings, from, agreed, opens, .. } = pending;
+        let Pending { settings, unused_steps, from, agreed, opens, .. } = pending;
         let is_undo = self.turns.undo.last().is_some_and(|last| {
             last.from
                 .iter()
@@ -205,8 +216,12 @@ impl Session {
         }
         let turn = (!from.is_empty()).then_some(turn);
         let carried = (!opens).then(|| Carried { undo, turn, ..former.clone() });
-        let former = Former { settings: self.resolved.settings.clone(), carried: former };
-        Rebuild { settings, typed, former, agreed, carried }
+        let former = Former {
+            settings: self.resolved.settings.clone(),
+            unused_steps: self.resolved.options.unused_steps,
+            carried: former,
+        };
+        Rebuild { settings, unused_steps, typed, former, agreed, carried }
     }
 }
 
@@ -230,7 +245,7 @@ fn held_by(settings: &Settings, facts: &Facts, before: &Target) -> crate::error:
     let look = |name: &String| {
         let device = facts.find(name)?;
         if stands.contains(&Drive::of(device)) {
-            let content = vec!["the stack that stands now".to_owned()];
+            let content = vec!["the current stack".to_owned()];
             return Ok(Some(wanted_of(&Drive::of(device), content)));
         }
         let held = before.claims().iter().find(|held| held.device().number == device.number);

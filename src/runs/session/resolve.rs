@@ -51,7 +51,7 @@ pub(super) struct Resolved {
     /// What each class does.
     pub jobs: [Job; 4],
     pub target: TargetSpec,
-    /// What tells the target from others.
+    /// What distinguishes the target from others.
     pub identity: TargetIdentity,
     /// The stack below the target; its layers may be none.
     pub stack: StackSpec,
@@ -121,9 +121,9 @@ impl Resolved {
     fn of(settings: Settings, options: Options, facts: Arc<Facts>, fallbacks: Vec<String>) -> Self {
         Self {
             jobs: jobs::jobs(&settings),
+            target: target_of(&settings),
             identity: TargetIdentity::of(&settings),
             stack: StackSpec::of(&settings),
-            target: target_of(&settings),
             userspace: userspace_of(&settings),
             host: host_of(&settings, &options, &facts),
             budget: WriteBudget::new(settings.run.max_writes_bytes, options.written_bytes.clone()),
@@ -308,7 +308,7 @@ mod tests {
         assert_eq!((notes.len(), interface.as_str(), registered), (1, "io_uring", false), "{notes:?}");
         let (notes, interface, _) = limited(16 << 10, "6.18.0");
         assert_eq!(interface, "libaio", "{notes:?}");
-        assert!(notes[0].contains("rings take 40KiB and RLIMIT_MEMLOCK is 16KiB"), "{notes:?}");
+        assert!(notes[0].contains("rings need 40KiB, but RLIMIT_MEMLOCK is 16KiB"), "{notes:?}");
         assert_eq!(limited(16 << 10, "6.1.0").1, "io_uring", "this kernel does not count rings");
     }
 

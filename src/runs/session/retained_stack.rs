@@ -50,7 +50,7 @@ impl RetainedStack {
         Ok(self.0.take().map(|(built, _)| built))
     }
 
-    /// Takes it down for an error, and tells both where that fails too.
+    /// Takes it down because of an error, and reports both if that fails too.
     pub(super) fn give_up(&mut self, error: Error, attendant: &mut dyn Attendant) -> Error {
         match self.0.take() {
             Some((built, _)) => give_up(built, error, attendant),

@@ -92,7 +92,7 @@ fn confirm(plan: Plan, options: &Options, facts: &Facts, attendant: &mut dyn Att
     confirmed.map_err(|error| if at_screen { not_typed(error) } else { error })
 }
 
-/// Takes down what was built for a target that can't be opened, unless it is to stay; tells both errors.
+/// Takes down what was built for a target that can't be opened, unless it is to stay; reports both errors.
 pub(super) fn give_up(built: Built, error: Error, attendant: &mut dyn Attendant) -> Error {
     let ended = if attendant.keeps() {
         built.keep().map(|commands| attendant.kept(commands))

@@ -23,10 +23,10 @@ impl Session {
         self.status();
     }
 
-    /// Takes the last turn back.
+    /// Undoes the last turn.
     pub fn undo(&mut self) {
         let Some(last) = self.turns.undo.pop() else {
-            self.report(Event::Notice("there is no turn to take back".into()));
+            self.report(Event::Notice("there is no turn to undo".into()));
             return;
         };
         let mut before = self.resolved.settings.clone();
@@ -36,7 +36,7 @@ impl Session {
             }
         }
         if change::between(&self.resolved.settings, &before).scope == Scope::Rebuild {
-            // Building is confirmed first; the turn stays to be taken back until then.
+            // Building is confirmed first; until then the turn can still be undone.
             let planned = self.plan(&last.from);
             self.turns.undo.push(last);
             self.report(Event::Planned(planned.map(Arc::new)));
@@ -92,7 +92,7 @@ impl Session {
         Ok(())
     }
 
-    /// Puts settings in force that differ in live knobs only.
+    /// Applies settings that differ only in live knobs.
     fn apply(&mut self, resolved: Resolved) {
         let restarts = change::between(&self.resolved.settings, &resolved.settings).restarts;
         let limit_bytes = resolved.budget.limit_bytes;
@@ -114,7 +114,7 @@ impl Session {
         self.settle_classes();
     }
 
-    /// Pauses everything, or goes on. Nothing is intended while paused.
+    /// Pauses everything, or resumes. Nothing is intended while paused.
     pub fn pause(&mut self, paused: bool) {
         if self.schedule.paused == paused {
             return;
@@ -155,7 +155,7 @@ mod tests {
     use crate::units::SECOND_NS;
 
     #[test]
-    fn a_knob_that_only_reckons_leaves_windows_and_ledger_alone_and_can_be_taken_back() {
+    fn a_knob_that_only_affects_derived_figures_leaves_windows_and_ledger_alone() {
         let mut settings = Settings::default();
         settings.io.interface = Interface::Sim;
         let facts = Arc::new(crate::runs::record::fixture::facts());

@@ -7,7 +7,7 @@ use crate::settings::Settings;
 use crate::settings::knobs::Value;
 use crate::stack::id::StackId;
 
-/// A turn that can be taken back: of one knob, or of those that were built anew together.
+/// A turn that can be undone: of one knob, or of those that were rebuilt together.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Turned {
     /// Each knob's path and its value before.
@@ -19,6 +19,8 @@ pub(super) struct Turned {
 pub(super) struct Pending {
     pub number: u64,
     pub settings: Settings,
+    /// See [`Options::unused_steps`](super::Options::unused_steps).
+    pub unused_steps: usize,
     pub from: Vec<(String, Value)>,
     /// The stack's id and the steps that were shown; none where nothing is built.
     pub agreed: Option<(StackId, Vec<String>)>,

@@ -60,7 +60,7 @@ impl WriteBudget {
             0 => String::new(),
             bytes => format!(", of which {} are written", approx_size(bytes)),
         };
-        let what = format!("filling the target takes {needs}, and run.max_writes is {limit}{written}");
+        let what = format!("filling the target takes {needs}, but run.max_writes is {limit}{written}");
         Err(Error::input(what).hint("a smaller target, or a higher limit: --set run.max_writes=…"))
     }
 }

@@ -1,4 +1,4 @@
-//! What is waited for before a run so that all begin alike: idle time, and drives that have cooled down.
+//! Waiting before a run so that all begin under the same conditions: idle time, and drives that have cooled down.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -9,26 +9,26 @@ use crate::meter::member::Member;
 use crate::settings::profile::sweep::Between;
 use crate::units::{approx_span, format_duration};
 
-/// Between two looks at drives and signals.
+/// Time between two checks of drives and signals.
 const LOOK: Duration = Duration::from_millis(100);
-/// Drives are asked this often: the kernel asks them once a second at most.
+/// How often temperatures are read; the kernel reads them at most once a second.
 const ASK: Duration = Duration::from_secs(1);
 
 const NOT_COOLED: &str = "not cooled down to";
-const NOT_TOLD: &str = "no temperature is reported by";
+const NOT_REPORTED: &str = "no temperature is reported by";
 /// The same in recordings of earlier versions.
 const FORMER: [&str; 2] = ["no temperature is told by", "it was to cool down to"];
 
-/// Whether a note of a run says that it did not begin with drives as cool as was asked.
+/// Whether a note of a run says that it began with drives warmer than requested.
 pub fn is_unmet(note: &str) -> bool {
-    [NOT_COOLED, NOT_TOLD].iter().chain(&FORMER).any(|words| note.contains(words))
+    [NOT_COOLED, NOT_REPORTED].iter().chain(&FORMER).any(|words| note.contains(words))
 }
 
-/// Waits as the sweep asks, and tells what came of it as sentences for the recording. `on_wait` is told
-/// what is waited for, and returns whether it may go on.
+/// Waits as the sweep requests, and returns the result as sentences for the recording. `on_wait` is given
+/// what is waited for, and returns whether to continue.
 ///
 /// # Errors
-/// Interrupted where it may not.
+/// Interrupted if `on_wait` says so.
 pub fn wait(
     between: &Between,
     members: &[Member],
@@ -45,7 +45,7 @@ pub fn wait(
         notes.push(cool(cool_to_c, between.cool_within, &read, on_wait)?);
         let without = without_sensor(members);
         if !without.is_empty() && !drives.is_empty() {
-            notes.push(format!("{NOT_TOLD} what is below {}", without.join(", ")));
+            notes.push(format!("{NOT_REPORTED} what is below {}", without.join(", ")));
         }
     }
     Ok(notes)
@@ -62,7 +62,7 @@ fn idle(time: Duration, on_wait: &mut dyn FnMut(&str) -> bool) -> Result<()> {
     Ok(())
 }
 
-/// Waits until the hottest drive is no warmer; `read` tells it with its name, none where no drive does.
+/// Waits until the hottest drive is no warmer than that; `read` returns its temperature and name, none if no drive reports one.
 fn cool(
     cool_to_c: f64,
     within: Duration,
@@ -105,7 +105,7 @@ fn stopped() -> Error {
     Error::interrupted("stopped before the run began")
 }
 
-/// Each drive below the members that tells its temperature, once.
+/// Each drive below the members that reports its temperature, once.
 fn drives(members: &[Member]) -> Vec<WatchedDrive> {
     let found = members.iter().flat_map(below).map(|drive| (drive.name.clone(), drive));
     found.collect::<BTreeMap<_, _>>().into_values().collect()
@@ -117,7 +117,7 @@ fn below(member: &Member) -> Vec<WatchedDrive> {
     drives
 }
 
-/// The members of which no drive tells how warm it is.
+/// The members without any drive that reports its temperature.
 fn without_sensor(members: &[Member]) -> Vec<&str> {
     members.iter().filter(|member| below(member).is_empty()).map(|member| member.name.as_str()).collect()
 }
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_of_time_is_said_when_it_is_hit() {
+    fn reaching_the_time_limit_is_noted() {
         let note = cooled(&[60.0], Duration::from_millis(1)).unwrap();
         assert_eq!(note, "nvme1n1 is still at 60 °C after 0s: not cooled down to 45 °C");
         assert!(is_unmet(&note));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn no_sensor_is_said() {
+    fn a_missing_sensor_is_noted() {
         let note = cooled(&[], Duration::from_mins(1)).unwrap();
         assert_eq!(note, "not cooled down to 45 °C: no drive reports its temperature");
         assert!(is_unmet(&note));

@@ -1,4 +1,4 @@
-//! A sweep's folder: begun, gone on with, and read.
+//! A sweep's folder: begun, continued, and read.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -18,7 +18,7 @@ const SWEEP: &str = "sweep.json";
 const PROCESSES: &str = "processes.jsonl";
 const NOT_RUN: &str = "not-run.json";
 
-/// Whether the folder holds a sweep.
+/// Whether the folder is a sweep's.
 pub fn is_sweep(dir: &Path) -> bool {
     dir.join(SWEEP).is_file()
 }
@@ -26,7 +26,7 @@ pub fn is_sweep(dir: &Path) -> bool {
 /// Why a run has no figures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotRun {
-    /// `input` where this host can't do it, `refused` where data is at risk, `failed` otherwise.
+    /// `input` if this host can't do it, `refused` if data is at risk, `failed` otherwise.
     pub kind: String,
     /// The reason.
     pub why: String,
@@ -35,7 +35,7 @@ pub struct NotRun {
 }
 
 impl NotRun {
-    /// That an error kept it from running.
+    /// The reason, from the error that kept it from running.
     pub fn of(error: &Error) -> Self {
         let kind = match error.kind {
             Kind::Input => "input",
@@ -46,12 +46,12 @@ impl NotRun {
     }
 }
 
-/// How far a run is.
+/// The state of a run.
 #[derive(Debug)]
 pub enum State {
-    /// It was not begun.
+    /// Not begun.
     Open,
-    /// It was begun and not ended in order.
+    /// Begun, but not ended normally.
     HalfDone,
     /// It has no figures.
     NotRun(NotRun),
@@ -59,7 +59,7 @@ pub enum State {
     Done(Box<Recording>),
 }
 
-/// A process that worked on a sweep.
+/// A process that has worked on a sweep.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
     /// Its id.
@@ -74,18 +74,18 @@ pub struct Folder {
     dir: PathBuf,
     /// What is run.
     pub schedule: Schedule,
-    /// Those that worked on it before.
+    /// The processes that worked on it earlier.
     pub before: Vec<Process>,
     /// Keeps other processes from working on it.
     _lock: Option<File>,
 }
 
 impl Folder {
-    /// Begins the sweep of a profile in a new folder, or goes on with the one that is there.
+    /// Begins the sweep of a profile in a new folder, or continues the one that is there.
     ///
     /// # Errors
-    /// Input where the folder holds something else, or the sweep of another profile; refused where
-    /// another process works on it.
+    /// Input if the folder holds something else, or the sweep of another profile; refused if another process
+    /// works on it.
     pub fn begin(dir: &Path, profile: &Profile, read_only: bool) -> Result<Self> {
         if !is_sweep(dir) && !holds_a_beginning(dir) {
             refuse_folder(dir)?;
@@ -94,7 +94,7 @@ impl Folder {
         let lock = lock(dir)?;
         let now = now_unix_s();
         if !is_sweep(dir) {
-            // Killed before there was anything else, the profile may be there already.
+            // If an earlier process was killed early, only the profile may be there.
             refuse_other(dir, profile)?;
             let schedule = Schedule::of(profile, read_only, now)?;
             replace(&dir.join(PROFILE), to_toml(profile).as_bytes())?;
@@ -105,7 +105,7 @@ impl Folder {
         if folder.schedule.read_only != read_only {
             let how = if read_only { "without" } else { "with" };
             let what = format!("the sweep in {} was started {how} --read-only", dir.display());
-            return Err(Error::input(what).hint("continue it as it was started, or name a new folder"));
+            return Err(Error::input(what).hint("continue it as it was started, or give a new folder"));
         }
         folder.enter(now)?;
         Ok(folder)
@@ -114,7 +114,7 @@ impl Folder {
     /// Reads a sweep's folder.
     ///
     /// # Errors
-    /// Input where there is none, or one of a newer layout; failed where it is damaged.
+    /// Input if there is none, or one of a newer layout; failed if it is damaged.
     pub fn read(dir: &Path) -> Result<Self> {
         let path = dir.join(SWEEP);
         let text = fs::read(&path).map_err(|e| Error::os("cannot read", &path, e))?;
@@ -152,10 +152,10 @@ impl Folder {
         self.dir.join(&run.dir)
     }
 
-    /// How far a run is.
+    /// The state of a run.
     ///
     /// # Errors
-    /// Where its recording can't be read.
+    /// If its recording can't be read.
     pub fn state(&self, run: &Run) -> Result<State> {
         let dir = self.run_dir(run);
         let Ok(mut entries) = fs::read_dir(&dir) else { return Ok(State::Open) };
@@ -182,10 +182,10 @@ impl Folder {
         })
     }
 
-    /// Makes a run's folder ready for a recording: what is left of one that was not completed goes.
+    /// Prepares a run's folder for a recording: what is left of an incomplete one is removed.
     ///
     /// # Errors
-    /// Input where the folder holds something that no recording has: that is left as it is.
+    /// Input if the folder contains something that is not part of a recording, which is left unchanged.
     pub fn clear(&self, run: &Run) -> Result<()> {
         let dir = self.run_dir(run);
         let entries = match fs::read_dir(&dir) {
@@ -208,14 +208,14 @@ impl Folder {
         Ok(())
     }
 
-    /// Writes down why a run has no figures.
+    /// Records why a run has no figures.
     pub fn not_run(&self, run: &Run, not_run: &NotRun) -> Result<()> {
         let dir = self.run_dir(run);
         fs::create_dir_all(&dir).map_err(|e| Error::os("cannot create", &dir, e))?;
         replace(&dir.join(NOT_RUN), &json(not_run)?)
     }
 
-    /// Writes down that this process works on it.
+    /// Records that this process works on it.
     fn enter(&mut self, now_unix_s: u64) -> Result<()> {
         let path = self.dir.join(PROCESSES);
         let process = Process { pid: std::process::id(), started_unix_s: now_unix_s };
@@ -228,7 +228,7 @@ impl Folder {
     }
 }
 
-/// Whether a process was killed there while it began a sweep.
+/// Whether a process was killed there while beginning a sweep.
 fn holds_a_beginning(dir: &Path) -> bool {
     let is_of_it = |name: &std::ffi::OsStr| {
         let plain = name.to_str().map(|name| name.strip_suffix(".new").unwrap_or(name));
@@ -238,15 +238,15 @@ fn holds_a_beginning(dir: &Path) -> bool {
         .is_ok_and(|mut entries| entries.all(|entry| entry.is_ok_and(|entry| is_of_it(&entry.file_name()))))
 }
 
-/// Refuses to go on with the sweep of another profile.
+/// Refuses to continue the sweep of another profile.
 fn refuse_other(dir: &Path, profile: &Profile) -> Result<()> {
     if !dir.join(PROFILE).exists() {
         return Ok(());
     }
     let other = read_profile(dir)?;
-    // As it would be read again: the files of a target that is devices are not written.
+    // As it would be read back: for a target of devices, the files are not written.
     let profile = &parse(&to_toml(profile), "the profile")?;
-    // What a profile says about itself changes nothing of what is run.
+    // A profile's description does not affect what is run.
     let mut same_about = other.clone();
     same_about.settings.about.clone_from(&profile.settings.about);
     if same_about == *profile {
@@ -265,7 +265,7 @@ fn refuse_other(dir: &Path, profile: &Profile) -> Result<()> {
         (true, true) => "its name differs".to_owned(),
     };
     Err(Error::input(format!("{} holds the sweep of another profile: {why}", dir.display()))
-        .hint("nothing was changed; continue with the same profile, or name a new folder"))
+        .hint("nothing was changed; continue with the same profile, or give a new folder"))
 }
 
 fn read_profile(dir: &Path) -> Result<Profile> {
@@ -279,7 +279,7 @@ fn lock(dir: &Path) -> Result<File> {
     let file = File::open(dir).map_err(|e| Error::os("cannot open", dir, e))?;
     flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
         Error::refused(format!("another process is running the sweep in {}", dir.display()))
-            .hint("wait for its end, or name a new folder")
+            .hint("wait for it to end, or give a new folder")
     })?;
     Ok(file)
 }

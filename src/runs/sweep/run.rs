@@ -24,60 +24,60 @@ use crate::stack::paths::state_dir;
 use crate::stack::runner::Runner;
 use crate::stack::undo::{self, StackState as Left};
 
-/// What a sweep tells while it runs.
+/// What a sweep reports while it runs.
 #[derive(Debug)]
-pub enum Told<'a> {
+pub enum SweepEvent<'a> {
     /// A run begins.
     Begins {
-        /// Which.
+        /// The run.
         run: &'a Run,
         /// Its step's label.
         label: &'a str,
-        /// Its number among those of the sweep, from 1.
+        /// Its number among the sweep's runs, from 1.
         number: usize,
-        /// So many there are.
+        /// The number of runs.
         of: usize,
-        /// How long its load goes on.
+        /// How long its load runs.
         time: Duration,
     },
-    /// It is complete.
+    /// A run is complete.
     Done,
-    /// It has no figures.
+    /// A run has no figures.
     NotRun(&'a NotRun),
-    /// A run goes on.
+    /// A run makes progress.
     Event(Event),
 }
 
-/// Who watches a sweep.
+/// Watches a sweep.
 pub trait Watcher: Attendant {
-    /// What goes on.
-    fn told(&mut self, told: Told);
-    /// Something is waited for. Returns whether it may.
+    /// Reports what happens.
+    fn on_event(&mut self, event: SweepEvent);
+    /// Something is waited for. Returns whether to continue.
     fn waits(&mut self, what: &str) -> bool;
     /// A run was recorded, and its target is still open.
     ///
     /// # Errors
-    /// What is wrong with what was written: the run counts as failed.
+    /// What is wrong with what was written; the run then counts as failed.
     fn recorded(&mut self, session: &Session) -> Result<()>;
 }
 
 /// How a sweep ended.
 #[derive(Debug, Default)]
 pub struct Ended {
-    /// Runs that are left to be done.
+    /// The number of runs left to do.
     pub left: usize,
-    /// A signal ended it.
+    /// Whether a signal ended it.
     pub interrupted: bool,
-    /// The commands that remove what was kept.
+    /// The commands that remove a retained stack.
     pub kept: Vec<String>,
 }
 
-/// Begins the sweep of a profile in a new folder, or goes on with the one that is there: what an earlier
-/// process of it left standing is taken down.
+/// Begins the sweep of a profile in a new folder, or continues the one that is there: a stack left by an
+/// earlier process of it is torn down.
 ///
 /// # Errors
-/// Input where the folder holds something else, or a device that may be destroyed is of no step's target;
-/// refused (3) where the steps destroy what the operator did not allow: nothing was begun then.
+/// Input if the folder holds something else, or a device given to be destroyed does not belong to any step's
+/// target; refused (3) if the steps destroy what the operator did not allow: then nothing was begun.
 pub fn prepare(
     dir: &Path,
     profile: &Profile,
@@ -99,7 +99,7 @@ fn refuse_unallowed(profile: &Profile, options: &Options, facts: &Facts) -> Resu
     let all = settings_of(profile, facts);
     let names: Vec<_> =
         all.iter().flat_map(|settings| names_of(&settings.target, &settings.wal, facts)).collect();
-    // A name that no device has is a mistake, whichever step it was meant for.
+    // A name without a device is a mistake, whichever step it was meant for.
     options.destroy.iter().try_for_each(|name| facts.find(name).map(drop))?;
     refuse_stray_consent(&options.destroy, &names, facts)?;
     let mut seen: Vec<TargetIdentity> = Vec::new();
@@ -113,19 +113,18 @@ fn refuse_unallowed(profile: &Profile, options: &Options, facts: &Facts) -> Resu
     Ok(())
 }
 
-/// The settings of each step, its devices by what stays theirs.
+/// The settings of each step, with devices by their identity.
 fn settings_of(profile: &Profile, facts: &Facts) -> Vec<Settings> {
     let steps = profile.sweep.as_ref().map(Sweep::all_steps).unwrap_or_default();
     run_settings(&profile.settings, &steps).iter().map(|settings| by_identity(settings, facts)).collect()
 }
 
-/// Runs every run of the folder's schedule that is not complete. What this host can't do, and a run
-/// that fails, is written down and does not end the sweep. `interrupts` counts the signals so far: the
-/// first ends it in order, one more at once.
+/// Runs every run of the folder's schedule that is not complete. What this host can't do, and a run that
+/// fails, is recorded and does not end the sweep. `interrupts` counts the signals so far: the first ends it
+/// cleanly, one more immediately.
 ///
 /// # Errors
-/// Where the folder can't be written, or what was built can't be taken down: what is left then can be
-/// gone on with.
+/// If the folder can't be written, or the stack can't be torn down; the rest can be continued later.
 pub fn run(
     folder: &Folder,
     options: &Options,
@@ -144,7 +143,7 @@ pub fn run(
     let mut sweeper = Sweeper { folder, options, facts, interrupts, steps, settings, sweep, kept, watcher };
     let ran = sweeper.run_all();
     if interrupts() > 1 {
-        // Nobody waits any more: `stacktune cleanup`, or the sweep when it goes on, takes it down.
+        // The operator no longer waits: `stacktune cleanup`, or the continued sweep, tears it down.
         return ran;
     }
     let ended = if keep { sweeper.kept.keep() } else { sweeper.tear_down().map(|()| Vec::new()) };
@@ -157,7 +156,7 @@ pub fn run(
     }
 }
 
-/// Takes down what an earlier process of this sweep had built and left when it died.
+/// Tears down what an earlier process of this sweep had built and left when it died.
 fn take_away_left(folder: &Folder, watcher: &mut dyn Watcher) -> Result<()> {
     let steps = &folder.schedule.steps;
     let names: Vec<_> =
@@ -196,7 +195,7 @@ struct Sweeper<'a> {
     steps: Vec<Step>,
     settings: Vec<Settings>,
     sweep: Sweep,
-    /// What stands between two runs.
+    /// What is kept between two runs.
     kept: RetainedStack,
     watcher: &'a mut dyn Watcher,
 }
@@ -215,18 +214,18 @@ impl Sweeper<'_> {
             let (step, settings) = (&self.steps[run.step], &self.settings[run.step]);
             let time = step.time.unwrap_or_default() + step.warmup.unwrap_or_default();
             let (label, number) = (&*step.label, at + 1);
-            self.watcher.told(Told::Begins { run, label, number, of: runs.len(), time });
+            self.watcher.on_event(SweepEvent::Begins { run, label, number, of: runs.len(), time });
             if self.sweep.between.rebuild || self.kept.is_other_than(&TargetIdentity::of(settings)) {
                 self.tear_down()?;
             }
             match self.run_one(run) {
                 Ok(summary) if summary.interrupted => return self.interrupted(at),
-                Ok(_) => self.watcher.told(Told::Done),
+                Ok(_) => self.watcher.on_event(SweepEvent::Done),
                 Err(Failure::Of(error)) if error.kind == Kind::Interrupted => return self.interrupted(at),
                 Err(Failure::Of(error)) => {
                     let not_run = NotRun::of(&error);
                     self.folder.not_run(run, &not_run)?;
-                    self.watcher.told(Told::NotRun(&not_run));
+                    self.watcher.on_event(SweepEvent::NotRun(&not_run));
                 }
                 Err(Failure::Fatal(error)) => return Err(error),
             }
@@ -242,7 +241,7 @@ impl Sweeper<'_> {
         Ok(Ended { left, interrupted: true, kept: Vec::new() })
     }
 
-    /// Opens the target, waits as asked, and records.
+    /// Opens the target, waits as requested, and records.
     fn run_one(&mut self, run: &Run) -> std::result::Result<Summary, Failure> {
         let (step, settings) = (&self.steps[run.step], &self.settings[run.step]);
         let facts = (self.facts)();
@@ -250,7 +249,7 @@ impl Sweeper<'_> {
         let options = Options {
             warmup,
             destroy: destroy_of(&self.options.destroy, settings, &facts),
-            // Each run has its own count, as an ordinary recording has.
+            // Each run has its own count, like an ordinary recording.
             written_bytes: Arc::new(AtomicU64::new(0)),
             uncached: true,
             anew: self.sweep.between.rebuild,
@@ -261,7 +260,7 @@ impl Sweeper<'_> {
             .map_err(Failure::Of)?;
         let time = step.time.unwrap_or_default() + warmup;
         let dir = self.folder.run_dir(run);
-        let mut on_event = |event| self.watcher.told(Told::Event(event));
+        let mut on_event = |event| self.watcher.on_event(SweepEvent::Event(event));
         let recorded = headless::record(&mut session, &dir, time, self.interrupts, &mut on_event);
         if (self.interrupts)() > 1 {
             std::mem::forget(session);
@@ -288,13 +287,13 @@ impl Sweeper<'_> {
 
 /// Why a run has no figures.
 enum Failure {
-    /// Its own reason: the others can run.
+    /// A reason of this run only: the others can run.
     Of(Error),
-    /// The host is not as it was: nothing else can be measured on it.
+    /// The host is not as it was, so nothing else can be measured on it.
     Fatal(Error),
 }
 
-/// The watcher, while a run's target is opened; then what the runs are kept comparable by is waited for.
+/// The attendant while a run's target is opened; then waits for what keeps the runs comparable.
 struct Waiting<'a> {
     watcher: &'a mut dyn Watcher,
     between: &'a Between,

@@ -1,4 +1,4 @@
-//! Steps and repeats to runs in an order.
+//! From steps and repeats to an order of runs.
 
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -16,7 +16,7 @@ pub const SCHEMA: u32 = 1;
 /// The longest part of a label in a folder's name, in characters.
 const FOLDER_LABEL_CHARS_MAX: usize = 40;
 
-/// The content of `sweep.json`: what is run, in the order in which it is run.
+/// The content of `sweep.json`: what is run, and in which order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Schedule {
     /// The layout's version.
@@ -31,9 +31,9 @@ pub struct Schedule {
     pub read_only: bool,
     /// `shuffled` or `as-written`.
     pub order: String,
-    /// What shuffled them.
+    /// The seed that shuffled them.
     pub seed: u64,
-    /// Runs on the same stack follow each other, as building it for each anew was not asked for.
+    /// Whether runs on the same stack follow each other, as rebuilding it for each was not requested.
     pub kept_together: bool,
     /// The steps, in the order of tables.
     pub steps: Vec<StepShown>,
@@ -41,16 +41,16 @@ pub struct Schedule {
     pub runs: Vec<Run>,
 }
 
-/// A step as scripts read it.
+/// A step, for scripts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepShown {
-    /// What it is called.
+    /// Its name.
     pub label: String,
     /// The knobs that it turns, with their values as profiles write them.
     pub turns: Vec<(String, String)>,
     /// Seconds measured in each run.
     pub for_s: f64,
-    /// Seconds before that.
+    /// Seconds of warm-up.
     pub warmup_s: f64,
     /// How often it is run.
     pub repeat: u32,
@@ -63,18 +63,18 @@ pub struct Run {
     pub dir: String,
     /// Its step, from 0.
     pub step: usize,
-    /// Which of the step's repeats, from 1.
+    /// The number of the repeat, from 1.
     pub repeat: u32,
-    /// Which of the targets it runs on, from 0: runs of one number share a stack.
+    /// The number of its target, from 0: runs with the same number share a stack.
     pub target: usize,
 }
 
-/// What the runs may write, as far as it can be told before.
+/// What the runs may write, as far as known in advance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Writes {
-    /// By the load of all runs.
+    /// Bytes written by the load of all runs.
     pub bytes: u64,
-    /// Whether some class writes as fast as it goes: these bytes are not counted.
+    /// Whether some class writes as fast as it can: these bytes are not counted.
     pub unlimited: bool,
 }
 
@@ -87,7 +87,7 @@ impl Schedule {
     /// The schedule of a profile's steps.
     ///
     /// # Errors
-    /// Input where it has none.
+    /// Input if it has none.
     pub fn of(profile: &Profile, read_only: bool, started_unix_s: u64) -> Result<Self> {
         let base = &profile.settings;
         let Some(sweep) = &profile.sweep else {
@@ -118,14 +118,14 @@ impl Schedule {
         })
     }
 
-    /// How long the load of all runs goes on, and the idle time before each, in seconds. Building,
-    /// filling and cooling come on top.
+    /// How long the load of all runs and the idle time before each take, in seconds. Building, filling and
+    /// cooling are extra.
     pub fn seconds(&self, idle_s: f64) -> f64 {
         let of = |step: &StepShown| f64::from(step.repeat) * (step.for_s + step.warmup_s + idle_s);
         self.steps.iter().map(of).sum()
     }
 
-    /// How often a target is opened where another was before, or none: built, where it is a stack.
+    /// How often a target is opened after another one, or first; a stack is then built.
     pub fn openings(&self, target: usize, rebuild: bool) -> usize {
         let begins = |at: &usize| rebuild || *at == 0 || self.runs[*at - 1].target != target;
         (0..self.runs.len()).filter(|at| self.runs[*at].target == target).filter(begins).count()
@@ -145,7 +145,7 @@ impl StepShown {
     }
 }
 
-/// Which target each step runs on: steps of one number open the same.
+/// The number of each step's target: steps with the same number open the same one.
 fn targets(settings: &[Settings]) -> Vec<usize> {
     let mut firsts: Vec<TargetIdentity> = Vec::new();
     let number = |of| {
@@ -159,8 +159,8 @@ fn targets(settings: &[Settings]) -> Vec<usize> {
     settings.iter().map(number).collect()
 }
 
-/// Whether going from one target to another destroys or fills anything. It does where any of them is
-/// built, and where two share a device or a folder; else each keeps its own fill.
+/// Whether going from one target to another destroys or refills anything. It does if any of them is built, or
+/// two share a device or a folder; otherwise each keeps its own fill.
 fn takes_rebuilding(settings: &[Settings], targets: &[usize]) -> bool {
     let first = |number: usize| &settings[targets.iter().position(|&of| of == number).unwrap_or(0)];
     let count = targets.iter().max().map_or(0, |last| last + 1);
@@ -169,7 +169,7 @@ fn takes_rebuilding(settings: &[Settings], targets: &[usize]) -> bool {
     count > 1 && (shared || (0..count).any(|number| first(number).stack.is_built()))
 }
 
-/// Where the target's data lies.
+/// Where the target's data is.
 fn places(settings: &Settings) -> Vec<&str> {
     let target = &settings.target;
     let data: Vec<_> = if target.devices.is_empty() {
@@ -180,8 +180,8 @@ fn places(settings: &Settings) -> Vec<&str> {
     data.into_iter().chain(settings.wal.target.as_deref()).collect()
 }
 
-/// The runs, a step and a repeat each. Repeats come in rounds, each with every step once, so that what
-/// changes over time meets all steps alike.
+/// The runs, one per step and repeat. Repeats come in rounds, each with every step once, so that what changes
+/// over time affects all steps alike.
 fn order(sweep: &Sweep, steps: &[Step], targets: &[usize], kept_together: bool) -> Vec<(usize, u32)> {
     let all: Vec<usize> = (0..steps.len()).collect();
     let repeat = |step: usize| steps[step].repeat.unwrap_or(1);
@@ -218,8 +218,8 @@ fn dir(step: usize, steps: usize, label: &str, repeat: u32) -> String {
     format!("{:0width$}-{label}-r{repeat}", step + 1)
 }
 
-/// What the load of the runs may write: at each class's rate, and no more than `run.max_writes` in a
-/// run. What is built and filled comes on top.
+/// What the load of the runs may write: at each class's rate, and at most `run.max_writes` per run. Building
+/// and filling are extra.
 pub fn planned_writes(schedule: &Schedule, settings: &[Settings]) -> Writes {
     let mut writes = Writes { bytes: 0, unlimited: false };
     for run in &schedule.runs {
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn each_round_has_every_step_that_is_repeated_so_often_once() {
+    fn each_round_has_every_step_with_that_many_repeats_once() {
         let text = "[sweep]\nrepeat = 2\n[[step]]\nlabel = \"a\"\n[[step]]\nlabel = \"b\"\nrepeat = 3\n[[step]]\nlabel = \"c\"";
         let runs = shown(&schedule(text));
         let round = |from: usize, to: usize| {
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_that_are_loaded_otherwise_are_another_target() {
+    fn pairs_loaded_differently_are_another_target() {
         let engine = "[load]\nengine = \"rocksdb\"\n";
         let of = |engine: &str, axis: &str| {
             let schedule = schedule(&format!("{engine}[sweep]\nrepeat = 2\n[sweep.product]\n{axis}"));
@@ -301,7 +301,7 @@ mod tests {
         "[sweep.product]\nstack.filesystem = [\"ext4\", \"xfs\", \"f2fs\"]\nscan.depth = [1, 2, 4]";
 
     #[test]
-    fn what_shares_a_stack_stays_together_and_stacks_are_shuffled() {
+    fn runs_on_one_stack_stay_together_and_stacks_are_shuffled() {
         let orders: Vec<Vec<usize>> = (0..20)
             .map(|seed| {
                 let schedule = schedule(&format!("[sweep]\nrepeat = 2\nseed = {seed}\n{STACKS}"));
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn where_each_run_is_built_anew_all_are_shuffled() {
+    fn with_a_rebuild_before_each_run_all_are_shuffled() {
         let schedule = schedule(&format!("[sweep]\nrepeat = 2\nrebuild = true\n{STACKS}"));
         assert!(!schedule.kept_together);
         assert_eq!((0..3).map(|target| schedule.openings(target, true)).collect::<Vec<_>>(), [6, 6, 6]);
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn targets_with_a_place_of_their_own_keep_their_fill_and_are_mixed() {
+    fn targets_in_different_places_keep_their_fill_and_are_mixed() {
         let apart = "[sweep.product]\ntarget.files.dir = [\"/a\", \"/b\"]";
         assert!(!schedule(apart).kept_together);
         let shared = "[sweep.product]\ntarget.files.count = [1, 2]";

@@ -15,7 +15,7 @@ use crate::settings::profile::parse;
 const PROFILE: &str = "io.interface = \"sim\"\n[sweep]\nfor = \"1s\"\nrepeat = 2\n\
     [[step]]\nlabel = \"one\"\n[[step]]\nlabel = \"two\"\nscan.depth = 8\n";
 
-/// Notes what it is told, and ends the sweep after so many runs.
+/// Notes what is reported, and ends the sweep after that many runs.
 #[derive(Default)]
 struct Notes {
     begun: Vec<String>,
@@ -23,8 +23,8 @@ struct Notes {
 }
 
 impl Watcher for Notes {
-    fn told(&mut self, told: Told) {
-        if let Told::Begins { run, .. } = told {
+    fn on_event(&mut self, event: SweepEvent) {
+        if let SweepEvent::Begins { run, .. } = event {
             self.begun.push(run.dir.clone());
         }
     }
@@ -66,7 +66,7 @@ fn facts() -> Arc<Facts> {
     Arc::new(fixture::facts())
 }
 
-/// Goes on with the sweep in that folder: the folders of the runs that it took.
+/// Continues the sweep in that folder; returns the folders of the runs that it did.
 fn swept(dir: &Path, text: &str, fails: bool) -> Vec<String> {
     let mut notes = Notes { fails, ..Notes::default() };
     let folder = prepare(dir, &profile(text), &Options::default(), &facts, &mut notes).unwrap();
@@ -80,7 +80,7 @@ fn states(dir: &Path) -> Vec<State> {
 }
 
 #[test]
-fn a_sweep_runs_all_and_then_nothing_more() {
+fn a_complete_sweep_runs_nothing_more() {
     let out = tempfile::tempdir().unwrap();
     let mut begun = swept(out.path(), PROFILE, false);
     assert!(states(out.path()).iter().all(|state| matches!(state, State::Done(_))));
@@ -90,10 +90,10 @@ fn a_sweep_runs_all_and_then_nothing_more() {
 }
 
 #[test]
-fn what_was_cut_off_is_run_again_and_what_is_complete_stays() {
+fn interrupted_runs_are_repeated_and_complete_ones_stay() {
     let out = tempfile::tempdir().unwrap();
     let begun = swept(out.path(), PROFILE, false);
-    // As kill -9 leaves it: windows without a summary; and one that was not begun.
+    // As kill -9 leaves it: one with windows but no summary, and one that was not begun.
     std::fs::remove_file(out.path().join(&begun[2]).join("summary.json")).unwrap();
     std::fs::remove_dir_all(out.path().join(&begun[3])).unwrap();
     assert!(matches!(states(out.path())[2..], [State::HalfDone, State::Open]));
@@ -102,7 +102,7 @@ fn what_was_cut_off_is_run_again_and_what_is_complete_stays() {
 }
 
 #[test]
-fn a_run_that_failed_is_written_down_and_run_again_when_the_sweep_goes_on() {
+fn a_failed_run_is_recorded_and_repeated_when_the_sweep_is_continued() {
     let out = tempfile::tempdir().unwrap();
     assert_eq!(swept(out.path(), PROFILE, true).len(), 4, "none of them ends it");
     let all = states(out.path());
@@ -111,7 +111,7 @@ fn a_run_that_failed_is_written_down_and_run_again_when_the_sweep_goes_on() {
 }
 
 #[test]
-fn a_step_that_this_host_cannot_do_is_written_down_with_its_reason() {
+fn a_step_that_this_host_cannot_do_is_recorded_with_the_reason() {
     let out = tempfile::tempdir().unwrap();
     let text = format!(
         "{PROFILE}[[step]]\nlabel = \"never\"\nrepeat = 1\nio.buffering = \"uncached\"\n\
@@ -130,7 +130,7 @@ fn a_step_that_this_host_cannot_do_is_written_down_with_its_reason() {
 }
 
 #[test]
-fn what_no_recording_has_is_left_as_it_is() {
+fn foreign_files_are_left_unchanged() {
     let out = tempfile::tempdir().unwrap();
     let begun = swept(out.path(), PROFILE, true);
     let note = out.path().join(&begun[0]).join("my-notes.txt");
@@ -174,14 +174,14 @@ fn two_processes_do_not_work_on_one_sweep() {
 }
 
 #[test]
-fn a_signal_ends_it_in_order_and_tells_what_is_left() {
+fn a_signal_ends_it_cleanly_and_reports_what_is_left() {
     let out = tempfile::tempdir().unwrap();
     let mut notes = Notes::default();
     let folder = prepare(out.path(), &profile(PROFILE), &Options::default(), &facts, &mut notes).unwrap();
-    let looks = std::cell::Cell::new(0);
+    let polls = std::cell::Cell::new(0);
     let interrupts = || {
-        looks.set(looks.get() + 1);
-        usize::from(looks.get() > 3)
+        polls.set(polls.get() + 1);
+        usize::from(polls.get() > 3)
     };
     let ended = run(&folder, &Options::default(), &facts, false, &interrupts, &mut notes).unwrap();
     assert!(ended.interrupted && ended.left > 0, "{ended:?}");

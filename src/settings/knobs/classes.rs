@@ -29,7 +29,7 @@ const RATES: &[u64] = &[
     10_000_000_000,
 ];
 
-/// The knobs that every class has.
+/// The knobs of every class.
 pub(super) const CLASS: &[Spec] = &[
     Spec {
         key: "enabled",
@@ -46,25 +46,25 @@ pub(super) const CLASS: &[Spec] = &[
         key: "depth",
         help: "Outstanding I/Os of each thread.",
         paper: Some(
-            "At depth 128 the array scans 6.8 GB/s; each further request waits longer (3.2, Figure 2).",
+            "At depth 128 the array scans 6.8 GB/s; beyond that requests only wait longer (3.2, Figure 2).",
         ),
         kind: Kind::Int { min: 1, max: 1024, steps: POWERS_TO_1024 },
         ..at!(Int, |s, c| s.classes[c.index()].depth)
     },
     Spec {
         key: "batch",
-        help: "I/Os submitted together: that many where slots are free, or as many as the rate has due.",
+        help: "I/Os submitted together: this many if slots are free, or as many as are due at the rate.",
         paper: Some("The paper's scan submits 32 at a time (3.2)."),
         kind: Kind::Int { min: 1, max: 1024, steps: POWERS_TO_1024 },
         inactive: |s, c| {
             let per_io = s.interface_of(c).capabilities().thread_per_io;
-            per_io.then_some("each thread hands over one I/O at a time")
+            per_io.then_some("each thread submits one I/O at a time")
         },
         ..at!(Int, |s, c| s.classes[c.index()].batch)
     },
     Spec {
         key: "threads",
-        help: "Threads of the class; with sync, each outstanding I/O takes a thread of its own.",
+        help: "Threads of the class; with sync, each outstanding I/O takes a separate thread.",
         paper: Some(
             "With four scan threads instead of one the direct scan rises from 4.5 to 6.5 GB/s (A.2, Table 8).",
         ),
@@ -81,7 +81,7 @@ pub(super) const CLASS: &[Spec] = &[
     Spec {
         key: "rate",
         help: "Bytes per second of the class, shared by its threads; none = unlimited.",
-        paper: Some("The WAL and the background writer want 250 MB/s each (3.2, Table 3)."),
+        paper: Some("The WAL and the background writer need 250 MB/s each (3.2, Table 3)."),
         kind: Kind::Rate { steps: RATES },
         ..at!(Rate, |s, c| s.classes[c.index()].rate_bytes_per_s)
     },
@@ -94,7 +94,7 @@ pub(super) const CLASS: &[Spec] = &[
     },
     Spec {
         key: "page_size",
-        help: "Bytes of a page of this class.",
+        help: "Page size of this class.",
         kind: PAGE_SIZE,
         inherits: true,
         get: |s, c| s.classes[c.index()].page_size_bytes.map_or(Value::Inherit, |own| Value::Size(Some(own))),
@@ -113,14 +113,14 @@ pub(super) const CLASS: &[Spec] = &[
         kind: BUFFERINGS,
         inactive: |s, c| {
             let outside = s.interface_of(c).leaves_kernel();
-            outside.then_some("the kernel's page cache is not there without the kernel")
+            outside.then_some("drives outside the kernel have no page cache")
         },
         unavailable: buffering_unavailable,
         ..at!(own Buffering, |s, c| s.classes[c.index()].buffering)
     },
     Spec {
         key: "interface",
-        help: "The way of this class's I/O into the kernel.",
+        help: "I/O interface of this class.",
         kind: INTERFACES,
         widened: drives_change_hands,
         unavailable: interface_unavailable,
@@ -128,7 +128,7 @@ pub(super) const CLASS: &[Spec] = &[
     },
 ];
 
-/// The knobs of the classes whose offsets are drawn.
+/// The knobs of the classes with drawn offsets.
 pub(super) const RANDOM: &[Spec] = &[
     Spec {
         key: "offsets",
@@ -141,7 +141,7 @@ pub(super) const RANDOM: &[Spec] = &[
     },
     Spec {
         key: "zipf_theta",
-        help: "Zipf's exponent: 0 is uniform, above 1 a handful of pages takes most accesses.",
+        help: "Zipf exponent: 0 is uniform; above 1, a handful of pages takes most accesses.",
         kind: Kind::Float {
             min: 0.0,
             max: 4.0,
@@ -161,8 +161,8 @@ pub(super) const RANDOM: &[Spec] = &[
 
 pub(super) const BACKGROUND: &[Spec] = &[Spec {
     key: "pattern",
-    help: "Where the next page goes: in place at random, or on, as a store that never updates in place.",
-    paper: Some("Written as a log, RAID 5 loses its penalty of reading before writing (4.6)."),
+    help: "Where the next page goes: in place at random, or sequentially, like a store that never updates in place.",
+    paper: Some("With log-structured writes, RAID 5 avoids its read-modify-write penalty (4.6)."),
     kind: Kind::Choice(&names::<Placement, 2>()),
     ..at!(named Placement, |s, c| s.placement)
 }];

@@ -1,4 +1,4 @@
-//! The knobs of `[io]`: interface, page cache and page size, the defaults of all classes.
+//! The knobs of `[io]`: interface, page cache and page size: the defaults of all classes.
 
 use super::memory::{memlock_unavailable, rings_unavailable};
 use super::spec::{Ground, Named, PLAIN, Scope, Spec, missing, names};
@@ -44,7 +44,7 @@ pub(super) const IO: &[Spec] = &[
         key: "interface",
         help: "Default I/O interface for all classes.",
         paper: Some(
-            "Asynchronous I/O lets one thread keep 128 requests in flight; 128 threads of pread cost ten cycles a byte (4.3).",
+            "Asynchronous I/O lets one thread keep 128 requests in flight; 128 threads of pread cost ten cycles per byte (4.3).",
         ),
         kind: INTERFACES,
         widened: drives_change_hands,
@@ -53,9 +53,9 @@ pub(super) const IO: &[Spec] = &[
     },
     Spec {
         key: "buffering",
-        help: "Default for all classes: the page cache, O_DIRECT, or buffered with drop-behind.",
+        help: "Default caching for all classes: page cache, O_DIRECT, or buffered with drop-behind.",
         paper: Some(
-            "With direct I/O the whole load costs 1.01 cycles a byte instead of 7.61 (4.3, Table 2).",
+            "With direct I/O the whole load costs 1.01 cycles per byte instead of 7.61 (4.3, Table 2).",
         ),
         kind: BUFFERINGS,
         inactive: |s, _| s.leaves_kernel().then_some("drives outside the kernel have no page cache"),
@@ -66,7 +66,7 @@ pub(super) const IO: &[Spec] = &[
         key: "page_size",
         help: "Default page size for all classes.",
         paper: Some(
-            "64 KiB pages read nearly the full bandwidth at the least CPU, but with 57% more latency than 16 KiB (4.5, Figure 3).",
+            "64 KiB pages reach nearly full bandwidth with the least CPU, but with 57% more latency than 16 KiB (4.5, Figure 3).",
         ),
         kind: PAGE_SIZE,
         unavailable: page_size_unavailable,
@@ -89,7 +89,7 @@ pub(super) const IO: &[Spec] = &[
     },
 ];
 
-/// What a turn takes that makes drives leave the kernel, come back, or pass to another driver.
+/// What a turn requires that makes drives leave the kernel, return, or change their driver.
 pub(super) fn drives_change_hands(old: &Settings, new: &Settings) -> Scope {
     let outside = |of: &Settings| {
         Class::ALL.map(|class| Some(of.interface_of(class)).filter(|interface| interface.leaves_kernel()))
@@ -128,7 +128,7 @@ pub(super) fn interface_unavailable(
 
 fn simulation_unavailable(s: &Settings) -> Option<String> {
     let real = Class::ALL.iter().find(|&&class| !s.interface_of(class).is_simulated())?;
-    Some(format!("simulated devices have a clock of their own: {real} would run on the real one"))
+    Some(format!("simulated devices use a virtual clock, but {real} would run in real time"))
 }
 
 fn nvme_driver_unavailable(s: &Settings, class: Class, ground: Ground) -> Option<String> {
@@ -136,9 +136,7 @@ fn nvme_driver_unavailable(s: &Settings, class: Class, ground: Ground) -> Option
         return Some("NVMe commands bypass the page cache: choose buffering = direct first".into());
     }
     if s.stack.is_built() || s.target.devices.is_empty() {
-        return Some(
-            "NVMe commands go to drives themselves, not to files or to what is built on drives".into(),
-        );
+        return Some("NVMe commands go to whole drives, not to files or to something built on drives".into());
     }
     missing(&ground.target?.nvme_commands)
 }
@@ -146,25 +144,25 @@ fn nvme_driver_unavailable(s: &Settings, class: Class, ground: Ground) -> Option
 /// Why the drives can't leave the kernel.
 fn userspace_unavailable(by: Interface, s: &Settings, ground: Ground) -> Option<String> {
     if s.target.devices.is_empty() {
-        return Some("it drives whole NVMe drives, and the target is files".into());
+        return Some("it drives whole NVMe drives, but the target is files".into());
     }
     if s.stack.is_built() {
-        return Some("it drives the drives themselves, and a stack on them is the kernel's".into());
+        return Some("it drives whole drives, but a stack on them needs the kernel".into());
     }
     if s.wal.target.is_some() {
-        return Some("the drives leave the kernel, and wal.target would stay with it".into());
+        return Some("the drives leave the kernel, but wal.target would stay in it".into());
     }
     if s.queue != QueueSettings::default() {
-        return Some("queue.* are the kernel's, which does not have the drives then".into());
+        return Some("queue.* are settings of the kernel, which does not have the drives then".into());
     }
     let acceptable = by.capabilities().unsafe_noiommu;
     if ground.facts.platform.iommu_groups == 0 && !(acceptable && s.io.unsafe_noiommu) {
-        let what = "no IOMMU is in use to keep the drives from memory that is not theirs";
+        let what = "no IOMMU is in use to confine the drives' memory accesses";
         let or = if acceptable { ", or accept VFIO's unsafe mode: io.unsafe_noiommu" } else { "" };
-        return Some(format!("{what}: switch one on in the firmware and the kernel (intel_iommu=on){or}"));
+        return Some(format!("{what}: enable one in the firmware and the kernel (intel_iommu=on){or}"));
     }
     let stays = Class::ALL.iter().find(|&&class| s.interface_of(class) != by)?;
-    Some(format!("the drives leave the kernel: {stays} would find none"))
+    Some(format!("the drives leave the kernel, so {stays} would have none"))
 }
 
 pub(super) fn buffering_unavailable(

@@ -1,4 +1,4 @@
-//! A knob: its value in settings, what it accepts, and what speaks against a value here.
+//! A knob: its value in settings, what it accepts, and why a value is not available.
 
 use std::sync::OnceLock;
 
@@ -8,7 +8,7 @@ use super::{kv, table};
 use crate::class::Class;
 use crate::settings::values::{Cpus, Settings};
 
-/// A knob: a definition at a place in the profile.
+/// A knob: a definition at a path in the profile.
 #[derive(Debug)]
 pub struct Knob {
     /// The full key in profiles and `--set` (`scan.depth`, `io.interface`).
@@ -35,17 +35,17 @@ pub fn all() -> &'static [Knob] {
     })
 }
 
-/// The knob of that path.
+/// The knob with that path.
 pub fn find(path: &str) -> Option<&'static Knob> {
     all().iter().find(|knob| knob.path == path)
 }
 
-/// The path nearest to a mistaken one, if one is near.
+/// The path closest to an unknown one, if one is close.
 pub fn nearest(path: &str) -> Option<&'static str> {
     nearest_of(path, all().iter().map(|knob| knob.path.as_str()))
 }
 
-/// The name nearest to a mistaken one, if one is near.
+/// The name closest to an unknown one, if one is close.
 pub fn nearest_of<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     names
         .map(|name| (strsim::damerau_levenshtein(wrong, name), name))
@@ -60,19 +60,19 @@ impl Knob {
         (self.spec.get)(settings, self.class.unwrap_or(Class::Scan))
     }
 
-    /// Puts a value of this knob's kind into the settings.
+    /// Sets a value of this knob's kind in the settings.
     pub fn set(&self, settings: &mut Settings, value: Value) {
         (self.spec.set)(settings, self.class.unwrap_or(Class::Scan), value);
     }
 
-    /// What a turn from these settings to the value takes.
+    /// What a turn from these settings to the value requires.
     pub fn scope_of(&self, value: &Value, settings: &Settings) -> Scope {
         let mut turned = settings.clone();
         self.set(&mut turned, value.clone());
         self.scope_between(settings, &turned)
     }
 
-    /// What a turn takes that leads from one to the other settings.
+    /// What a turn from one to the other settings requires.
     pub fn scope_between(&self, old: &Settings, new: &Settings) -> Scope {
         self.spec.scope.max((self.spec.widened)(old, new))
     }
@@ -82,7 +82,7 @@ impl Knob {
         (self.spec.of_target)(settings)
     }
 
-    /// The value in force: the `[io]` table's, where this knob takes that.
+    /// The effective value: the `[io]` table's if this knob inherits it.
     pub fn effective(&self, settings: &Settings) -> Value {
         match (self.get(settings), find(&format!("io.{}", self.spec.key))) {
             (Value::Inherit, Some(default)) => default.get(settings),
@@ -90,7 +90,7 @@ impl Knob {
         }
     }
 
-    /// The value that a text stands for, or what was expected.
+    /// Parses a text; an error says what was expected.
     pub fn parse(&self, text: &str) -> Result<Value, String> {
         if self.spec.inherits && text.trim() == value::INHERIT {
             return Ok(Value::Inherit);
@@ -101,15 +101,15 @@ impl Knob {
             .map_err(|e| if self.spec.inherits { format!("{e}, or default") } else { e })
     }
 
-    /// What the knob accepts, as words.
+    /// What the knob accepts, in words.
     pub fn expected(&self) -> String {
         let or_default = if self.spec.inherits { ", or default" } else { "" };
         format!("{}{or_default}", self.spec.kind.expected())
     }
 
-    /// Why the value, shown as written, is wrong; with the nearest right name where it has names.
+    /// Why the value, shown as written, is wrong, with the closest valid name if it has names.
     pub fn refusal(&self, shown: &str) -> String {
-        let refusal = format!("`{}` wants {}, not {shown}", self.path, self.expected());
+        let refusal = format!("`{}` must be {}, not {shown}", self.path, self.expected());
         let Kind::Choice(choices) = self.spec.kind else { return refusal };
         let names = choices.iter().map(|(name, _)| *name);
         match nearest_of(shown.trim_matches(['"', '\'']), names) {
@@ -118,12 +118,12 @@ impl Knob {
         }
     }
 
-    /// Whether it is another load engine's than that of these settings.
+    /// Whether it belongs to another load engine than that of these settings.
     pub fn is_of_another_engine(&self, settings: &Settings) -> bool {
         kv::of_another_engine(&self.path, settings).is_some()
     }
 
-    /// Why the knob has no effect under these settings, if it has none.
+    /// Why the knob has no effect under these settings, or none if it has an effect.
     pub fn inactive(&self, settings: &Settings) -> Option<&'static str> {
         if let Some(why) = kv::of_another_engine(&self.path, settings) {
             return Some(why);
@@ -131,13 +131,13 @@ impl Knob {
         (self.spec.inactive)(settings, self.class.unwrap_or(Class::Scan))
     }
 
-    /// Why this host or target can't do the value, if it can't.
+    /// Why this host or target does not support the value, or none if it does.
     ///
-    /// A default is judged by the classes that take it; a class that takes it, by the default.
+    /// A default is checked for the classes that inherit it, and a class that inherits, by the default.
     pub fn unavailable(&self, value: &Value, settings: &Settings, ground: Ground) -> Option<String> {
         let mut turned = settings.clone();
         self.set(&mut turned, value.clone());
-        // What the load's engine does not look at can have any value.
+        // What the load's engine ignores can have any value.
         if kv::of_another_engine(&self.path, &turned).is_some() {
             return None;
         }
@@ -161,7 +161,7 @@ impl Knob {
         find(&format!("{class}.{key}"))
     }
 
-    /// The stops of the arrow keys on this host, ascending.
+    /// The preset values for the arrow keys on this host, ascending.
     pub fn steps(&self, ground: Ground) -> Vec<Value> {
         let mut steps: Vec<_> = self.spec.inherits.then_some(Value::Inherit).into_iter().collect();
         steps.extend(self.spec.kind.steps());
@@ -174,7 +174,7 @@ impl Knob {
         steps
     }
 
-    /// The next stop upwards (`true`) or downwards from the settings' value; none at the end.
+    /// The next preset value upwards (`true`) or downwards from the settings' value; none at the end.
     pub fn step(&self, settings: &Settings, ground: Ground, up: bool) -> Option<Value> {
         let steps = self.steps(ground);
         let now = self.get(settings);
@@ -182,13 +182,13 @@ impl Knob {
             let next = if up { at.checked_add(1)? } else { at.checked_sub(1)? };
             return steps.get(next).cloned();
         }
-        // A value typed in lies between two stops.
+        // A typed value lies between two preset values.
         let above = |step: &&Value| magnitude(step) > magnitude(&now);
         if up { steps.iter().find(above).cloned() } else { steps.iter().rev().find(|s| !above(s)).cloned() }
     }
 }
 
-/// Orders the values of one kind; no limit is above every limit.
+/// Orders values of one kind; no limit is above every limit.
 fn magnitude(value: &Value) -> f64 {
     match value {
         Value::Bool(on) => f64::from(u8::from(*on)),
@@ -197,7 +197,7 @@ fn magnitude(value: &Value) -> f64 {
     }
 }
 
-/// Every knob's reason why the settings can't run here: path and reason.
+/// Every knob whose value this host does not support, with the reason.
 pub fn problems(settings: &Settings, ground: Ground) -> Vec<(&'static str, String)> {
     all()
         .iter()

@@ -19,8 +19,8 @@ pub(super) fn of_another_engine(path: &str, settings: &Settings) -> Option<&'sta
         || (of_class && PAGES_OF_CLASSES.contains(&key))
         || matches!(path, "wal.target" | "wal.serial");
     match settings.is_keyed() {
-        true if of_pages => Some("RocksDB does its own I/O, on files of its own"),
-        false if of_pairs => Some("the load is pages: choose load.engine = rocksdb for key-value pairs"),
+        true if of_pages => Some("RocksDB does its own I/O, on its own files"),
+        false if of_pairs => Some("the load is pages: set load.engine = rocksdb for key-value pairs"),
         _ => None,
     }
 }
@@ -46,7 +46,7 @@ fn engine_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground) -> 
     let bare = !s.target.devices.is_empty() || s.stack.is_built();
     if s.stack.filesystem == Filesystem::None && bare {
         return Some(
-            "RocksDB keeps files, and the target has no file system: choose stack.filesystem first".into(),
+            "RocksDB needs a file system, and the target has none: set stack.filesystem first".into(),
         );
     }
     ground.target.is_some_and(|target| target.read_only).then(|| "the target was opened read-only".into())
@@ -112,12 +112,12 @@ pub(super) const PAIRS: &[Spec] = &[
         key: "share",
         help: "Share of the file system that keys and values take; used where kv.pairs is default.",
         paper: Some(
-            "A data set of 25% to 88% of the drive: the fuller, the slower (Didona et al. 2021, 4.4, Figure 6).",
+            "Data sets of 25% to 88% of the drive: the fuller, the slower (Didona et al. 2021, 4.4, Figure 6).",
         ),
         kind: Kind::Percent { min: 1, max: 90, steps: &[1, 5, 10, 25, 37, 50, 62, 75, 88] },
         scope: Scope::Rebuild,
         of_target: always,
-        inactive: |s, _| s.kv.pairs.count.is_some().then_some("kv.pairs says how many there are"),
+        inactive: |s, _| s.kv.pairs.count.is_some().then_some("kv.pairs gives their number"),
         ..at!(Percent, |s, c| s.kv.pairs.share_percent)
     },
     Spec {
@@ -168,7 +168,7 @@ pub(super) const BACKGROUND: &[Spec] = &[Spec {
 pub(super) const WAL: &[Spec] = &[Spec {
     key: "acks",
     help: "A file that records each acknowledged put of the WAL: the next run counts those that a crash has lost. To \
-           survive a power cut it must be on another machine's drive; none = nothing is recorded.",
+               survive a power cut it must be on another machine's drive; none = nothing is recorded.",
     kind: Kind::Text,
     scope: Scope::Rebuild,
     get: |s, _| Value::Text(s.kv.acks.clone().unwrap_or_default()),
@@ -178,7 +178,7 @@ pub(super) const WAL: &[Spec] = &[Spec {
         }
     },
     unavailable: |value, s, _, _| {
-        // The sequence number of its put, with which a value begins.
+        // A value begins with the sequence number of its put.
         let short = s.kv.pairs.value_bytes < 8 && *value != Value::Text(String::new());
         short.then(|| "values below 8 B cannot hold the number of their put (kv.value_size)".into())
     },

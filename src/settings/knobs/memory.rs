@@ -1,4 +1,4 @@
-//! Memory that settings take, against what the host allows.
+//! Memory that settings need, compared with what the host allows.
 
 use super::spec::{Ground, missing};
 use super::value::Value;
@@ -8,7 +8,7 @@ use crate::settings::interface::Interface;
 use crate::settings::values::Settings;
 use crate::units::format_size;
 
-/// Bytes of the buffers of the enabled classes that run on such an interface.
+/// Bytes of the buffers of the enabled classes on such interfaces.
 fn buffers_bytes(s: &Settings, on: impl Fn(Interface) -> bool) -> u64 {
     let classes = Class::ALL.iter().filter(|&&class| s.classes[class.index()].enabled);
     let buffers = classes.filter(|&&class| on(s.interface_of(class))).map(|&class| {
@@ -25,22 +25,22 @@ pub(super) fn cache_limit_unavailable(
     ground: Ground,
 ) -> Option<String> {
     let Value::Size(Some(limit)) = value else { return None };
-    // Beyond, the kernel would end the process rather than drop cached pages.
+    // Beyond that, the kernel would kill the process rather than drop cached pages.
     let buffers = buffers_bytes(s, |_| true);
     missing(&ground.facts.cgroup_memory.limit).or_else(|| {
-        (buffers > limit / 2).then(|| format!("the buffers alone take {} of it", format_size(buffers)))
+        (buffers > limit / 2).then(|| format!("the buffers alone need {} of it", format_size(buffers)))
     })
 }
 
-/// Bytes of locked memory that the kernel counts for the rings of the enabled classes, were all of them to
-/// have some: up to Linux 5.11 and from 6.14 on it counts them like registered buffers.
+/// Bytes of locked memory that the kernel charges for rings, if all enabled classes had some: up to Linux
+/// 5.11 and from 6.14 on it charges them like registered buffers.
 fn rings_bytes(s: &Settings, ground: Ground) -> u64 {
     const PAGE: u64 = 4096;
     let counted = kernel_version(&ground.facts.kernel).is_some_and(|of| !((5, 12)..(6, 14)).contains(&of));
     let classes = Class::ALL.iter().filter(|class| counted && s.classes[class.index()].enabled);
     let rings = classes.map(|class| {
         let own = &s.classes[class.index()];
-        // An entry of the WAL more for the flush of each file.
+        // The WAL needs one more entry for the flush of each file.
         let flushes = if *class == Class::Wal { s.target.devices.len().max(1) as u64 } else { 0 };
         let entries = (own.depth + flushes).next_power_of_two();
         // A head, two completions and a number for each entry; the entries themselves.
@@ -55,7 +55,7 @@ pub(super) fn rings_unavailable(s: &Settings, ground: Ground) -> Option<String> 
     let rings = rings_bytes(s, ground);
     (rings > limit).then(|| {
         format!(
-            "its rings take {} and RLIMIT_MEMLOCK is {}: raise it (ulimit -l)",
+            "its rings need {}, but RLIMIT_MEMLOCK is {}: raise it (ulimit -l)",
             format_size(rings),
             format_size(limit)
         )
@@ -71,7 +71,7 @@ pub(super) fn memlock_unavailable(value: &Value, s: &Settings, _: Class, ground:
     let locked = if buffers > 0 { buffers + rings_bytes(s, ground) } else { 0 };
     (locked > limit).then(|| {
         format!(
-            "buffers and rings take {} and RLIMIT_MEMLOCK is {}: raise it (ulimit -l) or turn this off",
+            "buffers and rings need {}, but RLIMIT_MEMLOCK is {}: raise it (ulimit -l) or turn this off",
             format_size(locked),
             format_size(limit)
         )

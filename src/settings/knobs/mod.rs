@@ -1,8 +1,7 @@
-//! The one table of all that can be turned.
+//! The table of everything that can be turned.
 //!
-//! A knob is defined once, in a row of the files beside this one, gathered in `table.rs`: the profile's
-//! key, the row on the screen, `--set`, `stacktune knobs`, the checks and what a turn takes all come
-//! from it.
+//! A knob is defined once, in a row of the files beside this one, gathered in `table.rs`: the profile's key,
+//! the row on the screen, `--set`, `stacktune knobs`, the checks and what a turn requires all come from it.
 
 #[macro_use]
 mod spec;

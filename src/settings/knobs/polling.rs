@@ -1,4 +1,4 @@
-//! The knobs of what polls: rings from both sides, and the sleep between two looks.
+//! The knobs of polling: rings from both sides, and the sleep between two polls.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub(super) const POLLING: &[Spec] = &[
         help: "How completions of direct I/O arrive: by interrupt, or by polling the device's queue. A polled ring refuses \
                fsync, so the WAL's flush goes through a second ring.",
         paper: Some(
-            "Polling saves the interrupt: what SPDK gains at depth 1 over the kernel is a few microseconds (4.7, Table 6).",
+            "Polling saves the interrupt: at depth 1, SPDK gains a few microseconds over the kernel (4.7, Table 6).",
         ),
         kind: Kind::Choice(&names::<Completion, 2>()),
         inactive: |s, _| no_ring(s),
@@ -36,7 +36,7 @@ pub(super) const POLLING: &[Spec] = &[
     },
     Spec {
         key: "sqpoll_idle",
-        help: "How long the kernel thread polls without work before it sleeps; the next batch then pays for waking it.",
+        help: "How long the kernel thread polls without work before it sleeps; the next batch then has to wake it.",
         kind: Kind::Time {
             min: Duration::from_millis(1),
             max: Duration::from_mins(1),
@@ -53,7 +53,7 @@ pub(super) const POLLING: &[Spec] = &[
     },
     Spec {
         key: "sqpoll_cpu",
-        help: "The CPU that the kernel thread runs on: any, or one.",
+        help: "The CPU that the kernel thread runs on: any, or a single one.",
         kind: Kind::Cpus,
         inactive: |s, _| no_sqpoll(s),
         unavailable: |v, s, c, ground| match v {
@@ -67,9 +67,9 @@ pub(super) const POLLING: &[Spec] = &[
     },
     Spec {
         key: "poll_sleep",
-        help: "Sleep after a poll that came back empty, for everything that polls: fewer cycles for more latency.",
+        help: "Sleep after an empty poll, for everything that polls: fewer cycles for more latency.",
         paper: Some(
-            "Sleeping 50 µs between polls, with depth 1,024 and batches of 256, reads the full bandwidth at 0.12 cycles a \
+            "Sleeping 50 µs between polls, with depth 1,024 and batches of 256, reads the full bandwidth at 0.12 cycles per \
              byte (4.7).",
         ),
         kind: Kind::Time {
@@ -92,7 +92,7 @@ pub(super) const POLLING: &[Spec] = &[
     },
     Spec {
         key: "unsafe_noiommu",
-        help: "Accept VFIO's unsafe mode: vfio then works without an IOMMU, and an error of the drive or of stacktune can overwrite \
+        help: "Accept VFIO's unsafe mode: vfio then works without an IOMMU, but a bug in the drive or in stacktune can overwrite \
                any memory of this machine.",
         kind: Kind::Bool,
         scope: Scope::Rebuild,
@@ -122,7 +122,7 @@ fn nothing_polled(settings: &Settings) -> Option<&'static str> {
     }
     match (settings.io.completion, settings.io.submission) {
         (Completion::Interrupt, _) => Some("no completion queue is polled"),
-        (Completion::Iopoll, Submission::Sqpoll) => Some("the kernel thread polls, and does not sleep"),
+        (Completion::Iopoll, Submission::Sqpoll) => Some("the kernel thread polls without sleeping"),
         (Completion::Iopoll, Submission::Call) => None,
     }
 }
@@ -134,7 +134,7 @@ fn completion_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground)
     let on_ring = |class: &&Class| s.classes[class.index()].enabled && s.interface_of(**class).has_rings();
     if let Some(class) = Class::ALL.iter().filter(on_ring).find(|&&c| s.buffering_of(c) != Buffering::Direct)
     {
-        return Some(format!("only direct I/O can be polled for, and {class} goes through the page cache"));
+        return Some(format!("only direct I/O can be polled for, but {class} goes through the page cache"));
     }
     missing(&ground.facts.io_uring).or_else(|| missing(&ground.target?.polled))
 }

@@ -4,7 +4,7 @@ use super::spec::{Ground, PLAIN, Spec};
 use super::value::{Kind, NONE, Value};
 use crate::settings::values::Settings;
 
-/// How a queue setting that is a number is read and written.
+/// How a numeric queue setting is read and written.
 macro_rules! own_number {
     ($field:ident) => {
         Spec {
@@ -23,13 +23,13 @@ macro_rules! own_number {
     };
 }
 
-/// Why the members' queues are not to be set.
+/// Why the members' queues can't be set.
 fn no_queues(settings: &Settings) -> Option<&'static str> {
     let on_files = settings.target.devices.is_empty() && !settings.stack.is_built();
     on_files.then_some("the target is files")
 }
 
-/// Why a device of the target can't have that queue setting; devices not yet built are checked when they are.
+/// Why a device of the target does not support that queue setting; devices not yet built are checked later.
 fn queue_unavailable(attribute: &str, value: &Value, s: &Settings, ground: Ground) -> Option<String> {
     if *value == Value::Inherit || no_queues(s).is_some() {
         return None;
@@ -45,10 +45,10 @@ fn queue_unavailable(attribute: &str, value: &Value, s: &Settings, ground: Groun
                 if !queue.schedulers.contains(scheduler)
                     && !queue.loadable_schedulers.contains(scheduler) =>
             {
-                Some(format!("{name} has {} and no {scheduler}", queue.schedulers.join(", ")))
+                Some(format!("{name} has {}, but not {scheduler}", queue.schedulers.join(", ")))
             }
             Value::Int(_) if !queue.settings.contains_key(attribute) => {
-                Some(format!("{name} has no queue/{attribute}: this kernel, or its driver, does without"))
+                Some(format!("{name} has no queue/{attribute}: this kernel, or its driver, lacks it"))
             }
             Value::Int(kib) if attribute == "read_ahead_kb" && !kib.is_multiple_of(4) => {
                 Some("the kernel reads ahead in pages of 4 KiB".into())
@@ -78,7 +78,7 @@ pub(super) const QUEUE: &[Spec] = &[
     },
     Spec {
         key: "nr_requests",
-        help: "Requests that each member's queue holds; default = the host's. Restored at the end.",
+        help: "Requests that each member's queue can hold; default = the host's. Restored at the end.",
         kind: Kind::Int { min: 4, max: 65_536, steps: &[32, 64, 128, 256, 512, 1023, 2048] },
         ..own_number!(nr_requests)
     },
@@ -96,7 +96,7 @@ pub(super) const QUEUE: &[Spec] = &[
     },
     Spec {
         key: "nomerges",
-        help: "0 = merge adjacent requests, 1 = only where cheap to find, 2 = never.",
+        help: "0 = merge adjacent requests, 1 = only those found cheaply, 2 = never.",
         kind: Kind::Int { min: 0, max: 2, steps: &[0, 1, 2] },
         ..own_number!(nomerges)
     },

@@ -1,11 +1,11 @@
-//! What a capable host refuses of settings, by the knobs' own reasons.
+//! Settings that even a capable host refuses, by the knobs' reasons.
 
 use super::*;
 use crate::class::Class;
 use crate::settings::testing::capable_host;
 use crate::settings::{Buffering, Completion, Cpus, Interface, LoadEngine, Settings};
 
-/// What is refused of the defaults with a change, a line each.
+/// What is refused after a change of the defaults, one line each.
 fn refused(change: impl FnOnce(&mut Settings)) -> String {
     let mut settings = Settings::default();
     change(&mut settings);
@@ -31,24 +31,24 @@ fn on_a_drive(change: impl FnOnce(&mut Settings)) -> String {
 
 #[test]
 #[cfg(feature = "rocksdb")]
-fn pairs_need_a_file_system_and_acks_values_that_tell_their_put() {
+fn pairs_need_a_file_system_and_acks_need_values_with_room_for_a_number() {
     let bare = |s: &mut Settings| s.target.devices = vec!["/dev/nvme0n1".into()];
     assert_eq!(on_rocksdb(|_| {}), "");
     assert!(
-        on_rocksdb(bare).starts_with("load.engine: RocksDB keeps files, and the target has no file system")
+        on_rocksdb(bare).starts_with("load.engine: RocksDB needs a file system, and the target has none")
     );
     let on_ext4 = |s: &mut Settings| {
         bare(s);
         s.stack.filesystem = crate::settings::Filesystem::Ext4;
     };
     assert_eq!(on_rocksdb(on_ext4), "");
-    let told = on_rocksdb(|s| (s.kv.acks, s.kv.pairs.value_bytes) = (Some("/acks".into()), 4));
-    assert!(told.starts_with("wal.acks: values below 8 B"), "{told}");
+    let refused = on_rocksdb(|s| (s.kv.acks, s.kv.pairs.value_bytes) = (Some("/acks".into()), 4));
+    assert!(refused.starts_with("wal.acks: values below 8 B"), "{refused}");
 }
 
 #[test]
 #[cfg(not(feature = "rocksdb"))]
-fn a_build_without_rocksdb_says_so() {
+fn a_build_without_rocksdb_refuses_it() {
     assert!(on_rocksdb(|_| {}).starts_with("load.engine: this build has no RocksDB"));
 }
 
@@ -63,7 +63,7 @@ fn only_direct_io_is_polled_for() {
 }
 
 #[test]
-fn nvme_commands_know_no_page_cache_and_go_to_drives_alone() {
+fn nvme_commands_bypass_the_page_cache_and_go_only_to_drives() {
     assert_eq!(on_a_drive(|s| s.io.interface = Interface::NvmePassthrough), "");
     let cached = on_a_drive(|s| {
         s.io.interface = Interface::NvmePassthrough;
@@ -74,11 +74,11 @@ fn nvme_commands_know_no_page_cache_and_go_to_drives_alone() {
         s.io.interface = Interface::NvmePassthrough;
         s.target.devices.clear();
     });
-    assert!(files.contains("drives themselves"), "{files}");
+    assert!(files.contains("whole drives"), "{files}");
 }
 
 #[test]
-fn the_kernels_thread_is_put_on_one_cpu() {
+fn the_kernels_thread_runs_on_one_cpu() {
     assert_eq!(on_a_drive(|s| s.io.sqpoll_cpu = Cpus::List(vec![3])), "");
     let two = on_a_drive(|s| s.io.sqpoll_cpu = Cpus::List(vec![2, 3]));
     assert!(two.contains("one CPU"), "{two}");

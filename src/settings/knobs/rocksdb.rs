@@ -1,7 +1,7 @@
 //! The knobs of `[rocksdb]`: `RocksDB`'s options.
 //!
-//! What `SetOptions` and `SetDBOptions` take is live; what is fixed while a database is open takes
-//! opening it again; what decides how the files are laid out takes loading the pairs anew.
+//! What `SetOptions` and `SetDBOptions` accept is live; what is fixed while a database is open requires
+//! reopening it; what decides the layout of the files requires reloading the pairs.
 
 use super::spec::{Ground, Named, PLAIN, Scope, Spec, always, missing, names};
 use super::value::{Kind, Value};
@@ -9,7 +9,7 @@ use crate::class::Class;
 use crate::settings::values::{Compaction, Compression, Settings};
 use crate::units::{GIB, KIB, MIB};
 
-/// A size of a database's part.
+/// A size of a part of the database.
 const fn size(min: u64, max: u64, steps: &'static [u64]) -> Kind {
     Kind::Size { min, max, multiple: 1, power_of_two: false, optional: false, steps }
 }
@@ -21,7 +21,7 @@ pub(super) const ROCKSDB: &[Spec] = &[
         key: "direct_reads",
         help: "Reads bypass the page cache (use_direct_reads).",
         paper: Some(
-            "Direct I/O and a cache of 10 MB, so that the data does not fit into memory (Didona et al. 2021, 3.1).",
+            "Direct I/O and a cache of 10 MB, so that the data does not fit in memory (Didona et al. 2021, 3.1).",
         ),
         kind: Kind::Bool,
         scope: Scope::Reopen,
@@ -46,7 +46,7 @@ pub(super) const ROCKSDB: &[Spec] = &[
         key: "block_cache",
         help: "Size of RocksDB's block cache.",
         paper: Some(
-            "10 MB, so that the data does not fit into it (Didona et al. 2021, 3.1; Saha et al., III).",
+            "10 MB, so that the data does not fit in it (Didona et al. 2021, 3.1; Saha et al., III).",
         ),
         kind: size(0, 1 << 42, &[0, 10_000_000, 32 * MIB, 128 * MIB, 512 * MIB, GIB, 4 * GIB, 16 * GIB]),
         ..at!(some Size, |s, c| s.kv.rocksdb.block_cache_bytes)
@@ -66,7 +66,7 @@ pub(super) const ROCKSDB: &[Spec] = &[
     },
     Spec {
         key: "write_buffers",
-        help: "Memtables at most (max_write_buffer_number): writes stop while all of them wait for a flush.",
+        help: "Maximum number of memtables (max_write_buffer_number): writes stop while all of them wait for a flush.",
         kind: Kind::Int { min: 2, max: 64, steps: &[2, 3, 4, 6, 8, 16] },
         ..at!(Int, |s, c| s.kv.rocksdb.write_buffers)
     },
@@ -104,14 +104,14 @@ pub(super) const ROCKSDB: &[Spec] = &[
         ),
         kind: Kind::Float { min: 1.0, max: 1000.0, steps: &[2.0, 4.0, 8.0, 10.0, 16.0, 32.0] },
         inactive: |s, _| single(s).or_else(|| universal(s)),
-        // Turned while the load runs, the levels change by and by; a run that begins with another has other levels.
+        // If turned while the load runs, the levels change gradually; a run that begins with another value has other levels.
         of_target: |s| s.is_keyed() && single(s).is_none() && universal(s).is_none(),
         ..at!(Float, |s, c| s.kv.rocksdb.fanout)
     },
     Spec {
         key: "file_size",
         help: "Size of a file in L1 and below (target_file_size_base).",
-        paper: Some("64 MB amortises what a random access costs (Ransom et al., 5.2.2)."),
+        paper: Some("64 MB amortizes the cost of a random access (Ransom et al., 5.2.2)."),
         kind: size(64 * KIB, 16 * GIB, &[MIB, 4 * MIB, 16 * MIB, 64 * MIB, 128 * MIB, 256 * MIB, GIB]),
         ..at!(some Size, |s, c| s.kv.rocksdb.file_bytes)
     },
@@ -127,7 +127,7 @@ pub(super) const ROCKSDB: &[Spec] = &[
         key: "single_level",
         help: "A single level below L0, of any size, into which each flushed file is merged at once.",
         paper: Some(
-            "The fastest queries and scans, and the writes of fan-out 16 from 16 threads on (Ransom et al., 5.3.2).",
+            "The fastest queries and scans; from 16 threads on, writes as fast as with fan-out 16 (Ransom et al., 5.3.2).",
         ),
         kind: Kind::Bool,
         scope: Scope::Rebuild,
@@ -137,7 +137,7 @@ pub(super) const ROCKSDB: &[Spec] = &[
     },
     Spec {
         key: "jobs",
-        help: "Flushes and compactions at a time (max_background_jobs).",
+        help: "Concurrent flushes and compactions (max_background_jobs).",
         paper: Some("32 compaction threads are 6 to 9 times as fast as one (Ransom et al., Table 4)."),
         kind: Kind::Int { min: 1, max: 128, steps: &[1, 2, 4, 8, 16, 32, 64] },
         ..at!(Int, |s, c| s.kv.rocksdb.jobs)
@@ -145,7 +145,7 @@ pub(super) const ROCKSDB: &[Spec] = &[
     Spec {
         key: "subcompactions",
         help: "Threads of one compaction of L0 (max_subcompactions).",
-        paper: Some("They let the single level be merged at once by many (Ransom et al., 5.2.2)."),
+        paper: Some("They let several threads merge the single level at once (Ransom et al., 5.2.2)."),
         kind: Kind::Int { min: 1, max: 128, steps: &[1, 2, 4, 8, 16, 32, 64] },
         ..at!(Int, |s, c| s.kv.rocksdb.subcompactions)
     },

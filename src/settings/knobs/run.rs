@@ -23,7 +23,7 @@ const DRIVE_RATES: &[u64] = &[
 pub(super) const RUN: &[Spec] = &[
     Spec {
         key: "max_writes",
-        help: "Writing stops after this many bytes: it wears drives, and the disk may be somebody's.",
+        help: "Writing stops after this many bytes, to limit wear.",
         kind: Kind::Size {
             min: MIB,
             max: 1 << 50,
@@ -37,7 +37,7 @@ pub(super) const RUN: &[Spec] = &[
     Spec {
         key: "cache_limit",
         help: "Page cache budget, as the memory limit of a cgroup that stacktune joins; none = unlimited.",
-        paper: Some("The paper gives the page cache 10 GB of 500 GB of data (3.2)."),
+        paper: Some("The paper limits the page cache to 10 GB for 500 GB of data (3.2)."),
         kind: Kind::Size {
             min: 64 * MIB,
             max: 1 << 50,
@@ -69,8 +69,8 @@ pub(super) const RUN: &[Spec] = &[
     },
     Spec {
         key: "drives",
-        help: "Drives of a planned array: the cores it would need are derived from the cycles per byte measured.",
-        paper: Some("§4.3: 8 drives at 3 GB/s and 10 cycles a byte take 85 cores of 2.8 GHz."),
+        help: "Drives of a planned array: the cores that it would need are derived from the measured cycles per byte.",
+        paper: Some("8 drives at 3 GB/s and 10 cycles per byte need 85 cores of 2.8 GHz (4.3)."),
         kind: Kind::Int { min: 1, max: 1024, steps: &[1, 2, 4, 8, 12, 16, 24, 32, 48, 64] },
         only_reckons: true,
         ..at!(Int, |s, c| s.run.drives)
@@ -84,7 +84,7 @@ pub(super) const RUN: &[Spec] = &[
     },
     Spec {
         key: "seed",
-        help: "Seeds offsets and arrivals, so that a run can be repeated.",
+        help: "Seed of offsets and arrivals, so that a run can be repeated.",
         kind: Kind::Int { min: 0, max: i64::MAX as u64, steps: &[] },
         scope: Scope::Rebuild,
         ..at!(Int, |s, c| s.run.seed)
@@ -102,7 +102,7 @@ pub(super) const SIM: &[Spec] = &[
     },
     Spec {
         key: "seed",
-        help: "Seeds its latencies and faults.",
+        help: "Seed of its latencies and faults.",
         kind: Kind::Int { min: 0, max: i64::MAX as u64, steps: &[] },
         scope: Scope::Rebuild,
         inactive: |s, _| (!s.is_simulated()).then_some("nothing is simulated"),

@@ -1,4 +1,4 @@
-//! What the tables of knobs are written with.
+//! The types used by the tables of knobs.
 
 use super::value::{Kind, Value};
 use crate::class::Class;
@@ -6,14 +6,14 @@ use crate::host::{Facts, Feature, TargetFacts};
 pub(super) use crate::settings::named::Named;
 use crate::settings::values::Settings;
 
-/// What a turn of a knob takes, from the least to the most.
+/// What a turn of a knob requires, from the least to the most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
-    /// Nothing: it takes effect at once, while the load runs.
+    /// Nothing: it takes effect immediately, while the load runs.
     Live,
-    /// The load drains, and the database is closed and opened again; the run goes on.
+    /// The load drains, and the database is closed and reopened; the run continues.
     Reopen,
-    /// The target is built or opened anew.
+    /// The target is rebuilt or reopened.
     Rebuild,
 }
 
@@ -28,7 +28,7 @@ impl Scope {
     }
 }
 
-/// What decides whether a value can be chosen: this host, and the target where one is open.
+/// What decides whether a value is available: this host, and the target if one is open.
 #[derive(Debug, Clone, Copy)]
 pub struct Ground<'a> {
     /// The host.
@@ -44,17 +44,17 @@ pub struct Spec {
     pub key: &'static str,
     /// What it does, in a sentence.
     pub help: &'static str,
-    /// What the paper found about it, with its section.
+    /// What the paper found about it, with the section.
     pub paper: Option<&'static str>,
     /// What it accepts.
     pub kind: Kind,
     /// Whether `default` (the `[io]` table's value) is accepted.
     pub inherits: bool,
-    /// What a turn of it takes, by itself.
+    /// What a turn of it requires on its own.
     pub scope: Scope,
-    /// It changes what is derived from figures, and nothing that is measured.
+    /// Whether it only affects what is derived from figures, not what is measured.
     pub only_reckons: bool,
-    /// What a turn takes beyond that, by the settings before and after.
+    /// What a turn requires beyond that, given the settings before and after.
     pub(super) widened: fn(&Settings, &Settings) -> Scope,
     /// Whether settings that differ in it open different targets, or stacks on them.
     pub(super) of_target: fn(&Settings) -> bool,
@@ -64,7 +64,7 @@ pub struct Spec {
     pub(super) unavailable: fn(&Value, &Settings, Class, Ground) -> Option<String>,
 }
 
-/// A knob without conditions, to be completed by `..`.
+/// A knob without conditions, to be used with `..`.
 pub(super) const PLAIN: Spec = Spec {
     key: "",
     help: "",
@@ -81,12 +81,12 @@ pub(super) const PLAIN: Spec = Spec {
     unavailable: |_, _, _, _| None,
 };
 
-/// Of a knob that always decides which target is opened.
+/// For a knob that always determines which target is opened.
 pub(super) fn always(_: &Settings) -> bool {
     true
 }
 
-/// Why the host lacks a feature, if it does.
+/// Why the host lacks a feature, or none if it has it.
 pub(super) fn missing(feature: &Feature) -> Option<String> {
     feature.reason().map(str::to_owned)
 }
@@ -103,7 +103,7 @@ pub(super) const fn names<T: Named, const N: usize>() -> [(&'static str, &'stati
     out
 }
 
-/// How a field is read and written, from one expression for its place.
+/// How a field is read and written, from one expression for it.
 macro_rules! at {
     ($variant:ident, |$s:ident, $c:ident| $place:expr) => {
         Spec {

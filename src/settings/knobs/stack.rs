@@ -11,7 +11,7 @@ use crate::units::{GIB, KIB, MIB};
 pub(super) const STACK: &[Spec] = &[
     Spec {
         key: "loops",
-        help: "Make loop devices over the target's files even where nothing is built on them.",
+        help: "Make loop devices over the target's files even if nothing is built on them.",
         scope: Scope::Rebuild,
         of_target: always,
         inactive: |s, _| (!s.target.devices.is_empty()).then_some("the target is devices"),
@@ -24,7 +24,7 @@ pub(super) const STACK: &[Spec] = &[
         key: "use",
         help: "The share of each drive that is used, as a partition; the rest is trimmed and never written.",
         paper: Some(
-            "Room that is never written lets the drive's garbage collection run cheaper (Didona et al. 2021, 4.6).",
+            "Space that is never written makes the drive's garbage collection cheaper (Didona et al. 2021, 4.6).",
         ),
         kind: Kind::Percent { min: 10, max: 100, steps: &[50, 60, 70, 80, 90, 100] },
         scope: Scope::Rebuild,
@@ -36,9 +36,9 @@ pub(super) const STACK: &[Spec] = &[
     },
     Spec {
         key: "state",
-        help: "State of the drives before the run: as they are, trimmed, or preconditioned until garbage collection runs.",
+        help: "State of the drives before the run: as they are, trimmed, or written until garbage collection runs.",
         paper: Some(
-            "A trimmed drive and a used one are two drives: say which one was measured (Didona et al. 2021, 3.4).",
+            "A trimmed and a used drive behave like two different drives: state which one was measured (Didona et al. 2021, 3.4).",
         ),
         kind: Kind::Choice(&names::<DriveState, 3>()),
         scope: Scope::Rebuild,
@@ -54,7 +54,7 @@ pub(super) const STACK: &[Spec] = &[
         key: "raid",
         help: "RAID level over the members; none interleaves pages over them.",
         paper: Some(
-            "md RAID 0 costs little (5,443 against 5,665 MB/s of scan); RAID 5 nearly doubles the cycles a byte (4.6, Table 5).",
+            "md RAID 0 costs little (5,443 against 5,665 MB/s of scan); RAID 5 nearly doubles the cycles per byte (4.6, Table 5).",
         ),
         kind: Kind::Choice(&names::<Raid, 10>()),
         scope: Scope::Rebuild,
@@ -76,7 +76,7 @@ pub(super) const STACK: &[Spec] = &[
         scope: Scope::Rebuild,
         of_target: always,
         inactive: |s, _| {
-            (!s.stack.raid.is_md() || s.stack.raid == Raid::Md1).then_some("the raid has no chunks of md's")
+            (!s.stack.raid.is_md() || s.stack.raid == Raid::Md1).then_some("the RAID level has no md chunks")
         },
         ..at!(some Size, |s, c| s.stack.chunk_bytes)
     },
@@ -87,7 +87,7 @@ pub(super) const STACK: &[Spec] = &[
         of_target: always,
         inactive: |s, _| {
             let redundant = s.stack.raid.is_md() && s.stack.raid != Raid::Md0;
-            (!redundant).then_some("no md array that keeps copies or parity")
+            (!redundant).then_some("there is no md array with copies or parity")
         },
         ..at!(Bool, |s, c| s.stack.assume_clean)
     },
@@ -105,7 +105,7 @@ pub(super) const STACK: &[Spec] = &[
     },
     Spec {
         key: "copy_on_write",
-        help: "Btrfs: copy data on write, with checksums; off writes in place, as the paper did.",
+        help: "Btrfs: copy data on write, with checksums; off writes in place, as in the paper.",
         scope: Scope::Rebuild,
         of_target: always,
         inactive: |s, _| (s.stack.filesystem != Filesystem::Btrfs).then_some("the file system is not btrfs"),
@@ -173,7 +173,7 @@ const FILE_SIZE: Kind = Kind::Size {
     steps: &[64 * MIB, GIB, 10 * GIB, 100 * GIB, 400 * GIB],
 };
 
-/// The members that the settings name.
+/// The number of members in the settings.
 fn members(settings: &Settings) -> u64 {
     match settings.target.devices.len() as u64 {
         0 => settings.target.count,
@@ -185,7 +185,7 @@ fn no_filesystem(settings: &Settings) -> Option<&'static str> {
     (settings.stack.filesystem == Filesystem::None).then_some("there is no file system")
 }
 
-/// That this host's kernel has no driver of that name.
+/// The reason if this host's kernel has no driver of that name.
 fn no_driver(name: &str, ground: Ground) -> Option<String> {
     let lacks = ground.facts.platform.lacking_drivers.iter().any(|lacking| lacking == name);
     lacks.then(|| format!("this kernel has no {name}, neither built in nor as a module"))
@@ -198,7 +198,7 @@ fn not_built_with(tools: &[&str], settings: &Settings, ground: Ground) -> Option
     }
     if ground.facts.platform.unprivileged {
         return Some(
-            "building a stack requires root (start stacktune with sudo): it attaches devices, and mounts"
+            "building a stack requires root (start stacktune with sudo): it attaches devices and mounts file systems"
                 .to_owned(),
         );
     }
@@ -215,10 +215,10 @@ fn raid_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground) -> Op
     let raid = Raid::named(name)?;
     let members = members(s);
     if members < raid.members_min() {
-        return Some(format!("it takes {} members, and the target has {members}", raid.members_min()));
+        return Some(format!("it needs {} members, but the target has {members}", raid.members_min()));
     }
     if raid.is_btrfs() && s.stack.filesystem != Filesystem::Btrfs {
-        return Some("Btrfs's own RAID takes `stack.filesystem = \"btrfs\"`".into());
+        return Some("Btrfs's own RAID requires `stack.filesystem = \"btrfs\"`".into());
     }
     let driver = match raid {
         Raid::Md0 => "raid0",
@@ -243,7 +243,7 @@ fn filesystem_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground)
     let several = members(s) > 1 && s.stack.raid == Raid::None;
     several.then(|| {
         format!(
-            "a file system takes one device and the target has {} members: choose a raid first",
+            "a file system needs a single device, but the target has {} members: choose a RAID level first",
             members(s)
         )
     })

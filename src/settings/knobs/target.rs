@@ -1,4 +1,4 @@
-//! The knobs of `[target]`: where the data lies.
+//! The knobs of `[target]`: where the data is.
 
 use super::spec::{PLAIN, Scope, Spec, always};
 use super::value::{Kind, Value};
@@ -15,7 +15,7 @@ pub(super) const TARGET: &[Spec] = &[
         inactive: |s, _| on_devices(s),
         unavailable: |v, s, _, _| {
             let nowhere = s.target.devices.is_empty() && *v == Value::Text(String::new());
-            nowhere.then(|| "it names no folder".into())
+            nowhere.then(|| "it does not name a folder".into())
         },
         ..at!(Text, |s, c| s.target.dir)
     },
@@ -30,7 +30,7 @@ pub(super) const TARGET: &[Spec] = &[
     },
     Spec {
         key: "files.size",
-        help: "Size of each data file; a WAL file of a quarter of their total comes on top.",
+        help: "Size of each data file; a WAL file of a quarter of their total is added.",
         kind: Kind::Size {
             min: 16 * MIB,
             max: 16 << 40,
@@ -54,7 +54,7 @@ pub(super) const TARGET: &[Spec] = &[
             if let Value::List(devices) = value
                 && devices != s.target.devices
             {
-                // The recorded serials belong to the devices that were named before.
+                // The recorded serials belong to the earlier devices.
                 s.target.serials.clear();
                 s.target.devices = devices;
             }

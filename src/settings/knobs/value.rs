@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::settings::Cpus;
 use crate::units;
 
-/// A value that a knob has or could have.
+/// A value of a knob.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     /// On or off.
@@ -17,9 +17,9 @@ pub enum Value {
     Percent(u64),
     /// A number.
     Float(f64),
-    /// Bytes; `None` is no limit.
+    /// Bytes; `None` means no limit.
     Size(Option<u64>),
-    /// Bytes a second; `None` is as fast as it goes.
+    /// Bytes per second; `None` means as fast as possible.
     Rate(Option<u64>),
     /// A time.
     Time(Duration),
@@ -27,7 +27,7 @@ pub enum Value {
     Choice(&'static str),
     /// CPUs to run on.
     Cpus(Cpus),
-    /// Free text; empty is none.
+    /// Free text; empty means none.
     Text(String),
     /// Several texts.
     List(Vec<String>),
@@ -36,7 +36,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// The value as a number, where it is one: a quantity in its own unit. No limit is none.
+    /// The value as a number, if it is one: a quantity in its own unit. No limit gives none.
     pub fn as_number(&self) -> Option<f64> {
         match self {
             Value::Int(n) | Value::Percent(n) | Value::Size(Some(n)) | Value::Rate(Some(n)) => {
@@ -49,9 +49,9 @@ impl Value {
     }
 }
 
-/// How a value of no limit, no rate or no text is written.
+/// How no limit, no rate or no text is written.
 pub const NONE: &str = "none";
-/// How "take the `[io]` table's value" is written.
+/// How inheriting the `[io]` table's value is written.
 pub const INHERIT: &str = "default";
 
 impl fmt::Display for Value {
@@ -76,7 +76,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// What a knob accepts; `steps` are the stops of the arrow keys.
+/// What a knob accepts; `steps` are the preset values for the arrow keys.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
     /// On or off.
@@ -87,7 +87,7 @@ pub enum Kind {
         min: u64,
         /// Largest.
         max: u64,
-        /// Stops.
+        /// Preset values.
         steps: &'static [u64],
     },
     /// A share in percent, written with its sign.
@@ -96,7 +96,7 @@ pub enum Kind {
         min: u64,
         /// Largest.
         max: u64,
-        /// Stops.
+        /// Preset values.
         steps: &'static [u64],
     },
     /// A number within bounds.
@@ -105,7 +105,7 @@ pub enum Kind {
         min: f64,
         /// Largest.
         max: f64,
-        /// Stops.
+        /// Preset values.
         steps: &'static [f64],
     },
     /// Bytes within bounds.
@@ -120,12 +120,12 @@ pub enum Kind {
         power_of_two: bool,
         /// Whether `none` is accepted.
         optional: bool,
-        /// Stops, without `none`.
+        /// Preset values, without `none`.
         steps: &'static [u64],
     },
-    /// Bytes a second, or `none`.
+    /// Bytes per second, or `none`.
     Rate {
-        /// Stops, without `none`.
+        /// Preset values, without `none`.
         steps: &'static [u64],
     },
     /// A time within bounds.
@@ -134,10 +134,10 @@ pub enum Kind {
         min: Duration,
         /// Largest.
         max: Duration,
-        /// Stops.
+        /// Preset values.
         steps: &'static [Duration],
     },
-    /// One of a fixed set: name and meaning.
+    /// One of a fixed set, with names and meanings.
     Choice(&'static [(&'static str, &'static str)]),
     /// CPUs.
     Cpus,
@@ -148,7 +148,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The value that a text stands for, or what was expected.
+    /// Parses a text; an error says what was expected.
     pub fn parse(&self, text: &str) -> Result<Value, String> {
         let text = text.trim();
         let value = match self {
@@ -180,7 +180,7 @@ impl Kind {
         Ok(value)
     }
 
-    /// Whether the value lies within the kind's bounds.
+    /// Whether the value is within the kind's bounds.
     pub fn bounds(&self, value: &Value) -> Result<(), String> {
         let within = match (self, value) {
             (Kind::Int { min, max, .. }, Value::Int(n))
@@ -197,7 +197,7 @@ impl Kind {
         if within { Ok(()) } else { Err(self.expected()) }
     }
 
-    /// What is accepted, as words for an error or a help text.
+    /// What is accepted, in words for errors and help texts.
     pub fn expected(&self) -> String {
         match self {
             Kind::Bool => "on or off".into(),
@@ -227,12 +227,12 @@ impl Kind {
                 }
             }
             Kind::Cpus => "any, node:N, or a list of CPUs like 0-3,8".into(),
-            Kind::Text => "a text".into(),
-            Kind::List => "a list of texts".into(),
+            Kind::Text => "text".into(),
+            Kind::List => "a list of strings".into(),
         }
     }
 
-    /// The stops of the arrow keys, ascending; empty where there is none.
+    /// The preset values for the arrow keys, ascending; may be empty.
     pub fn steps(&self) -> Vec<Value> {
         match self {
             Kind::Bool => vec![Value::Bool(false), Value::Bool(true)],
@@ -268,7 +268,7 @@ fn parse_cpus(text: &str) -> Result<Cpus, String> {
     parse_cpu_list(text).map(Cpus::List).ok_or_else(|| Kind::Cpus.expected())
 }
 
-/// CPUs from the kernel's list form (`0-3,8`): ascending, without repetition.
+/// CPUs from the kernel's list form (`0-3,8`): ascending, without duplicates.
 pub fn parse_cpu_list(text: &str) -> Option<Vec<u32>> {
     const CPUS_MAX: u32 = 8192; // the kernel's own limit
     let mut cpus = Vec::new();
@@ -308,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpu_lists_go_there_and_back() {
+    fn cpu_lists_round_trip() {
         for text in ["any", "node:1", "0-3,8", "5"] {
             assert_eq!(Kind::Cpus.parse(text).unwrap().to_string(), text);
         }
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_hold_for_text_too() {
+    fn bounds_apply_to_text_too() {
         let page = Kind::Size {
             min: 512,
             max: 1 << 20,

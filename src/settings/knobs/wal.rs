@@ -1,4 +1,4 @@
-//! The knobs that the WAL alone has.
+//! The knobs that only the WAL has.
 
 use super::spec::{Named, PLAIN, Scope, Spec, always, names};
 use super::value::{Kind, NONE, Value};
@@ -7,14 +7,14 @@ use crate::settings::values::Sync;
 pub(super) const WAL: &[Spec] = &[
     Spec {
         key: "sync",
-        help: "How a commit is made durable; none stands for a persistent-memory log and is not durable.",
+        help: "How a commit is made durable; none models a persistent-memory log and is not durable.",
         paper: Some(
             "Without fdatasync the WAL reaches its 250 MB/s instead of 6, and the scan gains 44% (4.2, Table 2).",
         ),
         kind: Kind::Choice(&names::<Sync, 3>()),
         unavailable: |v, s, _, _| {
             (s.is_keyed() && *v == Value::Choice("dsync"))
-                .then(|| "RocksDB syncs its log by fdatasync, or not at all".into())
+                .then(|| "RocksDB syncs its log with fdatasync, or not at all".into())
         },
         ..at!(named Sync, |s, c| s.wal.sync)
     },
@@ -22,11 +22,11 @@ pub(super) const WAL: &[Spec] = &[
         key: "sync_every",
         help: "Writes of a worker per flush (group commit); each write commits when the flush ends.",
         paper: Some(
-            "On consumer drives rarer flushes give the scan its throughput back; enterprise drives do not mind (A.1, Figure 6).",
+            "On consumer drives, fewer flushes restore the scan's throughput; enterprise drives do not need that (A.1, Figure 6).",
         ),
         kind: Kind::Int { min: 1, max: 1024, steps: &[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024] },
         inactive: |s, _| {
-            (s.wal.sync != Sync::Fdatasync).then_some("only fdatasync flushes apart from the writes")
+            (s.wal.sync != Sync::Fdatasync).then_some("only fdatasync flushes separately from the writes")
         },
         ..at!(Int, |s, c| s.wal.sync_every)
     },
@@ -41,7 +41,7 @@ pub(super) const WAL: &[Spec] = &[
             if let Value::Text(text) = value {
                 let target = (!text.is_empty() && text != NONE).then_some(text);
                 if target != s.wal.target {
-                    // The recorded serial belongs to the device that was named before.
+                    // The recorded serial belongs to the earlier device.
                     s.wal.serial = None;
                     s.wal.target = target;
                 }
@@ -51,11 +51,11 @@ pub(super) const WAL: &[Spec] = &[
     },
     Spec {
         key: "serial",
-        help: "The serial number that the WAL's own device must have.",
+        help: "The serial number that the WAL's separate device must have.",
         kind: Kind::Text,
         scope: Scope::Rebuild,
         of_target: always,
-        inactive: |s, _| s.wal.target.is_none().then_some("the WAL has no device of its own"),
+        inactive: |s, _| s.wal.target.is_none().then_some("the WAL has no separate device"),
         get: |s, _| Value::Text(s.wal.serial.clone().unwrap_or_default()),
         set: |s, _, value| {
             if let Value::Text(text) = value {

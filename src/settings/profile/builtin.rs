@@ -1,4 +1,4 @@
-//! The profiles that stacktune brings along.
+//! The built-in profiles.
 
 use super::contents::Profile;
 use super::parse::parse;
@@ -29,7 +29,7 @@ pub const BUILTIN: [(&str, &str); 21] = [
     ("tree-small-values", include_str!("../../../profiles/tree-small-values.toml")),
 ];
 
-/// The built-in profile of that name, whatever the user's of the same name says.
+/// The built-in profile of that name, even if the user has one of the same name.
 pub fn builtin(name: &str) -> Option<Profile> {
     let (name, text) = BUILTIN.iter().find(|(known, _)| *known == name)?;
     parse(text, &format!("{name}.toml")).ok()
@@ -52,7 +52,7 @@ mod tests {
     use crate::units::GIB;
 
     #[test]
-    fn all_are_right_and_go_there_and_back() {
+    fn all_are_valid_and_round_trip() {
         let facts = capable_host();
         for (name, text) in BUILTIN {
             let profile = parse(text, name).unwrap();
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn every_file_of_the_folder_is_built_in() {
+    fn every_file_in_the_folder_is_built_in() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("profiles");
         let mut names: Vec<_> = std::fs::read_dir(folder)
             .unwrap()
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn the_practice_array_has_names_that_no_real_drive_has() {
+    fn the_practice_array_uses_names_that_no_real_drive_has() {
         let lab = builtin("lab").unwrap().settings;
         assert_eq!(lab.target.devices.len(), 4);
         for (number, device) in lab.target.devices.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The settings of a profile that this host cannot run, and why.
+//! The settings of a profile that this host does not support, and why.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::settings::knobs::{self, Ground};
 use crate::settings::values::Settings;
 
-/// A value that this host, or this target, can't do.
+/// A value that this host, or this target, does not support.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// The knob's path.
@@ -24,7 +24,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Every value of the settings that can't be done here; none means that they can run.
+/// Every value of the settings that is not supported here; if there is none, they can run.
 pub fn check(settings: &Settings, ground: Ground) -> Vec<Problem> {
     knobs::problems(settings, ground)
         .into_iter()
@@ -53,7 +53,7 @@ mod tests {
             texts,
             [
                 "`target.serials` can't be A: serials: 1, devices: 0; each device has one serial, in the same order",
-                "`stack.raid` can't be md5: it takes 3 members, and the target has 2",
+                "`stack.raid` can't be md5: it needs 3 members, but the target has 2",
             ]
         );
     }
@@ -74,10 +74,10 @@ mod tests {
         assert_eq!(problem(&settings, &facts), "");
         let mut odd = settings.clone();
         odd.classes[0].interface = Some(Interface::Libaio);
-        assert!(problem(&odd, &facts).contains("scan would find none"));
+        assert!(problem(&odd, &facts).contains("scan would have none"));
         let mut odd = settings.clone();
         odd.stack.raid = Raid::Md0;
-        assert!(problem(&odd, &facts).contains("a stack on them is the kernel's"));
+        assert!(problem(&odd, &facts).contains("a stack on them needs the kernel"));
         let mut odd = settings.clone();
         odd.wal.target = Some("/dev/nvme2n1".into());
         assert!(problem(&odd, &facts).contains("wal.target would stay"));
@@ -91,7 +91,7 @@ mod tests {
         facts.platform.spdk.usable = crate::host::Feature::Present;
         assert_eq!(problem(&spdk, &facts), "");
         spdk.classes[0].interface = Some(Interface::Vfio);
-        assert!(problem(&spdk, &facts).contains("scan would find none"));
+        assert!(problem(&spdk, &facts).contains("scan would have none"));
         facts.platform.iommu_groups = 0;
         assert!(problem(&settings, &facts).contains("no IOMMU"));
     }

@@ -1,19 +1,19 @@
-//! What a profile holds.
+//! The content of a profile.
 
 use super::sweep::Sweep;
 use crate::settings::values::Settings;
 
-/// A profile: settings, and the steps that `record` runs where it has any.
+/// A profile: settings, and steps for `record` if it has any.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
-    /// The settings, with the profile's name and its line about itself.
+    /// The settings, with the profile's name and description.
     pub settings: Settings,
     /// The steps.
     pub sweep: Option<Sweep>,
 }
 
 impl Profile {
-    /// How many steps it has, its product multiplied out; 0 where it is an ordinary profile.
+    /// How many steps it has, with the product expanded; 0 for an ordinary profile.
     pub fn steps(&self) -> usize {
         self.sweep.as_ref().map_or(0, Sweep::count)
     }

@@ -1,4 +1,4 @@
-//! Devices by what stays theirs: their by-id names and serials instead of `/dev/nvme0n1`.
+//! Devices by what does not change: their by-id names and serials instead of `/dev/nvme0n1`.
 
 use std::path::{Path, PathBuf};
 
@@ -6,10 +6,10 @@ use super::contents::Profile;
 use crate::host::{Device, Facts};
 use crate::settings::values::Settings;
 
-/// The settings with devices named by-id, `wal.target` too where it is one, and with the serials
-/// of the devices, that one's included, where none are recorded and the host knows them.
+/// The settings with devices named by-id, including `wal.target` if it is one, and with the devices' serials
+/// (including that one's) if none are recorded and the host knows them.
 ///
-/// A serial that is recorded is kept. A device that the host does not know keeps its name.
+/// A recorded serial is kept. A device that the host does not know keeps its name.
 pub fn by_identity(settings: &Settings, facts: &Facts) -> Settings {
     let mut named = settings.clone();
     let target = &mut named.target;
@@ -43,7 +43,7 @@ impl Profile {
     }
 }
 
-/// The drive behind a device's name, and the best lasting name of that device.
+/// The drive behind a device's name, and the best persistent name of that device.
 fn identify<'a>(name: &str, facts: &'a Facts) -> Option<(&'a Device, String)> {
     let given = Path::new(name);
     if let Some(device) = facts.devices.iter().find(|device| device.by_id.iter().any(|id| id == given)) {
@@ -58,7 +58,7 @@ fn identify<'a>(name: &str, facts: &'a Facts) -> Option<(&'a Device, String)> {
     })
 }
 
-/// The by-id name of a node that is the device or a partition of it, else the node's own.
+/// The by-id name of a node that is the device or one of its partitions, else the node's name.
 fn lasting_name(node: &Path, device: &Device) -> Option<PathBuf> {
     if node == device.path {
         return Some(device.by_id.first().unwrap_or(&device.path).clone());

@@ -1,4 +1,4 @@
-//! Profiles: settings as TOML, there and back; the built-in ones, and where the user's are kept.
+//! Profiles: settings from and to TOML; the built-in ones, and where the user's are kept.
 
 pub mod builtin;
 pub mod check;

@@ -1,4 +1,4 @@
-//! Profiles as earlier versions wrote them: each opens, and means what it did.
+//! Profiles as earlier versions wrote them: each opens, and means the same.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ fn read(name: &str) -> (String, Profile) {
 }
 
 #[test]
-fn the_built_in_profiles_of_the_first_version_open_and_go_there_and_back() {
+fn the_built_in_profiles_of_the_first_version_open_and_round_trip() {
     let names = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name());
     for name in names {
         let (_, profile) = read(name.to_str().unwrap());

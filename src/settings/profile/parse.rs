@@ -1,5 +1,5 @@
-//! TOML to settings. Every key but `name`, `about` and those of the steps (see [`super::parse_sweep`])
-//! is a knob's path; every refusal has its place in the file.
+//! TOML to settings. Every key except `name`, `about` and those of the steps (see [`super::parse_sweep`]) is
+//! a knob's path; every error has its position in the file.
 
 use std::path::Path;
 
@@ -11,14 +11,13 @@ use crate::error::{Error, Result};
 use crate::settings::knobs::{self, Kind, Knob, Value};
 use crate::settings::values::Settings;
 
-/// A path and a value longer than this are cut in messages.
+/// Longer paths and values are cut in messages.
 const SHOWN_CHARS_MAX: usize = 60;
 
-/// The profile of a text; `file` names it in errors.
+/// Parses a profile; `file` names it in errors.
 ///
-/// What is not given has its default; a profile without a `name` is called after its file. The
-/// first thing that is wrong is an error of the kind `Input` that begins with `file:line:column:`,
-/// columns counting characters.
+/// What is not given has its default; a profile without a `name` is named after its file. The first mistake
+/// is an error of the kind `Input` that begins with `file:line:column:`, columns counting characters.
 pub fn parse(text: &str, file: &str) -> Result<Profile> {
     let root = DeTable::parse(text).map_err(|error| {
         let span = error.span().unwrap_or(text.len()..text.len());
@@ -39,7 +38,7 @@ pub fn parse(text: &str, file: &str) -> Result<Profile> {
     }
 }
 
-/// [`parse`] of a file's content, which need not be text.
+/// [`parse`] for a file's content, which may not be text.
 pub fn parse_bytes(bytes: &[u8], file: &str) -> Result<Profile> {
     match std::str::from_utf8(bytes) {
         Ok(text) => parse(text, file),
@@ -61,21 +60,21 @@ fn position(text: &str, at: usize) -> (usize, usize) {
     let before = &text[..text.floor_char_boundary(at)];
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     let line = before.matches('\n').count() + 1;
-    // A byte order mark takes no column.
+    // A byte order mark does not count.
     let column = before[line_start..].trim_start_matches('\u{feff}').chars().count() + 1;
     (line, column)
 }
 
-/// A knob that the profile gives.
+/// A knob in the profile.
 pub(super) struct Found {
-    /// Its place in the table of knobs.
+    /// Its index in the table of knobs.
     pub index: usize,
-    /// Where in the text its key stands.
+    /// Where in the text its key is.
     pub key_at: usize,
     pub value: Value,
 }
 
-/// Where knobs are given.
+/// Where knobs can be given.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Profile,
@@ -83,7 +82,7 @@ pub(super) enum Place {
 }
 
 impl Place {
-    /// The keys there that are no knobs and no tables of any.
+    /// The keys there that are neither knobs nor tables of knobs.
     fn own_keys(self) -> &'static [&'static str] {
         match self {
             Self::Profile => &["name", "about", "sweep", "step"],
@@ -92,38 +91,38 @@ impl Place {
     }
 }
 
-/// What was seen in a document.
+/// What was found in a document.
 pub(super) struct Walk<'a> {
     text: &'a str,
     name: Option<String>,
     about: Option<String>,
     pub found: Vec<Found>,
-    /// What is wrong, by its place.
+    /// The mistakes, by their positions.
     wrong: Vec<(usize, String)>,
 }
 
 impl Walk<'_> {
-    /// That something is wrong at a place of the text.
+    /// Records a mistake at a position of the text.
     pub fn refuse(&mut self, at: usize, what: impl Into<String>) {
         self.wrong.push((at, what.into()));
     }
 
-    /// Whether nothing was wrong so far.
+    /// Whether there has been no mistake so far.
     pub fn is_right(&self) -> bool {
         self.wrong.is_empty()
     }
 
-    /// The knobs that a table gives, those that belong to a path before it. The keys that are a place's
-    /// own are left to others.
+    /// The knobs that a table gives; `prefix` is the path before them. Keys that belong to the place itself
+    /// are left to others.
     pub fn table(&mut self, table: &DeTable, prefix: &str, place: Place) {
         for (key, value) in table {
             let at = key.span().start;
             if key.get_ref().contains('.') {
-                // Joined to a path, it would pass for several keys.
+                // Joined to a path, it would look like several keys.
                 self.wrong.push((
                     at,
                     format!(
-                        "there is no {}: a key has no dots within quotes",
+                        "there is no {}: a quoted key cannot contain dots",
                         shown(&format!("{:?}", key.get_ref()))
                     ),
                 ));
@@ -153,18 +152,18 @@ impl Walk<'_> {
             _ if keys.is_empty() => self.wrong.push((at, unknown(path, place.own_keys()))),
             DeValue::Table(inner) => self.table(inner, &format!("{path}."), place),
             _ => {
-                let what = format!("`{path}` wants a table of {}, not {}", list(&keys), self.source(value));
+                let what = format!("`{path}` must be a table of {}, not {}", list(&keys), self.source(value));
                 self.wrong.push((value.span().start, what));
             }
         }
     }
 
-    /// One line of text that a terminal can show.
+    /// A single line of text that a terminal can show.
     pub fn line(&mut self, key: &str, value: &Spanned<DeValue>) -> Option<String> {
         match value.get_ref() {
             DeValue::String(text) if !text.chars().any(char::is_control) => Some(text.to_string()),
             _ => {
-                let what = format!("`{key}` wants one line of text, not {}", self.source(value));
+                let what = format!("`{key}` must be a single line of text, not {}", self.source(value));
                 self.wrong.push((value.span().start, what));
                 None
             }
@@ -179,9 +178,9 @@ impl Walk<'_> {
         self.text.get(value.span()).map_or_else(|| value.get_ref().type_str().into(), shown)
     }
 
-    /// The settings, with the checks that concern several keys.
+    /// The settings, after the checks that concern several keys.
     fn settings(&mut self, file: &str) -> Settings {
-        // In the table's order: a knob may depend on one before it, wherever the file has them.
+        // In the table's order, as a knob may depend on an earlier one, whatever their order in the file.
         self.found.sort_by_key(|found| found.index);
         let mut settings = Settings::default();
         for found in &self.found {
@@ -206,7 +205,7 @@ impl Walk<'_> {
         if let (Some(files), Some(devices)) = (places("target.files."), places("target.devices"))
             && !target.devices.is_empty()
         {
-            let what = "a target is either `files` or `devices`, and both are given: keep one".to_owned();
+            let what = "a target is either `files` or `devices`, but both are given: keep one".to_owned();
             wrong.push((files.max(devices), what));
         }
         if let (Some(serials), Some(what)) = (places("target.serials"), target.serials_mismatch()) {
@@ -216,11 +215,11 @@ impl Walk<'_> {
     }
 }
 
-/// The knob's value from a TOML value, if it is one of its own.
+/// The knob's value from a TOML value, if it is valid.
 pub(super) fn value_of(knob: &Knob, value: &DeValue) -> Option<Value> {
     let text_of = |item: &DeValue| whole_number(item).map(|n| n.to_string());
     match (&knob.spec.kind, value) {
-        // Taken as it stands: a path may begin with a blank.
+        // Taken as is, since a path may begin with a space.
         (Kind::Text, DeValue::String(text)) => Some(Value::Text(text.to_string())),
         (Kind::List, DeValue::Array(items)) => {
             let texts = items.iter().map(|item| item.get_ref().as_str().map(String::from));
@@ -241,13 +240,13 @@ pub(super) fn value_of(knob: &Knob, value: &DeValue) -> Option<Value> {
     }
 }
 
-/// A whole number as TOML has it.
+/// A whole number, as TOML writes it.
 pub(super) fn whole_number(value: &DeValue) -> Option<i128> {
     let DeValue::Integer(n) = value else { return None };
     i128::from_str_radix(n.as_str(), n.radix()).ok()
 }
 
-/// The keys right below a path; none if nothing is there.
+/// The keys directly below a path; none if nothing is there.
 pub(super) fn keys_of(path: &str) -> Vec<&'static str> {
     let below = |knob: &'static Knob| knob.path.strip_prefix(path)?.strip_prefix('.')?.split('.').next();
     let mut keys: Vec<_> = knobs::all().iter().filter_map(below).collect();
@@ -255,7 +254,7 @@ pub(super) fn keys_of(path: &str) -> Vec<&'static str> {
     keys
 }
 
-/// That a key does not exist, and which one may have been meant: a knob's, a table's, or one of `others`.
+/// The error for an unknown key, with a suggestion: a knob, a table, or one of `others`.
 pub(super) fn unknown(path: &str, others: &[&'static str]) -> String {
     let there_is_no = format!("there is no `{}`", shown(path));
     if let Some(name) = knobs::nearest_of(path, names().chain(others.iter().copied())) {
@@ -271,7 +270,7 @@ pub(super) fn unknown(path: &str, others: &[&'static str]) -> String {
     }
 }
 
-/// Everything that a key of knobs can be called: theirs, and their tables'.
+/// All valid keys of knobs and of their tables.
 fn names() -> impl Iterator<Item = &'static str> {
     let tables = knobs::all().iter().flat_map(|knob| {
         let path = knob.path.as_str();
@@ -285,7 +284,7 @@ pub(super) fn list(keys: &[&str]) -> String {
     quoted.join(", ")
 }
 
-/// A text of the file, fit for a message: one line, without control characters, not too long.
+/// Text from the file, fit for a message: one line, without control characters, not too long.
 fn shown(text: &str) -> String {
     let mut line: String =
         text.chars().take(SHOWN_CHARS_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect();

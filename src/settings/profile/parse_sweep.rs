@@ -15,13 +15,13 @@ use crate::units::parse_duration;
 /// The keys of `[sweep]`.
 const KEYS: [&str; 10] =
     ["for", "warmup", "repeat", "order", "seed", "idle", "cool_to", "cool_within", "rebuild", "product"];
-/// Degrees Celsius that a drive can be asked to cool down to.
+/// Temperatures to which a drive can be asked to cool down, in degrees Celsius.
 const COOL_TO_C: RangeInclusive<f64> = 0.0..=120.0;
-/// A knob with values in the product, and where it stands.
+/// A knob with values in the product, and its position.
 type AxisAt = (usize, Axis);
 
 impl Walk<'_> {
-    /// The steps that the document gives, if it gives any.
+    /// The steps in the document, if it has any.
     pub fn sweep(&mut self, root: &DeTable) -> Option<Sweep> {
         let of = |wanted: &str| root.iter().find(|(key, _)| key.get_ref() == wanted);
         let (table, steps) = (of("sweep"), of("step"));
@@ -41,10 +41,10 @@ impl Walk<'_> {
         sweep.product = axes.into_iter().map(|(_, axis)| axis).collect();
         match sweep.count() {
             0 if self.is_right() => {
-                self.refuse(at, "`sweep` has no steps: give it a `[sweep.product]`, or `[[step]]`s");
+                self.refuse(at, "`sweep` has no steps: add a `[sweep.product]`, or `[[step]]`s");
             }
             count if count > STEPS_MAX => {
-                self.refuse(at, format!("these are {count} steps, and {STEPS_MAX} are the most"));
+                self.refuse(at, format!("these are {count} steps, more than the maximum of {STEPS_MAX}"));
             }
             _ => {}
         }
@@ -83,7 +83,7 @@ impl Walk<'_> {
     }
 
     fn wants(&mut self, path: &str, wanted: &str, value: &Spanned<DeValue>) {
-        let what = format!("`{path}` wants {wanted}, not {}", self.source(value));
+        let what = format!("`{path}` must be {wanted}, not {}", self.source(value));
         self.refuse(value.span().start, what);
     }
 
@@ -91,7 +91,7 @@ impl Walk<'_> {
         let time = value.get_ref().as_str().and_then(|text| parse_duration(text).ok());
         let time = time.filter(|time| !positive || !time.is_zero());
         if time.is_none() {
-            let longer = if positive { ", longer than nothing" } else { "" };
+            let longer = if positive { ", above 0" } else { "" };
             self.wants(path, &format!("a time like 30s or 1m30s{longer}"), value);
         }
         time
@@ -147,7 +147,7 @@ impl Walk<'_> {
             let (at, path) = (key.span().start, format!("{prefix}{}", key.get_ref()));
             match (knobs::find(&path), value.get_ref()) {
                 (Some(knob), _) if axes.iter().any(|(_, axis)| axis.knob == knob.path) => {
-                    self.refuse(at, format!("`{path}` is in the product already"));
+                    self.refuse(at, format!("`{path}` is already in the product"));
                 }
                 (Some(knob), _) => {
                     if let Some(values) = self.values(knob, value) {
@@ -166,7 +166,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The values that a knob is to take, each once.
+    /// The values of a knob, without duplicates.
     fn values(&mut self, knob: &'static Knob, value: &Spanned<DeValue>) -> Option<Vec<Value>> {
         let items = value.get_ref().as_array().filter(|items| !items.is_empty());
         let Some(items) = items else {
@@ -177,7 +177,7 @@ impl Walk<'_> {
         for item in items {
             match value_of(knob, item.get_ref()) {
                 Some(value) if values.contains(&value) => {
-                    self.refuse(item.span().start, format!("`{}` is {value} twice", knob.path));
+                    self.refuse(item.span().start, format!("`{}` has the value {value} twice", knob.path));
                 }
                 Some(value) => values.push(value),
                 None => {
@@ -202,7 +202,7 @@ impl Walk<'_> {
             let (at, step) = self.step(table, item.span().start, axes);
             if !labels.insert(step.label.clone()) {
                 let what =
-                    format!("there is a step `{}` already: give each a `label` of its own", step.label);
+                    format!("there is already a step `{}`: give each step a different `label`", step.label);
                 self.refuse(at, what);
             }
             sweep.steps.push(step);
@@ -218,7 +218,7 @@ impl Walk<'_> {
         for twice in &found {
             let path = &knobs::all()[twice.index].path;
             if axes.iter().any(|(_, axis)| axis.knob == path) {
-                self.refuse(twice.key_at, format!("`{path}` is turned by the product already"));
+                self.refuse(twice.key_at, format!("`{path}` is already turned by the product"));
             }
         }
         let turn = |found: super::parse::Found| (knobs::all()[found.index].path.as_str(), found.value);
@@ -244,14 +244,14 @@ impl Walk<'_> {
     fn label(&mut self, path: &str, value: &Spanned<DeValue>) -> Option<String> {
         let label = self.line(path, value)?;
         if label.trim().is_empty() || label.chars().count() > LABEL_CHARS_MAX {
-            self.wants(path, &format!("a text of 1 to {LABEL_CHARS_MAX} characters"), value);
+            self.wants(path, &format!("text of 1 to {LABEL_CHARS_MAX} characters"), value);
             return None;
         }
         Some(label)
     }
 }
 
-/// Takes a value that was right.
+/// Stores a valid value.
 fn put<T>(place: &mut T, value: Option<T>) {
     if let Some(value) = value {
         *place = value;

@@ -1,4 +1,4 @@
-//! The steps of a profile: what is taken, how it is refused, and that they go there and back.
+//! The steps of a profile: what is accepted, how mistakes are reported, and that they round-trip.
 
 use std::fmt::Write;
 
@@ -18,7 +18,7 @@ fn a_profile_without_steps_has_none() {
 }
 
 #[test]
-fn steps_turn_knobs_like_a_profile_and_may_have_times_of_their_own() {
+fn steps_turn_knobs_like_a_profile_and_may_have_their_own_times() {
     let sweep = parsed(
         "[sweep]\nfor = \"10s\"\nwarmup = \"500ms\"\nrepeat = 3\nseed = 7\n\n\
          [[step]]\nlabel = \"sync\"\nio.interface = \"sync\"\n[step.scan]\ndepth = 4\n\n\
@@ -56,7 +56,7 @@ fn steps_do_not_change_the_settings_before_them() {
 }
 
 #[test]
-fn refusals_say_where_what_and_what_was_meant() {
+fn mistakes_are_reported_with_position_and_suggestion() {
     let mut texts = String::new();
     for wrong in [
         "sweep = 3",

@@ -1,4 +1,4 @@
-//! The parser: what it takes, how it refuses, and that nothing makes it panic.
+//! The parser: what it accepts, how it reports mistakes, and that nothing makes it panic.
 
 use std::fmt::Write;
 
@@ -14,13 +14,13 @@ fn parsed(text: &str) -> Settings {
 }
 
 #[test]
-fn an_empty_profile_is_the_defaults_under_the_files_name() {
+fn an_empty_profile_is_the_defaults_named_after_the_file() {
     assert_eq!(parsed(""), Settings { name: "demo".into(), ..Settings::default() });
     assert_eq!(parse("", "/a/b/mine.toml").unwrap().settings.name, "mine");
 }
 
 #[test]
-fn inline_tables_headers_and_dotted_keys_say_the_same() {
+fn inline_tables_headers_and_dotted_keys_are_equivalent() {
     let expected = parsed("[target]\nfiles = { dir = \"/x\", count = 2, size = \"2GiB\" }");
     assert_eq!(expected.target.size_bytes, 2 * GIB);
     assert_eq!(parsed("[target.files]\ndir = \"/x\"\ncount = 2\nsize = \"2GiB\""), expected);
@@ -31,7 +31,7 @@ fn inline_tables_headers_and_dotted_keys_say_the_same() {
 }
 
 #[test]
-fn every_kind_of_value_is_taken_as_toml_has_it() {
+fn every_kind_of_value_is_accepted_as_toml_writes_it() {
     let settings = parsed(
         "[scan]\nenabled = false\ncpus = [2, 0, 1]\nzipf_theta = 1\njump_share = 5e-1\nrate = \"none\"\n\
          [point]\ncpus = 3\nenabled = \"off\"\ninterface = \"default\"\n\
@@ -64,7 +64,7 @@ fn columns_count_characters() {
 }
 
 #[test]
-fn refusals_say_where_what_and_what_was_meant() {
+fn mistakes_are_reported_with_position_and_suggestion() {
     let mut texts = String::new();
     for wrong in [
         "[scan]\ndept = 4",
@@ -136,7 +136,7 @@ fn assert_settings_or_place(bytes: &[u8]) -> std::result::Result<(), TestCaseErr
     Ok(())
 }
 
-/// Pieces that lead deeper into the parser than random characters do.
+/// Pieces that get deeper into the parser than random characters.
 const PIECES: [&str; 34] = [
     "[",
     "]",
@@ -174,7 +174,7 @@ const PIECES: [&str; 34] = [
     "\\u0000",
 ];
 
-/// A change of a text: where, how much goes, what comes.
+/// An edit of a text: where, how much is removed, what is inserted.
 fn change() -> impl Strategy<Value = (prop::sample::Index, usize, Vec<u8>)> {
     let piece = prop_oneof![
         prop::sample::select(&PIECES[..]).prop_map(|piece| piece.as_bytes().to_vec()),

@@ -17,9 +17,9 @@ use crate::settings::knobs::nearest_of;
 
 /// The end of a profile's file name.
 const EXTENSION: &str = ".toml";
-/// The longest name: file names end at 255 bytes.
+/// The longest name: file names have at most 255 bytes.
 const NAME_BYTES_MAX: usize = 100;
-/// More than any profile; what is larger is another file.
+/// Larger than any profile.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 const NO_HOME: &str = "there is no home folder: HOME is not set to an absolute path";
 
@@ -34,9 +34,9 @@ pub struct Store {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// The program brings it along.
+    /// Built into the program.
     BuiltIn,
-    /// A file of the user's.
+    /// A file of the user.
     File(PathBuf),
 }
 
@@ -45,18 +45,18 @@ pub enum Source {
 pub struct Entry {
     /// The name by which it is loaded.
     pub name: String,
-    /// Its line about itself; empty where there is none.
+    /// Its description; empty if there is none.
     pub about: String,
-    /// How many steps it has; none is an ordinary profile.
+    /// How many steps it has; 0 for an ordinary profile.
     pub steps: usize,
     /// Where it comes from.
     pub source: Source,
-    /// Why it can't be loaded, with the place in the file.
+    /// Why it can't be loaded, with the position in the file.
     pub error: Option<String>,
 }
 
 impl Store {
-    /// The store of the user who runs the program.
+    /// The store of the current user.
     pub fn of_user() -> Self {
         Self::from_env(|key| std::env::var_os(key))
     }
@@ -88,8 +88,8 @@ impl Store {
             .hint("`stacktune profiles` lists them; the path of a file has a `/` or ends in `.toml`")
     }
 
-    /// All profiles that a name loads: the user's by name, then the built-in ones. One of the
-    /// user's that bears a built-in name stands for it, as in [`Store::load`].
+    /// All profiles that can be loaded by name: the user's by name, then the built-in ones. One of the user's
+    /// with a built-in name replaces that, as in [`Store::load`].
     pub fn list(&self) -> Result<Vec<Entry>> {
         let user_files = self.user_files()?;
         let is_users = |name: &str| user_files.iter().any(|(known, _)| known == name);
@@ -103,11 +103,11 @@ impl Store {
         Ok(of_user.chain(of_program).collect())
     }
 
-    /// Writes the profile as the user's of that name, and returns its file.
+    /// Saves the profile as the user's under that name, and returns its file.
     ///
-    /// The file is complete at every moment: a new one, flushed, is renamed into place. A profile
-    /// that exists, a built-in one included, is replaced only if `replace` says so (an error of
-    /// the kind `Refused` otherwise; a built-in one is hidden by the user's of its name).
+    /// The file is complete at every moment: a new one, flushed, is renamed into place. An existing profile,
+    /// even a built-in one, is replaced only if `replace` is set (otherwise an error of the kind `Refused`; a
+    /// built-in one is hidden by the user's of the same name).
     pub fn save(&self, profile: &Profile, name: &str, replace: bool) -> Result<PathBuf> {
         check_name(name)?;
         let folder = self.folder.as_deref().ok_or_else(|| {
@@ -121,7 +121,7 @@ impl Store {
         let mut named = profile.clone();
         name.clone_into(&mut named.settings.name);
         let text = to_toml(&named);
-        // What is saved must be found again as it was.
+        // What is saved must load unchanged.
         parse(&text, &path.to_string_lossy())?;
 
         fs::create_dir_all(folder).map_err(|e| Error::os("cannot make the folder", folder, e))?;
@@ -141,7 +141,7 @@ impl Store {
         Some(self.folder.as_ref()?.join(format!("{name}{EXTENSION}")))
     }
 
-    /// Names and paths of the user's profiles, by name.
+    /// Names and paths of the user's profiles, sorted by name.
     fn user_files(&self) -> Result<Vec<(String, PathBuf)>> {
         let Some(folder) = &self.folder else { return Ok(Vec::new()) };
         let unreadable = |e| Error::os("cannot read the profiles in", folder, e);
@@ -197,8 +197,8 @@ fn load_file(path: &Path) -> Result<Profile> {
 }
 
 fn exists(name: &str) -> Error {
-    Error::refused(format!("there is a profile `{name}` already"))
-        .hint("choose another name, or say that it may be replaced")
+    Error::refused(format!("there is already a profile `{name}`"))
+        .hint("choose another name, or allow replacing it")
 }
 
 fn check_name(name: &str) -> Result<()> {
@@ -219,8 +219,8 @@ fn check_name(name: &str) -> Result<()> {
     Err(Error::input(format!("`{}` can't name a profile: a name {wrong}", name.escape_debug())))
 }
 
-/// A path with the home folder in place of a leading `~`, and the user's cache folder, wherever
-/// `XDG_CACHE_HOME` says that it is, in place of a leading `~/.cache`.
+/// A path in which a leading `~/.cache` stands for the user's cache folder (which `XDG_CACHE_HOME` may set),
+/// and another leading `~` for the home folder.
 pub fn expand_home(path: &str) -> Result<PathBuf> {
     expand_with(path, std::env::var_os("HOME"), std::env::var_os("XDG_CACHE_HOME"))
 }

@@ -1,4 +1,4 @@
-//! The store on a folder of its own.
+//! The store, on a temporary folder.
 
 use super::*;
 use crate::settings::Settings;
@@ -14,7 +14,7 @@ fn named(about: &str) -> Profile {
 }
 
 #[test]
-fn what_is_saved_is_found_by_name_by_path_and_in_the_list() {
+fn a_saved_profile_is_found_by_name_by_path_and_in_the_list() {
     let (_folder, store) = store();
     let path = store.save(&named("mine"), "my-disk_2.1", false).unwrap();
     let expected = Settings { name: "my-disk_2.1".into(), ..named("mine").settings }.into();
@@ -28,7 +28,7 @@ fn what_is_saved_is_found_by_name_by_path_and_in_the_list() {
 }
 
 #[test]
-fn an_existing_profile_is_replaced_only_when_told() {
+fn an_existing_profile_is_replaced_only_on_request() {
     let (_folder, store) = store();
     store.save(&named("first"), "mine", false).unwrap();
     let error = store.save(&named("second"), "mine", false).unwrap_err();
@@ -41,7 +41,7 @@ fn an_existing_profile_is_replaced_only_when_told() {
 }
 
 #[test]
-fn a_built_in_name_is_taken_too_and_then_the_users_stands_for_it() {
+fn a_users_profile_can_replace_a_built_in_one() {
     let (_folder, store) = store();
     assert_eq!(store.save(&named("mine"), "demo", false).unwrap_err().exit_status(), 3);
     store.save(&named("mine"), "demo", true).unwrap();
@@ -53,7 +53,7 @@ fn a_built_in_name_is_taken_too_and_then_the_users_stands_for_it() {
 }
 
 #[test]
-fn a_broken_file_is_listed_with_its_place_and_never_replaced_by_the_built_in() {
+fn a_broken_file_is_listed_with_its_mistake_and_not_replaced_by_the_built_in_one() {
     let (_folder, store) = store();
     let path = store.save(&named("mine"), "demo", true).unwrap();
     fs::write(&path, "name = \"demo\"\nabuot = 1\n").unwrap();
@@ -67,7 +67,7 @@ fn a_broken_file_is_listed_with_its_place_and_never_replaced_by_the_built_in() {
 }
 
 #[test]
-fn an_unknown_name_gets_the_nearest_of_both_kinds() {
+fn an_unknown_name_gets_the_closest_of_both_kinds() {
     let (_folder, store) = store();
     store.save(&named(""), "nightly", false).unwrap();
     let what = |name| store.load(name).unwrap_err().what;
@@ -90,7 +90,7 @@ fn names_that_would_leave_the_folder_or_hide_are_refused() {
 }
 
 #[test]
-fn what_could_not_be_read_again_is_not_saved() {
+fn a_profile_that_could_not_be_loaded_again_is_not_saved() {
     let (_folder, store) = store();
     assert!(store.save(&named("two\nlines"), "mine", false).is_err());
     assert!(store.load("mine").is_err());
@@ -107,7 +107,7 @@ fn the_folder_follows_the_environment() {
         folder(&[("HOME", "/home/a"), ("XDG_CONFIG_HOME", "/etc/xdg")]),
         expected("/etc/xdg/stacktune/profiles")
     );
-    // The XDG specification has relative paths ignored.
+    // The XDG specification says to ignore relative paths.
     assert_eq!(
         folder(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "x")]),
         expected("/h/.config/stacktune/profiles")
@@ -116,7 +116,7 @@ fn the_folder_follows_the_environment() {
 }
 
 #[test]
-fn without_a_home_the_built_in_profiles_remain_and_saving_says_why_not() {
+fn without_a_home_the_built_in_profiles_remain_and_saving_fails() {
     let store = Store { folder: None };
     assert_eq!(store.list().unwrap().len(), BUILTIN.len());
     assert_eq!(store.load("demo").unwrap().settings.name, "demo");

@@ -1,39 +1,39 @@
-//! The steps of a profile: the same load under other settings, run one after the other. Plain data.
+//! The steps of a profile: the same load under different settings, run one after the other. Plain data.
 
 use std::time::Duration;
 
 use crate::settings::knobs::{self, Value};
 use crate::settings::values::Settings;
 
-/// The most steps that a profile can have, its product multiplied out.
+/// The maximum number of steps of a profile, with the product expanded.
 pub const STEPS_MAX: usize = 1000;
-/// The most repeats of a step.
+/// The maximum number of repeats of a step.
 pub const REPEAT_MAX: u32 = 1000;
-/// The longest label, in characters; longer ones are cut where they are made of a step's turns.
+/// The longest label, in characters; longer ones made from a step's turns are cut.
 pub const LABEL_CHARS_MAX: usize = 60;
 
-/// What a profile says of its steps.
+/// The steps of a profile.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sweep {
     /// The steps as written; see [`Self::all_steps`].
     pub steps: Vec<Step>,
-    /// Knobs of which every value is run with every value of the others, and with every step.
+    /// Knobs whose values are combined with each other and with every step.
     pub product: Vec<Axis>,
     /// How long each run is measured, after its warm-up.
     pub time: Duration,
-    /// How long each run goes on before that.
+    /// The warm-up of each run.
     pub warmup: Duration,
     /// How often each step is run.
     pub repeat: u32,
     /// The order of the runs.
     pub order: Order,
-    /// What shuffles them.
+    /// The seed that shuffles them.
     pub seed: u64,
-    /// What keeps the runs comparable.
+    /// What makes the runs comparable.
     pub between: Between,
 }
 
-/// A knob and the values that it takes in turn.
+/// A knob and its values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
     /// The knob's path.
@@ -42,27 +42,27 @@ pub struct Axis {
     pub values: Vec<Value>,
 }
 
-/// A setting to be measured.
+/// Settings to be measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
-    /// What tables and folders call it; no two steps have the same.
+    /// Its name in tables and folders; unique.
     pub label: String,
     /// The knobs that it turns, by path, in the order of [`knobs::all`].
     pub turns: Vec<(&'static str, Value)>,
-    /// A measuring time of its own.
+    /// Its own measuring time.
     pub time: Option<Duration>,
-    /// A warm-up of its own.
+    /// Its own warm-up.
     pub warmup: Option<Duration>,
-    /// Repeats of its own.
+    /// Its own number of repeats.
     pub repeat: Option<u32>,
 }
 
-/// The order in which the runs of a sweep follow each other.
+/// The order of the runs of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// At random, by the seed.
     Shuffled,
-    /// As the profile has the steps.
+    /// In the profile's order.
     AsWritten,
 }
 
@@ -77,22 +77,21 @@ impl Order {
     }
 }
 
-/// What is done before each run so that all begin alike.
+/// What is done before each run so that all begin under the same conditions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Between {
-    /// The time before each run in which nothing is done.
+    /// Idle time before each run.
     pub idle: Duration,
-    /// The run waits until no drive is warmer, in degrees Celsius.
+    /// The run waits until no drive is warmer than this, in degrees Celsius.
     pub cool_to_c: Option<f64>,
-    /// It waits for that no longer than this.
+    /// It waits no longer than this for that.
     pub cool_within: Duration,
-    /// The stack is built anew before each run, the drives' state included, instead of once for all
-    /// runs on it.
+    /// Rebuild the stack, including the drives' state, before each run instead of once for all runs on it.
     pub rebuild: bool,
 }
 
 impl Default for Sweep {
-    /// No step yet.
+    /// No steps yet.
     fn default() -> Self {
         Self {
             steps: Vec::new(),
@@ -113,16 +112,15 @@ impl Default for Sweep {
 }
 
 impl Sweep {
-    /// How many steps there are, the product multiplied out; without an end where that overflows.
+    /// The number of steps, with the product expanded; `usize::MAX` on overflow.
     pub fn count(&self) -> usize {
         let of_axes = self.product.iter().fold(1_usize, |n, axis| n.saturating_mul(axis.values.len()));
         let of_steps = if self.product.is_empty() { self.steps.len() } else { self.steps.len().max(1) };
         of_steps.saturating_mul(of_axes)
     }
 
-    /// Every step to be run, in the order of tables: each written one with every combination of the
-    /// product's values, the last axis turning fastest. Times and repeats that a step does not have
-    /// itself are the sweep's.
+    /// Every step to run, in the order of tables: each written one with every combination of the product's
+    /// values, the last axis varying fastest. Times and repeats that a step does not set are the sweep's.
     pub fn all_steps(&self) -> Vec<Step> {
         let base = Step { label: String::new(), turns: Vec::new(), time: None, warmup: None, repeat: None };
         let mut steps = if self.steps.is_empty() { vec![base] } else { self.steps.clone() };
@@ -140,13 +138,13 @@ impl Sweep {
     }
 }
 
-/// A knob's place in the table of all.
+/// A knob's index in the table of all.
 fn place(path: &str) -> usize {
     knobs::all().iter().position(|knob| knob.path == path).unwrap_or(usize::MAX)
 }
 
 impl Step {
-    /// The settings under which it runs: the profile's with its turns made.
+    /// The settings under which it runs: the profile's with its turns applied.
     pub fn settings(&self, base: &Settings) -> Settings {
         let mut settings = base.clone();
         settings.name = format!("{}: {}", base.name, self.label);
@@ -168,7 +166,7 @@ impl Step {
     }
 }
 
-/// What a step without a label is called.
+/// The name of a step without a label.
 pub fn label_of(turns: &[(&'static str, Value)]) -> String {
     let parts: Vec<_> = turns.iter().map(|(knob, value)| turn_label(knob, value)).collect();
     let label = if parts.is_empty() { "base".to_owned() } else { parts.join(" ") };
@@ -178,11 +176,11 @@ pub fn label_of(turns: &[(&'static str, Value)]) -> String {
     label.chars().take(LABEL_CHARS_MAX - 1).chain(['…']).collect()
 }
 
-/// `page_size=4KiB`, and of a class's knob `scan.depth=8`.
+/// `page_size=4KiB`, or for a class's knob `scan.depth=8`.
 fn turn_label(path: &str, value: &Value) -> String {
     let of_class = knobs::find(path).is_some_and(|knob| knob.class.is_some());
     let key = path.split_once('.').map_or(path, |(_, key)| key);
-    // A text of a knob's may hold what a line must not.
+    // A knob's text may contain characters that a line must not.
     format!("{}={value}", if of_class { path } else { key }).replace(char::is_control, " ")
 }
 
@@ -201,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_product_multiplies_the_steps_and_its_last_axis_turns_fastest() {
+    fn a_product_multiplies_the_steps_and_its_last_axis_varies_fastest() {
         let mut sweep = Sweep {
             product: vec![axis("io.page_size", &[4096, 16384]), axis("scan.depth", &[1, 8])],
             ..Sweep::default()

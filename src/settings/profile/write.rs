@@ -1,4 +1,4 @@
-//! A profile to TOML that a person reads: the main keys, and whatever else is not at its default.
+//! From a profile to readable TOML: the main keys, and everything else that is not at its default.
 
 use std::fmt::Write;
 
@@ -25,12 +25,12 @@ const MAIN_KEYS: [&str; 13] = [
     "max_writes",
 ];
 
-/// The profile's text. Parsed again it gives the same profile, but for the files of a target
-/// that is devices: those are left out.
+/// The profile's text. Parsed again it gives the same profile, except for the files of a target of devices:
+/// those are left out.
 pub fn to_toml(profile: &Profile) -> String {
     let settings = &profile.settings;
     let mut text = String::from("# A profile of stacktune. `stacktune knobs` explains each key;\n");
-    text.push_str("# what is not written here has its default.\n");
+    text.push_str("# a key that is missing here has its default.\n");
     push_entry(&mut text, "name", &settings.name.as_str().into());
     push_entry(&mut text, "about", &settings.about.as_str().into());
 
@@ -47,7 +47,7 @@ pub fn to_toml(profile: &Profile) -> String {
 }
 
 fn push_section(text: &mut String, section: &[&Knob], settings: &Settings) {
-    // Keys of two parts with the same first one make an inline table.
+    // Keys of two parts with the same first part make an inline table.
     for group in section.chunk_by(|a, b| inline_of(a).is_some() && inline_of(a) == inline_of(b)) {
         let Some(table) = inline_of(group[0]) else {
             push_entry(text, group[0].spec.key, &to_value(&group[0].get(settings)));
@@ -70,7 +70,7 @@ fn is_written(knob: &Knob, settings: &Settings, defaults: &Settings) -> bool {
     value != knob.get(defaults) || (MAIN_KEYS.contains(&knob.spec.key) && value != Value::Inherit)
 }
 
-/// The table and the key within it.
+/// The table and the key in it.
 fn table_of(knob: &Knob) -> (&str, &str) {
     knob.path.split_once('.').unwrap_or(("", &knob.path))
 }
@@ -82,7 +82,7 @@ fn inline_of(knob: &Knob) -> Option<&'static str> {
 fn push_entry(text: &mut String, key: &str, value: &toml::Value) {
     match value {
         toml::Value::Array(items) if items.len() > 1 => {
-            // One device a line.
+            // One device per line.
             let _ = writeln!(text, "{key} = [");
             for item in items {
                 let _ = writeln!(text, "    {item},");

@@ -7,7 +7,7 @@ use super::sweep::{Step, Sweep};
 use super::toml_value::to_value;
 use crate::units::format_duration;
 
-/// The tables of the steps; parsed again they give the same.
+/// The tables of the steps; parsed again they give the same steps.
 pub(super) fn push(text: &mut String, sweep: &Sweep) {
     let defaults = Sweep::default();
     let between = &sweep.between;

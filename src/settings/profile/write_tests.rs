@@ -1,4 +1,4 @@
-//! The writer, against the parser.
+//! The writer, checked against the parser.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn any_value(knob: &'static Knob) -> BoxedStrategy<Value> {
             let size = bytes.prop_map(|bytes| Value::Size(Some(bytes))).boxed();
             if optional { prop_oneof![size, Just(Value::Size(None))].boxed() } else { size }
         }
-        // As far as rates can be written.
+        // Rounded to what can be written.
         Kind::Rate { .. } => prop::option::of(1..9_000_000_000_000_000_u64).prop_map(Value::Rate).boxed(),
         Kind::Time { min, max, .. } => {
             let ns = min.as_nanos() as u64..=max.as_nanos() as u64;
@@ -48,7 +48,7 @@ fn any_value(knob: &'static Knob) -> BoxedStrategy<Value> {
     if knob.spec.inherits { prop_oneof![own, Just(Value::Inherit)].boxed() } else { own }
 }
 
-/// Texts, those that mean something elsewhere among them.
+/// Texts, including those that mean something elsewhere.
 fn any_text() -> impl Strategy<Value = String> {
     prop_oneof![
         any::<String>(),
@@ -58,7 +58,7 @@ fn any_text() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Any settings that the knobs can express, a line's worth of name and about included.
+/// Any settings that the knobs can express, with any name and description.
 fn any_settings() -> impl Strategy<Value = Settings> {
     let values: Vec<_> = knobs::all().iter().map(any_value).collect();
     (values, "[^\\pC]{1,20}", "[^\\pC]{0,40}", any::<bool>()).prop_map(|(values, name, about, on_devices)| {
@@ -69,7 +69,7 @@ fn any_settings() -> impl Strategy<Value = Settings> {
                 knob.set(&mut settings, value);
             }
         }
-        // Devices without a name leave files, and each device has one serial or none has.
+        // Without devices there are files, and either each device has one serial or none has.
         if settings.target.devices.is_empty() {
             settings.target.serials.clear();
         } else if !settings.target.serials.is_empty() {
@@ -81,7 +81,7 @@ fn any_settings() -> impl Strategy<Value = Settings> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_again(settings in any_settings()) {
+    fn written_profiles_parse_back(settings in any_settings()) {
         let profile = settings.into();
         let text = to_toml(&profile);
         prop_assert_eq!(parse(&text, "written.toml").map_err(|e| format!("{e}\n{text}")), Ok(profile));
@@ -89,12 +89,12 @@ proptest! {
 }
 
 #[test]
-fn the_defaults_read_well() {
+fn the_defaults_are_written_readably() {
     insta::assert_snapshot!(to_toml(&Settings::default().into()));
 }
 
 #[test]
-fn devices_stand_one_a_line_and_the_files_are_left_out() {
+fn devices_are_one_per_line_and_the_files_are_left_out() {
     let mut settings = Settings::default();
     settings.target.dir = "/elsewhere".into();
     settings.target.devices = vec!["/dev/disk/by-id/nvme-a".into(), "/dev/disk/by-id/nvme-b".into()];

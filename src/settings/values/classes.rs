@@ -15,7 +15,7 @@ pub enum Offsets {
     Uniform,
     /// A few pages often, scattered over the region.
     Zipf,
-    /// A share of the accesses jumps, the rest follows on.
+    /// A share of the accesses jumps, the rest is sequential.
     Runs,
 }
 
@@ -28,28 +28,28 @@ pub enum Arrival {
     Poisson,
 }
 
-/// The settings that each class has. `None` takes the `[io]` table's value.
+/// The settings of each class. `None` inherits the `[io]` table's value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClassSettings {
     /// Whether the class runs at all.
     pub enabled: bool,
-    /// Outstanding I/Os a thread.
+    /// Outstanding I/Os per thread.
     pub depth: u64,
     /// I/Os submitted together.
     pub batch: u64,
-    /// Threads (with `sync`, each outstanding I/O has a thread of its own).
+    /// Threads (with `sync`, each outstanding I/O has a separate thread).
     pub threads: u64,
     /// Where the threads run.
     pub cpus: Cpus,
-    /// The class's rate in bytes a second, divided over its threads; `None` is unlimited.
+    /// The class's rate in bytes per second, shared by its threads; `None` means unlimited.
     pub rate_bytes_per_s: Option<u64>,
-    /// Spacing of the intended starts of a rated class.
+    /// Spacing of the intended starts of a class with a rate.
     pub arrival: Arrival,
     /// How offsets are drawn (the WAL is always sequential).
     pub offsets: Offsets,
-    /// Zipf's exponent.
+    /// The Zipf exponent.
     pub zipf_theta: f64,
-    /// The share of accesses that jump, 0 (sequential) to 1 (random), of `runs`.
+    /// The share of accesses that jump, 0 (sequential) to 1 (random), for `runs`.
     pub jump_share: f64,
     /// Own interface.
     pub interface: Option<Interface>,
@@ -66,20 +66,20 @@ pub enum Sync {
     Fdatasync,
     /// Each write with `RWF_DSYNC`.
     Dsync,
-    /// No flush: stands for a persistent-memory log (Haas et al. 2020, section 4.2). Not durable.
+    /// No flush: models a persistent-memory log (Haas et al. 2020, section 4.2). Not durable.
     None,
 }
 
-/// What the WAL has beside its class settings.
+/// What the WAL has besides its class settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wal {
     /// See [`Sync`].
     pub sync: Sync,
-    /// One flush for this many writes.
+    /// Writes per flush.
     pub sync_every: u64,
-    /// A file or device of its own, or none: the region reserved for it on the target.
+    /// A separate file or device; none means the region reserved for it on the target.
     pub target: Option<String>,
-    /// The serial that a device of its own must have; none where it was not recorded.
+    /// The serial that a separate device must have; none if not recorded.
     pub serial: Option<String>,
 }
 
@@ -109,7 +109,7 @@ impl Named for Offsets {
     const NAMES: &'static [(Self, &'static str, &'static str)] = &[
         (Self::Uniform, "uniform", "every page equally often"),
         (Self::Zipf, "zipf", "a few pages often, scattered over the region"),
-        (Self::Runs, "runs", "a share of the accesses jumps, the rest follows on"),
+        (Self::Runs, "runs", "a share of the accesses jumps, the rest is sequential"),
     ];
 }
 
@@ -124,6 +124,6 @@ impl Named for Sync {
     const NAMES: &'static [(Self, &'static str, &'static str)] = &[
         (Self::Fdatasync, "fdatasync", "a write, then a flush"),
         (Self::Dsync, "dsync", "each write durable by itself (RWF_DSYNC)"),
-        (Self::None, "none", "no flush: stands for a persistent-memory log, not durable"),
+        (Self::None, "none", "no flush: models a persistent-memory log, not durable"),
     ];
 }

@@ -1,4 +1,4 @@
-//! The `[io]` table: how I/O reaches the storage, the default of all classes.
+//! The `[io]` table: how I/O reaches storage, the defaults of all classes.
 
 use std::time::Duration;
 
@@ -40,9 +40,9 @@ pub struct Io {
     pub sqpoll_idle: Duration,
     /// With `sqpoll`, the CPU of the kernel's thread.
     pub sqpoll_cpu: Cpus,
-    /// Sleep after a poll that came back empty; zero is none.
+    /// Sleep after an empty poll; zero means none.
     pub poll_sleep: Duration,
-    /// Drives may leave the kernel without an IOMMU that confines them to their own memory.
+    /// Whether drives may leave the kernel without an IOMMU that confines their memory accesses.
     pub unsafe_noiommu: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What a profile says of the load's engine: pages, or RocksDB with its data set and options.
+//! Settings of the load's engine: pages, or RocksDB with its data set and options.
 
 use crate::settings::named::Named;
 use crate::units::{KIB, MIB};
@@ -12,7 +12,7 @@ pub enum LoadEngine {
     Rocksdb,
 }
 
-/// In which order the pairs are loaded.
+/// The order in which the pairs are loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Order {
     /// Ascending keys.
@@ -37,20 +37,20 @@ pub enum Compression {
 pub enum Compaction {
     /// Each level is one sorted run, `fanout` times as large as the one above.
     Level,
-    /// Sorted runs of like size are merged.
+    /// Sorted runs of similar size are merged.
     Universal,
 }
 
-/// The data set: what is loaded, and by what it is known again.
+/// The data set: what is loaded, and by what it is recognized.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pairs {
     /// Bytes of a key.
     pub key_bytes: u64,
     /// Bytes of a value.
     pub value_bytes: u64,
-    /// Pairs that are loaded; none is `share_percent` of the file system.
+    /// Pairs that are loaded; none means `share_percent` of the file system.
     pub count: Option<u64>,
-    /// The data set's share of the file system, where no count is given.
+    /// The data set's share of the file system, if no count is given.
     pub share_percent: u64,
     /// How they are loaded.
     pub order: Order,
@@ -64,8 +64,8 @@ impl Pairs {
     }
 }
 
-/// `RocksDB`'s options, as far as they are knobs. The defaults are `RocksDB`'s own, but for direct I/O,
-/// which keeps the page cache out of the figures, and compression, which is off.
+/// `RocksDB`'s options, as far as they are knobs. The defaults are `RocksDB`'s own, except direct I/O, which
+/// keeps the page cache out of the figures, and compression, which is off.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rocksdb {
     /// Reads bypass the page cache.
@@ -74,13 +74,13 @@ pub struct Rocksdb {
     pub direct_flush: bool,
     /// Bytes of a block of a file.
     pub block_bytes: u64,
-    /// Bytes of the cache of blocks.
+    /// Bytes of the block cache.
     pub block_cache_bytes: u64,
     /// How blocks are compressed.
     pub compression: Compression,
     /// Bytes of a memtable.
     pub write_buffer_bytes: u64,
-    /// Memtables, the one that is written included.
+    /// Memtables, including the one being written.
     pub write_buffers: u64,
     /// Files of L0 that start a compaction.
     pub l0_compact: u64,
@@ -98,20 +98,20 @@ pub struct Rocksdb {
     pub compaction: Compaction,
     /// One level below L0, of any size (Ransom et al., section 5.2.2).
     pub single_level: bool,
-    /// Flushes and compactions at a time.
+    /// Concurrent flushes and compactions.
     pub jobs: u64,
     /// Threads of one compaction.
     pub subcompactions: u64,
-    /// Files are synced incrementally each time this many bytes were written; 0 never.
+    /// Files are synced incrementally each time this many bytes are written; 0 means never.
     pub bytes_per_sync: u64,
     /// The same for the log.
     pub wal_bytes_per_sync: u64,
-    /// Bits a key of each file's filter; 0 is no filter.
+    /// Bits per key of each file's filter; 0 means no filter.
     pub bloom_bits: u64,
 }
 
 impl Rocksdb {
-    /// How the files are laid out, in words: levels with their fan-out, a single one, or universal.
+    /// How the files are laid out, in words: levels with their fan-out, a single level, or universal.
     pub fn layout(&self) -> String {
         match self.compaction {
             Compaction::Level if self.single_level => "single level".to_owned(),
@@ -148,22 +148,22 @@ impl Default for Rocksdb {
     }
 }
 
-/// All of it.
+/// The settings of the load's engine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Kv {
     /// What the classes read and write.
     pub engine: LoadEngine,
     /// The data set.
     pub pairs: Pairs,
-    /// Pairs of a range read.
+    /// Pairs per range read.
     pub scan_pairs: u64,
-    /// Range reads follow each other from the first key to the last, instead of each from a random key.
+    /// Whether range reads follow each other from the first key to the last, instead of starting at a random key.
     pub scan_whole: bool,
     /// Percentage of gets for missing keys.
     pub miss_percent: u64,
     /// Percentage of gets among the background's operations.
     pub read_percent: u64,
-    /// Where acknowledged puts of the WAL are noted.
+    /// Where acknowledged puts of the WAL are recorded.
     pub acks: Option<String>,
     /// The engine's options.
     pub rocksdb: Rocksdb,
@@ -216,6 +216,6 @@ impl Named for Compression {
 impl Named for Compaction {
     const NAMES: &'static [(Self, &'static str, &'static str)] = &[
         (Self::Level, "level", "each level is one sorted run, larger than the one above"),
-        (Self::Universal, "universal", "sorted runs of like size are merged"),
+        (Self::Universal, "universal", "sorted runs of similar size are merged"),
     ];
 }

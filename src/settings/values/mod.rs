@@ -1,7 +1,7 @@
 //! Settings: everything that a knob can turn, with the defaults of Table 3 of Haas et al. (2020).
 //!
-//! Settings are plain data. What each field accepts, what it is called and when it can't be chosen
-//! is defined once, in [`crate::settings::knobs`].
+//! Settings are plain data. What each field accepts, its name and when it is not available are defined once,
+//! in [`crate::settings::knobs`].
 
 pub mod classes;
 pub mod cpus;
@@ -27,14 +27,14 @@ pub const PAGE_SIZE_BYTES_MIN: u64 = 512;
 /// The largest page: the layout's unit, so that every page size covers the same bytes.
 pub const PAGE_SIZE_BYTES_MAX: u64 = MIB;
 
-/// Everything that a knob can turn, with the name and line of the profile that it is from.
+/// Everything that a knob can turn, with the name and description of its profile.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// The profile's name.
     pub name: String,
-    /// One line that lists show.
+    /// One line for lists.
     pub about: String,
-    /// Where the data lies.
+    /// Where the data is.
     pub target: Target,
     /// The stack between the interface and the drives.
     pub stack: Stack,
@@ -56,18 +56,18 @@ pub struct Settings {
     pub sim: Sim,
 }
 
-/// Where the data lies: devices if any are named, else files.
+/// Where the data is: on devices if any are named, else in files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     /// The folder of the files; `~` is the home folder.
     pub dir: String,
-    /// How many data files.
+    /// The number of data files.
     pub count: u64,
-    /// Bytes of each data file; the WAL's file comes on top.
+    /// Bytes of each data file; the WAL's file is extra.
     pub size_bytes: u64,
-    /// Block devices, by-id names where there are some.
+    /// Block devices, with by-id names if they have any.
     pub devices: Vec<String>,
-    /// The serials the devices must have, in the same order; empty where none were recorded.
+    /// The serials that the devices must have, in the same order; empty if none were recorded.
     pub serials: Vec<String>,
 }
 
@@ -109,7 +109,7 @@ impl Default for Settings {
 }
 
 impl Target {
-    /// How the number of serials contradicts that of the devices, if it does.
+    /// Why the number of serials contradicts that of the devices, or none if it does not.
     pub fn serials_mismatch(&self) -> Option<String> {
         let (serials, devices) = (self.serials.len(), self.devices.len());
         (serials != 0 && serials != devices).then(|| {
@@ -119,16 +119,16 @@ impl Target {
 }
 
 impl Settings {
-    /// The price of all drives in $, where that of one is known; files have no drives of their own.
+    /// The price of all drives in $, if that of one is known and the target is drives.
     pub fn price(&self) -> Option<f64> {
         let price = self.stack.price * self.target.devices.len() as f64;
         (price > 0.0).then_some(price)
     }
 
-    /// Why there is no price although one was given, where there is none.
+    /// Why there is no price although one was given, or none.
     pub fn price_missing(&self) -> Option<&'static str> {
         (self.stack.price > 0.0 && self.target.devices.is_empty())
-            .then_some("price: none, as stack.price is that of a drive, and the target is files")
+            .then_some("price: none, as stack.price is the price of a drive, but the target is files")
     }
 
     /// Whether the classes read and write through `RocksDB`.
@@ -136,7 +136,7 @@ impl Settings {
         self.kv.engine == LoadEngine::Rocksdb
     }
 
-    /// The class's interface, its own or the default; `RocksDB`'s I/O is made of plain system calls.
+    /// The class's interface, its own or the default; `RocksDB`'s I/O uses plain system calls.
     pub fn interface_of(&self, class: Class) -> Interface {
         if self.is_keyed() {
             return Interface::SYSTEM_CALLS;
@@ -178,7 +178,7 @@ impl Settings {
         self.driven_by().is_some()
     }
 
-    /// The interface for which the drives leave the kernel; none where they stay with it.
+    /// The interface for which the drives leave the kernel; none if they stay in it.
     pub fn driven_by(&self) -> Option<Interface> {
         Class::ALL.iter().map(|&class| self.interface_of(class)).find(|interface| interface.leaves_kernel())
     }

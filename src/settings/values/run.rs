@@ -13,11 +13,11 @@ pub struct Run {
     pub cache_limit_bytes: Option<u64>,
     /// The length of a window.
     pub window: Duration,
-    /// Seeds offsets and arrivals.
+    /// The seed of offsets and arrivals.
     pub seed: u64,
     /// Drives of the array for which the cores needed are derived.
     pub drives: u64,
-    /// Bytes a second of each of them; without it nothing is derived.
+    /// Bytes per second of each of them; without it nothing is derived.
     pub drive_rate_bytes_per_s: Option<u64>,
 }
 
@@ -35,14 +35,14 @@ impl Default for Run {
     }
 }
 
-/// Which simulated device the `sim` interface has.
+/// The simulated device of the `sim` interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SimDevice {
     /// Fast reads, slow flushes that block everything (Haas et al. 2020, sections 4.1 and A.1).
     Consumer,
     /// Flushes of 20 µs (Haas et al. 2020, section A.1).
     Enterprise,
-    /// The consumer device with read and write errors now and then.
+    /// The consumer device with occasional read and write errors.
     Faulty,
 }
 
@@ -51,7 +51,7 @@ pub enum SimDevice {
 pub struct Sim {
     /// See [`SimDevice`].
     pub device: SimDevice,
-    /// Seeds its latencies and faults.
+    /// The seed of its latencies and faults.
     pub seed: u64,
 }
 
@@ -59,6 +59,6 @@ impl Named for SimDevice {
     const NAMES: &'static [(Self, &'static str, &'static str)] = &[
         (Self::Consumer, "consumer", "fast reads, slow flushes that block everything"),
         (Self::Enterprise, "enterprise", "flushes of 20 µs"),
-        (Self::Faulty, "faulty", "the consumer device with errors now and then"),
+        (Self::Faulty, "faulty", "the consumer device with occasional errors"),
     ];
 }

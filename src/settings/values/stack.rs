@@ -9,18 +9,18 @@ use crate::units::{KIB, MIB};
 /// The members are the target's devices, or loop devices over the target's files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stack {
-    /// Make loop devices over the target's files even where nothing is built on them.
+    /// Make loop devices over the target's files even if nothing is built on them.
     pub loops: bool,
     /// The share of each drive that is used, in percent; the rest is trimmed and never written
     /// (software over-provisioning).
     pub use_percent: u64,
     /// What is done to the drives before anything is built on them.
     pub state: DriveState,
-    /// How the members become one device.
+    /// How the members are combined into one device.
     pub raid: Raid,
     /// Bytes of a chunk of an md array.
     pub chunk_bytes: u64,
-    /// Take the members of a redundant array to be in sync as they are.
+    /// Assume that the members of a redundant array are in sync.
     pub assume_clean: bool,
     /// The file system on it.
     pub filesystem: Filesystem,
@@ -28,16 +28,16 @@ pub struct Stack {
     pub copy_on_write: bool,
     /// Extra options for mkfs, separated by spaces.
     pub mkfs_options: String,
-    /// Options of mount, separated by commas.
+    /// Mount options, separated by commas.
     pub mount_options: String,
-    /// Bytes of the data file on the file system; none is 400 GB as in the paper (section 3.2), or
-    /// four fifths of what there is where that is less.
+    /// Bytes of the data file on the file system; none means 400 GB as in the paper (section 3.2), or four
+    /// fifths of the room if that is less.
     pub data_bytes: Option<u64>,
-    /// Bytes of the WAL file on the file system; none is a quarter of the data file.
+    /// Bytes of the WAL file on the file system; none means a quarter of the data file.
     pub wal_bytes: Option<u64>,
-    /// The price of a drive, in $; 0 is unknown.
+    /// The price of a drive, in $; 0 means unknown.
     pub price: f64,
-    /// The rated endurance of a drive in TB written (10¹² bytes), from its data sheet; 0 is unknown.
+    /// The rated endurance of a drive in TB written (10¹² bytes), from its data sheet; 0 means unknown.
     pub endurance_tb: f64,
 }
 
@@ -63,8 +63,8 @@ impl Default for Stack {
 }
 
 impl Stack {
-    /// Whether anything must be made before the target can be opened: otherwise it is the files or
-    /// devices as they are.
+    /// Whether anything must be made before the target can be opened; otherwise it is the files or devices as
+    /// they are.
     pub fn is_built(&self) -> bool {
         self.loops
             || self.use_percent < 100
@@ -85,7 +85,7 @@ pub enum DriveState {
     Preconditioned,
 }
 
-/// How the members become one device.
+/// How the members are combined into one device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Raid {
     /// stacktune interleaves pages over the members.
@@ -116,12 +116,12 @@ impl Raid {
         matches!(self, Self::Md0 | Self::Md1 | Self::Md5 | Self::Md6 | Self::Md10)
     }
 
-    /// Whether it is a profile of Btrfs's.
+    /// Whether it is a Btrfs profile.
     pub fn is_btrfs(self) -> bool {
         !self.is_md() && self != Self::None
     }
 
-    /// The fewest members that it makes sense with.
+    /// The fewest members with which it makes sense.
     pub fn members_min(self) -> u64 {
         match self {
             Self::None => 1,
@@ -147,8 +147,7 @@ pub enum Filesystem {
     F2fs,
 }
 
-/// The `[queue]` table: the block layer's queue settings of the members. `None` leaves the value
-/// that the host has.
+/// The `[queue]` table: the block layer's queue settings of the members. `None` leaves the host's value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct QueueSettings {
     /// `queue/scheduler`.
@@ -157,11 +156,11 @@ pub struct QueueSettings {
     pub nr_requests: Option<u64>,
     /// `queue/read_ahead_kb`.
     pub read_ahead_kb: Option<u64>,
-    /// `queue/wbt_lat_usec`; 0 turns the throttling of write-back off.
+    /// `queue/wbt_lat_usec`; 0 turns off throttling of write-back.
     pub wbt_lat_usec: Option<u64>,
-    /// `queue/nomerges`: 0 merges, 1 only simple ones, 2 none.
+    /// `queue/nomerges`: 0 does all merges, 1 only simple ones, 2 none.
     pub nomerges: Option<u64>,
-    /// `queue/rq_affinity`: 1 completes in the submitter's group of CPUs, 2 on its CPU.
+    /// `queue/rq_affinity`: 1 completes in the submitter's CPU group, 2 on its CPU.
     pub rq_affinity: Option<u64>,
 }
 

@@ -1,5 +1,5 @@
-//! The steps of a plan, one after the other: right before each acts the guard looks once more, and its undo
-//! is made durable in the journal.
+//! Runs the steps of a plan one after the other. Right before each acts, the guard checks once more and its
+//! undo is made durable in the journal.
 
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
@@ -23,7 +23,7 @@ pub(super) struct Builder<'a> {
     pub(super) plan: &'a Plan,
     pub(super) site: &'a BuildContext<'a>,
     pub(super) drives: Vec<Drive>,
-    /// How far each drive is preconditioned.
+    /// How far preconditioning has come on each drive.
     pub(super) progress: Vec<Progress>,
 }
 
@@ -32,8 +32,8 @@ impl Builder<'_> {
     pub(super) fn run(&self, journal: &mut Journal, watch: Watch) -> Result<Vec<Option<Duration>>> {
         let steps = self.plan.steps.len();
         let mut times = Vec::new();
-        // From its blanking on until a tool needs it a drive is held: before its turn comes, which may be
-        // hours, no other program can put anything on it.
+        // From wiping until a tool needs it, a drive is held, so that no other program can put anything on it
+        // before its turn, which may be hours later.
         let mut held: Vec<Claim> = Vec::new();
         for (number, step) in self.plan.steps.iter().enumerate() {
             let command = step.words();
@@ -69,14 +69,14 @@ impl Builder<'_> {
         Ok(times)
     }
 
-    /// Whether a part of the step was done before this build: the rest takes less than all of it.
+    /// Whether part of the step was done before this build: what remains then takes less time than the whole step.
     fn goes_on(&self, step: &Step) -> bool {
         let Step::Precondition { device: BlockDevice::Drive(drive), .. } = step else { return false };
         let at = self.drives.iter().position(|known| known == drive);
         at.is_some_and(|at| self.progress[at] != Progress::default())
     }
 
-    /// The guard, right before a step acts.
+    /// The guard's check right before a step acts.
     fn refuse(&self, step: &Step) -> Result<()> {
         match step {
             Step::Blank { drive } => as_shown(self.plan, drive, self.site),
@@ -89,10 +89,10 @@ impl Builder<'_> {
                 self.refuse_used(device)?;
                 refuse_mount_point(dir)
             }
-            // What is there already was not made by this stack, and its undo must not find it.
+            // What already exists was not made by this stack, so its undo must not remove it.
             Step::MakeFolder { dir: path } | Step::MakeFile { file: path, .. } => {
                 match path.symlink_metadata() {
-                    Ok(_) => Err(Error::refused(format!("{} is there already", path.display()))),
+                    Ok(_) => Err(Error::refused(format!("{} already exists", path.display()))),
                     Err(_) => Ok(()),
                 }
             }
@@ -100,12 +100,12 @@ impl Builder<'_> {
         }
     }
 
-    /// Refuses a device that is not the one that was planned with, or that came into use.
+    /// Refuses a device that is not the planned one, or that has come into use.
     fn refuse_used(&self, planned: &BlockDevice) -> Result<()> {
         if let BlockDevice::Drive(drive) | BlockDevice::Partition { drive, .. } = planned
             && !self.drives.contains(drive)
         {
-            let what = format!("the plan did not say that {} is destroyed", drive.describe());
+            let what = format!("the plan did not include destroying {}", drive.describe());
             return Err(Error::refused(what));
         }
         let (node, mut device) = if let BlockDevice::Drive(drive) = planned {
@@ -115,7 +115,7 @@ impl Builder<'_> {
             let device = whole(&node)?;
             (node, device)
         };
-        // An array's members carry its mark.
+        // An array's members have its superblock.
         if matches!(planned, BlockDevice::Array { .. }) {
             device.usage.retain(|usage| !matches!(usage, Usage::Member(_)));
         }
@@ -149,7 +149,7 @@ impl Builder<'_> {
         step.commands().iter().try_for_each(|command| command.run(&self.site.runner))
     }
 
-    /// Makes a folder; those above it stay for the next stack.
+    /// Makes a folder; its parents stay for the next stack.
     fn make_folder(dir: &Path) -> Result<()> {
         if let Some(above) = dir.parent() {
             fs::create_dir_all(above).map_err(|error| Error::os("cannot create", above, error))?;
@@ -165,7 +165,7 @@ impl Builder<'_> {
         };
         let begun = drive.map_or_else(Progress::default, |index| self.progress[index]);
         let progress = precondition::run(&claim, bytes, begun, gauge)?;
-        // The count of what was written must not move on when the device is closed.
+        // The count of bytes written must not change when the device is closed.
         drop(claim);
         if let Some(index) = drive {
             precondition::keep(&self.site.state_dir, &self.drives[index], progress);
@@ -179,7 +179,7 @@ impl Builder<'_> {
     }
 }
 
-/// The device of a node, or the one that it is a partition of.
+/// The device of a node, or the one of which it is a partition.
 fn whole(node: &Path) -> Result<Device> {
     let name = node.file_name().unwrap_or_default().to_string_lossy();
     let is = |device: &Device| device.path == node || device.partitions.iter().any(|part| *part == name);
@@ -206,8 +206,8 @@ fn refuse_untrimmable(node: &Path) -> Result<()> {
     if text.trim() != "0" {
         return Ok(());
     }
-    Err(Error::input(format!("{} can't discard: its discard_max_bytes is 0", node.display()))
-        .hint("leave its state as it is, or precondition it"))
+    Err(Error::input(format!("{} does not support discard: its discard_max_bytes is 0", node.display()))
+        .hint("set stack.state to \"as-is\" or \"preconditioned\""))
 }
 
 fn make_file(file: &Path, bytes: u64) -> Result<()> {
@@ -231,17 +231,16 @@ impl CommandLine {
     }
 }
 
-/// Examines a drive in full: it is the one that was planned with, nothing uses it, and it holds what was
-/// shown to the operator.
+/// Examines a drive in full: it must be the planned one, unused, and hold what was shown to the operator.
 pub(super) fn as_shown(plan: &Plan, drive: &Drive, site: &BuildContext) -> Result<()> {
     let Some(shown) = plan.destroys.iter().find(|destroyed| destroyed.drive == *drive) else {
-        return Err(Error::refused(format!("the plan did not say that {} is destroyed", drive.describe())));
+        return Err(Error::refused(format!("the plan did not include destroying {}", drive.describe())));
     };
     let found = guard::examine_device(&drive.find()?, drive.size_bytes, site.own_data)?;
     if found.content == shown.content {
         return Ok(());
     }
     let now = if found.content.is_empty() { "nothing".to_owned() } else { found.content.join("; ") };
-    let what = format!("{} was written to after the plan was shown: it holds {now}", drive.describe());
+    let what = format!("{} was written to after the plan was shown: it now holds {now}", drive.describe());
     Err(Error::refused(what).hint("find out what wrote to it, then plan again"))
 }

@@ -1,4 +1,4 @@
-//! A stack that stands.
+//! A stack that has been built.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,38 +10,38 @@ use crate::stack::runner::Runner;
 use crate::stack::supervise::Watch;
 use crate::stack::undo::{Undoer, undo_all};
 
-/// A stack that stands. Dropping it leaves it to `cleanup`.
+/// A stack that has been built. Dropping it leaves it to `cleanup`.
 #[derive(Debug)]
 pub struct Built {
     pub(super) plan: Plan,
     pub(super) journal: Journal,
     pub(super) runner: Runner,
     pub(super) state_dir: PathBuf,
-    /// How long each step took; none of what was not done whole.
+    /// How long each step took; none for a step that was not done completely.
     pub(super) times: Vec<Option<Duration>>,
 }
 
 impl Built {
-    /// The plan that it was built by.
+    /// The plan by which it was built.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Remembers how long it took to fill all of it.
+    /// Remembers how long a complete fill took.
     pub fn filled_in(&self, time: Duration) {
         let times = [self.times.as_slice(), &[Some(time)]].concat();
         durations::keep(&self.state_dir, &self.plan, &times);
     }
 
-    /// Its journal: whatever else is set for the stack's sake (queue settings, cgroups) goes there.
+    /// Its journal, which also takes other settings made for the stack (queue settings, cgroups).
     pub fn journal(&mut self) -> &mut Journal {
         &mut self.journal
     }
 
-    /// Takes it down, in reverse. Nothing that it made is left.
+    /// Takes it down, last step first. Nothing that it made is left.
     ///
     /// # Errors
-    /// What could not be taken away, and why; it stays in the journal, for `cleanup`.
+    /// What could not be removed, and why; it stays in the journal for `cleanup`.
     pub fn tear_down(self, watch: Watch) -> Result<()> {
         undo_all(self.journal, &self.runner, watch)
     }
@@ -55,7 +55,7 @@ impl Built {
         undos.flat_map(|undo| undoer.commands(undo)).collect()
     }
 
-    /// Leaves it standing; the commands that remove it, in order.
+    /// Keeps it in place; returns the commands that remove it, in order.
     pub fn keep(self) -> Result<Vec<String>> {
         let commands = self.commands_down();
         self.journal.keep()?;

@@ -1,7 +1,7 @@
 //! Building a stack step by step.
 //!
-//! Enters: a confirmed plan, and a watch. Leaves: a stack that stands, [`Built`]; or an error, with
-//! everything undone that was built.
+//! Enters: a confirmed plan, and a watch. Leaves: the stack, [`Built`]; or an error, after everything that
+//! was built is undone.
 
 mod builder;
 mod built;

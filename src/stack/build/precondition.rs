@@ -1,5 +1,5 @@
-//! Bringing a drive into the state that it has after long use: written once in order, then random
-//! pages of twice its size, so that it has no erased blocks left but those that it hides.
+//! Bringing a drive into the state that it has after long use: written once in order, then random pages of
+//! twice its size, so that it has no erased blocks left except its spare area.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -18,14 +18,14 @@ use crate::stack::journal::boot_id;
 use crate::stack::supervise::Gauge;
 use crate::units::{KIB, MIB};
 
-/// In order: large writes, few at a time, as nothing is gained by more.
+/// In order: large writes, few at a time, as more gain nothing.
 const ORDERED: Phase = Phase { write_bytes: MIB, threads: 4 };
 /// At random: pages, with enough in flight to keep the flash busy.
 const RANDOM: Phase = Phase { write_bytes: 4 * KIB, threads: 32 };
 /// Random pages are written for this many times the drive's size.
 const RANDOM_TIMES: u64 = 2;
 const LOOK: Duration = Duration::from_millis(50);
-/// Memory for direct I/O lies on a multiple of this.
+/// Alignment of memory for direct I/O.
 const ALIGN_BYTES: usize = 4096;
 
 struct Phase {
@@ -33,7 +33,7 @@ struct Phase {
     threads: u64,
 }
 
-/// How far it is.
+/// How far preconditioning has come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Progress {
     /// Bytes written in order.
@@ -42,8 +42,8 @@ pub(super) struct Progress {
     pub(super) random_bytes: u64,
 }
 
-/// Writes what is missing to the first `bytes` of the device; goes on from `progress`, and returns how
-/// far it came, which is all of it unless the gauge said stop.
+/// Writes what is missing to the first `bytes` of the device, continuing from `progress`. Returns how far it
+/// came, which is all of it unless the gauge asked to stop.
 pub(super) fn run(claim: &Claim, bytes: u64, progress: Progress, gauge: &Gauge) -> Result<Progress> {
     let file = claim.reopen(libc::O_DIRECT)?;
     let all = bytes * (1 + RANDOM_TIMES);
@@ -52,7 +52,7 @@ pub(super) fn run(claim: &Claim, bytes: u64, progress: Progress, gauge: &Gauge) 
     let path = &claim.device().path;
     let cannot = |error| Error::os("cannot write", path, error);
     let in_order = |offset_bytes: u64, _: &mut rand::rngs::SmallRng| offset_bytes;
-    // Large writes in order are much faster than what follows.
+    // Large sequential writes are much faster than what follows.
     gauge.uneven(true);
     now.ordered_bytes =
         ORDERED.run(&file, bytes, now.ordered_bytes, gauge, &mut at, &in_order).map_err(cannot)?;
@@ -111,7 +111,7 @@ impl Phase {
         }
     }
 
-    /// One thread's share. A number that was taken is written, so the next number is the progress.
+    /// One thread's share. Every page number taken is written, so the next number is the progress.
     fn write_some(
         &self,
         file: &File,
@@ -128,11 +128,11 @@ impl Phase {
         while !stop.load(Ordering::Relaxed) {
             let done = next.fetch_add(1, Ordering::Relaxed) * self.write_bytes;
             if done >= bytes {
-                // Nobody's number: it must not count as written.
+                // A number past the end must not count as written.
                 next.fetch_sub(1, Ordering::Relaxed);
                 break;
             }
-            // No page is like another one, lest a drive that compresses or shares pages keep some free.
+            // All pages differ, or a drive that compresses or deduplicates would keep some free.
             for page in buffer.chunks_mut(ALIGN_BYTES) {
                 let stamp = random.next_u64().to_ne_bytes();
                 page[..stamp.len()].copy_from_slice(&stamp);
@@ -144,7 +144,7 @@ impl Phase {
     }
 }
 
-/// How far a drive was when it was stopped, and what shows that nothing was written to it since.
+/// How far a drive had come when preconditioning stopped, and what shows that nothing was written to it since.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
     drive: Drive,
@@ -153,17 +153,17 @@ struct Kept {
     progress: Progress,
 }
 
-/// What the block layer has counted, of which drive in which bay.
+/// What the block layer has counted, for this attachment of this drive.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Traffic {
-    /// Another one for each drive that is plugged in.
+    /// A new one each time a drive is plugged in.
     sequence: String,
     written_sectors: u64,
     discarded_sectors: u64,
 }
 
 impl Traffic {
-    /// None where the kernel does not count.
+    /// None if the kernel does not count.
     fn now(drive: &Drive) -> Option<Self> {
         let dir = Path::new("/sys/block").join(&drive.name);
         let text = |name: &str| fs::read_to_string(dir.join(name)).ok();
@@ -185,8 +185,8 @@ fn file_of(state_dir: &Path, drive: &Drive) -> PathBuf {
     state_dir.join("preconditioned").join(format!("{name}.json"))
 }
 
-/// How far the drive is already: nothing, unless it was stopped since the last boot and not written to
-/// since.
+/// How far the drive already is: nothing, unless preconditioning stopped since the last boot and nothing was
+/// written to it since.
 pub(super) fn kept(state_dir: &Path, drive: &Drive) -> Progress {
     let text = fs::read_to_string(file_of(state_dir, drive)).unwrap_or_default();
     let valid = |kept: &Kept| {
@@ -198,7 +198,7 @@ pub(super) fn kept(state_dir: &Path, drive: &Drive) -> Progress {
     kept.map_or_else(Progress::default, |kept| kept.progress)
 }
 
-/// Keeps how far the drive is. That it can't be kept only costs time later.
+/// Keeps how far the drive is. Failing to do so only costs time later.
 pub(super) fn keep(state_dir: &Path, drive: &Drive, progress: Progress) {
     let file = file_of(state_dir, drive);
     let write = || {
@@ -212,11 +212,11 @@ pub(super) fn keep(state_dir: &Path, drive: &Drive, progress: Progress) {
     }
 }
 
-/// Forgets it: the stack that needed it stands, and is going to be written to.
+/// Forgets it: the stack that needed it is built, and is about to be written to.
 pub(super) fn forget(state_dir: &Path, drive: &Drive) {
     let file = file_of(state_dir, drive);
     if fs::remove_file(&file).is_ok() {
-        // Gone with its last file.
+        // Goes with its last file.
         let _ = file.parent().map(fs::remove_dir);
     }
 }

@@ -8,13 +8,13 @@ use crate::error::{Error, Result};
 use crate::stack::supervise::Gauge;
 
 const LOOK: Duration = Duration::from_millis(100);
-/// Between the creation and the begin of the resync the array looks idle.
+/// Between its creation and the start of the resync, the array looks idle.
 const BEGIN_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Waits until the array at that node is in sync, or the gauge says stop.
+/// Waits until the array at that node is in sync, or the gauge asks to stop.
 ///
 /// # Errors
-/// Where nothing works on it although it is not in sync: a member has failed.
+/// If it is not in sync and no resync is running: a member has failed.
 pub(super) fn wait(node: &Path, gauge: &Gauge) -> Result<()> {
     let dir = Path::new("/sys/block").join(node.file_name().unwrap_or_default()).join("md");
     wait_in(&dir, node, gauge, BEGIN_PATIENCE)
@@ -22,7 +22,7 @@ pub(super) fn wait(node: &Path, gauge: &Gauge) -> Result<()> {
 
 fn wait_in(dir: &Path, node: &Path, gauge: &Gauge, patience: Duration) -> Result<()> {
     let text = |name: &str| fs::read_to_string(dir.join(name)).ok().map(|text| text.trim().to_owned());
-    // Where the kernel starts arrays read-only (start_ro), the resync waits for the first write.
+    // If the kernel starts arrays read-only (start_ro), the resync waits for the first write.
     if text("array_state").as_deref() == Some("read-auto") {
         let file = dir.join("array_state");
         fs::write(&file, "active").map_err(|error| Error::os("cannot write", &file, error))?;
@@ -52,7 +52,7 @@ fn wait_in(dir: &Path, node: &Path, gauge: &Gauge, patience: Duration) -> Result
 
 enum State {
     InSync,
-    /// Bytes done and in all, where the kernel reports them.
+    /// Bytes done and in total, if the kernel reports them.
     Working(Option<(u64, u64)>),
     Idle {
         missing: u64,
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_is_in_sync_when_nothing_works_on_it_and_all_members_are_there() {
+    fn an_array_is_in_sync_when_it_is_idle_and_complete() {
         assert!(matches!(state_of(&[]), State::InSync));
         let idle = [("sync_action", "idle\n"), ("degraded", "0\n"), ("resync_start", "none\n")];
         assert!(matches!(state_of(&idle), State::InSync));
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_that_lost_a_member_is_not_waited_for_for_ever() {
+    fn an_array_that_lost_a_member_is_not_waited_for() {
         let dir = array(&[("sync_action", "idle\n"), ("degraded", "1\n")]);
         let node = Path::new("/dev/md7");
         let error = wait_in(dir.path(), node, &Gauge::default(), Duration::ZERO).unwrap_err();
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_that_was_started_read_only_is_set_to_work() {
+    fn an_array_started_read_only_is_activated() {
         let dir = array(&[("array_state", "read-auto\n")]);
         wait_in(dir.path(), Path::new("/dev/md7"), &Gauge::default(), Duration::ZERO).unwrap();
         assert_eq!(fs::read_to_string(dir.path().join("array_state")).unwrap(), "active");

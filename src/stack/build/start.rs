@@ -1,4 +1,4 @@
-//! Builds the stack of a confirmed plan, and undoes it where a step fails.
+//! Builds the stack of a confirmed plan, and undoes it if a step fails.
 
 use super::builder::{Builder, as_shown};
 use super::built::Built;
@@ -11,19 +11,19 @@ use crate::stack::plan::{Confirmed, durations};
 use crate::stack::supervise::Watch;
 use crate::stack::undo::undo_all;
 
-/// Builds.
+/// Builds the stack.
 ///
 /// # Errors
-/// Where a step fails, with the tool's own words; everything before it is undone by then, or what
-/// could not be is named. Refused (3) where a drive came into use or changed since it was planned;
-/// interrupted (130) where the watch said so.
+/// If a step fails, with the tool's message; everything before it has been undone by then, or what could not
+/// be is named. Refused (3) if a drive has come into use or changed since the plan; interrupted (130) if the
+/// watch asked to stop.
 pub fn build(confirmed: Confirmed, site: &BuildContext, watch: Watch) -> Result<Built> {
     let plan = confirmed.plan;
     for destroyed in &plan.destroys {
         as_shown(&plan, &destroyed.drive, site)?;
     }
     let drives: Vec<Drive> = plan.destroys.iter().map(|destroyed| destroyed.drive.clone()).collect();
-    // Before anything is written to them: our own writes would look like foreign ones.
+    // Before anything is written to them, as our own writes would look like others'.
     let progress = drives.iter().map(|drive| precondition::kept(&site.state_dir, drive)).collect();
     let mut journal = Journal::begin(&site.state_dir, &plan.id, &site.profile, &drives)?;
     let builder = Builder { plan: &plan, site, drives, progress };
@@ -38,12 +38,12 @@ pub fn build(confirmed: Confirmed, site: &BuildContext, watch: Watch) -> Result<
     }
 }
 
-/// A step's error, with how undoing what was before it went.
+/// A step's error, with the outcome of undoing the steps before it.
 fn after(error: Error, undone: Result<()>) -> Error {
     match undone {
         Ok(()) => Error { what: format!("{}; everything built so far is undone", error.what), ..error },
         Err(left) => Error {
-            // What is left concerns data: the exit status must not look like a clean stop.
+            // Something is left on drives, so the exit status must not look like a clean stop.
             kind: if error.kind == Kind::Interrupted { left.kind } else { error.kind },
             what: format!("{}; and then {}", error.what, left.what),
             hint: [error.hint, left.hint]

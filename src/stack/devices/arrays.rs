@@ -1,4 +1,4 @@
-//! md arrays of a certain UUID, and their members.
+//! md arrays with a given UUID, and their members.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use super::sysfs::block_names;
 use crate::error::Result;
 use crate::stack::runner::{MDADM, Runner, failure};
 
-/// The nodes of the arrays of that UUID, whether they run or were only put together in part.
+/// The nodes of the arrays with that UUID, whether they run or are only partly assembled.
 pub(crate) fn arrays(runner: &Runner, uuid: &str) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for name in block_names("md") {
@@ -25,14 +25,14 @@ pub(crate) fn arrays(runner: &Runner, uuid: &str) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Whether there is an array at a node, or at what it links to: a stopped one may stay as an empty node.
+/// Whether there is an array at a node, or at what it links to: a stopped one may leave an empty node.
 pub(crate) fn is_array(node: &Path) -> bool {
     let name = node.canonicalize().ok().and_then(|node| Some(node.file_name()?.to_owned()));
     let state = |name| fs::read_to_string(Path::new("/sys/block").join(name).join("md/array_state")).ok();
     name.and_then(state).is_some_and(|state| state.trim() != "clear")
 }
 
-/// The UUID of the md superblock on a device, where it has one.
+/// The UUID of the md superblock on a device, if it has one.
 pub(crate) fn member_uuid(runner: &Runner, node: &Path) -> Result<Option<String>> {
     let arguments = ["--examine".as_ref(), "--export".as_ref(), node.as_os_str()];
     let answer = runner.run(MDADM, &arguments)?;

@@ -13,7 +13,7 @@ use super::partitions::{first_partition, partition};
 use crate::error::{Error, Result};
 use crate::stack::runner::{Runner, quoted};
 
-/// A node appears that long after what it stands for, at most: udev or devtmpfs makes it.
+/// How long udev or devtmpfs can take to make the node of a new device.
 const NODE_PATIENCE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -21,9 +21,9 @@ const LOOK: Duration = Duration::from_millis(10);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BlockDevice {
-    /// A drive as the host has it.
+    /// A drive of the host.
     Drive(Drive),
-    /// The loop device over a file of the stack's, whichever number the kernel gives it.
+    /// The loop device over a file of the stack, whichever number the kernel gave it.
     Loop {
         /// The file.
         file: PathBuf,
@@ -45,10 +45,10 @@ pub enum BlockDevice {
 }
 
 impl BlockDevice {
-    /// Its node now. One that was just made is waited for.
+    /// Its current node. Waits for one that was just made.
     ///
     /// # Errors
-    /// Refused where a drive is gone or another one; failed where no node appears.
+    /// Refused if a drive is gone or a different one; failed if no node appears.
     pub fn resolve(&self, runner: &Runner) -> Result<PathBuf> {
         let patience_ends = Instant::now() + NODE_PATIENCE;
         loop {
@@ -70,11 +70,11 @@ impl BlockDevice {
         }
     }
 
-    /// All nodes that it may have, without waiting; after another boot a drive's may be several.
+    /// All nodes that it may have, without waiting; after a reboot a drive may have several candidates.
     ///
-    /// None is no error, except for a drive that is not there at all: what lies on it can't be seen.
+    /// Having none is not an error, except if the drive itself is missing: what is on it can't be seen.
     /// # Errors
-    /// Refused where a node is another device's.
+    /// Refused if a node belongs to another device.
     pub(crate) fn nodes(&self, runner: &Runner, same_boot: bool) -> Result<Found> {
         let found = self.find_nodes(runner, same_boot)?;
         if let Found::At(nodes) = &found {
@@ -102,7 +102,7 @@ impl BlockDevice {
         }
     }
 
-    /// As a word of a command: its node, or what stands for one that is not known yet.
+    /// As a word of a command: its node, or a placeholder if that is not yet known.
     pub fn shown(&self) -> String {
         match self {
             Self::Drive(drive) => quoted(drive.path.as_os_str()),
@@ -130,6 +130,6 @@ impl BlockDevice {
 pub(crate) enum Found {
     /// At these nodes, or nowhere.
     At(Vec<PathBuf>),
-    /// The drive that it is on is not there.
+    /// The drive that it is on is missing.
     Missing(Drive),
 }

@@ -1,4 +1,4 @@
-//! A drive of the host, known again by what stays its own.
+//! A drive of the host, recognized by what does not change.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::host::{Device, Facts};
 use crate::units::approx_size;
 
-/// A drive as the host has it, by what stays its own.
+/// A drive of the host, identified by what does not change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drive {
     /// The kernel's name when the plan was made.
@@ -17,16 +17,16 @@ pub struct Drive {
     pub path: PathBuf,
     /// `major:minor` when the plan was made.
     pub number: String,
-    /// Model, where known.
+    /// Model, if known.
     pub model: Option<String>,
-    /// Serial, where known.
+    /// Serial, if known.
     pub serial: Option<String>,
     /// Bytes.
     pub size_bytes: u64,
 }
 
 impl Drive {
-    /// The drive that a device is.
+    /// The drive behind a device.
     pub fn of(device: &Device) -> Self {
         Self {
             name: device.name.clone(),
@@ -46,10 +46,10 @@ impl Drive {
         format!("{}, {model}, {serial}, {}", self.path.display(), approx_size(self.size_bytes))
     }
 
-    /// The drive as the host has it now.
+    /// The drive's current device.
     ///
     /// # Errors
-    /// Refused where it is gone, or where another one has come in its place.
+    /// Refused if it is gone, or another one has taken its place.
     pub(crate) fn find(&self) -> Result<Device> {
         self.among(Facts::read_devices())
     }
@@ -67,7 +67,7 @@ impl Drive {
         }
         let serial = device.serial.as_deref().unwrap_or("none");
         let what = format!(
-            "{} is another device than {}: its serial is {serial}, it has {} bytes",
+            "{} is not {}: its serial is {serial}, and it has {} bytes",
             device.path.display(),
             self.describe(),
             device.size_bytes
@@ -75,9 +75,9 @@ impl Drive {
         Err(Error::refused(what).hint("it was replaced in the meantime; plan again"))
     }
 
-    /// The devices that may be this drive: the very same in the same boot. After another one, or after
-    /// it was pulled and plugged in again, names and numbers may have changed, and whoever looks has
-    /// to go by an id that lies on the device.
+    /// The devices that may be this drive: exactly it within the same boot. After a reboot, or after it was
+    /// unplugged and plugged in again, names and numbers may have changed, and callers must check an id that
+    /// is on the device.
     pub(crate) fn candidates(&self, same_boot: bool) -> Vec<Device> {
         let devices = Facts::read_devices();
         match self.among(devices.clone()) {
@@ -86,13 +86,13 @@ impl Drive {
         }
     }
 
-    /// The devices of the same serial and size; of the same name, where it has no serial.
+    /// The devices with the same serial and size; with the same name, if it has no serial.
     fn alike(&self, devices: Vec<Device>, same_boot: bool) -> Vec<Device> {
         let same = |device: &Device| {
             let same_name = if self.serial.is_some() {
                 device.serial == self.serial
             } else {
-                // In the same boot a name without a serial that has changed is another drive's.
+                // Within the same boot, a drive without a serial whose number has changed is another drive.
                 !same_boot && device.name == self.name && device.serial.is_none()
             };
             same_name && device.size_bytes == self.size_bytes
@@ -144,7 +144,7 @@ mod tests {
         for other in others {
             let error = drive().among(vec![other]).unwrap_err();
             assert_eq!(error.exit_status(), 3);
-            assert!(error.what.contains("another device than /dev/nvme9n1 (serial S1)"), "{error}");
+            assert!(error.what.contains("is not /dev/nvme9n1 (serial S1)"), "{error}");
         }
         let gone = drive().among(vec![Device { number: "259:98".into(), ..same }]).unwrap_err();
         assert!(gone.what.contains("no longer there"), "{gone}");

@@ -1,5 +1,5 @@
-//! The two headers of a GUID partition table, read by themselves: a power cut while a table is written
-//! may leave one of them alone, which no tool takes for a table (UEFI specification 2.10, 5.3.2).
+//! The two headers of a GUID partition table, read on their own: a power cut while a table is written may
+//! leave just one of them, which no tool takes for a table (UEFI specification 2.10, 5.3.2).
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -7,13 +7,13 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 const SIGNATURE: &[u8; 8] = b"EFI PART";
-/// Where the disk's unique id lies in a header.
+/// The offset of the disk's unique id in a header.
 const DISK_ID_AT: usize = 56;
 const HEADER_BYTES: usize = 92;
-/// The sizes that sectors have.
+/// The possible sector sizes.
 const SECTOR_BYTES: [u64; 2] = [512, 4096];
 
-/// The disk ids of the headers at both ends of a device, where they are.
+/// The disk ids of the headers at both ends of a device, as far as they exist.
 pub(crate) fn disk_ids(node: &Path) -> std::io::Result<Vec<String>> {
     let file = File::open(node)?;
     let end = std::io::Seek::seek(&mut &file, std::io::SeekFrom::End(0))?;
@@ -27,14 +27,14 @@ pub(crate) fn disk_ids(node: &Path) -> std::io::Result<Vec<String>> {
     Ok(ids)
 }
 
-/// The disk id of a header; none of anything else.
+/// The disk id of a header; none if it is not a header.
 fn disk_id(header: &[u8]) -> Option<String> {
     let id = header.get(DISK_ID_AT..DISK_ID_AT + 16).filter(|_| header.starts_with(SIGNATURE))?;
     // The first three fields are little-endian.
     let order = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15];
     let mut text = String::new();
     for at in order {
-        let _ = write!(text, "{:02x}", id[at]); // a String takes all
+        let _ = write!(text, "{:02x}", id[at]); // writing to a String cannot fail
     }
     Some(text)
 }

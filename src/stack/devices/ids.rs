@@ -1,6 +1,6 @@
 //! Ids as tools write them.
 
-/// Whether two ids are the same, however they are divided and in whichever case.
+/// Whether two ids are equal, ignoring separators and case.
 pub(crate) fn same_id(one: &str, other: &str) -> bool {
     let digits = |id: &str| -> Vec<u8> {
         id.bytes().filter(u8::is_ascii_hexdigit).map(|digit| digit.to_ascii_lowercase()).collect()

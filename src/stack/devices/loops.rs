@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::host::number_text;
 use crate::stack::runner::{LOSETUP, Runner};
 
-/// The loop devices over a file: by its path, and where the file is still there by its inode too.
+/// The loop devices over a file: by its path and, if it still exists, also by its inode.
 pub(crate) fn loops_over(runner: &Runner, file: &Path) -> Result<Vec<PathBuf>> {
     let file = canonical(file);
     let deleted = PathBuf::from(format!("{} (deleted)", file.display()));
@@ -27,7 +27,7 @@ pub(crate) fn loops_over(runner: &Runner, file: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Whether a loop device is over this very file, and not over one that had its name before.
+/// Whether a loop device is over this very file, not over an earlier one of the same name.
 fn is_over(runner: &Runner, node: &Path, file: &Path) -> Result<bool> {
     let Ok(metadata) = file.metadata() else { return Ok(true) };
     let arguments = ["--noheadings", "--output", "BACK-INO,BACK-MAJ:MIN"].map(AsRef::as_ref);
@@ -37,12 +37,12 @@ fn is_over(runner: &Runner, node: &Path, file: &Path) -> Result<bool> {
     Ok(same.iter().all(|value| words.next() == Some(value)))
 }
 
-/// A path without links, also where its end is not there any more.
+/// A path with links resolved, even if its last part no longer exists.
 fn canonical(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| canonical_parent(path))
 }
 
-/// A path without links before its last part.
+/// A path with the links before its last part resolved.
 pub(crate) fn canonical_parent(path: &Path) -> PathBuf {
     let parts = path.parent().and_then(|dir| dir.canonicalize().ok()).zip(path.file_name());
     parts.map_or_else(|| path.to_owned(), |(dir, name)| dir.join(name))

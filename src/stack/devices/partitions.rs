@@ -1,4 +1,4 @@
-//! Partition tables, and the partition of a certain id.
+//! Partition tables, and the partition with a given id.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ pub(super) fn first_partition(drive: &Path) -> PathBuf {
 /// A partition table as sfdisk reads it from the device.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Table {
-    /// Its unique id; an MBR's is a short number.
+    /// Its unique id; for an MBR a short number.
     #[serde(default)]
     pub(crate) id: String,
     #[serde(default)]
@@ -34,13 +34,13 @@ struct Entry {
 }
 
 impl Table {
-    /// A partition whose id does not pass.
+    /// A partition whose id fails the test.
     pub(crate) fn other_than(&self, is_ours: impl Fn(&str) -> bool) -> Option<PathBuf> {
         self.partitions.iter().find(|entry| !is_ours(&entry.uuid)).map(|entry| entry.node.clone())
     }
 }
 
-/// The partition table of a device, where it has one.
+/// The partition table of a device, if it has one.
 pub(crate) fn table(runner: &Runner, node: &Path) -> Result<Option<Table>> {
     #[derive(Deserialize)]
     struct Answer {
@@ -59,7 +59,7 @@ pub(crate) fn table(runner: &Runner, node: &Path) -> Result<Option<Table>> {
     Ok(Some(parsed.partitiontable))
 }
 
-/// The node of the partition of that id, once the kernel has it.
+/// The node of the partition with that id, once the kernel has it.
 pub(super) fn partition(runner: &Runner, device: &Device, uuid: &str) -> Result<Option<PathBuf>> {
     let entries = table(runner, &device.path)?.map_or(Vec::new(), |table| table.partitions);
     let node = entries.into_iter().find(|entry| same_id(&entry.uuid, uuid)).map(|entry| entry.node);

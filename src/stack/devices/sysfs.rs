@@ -2,7 +2,7 @@
 
 use std::fs;
 
-/// The names of the kernel's block devices that begin so.
+/// The names of the kernel's block devices with that prefix.
 pub(super) fn block_names(prefix: &str) -> Vec<String> {
     let entries = fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());

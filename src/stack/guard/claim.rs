@@ -32,7 +32,7 @@ impl Claim {
         &self.device
     }
 
-    /// Whether it holds a valid fill of stacktune's, which [`Claim::wipe`] keeps.
+    /// Whether it has a valid fill by stacktune, which [`Claim::wipe`] keeps.
     pub fn has_own_fill(&self) -> bool {
         self.own_fill
     }
@@ -40,7 +40,7 @@ impl Claim {
     /// Opens the claimed device once more, with flags such as `O_DIRECT`, for reading and writing.
     pub fn reopen(&self, flags: i32) -> Result<File> {
         use std::os::fd::AsRawFd;
-        // By way of the open descriptor it can't become another device.
+        // Through the open descriptor, it can't become another device.
         let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         OpenOptions::new()
             .read(true)
@@ -50,19 +50,19 @@ impl Claim {
             .map_err(|error| Error::os("cannot open", &self.device.path, error))
     }
 
-    /// Makes the device blank like [`Claim::wipe`], a fill of stacktune's as well.
+    /// Blanks the device like [`Claim::wipe`], including a fill by stacktune.
     pub(crate) fn blank(&self, runner: &Runner) -> Result<()> {
         wipe::wipe(runner, &self.file, &self.device)
     }
 
-    /// Makes the device blank for programs that look at signatures: wipes those, and the first and
-    /// the last MiB. A valid fill of stacktune's is kept as it is.
+    /// Blanks the device for programs that look at signatures: wipes these, and the first and the last MiB. A
+    /// valid fill by stacktune is kept.
     pub fn wipe(&self) -> Result<()> {
         if self.own_fill { Ok(()) } else { wipe::wipe(&Runner::default(), &self.file, &self.device) }
     }
 }
 
-/// Opens a device exclusively, and makes sure that it is the one meant.
+/// Opens a device exclusively, and makes sure that it is the right one.
 pub(super) fn claim(device: &Device, options: &mut OpenOptions) -> Result<File> {
     let opened = options.custom_flags(libc::O_EXCL | libc::O_CLOEXEC).open(&device.path);
     let file = opened.map_err(|error| cannot_claim(&device.path, error))?;
@@ -73,9 +73,9 @@ pub(super) fn claim(device: &Device, options: &mut OpenOptions) -> Result<File> 
 fn cannot_claim(path: &Path, error: std::io::Error) -> Error {
     match error.raw_os_error() {
         Some(libc::EBUSY) => {
-            let what = format!("{} is opened exclusively elsewhere", path.display());
+            let what = format!("{} is held exclusively by another program", path.display());
             Error::refused(what).hint(
-                "another program or run, or a mount in another mount namespace (a container), holds it: \
+                "it may be another run, or a mount in another mount namespace (a container): \
                  see `fuser -v` and `lsblk`",
             )
         }
@@ -87,20 +87,19 @@ fn cannot_claim(path: &Path, error: std::io::Error) -> Error {
     }
 }
 
-/// Claims a device for a step of a plan that the operator has confirmed: a drive, or what the stack has
-/// made of it. Its content was judged before the first step; uses are judged anew.
+/// Claims a device for a step of a confirmed plan: a drive, or what the stack has made of it. Its content was
+/// judged before the first step; uses are judged anew.
 pub(crate) fn claim_again(device: &Device, min_bytes: u64) -> Result<Claim> {
     refuse_in_use(device, min_bytes)?;
     let file = claim(device, OpenOptions::new().read(true).write(true))?;
     Ok(Claim { file, device: device.clone(), own_fill: false })
 }
 
-/// Claims a block device that a stack was built to: its top. What was on it before was the stack's
-/// own matter.
+/// Claims a block device that a stack was built up to: its top. What was on it before belonged to the stack.
 pub fn claim_built(node: &Path) -> Result<Claim> {
     let devices = Facts::read_devices();
     let name = node.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let gone = || Error::failed(format!("{} has gone", node.display()));
+    let gone = || Error::failed(format!("{} is gone", node.display()));
     let is_of = |device: &&Device| device.path == node || device.partitions.contains(&name);
     let whole = devices.iter().find(is_of).ok_or_else(gone)?;
     node::check(node)?;
@@ -115,7 +114,7 @@ pub fn claim_built(node: &Path) -> Result<Claim> {
     Ok(Claim { file, device, own_fill: false })
 }
 
-/// For reading, exclusively: this fails while another program holds it so.
+/// Opens it for reading, exclusively; fails while another program holds it exclusively.
 fn open_exclusively(node: &Path) -> std::io::Result<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_EXCL | libc::O_CLOEXEC).open(node)
 }
@@ -124,7 +123,7 @@ pub(super) fn is_held(node: &Path) -> bool {
     open_exclusively(node).is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY))
 }
 
-/// Makes sure that no program holds a node exclusively.
+/// Checks that no program holds a node exclusively.
 pub(crate) fn refuse_claimed(node: &Path) -> Result<()> {
     node::check(node)?;
     open_exclusively(node).map(drop).map_err(|error| cannot_claim(node, error))

@@ -12,20 +12,20 @@ pub struct Consent {
 }
 
 impl Consent {
-    /// Consent by `--destroy DEVICE`; a name that means no whole device here is wrong input.
+    /// Consent by `--destroy DEVICE`; a name that is not a whole device of this host is an input error.
     pub fn named(names: &[String], facts: &Facts) -> Result<Self> {
         let devices = names.iter().map(|name| Ok(whole_device(name, facts)?.name.clone()));
         Ok(Self { devices: devices.collect::<Result<_>>()?, typed: Vec::new() })
     }
 
-    /// This consent, and what the operator typed besides.
+    /// Adds what the operator typed to this consent.
     #[must_use]
     pub fn and_typed(mut self, words: &[String]) -> Self {
         self.typed.extend(words.iter().map(|word| word.trim().to_owned()));
         self
     }
 
-    /// Whether it is consent to destroy what is on the device of that name and serial.
+    /// Whether it covers the device of that name and serial.
     pub(crate) fn covers_device(&self, name: &str, serial: Option<&str>) -> bool {
         let word = serial.unwrap_or(name);
         self.devices.iter().any(|device| device == name)

@@ -14,40 +14,40 @@ use crate::stack::devices::node;
 use crate::stack::runner::{Answer, BLKID, Runner, WIPEFS};
 use crate::units::MIB;
 
-/// Bytes at the beginning and at the end that are looked at in full.
+/// Bytes at the beginning and at the end that are checked completely.
 pub(super) const EDGE_BYTES: u64 = MIB;
 /// The unit of judgement: zero, stacktune's own, or foreign.
 const PAGE_BYTES: u64 = 4096;
-/// Bytes that are read at each place: a drive gives these as fast as a single page.
+/// Bytes read at each place; a drive delivers these as fast as a single page.
 const PLACE_BYTES: u64 = 64 * 1024;
-/// Places that are evenly spread, and as many random ones.
+/// Number of evenly spread places, and of random ones.
 const PLACES: u64 = 128;
 
-/// Tells what stacktune wrote itself.
+/// Recognizes what stacktune wrote itself.
 pub trait OwnData {
-    /// Whether the first MiB of the device is a valid header of stacktune's.
+    /// Whether the first MiB of the device is a valid header of stacktune.
     fn header(&self, head: &[u8]) -> bool;
 
-    /// Whether that header says that stacktune wrote the page at byte `offset`; by default it wrote all.
+    /// Whether that header says that stacktune wrote the page at byte `offset`; by default all pages.
     fn says_filled(&self, _head: &[u8], _offset: u64) -> bool {
         true
     }
 
-    /// Whether `page`, which was read from the device at byte `offset` (a multiple of 4 KiB; at most
-    /// 4 KiB), is a part of what stacktune wrote; in the first MiB, of a damaged header of its own.
+    /// Whether `page`, read from the device at byte `offset` (a multiple of 4 KiB; at most 4 KiB), is part of
+    /// what stacktune wrote; in the first MiB, of a damaged header of its own.
     fn page(&self, device: &File, offset: u64, page: &[u8]) -> bool;
 }
 
 /// A mark by which programs recognise a file system, a partition table and the like.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Signature {
-    /// The device or partition that carries it.
+    /// The device or partition that it is on.
     pub(super) node: PathBuf,
-    /// What it is the mark of, in libblkid's words.
+    /// What it identifies, in libblkid's words.
     pub(super) kind: String,
-    /// The byte that it begins at, where known.
+    /// The byte at which it begins, if known.
     pub(super) offset: Option<u64>,
-    /// What it makes the device a member of.
+    /// What the device is a member of, according to it.
     pub(super) member: Option<String>,
 }
 
@@ -63,7 +63,7 @@ impl Signature {
 
 /// All signatures on a device and on its partitions, as wipefs and libblkid know them.
 pub(super) fn signatures(runner: &Runner, device: &Device) -> Result<Vec<Signature>> {
-    // A container may lack the partitions' nodes; their content is still on the device.
+    // A container may lack the partitions' nodes, but their content is still on the device.
     let partitions = device.partitions.iter().map(|name| node::of(name)).collect::<Result<Vec<_>>>()?;
     let nodes = std::iter::once(device.path.clone()).chain(partitions.into_iter().flatten());
     let mut found = BTreeSet::new();
@@ -72,7 +72,7 @@ pub(super) fn signatures(runner: &Runner, device: &Device) -> Result<Vec<Signatu
         let by_wipefs = parse_wipefs(&node, &runner.run(WIPEFS, &arguments)?)?;
         let arguments = ["-p".as_ref(), "-o".as_ref(), "export".as_ref(), node.as_os_str()];
         let by_blkid = parse_blkid(&node, &runner.run(BLKID, &arguments)?)?;
-        // libblkid adds what wipefs has no offset for, and what a signature is used for.
+        // libblkid adds signatures for which wipefs has no offset, and what a signature is used for.
         for signature in by_blkid {
             if signature.member.is_some() || !by_wipefs.iter().any(|other| other.kind == signature.kind) {
                 found.insert(signature);
@@ -103,7 +103,7 @@ fn parse_wipefs(node: &Path, answer: &Answer) -> Result<Vec<Signature>> {
     if answer.status != 0 {
         return Err(unreadable(node, "wipefs", &answer.stderr));
     }
-    // Without signatures it writes nothing at all.
+    // Without signatures it prints nothing.
     if answer.stdout.trim().is_empty() {
         return Ok(Vec::new());
     }
@@ -146,12 +146,12 @@ fn parse_blkid(node: &Path, answer: &Answer) -> Result<Vec<Signature>> {
     Ok(kind.into_iter().chain(table).collect())
 }
 
-/// What the sampled places hold.
+/// What is at the sampled places.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Samples {
-    /// The header is a valid one of stacktune's, and whatever it says was filled is.
+    /// Whether the header is a valid one of stacktune, and what it lists as filled is filled.
     pub(super) fill: bool,
-    /// Pages that were looked at.
+    /// Number of pages checked.
     pub(super) pages: u64,
     /// Offsets of pages that are neither zero nor stacktune's own.
     pub(super) foreign: Vec<u64>,
@@ -159,11 +159,11 @@ pub(super) struct Samples {
     pub(super) edges_crc: u32,
 }
 
-/// Looks at the first and the last MiB in full, and at evenly spread and random places between.
+/// Checks the first and the last MiB completely, and evenly spread and random places between.
 pub(super) fn sample(file: &File, device: &Device, own_data: &dyn OwnData) -> Result<Samples> {
     let size = device.size_bytes;
     let failed = |error| Error::os("cannot read", &device.path, error);
-    // Reading ahead would only slow this down.
+    // Read-ahead would only slow this down.
     let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Random);
     let Edges { head, tail_at, tail } = edges(file, device)?;
     let mut samples =
@@ -221,7 +221,7 @@ fn read(file: &File, offset: u64, bytes: u64) -> std::io::Result<Vec<u8>> {
     Ok(buffer)
 }
 
-/// Offsets, half of them evenly spread and half random; the same ones for the same size.
+/// Offsets, half of them evenly spread and half random; always the same for the same size.
 fn places(size: u64) -> BTreeSet<u64> {
     let last = size.saturating_sub(PLACE_BYTES) / PAGE_BYTES;
     let mut random = rand::rngs::StdRng::seed_from_u64(size);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn wipefs_tells_offsets_and_nothing_where_there_is_nothing() {
+    fn wipefs_output_gives_signatures_with_offsets() {
         let node = Path::new("/dev/x");
         assert!(parse_wipefs(node, &answer(0, "")).unwrap().is_empty());
         let json =
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_fails_or_babbles_is_a_refusal() {
+    fn a_tool_that_fails_or_prints_nonsense_is_a_refusal() {
         let node = Path::new("/dev/x");
         assert_eq!(parse_wipefs(node, &answer(1, "")).unwrap_err().exit_status(), 3);
         assert_eq!(parse_wipefs(node, &answer(0, "what?")).unwrap_err().exit_status(), 3);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn blkid_tells_members_tables_and_contradictions() {
+    fn blkid_output_gives_members_tables_and_contradictions() {
         let node = Path::new("/dev/x");
         let found =
             parse_blkid(node, &answer(0, "DEVNAME=/dev/x\nTYPE=zfs_member\nUSAGE=filesystem\n")).unwrap();
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_repeatable_and_reach_over_the_whole_device() {
+    fn places_are_repeatable_and_cover_the_whole_device() {
         let size = 100 * GIB;
         let offsets = places(size);
         assert_eq!(offsets, places(size));

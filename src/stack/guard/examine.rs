@@ -1,4 +1,4 @@
-//! What is on a device before it is written; nothing is written here.
+//! Examining a device before it is written; nothing is written here.
 
 use std::fs::{File, OpenOptions};
 
@@ -15,16 +15,16 @@ use crate::stack::runner::Runner;
 pub struct Examination {
     /// The device.
     pub device: Device,
-    /// What would be destroyed, in words; empty where there is nothing, or only stacktune's own data.
+    /// What would be destroyed, in words; empty if there is nothing, or only stacktune's own data.
     pub content: Vec<String>,
-    /// It holds a valid fill of stacktune's, complete or not, which is kept. What lies beyond it may still
+    /// Whether it has a valid fill by stacktune, complete or not, which is kept. What is beyond it may still
     /// be in `content`.
     pub own_fill: bool,
     pub(super) min_bytes: u64,
     pub(super) seen: Seen,
 }
 
-/// What must not change between the examination and the opening.
+/// What must not change between examining and opening.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Seen {
     pub(super) signatures: Vec<Signature>,
@@ -32,7 +32,7 @@ pub(super) struct Seen {
 }
 
 impl Examination {
-    /// Whether the operator must consent before the device is written.
+    /// Whether writing the device needs the operator's consent.
     pub fn needs_consent(&self) -> bool {
         !self.content.is_empty()
     }
@@ -43,16 +43,16 @@ impl Examination {
     }
 }
 
-/// Looks at a device before it is written, and writes nothing.
+/// Examines a device before it is written, and writes nothing.
 ///
-/// Refused (3) while anything uses it, its partitions, what is built on it or what it is built on; if
-/// it is read-only or smaller than `min_bytes`; if it is a member of md, LVM, ZFS or the like by a
-/// signature; and if its content can't be identified.
+/// Refused (3) while anything uses it, its partitions, what is built on it or what it is built on; if it is
+/// read-only or smaller than `min_bytes`; if a signature makes it a member of md, LVM, ZFS or the like; and
+/// if its content can't be identified.
 pub fn examine(named: &str, facts: &Facts, min_bytes: u64, own_data: &dyn OwnData) -> Result<Examination> {
     examine_device(whole_device(named, facts)?, min_bytes, own_data)
 }
 
-/// The same for a device that was read from this host just now.
+/// The same for a device whose facts were just read.
 pub(crate) fn examine_device(device: &Device, min_bytes: u64, own_data: &dyn OwnData) -> Result<Examination> {
     refuse_in_use(device, min_bytes)?;
     refuse_written_below(device)?;
@@ -60,7 +60,7 @@ pub(crate) fn examine_device(device: &Device, min_bytes: u64, own_data: &dyn Own
     looked_at(device, &file, min_bytes, own_data)
 }
 
-/// The same for a device that this process holds: its own claim is no use by others.
+/// The same for a device that this process holds: its own claim is not a use by others.
 pub fn examine_held(
     held: &Claim,
     facts: &Facts,
@@ -76,7 +76,7 @@ pub fn examine_held(
     looked_at(device, &held.file, min_bytes, own_data)
 }
 
-/// What is on a device that no other program holds.
+/// Examines the content of a device that no other program holds.
 fn looked_at(device: &Device, file: &File, min_bytes: u64, own_data: &dyn OwnData) -> Result<Examination> {
     let signatures = content::signatures(&Runner::default(), device)?;
     refuse_member(device, &signatures)?;

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use crate::host::{program_name, shared_for_writing, with_own_descriptors};
 
-/// More than these help no one.
+/// More names than this do not help.
 const SHOWN_MAX: usize = 5;
 
-/// The processes that have something open at or below `path`, or work there: ` by process 812 (bash)`;
-/// empty where none is seen.
+/// The processes that have something open at or below `path`, or their working directory there: ` by process
+/// 812 (bash)`; empty if none is visible.
 pub(crate) fn in_words(path: &Path) -> String {
     let found = processes(path);
     let mut words: Vec<String> = found.iter().take(SHOWN_MAX).cloned().collect();
@@ -33,7 +33,7 @@ fn pids() -> Vec<u32> {
     pids
 }
 
-/// A process other than this one that has the file open for writing, by whichever name:
+/// A process other than this one that has the file open for writing, under any name:
 /// `process 812 (qemu-system-x86)`.
 pub(crate) fn writer(file: &Path) -> Option<String> {
     let wanted = fs::metadata(file).ok().filter(fs::Metadata::is_file)?;
@@ -45,7 +45,7 @@ pub(crate) fn writer(file: &Path) -> Option<String> {
             open.map(|entry| table.join("fdinfo").join(entry.file_name().unwrap_or_default()))
                 .any(|info| is_for_writing(&info))
         };
-        // A thread may have descriptors of its own, or outlive its process's first one.
+        // A thread may have its own descriptors, or outlive the process's main thread.
         let names = |folder: &str| -> Vec<String> {
             let names = entries(&process.join(folder))
                 .filter_map(|entry| entry.file_name()?.to_str().map(str::to_owned));
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_writes_to_a_file_is_named_and_who_reads_it_is_not() {
+    fn a_process_that_writes_to_a_file_is_named_and_one_that_reads_it_is_not() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("disk.img");
         fs::write(&file, "x").unwrap();
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_a_file_is_named() {
+    fn a_process_that_holds_a_file_is_named() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(in_words(dir.path()), "");
         let _file = fs::File::create(dir.path().join("held")).unwrap();

@@ -1,4 +1,4 @@
-//! From what was found, and consent to lose it, to a claim.
+//! From what was found, and the consent to lose it, to a claim.
 
 use std::fs::OpenOptions;
 
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::host::{Device, Facts};
 use crate::stack::runner::Runner;
 
-/// Permits writing where there is nothing to lose, or where the operator consents to lose it.
+/// Permits writing if there is nothing to lose, or if the operator consents to losing it.
 pub fn permit(examination: Examination, consent: &Consent) -> Result<Permit> {
     if !examination.needs_consent()
         || consent.covers_device(&examination.device.name, examination.device.serial.as_deref())
@@ -28,7 +28,7 @@ fn name_to_give(device: &Device) -> String {
     device.by_id.first().unwrap_or(&device.path).display().to_string()
 }
 
-/// A device that may be written, and how far the permission reaches. Only [`permit`] makes one.
+/// A device that may be written. Only [`permit`] makes one.
 #[derive(Debug)]
 pub struct Permit {
     examination: Examination,
@@ -37,8 +37,8 @@ pub struct Permit {
 impl Permit {
     /// Opens the device for reading and writing and claims it for this process.
     ///
-    /// Looks again right before: refused (3) if it came into use, became another device or changed
-    /// its content since it was examined.
+    /// Examines it again first: refused (3) if it has come into use, become another device or changed its
+    /// content since it was examined.
     pub fn open(self) -> Result<Claim> {
         let examined = &self.examination.device;
         let now = Facts::read_devices();

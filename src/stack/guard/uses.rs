@@ -1,4 +1,4 @@
-//! What speaks against writing to a device before its content is looked at: uses, membership, size.
+//! What forbids writing to a device even before its content is examined: uses, membership, size.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::host::{Device, Facts, Usage};
 use crate::units::approx_size;
 
-/// The device that a name means; a partition is refused, as its device holds more than it.
+/// The device of that name; a partition is refused, as its device holds more than that.
 pub(super) fn whole_device<'a>(named: &str, facts: &'a Facts) -> Result<&'a Device> {
     let device = facts.find(named)?;
     match facts.partition_named(named) {
@@ -24,9 +24,9 @@ pub(super) fn read_only(path: &Path) -> Error {
     Error::refused(format!("{} is read-only", path.display()))
 }
 
-/// Refuses what something uses.
+/// Refuses a device that is in use.
 pub(crate) fn refuse_used(path: &Path, uses: &[Usage]) -> Result<()> {
-    // The system's own drive says more than its mounts do.
+    // Being the system's own drive says more than its mounts.
     let system = uses.iter().find(|usage| matches!(usage, Usage::System(_)));
     let Some(usage) = system.or(uses.first()) else { return Ok(()) };
     let more = match uses.len() {
@@ -36,7 +36,7 @@ pub(crate) fn refuse_used(path: &Path, uses: &[Usage]) -> Result<()> {
     Err(Error::refused(format!("{} is in use: {usage}{more}", path.display())).hint(way_out(usage)))
 }
 
-/// Refuses a device that something uses, or that can't be written, by the facts alone.
+/// Refuses a device that is in use or can't be written, by the facts alone.
 pub(super) fn refuse_in_use(device: &Device, min_bytes: u64) -> Result<()> {
     let path = device.path.display();
     refuse_used(&device.path, &device.usage)?;
@@ -49,13 +49,13 @@ pub(super) fn refuse_in_use(device: &Device, min_bytes: u64) -> Result<()> {
     }
     if device.size_bytes < min_bytes {
         let (has, needs) = (approx_size(device.size_bytes), approx_size(min_bytes));
-        return Err(Error::refused(format!("{path} is too small: it has {has}, and {needs} is needed")));
+        return Err(Error::refused(format!("{path} is too small: it has {has}, but {needs} are needed")));
     }
     Ok(())
 }
 
-/// Refuses a loop device over a file that a program has open for writing, a virtual machine say: the
-/// kernel does not prevent that. Without root only the programs of this user are seen.
+/// Refuses a loop device over a file that a program, such as a virtual machine, has open for writing, which
+/// the kernel does not prevent. Without root, only this user's programs are visible.
 pub(super) fn refuse_written_below(device: &Device) -> Result<()> {
     let Ok(file) = std::fs::read_to_string(format!("/sys/block/{}/loop/backing_file", device.name)) else {
         return Ok(());
@@ -76,7 +76,7 @@ fn way_out(usage: &Usage) -> &'static str {
         Usage::System(_) => "the system's own drive is never written to; choose another one",
         Usage::Mounted(_) => "unmount it first, if its data is no longer needed",
         Usage::Swap(_) => "disable swap on it first (swapoff)",
-        Usage::Holder(_) => "remove it first from what is built on it, if that is no longer needed",
+        Usage::Holder(_) => "first remove it from what is built on it, if that is no longer needed",
         Usage::Member(_) => MEMBER_WAY_OUT,
         Usage::Exported(_) => "end the export first",
         Usage::Reserved(_) => "another host may use it: release the reservation there first",
@@ -87,7 +87,7 @@ fn way_out(usage: &Usage) -> &'static str {
 const MEMBER_WAY_OUT: &str = "if that is no longer needed, remove it from there first \
      (mdadm --zero-superblock, pvremove, zpool labelclear, or wipefs --all)";
 
-/// A member of md, LVM or ZFS may belong to a whole that is just not assembled: consent does not do.
+/// A member of md, LVM or ZFS may belong to a set that is just not assembled: consent is not enough.
 pub(super) fn refuse_member(device: &Device, signatures: &[Signature]) -> Result<()> {
     let member = signatures.iter().find_map(|signature| Some((signature, signature.member.as_ref()?)));
     let Some((signature, of)) = member else { return Ok(()) };
@@ -95,16 +95,16 @@ pub(super) fn refuse_member(device: &Device, signatures: &[Signature]) -> Result
     Err(Error::refused(what).hint(MEMBER_WAY_OUT))
 }
 
-/// Refuses (3) a device of which the serial is not the one that a profile recorded.
+/// Refuses (3) a device whose serial is not the one recorded in the profile.
 ///
-/// `serials` goes along with `devices`; an empty or missing one was not recorded.
+/// `serials` corresponds to `devices`; an empty or missing one was not recorded.
 pub fn check_serials(devices: &[&Device], serials: &[String]) -> Result<()> {
     for (device, recorded) in devices.iter().zip(serials) {
         let serial = device.serial.as_deref().unwrap_or("");
         if !recorded.is_empty() && serial != recorded {
             let now = if serial.is_empty() { "none".to_owned() } else { format!("`{serial}`") };
             let what = format!(
-                "{} is another device than the profile's: its serial is {now}, the profile has `{recorded}`",
+                "{} is not the profile's device: its serial is {now}, but the profile has `{recorded}`",
                 device.path.display()
             );
             return Err(Error::refused(what).hint("specify the right device, and save the profile with it"));

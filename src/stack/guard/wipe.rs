@@ -1,4 +1,4 @@
-//! Wiping what programs recognise a device's content by.
+//! Wiping that by which programs recognize a device's content.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -12,10 +12,10 @@ use crate::stack::runner::{Runner, WIPEFS};
 
 /// Wipes all signatures on the device and its partitions, then its first and last MiB.
 ///
-/// The caller holds the device exclusively by `file`. wipefs opens it once more, but not exclusively
-/// when forced, so the claim is never given up.
+/// The caller holds the device exclusively through `file`. wipefs opens it again, but not exclusively when
+/// forced, so the claim is never given up.
 pub(super) fn wipe(runner: &Runner, file: &File, device: &Device) -> Result<()> {
-    // What lies in a partition is wiped as well, lest it come back when one is made there again.
+    // Partitions' content is wiped too, or it would reappear when a partition is made there again.
     let partitions = device.partitions.iter().map(|name| node::of(name)).collect::<Result<Vec<_>>>()?;
     for node in partitions.into_iter().flatten().chain([device.path.clone()]) {
         let arguments = ["--all".as_ref(), "--force".as_ref(), "--quiet".as_ref(), node.as_os_str()];
@@ -47,7 +47,7 @@ fn zero_edges(file: &File, size_bytes: u64) -> std::io::Result<()> {
     file.sync_all()
 }
 
-/// Tells the kernel that the partition table is gone; a device that knows no partitions says no.
+/// Makes the kernel drop the partitions; a device without partition support refuses.
 #[allow(unsafe_code)] // rustix does not wrap this ioctl
 fn forget_partitions(file: &File) {
     /// `_IO(0x12, 95)` of `linux/fs.h`.

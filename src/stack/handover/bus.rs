@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::error::{Error, Result, describe};
 use crate::stack::guard::holders;
 
-/// The driver that gives devices to programs.
+/// The driver for devices that programs drive.
 pub(super) const VFIO_PCI: &str = "vfio-pci";
 
 /// The kernel's own driver.
@@ -16,7 +16,7 @@ pub(super) const NVME: &str = "nvme";
 /// PCI's class code of an NVM Express controller.
 pub(super) const CLASS_NVME: &str = "0x010802";
 
-/// After a bind the kernel's driver starts the controller, and then names its namespaces.
+/// After a bind, the kernel's driver starts the controller and then creates its namespaces.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(super) const LOOK: Duration = Duration::from_millis(20);
@@ -38,7 +38,7 @@ pub(super) fn is_address(text: &str) -> bool {
     !text.is_empty() && text.starts_with(|c: char| c.is_ascii_hexdigit()) && text.chars().all(plain)
 }
 
-/// What follows `nvme` in the name of a namespace: `0n1`, and `0c0n1` below a multipath device.
+/// The part after `nvme` in the name of a namespace: `0n1`, and `0c0n1` below a multipath device.
 fn is_namespace(rest: &str) -> bool {
     rest.starts_with(|c: char| c.is_ascii_digit()) && rest.contains('n')
 }
@@ -54,13 +54,12 @@ fn write(file: &Path, text: &str) -> Result<()> {
     })
 }
 
-/// Gives a function back to the kernel's driver, if it is still where stacktune put it; once more does
-/// nothing.
+/// Gives a function back to the kernel's driver, if it is still where stacktune put it; idempotent.
 pub(crate) fn give_back(address: &str) -> Result<()> {
     Bus::default().give_back(address)
 }
 
-/// The commands that do the same by hand; none where there is nothing to do.
+/// The commands that do the same by hand; empty if there is nothing to do.
 pub(crate) fn commands(address: &str) -> Vec<String> {
     let bus = Bus::default();
     if !is_address(address) || !bus.is_ours(address) {
@@ -90,7 +89,7 @@ impl Bus {
         last_of(&fs::read_link(self.device(address).join("driver")).ok()?)
     }
 
-    /// Whether it is as [`Self::bind`] leaves it, or on the way there.
+    /// Whether it is as [`Self::bind`] leaves it, or half-way there.
     pub(super) fn is_ours(&self, address: &str) -> bool {
         self.text(address, "driver_override").as_deref() == Some(VFIO_PCI)
     }
@@ -99,10 +98,10 @@ impl Bus {
         self.root.join("bus/pci/drivers").join(VFIO_PCI).exists()
     }
 
-    /// Takes a function from its driver and binds it to another.
+    /// Unbinds a function from its driver and binds it to another.
     pub(super) fn bind(&self, address: &str, driver: &str) -> Result<()> {
         let device = self.device(address);
-        // First, so that nothing takes it in between.
+        // First, so that no driver takes it in between.
         write(&device.join("driver_override"), driver)?;
         if self.driver(address).is_some() {
             write(&device.join("driver/unbind"), address)?;
@@ -122,7 +121,7 @@ impl Bus {
         if !is_address(address) {
             return Err(Error::refused(format!("`{address}` is not a PCI address")));
         }
-        // One that was pulled took its binding along; what came in its place was never bound here.
+        // A pulled device took its binding along; what replaced it was never bound by us.
         if !self.is_ours(address) || self.text(address, "class").as_deref() != Some(CLASS_NVME) {
             return Ok(());
         }
@@ -138,7 +137,7 @@ impl Bus {
         self.await_nodes(address)
     }
 
-    /// The files by which a program drives a function that was handed over: its group's, with an IOMMU
+    /// The files through which a program drives a function that was handed over: its group's, with an IOMMU
     /// and without, and its own.
     pub(super) fn files_of(&self, address: &str) -> Vec<PathBuf> {
         let vfio = Path::new("/dev/vfio");
@@ -149,7 +148,7 @@ impl Bus {
         groups.into_iter().flatten().chain(own).collect()
     }
 
-    /// Refuses where a program drives it: the kernel would wait for that one, and so would we.
+    /// Refuses if a program still drives it: the kernel, and so we, would wait for it.
     pub(super) fn refuse_held(&self, address: &str) -> Result<()> {
         let files = self.files_of(address);
         let ends = Instant::now() + PATIENCE;
@@ -166,7 +165,7 @@ impl Bus {
         }
     }
 
-    /// Waits until the kernel's driver has the drive and its namespaces are there.
+    /// Waits until the kernel's driver has the drive and its namespaces exist.
     pub(super) fn await_nodes(&self, address: &str) -> Result<()> {
         let ends = Instant::now() + PATIENCE;
         loop {

@@ -1,4 +1,4 @@
-//! Whether drives can leave the kernel: where they are on the bus, and what would go with them.
+//! Whether drives can leave the kernel: where they are on the bus, and what else would leave with them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,46 +9,46 @@ use crate::host::{Device, Facts};
 use crate::stack::devices::Drive;
 use crate::stack::guard::refuse_used;
 
-/// PCI's class code of bridges, which belong to no one.
+/// PCI's class code of bridges, which do not count as members of a group.
 const CLASS_BRIDGE: &str = "0x0604";
 
-/// A namespace of a drive that a program drives by itself.
+/// A namespace of a drive that leaves the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserspaceDrive {
-    /// The drive, as the kernel had it.
+    /// The drive as the kernel knew it.
     pub drive: Drive,
     /// Its PCI address: `0000:01:00.0`.
     pub address: String,
     /// The namespace's number on its controller.
     pub namespace: u32,
-    /// Its names that stay, as they were: udev's.
+    /// Its persistent names, from udev.
     pub by_id: Vec<PathBuf>,
-    /// Whether no IOMMU will keep it from memory that is not its own.
+    /// Whether it will run without an IOMMU that confines its DMA to the buffers mapped for it.
     pub no_iommu: bool,
 }
 
-/// Whether the operator accepts VFIO's unsafe mode, by its name.
+/// Whether the operator accepts VFIO's unsafe mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Noiommu {
-    /// No: a drive that no IOMMU keeps from any memory stays with the kernel.
+    /// No: a drive without an IOMMU stays with the kernel.
     Refused,
     /// Yes.
     Accepted,
 }
 
 impl UserspaceDrive {
-    /// Whether there is nothing at its address any more: it was pulled.
+    /// Whether nothing is at its address any more, as it was pulled.
     pub(super) fn gone(&self) -> bool {
         !Bus::default().device(&self.address).exists()
     }
 }
 
-/// Finds where drives are on the bus that are to leave the kernel together, and whether they can.
-/// Whether they themselves are in use is not looked at. Nothing is changed.
+/// Finds drives that are to leave the kernel together on the bus, and checks whether they can. Does not check
+/// whether the drives themselves are in use. Nothing is changed.
 ///
 /// # Errors
-/// Input where a drive is no NVMe drive on PCI; refused (3) where something else would go with it, or
-/// where no IOMMU keeps it from memory that is not its own.
+/// Input if a drive is not an NVMe drive on PCI; refused (3) if something else would leave with it, or if
+/// there is no IOMMU to confine its DMA.
 pub fn examine(drives: &[&Device], noiommu: Noiommu) -> Result<Vec<UserspaceDrive>> {
     let devices = Facts::read_devices();
     let bus = Bus::default();
@@ -67,7 +67,7 @@ impl Bus {
         let address = self.address_of(device)?;
         let controller = device.controller.as_deref();
         let goes = |name: &str| together.iter().any(|device| device.name == name);
-        // Those that go were looked at by the guard.
+        // The drives handed over were examined by the guard.
         for beside in devices.iter().filter(|beside| beside.controller.as_deref() == controller) {
             if !goes(&beside.name) {
                 refuse_used(&beside.path, &beside.usage)?;
@@ -112,12 +112,12 @@ impl Bus {
         }
     }
 
-    /// Refuses a function that an IOMMU does not keep apart from all others but those that go with it.
+    /// Refuses a function that shares its IOMMU group with one that is not handed over.
     fn refuse_shared(&self, address: &str, path: &str, together: &[String]) -> Result<()> {
         let group = self.device(address).join("iommu_group");
         let Ok(members) = fs::read_dir(group.join("devices")) else {
             return Err(Error::refused(format!(
-                "no IOMMU keeps {path} ({address}) away from the rest of memory"
+                "no IOMMU confines the memory accesses of {path} ({address})"
             ))
             .hint("enable one in the firmware (VT-d, AMD-Vi) and the kernel (intel_iommu=on)"));
         };

@@ -17,7 +17,7 @@ use crate::stack::supervise::{Advance, Watch};
 /// Loads kernel modules.
 const MODPROBE: Tool = Tool { program: "modprobe", package: "kmod" };
 
-/// Drives that were handed over. They are given back when this is dropped, and announced by [`HandedOver::give_back`].
+/// Drives that were handed over. [`HandedOver::give_back`] gives them back and reports errors; dropping this does it silently.
 #[derive(Debug)]
 pub struct HandedOver {
     given: Vec<UserspaceDrive>,
@@ -31,19 +31,19 @@ pub(super) fn bind_step(address: &str, given: &[UserspaceDrive]) -> String {
     format!("bind {address} to {VFIO_PCI}{warning}")
 }
 
-/// The steps of handing drives over, in order, as they are announced on the way.
+/// The steps of handing drives over, in order, as reported while they run.
 pub fn steps(given: &[UserspaceDrive]) -> Vec<String> {
     let load = (!Bus::default().has_vfio_pci()).then(|| format!("{} {VFIO_PCI}", MODPROBE.program));
     let binds = last_first(given).into_iter().map(|address| bind_step(address, given));
     load.into_iter().chain(binds).collect()
 }
 
-/// Undoer drives over that are claimed, and whose claims end by that. What was opened of them before is
-/// of no use any more. `watch` sees each step before it is taken, and may stop it.
+/// Hands claimed drives over, which ends their claims; descriptors opened before are no longer usable.
+/// `watch` sees each step before it is taken, and can stop it.
 ///
 /// # Errors
-/// As [`examine`]; interrupted where `watch` ends it; and where the kernel does not bind them, which
-/// is undone by then.
+/// As [`examine`]; interrupted if `watch` stops it; and if the kernel does not bind them, after undoing what
+/// was done.
 pub fn hand_over(
     claims: Vec<Claim>,
     noiommu: Noiommu,
@@ -61,7 +61,7 @@ pub fn hand_over(
     }
     let drives: Vec<Drive> = given.iter().map(|given| given.drive.clone()).collect();
     let mut journal = Journal::begin(state_dir, &StackId::random(), profile, &drives)?;
-    // From here on nothing may hold them: unbinding waits for every holder.
+    // From here on nothing may hold them, as unbinding waits for every holder.
     drop(claims);
     let bound = last_first(&given).into_iter().try_for_each(|address| {
         let step = bind_step(address, &given);
@@ -79,7 +79,7 @@ pub fn hand_over(
     }
 }
 
-/// Who watches, and how far it is.
+/// The watch, and how far the hand-over is.
 struct Announced<'a> {
     step: usize,
     steps: usize,
@@ -97,8 +97,8 @@ impl Announced<'_> {
     }
 }
 
-/// The functions, those of the kernel's last names first: given back in reverse, they get the names
-/// again that they had.
+/// The functions, those with the kernel's last names first: given back in reverse order, they get their old
+/// names again.
 pub(super) fn last_first(given: &[UserspaceDrive]) -> Vec<&str> {
     let mut named: Vec<_> = given
         .iter()
@@ -126,10 +126,10 @@ impl HandedOver {
         last_first(&self.given).into_iter().rev().map(back).collect()
     }
 
-    /// Gives everything back to the kernel. Whoever drives the drives has to have let go of them.
+    /// Gives everything back to the kernel. The drives must no longer be in use.
     ///
     /// # Errors
-    /// What could not be; it stays in the journal, for `cleanup`.
+    /// What could not be given back; it stays in the journal for `cleanup`.
     pub fn give_back(mut self) -> Result<()> {
         self.end()
     }
@@ -151,8 +151,8 @@ impl HandedOver {
         journal.end()
     }
 
-    /// Waits briefly for the names that the drives had: udev makes them anew, and the next to open a drive
-    /// uses them. One that does not appear is reported by whoever opens it.
+    /// Waits briefly for the drives' old names: udev recreates them, and the next one to open a drive uses
+    /// them. A missing one is reported when it is opened.
     fn await_names(&self) {
         let ends = Instant::now() + PATIENCE / 4;
         let is_there = |given: &UserspaceDrive| {
@@ -167,7 +167,7 @@ impl HandedOver {
 
 impl Drop for HandedOver {
     fn drop(&mut self) {
-        // What can't be given back is in the journal.
+        // What can't be given back stays in the journal.
         let _ = self.end();
     }
 }

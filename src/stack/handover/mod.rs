@@ -1,8 +1,8 @@
-//! Drives that leave the kernel for a program in user space, and are given back: their PCI function is
-//! bound to `vfio-pci` instead of `nvme`.
+//! Drives that leave the kernel for a program in user space, and come back: their PCI function is bound to
+//! `vfio-pci` instead of `nvme`.
 //!
-//! Everything that would go with the drive is examined: all namespaces of its controller, and all devices
-//! of its IOMMU group. The way back is in the journal before anything is unbound.
+//! Everything that would leave with the drive is examined: all namespaces of its controller, and all devices
+//! of its IOMMU group. The undo is in the journal before anything is unbound.
 //!
 //! Enters: claimed drives. Leaves: their PCI addresses and namespaces, until they are given back.
 

@@ -1,4 +1,4 @@
-//! The hand-over over a sysfs of the test's own.
+//! The hand-over on a fake sysfs.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -79,20 +79,20 @@ fn a_group_with_others_and_no_group_at_all_are_refused() {
     }
     let error = refusal(&shared, &[]);
     assert!(error.what.contains("IOMMU group with 0000:02:00.0"), "{error}");
-    assert!(!error.what.contains("0000:00:01.0"), "a bridge is nobody's: {error}");
+    assert!(!error.what.contains("0000:00:01.0"), "a bridge does not count: {error}");
     let alone = host();
     fs::remove_file(alone.bus.device(ADDRESS).join("iommu_group")).unwrap();
     let error = refusal(&alone, &[]);
     assert!(error.exit_status() == 3 && error.what.contains("no IOMMU"), "{error}");
     let accepted = alone.bus.examine(&drive(), &[], &[], Noiommu::Accepted).unwrap();
     assert!(accepted.no_iommu && bind_step(ADDRESS, &[accepted]).contains("with no IOMMU"));
-    // Accepted or not, what shares a group with others stays.
+    // Accepted or not, a drive that shares its group with others stays.
     let error = shared.bus.examine(&drive(), &[], &[], Noiommu::Accepted).unwrap_err();
     assert!(error.what.contains("IOMMU group with 0000:02:00.0"), "{error}");
 }
 
 #[test]
-fn what_is_no_nvme_drive_of_the_kernels_is_refused() {
+fn anything_but_an_nvme_drive_of_the_kernel_is_refused() {
     let other = host();
     fs::write(other.bus.device(ADDRESS).join("class"), "0x010601\n").unwrap();
     assert!(refusal(&other, &[]).what.contains("not an NVMe drive on PCI Express"));
@@ -112,7 +112,7 @@ fn drives_are_given_back_in_the_order_of_their_names() {
 }
 
 #[test]
-fn what_stacktune_did_not_bind_is_left_alone() {
+fn functions_that_stacktune_did_not_bind_are_left_alone() {
     let host = host();
     host.bus.give_back(ADDRESS).unwrap();
     host.bus.give_back("0000:09:00.0").unwrap();

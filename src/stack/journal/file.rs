@@ -1,4 +1,4 @@
-//! A journal in its file, held by this process.
+//! A journal file, held by this process.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -31,19 +31,19 @@ pub struct Journal {
     record: Record,
 }
 
-/// Who holds a journal that can't be opened.
+/// The outcome of opening a journal.
 #[derive(Debug)]
 pub enum Opened {
-    /// Nobody did; now this process does.
+    /// Nobody held it; now this process does.
     Free(Journal),
-    /// Another process does, or a tool that it started.
+    /// Another process holds it, or a tool that it started.
     Held(Record),
-    /// It is no longer there.
+    /// It no longer exists.
     Gone,
 }
 
 impl Journal {
-    /// Begins one, durably; nothing may be done to the host before.
+    /// Begins a journal, durably; nothing may be done to the host before that.
     pub fn begin(state_dir: &Path, id: &StackId, profile: &str, drives: &[Drive]) -> Result<Self> {
         let header = Header {
             format: FORMAT,
@@ -58,8 +58,8 @@ impl Journal {
         make_durable_folder(&dir)?;
         let path = dir.join(format!("{}.{SUFFIX}", id.0));
         let cannot = |error: std::io::Error| Error::os("cannot write", &path, error);
-        // It gets its name once its first line is complete and its lock held, so that it is never taken for a
-        // dead process's.
+        // It is renamed into place once its first line is complete and its lock held, so that it is never
+        // taken for a dead process's.
         let mut new = tempfile::Builder::new().prefix(NEW).tempfile_in(&dir).map_err(cannot)?;
         flock(new.as_file(), FlockOperation::NonBlockingLockExclusive).map_err(|e| cannot(e.into()))?;
         let line = encode(&header)?;
@@ -70,10 +70,10 @@ impl Journal {
         Ok(Self { path, file, record })
     }
 
-    /// Opens an existing one, and takes it over where no process holds it.
+    /// Opens an existing journal, and takes it over if no process holds it.
     ///
     /// # Errors
-    /// Where it can't be read, or is damaged before its last line.
+    /// If it can't be read, or is damaged before its last line.
     pub fn open(path: &Path) -> Result<Opened> {
         let cannot = |error: std::io::Error| Error::os("cannot open", path, error);
         let mut file = match OpenOptions::new().read(true).write(true).open(path) {
@@ -85,7 +85,7 @@ impl Journal {
             Err(Errno::WOULDBLOCK) => false,
             Err(error) => return Err(cannot(error.into())),
         };
-        // Whoever held it may have ended its work, and removed it, in between.
+        // Its holder may have finished and removed it in between.
         if file.metadata().map_err(cannot)?.nlink() == 0 {
             return Ok(Opened::Gone);
         }
@@ -99,7 +99,7 @@ impl Journal {
         if !free {
             return Ok(Opened::Held(record));
         }
-        // The next line must not follow half of one.
+        // The next line must not follow a torn one.
         if record.whole_bytes < bytes.len() as u64 {
             file.set_len(record.whole_bytes).map_err(cannot)?;
         }
@@ -107,7 +107,7 @@ impl Journal {
         Ok(Opened::Free(Self { path: path.to_owned(), file, record }))
     }
 
-    /// What it says.
+    /// Its content.
     pub fn record(&self) -> &Record {
         &self.record
     }
@@ -130,30 +130,30 @@ impl Journal {
         Ok(made)
     }
 
-    /// Says that something was undone.
+    /// Records that something was undone.
     pub(crate) fn undone(&mut self, number: u64) {
-        // What could not be said beforehand was never done.
+        // A step that could not be recorded was never done.
         let Some(entry) = self.record.entries.get_mut(number as usize) else { return };
         entry.undone = true;
-        // What is not said is undone once more, which does nothing.
+        // If this is not recorded, it is undone again, which does nothing.
         let _ = self.write(&Line::Undone { number });
     }
 
-    /// Says that the stack is to stand, and lets go of it.
+    /// Records that the stack is retained, and releases it.
     pub fn keep(mut self) -> Result<()> {
         self.write(&Line::Kept)
     }
 
-    /// Removes it: everything is undone.
+    /// Removes the journal once everything is undone.
     pub(crate) fn end(self) -> Result<()> {
         debug_assert!(self.record.entries.iter().all(|entry| entry.to_undo().is_none()));
         fs::remove_file(&self.path).map_err(|error| Error::os("cannot remove", &self.path, error))?;
         sync_folder(self.path.parent().unwrap_or(Path::new("/")))
     }
 
-    /// Lets the tools that `run` starts hold the journal as well, until they end.
+    /// Makes the tools that `run` starts hold the journal too, until they end.
     pub(crate) fn shared_with_tools<T>(&self, run: impl FnOnce() -> T) -> T {
-        // Where this fails a tool that outlives a kill is not waited for, and nothing else changes.
+        // If this fails, cleanup does not wait for a tool that outlives a kill; nothing else changes.
         let _ = fcntl_setfd(&self.file, FdFlags::empty());
         let outcome = run();
         let _ = fcntl_setfd(&self.file, FdFlags::CLOEXEC);
@@ -164,7 +164,7 @@ impl Journal {
         let bytes = encode(line)?;
         let written = self.file.write_all(&bytes).and_then(|()| self.file.sync_all());
         if let Err(error) = written {
-            // Half a line would spoil the next one; a reader sees through it at the end.
+            // A partial line would spoil the next one; at the end of the file, a reader ignores it.
             let _ = self.file.set_len(self.record.whole_bytes);
             let _ = self.file.seek(SeekFrom::End(0));
             return Err(Error::os("cannot write", &self.path, error));
@@ -189,7 +189,7 @@ mod tests {
         Undo::RemoveFolder { dir: PathBuf::from("/state").join(ID).join(name) }
     }
 
-    /// A journal with a step that was done, and one that was only begun.
+    /// A journal with one step done and one only begun.
     fn with_two(dir: &Path) -> PathBuf {
         let mut journal = Journal::begin(dir, &id(), "mine", &[]).unwrap();
         journal.act("mkdir a", Some(undo("a")), || Ok(())).unwrap();
@@ -201,7 +201,7 @@ mod tests {
         for _ in 0..1000 {
             match Journal::open(path).unwrap() {
                 Opened::Free(journal) => return journal,
-                // A program that another test has started at that moment holds it too, until it ends.
+                // A program that another test has just started holds it too, until it ends.
                 Opened::Held(_) => std::thread::sleep(std::time::Duration::from_millis(5)),
                 Opened::Gone => panic!("it is gone"),
             }
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_can_not_be_announced_does_not_act() {
+    fn a_step_that_cannot_be_recorded_does_not_act() {
         let dir = tempfile::tempdir().unwrap();
         let mut journal = Journal::begin(dir.path(), &id(), "mine", &[]).unwrap();
         journal.file = File::open(&journal.path).unwrap();
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_a_power_cut_tore_never_acted() {
+    fn a_torn_last_line_is_ignored() {
         let dir = tempfile::tempdir().unwrap();
         let path = with_two(dir.path());
         let whole = fs::read(&path).unwrap();
@@ -251,7 +251,7 @@ mod tests {
             assert_eq!(record.entries, two.entries[..1], "torn at {torn}");
             assert_eq!(record.whole_bytes, last_line as u64);
         }
-        // Its length came back, its bytes did not.
+        // The line has its length, but not its bytes.
         let mut zeros = whole[..last_line].to_vec();
         zeros.extend_from_slice(&[0, 0, 0, b'\n']);
         fs::write(&path, &zeros).unwrap();
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_in_the_middle_is_told_and_nothing_is_guessed() {
+    fn damage_in_the_middle_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
         let path = with_two(dir.path());
         let text = fs::read_to_string(&path).unwrap();
@@ -274,12 +274,12 @@ mod tests {
     }
 
     #[test]
-    fn one_process_holds_it_and_a_dead_one_does_not() {
+    fn a_living_process_holds_it_and_a_dead_one_does_not() {
         let dir = tempfile::tempdir().unwrap();
         let journal = Journal::begin(dir.path(), &id(), "mine", &[]).unwrap();
         let path = journal.path.clone();
         assert!(matches!(Journal::open(&path).unwrap(), Opened::Held(_)));
-        // A tool that outlives it still works on the stack.
+        // A tool that outlives it is still working on the stack.
         let mut tool = journal.shared_with_tools(|| {
             std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap()
         });
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_became_a_journal_is_swept_unless_it_is_being_written() {
+    fn an_unfinished_journal_is_removed_unless_it_is_being_written() {
         let dir = tempfile::tempdir().unwrap();
         let path = with_two(dir.path());
         let left = folder(dir.path()).join(".new-a");

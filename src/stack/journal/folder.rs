@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 
 pub(super) const SUFFIX: &str = "jsonl";
 
-/// How a journal is named until its first line is whole.
+/// The name of a journal until its first line is complete.
 pub(super) const NEW: &str = ".new-";
 
 /// The folder of the journals.
@@ -17,7 +17,7 @@ pub fn folder(state_dir: &Path) -> PathBuf {
     state_dir.join("journal")
 }
 
-/// The paths of all journals, in the order of their names; none where there is no folder.
+/// The paths of all journals, ordered by name; empty if there is no folder.
 pub fn all(state_dir: &Path) -> Result<Vec<PathBuf>> {
     let dir = folder(state_dir);
     let entries = match fs::read_dir(&dir) {
@@ -32,20 +32,20 @@ pub fn all(state_dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Removes what was to become a journal when its process was killed: nothing was done by then.
+/// Removes journals whose process was killed before their first line was complete: nothing had been done by then.
 pub(crate) fn sweep(state_dir: &Path) {
     let entries = fs::read_dir(folder(state_dir)).into_iter().flatten().flatten();
     let new = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(NEW));
     for path in new.map(|entry| entry.path()) {
         let free = |file: &File| flock(file, FlockOperation::NonBlockingLockExclusive).is_ok();
         if File::open(&path).is_ok_and(|file| free(&file)) {
-            // Another sweep may have been faster.
+            // Another process may have removed it already.
             let _ = fs::remove_file(&path);
         }
     }
 }
 
-/// Makes a folder with those above it, all of them durable.
+/// Makes a folder and its parents, durably.
 pub(super) fn make_durable_folder(dir: &Path) -> Result<()> {
     let missing: Vec<&Path> = dir.ancestors().take_while(|dir| !dir.exists()).collect();
     fs::create_dir_all(dir).map_err(|error| Error::os("cannot create", dir, error))?;

@@ -1,4 +1,4 @@
-//! The lines of a journal, and what they come to.
+//! The lines of a journal, and the record that they add up to.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,14 +25,14 @@ pub struct Header {
     pub profile: String,
     /// When it began, in seconds since 1970.
     pub started_unix_s: u64,
-    /// The drives that it works on.
+    /// The drives used.
     pub drives: Vec<Drive>,
 }
 
-/// A line after the first. One is read or written at a time: that one is larger costs nothing.
+/// A line after the first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "line")]
-#[allow(clippy::large_enum_variant)] // there is one at a time
+#[allow(clippy::large_enum_variant)] // only one exists at a time
 pub(super) enum Line {
     Intend { number: u64, command: String, undo: Option<Undo> },
     Done { number: u64 },
@@ -40,38 +40,38 @@ pub(super) enum Line {
     Kept,
 }
 
-/// Something that was done to the host, or at least begun.
+/// Something done to the host, or at least begun.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// Its number, from 0, in the order in which it was begun.
+    /// Its number from 0, in the order of beginning.
     pub number: u64,
-    /// The command, as it was shown.
+    /// The command as shown.
     pub command: String,
-    /// How it is undone; none where there is nothing to undo.
+    /// Its undo; none if there is nothing to undo.
     pub undo: Option<Undo>,
-    /// Whether it came to its end.
+    /// Whether it was completed.
     pub done: bool,
     /// Whether it was undone.
     pub undone: bool,
 }
 
 impl Entry {
-    /// How it is undone, as long as that is to be done.
+    /// Its undo, if that remains to be done.
     pub fn to_undo(&self) -> Option<&Undo> {
         self.undo.as_ref().filter(|_| !self.undone)
     }
 }
 
-/// What a journal says.
+/// The content of a journal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
     /// Who built what.
     pub header: Header,
     /// What was done, in order.
     pub entries: Vec<Entry>,
-    /// The operator wants it to stand.
+    /// Whether the operator retained the stack.
     pub kept: bool,
-    /// Bytes of whole lines; what follows was torn.
+    /// Bytes of complete lines; the rest was torn.
     pub(super) whole_bytes: u64,
 }
 
@@ -82,7 +82,7 @@ pub(super) fn encode(line: &impl Serialize) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads the lines. Half a line at the end was never followed by what it announced.
+/// Reads the lines. What a partial last line announced was never done.
 pub(super) fn parse(bytes: &[u8]) -> std::result::Result<Record, String> {
     let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
     let first = lines.next().ok_or("it has no complete line")?;
@@ -96,7 +96,7 @@ pub(super) fn parse(bytes: &[u8]) -> std::result::Result<Record, String> {
         let parsed = serde_json::from_slice::<Line>(line).map_err(|error| error.to_string());
         match parsed.and_then(|line| record.apply(line)) {
             Ok(()) => record.whole_bytes += line.len() as u64,
-            // A file system may bring back the length of a line, but not its bytes.
+            // After a power cut a line may have its length, but not its bytes.
             Err(_) if lines.peek().is_none() => break,
             Err(why) => return Err(format!("line {}: {why}", index + 2)),
         }

@@ -1,4 +1,4 @@
-//! How what was done to the host is taken back, as it stands in the journal.
+//! How a change to the host is undone, as recorded in the journal.
 
 use std::path::PathBuf;
 
@@ -6,34 +6,34 @@ use serde::{Deserialize, Serialize};
 
 use crate::stack::devices::{BlockDevice, Drive};
 
-/// How what a step made is taken away: each looks for what is named, does nothing where it is gone,
-/// and touches nothing that is not the stack's.
+/// How something that a step made is removed: each looks for what is named, does nothing if it is gone, and
+/// touches nothing that is not the stack's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "undo")]
 pub enum Undo {
-    /// Removes a folder of the stack's own, if it is empty.
+    /// Removes a folder of the stack, if it is empty.
     RemoveFolder {
         /// The folder.
         dir: PathBuf,
     },
-    /// Removes a file in a folder of the stack's own.
+    /// Removes a file in a folder of the stack.
     RemoveFile {
         /// The file.
         file: PathBuf,
     },
-    /// Detaches the loop devices over a file of the stack's own.
+    /// Detaches the loop devices over a file of the stack.
     DetachLoop {
         /// The file.
         file: PathBuf,
     },
-    /// Wipes the partition table with that id.
+    /// Wipes the partition table with this id.
     RemovePartitions {
         /// The drive.
         drive: Drive,
         /// The table's unique id.
         disk_uuid: String,
     },
-    /// Stops the array of that UUID and clears the superblocks that name it.
+    /// Stops the array with this UUID and clears the superblocks that name it.
     RemoveArray {
         /// The node.
         path: PathBuf,
@@ -42,15 +42,15 @@ pub enum Undo {
         /// The members.
         members: Vec<BlockDevice>,
     },
-    /// Wipes the file system of that UUID from the devices.
+    /// Wipes the file system with this UUID from the devices.
     RemoveFilesystem {
         /// Its UUID.
         uuid: String,
-        /// On what.
+        /// The devices.
         #[serde(rename = "places")]
         devices: Vec<BlockDevice>,
     },
-    /// Unmounts what is mounted at a folder of the stack's own.
+    /// Unmounts what is mounted at a folder of the stack.
     Unmount {
         /// The folder.
         dir: PathBuf,
@@ -61,15 +61,15 @@ pub enum Undo {
         drive: Drive,
         /// The file below `queue/`.
         attribute: String,
-        /// What it was.
+        /// The old value.
         old: String,
-        /// What stacktune wrote.
+        /// The value that stacktune wrote.
         new: String,
-        /// Settings that the kernel changes along with this one, as they were.
+        /// Settings that the kernel changes along with this one, with their old values.
         #[serde(default)]
         beside: Vec<(String, String)>,
     },
-    /// Gives a drive back to the kernel's driver that a program drives by itself.
+    /// Gives a drive that was handed over back to the kernel's driver.
     GiveBack {
         /// Its PCI address.
         address: String,
@@ -85,7 +85,7 @@ pub enum Undo {
 }
 
 impl Undo {
-    /// What it takes away, in words.
+    /// What it removes, in words.
     pub fn describe(&self) -> String {
         match self {
             Self::RemoveFolder { dir } => format!("folder {}", dir.display()),

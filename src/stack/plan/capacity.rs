@@ -1,4 +1,4 @@
-//! How much there is room for: on members, on what they become, and on a file system.
+//! How much room there is: on members, on what is built of them, and on a file system.
 
 use crate::error::{Error, Result};
 use crate::settings::{Filesystem, Named, Raid, Stack};
@@ -6,14 +6,14 @@ use crate::units::{GIB, MIB, approx_size, floor_mib};
 
 /// The paper's data (Haas et al. 2020, section 3.2).
 const DATA_BYTES: u64 = 400_000_000_000;
-/// The least that a data file and a WAL file are made of.
+/// The minimum size of a data file and of a WAL file.
 const FILES_BYTES_MIN: u64 = 20 * MIB;
 
-/// Where the one partition of a drive begins: aligned to whatever a drive erases at once, as
-/// partitioning tools do.
+/// Where the single partition of a drive begins: aligned to whatever a drive erases at once, as partitioning
+/// tools do.
 pub(super) const PARTITION_START_BYTES: u64 = MIB;
 
-/// Where the used part of a drive ends: whole MiB, or all of it.
+/// Where the used part of a drive ends: at a whole MiB, or the end of the drive.
 pub(super) fn used_bytes(stack: &Stack, drive_bytes: u64) -> u64 {
     if stack.use_percent >= 100 {
         return drive_bytes;
@@ -21,7 +21,7 @@ pub(super) fn used_bytes(stack: &Stack, drive_bytes: u64) -> u64 {
     floor_mib((u128::from(drive_bytes) * u128::from(stack.use_percent) / 100) as u64)
 }
 
-/// Bytes of the member that a drive gives: all of it, or a partition.
+/// Bytes of a drive that become a member: all of it, or a partition.
 pub(super) fn member_bytes(stack: &Stack, drive_bytes: u64) -> u64 {
     match stack.use_percent {
         100.. => drive_bytes,
@@ -29,7 +29,7 @@ pub(super) fn member_bytes(stack: &Stack, drive_bytes: u64) -> u64 {
     }
 }
 
-/// Halves of members that hold data; the others hold copies or parity.
+/// Twice the number of members' worth of data; the others' worth is copies or parity.
 pub(super) fn data_halves(raid: Raid, members: u64) -> u64 {
     match raid {
         Raid::None | Raid::Md0 | Raid::Btrfs0 => 2 * members,
@@ -40,8 +40,8 @@ pub(super) fn data_halves(raid: Raid, members: u64) -> u64 {
     }
 }
 
-/// Bytes of all members as one, of which the smallest counts: less what md keeps for itself, before
-/// what a file system does.
+/// Bytes of all members combined, limited by the smallest: less what md keeps for itself, before what a file
+/// system keeps.
 pub(super) fn device_bytes(stack: &Stack, members: &[u64]) -> u64 {
     let smallest = members.iter().min().copied().unwrap_or(0);
     let each = if stack.raid.is_md() { md_data_bytes(stack, smallest) } else { smallest };
@@ -49,23 +49,23 @@ pub(super) fn device_bytes(stack: &Stack, members: &[u64]) -> u64 {
     (u128::from(each) * halves / 2) as u64
 }
 
-/// What md leaves of a member: mdadm sets room for a reshape aside before the data, a thousandth of the
-/// member up to 128 MiB, but not less than a chunk; that is rounded up to a MiB with the superblock and
-/// a bitmap's place, and the end is rounded down to a chunk.
+/// What md leaves of a member: mdadm reserves room for a reshape before the data, a thousandth of the member
+/// up to 128 MiB, but at least a chunk; that is rounded up to a MiB with the superblock and room for a
+/// bitmap, and the end is rounded down to a chunk.
 fn md_data_bytes(stack: &Stack, member_bytes: u64) -> u64 {
     let chunk = if stack.raid == Raid::Md1 { 0 } else { stack.chunk_bytes };
     let aside = (member_bytes / 1024).min(128 * MIB).max(2 * chunk) + chunk + 2 * MIB;
     member_bytes.saturating_sub(aside)
 }
 
-/// Bytes for files on a file system over `bytes`: what it was seen to keep for itself, and 3% more,
-/// since a file system that is full to the brim is another one than the one to be measured.
+/// Bytes for files on a file system over `bytes`: less what it was seen to keep for itself, and 3% more,
+/// since a file system filled to the brim is not the one to be measured.
 ///
 /// Seen with fallocate, of e2fsprogs 1.47, xfsprogs 6.1, btrfs-progs 6.2 (also over four members) and
-/// f2fs-tools 1.15, from the smallest size that each accepts up to 4 TiB:
-/// ext4 keeps inode tables of 1.6% (6% below 512 MiB) and a journal; XFS a log of 64 MiB and groups;
-/// Btrfs chunks of metadata, of 1 GiB at most and in two copies, and an end that is no whole chunk; F2FS
-/// room for its garbage collection, which grows with about the square root of the size.
+/// f2fs-tools 1.15, from the smallest size that each accepts up to 4 TiB: ext4 keeps inode tables of 1.6% (6%
+/// below 512 MiB) and a journal; XFS a log of 64 MiB and groups; Btrfs chunks of metadata, up to 1 GiB each
+/// and in two copies, and an end that is not a whole chunk; F2FS room for its garbage collection, which grows
+/// with about the square root of the size.
 pub(super) fn file_room_bytes(filesystem: Filesystem, bytes: u64) -> u64 {
     let share = |thousandths: u64| bytes / 1000 * thousandths;
     let kept = match filesystem {
@@ -79,12 +79,12 @@ pub(super) fn file_room_bytes(filesystem: Filesystem, bytes: u64) -> u64 {
     floor_mib(bytes.saturating_sub(kept + spare))
 }
 
-/// Bytes that can be used of a stack over members of these bytes.
+/// Usable bytes of a stack over members of these sizes.
 pub(super) fn usable_bytes(stack: &Stack, members: &[u64]) -> u64 {
     file_room_bytes(stack.filesystem, device_bytes(stack, members))
 }
 
-/// Refuses what the file system's mkfs would: too few bytes under it, or on one of Btrfs's members.
+/// Refuses what mkfs would refuse: too few bytes below the file system, or on one of Btrfs's members.
 pub(super) fn refuse_too_small(stack: &Stack, members: &[u64]) -> Result<()> {
     let least = match stack.filesystem {
         Filesystem::None | Filesystem::Ext4 => 0,
@@ -100,18 +100,18 @@ pub(super) fn refuse_too_small(stack: &Stack, members: &[u64]) -> Result<()> {
         return Ok(());
     }
     let (name, has, needs) = (stack.filesystem.name(), approx_size(has), approx_size(least));
-    Err(Error::input(format!("{has} is too small for {name}, which needs {needs}"))
+    Err(Error::input(format!("{has} are too few for {name}, which needs {needs}"))
         .hint("use larger members, or choose another stack.filesystem"))
 }
 
-/// Bytes of the data file and of the WAL file where there is room for `room_bytes`.
+/// Bytes of the data file and of the WAL file, given room for `room_bytes`.
 ///
 /// By default the paper's 400 GB and 100 GB, or four fifths and a fifth of the room. Btrfs with
 /// copy-on-write gets half of the room: each page goes to a new place, and an extent of the first fill
 /// stays as long as any page of it is in use, so that random writes may take the data's size twice.
 ///
 /// # Errors
-/// Input, with both figures, where what is asked for does not fit, or where nothing fits.
+/// Input, with both figures, if the requested sizes do not fit, or nothing fits.
 pub(super) fn file_sizes(stack: &Stack, room_bytes: u64) -> Result<(u64, u64)> {
     let copies = stack.filesystem == Filesystem::Btrfs && stack.copy_on_write;
     let free = if copies { room_bytes / 2 } else { room_bytes };
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_is_never_taken_for_larger_than_mdadm_makes_it() {
+    fn the_size_of_an_array_is_never_overestimated() {
         // Members and array in KiB, as mdadm 4.2 made them with chunks of 512 KiB.
         let made = [
             (Raid::Md5, 4, 65_536, 190_464),
@@ -170,9 +170,9 @@ mod tests {
     }
 
     #[test]
-    fn a_file_system_is_never_taken_for_roomier_than_it_is() {
+    fn the_room_of_a_file_system_is_never_overestimated() {
         use Filesystem::{Btrfs, Ext4, F2fs, Xfs};
-        // Its size and what fallocate left over of it, in MiB.
+        // Its size and what was missing of it after fallocate, in MiB.
         let seen = [
             (Ext4, 16, 3),
             (Ext4, 64, 11),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_the_papers_or_four_fifths_and_a_fifth() {
+    fn files_have_the_papers_sizes_or_four_fifths_and_a_fifth() {
         let xfs = stack(Raid::Md0, Filesystem::Xfs);
         let (data, wal) = file_sizes(&xfs, 4 << 40).unwrap();
         assert!(DATA_BYTES - data < MIB && data.is_multiple_of(MIB));
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_mkfs_would_refuse_is_refused_before() {
+    fn what_mkfs_would_refuse_is_refused_first() {
         let refused =
             |raid, filesystem, members: &[u64]| refuse_too_small(&stack(raid, filesystem), members).is_err();
         assert!(refused(Raid::Md0, Filesystem::Xfs, &[128 * MIB; 2]));
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_a_drive_begins_behind_the_table_and_leaves_the_rest() {
+    fn a_share_of_a_drive_begins_after_the_table_and_leaves_the_rest() {
         let most = Stack { use_percent: 80, ..Stack::default() };
         assert_eq!(used_bytes(&most, 10 * GIB + 4096), 8 * GIB);
         assert_eq!(member_bytes(&most, 10 * GIB + 4096), 8 * GIB - MIB);

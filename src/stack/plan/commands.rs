@@ -1,4 +1,4 @@
-//! The commands of each step: what is shown, and what is run.
+//! The commands of each step, as shown and as run.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -11,13 +11,13 @@ use crate::stack::devices::BlockDevice;
 use crate::stack::runner::{LOSETUP, MDADM, SFDISK, Tool, quoted};
 use crate::units::{KIB, MIB, approx_size};
 
-/// What arrays and partitions of a stack are called.
+/// The name of a stack's arrays and partitions.
 const NAME: &str = "stacktune";
 
 const BLKDISCARD: Tool = Tool { program: "blkdiscard", package: "util-linux" };
 const MOUNT: Tool = Tool { program: "mount", package: "mount" };
 
-/// What makes a file system.
+/// The tool that makes a file system.
 pub(super) fn maker(filesystem: Filesystem) -> Tool {
     match filesystem {
         Filesystem::Xfs => Tool { program: "mkfs.xfs", package: "xfsprogs" },
@@ -28,7 +28,7 @@ pub(super) fn maker(filesystem: Filesystem) -> Tool {
 }
 
 impl Step {
-    /// The commands that the step runs, in order; none where it acts by itself.
+    /// The commands that the step runs, in order; empty if stacktune acts itself.
     pub fn commands(&self) -> Vec<CommandLine> {
         match self {
             Self::AttachLoop { file } => {
@@ -60,8 +60,8 @@ impl Step {
                     create = create.with(&[&format!("--chunk={}K", bytes / KIB)]);
                 }
                 if *raid != Raid::Md0 {
-                    // Else it hangs on the members' size: mdadm adds one from 100 GB on, and setting
-                    // its bits costs writes of their own.
+                    // Otherwise it depends on the members' size: mdadm adds one from 100 GB on, and setting
+                    // its bits costs extra writes.
                     create = create.with(&["--bitmap=none"]);
                 }
                 if *assume_clean {
@@ -86,7 +86,7 @@ impl Step {
         }
     }
 
-    /// The step as it is shown: its commands, or in words what stacktune does itself.
+    /// The step as shown: its commands, or a description of what stacktune does itself.
     pub fn words(&self) -> String {
         match self {
             Self::MakeFolder { dir } => format!("mkdir {}", quoted(dir.as_os_str())),
@@ -134,8 +134,8 @@ impl CommandLine {
     }
 }
 
-/// Options of mkfs: quiet, with the plan's UUID, then the operator's own. None discards: in which state
-/// the drives are was decided before, and a drive that was written full must not be emptied again.
+/// Options of mkfs: quiet, with the plan's UUID, then the operator's. None discards: the state of the drives
+/// was decided before, and a drive that was written full must not be emptied again.
 fn maker_options(filesystem: Filesystem, raid: Raid, uuid: &str, theirs: &[String]) -> Vec<String> {
     let mut theirs = theirs.to_vec();
     let options: &[&str] = match filesystem {
@@ -153,8 +153,8 @@ fn maker_options(filesystem: Filesystem, raid: Raid, uuid: &str, theirs: &[Strin
             &["-q", "-f", "-K", "-U", uuid, "-d", data, "-m", metadata]
         }
         Filesystem::Ext4 | Filesystem::None => {
-            // Zeroed inode tables take 1.6% of the drives' bytes; they are left out, and the mount's
-            // noinit_itable keeps the kernel from making up for it below the load.
+            // Zeroing inode tables takes 1.6% of the drives' bytes; it is skipped, and mounting with
+            // noinit_itable keeps the kernel from doing it later, under the load.
             let extended;
             (extended, theirs) = extended_options("nodiscard,lazy_itable_init=1", &theirs);
             &["-q", "-F", "-U", uuid, "-E", &extended.clone()]
@@ -163,7 +163,7 @@ fn maker_options(filesystem: Filesystem, raid: Raid, uuid: &str, theirs: &[Strin
     options.iter().map(|option| (*option).to_owned()).chain(theirs).collect()
 }
 
-/// mke2fs listens to its last `-E` alone: what the operator says there is joined to what must be.
+/// mke2fs heeds only its last `-E`, so the operator's settings are merged with the necessary ones.
 fn extended_options(own: &str, theirs: &[String]) -> (String, Vec<String>) {
     let (mut extended, mut others) = (vec![own.to_owned()], Vec::new());
     let mut words = theirs.iter();
@@ -178,7 +178,7 @@ fn extended_options(own: &str, theirs: &[String]) -> (String, Vec<String>) {
 }
 
 impl fmt::Display for CommandLine {
-    /// As a shell takes it; a node that is not known yet stands in angle brackets.
+    /// As typed in a shell; a placeholder for an unknown node is in angle brackets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.input.is_empty() {
             write!(f, "printf {} | ", quoted(OsStr::new(&self.input.replace('\n', "\\n"))))?;
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_holds_every_word_of_every_command_and_its_input() {
+    fn steps_are_shown_with_every_word_and_input_of_their_commands() {
         let device = BlockDevice::Drive(drive("sda"));
         let steps = [
             Step::Partition { drive: drive("sda"), disk_uuid: "D".into(), uuid: "P".into(), bytes: 5 * MIB },
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_shown_by_the_node_that_it_will_have() {
+    fn a_device_is_shown_as_the_node_that_it_will_have() {
         let partition = |name| BlockDevice::Partition { drive: drive(name), uuid: "P".into() }.shown();
         assert_eq!([partition("sda"), partition("nvme0n1")], ["/dev/sda1", "/dev/nvme0n1p1"]);
         let file = BlockDevice::Loop { file: "/t/loop-0.img".into() };
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_operator_extends_ext4_by_does_not_take_away_what_must_be() {
+    fn the_operators_extended_ext4_options_do_not_replace_the_necessary_ones() {
         let theirs = ["-m", "0", "-E", "stride=4", "-Estripe_width=8"].map(str::to_owned);
         let words = maker_options(Filesystem::Ext4, Raid::None, "U", &theirs).join(" ");
         assert_eq!(words, "-q -F -U U -E nodiscard,lazy_itable_init=1,stride=4,stripe_width=8 -m 0");

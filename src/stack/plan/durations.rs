@@ -1,4 +1,4 @@
-//! How long the steps of a stack took when it was built last, on the same drives or in the same folder.
+//! How long the steps of a stack took last time, on the same drives or in the same folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,36 +11,36 @@ use super::step::Step;
 use crate::settings::Named;
 use crate::stack::devices::BlockDevice;
 
-/// So many stacks are remembered, those built last.
+/// How many stacks are remembered, those built last.
 const STACKS_MAX: usize = 64;
 
-/// A stack that was built: what on, by which steps, and how long each took.
+/// A stack that was built: on what, by which steps, and how long each took.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Stack {
     /// The drives with their sizes, or the folder of the files.
     on: String,
-    /// The steps without what differs from one build to the next, the fill last.
+    /// The steps without what differs from build to build, the fill last.
     steps: Vec<String>,
-    /// Seconds of each; none where it was not done whole.
+    /// Seconds of each; none if it was not completed.
     seconds: Vec<Option<f64>>,
 }
 
-/// How long the steps of a plan took, where the same was done before in the same way.
+/// How long the steps of a plan took, if the same was done before in the same way.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LastTimes {
-    /// Each of them, and the fill at last, along with [`Plan::lines`]; none of folders, which take no time
-    /// and are there or not as it happens.
+    /// Each of them, and the fill last, parallel to [`Plan::lines`]; none for folders, which take no time and
+    /// may or may not exist already.
     pub each: Vec<Option<Duration>>,
-    /// All of them, where every one is known.
+    /// All of them together, if every one is known.
     pub all: Option<Duration>,
 }
 
-/// How long a plan's steps took when they were done last.
+/// How long a plan's steps took last time.
 pub fn last_times(state_dir: &Path, plan: &Plan) -> LastTimes {
     let (on, lines) = (ground(plan), signatures(plan));
     let steps: Vec<&String> = lines.iter().flatten().collect();
     let stacks = read(&file(state_dir));
-    // What a step takes hangs on all that was done before it.
+    // How long a step takes depends on everything done before it.
     let seconds = |at: usize| {
         let alike = stacks.iter().rev().filter(|stack| stack.on == on);
         let same = |stack: &&Stack| {
@@ -55,7 +55,7 @@ pub fn last_times(state_dir: &Path, plan: &Plan) -> LastTimes {
     LastTimes { each: each.collect(), all: times.iter().copied().sum() }
 }
 
-/// Remembers how long a plan's steps took. Where it can't be written, nothing is remembered.
+/// Remembers how long a plan's steps took. Failing to write it is ignored.
 pub(crate) fn keep(state_dir: &Path, plan: &Plan, times: &[Option<Duration>]) {
     let on = ground(plan);
     let times = times.iter().copied().chain(std::iter::repeat(None));
@@ -65,7 +65,7 @@ pub(crate) fn keep(state_dir: &Path, plan: &Plan, times: &[Option<Duration>]) {
     let path = file(state_dir);
     let mut stacks = read(&path);
     let known = stacks.iter().position(|stack| stack.on == on && stack.steps == steps);
-    // A step that was cut short this time still took as long when it was done whole.
+    // For a step that was cut short this time, the earlier time still counts.
     if let Some(known) = known.map(|at| stacks.remove(at)) {
         seconds.iter_mut().zip(known.seconds).for_each(|(new, old)| *new = new.or(old));
     }
@@ -99,14 +99,14 @@ fn ground(plan: &Plan) -> String {
         .map(|drive| format!("{}:{}", drive.serial.as_ref().unwrap_or(&drive.name), drive.size_bytes))
         .collect();
     let folder = plan.steps.iter().find_map(|step| match step {
-        // The file lies in a folder of the stack's own, which is another one each time.
+        // The file is in the stack's folder, which is a new one each time.
         Step::MakeFile { file, .. } => file.parent()?.parent(),
         _ => None,
     });
     folder.map_or_else(|| drives.join(","), |folder| folder.display().to_string())
 }
 
-/// Each step, and the fill, without ids and what hangs on them; none of folders.
+/// Each step, and the fill, without ids and what depends on them; none for folders.
 fn signatures(plan: &Plan) -> Vec<Option<String>> {
     let fill = match &plan.exposed {
         Exposed::Files { data_bytes, wal_bytes, .. } => format!("fill {data_bytes} {wal_bytes}"),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_is_known_by_what_was_done_before_it_on_the_same_drives() {
+    fn a_steps_time_counts_after_the_same_steps_on_the_same_drives() {
         let dir = tempfile::tempdir().unwrap();
         let seconds = |times: &[u64]| times.iter().map(|s| Some(Duration::from_secs(*s))).collect::<Vec<_>>();
         let last = |plan: &Plan| last_times(dir.path(), plan);
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(
             last(&again).each,
             [seconds(&[1, 2]), vec![None; 2]].concat(),
-            "the fill is not known yet"
+            "the fill is not yet known"
         );
         assert_eq!(last(&again).all, None);
         keep(dir.path(), &again, &seconds(&[1, 2, 3, 40]));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_stacks_are_remembered_than_can_be_of_use() {
+    fn only_the_last_stacks_are_remembered() {
         let dir = tempfile::tempdir().unwrap();
         for serial in 0..=STACKS_MAX {
             keep(dir.path(), &plan("a", &serial.to_string(), Filesystem::Xfs), &[Some(Duration::ZERO)]);

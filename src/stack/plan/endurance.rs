@@ -1,18 +1,18 @@
-//! What is known of how much may be written to a drive over its life.
+//! What is known about how much can be written to a drive over its life.
 
 use crate::host::{Device, Health};
 use crate::settings::Stack;
 
-/// What is known of a drive's endurance.
+/// What is known about a drive's endurance.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Endurance {
-    /// Bytes that may be written to it over its life.
+    /// Bytes that can be written to it over its life.
     pub rated: Option<Rated>,
-    /// The share that is used so far by its own count, in percent.
+    /// The share used so far by its own count, in percent.
     pub used_percent: Option<u8>,
 }
 
-/// Bytes that may be written to a drive over its life, by source.
+/// Bytes that can be written to a drive over its life, by source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rated {
     /// The operator's, from the data sheet (`stack.endurance_tb`).
@@ -30,18 +30,18 @@ impl Rated {
     }
 }
 
-/// What a plan takes of a drive's life.
+/// How much endurance of a drive a plan uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DriveWear {
     /// The drive's name.
     pub drive: String,
     /// Bytes that are written to it.
     pub writes_bytes: u64,
-    /// What is known of its endurance.
+    /// What is known about its endurance.
     pub endurance: Endurance,
 }
 
-/// What is known of a drive's endurance: by the settings first, then by the drive.
+/// What is known about a drive's endurance: from the settings first, then from the drive.
 pub(super) fn endurance(stack: &Stack, device: &Device) -> Endurance {
     endurance_by(stack, device.read_health().as_ref())
 }

@@ -1,18 +1,18 @@
-//! The operator's own options of mkfs and mount, which must stay on the stack's own devices.
+//! The operator's options for mkfs and mount, which must not reach beyond the stack's devices.
 
 use crate::error::{Error, Result};
 use crate::settings::{Filesystem, Stack};
 
-/// Options of mkfs by which a file system lies, in part, on another device.
+/// Options of mkfs that put part of a file system on another device.
 const ELSEWHERE: &[&str] = &["device=", "dev=", "name=", "label=", "partlabel=", "partuuid="];
-/// Options of mount that are about something else than this file system.
+/// Options of mount that are not about this file system.
 const NO_OPTIONS: &[&str] = &["bind", "rbind", "move", "remount", "loop"];
 
 /// The words of `stack.mkfs_options`.
 ///
 /// # Errors
-/// Input where one names a path or a device, which mkfs would write to, or replaces the UUID by which
-/// the file system is known.
+/// Input if one names a path or a device, which mkfs would write to, or replaces the UUID by which the file
+/// system is recognized.
 pub(super) fn mkfs(stack: &Stack) -> Result<Vec<String>> {
     let words: Vec<String> = stack.mkfs_options.split_whitespace().map(str::to_owned).collect();
     let mut after_option = false;
@@ -21,19 +21,19 @@ pub(super) fn mkfs(stack: &Stack) -> Result<Vec<String>> {
         let is_option = word.starts_with('-');
         let refuse = |why: &str| Err(Error::input(format!("stack.mkfs_options: `{word}` {why}")));
         if word.contains('/') || ELSEWHERE.iter().any(|start| names(&small, start)) {
-            return refuse("names a path or a device, and only the stack's own are written to");
+            return refuse("names a path or a device, but only the stack's devices are written to");
         }
         if small.contains("uuid") || word.starts_with("-U") {
             return refuse("sets the UUID by which stacktune recognizes the file system");
         }
         if stack.filesystem == Filesystem::F2fs && word.starts_with("-c") {
-            return refuse("adds devices, and only the stack's own are written to");
+            return refuse("adds devices, but only the stack's devices are written to");
         }
-        // A word that belongs to no option is taken for a device.
+        // A word that does not belong to an option is taken for a device.
         if !is_option && !after_option {
-            return refuse("belongs to no option, so mkfs would take it for a device");
+            return refuse("does not belong to an option, so mkfs would take it for a device");
         }
-        // `-m 0` and `-K x`: whether an option takes a value mkfs alone knows, so at most one follows.
+        // `-m 0` and `-K x`: only mkfs knows whether an option takes a value, so at most one may follow.
         after_option = is_option;
         if !is_option && std::path::Path::new(word).exists() {
             return refuse("is a file here, which mkfs might write to");
@@ -42,18 +42,18 @@ pub(super) fn mkfs(stack: &Stack) -> Result<Vec<String>> {
     Ok(words)
 }
 
-/// Whether one of a word's settings (`a=1,b=2`) has that name.
+/// Whether one of a word's settings (`a=1,b=2`) has this name.
 fn names(word: &str, start: &str) -> bool {
     word.split(',').any(|setting| setting.contains(start))
 }
 
-/// Options of mount: the stack's, then the operator's.
+/// Options for mount: the stack's, then the operator's.
 ///
 /// # Errors
-/// Input where one names a path or a device, or asks for another kind of mount.
+/// Input if one names a path or a device, or requests another kind of mount.
 pub(super) fn mount(stack: &Stack) -> Result<String> {
     let own = match stack.filesystem {
-        // What mkfs left out would be written below the load, for minutes.
+        // What mkfs skipped would otherwise be written under the load, for minutes.
         Filesystem::Ext4 => Some("noinit_itable"),
         Filesystem::Btrfs if !stack.copy_on_write => Some("nodatacow"),
         _ => None,
@@ -71,9 +71,9 @@ pub(super) fn mount(stack: &Stack) -> Result<String> {
     Ok(if all.is_empty() { "defaults".into() } else { all.join(",") })
 }
 
-/// The mount option by which the file system sends its flushes to no drive, if one does: the last counts.
+/// The mount option that keeps the file system from flushing drives, if any; the last one counts.
 pub(super) fn without_barriers(stack: &Stack) -> Option<&str> {
-    // F2FS has two that know nothing of each other.
+    // F2FS has two independent ones.
     let last = |without: &[&str], with: &[&str]| {
         let mut options = stack.mount_options.split(',').map(str::trim);
         options

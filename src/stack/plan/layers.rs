@@ -1,4 +1,4 @@
-//! From settings to steps: members, drive state, array, file system, one layer on the other.
+//! From settings to steps: members, drive state, array, file system, layer by layer.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::stack::devices::BlockDevice;
 use crate::stack::id::StackId;
 use crate::units::{MIB, approx_size, floor_mib};
 
-/// A member must hold a header, and some pages of WAL and data.
+/// A member must have room for a header, and some pages of WAL and data.
 pub(super) const MEMBER_BYTES_MIN: u64 = 64 * MIB;
 
 /// A member on which the next layer is built.
@@ -22,20 +22,20 @@ struct Member {
     bytes: u64,
 }
 
-/// The steps to a stack, and what they come to.
+/// The steps to a stack, and their result.
 pub(super) struct Layers {
     pub steps: Vec<Step>,
     pub exposed: Exposed,
     pub usable_bytes: u64,
-    /// Bytes that each member gets written, by the steps and by the fill.
+    /// Bytes written to each member, by the steps and by the fill.
     pub writes_bytes: Vec<u64>,
 }
 
-/// What layers are named after, and where they lie.
+/// What layers are named after, and where they are.
 pub(super) struct Ground<'a> {
     pub id: &'a StackId,
     pub state_dir: &'a Path,
-    /// Folders above the stack's own that are not there yet, the uppermost first.
+    /// Missing parents of the stack's folder, topmost first.
     pub missing: &'a [PathBuf],
 }
 
@@ -68,20 +68,20 @@ impl Layers {
     }
 }
 
-/// The stack's own folder for the files of its loop devices.
+/// The stack's folder for the files of its loop devices.
 pub(super) fn files_dir(spec: &StackSpec, id: &StackId) -> Result<PathBuf> {
     let dir = std::path::absolute(expand_home(&spec.target.dir)?)
         .map_err(|error| Error::input(format!("target.files.dir: {error}")))?;
     Ok(dir.join(format!("stack-{}", id.0)))
 }
 
-/// Loop devices over new files, in a folder of the stack's own.
+/// Loop devices over new files, in a folder of the stack.
 fn loops(spec: &StackSpec, ground: &Ground, steps: &mut Vec<Step>) -> Result<Vec<Member>> {
     let folder = files_dir(spec, ground.id)?;
     let bytes = floor_mib(spec.target.size_bytes);
     if bytes < MEMBER_BYTES_MIN {
         let (has, needs) = (approx_size(bytes), approx_size(MEMBER_BYTES_MIN));
-        let what = format!("files of {has} are too small to build on: {needs} is needed");
+        let what = format!("files of {has} are too small to build on: {needs} are needed");
         return Err(Error::input(what).hint("set target.files.size"));
     }
     steps.extend(ground.missing.iter().cloned().map(|dir| Step::MakeFolder { dir }));
@@ -95,13 +95,13 @@ fn loops(spec: &StackSpec, ground: &Ground, steps: &mut Vec<Step>) -> Result<Vec
     Ok(members.collect())
 }
 
-/// Brings the members into the state asked for, as whole devices: the copy of a partition table lies at
+/// Brings the members into the requested state, as whole devices, since the copy of a partition table is at
 /// the very end, in what is trimmed.
 fn prepare(stack: &Stack, members: &[Member], steps: &mut Vec<Step>) {
     for Member { device, bytes } in members {
         let used_bytes = capacity::used_bytes(stack, *bytes);
         let trimmed_from = match stack.state {
-            // A new file is zeros and takes no discard: it is trimmed, with its room still reserved.
+            // A new file is all zeros: it is as good as trimmed, and a discard would free its room.
             DriveState::Trimmed => (!matches!(device, BlockDevice::Loop { .. })).then_some(0),
             _ => (used_bytes < *bytes).then_some(used_bytes),
         };
@@ -112,7 +112,7 @@ fn prepare(stack: &Stack, members: &[Member], steps: &mut Vec<Step>) {
     }
 }
 
-/// Makes a partition of each drive where not all of it is used.
+/// Partitions each drive if not all of it is used.
 fn divide(stack: &Stack, members: Vec<Member>, id: &StackId, steps: &mut Vec<Step>) -> Result<Vec<Member>> {
     if stack.use_percent >= 100 {
         return Ok(members);
@@ -120,7 +120,7 @@ fn divide(stack: &Stack, members: Vec<Member>, id: &StackId, steps: &mut Vec<Ste
     let divided = members.into_iter().enumerate().map(|(number, member)| {
         let BlockDevice::Drive(drive) = member.device else {
             let what =
-                "stack.use applies to drives, and the target is files: a smaller file has the same effect";
+                "stack.use applies to drives, but the target is files: use smaller files for the same effect";
             return Err(Error::input(what).hint("set target.devices, or stack.use = \"100%\""));
         };
         let bytes = capacity::member_bytes(stack, member.bytes);
@@ -131,13 +131,13 @@ fn divide(stack: &Stack, members: Vec<Member>, id: &StackId, steps: &mut Vec<Ste
     divided.collect()
 }
 
-/// Makes an md array of the members, where one is asked for.
+/// Makes an md array of the members, if one is requested.
 fn array(stack: &Stack, members: Vec<Member>, id: &StackId, steps: &mut Vec<Step>) -> Vec<BlockDevice> {
     let (raid, members) = (stack.raid, members.into_iter().map(|member| member.device).collect());
     if !raid.is_md() {
         return members;
     }
-    // Of its own id, so that the plan is the same whatever stands while it is made.
+    // Named by its own id, so that the plan is the same whatever arrays exist meanwhile.
     let number = 200 + u64::from_str_radix(&id.0[..8], 16).unwrap_or_default() % 800;
     let (path, uuid) = (PathBuf::from(format!("/dev/md{number}")), id.uuid(3, 0));
     let array = BlockDevice::Array { path: path.clone(), uuid: uuid.clone() };
@@ -159,9 +159,9 @@ fn awaits_resync(stack: &Stack) -> bool {
     stack.raid.is_md() && stack.raid != Raid::Md0 && !stack.assume_clean
 }
 
-/// Bytes that each member gets written: by what brings it into its state, by md's resync, and by the
-/// fill with its copies or parity. What md and mkfs note for themselves is not counted, nor parity that
-/// is written more than once.
+/// Bytes written to each member: by bringing it into its state, by md's resync, and by the fill with its
+/// copies or parity. What md and mkfs write for themselves is not counted, nor parity that is written more
+/// than once.
 fn writes_bytes(stack: &Stack, members: &[u64], exposed: &Exposed) -> Vec<u64> {
     let count = members.len() as u64;
     let smallest = members.iter().min().copied().unwrap_or(0);
@@ -175,7 +175,7 @@ fn writes_bytes(stack: &Stack, members: &[u64], exposed: &Exposed) -> Vec<u64> {
     let filled = (u128::from(fill) * 2 / u128::from(halves)) as u64;
     let resync = |number: u64| match stack.raid {
         _ if !awaits_resync(stack) => 0,
-        // md makes the last member of a new one anew from the others.
+        // md computes the last member of a new array from the others.
         Raid::Md5 => smallest * u64::from(number + 1 == count),
         // … and copies the first of each pair, or of all, to the others.
         Raid::Md1 => smallest * u64::from(number > 0),
@@ -185,7 +185,7 @@ fn writes_bytes(stack: &Stack, members: &[u64], exposed: &Exposed) -> Vec<u64> {
     (0..count).map(|number| state + resync(number) + filled).collect()
 }
 
-/// Makes and mounts the file system, where one is asked for.
+/// Makes and mounts the file system, if one is requested.
 fn filesystem(
     spec: &StackSpec,
     devices: Vec<BlockDevice>,

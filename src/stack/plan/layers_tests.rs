@@ -1,4 +1,4 @@
-//! The steps of each combination, as they are shown.
+//! The steps of each combination, as shown.
 
 use super::*;
 use crate::settings::{Named as _, Settings};
@@ -64,7 +64,7 @@ fn each_raid_and_file_system_has_its_steps() {
 }
 
 #[test]
-fn files_are_made_in_a_folder_of_the_stacks_own_with_those_that_miss_above() {
+fn files_are_made_in_the_stacks_folder_with_its_missing_parents() {
     let mut settings = Settings::default();
     (settings.target.dir, settings.target.count) = ("/data/new".into(), 2);
     (settings.stack.raid, settings.stack.filesystem) = (Raid::Btrfs1, Filesystem::Btrfs);
@@ -79,7 +79,7 @@ fn files_are_made_in_a_folder_of_the_stacks_own_with_those_that_miss_above() {
 }
 
 #[test]
-fn a_preconditioned_drive_is_not_trimmed_again_where_it_is_used() {
+fn the_used_part_of_a_preconditioned_drive_is_not_trimmed() {
     let layers = on_drives(|s| {
         (s.stack.use_percent, s.stack.state) = (80, DriveState::Preconditioned);
     });
@@ -111,7 +111,7 @@ fn a_part_of_each_drive_is_a_partition_and_the_rest_is_trimmed() {
 }
 
 #[test]
-fn ids_of_a_stack_are_its_own_and_differ() {
+fn ids_of_a_stack_are_recognized_and_differ() {
     let ids = [id().uuid(1, 0), id().uuid(1, 1), id().uuid(2, 0)];
     assert_eq!(ids[0], "01234567-89ab-4001-8000-cdef57ac4e00");
     assert!(ids[0] != ids[1] && ids[1] != ids[2]);
@@ -137,9 +137,12 @@ fn redundancy_costs_room_and_writes() {
         resynced.writes_bytes[3] - resynced.writes_bytes[0],
         resynced.writes_bytes[2] - resynced.writes_bytes[0]
     );
-    assert!(resynced.writes_bytes[1] > resynced.writes_bytes[0], "the first is what is copied");
+    assert!(resynced.writes_bytes[1] > resynced.writes_bytes[0], "the first is the source of the copy");
     let rebuilt = on_drives(|s| (s.stack.raid, s.stack.assume_clean) = (Raid::Md5, false)).unwrap();
     let extra = rebuilt.writes_bytes[3] - rebuilt.writes_bytes[0];
-    assert!((extra as f64 / (100 * GIB) as f64 - 1.0).abs() < 0.01, "the last member is made anew");
+    assert!(
+        (extra as f64 / (100 * GIB) as f64 - 1.0).abs() < 0.01,
+        "the last member is computed from the others"
+    );
     assert!((each - 1.75).abs() < 0.01, "{each}: three of four are copied to, and then all are filled");
 }

@@ -1,4 +1,4 @@
-//! What is to be done to build a stack, as data: shown, confirmed, and then run as it was shown.
+//! What it takes to build a stack, as data: shown, confirmed, and then run exactly as shown.
 //!
 //! Enters: a [`StackSpec`] of the settings, the host's facts, and what the guard finds on the drives; nothing
 //! else below the stack knows the settings. Leaves: a [`Plan`] of [`Step`]s, and its confirmation.

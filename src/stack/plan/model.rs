@@ -1,4 +1,4 @@
-//! What is to be done to build a stack, as data: shown, confirmed, and then run as it was shown.
+//! What it takes to build a stack, as data: shown, confirmed, and then run exactly as shown.
 
 use std::path::PathBuf;
 
@@ -18,31 +18,31 @@ pub struct Plan {
     pub id: StackId,
     /// The steps.
     pub steps: Vec<Step>,
-    /// Drives of which everything is destroyed, with what is on them now.
+    /// Drives on which everything is destroyed, with what is on them now.
     pub destroys: Vec<Destroyed>,
-    /// What the target is then opened on.
+    /// What the target is opened on afterwards.
     pub exposed: Exposed,
     /// What it survives, holds and costs.
     pub properties: Properties,
-    /// Bytes that the steps write, and then the fill, of all drives; what mkfs and md note for themselves
+    /// Bytes written by the steps and then the fill, over all drives; what mkfs and md write for themselves
     /// is not counted.
     pub writes_bytes: u64,
 }
 
-/// A drive of which everything is destroyed.
+/// A drive on which everything is destroyed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Destroyed {
     /// The drive.
     pub drive: Drive,
-    /// What is on it, in words; empty where nothing but stacktune's own data was found.
+    /// What is on it, in words; empty if only stacktune's own data was found.
     pub content: Vec<String>,
-    /// Bytes that are written to it, by steps and fill.
+    /// Bytes written to it, by steps and fill.
     pub writes_bytes: u64,
-    /// What is known of its endurance.
+    /// What is known about its endurance.
     pub endurance: Endurance,
 }
 
-/// What the target is opened on once the stack stands.
+/// What the target is opened on once the stack is built.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Exposed {
     /// Block devices, pages interleaved over them.
@@ -58,19 +58,19 @@ pub enum Exposed {
     },
 }
 
-/// A plan that the operator has agreed to. Only [`Plan::confirm`] makes one.
+/// A plan that the operator has confirmed. Only [`Plan::confirm`] makes one.
 #[derive(Debug)]
 pub struct Confirmed {
     pub(crate) plan: Plan,
 }
 
 impl Plan {
-    /// The drives that it is built on; none where it is built on files.
+    /// The drives that it is built on; empty if it is built on files.
     pub fn drives(&self) -> Vec<Drive> {
         self.destroys.iter().map(|destroyed| destroyed.drive.clone()).collect()
     }
 
-    /// What it takes of each drive's life; nothing where it is built on files.
+    /// How much endurance of each drive it uses; empty if it is built on files.
     pub fn wear(&self) -> Vec<DriveWear> {
         let wear = |destroyed: &Destroyed| DriveWear {
             drive: destroyed.drive.name.clone(),
@@ -80,7 +80,7 @@ impl Plan {
         self.destroys.iter().map(wear).collect()
     }
 
-    /// The plan as text, a line a step, each with the command that it is; what runs is what is shown.
+    /// The plan as text, one line per step with its command; what runs is what is shown.
     pub fn lines(&self) -> Vec<String> {
         let fill = match &self.exposed {
             Exposed::Files { dir, data_bytes, wal_bytes: 0 } => {
@@ -98,7 +98,7 @@ impl Plan {
         self.steps.iter().map(Step::words).chain([fill]).collect()
     }
 
-    /// Goes on only with consent for each drive that is destroyed.
+    /// Confirms the plan if there is consent for each drive that is destroyed.
     ///
     /// # Errors
     /// Refused (3), naming the drives without consent, with what is on them.

@@ -18,18 +18,18 @@ use crate::stack::id::StackId;
 use crate::stack::runner::{BLKID, Runner, UMOUNT, WIPEFS};
 use crate::units::{approx_size, floor_mib};
 
-/// What a plan is made on.
+/// What a plan is based on.
 pub struct PlanContext<'a> {
     /// The host.
     pub facts: &'a Facts,
     /// Where stacktune keeps journals and mount points.
     pub state_dir: &'a Path,
-    /// Tells stacktune's own data on a drive.
+    /// Recognizes stacktune's own data on a drive.
     pub own_data: &'a dyn OwnData,
-    /// A stack that is taken down before: its drives are used by just that, and are not looked at, and
-    /// the room that its files take will be free.
+    /// The current stack, if it is torn down first: its drives are in use only by it and are not examined,
+    /// and the room that its files take will be free.
     pub standing: Option<&'a Plan>,
-    /// Drives that this process itself holds, and lets go before anything is built.
+    /// Drives that this process itself holds, and releases before anything is built.
     pub held: &'a [Claim],
 }
 
@@ -67,7 +67,7 @@ pub fn plan(spec: &StackSpec, context: &PlanContext, id: StackId) -> Result<Plan
     })
 }
 
-/// Refuses where a tool is missing that the guard, the steps or their undo run.
+/// Refuses if a tool is missing that the guard, the steps or their undo run.
 fn require_tools(steps: &[Step]) -> Result<()> {
     let runner = Runner::default();
     let mounts = steps.iter().any(|step| matches!(step, Step::Mount { .. }));
@@ -90,7 +90,7 @@ fn missing_folders(spec: &StackSpec, context: &PlanContext, id: &StackId) -> Res
     Ok(missing)
 }
 
-/// The drives of the target with what is on them; none where it is files.
+/// The drives of the target with what is on them; empty if it is files.
 fn destroyed(spec: &StackSpec, context: &PlanContext) -> Result<Vec<Destroyed>> {
     let devices = context.facts.find_all(&spec.target.devices)?;
     let look = |(device, named): (&&Device, &String)| {
@@ -98,7 +98,7 @@ fn destroyed(spec: &StackSpec, context: &PlanContext) -> Result<Vec<Destroyed>> 
         let stands = context.standing.is_some_and(|plan| plan.drives().contains(&drive));
         let held = context.held.iter().find(|held| held.device().number == device.number);
         let content = match held {
-            _ if stands => vec!["the stack that stands now".to_owned()],
+            _ if stands => vec!["the current stack".to_owned()],
             Some(held) => {
                 guard::examine_held(held, context.facts, MEMBER_BYTES_MIN, context.own_data)?.content
             }
@@ -111,7 +111,7 @@ fn destroyed(spec: &StackSpec, context: &PlanContext) -> Result<Vec<Destroyed>> 
     devices.iter().zip(&spec.target.devices).map(look).collect()
 }
 
-/// Refuses a drive that has to discard and can't, before anything on it is destroyed.
+/// Refuses a drive that needs discard but does not support it, before anything on it is destroyed.
 fn refuse_undiscardable(spec: &StackSpec, device: &Device) -> Result<()> {
     let takes = match (spec.layers.state, spec.layers.use_percent) {
         (DriveState::Trimmed, _) => "stack.state = \"trimmed\"",
@@ -122,8 +122,8 @@ fn refuse_undiscardable(spec: &StackSpec, device: &Device) -> Result<()> {
     if std::fs::read_to_string(file).is_ok_and(|text| text.trim() != "0") {
         return Ok(());
     }
-    let what = format!("{} can't discard, which {takes} requires", device.path.display());
-    Err(Error::input(what).hint("use all of the drive as it is, or precondition it"))
+    let what = format!("{} does not support discard, which {takes} requires", device.path.display());
+    Err(Error::input(what).hint("use the whole drive as it is, or precondition it"))
 }
 
 /// Refuses a loop device of which the kernel looks for no partitions: the one made there would get no
@@ -142,14 +142,14 @@ fn refuse_undividable(spec: &StackSpec, device: &Device) -> Result<()> {
         .hint("attach it with `losetup --partscan`, or use all of it: stack.use = \"100%\""))
 }
 
-/// Refuses files that the disk has no room for.
+/// Refuses files for which the disk has no room.
 fn refuse_full(spec: &StackSpec) -> Result<()> {
     let dir = expand_home(&spec.target.dir)?;
     let there = dir.ancestors().find(|dir| dir.is_dir()).unwrap_or(Path::new("/"));
     let free = rustix::fs::statvfs(there).map_err(|error| Error::os("cannot examine", there, error))?;
     let free_bytes = free.f_bavail.saturating_mul(free.f_frsize);
     let files_bytes = spec.target.count.saturating_mul(floor_mib(spec.target.size_bytes));
-    // What the file system notes about them takes room too.
+    // The file system's metadata takes room too.
     let bytes = files_bytes.saturating_add(files_bytes / 100);
     if bytes <= free_bytes {
         return Ok(());

@@ -1,30 +1,30 @@
-//! From the settings to what is written to the block layer's queue attributes.
+//! From the settings to the values of the block layer's queue attributes.
 
 use crate::settings::QueueSettings;
 
 /// The attribute that is set first: others depend on it.
 pub const SCHEDULER: &str = "scheduler";
 
-/// What a drive's queue attributes are to be, by name and in the order in which they are set, the
-/// scheduler first; one without a value goes back to what it was.
+/// The wanted values of a drive's queue attributes, by name and in the order of setting, the scheduler first;
+/// one without a value is restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueValues(pub [(&'static str, Option<String>); 6]);
 
 impl Default for QueueValues {
-    /// All as they were.
+    /// All restored.
     fn default() -> Self {
         queue_values(&QueueSettings::default())
     }
 }
 
 impl QueueValues {
-    /// The scheduler, where one is asked for.
+    /// The scheduler, if one is requested.
     pub fn scheduler(&self) -> Option<&String> {
         self.0[0].1.as_ref()
     }
 }
 
-/// The values that the settings ask for.
+/// The values that the settings request.
 pub fn queue_values(settings: &QueueSettings) -> QueueValues {
     let number = |value: Option<u64>| value.map(|value| value.to_string());
     QueueValues([

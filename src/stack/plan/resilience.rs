@@ -5,10 +5,10 @@ use super::spec::StackSpec;
 use crate::host::Facts;
 use crate::settings::{DriveState, Raid};
 
-/// Whether what was committed survives a power cut.
+/// Whether commits survive a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PowerCut {
-    /// What was committed is there.
+    /// Commits survive.
     Yes,
     /// Commits may be lost.
     No,
@@ -30,7 +30,7 @@ pub enum PowerCutReason {
     },
     /// The target is files: it depends on the disk below them.
     LoopDevices,
-    /// What the WAL lies on is no drive of this host.
+    /// The WAL is not on a drive of this host.
     NoDrive,
     /// A drive does not report whether its write cache is volatile.
     UnknownCache,
@@ -44,7 +44,7 @@ pub enum PowerCutReason {
 }
 
 impl PowerCutReason {
-    /// Whether a power cut is survived, then.
+    /// Whether a power cut is survived for this reason.
     pub fn verdict(&self) -> PowerCut {
         match self {
             Self::NotFlushed | Self::NoBarriers { .. } => PowerCut::No,
@@ -54,12 +54,12 @@ impl PowerCutReason {
     }
 }
 
-/// Why fewer drives may be lost than the RAID level says.
+/// Why fewer drives may be lost than the RAID level allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FewerDrives {
     /// With `stack.assume_clean` the parity was never computed.
     ParityUnknown,
-    /// That many are lost already.
+    /// That many are already lost.
     LostAlready(u64),
 }
 
@@ -70,7 +70,7 @@ pub struct Resilience {
     pub power_cut: PowerCutReason,
     /// Drives that may be lost without losing data, whichever they are.
     pub drives_lost: u64,
-    /// Why that is fewer than the level says, where it is.
+    /// Why that is fewer than the level allows, if it is.
     pub fewer: Option<FewerDrives>,
 }
 
@@ -81,14 +81,14 @@ pub struct Properties {
     pub resilience: Resilience,
     /// Usable bytes.
     pub usable_bytes: u64,
-    /// The price of all drives in $, where known.
+    /// The price of all drives in $, if known.
     pub price: Option<f64>,
-    /// Why there is none although that of a drive is known.
+    /// Why there is none although the price of a drive is known.
     pub price_missing: Option<&'static str>,
 }
 
 impl Properties {
-    /// The same after that many of its drives were lost: each is one less that may be.
+    /// The same after that many of its drives were lost: each reduces how many more may be.
     #[must_use]
     pub fn without(mut self, lost: u64) -> Self {
         if lost > 0 {
@@ -107,7 +107,7 @@ pub fn properties(spec: &StackSpec, facts: &Facts, usable_bytes: u64) -> Propert
     Properties { resilience, usable_bytes, price: spec.price, price_missing: spec.price_missing }
 }
 
-/// Drives that may be lost, whichever they are, and why that is fewer than the level says.
+/// Drives that may be lost, whichever they are, and why that is fewer than the level allows.
 fn drives_lost(spec: &StackSpec) -> (u64, Option<FewerDrives>) {
     let stack = &spec.layers;
     let files = spec.target.devices.is_empty();
@@ -115,12 +115,12 @@ fn drives_lost(spec: &StackSpec) -> (u64, Option<FewerDrives>) {
     let level = match stack.raid {
         Raid::None | Raid::Md0 | Raid::Btrfs0 => 0,
         Raid::Md1 => members.saturating_sub(1),
-        // Of striped mirrors more may go, but not two that mirror each other.
+        // Striped mirrors survive more losses, but not of two that mirror each other.
         Raid::Md5 | Raid::Md10 | Raid::Btrfs1 | Raid::Btrfs10 | Raid::Btrfs5 => 1,
         Raid::Md6 => 2,
     };
-    // Parity over what happens to be on the drives is wrong, and md, when it changes a part of a stripe,
-    // carries the error on. New files are zeros, and so is their parity.
+    // Parity over whatever happens to be on the drives is wrong, and when md updates part of a stripe, the
+    // error persists. New files are all zeros, and so is their parity.
     let zeros = files && stack.state != DriveState::Preconditioned;
     if matches!(stack.raid, Raid::Md5 | Raid::Md6) && stack.assume_clean && !zeros {
         return (0, Some(FewerDrives::ParityUnknown));
@@ -128,7 +128,7 @@ fn drives_lost(spec: &StackSpec) -> (u64, Option<FewerDrives>) {
     (level, None)
 }
 
-/// Commits survive where they are flushed, to caches that are known.
+/// Commits survive if they are flushed and the caches are known.
 fn power_cut(spec: &StackSpec, facts: &Facts) -> PowerCutReason {
     if !spec.flushes {
         return PowerCutReason::NotFlushed;
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_with_power_depends_on_flushes_and_caches() {
+    fn surviving_a_power_cut_depends_on_flushes_and_caches() {
         let mut facts = capable_host();
         let mut settings = settings();
         let cut = |settings: &Settings, facts: &Facts| {
@@ -188,14 +188,14 @@ mod tests {
         facts.devices[1].volatile_write_cache = None;
         assert_eq!(cut(&settings, &facts), PowerCut::Unknown);
         settings.wal.target = Some("/dev/nvme0n1".into());
-        assert_eq!(cut(&settings, &facts), PowerCut::Yes, "what the WAL lies on counts");
+        assert_eq!(cut(&settings, &facts), PowerCut::Yes, "the WAL's device counts");
         settings.wal.target = Some("/var/wal".into());
         assert_eq!(cut(&settings, &facts), PowerCut::Unknown);
         assert_eq!(cut(&Settings::default(), &facts), PowerCut::Unknown);
     }
 
     #[test]
-    fn redundancy_is_what_may_be_lost_whichever_drives_they_are() {
+    fn redundancy_is_how_many_drives_may_be_lost_whichever_they_are() {
         let mut settings = Settings::default();
         settings.stack.assume_clean = false;
         let mut lost = |raid| {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn each_drive_that_is_lost_is_one_less_that_may_be() {
+    fn each_lost_drive_reduces_how_many_more_may_be_lost() {
         let mut settings = settings();
         settings.stack.raid = Raid::Btrfs1;
         let now = properties(&StackSpec::of(&settings), &capable_host(), 1);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_price_is_that_of_all_drives() {
+    fn the_price_covers_all_drives() {
         let mut settings = settings();
         assert_eq!(properties(&StackSpec::of(&settings), &capable_host(), 1).price, None);
         settings.stack.price = 250.0;

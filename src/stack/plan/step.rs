@@ -1,4 +1,4 @@
-//! The steps by which a stack is built: each is a command, and each has an undo.
+//! The steps that build a stack: each is a command, and each has an undo.
 
 use std::path::PathBuf;
 
@@ -7,11 +7,11 @@ use crate::stack::devices::{BlockDevice, Drive};
 use crate::stack::journal::Undo;
 use crate::stack::runner::Tool;
 
-/// A step. Everything that it makes is named by the plan, so that its undo can be written down
-/// before it acts, and finds just that again.
+/// A step. Everything that it makes is named by the plan, so that its undo can be recorded before it acts,
+/// and finds exactly that again.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// Makes a folder of the stack's own.
+    /// Makes a folder for the stack.
     MakeFolder {
         /// The folder.
         dir: PathBuf,
@@ -33,16 +33,16 @@ pub enum Step {
         /// The drive.
         drive: Drive,
     },
-    /// Discards from `from_bytes` to the end.
+    /// Discards everything from `from_bytes` to the end.
     Trim {
-        /// What is discarded.
+        /// The device.
         device: BlockDevice,
         /// The first byte.
         from_bytes: u64,
     },
     /// Writes all of it once in order, then random pages of twice its size.
     Precondition {
-        /// What is written.
+        /// The device.
         device: BlockDevice,
         /// Bytes of it.
         bytes: u64,
@@ -68,7 +68,7 @@ pub enum Step {
         raid: Raid,
         /// Bytes of a chunk; none for a mirror.
         chunk_bytes: Option<u64>,
-        /// Whether the members are taken to be in sync.
+        /// Whether the members are assumed to be in sync.
         assume_clean: bool,
         /// The members.
         members: Vec<BlockDevice>,
@@ -80,11 +80,11 @@ pub enum Step {
     },
     /// Makes a file system.
     MakeFilesystem {
-        /// Which.
+        /// Its kind.
         filesystem: Filesystem,
         /// Btrfs's own RAID, or none.
         raid: Raid,
-        /// On what; several with Btrfs's own RAID.
+        /// The devices; several with Btrfs's own RAID.
         devices: Vec<BlockDevice>,
         /// Its UUID.
         uuid: String,
@@ -93,9 +93,9 @@ pub enum Step {
     },
     /// Mounts it.
     Mount {
-        /// Which.
+        /// Its kind.
         filesystem: Filesystem,
-        /// On what it lies (any of them with Btrfs's own RAID).
+        /// Its device (any of them with Btrfs's own RAID).
         device: BlockDevice,
         /// Where.
         dir: PathBuf,
@@ -107,7 +107,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// The drives that it works on as a whole.
+    /// The drives that it uses as a whole.
     pub(crate) fn drives(&self) -> Vec<&Drive> {
         let devices = match self {
             Self::Blank { drive } | Self::Partition { drive, .. } => return vec![drive],
@@ -127,7 +127,7 @@ impl Step {
         whole.collect()
     }
 
-    /// What takes away what the step makes.
+    /// The undo of the step.
     pub fn undo(&self) -> Option<Undo> {
         Some(match self {
             Self::MakeFolder { dir } => Undo::RemoveFolder { dir: dir.clone() },
@@ -155,7 +155,7 @@ impl Step {
 pub enum Arg {
     /// As it is.
     Text(String),
-    /// The node of a device, which may be known only once it was made.
+    /// The node of a device, which may be known only once it exists.
     Device(BlockDevice),
 }
 
@@ -166,6 +166,6 @@ pub struct CommandLine {
     pub tool: Tool,
     /// Its arguments.
     pub args: Vec<Arg>,
-    /// What it reads from its standard input; empty is nothing.
+    /// Its standard input; may be empty.
     pub input: String,
 }

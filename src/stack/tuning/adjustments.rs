@@ -1,5 +1,5 @@
-//! What a run changes of the host while it goes on, and puts back: the members' queue settings, and
-//! the page cache's budget.
+//! What a run changes on the host while it runs, and restores: the members' queue settings, and the page
+//! cache's budget.
 
 use std::path::PathBuf;
 
@@ -11,8 +11,8 @@ use crate::stack::id::StackId;
 use crate::stack::journal::Journal;
 use crate::stack::plan::QueueValues;
 
-/// What is changed of the host. Without a built stack it has a journal of its own, as long as anything
-/// is changed; dropped, it puts everything of that back.
+/// The changes to the host. Without a built stack they have their own journal, as long as anything is
+/// changed; dropping this restores everything in it.
 #[derive(Debug)]
 pub struct Adjustments {
     state_dir: PathBuf,
@@ -24,7 +24,7 @@ pub struct Adjustments {
 }
 
 impl Adjustments {
-    /// Of these drives' queues; nothing is changed yet. `profile` is for `stacktune status`.
+    /// For these drives' queues; changes nothing yet. `profile` is for `stacktune status`.
     pub fn new(state_dir: PathBuf, profile: &str, drives: Vec<Drive>) -> Self {
         Self {
             state_dir,
@@ -36,12 +36,12 @@ impl Adjustments {
         }
     }
 
-    /// Brings the host to these values: all of them, or none where it fails. `stack` is the journal
-    /// of the stack that was built. Returns whether the process came under a budget: what was cached
-    /// before does not count against that until it is dropped.
+    /// Applies these values to the host: all of them, or none if it fails. `stack` is the journal of the
+    /// built stack. Returns whether the process has come under a budget: what was cached before does not
+    /// count against it until dropped.
     ///
     /// # Errors
-    /// Where the kernel refuses a value, or the journal can't be written.
+    /// If the kernel refuses a value, or the journal can't be written.
     pub fn apply(
         &mut self,
         mut stack: Option<&mut Journal>,
@@ -58,10 +58,10 @@ impl Adjustments {
         self.end_own_if_idle().and(outcome).map(|()| entered)
     }
 
-    /// Puts everything back.
+    /// Restores everything.
     ///
     /// # Errors
-    /// What could not be; it stays in the journal, for `cleanup`.
+    /// What could not be restored; it stays in the journal for `cleanup`.
     pub fn restore(&mut self, stack: Option<&mut Journal>) -> Result<()> {
         let Some(journal) = stack.or(self.own.as_mut()) else { return Ok(()) };
         let left = self.cache.take().map_or(Ok(()), |cache| cache.leave(journal));
@@ -118,7 +118,7 @@ impl Adjustments {
 
 impl Drop for Adjustments {
     fn drop(&mut self) {
-        // What can't be put back is in the journal.
+        // What can't be restored stays in the journal.
         let _ = self.restore(None);
     }
 }

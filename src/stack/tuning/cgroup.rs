@@ -1,4 +1,4 @@
-//! A memory cgroup of stacktune's own, which holds the page cache to a budget.
+//! A memory cgroup that limits the page cache to a budget.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -8,8 +8,8 @@ use crate::error::{Error, Result, describe};
 use crate::host::{CgroupPlace, CgroupVersion, cgroup_place};
 use crate::stack::journal::{Journal, Undo};
 
-/// The share of a limit that the process's own memory may take when it is set: beyond, the kernel
-/// would end the process rather than drop cached pages.
+/// The share of a limit that the process's own memory may take when the limit is set: beyond that, the kernel
+/// would kill the process rather than drop cached pages.
 const OWN_SHARE_MAX: u64 = 2;
 
 /// A cgroup that this process is in.
@@ -17,7 +17,7 @@ const OWN_SHARE_MAX: u64 = 2;
 pub(super) struct Limited {
     dir: PathBuf,
     version: CgroupVersion,
-    /// The one that it came from.
+    /// The previous one.
     home: PathBuf,
     switched_on: bool,
     limit_bytes: u64,
@@ -25,7 +25,7 @@ pub(super) struct Limited {
 }
 
 impl Limited {
-    /// Makes one with that limit and puts this process into it.
+    /// Makes a cgroup with that limit and moves this process into it.
     pub(super) fn enter(journal: &mut Journal, limit_bytes: u64) -> Result<Self> {
         let place = cgroup_place(Path::new("/"))
             .map_err(|why| Error::refused(format!("the page cache can't be limited: {why}")))?;
@@ -72,7 +72,7 @@ impl Limited {
         Ok(())
     }
 
-    /// Bytes charged to it that are no page cache.
+    /// Bytes charged to it other than page cache.
     fn own_bytes(&self) -> Result<u64> {
         let file = self.dir.join("memory.stat");
         let text = fs::read_to_string(&file).map_err(|error| Error::os("cannot read", &file, error))?;
@@ -83,7 +83,7 @@ impl Limited {
         Ok(stat(&text, key).unwrap_or(0))
     }
 
-    /// Puts the process back where it was and removes the cgroup.
+    /// Moves the process back and removes the cgroup.
     pub(super) fn leave(self, journal: &mut Journal) -> Result<()> {
         if inside(&self.dir).contains(&std::process::id()) {
             write(&self.home.join("cgroup.procs"), &std::process::id().to_string())?;
@@ -94,7 +94,7 @@ impl Limited {
     }
 }
 
-/// A number of `memory.stat`.
+/// A number from `memory.stat`.
 fn stat(text: &str, key: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' '))?;
     line.trim().parse().ok()
@@ -111,8 +111,8 @@ fn inside(dir: &Path) -> Vec<u32> {
     text.lines().filter_map(|pid| pid.parse().ok()).collect()
 }
 
-/// Removes a cgroup in which no process is any more; where `switched_on`, and nobody else has come to
-/// use the memory controller beside it, switches that off again.
+/// Removes a cgroup without processes. If `switched_on`, and nothing else uses the memory controller beside
+/// it, switches that off again.
 pub(crate) fn remove(dir: &Path, switched_on: bool) -> Result<()> {
     if dir.join("cgroup.procs").exists() && dir.symlink_metadata().is_ok_and(|found| found.is_dir()) {
         if inside(dir).contains(&std::process::id()) {
@@ -138,7 +138,7 @@ pub(crate) fn remove(dir: &Path, switched_on: bool) -> Result<()> {
     }
 }
 
-/// Whether a cgroup below has a limit of memory or undoer the controller on.
+/// Whether a cgroup below has a memory limit or enables the controller.
 fn is_limited_below(parent: &Path) -> bool {
     let below = fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.path());
     let says = |path: &Path, name: &str| fs::read_to_string(path.join(name)).unwrap_or_default();

@@ -1,7 +1,7 @@
-//! What a run changes of the host while it goes on, and puts back: the drives' queue settings, and the
-//! page cache's budget.
+//! What a run changes on the host while it runs, and restores: the drives' queue settings, and the page
+//! cache's budget.
 //!
-//! Enters: the values wanted, and the journal that they are noted in. Leaves: the host with these values,
+//! Enters: the wanted values, and the journal in which they are noted. Leaves: the host with these values,
 //! and as it was when the run ends.
 
 mod adjustments;

@@ -1,5 +1,5 @@
-//! The block layer's queue settings of drives: written live, each with its old value in the journal
-//! first, and put back.
+//! The block layer's queue settings of drives: changed live, each with its old value recorded in the journal
+//! first, and restored.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,23 +11,23 @@ use crate::stack::journal::{Journal, Undo};
 use crate::stack::plan::{Plan, QueueValues, SCHEDULER, Step};
 use crate::stack::runner::Runner;
 
-/// What the kernel sets anew where the scheduler changes.
+/// What the kernel resets when the scheduler changes.
 const WITH_SCHEDULER: [&str; 2] = ["nr_requests", "wbt_lat_usec"];
 
 /// The settings of some drives that stacktune has changed.
 #[derive(Debug)]
 pub(super) struct Queues {
     drives: Vec<Drive>,
-    /// In the order in which they were made.
+    /// In the order in which they were changed.
     made: Vec<Made>,
 }
 
-/// A setting that stacktune has made.
+/// A setting that stacktune has changed.
 #[derive(Debug, Clone)]
 struct Made {
     drive: usize,
     attribute: &'static str,
-    /// What it was before the first turn.
+    /// Its value before the first turn.
     old: String,
     new: String,
     /// See [`Undo::RestoreQueue`].
@@ -36,7 +36,7 @@ struct Made {
     entry: u64,
 }
 
-/// The drives whose queues a built stack's settings are of: those that it lies on, or its loop devices.
+/// The drives whose queues a built stack's settings apply to: those that it is built on, or its loop devices.
 pub fn drives_of(plan: &Plan, runner: &Runner) -> Result<Vec<Drive>> {
     let drives = plan.drives();
     if !drives.is_empty() {
@@ -62,7 +62,7 @@ impl Queues {
         Self { drives, made: Vec::new() }
     }
 
-    /// Whether anything is as stacktune made it.
+    /// Whether anything is changed.
     pub(super) fn is_changed(&self) -> bool {
         !self.made.is_empty()
     }
@@ -76,10 +76,10 @@ impl Queues {
         !self.drives.is_empty() && (self.is_changed() || *wanted != QueueValues::default())
     }
 
-    /// Brings the drives to these values; what is `None` goes back to what it was.
+    /// Applies these values to the drives; `None` restores the old value.
     ///
     /// # Errors
-    /// Where the kernel refuses a value: some may then be as wanted and others as before.
+    /// If the kernel refuses a value: some may then be applied and others not.
     pub(super) fn apply(&mut self, journal: &mut Journal, wanted: &QueueValues) -> Result<()> {
         for drive in 0..self.drives.len() {
             let scheduler = self.at(drive, SCHEDULER).map(|at| &self.made[at].new);
@@ -98,7 +98,7 @@ impl Queues {
         Ok(())
     }
 
-    /// Puts everything back; returns the first error, after trying all.
+    /// Restores everything; returns the first error, after trying all.
     pub(super) fn restore(&mut self, journal: &mut Journal) -> Result<()> {
         let mut outcome = Ok(());
         for Made { drive, attribute, .. } in self.made.clone().into_iter().rev() {
@@ -119,7 +119,7 @@ impl Queues {
         value: &str,
     ) -> Result<()> {
         let before = self.at(drive, attribute).map(|at| self.made[at].clone());
-        // Right before it is written: another drive may have come in its place.
+        // Right before writing, as another drive may have taken its place.
         let name = self.drives[drive].find()?.name;
         let now = read(&name, attribute)?;
         if now == value {
@@ -141,7 +141,7 @@ impl Queues {
         let command = format!("echo {value} > {}", file(&name, attribute).display());
         if let Err(error) = journal.act(&command, Some(undo), || write_exactly(&name, attribute, value, &now))
         {
-            // It may be written and only not said to be: where it can't be put back now, it stands to be.
+            // It may have been written without being recorded: if it can't be restored now, it remains to be undone.
             let is_back =
                 || read(&name, attribute).map_or(true, |is| is == now || in_force(&is) == in_force(&old));
             if restore(&self.drives[drive], attribute, (&old, value), &beside).is_ok() && is_back() {
@@ -152,7 +152,7 @@ impl Queues {
         let made = Made { drive, attribute, old, new: value.to_owned(), beside, entry };
         match (self.at(drive, attribute), before) {
             (Some(at), Some(before)) => {
-                // The later entry knows the first value too.
+                // The later entry has the first value too.
                 journal.undone(before.entry);
                 self.made[at] = made;
             }
@@ -171,14 +171,14 @@ impl Queues {
     }
 }
 
-/// What will have to be written back with the scheduler.
+/// What must be restored along with the scheduler.
 fn beside(name: &str) -> Vec<(String, String)> {
     let value = |attribute: &&str| Some(((*attribute).to_owned(), read(name, attribute).ok()?));
     WITH_SCHEDULER.iter().filter_map(value).collect()
 }
 
-/// Puts a setting back from `new` to `old`, and then what changes along with it; does nothing where
-/// somebody else has set it since, or where the drive is gone.
+/// Restores a setting from `new` to `old`, and then what changes along with it; does nothing if it was
+/// changed by others since, or the drive is gone.
 pub(crate) fn restore(
     drive: &Drive,
     attribute: &str,
@@ -191,7 +191,7 @@ pub(crate) fn restore(
             return Err(Error::refused(format!("`{attribute}` is not a queue setting")));
         }
     }
-    // A drive that is gone took its settings along; another one in its place has its own.
+    // A drive that is gone took its settings along; a replacement has its own.
     let Some(device) = drive.candidates(true).pop() else { return Ok(()) };
     if read(&device.name, attribute)? != in_force(new) || in_force(old) == in_force(new) {
         return Ok(());
@@ -205,8 +205,8 @@ pub(crate) fn restore(
     Ok(())
 }
 
-/// Writes a value that must be read back as it is: the kernel takes some for others, and what can't be
-/// recognised as stacktune's would not be put back after a crash.
+/// Writes a value and checks that it reads back unchanged: the kernel adjusts some, and one that can't be
+/// recognized as stacktune's would not be restored after a crash.
 fn write_exactly(name: &str, attribute: &str, value: &str, before: &str) -> Result<()> {
     write(name, attribute, value)?;
     let now = read(name, attribute)?;
@@ -215,7 +215,7 @@ fn write_exactly(name: &str, attribute: &str, value: &str, before: &str) -> Resu
     }
     write(name, attribute, before)?;
     Err(Error::input(format!("the kernel turns {value} into {now} for queue/{attribute} of {name}"))
-        .hint(format!("ask for {now}, if that is what you want")))
+        .hint(format!("set {now} if that is what you want")))
 }
 
 fn file(name: &str, attribute: &str) -> PathBuf {
@@ -235,7 +235,7 @@ fn write(name: &str, attribute: &str, value: &str) -> Result<()> {
     })
 }
 
-/// What a queue attribute says: the choice in brackets of several, or all of it.
+/// The value of a queue attribute: the bracketed one of several choices, or all of it.
 pub(crate) fn in_force(text: &str) -> &str {
     let inside = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     inside.map_or(text, |(name, _)| name).trim()

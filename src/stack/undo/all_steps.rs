@@ -1,4 +1,4 @@
-//! Undoing everything that a journal says, last first.
+//! Undoing everything in a journal, last step first.
 
 use super::one_step::Outcome;
 use super::undoer::Undoer;
@@ -7,12 +7,12 @@ use crate::stack::journal::{Journal, Undo, boot_id};
 use crate::stack::runner::Runner;
 use crate::stack::supervise::{Advance, Watch, attended};
 
-/// Undoes everything that the journal says, in reverse, and removes the journal.
+/// Undoes everything in the journal, last step first, and removes the journal.
 pub fn undo_all(journal: Journal, runner: &Runner, watch: Watch) -> Result<()> {
     undo_with(journal, runner, false, watch)
 }
 
-/// The same; `forget_missing` gives up what lies on drives that are not there any more.
+/// The same; `forget_missing` gives up what is on missing drives.
 pub(super) fn undo_with(
     mut journal: Journal,
     runner: &Runner,
@@ -28,7 +28,7 @@ pub(super) fn undo_with(
     let mut blocked = false;
     for number in (0..steps).rev() {
         let Some(undo) = journal.record().entries[number].to_undo().cloned() else { continue };
-        // What is below something that stands can't be taken away; settings can be put back.
+        // What is below something still in place can't be removed, but settings can be restored.
         if blocked && !is_setting(&undo) {
             continue;
         }
@@ -60,7 +60,7 @@ fn left_over(journal: &Journal, problems: &[Error]) -> Error {
     why.dedup();
     let what =
         format!("not all of stack {} could be undone ({left} left): {}", record.header.id.0, why.join("; "));
-    let again = format!("then, `stacktune cleanup {}` undoes the rest", record.header.id.0);
+    let again = format!("after that, `stacktune cleanup {}` undoes the rest", record.header.id.0);
     let mut hints: Vec<String> = problems.iter().filter_map(|problem| problem.hint.clone()).collect();
     hints.dedup();
     hints.push(again);

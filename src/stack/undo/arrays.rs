@@ -1,4 +1,4 @@
-//! Taking away md arrays.
+//! Removing md arrays.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ impl Undoer<'_> {
         for node in devices::arrays(self.runner, uuid)? {
             node::check(&node)?;
             refuse_used(&node)?;
-            // On one that was never handed out, signatures are what its drives held long before.
+            // On an array that was never used, signatures are old content of its drives.
             if self.kept {
                 refuse_in_part(&node)?;
                 self.refuse_foreign(&node)?;
@@ -39,7 +39,7 @@ impl Undoer<'_> {
         Ok(missing)
     }
 
-    /// The nodes with a superblock that names the array.
+    /// The nodes whose superblock names the array.
     pub(super) fn members(&self, uuid: &str, members: &[BlockDevice]) -> Result<OwnNodes> {
         let is_own = |node: &Path| {
             Ok(devices::member_uuid(self.runner, node)?.is_some_and(|found| same_id(&found, uuid)))
@@ -47,10 +47,10 @@ impl Undoer<'_> {
         self.own_nodes(members, is_own)
     }
 
-    /// Without udev mdadm makes links to an array itself, named as the array is, and leaves them.
+    /// Without udev, mdadm itself makes links to an array, named after it, and leaves them behind.
     pub(super) fn remove_links(&self) -> Result<()> {
         let links = fs::read_dir("/dev/md").into_iter().flatten().flatten().map(|entry| entry.path());
-        // As the array is: by the first half of the stack's id.
+        // Named after the array: by the first half of the stack's id.
         let wanted = self.id.0.get(..8).filter(|_| self.id.is_sound()).map(|id| format!("stacktune-{id}"));
         let is_named = |link: &PathBuf| {
             let name = link.file_name().unwrap_or_default().to_string_lossy();
@@ -65,7 +65,7 @@ impl Undoer<'_> {
     }
 }
 
-/// Refuses an array that waits for members: it has no size, and shows nothing of what is on it.
+/// Refuses an array that is waiting for members: it has no size, and its content is not visible.
 fn refuse_in_part(node: &Path) -> Result<()> {
     let really = node.canonicalize().unwrap_or_else(|_| node.to_owned());
     let name = really.file_name().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Taking away folders, files, loop devices and mounts.
+//! Removing folders, files, loop devices and mounts.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -13,7 +13,7 @@ use crate::stack::guard::holders;
 use crate::stack::runner::{LOSETUP, UMOUNT, failure, quoted};
 
 impl Undoer<'_> {
-    /// Whether a folder was made to hold the stack's own: its name is the operator's.
+    /// Whether it is a parent made for the stack's folder: its name was chosen by the operator.
     pub(super) fn is_above(&self, dir: &Path) -> bool {
         let in_it = |folder: &&PathBuf| folder.starts_with(dir) && self.own(folder).is_ok();
         self.own(dir).is_err() && self.folders.iter().any(|folder| in_it(&folder))
@@ -36,8 +36,8 @@ impl Undoer<'_> {
         fs::remove_file(file).map_err(|error| Error::os("cannot remove", file, error))
     }
 
-    /// Refuses a retained file with content of others: where its loop device is gone, as after a boot, no node
-    /// leads to what lies on it.
+    /// Refuses a retained file with others' content: if its loop device is gone, as after a reboot, no node
+    /// leads to what is on it.
     pub(super) fn refuse_unseen(&self, file: &Path) -> Result<()> {
         self.refuse_foreign(file)?;
         match self.probe(file, "TYPE")?.as_deref() {
@@ -59,7 +59,7 @@ impl Undoer<'_> {
 
     pub(super) fn detach_loops(&self, file: &Path) -> Result<()> {
         for node in devices::loops_over(self.runner, file)? {
-            // The kernel would detach a device in use later, and say that it has.
+            // For a device in use, the kernel would report success and detach it later.
             refuse_used(&node)?;
             self.tool(LOSETUP, &["--detach".as_ref(), node.as_os_str()])?;
         }
@@ -73,7 +73,7 @@ impl Undoer<'_> {
     }
 
     pub(super) fn unmount(&self, dir: &Path) -> Result<()> {
-        // The kernel lists mount points with links resolved, and the folder itself may no longer answer.
+        // The kernel lists mount points with links resolved; the folder itself may no longer respond.
         let dir = &devices::canonical_parent(dir);
         let mounted = || {
             mounted_at(dir)
@@ -97,20 +97,20 @@ impl Undoer<'_> {
             let error = failure(UMOUNT, &arguments, &answer);
             Err(match holders::in_words(dir).as_str() {
                 "" => error.hint("see `fuser -vm` and `lsof` for what uses it"),
-                holders => error.hint(format!("it is held{holders}: stop that, or leave the folder")),
+                holders => error.hint(format!("it is held{holders}: stop that program, or leave the folder")),
             })
         })
     }
 }
 
-/// Refuses a file system that holds other files than the data set's: they would go with it. One that does not answer any more has nothing left to save.
+/// Refuses a file system with files other than the data set's, which would be lost. One that no longer responds has nothing left to save.
 fn refuse_others_files(dir: &Path) -> Result<()> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     refuse_others(&dir.display().to_string(), &names)
 }
 
-/// What others have put there meanwhile needs the folder.
+/// Removes a folder, unless others have put something there meanwhile.
 pub(super) fn remove_if_empty(dir: &Path) -> Result<()> {
     match fs::remove_dir(dir) {
         Err(error) if [ErrorKind::NotFound, ErrorKind::DirectoryNotEmpty].contains(&error.kind()) => Ok(()),
@@ -126,7 +126,7 @@ pub(super) fn remove_folder(dir: &Path) -> Result<()> {
             let names: Vec<_> =
                 entries.take(3).map(|entry| entry.file_name().display().to_string()).collect();
             Err(Error::refused(format!("{} is not empty: it holds {}", dir.display(), names.join(", ")))
-                .hint("stacktune did not put that there: move it away"))
+                .hint("stacktune did not put that there: move it elsewhere"))
         }
         outcome => outcome.map_err(|error| Error::os("cannot remove", dir, error)),
     }

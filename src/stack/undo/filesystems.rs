@@ -1,4 +1,4 @@
-//! Taking away file systems.
+//! Removing file systems.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -18,14 +18,14 @@ impl Undoer<'_> {
         }
         for node in nodes {
             refuse_used(&node)?;
-            // Not by force: wipefs then refuses what is in use after all.
+            // Without --force, so that wipefs refuses a device that is in use after all.
             self.tool(WIPEFS, &["--all".as_ref(), "--quiet".as_ref(), node.as_os_str()])?;
         }
         Ok(missing)
     }
 
-    /// Refuses a retained file system that holds files of others, also where it is no longer mounted:
-    /// it is mounted in a namespace that goes with the tool that looks. Of several nodes each has all of it.
+    /// Refuses a retained file system with others' files, even if it is no longer mounted: it is mounted in a
+    /// namespace that ends with the tool that lists it. If there are several nodes, each leads to all of it.
     pub(super) fn look_inside(&self, nodes: &[PathBuf]) -> Result<()> {
         const LOOK: &str = r#"mount -o "$1" -- "$2" "$3" && ls -A -- "$3""#;
         let (node, dir) = (&nodes[0], std::env::temp_dir());
@@ -55,7 +55,7 @@ impl Undoer<'_> {
         refuse_others(&format!("the file system of {}", node.display()), &names)
     }
 
-    /// The nodes that carry the file system of that UUID.
+    /// The nodes with the file system of that UUID.
     pub(super) fn filesystems(&self, uuid: &str, devices: &[BlockDevice]) -> Result<OwnNodes> {
         let is_own = |node: &Path| Ok(self.filesystem_uuid(node)?.is_some_and(|found| same_id(&found, uuid)));
         self.own_nodes(devices, is_own)
@@ -67,9 +67,9 @@ impl Undoer<'_> {
     }
 }
 
-/// The same of a file system that holds these names.
+/// The same for a file system with these names in it.
 pub(super) fn refuse_others(on: &str, names: &[String]) -> Result<()> {
-    // What `crate::load::volume` and `crate::load::kv` make in a folder, and mkfs.
+    // Made by `crate::load::volume`, `crate::load::kv` and mkfs.
     let has_pairs = names.iter().any(|name| name == "stacktune-pairs.json");
     let numbered = |name: &str| {
         name.strip_prefix("data-").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
@@ -90,5 +90,5 @@ pub(super) fn refuse_others(on: &str, names: &[String]) -> Result<()> {
         return Ok(());
     }
     let what = format!("{on} holds {}, which stacktune did not put there", others.join(", "));
-    Err(Error::refused(what).hint("move that to another place, then clean up again"))
+    Err(Error::refused(what).hint("move that elsewhere, then clean up again"))
 }

@@ -1,4 +1,4 @@
-//! What stacks have left on this host, and taking away what a dead process left.
+//! The stacks on this host, and removing those of dead processes.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -13,21 +13,21 @@ use crate::stack::journal::{self, Journal, Opened, Record, boot_id};
 use crate::stack::runner::Runner;
 use crate::stack::supervise::Advance;
 
-/// A tool that a dead process had started is waited for so long.
+/// How long to wait for a tool that a dead process had started.
 const TOOL_PATIENCE: Duration = Duration::from_mins(1);
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How a stack stands.
+/// The state of a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StackState {
-    /// Its process lives.
+    /// Its process is alive.
     Running,
-    /// Its process is dead, and a tool that it had started still works.
+    /// Its process is dead, but a tool that it had started is still working.
     Ending,
-    /// Its process is dead: `cleanup` takes it away.
+    /// Its process is dead: `cleanup` removes it.
     Dead,
-    /// The operator kept it.
+    /// The operator retained it.
     Kept,
     /// Its journal can't be read.
     Unreadable,
@@ -38,7 +38,7 @@ pub enum StackState {
 pub struct Leftover {
     /// The stack's id.
     pub id: String,
-    /// How it stands.
+    /// Its state.
     pub state: StackState,
     /// The profile that it was built for.
     pub profile: String,
@@ -46,22 +46,22 @@ pub struct Leftover {
     pub pid: u32,
     /// When, in seconds since 1970.
     pub since_unix_s: u64,
-    /// Whether the host has been restarted since: loop devices, mounts and settings went with that.
+    /// Whether the host has rebooted since, which removed loop devices, mounts and settings.
     pub restarted: bool,
     /// The drives that it works on: nodes, with their serials.
     pub drives: Vec<String>,
-    /// What stands, or may stand, the last one first.
+    /// What is, or may be, in place, last made first.
     pub stands: Vec<Remnant>,
     /// Why its journal can't be read.
     pub problem: Option<String>,
 }
 
-/// A thing that a stack has made.
+/// Something that a stack has made.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Remnant {
     /// What it is, in words.
     pub what: String,
-    /// The commands that take it away by hand; none where it is gone already.
+    /// The commands that remove it by hand; empty if it is already gone.
     pub commands: Vec<String>,
 }
 
@@ -72,23 +72,23 @@ pub fn leftovers(state_dir: &Path) -> Result<Vec<Leftover>> {
     Ok(found.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
-/// What is wanted of [`cleanup`].
+/// What [`cleanup`] should remove.
 #[derive(Debug, Clone, Default)]
 pub struct CleanupRequest {
-    /// These stacks alone, kept ones too; none is all dead ones.
+    /// Only these stacks, including retained ones; empty means all dead ones.
     pub ids: Vec<String>,
-    /// The kept ones too.
+    /// Retained ones too.
     pub kept: bool,
-    /// What lies on drives that are not there any more is given up.
+    /// Give up what is on missing drives.
     pub forget_missing: bool,
 }
 
-/// A stack that `cleanup` took away, or tried to.
+/// A stack that `cleanup` removed, or tried to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Cleaned {
     /// What was left.
     pub leftover: Leftover,
-    /// Why something is still left; none where nothing is.
+    /// Why something is still left; none if nothing is.
     pub problem: Option<String>,
 }
 
@@ -100,8 +100,8 @@ pub fn kept(state_dir: &Path) -> Result<Vec<Leftover>> {
 /// Undoes what dead processes left, and nothing that stacktune did not make.
 ///
 /// # Errors
-/// Input (2) where an id is unknown; refused (3) where a named stack's process lives. What could not
-/// be taken away of a stack stands in its [`Cleaned`].
+/// Input (2) if an id is unknown; refused (3) if a named stack's process is alive. What could not be removed
+/// of a stack is in its [`Cleaned`].
 pub fn cleanup(
     state_dir: &Path,
     wanted: &CleanupRequest,
@@ -154,7 +154,7 @@ fn chosen(state_dir: &Path, ids: &[String]) -> Result<Vec<PathBuf>> {
     ids.iter().map(of).collect()
 }
 
-/// Takes a journal over; one that a tool still holds is waited for. None where it is gone by then.
+/// Takes a journal over, waiting for a tool that still holds it. None if it is gone by then.
 fn take(path: &Path) -> Result<Option<Journal>> {
     let patience_ends = Instant::now() + TOOL_PATIENCE;
     loop {

@@ -1,6 +1,6 @@
-//! Taking away what stands: right after a failure, when a run ends, or by `cleanup` after a crash.
+//! Removing a stack: right after a failure, when a run ends, or by `cleanup` after a crash.
 //!
-//! Enters: a journal. Leaves: the host as it was, or what could not be taken away, and why.
+//! Enters: a journal. Leaves: the host as it was, or what could not be removed, and why.
 
 mod all_steps;
 mod arrays;

@@ -1,4 +1,4 @@
-//! One undo: looks for what is named, does nothing where that is gone, and touches nothing that is not
+//! A single undo: looks for what is named, does nothing if it is gone, and touches nothing that is not
 //! provably the stack's.
 
 use std::ffi::OsStr;
@@ -14,17 +14,17 @@ use crate::stack::runner::quoted;
 use crate::stack::tuning::cgroup;
 use crate::stack::tuning::queue::{self, in_force};
 
-/// How an undo went that did not fail.
+/// The outcome of a successful undo.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// What it takes away is gone.
+    /// What it removes is gone.
     Undone,
-    /// So it is, but for what lies on a drive that is not there.
+    /// The same, except for what is on a missing drive.
     Missing(Error),
 }
 
 impl Undoer<'_> {
-    /// Undoes it. Once more does nothing.
+    /// Undoes it; idempotent.
     pub(crate) fn undo(&self, undo: &Undo) -> Result<Outcome> {
         let missing = match undo {
             Undo::RemovePartitions { drive, disk_uuid } => self.remove_table(drive, disk_uuid)?,
@@ -42,7 +42,7 @@ impl Undoer<'_> {
 
     fn missing(&self, drive: &Drive) -> Error {
         let (drive, id) = (drive.describe(), &self.id.0);
-        Error::failed(format!("{drive} is not there, so what the stack left on it remains there")).hint(
+        Error::failed(format!("{drive} is missing, so what the stack left on it remains there")).hint(
             format!(
                 "reattach it and run `stacktune cleanup {id}`, or give it up: \
              `stacktune cleanup --forget-missing {id}`"
@@ -66,7 +66,7 @@ impl Undoer<'_> {
                 self.own(dir).and_then(|()| persist(|| cgroup::remove(dir, *switched_on)))
             }
             Undo::RemovePartitions { .. } | Undo::RemoveArray { .. } | Undo::RemoveFilesystem { .. } => {
-                unreachable!("these lie on devices")
+                unreachable!("these are on devices")
             }
         }
     }
@@ -74,15 +74,15 @@ impl Undoer<'_> {
 
 /// Commands to be typed.
 impl Undoer<'_> {
-    /// The commands that undo the same by hand, with the nodes as they are now; none where what they
-    /// would take away is not there, or not the stack's.
+    /// The commands that undo the same by hand, with the current nodes; empty if what they would remove is
+    /// gone, or not the stack's.
     pub(crate) fn commands(&self, undo: &Undo) -> Vec<String> {
         if self.went_with_the_kernel(undo) {
             return Vec::new();
         }
         let typed = |words: &str, path: &Path| format!("{words} {}", quoted(path.as_os_str()));
         let all = |words: &str, nodes: Vec<PathBuf>| nodes.iter().map(|node| typed(words, node)).collect();
-        // Where the nodes can't be found just now, no command is offered.
+        // If the nodes can't be found at the moment, no command is offered.
         let found = |nodes: Result<OwnNodes>| nodes.map(|(nodes, _)| nodes).unwrap_or_default();
         match undo {
             Undo::RemoveFolder { dir } | Undo::RemoveCgroup { dir, .. } => vec![typed("rmdir", dir)],

@@ -1,4 +1,4 @@
-//! Taking away partition tables.
+//! Removing partition tables.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ impl Undoer<'_> {
             if let Some(partition) = foreign {
                 let what = format!("{} was not made by the stack", partition.display());
                 return Err(Error::refused(what)
-                    .hint("save what is in it and delete it (`sfdisk --delete`), then clean up again"));
+                    .hint("save its content and delete it (`sfdisk --delete`), then clean up again"));
             }
             if self.kept {
                 partitions(&node).iter().try_for_each(|partition| self.refuse_foreign(partition))?;
@@ -44,7 +44,7 @@ impl Undoer<'_> {
     }
 }
 
-/// The nodes of the partitions that the kernel knows on a drive.
+/// The nodes of a drive's partitions that the kernel knows.
 fn partitions(node: &Path) -> Vec<PathBuf> {
     let dir = Path::new("/sys/block").join(node.file_name().unwrap_or_default());
     let entries = fs::read_dir(&dir).into_iter().flatten().flatten();

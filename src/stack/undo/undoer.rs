@@ -1,4 +1,4 @@
-//! What all undos share: whether a thing is provably the stack's, what is found on it, and patience.
+//! What all undos share: whether something is provably the stack's, what is found on it, and retrying.
 
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
@@ -11,8 +11,8 @@ use crate::stack::id::StackId;
 use crate::stack::journal::{Entry, Undo};
 use crate::stack::runner::{BLKID, Runner, Tool, failure};
 
-/// What was closed a moment ago may still be held: by the kernel, which ends I/O after its process,
-/// or by udev, which looks at each device that changes.
+/// What was closed a moment ago may still be held: by the kernel, which ends I/O after its process, or by
+/// udev, which examines each device that changes.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 const LOOK: Duration = Duration::from_millis(20);
@@ -21,11 +21,11 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(crate) struct Undoer<'a> {
     /// Runs the tools.
     pub(crate) runner: &'a Runner,
-    /// The stack, of which the folders are named by its id.
+    /// The stack, whose id is in the names of its folders.
     pub(crate) id: &'a StackId,
-    /// Whether it was built since the kernel came up.
+    /// Whether it was built since the last boot.
     pub(crate) same_boot: bool,
-    /// What lay on a drive that is not there any more counts as gone with it.
+    /// What was on a missing drive counts as gone with it.
     pub(crate) forget_missing: bool,
     /// Whether it was retained, so that others may have put something on it.
     pub(super) kept: bool,
@@ -34,7 +34,7 @@ pub(crate) struct Undoer<'a> {
 }
 
 impl<'a> Undoer<'a> {
-    /// Undoer for a stack of which that is the id, what the journal says of it, and whether it was kept.
+    /// An undoer for the stack with this id, its journal's content, and whether it was retained.
     pub(crate) fn of(
         (id, entries, kept): (&'a StackId, &[Entry], bool),
         runner: &'a Runner,
@@ -48,17 +48,17 @@ impl<'a> Undoer<'a> {
     }
 }
 
-/// Nodes that carry what is the stack's, and a drive that may and is not there.
+/// Nodes with something of the stack, and a drive that may have it but is missing.
 pub(super) type OwnNodes = (Vec<PathBuf>, Option<Drive>);
 
 impl Undoer<'_> {
-    /// A path is the stack's own if a folder in it is named by the stack's id, which is random.
+    /// A path is the stack's if a folder in it is named after the stack's id, which is random.
     pub(super) fn own(&self, path: &Path) -> Result<()> {
         let id = &self.id.0;
         let names = [id.clone(), format!("stack-{id}"), format!("stacktune-{id}")];
         let is_within = |path: &Path| path.iter().any(|part| names.iter().any(|name| part == name.as_str()));
         let goes_up = path.components().any(|part| part == Component::ParentDir);
-        // By way of a link in it a path could lead anywhere.
+        // Through a symbolic link, a path could lead anywhere.
         let really = devices::canonical_parent(path);
         if self.id.is_sound() && path.is_absolute() && !goes_up && is_within(path) && is_within(&really) {
             return Ok(());
@@ -66,7 +66,7 @@ impl Undoer<'_> {
         Err(Error::refused(format!("{} is not in a folder of stack {}", path.display(), self.id.0)))
     }
 
-    /// What blkid finds of that name on a device or a file; none where there is no signature.
+    /// What blkid reports under that name for a device or a file; none without a signature.
     pub(super) fn probe(&self, node: &Path, tag: &str) -> Result<Option<String>> {
         let arguments = ["-p", "-o", "value", "-s", tag].map(OsStr::new);
         let arguments = [&arguments[..], &[node.as_os_str()]].concat();
@@ -80,7 +80,7 @@ impl Undoer<'_> {
         }
     }
 
-    /// Ids of layers are made of the stack's own: no journal is believed that names others.
+    /// Ids of layers are derived from the stack's: a journal that names others is not trusted.
     pub(super) fn own_id(&self, uuid: &str) -> Result<()> {
         if self.id.is_of(uuid) {
             return Ok(());
@@ -88,11 +88,11 @@ impl Undoer<'_> {
         Err(Error::refused(format!("{uuid} is not an id of stack {}", self.id.0)))
     }
 
-    /// Refuses a device of the stack's that holds something foreign: what the stack itself had on it is wiped
+    /// Refuses a device of the stack that has something foreign on it; the stack's own content has been wiped
     /// by then.
     pub(super) fn refuse_foreign(&self, node: &Path) -> Result<()> {
         let Some(kind) = self.probe(node, "TYPE")?.or(self.probe(node, "PTTYPE")?) else { return Ok(()) };
-        // What a killed mkfs left is the stack's own.
+        // What a killed mkfs left is the stack's.
         if self.probe(node, "UUID")?.is_some_and(|uuid| self.id.is_of(&uuid)) {
             return Ok(());
         }
@@ -122,12 +122,12 @@ impl Undoer<'_> {
         Ok((found, missing))
     }
 
-    /// Runs a tool until it succeeds; what was closed a moment ago may make it fail for a while.
+    /// Runs a tool until it succeeds, as what was closed a moment ago may make it fail for a while.
     pub(super) fn tool(&self, tool: Tool, arguments: &[&OsStr]) -> Result<()> {
         persist(|| self.runner.run_well(tool, arguments).map(drop))
     }
 
-    /// Whether it went with the kernel that knew it: what is there now belongs to others.
+    /// Whether a reboot has removed it: what is there now belongs to others.
     pub(crate) fn went_with_the_kernel(&self, undo: &Undo) -> bool {
         let kernels = matches!(
             undo,
@@ -140,7 +140,7 @@ impl Undoer<'_> {
     }
 }
 
-/// Tries again for a while.
+/// Retries for a while.
 pub(super) fn persist(mut attempt: impl FnMut() -> Result<()>) -> Result<()> {
     let patience_ends = Instant::now() + PATIENCE;
     loop {
@@ -151,7 +151,7 @@ pub(super) fn persist(mut attempt: impl FnMut() -> Result<()>) -> Result<()> {
     }
 }
 
-/// Refuses a device in use; being a member of what was just stopped does not count.
+/// Refuses a device in use, except as a member of what was just stopped.
 pub(super) fn refuse_used(node: &Path) -> Result<()> {
     persist(|| {
         let facts = Facts::read_devices();
@@ -160,7 +160,7 @@ pub(super) fn refuse_used(node: &Path) -> Result<()> {
             device.path == node || device.partitions.iter().any(|partition| *partition == name)
         });
         let usage = device.iter().flat_map(|device| &device.usage);
-        // By its id it is the stack's: a use that is only suspected is not one of this device.
+        // By its id it is the stack's, so a merely suspected use is not one of this device.
         match usage.into_iter().find(|usage| usage.is_sure() && !matches!(usage, Usage::Member(_))) {
             None => Ok(()),
             Some(usage) => {

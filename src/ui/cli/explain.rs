@@ -7,10 +7,10 @@ use crate::error::{Error, Result};
 use crate::settings::knobs::nearest_of;
 use crate::ui::help::{self, Place};
 
-/// The text for `stacktune help WORD`, or the list of commands and topics.
+/// The text for `stacktune help WORD`; without a word, the list of commands and topics.
 ///
 /// # Errors
-/// Of the kind `Input` for an unknown word, with the nearest one.
+/// Of the kind `Input` for an unknown word, with the closest match.
 pub fn explain(word: Option<&str>, place: Place) -> Result<String> {
     let mut command = Cli::command().term_width(place.columns);
     command.build();
@@ -39,12 +39,12 @@ fn unknown(word: &str) -> Error {
     Error::input(format!("there is no topic or command `{word}`{meant}")).hint("`stacktune help` lists them")
 }
 
-/// The command that a mistaken profile name may have meant.
+/// The command that an unknown profile name was probably meant to be.
 pub fn nearest_command(word: &str) -> Option<String> {
     nearest_of(word, names().iter().map(String::as_str)).map(str::to_owned)
 }
 
-/// The commands that a person may type.
+/// The commands that a user can type.
 fn names() -> Vec<String> {
     let command = Cli::command();
     let shown = command.get_subcommands().filter(|sub| !sub.is_hide_set());

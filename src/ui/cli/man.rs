@@ -21,7 +21,7 @@ $XDG_STATE_HOME/stacktune, else /var/lib/stacktune for root and ~/.local/state/s
 
 /// Writes the completions of a shell.
 pub fn write_completions(shell: Shell, out: &mut dyn Write) -> io::Result<()> {
-    // The generators panic where writing fails (a closed pipe), so they get memory to write to.
+    // The generators panic when writing fails (a closed pipe), so they write to memory.
     let mut text = Vec::new();
     let command = Cli::command();
     let words = help_words(&command);
@@ -31,7 +31,7 @@ pub fn write_completions(shell: Shell, out: &mut dyn Write) -> io::Result<()> {
         Shell::Fish => clap_complete::Shell::Fish,
     };
     if shell == Shell::Fish {
-        // The generator for fish leaves the values of arguments out.
+        // The generator for fish omits the values of arguments.
         let of_help = "complete -c stacktune -n \"__fish_stacktune_using_subcommand help\" -f -a";
         writeln!(text, "{of_help} \"{}\"", words.join(" "))?;
     }
@@ -49,7 +49,7 @@ fn help_words(command: &Command) -> Vec<String> {
 }
 
 fn with_help_words(command: Command, words: Vec<String>) -> Command {
-    // clap keeps only texts that live as long as the program, which ends soon.
+    // clap wants static strings; the program ends soon, so they are leaked.
     let words = PossibleValuesParser::new(words.into_iter().map(|word| &*word.leak()));
     command.mut_subcommand("help", |help| help.mut_arg("topic", |topic| topic.value_parser(words)))
 }
@@ -68,7 +68,7 @@ pub fn write_man(out: &mut dyn Write) -> io::Result<()> {
         out.write_all(command_section(sub)?.as_bytes())?;
     }
     verbatim("NOTES AND EXAMPLES", &format!("{MAIN_HELP}{RECORD_HELP}{}", REPRODUCE_HELP.trim_end()), out)?;
-    verbatim("TOPICS", help::list().trim_end(), out)?;
+    verbatim("TOPICS", help::rows().trim_end(), out)?;
     verbatim("EXIT STATUS", EXIT_STATUS.trim_start_matches("Exit status:\n"), out)?;
     verbatim("FILES", FILES, out)?;
     page.render_version_section(out)

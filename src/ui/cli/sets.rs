@@ -10,7 +10,7 @@ use crate::settings::knobs::{self, Value};
 /// Of the kind `Input`, naming the knob, what it accepts, and the nearest right name.
 pub fn apply_sets(settings: &mut Settings, sets: &[String]) -> Result<()> {
     let mut values: Vec<(usize, Value)> = sets.iter().map(|set| parse_set(set)).collect::<Result<_>>()?;
-    // In the table's order, as in a file; of two values of one knob the later one stands.
+    // In the table's order, as in a file; if a knob is given twice, the later value wins.
     values.sort_by_key(|(index, _)| *index);
     for (index, value) in values {
         knobs::all()[index].set(settings, value);
@@ -18,7 +18,7 @@ pub fn apply_sets(settings: &mut Settings, sets: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// The knob, by its place in the table, and its value from `KNOB=VALUE`.
+/// The knob's index in the table and its value, from `KNOB=VALUE`.
 pub fn parse_set(set: &str) -> Result<(usize, Value)> {
     let Some((path, text)) = set.split_once('=') else {
         return Err(Error::input(format!("--set {set}: write KNOB=VALUE, such as scan.depth=64")));

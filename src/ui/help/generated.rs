@@ -8,7 +8,7 @@ use crate::settings::interface::{Capabilities, Interface, Path};
 use crate::settings::knobs;
 use crate::settings::profile::builtin::{BUILTIN, builtin};
 
-/// The generated parts: the file in `assets/help`, which is also the name in its marks, and the text.
+/// The generated parts: the file in `assets/help` (also the name in its markers) and the text.
 pub fn parts() -> Vec<(&'static str, String)> {
     vec![
         ("flags", flag_table()),
@@ -18,12 +18,12 @@ pub fn parts() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// A cell's text: a bar would end it.
+/// A cell's text, with bars escaped, as one would end the cell.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-/// A row for each kind of flag.
+/// The table of flags.
 fn flag_table() -> String {
     let mut out = String::from("| flag | of | forbids a verdict | meaning |\n|---|---|---|---|\n");
     for spec in flag::specs() {
@@ -62,7 +62,7 @@ fn knob_tables() -> String {
     out
 }
 
-/// The interfaces and what their rows say.
+/// The table of interfaces.
 fn interface_table() -> String {
     let mut out = String::from("| interface | is | its I/O passes | polls |\n|---|---|---|---|\n");
     for interface in Interface::all() {
@@ -84,7 +84,7 @@ fn interface_table() -> String {
     out
 }
 
-/// The built-in profiles and what they are about.
+/// The table of built-in profiles.
 fn profile_table() -> String {
     let mut out = String::from("| profile | is about |\n|---|---|\n");
     for (name, _) in BUILTIN {

@@ -1,17 +1,17 @@
-//! Markdown for a terminal: the few forms that the help texts use.
+//! Markdown for a terminal: the subset that the help texts use.
 //!
 //! Headings, paragraphs, lists, tables, fenced code, and `code`, **bold** and *emphasis* in a line.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// What a heading's text is moved in by.
+/// Indentation of the text below a heading.
 const INDENT: usize = 2;
-/// Blanks between two columns of a table.
+/// Spaces between two columns of a table.
 const GAP: usize = 2;
 const BOLD: (&str, &str) = ("\x1b[1m", "\x1b[22m");
 const UNDERLINED: (&str, &str) = ("\x1b[4m", "\x1b[24m");
 
-/// A part of a text that stays together.
+/// A block of text.
 #[derive(Debug, PartialEq, Eq)]
 enum Block<'a> {
     Heading(&'a str),
@@ -23,7 +23,7 @@ enum Block<'a> {
     Table(Vec<Vec<&'a str>>),
 }
 
-/// The text laid out within the columns, with bold letters where `styled`.
+/// The text laid out within the columns, in bold where `styled`.
 pub fn render(markdown: &str, columns: usize, styled: bool) -> String {
     let mut out = String::new();
     let mut after_item = false;
@@ -42,7 +42,7 @@ pub fn render(markdown: &str, columns: usize, styled: bool) -> String {
     out
 }
 
-/// Divides a text into its blocks.
+/// Splits a text into blocks.
 fn blocks(markdown: &str) -> Vec<Block<'_>> {
     let mut blocks = Vec::new();
     let mut lines = markdown.lines().peekable();
@@ -100,12 +100,12 @@ fn cells(row: &str) -> Vec<&str> {
     row.trim_matches('|').split(" | ").map(str::trim).collect()
 }
 
-/// Whether a cell belongs to the line beneath a table's head.
+/// Whether a cell belongs to the rule below a table's header.
 fn is_rule(cell: &str) -> bool {
     cell.contains('-') && cell.trim_matches(|c| matches!(c, '-' | ':' | '|')).is_empty()
 }
 
-/// A block as lines within the columns; code and long words may be wider.
+/// A block in lines of that width; code and long words may be wider.
 fn lines_of(block: &Block, columns: usize, styled: bool) -> Vec<String> {
     let moved_in = |lines: Vec<String>, by: usize| -> Vec<String> {
         lines.into_iter().map(|line| format!("{:by$}{line}", "")).collect()
@@ -128,10 +128,10 @@ fn lines_of(block: &Block, columns: usize, styled: bool) -> Vec<String> {
     }
 }
 
-/// A table whose columns share the width, its head over a line.
+/// A table whose columns share the width, its header over a rule.
 fn table(rows: &[Vec<&str>], columns: usize, styled: bool) -> Vec<String> {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
-    // The widest text of a column in lines of at most that width: with 0 its longest word.
+    // The width a column takes when wrapped at that width; with 0, its longest word.
     let widest = |column: usize, columns: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
         let lines = cells.flat_map(|cell| wrapped(cell, columns, styled));
@@ -158,8 +158,8 @@ fn table(rows: &[Vec<&str>], columns: usize, styled: bool) -> Vec<String> {
     out
 }
 
-/// Widths of columns within a sum, from what each needs at least and at most: the narrow ones have what
-/// they want, the wide ones share the rest.
+/// Distributes a total width over columns, from what each needs at least and at most: the narrow ones get what they
+/// want, the wide ones share the rest.
 fn shares(wants: &[(usize, usize)], sum: usize) -> Vec<usize> {
     let mut widths: Vec<_> = wants.iter().map(|(least, _)| *least).collect();
     let mut left = sum.saturating_sub(widths.iter().sum());
@@ -173,7 +173,7 @@ fn shares(wants: &[(usize, usize)], sum: usize) -> Vec<usize> {
     widths
 }
 
-/// How a letter is shown.
+/// How a character is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Style {
     Plain,
@@ -182,7 +182,7 @@ enum Style {
 }
 
 impl Style {
-    /// What begins it on a terminal, and what ends it.
+    /// The escape sequences that begin and end it.
     fn marks(self) -> (&'static str, &'static str) {
         match self {
             Style::Plain => ("", ""),
@@ -192,14 +192,14 @@ impl Style {
     }
 }
 
-/// The letters of a line of Markdown without its marks; those of code stay where nothing can be bold.
+/// The characters of a line of Markdown without its markers; those of code stay where nothing can be bold.
 fn letters(text: &str, styled: bool) -> Vec<(char, Style)> {
     let mut out: Vec<(char, Style)> = Vec::new();
     let (mut style, mut in_code) = (Style::Plain, false);
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
         if c == '\\' && chars.peek() == Some(&'|') {
-            // A bar within a table's cell.
+            // An escaped bar in a table's cell.
         } else if c == '`' {
             in_code = !in_code;
             if !styled {
@@ -217,7 +217,7 @@ fn letters(text: &str, styled: bool) -> Vec<(char, Style)> {
     out
 }
 
-/// A word or a line as it is written out, and the columns that it takes.
+/// A word or a line as written out, and its width in columns.
 #[derive(Debug, Default)]
 struct Text {
     text: String,
@@ -247,7 +247,7 @@ fn words(text: &str, styled: bool) -> Vec<Text> {
     words.map(written).collect()
 }
 
-/// The text in lines within the columns; a longer word has a line of its own.
+/// The text wrapped at that width; a word that is longer gets its own line.
 fn wrapped(text: &str, columns: usize, styled: bool) -> Vec<Text> {
     let mut lines = vec![Text::default()];
     for word in words(text, styled) {

@@ -1,4 +1,4 @@
-//! `stacktune help`: what the figures, flags, knobs and files mean, a topic at a time.
+//! `stacktune help`: what the figures, flags, knobs and files mean, one topic at a time.
 //!
 //! The texts are Markdown in `assets/help`, so that they read well in a browser too; here they are laid
 //! out for a terminal. Their tables of flags and knobs are generated from the code by a test.
@@ -13,12 +13,12 @@ mod tests;
 pub use markdown::render;
 pub use pager::{Place, page};
 
-/// A text of its own.
+/// A help topic.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Topic {
     /// The word after `stacktune help`.
     pub name: &'static str,
-    /// What it is about, in a line.
+    /// What it is about, in one line.
     pub about: &'static str,
     /// The text, in Markdown.
     pub text: &'static str,
@@ -59,7 +59,10 @@ pub fn topic(name: &str) -> Option<&'static Topic> {
 
 /// The list of topics, as it stands under the program's own help.
 pub fn list() -> String {
-    let row = |topic: &Topic| format!("  {:<11}  {}\n", topic.name, topic.about);
-    let rows: String = TOPICS.iter().map(row).collect();
-    format!("Topics (stacktune help TOPIC):\n{rows}")
+    format!("Topics (stacktune help TOPIC):\n{}", rows())
+}
+
+/// The topics, a line each.
+pub fn rows() -> String {
+    TOPICS.iter().map(|topic| format!("  {:<11}  {}\n", topic.name, topic.about)).collect()
 }

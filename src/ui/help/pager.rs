@@ -1,26 +1,26 @@
-//! A pager, as git uses one.
+//! Paging, the way git does it.
 
 use std::env;
 use std::io::{self, IsTerminal, Seek, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-/// The pager where `$PAGER` names none.
+/// The pager if `$PAGER` is not set.
 const PAGER: &str = "less";
-/// What `less` needs to show a short text in place and to keep bold letters; `$LESS` goes first.
+/// Lets `less` show short text in place and keep bold; `$LESS` takes precedence.
 const LESS: &str = "FRX";
-/// A pager that is not installed is no reason to show nothing.
+/// Falls back to `cat` if the pager is not installed.
 const SCRIPT: &str = r#"command -v ${PAGER%% *} >/dev/null || PAGER=cat; eval "exec $PAGER""#;
-/// The width of a text that goes to no terminal, and the greatest at all: longer lines read badly.
+/// The width when not on a terminal, and the maximum: longer lines are hard to read.
 const COLUMNS_MAX: usize = 100;
 const COLUMNS_MIN: usize = 40;
 
-/// Where a text goes.
+/// Where text is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// Its width in columns.
     pub columns: usize,
-    /// Whether bold letters can be shown.
+    /// Whether bold can be shown.
     pub styled: bool,
 }
 
@@ -38,15 +38,15 @@ impl Place {
     }
 }
 
-/// Shows the text: on a terminal through the pager, elsewhere as it is.
+/// Shows the text: on a terminal through the pager, elsewhere unchanged.
 ///
 /// # Errors
-/// Of writing to standard output.
+/// If writing to standard output fails.
 pub fn page(text: &str, out: &mut dyn Write) -> io::Result<()> {
     if io::stdout().is_terminal()
         && let Ok(file) = file_with(text)
     {
-        // The pager takes this process's place, so that Ctrl-C reaches it alone. It comes back only on failure.
+        // The pager replaces this process, so that Ctrl-C reaches it alone. exec returns only on failure.
         let mut shell = Command::new("sh");
         shell.args(["-c", SCRIPT]).stdin(Stdio::from(file)).env("PAGER", named("PAGER", PAGER));
         let _ = shell.env("LESS", named("LESS", LESS)).exec();
@@ -54,12 +54,12 @@ pub fn page(text: &str, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(text.as_bytes())
 }
 
-/// A variable of the environment, or what stands in for it.
+/// An environment variable, or its default.
 fn named(variable: &str, otherwise: &str) -> std::ffi::OsString {
     env::var_os(variable).filter(|value| !value.is_empty()).unwrap_or_else(|| otherwise.into())
 }
 
-/// A file without a name that holds the text, to be read from its start.
+/// An anonymous file with the text, positioned at its start.
 fn file_with(text: &str) -> io::Result<std::fs::File> {
     let mut file = tempfile::tempfile()?;
     file.write_all(text.as_bytes())?;

@@ -1,4 +1,4 @@
-//! The help texts: their form, what is generated in them, and that they can be read on a terminal.
+//! The help texts: their form, their generated parts, and how they look on a terminal.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -29,8 +29,8 @@ fn generated_tables_agree_with_the_code() {
         } else {
             assert!(
                 text == wanted,
-                "the table in assets/help/{name}.md is not that of the code: write it with \
-                 `UPDATE_HELP=1 cargo test --lib help`, and look at the difference"
+                "the table in assets/help/{name}.md differs from the code: regenerate it with \
+                 `UPDATE_HELP=1 cargo test --lib help`, and review the diff"
             );
         }
     }
@@ -53,13 +53,13 @@ fn every_text_is_a_topic_and_begins_with_its_heading() {
 fn every_topic_fits_the_terminal() {
     for topic in TOPICS {
         let code: BTreeSet<_> = topic.text.split("```").skip(1).step_by(2).flat_map(str::lines).collect();
-        // Some names of RocksDB's options are as long as half a line.
+        // Some names of RocksDB options take half a line.
         let narrow = if topic.name == "knobs" { 100 } else { 72 };
         for columns in [narrow, 80.max(narrow), 100] {
             let text = render(topic.text, columns, false);
             assert!(!text.contains("**") && !text.contains("<!--"), "{}", topic.name);
             for line in text.lines().filter(|line| !code.contains(line.trim_start())) {
-                // A long path has no place to be broken.
+                // A long path cannot be broken.
                 let words = line.split_whitespace().count();
                 assert!(line.chars().count() <= columns || words <= 5, "{}: {line}", topic.name);
             }

@@ -6,28 +6,28 @@ use super::cells::{NONE, left, paragraph, right};
 use crate::ui::blocks;
 
 const WIDTH: usize = 80;
-/// Lines of a chart over time.
+/// Height of a chart over time.
 const COLUMN_ROWS: usize = 8;
-/// Lines of a plane.
+/// Height of a scatter plot.
 const PLANE_ROWS: usize = 14;
 
 /// A bar.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bar {
-    /// What it is of.
+    /// Its label.
     pub label: String,
-    /// How long it is; none draws nothing.
+    /// Its length; none draws no bar.
     pub value: Option<f64>,
-    /// The figure as text, which stands beside it.
+    /// The figure as text, shown beside it.
     pub text: String,
 }
 
-/// Bars below each other, from zero to the largest value, at most 80 columns wide.
+/// Horizontal bars from zero to the largest value, at most 80 columns wide.
 pub fn bars(title: &str, bars: &[Bar]) -> String {
     let longest = |texts: &dyn Fn(&Bar) -> usize| bars.iter().map(texts).max().unwrap_or(0);
     let label_width = longest(&|bar| bar.label.chars().count()).min(WIDTH / 3);
     let text_width = longest(&|bar| bar.text.chars().count()).min(WIDTH / 3);
-    // Blanks at both ends of the label, the axis, and a blank before the figure.
+    // Spaces at both ends of the label, the axis, and a space before the figure.
     let bar_width = WIDTH - label_width - text_width - 5;
     let largest = bars.iter().filter_map(|bar| bar.value).fold(0.0, f64::max);
     let mut out = format!("{}\n", paragraph(title, WIDTH, "  "));
@@ -43,13 +43,13 @@ pub fn bars(title: &str, bars: &[Bar]) -> String {
     out
 }
 
-/// Eighths of a cell that a value takes where the largest takes that many cells.
+/// Eighths of a cell that a value takes if the largest takes that many cells.
 fn eighths(value: f64, largest: f64, cells: usize) -> usize {
     if largest > 0.0 { (value.max(0.0) / largest * (cells * 8) as f64).round() as usize } else { 0 }
 }
 
-/// Columns beside each other over an axis of time, from zero to the largest value; at most 80 columns
-/// wide, and the mean of those points that share a column. `points` are seconds and values, in order.
+/// Vertical bars over time, from zero to the largest value, at most 80 columns wide; points that share a column are
+/// averaged. `points` are seconds and values, in order.
 pub fn over_time(title: &str, points: &[(f64, f64)], text: &dyn Fn(f64) -> String) -> String {
     let (Some((first_s, _)), Some((last_s, _))) = (points.first(), points.last()) else {
         return String::new();
@@ -79,18 +79,18 @@ pub fn over_time(title: &str, points: &[(f64, f64)], text: &dyn Fn(f64) -> Strin
     out
 }
 
-/// A point in a plane.
+/// A point in a scatter plot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
-    /// Along the bottom.
+    /// The horizontal coordinate.
     pub x: f64,
-    /// Upwards.
+    /// The vertical coordinate.
     pub y: f64,
-    /// What it is of, written beside it where there is room.
+    /// Its label, written beside it where there is room.
     pub label: String,
 }
 
-/// Points in a plane that starts at zero both ways, at most 80 columns wide.
+/// A scatter plot whose axes start at zero, at most 80 columns wide.
 pub fn plane(title: &str, x_name: &str, points: &[Point], text: &dyn Fn(f64) -> String) -> String {
     let largest = |of: fn(&Point) -> f64| points.iter().map(of).fold(0.0, f64::max);
     let (x_most, y_most) = (largest(|point| point.x), largest(|point| point.y));
@@ -109,7 +109,7 @@ pub fn plane(title: &str, x_name: &str, points: &[Point], text: &dyn Fn(f64) -> 
     for point in points {
         let (row, column) = at(point);
         let label: Vec<char> = point.label.chars().collect();
-        // To the right of the point, else to its left.
+        // To the right of the point if it fits, else to its left.
         let places = [Some(column + 2), column.checked_sub(label.len() + 1)];
         let is_free = |from: &usize| {
             let around = from.saturating_sub(1)..(from + label.len() + 1).min(width);
@@ -141,7 +141,7 @@ pub fn plane(title: &str, x_name: &str, points: &[Point], text: &dyn Fn(f64) -> 
     out
 }
 
-/// The mean of the points in each of so many columns of the same time.
+/// The mean of the points in each of `count` columns of equal time.
 fn columns(points: &[(f64, f64)], count: usize) -> Vec<Option<f64>> {
     let (first_s, last_s) = (points[0].0, points[points.len() - 1].0);
     let span_s = (last_s - first_s).max(f64::MIN_POSITIVE);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_show_where_a_figure_falls() {
+    fn bars_over_time_show_where_a_figure_falls() {
         let points: Vec<_> = (0..200).map(|s| (f64::from(s), if s < 100 { 2000.0 } else { 500.0 })).collect();
         let text = over_time("scan MB/s over time", &points, &|x| format!("{x:.0}"));
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn points_stand_where_their_figures_are_and_say_what_they_are_of() {
+    fn points_are_plotted_and_labelled() {
         let point = |x, y, label: &str| Point { x, y, label: label.into() };
         let points = [
             point(100.0, 80.0, "1"),
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn points_that_fall_together_are_drawn_and_lose_a_label_at_most() {
+    fn overlapping_points_are_drawn_and_lose_one_label_at_most() {
         let points: Vec<_> = (0..5).map(|n| Point { x: 0.0, y: 0.0, label: format!("{n}") }).collect();
         let text = plane("nothing", "x", &points, &|x| format!("{x:.0}"));
         assert_eq!((text.matches('●').count(), text.matches("● 0").count()), (1, 1), "{text}");

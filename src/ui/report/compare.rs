@@ -1,6 +1,6 @@
-//! Recordings side by side: each figure's change against the first, with its spread.
+//! Recordings side by side: each figure's change from the first recording, with its spread.
 //!
-//! The rule is the ledger's: a change is clear where the ranges of the windows do not overlap. Only
+//! The rule is the same as the ledger's: a change is clear where the ranges of the windows do not overlap. Only
 //! clean windows count (one setting, nothing draining, no flag that forbids a verdict).
 
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::runs::pitfalls::{Circumstances, drive_types};
 use crate::runs::record::Recording;
 use crate::units::approx_span;
 
-/// With fewer windows a range says nothing about the spread.
+/// With fewer windows, a range says nothing about the spread.
 const WINDOWS_MIN: usize = 3;
 const WIDTH: usize = 80;
 const LABEL_WIDTH: usize = 20;
@@ -26,20 +26,20 @@ const COLUMNS_MAX: usize = 3;
 /// Recordings compared.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
-    /// The recordings, the first is what the others are compared with.
+    /// The recordings; the others are compared with the first.
     pub recordings: Vec<Column>,
-    /// In what hosts and settings differ.
+    /// What differs between the hosts and between the settings.
     pub differences: Vec<Difference>,
-    /// What to know before reading the figures, in sentences.
+    /// What to know before reading the figures, as sentences.
     pub notes: Vec<String>,
-    /// The figures that any of the recordings has.
+    /// The figures that at least one of the recordings has.
     pub rows: Vec<Row>,
 }
 
 /// A recording of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Column {
-    /// What stands for it: `A`, `B`, ….
+    /// Its letter: `A`, `B`, ….
     pub label: String,
     /// Its folder's name.
     pub name: String,
@@ -47,7 +47,7 @@ pub struct Column {
     pub dir: String,
     /// Its profile's name.
     pub profile: String,
-    /// Seconds in counted windows.
+    /// Seconds in the windows that count.
     pub duration_s: f64,
     /// What makes its figures untrustworthy.
     pub flags: Vec<ColumnFlag>,
@@ -56,7 +56,7 @@ pub struct Column {
 /// A flag of a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ColumnFlag {
-    /// The class; none is the run.
+    /// The class; none means the run.
     pub class: Option<Class>,
     /// Its short text.
     pub text: String,
@@ -71,13 +71,13 @@ pub struct ColumnFlag {
 pub struct Row {
     /// Its path in `summary.json`.
     pub figure: String,
-    /// One for each recording.
+    /// One per recording.
     pub cells: Vec<Cell>,
     #[serde(skip)]
     shape: Shape,
 }
 
-/// A figure as a row needs it for its text.
+/// What a row needs to print a figure.
 #[derive(Debug, Clone)]
 struct Shape(Figure);
 
@@ -92,17 +92,17 @@ impl PartialEq for Shape {
 pub struct Cell {
     /// Over the whole run.
     pub value: Option<f64>,
-    /// Smallest and largest clean window.
+    /// The smallest and the largest value of a clean window.
     pub range: Option<(f64, f64)>,
     /// Clean windows that have the figure.
     pub windows: usize,
-    /// Change of the value against the first recording, as a share of it.
+    /// Change of the value from the first recording, as a fraction of it.
     pub change: Option<f64>,
     /// The smallest and the largest change between any two clean windows.
     pub change_range: Option<(f64, f64)>,
     /// Whether the change is clear.
     pub verdict: Verdict,
-    /// Why there is no verdict, or what stands against one.
+    /// Why there is no verdict, or what speaks against one.
     pub why: Option<String>,
     /// Commits are less durable than in the first recording: no gain, whatever the figure.
     pub less_durable: bool,
@@ -111,7 +111,7 @@ pub struct Cell {
 /// Compares recordings with the first.
 ///
 /// # Errors
-/// Bad input where there are fewer than two.
+/// Of the kind `Input` for fewer than two.
 pub fn compare(recordings: &[Recording]) -> Result<Comparison> {
     let [first, _, ..] = recordings else {
         return Err(
@@ -166,22 +166,22 @@ fn notes(recordings: &[Recording], columns: &[Column]) -> Vec<String> {
 fn unsteady(recordings: &[Recording], columns: &[Column]) -> Option<String> {
     let named = recordings.iter().zip(columns).filter_map(|(recording, column)| {
         let steady = &recording.summary.steady;
-        (steady.is_told() && !steady.is_steady()).then(|| format!("{} ({steady})", column.label))
+        (steady.is_known() && !steady.is_steady()).then(|| format!("{} ({steady})", column.label))
     });
     let named: Vec<String> = named.collect();
     (!named.is_empty()).then(|| format!("not steady, possibly a burst: {}.", named.join(", ")))
 }
 
-/// How many types of drives the recordings are of, where they tell.
+/// How many types of drives the recordings ran on, if they all say.
 fn types(recordings: &[Recording]) -> Option<String> {
-    let told = recordings.iter().map(|recording| {
+    let circumstances = recordings.iter().map(|recording| {
         serde_json::from_value::<Circumstances>(recording.host["circumstances"].clone()).ok()
     });
-    let told: Vec<_> = told.collect::<Option<_>>()?;
-    if told.iter().all(|of| of.drives.is_empty()) {
+    let circumstances: Vec<_> = circumstances.collect::<Option<_>>()?;
+    if circumstances.iter().all(|of| of.drives.is_empty()) {
         return None;
     }
-    let mut types: Vec<&str> = told.iter().flat_map(Circumstances::types).collect();
+    let mut types: Vec<&str> = circumstances.iter().flat_map(Circumstances::types).collect();
     types.sort_unstable();
     types.dedup();
     let pitfall = drive_types(types.len(), &types.join(", "));
@@ -238,7 +238,7 @@ fn is_forbidden(figure: &Figure, recording: &Recording) -> bool {
             .any(|&c| summary.forbids_verdict(&summary.class(c).flags))
 }
 
-/// Whether a window may be compared by this figure.
+/// Whether this figure of a window can be compared.
 fn is_clean(figure: &Figure, window: &Window, least_ns: u64) -> bool {
     let concerned = |class: &Class| figure.class.is_none_or(|own| own == *class);
     let classes = Class::ALL.iter().filter(|class| concerned(class));
@@ -246,7 +246,7 @@ fn is_clean(figure: &Figure, window: &Window, least_ns: u64) -> bool {
     window.is_clean() && window.duration_ns >= least_ns && !flags.any(|flag| flag.forbids_verdict)
 }
 
-/// Half of what windows last: one that was cut short at an end spreads more than the others.
+/// Half a window's length: a window cut short at an end spreads more than the others.
 fn least_ns(recording: &Recording) -> u64 {
     let mut durations: Vec<_> = recording.windows.iter().map(|window| window.duration_ns).collect();
     durations.sort_unstable();
@@ -305,7 +305,7 @@ impl Cell {
 
     fn verdict(&self, other: &Self, change: f64) -> Verdict {
         match (self.range, other.range) {
-            // The runs' own figures must agree with their windows.
+            // The whole runs' figures must agree with their windows.
             (Some((_, high)), Some((low, _))) if low > high && change > 0.0 => Verdict::Higher,
             (Some((low, _)), Some((_, high))) if high < low && change < 0.0 => Verdict::Lower,
             (Some(_), Some(_)) => Verdict::NoClearChange,
@@ -356,7 +356,7 @@ impl fmt::Display for Comparison {
                 writeln!(f, "{}", paragraph(&text, WIDTH, "  "))?;
             }
         }
-        // Each block repeats the first recording beside as many others as fit.
+        // Each block repeats the first recording next to as many others as fit.
         let others: Vec<_> = (1..self.recordings.len()).collect();
         for block in others.chunks(COLUMNS_MAX - 1) {
             let columns: Vec<_> = std::iter::once(0).chain(block.iter().copied()).collect();

@@ -1,12 +1,11 @@
 //! How many drives two recorded stacks would take for a data set and a throughput (Didona et al. 2021, Figures 7c
 //! and 9), drawn as a map.
 //!
-//! A recording is an *instance*: its stack on its drives. It holds
-//! `usable bytes / space amplification` of data, the largest that was seen, and does the MB/s that it
-//! did: of its steady state where it reached one, else of the whole run, which is said. For a data set
-//! of D bytes and a throughput of T it takes
-//! `drives × max(⌈D / data of an instance⌉, ⌈T / MB/s of an instance⌉)` drives: as there,
-//! instances add up, and each is taken to do as much however full it is.
+//! A recording is an *instance*: its stack on its drives. It holds `usable bytes / space amplification` of data (the
+//! largest amplification seen) and delivers the MB/s that it reached: in its steady state if it had one, else over the
+//! whole run, which the map says. For a data set of D bytes and a throughput of T it takes `drives × max(⌈D / data of
+//! an instance⌉, ⌈T / MB/s of an instance⌉)` drives: as in the paper, instances add up, and each is assumed to perform
+//! the same however full it is.
 
 use std::fmt;
 
@@ -21,15 +20,15 @@ use crate::units::{approx_decimal, three_digits};
 const WIDTH: usize = 80;
 const LABEL_WIDTH: usize = 10;
 const CELL_WIDTH: usize = 7;
-/// Steps of either axis.
+/// Steps on each axis.
 const STEPS: usize = 10;
-/// Both axes go to so many of the larger instance, unless told.
+/// By default, each axis ends at this multiple of the larger instance.
 const INSTANCES: f64 = 10.0;
 
-/// A recorded stack as it counts here.
+/// What counts here of a recorded stack.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Instance {
-    /// What stands for it: `A` or `B`.
+    /// Its letter: `A` or `B`.
     pub label: char,
     /// Its folder's name.
     pub name: String,
@@ -37,24 +36,24 @@ pub struct Instance {
     pub drives: u64,
     /// Bytes of data that it holds.
     pub data_bytes: u64,
-    /// Space amplification at most; none where there is no file system, and then nothing is lost to it.
+    /// Maximum space amplification; none without a file system, and then nothing is lost to it.
     pub space_amplification: Option<f64>,
-    /// Decimal MB a second of all classes.
+    /// Decimal MB per second of all classes.
     pub mb_per_s: f64,
-    /// Whether that is of its steady state.
+    /// Whether that is its steady state's.
     pub steady: bool,
 }
 
-/// How many drives each takes.
+/// How many drives each of two stacks needs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CostMap {
-    /// The two.
+    /// The two stacks.
     pub instances: [Instance; 2],
     /// The data sets, in bytes, from the left.
     pub data_bytes: Vec<u64>,
-    /// The throughputs, in MB a second, from the bottom.
+    /// The throughputs, in MB per second, from the bottom.
     pub mb_per_s: Vec<f64>,
-    /// Drives of each of the two, by throughput and data set.
+    /// The drives that each of the two needs, by throughput and data set.
     pub drives: Vec<Vec<[u64; 2]>>,
 }
 
@@ -92,7 +91,7 @@ impl Instance {
         })
     }
 
-    /// Drives for so much data at such a throughput.
+    /// The drives needed for that much data at that throughput.
     pub fn drives_for(&self, data_bytes: u64, mb_per_s: f64) -> u64 {
         let for_throughput = (mb_per_s / self.mb_per_s - 1e-9).ceil().max(1.0) as u64;
         self.drives * data_bytes.div_ceil(self.data_bytes).max(for_throughput)
@@ -100,10 +99,10 @@ impl Instance {
 }
 
 impl CostMap {
-    /// The map of two recordings, up to these, where given.
+    /// The map of two recordings, up to the given data set and throughput.
     ///
     /// # Errors
-    /// Bad input where a recording has no dedicated drives, or moved nothing.
+    /// Of the kind `Input` if a recording has no dedicated drives, or moved nothing.
     pub fn of(recordings: [&Recording; 2], data_bytes: Option<u64>, mb_per_s: Option<f64>) -> Result<Self> {
         let [a, b] = recordings;
         let instances = [Instance::of('A', a)?, Instance::of('B', b)?];
@@ -144,7 +143,7 @@ impl fmt::Display for CostMap {
             let cells: String = row.iter().map(|cell| right(&fewer(*cell), CELL_WIDTH)).collect();
             writeln!(f, "{}{cells}", left(&three_digits(*rate), LABEL_WIDTH))?;
         }
-        // Every other one, as a size takes more room than a cell.
+        // Every other one, as a size takes more than one cell.
         let sizes = self.data_bytes.iter().skip(1).step_by(2);
         let sizes: String = sizes.map(|bytes| right(&approx_decimal(*bytes), 2 * CELL_WIDTH)).collect();
         writeln!(f, "{}{sizes}", left("data", LABEL_WIDTH))?;
@@ -154,7 +153,7 @@ impl fmt::Display for CostMap {
     }
 }
 
-/// Who takes fewer, and how many.
+/// Which one needs fewer, and how many.
 fn fewer([a, b]: [u64; 2]) -> String {
     match a.cmp(&b) {
         std::cmp::Ordering::Less => format!("A{a}"),
@@ -181,7 +180,7 @@ mod tests {
 
     #[test]
     fn drives_are_bought_for_the_data_or_for_the_throughput() {
-        // About as in Figure 7: RocksDB does 3 kops/s and holds less, WiredTiger 1.3 and more.
+        // About as in Figure 7: RocksDB does 3 kops/s and holds less, WiredTiger does 1.3 and holds more.
         let (fast, roomy) = (instance('A', 1, 215, 3.0), instance('B', 1, 350, 1.3));
         assert_eq!((fast.drives_for(1000, 1.0), roomy.drives_for(1000, 1.0)), (5, 3), "much data");
         assert_eq!((fast.drives_for(300, 13.0), roomy.drives_for(300, 13.0)), (5, 10), "much work");

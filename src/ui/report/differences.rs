@@ -1,4 +1,4 @@
-//! In what the hosts and the settings of recordings differ.
+//! What differs between the hosts and between the settings of recordings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,16 +15,16 @@ use crate::units::approx_size;
 /// Something that is not the same in all recordings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// What: a fact about the host, or a setting's key.
+    /// A fact about the host, or a setting's key.
     pub what: String,
-    /// Its value in each recording; none where the recording does not say.
+    /// Its value in each recording; none if the recording does not say.
     pub values: Vec<Option<String>>,
 }
 
-/// A knob's value in force.
+/// A knob's effective value.
 struct Setting {
     value: String,
-    /// Whether it is that of the `[io]` table.
+    /// Whether it is inherited from the `[io]` table.
     inherited: bool,
 }
 
@@ -38,7 +38,7 @@ pub fn differences(recordings: &[Recording]) -> Vec<Difference> {
         }
         order
     });
-    // What all classes take from `[io]` is told once.
+    // What all classes inherit from `[io]` is listed once.
     let keys: BTreeSet<_> =
         settings.iter().flatten().filter(|(_, s)| !s.inherited).map(|(key, _)| *key).collect();
     let of_hosts = order.into_iter().map(|what| Difference {
@@ -56,7 +56,7 @@ fn find(host: &[(&str, Option<String>)], what: &str) -> Option<String> {
     host.iter().find(|(name, _)| *name == what).and_then(|(_, value)| value.clone())
 }
 
-/// What of a host bears on the figures.
+/// The facts about a host that affect the figures.
 fn host(recording: &Recording) -> Vec<(&'static str, Option<String>)> {
     let at = |path: &str| recording.host.pointer(path).filter(|value| !value.is_null());
     let text = |path: &str| at(path).and_then(Json::as_str).map(String::from);
@@ -89,7 +89,7 @@ fn drives_text(drives: &[Json]) -> String {
     drives.iter().map(drive).collect::<Vec<_>>().join("; ")
 }
 
-/// Every knob's value in force; nothing of a profile that can't be read.
+/// Every knob's effective value; empty if the profile can't be read.
 fn settings(recording: &Recording) -> BTreeMap<&'static str, Setting> {
     let Some(settings) = parsed(recording) else { return BTreeMap::new() };
     let devices = !settings.target.devices.is_empty();
@@ -118,7 +118,7 @@ pub fn unreadable_settings(recording: &Recording) -> Option<String> {
     Some(format!("its settings can't be read, and are not compared: {}.", error.what))
 }
 
-/// Whether commits of this recording were not made durable.
+/// Whether this recording's commits were not made durable.
 pub fn is_not_durable(recording: &Recording) -> bool {
     let wal = Class::Wal.index();
     parsed(recording).is_some_and(|settings| settings.classes[wal].enabled && settings.wal.sync == Sync::None)

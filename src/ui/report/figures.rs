@@ -1,4 +1,4 @@
-//! The figures that recordings are compared by: of a whole run and of each window.
+//! The figures by which recordings are compared: of whole runs and of windows.
 
 use crate::class::Class;
 use crate::meter::window::{ClassFigures, Latencies, Latency, Window};
@@ -13,7 +13,7 @@ pub enum Unit {
     Plain,
     /// Nanoseconds.
     Latency,
-    /// A share of 1.
+    /// A fraction of 1.
     Share,
     /// A count: shown, never judged.
     Count,
@@ -26,7 +26,7 @@ pub struct Figure {
     pub key: String,
     /// Its name in tables.
     pub label: String,
-    /// The class it is of; none is all together.
+    /// Its class; none means all together.
     pub class: Option<Class>,
     /// How it is written.
     pub unit: Unit,
@@ -53,7 +53,7 @@ enum What {
     Space,
 }
 
-/// Which of a class's latencies.
+/// One of a class's latencies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sort {
     Service,
@@ -140,7 +140,7 @@ fn of_class(class: Class) -> Vec<Figure> {
     figures
 }
 
-/// The class as a row's label has room for it.
+/// The class, short enough for a row's label.
 fn short(class: Class) -> &'static str {
     match class {
         Class::Background => "bg",
@@ -149,10 +149,10 @@ fn short(class: Class) -> &'static str {
 }
 
 impl Figure {
-    /// The figure of the whole run.
+    /// The figure for the whole run.
     pub fn of_run(&self, summary: &Summary) -> Option<f64> {
         let class = self.class.map(|class| summary.class(class));
-        // A class that did nothing has no figures, rather than zeros.
+        // A class that did nothing has no figures, not zeros.
         let class = class.filter(|figures| figures.ios + figures.errors + figures.intended > 0);
         let value = match self.what {
             What::TotalMbPerS => Some(summary.total.mb_per_s),
@@ -175,7 +175,7 @@ impl Figure {
         value.filter(|x| x.is_finite())
     }
 
-    /// The figure of a window.
+    /// The figure for a window.
     pub fn of_window(&self, window: &Window) -> Option<f64> {
         let class = self.class.map(|class| window.class(class));
         let value = match self.what {
@@ -183,7 +183,7 @@ impl Figure {
             What::TotalIops => Some(window.classes.iter().map(|class| class.iops).sum()),
             What::CyclesPerByte => window.total.cycles_per_byte,
             What::CyclesPerOp => window.total.cycles_per_op,
-            // Cumulative: of one window they say nothing.
+            // Cumulative: a single window has no such figure.
             What::WaA | What::WaD | What::WaTotal | What::Space => None,
             What::CpuBusy => Some(window.cpu.busy),
             What::MbPerS => class.map(|figures| figures.mb_per_s),
@@ -197,18 +197,18 @@ impl Figure {
         value.filter(|x| x.is_finite())
     }
 
-    /// Whether it is a response latency that means nothing, as the rate was not held.
+    /// Whether it is a response latency, which is meaningless as the rate was not held.
     pub fn is_not_held(&self, summary: &Summary) -> bool {
         let response = matches!(self.what, What::Latency(Sort::Response, _));
         response && self.class.is_some_and(|class| summary.class(class).response_not_held)
     }
 
-    /// Whether it is told of a whole run alone.
+    /// Whether only whole runs have it.
     pub fn is_cumulative(&self) -> bool {
         matches!(self.what, What::WaA | What::WaD | What::WaTotal | What::Space)
     }
 
-    /// Whether it rests on the count of cycles.
+    /// Whether it is derived from the cycle count.
     pub fn is_cycles(&self) -> bool {
         matches!(self.what, What::CyclesPerByte | What::CyclesPerOp)
     }

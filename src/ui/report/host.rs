@@ -1,4 +1,4 @@
-//! The facts as text to read.
+//! The facts about the host as text.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use crate::units::{approx_decimal, approx_size, approx_span};
 
 /// Columns of a terminal.
 const WIDTH: usize = 80;
-/// Where values begin.
+/// The column in which values begin.
 const INDENT: usize = 15;
 
 /// The facts in lines of at most 80 columns, unless a single word is longer.
@@ -53,7 +53,7 @@ pub fn describe(facts: &Facts, others: Option<&OtherLoad>) -> String {
     out
 }
 
-/// Names of more programs than these help nobody.
+/// More names than this do not help.
 const PROGRAMS_SHOWN: usize = 4;
 
 /// `1.3 of 2 CPUs busy: rustc 98% (process 812), ld 21% (process 901)`.
@@ -190,7 +190,7 @@ fn array(out: &mut String, array: &Array) {
     }
 }
 
-/// More mounts than this (a container host's) are only counted.
+/// Beyond this number (on container hosts) mounts are only counted.
 const MOUNTS_SHOWN: usize = 16;
 
 fn mounts(out: &mut String, mounts: &[MountPoint]) {
@@ -265,8 +265,8 @@ fn devices(out: &mut String, devices: &[Device]) {
             row(out, "  link", &link.to_string());
         }
         temperature(out, device.temperature.as_ref());
-        if let Some(told) = &device.health {
-            health(out, told);
+        if let Some(reported) = &device.health {
+            health(out, reported);
         }
         if device.read_only {
             row(out, "  state", "read-only");
@@ -292,7 +292,7 @@ fn queue(out: &mut String, device: &Device) {
     }
 }
 
-/// More uses than this of one device (a container host's mounts) are only counted.
+/// Beyond this number (a container host's mounts) the uses of a device are only counted.
 const USES_SHOWN: usize = 8;
 
 fn uses(out: &mut String, device: &Device) {
@@ -307,7 +307,7 @@ fn uses(out: &mut String, device: &Device) {
     }
 }
 
-/// A name and its value, the value wrapped below its beginning.
+/// A name and its value; the value's further lines are indented below the first.
 fn row(out: &mut String, name: &str, value: &str) {
     let name = format!("{name:<0$} ", INDENT - 1);
     let value = paragraph(value, WIDTH.saturating_sub(name.chars().count()), "");
@@ -317,7 +317,7 @@ fn row(out: &mut String, name: &str, value: &str) {
     }
 }
 
-/// What SPDK this program was built with, and what is missing to use it.
+/// The SPDK that this program was built with, and what is missing to use it.
 fn spdk(platform: &Platform) -> String {
     let Spdk { built, usable } = &platform.spdk;
     let Some(built) = built else {
@@ -335,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_without_it_says_how_to_get_it_and_one_with_it_what_it_is() {
+    fn spdk_is_reported_with_its_version_or_with_how_to_get_it() {
         let mut platform = Platform::default();
         assert!(spdk(&platform).contains("--features spdk"));
         platform.spdk =

@@ -1,4 +1,4 @@
-//! The list of knobs, from the one table that defines them.
+//! The list of knobs, from the table that defines them.
 
 use std::fmt::Write;
 
@@ -18,21 +18,21 @@ pub struct Row {
     pub path: String,
     /// What it accepts.
     pub accepts: String,
-    /// Its value where a profile does not say.
+    /// Its default.
     pub default: String,
     /// `live` or `rebuild`.
     pub scope: &'static str,
     /// What it does.
     pub help: &'static str,
-    /// The meaning of each value, of a fixed set.
+    /// What each value means, if there is a fixed set.
     pub choices: Vec<Choice>,
     /// What the paper found.
     pub paper: Option<&'static str>,
-    /// The values that this host can't do by themselves, and why.
+    /// The values that this host does not support on their own, and why.
     pub unavailable: Vec<Unavailable>,
 }
 
-/// A value of a fixed set.
+/// One value of a fixed set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Choice {
     /// The value.
@@ -41,7 +41,7 @@ pub struct Choice {
     pub meaning: &'static str,
 }
 
-/// A value that can't be chosen here.
+/// A value that this host does not support.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unavailable {
     /// The value.
@@ -60,7 +60,7 @@ fn row(knob: &Knob, settings: &Settings, ground: Ground) -> Row {
     let spec = knob.spec;
     let inherits = if spec.inherits { ", or default" } else { "" };
     let choices: &[_] = if let Kind::Choice(choices) = spec.kind { choices } else { &[] };
-    // A fixed set is short enough to try each value; bounds are told by what is accepted.
+    // A fixed set is small enough to try each value; ranges are shown by what is accepted.
     let values = choices.iter().map(|(name, _)| Value::Choice(name));
     let switch = matches!(spec.kind, Kind::Bool).then_some(Value::Bool(true));
     let unavailable = values.chain(switch).filter_map(|value| {
@@ -97,7 +97,7 @@ pub fn text(rows: &[Row]) -> String {
             say(&format!("{INDENT}Paper: {paper}"));
         }
         for missing in &row.unavailable {
-            say(&format!("{INDENT}Not here: {}: {}", missing.value, missing.reason));
+            say(&format!("{INDENT}Not on this host: {}: {}", missing.value, missing.reason));
         }
     }
     out

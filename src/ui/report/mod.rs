@@ -1,4 +1,4 @@
-//! What a person or a script reads of a run, a comparison, the knobs and the profiles.
+//! What people and scripts read about a run, a comparison, the knobs and the profiles.
 //!
 //! Text is at most 80 columns wide and has no colours.
 

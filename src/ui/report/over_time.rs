@@ -1,7 +1,7 @@
-//! A recording over time: its figures in equal spans, as charts.
+//! A recording over time: its figures as charts over equal spans.
 //!
-//! Write amplification of a span is noisy: an engine writes now what it took before, a page cache later what
-//! it took now. What counts is the cumulative one; this one shows when it was what.
+//! The write amplification of a span is noisy: an engine writes now what it took earlier, a page cache later what it
+//! takes now. The cumulative one is what counts; this chart shows how it came about.
 
 use std::collections::BTreeMap;
 
@@ -16,29 +16,29 @@ use crate::runs::record::Recording;
 use crate::units::{approx_span, three_digits};
 
 const WIDTH: usize = 80;
-/// The charts' columns: a span for each.
+/// Columns of the charts, one per span.
 const SPANS_MAX: usize = 70;
 
 /// What was measured in a span.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Span {
-    /// Where it begins, seconds from the run's start.
+    /// Its begin, in seconds from the run's start.
     pub at_s: f64,
-    /// How long it is, seconds.
+    /// Its length, in seconds.
     pub duration_s: f64,
-    /// Decimal MB a second of all classes.
+    /// Decimal MB per second of all classes.
     pub total_mb_per_s: f64,
-    /// Of each class that moved anything, by name.
+    /// The same for each class that moved anything, by name.
     pub mb_per_s: BTreeMap<&'static str, f64>,
-    /// I/Os a second of all classes.
+    /// I/Os per second of all classes.
     pub iops: f64,
     /// Bytes that the drives took over those that the application wrote, of this span alone
-    /// ([`crate::meter::written`]); none where nothing was written, or it is not counted.
+    /// ([`crate::meter::written`]); none if nothing was written, or it is not counted.
     pub wa_a: Option<f64>,
-    /// Bytes that went to flash over those that the drives took, of this span alone; none where no drive
-    /// told, or its counters' steps are too large for so little.
+    /// Bytes that went to flash over those that the drives took, of this span alone; none if no drive reports it, or
+    /// its counters' unit is too coarse for so little.
     pub wa_d: Option<f64>,
-    /// The most that the file system had in use, bytes.
+    /// The most bytes that the file system had in use.
     pub used_bytes: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ pub struct Span {
 pub struct OverTime {
     /// The recording's folder.
     pub dir: String,
-    /// By time; the warm-up is not among them.
+    /// The spans in order, without the warm-up.
     pub spans: Vec<Span>,
 }
 
@@ -55,18 +55,18 @@ impl OverTime {
     /// The spans of a recording.
     ///
     /// # Errors
-    /// Bad input where no second was measured.
+    /// Of the kind `Input` if not even a second was measured.
     pub fn of(recording: &Recording) -> Result<Self> {
         let spans = spans(&recording.windows);
         if spans.is_empty() {
             return Err(Error::input(format!("{} holds no measured second", recording.dir.display()))
-                .hint("`stacktune show` prints what it holds"));
+                .hint("`stacktune show` prints what it contains"));
         }
         Ok(Self { dir: recording.dir.display().to_string(), spans })
     }
 }
 
-/// The measured windows as at most so many spans of one length.
+/// The measured windows, combined into at most [`SPANS_MAX`] spans of equal length.
 fn spans(windows: &[Window]) -> Vec<Span> {
     let mut bins = Bins::default();
     windows.iter().filter(|window| !window.warmup).for_each(|window| bins.add(window));
@@ -107,7 +107,7 @@ impl std::fmt::Display for OverTime {
         writeln!(f, "{}", paragraph(&head, WIDTH, "  "))?;
         let mut draw = |title: &str, of: &dyn Fn(&Span) -> Option<f64>| {
             let points: Vec<_> = self.spans.iter().filter_map(|span| Some((span.at_s, of(span)?))).collect();
-            // What never was anything is no chart.
+            // A figure that was always zero or unknown gets no chart.
             if points.iter().all(|(_, value)| *value == 0.0) {
                 return Ok(());
             }
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
     use crate::meter::written::Written;
 
-    /// A second in which the log wrote so many bytes, and so many reached the drives.
+    /// A second in which the log wrote `wal` bytes, and `drives` bytes reached the drives.
     fn second(at_s: u64, application_bytes: u64, drives_bytes: u64) -> Window {
         let second_ns = 1_000_000_000;
         let mut window = Window { start_ns: at_s * second_ns, duration_ns: second_ns, ..Window::default() };
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_written_and_the_warm_up_are_no_part() {
+    fn the_warm_up_and_figures_that_were_always_zero_are_left_out() {
         let mut windows: Vec<_> = (0..4).map(|at| second(at, at / 2 * 1_000_000, 5_000_000)).collect();
         windows[3].warmup = true;
         let spans = spans(&windows);

@@ -1,4 +1,4 @@
-//! What it takes to build a target, as text.
+//! The plan for building a target, as text.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -11,25 +11,25 @@ use super::stack_properties;
 use crate::runs::session::PlanShown;
 use crate::units::{approx_size, fine_span};
 
-/// Columns of a sentence; a step is never broken, so that it can be typed.
+/// Width of sentences; a step is never wrapped, so that it can be copied.
 const WIDTH: usize = 80;
 
 /// What `record --dry-run --json` prints.
 #[derive(Debug, Serialize)]
 pub struct PlanFile<'a> {
-    /// The commands that take down what stands now, before the first step.
+    /// The commands that take down the current stack, before the first step.
     takes_down: &'a [String],
     /// The steps, in order.
     steps: Vec<StepFile<'a>>,
-    /// The devices of which everything is destroyed.
+    /// The devices on which everything is destroyed.
     destroys: Vec<DestroyedFile<'a>>,
-    /// Bytes that are written in all, the fill included.
+    /// Bytes written in total, the fill included.
     writes_bytes: u64,
-    /// What that takes of each drive's life, as sentences.
+    /// How much of each drive's endurance that uses, as sentences.
     wear: Vec<String>,
     /// What the stack survives, holds and costs, as sentences.
     worth: Vec<String>,
-    /// How long all of the steps took last time; null where that is not known.
+    /// How long all steps took last time; null if unknown.
     last_time_s: Option<f64>,
 }
 
@@ -79,7 +79,7 @@ pub fn properties_of(plan: &PlanShown) -> Vec<String> {
     plan.properties.as_ref().map(stack_properties::properties).unwrap_or_default()
 }
 
-/// The steps, what they destroy and write, and what the stack survives, holds and costs.
+/// The steps, what they destroy and write, and the properties of the stack.
 pub fn plan(plan: &PlanShown) -> String {
     let mut text = String::new();
     for (number, line) in plan.lines.iter().enumerate() {
@@ -104,7 +104,7 @@ pub fn plan(plan: &PlanShown) -> String {
     }
     match plan.last_time {
         Some(time) => _ = writeln!(text, "total time: {} last time", fine_span(time)),
-        None => text.push_str("total time: unknown, as this was never run here\n"),
+        None => text.push_str("total time: unknown, as this has never run here\n"),
     }
     for sentence in properties_of(plan) {
         let _ = writeln!(text, "{}", paragraph(&sentence, WIDTH, "  "));

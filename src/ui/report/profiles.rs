@@ -11,11 +11,11 @@ const WIDTH: usize = 80;
 /// A profile as the list shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Row {
-    /// What names it on the command line.
+    /// Its name on the command line.
     pub name: String,
-    /// Its own line about itself.
+    /// Its description.
     pub about: String,
-    /// How many steps it has; none is an ordinary profile.
+    /// How many steps it has; 0 for an ordinary profile.
     pub steps: usize,
     /// Where it comes from: `built in`, or its file.
     pub from: String,
@@ -32,7 +32,7 @@ pub fn text(rows: &[Row]) -> String {
             steps => format!("{steps} steps, {}", row.from),
         };
         let about = if row.about.is_empty() { &from } else { &format!("{} ({from})", row.about) };
-        // Names have no spaces, so that the padding survives the wrapping of the rest alone.
+        // The padding must survive the wrapping, so only the description is wrapped.
         let rest = paragraph(about, WIDTH - width.min(WIDTH / 2), &indent);
         let _ = writeln!(out, "{}{rest}", left(&row.name, width));
     }

@@ -1,4 +1,4 @@
-//! What `record` says while it runs: a line that is drawn over on a terminal, a line each ten seconds
+//! What `record` prints while it runs: a line that is overwritten on a terminal, a line every ten seconds
 //! elsewhere.
 
 use std::fmt::Write as _;
@@ -21,22 +21,22 @@ pub struct Progress<W> {
     out: W,
     terminal: bool,
     all: Option<Duration>,
-    /// Where the run's clock stood when the first window began.
+    /// The run's time at which the first window began.
     began_ns: Option<u64>,
     /// When the next plain line of the run is due, after its beginning.
     next_line: Duration,
     fill_line: Option<Instant>,
-    /// The step told last, and whether it was being undone.
+    /// The step shown last, and whether it was being undone.
     step: Option<(usize, bool)>,
-    /// The longest window so far, and the rates of the last one that was not cut short.
+    /// The longest window so far, and the rates of the last full one.
     window_ns: u64,
     rates: String,
-    /// A line stands on the terminal that the next one is drawn over.
+    /// Whether the terminal shows a line that the next one overwrites.
     drawn: bool,
 }
 
 impl<W: Write> Progress<W> {
-    /// Progress to `out` of a run of `all`, warm-up included; none goes on until it is ended.
+    /// Writes the progress of a run of `all`, warm-up included, to `out`; none means until it is ended.
     pub fn new(out: W, terminal: bool, all: Option<Duration>) -> Self {
         Self {
             out,
@@ -52,7 +52,7 @@ impl<W: Write> Progress<W> {
         }
     }
 
-    /// A fill goes on.
+    /// A fill makes progress.
     pub fn fill(&mut self, fill: &session::Progress) {
         self.fill_at(fill, Instant::now());
     }
@@ -79,7 +79,7 @@ impl<W: Write> Progress<W> {
         ));
     }
 
-    /// A step of building or taking down goes on.
+    /// A step of building or tearing down makes progress.
     pub fn step(&mut self, advance: &session::Advance) {
         let now = Instant::now();
         let due = self.fill_line.is_none_or(|last| now.duration_since(last) >= LINE_EACH);
@@ -97,7 +97,7 @@ impl<W: Write> Progress<W> {
         self.say(&format!("{doing}{}/{} {}{bytes}", advance.step + 1, advance.steps, advance.command));
     }
 
-    /// Something else is waited for: a line each ten seconds where there is no terminal.
+    /// Something else is waited for; without a terminal, a line every ten seconds.
     pub fn waits(&mut self, what: &str) {
         let now = Instant::now();
         let due = self.fill_line.is_none_or(|last| now.duration_since(last) >= LINE_EACH);
@@ -113,7 +113,7 @@ impl<W: Write> Progress<W> {
         let end_ns = window.start_ns + window.duration_ns;
         let elapsed = Duration::from_nanos(end_ns.saturating_sub(began_ns));
         self.window_ns = self.window_ns.max(window.duration_ns);
-        // What is left at the end, less than half a window, tells no rate.
+        // The rest at the end, less than half a window, gives no rate.
         if window.duration_ns >= self.window_ns / 2 {
             self.rates = rates(window);
         }
@@ -137,13 +137,13 @@ impl<W: Write> Progress<W> {
         if errors > 0 {
             let _ = write!(text, ", {errors} errors");
         }
-        if totals.steadiness.is_told() {
+        if totals.steadiness.is_known() {
             let _ = write!(text, ", {}", totals.steadiness);
         }
         self.say(&text);
     }
 
-    /// Ends the line that stands on the terminal.
+    /// Ends the line on the terminal.
     pub fn done(&mut self) {
         if self.drawn {
             let _ = writeln!(self.out);
@@ -151,7 +151,7 @@ impl<W: Write> Progress<W> {
         }
     }
 
-    /// The bar of a terminal, with a space after it.
+    /// The progress bar on a terminal, followed by a space.
     fn bar(&self, share: f64) -> String {
         if !self.terminal {
             return String::new();
@@ -160,7 +160,7 @@ impl<W: Write> Progress<W> {
         format!("[{}{}] ", "#".repeat(full), "-".repeat(BAR_WIDTH - full))
     }
 
-    /// Progress that can't be written is no reason to end a recording.
+    /// A recording goes on even if its progress can't be written.
     fn say(&mut self, text: &str) {
         if self.terminal {
             let text = fitted(text);
@@ -173,15 +173,15 @@ impl<W: Write> Progress<W> {
     }
 }
 
-/// As much as a terminal's line takes, cut between words.
+/// As much as fits on a terminal's line, cut between words.
 fn fitted(text: &str) -> String {
     if text.chars().count() <= WIDTH {
         return text.to_owned();
     }
-    // With what follows, so that a word that just fits is whole.
+    // One more character, so that a word that just fits stays whole.
     let cut: String = text.chars().take(WIDTH).collect();
     let end = cut.char_indices().next_back().map_or(0, |(at, _)| at);
-    // A word that fills half of the line is cut where it must be.
+    // A word that fills half of the line is cut.
     let end = cut.rfind(' ').filter(|at| *at > end / 2).unwrap_or(end);
     format!("{}…", cut[..end].trim_end_matches([',', ':', ' ']))
 }
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_terminal_a_line_comes_each_ten_seconds() {
+    fn without_a_terminal_a_line_is_printed_every_ten_seconds() {
         assert_eq!(run(false, 9), "");
         let text = run(false, 25);
         assert_eq!(text.lines().count(), 2, "{text}");
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn on_a_terminal_one_line_is_drawn_over() {
+    fn on_a_terminal_one_line_is_overwritten() {
         let text = run(true, 15);
         assert_eq!(text.matches('\r').count(), 15);
         assert_eq!(text.matches('\n').count(), 1);
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fill_tells_bytes_rate_and_time_left() {
+    fn a_fill_shows_bytes_rate_and_time_left() {
         let mut out = Vec::new();
         let mut progress = Progress::new(&mut out, false, None);
         let start = Instant::now();

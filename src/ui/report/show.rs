@@ -1,4 +1,4 @@
-//! One recording: the table of classes, the processor, what is to be doubted, the turns.
+//! One recording: the table of classes, the processor, doubts, the turns.
 
 use std::fmt::Write;
 
@@ -33,7 +33,7 @@ pub struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    /// What there is to show of a recording.
+    /// Everything that is shown of a recording.
     pub fn of(recording: &'a Recording) -> Self {
         Self {
             dir: recording.dir.display().to_string(),
@@ -61,7 +61,7 @@ pub fn show(recording: &Recording) -> String {
         let _ = writeln!(out, "{}", paragraph(&format!("note: {note}"), WIDTH, "  "));
     }
     out.push('\n');
-    // A turn of the array while it was recorded changed nothing of what was measured.
+    // The array can be turned during a recording, as it does not affect what is measured.
     let settings = profile::parse(&recording.profile_toml, "profile.toml");
     let settings = settings.map(|profile| profile.settings).unwrap_or_default();
     out += &table(summary, &settings.run);
@@ -87,8 +87,7 @@ fn heading(summary: &Summary) -> String {
     text
 }
 
-/// The table of classes with the totals below it, the cores that the run's array would need, and every
-/// flag in words.
+/// The table of classes with the totals below it, the cores that the run's array would need, and every flag in words.
 pub fn table(summary: &Summary, array: &Run) -> String {
     let mut out = row("class", ["MB/s", "target", "IOPS", "p50", "p99", "p99.9", "max", "errors"]);
     for class in Class::ALL {
@@ -183,7 +182,7 @@ fn totals(summary: &Summary, array: &Run) -> String {
     };
     let told = |x: f64| format!("{sign}{}", three_digits(x));
     let per_op = total.cycles_per_op.map_or_else(String::new, |x| format!(", cycles/op {}", told(x)));
-    // Of simulated devices and of an idle run nothing is told, whatever the source.
+    // Simulated devices and idle runs have no cycles, whatever the source.
     let cycles = total.cycles_per_byte.map_or_else(
         || format!("cycles/byte {NONE}"),
         |x| format!("cycles/byte {}{per_op} ({source})", told(x)),
@@ -227,8 +226,8 @@ fn engine(summary: &Summary) -> String {
     out
 }
 
-/// How warm the drives got and whether they slowed themselves down, and what they cost; nothing of files
-/// below which no drive tells.
+/// How warm the drives got and whether they throttled, and what they cost; empty if no drive below the files reports a
+/// temperature.
 fn drives(summary: &Summary) -> String {
     let mut out = String::new();
     for member in &summary.members {
@@ -261,7 +260,7 @@ fn levels(summary: &Summary) -> String {
     lines.iter().map(|line| paragraph(line, WIDTH, "  ") + "\n").collect()
 }
 
-/// The seven pitfalls; nothing of recordings that do not tell.
+/// The seven pitfalls; empty for recordings without them.
 fn believe(summary: &Summary) -> String {
     let mut out = String::new();
     if !summary.pitfalls.is_empty() {
@@ -324,7 +323,7 @@ fn turn(line: &LedgerLine) -> String {
         let _ = writeln!(out, "     flags: {}", line.flags.join(", "));
     }
     if line.open {
-        out += "     still gathering windows when the recording ended\n";
+        out += "     still collecting windows when the recording ended\n";
     }
     out
 }

@@ -1,4 +1,4 @@
-//! What a stack survives, holds and costs, and what it takes of its drives' life, as sentences.
+//! What a stack survives, holds and costs, and how much endurance it uses, as sentences.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::stack::plan::{
 };
 use crate::units::{approx_decimal, approx_size, three_digits};
 
-/// Below this percentage a share is only said to be less.
+/// A smaller percentage is shown as less than this.
 const PERCENT_MIN: f64 = 0.001;
 
 /// What a stack survives, holds and costs.
@@ -66,11 +66,11 @@ fn reason(reason: &PowerCutReason) -> String {
 fn fewer_drives(why: FewerDrives) -> String {
     match why {
         FewerDrives::ParityUnknown => "with stack.assume_clean the parity was never computed".into(),
-        FewerDrives::LostAlready(lost) => format!("{lost} lost already"),
+        FewerDrives::LostAlready(lost) => format!("{lost} already lost"),
     }
 }
 
-/// What a plan's writes take of each drive's life; drives with the same figures share a sentence.
+/// How much endurance a plan's writes use; drives with the same figures share a sentence.
 pub fn wear(drives: &[DriveWear]) -> Vec<String> {
     let mut alike: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for DriveWear { drive, writes_bytes, endurance } in drives {
@@ -91,7 +91,7 @@ fn wear_of(writes_bytes: u64, Endurance { rated, used_percent }: Endurance) -> S
             format!("{written} written, {share} of the rated endurance of {of} (stack.endurance_tb)")
         }
         (_, Some((share, of))) => {
-            format!("{written} written, {share} of the {of} that it estimates for its life")
+            format!("{written} written, {share} of the endurance of {of} that it estimates itself")
         }
         (_, None) => {
             format!("{written} written; its rated endurance is unknown (set stack.endurance_tb)")
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_share_of_a_drives_life_is_shown_where_it_is_known_and_never_guessed() {
+    fn the_share_of_endurance_is_shown_only_where_it_is_known() {
         let known = Endurance { rated: Some(Rated::DataSheet(1_200_000_000_000_000)), used_percent: Some(4) };
         let drive =
             |name: &str, writes_bytes, endurance| DriveWear { drive: name.into(), writes_bytes, endurance };
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_survived_comes_with_its_reason() {
+    fn what_is_survived_is_shown_with_the_reason() {
         let resilience = Resilience {
             power_cut: PowerCutReason::NoBarriers { option: "nobarrier".into(), volatile: 2 },
             drives_lost: 0,
@@ -157,7 +157,7 @@ mod tests {
             properties(&stack),
             [
                 "survives a power cut: no (nobarrier keeps flushes from the volatile write caches of 2 drives)",
-                "survives the loss of drives: 0 (1 lost already)",
+                "survives the loss of drives: 0 (1 already lost)",
                 "usable: 1.00 TiB",
                 "price: $500, $455 per usable TB",
             ]

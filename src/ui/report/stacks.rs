@@ -1,12 +1,12 @@
-//! What stacks have left on this host, as text.
+//! The stacks on this host, as text.
 
 use std::fmt::Write;
 
 use crate::stack::undo::{Cleaned, Leftover, StackState};
 use crate::units::approx_span;
 
-/// All stacks, each with what stands of it and the commands that take it away by hand. Names and
-/// commands are never cut off.
+/// All stacks, each with what is still in place and the commands that remove it by hand. Names and commands are never
+/// cut.
 pub fn status(found: &[Leftover], now_unix_s: u64) -> String {
     if found.is_empty() {
         return "no stacks, and nothing left behind\n".to_owned();
@@ -45,7 +45,7 @@ fn headline(leftover: &Leftover, now_unix_s: u64) -> String {
         }
         StackState::Dead => format!("{id} was left behind: {of}; its process is dead"),
         StackState::Kept => format!("{id} was kept: {of}"),
-        StackState::Unreadable => format!("{id} is unknown"),
+        StackState::Unreadable => format!("{id} has an unreadable journal"),
     }
 }
 
@@ -57,7 +57,7 @@ fn way_out(leftover: &Leftover) -> Option<String> {
     }
 }
 
-/// What was taken away, what could not be, and what stays as somebody kept it.
+/// What was removed, what could not be, and which stacks stay because the operator kept them.
 pub fn cleaned(cleaned: &[Cleaned], kept: &[Leftover]) -> String {
     let mut out = String::new();
     if cleaned.is_empty() {
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_status_says_what_stands_and_how_it_goes_away() {
+    fn the_status_lists_what_is_in_place_and_how_to_remove_it() {
         let text = status(&[leftover(StackState::Dead)], 1090);
         assert_eq!(
             text,
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_kept_is_named_with_the_way_to_remove_it() {
+    fn retained_stacks_are_named_with_the_command_that_removes_them() {
         assert_eq!(cleaned(&[], &[]), "nothing is left behind\n");
         assert_eq!(
             cleaned(&[], &[leftover(StackState::Kept)]),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_taken_away_says_why() {
+    fn what_could_not_be_removed_is_shown_with_the_reason() {
         let gone = Cleaned { leftover: leftover(StackState::Dead), problem: None };
         let busy = Cleaned { problem: Some("it is held by process 9".into()), ..gone.clone() };
         let text = cleaned(&[gone, busy], &[]);

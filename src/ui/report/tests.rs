@@ -1,4 +1,4 @@
-//! What the reports say of runs that are known.
+//! Reports of made-up runs.
 
 use std::path::Path;
 
@@ -95,7 +95,7 @@ fn two_recordings_are_compared() {
         found.map(|found| found.values.iter().flatten().map(String::as_str).collect::<Vec<_>>())
     };
     assert_eq!(difference("scan.depth"), Some(vec!["128", "64"]), "what is not given has its default");
-    assert_eq!(difference("scan.interface"), None, "it is told with `[io]`");
+    assert_eq!(difference("scan.interface"), None, "it is listed with `[io]`");
 
     let scan = cell(&comparison, "classes.scan.mb_per_s", 1);
     assert_eq!(scan.verdict, Verdict::Higher);
@@ -124,7 +124,7 @@ fn overlapping_windows_are_no_clear_change() {
 }
 
 #[test]
-fn many_recordings_come_in_blocks() {
+fn many_recordings_are_shown_in_blocks() {
     let dir = tempfile::tempdir().unwrap();
     let recordings: Vec<_> = (0..4)
         .map(|i| {
@@ -140,7 +140,7 @@ fn many_recordings_come_in_blocks() {
 }
 
 #[test]
-fn what_can_not_be_judged_gets_no_verdict() {
+fn what_cannot_be_judged_gets_no_verdict() {
     let dir = tempfile::tempdir().unwrap();
     let faster = Like { scan_ios: 90_000, ..Like::default() };
     let a = like(dir.path(), "a", Like::default());
@@ -196,7 +196,7 @@ fn less_durable_is_never_a_gain() {
 }
 
 #[test]
-fn windows_that_were_cut_short_do_not_spread_a_range() {
+fn windows_cut_short_do_not_widen_a_range() {
     let dir = tempfile::tempdir().unwrap();
     let mut windows = fixture::windows(Like::default());
     let whole = recorded(dir.path(), "whole", &fixture::header(), &windows);
@@ -211,7 +211,7 @@ fn windows_that_were_cut_short_do_not_spread_a_range() {
 }
 
 #[test]
-fn settings_that_can_not_be_read_are_said() {
+fn unreadable_settings_are_reported() {
     let dir = tempfile::tempdir().unwrap();
     let a = like(dir.path(), "a", Like::default());
     let mut header = fixture::header();

@@ -2,14 +2,14 @@
 
 use crate::ui::blocks;
 
-/// Where scales end, times a power of ten.
+/// Possible ends of a scale, times a power of ten.
 const STEPS: [f64; 9] = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0];
-/// Braille's dots of the left half, the lowest first.
+/// Braille dots of the left half, the lowest first.
 const LEFT: [u32; 4] = [0x40, 0x04, 0x02, 0x01];
-/// Of the right half.
+/// Braille dots of the right half.
 const RIGHT: [u32; 4] = [0x80, 0x20, 0x10, 0x08];
 
-/// The end of a scale from zero: a round number.
+/// The round number at which a scale from zero ends.
 pub fn round_up(x: f64) -> f64 {
     if !x.is_finite() || x <= 0.0 {
         return 1.0;
@@ -18,8 +18,8 @@ pub fn round_up(x: f64) -> f64 {
     STEPS.into_iter().map(|step| step * power).find(|end| *end >= x).unwrap_or(10.0 * power)
 }
 
-/// A column of a bar chart, the lowest row first. Zero is a line at the bottom, never a bar; more
-/// than zero is always seen.
+/// A column of a bar chart, the lowest row first. Zero is a line at the bottom, never a bar; anything above zero is
+/// visible.
 pub fn bar(value: f64, end: f64, rows: usize) -> Vec<char> {
     if value <= 0.0 || !value.is_finite() {
         let mut column = vec![' '; rows];
@@ -30,7 +30,7 @@ pub fn bar(value: f64, end: f64, rows: usize) -> Vec<char> {
     blocks::column(eighths.max(1), rows).collect()
 }
 
-/// The decades that hold these latencies, as powers of ten of nanoseconds.
+/// The decades that contain these latencies, as powers of ten of nanoseconds.
 pub fn decades(latencies_ns: impl Iterator<Item = u64>) -> Option<(i32, i32)> {
     let mut bounds: Option<(u64, u64)> = None;
     for ns in latencies_ns.map(|ns| ns.max(1)) {
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_join_what_was_before() {
+    fn lines_connect_to_the_previous_point() {
         assert_eq!(line(None, Some(0), 1), ['⣀']);
         assert_eq!(line(Some(3), Some(0), 1), ['⣇']);
         assert_eq!(line(Some(3), None, 1), [' ']);

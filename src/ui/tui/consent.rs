@@ -1,15 +1,15 @@
-//! What is asked before data is destroyed: each device, by a word typed in full.
+//! The question before data is destroyed: for each device, a word must be typed in full.
 
 use crate::runs::session::message::Wanted;
 use crate::ui::text::{wrap, wrap_exact};
 use crate::units::approx_size;
 
-/// The devices whose content would be destroyed, one after the other.
+/// The devices whose content would be destroyed, asked one after the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Consent {
     /// The devices.
     pub wanted: Vec<Wanted>,
-    /// What was typed in full, for the devices before the present one.
+    /// What was typed in full, for the devices before the current one.
     pub typed: Vec<String>,
     /// What is being typed.
     pub input: String,
@@ -19,27 +19,27 @@ pub struct Consent {
     pub top: usize,
 }
 
-/// What became of Enter.
+/// The result of pressing Enter.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Consented {
-    /// It does not match, or another device is to be asked for.
+    /// It does not match, or another device follows.
     Not,
     /// Everything was typed in full.
     Fully(Vec<String>),
 }
 
 impl Consent {
-    /// Asks for these.
+    /// Asks for these devices.
     pub fn new(wanted: Vec<Wanted>) -> Self {
         Self { wanted, typed: Vec::new(), input: String::new(), error: None, top: 0 }
     }
 
-    /// The device that is asked for now.
+    /// The device being asked for.
     pub fn device(&self) -> Option<&Wanted> {
         self.wanted.get(self.typed.len())
     }
 
-    /// Enter: only what was typed in full counts.
+    /// Enter: only a word typed in full counts.
     pub fn accept(&mut self) -> Consented {
         let Some(device) = self.device() else { return Consented::Not };
         // An empty word would be confirmed by Enter alone.
@@ -60,15 +60,15 @@ impl Consent {
         Consented::Not
     }
 
-    /// Everything to know about the present device, wrapped, nothing cut.
+    /// Everything about the current device, wrapped, nothing cut.
     pub fn lines(&self, cells: usize) -> Vec<String> {
         self.device().map(|device| about(device, cells)).unwrap_or_default()
     }
 }
 
-/// Everything to know about a device, wrapped, nothing cut.
+/// Everything about a device, wrapped, nothing cut.
 pub fn about(device: &Wanted, cells: usize) -> Vec<String> {
-    let told = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".into());
+    let or_unknown = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".into());
     let mut lines = Vec::new();
     let cells = cells.saturating_sub(9);
     let mut row = |name: &str, parts: Vec<String>| {
@@ -77,8 +77,8 @@ pub fn about(device: &Wanted, cells: usize) -> Vec<String> {
         }
     };
     row("device", wrap_exact(&device.path.display().to_string(), cells));
-    row("model", wrap_exact(&told(&device.model), cells));
-    row("serial", wrap_exact(&told(&device.serial), cells));
+    row("model", wrap_exact(&or_unknown(&device.model), cells));
+    row("serial", wrap_exact(&or_unknown(&device.serial), cells));
     if device.serial.as_ref() != Some(&device.typed) {
         row("name", wrap_exact(&device.typed, cells));
     }
@@ -90,7 +90,7 @@ pub fn about(device: &Wanted, cells: usize) -> Vec<String> {
     lines
 }
 
-/// What the word is that is typed for a device.
+/// What kind of word is typed for a device.
 pub fn word_kind(device: &Wanted) -> &'static str {
     if device.serial.as_deref() == Some(device.typed.as_str()) { "serial" } else { "name" }
 }
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_serial_can_not_be_confirmed_by_enter_alone() {
+    fn an_empty_serial_cannot_be_confirmed_by_enter_alone() {
         let mut consent = Consent::new(vec![wanted("")]);
         assert_eq!(type_in(&mut consent, ""), Consented::Not);
     }

@@ -7,7 +7,7 @@ use super::planned::Agreement;
 /// A dialog.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Dialog {
-    /// The value of a knob is typed.
+    /// Typing the value of a knob.
     Edit {
         /// The knob's path.
         knob: &'static str,
@@ -16,10 +16,12 @@ pub enum Dialog {
         /// Why it was not accepted.
         error: Option<String>,
     },
-    /// The name to save under is typed.
+    /// Typing the name to save under.
     Save {
         /// What is typed.
         input: String,
+        /// The input is the suggested name, as selected text: typing replaces it.
+        selected: bool,
         /// Why it was not accepted.
         error: Option<String>,
     },
@@ -28,7 +30,7 @@ pub enum Dialog {
         /// The name.
         name: String,
     },
-    /// The list of profiles; none while it is read.
+    /// The list of profiles; none while it is being read.
     Open {
         /// The profiles.
         entries: Option<Vec<ProfileEntry>>,
@@ -37,26 +39,26 @@ pub enum Dialog {
     },
     /// What devices hold would be destroyed.
     Consent(Consent),
-    /// What it takes to build the target anew.
+    /// The plan for rebuilding the target.
     Plan(Agreement),
-    /// Why the run can't go on, scrolled by so many lines.
+    /// Why the run can't continue.
     Failed {
         /// Lines above the screen.
         top: usize,
     },
-    /// What becomes of a stack that stands?
+    /// What should become of the stack that is in place?
     Leave,
-    /// The help, scrolled by so many lines.
+    /// The help.
     Help {
         /// Lines above the screen.
         top: usize,
     },
-    /// The host, scrolled by so many lines.
+    /// The host.
     Host {
         /// Lines above the screen.
         top: usize,
     },
-    /// Whether the figures can be believed, scrolled by so many lines.
+    /// Whether the figures can be believed.
     Believe {
         /// Lines above the screen.
         top: usize,
@@ -64,7 +66,7 @@ pub enum Dialog {
 }
 
 impl Dialog {
-    /// Whether the run waits for its answer.
+    /// Whether the run is waiting for its answer.
     pub fn is_awaited(&self) -> bool {
         match self {
             Dialog::Consent(_) => true,
@@ -73,7 +75,7 @@ impl Dialog {
         }
     }
 
-    /// Whether it takes keys where the screen is too small to show it: to be closed, or to quit.
+    /// Whether it takes keys (to be closed, or to quit) even if the screen is too small to show it.
     pub fn outlives_small_screens(&self) -> bool {
         matches!(self, Dialog::Consent(_) | Dialog::Plan(_) | Dialog::Leave)
     }

@@ -9,10 +9,10 @@ use crate::meter::window::{LedgerLine, Window};
 
 /// Windows kept for the charts: more than any screen has columns.
 const HISTORY_MAX: usize = 1024;
-/// Ledger lines kept on the screen; all of them are in a recording.
+/// Ledger lines kept for the screen; a recording has all of them.
 const LEDGER_MAX: usize = 1000;
 
-/// What freezing keeps.
+/// The figures that freezing keeps.
 #[derive(Debug, Clone, Default)]
 pub struct Figures {
     /// The last window.
@@ -25,7 +25,7 @@ pub struct Figures {
     pub ledger: VecDeque<Arc<LedgerLine>>,
 }
 
-/// What the charts need of a window.
+/// What the charts need from a window.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Point {
     /// The window's end, from the run's start.
@@ -41,7 +41,7 @@ pub struct Point {
 impl Figures {
     /// Takes a window and the totals up to it.
     pub fn window(&mut self, window: Arc<Window>, totals: Arc<Totals>) {
-        // A smaller number is a new run on the same screen.
+        // A smaller number means a new run on the same screen.
         if self.window.as_ref().is_some_and(|last| window.index < last.index) {
             self.history.clear();
         }
@@ -62,7 +62,7 @@ impl Figures {
         self.totals = Some(totals);
     }
 
-    /// Takes a ledger line: a new one, or more about one that is known by its number.
+    /// Takes a ledger line: a new one, or an update of one with the same number.
     pub fn ledger(&mut self, line: Arc<LedgerLine>) {
         if let Some(known) = self.ledger.iter_mut().rev().find(|known| known.number == line.number) {
             *known = line;
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ledger_line_that_learns_more_stays_one_line() {
+    fn an_updated_ledger_line_stays_one_line() {
         let mut figures = Figures::default();
         figures.ledger(line(1, true));
         figures.ledger(line(2, true));

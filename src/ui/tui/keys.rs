@@ -1,4 +1,4 @@
-//! The one key map: what a key does where. The line of keys and the help come from it.
+//! The key map: what each key does in each context. The line of keys and the help are made from it.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -11,15 +11,15 @@ pub enum Context {
     Ledger,
     /// Either of them.
     Main,
-    /// A value, a name or a serial is typed.
+    /// A value, a name or a serial is being typed.
     Text,
     /// A question that takes yes or no.
     Question,
-    /// A plan that destroys nothing; one that does takes what is typed.
+    /// A plan that destroys nothing; one that does uses `Text`.
     Plan,
-    /// What failed.
+    /// The page about a failure.
     Failed,
-    /// Quitting while something that was built stands.
+    /// Quitting while a stack is in place.
     Leaving,
     /// The list of profiles.
     Open,
@@ -77,15 +77,15 @@ pub enum Action {
 pub struct Binding {
     /// Where it holds.
     pub context: Context,
-    /// The keys, any of them.
+    /// The keys, any of which does it.
     pub keys: &'static [KeyCode],
     /// The keys as shown.
     pub label: &'static str,
     /// What they do.
     pub action: Action,
-    /// What they do in a word, for the line of keys; empty keeps them out of it.
+    /// What they do in a word, for the line of keys; if empty, they are not in it.
     pub hint: &'static str,
-    /// What they do in a sentence, for the help.
+    /// What they do as a sentence, for the help.
     pub help: &'static str,
 }
 
@@ -106,7 +106,7 @@ use KeyCode::{
 };
 
 /// The key map, in the order of the line of keys and of the help.
-#[rustfmt::skip] // a table reads as rows
+#[rustfmt::skip] // a table is read by rows
 pub const MAP: &[Binding] = &[
     bind(Knobs, &[Up, Char('k')], "↑ k", Action::Up, "", "Choose the knob above."),
     bind(Knobs, &[Down, Char('j')], "↓ j", Action::Down, "", "Choose the knob below."),
@@ -190,11 +190,11 @@ pub const MAP: &[Binding] = &[
     bind(Help, &[Esc, Char('q'), Char('?')], "Esc", Action::Close, "close", "Close it."),
 ];
 
-/// Holding Ctrl: everywhere.
+/// Keys with Ctrl, everywhere.
 const WITH_CTRL: &[(char, Action, Context)] =
     &[('c', Action::Quit, Always), ('u', Action::EraseAll, Text), ('z', Action::Undo, Main)];
 
-/// What a key does in the first of the contexts that know it.
+/// What a key does, in the first context that binds it.
 pub fn action(contexts: &[Context], key: &KeyEvent) -> Option<Action> {
     if key.modifiers.contains(KeyModifiers::CONTROL) {
         let KeyCode::Char(pressed) = key.code else { return None };

@@ -1,11 +1,11 @@
-//! Where each panel lies at a size.
+//! Where each panel is at each size.
 
 use ratatui::layout::{Constraint, Layout, Rect};
 
 /// The smallest screen.
 pub const MIN: (u16, u16) = (80, 24);
 
-/// Which panel is shown where not all fit.
+/// Which panel is shown if not all fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum View {
     /// MB/s and latency over time.
@@ -24,7 +24,7 @@ pub enum View {
 pub enum Tier {
     /// One view at a time.
     Small,
-    /// Everything but ledger and notes at once.
+    /// Everything but ledger and notes.
     Medium,
     /// Everything.
     Large,
@@ -49,7 +49,7 @@ pub struct Areas {
     pub ledger: Rect,
     /// Notes.
     pub notes: Rect,
-    /// What was said last, or what the chosen knob does.
+    /// The last message, or what the chosen knob does.
     pub message: Rect,
     /// Keys.
     pub hints: Rect,
@@ -67,7 +67,7 @@ impl View {
     }
 }
 
-/// How much fits on a screen of that size; none where it is too small.
+/// How much fits on a screen of that size; none if it is too small.
 pub fn tier(area: Rect) -> Option<Tier> {
     match (area.width, area.height) {
         (w, h) if w < MIN.0 || h < MIN.1 => None,
@@ -77,7 +77,7 @@ pub fn tier(area: Rect) -> Option<Tier> {
     }
 }
 
-/// The panels' places; none where the screen is too small.
+/// The panels' places; none if the screen is too small.
 pub fn areas(area: Rect, view: View) -> Option<Areas> {
     let tier = tier(area)?;
     let [header, body, message, hints] = Layout::vertical([

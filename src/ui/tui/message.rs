@@ -1,4 +1,4 @@
-//! What can happen to the screen, and what it asks for.
+//! What can happen to the screen, and the effects that it asks for.
 
 use std::path::PathBuf;
 
@@ -8,8 +8,9 @@ use super::ProfileEntry;
 use crate::error::Error;
 use crate::runs::session::{Command, Event};
 use crate::settings::Settings;
+use crate::settings::profile::Profile;
 
-/// Something happened.
+/// Something that happened.
 #[derive(Debug, Clone)]
 pub enum Msg {
     /// A key was pressed.
@@ -18,24 +19,24 @@ pub enum Msg {
     Mouse(MouseEvent),
     /// The terminal has a new size: columns, rows.
     Resize(u16, u16),
-    /// The run told something.
+    /// The run reported something.
     Session(Event),
-    /// The session's thread is gone: nothing will be told any more.
+    /// The session's thread is gone: no more events will come.
     SessionGone,
     /// The list of profiles that [`Effect::List`] asked for.
     Listed(Vec<ProfileEntry>),
     /// The profile that [`Effect::Load`] asked for.
-    Loaded(Result<Box<Settings>, Error>),
-    /// How [`Effect::Save`] went, for that name.
+    Loaded(Result<Box<Profile>, Error>),
+    /// The result of [`Effect::Save`], for that name.
     Saved(String, Result<PathBuf, Error>),
 }
 
-/// What is to be done outside the state.
+/// Something to do outside the state.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
-    /// Ask the session.
+    /// Send a command to the session.
     Send(Command),
-    /// Start a recording into a new folder that is named by this profile and the time.
+    /// Start a recording into a new folder named after this profile and the time.
     StartRecording(String),
     /// List the profiles.
     List,
@@ -47,7 +48,7 @@ pub enum Effect {
         settings: Box<Settings>,
         /// The name.
         name: String,
-        /// Whether an existing profile is replaced.
+        /// Whether to replace an existing profile.
         replace: bool,
     },
     /// Leave the screen.

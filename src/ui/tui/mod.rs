@@ -33,6 +33,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use crate::error::Error;
 use crate::runs::session::{Command, Event};
 use crate::settings::Settings;
+use crate::settings::profile::Profile;
 
 pub use picture::{is_svg_of_ours, svg};
 pub use run::run;
@@ -40,22 +41,22 @@ pub use run::run;
 /// The two ends of a session that runs in a thread of its own.
 #[derive(Debug)]
 pub struct Link {
-    /// What the operator asks.
+    /// The operator's commands.
     pub commands: Sender<Command>,
-    /// What the run tells.
+    /// The run's events.
     pub events: Receiver<Event>,
 }
 
 /// How it ended.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What ended the run.
+    /// How the run ended.
     pub ended: Result<(), Error>,
-    /// The commands that remove what was built and is kept; none where nothing is.
+    /// The commands that remove a retained stack; empty if there is none.
     pub kept: Vec<String>,
 }
 
-/// How the screen is drawn, and where profiles and recordings lie.
+/// How the screen is drawn, and where profiles and recordings are.
 pub struct Options {
     /// Draw without colours (`NO_COLOR`).
     pub no_color: bool,
@@ -63,7 +64,7 @@ pub struct Options {
     pub over_ssh: bool,
     /// The profiles.
     pub profiles: Box<dyn ProfileStore>,
-    /// The folder in which each recording gets a folder of its own.
+    /// The folder in which each recording gets a new folder.
     pub recordings: PathBuf,
 }
 
@@ -72,7 +73,7 @@ pub struct Options {
 pub struct ProfileEntry {
     /// Its name.
     pub name: String,
-    /// Its line about itself.
+    /// Its description.
     pub about: String,
     /// Its file, or none for one that is built in.
     pub path: Option<PathBuf>,
@@ -82,9 +83,9 @@ pub struct ProfileEntry {
 pub trait ProfileStore {
     /// Every profile, in the order of the list.
     fn list(&self) -> Vec<ProfileEntry>;
-    /// The settings of a profile by its name; an error names file, line and column.
-    fn load(&self, name: &str) -> Result<Settings, Error>;
-    /// Saves under a name and tells the file; of [`Kind::Refused`](crate::error::Kind) where one of
+    /// The profile of that name; an error names file, line and column.
+    fn load(&self, name: &str) -> Result<Profile, Error>;
+    /// Saves under a name and returns the file; an error of [`Kind::Refused`](crate::error::Kind) where one of
     /// that name exists and `replace` is false.
     fn save(&self, settings: &Settings, name: &str, replace: bool) -> Result<PathBuf, Error>;
 }

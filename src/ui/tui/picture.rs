@@ -12,10 +12,10 @@ const MARGIN: f64 = 12.0;
 const BACKGROUND: &str = "#12161d";
 const FOREGROUND: &str = "#d6dbe3";
 
-/// The second line of every picture, by which it is known again.
+/// The second line of every picture, by which it is recognized.
 const MARK: &str = "<!-- drawn by stacktune picture -->";
 
-/// Whether a file's text is a picture that was drawn here.
+/// Whether a file's text is a picture drawn by this module.
 pub fn is_svg_of_ours(text: &[u8]) -> bool {
     let mut lines = text.split(|byte| *byte == b'\n');
     lines.next().is_some_and(|first| first.starts_with(b"<svg ")) && lines.next() == Some(MARK.as_bytes())
@@ -79,7 +79,7 @@ fn rect(out: &mut String, x: f64, y: f64, width: f64, height: f64, fill: &str) {
     );
 }
 
-/// Words as text; what fills a cell to its edges as shapes, for which fonts leave gaps.
+/// Words as text; characters that fill a cell to its edges as shapes, as fonts leave gaps between them.
 fn glyphs(out: &mut String, row: &[&Cell], y: u16) {
     let mut x = 0;
     while x < row.len() {
@@ -129,7 +129,7 @@ fn shape(c: char) -> bool {
     is_block(c) || is_braille(c) || "─│╭╮╰╯┊░_".contains(c)
 }
 
-#[allow(clippy::many_single_char_names)] // they are the geometry's own
+#[allow(clippy::many_single_char_names)] // the usual names in geometry
 fn draw_shape(out: &mut String, c: char, x: f64, y: f64, run: usize, fg: &str) {
     let (w, h) = CELL;
     let (right, bottom, mid_x, mid_y) = (x + w * run as f64, y + h, x + w / 2.0, y + h / 2.0);

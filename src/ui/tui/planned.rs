@@ -1,4 +1,4 @@
-//! A plan that the operator reads to its end, and agrees to.
+//! A plan that the operator reads to its end and confirms.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use crate::ui::report::{properties_of, stack_properties};
 use crate::ui::text::{width, wrap, wrap_exact};
 use crate::units::{approx_size, fine_span};
 
-/// A word as long as this is shown beside the question for it, too.
+/// A word up to this length is repeated in the question for it.
 const WORD_CELLS_MAX: usize = 40;
-/// A device's path of more lines than these is shown above only.
+/// A device's path with more lines than this is shown only in the list above.
 const PATH_LINES_MAX: usize = 4;
 
 /// How a line is to be shown.
@@ -18,13 +18,13 @@ const PATH_LINES_MAX: usize = 4;
 pub enum Tone {
     /// A heading.
     Heading,
-    /// What is told.
+    /// Ordinary text.
     Plain,
     /// What matters less.
     Dim,
-    /// What destroys, or is wrong.
+    /// What destroys data, or is wrong.
     Bad,
-    /// What to look at.
+    /// What needs attention.
     Warn,
 }
 
@@ -36,22 +36,22 @@ pub type Toned = (String, Tone);
 pub struct Agreement {
     /// The plan.
     pub plan: Arc<PlanShown>,
-    /// The devices that it destroys, one after the other.
+    /// The devices that it destroys, asked one after the other.
     pub consent: Consent,
     /// Lines scrolled.
     pub top: usize,
-    /// Whether its end was seen: nothing is agreed to before.
+    /// Whether its end was seen: it can't be confirmed before.
     pub read: bool,
 }
 
 impl Agreement {
-    /// Asks for this.
+    /// Asks the operator to confirm the plan.
     pub fn new(plan: Arc<PlanShown>) -> Self {
         let consent = Consent::new(plan.destroys.clone());
         Self { plan, consent, top: 0, read: false }
     }
 
-    /// Whether the run waits for an answer: a target is being opened by this plan.
+    /// Whether the run is waiting for an answer: a target is being opened by this plan.
     pub fn is_awaited(&self) -> bool {
         self.plan.number == 0
     }
@@ -88,7 +88,7 @@ impl Agreement {
         }
     }
 
-    /// What stands is taken down without an answer of its own: the plan is the answer.
+    /// The current stack is torn down without a question of its own: confirming the plan is enough.
     fn taken_down(&self, lines: &mut Vec<Toned>, cells: usize) {
         if self.plan.takes_down.is_empty() {
             return;
@@ -127,7 +127,7 @@ impl Agreement {
         stack_properties::wear(&plan.wear).iter().for_each(|sentence| row(sentence));
         match plan.last_time {
             Some(time) => row(&format!("total time: {} last time", fine_span(time))),
-            None => row("total time: unknown, as this was never run here"),
+            None => row("total time: unknown, as this has never run here"),
         }
         properties_of(plan).iter().for_each(|sentence| row(sentence));
     }
@@ -150,7 +150,7 @@ impl Agreement {
         }
     }
 
-    /// The lines below the plan: always as many, so that nothing moves while it is read.
+    /// The lines below the plan: always the same number, so that nothing moves while it is read.
     pub fn foot(&self, cells: usize, hidden: usize) -> Vec<Toned> {
         let mut lines = vec![(String::new(), Tone::Plain)];
         if hidden > 0 {
@@ -176,7 +176,7 @@ impl Agreement {
         lines
     }
 
-    /// What is asked for a device.
+    /// The question for a device.
     fn question(&self, at: usize, cells: usize) -> Vec<Toned> {
         let Some(device) = self.plan.destroys.get(at) else { return Vec::new() };
         let all = self.plan.destroys.len();
@@ -202,7 +202,7 @@ fn heading(lines: &mut Vec<Toned>, cells: usize, text: &str) {
     lines.extend(wrap(text, cells).into_iter().map(|part| (part, Tone::Heading)));
 }
 
-/// Lines set in by two, the first behind its number.
+/// Lines indented by two, the first after its number.
 fn entry(lines: &mut Vec<Toned>, number: &str, parts: Vec<String>) {
     for (i, part) in parts.into_iter().enumerate() {
         let lead = if i == 0 { number.to_owned() } else { " ".repeat(number.len()) };
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
     use crate::ui::tui::fixture;
 
-    /// All that the plan says, without what wrapping adds.
+    /// All text of the plan, without what wrapping adds.
     fn letters(lines: &[Toned]) -> String {
         lines.iter().flat_map(|(line, _)| line.chars()).filter(|c| !c.is_whitespace()).collect()
     }
@@ -227,18 +227,18 @@ mod tests {
         let asked = Agreement::new(Arc::new(plan.clone()));
         for cells in [20, 40, 72, 96] {
             let text = letters(&asked.lines(cells));
-            let mut told: Vec<String> = plan.lines.clone();
-            told.extend(properties_of(&plan));
-            told.extend(stack_properties::wear(&plan.wear));
-            told.extend(plan.takes_down.clone());
+            let mut expected: Vec<String> = plan.lines.clone();
+            expected.extend(properties_of(&plan));
+            expected.extend(stack_properties::wear(&plan.wear));
+            expected.extend(plan.takes_down.clone());
             for device in &plan.destroys {
-                told.push(device.path.display().to_string());
-                told.extend(device.serial.clone());
-                told.extend(device.model.clone());
-                told.extend(device.content.clone());
-                told.push(device.size_bytes.to_string());
+                expected.push(device.path.display().to_string());
+                expected.extend(device.serial.clone());
+                expected.extend(device.model.clone());
+                expected.extend(device.content.clone());
+                expected.push(device.size_bytes.to_string());
             }
-            for part in told {
+            for part in expected {
                 let part: String = part.chars().filter(|c| !c.is_whitespace()).collect();
                 assert!(text.contains(&part), "{part} at {cells}");
             }
@@ -247,23 +247,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_down_is_told_before_what_is_done() {
-        let told = |takes_down: &[&str]| {
+    fn what_is_torn_down_is_listed_before_the_steps() {
+        let plan_of = |takes_down: &[&str]| {
             let takes_down = takes_down.iter().map(|command| (*command).to_owned()).collect();
             let plan = PlanShown { takes_down, ..fixture::plan_short() };
             let lines = Agreement::new(Arc::new(plan)).lines(72);
             lines.into_iter().map(|(line, _)| line).collect::<Vec<_>>().join("\n")
         };
-        let text = told(&["umount /mnt/a", "rmdir /mnt/a"]);
+        let text = plan_of(&["umount /mnt/a", "rmdir /mnt/a"]);
         let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("no {part} in {text}"));
         assert!(at("torn down") < at("umount /mnt/a") && at("umount /mnt/a") < at("rmdir /mnt/a"));
         assert!(at("rmdir /mnt/a") < at("Steps"));
         assert!(text.contains("Nothing else is destroyed"), "{text}");
-        assert!(!told(&[]).contains("torn down") && told(&[]).ends_with("Nothing is destroyed"));
+        assert!(!plan_of(&[]).contains("torn down") && plan_of(&[]).ends_with("Nothing is destroyed"));
     }
 
     #[test]
-    fn the_foot_is_as_high_before_as_after_it_was_read() {
+    fn the_footer_keeps_its_height_once_the_plan_was_read() {
         let mut asked = Agreement::new(Arc::new(fixture::plan_destroying()));
         let before = asked.foot(72, 5).len();
         asked.read = true;

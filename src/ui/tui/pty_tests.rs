@@ -1,4 +1,4 @@
-//! The screen in a real pseudo-terminal: this test program again, with a session of its own.
+//! The screen in a real pseudo-terminal: this test program runs itself again, with a made-up session.
 
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -13,8 +13,9 @@ use crate::error::Error;
 use crate::runs::session::message::Phase;
 use crate::runs::session::{Command, Event};
 use crate::settings::Settings;
+use crate::settings::profile::Profile;
 
-/// Names the file in which the session writes how it ended; set only in the second program.
+/// Names the file to which the session writes how it ended; set only in the second program.
 const CHILD: &str = "STACKTUNE_TUI_TEST_CHILD";
 const LEAVE_ALTERNATE_SCREEN: &str = "\x1b[?1049l";
 
@@ -24,7 +25,7 @@ impl ProfileStore for NoProfiles {
     fn list(&self) -> Vec<ProfileEntry> {
         Vec::new()
     }
-    fn load(&self, name: &str) -> Result<Settings, Error> {
+    fn load(&self, name: &str) -> Result<Profile, Error> {
         Err(Error::input(format!("there is no profile {name}")))
     }
     fn save(&self, _: &Settings, name: &str, _: bool) -> Result<PathBuf, Error> {
@@ -32,30 +33,30 @@ impl ProfileStore for NoProfiles {
     }
 }
 
-/// The second program: a session that tells a few windows, and drains when it is told to.
+/// The second program: a session that reports a few windows, and drains on request.
 fn session(
     commands: &std::sync::mpsc::Receiver<Command>,
     events: &std::sync::mpsc::Sender<Event>,
     log: &str,
 ) {
-    let tell = |event| drop(events.send(event));
-    tell(Event::Status(Arc::new(fixture::status(Phase::Running))));
+    let send = |event| drop(events.send(event));
+    send(Event::Status(Arc::new(fixture::status(Phase::Running))));
     for index in 0..5 {
-        tell(Event::Window(Arc::new(fixture::window(index)), Arc::new(fixture::totals(index + 1))));
+        send(Event::Window(Arc::new(fixture::window(index)), Arc::new(fixture::totals(index + 1))));
     }
     for command in commands {
         match command {
             Command::Quit | Command::QuitKeeping => {
                 std::fs::write(log, "drained").expect("the log");
                 if command == Command::QuitKeeping {
-                    tell(Event::Kept(vec!["umount /what/was/built".into()]));
+                    send(Event::Kept(vec!["umount /what/was/built".into()]));
                 }
-                tell(Event::Ended(Ok(())));
+                send(Event::Ended(Ok(())));
                 return;
             }
             Command::Undo => {
-                tell(Event::Status(Arc::new(fixture::standing_status())));
-                tell(Event::Notice("something stands".into()));
+                send(Event::Status(Arc::new(fixture::standing_status())));
+                send(Event::Notice("something stands".into()));
             }
             Command::Pause(_) => panic!("a session that fails"),
             _ => {}
@@ -63,13 +64,13 @@ fn session(
     }
 }
 
-/// What the second program runs; in the first one there is nothing to run.
+/// The second program's part; does nothing in the first one.
 #[test]
 fn child() {
     let Ok(log) = std::env::var(CHILD) else { return };
     let (commands, asked) = channel();
-    let (told, events) = channel();
-    thread::spawn(move || session(&asked, &told, &log));
+    let (report, events) = channel();
+    thread::spawn(move || session(&asked, &report, &log));
     let options = Options {
         no_color: true,
         over_ssh: false,
@@ -132,7 +133,7 @@ impl Terminal {
         parser.screen().contents()
     }
 
-    /// Reads until the screen shows that.
+    /// Reads until the screen shows this text.
     fn until(&mut self, text: &str) {
         while !self.screen().contains(text) {
             assert!(self.read(), "ended without showing {text:?}:\n{}", self.screen());
@@ -156,32 +157,32 @@ impl Terminal {
         (status, self.log.path().join("log").exists())
     }
 
-    fn is_given_back(&self) -> bool {
+    fn is_restored(&self) -> bool {
         let text = String::from_utf8_lossy(&self.seen);
         text.contains(LEAVE_ALTERNATE_SCREEN) && text.contains("\x1b[?1000l") && text.contains("\x1b[?25h")
     }
 }
 
 #[test]
-fn q_drains_and_gives_the_terminal_back() {
+fn q_drains_and_restores_the_terminal() {
     let mut terminal = Terminal::start();
     terminal.write("q");
     assert_eq!(terminal.end(), (0, true));
-    assert!(terminal.is_given_back());
+    assert!(terminal.is_restored());
 }
 
 #[test]
-fn sigterm_drains_gives_the_terminal_back_and_tells_130() {
+fn sigterm_drains_restores_the_terminal_and_exits_with_130() {
     for signal in [rustix::process::Signal::TERM, rustix::process::Signal::INT] {
         let mut terminal = Terminal::start();
         terminal.signal(signal);
         assert_eq!(terminal.end(), (130, true));
-        assert!(terminal.is_given_back());
+        assert!(terminal.is_restored());
     }
 }
 
 #[test]
-fn what_is_kept_is_told_once_the_terminal_was_given_back() {
+fn a_retained_stack_is_reported_after_the_terminal_is_restored() {
     let mut terminal = Terminal::start();
     terminal.write("u");
     terminal.until("something stands");
@@ -190,12 +191,12 @@ fn what_is_kept_is_told_once_the_terminal_was_given_back() {
     terminal.write("k");
     assert_eq!(terminal.end(), (0, true));
     let text = String::from_utf8_lossy(&terminal.seen).into_owned();
-    let (left, told) = (text.find(LEAVE_ALTERNATE_SCREEN), text.find("umount /what/was/built"));
-    assert!(left.is_some() && left < told, "{text}");
+    let (left, printed) = (text.find(LEAVE_ALTERNATE_SCREEN), text.find("umount /what/was/built"));
+    assert!(left.is_some() && left < printed, "{text}");
 }
 
 #[test]
-fn a_signal_takes_down_what_stands_without_asking() {
+fn a_signal_tears_down_the_stack_without_asking() {
     let mut terminal = Terminal::start();
     terminal.write("u");
     terminal.until("something stands");
@@ -215,18 +216,18 @@ fn a_terminal_that_is_gone_lets_the_load_drain() {
 }
 
 #[test]
-fn a_panic_gives_the_terminal_back_before_it_is_told() {
+fn a_panic_restores_the_terminal_before_its_message() {
     let mut terminal = Terminal::start();
     terminal.write(" ");
     assert_eq!(terminal.end().0, 1);
-    assert!(terminal.is_given_back());
+    assert!(terminal.is_restored());
     let text = String::from_utf8_lossy(&terminal.seen).into_owned();
-    let (left, told) = (text.find(LEAVE_ALTERNATE_SCREEN), text.find("a session that fails"));
-    assert!(left.is_some() && left < told, "{text}");
+    let (left, printed) = (text.find(LEAVE_ALTERNATE_SCREEN), text.find("a session that fails"));
+    assert!(left.is_some() && left < printed, "{text}");
 }
 
 #[test]
-fn the_screen_follows_the_terminal_s_size() {
+fn the_screen_follows_the_terminals_size() {
     let mut terminal = Terminal::start();
     let size = PtySize { rows: 20, cols: 60, pixel_width: 0, pixel_height: 0 };
     terminal.master.resize(size).expect("a resize");

@@ -1,5 +1,5 @@
-//! The loop: input, signals and the session come in through one channel; the screen is drawn when
-//! something has changed, and not too often.
+//! The loop: input, signals and the session's events come in through one channel; the screen is drawn when something
+//! has changed, but not too often.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -21,16 +21,16 @@ use super::{Link, Options, Outcome, clock, view};
 use crate::error::{Error, Result, describe};
 use crate::runs::session::{Command, Event, raise_thread_priority};
 
-/// Between two drawings.
+/// Time between two drawings.
 const REDRAW: Duration = Duration::from_millis(100);
-/// Between two drawings over ssh.
+/// Time between two drawings over ssh.
 const REDRAW_OVER_SSH: Duration = Duration::from_millis(500);
-/// How often the thread that reads keys looks whether it is still wanted.
+/// How often the thread that reads keys checks whether it is still needed.
 const INPUT_WAIT: Duration = Duration::from_millis(500);
-/// How long a drain may take after a signal.
+/// How long a drain can take after a signal.
 const DRAIN_MAX: Duration = Duration::from_secs(30);
-/// How long it may take where something is built or taken down, since that was last heard of: what
-/// stands is not left behind for a tool that is slow.
+/// The same while something is being built or torn down, counted from its last event: a slow tool must not make us
+/// leave a stack behind.
 const TAKE_DOWN_MAX: Duration = Duration::from_mins(10);
 
 /// What wakes the loop.
@@ -41,24 +41,23 @@ enum Wake {
     InputGone,
 }
 
-/// Why the loop was left.
+/// Why the loop ended.
 #[derive(Debug, Clone, Copy)]
 enum Left {
     /// The operator or the run's end.
     Done,
     /// SIGINT or SIGTERM.
     Interrupted,
-    /// SIGHUP, or a terminal that is gone: nobody watches any more.
+    /// SIGHUP, or the terminal is gone.
     HungUp,
-    /// A thread panicked: the terminal was given back for its message.
+    /// A thread panicked; the terminal was restored for its message.
     Panicked,
 }
 
 /// Runs the screen until the operator quits, the run ends, or a signal comes.
 ///
-/// The terminal is given back at any end. An error is what ended the run: [`Kind::Interrupted`]
-/// after SIGINT, SIGTERM, SIGHUP or a second `q`. Where the operator kept what was built, the commands
-/// that remove it are told.
+/// The terminal is restored however it ends. An error is what ended the run: [`Kind::Interrupted`] after SIGINT,
+/// SIGTERM, SIGHUP or a second `q`. If the operator kept the stack, the commands that remove it are returned.
 ///
 /// [`Kind::Interrupted`]: crate::error::Kind::Interrupted
 pub fn run(link: Link, options: Options) -> Outcome {
@@ -74,7 +73,7 @@ fn run_until_end(link: Link, options: Options, kept: &mut Vec<String>) -> Result
     let mut screen = Screen::take()?;
     let wanted = Arc::new(AtomicBool::new(true));
     read_input(wake.clone(), Arc::clone(&wanted));
-    // It ends with the session, which may outlive a second `q`: nobody waits for it.
+    // It ends with the session, which may outlive a second `q`, so it is not joined.
     forward(events, wake);
 
     let mut ui = Ui { state: first_state(&options, &screen), commands, options, exit: false };
@@ -142,7 +141,7 @@ impl Ui {
         }
     }
 
-    /// Takes a message and does what comes of it; answers are messages again.
+    /// Takes a message and performs its effects; their results are messages again.
     fn take(&mut self, msg: Msg) {
         let mut waiting = vec![msg];
         while let Some(msg) = waiting.pop() {
@@ -175,15 +174,15 @@ impl Ui {
     }
 
     fn send(&mut self, command: Command) -> Option<Msg> {
-        // To quit, nobody needs to be there.
+        // Quitting does not need the session.
         let quits = matches!(command, Command::Quit | Command::QuitKeeping);
         let gone = self.commands.send(command).is_err();
         (gone && !quits).then_some(Msg::SessionGone)
     }
 
-    /// Waits for the drain where one is due, and tells how all ended.
+    /// Waits for the drain if one is due, and returns how the run ended.
     fn finish(&mut self, left: Left, woken: &Receiver<Wake>) -> Result<()> {
-        let (told, error) = match left {
+        let (reports, error) = match left {
             Left::Done => {
                 return match self.state.ended.take() {
                     Some(outcome) => outcome,
@@ -199,9 +198,9 @@ impl Ui {
             ),
         };
         if self.state.ended.is_none() {
-            if told {
+            if reports {
                 let stack = if self.state.is_standing() { ", tearing down the stack" } else { "" };
-                // What was built is taken down whether or not anybody is there to read this.
+                // The stack is torn down even if this can't be written.
                 let _ = writeln!(std::io::stderr(), "stacktune: {}, draining{stack}…", error.what);
             }
             let _ = self.commands.send(Command::Quit);
@@ -213,7 +212,7 @@ impl Ui {
 }
 
 /// Waits until the run has ended; a second SIGINT or SIGTERM, or a drain that hangs, ends the waiting.
-/// Where the operator had asked to keep what was built, its commands are told.
+/// If the operator had asked to keep the stack, the commands that remove it are returned.
 fn drain(woken: &Receiver<Wake>, standing: bool) -> Vec<String> {
     let mut kept = Vec::new();
     let mut until = Instant::now() + if standing { TAKE_DOWN_MAX } else { DRAIN_MAX };
@@ -245,7 +244,7 @@ fn watch_signals(wake: Sender<Wake>) -> Result<Handle> {
     Ok(handle)
 }
 
-/// Reads keys, the mouse and sizes until nobody wants them any more.
+/// Reads keys, the mouse and sizes until they are no longer wanted.
 fn read_input(wake: Sender<Wake>, wanted: Arc<AtomicBool>) {
     thread::spawn(move || {
         raise_thread_priority();
@@ -268,7 +267,7 @@ fn read_input(wake: Sender<Wake>, wanted: Arc<AtomicBool>) {
     });
 }
 
-/// Input that matters; where the mouse merely moves does not.
+/// Input that matters; mere mouse movement does not.
 fn message(input: &Input) -> Option<Msg> {
     match input {
         Input::Key(key) => Some(Msg::Key(*key)),

@@ -16,9 +16,9 @@ use crate::runs::session::message::{Advance, Phase, Progress, Status};
 use crate::settings::knobs::{self, Ground, Knob, Scope, Value};
 use crate::settings::{LoadEngine, Settings};
 
-/// Notices kept for the notes.
+/// Number of notices kept for the notes.
 const NOTICES_MAX: usize = 50;
-/// The tables in the order of the screen: what is turned live first.
+/// The tables in the order of the screen: live knobs first.
 const TABLES: [&str; 13] = [
     "io",
     "scan",
@@ -35,16 +35,16 @@ const TABLES: [&str; 13] = [
     "sim",
 ];
 
-/// A row of the list of knobs.
+/// A row in the list of knobs.
 #[derive(Debug, Clone, Copy)]
 pub enum Row {
     /// The name of a table.
     Heading(&'static str),
-    /// A knob of it.
+    /// A knob.
     Knob(&'static Knob),
 }
 
-/// The list of knobs of a load's engine: what only another one has is left out.
+/// The knobs that apply to an engine.
 pub fn rows(engine: LoadEngine) -> &'static [Row] {
     static PAGES: OnceLock<Vec<Row>> = OnceLock::new();
     static PAIRS: OnceLock<Vec<Row>> = OnceLock::new();
@@ -75,19 +75,19 @@ pub enum Focus {
     Ledger,
 }
 
-/// A value that was stepped onto but can't be chosen here.
+/// A value that was stepped onto but is not available.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Passing {
     /// The value.
     pub value: Value,
-    /// Why it can't be chosen.
+    /// Why it is not available.
     pub reason: String,
 }
 
-/// What was said last.
+/// The last message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// The sentence.
+    /// Its text.
     pub text: String,
     /// Whether something went wrong.
     pub wrong: bool,
@@ -98,39 +98,39 @@ pub struct Message {
 pub struct State {
     /// The palette.
     pub theme: Theme,
-    /// What lists the knobs of an engine: [`rows`], but for tests that are about something else.
+    /// Lists the knobs of an engine: [`rows`], except in tests about something else.
     pub listed: fn(LoadEngine) -> &'static [Row],
     /// The terminal.
     pub screen: Rect,
     /// The run's state, once known.
     pub status: Option<Arc<Status>>,
-    /// A long step that goes on.
+    /// The progress of a fill.
     pub progress: Option<Progress>,
     /// The figures as they come.
     pub live: Figures,
-    /// The figures as they were when the picture was frozen.
+    /// The figures as they were when frozen.
     pub frozen: Option<Box<Figures>>,
-    /// The chosen row of [`State::rows`]: always a knob's.
+    /// The chosen row of [`State::rows`]; always a knob.
     pub chosen: usize,
     /// The load's engine whose knobs are listed.
     pub engine: LoadEngine,
     /// The first row shown.
     pub top: usize,
-    /// A value stepped onto that can't be chosen.
+    /// A value that was stepped onto but is not available.
     pub passing: Option<Passing>,
-    /// Turns asked for and not yet told as in the settings, by path.
+    /// Turns requested and not yet in the reported settings, by path.
     pub asked: BTreeMap<&'static str, Value>,
-    /// Knobs collected for building the target anew, by path.
+    /// Changes collected for a rebuild, by path.
     pub collected: BTreeMap<&'static str, Value>,
-    /// A step of building or taking down that goes on.
+    /// The step of building or tearing down in progress.
     pub step: Option<Advance>,
     /// The settings before building failed.
     pub former: Option<Box<Settings>>,
-    /// The commands that remove what was built and is kept.
+    /// The commands that remove the retained stack.
     pub kept: Vec<String>,
     /// What has the focus.
     pub focus: Focus,
-    /// The panel shown where not all fit.
+    /// The panel shown if not all fit.
     pub view: View,
     /// The chosen ledger line, counted from the newest.
     pub ledger_chosen: usize,
@@ -138,22 +138,22 @@ pub struct State {
     pub cumulative: bool,
     /// Response instead of service times.
     pub response: bool,
-    /// What lies over the screen.
+    /// The open dialog.
     pub dialog: Option<Dialog>,
-    /// What was said last.
+    /// The last message.
     pub message: Option<Message>,
     /// The run's notices, newest last.
     pub notices: VecDeque<String>,
-    /// Where a recording goes on.
+    /// The folder of the current recording.
     pub recording: Option<PathBuf>,
-    /// The operator wants out.
+    /// Whether the operator has asked to quit.
     pub quitting: bool,
     /// How the run ended.
     pub ended: Option<Result<(), Error>>,
 }
 
 impl State {
-    /// The screen before anything is known.
+    /// The initial screen.
     pub fn new(theme: Theme, columns: u16, lines: u16) -> Self {
         let first = |row: &Row| matches!(row, Row::Knob(_));
         Self {
@@ -187,7 +187,7 @@ impl State {
         }
     }
 
-    /// The figures to draw: the frozen ones where the picture is frozen.
+    /// The figures to draw: the frozen ones, if any.
     pub fn figures(&self) -> &Figures {
         self.frozen.as_deref().unwrap_or(&self.live)
     }
@@ -200,7 +200,7 @@ impl State {
         }
     }
 
-    /// The settings with all turns asked for, and those collected.
+    /// The settings with all requested turns and collected changes.
     pub fn settings_asked(&self) -> Option<Settings> {
         self.settings_with(|knob| {
             self.collected.get(knob.path.as_str()).or_else(|| self.asked.get(knob.path.as_str()))
@@ -217,8 +217,8 @@ impl State {
         Some(settings)
     }
 
-    /// The settings that a turn of the knob starts from: a live one is judged by what is in force, one
-    /// that takes building or is collected by what is collected.
+    /// The settings from which a turn of the knob starts: for a live one those in force, for one that needs a rebuild
+    /// or has a collected change those with all collected changes.
     pub fn settings_for(&self, knob: &Knob) -> Option<Settings> {
         let collected = self.collected.contains_key(knob.path.as_str());
         self.settings_of(if collected { Scope::Rebuild } else { knob.spec.scope })
@@ -237,23 +237,23 @@ impl State {
         status.map_or(knob.spec.scope, |status| knob.scope_of(value, &status.settings))
     }
 
-    /// Why a collected value can't be built with the others, if it can't.
+    /// Why a collected value conflicts with the others, or none if it does not.
     pub fn conflict(&self, knob: &Knob) -> Option<String> {
         self.unavailable(knob, self.collected.get(knob.path.as_str())?)
     }
 
-    /// Why the knob can't have the value, if it can't.
+    /// Why the knob can't have the value, or none if it can.
     pub fn unavailable(&self, knob: &Knob, value: &Value) -> Option<String> {
         let (status, scope) = (self.status.as_ref()?, self.scope_of(knob, value));
         knob.unavailable(value, &self.settings_of(scope)?, ground(status, scope))
     }
 
-    /// Whether something that was built stands, or is being built or taken down.
+    /// Whether a stack is in place, or is being built or torn down.
     pub fn is_standing(&self) -> bool {
         self.status.as_ref().is_some_and(|status| status.standing) || self.step.is_some()
     }
 
-    /// What the run is doing; opening before anything is known.
+    /// What the run is doing; opening, before anything is known.
     pub fn phase(&self) -> Phase {
         self.status.as_ref().map_or(Phase::Opening, |status| status.phase)
     }
@@ -274,12 +274,12 @@ impl State {
         }
     }
 
-    /// Says something.
+    /// Shows a message.
     pub fn say(&mut self, text: impl Into<String>) {
         self.message = Some(Message { text: text.into(), wrong: false });
     }
 
-    /// Says that something is wrong.
+    /// Shows a message about something that went wrong.
     pub fn complain(&mut self, text: impl Into<String>) {
         self.message = Some(Message { text: text.into(), wrong: true });
     }
@@ -292,11 +292,11 @@ impl State {
         self.notices.push_back(text);
     }
 
-    /// Moves the list of knobs so that the chosen row is on the screen.
+    /// Scrolls the list of knobs to the chosen row.
     pub fn scroll_to_chosen(&mut self) {
         let Some(areas) = layout::areas(self.screen, self.view) else { return };
         let height = usize::from(areas.knobs.height.saturating_sub(1)).max(1);
-        // The table's heading comes into sight with its first knob.
+        // The table's heading comes into view with its first knob.
         let first = if self.chosen == 1 { 0 } else { self.chosen };
         self.top = self.top.min(first).max((self.chosen + 1).saturating_sub(height));
         self.top = self.top.min(self.rows().len().saturating_sub(height));
@@ -307,7 +307,7 @@ impl State {
         (self.listed)(self.engine)
     }
 
-    /// Lists the knobs of the engine that is asked for; the chosen one stays so, if it is among them.
+    /// Lists the knobs of the requested engine; the chosen knob stays chosen if it is among them.
     pub fn list_knobs(&mut self) {
         let asked = self.settings_asked().map_or(self.engine, |settings| settings.kv.engine);
         if asked == self.engine {
@@ -323,8 +323,8 @@ impl State {
     }
 }
 
-/// What decides whether a value can be chosen that takes effect so: the target that stands says nothing
-/// of one that is to be built.
+/// What decides whether a value can be chosen, given when it takes effect: the current target says nothing about one
+/// that is yet to be built.
 pub fn ground(status: &Status, scope: Scope) -> Ground<'_> {
     let target = status.target.as_ref().filter(|_| scope != Scope::Rebuild);
     Ground { facts: &status.facts, target }

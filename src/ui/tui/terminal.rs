@@ -1,4 +1,4 @@
-//! The terminal: set up, and given back at any end.
+//! The terminal: set up, and restored at every exit.
 
 use std::io::{Stdout, Write, stdout};
 use std::mem::ManuallyDrop;
@@ -14,18 +14,18 @@ use ratatui::backend::CrosstermBackend;
 
 use crate::error::{Error, Result, describe};
 
-/// Whether the terminal is ours and must be given back.
+/// Whether the terminal is ours and must be restored.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// The terminal while the screen is up; dropping it gives it back.
+/// The terminal while the screen is shown; dropping this restores it.
 pub struct Screen {
-    /// What ratatui draws on. Never dropped: where the terminal is gone, that would panic, as it tells
-    /// standard error that the cursor can't be shown. [`give_back`] shows it.
+    /// What ratatui draws on. Never dropped: its drop prints to standard error if the cursor can't be shown, and panics
+    /// if the terminal is gone. [`give_back`] shows the cursor.
     pub terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
 }
 
 impl Screen {
-    /// Takes the terminal: raw mode, the other screen, the mouse. A panic gives it back before it is told.
+    /// Takes the terminal: raw mode, the alternate screen, the mouse. A panic restores it before printing its message.
     pub fn take() -> Result<Self> {
         give_back_on_panic();
         let failed =
@@ -52,12 +52,12 @@ impl Drop for Screen {
     }
 }
 
-/// Whether the terminal is still ours: a panic gives it back.
+/// Whether the terminal is still ours: a panic restores it.
 pub fn is_taken() -> bool {
     TAKEN.load(Ordering::SeqCst)
 }
 
-/// Gives the terminal back, once; what fails now can't be told anyone.
+/// Restores the terminal, once; failures here can't be reported.
 fn give_back() {
     if TAKEN.swap(false, Ordering::SeqCst) {
         let mut out = stdout();
@@ -70,10 +70,10 @@ fn give_back() {
 fn give_back_on_panic() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
-        let told = std::panic::take_hook();
+        let print_panic = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             give_back();
-            told(panic);
+            print_panic(panic);
         }));
     });
 }

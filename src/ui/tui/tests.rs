@@ -238,7 +238,7 @@ fn plans() {
     });
 }
 
-/// Scrolled from its beginning to its end, the screen has shown every letter of the plan.
+/// Scrolling from its beginning to its end shows every character of the plan.
 #[test]
 fn a_plan_scrolled_to_its_end_was_shown_whole_at_every_size() {
     for (columns, lines) in [(80, 24), (97, 30), (120, 40), (160, 50)] {
@@ -282,7 +282,7 @@ fn building_and_its_failure() {
 }
 
 #[test]
-fn quitting_asks_what_becomes_of_a_stack() {
+fn quitting_asks_whether_to_keep_the_stack() {
     snapshot("leave", |w, h| {
         let mut state = fixture::standing(w, h);
         press(&mut state, &[KeyCode::Char('q')]);
@@ -315,7 +315,7 @@ fn too_small() {
     }
 }
 
-/// Where `STACKTUNE_PICTURES` names a folder, pictures of the running screen are put there.
+/// If `STACKTUNE_PICTURES` names a folder, pictures of the running screen are written there.
 #[test]
 fn a_picture_shows_what_the_screen_shows() {
     for (columns, lines) in [(80, 24), (160, 50)] {
@@ -331,7 +331,7 @@ fn a_picture_shows_what_the_screen_shows() {
 
 /// Colours only add: without any, the characters are the same.
 #[test]
-fn nothing_is_told_by_colour_alone() {
+fn nothing_is_shown_by_colour_alone() {
     let mut state = troubled(160, 50);
     let without = shown(&state);
     state.theme = super::theme::Theme::light();

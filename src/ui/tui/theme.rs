@@ -1,4 +1,4 @@
-//! Palettes. Nothing is told by colour alone: without any, bold, dim and reversed remain.
+//! Palettes. Nothing is shown by colour alone: without colours, bold, dim and reversed remain.
 
 use ratatui::style::{Color, Modifier, Style};
 
@@ -7,7 +7,7 @@ use crate::class::Class;
 /// The styles of everything on the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Theme {
-    /// Figures and texts.
+    /// Figures and text.
     pub plain: Style,
     /// What matters less.
     pub dim: Style,
@@ -21,13 +21,13 @@ pub struct Theme {
     pub accent: Style,
     /// A gain.
     pub good: Style,
-    /// Something to look at.
+    /// Something that needs attention.
     pub warn: Style,
     /// Something failed.
     pub bad: Style,
     /// The chosen row.
     pub chosen: Style,
-    /// The classes' own, the same in table and charts.
+    /// The classes', the same in table and charts.
     classes: [Style; 4],
 }
 
@@ -128,7 +128,7 @@ impl Theme {
         }
     }
 
-    /// The class's own style.
+    /// The class's style.
     pub fn class(&self, class: Class) -> Style {
         self.classes[class.index()]
     }

@@ -130,13 +130,12 @@ impl KeyValue {
                 "loading and merging has written {}, which is run.max_writes",
                 format_size(budget.limit_bytes.unwrap_or(u64::MAX))
             );
-            return Err(
-                Error::input(what).hint("a higher limit goes on where this stopped: --set run.max_writes=…")
-            );
+            return Err(Error::input(what)
+                .hint("with a higher limit it continues from there: --set run.max_writes=…"));
         }
         if !whole {
             return Err(
-                Error::interrupted("loading was stopped").hint("the next run goes on where it stopped")
+                Error::interrupted("loading was stopped").hint("the next run continues where it stopped")
             );
         }
         Ok(())
@@ -178,19 +177,19 @@ impl KeyValue {
             Some(errno @ (libc::ENOSPC | libc::EDQUOT)) => {
                 let (dir, free) = (store.dir().display(), approx_size(store.free_bytes()));
                 format!(
-                    "puts stand still: {} in {dir}, where {free} are free; they go on once there is room",
+                    "puts are waiting: {} in {dir}, where {free} are free; they continue once there is room",
                     describe_errno(errno)
                 )
             }
             Some(errno) => format!("puts fail: {}", describe_errno(errno)),
-            None => "puts go on".into(),
+            None => "puts continue".into(),
         })
     }
 
     /// Turns what RocksDB turns while it is open.
     pub fn turn(&self, rocksdb: &Rocksdb) -> std::result::Result<(), String> {
         if self.reopening.is_some() {
-            return Err("RocksDB is just being opened again".into());
+            return Err("RocksDB is being reopened".into());
         }
         // One that is closed takes all settings once it is opened again.
         if self.store.opened_with().is_none() { Ok(()) } else { self.store.turn(rocksdb) }
@@ -208,7 +207,7 @@ impl KeyValue {
         if let Some(thread) = self.reopening.take_if(|thread| thread.is_finished()) {
             let failed = match thread.join() {
                 Ok(outcome) => outcome.err().map(|error| error.one_line()),
-                Err(_) => Some("RocksDB could not be opened again".into()),
+                Err(_) => Some("RocksDB could not be reopened".into()),
             };
             // One that is open still, as it was, is tried again.
             let closed = self.store.opened_with().is_none();

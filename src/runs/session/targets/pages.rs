@@ -29,7 +29,7 @@ pub struct Pages {
     /// Holds devices against other programs as long as the target is open.
     pub(super) claims: Vec<Claim>,
     pub(super) layout: Layout,
-    /// Whether somebody else works on the devices, which are only read then.
+    /// Whether others use the devices, which are only read then.
     pub(super) mounted: bool,
 }
 

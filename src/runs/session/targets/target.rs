@@ -76,7 +76,7 @@ impl Target {
         let filled = match pages.fill(budget, attendant) {
             // A stack that was built for it goes with it.
             Err(error) if error.kind == Kind::Interrupted && built.is_none() => {
-                return Err(error.hint("the next run goes on where it stopped"));
+                return Err(error.hint("the next run continues where it stopped"));
             }
             filled => filled?,
         };
@@ -209,7 +209,7 @@ impl Target {
         self.pages().is_some() || self.key_value().is_some()
     }
 
-    /// Whether somebody else works on its devices.
+    /// Whether others use its devices.
     pub(in crate::runs::session) fn is_mounted(&self) -> bool {
         self.pages().is_some_and(|pages| pages.mounted)
     }

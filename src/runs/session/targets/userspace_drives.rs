@@ -118,13 +118,11 @@ impl UserspaceDrives {
             format!("a command moves {} at most; larger pages take several", format_size(bytes))
         }));
         if self.over.given().iter().any(|given| given.no_iommu) {
-            notes.push(
-                "no IOMMU keeps the drives from memory that is not theirs (io.unsafe_noiommu)".to_owned(),
-            );
+            notes.push("no IOMMU confines the drives' memory accesses (io.unsafe_noiommu)".to_owned());
         }
         if let Driver::Spdk(remote) = &self.driver {
             let (spdk, dpdk) = &remote.attached().versions;
-            notes.push(format!("{spdk} drives them, on {dpdk}, in a process of its own"));
+            notes.push(format!("{spdk} drives them, on {dpdk}, in a separate process"));
         }
         notes
     }

@@ -1,4 +1,4 @@
-//! An experiment of the paper: its numbers, those of this host and of others, and its claims judged.
+//! An experiment of the paper: its numbers, this host's and others', and a ruling on each claim.
 
 #[cfg(test)]
 mod tests;
@@ -27,31 +27,31 @@ use crate::settings::profile;
 pub struct Reproduction {
     /// The experiment's name.
     pub name: &'static str,
-    /// Table and sections of the paper.
+    /// The table and sections in the paper.
     pub source: &'static str,
     /// What it shows.
     pub about: &'static str,
-    /// The machine that the paper's numbers are from.
+    /// The machine on which the paper measured.
     pub paper_setup: &'static str,
-    /// This host; none before anything ran.
+    /// This host; none if nothing has run.
     pub here: Option<String>,
-    /// In what the set-up differs.
+    /// How the set-up differs from the paper's.
     pub deviations: Vec<String>,
     /// What the paper leaves open, and what is done here.
     pub assumptions: &'static [&'static str],
-    /// What the paper's text tells besides.
+    /// Figures from the paper's text.
     pub remarks: &'static [&'static str],
-    /// The figures of the columns.
+    /// The figures in the columns.
     pub columns: &'static [Figure],
     /// The rows.
     pub rows: Vec<RowShown>,
-    /// The other recordings, by the letter that stands for each.
+    /// The other recordings, each with its letter.
     pub beside: Vec<BesideShown>,
     /// The claims.
     pub claims: Vec<ClaimShown>,
-    /// What is left of each class in the mix.
+    /// What each class keeps of its throughput in the mix.
     pub shares: Vec<Share>,
-    /// Where a long run changed.
+    /// When a long run changed.
     pub over_time: Option<OverTime>,
     #[serde(skip)]
     shape: Shape,
@@ -63,7 +63,7 @@ pub type Figures = BTreeMap<&'static str, Spread>;
 /// A row.
 #[derive(Debug, Serialize)]
 pub struct RowShown {
-    /// The paper's name of it.
+    /// Its name in the paper.
     pub label: String,
     /// What it is.
     pub words: String,
@@ -73,20 +73,20 @@ pub struct RowShown {
     pub here: Figures,
     /// Whether its cycles are an estimate.
     pub cycles_estimated: bool,
-    /// Runs that there are.
+    /// The number of its runs.
     pub runs: usize,
     /// Why it has no runs, or fewer than it should.
     pub reason: Option<String>,
-    /// What makes its figures untrustworthy, with the classes, or `run`, that it is of.
+    /// What makes its figures untrustworthy, with the classes (or `run`) concerned.
     pub flags: Vec<String>,
-    /// The others' figures, in their order.
+    /// The other recordings' figures, in the same order.
     pub beside: Vec<Figures>,
 }
 
 /// Another recording.
 #[derive(Debug, Serialize)]
 pub struct BesideShown {
-    /// What stands for it in the table.
+    /// Its letter in the table.
     pub letter: String,
     /// Its folder's name.
     pub name: String,
@@ -94,33 +94,33 @@ pub struct BesideShown {
     pub host: String,
     /// Whether its cycles are an estimate.
     pub cycles_estimated: bool,
-    /// Its figures where it is no reproduction of the same experiment, by label.
+    /// Its figures by label, if it is not a reproduction of the same experiment.
     pub own_rows: Vec<(String, Figures)>,
 }
 
-/// A claim with what became of it.
+/// A claim and its ruling.
 #[derive(Debug, Serialize)]
 pub struct ClaimShown {
-    /// Where the paper says so.
+    /// Where the paper makes it.
     pub source: &'static str,
     /// What it says.
     pub words: &'static str,
-    /// Of which machine.
+    /// The machine that it is about.
     pub setup: Setup,
-    /// The figure and the rows: above the line, below it.
+    /// The figure and row above the line of the fraction.
     pub above: (&'static str, Figure),
-    /// Below the line.
+    /// The figure and row below the line.
     pub below: (&'static str, Figure),
-    /// Which way it goes.
+    /// Its direction.
     pub says: Says,
-    /// The paper's factor; none where it tells the direction alone.
+    /// The paper's factor; none if it gives only a direction.
     pub paper: Option<f64>,
     /// The factor here, its spread and the verdict.
     #[serde(flatten)]
     pub here: Judged,
 }
 
-/// A class in the mix, as a share of itself alone.
+/// A class in the mix, compared with the class alone.
 #[derive(Debug, Serialize)]
 pub struct Share {
     /// The class.
@@ -129,7 +129,7 @@ pub struct Share {
     pub alone: Option<Spread>,
     /// Its MB/s in the mix.
     pub mixed: Option<Spread>,
-    /// Mixed over alone, 0 to 1 and more.
+    /// Mixed over alone; can exceed 1.
     pub share: Option<f64>,
     /// The smallest and the largest share between any two repeats.
     pub range: Option<(f64, f64)>,
@@ -138,29 +138,29 @@ pub struct Share {
 /// A long run.
 #[derive(Debug, Serialize)]
 pub struct OverTime {
-    /// Where it changed.
+    /// When it changed.
     pub changes: Changes,
     /// Its figures over time.
     pub series: Vec<Series>,
-    /// Drives that can be told from each other and are none that a hypervisor plays; none of files.
+    /// The number of identified drives that are not emulated; none for files.
     pub drives: Option<usize>,
-    /// The others', as far as they have windows.
+    /// The same for the other recordings that have windows.
     pub beside: Vec<BesideOverTime>,
 }
 
 /// Another recording over time.
 #[derive(Debug, Serialize)]
 pub struct BesideOverTime {
-    /// What stands for it.
+    /// Its letter.
     pub letter: String,
-    /// Where it changed.
+    /// When it changed.
     pub changes: Changes,
     /// Its figures over time.
     pub series: Vec<Series>,
 }
 
 impl Reproduction {
-    /// What there is to show. `rows` are the experiment's, in its order.
+    /// Everything that the report shows. `rows` are the experiment's, in its order.
     pub fn of(run: &Run, rows: &[RowResult], beside: &[Beside]) -> Self {
         let experiment = run.experiment;
         let first = rows.iter().find_map(|row| row.runs.first());
@@ -188,8 +188,7 @@ impl Reproduction {
     }
 }
 
-/// The rows of which a run began with drives that were not known to be as cool as was asked, each such
-/// sentence once.
+/// The rows in which a run began with drives that were not known to be as cool as requested, once per sentence.
 fn warm(rows: &[RowResult]) -> Vec<String> {
     let mut said: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for row in rows {
@@ -243,7 +242,7 @@ fn is_estimated(row: &RowResult) -> bool {
     row.runs.iter().any(|run| run.summary.total.cycles_source == CyclesSource::Estimate)
 }
 
-/// The flags of a row's runs, each kind once with the classes that have it: `cache: scan, point`.
+/// The flags of a row's runs, each kind once with its classes: `cache: scan, point`.
 fn flags(row: &RowResult) -> Vec<String> {
     let mut kinds: Vec<(&str, Vec<&str>)> = Vec::new();
     for run in &row.runs {
@@ -261,7 +260,7 @@ fn flags(row: &RowResult) -> Vec<String> {
     kinds.iter().map(|(kind, holders)| format!("{kind}: {}", holders.join(", "))).collect()
 }
 
-/// What stands for the recording of that number beside this one.
+/// The letter for the recording of that number.
 fn letter(at: usize) -> String {
     char::from(b'A' + (at % 26) as u8).to_string()
 }
@@ -320,7 +319,7 @@ fn shares(rows: &[RowResult]) -> Vec<Share> {
     Class::ALL.map(of).into()
 }
 
-/// The figures that are shown over time.
+/// The figures shown over time.
 const OVER_TIME: [Figure; 2] = [Figure::ScanMbPerS, Figure::PointP99Us];
 
 impl OverTime {

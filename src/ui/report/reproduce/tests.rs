@@ -1,4 +1,4 @@
-//! What the reports say of reproductions that are known.
+//! Reports of made-up reproductions.
 
 use std::path::Path;
 use std::time::Duration;
@@ -26,7 +26,7 @@ fn header() -> Header {
     Header { profile_toml: TOML.into(), ..fixture::header() }
 }
 
-/// A row whose repeats have so many scan I/Os in a window each.
+/// A row; its repeats have these numbers of scan I/Os per window.
 fn row(dir: &Path, label: &str, scans: &[u64], change: &dyn Fn(&mut Window)) -> RowResult {
     let run = |(repeat, &scan_ios): (usize, &u64)| {
         let mut windows = fixture::windows(Like { scan_ios, ..Like::default() });
@@ -77,7 +77,7 @@ fn table2(dir: &Path) -> Vec<RowResult> {
 }
 
 #[test]
-fn a_table_is_told_beside_the_paper_and_others() {
+fn a_table_is_shown_beside_the_paper_and_others() {
     let dir = tempfile::tempdir().unwrap();
     let rows = table2(dir.path());
     let other = Beside {
@@ -112,7 +112,7 @@ fn a_table_is_told_beside_the_paper_and_others() {
 }
 
 #[test]
-fn a_worker_at_its_limit_is_part_of_a_claim_about_the_processor_only() {
+fn a_worker_at_its_limit_supports_only_claims_about_the_processor() {
     let dir = tempfile::tempdir().unwrap();
     let bound = |window: &mut Window| {
         window.classes[0].flags = vec![Flag {
@@ -130,20 +130,20 @@ fn a_worker_at_its_limit_is_part_of_a_claim_about_the_processor_only() {
 }
 
 #[test]
-fn a_scan_that_is_held_to_a_rate_tells_of_that() {
+fn a_scan_limited_to_a_rate_has_no_ruling() {
     let dir = tempfile::tempdir().unwrap();
     let rated = |window: &mut Window| window.classes[0].target_mb_per_s = Some(1000.0);
     let rows = [("1", 40_000), ("2", 60_000)]
         .map(|(label, scan)| row(dir.path(), label, &[scan, scan + 100, scan + 200], &rated));
     let shown = shown("table2", &rows, &[]);
     let (ruled, why) = ruling(&shown, "without fdatasync the scan gains");
-    assert_eq!((ruled, why), (Ruling::Unclear, Some("row 2: scan was held to a rate")));
+    assert_eq!((ruled, why), (Ruling::Unclear, Some("row 2: scan was limited to a rate")));
     let (_, why) = ruling(&shown, "without fdatasync the WAL reaches its rate");
     assert_eq!(why, Some("the repeats overlap"), "a rate is what the paper gave the WAL");
 }
 
 #[test]
-fn a_row_that_began_with_warm_drives_says_so_beside_the_other_deviations() {
+fn a_row_that_began_with_warm_drives_is_a_deviation() {
     let dir = tempfile::tempdir().unwrap();
     let mut rows = table2(dir.path());
     let warm = "nvme1n1 is still at 60 °C after 30m: not cooled down to 45 °C";
@@ -152,12 +152,12 @@ fn a_row_that_began_with_warm_drives_says_so_beside_the_other_deviations() {
         rows[row].runs[1].host["notes"] = serde_json::json!([note]);
     }
     let shown = shown("table2", &rows, &[]);
-    let told: Vec<_> = shown.deviations.iter().filter(|text| text.contains("°C")).collect();
-    assert_eq!(told, [&format!("rows 2, 3: {warm}")]);
+    let warnings: Vec<_> = shown.deviations.iter().filter(|text| text.contains("°C")).collect();
+    assert_eq!(warnings, [&format!("rows 2, 3: {warm}")]);
 }
 
 #[test]
-fn runs_that_failed_are_no_repeats() {
+fn failed_runs_do_not_count_as_repeats() {
     let dir = tempfile::tempdir().unwrap();
     let mut rows = table2(dir.path());
     let summary = &mut rows[0].runs[1].summary;
@@ -165,12 +165,12 @@ fn runs_that_failed_are_no_repeats() {
     rows[0].reason = Some("the drive is gone".into());
     let shown = shown("table2", &rows, &[]);
     let (_, why) = ruling(&shown, "without fdatasync the scan gains");
-    assert_eq!(why, Some("2 repeats, and 3 are needed"));
+    assert_eq!(why, Some("2 repeats, but 3 are needed"));
     assert!(text_of(&shown).contains("not all runs: the drive is gone"));
 }
 
 #[test]
-fn the_mix_is_told_as_a_share_of_each_class_alone() {
+fn the_mix_is_shown_as_a_share_of_each_class_alone() {
     let dir = tempfile::tempdir().unwrap();
     let rows = vec![
         row(dir.path(), "scan", &[80_000, 81_000, 82_000], &|_| {}),
@@ -209,7 +209,7 @@ fn latency_is_drawn_over_throughput_with_the_depth_at_each_point() {
     insta::assert_snapshot!(chart);
 }
 
-/// A row of 60 windows of a second, whose scan falls after 30.
+/// A row of 60 one-second windows, whose scan drops after 30.
 fn falling(dir: &Path, to: u64, header: &Header) -> RowResult {
     let scan_ios = |second: u64| if second < 30 { 60_000 } else { to };
     let windows: Vec<_> = (0..60)
@@ -222,7 +222,7 @@ fn falling(dir: &Path, to: u64, header: &Header) -> RowResult {
 }
 
 #[test]
-fn where_a_long_run_changes_is_told_with_the_bytes_written_until_then() {
+fn changes_of_a_long_run_are_shown_with_the_bytes_written_until_then() {
     let dir = tempfile::tempdir().unwrap();
     let toml = "[target]\ndevices = [\"/dev/nvme0n1\", \"/dev/nvme1n1\"]\n[stack]\nstate = \"trimmed\"\n";
     let drives = Header { profile_toml: toml.into(), ..fixture::header() };

@@ -12,11 +12,11 @@ use crate::ui::report::chart::{self, Bar, Point};
 use crate::units::{approx_span, three_digits};
 
 const WIDTH: usize = 80;
-/// Of an experiment's name in the list.
+/// Width of an experiment's name in the list.
 const NAME_WIDTH: usize = 11;
 const LABEL_WIDTH: usize = 14;
 const COLUMN_WIDTH: usize = 11;
-/// The text of a figure from its spread.
+/// Formats a figure's spread.
 type TextOf = dyn Fn(&Spread) -> f64;
 
 /// What can be reproduced.
@@ -50,7 +50,7 @@ fn add(out: &mut String, text: &str) {
     let _ = writeln!(out, "{}", paragraph(text, WIDTH, "    "));
 }
 
-/// A reason with a list below it, as one sentence.
+/// A reason that has a list below it, as one sentence.
 fn one_line(text: &str) -> String {
     text.replace(":\n", ": ").replace('\n', ";")
 }
@@ -180,7 +180,7 @@ fn shares(shares: &[Share]) -> String {
     out
 }
 
-/// The number that a label begins with.
+/// The number at the start of a label.
 fn number(label: &str) -> Option<(f64, &str)> {
     let end = label.find(|c: char| !c.is_ascii_digit()).unwrap_or(label.len());
     Some((label[..end].parse().ok()?, &label[end..]))
@@ -210,13 +210,13 @@ fn curve_text(curve: &Curve, shown: &Reproduction) -> String {
     format!("\n{}", chart::bars(&format!("{} (by {})", curve.title, curve.x_name), &bars))
 }
 
-/// The others' figures of a row, each with the letter that stands for it.
+/// The others' figures of a row, each with its recording's letter.
 fn others<'a>(row: &'a RowShown, shown: &'a Reproduction) -> impl Iterator<Item = (&'a str, &'a Figures)> {
     let letters = shown.beside.iter().map(|other| other.letter.as_str());
     letters.zip(&row.beside).filter(|(_, figures)| !figures.is_empty())
 }
 
-/// One figure over another.
+/// One figure plotted over another.
 fn plane_text<'a>(
     curve: &Curve,
     x: Figure,
@@ -274,7 +274,7 @@ fn changes_text(begins: &str, changes: &Changes, series: &[Series]) -> String {
     let written =
         format!("{} written in {}", gigabytes(changes.written_bytes), approx_span(changes.duration_s));
     if changes.too_short {
-        let what = "The run is too short for one to be seen: half a minute is needed";
+        let what = "The run is too short to detect one: half a minute is needed";
         add(&mut out, &format!("{begins}{what} ({written})."));
         return out;
     }
@@ -304,7 +304,7 @@ fn change_text(change: &Change) -> String {
     )
 }
 
-/// What the falls of the scan would be, on drives that were trimmed and filled before.
+/// What the drops of the scan may be, on drives that were trimmed and filled before.
 fn what_it_may_be(over_time: &OverTime) -> String {
     let mut out = String::new();
     let falls: Vec<_> = over_time
@@ -397,7 +397,7 @@ fn claim_text(claim: &ClaimShown) -> String {
     out
 }
 
-/// A factor with three digits at least, small ones too.
+/// A factor with at least three digits, even a small one.
 fn factor_text(factor: f64) -> String {
     if factor.abs() < 0.0995 { format!("{factor:.3}") } else { three_digits(factor) }
 }

@@ -1,4 +1,4 @@
-//! Figures in words, as the screen and the reports both show them.
+//! Figures in words, shared by the screen and the reports.
 
 mod run;
 
@@ -8,8 +8,8 @@ use crate::meter::window::{ClassFigures, CpuFigures, CyclesSource, EngineFigures
 use crate::settings::Run;
 use crate::units::{approx_size, three_digits};
 
-/// What polling found, of one interface: polls per second, the share that came back empty, and the share of
-/// the polling time that these took.
+/// What polling found for one interface: polls per second, the share that came back empty, and the share of the polling
+/// time that those took.
 pub fn polls_of(polls: Polls, duration_s: f64) -> Option<String> {
     let share = polls.empty_share().filter(|_| duration_s > 0.0)?;
     Some(format!(
@@ -20,16 +20,16 @@ pub fn polls_of(polls: Polls, duration_s: f64) -> Option<String> {
     ))
 }
 
-/// The same of all classes together.
+/// The same for all classes together.
 pub fn polls(classes: &[ClassFigures; 4], duration_s: f64) -> Option<String> {
     let mut all = Polls::default();
     classes.iter().filter_map(|class| class.polls).for_each(|polls| all += polls);
     polls_of(all, duration_s)
 }
 
-/// What the storage engine did in `duration_s` seconds, a line each: what it wrote for what was put, how long
-/// writes stalled (in percent of one thread's time), what its cache held, and its files. Only a whole run has
-/// what was written for each byte put: a window's depends on when compactions ran.
+/// What the storage engine did in `duration_s` seconds, one line each: what it wrote compared with what was put, how
+/// long writes stalled (in percent of one thread's time), its cache, and its files. Only a whole run shows bytes
+/// written per byte put: in a window that depends on when compactions ran.
 pub fn engine(engine: &EngineFigures, duration_s: f64, whole_run: bool) -> Vec<String> {
     let counts = &engine.counts;
     let mb_s = |bytes: u64| three_digits(bytes as f64 / 1e6 / duration_s.max(1e-9));
@@ -66,13 +66,13 @@ pub fn cores(cpu: &CpuFigures) -> String {
     format!("{} used, {} left of {}", three_digits(used), three_digits(all - used), cpu.cpus)
 }
 
-/// `≈ ` before a figure that rests on an estimate.
+/// `≈ ` before a figure that is based on an estimate.
 pub fn about(source: CyclesSource) -> &'static str {
     if source == CyclesSource::Estimate { "≈ " } else { "" }
 }
 
-/// The cores that the run's array would keep busy at these cycles a byte, in words: `≈ 85.7 cores for
-/// 8 drives at 3 GB/s`. None where no drive rate is set or the cycles are unknown.
+/// The cores that the run's array would keep busy at these cycles per byte, in words: `≈ 85.7 cores for 8 drives at 3
+/// GB/s`. None if no drive rate is set or the cycles are unknown.
 pub fn cores_needed(
     cpu: &CpuFigures,
     cycles_per_byte: Option<f64>,
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn counted_cycles_tell_their_own_frequency_without_what_was_stolen() {
+    fn counted_cycles_give_the_frequency_without_stolen_time() {
         let cpu = CpuFigures {
             cpus: 16,
             busy: 0.25,

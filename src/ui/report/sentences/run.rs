@@ -7,7 +7,7 @@ use crate::meter::variability::Variability;
 use crate::meter::written::Written;
 use crate::units::{approx_span, three_digits};
 
-/// Write and space amplification, a line each; none for what was not written or not counted.
+/// Write and space amplification, one line each; omitted if nothing was written or counted.
 pub fn amplification(written: &Written) -> Vec<String> {
     let mut lines = Vec::new();
     if written.application_bytes > 0 {
@@ -49,8 +49,9 @@ fn wa_d(written: &Written) -> String {
                 };
                 format!(" ({of} log page)")
             });
-            let others =
-                |share: f64| format!("; of others too: {:.0}% of what the drives took", share * 100.0);
+            let others = |share: f64| {
+                format!("; includes others' writes: {:.0}% of what the drives took", share * 100.0)
+            };
             let total = match (total, written.others()) {
                 (Some(total), _) => format!("; end to end {}", three_digits(total)),
                 (None, Some(share)) => others(share),
@@ -63,10 +64,10 @@ fn wa_d(written: &Written) -> String {
     }
 }
 
-/// Whether it is steady, what it waits for, and its figures at first beside those at the end; none
-/// before anything was measured.
+/// Whether it is steady, what it still waits for, and its first figures beside its last; none before anything was
+/// measured.
 pub fn steadiness(of: &Steadiness) -> Vec<String> {
-    if !of.is_told() {
+    if !of.is_known() {
         return Vec::new();
     }
     let waits = of.waits_for().map_or_else(String::new, |waits| format!(": {waits}"));
@@ -85,7 +86,7 @@ fn mean(of: &Mean) -> String {
     format!("{} MB/s, {} IOPS{wa_a}{wa_d} ({from} to {to})", three_digits(of.mb_per_s), three_digits(of.iops))
 }
 
-/// How much the throughput varied; none where the run is too short.
+/// How much the throughput varied; none if the run is too short.
 pub fn variability(of: &Variability) -> Option<String> {
     let (swing, deviation) = (of.swing?, of.deviation?);
     let stalled = Class::ALL.into_iter().filter_map(|class| {
@@ -136,7 +137,7 @@ mod tests {
         };
         assert_eq!(amplification(&reported)[1], "WA-D 2.00 (OCP's log page); end to end 4.08");
         let shared = Written { host_bytes: Some(408), flash_bytes: Some(816), ..reported };
-        let words = "WA-D 2.00 (OCP's log page); of others too: 50% of what the drives took";
+        let words = "WA-D 2.00 (OCP's log page); includes others' writes: 50% of what the drives took";
         assert_eq!(amplification(&shared)[1], words);
         let unseen = Written { drives_bytes: None, used_bytes_max: None, ..written };
         assert_eq!(amplification(&unseen)[0], "WA-A unknown: the block layer did not count all writes");
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn burst_and_steady_figures_stand_side_by_side() {
+    fn burst_and_steady_figures_are_shown_side_by_side() {
         let mean = |from_s: f64, mb_per_s: f64| {
             Some(Mean { from_s, to_s: from_s + 600.0, mb_per_s, iops: 50.0, wa_a: Some(3.0), wa_d: None })
         };

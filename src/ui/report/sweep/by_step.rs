@@ -1,4 +1,4 @@
-//! The figures of a sweep, a row a step: what `show --json` prints.
+//! The figures of a sweep, one row per step: what `show --json` prints.
 
 use std::collections::BTreeMap;
 
@@ -21,13 +21,13 @@ pub struct SweepShown {
     pub profile: String,
     /// The order of the runs: `shuffled` or `as-written`.
     pub order: String,
-    /// What shuffled them.
+    /// The seed that shuffled them.
     pub seed: u64,
-    /// Runs on the same stack followed each other.
+    /// Whether runs on the same stack followed each other.
     pub kept_together: bool,
-    /// The steps, as the profile has them.
+    /// The steps, in the profile's order.
     pub steps: Vec<StepRow>,
-    /// What to know before reading the figures, in sentences.
+    /// What to know before reading the figures, as sentences.
     pub notes: Vec<String>,
 }
 
@@ -39,9 +39,9 @@ pub struct StepRow {
     pub step: StepShown,
     /// Its runs, by repeat.
     pub runs: Vec<RunShown>,
-    /// Its figures over the runs that are complete, by their path in `summary.json`.
+    /// Its figures over the complete runs, by their path in `summary.json`.
     pub figures: BTreeMap<String, Spread>,
-    /// What makes them untrustworthy.
+    /// What makes the figures untrustworthy.
     pub flags: Vec<FlagShown>,
 }
 
@@ -50,15 +50,15 @@ pub struct StepRow {
 pub struct RunShown {
     /// Its folder within the sweep's.
     pub dir: String,
-    /// Which repeat it is, from 1.
+    /// The number of the repeat, from 1.
     pub repeat: u32,
     /// `done`, `not_run`, or `left`.
     pub state: &'static str,
     /// Why it has no figures.
     pub not_run: Option<NotRun>,
-    /// The I/O errors in it.
+    /// Its I/O errors.
     pub errors: Option<String>,
-    /// What its recording notes: how warm the drives were when it began, ….
+    /// The notes of its recording: how warm the drives were when it began, ….
     pub notes: Vec<String>,
     #[serde(skip)]
     pub(super) recording: Option<Box<Recording>>,
@@ -67,7 +67,7 @@ pub struct RunShown {
 /// A flag of a step's runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FlagShown {
-    /// The class; none is the run.
+    /// The class; none means the run.
     pub class: Option<Class>,
     /// Its short text, as the first run has it.
     pub text: String,
@@ -75,15 +75,15 @@ pub struct FlagShown {
     pub why: String,
     /// Whether it forbids a verdict.
     pub forbids_verdict: bool,
-    /// Runs that have it.
+    /// The number of runs that have it.
     pub runs: usize,
 }
 
 impl SweepShown {
-    /// What there is to show of a sweep.
+    /// Everything that is shown of a sweep.
     ///
     /// # Errors
-    /// Where a recording can't be read.
+    /// If a recording can't be read.
     pub fn of(folder: &Folder) -> Result<Self> {
         let schedule = &folder.schedule;
         let steps = schedule.steps.iter().enumerate();
@@ -100,8 +100,8 @@ impl SweepShown {
         })
     }
 
-    /// What of it failed, as the end of the program that ran it; none where all could be done, or where
-    /// something is left.
+    /// What failed in it, which decides how the program that ran it ends; none if every run succeeded, or some are
+    /// still to be done.
     pub fn failure(&self) -> Option<Error> {
         let runs = || self.steps.iter().flat_map(|row| &row.runs);
         let not_run = || runs().filter_map(|run| run.not_run.as_ref());
@@ -141,7 +141,7 @@ impl StepRow {
         })
     }
 
-    /// Whether its runs were steady.
+    /// How many of its runs were steady.
     pub(super) fn steady(&self) -> String {
         let states: Vec<_> = self
             .runs
@@ -189,7 +189,7 @@ impl RunShown {
     }
 }
 
-/// Each flag of the runs, with how many have it.
+/// Each flag of the runs, with the number of runs that have it.
 fn flags(recordings: &[&Recording]) -> Vec<FlagShown> {
     let mut found: Vec<FlagShown> = Vec::new();
     for recording in recordings {
@@ -234,7 +234,7 @@ fn notes(schedule: &Schedule, steps: &[StepRow]) -> Vec<String> {
             notes.push(format!("the runs are of different {what}: {}", values.join(", ")));
         }
     }
-    // Every run notes how it began; what they all say is said once.
+    // Each run notes how it began; a note that all share is shown once.
     let mut counted: BTreeMap<&str, usize> = BTreeMap::new();
     steps.iter().flat_map(|row| &row.runs).flat_map(|run| &run.notes).for_each(|note| {
         *counted.entry(note).or_default() += 1;

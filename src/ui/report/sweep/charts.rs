@@ -10,8 +10,8 @@ use crate::ui::report::chart::{self, Bar};
 use crate::ui::report::figures::{self, Figure};
 use crate::units::SECOND_NS;
 
-/// Bars over the values of the one or two knobs that the steps turn, where one is a number; a sweep of
-/// one step is shown over time.
+/// Bars over the values of the one or two knobs that the steps turn, if one of them is a number; a sweep of one step is
+/// shown over time.
 pub(super) fn charts(shown: &SweepShown) -> String {
     if let [row] = &shown.steps[..] {
         return over_time(row);
@@ -46,8 +46,8 @@ fn bar(value: &str, row: &StepRow, figure: &Figure) -> Bar {
     }
 }
 
-/// The one or two knobs that all steps turn and nothing else, as text, with each step by its values in
-/// order; none where no one of them is a number. Of two, the one with more numbers turns fastest.
+/// The one or two knobs that all steps turn and nothing else, as text, with each step by its values in order; none if
+/// neither is a number. Of two, the one with more numbers varies fastest.
 fn by_knobs(shown: &SweepShown) -> Option<(String, Vec<(String, &StepRow)>)> {
     let paths: Vec<&str> = shown.steps.first()?.step.turns.iter().map(|(path, _)| path.as_str()).collect();
     let alike =
@@ -67,11 +67,11 @@ fn by_knobs(shown: &SweepShown) -> Option<(String, Vec<(String, &StepRow)>)> {
     Some((title, rows.into_iter().map(|row| (label(row), row)).collect()))
 }
 
-/// A knob that all steps turn.
+/// A knob that every step turns.
 struct Axis<'a> {
-    /// Which of their turns it is.
+    /// Its index among their turns.
     at: usize,
-    /// Its values: numbers ascending, others as they come.
+    /// Its values: numbers ascending, others in the order of the steps.
     values: Vec<&'a str>,
     /// Whether they are numbers.
     numbers: bool,
@@ -118,7 +118,7 @@ fn over_time(row: &StepRow) -> String {
                 Some((at_s, figure.of_window(window)?))
             })
             .collect();
-        // Fewer show nothing that the table does not.
+        // With fewer, a chart adds nothing to the table.
         if points.len() >= 10 {
             let title = format!("{} over time, {}", figure.label, recording.name());
             let _ = write!(out, "\n{}", chart::over_time(&title, &points, &|value| figure.text(value, None)));

@@ -1,4 +1,4 @@
-//! A sweep: a row a step, with the spread over its repeats, and charts where one or two knobs were turned.
+//! A sweep: one row per step, with the spread over its repeats, and charts if one or two knobs were turned.
 
 mod by_step;
 mod charts;
@@ -30,7 +30,7 @@ const COLUMNS: [Column; 8] = [
     ("classes.wal.service_ns.p99", "p99 of", "commit", 7),
     ("total.cycles_per_byte", "cycles", "/byte", 6),
 ];
-/// Of a second table.
+/// The columns of the second table.
 const WRITTEN_COLUMNS: [Column; 6] = [
     ("total.iops", "", "IOPS", 6),
     ("classes.background.service_ns.p99", "p99 of", "bg", 7),
@@ -39,7 +39,7 @@ const WRITTEN_COLUMNS: [Column; 6] = [
     ("wa_total", "end to", "end", 6),
     ("space_amplification", "", "space", 5),
 ];
-/// What charts show of a sweep over one knob.
+/// The figures that charts show.
 const CHARTED: [&str; 4] =
     ["total.mb_per_s", "classes.point.service_ns.p99", "classes.wal.service_ns.p99", "total.cycles_per_byte"];
 
@@ -72,7 +72,7 @@ pub fn sweep(shown: &SweepShown) -> String {
     out
 }
 
-/// The folder's own name.
+/// The folder's name.
 fn name(dir: &str) -> String {
     let path = std::path::Path::new(dir);
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -88,7 +88,7 @@ fn headings(columns: &[Column]) -> String {
     line("", "", |column| column.1) + &line("step", "n", |column| column.2)
 }
 
-/// Operations, what was written on the way, and whether it was steady; nothing where no step has run.
+/// Operations, amplification, and whether it was steady; empty if no step has run.
 fn written(shown: &SweepShown) -> String {
     if shown.steps.iter().all(|row| row.done() == 0) {
         return String::new();
@@ -107,8 +107,8 @@ fn written(shown: &SweepShown) -> String {
     out
 }
 
-/// The rows of a step: its medians, then the lowest and the highest where there are several runs, and
-/// why it has no figures where it has none.
+/// The rows of a step: its medians, the lowest and the highest if there are several runs, and why it has no figures if
+/// it has none.
 fn step(row: &StepRow) -> String {
     let mut out = String::new();
     let label = &row.step.label;
@@ -123,12 +123,12 @@ fn step(row: &StepRow) -> String {
         out += &cells(row, &COLUMNS, "  lowest", "", |spread| spread.low);
         out += &cells(row, &COLUMNS, "  highest", "", |spread| spread.high);
     }
-    let mut told: Vec<&str> = Vec::new();
+    let mut shown_reasons: Vec<&str> = Vec::new();
     for (repeat, not_run) in row.runs.iter().filter_map(|run| Some((run.repeat, run.not_run.as_ref()?))) {
-        if told.contains(&not_run.why.as_str()) {
+        if shown_reasons.contains(&not_run.why.as_str()) {
             continue;
         }
-        told.push(&not_run.why);
+        shown_reasons.push(&not_run.why);
         let which = if done > 0 { format!("repeat {repeat} ") } else { String::new() };
         let failed = if not_run.kind == "failed" { "failed" } else { "not run" };
         let _ = writeln!(out, "{}", paragraph(&format!("  {which}{failed}: {}", not_run.why), WIDTH, "    "));
@@ -161,14 +161,14 @@ fn text(row: &StepRow, key: &str, value: f64) -> String {
     format!("{}{}", if estimate { "≈" } else { "" }, three_digits(value))
 }
 
-/// What the figures are, and how much the spread says.
+/// What the figures are, and how far the spread can be trusted.
 fn footer(shown: &SweepShown) -> String {
     let most = shown.steps.iter().map(StepRow::done).max().unwrap_or(0);
     let mut text = match most {
         0 => return String::new(),
         1 => "One run of each step: how much the figures vary is unknown.".to_owned(),
         n => {
-            // A run is above the true median with a half; all of n are on one side with 2^(1-n).
+            // A run is above the true median with probability 1/2; all n are on one side of it with 2^(1-n).
             let share = (1.0 - 0.5_f64.powi(n as i32 - 1)) * 100.0;
             format!(
                 "Median, lowest and highest of n runs: with n = {n} the true median lies between the two in \
@@ -184,7 +184,7 @@ fn footer(shown: &SweepShown) -> String {
     format!("\n{}\n", paragraph(&text, WIDTH, ""))
 }
 
-/// Each flag once, with the steps that have it.
+/// Each flag once, with its steps.
 fn all_flags(shown: &SweepShown) -> String {
     let mut groups: Vec<(&FlagShown, Vec<String>)> = Vec::new();
     for row in &shown.steps {
@@ -219,7 +219,7 @@ fn all_flags(shown: &SweepShown) -> String {
     out
 }
 
-/// The order of the runs that a sweep would have.
+/// The order in which a sweep would run.
 pub fn schedule(schedule: &Schedule) -> String {
     let mut out = format!(
         "{}: {} steps, {} runs, {}\n",
@@ -233,7 +233,7 @@ pub fn schedule(schedule: &Schedule) -> String {
         }
     );
     if schedule.kept_together {
-        out += "runs on the same target follow each other: it is built or filled once for all of them\n";
+        out += "runs on the same target follow each other, so it is built or filled once\n";
     }
     let number_width = schedule.runs.len().to_string().len().max(3);
     for (at, run) in schedule.runs.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Keys while a dialog lies over the screen.
+//! Keys while a dialog is open.
 
 use crate::runs::session::Command;
 use crate::ui::tui::consent::Consented;
@@ -10,7 +10,7 @@ use crate::ui::tui::update::input::{scrolled, type_into};
 use crate::ui::tui::update::{leave, plan, turn};
 use crate::ui::tui::view;
 
-/// Takes a key: what it means here, or the character that it types.
+/// Handles a key, given its action here or the character that it types.
 pub fn pressed(state: &mut State, action: Option<Action>, typed: Option<char>) -> Vec<Effect> {
     let Some(dialog) = state.dialog.take() else { return Vec::new() };
     match dialog {
@@ -26,13 +26,18 @@ pub fn pressed(state: &mut State, action: Option<Action>, typed: Option<char>) -
                 state.dialog = Some(Dialog::Edit { knob, input, error });
             }
         },
-        Dialog::Save { mut input, error } => match action {
+        Dialog::Save { mut input, selected, error } => match action {
             Some(Action::Close) => {}
             Some(Action::Accept) => return save(state, input),
             _ => {
-                let changed = type_into(&mut input, action, typed);
+                let replaced = selected && (typed.is_some() || action == Some(Action::Erase));
+                if replaced {
+                    input.clear();
+                }
+                let changed = type_into(&mut input, action, typed) || replaced;
                 let error = error.filter(|_| !changed);
-                state.dialog = Some(Dialog::Save { input, error });
+                let selected = selected && !changed && action != Some(Action::Last);
+                state.dialog = Some(Dialog::Save { input, selected, error });
             }
         },
         Dialog::Replace { name } => match action {
@@ -69,7 +74,7 @@ fn save(state: &mut State, input: String) -> Vec<Effect> {
     let fits = |c: char| c.is_alphanumeric() || "-_.".contains(c);
     if name.is_empty() || name.starts_with('.') || !name.chars().all(fits) {
         let error = Some("a name of letters, digits, - _ and . is expected".into());
-        state.dialog = Some(Dialog::Save { input, error });
+        state.dialog = Some(Dialog::Save { input, selected: false, error });
         return Vec::new();
     }
     save_effect(state, name, false)
@@ -115,10 +120,10 @@ fn consent(state: &mut State, action: Option<Action>, typed: Option<char>) -> Ve
         Some(Action::Close) => {
             state.dialog = None;
             state.say("declined: nothing is destroyed");
-            // An empty list allows nothing, and lets the run say what becomes of it.
+            // An empty list allows nothing; the run then reports the consequence.
             return vec![Effect::Send(Command::Consent(Vec::new()))];
         }
-        // What can't be read can't be agreed to.
+        // What can't be read can't be confirmed.
         _ if !visible => {}
         Some(Action::Accept) => {
             if let Consented::Fully(typed) = consent.accept() {
@@ -139,7 +144,7 @@ fn consent(state: &mut State, action: Option<Action>, typed: Option<char>) -> Ve
     Vec::new()
 }
 
-/// Scrolls what is read page by page, or closes it.
+/// Scrolls or closes a page.
 fn page(state: &mut State, dialog: fn(usize) -> Dialog, top: usize, action: Option<Action>) {
     if action == Some(Action::Close) {
         return;

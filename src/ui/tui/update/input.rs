@@ -4,29 +4,29 @@ use crate::runs::session::message::Phase;
 use crate::ui::tui::keys::Action;
 use crate::ui::tui::state::State;
 
-/// The longest text that is typed: longer than any path, serial or list of CPUs.
+/// The longest input: longer than any path, serial or list of CPUs.
 const INPUT_MAX: usize = 4096;
 
-/// Whether nothing can be turned now; says why.
+/// Whether nothing can be turned now; shows why.
 pub fn blocked(state: &mut State) -> bool {
     if state.ended.is_some() {
         let former = if state.former.is_some() { "b rebuilds the previous stack, " } else { "" };
         state.complain(format!("the run has ended: {former}o opens a profile, q quits"));
     } else if state.quitting {
-        state.say("draining to end");
+        state.say("quitting: the I/O under way drains");
     } else {
         match state.phase() {
             Phase::Running | Phase::Paused => return false,
             Phase::Opening => state.say("not yet: the profile is being opened"),
             Phase::Building => state.say("not yet: the stack is being built"),
             Phase::Filling => state.say("not yet: the target is being filled"),
-            Phase::Ending => state.say("draining to end"),
+            Phase::Ending => state.say("quitting: the I/O under way drains"),
         }
     }
     true
 }
 
-/// Types or erases; whether anything was.
+/// Types or erases; returns whether that changed the input.
 pub fn type_into(input: &mut String, action: Option<Action>, typed: Option<char>) -> bool {
     match (action, typed) {
         (Some(Action::Erase), _) => input.pop().is_some(),
@@ -39,7 +39,7 @@ pub fn type_into(input: &mut String, action: Option<Action>, typed: Option<char>
     }
 }
 
-/// The first line shown after a key; `last` is the furthest.
+/// The first line shown after a key; `last` is its maximum.
 pub fn scrolled(top: usize, action: Option<Action>, rows: usize, last: usize) -> usize {
     let top = match action {
         Some(Action::Up) => top.saturating_sub(1),

@@ -1,4 +1,4 @@
-//! What a message makes of the state. Pure: what is to be done outside comes back as effects.
+//! How messages change the state. Pure: what is to be done outside is returned as effects.
 
 mod dialogs;
 mod input;
@@ -21,7 +21,7 @@ use crate::error::{Error, Kind};
 use crate::runs::session::Command;
 use crate::runs::session::message::Phase;
 
-/// Takes a message.
+/// Handles a message.
 pub fn update(state: &mut State, msg: Msg) -> Vec<Effect> {
     let effects = take(state, msg);
     state.list_knobs();
@@ -38,7 +38,7 @@ fn take(state: &mut State, msg: Msg) -> Vec<Effect> {
             state.scroll_to_chosen();
             Vec::new()
         }
-        Msg::Session(event) => session::told(state, event),
+        Msg::Session(event) => session::handle(state, event),
         Msg::SessionGone => session::gone(state),
         Msg::Listed(found) => {
             if let Some(Dialog::Open { entries, .. }) = &mut state.dialog {
@@ -46,11 +46,12 @@ fn take(state: &mut State, msg: Msg) -> Vec<Effect> {
             }
             Vec::new()
         }
-        Msg::Loaded(Ok(settings)) => {
-            state.say(format!("opening {}", settings.name));
+        Msg::Loaded(Ok(profile)) => {
+            state.say(format!("opening {}", profile.settings.name));
             state.asked.clear();
             state.collected.clear();
-            vec![Effect::Send(Command::Open(settings))]
+            let unused_steps = profile.steps();
+            vec![Effect::Send(Command::Open { settings: Box::new(profile.settings), unused_steps })]
         }
         Msg::Loaded(Err(error)) => {
             state.complain(error.one_line());
@@ -80,7 +81,7 @@ fn key_pressed(state: &mut State, key: &KeyEvent) -> Vec<Effect> {
     }
     let outlives = state.dialog.as_ref().is_some_and(Dialog::outlives_small_screens);
     if layout::tier(state.screen).is_none() && !outlives {
-        return Vec::new(); // nothing is turned that can't be seen
+        return Vec::new(); // nothing invisible is turned
     }
     if state.dialog.is_some() {
         let typed = match key.code {
@@ -139,7 +140,7 @@ fn act(state: &mut State, action: Action) -> Vec<Effect> {
         Action::View => next_view(state),
         Action::Focus => focus(state),
         Action::Help => state.dialog = Some(Dialog::Help { top: 0 }),
-        // Known in dialogs only, or taken before.
+        // Only in dialogs, or handled before.
         Action::Quit
         | Action::Close
         | Action::Accept
@@ -152,7 +153,7 @@ fn act(state: &mut State, action: Action) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Chooses the row so many knobs (or ledger lines) further.
+/// Moves the choice by that many knobs (or ledger lines).
 fn step(state: &mut State, by: isize) {
     if state.focus == Focus::Ledger {
         let last = state.figures().ledger.len().saturating_sub(1);
@@ -165,7 +166,7 @@ fn step(state: &mut State, by: isize) {
     choose(state, knobs[at.saturating_add_signed(by).min(knobs.len() - 1)]);
 }
 
-/// Chooses a row, if it is a knob's.
+/// Chooses a row if it is a knob.
 fn choose(state: &mut State, row: usize) {
     if let Some(Row::Knob(_)) = state.rows().get(row) {
         if state.chosen != row {
@@ -199,7 +200,8 @@ fn undo(state: &mut State) -> Vec<Effect> {
 fn save(state: &mut State) {
     match &state.status {
         Some(status) => {
-            state.dialog = Some(Dialog::Save { input: status.settings.name.clone(), error: None });
+            let input = status.settings.name.clone();
+            state.dialog = Some(Dialog::Save { input, selected: true, error: None });
         }
         None => state.say("nothing to save yet: the profile is being opened"),
     }
@@ -250,7 +252,8 @@ fn focus(state: &mut State) {
     };
 }
 
-/// Drains and quits, asking first where something stands (asked again, it is taken down); quits at once where there is nothing to drain, or when asked again.
+/// Drains and quits. Asks first if a stack is in place (if asked again, it is torn down); quits at once if
+/// there is nothing to drain, or if asked again.
 fn quit(state: &mut State) -> Vec<Effect> {
     if state.quitting {
         return vec![Effect::Exit];
@@ -268,7 +271,7 @@ fn quit(state: &mut State) -> Vec<Effect> {
     leave(state, Command::Quit)
 }
 
-/// Drains and ends, one way or the other.
+/// Drains and ends with the given command.
 fn leave(state: &mut State, way: Command) -> Vec<Effect> {
     state.quitting = true;
     state.dialog = None;

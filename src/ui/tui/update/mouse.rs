@@ -14,7 +14,7 @@ use crate::ui::tui::view::knobs::{Hit, hit};
 /// Rows that one notch of the wheel scrolls.
 const NOTCH: usize = 3;
 
-/// Takes a click or a notch of the wheel.
+/// Handles a click or a notch of the wheel.
 pub fn mouse(state: &mut State, event: MouseEvent) -> Vec<Effect> {
     let Some(areas) = layout::areas(state.screen, state.view) else { return Vec::new() };
     let at = Position::new(event.column, event.row);
@@ -42,7 +42,7 @@ pub fn mouse(state: &mut State, event: MouseEvent) -> Vec<Effect> {
     Vec::new()
 }
 
-/// In a dialog the wheel scrolls; nothing is confirmed by a click.
+/// In a dialog the wheel scrolls; a click never confirms.
 fn dialog(state: &mut State, wheel: Option<bool>) -> Vec<Effect> {
     let scrolls = matches!(
         state.dialog,

@@ -1,4 +1,4 @@
-//! Building the target anew: knobs are collected, the plan is asked for, read and agreed to.
+//! Rebuilding the target: changes are collected, the plan is requested, read and confirmed.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::ui::tui::state::State;
 use crate::ui::tui::update::input::{blocked, scrolled, type_into};
 use crate::ui::tui::view;
 
-/// Keeps a value for the plan; the one in force needs none.
+/// Collects a value for the plan; the one in force needs no plan.
 pub fn collect(state: &mut State, knob: &'static Knob, value: Value) {
     let in_force = state.status.as_ref().map(|status| knob.get(&status.settings));
     if in_force.as_ref() == Some(&value) {
@@ -27,7 +27,7 @@ pub fn collect(state: &mut State, knob: &'static Knob, value: Value) {
     state.say(format!("{} needs a rebuild: Enter shows the plan, Esc discards it", knob.path));
 }
 
-/// Asks what it takes to build the target with what is collected.
+/// Requests the plan for rebuilding the target with the collected changes.
 pub fn ask(state: &mut State) -> Vec<Effect> {
     if blocked(state) {
         return Vec::new();
@@ -37,7 +37,7 @@ pub fn ask(state: &mut State) -> Vec<Effect> {
     vec![Effect::Send(Command::Plan(turns))]
 }
 
-/// Forgets what is collected.
+/// Discards the collected changes.
 pub fn drop_collected(state: &mut State) {
     if state.collected.is_empty() {
         return;
@@ -46,7 +46,7 @@ pub fn drop_collected(state: &mut State) {
     state.say(format!("discarded: {}", paths.join(", ")));
 }
 
-/// Shows a plan; one that the run does not wait for never takes the place of what is being typed.
+/// Shows a plan; unless the run is waiting for it, it never interrupts typing.
 pub fn planned(state: &mut State, plan: Result<Arc<PlanShown>, String>) {
     if state.quitting {
         return;
@@ -72,12 +72,12 @@ fn look(asked: &mut Agreement, state: &State) {
     let visible = layout::tier(state.screen).is_some();
     if !asked.read && visible && asked.top >= view::plan::overhang(asked, state.screen) {
         asked.read = true;
-        // That it had to be scrolled first is no longer so.
+        // The request to scroll first is obsolete.
         asked.consent.error = None;
     }
 }
 
-/// Takes a key while the plan lies over the screen.
+/// Handles a key while the plan is shown.
 pub fn pressed(
     state: &mut State,
     mut asked: Agreement,
@@ -87,7 +87,7 @@ pub fn pressed(
     if action == Some(Action::Close) {
         return declined(state, &asked);
     }
-    // What can't be read can't be agreed to.
+    // What can't be read can't be confirmed.
     if layout::tier(state.screen).is_none() {
         state.dialog = Some(Dialog::Plan(asked));
         return Vec::new();
@@ -105,7 +105,7 @@ pub fn pressed(
     Vec::new()
 }
 
-/// What was typed, once everything was agreed to.
+/// What was typed, once everything was confirmed.
 fn agree(asked: &mut Agreement, action: Option<Action>, typed: Option<char>) -> Option<Vec<String>> {
     if !asked.destroys() {
         return (action == Some(Action::Yes) && asked.read).then(Vec::new);
@@ -131,7 +131,7 @@ fn agree(asked: &mut Agreement, action: Option<Action>, typed: Option<char>) -> 
 fn declined(state: &mut State, asked: &Agreement) -> Vec<Effect> {
     if asked.is_awaited() {
         state.say("declined: nothing is destroyed");
-        // An empty list allows nothing, and lets the run say what becomes of it.
+        // An empty list allows nothing; the run then reports the consequence.
         return vec![Effect::Send(Command::Consent(Vec::new()))];
     }
     state.say(if state.collected.is_empty() {
@@ -142,7 +142,7 @@ fn declined(state: &mut State, asked: &Agreement) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Builds what ran before the failure.
+/// Rebuilds the stack that ran before the failure.
 pub fn former(state: &mut State) -> Vec<Effect> {
     let failed = matches!(state.ended, Some(Err(_)));
     let Some(former) = state.former.clone().filter(|_| failed) else {
@@ -152,10 +152,11 @@ pub fn former(state: &mut State) -> Vec<Effect> {
     state.say(format!("rebuilding the previous stack of {}", former.name));
     state.asked.clear();
     state.collected.clear();
-    vec![Effect::Send(Command::Open(former))]
+    // The session knows the steps of a profile that ran before.
+    vec![Effect::Send(Command::Open { settings: former, unused_steps: 0 })]
 }
 
-/// Forgets what has come into force, and what no knob that takes building knows.
+/// Drops collected changes that are now in force, or whose knob no longer needs a rebuild.
 pub fn settle(state: &mut State) {
     let Some(status) = state.status.clone() else { return };
     state.collected.retain(|path, value| {

@@ -1,4 +1,4 @@
-//! What keys and events do on the way to a target that is built anew.
+//! Keys and events on the way to a rebuilt target.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ const RAID: (&str, Value) = ("stack.raid", Value::Choice("md1"));
 const FILESYSTEM: (&str, Value) = ("stack.filesystem", Value::Choice("ext4"));
 
 #[test]
-fn the_key_that_types_a_value_is_named_as_it_is() {
+fn the_message_names_the_key_that_types_a_value() {
     let mut state = running(80, 24);
     choose(&mut state, "stack.mkfs_options");
     letter(&mut state, 'l');
@@ -71,7 +71,7 @@ fn the_key_that_types_a_value_is_named_as_it_is() {
 }
 
 #[test]
-fn while_another_target_is_built_the_figures_of_the_last_one_are_told_as_such() {
+fn while_another_target_is_built_the_old_figures_are_marked() {
     let mut state = running(80, 24);
     assert!(!shown(&state).contains("before this target"));
     tell(&mut state, Event::Status(Arc::new(fixture::status(Phase::Filling))));
@@ -79,7 +79,7 @@ fn while_another_target_is_built_the_figures_of_the_last_one_are_told_as_such() 
 }
 
 #[test]
-fn what_takes_building_is_collected_and_planned_with_enter() {
+fn rebuild_knobs_are_collected_and_planned_with_enter() {
     let mut state = running(80, 24);
     choose(&mut state, "target.files.count");
     assert_eq!(letter(&mut state, 'l'), [], "nothing is sent");
@@ -96,7 +96,7 @@ fn what_takes_building_is_collected_and_planned_with_enter() {
 }
 
 #[test]
-fn several_are_collected_by_stops_and_by_typing() {
+fn several_changes_are_collected_by_steps_and_by_typing() {
     let mut state = collected();
     choose(&mut state, "stack.chunk");
     assert_eq!(letter(&mut state, 'e'), []);
@@ -127,17 +127,17 @@ fn a_plan_can_be_asked_for_with_nothing_collected() {
 }
 
 #[test]
-fn values_are_judged_with_all_that_is_collected() {
+fn values_are_checked_against_the_collected_changes() {
     let mut state = running(80, 24);
     choose(&mut state, "stack.filesystem");
     letter(&mut state, 'l');
     let passing = state.passing.clone().unwrap();
-    assert!(passing.reason.contains("choose a raid first"), "{}", passing.reason);
+    assert!(passing.reason.contains("choose a RAID level first"), "{}", passing.reason);
     assert!(state.collected.is_empty());
     assert!(shown(&state).contains("can't"));
     let mut state = collected();
     assert_eq!(state.collected.get("stack.filesystem"), Some(&FILESYSTEM.1));
-    // Without the raid the file system can no longer be built, and says so.
+    // Without the RAID the file system can no longer be built, which its row shows.
     choose(&mut state, "stack.raid");
     letter(&mut state, 'h');
     letter(&mut state, 'h');
@@ -148,7 +148,7 @@ fn values_are_judged_with_all_that_is_collected() {
 }
 
 #[test]
-fn esc_drops_what_was_collected() {
+fn esc_discards_the_collected_changes() {
     let mut state = collected();
     assert_eq!(key(&mut state, KeyCode::Esc), []);
     assert!(state.collected.is_empty());
@@ -156,7 +156,7 @@ fn esc_drops_what_was_collected() {
 }
 
 #[test]
-fn what_was_built_is_no_longer_collected() {
+fn built_changes_are_no_longer_collected() {
     let mut state = collected();
     let mut status = fixture::status(Phase::Opening);
     status.settings.stack.raid = crate::settings::Raid::Md1;
@@ -165,18 +165,18 @@ fn what_was_built_is_no_longer_collected() {
 }
 
 #[test]
-fn another_profile_forgets_what_was_collected_and_saving_keeps_it() {
+fn opening_another_profile_drops_the_collected_changes_and_saving_keeps_them() {
     let mut state = collected();
     letter(&mut state, 's');
     let effects = key(&mut state, KeyCode::Enter);
     let [Effect::Save { settings, .. }] = effects.as_slice() else { panic!("{effects:?}") };
     assert_eq!(settings.stack.raid, crate::settings::Raid::Md1);
-    update(&mut state, Msg::Loaded(Ok(Box::new(fixture::settings()))));
+    update(&mut state, Msg::Loaded(Ok(Box::new(fixture::settings().into()))));
     assert!(state.collected.is_empty());
 }
 
 #[test]
-fn live_knobs_are_turned_as_before_while_others_are_collected() {
+fn live_knobs_still_turn_while_others_are_collected() {
     let mut state = collected();
     choose(&mut state, "scan.depth");
     let turn = Command::Turn { knob: "scan.depth".into(), value: Value::Int(256) };
@@ -185,7 +185,7 @@ fn live_knobs_are_turned_as_before_while_others_are_collected() {
 }
 
 #[test]
-fn what_can_not_be_planned_says_why() {
+fn a_failed_plan_shows_the_reason() {
     let mut state = collected();
     tell(&mut state, Event::Planned(Err("the members are of different sizes".into())));
     assert_eq!(said(&state), "no plan: the members are of different sizes");
@@ -242,7 +242,7 @@ fn a_plan_that_destroys_nothing_takes_y_after_its_end_was_seen() {
 }
 
 #[test]
-fn the_wheel_reads_a_plan_and_agrees_to_nothing() {
+fn the_wheel_scrolls_a_plan_and_confirms_nothing() {
     let mut state = running(80, 24);
     planned(&mut state, fixture::plan_destroying());
     let wheel =
@@ -254,7 +254,7 @@ fn the_wheel_reads_a_plan_and_agrees_to_nothing() {
 }
 
 #[test]
-fn esc_closes_a_plan_and_keeps_what_was_collected() {
+fn esc_closes_a_plan_and_keeps_the_collected_changes() {
     for plan in [fixture::plan_destroying(), fixture::plan_long()] {
         let mut state = collected();
         planned(&mut state, plan);
@@ -264,7 +264,7 @@ fn esc_closes_a_plan_and_keeps_what_was_collected() {
 }
 
 #[test]
-fn a_plan_that_the_run_waits_for_is_agreed_to_or_declined() {
+fn a_plan_that_the_run_waits_for_is_confirmed_or_declined() {
     let first = || PlanShown { number: 0, turns: Vec::new(), ..fixture::plan_destroying() };
     let mut state = fixture::filling(80, 24);
     planned(&mut state, first());
@@ -278,7 +278,7 @@ fn a_plan_that_the_run_waits_for_is_agreed_to_or_declined() {
 }
 
 #[test]
-fn a_profile_that_takes_a_stack_down_is_opened_by_its_plan() {
+fn opening_a_profile_that_tears_down_a_stack_needs_its_plan() {
     let mut state = fixture::standing(80, 24);
     let opens = PlanShown { opens: Some("quiet".into()), turns: Vec::new(), ..fixture::plan_destroying() };
     planned(&mut state, opens);
@@ -288,7 +288,7 @@ fn a_profile_that_takes_a_stack_down_is_opened_by_its_plan() {
 }
 
 #[test]
-fn a_run_of_its_own_begins_with_an_empty_ledger() {
+fn a_new_run_begins_with_an_empty_ledger() {
     let mut state = fixture::turned(80, 24);
     assert!(!state.live.ledger.is_empty());
     state.ledger_chosen = 2;
@@ -298,7 +298,7 @@ fn a_run_of_its_own_begins_with_an_empty_ledger() {
 }
 
 #[test]
-fn a_plan_never_takes_the_place_of_what_is_typed_unless_the_run_waits() {
+fn a_plan_never_interrupts_typing_unless_the_run_waits() {
     let mut state = running(80, 24);
     letter(&mut state, 's');
     planned(&mut state, fixture::plan_short());
@@ -310,7 +310,7 @@ fn a_plan_never_takes_the_place_of_what_is_typed_unless_the_run_waits() {
 }
 
 #[test]
-fn a_plan_that_can_not_be_seen_can_not_be_agreed_to() {
+fn an_invisible_plan_cannot_be_confirmed() {
     for plan in [fixture::plan_destroying(), fixture::plan_short()] {
         let mut state = running(60, 20);
         planned(&mut state, plan);
@@ -345,11 +345,11 @@ fn steps_are_shown_until_the_load_runs() {
 }
 
 fn former(state: &State) -> Vec<Effect> {
-    vec![Effect::Send(Command::Open(state.former.clone().unwrap()))]
+    vec![Effect::Send(Command::Open { settings: state.former.clone().unwrap(), unused_steps: 0 })]
 }
 
 #[test]
-fn a_failure_is_told_in_full_and_b_builds_the_former_stack() {
+fn a_failure_is_shown_in_full_and_b_rebuilds_the_previous_stack() {
     let mut state = fixture::failed(80, 24);
     let text = shown(&state).replace(['│', '\n'], " ");
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -371,7 +371,7 @@ fn a_failure_is_told_in_full_and_b_builds_the_former_stack() {
 }
 
 #[test]
-fn the_former_stack_stays_one_key_away_until_a_load_runs() {
+fn the_previous_stack_stays_one_key_away_until_a_load_runs() {
     let mut state = fixture::failed(80, 24);
     letter(&mut state, 'b');
     tell(&mut state, Event::Status(Arc::new(fixture::status(Phase::Opening))));
@@ -385,7 +385,7 @@ fn the_former_stack_stays_one_key_away_until_a_load_runs() {
 }
 
 #[test]
-fn quitting_while_a_stack_stands_asks_what_becomes_of_it() {
+fn quitting_with_a_stack_in_place_asks_whether_to_keep_it() {
     let standing = || {
         let mut state = fixture::standing(80, 24);
         assert_eq!(letter(&mut state, 'q'), []);
@@ -420,7 +420,7 @@ fn quitting_while_a_stack_stands_asks_what_becomes_of_it() {
 }
 
 #[test]
-fn a_small_screen_asks_what_becomes_of_a_stack_too() {
+fn a_small_screen_also_asks_whether_to_keep_the_stack() {
     let mut state = fixture::standing(60, 20);
     assert_eq!(letter(&mut state, 'q'), []);
     assert!(shown(&state).contains("keeps it, Esc cancels"), "{}", shown(&state));
@@ -460,7 +460,7 @@ fn on_a_drive() -> State {
 }
 
 #[test]
-fn drives_change_hands_by_a_plan_there_and_back() {
+fn drives_are_handed_over_and_back_by_plans() {
     let vfio = ("io.interface", Value::Choice("vfio"));
     let type_in = |state: &mut State, text: &str| {
         letter(state, 'e');
@@ -472,7 +472,7 @@ fn drives_change_hands_by_a_plan_there_and_back() {
     let mut state = on_a_drive();
     assert_eq!(type_in(&mut state, "vfio"), [], "nothing is turned");
     assert_eq!(letter(&mut state, 'p'), plan_of(std::slice::from_ref(&vfio)));
-    // Another live value is what is wanted now, and takes no building.
+    // Another live value needs no rebuild.
     let live = letter(&mut state, 'h');
     assert!(
         matches!(&live[..], [Effect::Send(Command::Turn { knob, .. })] if knob == "io.interface"),
@@ -486,7 +486,7 @@ fn drives_change_hands_by_a_plan_there_and_back() {
     typed(&mut files, "vfio");
     key(&mut files, KeyCode::Enter);
     assert!(shown(&files).contains("the target is files"), "{}", shown(&files));
-    // Where they have left, every other interface is for the plan, and the one in force for nothing.
+    // Once they have left, every other interface needs a plan, and the one in force needs nothing.
     let mut status = state.status.as_deref().cloned().unwrap();
     status.settings.io.interface = crate::settings::Interface::Vfio;
     tell(&mut state, Event::Status(Arc::new(status)));

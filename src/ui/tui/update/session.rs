@@ -1,4 +1,4 @@
-//! What the run tells.
+//! Events from the run.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::ui::tui::message::Effect;
 use crate::ui::tui::state::{Focus, Passing, State};
 use crate::ui::tui::update::plan;
 
-/// Takes an event.
-pub fn told(state: &mut State, event: Event) -> Vec<Effect> {
+/// Handles an event.
+pub fn handle(state: &mut State, event: Event) -> Vec<Effect> {
     match event {
         Event::Began => begin(state),
         Event::Status(status) => take_status(state, status),
@@ -22,7 +22,7 @@ pub fn told(state: &mut State, event: Event) -> Vec<Effect> {
         Event::Window(window, totals) => state.live.window(window, totals),
         Event::Ledger(line) => take_ledger(state, line),
         Event::Turned { knob, outcome: Ok(true) } => {
-            // A value that the run took differently must not be shown as asked for ever.
+            // Drop the requested value: the run may have changed it.
             state.asked.retain(|path, _| *path != knob);
         }
         Event::Turned { knob, outcome: Err(reason) } => {
@@ -36,7 +36,7 @@ pub fn told(state: &mut State, event: Event) -> Vec<Effect> {
         Event::ConsentWanted(wanted) if !wanted.is_empty() && !state.quitting => {
             state.dialog = Some(Dialog::Consent(Consent::new(wanted)));
         }
-        // After an acknowledgement the settings follow; until then the value asked for is shown.
+        // After an acknowledgement the settings follow; until then the requested value is shown.
         Event::ConsentWanted(_) | Event::Turned { outcome: Ok(false), .. } => {}
         Event::Planned(planned) => plan::planned(state, planned),
         Event::Step(advance) => {
@@ -51,7 +51,7 @@ pub fn told(state: &mut State, event: Event) -> Vec<Effect> {
     Vec::new()
 }
 
-/// A run of its own: what the one before showed was counted by another clock.
+/// A new run: the previous one's figures were counted by another clock.
 fn begin(state: &mut State) {
     state.live = Figures::default();
     (state.frozen, state.ledger_chosen) = (None, 0);
@@ -68,7 +68,7 @@ fn take_status(state: &mut State, status: Arc<Status>) {
         state.step = None;
     }
     if status.phase != Phase::Ending {
-        state.ended = None; // another profile was opened after the last one could not run
+        state.ended = None; // another profile was opened after the last one failed
         if matches!(state.dialog, Some(Dialog::Failed { .. })) {
             state.dialog = None;
         }
@@ -79,7 +79,7 @@ fn take_status(state: &mut State, status: Arc<Status>) {
     state.recording.clone_from(&status.recording);
     state.status = Some(status);
     plan::settle(state);
-    // Whether the shown value can be chosen may have changed with the target.
+    // Whether the value shown is available may have changed with the target.
     if let Some(passing) = state.passing.take() {
         let reason = state.unavailable(state.knob(), &passing.value);
         state.passing = reason.map(|reason| Passing { reason, ..passing });
@@ -118,7 +118,7 @@ fn ended(state: &mut State, outcome: Result<(), Error>) -> Vec<Effect> {
         state.dialog = None;
     }
     (state.progress, state.step) = (None, None);
-    // What a tool said of its failure is told in full; no other dialog is closed for it.
+    // A tool's error message is shown in full, but does not close another dialog.
     let told = outcome.as_ref().err().is_some_and(|error| state.former.is_some() || is_long(state, error));
     if told && state.dialog.is_none() {
         state.dialog = Some(Dialog::Failed { top: 0 });
@@ -127,7 +127,7 @@ fn ended(state: &mut State, outcome: Result<(), Error>) -> Vec<Effect> {
     if leave { vec![Effect::Exit] } else { Vec::new() }
 }
 
-/// Whether an error does not fit the message's lines.
+/// Whether an error is too long for the message line.
 fn is_long(state: &State, error: &Error) -> bool {
     let Some(areas) = layout::areas(state.screen, state.view) else { return false };
     let cells = usize::from(areas.message.width).saturating_sub(2);

@@ -1,4 +1,4 @@
-//! What keys, clicks and events do.
+//! Effects of keys, clicks and events.
 
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::runs::session::message::Phase;
 use crate::runs::session::{Command, Event};
 use crate::settings::knobs::Value;
+use crate::settings::profile::{Profile, builtin};
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::fixture::{self, running, tell, troubled, turned};
 use crate::ui::tui::layout::{self, View};
@@ -50,7 +51,7 @@ pub(super) fn said(state: &State) -> &str {
 }
 
 #[test]
-fn arrows_choose_knobs_and_turn_them_by_a_stop() {
+fn arrows_choose_knobs_and_turn_them_by_a_step() {
     let mut state = running(80, 24);
     assert_eq!(state.knob().path, "io.interface");
     key(&mut state, KeyCode::Down);
@@ -64,7 +65,7 @@ fn arrows_choose_knobs_and_turn_them_by_a_stop() {
 }
 
 #[test]
-fn quick_turns_go_on_from_what_was_asked() {
+fn quick_turns_continue_from_the_requested_value() {
     let mut state = running(80, 24);
     choose(&mut state, "scan.depth");
     assert_eq!(letter(&mut state, 'l'), turn("scan.depth", Value::Int(256)));
@@ -77,7 +78,7 @@ fn quick_turns_go_on_from_what_was_asked() {
 }
 
 #[test]
-fn values_that_cannot_be_chosen_are_shown_passed_over_and_never_sent() {
+fn unavailable_values_are_shown_skipped_and_never_sent() {
     let mut state = running(80, 24);
     choose(&mut state, "io.interface");
     // io_uring → libaio (forbidden here) → sync
@@ -94,7 +95,7 @@ fn values_that_cannot_be_chosen_are_shown_passed_over_and_never_sent() {
     assert_eq!(state.passing, None);
     letter(&mut state, 'h');
     letter(&mut state, 'j');
-    assert_eq!(state.passing, None, "another knob forgets it");
+    assert_eq!(state.passing, None, "choosing another knob forgets it");
 }
 
 #[test]
@@ -121,7 +122,7 @@ fn a_typed_value_is_checked_like_a_turned_one() {
 }
 
 #[test]
-fn space_pauses_and_goes_on() {
+fn space_pauses_and_resumes() {
     let mut state = running(80, 24);
     assert_eq!(letter(&mut state, ' '), [Effect::Send(Command::Pause(true))]);
     tell(&mut state, Event::Status(Arc::new(fixture::status(Phase::Paused))));
@@ -160,7 +161,7 @@ fn classes_are_muted_by_their_knobs_or_numbers() {
 }
 
 #[test]
-fn a_stopped_class_is_started_again() {
+fn a_stopped_class_is_restarted() {
     let mut state = troubled(80, 24);
     assert_eq!(letter(&mut state, 'R'), [Effect::Send(Command::Restart(Class::Point))]);
     let mut state = running(80, 24);
@@ -171,7 +172,7 @@ fn a_stopped_class_is_started_again() {
 fn saving_replaces_only_after_yes() {
     let mut state = running(80, 24);
     letter(&mut state, 's');
-    typed(&mut state, "-2");
+    typed(&mut state, "demo-2");
     let effects = key(&mut state, KeyCode::Enter);
     let [Effect::Save { settings, name, replace: false }] = effects.as_slice() else { panic!("{effects:?}") };
     // The store names what it saves, and finds the steps by the former name.
@@ -183,6 +184,35 @@ fn saving_replaces_only_after_yes() {
     assert!(matches!(effects.as_slice(), [Effect::Save { replace: true, .. }]), "{effects:?}");
     update(&mut state, Msg::Saved("demo-2".into(), Ok("/p/demo-2.toml".into())));
     assert_eq!(said(&state), "saved as /p/demo-2.toml");
+}
+
+#[test]
+fn typing_replaces_the_suggested_name_and_end_keeps_it() {
+    let saved_as = |keys: &dyn Fn(&mut State)| {
+        let mut state = running(80, 24);
+        letter(&mut state, 's');
+        keys(&mut state);
+        match key(&mut state, KeyCode::Enter).as_slice() {
+            [Effect::Save { name, .. }] => name.clone(),
+            effects => panic!("{effects:?}"),
+        }
+    };
+    assert_eq!(saved_as(&|_| {}), "demo");
+    assert_eq!(saved_as(&|state| typed(state, "quick")), "quick");
+    assert_eq!(
+        saved_as(&|state| {
+            key(state, KeyCode::End);
+            typed(state, "-2");
+        }),
+        "demo-2"
+    );
+    assert_eq!(
+        saved_as(&|state| {
+            key(state, KeyCode::Backspace);
+            typed(state, "x");
+        }),
+        "x"
+    );
 }
 
 #[test]
@@ -204,9 +234,13 @@ fn opening_a_profile_sends_its_settings() {
     letter(&mut state, 'j');
     letter(&mut state, 'j');
     assert_eq!(key(&mut state, KeyCode::Enter), [Effect::Load("b".into())]);
+    let sweep = builtin("kv-figure4").unwrap().sweep;
+    let profile = Profile { settings: fixture::settings(), sweep };
+    let unused_steps = profile.steps();
+    assert!(unused_steps > 0);
+    let effects = update(&mut state, Msg::Loaded(Ok(Box::new(profile))));
     let settings = Box::new(fixture::settings());
-    let effects = update(&mut state, Msg::Loaded(Ok(settings.clone())));
-    assert_eq!(effects, [Effect::Send(Command::Open(settings))]);
+    assert_eq!(effects, [Effect::Send(Command::Open { settings, unused_steps })], "its steps are noted");
     update(&mut state, Msg::Loaded(Err(Error::input("b.toml:3:1: unknown key"))));
     assert_eq!(said(&state), "b.toml:3:1: unknown key");
 }
@@ -220,7 +254,7 @@ fn recording_starts_and_stops() {
 }
 
 #[test]
-fn freezing_keeps_the_picture_while_the_run_goes_on() {
+fn freezing_keeps_the_figures_while_the_run_continues() {
     let mut state = turned(160, 50);
     letter(&mut state, 'f');
     let before = crate::ui::tui::tests::shown(&state);
@@ -273,7 +307,7 @@ fn enter_alone_never_consents() {
 }
 
 #[test]
-fn what_can_not_be_read_can_not_be_consented_to() {
+fn an_invisible_question_cannot_be_answered() {
     let mut state = running(60, 20);
     tell(&mut state, Event::ConsentWanted(vec![fixture::wanted()]));
     typed(&mut state, "S4EWNX0R123456");
@@ -282,7 +316,7 @@ fn what_can_not_be_read_can_not_be_consented_to() {
 }
 
 #[test]
-fn quitting_drains_and_a_second_time_leaves_at_once() {
+fn quitting_drains_and_quitting_again_leaves_at_once() {
     let mut state = running(80, 24);
     assert_eq!(letter(&mut state, 'q'), [Effect::Send(Command::Quit)]);
     assert!(crate::ui::tui::tests::shown(&state).contains("draining…"));
@@ -296,7 +330,7 @@ fn quitting_drains_and_a_second_time_leaves_at_once() {
 }
 
 #[test]
-fn a_run_that_can_not_go_on_keeps_the_screen_until_q() {
+fn a_failed_run_keeps_the_screen_until_q() {
     let mut state = running(80, 24);
     assert_eq!(update(&mut state, Msg::Session(Event::Ended(Err(Error::failed("no space"))))), []);
     assert_eq!(letter(&mut state, 'l'), []);
@@ -306,19 +340,19 @@ fn a_run_that_can_not_go_on_keeps_the_screen_until_q() {
 }
 
 #[test]
-fn a_session_that_vanishes_is_told() {
+fn a_vanished_session_is_reported() {
     let mut state = running(80, 24);
     assert_eq!(update(&mut state, Msg::SessionGone), []);
     assert!(matches!(&state.ended, Some(Err(_))));
 }
 
 #[test]
-fn a_refused_turn_says_why_and_is_forgotten() {
+fn a_refused_turn_shows_the_reason_and_is_forgotten() {
     let mut state = running(80, 24);
     choose(&mut state, "scan.depth");
     letter(&mut state, 'l');
     tell(&mut state, Event::Turned { knob: "scan.depth".into(), outcome: Ok(false) });
-    assert!(!state.asked.is_empty(), "shown until the settings tell it");
+    assert!(!state.asked.is_empty(), "shown until the settings have it");
     tell(&mut state, Event::Turned { knob: "scan.depth".into(), outcome: Err("no memory".into()) });
     assert_eq!(said(&state), "scan.depth was not turned: no memory");
     assert!(state.asked.is_empty());

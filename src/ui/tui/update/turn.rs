@@ -1,4 +1,4 @@
-//! Turning knobs: by a stop, by an exact value, and the switches of the classes.
+//! Turning knobs by a step or to an exact value, and switching classes.
 
 use crate::class::Class;
 use crate::meter::window::State as ClassState;
@@ -10,7 +10,7 @@ use crate::ui::tui::state::{Passing, State, ground};
 use crate::ui::tui::update::input::blocked;
 use crate::ui::tui::update::plan;
 
-/// Turns the chosen knob by one stop.
+/// Turns the chosen knob by one step.
 pub fn turn(state: &mut State, up: bool) -> Vec<Effect> {
     let knob = state.knob();
     if blocked(state) {
@@ -35,18 +35,18 @@ pub fn turn(state: &mut State, up: bool) -> Vec<Effect> {
     Vec::new()
 }
 
-/// The key that types a value: where knobs are collected, Enter shows the plan.
+/// The key that types a value: while changes are collected, Enter shows the plan.
 fn typing(state: &State) -> &'static str {
     if state.collected.is_empty() { "Enter" } else { "e" }
 }
 
-/// Sends a value that this host can do, or collects it where that takes building; shows one that it
-/// can't do, with the reason.
+/// Sends a value that this host supports, or collects it if it needs a rebuild; shows one that it does not
+/// support, with the reason.
 fn offer(state: &mut State, knob: &'static Knob, value: Value) -> Vec<Effect> {
     let Some(settings) = state.settings_for(knob) else { return Vec::new() };
     state.passing = None;
     if value == knob.get(&settings) {
-        return Vec::new(); // back from a value that can't be chosen
+        return Vec::new(); // back from an unavailable value
     }
     if let Some(reason) = state.unavailable(knob, &value) {
         state.passing = Some(Passing { value, reason });
@@ -58,7 +58,7 @@ fn offer(state: &mut State, knob: &'static Knob, value: Value) -> Vec<Effect> {
         plan::collect(state, knob, value);
         return Vec::new();
     }
-    // What was collected of it takes building, and is no longer what is wanted.
+    // An earlier collected value is no longer wanted.
     state.collected.remove(knob.path.as_str());
     if let Some(why) = knob.inactive(&settings) {
         state.say(format!("{} is set, but has no effect now: {why}", knob.path));
@@ -79,7 +79,7 @@ pub fn edit(state: &mut State) {
     }
 }
 
-/// Takes a typed value, or tells what is wrong with it.
+/// Accepts a typed value, or returns what is wrong with it.
 pub fn typed(state: &mut State, path: &str, text: &str) -> Result<Vec<Effect>, String> {
     let knob = find(path).ok_or_else(|| format!("there is no knob `{path}`"))?;
     let value = knob.parse(text).map_err(|expected| format!("expected {expected}"))?;
@@ -110,7 +110,7 @@ pub fn mute(state: &mut State, class: Class) -> Vec<Effect> {
     effects
 }
 
-/// Starts the classes again that were stopped by errors.
+/// Restarts the classes that were stopped by errors.
 pub fn restart(state: &mut State) -> Vec<Effect> {
     if blocked(state) {
         return Vec::new();

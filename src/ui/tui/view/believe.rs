@@ -1,4 +1,4 @@
-//! Can I believe this? The seven pitfalls with what this run says to each, and the figures behind them.
+//! Can I believe this? The seven pitfalls, this run's answer to each, and the figures behind them.
 
 use ratatui::style::Style;
 
@@ -7,11 +7,11 @@ use crate::ui::report::sentences;
 use crate::ui::text::{left, wrap};
 use crate::ui::tui::state::State;
 
-/// Cells of a light with its word, and of a pitfall's name.
+/// Cells of a light with its word.
 const LIGHT_CELLS: usize = 8;
 const NAME_CELLS: usize = 18;
 
-/// All of it.
+/// The whole page.
 pub fn text(state: &State, cells: usize) -> Vec<(String, Style)> {
     let theme = &state.theme;
     let figures = state.figures();
@@ -40,7 +40,7 @@ pub fn text(state: &State, cells: usize) -> Vec<(String, Style)> {
             out.push((format!("{}{part}", " ".repeat(LIGHT_CELLS)), theme.dim));
         }
     }
-    let mut told = |title: &str, lines: Vec<String>| {
+    let mut section = |title: &str, lines: Vec<String>| {
         if lines.is_empty() {
             return;
         }
@@ -52,8 +52,8 @@ pub fn text(state: &State, cells: usize) -> Vec<(String, Style)> {
             }
         }
     };
-    told("Amplification, since the measurement began", sentences::amplification(&totals.written));
-    told("Steady state", sentences::steadiness(&totals.steadiness));
-    told("Throughput", sentences::variability(&totals.variability).into_iter().collect());
+    section("Amplification, since the measurement began", sentences::amplification(&totals.written));
+    section("Steady state", sentences::steadiness(&totals.steadiness));
+    section("Throughput", sentences::variability(&totals.variability).into_iter().collect());
     out
 }

@@ -1,4 +1,4 @@
-//! MB/s and latency over time, a strip a class, with the turns marked.
+//! MB/s and latency over time, one strip per class, with the turns marked.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -13,14 +13,14 @@ use crate::ui::tui::figures::{Figures, Point};
 use crate::ui::tui::state::State;
 use crate::units::{approx_span, format_latency};
 
-/// Cells of the numbers beside a strip.
+/// Width of the numbers beside a strip.
 const LABEL_CELLS: u16 = 18;
-/// The same with the scale beside the number, where a strip has one row.
+/// The same with the scale beside the number, if a strip has one row.
 const LABEL_CELLS_ONE_ROW: u16 = 25;
 /// Rows of the tallest strip.
 const ROWS_MAX: u16 = 4;
 
-/// The strips of one kind of figure, one a class.
+/// The strips of one kind of figure, one per class.
 struct Strips {
     title: &'static str,
     remark: String,
@@ -28,16 +28,16 @@ struct Strips {
     labels: [(String, String); 4],
     /// Bars, not lines.
     is_bars: bool,
-    /// Cells that they take.
+    /// Their width.
     label_cells: u16,
-    /// A column a window, the newest last; each the lowest row first.
+    /// One column per window, the newest last; in each, the lowest row first.
     columns: [Vec<Vec<char>>; 4],
 }
 
-/// Makes the strips of these windows in so many rows each.
+/// Makes the strips of these windows, each that many rows high.
 type Draw = fn(&State, &[&Point], usize) -> Strips;
 
-/// Draws it: side by side where there is room, else one above the other.
+/// Draws the charts: side by side if there is room, else one above the other.
 pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let wide = area.width >= 76;
     let halves: [Rect; 2] = if wide {
@@ -109,21 +109,21 @@ fn tails(state: &State, points: &[&Point], rows: usize) -> Strips {
 /// A power of ten of nanoseconds: `10µs`.
 fn decade(power: i32) -> String {
     let text = format_latency(10f64.powi(power) as u64);
-    // The scale's ends are round.
+    // The scale ends at round numbers.
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
     let number = text[..text.len() - unit.len()].trim_end_matches('0').trim_end_matches('.');
     let zeros = usize::try_from(power.rem_euclid(3)).unwrap_or(0);
     if number.is_empty() { text } else { format!("1{}{unit}", "0".repeat(zeros)) }
 }
 
-/// The columns in which a turn was made, with the ledger's number of the last one in each.
+/// The columns in which a turn was made, each with the ledger number of its last turn.
 fn marks(figures: &Figures, points: &[&Point], cells: usize) -> Vec<(usize, u64)> {
     let offset = cells.saturating_sub(points.len());
     let Some(first) = points.first() else { return Vec::new() };
     let mut marks: Vec<(usize, u64)> = Vec::new();
     for line in &figures.ledger {
         let at = points.partition_point(|p| p.end_ns < line.at_ns).min(points.len() - 1);
-        // What lies before the first column belongs to none.
+        // Turns before the first column are not shown.
         if at == 0 && line.at_ns + 1 < first.end_ns && figures.history.front().is_some_and(|p| p != *first) {
             continue;
         }
@@ -169,7 +169,7 @@ fn draw_strip(
     let offset = cells.saturating_sub(columns.len());
     for (i, column) in columns.iter().enumerate() {
         for (row, &c) in column.iter().enumerate().filter(|(_, c)| **c != ' ') {
-            // A turn is seen as a cut through the bars; the axis tells its number.
+            // A turn is shown as a cut through the bars; the axis has its number.
             let cut = marks.iter().any(|(column, _)| *column == offset + i) && c != '_';
             let style = if c == '_' || cut && strips.is_bars { theme.rule } else { theme.class(class) };
             set(buf, left + (offset + i) as u16, area.bottom() - 1 - row as u16, c, style);
@@ -200,7 +200,7 @@ fn draw_axis(
     for (column, number) in marks {
         write(*column, &format!("▴{number}"));
     }
-    // With few windows there is room for one of both, and the end is worth more.
+    // With few windows there is room for only one of the two; the end matters more.
     write(cells.saturating_sub(4), " now");
     let offset = cells.saturating_sub(points.len());
     write(offset, &format!("-{} ", approx_span((last.end_ns - first.end_ns) as f64 / 1e9)));

@@ -1,4 +1,4 @@
-//! The classes as a table: what is least needed is left out first, and no figure is cut.
+//! The table of classes: the least needed columns are left out first, and no figure is cut.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -31,13 +31,13 @@ enum Column {
 }
 
 impl Column {
-    /// A figure of the latency that the table tells.
+    /// Whether it is a figure of the latency that the table shows.
     fn is_of_latency(self) -> bool {
         matches!(self, Self::P50 | Self::P90 | Self::P99 | Self::P999 | Self::P9999 | Self::Max)
     }
 }
 
-/// Title, cells, and the order in which columns are taken while there is room.
+/// Title, width, and the order in which columns are added while there is room.
 const COLUMNS: [(Column, &str, usize, u8); 12] = [
     (Column::MbPerS, "MB/s", 6, 0),
     (Column::Target, "target", 6, 6),
@@ -63,7 +63,7 @@ fn columns(cells: usize, response: bool) -> (Vec<(Column, &'static str, usize)>,
     order.sort_by_key(|column| column.3);
     let mut taken = Vec::new();
     for (column, _, wide, _) in order {
-        // Shown already, where the whole table tells response times.
+        // Already shown if the whole table has response times.
         if column == Column::Response && response {
             continue;
         }
@@ -85,7 +85,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         (true, false) => "response times",
         (false, _) => "service times, wal: commits",
     };
-    // First, for the end is what a narrow screen leaves out.
+    // First, as a narrow screen cuts the end.
     let frozen = if state.frozen.is_some() { "FROZEN · " } else { "" };
     let inner =
         panel(state, buf, area, "classes", &format!("{frozen}{time} · {}", span_of_time(state)), false);
@@ -104,7 +104,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     }
 }
 
-/// Which time the figures are of.
+/// The time that the figures cover.
 fn span_of_time(state: &State) -> String {
     let figures = state.figures();
     match (&figures.window, &figures.totals) {
@@ -113,7 +113,7 @@ fn span_of_time(state: &State) -> String {
         }
         (Some(window), _) if !state.cumulative => {
             let turned = if window.turned { ", a knob turned in it" } else { "" };
-            // Nothing runs then: these figures are those of the target before.
+            // Nothing is running: these figures are the previous target's.
             let old = matches!(state.phase(), Phase::Opening | Phase::Building | Phase::Filling);
             let old = if old { ", before this target" } else { "" };
             format!("last {:.1} s{turned}{old}", window.duration_ns as f64 / 1e9)
@@ -131,7 +131,7 @@ fn titles(state: &State, columns: &[(Column, &str, usize)], gap: usize) -> Line<
     Line::from(span(text + &" ".repeat(gap) + "flags", state.theme.dim))
 }
 
-/// The figures of a class that are to be shown.
+/// The figures of a class to show.
 fn figures(state: &State, class: Class) -> Option<&ClassFigures> {
     let figures = state.figures();
     if state.cumulative {
@@ -152,7 +152,7 @@ fn row(
     let Some(figures) = figures(state, class) else { return Line::from(spans) };
     for (n, &(column, _, wide)) in columns.iter().enumerate() {
         if state.response && figures.not_held && column.is_of_latency() {
-            // One word for all of them: they stand side by side.
+            // One text for all of these adjacent columns.
             if !columns.get(n + 1).is_some_and(|next| next.0.is_of_latency()) {
                 let of: Vec<_> = columns.iter().filter(|column| column.0.is_of_latency()).collect();
                 let wide: usize = of.iter().map(|column| column.2 + gap).sum();
@@ -203,7 +203,7 @@ fn cell(state: &State, figures: &ClassFigures, column: Column) -> (String, Style
     (text, if faint { theme.dim } else { theme.plain })
 }
 
-/// The state where it is not running, and the flags as far as they fit, with the number of the rest.
+/// The state if it is not running, and the flags that fit, with the number of the others.
 fn flags(state: &State, figures: &ClassFigures, cells: usize) -> (String, Style) {
     let theme = &state.theme;
     let mut words: Vec<&str> = Vec::new();
@@ -237,7 +237,7 @@ fn flags(state: &State, figures: &ClassFigures, cells: usize) -> (String, Style)
     (fit_words(&words, cells), style)
 }
 
-/// As many words as fit, and the number of the rest.
+/// As many words as fit, and the number of the others.
 fn fit_words(words: &[&str], cells: usize) -> String {
     let mut shown = words.len();
     loop {
@@ -251,7 +251,7 @@ fn fit_words(words: &[&str], cells: usize) -> String {
     }
 }
 
-/// A part of the commit, with its own percentiles.
+/// A part of the commit, with its percentiles.
 fn wal_part(
     state: &State,
     name: &str,

@@ -1,4 +1,4 @@
-//! The processor: cores, cycles a byte, and what an array of drives would need.
+//! The processor: cores, cycles per byte, and what an array of drives would need.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -34,7 +34,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let hz = cpu.busy_frequency_hz(duration_s);
     let theme = &state.theme;
     if cpu.cpus == 0 {
-        // A simulated run has a clock of its own, and no processor.
+        // A simulated run has its own clock, and no processor.
         put(buf, inner.x, inner.y, inner.width, &Line::from(span("not measured", theme.dim)));
         return;
     }
@@ -99,7 +99,7 @@ fn cycles(state: &State, cpu: &CpuFigures, cycles_per_byte: Option<f64>) -> Vec<
             ),
             span(" per byte of the classes", state.theme.plain),
         ],
-        None => vec![span("– per byte: nothing moved, or cycles not known", state.theme.dim)],
+        None => vec![span("– per byte: nothing moved, or cycles unknown", state.theme.dim)],
     }
 }
 
@@ -113,11 +113,11 @@ fn source(cpu: &CpuFigures, hz: Option<f64>) -> String {
     }
 }
 
-/// The cores that the array needs at these cycles a byte, or why that is not told.
+/// The cores that the array needs at these cycles per byte, or why that is unknown.
 fn needs(cpu: &CpuFigures, cycles_per_byte: Option<f64>, duration_s: f64, array: &Run) -> String {
     match sentences::cores_needed(cpu, cycles_per_byte, duration_s, array) {
         Some(needed) => needed,
         None if array.drive_rate_bytes_per_s.is_none() => "– (run.drive_rate is none)".into(),
-        None => "– (cycles or frequency not known)".into(),
+        None => "– (cycles or frequency unknown)".into(),
     }
 }

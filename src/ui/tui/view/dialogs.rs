@@ -14,21 +14,22 @@ use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::state::State;
 
 const CELLS: u16 = 76;
-/// Lines of the consent's dialog that are not about the device: frame, warning, question, input, keys.
+/// Lines of the consent dialog that are not about the device: frame, warning, question, input, keys.
 const CONSENT_FRAME: u16 = 11;
 
-/// Draws any dialog but the plan and what is read page by page.
+/// Draws any dialog except the plan and pages.
 pub fn render(state: &State, dialog: &Dialog, buf: &mut Buffer, screen: Rect) {
     match dialog {
         Dialog::Edit { knob, input, error } => edit(state, knob, input, error.as_deref(), buf, screen),
-        Dialog::Save { input, error } => {
-            let what = if state.collected.is_empty() { "" } else { ", with the knobs collected," };
+        Dialog::Save { input, selected, error } => {
+            let what = if state.collected.is_empty() { "" } else { ", with the collected changes," };
+            let keeps = if *selected { "Typing replaces the name, End keeps it · " } else { "" };
             let lines = vec![
                 text(format!("The settings in force{what} are saved under this name:"), state.theme.plain),
                 Line::default(),
-                typed(state, input, inner_cells()),
+                name_typed(state, input, *selected),
                 wrong(state, error.as_deref()),
-                text("Enter saves · Esc cancels", state.theme.dim),
+                text(format!("{keeps}Enter saves · Esc cancels"), state.theme.dim),
             ];
             show(state, buf, screen, "save as a profile", &lines);
         }
@@ -43,7 +44,7 @@ pub fn render(state: &State, dialog: &Dialog, buf: &mut Buffer, screen: Rect) {
         Dialog::Open { entries, chosen } => open(state, entries.as_deref(), *chosen, buf, screen),
         Dialog::Consent(asked) => consent(state, asked, buf, screen),
         Dialog::Leave => leave(state, buf, screen),
-        // Drawn by files of their own.
+        // Drawn by their own files.
         Dialog::Plan(_)
         | Dialog::Failed { .. }
         | Dialog::Help { .. }
@@ -60,7 +61,7 @@ fn text(text: impl Into<String>, style: Style) -> Line<'static> {
     Line::from(span(text, style))
 }
 
-/// The line in which something is typed; its end is always seen.
+/// An input line; its end is always visible.
 pub fn typed(state: &State, input: &str, cells: usize) -> Line<'static> {
     let shown = fit_end(input, cells.saturating_sub(3));
     Line::from(vec![
@@ -68,6 +69,15 @@ pub fn typed(state: &State, input: &str, cells: usize) -> Line<'static> {
         span(shown, state.theme.strong),
         span("▏", state.theme.accent),
     ])
+}
+
+/// A name; one that typing replaces is shown as selected text.
+fn name_typed(state: &State, input: &str, selected: bool) -> Line<'static> {
+    let mut line = typed(state, input, inner_cells());
+    if selected {
+        line.spans[1].style = state.theme.chosen;
+    }
+    line
 }
 
 fn wrong(state: &State, error: Option<&str>) -> Line<'static> {
@@ -140,7 +150,7 @@ fn open(state: &State, entries: Option<&[ProfileEntry]>, chosen: usize, buf: &mu
     show(state, buf, screen, "open a profile", &lines);
 }
 
-/// What becomes of what was built?
+/// The question when quitting with a stack in place.
 fn leave(state: &State, buf: &mut Buffer, screen: Rect) {
     let theme = &state.theme;
     let mut lines =
@@ -158,12 +168,12 @@ fn leave(state: &State, buf: &mut Buffer, screen: Rect) {
     show(state, buf, screen, "quit", &lines);
 }
 
-/// Rows for what is told about the device, on this screen.
+/// Rows for the description of the device on this screen.
 fn consent_rows(screen: Rect) -> usize {
     usize::from(screen.height.saturating_sub(CONSENT_FRAME)).max(1)
 }
 
-/// How far the consent's dialog can be scrolled on this screen.
+/// How far the consent dialog can be scrolled on this screen.
 pub fn consent_overhang(consent: &Consent, screen: Rect) -> usize {
     consent.lines(inner_cells()).len().saturating_sub(consent_rows(screen))
 }

@@ -1,4 +1,4 @@
-//! The first line: which profile, what it is doing, what it has written.
+//! The first line: the profile, what it is doing, what it has written.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -15,7 +15,7 @@ use crate::ui::text::{count, fit, width};
 use crate::ui::tui::state::State;
 use crate::units::{approx_size, approx_span, format_size};
 
-/// A part of the line; what is least needed goes first where not all fits.
+/// A part of the line; where not all fits, the least needed is dropped first.
 struct Part {
     text: String,
     style: Style,
@@ -36,7 +36,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     parts.extend(doing(state));
     if let Some(status) = &state.status {
         parts.push(Part { text: way(status), style: theme.plain, need: 3 });
-        // Figures under another setting than the profile's must not pass unseen.
+        // Figures under other settings than the profile's must be recognizable.
         if !status.fallbacks.is_empty() {
             let many = status.fallbacks.len();
             let text = format!("{many} fallback{}", if many == 1 { "" } else { "s" });
@@ -65,7 +65,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     put(buf, area.x, area.y, area.width, &fitted(parts, usize::from(area.width)));
 }
 
-/// Whether the figures last: `warming`, `steady since 2m`, `changed at 5m`.
+/// Whether the figures are steady: `warming`, `steady since 2m`, `changed at 5m`.
 fn steadiness(state: &State) -> Option<Part> {
     let theme = &state.theme;
     let steadiness = &state.figures().totals.as_ref()?.steadiness;
@@ -74,7 +74,7 @@ fn steadiness(state: &State) -> Option<Part> {
         SteadyState::Steady => theme.good,
         SteadyState::Changed => theme.warn,
     };
-    steadiness.is_told().then(|| Part { text: steadiness.to_string(), style, need: 8 })
+    steadiness.is_known().then(|| Part { text: steadiness.to_string(), style, need: 8 })
 }
 
 /// What the run is doing, in words.
@@ -102,7 +102,7 @@ fn doing(state: &State) -> Vec<Part> {
     parts
 }
 
-/// The interfaces and bufferings of the classes that run.
+/// The interface and buffering of the classes that run.
 fn way(status: &Status) -> String {
     let settings = &status.settings;
     let Rocksdb { direct_reads, direct_flush, .. } = settings.kv.rocksdb;
@@ -124,16 +124,16 @@ fn way(status: &Status) -> String {
     match ways.as_slice() {
         [one] => one.clone(),
         [] => "all off".into(),
-        _ => "mixed ways".into(),
+        _ => "mixed interfaces".into(),
     }
 }
 
-/// What the stack survives, in short: the reasons are in the notes.
+/// What the stack survives, in brief; the reasons are in the notes.
 fn survives(status: &Status) -> Option<String> {
     status.properties.as_ref().map(|stack| stack_properties::resilience(&stack.resilience))
 }
 
-/// What was written, and the limit: the disk is somebody's.
+/// What was written, and the limit, as writing wears the drive.
 fn written(state: &State, status: &Status) -> String {
     let window = state.live.window.as_ref().map_or(0, |w| w.written_bytes_total);
     let bytes = approx_size(window.max(status.written_bytes));

@@ -9,7 +9,7 @@ use crate::ui::text::{left, wrap};
 use crate::ui::tui::keys::{Context, MAP};
 use crate::ui::tui::state::State;
 
-/// What each figure means.
+/// The meaning of each figure.
 const FIGURES: &[(&str, &str)] = &[
     ("MB/s", "Completed bytes a second; 1 MB is 10⁶ bytes. Sizes are binary: 1 KiB is 1024 bytes."),
     ("target", "The class's rate, where it has one."),
@@ -24,7 +24,7 @@ const FIGURES: &[(&str, &str)] = &[
     ),
     (
         "response",
-        "From the intended start to the completion: what a client waits. Only classes with a rate have one.",
+        "From the intended start to the completion: what a client would have waited. Only classes with a rate have one.",
     ),
     (
         "not held",
@@ -37,7 +37,7 @@ const FIGURES: &[(&str, &str)] = &[
     ),
     (
         "warming",
-        "Not steady yet: no level of each class's MB/s, WA-A and WA-D has lasted for thirty spans yet (a second each in the first ten minutes). Later: steady since, or changed at, a time of the run. B shows what is missing.",
+        "Not steady yet: the levels of each class's MB/s, WA-A and WA-D have not lasted for thirty spans (a second each in the first ten minutes). Later: steady since, or changed at, a time of the run. B shows what is missing.",
     ),
     (
         "WA-A, WA-D",
@@ -57,7 +57,7 @@ const FIGURES: &[(&str, &str)] = &[
     ),
 ];
 
-/// All of it.
+/// The whole help.
 pub fn text(state: &State, cells: usize) -> Vec<(String, Style)> {
     let theme = &state.theme;
     let mut out: Vec<(String, Style)> = Vec::new();
@@ -161,7 +161,7 @@ fn describe(out: &mut Vec<(String, Style)>, state: &State, knob: &Knob, cells: u
     }
 }
 
-/// Every definition once, with all the places that have it.
+/// Every definition once, with all the tables that have it.
 fn grouped() -> Vec<(String, &'static Knob)> {
     let mut groups: Vec<(Vec<&str>, &'static Knob)> = Vec::new();
     for knob in knobs::all() {

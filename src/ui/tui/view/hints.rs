@@ -1,4 +1,4 @@
-//! The lowest lines: what was said last or what the chosen knob does, and the keys.
+//! The bottom lines: the last message or what the chosen knob does, and the keys.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -12,7 +12,7 @@ use crate::ui::tui::keys;
 use crate::ui::tui::state::State;
 use crate::units::{approx_size, approx_span};
 
-/// Draws what was said last; the progress of a fill; else what the chosen knob does.
+/// Draws the last message, the progress of a fill, or what the chosen knob does.
 pub fn message(state: &State, buf: &mut Buffer, area: Rect) {
     let cells = usize::from(area.width);
     if let Some(line) = building(state, cells).or_else(|| progress(state, cells)) {
@@ -72,7 +72,7 @@ fn said(state: &State) -> (String, Style) {
     }
 }
 
-/// A step of building or taking down: which of how many, how far, and its command, cut in the middle.
+/// A step of building or tearing down: its number, its progress, and its command, cut in the middle.
 fn building(state: &State, cells: usize) -> Option<Line<'static>> {
     const BAR: usize = 10;
     let step = state.step.as_ref().filter(|_| state.phase() != Phase::Running)?;
@@ -93,7 +93,7 @@ fn building(state: &State, cells: usize) -> Option<Line<'static>> {
     Some(Line::from(spans))
 }
 
-/// A long step: bar, share, bytes, rate, time left.
+/// A fill: bar, share, bytes, rate, time left.
 fn progress(state: &State, cells: usize) -> Option<Line<'static>> {
     let progress = state.progress.as_ref().filter(|_| state.phase() != Phase::Running)?;
     let share = if progress.all_bytes == 0 {
@@ -125,7 +125,7 @@ fn progress(state: &State, cells: usize) -> Option<Line<'static>> {
     ]))
 }
 
-/// Draws the keys that fit the context, as many as there is room for; help and quit are never left out.
+/// Draws the keys of the context, as many as fit; help and quit are never left out.
 pub fn keys(state: &State, buf: &mut Buffer, area: Rect) {
     let theme = &state.theme;
     let cells = usize::from(area.width);
@@ -156,7 +156,7 @@ fn is_of_use(state: &State, row: &keys::Binding) -> bool {
     }
 }
 
-/// The keys of a row, with their counterpart where one row stands for both.
+/// The keys of a row, with their opposite if one row stands for both.
 fn label(row: &keys::Binding) -> &'static str {
     match row.action {
         keys::Action::TurnUp => "←→",

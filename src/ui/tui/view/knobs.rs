@@ -14,7 +14,7 @@ use crate::ui::tui::state::{Focus, Row, State};
 /// The longest key: values begin behind it.
 const KEY_CELLS: usize = 13;
 
-/// What lies under the mouse.
+/// What is under the mouse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hit {
     /// Another row than the chosen one.
@@ -27,11 +27,11 @@ pub enum Hit {
     TurnUp,
 }
 
-/// A knob's row, as texts.
+/// A knob's row as text.
 struct Parts {
     key: String,
     value: String,
-    /// Behind the value: why it is not an ordinary one.
+    /// The remark after the value.
     tag: &'static str,
     /// Inherited or without effect.
     faint: bool,
@@ -110,13 +110,13 @@ fn parts(state: &State, knob: &'static Knob, chosen: bool, cells: usize) -> Part
     let room = cells.saturating_sub(1 + width(&key) + 2 + tag_cells).max(4);
     let now = knob.get(settings).to_string();
     let value = match &own {
-        // What is kept for a plan stands beside what is in force, as long as there is room.
+        // A collected value is shown beside the one in force if there is room.
         own if collected.is_some() => {
             let full = format!("{now} → {own}");
             let short = || format!("→ {}", fit_end(&own.to_string(), room.saturating_sub(2)));
             if width(&full) <= room { full } else { short() }
         }
-        // The default is told with what it stands for.
+        // `default` is shown with the value that it stands for.
         Value::Inherit => {
             let full = format!("{} (default)", knob.effective(settings));
             if width(&full) <= room { full } else { format!("{} (def.)", knob.effective(settings)) }
@@ -148,7 +148,7 @@ fn line(state: &State, knob: &'static Knob, chosen: bool, cells: usize) -> Line<
     Line::from(spans)
 }
 
-/// What lies at a place of the panel.
+/// What is at a position in the panel.
 pub fn hit(state: &State, area: Rect, at: Position) -> Option<Hit> {
     let row = state.top + usize::from(at.y.checked_sub(area.y + 1)?);
     let Row::Knob(knob) = state.rows().get(row)? else { return None };

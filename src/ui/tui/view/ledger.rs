@@ -12,7 +12,7 @@ use crate::ui::text::{NONE, left, mb, width};
 use crate::ui::tui::state::{Focus, State};
 use crate::units::{approx_span, format_latency, three_digits};
 
-/// From this width on a turn takes one row.
+/// From this width on, a turn takes one row.
 const TABLE_CELLS: usize = 112;
 const TURN_CELLS: usize = 42;
 const CHANGE_CELLS: usize = 16;
@@ -22,7 +22,7 @@ struct Figure {
     name: &'static str,
     of: fn(&LedgerLine) -> &Change,
     show: fn(f64) -> String,
-    /// Whether more of it is a gain.
+    /// Whether a higher value is a gain.
     more_is_gain: bool,
 }
 
@@ -57,7 +57,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         return;
     }
     let cells = usize::from(inner.width);
-    // Whoever does not read in it sees the newest turn.
+    // Unless the ledger has the focus, the newest turn is shown.
     let chosen = if focused { state.ledger_chosen.min(ledger.len() - 1) } else { 0 };
     let mut lines = Vec::new();
     if cells >= TABLE_CELLS {
@@ -69,7 +69,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         let open = focused && at == chosen;
         entry(state, newest_first[at], open, cells)
     };
-    // The first line shown: the chosen one is as low as it can be while all of it is seen.
+    // The first line shown, such that the chosen one is fully visible, at the bottom if need be.
     let mut first = chosen;
     let mut taken = entry(chosen).len();
     while first > 0 && taken + entry(first - 1).len() <= room {
@@ -95,7 +95,7 @@ fn titles(state: &State) -> Line<'static> {
     Line::from(span(text, state.theme.dim))
 }
 
-/// A turn's rows: opened it tells every figure with its spread.
+/// A turn's rows; if opened, every figure with its spread.
 fn entry(state: &State, line: &LedgerLine, open: bool, cells: usize) -> Vec<Line<'static>> {
     let head = head(state, line, open);
     if open {
@@ -113,7 +113,7 @@ fn entry(state: &State, line: &LedgerLine, open: bool, cells: usize) -> Vec<Line
     rows
 }
 
-/// Number, time and what was turned.
+/// Number, time and the change.
 fn head(state: &State, line: &LedgerLine, chosen: bool) -> Vec<Span<'static>> {
     let theme = &state.theme;
     let undo = if line.undo { "undo " } else { "" };
@@ -126,13 +126,13 @@ fn head(state: &State, line: &LedgerLine, chosen: bool) -> Vec<Span<'static>> {
     ]
 }
 
-/// What stands beside the figures, in words.
+/// The words beside the figures.
 fn words(line: &LedgerLine) -> Vec<String> {
     let mut words = Vec::new();
     if line.open {
         words.push("gathering…".into());
     }
-    // A line that is compared says so among its flags.
+    // A compared line has this among its flags.
     let less_durable = FlagKind::LessDurable.text();
     if line.less_durable && !line.flags.iter().any(|flag| flag == less_durable) {
         words.push(less_durable.into());
@@ -161,7 +161,7 @@ fn remarks(state: &State, line: &LedgerLine, cells: usize) -> Vec<Line<'static>>
 fn table(state: &State, line: &LedgerLine, head: Vec<Span<'static>>, cells: usize) -> Vec<Line<'static>> {
     let mut spans = head;
     let used: usize = spans.iter().map(Span::width).sum();
-    // A long turn has a row of its own: neither its values nor the figures are cut.
+    // A long turn gets a separate row, so that neither its values nor the figures are cut.
     let mut rows = Vec::new();
     if used >= TURN_CELLS {
         rows.push(Line::from(std::mem::take(&mut spans)));
@@ -178,7 +178,7 @@ fn table(state: &State, line: &LedgerLine, head: Vec<Span<'static>>, cells: usiz
     rows
 }
 
-/// Before, after and what became of it: `2310→2401 ▲`.
+/// Before, after and the verdict: `2310→2401 ▲`.
 fn change(state: &State, line: &LedgerLine, figure: &Figure) -> (String, Style) {
     let change = (figure.of)(line);
     let show = |x: Option<f64>| x.map_or_else(|| NONE.into(), figure.show);
@@ -198,7 +198,7 @@ fn mark(verdict: Verdict) -> &'static str {
     }
 }
 
-/// What survives less is never called a gain, by colour either.
+/// A stack that survives less is never shown as a gain, nor coloured as one.
 fn style(state: &State, line: &LedgerLine, figure: &Figure, verdict: Verdict) -> Style {
     let theme = &state.theme;
     let gain = match verdict {
@@ -239,7 +239,7 @@ fn flow(state: &State, line: &LedgerLine, cells: usize) -> Vec<Line<'static>> {
     rows.into_iter().map(Line::from).collect()
 }
 
-/// A figure with the smallest and the largest window of both sides, in two rows where one is too short.
+/// A figure with the smallest and the largest window of both sides, in two rows if one is too short.
 fn spread(state: &State, line: &LedgerLine, figure: &Figure, cells: usize) -> Vec<Line<'static>> {
     const NAME_CELLS: usize = 17;
     let change = (figure.of)(line);
@@ -266,14 +266,14 @@ fn spread(state: &State, line: &LedgerLine, figure: &Figure, cells: usize) -> Ve
         return vec![all];
     }
     let indent = Span::raw(" ".repeat(NAME_CELLS - 3));
-    // Where the words do not fit, the mark alone stands for them.
+    // If the words do not fit, only the mark is shown.
     let room = cells.saturating_sub(indent.width() + after.width());
     let short = span(format!("  {}", mark(change.verdict)), verdict.style);
     let verdict = if verdict.width() <= room { verdict } else { short };
     vec![Line::from(vec![name, before]), Line::from(vec![indent, after, verdict])]
 }
 
-/// The head in one row, or with its values in a second one.
+/// The heading in one row, or with its values in a second one.
 fn head_rows(mut head: Vec<Span<'static>>, cells: usize) -> Vec<Line<'static>> {
     let wide: usize = head.iter().map(Span::width).sum();
     if wide <= cells {

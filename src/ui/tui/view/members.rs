@@ -1,4 +1,4 @@
-//! The members with their own MB/s, and how warm the drives below them are.
+//! The members with their MB/s, and how warm the drives below them are.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -64,8 +64,8 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         (Some(window), _) => window.engine.as_ref(),
         _ => None,
     };
-    let told = |engine| sentences::engine(engine, duration_ns as f64 / 1e9, state.cumulative);
-    for line in engine.map(told).unwrap_or_default() {
+    let sentences_of = |engine| sentences::engine(engine, duration_ns as f64 / 1e9, state.cumulative);
+    for line in engine.map(sentences_of).unwrap_or_default() {
         lines.push(Line::from(span(fit(&line, cells), theme.plain)));
     }
     for (y, line) in (inner.y..inner.bottom()).zip(&lines) {
@@ -73,9 +73,8 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     }
 }
 
-/// The columns that so many cells beside the names have room for. The block layer's own count stands
-/// beside the engine's, of devices; where there is little room the names matter more, and where the two
-/// differ a flag says so.
+/// The columns that fit beside the names in that many cells. For devices, the block layer's count is shown
+/// beside stacktune's; if there is little room, the names matter more, and a flag reports any difference.
 fn columns(members: &[MemberFigures], cells: usize) -> Vec<Column> {
     let block = members.iter().any(|m| m.block_read_bytes.is_some() || m.block_written_bytes.is_some());
     let warm = members.iter().any(|m| m.temperature_c.is_some() || m.throttling.is_some());
@@ -108,7 +107,7 @@ impl Column {
     }
 }
 
-/// Degrees, with a word where a drive slowed itself down, or is so warm that it may.
+/// The temperature, with a word if the drive is throttled, or hot enough to be.
 fn temperature(member: &MemberFigures) -> String {
     let degrees = member.temperature_c.map_or_else(|| NONE.into(), |c| format!("{c:.0}"));
     match member.throttling {
@@ -135,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drive_that_slows_itself_down_is_told_by_a_word() {
+    fn a_throttled_drive_is_marked_by_a_word() {
         let told = [None, Some(Throttling::No), Some(Throttling::Hot), Some(Throttling::Yes)];
         let texts = told.map(|throttling| temperature(&member(throttling)));
         assert_eq!(texts, ["72", "72", "72 hot", "72 slow"]);
@@ -144,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_little_room_the_block_layers_count_goes_and_not_the_name() {
+    fn with_little_room_the_block_layers_count_is_dropped_before_the_names() {
         let members = [member(None)];
         assert_eq!(columns(&members, 40).len(), 5);
         assert_eq!(columns(&members, 39), [Column::Read, Column::Written, Column::Temperature]);

@@ -1,4 +1,4 @@
-//! Drawing: one file a panel, each reads the state and writes cells.
+//! Drawing: one file per panel; each reads the state and writes cells.
 
 mod believe;
 mod charts;
@@ -75,7 +75,7 @@ fn put(buf: &mut Buffer, x: u16, y: u16, cells: u16, line: &Line) {
     }
 }
 
-/// Draws a panel's title on a rule, with a remark beside it, and gives the place below.
+/// Draws a panel's title on a rule, with a remark beside it, and returns the area below.
 fn panel(state: &State, buf: &mut Buffer, area: Rect, title: &str, remark: &str, focused: bool) -> Rect {
     let theme = &state.theme;
     let cells = usize::from(area.width);
@@ -96,12 +96,12 @@ fn panel(state: &State, buf: &mut Buffer, area: Rect, title: &str, remark: &str,
     Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area }
 }
 
-/// Whether the knobs or the ledger have the keys.
+/// Whether this panel has the focus.
 fn has_focus(state: &State, focus: Focus) -> bool {
     state.focus == focus && state.dialog.is_none()
 }
 
-/// Clears a place in the middle for a dialog, frames it, and gives the place within.
+/// Clears an area in the middle for a dialog, frames it, and returns the area inside.
 fn window(theme: &Theme, buf: &mut Buffer, screen: Rect, cells: u16, lines: u16, title: &str) -> Rect {
     let area = centred(screen, cells, lines);
     Clear.render(area, buf);

@@ -1,4 +1,4 @@
-//! What to know: why classes stopped, errors, flags with their meaning, fallbacks, notes, notices.
+//! Notes: why classes stopped, errors, flags with their meaning, fallbacks, notes, notices.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -39,7 +39,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     }
 }
 
-/// Every note, what matters most first.
+/// Every note, the most important first.
 pub fn gather(state: &State) -> Vec<(String, Style)> {
     let theme = &state.theme;
     let mut notes = Vec::new();
@@ -78,7 +78,7 @@ pub fn gather(state: &State) -> Vec<(String, Style)> {
     notes
 }
 
-/// What the scan that is shown costs, once the drives' price is told and something is scanned.
+/// The price of the scan's throughput, if the drives' price is known and something is scanned.
 fn cost(state: &State) -> Option<String> {
     let price = state.status.as_ref()?.settings.price()?;
     let figures = state.figures();
@@ -91,7 +91,7 @@ fn cost(state: &State) -> Option<String> {
     Some(format!("price: ${} per GB/s of scan {of}", three_digits(per)))
 }
 
-/// Each flag once, with the classes that carry it and what it means.
+/// Each flag once, with its classes and its meaning.
 fn flags(state: &State) -> Vec<String> {
     let figures = state.figures();
     let (classes, whole) = match (&figures.window, &figures.totals) {

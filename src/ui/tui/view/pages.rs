@@ -1,4 +1,4 @@
-//! What is read page by page: the help, the host, what failed.
+//! Pages: the help, the host, a failure.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -12,13 +12,13 @@ use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::state::State;
 
 const CELLS_MAX: u16 = 100;
-/// Cells and lines of the frame and the margin within.
+/// Cells and lines of the frame and its margin.
 const FRAME: (u16, u16) = (4, 2);
 
 /// A line and its style.
 pub type Text = Vec<(String, Style)>;
 
-/// Draws the page that lies over the screen, scrolled by so many lines.
+/// Draws the open page, scrolled by that many lines.
 pub fn render(state: &State, top: usize, buf: &mut Buffer, screen: Rect) {
     let Some((title, text)) = page(state, cells(screen)) else { return };
     let (outer, lines) = outer(screen, text.len());
@@ -33,7 +33,7 @@ pub fn render(state: &State, top: usize, buf: &mut Buffer, screen: Rect) {
     put(buf, area.x + 2, area.bottom() - 1, area.width - 4, &Line::from(span(place, state.theme.dim)));
 }
 
-/// Cells of a line.
+/// The width of a line.
 fn cells(screen: Rect) -> usize {
     usize::from(CELLS_MAX.min(screen.width.saturating_sub(4)).saturating_sub(FRAME.0))
 }
@@ -43,7 +43,7 @@ fn outer(screen: Rect, text: usize) -> (u16, u16) {
     (CELLS_MAX.min(screen.width.saturating_sub(4)), lines.min(screen.height.saturating_sub(2)))
 }
 
-/// The page's lines and those that are seen at once.
+/// The number of the page's lines, and how many are visible at once.
 pub fn size(state: &State) -> (usize, usize) {
     let text = page(state, cells(state.screen)).map_or(0, |(_, text)| text.len());
     let (_, lines) = outer(state.screen, text);
@@ -65,11 +65,11 @@ fn host(state: &State, cells: usize) -> Text {
     let Some(status) = &state.status else {
         return vec![("The host has not been read yet.".into(), state.theme.dim)];
     };
-    let told = crate::ui::report::host::describe(&status.facts, None);
-    told.lines().flat_map(|line| folded(line, cells)).map(|line| (line, state.theme.plain)).collect()
+    let text = crate::ui::report::host::describe(&status.facts, None);
+    text.lines().flat_map(|line| folded(line, cells)).map(|line| (line, state.theme.plain)).collect()
 }
 
-/// A line of a name and its value in so many cells; the value goes on below its beginning.
+/// A line with a name and its value, wrapped; the value continues below its beginning.
 fn folded(line: &str, cells: usize) -> Vec<String> {
     if width(line) <= cells {
         return vec![line.to_owned()];
@@ -88,22 +88,22 @@ fn folded(line: &str, cells: usize) -> Vec<String> {
     lines
 }
 
-/// The whole error with the tools' own words, and what can be done.
+/// The whole error with the tools' messages, and what can be done.
 fn failed(state: &State, cells: usize) -> Text {
     let theme = &state.theme;
     let Some(Err(error)) = &state.ended else { return Vec::new() };
     let mut text = Vec::new();
-    let mut tell = |told: &str, style: Style| {
-        for line in told.lines() {
+    let mut add = |part: &str, style: Style| {
+        for line in part.lines() {
             text.extend(wrap(line, cells).into_iter().map(|part| (part, style)));
         }
     };
-    tell(&error.what, theme.bad);
+    add(&error.what, theme.bad);
     if let Some(hint) = &error.hint {
-        tell(" ", theme.plain);
-        tell(hint, theme.plain);
+        add(" ", theme.plain);
+        add(hint, theme.plain);
     }
-    tell(" ", theme.plain);
+    add(" ", theme.plain);
     if let Some(former) = &state.former {
         let stack = &former.stack;
         let what = if stack.is_built() {
@@ -111,8 +111,8 @@ fn failed(state: &State, cells: usize) -> Text {
         } else {
             "it needs no stack".to_owned()
         };
-        tell(&format!("b rebuilds the previous stack of {} ({what}).", former.name), theme.strong);
+        add(&format!("b rebuilds the previous stack of {} ({what}).", former.name), theme.strong);
     }
-    tell("o opens a profile, q quits, Esc closes; the message stays in the notes.", theme.strong);
+    add("o opens a profile, q quits, Esc closes; the message stays in the notes.", theme.strong);
     text
 }

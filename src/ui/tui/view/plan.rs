@@ -1,4 +1,4 @@
-//! The plan for building the target anew.
+//! The plan for rebuilding the target.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -12,11 +12,11 @@ use crate::ui::tui::state::State;
 use crate::ui::tui::theme::Theme;
 
 const CELLS_MAX: u16 = 100;
-/// Cells and lines of the frame and the margin within.
+/// Cells and lines of the frame and its margin.
 const FRAME: (u16, u16) = (4, 2);
-/// The line of keys stays to be seen.
+/// The line of keys stays visible.
 const KEYS: u16 = 1;
-/// The line that is typed into, counted from the last one.
+/// The input line, counted from the last line.
 const INPUT_FROM_END: usize = 2;
 
 fn outer_cells(screen: Rect) -> u16 {
@@ -27,7 +27,7 @@ fn cells(screen: Rect) -> usize {
     usize::from(outer_cells(screen).saturating_sub(FRAME.0))
 }
 
-/// The plan's lines that are seen at once on this screen.
+/// How many of the plan's lines are visible at once on this screen.
 pub fn rows(asked: &Agreement, screen: Rect) -> usize {
     let foot = asked.foot(cells(screen), 0).len();
     usize::from(screen.height.saturating_sub(FRAME.1 + KEYS)).saturating_sub(foot).max(1)
