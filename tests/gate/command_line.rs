@@ -135,7 +135,7 @@ fn bad_input_is_refused_with_what_was_meant() {
         ),
         (
             &["record", "demo", "--out", "out", "--set", "stack.raid=btrfs1"],
-            &["`stack.raid` can't be btrfs1: Btrfs's own RAID takes"],
+            &["`stack.raid` can't be btrfs1: Btrfs's own RAID requires"],
         ),
         (
             &["record", "demo", "--out", "out", "--set", "stack.filesystem=xfs"],

@@ -536,7 +536,7 @@ fn a_workstations_links_temperatures_and_queues_are_read() {
     assert_eq!(link.bandwidth_bytes_per_s / 1_000_000, 7876);
     let link = slow.link.as_ref().unwrap();
     assert_eq!((link.bandwidth_bytes_per_s / 1_000_000, link.is_reduced()), (1969, true));
-    assert!(link.to_string().contains("could have 16 GT/s × 4"), "{link}");
+    assert!(link.to_string().contains("supports 16 GT/s × 4"), "{link}");
     let warm = slow.temperature.as_ref().unwrap();
     assert_eq!((warm.now_c, warm.warning_c, warm.critical_c), (82.0, Some(81.85), Some(84.85)));
     let disk = device(&facts, "sda");
