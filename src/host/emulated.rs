@@ -75,7 +75,7 @@ pub(super) fn filesystem_devices(root: &Root, path: &Path, device: u64) -> (Vec<
     mounted_devices(root, path).unwrap_or_default()
 }
 
-/// Btrfs gives its files numbers of no device: the mount tells the device, and sysfs its fellows; with
+/// Btrfs gives its files numbers that are not a device's: the mount names the device, and sysfs the others; with
 /// the file system's id.
 fn mounted_devices(root: &Root, path: &Path) -> Option<(Vec<String>, Option<String>)> {
     let source = mounts::source_of(root, path)?;

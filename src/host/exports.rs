@@ -93,7 +93,7 @@ fn scsi_targets(resolver: &Resolver) -> Vec<(String, Usage)> {
     for adapter in root.names(top) {
         for store in root.names(&format!("{top}/{adapter}")) {
             let folder = format!("{top}/{adapter}/{store}");
-            let told = root.text(&format!("{folder}/udev_path"));
+            let udev_path = root.text(&format!("{folder}/udev_path"));
             let info = root.text(&format!("{folder}/info")).unwrap_or_default();
             // "iBlock device: sda  UDEV PATH: /dev/sda", or "File: /dev/sda  Size: …".
             let mut words =
@@ -101,8 +101,8 @@ fn scsi_targets(resolver: &Resolver) -> Vec<(String, Usage)> {
                     Some(name) => vec![name],
                     None => resolver.behind(word),
                 });
-            let told = told.map(|path| resolver.behind(&path)).filter(|names| !names.is_empty());
-            let names = told.or_else(|| words.find(|names| !names.is_empty()));
+            let behind = udev_path.map(|path| resolver.behind(&path)).filter(|names| !names.is_empty());
+            let names = behind.or_else(|| words.find(|names| !names.is_empty()));
             for name in names.unwrap_or_default() {
                 found.push((name, Usage::Exported(format!("LIO target, {adapter}/{store}"))));
             }
@@ -133,7 +133,7 @@ fn writers(resolver: &Resolver) -> Vec<(String, Usage)> {
             let is_server = SERVERS.contains(&command().as_str());
             let counts = |how: &Use| is_server || !matches!(how, Use::Open { writes: false });
             let used = used.filter(|(_, how)| counts(how));
-            found.extend(used.map(|(name, how)| (name, told(&command(), &process, how))));
+            found.extend(used.map(|(name, how)| (name, usage_of(&command(), &process, how))));
         }
     }
     found
@@ -162,7 +162,7 @@ fn uses(resolver: &Resolver, folder: &str, fd: &str) -> Vec<(String, Use)> {
     found
 }
 
-fn told(command: &str, process: &str, how: Use) -> Usage {
+fn usage_of(command: &str, process: &str, how: Use) -> Usage {
     match how {
         Use::Open { .. } if SERVERS.contains(&command) => {
             Usage::Exported(format!("{command}, process {process}"))
@@ -226,9 +226,9 @@ fn registered(resolver: &Resolver, folder: &str, fd: &str) -> Vec<String> {
     if !root.link(&format!("{folder}/fd/{fd}")).is_some_and(is_ring) {
         return Vec::new();
     }
-    let told = root.text(&format!("{folder}/fdinfo/{fd}")).unwrap_or_default();
+    let info = root.text(&format!("{folder}/fdinfo/{fd}")).unwrap_or_default();
     // "UserFiles:\t2", then "    0: /dev/nvme0n1", by older kernels "    0: nvme0n1".
-    let files = told.lines().skip_while(|line| !line.starts_with("UserFiles:")).skip(1);
+    let files = info.lines().skip_while(|line| !line.starts_with("UserFiles:")).skip(1);
     let files = files.map_while(|line| line.trim_start().split_once(": "));
     let files = files.take_while(|(number, _)| number.bytes().all(|byte| byte.is_ascii_digit()));
     files

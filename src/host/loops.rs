@@ -102,7 +102,7 @@ impl What {
     }
 
     /// Old kernels give the file system's device in place of a file's missing number.
-    fn told(info: &LoopInfo64) -> Self {
+    fn reported(info: &LoopInfo64) -> Self {
         if info.rdevice != 0 && info.rdevice != info.device {
             Self::Device(info.rdevice)
         } else {
@@ -118,7 +118,7 @@ fn ask(name: &str) -> Option<What> {
     let mut info = LoopInfo64::default();
     // SAFETY: the ioctl fills in `info`, which has the kernel's layout and size and outlives the call.
     let status = unsafe { libc::ioctl(file.as_raw_fd(), LOOP_GET_STATUS64, &raw mut info) };
-    (status == 0).then(|| What::told(&info))
+    (status == 0).then(|| What::reported(&info))
 }
 
 #[cfg(test)]
@@ -132,11 +132,12 @@ mod tests {
 
     #[test]
     fn a_block_device_is_distinguished_from_a_file_on_old_and_new_kernels() {
-        let told =
-            |device, rdevice| What::told(&LoopInfo64 { device, inode: 9, rdevice, ..LoopInfo64::default() });
-        assert_eq!(told(0x801, 0), What::File { device: 0x801, inode: 9 });
-        assert_eq!(told(0x801, 0x801), What::File { device: 0x801, inode: 9 });
-        assert_eq!(told(5, 0x801), What::Device(0x801));
+        let what_of = |device, rdevice| {
+            What::reported(&LoopInfo64 { device, inode: 9, rdevice, ..LoopInfo64::default() })
+        };
+        assert_eq!(what_of(0x801, 0), What::File { device: 0x801, inode: 9 });
+        assert_eq!(what_of(0x801, 0x801), What::File { device: 0x801, inode: 9 });
+        assert_eq!(what_of(5, 0x801), What::Device(0x801));
     }
 
     #[test]

@@ -83,8 +83,8 @@ impl WatchedDrive {
         let health = self.health.as_ref().and_then(HealthLog::read);
         let thermometer = self.thermometer.as_ref();
         // The kernel asks for the same log: once is enough.
-        let told = health.as_ref().and_then(|health| health.temperature_c);
-        let temperature_c = told.or_else(|| thermometer?.read_c());
+        let from_health = health.as_ref().and_then(|health| health.temperature_c);
+        let temperature_c = from_health.or_else(|| thermometer?.read_c());
         let beyond = temperature_c.zip(thermometer).is_some_and(|(c, of)| of.is_beyond(c));
         let says_so = match &health {
             Some(health) => health.is_hot(),

@@ -67,8 +67,8 @@ fn sectors(stat: &Path) -> Option<(u64, u64)> {
 fn counts(stat: &Path) -> bool {
     let Some(dir) = stat.parent() else { return true };
     let switch = |path: &str| std::fs::read_to_string(dir.join(path)).ok();
-    let told = switch("queue/iostats").or_else(|| switch("../queue/iostats"));
-    told.is_none_or(|told| told.trim() != "0")
+    let counts = switch("queue/iostats").or_else(|| switch("../queue/iostats"));
+    counts.is_none_or(|counts| counts.trim() != "0")
 }
 
 #[cfg(test)]

@@ -73,14 +73,14 @@ mod tests {
 
     #[test]
     fn a_percentile_needs_ten_samples_beyond_it() {
-        let told = |n: u64| {
+        let holds = |n: u64| {
             let latency = summarize(&of(0..n)).unwrap();
             let all = [latency.p50, latency.p90, latency.p99, latency.p999, latency.p9999];
             all.iter().filter(|p| p.is_some()).count()
         };
         for (at, n) in [(1, 20), (2, 100), (3, 1000), (4, 10_000), (5, 100_000)] {
-            assert_eq!(told(n), at, "of {n}");
-            assert_eq!(told(n - 1), at - 1, "of {}", n - 1);
+            assert_eq!(holds(n), at, "of {n}");
+            assert_eq!(holds(n - 1), at - 1, "of {}", n - 1);
         }
         assert!(summarize(&of([])).is_none());
     }

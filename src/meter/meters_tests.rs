@@ -168,14 +168,14 @@ fn the_storage_engines_writes_are_its_part_of_the_amplification() {
         true
     };
     meters.add(Box::new(Scripted(Class::Background, Box::new(step))));
-    let told = |bytes: u64| {
+    let engine_with = |bytes: u64| {
         let counts = EngineTotals { log_bytes: bytes, flush_bytes: bytes, ..EngineTotals::default() };
         Some(EngineFigures { counts, ..EngineFigures::default() })
     };
-    meters.engine_begins(told(1000)); // what loading wrote does not count
+    meters.engine_begins(engine_with(1000)); // what loading wrote does not count
     let mut wrote = Vec::new();
     // In the second window it is closed and reopened.
-    for (at, engine) in [(1, told(1050)), (2, None), (3, told(1300))] {
+    for (at, engine) in [(1, engine_with(1050)), (2, None), (3, engine_with(1300))] {
         let context = WindowContext { pairs: true, engine, data_set_bytes: 7000 + at, ..simulated(at) };
         let window = meters.window(&context);
         wrote.push((window.written.application_bytes, window.written.engine_bytes));

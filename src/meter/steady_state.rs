@@ -134,11 +134,11 @@ impl SteadyWatch {
         changes.sort_unstable();
         changes.dedup();
         // A level needs all figures, so if one comes later there is none yet.
-        let told = series.iter().map(|series| series.first).max().unwrap_or(0);
+        let known = series.iter().map(|series| series.first).max().unwrap_or(0);
         let writes = bins.iter().any(|bin| bin.written.application_bytes > 0);
         let capacities = self.capacities(bins).filter(|_| writes || bins.is_empty());
         let full = capacities.as_ref().and_then(|of| of.full_since).unwrap_or(0);
-        let since = changes.last().copied().unwrap_or(0).max(told).max(full);
+        let since = changes.last().copied().unwrap_or(0).max(known).max(full);
         let at_s = |bin: usize| bins.get(bin).map(|bin| seconds(bin.start_ns));
         let level = !series.is_empty() && bins.len() - since >= LEVEL;
         // Known before a turn, but not yet for the time since.

@@ -128,7 +128,7 @@ fn without_wa_d_the_drive_must_be_written_three_times_over() {
 
 #[test]
 fn if_wa_d_is_reported_it_must_be_level_too() {
-    let told = |second: u64, flash: u64| {
+    let window_of = |second: u64, flash: u64| {
         let mut window = window(second, Second { capacity_bytes: 1 << 40, ..LEVEL_SECOND });
         window.written.host_bytes = Some(200 * MB);
         window.written.flash_bytes = Some(flash * MB);
@@ -137,7 +137,7 @@ fn if_wa_d_is_reported_it_must_be_level_too() {
     };
     let run = |seconds: u64, flash: fn(u64) -> u64| {
         let mut watch = SteadyWatch::default();
-        (0..seconds).for_each(|second| watch.add(&told(second, flash(second))));
+        (0..seconds).for_each(|second| watch.add(&window_of(second, flash(second))));
         watch.steadiness()
     };
     let level = run(60, |_| 300);
@@ -148,7 +148,7 @@ fn if_wa_d_is_reported_it_must_be_level_too() {
     let fresh = |seconds: u64, capacity_mb: u64| {
         let mut watch = SteadyWatch::default();
         (0..seconds).for_each(|second| {
-            let mut window = told(second, 200);
+            let mut window = window_of(second, 200);
             window.written.capacity_bytes = Some(capacity_mb * MB);
             watch.add(&window);
         });

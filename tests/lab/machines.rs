@@ -389,7 +389,8 @@ fn the_papers_table_on_drives_shows_what_was_recorded() {
     let mut steps = 0;
     for row in rows {
         let label = row["label"].as_str().unwrap();
-        let lacking = [("5b", "needs at least 3 drives"), ("6", "no hardware RAID"), ("6c", "no hardware RAID")];
+        let lacking =
+            [("5b", "needs at least 3 drives"), ("6", "no hardware RAID"), ("6c", "no hardware RAID")];
         if let Some((_, why)) = lacking.iter().find(|(of, _)| *of == label) {
             assert!(row["reason"].as_str().unwrap().contains(why), "{row:#}");
             continue;

@@ -74,8 +74,8 @@ impl Files {
 
     /// Bytes that one operation can move with polled completions: the minimum over the files.
     pub fn polled_bytes_max(&self) -> usize {
-        let told = self.files.iter().filter_map(polled_bytes_max).min();
-        told.map_or(usize::MAX, |bytes| bytes as usize)
+        let least = self.files.iter().filter_map(polled_bytes_max).min();
+        least.map_or(usize::MAX, |bytes| bytes as usize)
     }
 
     /// How many files there are.

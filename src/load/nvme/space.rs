@@ -157,7 +157,7 @@ impl Addresses {
 }
 
 /// The usable addresses of iommufd's address space (`IOMMU_IOAS_IOVA_RANGES`), which the crate does not
-/// tell.
+/// provide.
 fn ranges_of_space(space: &VfioIommufd) -> std::io::Result<Vec<(u64, u64)>> {
     const REQUEST: libc::Ioctl =
         (IOMMUFD_TYPE as libc::Ioctl) << 8 | IOMMUFD_CMD_IOAS_IOVA_RANGES as libc::Ioctl;
@@ -171,8 +171,8 @@ fn ranges_of_space(space: &VfioIommufd) -> std::io::Result<Vec<(u64, u64)>> {
     };
     // SAFETY: the kernel writes the structure that it is given and as many ranges as that says, for
     // which there is room.
-    let told = unsafe { libc::ioctl(space.iommufd().as_raw_fd(), REQUEST, &raw mut asked) };
-    if told != 0 {
+    let status = unsafe { libc::ioctl(space.iommufd().as_raw_fd(), REQUEST, &raw mut asked) };
+    if status != 0 {
         return Err(std::io::Error::last_os_error());
     }
     Ok(ranges.iter().take(asked.num_iovas as usize).map(|range| (range.start, range.last)).collect())
@@ -185,8 +185,8 @@ fn ranges_of_container(container: &VfioContainer) -> std::io::Result<Vec<(u64, u
     let mut info = vec![0_u64; 2048];
     info[0] = (info.len() * 8) as u64;
     // SAFETY: the kernel writes at most as many bytes as `argsz`, the first word, says.
-    let told = unsafe { libc::ioctl(container.as_raw_fd(), GET_INFO, info.as_mut_ptr()) };
-    if told != 0 {
+    let status = unsafe { libc::ioctl(container.as_raw_fd(), GET_INFO, info.as_mut_ptr()) };
+    if status != 0 {
         return Err(std::io::Error::last_os_error());
     }
     let bytes: Vec<u8> = info.iter().flat_map(|word| word.to_ne_bytes()).collect();

@@ -283,10 +283,10 @@ mod tests {
             _ => 3000.0,
         };
         let values: Vec<f64> = (0..600).map(|s| level(s) * noise(s, 8.0)).collect();
-        let told: Vec<_> = scan(&run(values.iter().copied())).found.iter().map(|step| step.at_s).collect();
+        let times: Vec<_> = scan(&run(values.iter().copied())).found.iter().map(|step| step.at_s).collect();
         let found = crate::meter::cusum::changes(&values);
-        let near = told.iter().zip(&found).all(|(at_s, at)| (at_s - *at as f64).abs() <= 1.0);
-        assert!(told.len() == 3 && found.len() == 3 && near, "{told:?} {found:?}");
+        let near = times.iter().zip(&found).all(|(at_s, at)| (at_s - *at as f64).abs() <= 1.0);
+        assert!(times.len() == 3 && found.len() == 3 && near, "{times:?} {found:?}");
     }
 
     #[test]

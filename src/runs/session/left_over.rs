@@ -63,15 +63,15 @@ mod tests {
     fn only_abandoned_stacks_are_reported() {
         let of = |state| stack("a", state, None);
         assert_eq!(in_words(&[of(StackState::Running), of(StackState::Kept)]), None);
-        let told = |stacks: &[Leftover]| in_words(stacks).unwrap();
+        let report = |stacks: &[Leftover]| in_words(stacks).unwrap();
         assert!(
-            told(&[of(StackState::Kept), of(StackState::Dead)])
+            report(&[of(StackState::Kept), of(StackState::Dead)])
                 .starts_with("a run of `mine` died and left stack a behind")
         );
-        let ending = told(&[of(StackState::Ending), of(StackState::Dead)]);
+        let ending = report(&[of(StackState::Ending), of(StackState::Dead)]);
         assert!(ending.contains("still running (stack a), and one more stack;"), "{ending}");
         let unreadable =
-            told(&[stack("b", StackState::Unreadable, Some("cannot read /j/b: permission denied"))]);
+            report(&[stack("b", StackState::Unreadable, Some("cannot read /j/b: permission denied"))]);
         assert!(unreadable.contains("stack b") && unreadable.contains("permission denied"), "{unreadable}");
     }
 }

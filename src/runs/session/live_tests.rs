@@ -12,13 +12,13 @@ fn open(settings: Settings) -> Command {
 }
 
 /// The bytes written when the load runs.
-fn written_once_running(told: &Receiver<Event>) -> u64 {
+fn written_once_running(received: &Receiver<Event>) -> u64 {
     let running = |event| match event {
         Event::Status(status) if status.phase == Phase::Running => Some(status.written_bytes),
         Event::Ended(ended) => panic!("{ended:?}"),
         _ => None,
     };
-    told.iter().find_map(running).unwrap()
+    received.iter().find_map(running).unwrap()
 }
 
 /// A small file in a folder, and classes that are off.
@@ -33,7 +33,7 @@ fn idle_on_files(dir: &std::path::Path) -> Settings {
 
 #[test]
 fn what_cannot_be_obeyed_while_a_target_is_opened_is_answered() {
-    let ((commands, asked), (events, told)) = (channel(), channel());
+    let ((commands, asked), (events, received)) = (channel(), channel());
     let mut waiting = Waiting {
         settings: Settings::default(),
         facts: Arc::new(crate::runs::record::fixture::facts()),
@@ -49,11 +49,11 @@ fn what_cannot_be_obeyed_while_a_target_is_opened_is_answered() {
     commands.send(turn(64)).unwrap();
     let progress = Progress { what: String::new(), done_bytes: 0, all_bytes: 1, rate_bytes_per_s: 0.0 };
     assert!(waiting.progress(progress), "a turn does not end the fill");
-    assert_eq!(told.try_iter().filter(|event| refused(event.clone())).count(), 1);
+    assert_eq!(received.try_iter().filter(|event| refused(event.clone())).count(), 1);
     commands.send(turn(32)).unwrap();
     commands.send(Command::Consent(vec!["S1".into()])).unwrap();
     assert_eq!(waiting.consent(Vec::new()), Some(vec!["S1".into()]));
-    assert_eq!(told.try_iter().filter(|event| refused(event.clone())).count(), 1);
+    assert_eq!(received.try_iter().filter(|event| refused(event.clone())).count(), 1);
 }
 
 #[test]
@@ -65,20 +65,20 @@ fn another_profile_adds_to_the_bytes_written_and_finds_the_facts_of_its_time() {
         looks.fetch_add(1, Ordering::Relaxed);
         Arc::new(crate::runs::record::fixture::facts())
     };
-    let ((commands, asked), (events, told)) = (channel(), channel());
+    let ((commands, asked), (events, received)) = (channel(), channel());
     std::thread::scope(|scope| {
         let (profile, facts) = (on("first"), &facts);
         scope.spawn(move || run(profile, Options::default(), facts, &asked, &events));
-        let first = written_once_running(&told);
+        let first = written_once_running(&received);
         assert!(first >= 15 * MIB, "{first}");
         commands.send(open(on("second"))).unwrap();
-        assert_eq!(written_once_running(&told), 2 * first);
+        assert_eq!(written_once_running(&received), 2 * first);
         // What is written counts against the limit of the next profile.
         let limited = |run: &mut crate::settings::Run| run.max_writes_bytes = Some(3 * first - 1);
         let mut third = on("third");
         limited(&mut third.run);
         commands.send(open(third)).unwrap();
-        let ended = told.iter().find_map(|event| match event {
+        let ended = received.iter().find_map(|event| match event {
             Event::Ended(ended) => Some(ended),
             _ => None,
         });
@@ -91,22 +91,22 @@ fn another_profile_adds_to_the_bytes_written_and_finds_the_facts_of_its_time() {
 
 /// Runs a session of these settings beside an operator, who has a minute.
 fn operated(settings: Settings, operator: impl FnOnce(&Sender<Command>, &Receiver<Event>)) {
-    let ((commands, asked), (events, told)) = (channel(), channel());
+    let ((commands, asked), (events, received)) = (channel(), channel());
     let facts = || Arc::new(crate::runs::record::fixture::facts());
     std::thread::scope(move |scope| {
         scope.spawn(move || run(settings, Options::default(), &facts, &asked, &events));
         // An operator who fails is gone, and so is the session then.
         let commands = commands;
-        operator(&commands, &told);
+        operator(&commands, &received);
     });
 }
 
 /// The first event of which this makes something.
-fn first<T>(told: &Receiver<Event>, mut of: impl FnMut(&Event) -> Option<T>) -> T {
+fn first<T>(received: &Receiver<Event>, mut of: impl FnMut(&Event) -> Option<T>) -> T {
     let patience_ends = Instant::now() + Duration::from_mins(1);
     loop {
         let left = patience_ends.saturating_duration_since(Instant::now());
-        let event = told.recv_timeout(left).expect("nothing of the kind is told");
+        let event = received.recv_timeout(left).expect("nothing of the kind is received");
         if let Some(found) = of(&event) {
             return found;
         }
@@ -128,10 +128,10 @@ fn a_window(event: &Event) -> Option<Arc<Window>> {
 }
 
 /// Has the target planned anew with larger files, and agrees to that.
-fn build_larger(commands: &Sender<Command>, told: &Receiver<Event>) {
+fn build_larger(commands: &Sender<Command>, received: &Receiver<Event>) {
     let larger = ("target.files.size".to_owned(), Value::Size(Some(64 * MIB)));
     commands.send(Command::Plan(vec![larger])).unwrap();
-    let plan = first(told, |event| match event {
+    let plan = first(received, |event| match event {
         Event::Planned(plan) => Some(plan.as_ref().unwrap().number),
         _ => None,
     });
@@ -144,11 +144,11 @@ fn who_quits_while_the_load_drains_for_a_rebuild_gets_nothing_built() {
     let mut settings = idle_on_files(&dir.path().join("target"));
     // Many threads take a while to end.
     (settings.classes[0].enabled, settings.classes[0].depth) = (true, 256);
-    operated(settings, |commands, told| {
-        first(told, is_running);
-        build_larger(commands, told);
+    operated(settings, |commands, received| {
+        first(received, is_running);
+        build_larger(commands, received);
         commands.send(Command::Quit).unwrap();
-        let ended = first(told, |event| match event {
+        let ended = first(received, |event| match event {
             Event::Ended(ended) => Some(Ok(ended.clone())),
             event => is_running(event).filter(|now| now.target.size_bytes > 16 * MIB).map(Err),
         });
@@ -164,24 +164,24 @@ fn the_run_before_a_rebuild_that_failed_goes_on_with_its_clock_and_another_profi
     // Enough for this, and not for what it is built anew with.
     settings.run.max_writes_bytes = Some(40 * MIB);
     let other = Settings { name: "other".into(), ..settings.clone() };
-    operated(settings, |commands, told| {
+    operated(settings, |commands, received| {
         let began = |event: &Event| matches!(event, Event::Began).then_some(());
-        first(told, began);
-        let start_ns = first(told, |event| a_window(event).filter(|window| window.start_ns > 0)).start_ns;
-        build_larger(commands, told);
-        let former = first(told, |event| match event {
+        first(received, began);
+        let start_ns = first(received, |event| a_window(event).filter(|window| window.start_ns > 0)).start_ns;
+        build_larger(commands, received);
+        let former = first(received, |event| match event {
             Event::Former(settings) => Some(settings.clone()),
             _ => None,
         });
         commands.send(open(*former)).unwrap();
-        let window = first(told, |event| {
+        let window = first(received, |event| {
             assert!(!matches!(event, Event::Began), "it goes on");
             a_window(event).filter(|window| window.index == 0)
         });
         assert!(window.start_ns > start_ns);
         commands.send(open(other)).unwrap();
-        first(told, began);
-        let later = first(told, |event| a_window(event).filter(|window| window.index == 0));
+        first(received, began);
+        let later = first(received, |event| a_window(event).filter(|window| window.index == 0));
         assert!(later.start_ns < window.start_ns, "a run of its own has its own clock");
     });
 }
@@ -198,14 +198,14 @@ fn without_storage(interface: Interface) -> Settings {
 fn a_recording_that_a_rebuild_ends_has_its_last_ledger_line_closed() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("recording");
-    operated(without_storage(Interface::Sim), |commands, told| {
-        first(told, is_running);
+    operated(without_storage(Interface::Sim), |commands, received| {
+        first(received, is_running);
         commands.send(Command::Record(Some(out.clone()))).unwrap();
         let knob = "scan.depth".to_owned();
         commands.send(Command::Turn { knob, value: Value::Int(8) }).unwrap();
-        first(told, a_window);
-        build_larger(commands, told);
-        first(told, |event| is_running(event).filter(|now| now.target.size_bytes == 64 * MIB));
+        first(received, a_window);
+        build_larger(commands, received);
+        first(received, |event| is_running(event).filter(|now| now.target.size_bytes == 64 * MIB));
     });
     let text = std::fs::read_to_string(out.join("ledger.jsonl")).unwrap();
     let lines: Vec<LedgerLine> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -220,12 +220,12 @@ fn share_after_a_rebuild() -> f64 {
     settings.classes.iter_mut().for_each(|class| class.enabled = false);
     (settings.classes[0].enabled, settings.classes[0].depth) = (true, 1);
     let mut share = 0.0;
-    operated(settings, |commands, told| {
+    operated(settings, |commands, received| {
         let late = |event: &Event| a_window(event).filter(|window| window.start_ns > 1_500_000_000);
-        first(told, late);
-        build_larger(commands, told);
-        first(told, |event| is_running(event).filter(|now| now.target.size_bytes == 64 * MIB));
-        let window = first(told, a_window);
+        first(received, late);
+        build_larger(commands, received);
+        first(received, |event| is_running(event).filter(|now| now.target.size_bytes == 64 * MIB));
+        let window = first(received, a_window);
         assert!(window.start_ns > 1_500_000_000, "the run's clock goes on");
         share = window.class(Class::Scan).busiest_worker.unwrap();
     });
@@ -241,7 +241,7 @@ fn after_a_rebuild_a_workers_share_is_of_its_window() {
 
 #[test]
 fn a_stack_that_is_filled_stands_and_may_be_kept() {
-    let ((commands, asked), (events, told)) = (channel(), channel());
+    let ((commands, asked), (events, received)) = (channel(), channel());
     let mut settings = Settings::default();
     settings.stack.loops = true;
     let mut waiting = Waiting {
@@ -255,7 +255,7 @@ fn a_stack_that_is_filled_stands_and_may_be_kept() {
     };
     let standing = |waiting: &mut Waiting, phase| {
         waiting.enter(phase);
-        let status = told.try_iter().find_map(|event| match event {
+        let status = received.try_iter().find_map(|event| match event {
             Event::Status(status) => Some(status.standing),
             _ => None,
         });

@@ -162,7 +162,7 @@ mod tests {
         let mut session = Session::open(settings, Options::default(), facts, &mut Nobody).unwrap();
         session.start().unwrap();
         session.events().for_each(drop);
-        let mut told = |act: &mut dyn FnMut(&mut Session), end_s: u64| {
+        let mut after = |act: &mut dyn FnMut(&mut Session), end_s: u64| {
             act(&mut session);
             session.advance(end_s * SECOND_NS);
             session.tick().unwrap();
@@ -177,9 +177,9 @@ mod tests {
             (session.resolved.settings.run.drives, turned, lines)
         };
         let quiet = |drives| (drives, Some(false), 0);
-        assert_eq!(told(&mut |s| s.turn("run.drives", &Value::Int(64)), 1), quiet(64));
-        assert_eq!(told(&mut Session::undo, 2), quiet(8));
-        let turned = told(&mut |s| s.turn("scan.depth", &Value::Int(8)), 3);
+        assert_eq!(after(&mut |s| s.turn("run.drives", &Value::Int(64)), 1), quiet(64));
+        assert_eq!(after(&mut Session::undo, 2), quiet(8));
+        let turned = after(&mut |s| s.turn("scan.depth", &Value::Int(8)), 3);
         assert_eq!(turned, (8, Some(true), 1), "a knob of the load does");
     }
 }

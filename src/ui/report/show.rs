@@ -180,12 +180,12 @@ fn totals(summary: &Summary, array: &Run) -> String {
         }
         (true, ..) => ("≈", "busy CPU time".to_owned()),
     };
-    let told = |x: f64| format!("{sign}{}", three_digits(x));
-    let per_op = total.cycles_per_op.map_or_else(String::new, |x| format!(", cycles/op {}", told(x)));
+    let figure = |x: f64| format!("{sign}{}", three_digits(x));
+    let per_op = total.cycles_per_op.map_or_else(String::new, |x| format!(", cycles/op {}", figure(x)));
     // Simulated devices and idle runs have no cycles, whatever the source.
     let cycles = total.cycles_per_byte.map_or_else(
         || format!("cycles/byte {NONE}"),
-        |x| format!("cycles/byte {}{per_op} ({source})", told(x)),
+        |x| format!("cycles/byte {}{per_op} ({source})", figure(x)),
     );
     let cycles = format!("{cycles}; {} moved", approx_size(total.bytes));
     let shares = format!(
@@ -267,11 +267,11 @@ fn believe(summary: &Summary) -> String {
         out += "\nCan I believe this?\n";
     }
     for pitfall in &summary.pitfalls {
-        let told = |text: &str| paragraph(text, WIDTH - 6, "      ");
+        let wrapped = |text: &str| paragraph(text, WIDTH - 6, "      ");
         let figure = format!("{}: {}", pitfall.name, pitfall.figure);
-        let _ = writeln!(out, "{:<6}{}", pitfall.light.word(), told(&figure));
+        let _ = writeln!(out, "{:<6}{}", pitfall.light.word(), wrapped(&figure));
         if !pitfall.advice.is_empty() {
-            let _ = writeln!(out, "      {}", told(&pitfall.advice));
+            let _ = writeln!(out, "      {}", wrapped(&pitfall.advice));
         }
     }
     out

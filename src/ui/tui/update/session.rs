@@ -119,8 +119,8 @@ fn ended(state: &mut State, outcome: Result<(), Error>) -> Vec<Effect> {
     }
     (state.progress, state.step) = (None, None);
     // A tool's error message is shown in full, but does not close another dialog.
-    let told = outcome.as_ref().err().is_some_and(|error| state.former.is_some() || is_long(state, error));
-    if told && state.dialog.is_none() {
+    let in_full = outcome.as_ref().err().is_some_and(|error| state.former.is_some() || is_long(state, error));
+    if in_full && state.dialog.is_none() {
         state.dialog = Some(Dialog::Failed { top: 0 });
     }
     state.ended = Some(outcome);

@@ -135,8 +135,8 @@ mod tests {
 
     #[test]
     fn a_throttled_drive_is_marked_by_a_word() {
-        let told = [None, Some(Throttling::No), Some(Throttling::Hot), Some(Throttling::Yes)];
-        let texts = told.map(|throttling| temperature(&member(throttling)));
+        let all = [None, Some(Throttling::No), Some(Throttling::Hot), Some(Throttling::Yes)];
+        let texts = all.map(|throttling| temperature(&member(throttling)));
         assert_eq!(texts, ["72", "72", "72 hot", "72 slow"]);
         assert!(texts.iter().all(|text| width(text) <= FIGURE_CELLS));
         assert_eq!(temperature(&MemberFigures::default()), NONE);
