@@ -41,13 +41,14 @@ get_zig() {
 }
 
 get_cargo_tool() {
-    [[ -x $tools/bin/$1 ]] || cargo install --quiet --locked --root "$tools" "$1@$2"
+    [[ -x $tools/bin/$1 ]] || env -u CARGO_TARGET_DIR cargo install --quiet --locked --root "$tools" "$1@$2"
     PATH="$tools/bin:$PATH"
 }
 
 # An archive of the program $2, named after the target $1.
 archive() {
     local name=stacktune-$version-$1 folder
+    [[ $(readelf -SW "$2") != *' .symtab '* ]] || stop "$2 has symbols"
     folder=$(mktemp -d)
     install -D -t "$folder/$name" -m 755 "$2"
     install -t "$folder/$name" -m 644 README.md LICENSE CHANGELOG.md
