@@ -303,7 +303,7 @@ pub fn show(dir: &Path, json: bool) -> Result<()> {
             Ok(other) => others.push(other),
             // This host's results are shown all the same.
             Err(error) => {
-                super::eprint_line(&format!("stacktune: not shown beside it: {}", error.one_line()))
+                super::eprint_line(&format!("stacktune: not shown beside it: {}", error.one_line()));
             }
         }
     }

@@ -123,7 +123,7 @@ pub(super) fn of_class(
     match &of.state {
         State::Off => return flags,
         State::Stopped(why) => {
-            flags.push(FlagKind::Stopped.flag(format!("The class is not running: {why}.")))
+            flags.push(FlagKind::Stopped.flag(format!("The class is not running: {why}.")));
         }
         State::Draining | State::Running | State::Paused => {}
     }

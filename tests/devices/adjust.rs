@@ -137,7 +137,7 @@ fn a_value_that_a_device_can_not_have_is_unavailable_with_the_reason() {
     };
     assert_eq!(why(&facts, "queue.scheduler", Value::Text("mq-deadline".into())), None);
     let reason = why(&facts, "queue.scheduler", Value::Text("cfq".into())).unwrap();
-    assert!(reason.contains("mq-deadline") && reason.contains("no cfq"), "{reason}");
+    assert!(reason.contains("mq-deadline") && reason.contains("not cfq"), "{reason}");
     assert!(why(&facts, "queue.read_ahead_kb", Value::Int(67)).unwrap().contains("4 KiB"));
     let queue = |facts: &mut Facts, change: fn(&mut stacktune::testing::host::Queue)| {
         change(&mut facts.devices.iter_mut().find(|one| one.name == device.name()).unwrap().queue);
@@ -295,7 +295,7 @@ fn turns_on(device: &str) {
     assert_eq!((line.from.as_str(), line.to.as_str()), ("default", "mq-deadline"));
     assert!(!session.is_settling());
     let why = refused(&turn(&mut session, "queue.scheduler", text("cfq"))).unwrap();
-    assert!(why.contains("no cfq"), "{why}");
+    assert!(why.contains("not cfq"), "{why}");
     // What only the kernel knows is read from it.
     let why = refused(&turn(&mut session, "queue.nr_requests", Value::Int(65_536))).unwrap();
     assert!(why.contains("nr_requests"), "{why}");

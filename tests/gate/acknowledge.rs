@@ -60,7 +60,7 @@ fn a_turn_is_acknowledged_at_once_beside_128_busy_threads() {
     let (commands, asked) = channel();
     let (report, events) = channel();
     let session = std::thread::spawn(move || {
-        live::run(settings, Options::default(), &|| facts.clone(), &asked, &report)
+        live::run(settings, Options::default(), &|| facts.clone(), &asked, &report);
     });
     for event in &events {
         match event {

@@ -292,7 +292,7 @@ fn another_runs_lock_is_found_by_a_look_and_before_anything_is_wiped() {
 fn the_screen_takes_no_consent_in_advance() {
     let home = Home::new();
     home.run(&["demo", "--destroy", "/dev/nvme0n1"])
-        .ended(2, &["no consent in advance", "`record` takes it"]);
+        .ended(2, &["no consent in advance", "`record` accepts it"]);
 }
 
 #[test]

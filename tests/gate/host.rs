@@ -404,7 +404,7 @@ fn another_serial_than_the_profiles_is_refused() {
     }
     let error = guard::check_serials(&devices, &serials(&["9FD0A003", "9FD0A002"])).unwrap_err();
     assert_eq!(error.exit_status(), 3);
-    assert!(error.what.contains("`9FD0A002`, the profile has `9FD0A003`"), "{error}");
+    assert!(error.what.contains("`9FD0A002`, but the profile has `9FD0A003`"), "{error}");
 }
 
 #[test]

@@ -157,7 +157,7 @@ fn a_sweep_of_files_goes_on_after_kill_9_and_after_a_signal() {
     wait_for("the second run again", || completed(&home, &dirs[1]));
     interrupted.signal(Signal::INT);
     let outcome = interrupted.outcome().expect(130);
-    assert!(outcome.stderr.contains("the same command goes on"), "{outcome:?}");
+    assert!(outcome.stderr.contains("the same command continues"), "{outcome:?}");
     assert!(outcome.stdout.contains("left to do"), "{outcome:?}");
 
     let outcome = recorded(&home, &path, &["--json"]).expect(0);

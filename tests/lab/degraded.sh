@@ -77,7 +77,7 @@ goes_on_without_a_pulled_drive() {
     begins "$name" "$1" "$2"
     pull 3
     goes_on_until "$name" degraded
-    ended 1 'serial RIG3.*is not there'
+    ended 1 'serial RIG3.*is missing'
     flagged "$name" degraded 'serial RIG3'
     no_errors "$name"
     "$STACKTUNE" status | grep -q 'serial RIG3'
@@ -111,7 +111,7 @@ stops_without_a_pulled_drive() {
     local name=pulled-$1 began=$SECONDS
     begins "$name" "$1" "$2"
     pull 3
-    ended 1 'serial RIG3.*cannot go on'
+    ended 1 'serial RIG3.*and has failed'
     ((SECONDS - began < 200))
     flagged "$name" 'array failed' 'serial RIG3'
     "$STACKTUNE" show "/share/$name" | grep -q 'array failed'
@@ -131,7 +131,7 @@ a_stripe_whose_member_is_failed_stops_in_order_or_goes_on() {
     md=$(awk '/^md/ { print $1 }' /proc/mdstat)
     mdadm --fail "/dev/$md" "$(node 1)" || true
     if grep -q broken "/sys/block/$md/md/array_state"; then
-        ended 1 "md array $md has lost a member.*cannot go on"
+        ended 1 "md array $md has lost a member.*and has failed"
         flagged "$name" 'array failed' "$md"
     else
         count_windows "/share/$name/windows.jsonl"

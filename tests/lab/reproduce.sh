@@ -15,7 +15,7 @@ a_table_goes_on_after_kill_9_and_leaves_nothing() {
     table5=("$STACKTUNE" reproduce table5 --devices "$(drive 0),$(drive 1)" --for 1s --warmup 0s --repeat 1
         --idle 0s --set stack.use=20% --set scan.rate=20MB/s --set wal.rate=1MB/s --set background.rate=1MB/s)
     expect 3 'destroys everything on' "${table5[@]}" --out /share/none
-    expect 2 'one of the drives that it is compared with' "${table5[@]}" "${consent[@]}" --out /share/none \
+    expect 2 'one of the drives with which it is compared' "${table5[@]}" "${consent[@]}" --out /share/none \
         --hardware-raid "5=$(node 1)"
     table5+=("${consent[@]}" --hardware-raid "5=$(drive 3)" --out /share/table5)
     "${table5[@]}" &

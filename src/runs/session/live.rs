@@ -163,7 +163,7 @@ fn operate(mut session: Session, commands: &Receiver<Command>, events: &Sender<E
                 session.report_plan_to_open(*settings, unused_steps);
             }
             Ok(Command::Open { settings, unused_steps }) => {
-                next = Some(Next::Open { settings, unused_steps })
+                next = Some(Next::Open { settings, unused_steps });
             }
             Ok(Command::Build { plan, typed }) => next = rebuild(&mut session, plan, typed),
             Ok(command) => obey(&mut session, command),

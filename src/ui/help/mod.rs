@@ -64,5 +64,6 @@ pub fn list() -> String {
 
 /// The topics, a line each.
 pub fn rows() -> String {
-    TOPICS.iter().map(|topic| format!("  {:<11}  {}\n", topic.name, topic.about)).collect()
+    let rows: Vec<_> = TOPICS.iter().map(|topic| format!("  {:<11}  {}", topic.name, topic.about)).collect();
+    rows.join("\n") + "\n"
 }
