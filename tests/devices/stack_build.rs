@@ -527,7 +527,7 @@ fn a_drive_that_changed_or_came_into_use_is_refused_and_untouched() {
     refused(with(&|drive| drive.number = "7:9999".into()), "is no longer there");
     // A step on a drive that was not in the plan.
     let hidden = Plan { destroys: Vec::new(), ..plan() };
-    refused(hidden, "the plan did not say");
+    refused(hidden, "the plan did not include destroying");
     let shown = plan();
     {
         let _mount = Mount::of(&device, "ro");

@@ -18,6 +18,10 @@ use crate::stack::plan::{Arg, CommandLine, Plan, Step};
 use crate::stack::runner::{Runner, failure};
 use crate::stack::supervise::{Advance, Gauge, Watch, attended};
 
+/// How long another program may have a device open before that counts as a use. `losetup --find` opens each device
+/// that it tries, the one that a step before has just attached too.
+const PASSING_USE: Duration = Duration::from_secs(2);
+
 /// Runs the steps of a plan.
 pub(super) struct Builder<'a> {
     pub(super) plan: &'a Plan,
@@ -108,6 +112,20 @@ impl Builder<'_> {
             let what = format!("the plan did not include destroying {}", drive.describe());
             return Err(Error::refused(what));
         }
+        let until = Instant::now() + PASSING_USE;
+        loop {
+            let (node, uses) = self.uses_of(planned)?;
+            let passing = !uses.is_empty() && uses.iter().all(|one| matches!(one, Usage::Claimed(_)));
+            if !passing || Instant::now() >= until {
+                guard::refuse_used(&node, &uses)?;
+                return guard::refuse_claimed(&node);
+            }
+            std::thread::sleep(PASSING_USE / 20);
+        }
+    }
+
+    /// A planned device's node, and what uses it now.
+    fn uses_of(&self, planned: &BlockDevice) -> Result<(PathBuf, Vec<Usage>)> {
         let (node, mut device) = if let BlockDevice::Drive(drive) = planned {
             (drive.path.clone(), drive.find()?)
         } else {
@@ -119,8 +137,7 @@ impl Builder<'_> {
         if matches!(planned, BlockDevice::Array { .. }) {
             device.usage.retain(|usage| !matches!(usage, Usage::Member(_)));
         }
-        guard::refuse_used(&node, &device.usage)?;
-        guard::refuse_claimed(&node)
+        Ok((node, device.usage))
     }
 
     fn perform(&self, step: &Step, gauge: &Gauge) -> Result<()> {
