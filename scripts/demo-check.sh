@@ -28,7 +28,8 @@ printf 'The build took %s CPU-seconds.\n' "$spent"
 
 program=${CARGO_TARGET_DIR:-target}/release/stacktune
 
-"$program" record demo --for 1s --out "$work/recording" --set io.interface=sim >/dev/null
+# What a newcomer runs, filling included, on small files.
+XDG_CACHE_HOME=$work "$program" record demo --for 1s --out "$work/recording" --set target.files.size=32MiB >/dev/null
 [[ -s $work/recording/summary.json ]] || stop "'record demo' left no summary"
 
 said=$("$program" check rocksdb 2>&1) || true

@@ -1,4 +1,20 @@
 //! The composition root: each command, assembled from the rooms.
+//!
+//! Enters: the command line. Leaves: an exit status.
+//!
+//! | module | is about | may import |
+//! |---|---|---|
+//! | [`outlook`] | what a sweep would run, write and destroy | – |
+//! | [`picture`] | `picture`: the screen of a run as SVG | – |
+//! | [`signals`] | signals that end a run in order | – |
+//! | [`ui`] | the screen, on a session in its own thread | – |
+//! | [`stacks`] | `status` and `cleanup` | signals |
+//! | [`verify`] | `verify`: reads back every page | signals |
+//! | [`watcher`] | the attendant at the command line | signals |
+//! | [`sweep`] | `record` of a profile with steps | outlook, signals, watcher |
+//! | [`record`] | `record`: a profile without a terminal | signals, watcher, sweep |
+//! | [`reproduce`] | `reproduce`: an experiment beside the paper's results | outlook, signals, watcher, sweep |
+//! | [`inspect`] | commands that inspect and run nothing | reproduce |
 
 mod inspect;
 mod outlook;
@@ -19,7 +35,7 @@ use std::sync::Arc;
 use clap::Parser;
 use serde::Serialize;
 
-use crate::error::{Error, Kind, Result, describe};
+use crate::error::{Error, Result, describe};
 use crate::host::Facts;
 use crate::runs::session::Options;
 use crate::settings::Profile;
@@ -96,7 +112,7 @@ fn profile(name: Option<&str>, sets: &[String]) -> Result<(Profile, bool)> {
 /// A mistyped command looks like the name of a profile.
 fn hint_at_command(name: &str, error: Error) -> Error {
     match cli::nearest_command(name) {
-        Some(command) if error.kind == Kind::Input && !name.contains('/') => {
+        Some(command) if error.what.starts_with("there is no profile") => {
             let hint = error.hint.as_deref().map_or(String::new(), |hint| format!("{hint}\n  "));
             error.hint(format!("{hint}or the command `stacktune {command}`?"))
         }

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::tools;
 use super::{CgroupMemory, Device, Feature, Platform, Storage};
 
 /// A NUMA node.
@@ -65,6 +66,15 @@ pub struct Facts {
     pub storage: Storage,
     /// Block devices, without partitions.
     pub devices: Vec<Device>,
+}
+
+impl Facts {
+    /// Adds the tools' versions, by running each of them. Only for this host.
+    #[must_use]
+    pub fn with_tool_versions(mut self) -> Self {
+        tools::add_versions(&mut self.storage.tools);
+        self
+    }
 }
 
 /// Facts about an opened target: what its file system or device supports.

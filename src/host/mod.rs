@@ -1,6 +1,48 @@
 //! Facts about this host: CPUs, memory, kernel features, drives and what uses them.
 //!
-//! Everything is read from a root folder, so that a test can fake a host.
+//! Enters: sysfs, procfs and system calls. Leaves: [`Facts`], and watches that are read again while a load runs.
+//! Files are read from a root folder, so that a test can fake a host.
+//!
+//! | module | is about | may import |
+//! |---|---|---|
+//! | [`feature`] | something that the host has, or the reason why not | – |
+//! | [`nvme`] | NVMe queries: the kernel's passthrough to a controller or a namespace | – |
+//! | [`programs`] | other programs on this host: their names, and how much of the processor they use | – |
+//! | [`root`] | files of sysfs and procfs under a root folder | – |
+//! | [`threads`] | how other processes hold files: descriptors and shared memory | – |
+//! | [`drivers`] | which kernel drivers for arrays and file systems this host lacks | root |
+//! | [`features`] | what the kernel lets this process do, tried, not guessed | feature, root |
+//! | [`flash`] | an NVMe drive's own count of its writes to flash | nvme |
+//! | [`health`] | what a drive reports of its wear, temperature and throttling | nvme |
+//! | [`hugepages`] | pages of a larger size | root |
+//! | [`members`] | members of arrays, and what an array has lost | root |
+//! | [`mounts`] | what is mounted where | root |
+//! | [`nodes`] | block devices and their partitions as nodes: names, folders, numbers | root |
+//! | [`pcie`] | the PCI Express link of a drive, and the bandwidth that it allows | root |
+//! | [`queue`] | the block layer's queue of a device | root |
+//! | [`temperature`] | how warm a drive is, and from where on it throttles | root |
+//! | [`tools`] | the tools for building stacks | root |
+//! | [`btrfs`] | Btrfs on several devices, and whether all are there | root, members |
+//! | [`cgroup`] | where this process could have a memory cgroup of its own | feature, root, mounts |
+//! | [`device`] | a block device, and what uses it | health, pcie, queue, temperature |
+//! | [`emulated`] | whether a hypervisor emulates a drive | root, mounts, nodes |
+//! | [`loops`] | loop devices and what is behind them | root, nodes |
+//! | [`namespace`] | polling and NVMe commands on an opened file or device | feature, root, nodes |
+//! | [`spdk`] | whether the operator's SPDK can be used | feature, root, hugepages, mounts |
+//! | [`storage`] | what the host has to build storage from | root, mounts, pcie, temperature, tools |
+//! | [`arrays`] | arrays in use, watched for lost members | root, members, btrfs, emulated |
+//! | [`levels`] | the block devices below a target, down to the drives | root, nodes, emulated |
+//! | [`platform`] | what the kernel and the machine allow beyond plain I/O | feature, root, drivers, hugepages, spdk |
+//! | [`reservation`] | NVMe reservations of a shared drive | nvme, device |
+//! | [`resolver`] | which node a path or a mount means | root, mounts, nodes, loops |
+//! | [`watch`] | the drives below a target, read while the load runs | root, flash, health, temperature, emulated |
+//! | [`exports`] | block devices served to others, or written by another program | root, threads, nodes, device, resolver |
+//! | [`facts`] | the facts as data | feature, tools, cgroup, device, storage, platform |
+//! | [`cpu`] | the processor, and what kind of machine it belongs to | root, facts |
+//! | [`find`] | finding the device that a name means | nodes, device, facts |
+//! | [`usage`] | what uses a block device: mounts, swap, holders, exports, programs | root, mounts, nodes, device, loops, resolver, exports |
+//! | [`devices`] | block devices, from sysfs and udev's links | root, nodes, pcie, queue, temperature, device, usage |
+//! | [`read`] | reads all facts | root, features, cgroup, device, storage, platform, reservation, facts, cpu, devices |
 
 mod arrays;
 mod btrfs;

@@ -5,7 +5,6 @@ use std::process::{Command, Stdio};
 
 use serde::Serialize;
 
-use super::Facts;
 use super::root::Root;
 
 /// Each tool, how to query its version, and its package on Debian and Ubuntu.
@@ -46,23 +45,18 @@ pub(super) fn find(root: &Root) -> Vec<ToolFound> {
     found.collect()
 }
 
-impl Facts {
-    /// Adds the tools' versions, by running each of them. Only for this host.
-    #[must_use]
-    pub fn with_tool_versions(mut self) -> Self {
-        let ask = |tool: &ToolFound| {
-            let (_, argument, _) = TOOLS.iter().find(|(name, ..)| *name == tool.name)?;
-            version(tool.path.as_deref()?, argument)
-        };
-        let tools = &mut self.storage.tools;
-        // Each starts a process: all of them at once.
-        let versions: Vec<_> = std::thread::scope(|scope| {
-            let asked: Vec<_> = tools.iter().map(|tool| scope.spawn(move || ask(tool))).collect();
-            asked.into_iter().map(|thread| thread.join().ok().flatten()).collect()
-        });
-        tools.iter_mut().zip(versions).for_each(|(tool, version)| tool.version = version);
-        self
-    }
+/// Adds the versions of those that are there, by running each. Only for this host.
+pub(super) fn add_versions(tools: &mut [ToolFound]) {
+    let ask = |tool: &ToolFound| {
+        let (_, argument, _) = TOOLS.iter().find(|(name, ..)| *name == tool.name)?;
+        version(tool.path.as_deref()?, argument)
+    };
+    // Each starts a process: all of them at once.
+    let versions: Vec<_> = std::thread::scope(|scope| {
+        let asked: Vec<_> = tools.iter().map(|tool| scope.spawn(move || ask(tool))).collect();
+        asked.into_iter().map(|thread| thread.join().ok().flatten()).collect()
+    });
+    tools.iter_mut().zip(versions).for_each(|(tool, version)| tool.version = version);
 }
 
 fn version(program: &Path, argument: &str) -> Option<String> {

@@ -1,13 +1,42 @@
 //! Meters: from worker counters to windows, cycles, flags, and the ledger of turns.
 //!
-//! Workers count in [`cell`]s; a [`source`] gives what was counted since the last call. At the end of each
-//! window, [`meters`] reads all sources, and besides them the processor ([`cpu`]), this process's threads
-//! ([`tasks`]), the block layer ([`block`]), the drives ([`drives`]) and the arrays ([`arrays`]), and makes a
-//! [`window::Window`], with [`flags`] for what can't be believed. What is written on each level on its way to
-//! the flash is counted too ([`layers`], [`written`]); the totals say whether the run is
-//! [steady](steady_state) and how much it [varies](variability). Windows after the warm-up add up exactly to
-//! the totals. The [`ledger`] compares the windows before a turn with those after. What each figure is, its
-//! unit and its source are documented with the fields of [`window`].
+//! Enters: what workers count in their [`cell`]s. Leaves: a [`window::Window`] a second, totals, which add up exactly
+//! from the windows after the warm-up, and the [`ledger`] of turns. What each figure is, its unit and its source are
+//! documented with the fields of [`window`].
+//!
+//! | module | is about | may import |
+//! |---|---|---|
+//! | [`block`] | the block layer's own count of bytes | – |
+//! | [`counters`] | counts that interfaces keep besides their I/O | – |
+//! | [`engine`] | what a storage engine under the classes did by itself | – |
+//! | [`flag`] | the flags: text, scope, meaning | – |
+//! | [`frequency`] | the clock frequency of each CPU, if the system reports it | – |
+//! | [`member`] | a member of the target, as the meters know it | – |
+//! | [`pmu`] | cycles of the whole system from the performance-monitoring unit | – |
+//! | [`price`] | the price of storage per capacity and per throughput | – |
+//! | [`rates`] | shares and rates that windows and totals compute alike | – |
+//! | [`spread`] | a figure over several runs: median and extremes | – |
+//! | [`tasks`] | what this process's own threads cost and read | – |
+//! | [`written`] | bytes on their way to the flash, and their ratios | – |
+//! | [`arrays`] | arrays in use, watched for lost members | member |
+//! | [`cell`] | what a worker counts while it runs | counters |
+//! | [`drives`] | the drives below the members: temperature, throttling, presence | member |
+//! | [`layers`] | bytes and space on each level below the load | block, member |
+//! | [`settling`] | settled after the last turn, and without a trend | spread |
+//! | [`window`] | each figure, defined once | counters, engine, flag, written |
+//! | [`bins`] | a run of any length in at most 600 bins | written, window |
+//! | [`context`] | what the meters must know about a window besides the counts | engine, window |
+//! | [`cpu`] | the processor over a window: the whole system's shares and cycles | frequency, pmu, window |
+//! | [`cusum`] | where a series leaves its level (CUSUM; Page 1954) | settling |
+//! | [`ledger`] | each turn of a knob: windows before against windows after | flag, window |
+//! | [`source`] | where counts come from: cells here, deltas of another process | counters, tasks, cell |
+//! | [`variability`] | how much the throughput varies (Didona et al. 2021, 4.7) | window |
+//! | [`flags`] | raises flags: what makes a figure untrustworthy | flag, drives, window, context |
+//! | [`latency`] | percentiles, reported only if enough samples support them | window, source |
+//! | [`probes`] | what the meters read besides the sources | block, member, tasks, arrays, drives, layers, cpu |
+//! | [`steady_state`] | whether a run has reached its steady state (Didona et al. 2021, 4.1) | rates, written, window, bins, cusum |
+//! | [`totals`] | sums over the windows after the warm-up | engine, flag, rates, written, window, cpu, source, variability, flags, latency, steady_state |
+//! | [`meters`] | closes a window: reads sources and probes, computes all figures | counters, engine, member, rates, written, drives, layers, settling, window, context, cpu, source, flags, latency, probes, totals |
 
 pub mod arrays;
 pub mod bins;

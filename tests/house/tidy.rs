@@ -32,20 +32,32 @@ fn functions_fit_a_screen() {
     assert_none(&long, "a function has 70 lines at most");
 }
 
-/// Which files a file imports from; a folder's `mod.rs` only passes on, and stands in no circle.
+/// Which files a file imports from. A folder's `mod.rs` only passes on, and stands in no circle: what it
+/// re-exports comes from the file that has it.
 fn imported_files(sources: &[Source]) -> BTreeMap<Vec<String>, BTreeSet<Vec<String>>> {
     let files: Vec<&Source> = sources.iter().filter(|source| !source.is_test()).collect();
     let modules: BTreeSet<&Vec<String>> = files.iter().map(|source| &source.module).collect();
-    let leaves: BTreeSet<&Vec<String>> =
-        files.iter().filter(|source| !source.is_folder()).map(|source| &source.module).collect();
+    let folders: BTreeMap<&Vec<String>, BTreeMap<String, Vec<String>>> = files
+        .iter()
+        .filter(|source| source.is_folder())
+        .map(|folder| (&folder.module, folder.passed_on()))
+        .collect();
+    let file_of = |mut path: Vec<String>| loop {
+        let mut name = None;
+        while !path.is_empty() && !modules.contains(&path) {
+            name = path.pop();
+        }
+        match folders.get(&path) {
+            None => return Some(path).filter(|path| !path.is_empty()),
+            Some(passed_on) => match name.and_then(|name| passed_on.get(&name)) {
+                Some(origin) => path.clone_from(origin),
+                None => return None,
+            },
+        }
+    };
     let imports = |source: &&Source| {
-        let paths = source.paths(&source.code()).into_iter().filter_map(|mut path| {
-            while !path.is_empty() && !modules.contains(&path) {
-                path.pop();
-            }
-            (leaves.contains(&path) && path != source.module).then_some(path)
-        });
-        (source.module.clone(), paths.collect())
+        let files = source.paths(&source.code()).into_iter().filter_map(file_of);
+        (source.module.clone(), files.filter(|file| *file != source.module).collect())
     };
     files.iter().filter(|source| !source.is_folder()).map(imports).collect()
 }

@@ -1,6 +1,6 @@
 //! The source as the tests of the house read it: files, modules, imports, functions.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -103,38 +103,29 @@ impl Source {
         found
     }
 
-    fn follow(&self, text: &str, found: &mut BTreeSet<Vec<String>>) {
-        let mut at = text;
-        let mut path = Vec::new();
-        let mut is_first = true;
-        loop {
-            let part = name(at);
-            match part {
-                "crate" => path = Vec::new(),
-                "self" if is_first => path.clone_from(&self.module),
-                "super" => {
-                    if is_first {
-                        path.clone_from(&self.module);
-                    }
-                    path.pop();
-                }
-                "" => break,
-                _ => path.push(part.to_owned()),
+    /// What a folder's `mod.rs` re-exports, with the path of where it comes from.
+    pub fn passed_on(&self) -> BTreeMap<String, Vec<String>> {
+        let code = self.code();
+        let mut paths = BTreeSet::new();
+        for (at, found) in code.match_indices("use ") {
+            let rest = &code[at + found.len()..];
+            let is_own = !["crate::", "super::", "std::"].iter().any(|start| rest.starts_with(start));
+            if is_own {
+                follow_from(self.module.clone(), rest, &mut paths);
             }
-            is_first = false;
-            let Some(rest) = at[part.len()..].strip_prefix("::") else { break };
-            at = rest;
         }
-        let Some(group) = at.strip_prefix('{') else {
-            found.insert(path);
-            return;
-        };
-        for member in members(group) {
-            let first = name(member.trim_start());
-            let tail = member.trim_start()[first.len()..].strip_prefix("::").map(name);
-            let parts = [Some(first), tail].into_iter().flatten().filter(|part| !part.is_empty());
-            found.insert(path.iter().cloned().chain(parts.map(str::to_owned)).collect());
+        let named = paths.into_iter().filter_map(|path| Some((path.last()?.clone(), path)));
+        named.filter(|(_, path)| path.len() > self.module.len() + 1).collect()
+    }
+
+    fn follow(&self, text: &str, found: &mut BTreeSet<Vec<String>>) {
+        let first = name(text);
+        let rest = text[first.len()..].strip_prefix("::").unwrap_or("");
+        let mut base = if first == "crate" { Vec::new() } else { self.module.clone() };
+        if first == "super" {
+            base.pop();
         }
+        follow_from(base, rest, found);
     }
 
     /// Each function with its lines, from its head to its closing brace; the text is as rustfmt leaves it.
@@ -147,6 +138,7 @@ impl Source {
             let is_head = head.split_whitespace().all(|word| {
                 ["pub", "const", "unsafe", "extern", "\"C\"", "async"].contains(&word)
                     || word.starts_with("pub(")
+                    || word.ends_with(')') // of `pub(in path)`
             });
             if !is_head || name(rest).is_empty() {
                 continue;
@@ -163,6 +155,26 @@ impl Source {
         }
         functions
     }
+}
+
+/// The paths that the text goes on to from `path`: one, or those of a group in braces.
+fn follow_from(mut path: Vec<String>, text: &str, found: &mut BTreeSet<Vec<String>>) {
+    let mut at = text.trim_start();
+    loop {
+        if let Some(group) = at.strip_prefix('{') {
+            members(group).into_iter().for_each(|member| follow_from(path.clone(), member, found));
+            return;
+        }
+        match name(at) {
+            "" => break,
+            "super" => drop(path.pop()),
+            "self" => {}
+            part => path.push(part.to_owned()),
+        }
+        let Some(rest) = at[name(at).len()..].strip_prefix("::") else { break };
+        at = rest;
+    }
+    found.insert(path);
 }
 
 /// The members of a group of imports, up to its closing brace.

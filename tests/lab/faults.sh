@@ -1,6 +1,6 @@
 #!/bin/bash
 # A rebuild is refused or undone at every single step: a tool fails, or a drive comes into use, at the
-# first of the calls by which the stack is made, at the second, and so on; outside the soak, at every fourth.
+# first of the calls by which the stack is made, at the second, and so on; outside the soak, at every fifth.
 # shellcheck source=tests/lab/lib.sh
 . ./lib.sh
 
@@ -9,7 +9,7 @@ modprobe -a md_mod raid1 ext4 2>/dev/null
 array=$(profile faults "$(drive 0),$(drive 1)")
 mapfile -t consent < <(consent 0 1)
 tools=$LAB_WORK/tools
-stride=4
+stride=5
 [[ -z ${SOAK:-} ]] || stride=1
 
 # Tools that count the calls by which they change something; at the AT-th one, something HAPPENS first.

@@ -50,8 +50,7 @@ btrfs_on_its_own_raid_is_verified_and_leaves_nothing() {
 
 # Kept, it goes as long as nobody has put anything on it.
 a_bare_array_is_verified_and_leaves_nothing() {
-    local md raid raids=()
-    [[ -z ${SOAK:-} ]] || raids=(md0 md10)
+    local md raid raids=(md0 md10)
     for raid in "${raids[@]}"; do
         stacked "$raid" none --set stack.chunk=64KiB
         nothing_left
@@ -204,13 +203,13 @@ tests=(
     two_parities_are_verified_and_leave_nothing
     striped_mirrors_are_verified_and_leave_nothing
     btrfs_on_its_own_raid_is_verified_and_leaves_nothing
-    a_bare_array_is_verified_and_leaves_nothing
     a_part_of_each_drive_is_used_and_resynced
     a_mirror_of_two_takes_each_byte_twice
     without_consent_nothing_is_built
     what_runs_is_what_the_dry_run_has_shown
 )
 [[ -z ${SOAK:-} ]] || tests+=(
+    a_bare_array_is_verified_and_leaves_nothing
     parity_takes_more_bytes_than_are_written
     a_retained_stack_is_reported_and_cleaned_up
     a_tool_that_fails_leaves_nothing

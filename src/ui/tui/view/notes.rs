@@ -74,7 +74,11 @@ pub fn gather(state: &State) -> Vec<(String, Style)> {
         notes.extend(status.notes.iter().map(|text| (text.clone(), theme.plain)));
     }
     notes.extend(flags(state).into_iter().map(|text| (text, theme.plain)));
-    notes.extend(state.notices.iter().rev().map(|text| (text.clone(), theme.dim)));
+    // A fallback is announced as well as listed.
+    let listed = |text: &String| state.status.as_ref().is_some_and(|status| status.fallbacks.contains(text));
+    notes.extend(
+        state.notices.iter().rev().filter(|text| !listed(text)).map(|text| (text.clone(), theme.dim)),
+    );
     notes
 }
 
