@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_of_the_page_map_gives_a_frame_that_is_there_and_told() {
+    fn an_entry_of_the_page_map_gives_a_frame_that_is_present_and_shown() {
         assert_eq!(physical_address(1 << 63 | 0x12_3400), Some(0x1_2340_0000));
         assert_eq!(physical_address(1 << 63 | 1 << 55 | 0x200), Some(0x20_0000), "bit 55 is soft-dirty");
         assert_eq!(physical_address(0x12_3400), None, "swapped or not there");

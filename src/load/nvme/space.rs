@@ -14,6 +14,7 @@ use iommufd_bindings::iommufd::{
     IOMMUFD_CMD_IOAS_IOVA_RANGES, IOMMUFD_TYPE, iommu_ioas_iova_ranges, iommu_iova_range,
 };
 use iommufd_ioctls::IommuFd;
+use tempfile::TempDir;
 use vfio_bindings::bindings::vfio::{
     VFIO_BASE, VFIO_IOMMU_TYPE1_INFO_CAP_IOVA_RANGE, VFIO_TYPE, vfio_info_cap_header, vfio_iommu_type1_info,
     vfio_iommu_type1_info_cap_iova_range, vfio_iova_range,
@@ -91,9 +92,17 @@ impl Space {
     }
 
     /// Takes a device into the space, and learns which addresses are left by that.
-    pub fn take(&self, device: &Path, name: &str) -> Result<VfioDevice> {
-        let taken = VfioDevice::new(device, self.keeper.operations(), true);
-        let taken = taken.map_err(|error| cannot_open(name, &error))?;
+    pub fn take(&self, device: &Path, name: &str) -> Result<Taken> {
+        let folder = match self.keeper {
+            Keeper::Iommufd(_) => None,
+            Keeper::Container(_) => Some(lasting_folder(device).map_err(|error| {
+                let what = format!("cannot note the IOMMU group of {name}: {}", describe(&error));
+                Error::failed(what).hint("TMPDIR must name a folder that can be written to")
+            })?),
+        };
+        let path = folder.as_ref().map_or(device.to_owned(), |folder| folder.path().join(name));
+        let taken = VfioDevice::new(&path, self.keeper.operations(), true);
+        let taken = Taken { device: taken.map_err(|error| cannot_open(name, &error))?, _folder: folder };
         let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
         addresses.ranges = self.keeper.ranges().map_err(|error| {
             Error::failed(format!("cannot ask for the IOMMU's addresses: {}", describe(&error)))
@@ -120,6 +129,27 @@ impl Space {
             }
         }
     }
+}
+
+/// A device in the space.
+pub struct Taken {
+    pub device: VfioDevice,
+    /// Goes after the device.
+    _folder: Option<TempDir>,
+}
+
+/// A folder with one of the device's name in it, and there its link to the IOMMU group as sysfs has it now.
+///
+/// A device's end makes the crate look for the group again, after it has closed the device. A drive that was
+/// pulled has no folder in sysfs from that moment on, and the crate panics.
+fn lasting_folder(device: &Path) -> std::io::Result<TempDir> {
+    let group = std::fs::read_link(device.join("iommu_group"))?;
+    let folder = tempfile::Builder::new().prefix("stacktune-vfio-").tempdir()?;
+    let name = device.file_name().ok_or(std::io::ErrorKind::InvalidInput)?;
+    let stand_in = folder.path().join(name);
+    std::fs::create_dir(&stand_in)?;
+    std::os::unix::fs::symlink(group, stand_in.join("iommu_group"))?;
+    Ok(folder)
 }
 
 /// Addresses of an address space.

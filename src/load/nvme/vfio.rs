@@ -19,7 +19,7 @@ use rustix::time::{ClockId, clock_gettime};
 use vfio_bindings::bindings::vfio::{
     VFIO_PCI_BAR0_REGION_INDEX, VFIO_PCI_CONFIG_REGION_INDEX, VFIO_PCI_REQ_IRQ_INDEX,
 };
-use vfio_ioctls::{VfioDevice, VfioRegionInfoCap};
+use vfio_ioctls::VfioRegionInfoCap;
 use vmm_sys_util::eventfd::EventFd;
 
 use super::admin::Patience;
@@ -28,7 +28,7 @@ use super::controller::Controller;
 use super::dma::Dma;
 use super::memory::Memory;
 use super::noiommu::{self, Function, Place};
-use super::space::Space;
+use super::space::{Space, Taken};
 use crate::error::{Error, Result, describe};
 
 /// The PCI command register, and its bits for memory space and bus mastering.
@@ -97,7 +97,7 @@ impl Registers {
 /// A function of PCI that VFIO has given out, and the memory that it can reach.
 enum Device {
     /// Behind an IOMMU. It goes after what is mapped through it, and before the space.
-    Kept(VfioDevice, Arc<Space>),
+    Kept(Taken, Arc<Space>),
     /// With nothing between it and all memory.
     Unkept(Function),
 }
@@ -114,7 +114,7 @@ impl Device {
     fn file(&self) -> BorrowedFd<'_> {
         match self {
             // SAFETY: the device's descriptor is open as long as `self` lives.
-            Self::Kept(device, _) => unsafe { BorrowedFd::borrow_raw(device.as_raw_fd()) },
+            Self::Kept(taken, _) => unsafe { BorrowedFd::borrow_raw(taken.device.as_raw_fd()) },
             Self::Unkept(function) => function.file(),
         }
     }
@@ -122,7 +122,7 @@ impl Device {
     /// A region, or the part of it from its start on that the kernel lets a process map.
     fn region(&self, index: u32) -> Result<Place> {
         let device = match self {
-            Self::Kept(device, _) => device,
+            Self::Kept(taken, _) => &taken.device,
             Self::Unkept(function) => return function.region(index),
         };
         let sparse = device.get_region_caps(index).into_iter().find_map(|capability| match capability {
@@ -140,7 +140,7 @@ impl Device {
     fn tell_recall(&self, event: &EventFd) {
         // With a kernel that does not signal it, the run continues until the drive does not answer.
         let _ = match self {
-            Self::Kept(device, _) => device.enable_irq(VFIO_PCI_REQ_IRQ_INDEX, vec![event]).is_ok(),
+            Self::Kept(taken, _) => taken.device.enable_irq(VFIO_PCI_REQ_IRQ_INDEX, vec![event]).is_ok(),
             Self::Unkept(function) => function.tell_recall(event).is_ok(),
         };
     }
