@@ -208,8 +208,8 @@ fn simulate(seed: u64) -> Vec<(u64, u64, u64, Vec<u64>)> {
         SimulatedWorkers::new(ground.data.clone(), ground.wal.clone(), 4, writes, &settings.sim);
     let mut sources: Vec<_> =
         jobs(&settings).iter().flat_map(|job| workers.start(job, &[]).unwrap()).collect();
-    workers.run_until(2 * SECOND_NS);
-    assert_eq!(workers.now_ns(), 2 * SECOND_NS);
+    workers.run_until(SECOND_NS);
+    assert_eq!(workers.now_ns(), SECOND_NS);
     let figures = sources.iter_mut().map(|source| {
         let mut delta = Delta::new(4);
         source.collect(&mut delta);

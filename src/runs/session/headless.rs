@@ -120,9 +120,11 @@ pub(super) mod tests {
         }
     }
 
+    /// Slow, so that minutes of it are simulated in no time.
     fn opened(warmup: Duration, change: impl Fn(&mut Settings)) -> Session {
         let mut settings = Settings::default();
         settings.io.interface = Interface::Sim;
+        settings.classes.iter_mut().for_each(|class| class.rate_bytes_per_s = Some(2_000_000));
         change(&mut settings);
         let options = Options { warmup, ..Options::default() };
         Session::open(settings, options, Arc::new(fixture::facts()), &mut Nobody).unwrap()
@@ -220,7 +222,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_killed_run_has_the_totals_that_it_would_have_told() {
+    fn a_killed_run_has_the_totals_of_the_summary_that_it_lacks() {
         let dir = tempfile::tempdir().unwrap();
         let out = dir.path().join("run");
         let (time, warmup) = (Duration::from_secs(5), Duration::from_millis(1500));
