@@ -75,7 +75,7 @@ fn the_screen_comes_up_and_numbers_move() {
 }
 
 #[test]
-fn arrows_and_letters_turn_knobs_and_the_ledger_tells() {
+fn arrows_and_letters_turn_knobs_and_the_ledger_shows_what_each_changed() {
     let home = Home::new();
     let mut terminal = running(&home, &["run.window=100ms"]);
     terminal.choose("scan.depth");
@@ -476,7 +476,7 @@ fn a_panic_restores_the_terminal_and_is_reported_there() {
     const HELPER: &str = "STACKTUNE_TEST_PANIC_HELPER";
     if std::env::var_os(HELPER).is_some() {
         let (commands, _asked) = channel();
-        let (_told, events) = channel();
+        let (_report, events) = channel();
         let profiles = Box::new(Cursed);
         let options = Options { no_color: false, over_ssh: false, profiles, recordings: PathBuf::new() };
         let _ = stacktune::testing::ui::tui::run(Link { commands, events }, options);

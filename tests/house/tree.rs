@@ -18,10 +18,15 @@ pub fn root() -> PathBuf {
 
 /// All files of the source.
 pub fn sources() -> Vec<Source> {
+    rust_files(&root()).into_iter().map(Source::read).collect()
+}
+
+/// All of Rust in a folder.
+pub fn rust_files(dir: &Path) -> Vec<PathBuf> {
     let mut paths = Vec::new();
-    collect(&root(), &mut paths);
+    collect(dir, &mut paths);
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "rs"));
-    paths.into_iter().map(Source::read).collect()
+    paths
 }
 
 fn collect(dir: &Path, paths: &mut Vec<PathBuf>) {

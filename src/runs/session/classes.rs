@@ -360,9 +360,8 @@ mod tests {
     fn what_is_cached_is_dropped_even_where_the_turn_to_direct_came_while_nothing_ran() {
         let dir = tempfile::tempdir_in("/var/tmp").unwrap();
         let mut session = scanning(dir.path());
-        if session.target.facts().is_none_or(|facts| facts.direct != crate::host::Feature::Present) {
-            return;
-        }
+        let direct = session.target.facts().map(|facts| facts.direct.clone());
+        assert_eq!(direct, Some(crate::host::Feature::Present), "/var/tmp needs direct I/O");
         let rest = |session: &mut Session, muted: bool, rests: bool| {
             if muted {
                 turn(session, "scan.enabled", &Value::Bool(!rests));
