@@ -32,7 +32,7 @@ program=${CARGO_TARGET_DIR:-target}/release/stacktune
 XDG_CACHE_HOME=$work "$program" record demo --for 1s --out "$work/recording" --set target.files.size=32MiB >/dev/null
 [[ -s $work/recording/summary.json ]] || stop "'record demo' left no summary"
 
-said=$("$program" check rocksdb 2>&1) || true
+said=$("$program" rocksdb 2>&1) || true
 grep -q 'this build has no RocksDB.*make build' <<<"${said//$'\n'/ }" ||
     stop "it doesn't say how to get RocksDB: $said"
 

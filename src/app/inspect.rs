@@ -83,7 +83,7 @@ pub fn profiles(json: bool) -> Result<()> {
         about: entry.error.map_or(entry.about, |error| format!("broken: {error}")),
         name: entry.name,
         from: match entry.source {
-            Source::BuiltIn => "built in".into(),
+            Source::BuiltIn => report::profiles::BUILT_IN.into(),
             Source::File(path) => path.display().to_string(),
         },
     };

@@ -100,7 +100,9 @@ fn profile(name: Option<&str>, sets: &[String]) -> Result<(Profile, bool)> {
     let (mut profile, demo) = match name {
         None => (builtin(DEMO).ok_or_else(|| Error::failed("the demo is missing"))?, true),
         Some(name) => {
-            let profile = store.load(name).map_err(|error| hint_at_command(name, error))?;
+            let profile = store
+                .load(name)
+                .map_err(|error| if store.knows(name) { error } else { hint_at_command(name, error) })?;
             let demo = name == DEMO && builtin(DEMO).as_ref() == Some(&profile);
             (profile, demo)
         }
@@ -112,11 +114,11 @@ fn profile(name: Option<&str>, sets: &[String]) -> Result<(Profile, bool)> {
 /// A mistyped command looks like the name of a profile.
 fn hint_at_command(name: &str, error: Error) -> Error {
     match cli::nearest_command(name) {
-        Some(command) if error.what.starts_with("there is no profile") => {
+        Some(command) => {
             let hint = error.hint.as_deref().map_or(String::new(), |hint| format!("{hint}\n  "));
             error.hint(format!("{hint}or the command `stacktune {command}`?"))
         }
-        _ => error,
+        None => error,
     }
 }
 

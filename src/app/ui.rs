@@ -8,6 +8,7 @@ use std::sync::mpsc::channel;
 
 use super::{facts, facts_with_versions, options, print};
 use crate::error::{Error, Result, describe};
+use crate::load::kv;
 use crate::runs::session::{Options, live};
 use crate::settings::Profile;
 use crate::settings::Settings;
@@ -19,6 +20,7 @@ use crate::ui::tui::{self, Link, ProfileEntry, ProfileStore};
 pub fn run(profile: Option<&str>, args: &RunArgs) -> Result<()> {
     refuse_consent_in_advance(args)?;
     let (profile, demo) = super::profile(profile, &args.sets.set)?;
+    kv::built::require(&profile.settings)?;
     if !stdin().is_terminal() || !stdout().is_terminal() {
         return Err(Error::input("the terminal UI needs a terminal")
             .hint("without one, use `stacktune record PROFILE --out DIR`"));

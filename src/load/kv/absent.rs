@@ -5,16 +5,13 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use super::acks::Losses;
+use super::built::absent;
 use super::{DataSet, PairsReport};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::load::volume::Progress;
 use crate::meter::engine::EngineFigures;
 use crate::settings::jobs::OpenedWith;
 use crate::settings::{Kv, Rocksdb};
-
-fn absent() -> Error {
-    Error::input("this build has no RocksDB").hint("`make build` builds stacktune with it")
-}
 
 /// Has no values.
 pub struct Store(Infallible);

@@ -2,6 +2,9 @@
 
 use serde::Serialize;
 
+use crate::error::{Error, Result};
+use crate::settings::Settings;
+
 /// RocksDB's version and how it was compiled: its speed depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Built {
@@ -23,3 +26,13 @@ pub const BUILT: Option<Built> = if cfg!(feature = "rocksdb") {
 } else {
     None
 };
+
+/// Refuses settings that need RocksDB in a program without it.
+pub fn require(settings: &Settings) -> Result<()> {
+    if BUILT.is_some() || !settings.is_keyed() { Ok(()) } else { Err(absent()) }
+}
+
+/// The error of a program without RocksDB.
+pub(super) fn absent() -> Error {
+    Error::input("this build has no RocksDB").hint("`make build` builds stacktune with it")
+}

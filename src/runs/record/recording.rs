@@ -36,8 +36,12 @@ impl Recording {
     /// being cut off.
     pub fn open(dir: &Path) -> Result<Self> {
         if !dir.join(WINDOWS).is_file() {
-            return Err(Error::input(format!("{} is not a recording", dir.display()))
-                .hint("give a folder that `stacktune record --out` made"));
+            let what = if dir.exists() {
+                format!("{} is not a recording", dir.display())
+            } else {
+                format!("there is no {}", dir.display())
+            };
+            return Err(Error::input(what).hint("give a folder that `stacktune record --out` made"));
         }
         let mut notes = Vec::new();
         let windows = lines(&dir.join(WINDOWS), &mut notes)?;

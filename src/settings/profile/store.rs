@@ -67,10 +67,17 @@ impl Store {
         Self { folder: config.map(|config| config.join("stacktune/profiles")) }
     }
 
+    /// Whether there is a profile of this name, be it broken. A path counts as one.
+    pub fn knows(&self, name_or_path: &str) -> bool {
+        is_path(name_or_path)
+            || self.file_of(name_or_path).is_some_and(|path| path.is_file())
+            || BUILTIN.iter().any(|(name, _)| *name == name_or_path)
+    }
+
     /// A profile: a path if it has a `/` or ends in `.toml`, else the name of one
     /// of the user's, else of a built-in one.
     pub fn load(&self, name_or_path: &str) -> Result<Profile> {
-        if name_or_path.contains('/') || name_or_path.ends_with(EXTENSION) {
+        if is_path(name_or_path) {
             return load_file(&expand_home(name_or_path)?);
         }
         if let Some(path) = self.file_of(name_or_path).filter(|path| path.is_file()) {
@@ -194,6 +201,11 @@ fn load_file(path: &Path) -> Result<Profile> {
         return Err(Error::input(format!("{} is over 1 MiB: that is not a profile", path.display())));
     }
     parse_bytes(&bytes, &path.to_string_lossy())
+}
+
+/// Whether it is the path of a profile's file, not a name.
+fn is_path(name_or_path: &str) -> bool {
+    name_or_path.contains('/') || name_or_path.ends_with(EXTENSION)
 }
 
 fn exists(name: &str) -> Error {

@@ -7,6 +7,8 @@ use serde::Serialize;
 use super::cells::{left, paragraph};
 
 const WIDTH: usize = 80;
+/// Where a profile comes from that is part of the program.
+pub const BUILT_IN: &str = "built in";
 
 /// A profile as the list shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -17,7 +19,7 @@ pub struct Row {
     pub about: String,
     /// How many steps it has; 0 for an ordinary profile.
     pub steps: usize,
-    /// Where it comes from: `built in`, or its file.
+    /// Where it comes from: [`BUILT_IN`], or its file.
     pub from: String,
 }
 
@@ -27,13 +29,17 @@ pub fn text(rows: &[Row]) -> String {
     let indent = " ".repeat(width);
     let mut out = String::new();
     for row in rows {
-        let from = match row.steps {
-            0 => row.from.clone(),
-            steps => format!("{steps} steps, {}", row.from),
+        let steps = if row.steps == 0 { String::new() } else { format!("{} steps", row.steps) };
+        // Most are built in; the list says where the others come from.
+        let from = if row.from == BUILT_IN { "" } else { &row.from };
+        let notes: Vec<&str> = [&steps, from].into_iter().filter(|note| !note.is_empty()).collect();
+        let about = match (row.about.as_str(), notes.join(", ")) {
+            (about, notes) if notes.is_empty() => about.to_owned(),
+            ("", notes) => notes,
+            (about, notes) => format!("{about} ({notes})"),
         };
-        let about = if row.about.is_empty() { &from } else { &format!("{} ({from})", row.about) };
         // The padding must survive the wrapping, so only the description is wrapped.
-        let rest = paragraph(about, WIDTH - width.min(WIDTH / 2), &indent);
+        let rest = paragraph(&about, WIDTH - width.min(WIDTH / 2), &indent);
         let _ = writeln!(out, "{}{rest}", left(&row.name, width));
     }
     out
@@ -52,9 +58,10 @@ mod tests {
             from: from.into(),
         };
         let about = "Four files in the cache folder, WAL and background at a rate that any drive holds";
-        let text = text(&[row("demo", about, "built in"), row("mine", "", "/home/u/mine.toml")]);
+        let text = text(&[row("demo", about, BUILT_IN), row("mine", "", "/home/u/mine.toml")]);
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         assert!(text.starts_with("demo  Four files"), "{text}");
+        assert!(!text.contains(BUILT_IN), "{text}");
         assert!(text.ends_with("mine  3 steps, /home/u/mine.toml\n"), "{text}");
         assert!(text.lines().nth(1).unwrap().starts_with("      "), "{text}");
     }
