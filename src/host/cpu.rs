@@ -1,4 +1,5 @@
-//! The processor, and what kind of machine it belongs to.
+//! The processor, and what kind of machine it belongs to. By hand, as sysinfo reads no other root folder and
+//! knows neither nodes nor hypervisors.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! How warm a drive is, and from where on it throttles.
+//! How warm a drive is, and from where on it throttles. By hand, as sysinfo's sensors don't say whose they are.
 
 use std::fs;
 use std::path::{Path, PathBuf};

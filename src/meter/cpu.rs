@@ -2,7 +2,8 @@
 //!
 //! Shares come from `/proc/stat`, whose user time already contains that of guests. Cycles come from the
 //! performance-monitoring unit; if it can't be opened or did not count, they are estimated as busy time ×
-//! clock frequency, without what the hypervisor took, as none of our cycles ran then.
+//! clock frequency, without what the hypervisor took, as none of our cycles ran then. By hand, as sysinfo gives
+//! one share of each CPU, and here its parts are needed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};

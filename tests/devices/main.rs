@@ -5,6 +5,8 @@ mod common;
 
 mod adjust;
 mod amplification;
+mod consent;
+mod fallbacks;
 mod fio;
 mod guard;
 #[cfg(feature = "rocksdb")]
@@ -12,6 +14,9 @@ mod kv;
 mod real_io;
 mod safety;
 mod stack_build;
+mod stack_drives;
 mod stack_run;
+mod stack_screen;
 mod stack_torn;
+mod stack_undo;
 mod volume_devices;

@@ -9,11 +9,9 @@ use std::process::Command;
 
 use crate::common::devices::{Loop, Loops, Mount, run};
 use crate::common::program::{Home, MODEST, Outcome, Running, wait_for};
-use crate::common::terminal::{Terminal, first_line};
+use crate::common::terminal::Terminal;
+use crate::stack_screen::ALL;
 use rustix::process::{Pid, Signal, kill_process_group};
-use serde_json::Value;
-
-const ALL: (u16, u16) = (160, 50);
 
 /// The program with a state folder of the test's own.
 fn command(home: &Home, arguments: &[&str]) -> Command {
@@ -22,7 +20,7 @@ fn command(home: &Home, arguments: &[&str]) -> Command {
     command
 }
 
-fn program(home: &Home, arguments: &[&str]) -> Outcome {
+pub fn program(home: &Home, arguments: &[&str]) -> Outcome {
     Outcome::of(&command(home, arguments).output().unwrap())
 }
 
@@ -53,11 +51,11 @@ fn on_files(home: &Home, time: &str) -> Command {
     command
 }
 
-const ON_EXT4: [&str; 3] = ["target.files.count=1", "target.files.size=96MiB", "stack.filesystem=ext4"];
+pub const ON_EXT4: [&str; 3] = ["target.files.count=1", "target.files.size=96MiB", "stack.filesystem=ext4"];
 
 /// Nothing of a stack is there: no journal, no mount, no loop device, no file.
 #[track_caller]
-fn assert_nothing_left(home: &Home) {
+pub fn assert_nothing_left(home: &Home) {
     let status = program(home, &["status"]).expect(0).stdout;
     assert_eq!(status, "no stacks, and nothing left behind\n");
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
@@ -74,7 +72,7 @@ fn assert_nothing_left(home: &Home) {
 }
 
 /// A folder with a tool that stands before the real one in `PATH`.
-fn fake(home: &Home, tool: &str, script: &str) -> String {
+pub fn fake(home: &Home, tool: &str, script: &str) -> String {
     let dir = home.path("tools");
     fs::create_dir_all(&dir).unwrap();
     let path = dir.join(tool);
@@ -84,7 +82,7 @@ fn fake(home: &Home, tool: &str, script: &str) -> String {
 }
 
 /// A mkfs that says when it begins and when it has ended, and takes a while in between.
-fn slow_mkfs(home: &Home) -> String {
+pub fn slow_mkfs(home: &Home) -> String {
     let (begun, ended) = (home.path("mkfs-begun"), home.path("mkfs-ended"));
     let script = format!(
         "touch {}; sleep 1; /usr/sbin/mkfs.ext4 \"$@\" || exit; touch {}",
@@ -247,134 +245,6 @@ fn where_the_terminal_of_a_recording_hangs_up_what_was_built_is_undone() {
     assert_nothing_left(&home);
 }
 
-/// The UI on ext4 over a file, running.
-fn in_the_ui(home: &Home, path: &str) -> Terminal {
-    let state = home.path("state");
-    let environment = [("XDG_STATE_HOME", state.to_str().unwrap()), ("PATH", path)];
-    let sets: Vec<_> = MODEST.iter().chain(&ON_EXT4).copied().collect();
-    let terminal = Terminal::start(home, &home.sets(&sets), ALL, &environment);
-    terminal.wait_until_running();
-    terminal
-}
-
-/// Turns a knob of the stack's, and agrees to the plan, which destroys nothing of anybody's.
-fn rebuild(terminal: &mut Terminal, knob: &str, key: &str) {
-    terminal.choose(knob);
-    terminal.press(key);
-    terminal.press("p");
-    terminal.wait_for("Steps");
-    terminal.press("G");
-    terminal.wait_for("y confirm");
-    terminal.press("y");
-}
-
-#[test]
-fn a_signal_in_the_middle_of_a_rebuild_leaves_nothing() {
-    let Some(_loops) = Loops::take("a_signal_in_the_middle_of_a_rebuild_leaves_nothing", 2) else { return };
-    for hung_up in [false, true] {
-        for signal in [Signal::HUP, Signal::TERM] {
-            let home = Home::new();
-            let path = slow_mkfs(&home);
-            let mut terminal = in_the_ui(&home, &path);
-            assert!(home.path("mkfs-ended").exists());
-            ["mkfs-begun", "mkfs-ended"].iter().for_each(|mark| fs::remove_file(home.path(mark)).unwrap());
-            rebuild(&mut terminal, "stack.loops", "l");
-            wait_for("mkfs of the new stack", || home.path("mkfs-begun").exists().then_some(()));
-            if hung_up {
-                assert_eq!(terminal.hang_up(), 130);
-            } else {
-                terminal.signal(signal);
-                terminal.left().expect(130);
-            }
-            assert!(home.path("mkfs-ended").exists(), "the tool was let finish");
-            assert_nothing_left(&home);
-            if hung_up {
-                break;
-            }
-        }
-    }
-}
-
-#[test]
-fn a_failed_rebuild_shows_why_and_the_previous_stack_is_one_key_away() {
-    let test = "a_failed_rebuild_shows_why_and_the_previous_stack_is_one_key_away";
-    let Some(_loops) = Loops::take(test, 2) else { return };
-    let home = Home::new();
-    // The first file system is made, the second one is not.
-    let script = "[ -e $0.once ] && [ ! -e $0.well ] && { echo no such luck >&2; exit 1; }
-         touch $0.once; exec /usr/sbin/mkfs.ext4 \"$@\"";
-    let path = fake(&home, "mkfs.ext4", script);
-    let mut terminal = in_the_ui(&home, &path);
-    rebuild(&mut terminal, "stack.loops", "l");
-    let screen = terminal.wait("the reason", |screen| {
-        screen.contains("no such luck") && screen.contains("everything built so far is undone")
-    });
-    assert!(screen.contains("rebuild previous"), "{screen}");
-    assert_nothing_left(&home);
-    fs::write(home.path("tools/mkfs.ext4.well"), "").unwrap();
-    terminal.press("b");
-    terminal.wait_until_running();
-    terminal.press("q");
-    terminal.wait_for("tear down and quit");
-    terminal.press("t");
-    terminal.left().expect(0);
-    assert_nothing_left(&home);
-}
-
-/// What the program's own list says would take down what stands.
-fn commands_down(home: &Home) -> Vec<String> {
-    let status = program(home, &["status"]).expect(0).stdout;
-    status.lines().filter_map(|line| line.strip_prefix("      ")).map(str::to_owned).collect()
-}
-
-#[test]
-fn bare_devices_are_built_upon_from_the_screen_and_the_plan_shows_what_is_torn_down() {
-    let test = "bare_devices_are_built_upon_from_the_screen_and_the_plan_shows_what_is_torn_down";
-    let Some(loops) = Loops::take(test, 2) else { return };
-    let (home, device) = (Home::new(), loops.blank(256));
-    let state = home.path("state");
-    let profile = home.path("bare.toml");
-    fs::write(&profile, format!("name = \"bare\"\n[target]\ndevices = [{:?}]\n", device.path)).unwrap();
-    let sets = MODEST.iter().map(|set| format!("--set={set}"));
-    let arguments: Vec<String> = [profile.display().to_string()].into_iter().chain(sets).collect();
-    let environment = [("XDG_STATE_HOME", state.to_str().unwrap())];
-    let mut terminal = Terminal::start(&home, &arguments, ALL, &environment);
-    terminal.wait_until_running();
-    let build = |terminal: &mut Terminal, knob: &str, keys: &str| {
-        terminal.choose(knob);
-        terminal.press(keys);
-        terminal.wait_for("1 to plan");
-        terminal.press("p");
-        terminal.wait_for("Steps");
-        let screen = terminal.wait_for("Type its name");
-        terminal.press(device.name());
-        terminal.press("\r");
-        screen
-    };
-    // The run itself holds the device, and that is no use by anybody else.
-    let screen = build(&mut terminal, "stack.filesystem", "l");
-    assert!(!screen.contains("torn down"), "nothing stands yet: {screen}");
-    terminal.wait("the turn", |screen| screen.contains("stack.filesystem none → ext4"));
-    terminal.wait_until_running();
-    let down = commands_down(&home);
-    assert!(down.iter().any(|command| command.starts_with("umount ")), "{down:?}");
-    let screen = build(&mut terminal, "stack.mount_options", "e\x15noatime\r");
-    let torn_down = screen.find("torn down").expect("what is taken down");
-    let steps = screen.find("Steps").unwrap();
-    for command in &down {
-        // Long ones go on in the next line.
-        let start: String = command.chars().take(40).collect();
-        assert!(screen[torn_down..steps].contains(&start), "{command} in {screen}");
-    }
-    terminal.wait("the turn", |screen| screen.contains("stack.mount_options none → noatime"));
-    terminal.wait_until_running();
-    terminal.press("q");
-    terminal.wait_for("tear down and quit");
-    terminal.press("t");
-    terminal.left().expect(0);
-    assert_nothing_left(&home);
-}
-
 /// A loop device that is read-only, which the next one of its number would be too.
 struct ReadOnly<'a>(&'a Loop);
 
@@ -485,42 +355,4 @@ fn fill(path: &PathBuf) {
         while file.write_all(&vec![1; bytes]).is_ok() {}
     }
     file.sync_all().unwrap();
-}
-
-#[test]
-fn queue_settings_of_a_stack_are_turned_in_the_ui_and_put_back() {
-    let Some(_loops) = Loops::take("queue_settings_of_a_stack_are_turned_in_the_ui_and_put_back", 2) else {
-        return;
-    };
-    let home = Home::new();
-    let path = std::env::var("PATH").unwrap();
-    let mut terminal = in_the_ui(&home, &path);
-    let member = home.target();
-    let loops = || -> Value {
-        let listed = run("losetup", &["--list", "--json", "--output", "NAME,BACK-FILE"]);
-        serde_json::from_str(&listed).unwrap()
-    };
-    let of_ours = |one: &&Value| one["back-file"].as_str().unwrap().starts_with(member.to_str().unwrap());
-    let listed = loops();
-    let ours = listed["loopdevices"].as_array().unwrap().iter().find(of_ours).unwrap();
-    let name = ours["name"].as_str().unwrap().trim_start_matches("/dev/").to_owned();
-    let read_ahead = || fs::read_to_string(format!("/sys/block/{name}/queue/read_ahead_kb")).unwrap();
-    let found = read_ahead();
-    terminal.choose("queue.read_ahead_kb");
-    terminal.press("\r");
-    terminal.wait_for("queue.read_ahead_kb ─");
-    terminal.press("\x1564\r");
-    terminal.wait("the turn", |screen| screen.contains("queue.read_ahead_kb default → 64"));
-    assert_eq!(read_ahead().trim(), "64");
-    let status = program(&home, &["status"]).expect(0).stdout;
-    assert!(status.contains("queue setting read_ahead_kb"), "{status}");
-    terminal.press("u");
-    terminal.wait("the turn back", |screen| screen.contains("undo queue.read_ahead_kb 64 → default"));
-    assert_eq!(read_ahead(), found);
-    assert!(first_line(&terminal.screen()).contains("running"));
-    terminal.press("q");
-    terminal.wait_for("tear down and quit");
-    terminal.press("t");
-    terminal.left().expect(0);
-    assert_nothing_left(&home);
 }

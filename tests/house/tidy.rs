@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::tree::{Source, sources};
+use crate::tree::{Source, sources, test_sources};
 
 const FILE_LINES_MAX: usize = 500;
 const FUNCTION_LINES_MAX: usize = 70;
@@ -14,7 +14,7 @@ fn assert_none(over: &[String], rule: &str) {
 
 #[test]
 fn files_are_about_one_thing() {
-    let long = sources().into_iter().filter_map(|source| {
+    let long = sources().into_iter().chain(test_sources()).filter_map(|source| {
         let lines = source.text.lines().count();
         (lines > FILE_LINES_MAX).then(|| format!("{}: {lines} lines", source.shown()))
     });
@@ -25,7 +25,7 @@ fn files_are_about_one_thing() {
 #[test]
 fn functions_fit_a_screen() {
     let mut long = Vec::new();
-    for source in sources() {
+    for source in sources().into_iter().chain(test_sources()) {
         let over = source.functions().into_iter().filter(|(_, lines)| *lines > FUNCTION_LINES_MAX);
         long.extend(over.map(|(name, lines)| format!("{}: {name} has {lines} lines", source.shown())));
     }

@@ -18,11 +18,20 @@ pub fn root() -> PathBuf {
 
 /// All files of the source.
 pub fn sources() -> Vec<Source> {
-    rust_files(&root()).into_iter().map(Source::read).collect()
+    sources_in(&root())
+}
+
+/// All files of the integration tests.
+pub fn test_sources() -> Vec<Source> {
+    sources_in(&root().with_file_name("tests"))
+}
+
+fn sources_in(dir: &Path) -> Vec<Source> {
+    rust_files(dir).into_iter().map(|path| Source::read(path, dir)).collect()
 }
 
 /// All of Rust in a folder.
-pub fn rust_files(dir: &Path) -> Vec<PathBuf> {
+fn rust_files(dir: &Path) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     collect(dir, &mut paths);
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "rs"));
@@ -47,8 +56,8 @@ fn name(text: &str) -> &str {
 }
 
 impl Source {
-    fn read(path: PathBuf) -> Self {
-        let inside = path.strip_prefix(root()).unwrap().with_extension("");
+    fn read(path: PathBuf, base: &Path) -> Self {
+        let inside = path.strip_prefix(base).unwrap().with_extension("");
         let mut module: Vec<String> = inside.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
         module.pop_if(|last| last == "mod");
         let text = fs::read_to_string(&path).unwrap();
@@ -63,9 +72,9 @@ impl Source {
         self.module.last().is_some_and(|last| last == "tests" || last.ends_with("_tests"))
     }
 
-    /// Its text below `src`.
+    /// Its path from the project's folder on.
     pub fn shown(&self) -> String {
-        self.path.strip_prefix(root()).unwrap().display().to_string()
+        self.path.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap().display().to_string()
     }
 
     /// Its lines without comments and without what only tests compile.

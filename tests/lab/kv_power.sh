@@ -1,6 +1,6 @@
 #!/bin/bash
 # The power fails while commits on RocksDB are acknowledged: after the next boot those that were noted on
-# another machine are looked for. tests/lab/machines.rs boots a machine on the same drives twice; the first drive
+# another machine are looked for. tests/lab/array.rs boots a machine on the same drives twice; the first drive
 # holds pairs whose log is synced, the second those whose log is not.
 #
 #   kv_power.sh PROGRAM COMMITS    counts what was acknowledged before; then the power is cut once each load has

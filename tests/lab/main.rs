@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod array;
 #[cfg(feature = "rocksdb")]
 mod kv;
 mod machines;

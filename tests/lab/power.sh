@@ -1,6 +1,6 @@
 #!/bin/bash
 # The power fails while a stack is built or runs: after the next boot `status` says what is left, and
-# `cleanup` takes it away. tests/lab/machines.rs boots a machine on the same drives for each of the steps.
+# `cleanup` takes it away. tests/lab/array.rs boots a machine on the same drives for each of the steps.
 #
 #   power.sh PROGRAM CUT NUMBER    what the last one left is cleaned up; then the power is cut once the
 #                                  journal of a new stack has NUMBER steps, or never, with 0

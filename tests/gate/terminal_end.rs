@@ -1,0 +1,123 @@
+//! How the screen ends: by a signal, with its terminal, by a panic.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
+
+use crate::common::program::{Home, json_file, json_lines, wait_for};
+use crate::common::terminal::{Terminal, first_line};
+use crate::common::this_test;
+use crate::terminal::{ALL, recording, running};
+use rustix::process::Signal;
+use stacktune::testing::error::Result;
+use stacktune::testing::settings::Settings;
+use stacktune::testing::settings::profile::Profile;
+use stacktune::testing::ui::tui::{Link, Options, ProfileEntry, ProfileStore};
+
+#[test]
+fn sigint_and_sigterm_restore_the_terminal() {
+    let home = Home::new();
+    for which in [Signal::INT, Signal::TERM] {
+        let terminal = running(&home, &[]);
+        assert!(terminal.is_taken());
+        terminal.signal(which);
+        terminal.left().expect(130);
+    }
+    home.verify().expect(0);
+}
+#[test]
+fn on_sighup_a_recording_is_closed_in_order() {
+    let home = Home::new();
+    let mut terminal = running(&home, &["run.window=100ms"]);
+    terminal.press("r");
+    terminal.wait_for("● REC");
+    let dir = recording(&home);
+    wait_for("windows", || (json_lines(&dir.join("windows.jsonl")).len() >= 3).then_some(()));
+    terminal.signal(Signal::HUP);
+    terminal.left().expect(130);
+    assert_is_whole(&home, &dir);
+}
+#[test]
+fn when_the_terminal_is_gone_a_recording_is_closed_in_order() {
+    let home = Home::new();
+    let mut terminal = running(&home, &["run.window=100ms"]);
+    terminal.press("r");
+    terminal.wait_for("● REC");
+    let dir = recording(&home);
+    wait_for("windows", || (json_lines(&dir.join("windows.jsonl")).len() >= 3).then_some(()));
+    assert_eq!(terminal.hang_up(), 130);
+    assert_is_whole(&home, &dir);
+}
+/// A recording that ended in order: its summary is of all its windows.
+fn assert_is_whole(home: &Home, dir: &std::path::Path) {
+    let summary = json_file(&dir.join("summary.json"));
+    let windows = json_lines(&dir.join("windows.jsonl"));
+    assert_eq!(summary["windows"].as_u64().unwrap(), windows.len() as u64);
+    let sum: u64 = windows.iter().map(|window| window["total"]["bytes"].as_u64().unwrap()).sum();
+    assert_eq!(summary["total"]["bytes"], sum);
+    home.show(dir).expect(0);
+    home.verify().expect(0);
+}
+#[test]
+fn quitting_while_filling_ends_the_fill() {
+    let home = Home::new();
+    let mut terminal = Terminal::demo(&home, &["target.files.size=4GiB"], ALL);
+    terminal.wait("the fill", |screen| first_line(screen).contains("filling"));
+    terminal.press("q");
+    terminal.left().expect(0);
+}
+/// Profiles on a disk that makes the program panic.
+struct Cursed;
+impl ProfileStore for Cursed {
+    fn list(&self) -> Vec<ProfileEntry> {
+        panic!("the list is cursed");
+    }
+
+    fn load(&self, _: &str) -> Result<Profile> {
+        unreachable!()
+    }
+
+    fn save(&self, _: &Settings, _: &str, _: bool) -> Result<PathBuf> {
+        unreachable!()
+    }
+}
+#[test]
+fn a_panic_restores_the_terminal_and_is_reported_there() {
+    // The screen in a process of its own: this test again, on a terminal.
+    const HELPER: &str = "STACKTUNE_TEST_PANIC_HELPER";
+    if std::env::var_os(HELPER).is_some() {
+        let (commands, _asked) = channel();
+        let (_report, events) = channel();
+        let profiles = Box::new(Cursed);
+        let options = Options { no_color: false, over_ssh: false, profiles, recordings: PathBuf::new() };
+        let _ = stacktune::testing::ui::tui::run(Link { commands, events }, options);
+        return;
+    }
+    let home = Home::new();
+    let name = "a_panic_restores_the_terminal_and_is_reported_there";
+    let itself = this_test(module_path!(), name);
+    let arguments: Vec<_> = itself.get_args().map(|text| text.to_str().unwrap().to_owned()).collect();
+    let mut terminal = Terminal::start_program(
+        Path::new(itself.get_program()),
+        &home,
+        &arguments,
+        (80, 24),
+        &[(HELPER, "1")],
+    );
+    terminal.wait_for("opening…");
+    assert!(terminal.is_taken());
+    terminal.press("o");
+    let left = terminal.left();
+    left.expect(101);
+    let written = String::from_utf8_lossy(&left.bytes);
+    let (_, after_the_screen) = written.rsplit_once("\x1b[?1049l").unwrap();
+    assert!(after_the_screen.contains("the list is cursed"), "{}", left.screen);
+}
+#[test]
+fn without_a_terminal_it_names_record() {
+    let home = Home::new();
+    let outcome = home.run(home.sets(&[])).expect(2);
+    assert!(outcome.stderr.contains("needs a terminal"), "{outcome:?}");
+    assert!(outcome.stderr.contains("stacktune record"), "{outcome:?}");
+    assert_eq!(outcome.stdout, "");
+    assert!(!home.target().exists());
+}

@@ -1,0 +1,171 @@
+//! The practice array over several boots, and from its screen.
+
+use std::fs;
+use std::path::Path;
+
+use crate::common::machine::{RIG, Turn, missing, output_of};
+use crate::common::program::Home;
+use crate::common::recorded::json;
+use crate::common::terminal::Terminal;
+use crate::common::{self, is_soak};
+use crate::machines::{ROOT, rig};
+use tempfile::TempDir;
+
+/// A commit with a synced log is there after a power cut; of those without, some are not, and are counted.
+#[test]
+#[cfg(feature = "rocksdb")]
+fn commits_survive_a_power_cut_where_the_log_is_synced_and_are_counted_where_not() {
+    const NAME: &str = "commits_survive_a_power_cut_where_the_log_is_synced_and_are_counted_where_not";
+    if let Some(reason) = missing() {
+        return common::skip(NAME, &reason);
+    }
+    let script = format!("{ROOT}/tests/lab/kv_power.sh");
+    let [share, images] = [(); 2].map(|()| TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
+    for commits in ["300", "0"] {
+        let said = output_of(
+            &format!("kv_power-{commits}"),
+            rig(&share)
+                .args(["--drives", "2", "--size", "384M", "--monitor", "--images"])
+                .arg(images.path())
+                .args(["--", "bash", &script, env!("CARGO_BIN_EXE_stacktune"), commits]),
+        );
+        assert_eq!(said.contains("ended without an exit status"), commits != "0", "{said}");
+    }
+    for sync in ["fdatasync", "none"] {
+        let said = fs::read_to_string(share.path().join(format!("said-{sync}"))).unwrap();
+        let kept = said.contains("previously acknowledged commits are there");
+        let lost = said.contains("previously acknowledged commits are lost");
+        assert_eq!((kept, lost), (sync == "fdatasync", sync == "none"), "{said}");
+        assert!(said.contains("pairs are as written"), "{said}");
+    }
+}
+#[test]
+fn what_a_power_cut_left_is_reported_after_the_boot_and_cleaned_up() {
+    if let Some(reason) = missing() {
+        return common::skip("what_a_power_cut_left_is_reported_after_the_boot_and_cleaned_up", &reason);
+    }
+    let [share, images] = [(); 2].map(|()| TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
+    let power = format!("{ROOT}/tests/lab/power.sh");
+    // While the first drive gets its partition; while the file system on all of them is mounted; not at all.
+    let cuts = [(1, "7"), (2, "13"), (3, "0")];
+    let cuts = if is_soak() { &cuts[..] } else { &cuts[1..] };
+    for &(cut, steps) in cuts {
+        let output = output_of(
+            &format!("power-{cut}"),
+            rig(&share)
+                .args(["--drives", "4", "--size", "384M", "--monitor", "--images"])
+                .arg(images.path())
+                .args(["--", "bash", &power, env!("CARGO_BIN_EXE_stacktune"), &cut.to_string(), steps]),
+        );
+        assert_eq!(output.contains("ended without an exit status"), steps != "0", "boot {cut}: {output}");
+        assert_eq!(output.contains("cleaned up"), cut > cuts[0].0, "boot {cut}: {output}");
+    }
+    for (cut, _) in &cuts[1..] {
+        let status = json(&share.path().join(format!("status-{cut}.json")));
+        let [left] = status.as_array().unwrap().as_slice() else { panic!("{status:#}") };
+        assert_eq!((&left["state"], &left["restarted"]), (&"dead".into(), &true.into()), "{status:#}");
+        let stands: Vec<_> =
+            left["stands"].as_array().unwrap().iter().map(|one| one["what"].as_str().unwrap()).collect();
+        assert!(stands.iter().any(|what| what.contains("partition table on")), "{stands:?}");
+        assert_eq!(stands.iter().any(|what| what.contains("md array")), *cut == 3, "{stands:?}");
+    }
+}
+#[test]
+fn a_plan_that_destroys_drives_is_agreed_to_by_typing_their_serials() {
+    if let Some(reason) = missing() {
+        return common::skip("a_plan_that_destroys_drives_is_agreed_to_by_typing_their_serials", &reason);
+    }
+    let home = Home::new();
+    let by_id = |number| format!("/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_RIG{number}_1");
+    let rates = ["scan", "point", "wal", "background"].map(|class| format!("[{class}]\nrate = \"1MB/s\"\n"));
+    let profile = home.path("typed.toml");
+    let text = format!(
+        "name = \"typed\"\n[target]\ndevices = [{:?}, {:?}]\n[stack]\nraid = \"md1\"\nfilesystem = \"ext4\"\n\
+         data = \"48MiB\"\nwal = \"16MiB\"\n{}",
+        by_id(0),
+        by_id(1),
+        rates.concat()
+    );
+    fs::write(&profile, text).unwrap();
+    let begin = format!(
+        "modprobe -a md_mod raid1 ext4; exec {} {}",
+        env!("CARGO_BIN_EXE_stacktune"),
+        profile.display()
+    );
+    let _turn = Turn::take();
+    let mut terminal = screen(&home, &begin);
+    terminal.wait_for("Open this profile");
+    terminal.wait_for("scroll to the end");
+    terminal.press("\x1b[F");
+    let asked = terminal.wait_for("1 of 2: ");
+    assert!(asked.contains("Type its serial, RIG0, in full"), "{asked}");
+    for wrong in ["RIG1", "rig0", "yes"] {
+        terminal.press(&format!("{wrong}\r"));
+        terminal.wait_for("That does not match exactly.");
+        terminal.press("\x15\r");
+        terminal.wait_for("Type it first: Enter alone does not confirm.");
+    }
+    terminal.press("RIG0\r");
+    terminal.wait_for("2 of 2: ");
+    terminal.press("RIG1\r");
+    terminal.wait("the load on the mirror", |screen| {
+        screen.lines().next().is_some_and(|first| first.contains("running"))
+    });
+    terminal.press("q");
+    terminal.wait_for("tear down and quit");
+    terminal.press("t");
+    terminal.left().expect(0);
+}
+/// A machine with two drives, and this command on its terminal.
+fn screen(home: &Home, begin: &str) -> Terminal {
+    let options = ["--drives", "2", "--size", "128M", "--timeout", "120", "--terminal", "--dir"];
+    let arguments: Vec<String> =
+        options.into_iter().chain([env!("CARGO_TARGET_TMPDIR"), "--", begin]).map(str::to_owned).collect();
+    // The kernel is where it is for the others.
+    let own =
+        ["HOME", "XDG_CACHE_HOME", "RIG_KERNEL"].map(|name| (name, std::env::var(name).unwrap_or_default()));
+    let environment: Vec<_> = own
+        .iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
+    Terminal::start_program(Path::new(RIG), home, &arguments, (80, 24), &environment)
+}
+#[test]
+fn drives_change_hands_from_the_screen_there_and_back() {
+    if let Some(reason) = missing() {
+        return common::skip("drives_change_hands_from_the_screen_there_and_back", &reason);
+    }
+    let home = Home::new();
+    let rates = ["scan", "point", "wal", "background"].map(|class| format!("[{class}]\nrate = \"1MB/s\"\n"));
+    let profile = home.path("hands.toml");
+    let devices = ["0", "1"].map(|number| format!("/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_RIG{number}_1"));
+    fs::write(&profile, format!("name = \"hands\"\n[target]\ndevices = {devices:?}\n{}", rates.concat()))
+        .unwrap();
+    let begin = format!("exec {} {}", env!("CARGO_BIN_EXE_stacktune"), profile.display());
+    let _turn = Turn::take();
+    let mut terminal = screen(&home, &begin);
+    let runs = |terminal: &Terminal, interface: &str| {
+        terminal.wait("the load", |screen| {
+            let first = screen.lines().next().unwrap_or_default();
+            let knob = screen.lines().find(|line| line.contains("interface")).unwrap_or_default();
+            first.contains("running") && knob.contains(interface) && !knob.contains('→')
+        });
+    };
+    runs(&terminal, "io_uring");
+    for (interface, step) in
+        [("vfio", "bind 0000:01:00.0 to vfio-pci"), ("io_uring", "give 0000:01:00.0 back to nvme")]
+    {
+        terminal.press("e");
+        terminal.press(&format!("\x15{interface}\r"));
+        terminal.wait_for("needs a rebuild: Enter shows the plan");
+        terminal.press("\r");
+        terminal.wait_for("Steps");
+        terminal.wait_for(step);
+        terminal.press("\x1b[F");
+        terminal.press("y");
+        runs(&terminal, interface);
+    }
+    terminal.press("q");
+    terminal.left().expect(0);
+}
