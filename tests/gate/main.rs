@@ -5,6 +5,7 @@ mod common;
 
 mod acknowledge;
 mod command_line;
+mod earlier;
 mod entry_points;
 mod fake_hosts;
 mod host;
