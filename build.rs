@@ -78,6 +78,8 @@ mod spdk {
     /// What the shim calls, and the system's libraries that SPDK was built with: its own files name
     /// neither.
     const PACKAGES: [&str; 3] = ["spdk_nvme", "spdk_env_dpdk", "spdk_syslibs"];
+    /// Where DPDK was installed by itself, SPDK's own files don't name its folder.
+    const DPDK: &str = "libdpdk";
     const HELP: &str = "build SPDK 22.09 or later, `make install` it, and let PKG_CONFIG_PATH name the folder \
                         of its spdk_nvme.pc (PREFIX/lib/pkgconfig)";
 
@@ -86,7 +88,10 @@ mod spdk {
         println!("cargo:rerun-if-env-changed=PKG_CONFIG_PATH");
         let mut found = Found::default();
         for package in PACKAGES {
-            found.add(package)?;
+            found.add(probe(package).map_err(|error| format!("no {package}: {HELP} ({error})"))?);
+        }
+        if let Ok(dpdk) = probe(DPDK) {
+            found.add(dpdk);
         }
         for version in found.includes.iter().map(|include| include.join("spdk/version.h")) {
             if version.exists() {
@@ -107,30 +112,28 @@ mod spdk {
         includes: Vec<std::path::PathBuf>,
         folders: Vec<std::path::PathBuf>,
         libraries: Vec<String>,
+        /// Archives by their paths: ISA-L's, which SPDK brings along.
+        archives: Vec<std::path::PathBuf>,
+    }
+
+    fn probe(package: &str) -> Result<pkg_config::Library, pkg_config::Error> {
+        pkg_config::Config::new().cargo_metadata(false).statik(true).probe(package)
+    }
+
+    fn add_new<T: PartialEq>(all: &mut Vec<T>, new: Vec<T>) {
+        for one in new {
+            if !all.contains(&one) {
+                all.push(one);
+            }
+        }
     }
 
     impl Found {
-        fn add(&mut self, package: &str) -> Result<(), String> {
-            let library = pkg_config::Config::new()
-                .cargo_metadata(false)
-                .statik(true)
-                .probe(package)
-                .map_err(|error| format!("no {package}: {HELP} ({error})"))?;
-            for (all, new) in
-                [(&mut self.includes, library.include_paths), (&mut self.folders, library.link_paths)]
-            {
-                for path in new {
-                    if !all.contains(&path) {
-                        all.push(path);
-                    }
-                }
-            }
-            for name in library.libs {
-                if !self.libraries.contains(&name) {
-                    self.libraries.push(name);
-                }
-            }
-            Ok(())
+        fn add(&mut self, library: pkg_config::Library) {
+            add_new(&mut self.includes, library.include_paths);
+            add_new(&mut self.folders, library.link_paths);
+            add_new(&mut self.libraries, library.libs);
+            add_new(&mut self.archives, library.link_files);
         }
 
         /// SPDK's transports and DPDK's buses enter themselves at the start of the program, and nothing
@@ -149,6 +152,7 @@ mod spdk {
             argument("-Wl,--push-state,--no-as-needed,--whole-archive".to_owned());
             theirs.iter().for_each(|name| argument(format!("-l{name}")));
             argument("-Wl,--no-whole-archive".to_owned());
+            self.archives.iter().for_each(|archive| argument(archive.display().to_string()));
             others.iter().for_each(|name| argument(format!("-l{name}")));
             argument("-Wl,--pop-state".to_owned());
         }
@@ -161,7 +165,7 @@ mod spdk {
             .any(|name| (name.starts_with("libspdk_") || name.starts_with("librte_")) && name.contains(".so"))
     }
 
-    /// Both versions, as the headers and pkg-config tell them: `SPDK v24.01, DPDK 23.11.0`.
+    /// Both versions, from the headers and pkg-config: `SPDK v24.01, DPDK 23.11.0`.
     fn versions(found: &Found) -> String {
         let spdk = header(found, "spdk/version.h", "SPDK_VERSION_STRING");
         let spdk = spdk.map_or_else(|| "SPDK".to_owned(), |text| text.replace('"', "").replace(' ', ""));
@@ -171,10 +175,7 @@ mod spdk {
             let (year, month) = (part("RTE_VER_YEAR")?, part("RTE_VER_MONTH")?);
             Some(format!("{year}.{month:02}.{}", part("RTE_VER_MINOR")?))
         };
-        let of_package = || {
-            let package = pkg_config::Config::new().cargo_metadata(false).probe("libdpdk");
-            package.ok().map(|package| package.version)
-        };
+        let of_package = || probe(DPDK).ok().map(|package| package.version);
         let dpdk = of_header().or_else(of_package).unwrap_or_else(|| "of an unknown version".to_owned());
         format!("SPDK {spdk}, DPDK {dpdk}")
     }
