@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -83,7 +84,10 @@ impl Runner {
     pub fn run_fed(&self, tool: Tool, arguments: &[&OsStr], input: &str) -> Result<Answer> {
         let program = self.find(tool)?;
         let cannot = |error| Error::failed(format!("cannot run {}: {}", program.display(), describe(&error)));
+        // What a tool takes for the name of a file leads nowhere. On a full disk, cleanup still works.
+        let folder = empty_folder().ok();
         let mut command = Command::new(&program);
+        command.current_dir(folder.as_ref().map_or(Path::new("/"), |folder| folder.path()));
         command.args(arguments).env("LC_ALL", "C").stdout(Stdio::piped()).stderr(Stdio::piped());
         // Ctrl-C and a hangup of the terminal are meant for stacktune, which lets a tool finish: one killed
         // half-way leaves an unknown state behind.
@@ -107,6 +111,12 @@ impl Runner {
         let answer = self.run(tool, arguments)?;
         if answer.status == 0 { Ok(answer) } else { Err(failure(tool, arguments, &answer)) }
     }
+}
+
+/// An empty folder in which nobody else can put anything; it goes with the value.
+fn empty_folder() -> std::io::Result<tempfile::TempDir> {
+    let private = std::fs::Permissions::from_mode(0o700);
+    tempfile::Builder::new().prefix("stacktune-").permissions(private).tempdir()
 }
 
 /// How a tool failed: its command, its status, and its message.
@@ -133,7 +143,6 @@ pub(crate) fn quoted(word: &OsStr) -> String {
 }
 
 fn is_program(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
     path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
@@ -158,6 +167,16 @@ mod tests {
         assert_eq!(error.what, "`sh -c 'echo no room >&2; exit 3'` failed with exit status 3: no room");
         assert_eq!(quoted("it's".as_ref()), r"'it'\''s'");
         assert_eq!(quoted("".as_ref()), "''");
+    }
+
+    #[test]
+    fn a_tool_runs_in_an_empty_folder_that_goes_with_it() {
+        let shell = Tool { program: "sh", package: "dash" };
+        let script = "touch mine && ls -A && stat --format=%a . && pwd -P";
+        let answer = Runner::default().run_well(shell, &["-c".as_ref(), script.as_ref()]).unwrap();
+        let (before, folder) = answer.stdout.trim_end().rsplit_once('\n').unwrap();
+        assert_eq!(before, "mine\n700");
+        assert!(!Path::new(folder).exists(), "{folder}");
     }
 
     #[test]

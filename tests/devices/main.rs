@@ -19,4 +19,5 @@ mod stack_run;
 mod stack_screen;
 mod stack_torn;
 mod stack_undo;
+mod strangers;
 mod volume_devices;

@@ -4,6 +4,7 @@ use super::spec::{Ground, Named, PLAIN, Scope, Spec, always, names};
 use super::value::{Kind, NONE, Value};
 use crate::class::Class;
 use crate::host::ToolFound;
+use crate::settings::filesystem_options;
 use crate::settings::values::stack::CHUNK_BYTES_MAX;
 use crate::settings::values::{DriveState, Filesystem, Raid, Settings};
 use crate::units::{GIB, KIB, MIB};
@@ -113,20 +114,22 @@ pub(super) const STACK: &[Spec] = &[
     },
     Spec {
         key: "mkfs_options",
-        help: "Extra options for mkfs, separated by spaces.",
+        help: "Extra options for mkfs, separated by spaces: those that are known to stay within the stack's file system.",
         kind: Kind::Text,
         scope: Scope::Rebuild,
         of_target: always,
         inactive: |s, _| no_filesystem(s),
+        unavailable: |_, s, _, _| filesystem_options::mkfs(&s.stack).err(),
         ..at!(Text, |s, c| s.stack.mkfs_options)
     },
     Spec {
         key: "mount_options",
-        help: "Mount options, separated by commas.",
+        help: "Mount options, separated by commas: those that are known to stay within the stack's file system.",
         kind: Kind::Text,
         scope: Scope::Rebuild,
         of_target: always,
         inactive: |s, _| no_filesystem(s),
+        unavailable: |_, s, _, _| filesystem_options::mount(&s.stack).err(),
         ..at!(Text, |s, c| s.stack.mount_options)
     },
     Spec {

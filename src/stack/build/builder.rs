@@ -2,7 +2,8 @@
 //! undo is made durable in the journal.
 
 use std::ffi::OsStr;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,9 @@ use crate::stack::supervise::{Advance, Gauge, Watch, attended};
 /// How long another program may have a device open before that counts as a use. `losetup --find` opens each device
 /// that it tries, the one that a step before has just attached too.
 const PASSING_USE: Duration = Duration::from_secs(2);
+
+/// The mode of a stack's folders.
+const PRIVATE: u32 = 0o700;
 
 /// Runs the steps of a plan.
 pub(super) struct Builder<'a> {
@@ -150,6 +154,7 @@ impl Builder<'_> {
             }
             Step::AwaitResync { array } => resync::wait(&array.resolve(&self.site.runner)?, gauge),
             Step::Precondition { device, bytes } => self.precondition(device, *bytes, gauge),
+            Step::Mount { dir, .. } => self.mount(step, dir),
             Step::Trim { device, .. } => {
                 refuse_untrimmable(&device.resolve(&self.site.runner)?)?;
                 self.run_commands(step)
@@ -166,12 +171,24 @@ impl Builder<'_> {
         step.commands().iter().try_for_each(|command| command.run(&self.site.runner))
     }
 
-    /// Makes a folder; its parents stay for the next stack.
+    /// Makes a folder that only root enters; its parents stay for the next stack.
     fn make_folder(dir: &Path) -> Result<()> {
+        let cannot = |error| Error::os("cannot create", dir, error);
+        let mut folders = DirBuilder::new();
+        folders.mode(PRIVATE);
         if let Some(above) = dir.parent() {
-            fs::create_dir_all(above).map_err(|error| Error::os("cannot create", above, error))?;
+            folders.recursive(true).create(above).map_err(cannot)?;
         }
-        fs::create_dir(dir).map_err(|error| Error::os("cannot create", dir, error))
+        folders.recursive(false).create(dir).map_err(cannot)
+    }
+
+    /// Mounts where nobody else gets to: a new file system lets everybody read.
+    fn mount(&self, step: &Step, dir: &Path) -> Result<()> {
+        let above = dir.parent().unwrap_or(dir);
+        // Earlier versions left it to the umask.
+        fs::set_permissions(above, Permissions::from_mode(PRIVATE))
+            .map_err(|error| Error::os("cannot close to others", above, error))?;
+        self.run_commands(step)
     }
 
     fn precondition(&self, device: &BlockDevice, bytes: u64, gauge: &Gauge) -> Result<()> {

@@ -34,10 +34,10 @@ impl Undoer<'_> {
             let arguments = [&words[..], &[node.as_os_str(), dir.as_os_str()]].concat();
             self.runner.run(UNSHARE, &arguments)
         };
-        let mut answer = look("ro")?;
+        let mut answer = look("ro,nosuid,nodev,noexec")?;
         if answer.status != 0 {
             // Btrfs's own RAID without one of its drives.
-            let degraded = look("ro,degraded")?;
+            let degraded = look("ro,nosuid,nodev,noexec,degraded")?;
             answer = if degraded.status == 0 { degraded } else { answer };
         }
         if answer.status != 0 {
