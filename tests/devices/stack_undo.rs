@@ -11,6 +11,7 @@ use crate::common::stacks::{Ground, confirmed, new_id, of_steps, traces};
 use crate::stack_build::{clean, go_on, mounted_as};
 use crate::stack_drives::drive;
 use stacktune::testing::error::Error;
+use stacktune::testing::runs::session::Advance;
 use stacktune::testing::settings::{Filesystem, Raid};
 use stacktune::testing::stack::build;
 use stacktune::testing::stack::id::StackId;
@@ -224,6 +225,37 @@ fn a_folder_made_above_the_stacks_own_goes_unless_others_use_it_by_then() {
         ground.assert_nothing_left(&id);
     }
 }
+
+/// By then the journal names only the folder above: the stack's own is not there yet.
+#[test]
+fn a_stop_or_a_kill_in_the_first_step_leaves_no_folder_above_the_stacks_own() {
+    let (ground, id) = (Ground::new(), new_id());
+    let above = [ground.path().join("above"), ground.path().join("above/inner")];
+    let own = above[1].join(format!("stack-{id}"));
+    let steps: Vec<Step> =
+        above.iter().chain([&own]).map(|dir| Step::MakeFolder { dir: dir.clone() }).collect();
+    for stop_at in 0..3 {
+        let plan = of_steps(&id, steps.clone(), Exposed::Devices(Vec::new()));
+        let mut watch = |advance: &Advance| advance.step != stop_at;
+        let error = build::build(confirmed(plan), &ground.site(), &mut watch).unwrap_err();
+        assert_eq!(error.exit_status(), 130, "{error}");
+        assert!(!above[0].exists());
+        ground.assert_nothing_left(&id);
+    }
+    let plan = of_steps(&id, steps, Exposed::Devices(Vec::new()));
+    drop(build::build(confirmed(plan), &ground.site(), &mut go_on).unwrap());
+    // What a kill leaves: the first step is in the journal, the others have not been begun.
+    let journal = ground.state().join("journal").join(format!("{id}.jsonl"));
+    let text = fs::read_to_string(&journal).unwrap();
+    let begun: String = text.split_inclusive('\n').take(2).collect();
+    fs::write(&journal, begun).unwrap();
+    fs::remove_dir(&own).unwrap();
+    fs::remove_dir(&above[1]).unwrap();
+    assert_eq!(clean(&ground, &[])[0].problem, None);
+    assert!(!above[0].exists());
+    ground.assert_nothing_left(&id);
+}
+
 #[test]
 fn undos_that_name_what_is_not_the_stacks_are_refused() {
     let ground = Ground::new();
@@ -233,7 +265,7 @@ fn undos_that_name_what_is_not_the_stacks_are_refused() {
     fs::write(&file, "kept").unwrap();
     let undos = [
         Undo::RemoveFile { file: file.clone() },
-        Undo::RemoveFolder { dir: ground.target() },
+        Undo::RemoveFolder { dir: ground.target(), above: None },
         Undo::Unmount { dir: theirs.clone() },
         Undo::DetachLoop { file: file.clone() },
         Undo::RemoveCgroup { dir: theirs, switched_on: false },

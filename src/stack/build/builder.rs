@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::host::{Device, Facts, Usage, mounted_at};
 use crate::stack::devices::{BlockDevice, Drive};
 use crate::stack::guard::{self, Claim};
-use crate::stack::journal::Journal;
+use crate::stack::journal::{Journal, Undo};
 use crate::stack::plan::{Arg, CommandLine, Plan, Step};
 use crate::stack::runner::{Runner, failure};
 use crate::stack::supervise::{Advance, Gauge, Watch, attended};
@@ -63,7 +63,7 @@ impl Builder<'_> {
                 let (outcome, stop) = attended(&mut *watch, advance, |gauge| self.perform(step, gauge));
                 outcome.map(|()| stop)
             };
-            if journal.act(&command, step.undo(), act).map_err(at_step)? {
+            if journal.act(&command, self.undo_of(step), act).map_err(at_step)? {
                 return Err(Error::interrupted(format!("stopped in step {} of {steps}", number + 1)));
             }
             times.push((!self.goes_on(step)).then(|| began.elapsed()));
@@ -75,6 +75,16 @@ impl Builder<'_> {
             }
         }
         Ok(times)
+    }
+
+    /// A folder above the stack's own is recognized by the one that it is to hold, which may not exist yet.
+    fn undo_of(&self, step: &Step) -> Option<Undo> {
+        let Step::MakeFolder { dir } = step else { return step.undo() };
+        let within = self.plan.steps.iter().filter_map(|step| match step {
+            Step::MakeFolder { dir: inner } if inner != dir && inner.starts_with(dir) => Some(inner.clone()),
+            _ => None,
+        });
+        Some(Undo::RemoveFolder { dir: dir.clone(), above: within.last() })
     }
 
     /// Whether part of the step was done before this build: what remains then takes less time than the whole step.

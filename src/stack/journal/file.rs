@@ -186,7 +186,7 @@ mod tests {
     }
 
     fn undo(name: &str) -> Undo {
-        Undo::RemoveFolder { dir: PathBuf::from("/state").join(ID).join(name) }
+        Undo::RemoveFolder { dir: PathBuf::from("/state").join(ID).join(name), above: None }
     }
 
     /// A journal with one step done and one only begun.

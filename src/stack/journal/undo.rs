@@ -15,6 +15,9 @@ pub enum Undo {
     RemoveFolder {
         /// The folder.
         dir: PathBuf,
+        /// The folder of the stack for which this one is made, if it lies above: that one may not exist yet.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        above: Option<PathBuf>,
     },
     /// Removes a file in a folder of the stack.
     RemoveFile {
@@ -88,7 +91,7 @@ impl Undo {
     /// What it removes, in words.
     pub fn describe(&self) -> String {
         match self {
-            Self::RemoveFolder { dir } => format!("folder {}", dir.display()),
+            Self::RemoveFolder { dir, .. } => format!("folder {}", dir.display()),
             Self::RemoveFile { file } => format!("file {}", file.display()),
             Self::DetachLoop { file } => format!("loop device over {}", file.display()),
             Self::RemovePartitions { drive, .. } => format!("partition table on {}", drive.describe()),

@@ -130,7 +130,7 @@ impl Step {
     /// The undo of the step.
     pub fn undo(&self) -> Option<Undo> {
         Some(match self {
-            Self::MakeFolder { dir } => Undo::RemoveFolder { dir: dir.clone() },
+            Self::MakeFolder { dir } => Undo::RemoveFolder { dir: dir.clone(), above: None },
             Self::MakeFile { file, .. } => Undo::RemoveFile { file: file.clone() },
             Self::AttachLoop { file } => Undo::DetachLoop { file: file.clone() },
             Self::Partition { drive, disk_uuid, .. } => {

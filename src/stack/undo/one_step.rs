@@ -52,8 +52,8 @@ impl Undoer<'_> {
 
     fn undo_in_kernel_or_folder(&self, undo: &Undo) -> Result<()> {
         match undo {
-            Undo::RemoveFolder { dir } if self.is_above(dir) => remove_if_empty(dir),
-            Undo::RemoveFolder { dir } => self.own(dir).and_then(|()| remove_folder(dir)),
+            Undo::RemoveFolder { dir, .. } if self.is_above(dir) => remove_if_empty(dir),
+            Undo::RemoveFolder { dir, .. } => self.own(dir).and_then(|()| remove_folder(dir)),
             Undo::RemoveFile { file } => self.own(file).and_then(|()| self.remove_file(file)),
             Undo::DetachLoop { file } => self.own(file).and_then(|()| self.detach_loops(file)),
             gone if self.went_with_the_kernel(gone) => Ok(()),
@@ -85,7 +85,7 @@ impl Undoer<'_> {
         // If the nodes can't be found at the moment, no command is offered.
         let found = |nodes: Result<OwnNodes>| nodes.map(|(nodes, _)| nodes).unwrap_or_default();
         match undo {
-            Undo::RemoveFolder { dir } | Undo::RemoveCgroup { dir, .. } => vec![typed("rmdir", dir)],
+            Undo::RemoveFolder { dir, .. } | Undo::RemoveCgroup { dir, .. } => vec![typed("rmdir", dir)],
             Undo::RemoveFile { file } => vec![typed("rm", file)],
             Undo::GiveBack { address } => handover::commands(address),
             Undo::Unmount { dir } => vec![typed("umount", dir)],

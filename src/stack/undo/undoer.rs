@@ -29,7 +29,7 @@ pub(crate) struct Undoer<'a> {
     pub(crate) forget_missing: bool,
     /// Whether it was retained, so that others may have put something on it.
     pub(super) kept: bool,
-    /// The folders that the stack made.
+    /// The folders that the stack made, or was about to.
     pub(super) folders: Vec<PathBuf>,
 }
 
@@ -40,11 +40,11 @@ impl<'a> Undoer<'a> {
         runner: &'a Runner,
         (same_boot, forget_missing): (bool, bool),
     ) -> Self {
-        let folders = entries.iter().filter_map(|entry| match &entry.undo {
-            Some(Undo::RemoveFolder { dir }) => Some(dir.clone()),
-            _ => None,
+        let folders = entries.iter().flat_map(|entry| match &entry.undo {
+            Some(Undo::RemoveFolder { dir, above }) => [Some(dir.clone()), above.clone()],
+            _ => [None, None],
         });
-        Self { runner, id, same_boot, forget_missing, kept, folders: folders.collect() }
+        Self { runner, id, same_boot, forget_missing, kept, folders: folders.flatten().collect() }
     }
 }
 
