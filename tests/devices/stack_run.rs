@@ -143,6 +143,39 @@ fn a_stack_over_the_limit_of_writes_is_refused_before_anything_is_destroyed() {
 }
 
 #[test]
+fn check_refuses_what_a_run_refuses() {
+    let Some(loops) = Loops::take("check_refuses_what_a_run_refuses", 3) else { return };
+    let home = Home::new();
+    let ext4 = "stack.filesystem=ext4";
+    for (size, sets, words) in [
+        ("16MiB", &[ext4][..], "files of 16.0 MiB are too small to build on"),
+        ("96MiB", &["stack.filesystem=xfs"], "too few for xfs"),
+        ("96MiB", &[ext4, "stack.data=1GiB"], "do not fit"),
+        ("16TiB", &[ext4], "the files of the loop devices take"),
+        ("96MiB", &[ext4, "run.max_writes=16MiB"], "run.max_writes is 16MiB"),
+        ("96MiB", &[ext4, "wal.target=/tmp/wal"], "wal.target names a place"),
+        ("96MiB", &["stack.loops=on", "stack.use=50%"], "stack.use"),
+    ] {
+        let files = format!("files = {{ dir = {:?}, count = 1, size = {size:?} }}", home.target());
+        let mut record = on_target(&home, &files, sets);
+        let mut check = command(&home, &["check", home.path("mine.toml").to_str().unwrap()]);
+        check.args(sets.iter().map(|set| format!("--set={set}")));
+        for command in [&mut record, &mut check] {
+            let outcome = Outcome::of(&command.output().unwrap());
+            assert!(outcome.status == Some(2) && outcome.stderr.contains(words), "{words}: {outcome:?}");
+        }
+        assert_nothing_left(&home);
+    }
+    // Consent is asked for at the run alone.
+    let device = formatted(&loops, 128);
+    drop(on_devices(&home, &[&device.path], &[]));
+    let profile = home.path("mine.toml");
+    let check = ["check", profile.to_str().unwrap(), "--set=stack.filesystem=ext4"];
+    let outcome = program(&home, &check).expect(0);
+    assert!(outcome.stdout.contains(&format!("--destroy {}", device.path)), "{outcome:?}");
+}
+
+#[test]
 fn what_runs_is_what_the_dry_run_has_shown() {
     let Some(_loops) = Loops::take("what_runs_is_what_the_dry_run_has_shown", 2) else { return };
     let stacks: [&[&str]; 2] = [

@@ -12,9 +12,9 @@ use super::data_set::outlook;
 use super::message::PlanShown;
 use super::options::Options;
 use super::plan_shown::{plain, shown};
-use super::resolve::{fit_files, userspace_of};
-use super::target_stack::planned;
-use super::targets::{bytes_to_fill, files, handover_steps};
+use super::resolve::{fit_files, refuse_unable, userspace_of};
+use super::target_stack::{decided, planned};
+use super::targets::{BuiltSpec, bytes_to_fill, files, handover_steps};
 use super::write_budget::WriteBudget;
 use crate::error::{Error, Result};
 use crate::host::Facts;
@@ -23,6 +23,7 @@ use crate::settings::Settings;
 use crate::settings::knobs::Ground;
 use crate::settings::profile::check;
 use crate::stack::guard::{self, Consent};
+use crate::stack::plan::StackSpec;
 
 /// What opening the settings' target takes, as the operator sees it.
 ///
@@ -81,10 +82,13 @@ pub fn preflight(settings: &Settings, demo: bool, facts: &Facts) -> Preflight {
     if !settings.touches_storage() {
         return found;
     }
+    if settings.stack.is_built() {
+        found.stack(&settings, facts);
+        return found;
+    }
     if settings.is_keyed() {
         // Without RocksDB, the check of the knob has said so.
         if cfg!(feature = "rocksdb")
-            && !settings.stack.is_built()
             && let Some(text) = found.taken(outlook(&settings, None))
         {
             found.notes.push(format!("a run would {text}"));
@@ -112,6 +116,22 @@ impl Preflight {
 
     fn check(&mut self, settings: &Settings, ground: Ground) {
         check(settings, ground).iter().for_each(|problem| self.problem(problem.to_string()));
+    }
+
+    /// Whether a run would build its stack.
+    fn stack(&mut self, settings: &Settings, facts: &Facts) {
+        let devices = settings.target.devices.iter();
+        devices.for_each(|name| drop(self.device(name, facts, &mut HashSet::new())));
+        // Without root, the check of the knobs has said so.
+        if facts.platform.unprivileged && !self.problems.is_empty() {
+            return;
+        }
+        let (target, wal) = (settings.target.clone(), settings.wal.clone());
+        let spec = BuiltSpec { target, wal, kv: settings.is_keyed().then(|| settings.kv.clone()) };
+        let budget = WriteBudget::untouched(settings.run.max_writes_bytes);
+        let decided = refuse_unable(settings, facts)
+            .and_then(|()| decided(&StackSpec::of(settings), &spec, &Options::default(), facts, &budget));
+        self.taken(decided);
     }
 
     /// What a run would open, if every part of it can be had. Fills in the devices that hold

@@ -56,6 +56,26 @@ pub(super) fn refuse_unsuited(spec: &BuiltSpec, options: &Options) -> Result<()>
     Ok(())
 }
 
+/// The plan of a stack, where nothing but missing consent speaks against building it. `check` and a run decide by
+/// this alone.
+///
+/// # Errors
+/// Whatever speaks against it, before anything is destroyed for it.
+pub(super) fn decided(
+    stack: &StackSpec,
+    spec: &BuiltSpec,
+    options: &Options,
+    facts: &Facts,
+    budget: &WriteBudget,
+) -> Result<Plan> {
+    refuse_unsuited(spec, options)?;
+    check_serials(&spec.target, &spec.wal, facts)?;
+    refuse_stray_consent(&options.destroy, &spec.target.devices, facts)?;
+    let plan = agreed(stack, options, facts)?;
+    budget.refuse(plan.writes_bytes)?;
+    Ok(plan)
+}
+
 /// Builds a stack, with the operator's consent where it destroys anything. `profile` names the run in the
 /// journal.
 pub(super) fn raise(
@@ -66,11 +86,7 @@ pub(super) fn raise(
     budget: &WriteBudget,
     attendant: &mut dyn Attendant,
 ) -> Result<Built> {
-    check_serials(&spec.target, &spec.wal, facts)?;
-    refuse_stray_consent(&options.destroy, &spec.target.devices, facts)?;
-    let plan = agreed(stack, options, facts)?;
-    // Before anything is destroyed for it.
-    budget.refuse(plan.writes_bytes)?;
+    let plan = decided(stack, spec, options, facts, budget)?;
     let confirmed = confirm(plan, options, facts, attendant)?;
     let context = BuildContext {
         state_dir: state_dir(),
