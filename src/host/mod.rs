@@ -22,6 +22,7 @@
 //! | [`queue`] | the block layer's queue of a device | root |
 //! | [`temperature`] | how warm a drive is, and from where on it throttles | root |
 //! | [`tools`] | the tools for building stacks | root |
+//! | [`trust`] | whether others could change what a path leads to | – |
 //! | [`btrfs`] | Btrfs on several devices, and whether all are there | root, members |
 //! | [`cgroup`] | where this process could have a memory cgroup of its own | feature, root, mounts |
 //! | [`device`] | a block device, and what uses it | health, pcie, queue, temperature |
@@ -80,6 +81,7 @@ mod storage;
 mod temperature;
 mod threads;
 mod tools;
+mod trust;
 mod usage;
 mod watch;
 
@@ -110,5 +112,6 @@ pub use storage::{Array, Controller, Storage};
 pub use temperature::Temperature;
 pub(crate) use threads::{shared_for_writing, with_own_descriptors};
 pub use tools::ToolFound;
+pub use trust::{Doubt, is_private, open_trusted};
 pub(crate) use usage::member_of;
 pub use watch::{Look, WatchedDrive};

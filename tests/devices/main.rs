@@ -19,5 +19,6 @@ mod stack_run;
 mod stack_screen;
 mod stack_torn;
 mod stack_undo;
+mod state;
 mod strangers;
 mod volume_devices;

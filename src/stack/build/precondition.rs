@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::stack::devices::Drive;
 use crate::stack::guard::Claim;
 use crate::stack::journal::boot_id;
+use crate::stack::state::StateFolder;
 use crate::stack::supervise::Gauge;
 use crate::units::{KIB, MIB};
 
@@ -178,45 +179,48 @@ impl Traffic {
     }
 }
 
-fn file_of(state_dir: &Path, drive: &Drive) -> PathBuf {
+/// The folder and the name of a drive's note.
+fn file_of(state_dir: &Path, drive: &Drive) -> (PathBuf, String) {
     let key = drive.serial.as_deref().unwrap_or("");
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let name: String = format!("{}-{key}", drive.name).chars().map(plain).collect();
-    state_dir.join("preconditioned").join(format!("{name}.json"))
+    (state_dir.join("preconditioned"), format!("{name}.json"))
 }
 
 /// How far the drive already is: nothing, unless preconditioning stopped since the last boot and nothing was
 /// written to it since.
 pub(super) fn kept(state_dir: &Path, drive: &Drive) -> Progress {
-    let text = fs::read_to_string(file_of(state_dir, drive)).unwrap_or_default();
+    let (dir, name) = file_of(state_dir, drive);
+    let read = || StateFolder::open(&dir).ok()??.read(&name).ok()?;
     let valid = |kept: &Kept| {
         kept.drive == *drive
             && boot_id().is_ok_and(|boot| boot == kept.boot)
             && Traffic::now(drive).is_some_and(|now| now == kept.traffic)
     };
-    let kept = serde_json::from_str::<Kept>(&text).ok().filter(valid);
+    let kept = serde_json::from_slice::<Kept>(&read().unwrap_or_default()).ok().filter(valid);
     kept.map_or_else(Progress::default, |kept| kept.progress)
 }
 
 /// Keeps how far the drive is. Failing to do so only costs time later.
 pub(super) fn keep(state_dir: &Path, drive: &Drive, progress: Progress) {
-    let file = file_of(state_dir, drive);
+    let (dir, name) = file_of(state_dir, drive);
+    let Ok(folder) = StateFolder::make(&dir) else { return };
     let write = || {
         let kept =
             Kept { drive: drive.clone(), boot: boot_id().ok()?, traffic: Traffic::now(drive)?, progress };
-        fs::create_dir_all(file.parent()?).ok()?;
-        fs::write(&file, serde_json::to_vec(&kept).ok()?).ok()
+        folder.write(&name, &serde_json::to_vec(&kept).ok()?).ok()
     };
     if write().is_none() {
-        let _ = fs::remove_file(&file);
+        let _ = folder.remove(&name);
     }
 }
 
 /// Forgets it: the stack that needed it is built, and is about to be written to.
 pub(super) fn forget(state_dir: &Path, drive: &Drive) {
-    let file = file_of(state_dir, drive);
-    if fs::remove_file(&file).is_ok() {
+    let (dir, name) = file_of(state_dir, drive);
+    let Ok(Some(folder)) = StateFolder::open(&dir) else { return };
+    if folder.remove(&name).is_ok() {
         // Goes with its last file.
-        let _ = file.parent().map(fs::remove_dir);
+        let _ = fs::remove_dir(&dir);
     }
 }

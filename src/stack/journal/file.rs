@@ -1,6 +1,6 @@
 //! A journal file, held by this process.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 
-use super::folder::{NEW, SUFFIX, folder, make_durable_folder, sync_folder};
+use super::folder::{NEW, SUFFIX, folder};
 use super::record::{Entry, FORMAT, Header, Line, Record, encode, parse};
 use super::undo::Undo;
 use crate::error::{Error, Result};
 use crate::stack::devices::Drive;
 use crate::stack::id::StackId;
+use crate::stack::state::StateFolder;
 
 /// The kernel's id of this boot.
 pub fn boot_id() -> Result<String> {
@@ -26,7 +27,8 @@ pub fn boot_id() -> Result<String> {
 /// A stack's journal, held by this process.
 #[derive(Debug)]
 pub struct Journal {
-    path: PathBuf,
+    folder: StateFolder,
+    name: String,
     file: File,
     record: Record,
 }
@@ -55,8 +57,8 @@ impl Journal {
             drives: drives.to_vec(),
         };
         let dir = folder(state_dir);
-        make_durable_folder(&dir)?;
-        let path = dir.join(format!("{}.{SUFFIX}", id.0));
+        let (folder, name) = (StateFolder::make(&dir)?, format!("{}.{SUFFIX}", id.0));
+        let path = folder.join(&name);
         let cannot = |error: std::io::Error| Error::os("cannot write", &path, error);
         // It is renamed into place once its first line is complete and its lock held, so that it is never
         // taken for a dead process's.
@@ -65,21 +67,22 @@ impl Journal {
         let line = encode(&header)?;
         new.write_all(&line).and_then(|()| new.as_file().sync_all()).map_err(cannot)?;
         let file = new.persist_noclobber(&path).map_err(|error| cannot(error.error))?;
-        sync_folder(&dir)?;
+        folder.sync()?;
         let record = Record { header, entries: Vec::new(), kept: false, whole_bytes: line.len() as u64 };
-        Ok(Self { path, file, record })
+        Ok(Self { folder, name, file, record })
     }
 
     /// Opens an existing journal, and takes it over if no process holds it.
     ///
     /// # Errors
-    /// If it can't be read, or is damaged before its last line.
+    /// If it can't be read, or is damaged before its last line. Refused if others could have written it.
     pub fn open(path: &Path) -> Result<Opened> {
         let cannot = |error: std::io::Error| Error::os("cannot open", path, error);
-        let mut file = match OpenOptions::new().read(true).write(true).open(path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Opened::Gone),
-            file => file.map_err(cannot)?,
+        let (Some(dir), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
+            return Ok(Opened::Gone);
         };
+        let Some(folder) = StateFolder::open(dir)? else { return Ok(Opened::Gone) };
+        let Some(mut file) = folder.file(name)? else { return Ok(Opened::Gone) };
         let free = match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => true,
             Err(Errno::WOULDBLOCK) => false,
@@ -104,7 +107,7 @@ impl Journal {
             file.set_len(record.whole_bytes).map_err(cannot)?;
         }
         file.seek(SeekFrom::End(0)).map_err(cannot)?;
-        Ok(Opened::Free(Self { path: path.to_owned(), file, record }))
+        Ok(Opened::Free(Self { folder, name: name.to_owned(), file, record }))
     }
 
     /// Its content.
@@ -147,8 +150,8 @@ impl Journal {
     /// Removes the journal once everything is undone.
     pub(crate) fn end(self) -> Result<()> {
         debug_assert!(self.record.entries.iter().all(|entry| entry.to_undo().is_none()));
-        fs::remove_file(&self.path).map_err(|error| Error::os("cannot remove", &self.path, error))?;
-        sync_folder(self.path.parent().unwrap_or(Path::new("/")))
+        self.folder.remove(&self.name)?;
+        self.folder.sync()
     }
 
     /// Makes the tools that `run` starts hold the journal too, until they end.
@@ -160,6 +163,10 @@ impl Journal {
         outcome
     }
 
+    fn path(&self) -> PathBuf {
+        self.folder.join(&self.name)
+    }
+
     fn write(&mut self, line: &Line) -> Result<()> {
         let bytes = encode(line)?;
         let written = self.file.write_all(&bytes).and_then(|()| self.file.sync_all());
@@ -167,7 +174,7 @@ impl Journal {
             // A partial line would spoil the next one; at the end of the file, a reader ignores it.
             let _ = self.file.set_len(self.record.whole_bytes);
             let _ = self.file.seek(SeekFrom::End(0));
-            return Err(Error::os("cannot write", &self.path, error));
+            return Err(Error::os("cannot write", &self.path(), error));
         }
         self.record.whole_bytes += bytes.len() as u64;
         Ok(())
@@ -176,6 +183,9 @@ impl Journal {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::OpenOptions;
+    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
+
     use super::super::folder::{all, sweep};
     use super::*;
 
@@ -194,7 +204,7 @@ mod tests {
         let mut journal = Journal::begin(dir, &id(), "mine", &[]).unwrap();
         journal.act("mkdir a", Some(undo("a")), || Ok(())).unwrap();
         journal.act("mkdir b", Some(undo("b")), || Err::<(), _>(Error::failed("no"))).unwrap_err();
-        journal.path.clone()
+        journal.path()
     }
 
     fn opened(path: &Path) -> Journal {
@@ -213,7 +223,7 @@ mod tests {
     fn the_undo_is_in_the_file_before_the_step_acts() {
         let dir = tempfile::tempdir().unwrap();
         let mut journal = Journal::begin(dir.path(), &id(), "mine", &[]).unwrap();
-        let path = journal.path.clone();
+        let path = journal.path();
         journal
             .act("mkdir a", Some(undo("a")), || {
                 let record = parse(&fs::read(&path).unwrap()).unwrap();
@@ -232,7 +242,7 @@ mod tests {
     fn a_step_that_cannot_be_recorded_does_not_act() {
         let dir = tempfile::tempdir().unwrap();
         let mut journal = Journal::begin(dir.path(), &id(), "mine", &[]).unwrap();
-        journal.file = File::open(&journal.path).unwrap();
+        journal.file = File::open(journal.path()).unwrap();
         let error =
             journal.act("mkdir a", Some(undo("a")), || -> Result<()> { panic!("it acted") }).unwrap_err();
         assert!(error.what.contains("cannot write"), "{error}");
@@ -277,7 +287,7 @@ mod tests {
     fn a_living_process_holds_it_and_a_dead_one_does_not() {
         let dir = tempfile::tempdir().unwrap();
         let journal = Journal::begin(dir.path(), &id(), "mine", &[]).unwrap();
-        let path = journal.path.clone();
+        let path = journal.path();
         assert!(matches!(Journal::open(&path).unwrap(), Opened::Held(_)));
         // A tool that outlives it is still working on the stack.
         let mut tool = journal.shared_with_tools(|| {
@@ -302,8 +312,9 @@ mod tests {
         let path = with_two(dir.path());
         let left = folder(dir.path()).join(".new-a");
         let held = folder(dir.path()).join(".new-b");
-        File::create(&left).unwrap();
-        let file = File::create(&held).unwrap();
+        let make = |path: &Path| OpenOptions::new().write(true).create(true).mode(0o600).open(path).unwrap();
+        drop(make(&left));
+        let file = make(&held);
         flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
         sweep(dir.path());
         assert_eq!((left.exists(), held.exists(), path.exists()), (false, true, true));
@@ -316,5 +327,35 @@ mod tests {
         assert!(Journal::begin(dir.path(), &id(), "other", &[]).is_err());
         assert_eq!(all(dir.path()).unwrap(), [path]);
         assert!(all(&dir.path().join("none")).unwrap().is_empty());
+    }
+
+    #[test]
+    fn it_is_for_its_owner_alone_and_not_believed_otherwise() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = with_two(dir.path());
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&path), mode(&folder(dir.path()))), (0o600, 0o700));
+        let set = |path: &Path, bits| fs::set_permissions(path, fs::Permissions::from_mode(bits)).unwrap();
+        let refused = |what: &str| {
+            let error = Journal::open(&path).unwrap_err();
+            assert!(error.exit_status() == 3 && error.what.contains(what), "{what}: {error}");
+        };
+        set(&path, 0o602);
+        refused("a file that others may write to");
+        set(&path, 0o600);
+        set(&folder(dir.path()), 0o703);
+        refused("others may write to");
+        assert_eq!(all(dir.path()).unwrap_err().exit_status(), 3);
+        assert_eq!(Journal::begin(dir.path(), &StackId::random(), "mine", &[]).unwrap_err().exit_status(), 3);
+        // Reading was left to the umask by earlier versions.
+        set(&folder(dir.path()), 0o755);
+        Journal::begin(dir.path(), &StackId::random(), "mine", &[]).unwrap();
+        assert_eq!(mode(&folder(dir.path())), 0o700);
+        fs::rename(&path, dir.path().join("elsewhere")).unwrap();
+        symlink(dir.path().join("elsewhere"), &path).unwrap();
+        refused("a symbolic link");
+        fs::remove_file(&path).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        refused("not a regular file");
     }
 }

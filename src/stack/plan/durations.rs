@@ -1,7 +1,6 @@
 //! How long the steps of a stack took last time, on the same drives or in the same folder.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -10,7 +9,9 @@ use super::model::{Exposed, Plan};
 use super::step::Step;
 use crate::settings::Named;
 use crate::stack::devices::BlockDevice;
+use crate::stack::state::StateFolder;
 
+const FILE: &str = "durations.json";
 /// How many stacks are remembered, those built last.
 const STACKS_MAX: usize = 64;
 
@@ -39,7 +40,7 @@ pub struct LastTimes {
 pub fn last_times(state_dir: &Path, plan: &Plan) -> LastTimes {
     let (on, lines) = (ground(plan), signatures(plan));
     let steps: Vec<&String> = lines.iter().flatten().collect();
-    let stacks = read(&file(state_dir));
+    let stacks = StateFolder::open(state_dir).ok().flatten().map_or_else(Vec::new, |folder| read(&folder));
     // How long a step takes depends on everything done before it.
     let seconds = |at: usize| {
         let alike = stacks.iter().rev().filter(|stack| stack.on == on);
@@ -62,8 +63,8 @@ pub(crate) fn keep(state_dir: &Path, plan: &Plan, times: &[Option<Duration>]) {
     let timed = signatures(plan).into_iter().zip(times).filter_map(|(step, time)| Some((step?, time)));
     let (steps, mut seconds): (Vec<String>, Vec<Option<f64>>) =
         timed.map(|(step, time)| (step, time.map(|time| time.as_secs_f64()))).unzip();
-    let path = file(state_dir);
-    let mut stacks = read(&path);
+    let Ok(folder) = StateFolder::make(state_dir) else { return };
+    let mut stacks = read(&folder);
     let known = stacks.iter().position(|stack| stack.on == on && stack.steps == steps);
     // For a step that was cut short this time, the earlier time still counts.
     if let Some(known) = known.map(|at| stacks.remove(at)) {
@@ -72,23 +73,13 @@ pub(crate) fn keep(state_dir: &Path, plan: &Plan, times: &[Option<Duration>]) {
     stacks.push(Stack { on, steps, seconds });
     let surplus = stacks.len().saturating_sub(STACKS_MAX);
     stacks.drain(..surplus);
-    let _ = write(&path, &stacks);
+    let _ = serde_json::to_vec(&stacks).map(|bytes| folder.write(FILE, &bytes));
 }
 
-fn file(state_dir: &Path) -> PathBuf {
-    state_dir.join("durations.json")
-}
-
-fn read(path: &Path) -> Vec<Stack> {
-    let text = fs::read_to_string(path).unwrap_or_default();
-    let stacks: Vec<Stack> = serde_json::from_str(&text).unwrap_or_default();
+fn read(folder: &StateFolder) -> Vec<Stack> {
+    let bytes = folder.read(FILE).ok().flatten().unwrap_or_default();
+    let stacks: Vec<Stack> = serde_json::from_slice(&bytes).unwrap_or_default();
     stacks.into_iter().filter(|stack| stack.seconds.len() == stack.steps.len()).collect()
-}
-
-fn write(path: &Path, stacks: &[Stack]) -> std::io::Result<()> {
-    let new = path.with_extension(format!("json.{}", std::process::id()));
-    fs::write(&new, serde_json::to_vec(stacks)?)?;
-    fs::rename(&new, path)
 }
 
 /// What the plan builds on.
@@ -232,7 +223,7 @@ mod tests {
         assert_eq!(last(&plan("c3", "S2", Filesystem::Xfs)).each, [None; 4], "another drive");
         let other = plan("d4", "S1", Filesystem::Ext4);
         assert_eq!(last(&other).each, [seconds(&[1]), vec![None; 3]].concat(), "another file system");
-        fs::write(file(dir.path()), "torn").unwrap();
+        std::fs::write(dir.path().join(FILE), "torn").unwrap();
         assert_eq!(last(&first).each, [None; 4]);
     }
 
@@ -242,7 +233,7 @@ mod tests {
         for serial in 0..=STACKS_MAX {
             keep(dir.path(), &plan("a", &serial.to_string(), Filesystem::Xfs), &[Some(Duration::ZERO)]);
         }
-        assert_eq!(read(&file(dir.path())).len(), STACKS_MAX);
+        assert_eq!(read(&StateFolder::open(dir.path()).unwrap().unwrap()).len(), STACKS_MAX);
         assert_eq!(last_times(dir.path(), &plan("a", "0", Filesystem::Xfs)).each[0], None, "the oldest went");
     }
 }

@@ -18,6 +18,11 @@ impl Default for QueueValues {
 }
 
 impl QueueValues {
+    /// Whether this names one of the attributes.
+    pub fn has(attribute: &str) -> bool {
+        Self::default().0.iter().any(|(name, _)| *name == attribute)
+    }
+
     /// The scheduler, if one is requested.
     pub fn scheduler(&self) -> Option<&String> {
         self.0[0].1.as_ref()

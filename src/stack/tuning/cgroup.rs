@@ -1,8 +1,12 @@
 //! A memory cgroup that limits the page cache to a budget.
 
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, unlinkat};
+use rustix::io::Errno;
 
 use crate::error::{Error, Result, describe};
 use crate::host::{CgroupPlace, CgroupVersion, cgroup_place};
@@ -101,9 +105,28 @@ fn stat(text: &str, key: &str) -> Option<u64> {
 }
 
 fn write(file: &Path, value: &str) -> Result<()> {
-    fs::write(file, value).map_err(|error| {
-        Error::failed(format!("cannot write {value} to {}: {}", file.display(), describe(&error)))
-    })
+    let opened = OpenOptions::new().write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(file);
+    let written = opened.map(|mut opened| match is_cgroups(&opened) {
+        true => Some(opened.write_all(value.as_bytes())),
+        false => None,
+    });
+    match written {
+        Ok(Some(Ok(()))) => Ok(()),
+        Ok(None) => Err(not_cgroups(file)),
+        Err(error) | Ok(Some(Err(error))) => {
+            Err(Error::failed(format!("cannot write {value} to {}: {}", file.display(), describe(&error))))
+        }
+    }
+}
+
+/// Whether it is the kernel's, and no file or folder that looks like it.
+fn is_cgroups(file: &File) -> bool {
+    let kinds = [libc::CGROUP_SUPER_MAGIC, libc::CGROUP2_SUPER_MAGIC];
+    rustix::fs::fstatfs(file).is_ok_and(|found| kinds.contains(&found.f_type))
+}
+
+fn not_cgroups(path: &Path) -> Error {
+    Error::refused(format!("{} is not in a cgroup file system: it is left alone", path.display()))
 }
 
 fn inside(dir: &Path) -> Vec<u32> {
@@ -113,29 +136,36 @@ fn inside(dir: &Path) -> Vec<u32> {
 
 /// Removes a cgroup without processes. If `switched_on`, and nothing else uses the memory controller beside
 /// it, switches that off again.
+///
+/// # Errors
+/// Refused if the folder above is not in a cgroup file system; or if processes are left in it.
 pub(crate) fn remove(dir: &Path, switched_on: bool) -> Result<()> {
-    if dir.join("cgroup.procs").exists() && dir.symlink_metadata().is_ok_and(|found| found.is_dir()) {
-        if inside(dir).contains(&std::process::id()) {
-            let above = dir.parent().unwrap_or(dir).join("cgroup.procs");
-            write(&above, &std::process::id().to_string())?;
-        }
-        match fs::remove_dir(dir) {
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(_) if !inside(dir).is_empty() => {
-                let pids: Vec<String> = inside(dir).iter().map(u32::to_string).collect();
-                let pids = pids.join(", ");
-                let what = format!("the cgroup {} still has processes: {pids}", dir.display());
-                return Err(Error::failed(what));
-            }
-            outcome => outcome.map_err(|error| Error::os("cannot remove", dir, error))?,
-        }
+    let (Some(parent), Some(name)) = (dir.parent(), dir.file_name()) else { return Err(not_cgroups(dir)) };
+    let above = OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open(parent);
+    let above = match above {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        above => above.map_err(|error| Error::os("cannot open", parent, error))?,
+    };
+    if !is_cgroups(&above) {
+        return Err(not_cgroups(dir));
     }
-    match dir.parent() {
-        Some(parent) if switched_on && !is_limited_below(parent) => {
-            write(&parent.join("cgroup.subtree_control"), "-memory")
-        }
-        _ => Ok(()),
+    if inside(dir).contains(&std::process::id()) {
+        write(&parent.join("cgroup.procs"), &std::process::id().to_string())?;
     }
+    match unlinkat(&above, name, AtFlags::REMOVEDIR) {
+        Err(Errno::NOENT) => {}
+        Err(_) if !inside(dir).is_empty() => {
+            let pids: Vec<String> = inside(dir).iter().map(u32::to_string).collect();
+            let pids = pids.join(", ");
+            let what = format!("the cgroup {} still has processes: {pids}", dir.display());
+            return Err(Error::failed(what));
+        }
+        outcome => outcome.map_err(|error| Error::os("cannot remove", dir, error))?,
+    }
+    if switched_on && !is_limited_below(parent) {
+        return write(&parent.join("cgroup.subtree_control"), "-memory");
+    }
+    Ok(())
 }
 
 /// Whether a cgroup below has a memory limit or enables the controller.
@@ -158,5 +188,22 @@ mod tests {
         let text = "cache 4096\nrss_huge 7\nrss 8192\nanon_thp 3\n";
         assert_eq!(stat(text, "rss"), Some(8192));
         assert_eq!(stat(text, "anon"), None);
+    }
+
+    #[test]
+    fn a_folder_that_only_looks_like_a_cgroup_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let (above, group) = (dir.path(), dir.path().join("stacktune-a"));
+        fs::create_dir(&group).unwrap();
+        fs::write(above.join("cgroup.subtree_control"), "memory").unwrap();
+        fs::write(above.join("cgroup.procs"), "").unwrap();
+        assert_eq!(remove(&group, true).unwrap_err().exit_status(), 3);
+        fs::write(group.join("cgroup.procs"), std::process::id().to_string()).unwrap();
+        assert_eq!(remove(&group, true).unwrap_err().exit_status(), 3);
+        let text = |name: &str| fs::read_to_string(above.join(name)).unwrap();
+        assert!(group.exists());
+        assert_eq!((text("cgroup.subtree_control").as_str(), text("cgroup.procs").as_str()), ("memory", ""));
+        assert_eq!(write(&above.join("cgroup.procs"), "7").unwrap_err().exit_status(), 3);
+        assert!(remove(&above.join("gone/stacktune-a"), true).is_ok());
     }
 }

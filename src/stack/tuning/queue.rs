@@ -185,11 +185,9 @@ pub(crate) fn restore(
     (old, new): (&str, &str),
     beside: &[(String, String)],
 ) -> Result<()> {
-    let names = std::iter::once(attribute).chain(beside.iter().map(|(attribute, _)| attribute.as_str()));
-    for attribute in names {
-        if !attribute.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-            return Err(Error::refused(format!("`{attribute}` is not a queue setting")));
-        }
+    let mut names = std::iter::once(attribute).chain(beside.iter().map(|(attribute, _)| attribute.as_str()));
+    if let Some(foreign) = names.find(|name| !QueueValues::has(name)) {
+        return Err(Error::refused(format!("`{foreign}` is not a queue setting that stacktune changes")));
     }
     // A drive that is gone took its settings along; a replacement has its own.
     let Some(device) = drive.candidates(true).pop() else { return Ok(()) };
@@ -239,4 +237,27 @@ fn write(name: &str, attribute: &str, value: &str) -> Result<()> {
 pub(crate) fn in_force(text: &str) -> &str {
     let inside = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     inside.map_or(text, |(name, _)| name).trim()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_settings_that_stacktune_changes_are_restored() {
+        let drive = Drive {
+            name: "nvme9n9".into(),
+            path: "/dev/nvme9n9".into(),
+            number: "259:99".into(),
+            model: None,
+            serial: Some("none".into()),
+            size_bytes: 1 << 30,
+        };
+        let beside = |name: &str| vec![(name.to_owned(), "1".to_owned())];
+        for (attribute, other) in [("zoned", "nr_requests"), ("scheduler", "../uevent"), ("", "nomerges")] {
+            let error = restore(&drive, attribute, ("0", "1"), &beside(other)).unwrap_err();
+            assert_eq!(error.exit_status(), 3, "{attribute} {other}");
+        }
+        restore(&drive, "scheduler", ("none", "kyber"), &beside("wbt_lat_usec")).unwrap();
+    }
 }

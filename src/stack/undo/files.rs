@@ -4,6 +4,9 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{AtFlags, FileType};
+use rustix::io::Errno;
+
 use super::filesystems::refuse_others;
 use super::undoer::{Undoer, persist, refuse_used};
 use crate::error::{Error, Result};
@@ -20,11 +23,8 @@ impl Undoer<'_> {
     }
 
     pub(super) fn remove_file(&self, file: &Path) -> Result<()> {
-        let found = match file.symlink_metadata() {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            found => found.map_err(|error| Error::os("cannot examine", file, error))?,
-        };
-        if !found.is_file() {
+        let Some(entry) = self.own_entry(file)? else { return Ok(()) };
+        if entry.kind != FileType::RegularFile {
             return Err(Error::refused(format!("{} is not the file that was made there", file.display())));
         }
         if let Some(node) = devices::loops_over(self.runner, file)?.first() {
@@ -33,7 +33,22 @@ impl Undoer<'_> {
         if self.kept {
             self.refuse_unseen(file)?;
         }
-        fs::remove_file(file).map_err(|error| Error::os("cannot remove", file, error))
+        entry.remove(AtFlags::empty()).map_err(|error| Error::os("cannot remove", file, error))
+    }
+
+    pub(super) fn remove_folder(&self, dir: &Path) -> Result<()> {
+        let Some(entry) = self.own_entry(dir)? else { return Ok(()) };
+        match entry.remove(AtFlags::REMOVEDIR) {
+            Err(Errno::NOENT) => Ok(()),
+            Err(Errno::NOTEMPTY) => {
+                let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+                let names: Vec<_> =
+                    entries.take(3).map(|entry| entry.file_name().display().to_string()).collect();
+                Err(Error::refused(format!("{} is not empty: it holds {}", dir.display(), names.join(", ")))
+                    .hint("stacktune did not put that there: move it elsewhere"))
+            }
+            outcome => outcome.map_err(|error| Error::os("cannot remove", dir, error)),
+        }
     }
 
     /// Refuses a retained file with others' content: if its loop device is gone, as after a reboot, no node
@@ -114,20 +129,6 @@ fn refuse_others_files(dir: &Path) -> Result<()> {
 pub(super) fn remove_if_empty(dir: &Path) -> Result<()> {
     match fs::remove_dir(dir) {
         Err(error) if [ErrorKind::NotFound, ErrorKind::DirectoryNotEmpty].contains(&error.kind()) => Ok(()),
-        outcome => outcome.map_err(|error| Error::os("cannot remove", dir, error)),
-    }
-}
-
-pub(super) fn remove_folder(dir: &Path) -> Result<()> {
-    match fs::remove_dir(dir) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => {
-            let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-            let names: Vec<_> =
-                entries.take(3).map(|entry| entry.file_name().display().to_string()).collect();
-            Err(Error::refused(format!("{} is not empty: it holds {}", dir.display(), names.join(", ")))
-                .hint("stacktune did not put that there: move it elsewhere"))
-        }
         outcome => outcome.map_err(|error| Error::os("cannot remove", dir, error)),
     }
 }

@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use super::files::{remove_folder, remove_if_empty};
+use super::files::remove_if_empty;
 use super::undoer::{OwnNodes, Undoer, persist};
 use crate::error::{Error, Result};
 use crate::stack::devices::{self, Drive};
@@ -53,8 +53,8 @@ impl Undoer<'_> {
     fn undo_in_kernel_or_folder(&self, undo: &Undo) -> Result<()> {
         match undo {
             Undo::RemoveFolder { dir, .. } if self.is_above(dir) => remove_if_empty(dir),
-            Undo::RemoveFolder { dir, .. } => self.own(dir).and_then(|()| remove_folder(dir)),
-            Undo::RemoveFile { file } => self.own(file).and_then(|()| self.remove_file(file)),
+            Undo::RemoveFolder { dir, .. } => self.remove_folder(dir),
+            Undo::RemoveFile { file } => self.remove_file(file),
             Undo::DetachLoop { file } => self.own(file).and_then(|()| self.detach_loops(file)),
             gone if self.went_with_the_kernel(gone) => Ok(()),
             Undo::Unmount { dir } => self.own(dir).and_then(|()| self.unmount(dir)),

@@ -1,8 +1,12 @@
 //! What all undos share: whether something is provably the stack's, what is found on it, and retrying.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat, unlinkat};
+use rustix::io::Errno;
 
 use crate::error::{Error, Result};
 use crate::host::{Facts, Usage};
@@ -16,6 +20,20 @@ use crate::stack::runner::{BLKID, Runner, Tool, failure};
 const PATIENCE: Duration = Duration::from_secs(3);
 
 const LOOK: Duration = Duration::from_millis(20);
+
+/// What has a name in a folder, and the folder, held open.
+pub(super) struct InFolder {
+    folder: OwnedFd,
+    name: OsString,
+    pub(super) kind: FileType,
+}
+
+impl InFolder {
+    /// Removes it: `REMOVEDIR` for a folder, which must be empty.
+    pub(super) fn remove(&self, flags: AtFlags) -> rustix::io::Result<()> {
+        unlinkat(&self.folder, &self.name, flags)
+    }
+}
 
 /// Undoes the steps of one stack.
 pub(crate) struct Undoer<'a> {
@@ -54,16 +72,49 @@ pub(super) type OwnNodes = (Vec<PathBuf>, Option<Drive>);
 impl Undoer<'_> {
     /// A path is the stack's if a folder in it is named after the stack's id, which is random.
     pub(super) fn own(&self, path: &Path) -> Result<()> {
-        let id = &self.id.0;
-        let names = [id.clone(), format!("stack-{id}"), format!("stacktune-{id}")];
-        let is_within = |path: &Path| path.iter().any(|part| names.iter().any(|name| part == name.as_str()));
-        let goes_up = path.components().any(|part| part == Component::ParentDir);
         // Through a symbolic link, a path could lead anywhere.
-        let really = devices::canonical_parent(path);
-        if self.id.is_sound() && path.is_absolute() && !goes_up && is_within(path) && is_within(&really) {
+        if self.is_own(path) && self.is_own(&devices::canonical_parent(path)) {
             return Ok(());
         }
-        Err(Error::refused(format!("{} is not in a folder of stack {}", path.display(), self.id.0)))
+        Err(self.foreign(path))
+    }
+
+    fn is_own(&self, path: &Path) -> bool {
+        let id = &self.id.0;
+        let names = [id.clone(), format!("stack-{id}"), format!("stacktune-{id}")];
+        let goes_up = path.components().any(|part| part == Component::ParentDir);
+        let is_within = path.iter().any(|part| names.iter().any(|name| part == name.as_str()));
+        self.id.is_sound() && path.is_absolute() && !goes_up && is_within
+    }
+
+    fn foreign(&self, path: &Path) -> Error {
+        Error::refused(format!("{} is not in a folder of stack {}", path.display(), self.id.0))
+    }
+
+    /// The same as [`Undoer::own`], of something that is to be removed: its folder is held open, so that it is
+    /// removed from where it was found. None if it is gone.
+    pub(super) fn own_entry(&self, path: &Path) -> Result<Option<InFolder>> {
+        let failed = |error: Errno| Error::os("cannot examine", path, error);
+        let (Some(above), Some(name), true) = (path.parent(), path.file_name(), self.is_own(path)) else {
+            return Err(self.foreign(path));
+        };
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = match openat(CWD, above, flags, Mode::empty()) {
+            Err(Errno::NOENT) => return Ok(None),
+            folder => folder.map_err(failed)?,
+        };
+        let really = std::fs::read_link(format!("/proc/self/fd/{}", folder.as_raw_fd()));
+        let really = really.map_err(|error| Error::os("cannot examine", above, error))?;
+        if !self.is_own(&really.join(name)) {
+            return Err(self.foreign(path));
+        }
+        match statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => Ok(None),
+            found => {
+                let kind = FileType::from_raw_mode(found.map_err(failed)?.st_mode);
+                Ok(Some(InFolder { folder, name: name.to_owned(), kind }))
+            }
+        }
     }
 
     /// What blkid reports under that name for a device or a file; none without a signature.

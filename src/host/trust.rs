@@ -1,0 +1,188 @@
+//! Whether users other than root could change what a path leads to.
+
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use crate::error::describe;
+
+/// As many links as the kernel follows.
+const LINKS_MAX: usize = 40;
+/// The bits of a mode by which others than the owner may write.
+const OTHERS_MAY_WRITE: u32 = 0o022;
+const GROUP_MAY_WRITE: u32 = 0o020;
+const STICKY: u32 = 0o1000;
+
+/// Why a path can't be relied on.
+#[derive(Debug)]
+pub enum Doubt {
+    /// It can't be followed up to here.
+    Os(PathBuf, Errno),
+    /// This belongs to another user, who can replace it, or what is in it.
+    Owner(PathBuf, u32),
+    /// Others than its owner may write to this folder.
+    Writable(PathBuf),
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Os(at, error) => write!(f, "cannot open {}: {}", at.display(), describe(&(*error).into())),
+            Self::Owner(at, user) => write!(f, "{} belongs to user {user}", at.display()),
+            Self::Writable(at) => write!(f, "others may write to {}", at.display()),
+        }
+    }
+}
+
+/// Opens a folder (as a place only: `O_PATH`) if nobody but root and the effective user can replace it or any
+/// folder above it. A link on the way is followed if the same holds for the link.
+///
+/// A folder that everybody may write to is accepted above others if it is sticky, as `/tmp` is: what is in it
+/// can only be replaced by its owner.
+///
+/// # Errors
+/// The first doubt on the way from `/`. The path must be absolute.
+pub fn open_trusted(path: &Path) -> Result<OwnedFd, Doubt> {
+    let mut ahead: VecDeque<OsString> = parts(path).collect();
+    let mut shown = PathBuf::from("/");
+    let folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let open_root = || openat(CWD, "/", folder, Mode::empty()).map_err(|e| Doubt::Os("/".into(), e));
+    let mut at = open_root()?;
+    doubt_of(&at, &shown)?;
+    let mut links = 0;
+    while let Some(name) = ahead.pop_front() {
+        let next_shown = if name == ".." {
+            shown.parent().unwrap_or(Path::new("/")).to_owned()
+        } else {
+            shown.join(&name)
+        };
+        let failed = |error| Doubt::Os(next_shown.clone(), error);
+        let place = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let next = openat(&at, &name, place, Mode::empty()).map_err(failed)?;
+        let kind = doubt_of(&next, &next_shown)?;
+        match kind {
+            FileType::Directory => (at, shown) = (next, next_shown),
+            FileType::Symlink if links < LINKS_MAX => {
+                links += 1;
+                let target = readlinkat(&next, "", Vec::new()).map_err(failed)?;
+                let target = PathBuf::from(OsStr::from_bytes(target.as_bytes()));
+                if target.is_absolute() {
+                    (at, shown) = (open_root()?, PathBuf::from("/"));
+                }
+                parts(&target).collect::<Vec<_>>().into_iter().rev().for_each(|part| ahead.push_front(part));
+            }
+            FileType::Symlink => return Err(failed(Errno::LOOP)),
+            _ => return Err(failed(Errno::NOTDIR)),
+        }
+    }
+    Ok(at)
+}
+
+fn parts(path: &Path) -> impl Iterator<Item = OsString> {
+    let parts = path.components().filter(|part| matches!(part, Component::Normal(_) | Component::ParentDir));
+    parts.map(|part| part.as_os_str().to_owned())
+}
+
+/// The type of what is on the way; an error if others can change it.
+fn doubt_of(at: &OwnedFd, shown: &Path) -> Result<FileType, Doubt> {
+    let found = fstat(at).map_err(|error| Doubt::Os(shown.to_owned(), error))?;
+    let kind = FileType::from_raw_mode(found.st_mode);
+    let own = geteuid().as_raw();
+    if ![0, own].contains(&found.st_uid) {
+        return Err(Doubt::Owner(shown.to_owned(), found.st_uid));
+    }
+    // The mode of a link means nothing.
+    let is_open = kind == FileType::Directory && found.st_mode & STICKY == 0 && others_may_write(&found, own);
+    if is_open { Err(Doubt::Writable(shown.to_owned())) } else { Ok(kind) }
+}
+
+/// Whether others than the owner may write to it. A user's private group, with the user's number, is the user;
+/// not so for root, whose group has members on some hosts.
+fn others_may_write(found: &Stat, own: u32) -> bool {
+    let is_private = own != 0 && found.st_uid == own && found.st_gid == own;
+    let bits = if is_private { OTHERS_MAY_WRITE & !GROUP_MAY_WRITE } else { OTHERS_MAY_WRITE };
+    found.st_mode & bits != 0
+}
+
+/// Whether a file or folder belongs to the effective user, and nobody else may write to it.
+pub fn is_private(found: &Stat) -> bool {
+    let own = geteuid().as_raw();
+    found.st_uid == own && !others_may_write(found, own)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn mode(path: &Path, bits: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(bits)).unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_others_can_replace_is_not_trusted() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().canonicalize().unwrap();
+        let inner = top.join("a/b");
+        fs::create_dir_all(&inner).unwrap();
+        mode(&top.join("a"), 0o755);
+        mode(&inner, 0o755);
+        open_trusted(&inner).unwrap();
+        mode(&top.join("a"), 0o777);
+        let doubt = open_trusted(&inner).unwrap_err();
+        assert!(matches!(&doubt, Doubt::Writable(at) if *at == top.join("a")), "{doubt}");
+        mode(&top.join("a"), 0o1777);
+        open_trusted(&inner).unwrap();
+        mode(&inner, 0o775);
+        let is_trusted = open_trusted(&inner).is_ok();
+        let found = rustix::fs::stat(&inner).unwrap();
+        let own = geteuid().as_raw();
+        assert_eq!(is_trusted, own != 0 && found.st_gid == own, "only a user's private group may write");
+        assert_eq!(is_private(&found), is_trusted);
+        let none = open_trusted(&top.join("a/none")).unwrap_err();
+        assert!(matches!(none, Doubt::Os(_, Errno::NOENT)), "{none}");
+    }
+
+    #[test]
+    fn links_are_followed_as_far_as_they_are_trusted() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().canonicalize().unwrap();
+        fs::create_dir_all(top.join("real/open/b")).unwrap();
+        mode(&top.join("real"), 0o755);
+        mode(&top.join("real/open/b"), 0o755);
+        symlink("real/../real/open", top.join("link")).unwrap();
+        symlink(top.join("loop"), top.join("loop")).unwrap();
+        mode(&top.join("real/open"), 0o755);
+        open_trusted(&top.join("link/b/..")).unwrap();
+        mode(&top.join("real/open"), 0o777);
+        let doubt = open_trusted(&top.join("link/b")).unwrap_err();
+        assert!(matches!(&doubt, Doubt::Writable(at) if *at == top.join("real/open")), "{doubt}");
+        assert!(matches!(open_trusted(&top.join("loop")).unwrap_err(), Doubt::Os(_, Errno::LOOP)));
+    }
+
+    #[test]
+    fn what_belongs_to_another_user_is_not_trusted() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().canonicalize().unwrap();
+        fs::create_dir_all(top.join("theirs/ours")).unwrap();
+        symlink("ours", top.join("theirs/link")).unwrap();
+        // Only root can give a folder away.
+        let is_given = std::os::unix::fs::chown(top.join("theirs"), Some(65534), None).is_ok();
+        assert_eq!(is_given, geteuid().is_root());
+        for name in ["theirs", "theirs/ours", "theirs/link"] {
+            let doubt = open_trusted(&top.join(name)).err();
+            let is_named =
+                |doubt: &Doubt| matches!(doubt, Doubt::Owner(at, 65534) if *at == top.join("theirs"));
+            assert_eq!(doubt.as_ref().is_some_and(is_named), is_given, "{name}: {doubt:?}");
+        }
+    }
+}

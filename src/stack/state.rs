@@ -1,0 +1,218 @@
+//! The folder of stacktune's state, and the files in it.
+//!
+//! What a journal lists is undone by whoever runs `cleanup`, often root. So it is only believed where nobody
+//! else could have written it: each folder on the way, the folder itself and its files are examined as they
+//! are opened.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, chmodat, fchmod, fstat, mkdirat, openat, unlinkat};
+use rustix::io::Errno;
+
+use crate::error::{Error, Result};
+use crate::host::{Doubt, is_private, open_trusted};
+
+/// Of a folder; only its owner enters it.
+const FOLDER_MODE: u32 = 0o700;
+
+/// A folder that only the effective user can change, held open.
+#[derive(Debug)]
+pub struct StateFolder {
+    path: PathBuf,
+    folder: OwnedFd,
+}
+
+impl StateFolder {
+    /// Opens it; none if it does not exist.
+    ///
+    /// # Errors
+    /// Refused if others could change what is in it, or replace it.
+    pub fn open(path: &Path) -> Result<Option<Self>> {
+        match open_trusted(path) {
+            Err(Doubt::Os(_, Errno::NOENT)) => Ok(None),
+            Err(doubt) => Err(doubted(path, &doubt)),
+            Ok(place) => Self::of(path, &place).map(Some),
+        }
+    }
+
+    /// Opens it, and makes it and the folders above it if necessary, durably. No umask makes it open to others.
+    ///
+    /// # Errors
+    /// As [`StateFolder::open`], or if it can't be made.
+    pub fn make(path: &Path) -> Result<Self> {
+        let made = Self::of(path, &make(path)?)?;
+        // Earlier versions left reading to the umask.
+        if mode(&made.found()?) != FOLDER_MODE {
+            fchmod(&made.folder, Mode::from_raw_mode(FOLDER_MODE))
+                .map_err(|error| Error::os("cannot close to others", path, error))?;
+        }
+        Ok(made)
+    }
+
+    fn of(path: &Path, place: &OwnedFd) -> Result<Self> {
+        let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = openat(place, ".", folder, Mode::empty());
+        let folder = folder.map_err(|error| Error::os("cannot open", path, error))?;
+        let opened = Self { path: path.to_owned(), folder };
+        let found = opened.found()?;
+        match is_private(&found) {
+            true => Ok(opened),
+            false if found.st_uid == rustix::process::geteuid().as_raw() => {
+                Err(doubted(path, &Doubt::Writable(path.to_owned())))
+            }
+            false => Err(doubted(path, &Doubt::Owner(path.to_owned(), found.st_uid))),
+        }
+    }
+
+    fn found(&self) -> Result<Stat> {
+        fstat(&self.folder).map_err(|error| Error::os("cannot examine", &self.path, error))
+    }
+
+    /// The path of what has that name in it.
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Opens a file in it; none if it does not exist.
+    ///
+    /// # Errors
+    /// Refused if it is a link, no regular file, or others may have written it.
+    pub fn file(&self, name: &str) -> Result<Option<File>> {
+        let path = self.join(name);
+        let failed = |error: Errno| Error::os("cannot open", &path, error);
+        // Opening anything but a file could wait, or do something: that is found out first.
+        match rustix::fs::statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => return Ok(None),
+            found => refuse_odd(&path, &found.map_err(failed)?)?,
+        }
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = match openat(&self.folder, name, flags, Mode::empty()) {
+            Err(Errno::NOENT) => return Ok(None),
+            file => file.map_err(failed)?,
+        };
+        refuse_odd(&path, &fstat(&file).map_err(failed)?)?;
+        Ok(Some(file.into()))
+    }
+
+    /// The content of a file in it; none if there is no such file.
+    ///
+    /// # Errors
+    /// As [`StateFolder::file`], or if it can't be read.
+    pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        let Some(mut file) = self.file(name)? else { return Ok(None) };
+        let mut bytes = Vec::new();
+        let read = file.read_to_end(&mut bytes);
+        read.map(|_| Some(bytes)).map_err(|error| Error::os("cannot read", &self.join(name), error))
+    }
+
+    /// Replaces a file in it, or makes it.
+    ///
+    /// # Errors
+    /// If it can't be written; the old one then stays.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        let path = self.join(name);
+        let failed = |error: std::io::Error| Error::os("cannot write", &path, error);
+        let mut new = tempfile::Builder::new().prefix(".").tempfile_in(&self.path).map_err(failed)?;
+        new.write_all(bytes).map_err(failed)?;
+        new.persist(&path).map(drop).map_err(|error| failed(error.error))
+    }
+
+    /// Removes a file in it.
+    ///
+    /// # Errors
+    /// If there is none, or it can't be removed.
+    pub fn remove(&self, name: &str) -> Result<()> {
+        unlinkat(&self.folder, name, AtFlags::empty())
+            .map_err(|error| Error::os("cannot remove", &self.join(name), error))
+    }
+
+    /// The names in it that are text, in order.
+    ///
+    /// # Errors
+    /// If it can't be read.
+    pub fn names(&self) -> Result<Vec<String>> {
+        let failed = |error: Errno| Error::os("cannot read", &self.path, error);
+        let entries = rustix::fs::Dir::read_from(&self.folder).map_err(failed)?;
+        let names =
+            entries.map(|entry| Ok(entry.map_err(failed)?.file_name().to_str().ok().map(str::to_owned)));
+        let mut names: Vec<String> = names.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
+        names.retain(|name| ![".", ".."].contains(&name.as_str()));
+        names.sort();
+        Ok(names)
+    }
+
+    /// Makes what was created and removed in it durable.
+    ///
+    /// # Errors
+    /// If it can't be synced.
+    pub fn sync(&self) -> Result<()> {
+        sync(&self.folder, &self.path)
+    }
+}
+
+/// Opens a folder, and makes what of its path is missing.
+fn make(path: &Path) -> Result<OwnedFd> {
+    match (open_trusted(path), path.parent().zip(path.file_name())) {
+        (Err(Doubt::Os(_, Errno::NOENT)), Some((above, name))) => {
+            let folder = make(above)?;
+            let failed = |error: Errno| Error::os("cannot create", path, error);
+            let mode = Mode::from_raw_mode(FOLDER_MODE);
+            match mkdirat(&folder, name, mode) {
+                // Another process has just made it.
+                Err(Errno::EXIST) => {}
+                made => {
+                    made.map_err(failed)?;
+                    // What the umask has taken from the owner.
+                    chmodat(&folder, name, mode, AtFlags::empty()).map_err(failed)?;
+                }
+            }
+            sync(&folder, above)?;
+            open_trusted(path).map_err(|doubt| doubted(path, &doubt))
+        }
+        (opened, _) => opened.map_err(|doubt| doubted(path, &doubt)),
+    }
+}
+
+fn sync(folder: &OwnedFd, path: &Path) -> Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let synced = openat(folder, ".", flags, Mode::empty()).and_then(rustix::fs::fsync);
+    synced.map_err(|error| Error::os("cannot sync", path, error))
+}
+
+fn mode(found: &Stat) -> u32 {
+    found.st_mode & 0o777
+}
+
+fn doubted(path: &Path, doubt: &Doubt) -> Error {
+    let refused = || Error::refused(format!("the state folder {} can't be trusted: {doubt}", path.display()));
+    match doubt {
+        Doubt::Os(at, error) => Error::os("cannot open", at, *error),
+        Doubt::Owner(..) => refused().hint(
+            "set XDG_STATE_HOME to a folder of your own, or leave it unset (root's default is /var/lib/stacktune)",
+        ),
+        Doubt::Writable(at) => refused().hint(format!(
+            "others may have put journals there: look at what is in it, then run `chmod go-w {}`, or set \
+             XDG_STATE_HOME to a folder of your own",
+            crate::stack::runner::quoted(at.as_os_str())
+        )),
+    }
+}
+
+fn refuse_odd(path: &Path, found: &Stat) -> Result<()> {
+    let odd = match FileType::from_raw_mode(found.st_mode) {
+        FileType::Symlink => "a symbolic link".to_owned(),
+        FileType::RegularFile if is_private(found) => return Ok(()),
+        FileType::RegularFile if found.st_uid != rustix::process::geteuid().as_raw() => {
+            format!("the file of user {}", found.st_uid)
+        }
+        FileType::RegularFile => "a file that others may write to".to_owned(),
+        _ => "not a regular file".to_owned(),
+    };
+    let path = path.display();
+    Err(Error::refused(format!("{path} is {odd}, so it is not believed")).hint(format!(
+        "look at what it is and who put it there (`ls -l {path}`); stacktune runs again once it is removed"
+    )))
+}
