@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
 
 use crate::error::{Error, Result, describe};
 
@@ -20,7 +20,7 @@ impl Interrupts {
     /// Counts from now on, instead of dying.
     pub fn watch() -> Result<Self> {
         let count = Arc::new(AtomicUsize::new(0));
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
+        for signal in [SIGINT, SIGTERM, SIGQUIT, SIGHUP] {
             let theirs = count.clone();
             // SAFETY: the handler only adds to an atomic.
             #[allow(unsafe_code)]

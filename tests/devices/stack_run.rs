@@ -245,7 +245,7 @@ fn a_signal_while_a_tool_works_lets_it_finish_and_undoes_all() {
     let Some(_loops) = Loops::take("a_signal_while_a_tool_works_lets_it_finish_and_undoes_all", 2) else {
         return;
     };
-    for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
+    for signal in [Signal::TERM, Signal::HUP, Signal::INT, Signal::QUIT] {
         let home = Home::new();
         let mut command = on_files(&home, "1m");
         // As a terminal does it, which sends it to the whole group.

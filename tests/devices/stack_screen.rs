@@ -33,7 +33,7 @@ fn rebuild(terminal: &mut Terminal, knob: &str, key: &str) {
 fn a_signal_in_the_middle_of_a_rebuild_leaves_nothing() {
     let Some(_loops) = Loops::take("a_signal_in_the_middle_of_a_rebuild_leaves_nothing", 2) else { return };
     for hung_up in [false, true] {
-        for signal in [Signal::HUP, Signal::TERM] {
+        for signal in [Signal::HUP, Signal::TERM, Signal::QUIT] {
             let home = Home::new();
             let path = slow_mkfs(&home);
             let mut terminal = in_the_ui(&home, &path);

@@ -154,7 +154,9 @@ fn an_interrupted_fill_ends_in_order() {
 #[test]
 fn signals_end_a_recording_early_with_a_valid_summary() {
     let home = Home::new();
-    for (name, which) in [("int", Signal::INT), ("term", Signal::TERM), ("hup", Signal::HUP)] {
+    for (name, which) in
+        [("int", Signal::INT), ("term", Signal::TERM), ("quit", Signal::QUIT), ("hup", Signal::HUP)]
+    {
         let running = recording(&home, name, 4);
         running.signal(which);
         let outcome = running.outcome().expect(130);

@@ -14,9 +14,9 @@ use stacktune::testing::settings::profile::Profile;
 use stacktune::testing::ui::tui::{Link, Options, ProfileEntry, ProfileStore};
 
 #[test]
-fn sigint_and_sigterm_restore_the_terminal() {
+fn sigint_sigterm_and_sigquit_restore_the_terminal() {
     let home = Home::new();
-    for which in [Signal::INT, Signal::TERM] {
+    for which in [Signal::INT, Signal::TERM, Signal::QUIT] {
         let terminal = running(&home, &[]);
         assert!(terminal.is_taken());
         terminal.signal(which);

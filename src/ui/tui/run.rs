@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crossterm::event::{self, Event as Input, MouseEventKind};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
 use super::message::{Effect, Msg};
@@ -46,7 +46,7 @@ enum Wake {
 enum Left {
     /// The operator or the run's end.
     Done,
-    /// SIGINT or SIGTERM.
+    /// SIGINT, SIGTERM or SIGQUIT.
     Interrupted,
     /// SIGHUP, or the terminal is gone.
     HungUp,
@@ -57,7 +57,7 @@ enum Left {
 /// Runs the screen until the operator quits, the run ends, or a signal comes.
 ///
 /// The terminal is restored however it ends. An error is what ended the run: [`Kind::Interrupted`] after SIGINT,
-/// SIGTERM, SIGHUP or a second `q`. If the operator kept the stack, the commands that remove it are returned.
+/// SIGTERM, SIGQUIT, SIGHUP or a second `q`. If the operator kept the stack, the commands that remove it are returned.
 ///
 /// [`Kind::Interrupted`]: crate::error::Kind::Interrupted
 pub fn run(link: Link, options: Options) -> Outcome {
@@ -211,7 +211,7 @@ impl Ui {
     }
 }
 
-/// Waits until the run has ended; a second SIGINT or SIGTERM, or a drain that hangs, ends the waiting.
+/// Waits until the run has ended; a second SIGINT, SIGTERM or SIGQUIT, or a drain that hangs, ends the waiting.
 /// If the operator had asked to keep the stack, the commands that remove it are returned.
 fn drain(woken: &Receiver<Wake>, standing: bool) -> Vec<String> {
     let mut kept = Vec::new();
@@ -219,7 +219,8 @@ fn drain(woken: &Receiver<Wake>, standing: bool) -> Vec<String> {
     loop {
         match woken.recv_timeout(until.saturating_duration_since(Instant::now())) {
             Ok(
-                Wake::Msg(Msg::Session(Event::Ended(_)) | Msg::SessionGone) | Wake::Signal(SIGINT | SIGTERM),
+                Wake::Msg(Msg::Session(Event::Ended(_)) | Msg::SessionGone)
+                | Wake::Signal(SIGINT | SIGTERM | SIGQUIT),
             )
             | Err(_) => return kept,
             Ok(Wake::Msg(Msg::Session(Event::Step(_)))) => until = Instant::now() + TAKE_DOWN_MAX,
@@ -231,7 +232,7 @@ fn drain(woken: &Receiver<Wake>, standing: bool) -> Vec<String> {
 
 fn watch_signals(wake: Sender<Wake>) -> Result<Handle> {
     let failed = |e: std::io::Error| Error::failed(format!("cannot watch for signals: {}", describe(&e)));
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(failed)?;
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGQUIT, SIGHUP]).map_err(failed)?;
     let handle = signals.handle();
     let watch = move || {
         for signal in signals.forever() {
