@@ -18,7 +18,7 @@
 //! | [`ui`] | command line, screen, reports | host, settings, stack, meter, runs |
 //! | [`app`] | the composition root: each command, put together from the rooms | host, settings, stack, meter, load, runs, ui |
 //!
-//! [`class`], [`error`] and [`units`] are what all share. `tests/house` reads this table, and those of
+//! [`class`], [`error`], [`threads`] and [`units`] are what all share. `tests/house` reads this table, and those of
 //! the rooms, and holds every import against it.
 //!
 //! The rooms are private, so that the compiler reports dead code: the program needs [`run`] alone, and
@@ -36,6 +36,7 @@ mod meter;
 mod runs;
 mod settings;
 mod stack;
+mod threads;
 mod ui;
 mod units;
 

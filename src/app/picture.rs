@@ -13,6 +13,7 @@ use super::{facts, options, profile};
 use crate::error::{Error, Result};
 use crate::runs::session::{Command, Event, live};
 use crate::settings::knobs;
+use crate::threads;
 use crate::ui::cli::{PictureArgs, parse_set};
 use crate::ui::tui::message::Msg;
 use crate::ui::tui::state::State;
@@ -32,7 +33,8 @@ pub fn run(args: &PictureArgs) -> Result<()> {
     let options = options(&args.run, demo);
     let (commands, asked) = channel();
     let (report, events) = channel();
-    let session = std::thread::spawn(move || live::run(profile.settings, options, &facts, &asked, &report));
+    let run = move || live::run(profile.settings, options, &facts, &asked, &report);
+    let session = threads::start("run the load", run)?;
 
     let mut state = State::new(Theme::dark(), args.columns, args.lines);
     let gap = args.duration / (turns.len() as u32 + 1);

@@ -7,12 +7,13 @@ use std::path::PathBuf;
 use std::sync::mpsc::channel;
 
 use super::{facts, facts_with_versions, options, print};
-use crate::error::{Error, Result, describe};
+use crate::error::{Error, Result};
 use crate::load::kv;
 use crate::runs::session::{Options, live};
 use crate::settings::Profile;
 use crate::settings::Settings;
 use crate::settings::profile::{Source, Store, Sweep};
+use crate::threads;
 use crate::ui::cli::RunArgs;
 use crate::ui::tui::{self, Link, ProfileEntry, ProfileStore};
 
@@ -34,7 +35,7 @@ pub fn run(profile: Option<&str>, args: &RunArgs) -> Result<()> {
     let session = std::thread::Builder::new()
         .name("session".into())
         .spawn(move || live::run(settings, options, &facts_with_versions, &asked, &report))
-        .map_err(|e| Error::failed(format!("cannot start a thread: {}", describe(&e))))?;
+        .map_err(|error| threads::refused("run the load", &error))?;
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let tui::Outcome { ended, kept } = tui::run(
         Link { commands, events },

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
@@ -97,12 +99,19 @@ pub(crate) fn attended<T: Send>(
 ) -> (Result<T>, bool) {
     let (gauge, mut pace) = (Gauge::default(), Pace::default());
     let (end, ended) = channel::<()>();
+    let work = Mutex::new(Some(work));
+    let do_it = |gauge: &Gauge| {
+        let work = work.lock().unwrap_or_else(PoisonError::into_inner).take();
+        work.map_or_else(|| Err(Error::failed("a step was begun twice")), |work| work(gauge))
+    };
     let outcome = std::thread::scope(|scope| {
-        let gauge = &gauge;
-        let worker = scope.spawn(move || {
+        let (gauge, do_it) = (&gauge, &do_it);
+        let worker = Builder::new().spawn_scoped(scope, move || {
             let _ends_with_the_work = end;
-            work(gauge)
+            do_it(gauge)
         });
+        // Where no thread can be started, it is done without showing progress: what was built must be undone.
+        let Ok(worker) = worker else { return do_it(gauge) };
         while ended.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
             advance.bytes = gauge.bytes();
             if gauge.uneven.load(Ordering::Relaxed) {

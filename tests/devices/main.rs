@@ -21,4 +21,5 @@ mod stack_torn;
 mod stack_undo;
 mod state;
 mod strangers;
+mod threads;
 mod volume_devices;

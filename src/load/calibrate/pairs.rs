@@ -25,6 +25,7 @@ use crate::meter::source::{Delta, Source};
 use crate::meter::tasks::{Clocks, KernelClocks};
 use crate::settings::jobs::{self, Job};
 use crate::settings::{LoadEngine, Settings, Sync};
+use crate::threads;
 
 /// The cost of calling `RocksDB` for a class.
 #[derive(Debug, Clone, Serialize)]
@@ -144,7 +145,7 @@ fn bare(store: &Arc<Store>, job: &Job, time: Duration, round: u64) -> Result<f64
     let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let stopped = stop.clone();
     let handle = store.handle()?;
-    let calling = std::thread::spawn(move || {
+    let calling = threads::start("measure", move || {
         let count = |seed, until: &dyn Fn() -> bool| calls(&handle, &store, (class, pairs, seed), until);
         let warm_ns = clock::now_ns() + time.as_nanos() as u64 / 10;
         count(2 * round, &|| clock::now_ns() > warm_ns)?;
@@ -154,7 +155,7 @@ fn bare(store: &Arc<Store>, job: &Job, time: Duration, round: u64) -> Result<f64
         let cpu_ns =
             KernelClocks.thread_ns(thread).zip(began_ns).map(|(ended_ns, began_ns)| ended_ns - began_ns);
         cpu_ns.map(|ns| ns as f64 / calls.max(1) as f64).ok_or_else(|| Error::failed("a thread has no clock"))
-    });
+    })?;
     std::thread::sleep(time + time / 10);
     stop.store(true, Ordering::Relaxed);
     calling.join().unwrap_or_else(|_| Err(Error::failed("the bare loop ended in a panic")))

@@ -11,8 +11,9 @@ use rustix::io::Errno;
 use super::buffers::Buffers;
 use super::files::Files;
 use super::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait, clock};
-use crate::error::{Error, Result, describe};
+use crate::error::Result;
 use crate::meter::tasks::SERVES;
+use crate::threads;
 
 /// Blocking system calls.
 #[derive(Debug)]
@@ -144,7 +145,7 @@ impl Flusher {
             .name(name)
             .stack_size(64 << 10)
             .spawn(move || theirs.serve(&files))
-            .map_err(|e| Error::failed(format!("cannot start a thread: {}", describe(&e))))?;
+            .map_err(|error| threads::refused("flush", &error))?;
         Ok(Self { shared, thread: Some(thread) })
     }
 

@@ -20,10 +20,14 @@ use crate::meter::engine::EngineFigures;
 use crate::settings::jobs::OpenedWith;
 use crate::settings::profile::expand_home;
 use crate::settings::{Kv, Rocksdb};
+use crate::threads;
 use crate::units::approx_size;
 
 /// Room besides keys and values: their overhead in files, and memtables and merges under way.
 const ROOM_FACTOR: (u64, u64) = (5, 4);
+
+/// Threads of RocksDB besides those that flush and compact: its timer, and what opening a database takes.
+const OTHER_THREADS: usize = 4;
 
 /// An open data set, locked against other runs.
 pub struct Store {
@@ -326,6 +330,7 @@ fn open(place: &Place, base: &Options, cache: &Cache, rocksdb: &Rocksdb) -> Resu
         table.set_bloom_filter(rocksdb.bloom_bits as f64, false);
     }
     options.set_block_based_table_factory(&table);
+    threads::require(rocksdb.jobs as usize + OTHER_THREADS, "run RocksDB")?;
     DB::open(&options, &path).map_err(|error| failed(error.into_string()))
 }
 

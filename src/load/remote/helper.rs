@@ -11,6 +11,7 @@ use super::server::{Ground, serve};
 #[cfg(feature = "spdk")]
 use crate::error::describe;
 use crate::error::{Error, Result};
+use crate::threads;
 
 /// Workers that have not ended after this are left to the kernel.
 const END_PATIENCE: Duration = Duration::from_secs(15);
@@ -30,7 +31,7 @@ pub fn run() -> Result<()> {
     // Only a socket has an address.
     stream.local_addr().map_err(|_| by_hand())?;
     let parent = rustix::process::getppid();
-    std::thread::spawn(move || end_after(parent));
+    threads::start("follow the other stacktune", move || end_after(parent))?;
     serve(stream, &mut Drives::default())
 }
 

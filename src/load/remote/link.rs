@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use super::protocol::{Answer, Ask, Reply, Request, say, understand};
 use crate::error::{Error, Result, describe};
 use crate::load::workers::control::Writes;
+use crate::threads;
 
 /// The helper releases the drives within this time, or is killed.
 const END_PATIENCE: Duration = Duration::from_secs(20);
@@ -65,7 +66,8 @@ impl Link {
         let mut link = Self::over(ours)?;
         link.child = Some(child);
         let words = link.words.clone();
-        link.listener = Some(std::thread::spawn(move || listen(BufReader::new(said), &words)));
+        let listener = threads::start("read SPDK's messages", move || listen(BufReader::new(said), &words));
+        link.listener = Some(listener?);
         Ok(link)
     }
 

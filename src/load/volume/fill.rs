@@ -24,6 +24,7 @@ use super::progress::Progress;
 use super::stamp::Stamper;
 use crate::error::{Error, Result};
 use crate::host::Feature;
+use crate::threads;
 use crate::units::{MIB, approx_size};
 
 const CHUNK_BYTES: u64 = MIB;
@@ -182,7 +183,7 @@ impl Volume {
 
 /// Runs the jobs on a few threads, and reports from this one.
 fn run(jobs: Vec<Job>, plan: &FillPlan, shared: &Shared, progress: &mut dyn FnMut(Progress)) -> Result<()> {
-    let threads = jobs.len().min(THREADS_MAX);
+    let count = jobs.len().min(THREADS_MAX);
     let jobs = Mutex::new(jobs.into_iter());
     let (done, ended) = channel::<Result<()>>();
     let began = Instant::now();
@@ -193,20 +194,18 @@ fn run(jobs: Vec<Job>, plan: &FillPlan, shared: &Shared, progress: &mut dyn FnMu
         progress(Progress { what, done_bytes, all_bytes: plan.bytes, rate_bytes_per_s });
     };
     std::thread::scope(|scope| {
-        for _ in 0..threads {
-            let (jobs, done) = (&jobs, done.clone());
-            scope.spawn(move || {
-                // Nothing panics while the lock is held.
-                let next = || jobs.lock().unwrap_or_else(PoisonError::into_inner).next();
-                while let Some(job) = next() {
-                    let outcome = fill_member(job, shared);
-                    shared.failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
-                    // The receiver lives as long as the scope.
-                    let _ = done.send(outcome);
-                }
-            });
-        }
-        drop(done);
+        let jobs = &jobs;
+        let work = move || {
+            // Nothing panics while the lock is held.
+            let next = || jobs.lock().unwrap_or_else(PoisonError::into_inner).next();
+            while let Some(job) = next() {
+                let outcome = fill_member(job, shared);
+                shared.failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
+                // The receiver lives as long as the scope.
+                let _ = done.send(outcome);
+            }
+        };
+        threads::share(scope, (count, "fill the target"), work)?;
         let mut first_error = Ok(());
         report(progress);
         loop {

@@ -6,6 +6,7 @@ use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Advice, fadvise};
@@ -18,6 +19,7 @@ use super::region::Region;
 use super::stamp::{Fault, SECTOR_BYTES, check};
 use crate::error::{Error, Result, describe};
 use crate::host::Feature;
+use crate::threads;
 use crate::units::{MIB, approx_size};
 
 const CHUNK_BYTES: u64 = MIB;
@@ -168,27 +170,25 @@ impl Volume {
         let (sender, reports) = channel();
         let began = Instant::now();
         let mut report = VerifyReport { complete: true, ..VerifyReport::default() };
+        let jobs = self.members.iter().enumerate().map(|(n, member)| {
+            let job =
+                |(region, extent)| Job { region, extent, member: &member.name, file: &member.file, direct };
+            self.extents_of(n).map(job).collect()
+        });
+        let jobs = Mutex::new(jobs.collect::<Vec<Vec<Job>>>().into_iter());
         std::thread::scope(|scope| {
-            for (n, member) in self.members.iter().enumerate() {
-                let jobs: Vec<Job> = self
-                    .extents_of(n)
-                    .map(|(region, extent)| Job {
-                        region,
-                        extent,
-                        member: &member.name,
-                        file: &member.file,
-                        direct,
-                    })
-                    .collect();
-                let (sender, done_bytes) = (sender.clone(), &done_bytes);
-                scope.spawn(move || {
+            let (jobs, done_bytes) = (&jobs, &done_bytes);
+            let work = move || {
+                // Nothing panics while the lock is held.
+                let next = || jobs.lock().unwrap_or_else(PoisonError::into_inner).next();
+                while let Some(jobs) = next() {
                     for job in jobs {
                         // The receiver lives as long as the scope.
                         let _ = sender.send(verify_extent(&job, stop, done_bytes));
                     }
-                });
-            }
-            drop(sender);
+                }
+            };
+            threads::share(scope, (self.members.len(), "verify the target"), work)?;
             let mut show = || {
                 let done_bytes = done_bytes.load(Ordering::Relaxed);
                 let rate_bytes_per_s = done_bytes as f64 / began.elapsed().as_secs_f64().max(1e-9);
@@ -201,8 +201,8 @@ impl Volume {
                     Err(RecvTimeoutError::Disconnected) => break show(),
                 }
             }
-        });
-        Ok(report)
+            Ok(report)
+        })
     }
 }
 

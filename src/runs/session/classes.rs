@@ -1,9 +1,6 @@
 //! The classes of a session and their workers: which run, drain, or are stopped and why.
 
-use std::io;
-use std::thread::JoinHandle;
-
-use super::page_cache::drop_cached;
+use super::page_cache::Dropping;
 use super::resolve::Resolved;
 use super::targets::{Target, paths_of};
 use super::write_budget::WriteBudget;
@@ -35,7 +32,7 @@ struct ClassRun {
     drained: bool,
     stopped: Option<Stopped>,
     /// Writes back and drops what the page cache holds, before direct I/O begins.
-    dropping: Option<JoinHandle<io::Result<()>>>,
+    dropping: Option<Dropping>,
 }
 
 /// Why a class was stopped.
@@ -134,7 +131,7 @@ impl Classes {
         }
         let Self { workers, runs } = self;
         Class::ALL.into_iter().all(|class| {
-            runs[class.index()].dropping.as_ref().is_none_or(JoinHandle::is_finished)
+            runs[class.index()].dropping.as_ref().is_none_or(Dropping::is_finished)
                 && !workers.activity(class).is_busy()
         })
     }
@@ -283,7 +280,7 @@ impl Classes {
         let layout = around.target.layout();
         let paths = paths_of(if class == Class::Wal { &layout.wal } else { &layout.data });
         run.cached = false;
-        run.dropping = Some(std::thread::spawn(move || drop_cached(&paths)));
+        run.dropping = Some(Dropping::begin(paths));
         true
     }
 
@@ -293,7 +290,7 @@ impl Classes {
         if dropping.as_ref().is_some_and(|thread| !thread.is_finished()) {
             return true;
         }
-        if let Some(Ok(Err(error))) = dropping.take().map(JoinHandle::join) {
+        if let Some(Ok(Err(error))) = dropping.take().map(Dropping::join) {
             let why = describe(&error);
             settled.notices.push(format!("what is cached could not be written back and dropped: {why}"));
         }

@@ -1,9 +1,7 @@
 //! What the settings change of the host itself while a session lasts: queues and the page cache's
 //! budget.
 
-use std::thread::JoinHandle;
-
-use super::page_cache::drop_cached;
+use super::page_cache::{Dropping, drop_cached};
 use super::targets::Target;
 use crate::error::{Error, Result, describe};
 use crate::host::Facts;
@@ -36,7 +34,7 @@ pub(super) struct HostSpec {
 pub(super) struct HostTuning {
     adjustments: Adjustments,
     /// Drops what was cached before the page cache got a budget.
-    dropping: Option<JoinHandle<std::io::Result<()>>>,
+    dropping: Option<Dropping>,
 }
 
 impl HostTuning {
@@ -77,14 +75,14 @@ impl HostTuning {
         if applied.map_err(|error| error.one_line())? && target.is_cacheable() {
             // What was cached before counts against no budget, and would serve reads for ever.
             let paths = target.layout().paths();
-            self.dropping = Some(std::thread::spawn(move || drop_cached(&paths)));
+            self.dropping = Some(Dropping::begin(paths));
         }
         Ok(())
     }
 
     /// Whether what was cached is still being dropped, and a sentence where it could not be.
     pub fn is_dropping(&mut self) -> (bool, Option<String>) {
-        let failed = match self.dropping.take_if(|thread| thread.is_finished()).map(JoinHandle::join) {
+        let failed = match self.dropping.take_if(|thread| thread.is_finished()).map(Dropping::join) {
             Some(Ok(Err(error))) => {
                 Some(format!("what is cached of the target could not be dropped: {}", describe(&error)))
             }

@@ -2,6 +2,45 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use crate::threads;
+
+/// What is being dropped, in a thread of its own.
+#[derive(Debug)]
+pub(super) enum Dropping {
+    Thread(JoinHandle<io::Result<()>>),
+    /// No thread could be started, so it was done at once.
+    Done(io::Result<()>),
+}
+
+impl Dropping {
+    /// Begins with [`drop_cached`].
+    pub(super) fn begin(paths: Vec<PathBuf>) -> Self {
+        let paths = Arc::new(paths);
+        let theirs = paths.clone();
+        match threads::start("drop what is cached", move || drop_cached(&theirs)) {
+            Ok(thread) => Self::Thread(thread),
+            Err(_) => Self::Done(drop_cached(&paths)),
+        }
+    }
+
+    pub(super) fn is_finished(&self) -> bool {
+        match self {
+            Self::Thread(thread) => thread.is_finished(),
+            Self::Done(_) => true,
+        }
+    }
+
+    /// Waits for its end.
+    pub(super) fn join(self) -> std::thread::Result<io::Result<()>> {
+        match self {
+            Self::Thread(thread) => thread.join(),
+            Self::Done(outcome) => Ok(outcome),
+        }
+    }
+}
 
 /// Writes back and drops what the page cache holds of these files, devices, or files of folders.
 pub(super) fn drop_cached(paths: &[PathBuf]) -> io::Result<()> {

@@ -17,6 +17,7 @@ use crate::stack::guard::Claim;
 use crate::stack::journal::boot_id;
 use crate::stack::state::StateFolder;
 use crate::stack::supervise::Gauge;
+use crate::threads;
 use crate::units::{KIB, MIB};
 
 /// In order: large writes, few at a time, as more gain nothing.
@@ -96,15 +97,15 @@ impl Phase {
         };
         let written = || next.load(Ordering::Relaxed).saturating_mul(self.write_bytes).min(bytes);
         std::thread::scope(|scope| {
-            for _ in 0..self.threads {
-                scope.spawn(work);
-            }
-            while ended.load(Ordering::Acquire) < self.threads {
+            let started = threads::share(scope, (self.threads as usize, "precondition the drive"), work)
+                .map_err(|error| std::io::Error::other(error.one_line()))?;
+            while ended.load(Ordering::Acquire) < started as u64 {
                 at(written());
                 stop.fetch_or(gauge.stopped(), Ordering::Relaxed);
                 std::thread::sleep(LOOK);
             }
-        });
+            Ok::<_, std::io::Error>(())
+        })?;
         at(written());
         match failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
             Some(error) => Err(error),

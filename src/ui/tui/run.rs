@@ -20,6 +20,7 @@ use super::update::update;
 use super::{Link, Options, Outcome, clock, view};
 use crate::error::{Error, Result, describe};
 use crate::runs::session::{Command, Event, raise_thread_priority};
+use crate::threads;
 
 /// Time between two drawings.
 const REDRAW: Duration = Duration::from_millis(100);
@@ -72,9 +73,9 @@ fn run_until_end(link: Link, options: Options, kept: &mut Vec<String>) -> Result
     let signals = watch_signals(wake.clone())?;
     let mut screen = Screen::take()?;
     let wanted = Arc::new(AtomicBool::new(true));
-    read_input(wake.clone(), Arc::clone(&wanted));
+    read_input(wake.clone(), Arc::clone(&wanted))?;
     // It ends with the session, which may outlive a second `q`, so it is not joined.
-    forward(events, wake);
+    forward(events, wake)?;
 
     let mut ui = Ui { state: first_state(&options, &screen), commands, options, exit: false };
     let left = ui.run_loop(&mut screen, &woken);
@@ -241,13 +242,14 @@ fn watch_signals(wake: Sender<Wake>) -> Result<Handle> {
             }
         }
     };
-    thread::Builder::new().name("signals".into()).spawn(watch).map_err(failed)?;
+    let started = thread::Builder::new().name("signals".into()).spawn(watch);
+    started.map_err(|error| threads::refused("watch for signals", &error))?;
     Ok(handle)
 }
 
 /// Reads keys, the mouse and sizes until they are no longer wanted.
-fn read_input(wake: Sender<Wake>, wanted: Arc<AtomicBool>) {
-    thread::spawn(move || {
+fn read_input(wake: Sender<Wake>, wanted: Arc<AtomicBool>) -> Result<()> {
+    let read = move || {
         raise_thread_priority();
         while wanted.load(Ordering::Relaxed) {
             let msg = match event::poll(INPUT_WAIT) {
@@ -265,7 +267,8 @@ fn read_input(wake: Sender<Wake>, wanted: Arc<AtomicBool>) {
             }
         }
         let _ = wake.send(Wake::InputGone);
-    });
+    };
+    threads::start("read the keys", read).map(drop)
 }
 
 /// Input that matters; mere mouse movement does not.
@@ -279,8 +282,8 @@ fn message(input: &Input) -> Option<Msg> {
     }
 }
 
-fn forward(events: Receiver<Event>, wake: Sender<Wake>) {
-    thread::spawn(move || {
+fn forward(events: Receiver<Event>, wake: Sender<Wake>) -> Result<()> {
+    let forward = move || {
         raise_thread_priority();
         for event in events {
             if wake.send(Wake::Msg(Msg::Session(event))).is_err() {
@@ -288,5 +291,6 @@ fn forward(events: Receiver<Event>, wake: Sender<Wake>) {
             }
         }
         let _ = wake.send(Wake::Msg(Msg::SessionGone));
-    });
+    };
+    threads::start("follow the run", forward).map(drop)
 }

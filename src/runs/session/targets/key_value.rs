@@ -17,6 +17,7 @@ use crate::runs::session::data_set::in_words;
 use crate::runs::session::write_budget::WriteBudget;
 use crate::settings::jobs::OpenedWith;
 use crate::settings::{Kv, Rocksdb};
+use crate::threads;
 use crate::units::{MIB, approx_size, format_size};
 
 /// An open data set. Dropped, its database is closed.
@@ -223,8 +224,14 @@ impl KeyValue {
         reopening.waits = true;
         if self.reopening.is_none() && !works {
             let (store, rocksdb) = (self.store.clone(), rocksdb.clone());
-            self.reopening = Some(std::thread::spawn(move || store.reopen(&rocksdb)));
-            reopening.began = true;
+            match threads::start("reopen RocksDB", move || store.reopen(&rocksdb)) {
+                Ok(thread) => self.reopening = Some(thread),
+                Err(error) => {
+                    reopening.failed = Some(error.one_line());
+                    self.refused = Some(wanted);
+                }
+            }
+            reopening.began = self.reopening.is_some();
         }
         reopening
     }
