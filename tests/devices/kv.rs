@@ -223,6 +223,10 @@ fn every_commit_that_was_acknowledged_survives_a_killed_process() {
     let (dir, acks) = (home.target(), home.path("acks"));
     let noted = format!("wal.acks={}", acks.display());
     let more = [noted.as_str(), "wal.rate=none", "wal.depth=4", "scan.enabled=false"];
+    let planned = record(&home, &dir, "none", "1s", &more).arg("--dry-run").output().unwrap();
+    let planned = Outcome::of(&planned).expect(0);
+    let line = format!("create {}, which records acknowledged commits", acks.display());
+    assert!(planned.stdout.contains(&line) && !acks.exists(), "{planned:?}");
     recorded(&home, &dir, "first", &more);
     for round in 0..3 {
         let out = format!("killed-{round}");

@@ -10,8 +10,8 @@
 //! on another machine.
 
 use std::fs::{File, OpenOptions};
-use std::io::Read;
-use std::os::unix::fs::FileExt;
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -41,6 +41,42 @@ impl std::fmt::Display for Losses {
     }
 }
 
+/// What a run does with the file, as a line of its plan.
+///
+/// # Errors
+/// Refused if something else is there.
+pub fn outlook(path: &Path) -> Result<String> {
+    let verb = if refuse_odd(path)? { "continue" } else { "create" };
+    Ok(format!("{verb} {}, which records acknowledged commits (wal.acks)", path.display()))
+}
+
+/// Whether something is there: a regular file, or it is refused. Links are not followed.
+fn refuse_odd(path: &Path) -> Result<bool> {
+    let found = match path.symlink_metadata() {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        found => found.map_err(|error| Error::os("cannot examine", path, error))?,
+    };
+    if found.is_symlink() {
+        return Err(foreign(path, "a symbolic link"));
+    }
+    if !found.is_file() || found.nlink() > 1 {
+        return Err(foreign(path, "not a regular file with one name"));
+    }
+    Ok(true)
+}
+
+fn foreign(path: &Path, what: &str) -> Error {
+    Error::refused(format!("wal.acks: {} is {what}", path.display()))
+        .hint("nothing was changed: choose another file")
+}
+
+fn head(set: u64) -> [u8; HEAD_BYTES as usize] {
+    let mut head = [0; HEAD_BYTES as usize];
+    head[..8].copy_from_slice(MAGIC);
+    head[8..].copy_from_slice(&set.to_le_bytes());
+    head
+}
+
 /// The file, open.
 #[derive(Debug)]
 pub struct Acks {
@@ -55,22 +91,26 @@ impl Acks {
     /// # Errors
     /// Refused if it is something else.
     pub fn open(path: &Path, set: u64) -> Result<Self> {
-        let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
-        let file = opened.map_err(|error| Error::os("cannot open", path, error))?;
+        let cannot = |error: std::io::Error| Error::os("cannot open", path, error);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+        let is_there = refuse_odd(path)?;
+        let file = options.create_new(!is_there).open(path).map_err(cannot)?;
+        if !is_there {
+            file.write_all_at(&head(set), 0).map_err(cannot)?;
+        }
         // If the file system has no locks, it does without.
         if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
             return Err(Error::refused(format!("wal.acks: {} is in use by another run", path.display()))
                 .hint("wait for that run, or choose another file"));
         }
-        let acks = Self { file, path: path.to_owned(), set };
-        let failed = |error| Error::os("cannot read", path, error);
-        let mut head = [0; HEAD_BYTES as usize];
-        let length = acks.file.metadata().map_err(failed)?.len();
-        if length > 0 && !(acks.file.read_exact_at(&mut head, 0).is_ok() && head.starts_with(MAGIC)) {
-            let what = format!("wal.acks: {} is not a file of acknowledged puts", path.display());
-            return Err(Error::refused(what).hint("nothing was changed: choose another file"));
+        let found = file.metadata().map_err(cannot)?;
+        let mut magic = [0; MAGIC.len()];
+        let is_ours = found.is_file() && file.read_exact_at(&mut magic, 0).is_ok() && magic == *MAGIC;
+        if !is_ours {
+            return Err(foreign(path, "not a file of acknowledged puts"));
         }
-        Ok(acks)
+        Ok(Self { file, path: path.to_owned(), set })
     }
 
     /// Assigns the file to the open data set: records of another one are discarded, with a note.
@@ -99,10 +139,8 @@ impl Acks {
     /// # Errors
     /// If it can't be written.
     pub fn begin(&self) -> Result<()> {
-        let mut head = [0; HEAD_BYTES as usize];
-        head[..8].copy_from_slice(MAGIC);
-        head[8..].copy_from_slice(&self.set.to_le_bytes());
-        let written = self.file.set_len(0).and_then(|()| self.file.write_all_at(&head, 0));
+        // Never empty, as an empty file is not ours.
+        let written = self.file.set_len(HEAD_BYTES).and_then(|()| self.file.write_all_at(&head(self.set), 0));
         written.map_err(|error| Error::os("cannot write", &self.path, error))
     }
 
@@ -162,5 +200,29 @@ mod tests {
         std::fs::write(&path, "someone's letter").unwrap();
         assert_eq!(Acks::open(&path, 8).unwrap_err().kind, crate::error::Kind::Refused);
         assert_eq!(std::fs::read(&path).unwrap(), b"someone's letter");
+    }
+
+    #[test]
+    fn only_a_file_of_its_own_is_written_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let target = path("target");
+        std::os::unix::fs::symlink(&target, path("link")).unwrap();
+        std::fs::write(path("empty"), "").unwrap();
+        drop(Acks::open(&path("ours"), 7).unwrap());
+        std::fs::hard_link(path("ours"), path("second-name")).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, path("fifo"), rustix::fs::FileType::Fifo, 0o600.into(), 0)
+            .unwrap();
+        for name in ["link", "empty", "second-name", "fifo"] {
+            let error = Acks::open(&path(name), 7).unwrap_err();
+            assert_eq!(error.kind, crate::error::Kind::Refused, "{name}: {error}");
+        }
+        assert!(!target.exists(), "a link is not followed");
+        assert_eq!(std::fs::read(path("empty")).unwrap(), b"");
+        assert!(outlook(&path("link")).unwrap_err().what.contains("a symbolic link"));
+        assert!(outlook(&path("new")).unwrap().starts_with("create "), "and nothing is created");
+        assert!(!path("new").exists());
+        std::fs::remove_file(path("second-name")).unwrap();
+        assert!(outlook(&path("ours")).unwrap().starts_with("continue "));
     }
 }

@@ -5,15 +5,17 @@ use std::path::Path;
 use super::consent::wanted_of;
 use super::data_set::outlook;
 use super::message::{PlanShown, Wanted};
+use crate::load::kv::acks;
 use crate::load::volume::layout::files_bytes;
-use crate::settings::Settings;
+use crate::settings::profile::expand_home;
+use crate::settings::{Kv, Settings};
 use crate::stack::paths::state_dir;
 use crate::stack::plan::durations::last_times;
 use crate::stack::plan::{Destroyed, Plan};
 use crate::units::approx_size;
 
-/// The plan as the operator sees it.
-pub fn shown(plan: &Plan, number: u64, turns: Vec<(String, String, String)>) -> PlanShown {
+/// The plan as the operator sees it, and what of the pairs goes elsewhere.
+pub fn shown(plan: &Plan, kv: Option<&Kv>, number: u64, turns: Vec<(String, String, String)>) -> PlanShown {
     let wanted = |destroyed: &Destroyed| wanted_of(&destroyed.drive, destroyed.content.clone());
     let times = last_times(&state_dir(), plan);
     PlanShown {
@@ -21,7 +23,7 @@ pub fn shown(plan: &Plan, number: u64, turns: Vec<(String, String, String)>) -> 
         opens: None,
         turns,
         takes_down: Vec::new(),
-        lines: plan.lines(),
+        lines: [plan.lines(), acks(kv)].concat(),
         destroys: plan.destroys.iter().map(wanted).collect(),
         writes_bytes: plan.writes_bytes,
         wear: plan.wear(),
@@ -29,6 +31,19 @@ pub fn shown(plan: &Plan, number: u64, turns: Vec<(String, String, String)>) -> 
         last_time: times.all,
         times: times.each,
     }
+}
+
+/// The data set of settings that use RocksDB.
+pub fn keyed(settings: &Settings) -> Option<&Kv> {
+    settings.is_keyed().then_some(&settings.kv)
+}
+
+/// The line for the file of acknowledged commits, if there is to be one.
+fn acks(kv: Option<&Kv>) -> Vec<String> {
+    let line = kv
+        .and_then(|kv| kv.acks.as_deref())
+        .map(|file| expand_home(file).and_then(|path| acks::outlook(&path)));
+    line.map(|line| line.unwrap_or_else(|error| error.one_line())).into_iter().collect()
 }
 
 /// What opening the target takes where nothing is built for it. `handed_over` are the steps by which
@@ -59,6 +74,7 @@ pub fn plain(
     if !settings.is_keyed() {
         lines.push("fill what is not filled".to_owned());
     }
+    lines.extend(acks(keyed(settings)));
     lines.extend_from_slice(handed_over);
     PlanShown {
         number,

@@ -11,7 +11,7 @@ use super::consent::{
 use super::data_set::outlook;
 use super::message::PlanShown;
 use super::options::Options;
-use super::plan_shown::{plain, shown};
+use super::plan_shown::{keyed, plain, shown};
 use super::resolve::{fit_files, refuse_unable, userspace_of};
 use super::target_stack::{decided, planned};
 use super::targets::{BuiltSpec, bytes_to_fill, files, handover_steps};
@@ -31,7 +31,7 @@ use crate::stack::plan::StackSpec;
 /// Why it can't be opened.
 pub fn plan_shown(settings: &Settings, facts: &Facts) -> Result<PlanShown> {
     if settings.stack.is_built() && settings.touches_storage() {
-        return Ok(shown(&planned(settings, facts, None, &[])?, 0, Vec::new()));
+        return Ok(shown(&planned(settings, facts, None, &[])?, keyed(settings), 0, Vec::new()));
     }
     let handed_over = match userspace_of(settings).filter(|_| settings.touches_storage()) {
         Some(spec) => handover_steps(&spec, &settings.target.devices, facts)?,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::consent::{DEVICE_BYTES_MIN, OursCheck, names_of, wanted_of};
 use super::message::{Event, PlanShown, Wanted};
-use super::plan_shown::{plain, shown};
+use super::plan_shown::{keyed, plain, shown};
 use super::resolve::userspace_of;
 use super::run::Session;
 use super::survival::survival;
@@ -130,7 +130,7 @@ impl Session {
             let plan = planned(&settings, &facts, standing, self.target.claims());
             let plan = plan.map_err(|error| error.one_line())?;
             agreed = Some((plan.id.clone(), plan.lines()));
-            shown(&plan, number, turns)
+            shown(&plan, keyed(&settings), number, turns)
         } else {
             let handed_over = self.handed_over(&settings)?;
             let destroys = held_by(&settings, &facts, &self.target);

@@ -9,7 +9,7 @@ use super::targets::BuiltSpec;
 use super::write_budget::WriteBudget;
 use crate::error::{Error, Result};
 use crate::host::Facts;
-use crate::settings::Settings;
+use crate::settings::{Kv, Settings};
 use crate::stack::build::{BuildContext, Built, build};
 use crate::stack::guard::{Claim, Consent};
 use crate::stack::id::StackId;
@@ -87,7 +87,7 @@ pub(super) fn raise(
     attendant: &mut dyn Attendant,
 ) -> Result<Built> {
     let plan = decided(stack, spec, options, facts, budget)?;
-    let confirmed = confirm(plan, options, facts, attendant)?;
+    let confirmed = confirm(plan, spec.kv.as_ref(), options, facts, attendant)?;
     let context = BuildContext {
         state_dir: state_dir(),
         profile: profile.to_owned(),
@@ -97,11 +97,17 @@ pub(super) fn raise(
     build(confirmed, &context, &mut |advance| attendant.step(advance))
 }
 
-fn confirm(plan: Plan, options: &Options, facts: &Facts, attendant: &mut dyn Attendant) -> Result<Confirmed> {
+fn confirm(
+    plan: Plan,
+    kv: Option<&Kv>,
+    options: &Options,
+    facts: &Facts,
+    attendant: &mut dyn Attendant,
+) -> Result<Confirmed> {
     let consent = Consent::named(&options.destroy, facts)?.and_typed(&options.typed);
     let asked = match plan.clone().confirm(&consent) {
         Ok(confirmed) => return Ok(confirmed),
-        Err(_) => attendant.plan(shown(&plan, 0, Vec::new())),
+        Err(_) => attendant.plan(shown(&plan, kv, 0, Vec::new())),
     };
     let at_screen = asked.is_some();
     let confirmed = plan.confirm(&consent.and_typed(&asked.unwrap_or_default()));
