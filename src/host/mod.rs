@@ -111,7 +111,7 @@ pub use spdk::Spdk;
 pub use storage::{Array, Controller, Storage};
 pub use temperature::Temperature;
 pub(crate) use threads::{shared_for_writing, with_own_descriptors};
-pub use tools::ToolFound;
+pub use tools::{ToolFound, tool_command, tool_folders};
 pub use trust::{Doubt, is_private, open_trusted};
 pub(crate) use usage::member_of;
 pub use watch::{Look, WatchedDrive};

@@ -19,7 +19,12 @@ const TOOLS: [(&str, &str, &str); 9] = [
     ("losetup", "--version", "mount"),
     ("blkdiscard", "--version", "util-linux"),
 ];
-const FOLDERS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+/// Where tools are looked for, whatever `PATH` says: only root can put programs there.
+const FOLDERS: [&str; 4] = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+/// For tests: a folder with tools that come before the real ones. Not in a release build, as root must not run
+/// what a variable names.
+#[cfg(debug_assertions)]
+const TEST_TOOLS: &str = "STACKTUNE_TEST_TOOLS";
 
 /// A tool, found or not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -34,12 +39,30 @@ pub struct ToolFound {
     pub package: String,
 }
 
+/// The folders in which tools are looked for, in this order.
+pub fn tool_folders() -> Vec<PathBuf> {
+    let folders = FOLDERS.map(PathBuf::from).to_vec();
+    #[cfg(debug_assertions)]
+    if let Some(folder) = std::env::var_os(TEST_TOOLS) {
+        return [vec![folder.into()], folders].concat();
+    }
+    folders
+}
+
+/// A command that runs a tool: in the C locale, and without the variables of this process, some of which
+/// change what tools do.
+pub fn tool_command(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear().env("LC_ALL", "C").env("PATH", FOLDERS.join(":"));
+    command
+}
+
 pub(super) fn find(root: &Root) -> Vec<ToolFound> {
-    let own = std::env::var_os("PATH").filter(|_| root.is_running_host()).unwrap_or_default();
-    let own: Vec<_> = std::env::split_paths(&own).filter(|folder| folder.is_absolute()).collect();
-    let folders = || FOLDERS.map(PathBuf::from).into_iter().chain(own.iter().cloned());
     let found = TOOLS.iter().map(|(name, _, package)| {
-        let path = folders().map(|folder| folder.join(name)).find(|path| root.has(&path.to_string_lossy()));
+        let path = FOLDERS
+            .iter()
+            .map(|folder| Path::new(folder).join(name))
+            .find(|path| root.has(&path.to_string_lossy()));
         ToolFound { name: (*name).to_owned(), path, version: None, package: (*package).to_owned() }
     });
     found.collect()
@@ -53,15 +76,17 @@ pub(super) fn add_versions(tools: &mut [ToolFound]) {
     };
     // Each starts a process: all of them at once.
     let versions: Vec<_> = std::thread::scope(|scope| {
-        let asked: Vec<_> = tools.iter().map(|tool| scope.spawn(move || ask(tool))).collect();
-        asked.into_iter().map(|thread| thread.join().ok().flatten()).collect()
+        let start = |tool| std::thread::Builder::new().spawn_scoped(scope, move || ask(tool));
+        let asked: Vec<_> = tools.iter().map(start).collect();
+        // Where no thread can be started, a version is unknown.
+        asked.into_iter().map(|thread| thread.ok()?.join().ok().flatten()).collect()
     });
     tools.iter_mut().zip(versions).for_each(|(tool, version)| tool.version = version);
 }
 
 fn version(program: &Path, argument: &str) -> Option<String> {
-    let mut command = Command::new(program);
-    command.arg(argument).env("LC_ALL", "C").stdin(Stdio::null());
+    let mut command = tool_command(program);
+    command.arg(argument).stdin(Stdio::null());
     let output = command.output().ok()?;
     // Some print it to standard error.
     let said = [output.stdout, output.stderr].concat();

@@ -5,9 +5,10 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use crate::error::{Error, Result, describe};
+use crate::host::{tool_command, tool_folders};
 
 /// A tool, and its package on Debian and Ubuntu.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,11 +53,9 @@ pub struct Runner {
 }
 
 impl Default for Runner {
-    /// Looks in `PATH` and in the folders of system tools, which a user's `PATH` often lacks.
+    /// Looks in the folders of system tools, never in `PATH`.
     fn default() -> Self {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let system = ["/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(PathBuf::from);
-        Self { folders: std::env::split_paths(&path).chain(system).collect() }
+        Self { folders: tool_folders() }
     }
 }
 
@@ -75,7 +74,7 @@ impl Runner {
         })
     }
 
-    /// Runs a tool to its end, in the C locale, with empty standard input.
+    /// Runs a tool to its end, in the C locale, without this process's environment, with empty standard input.
     pub fn run(&self, tool: Tool, arguments: &[&OsStr]) -> Result<Answer> {
         self.run_fed(tool, arguments, "")
     }
@@ -86,9 +85,9 @@ impl Runner {
         let cannot = |error| Error::failed(format!("cannot run {}: {}", program.display(), describe(&error)));
         // What a tool takes for the name of a file leads nowhere. On a full disk, cleanup still works.
         let folder = empty_folder().ok();
-        let mut command = Command::new(&program);
+        let mut command = tool_command(&program);
         command.current_dir(folder.as_ref().map_or(Path::new("/"), |folder| folder.path()));
-        command.args(arguments).env("LC_ALL", "C").stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
         // Ctrl-C and a hangup of the terminal are meant for stacktune, which lets a tool finish: one killed
         // half-way leaves an unknown state behind.
         command.process_group(0);
@@ -177,6 +176,15 @@ mod tests {
         let (before, folder) = answer.stdout.trim_end().rsplit_once('\n').unwrap();
         assert_eq!(before, "mine\n700");
         assert!(!Path::new(folder).exists(), "{folder}");
+    }
+
+    #[test]
+    fn a_tool_is_found_in_fixed_folders_and_has_no_environment_of_ours() {
+        let shell = Tool { program: "env", package: "coreutils" };
+        let found = Runner::default().find(shell).unwrap();
+        assert_eq!(found, Path::new("/usr/bin/env"));
+        let environment = Runner::default().run(shell, &[]).unwrap().stdout;
+        assert_eq!(environment, "LC_ALL=C\nPATH=/usr/sbin:/usr/bin:/sbin:/bin\n");
     }
 
     #[test]

@@ -13,6 +13,9 @@ use crate::common::terminal::Terminal;
 use crate::stack_screen::ALL;
 use rustix::process::{Pid, Signal, kill_process_group};
 
+/// A folder with tools that come before the real ones, in builds with debug assertions.
+pub const TOOLS: &str = "STACKTUNE_TEST_TOOLS";
+
 /// The program with a state folder of the test's own.
 fn command(home: &Home, arguments: &[&str]) -> Command {
     let mut command = home.command(arguments);
@@ -71,14 +74,14 @@ pub fn assert_nothing_left(home: &Home) {
     }
 }
 
-/// A folder with a tool that stands before the real one in `PATH`.
+/// A folder with a tool that comes before the real one, for [`TOOLS`].
 pub fn fake(home: &Home, tool: &str, script: &str) -> String {
     let dir = home.path("tools");
     fs::create_dir_all(&dir).unwrap();
     let path = dir.join(tool);
     fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-    format!("{}:{}", dir.display(), std::env::var("PATH").unwrap())
+    dir.display().to_string()
 }
 
 /// A mkfs that says when it begins and when it has ended, and takes a while in between.
@@ -97,10 +100,7 @@ fn noted(home: &Home, log: &Path) -> String {
     let tools =
         ["losetup", "mkfs.ext4", "mkfs.btrfs", "mount", "umount", "wipefs", "blkdiscard", "sfdisk", "mdadm"];
     let noted = tools.map(|tool| {
-        let script = format!(
-            "echo \"{tool} $*\" >>{}; PATH=/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin exec {tool} \"$@\"",
-            log.display()
-        );
+        let script = format!("echo \"{tool} $*\" >>{}; exec {tool} \"$@\"", log.display());
         fake(home, tool, &script)
     });
     noted.into_iter().next().unwrap()
@@ -194,7 +194,7 @@ fn what_runs_is_what_the_dry_run_has_shown() {
         let path = noted(&home, &log);
         let record = |out: &str, more: &[&str]| {
             let mut command = home.record(out, "1s", &[&MODEST[..], sets].concat());
-            command.env("XDG_STATE_HOME", home.path("state")).env("PATH", &path).args(more);
+            command.env("XDG_STATE_HOME", home.path("state")).env(TOOLS, &path).args(more);
             Outcome::of(&command.output().unwrap()).expect(0)
         };
         let plan = record("none", &["--dry-run", "--json"]).json();
@@ -249,7 +249,7 @@ fn a_signal_while_a_tool_works_lets_it_finish_and_undoes_all() {
         let home = Home::new();
         let mut command = on_files(&home, "1m");
         // As a terminal does it, which sends it to the whole group.
-        command.env("PATH", slow_mkfs(&home)).process_group(0);
+        command.env(TOOLS, slow_mkfs(&home)).process_group(0);
         let running = Running::start(&mut command);
         wait_for("mkfs", || home.path("mkfs-begun").exists().then_some(()));
         kill_process_group(Pid::from_raw(running.pid().cast_signed()).unwrap(), signal).unwrap();
@@ -266,7 +266,7 @@ fn where_the_terminal_of_a_recording_hangs_up_what_was_built_is_undone() {
     let Some(_loops) = Loops::take(test, 2) else { return };
     let home = Home::new();
     let (state, path, out) = (home.path("state"), slow_mkfs(&home), home.path("out"));
-    let environment = [("XDG_STATE_HOME", state.to_str().unwrap()), ("PATH", &path)];
+    let environment = [("XDG_STATE_HOME", state.to_str().unwrap()), (TOOLS, &path)];
     let sets: Vec<_> = MODEST.iter().chain(&ON_EXT4).copied().collect();
     let mut arguments =
         ["record", "demo", "--for", "1m", "--out", out.to_str().unwrap()].map(String::from).to_vec();

@@ -5,7 +5,7 @@ use std::fs;
 use crate::common::devices::{Loops, run};
 use crate::common::program::{Home, MODEST, wait_for};
 use crate::common::terminal::{Terminal, first_line};
-use crate::stack_run::{ON_EXT4, assert_nothing_left, fake, program, slow_mkfs};
+use crate::stack_run::{ON_EXT4, TOOLS, assert_nothing_left, fake, program, slow_mkfs};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ pub const ALL: (u16, u16) = (160, 50);
 /// The UI on ext4 over a file, running.
 fn in_the_ui(home: &Home, path: &str) -> Terminal {
     let state = home.path("state");
-    let environment = [("XDG_STATE_HOME", state.to_str().unwrap()), ("PATH", path)];
+    let environment = [("XDG_STATE_HOME", state.to_str().unwrap()), (TOOLS, path)];
     let sets: Vec<_> = MODEST.iter().chain(&ON_EXT4).copied().collect();
     let terminal = Terminal::start(home, &home.sets(&sets), ALL, &environment);
     terminal.wait_until_running();
@@ -138,8 +138,7 @@ fn queue_settings_of_a_stack_are_turned_in_the_ui_and_put_back() {
         return;
     };
     let home = Home::new();
-    let path = std::env::var("PATH").unwrap();
-    let mut terminal = in_the_ui(&home, &path);
+    let mut terminal = in_the_ui(&home, "/none");
     let member = home.target();
     let loops = || -> Value {
         let listed = run("losetup", &["--list", "--json", "--output", "NAME,BACK-FILE"]);

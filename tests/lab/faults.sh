@@ -37,7 +37,7 @@ SH
 
 # Records a run on a mirror of a part of two drives, with these tools.
 run_on_mirror() {
-    PATH=$tools:$PATH "$STACKTUNE" record "$array" --for 1s --out "/share/faults-$RANDOM$RANDOM" \
+    STACKTUNE_TEST_TOOLS=$tools "$STACKTUNE" record "$array" --for 1s --out "/share/faults-$RANDOM$RANDOM" \
         --set stack.raid=md1 --set stack.filesystem=ext4 "${small[@]}" "${consent[@]}" "$@" 2>&1
 }
 

@@ -160,16 +160,16 @@ what_runs_is_what_the_dry_run_has_shown() {
         cat >"$shims/$tool" <<SH
 #!/bin/sh
 echo "$tool \$*" >>"$LAB_WORK/called"
-PATH=\${PATH#*:} exec $tool "\$@"
+exec $tool "\$@"
 SH
         chmod +x "$shims/$tool"
     done
-    PATH=$shims:$PATH "$STACKTUNE" record "$array" --for 1s --out /share/none --dry-run --json "${small[@]}" "${stack[@]}" |
+    STACKTUNE_TEST_TOOLS=$shims "$STACKTUNE" record "$array" --for 1s --out /share/none --dry-run --json "${small[@]}" "${stack[@]}" |
         python3 -c 'import json, sys; [print(step["command"]) for step in json.load(sys.stdin)["steps"]]' |
         alike | grep -E "$builders" >"$LAB_WORK/shown"
     touch "$LAB_WORK/called"
     if grep -E "$builders" "$LAB_WORK/called" | grep -v -- --json; then return 1; fi
-    PATH=$shims:$PATH stacked md5 xfs "${small[@]}" "${stack[@]:4}"
+    STACKTUNE_TEST_TOOLS=$shims stacked md5 xfs "${small[@]}" "${stack[@]:4}"
     # What is looked at, and what undoes, is no part of the plan.
     alike <"$LAB_WORK/called" | grep -E "$builders" | grep -v -- '--json\|--delete' >"$LAB_WORK/made"
     diff "$LAB_WORK/shown" "$LAB_WORK/made"
@@ -190,7 +190,7 @@ case "$tool \$1" in "mdadm --create" | mkfs* | mount*) echo "$tool: no such luck
 exec /sbin/$tool "\$@"
 SH
         chmod +x "$LAB_WORK/failing/$tool"
-        PATH=$LAB_WORK/failing:$PATH expect '[1-3]' 'no such luck' "$STACKTUNE" record "$array" --for 1s \
+        STACKTUNE_TEST_TOOLS=$LAB_WORK/failing expect '[1-3]' 'no such luck' "$STACKTUNE" record "$array" --for 1s \
             --out "/share/failing-$tool" --set stack.raid=md0 --set stack.filesystem=ext4 "${consent[@]}"
         nothing_left
     done

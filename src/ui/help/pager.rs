@@ -47,7 +47,7 @@ pub fn page(text: &str, out: &mut dyn Write) -> io::Result<()> {
         && let Ok(file) = file_with(text)
     {
         // The pager replaces this process, so that Ctrl-C reaches it alone. exec returns only on failure.
-        let mut shell = Command::new("sh");
+        let mut shell = Command::new("/bin/sh");
         shell.args(["-c", SCRIPT]).stdin(Stdio::from(file)).env("PAGER", named("PAGER", PAGER));
         let _ = shell.env("LESS", named("LESS", LESS)).exec();
     }
