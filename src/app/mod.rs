@@ -6,6 +6,7 @@
 //! |---|---|---|
 //! | [`outlook`] | what a sweep would run, write and destroy | – |
 //! | [`picture`] | `picture`: the screen of a run as SVG | – |
+//! | [`privileges`] | giving up the rights that a command does not need | – |
 //! | [`signals`] | signals that end a run in order | – |
 //! | [`ui`] | the screen, on a session in its own thread | – |
 //! | [`stacks`] | `status` and `cleanup` | signals |
@@ -19,6 +20,7 @@
 mod inspect;
 mod outlook;
 mod picture;
+mod privileges;
 mod record;
 mod reproduce;
 mod signals;
@@ -51,6 +53,9 @@ pub fn run() -> ExitCode {
     let cli = Cli::parse();
     raise_file_limit();
     signals::outlive_file_limit();
+    if only_reads(&cli) {
+        privileges::drop_to_reading();
+    }
     match dispatch(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -58,6 +63,25 @@ pub fn run() -> ExitCode {
             ExitCode::from(error.exit_status())
         }
     }
+}
+
+/// Whether a command only reads recordings, profiles or texts.
+fn only_reads(cli: &Cli) -> bool {
+    use Cmd::{Compare, Completions, Cost, Help, Knobs, Man, Profiles, Show};
+    let reads = |command: &Cmd| {
+        matches!(
+            command,
+            Show { .. }
+                | Compare { .. }
+                | Cost { .. }
+                | Knobs(_)
+                | Profiles(_)
+                | Help { .. }
+                | Completions { .. }
+                | Man
+        )
+    };
+    cli.command.as_ref().is_some_and(reads)
 }
 
 fn dispatch(cli: Cli) -> Result<()> {

@@ -46,6 +46,21 @@ fn help_goes_through_the_pager() {
 }
 
 #[test]
+fn a_command_that_only_reads_keeps_no_right_to_do_more() {
+    let home = Home::new();
+    let pager = [("PAGER", "grep -hE '^(NoNewPrivs|CapEff|CapPrm):' /proc/self/status #")];
+    let left = Terminal::start(&home, &["help".into(), "lab".into()], (80, 24), &pager).left();
+    left.expect(0);
+    let text = String::from_utf8_lossy(&left.bytes).replace('\t', " ");
+    assert!(text.contains("NoNewPrivs: 1"), "{text}");
+    // Root still reads every file.
+    let rights = if crate::common::is_root() { "0000000000000004" } else { "0000000000000000" };
+    for set in ["CapEff", "CapPrm"] {
+        assert!(text.contains(&format!("{set}: {rights}")), "{text}");
+    }
+}
+
+#[test]
 fn the_screen_comes_up_and_numbers_move() {
     let home = Home::new();
     let terminal = Terminal::demo(&home, &MODEST, ALL);
