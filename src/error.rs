@@ -5,6 +5,8 @@
 use std::fmt;
 use std::path::Path;
 
+use crate::printable;
+
 /// Result with [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -59,7 +61,7 @@ impl Error {
 
     /// A system call failed: `doing` is a phrase such as "cannot open".
     pub fn os(doing: &str, path: &Path, error: impl Into<std::io::Error>) -> Self {
-        Self::failed(format!("{doing} {}: {}", path.display(), describe(&error.into())))
+        Self::failed(format!("{doing} {}: {}", printable::path(path), describe(&error.into())))
     }
 
     /// Adds what to do.
@@ -72,8 +74,8 @@ impl Error {
     /// The error and what to do, in one line.
     pub fn one_line(&self) -> String {
         match &self.hint {
-            Some(hint) => format!("{} – {hint}", self.what),
-            None => self.what.clone(),
+            Some(hint) => printable::joined(&format!("{} – {hint}", self.what)),
+            None => printable::joined(&self.what),
         }
     }
 

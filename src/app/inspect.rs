@@ -8,6 +8,7 @@ use super::{facts, facts_with_versions, print, print_json};
 use crate::error::{Error, Result};
 use crate::host::{Facts, OtherLoad};
 use crate::load::calibrate as calibration;
+use crate::printable;
 use crate::runs::record::Recording;
 use crate::runs::session::{Preflight, preflight};
 use crate::runs::sweep::{Folder, is_sweep};
@@ -39,7 +40,7 @@ pub fn show(dir: &std::path::Path, json: bool) -> Result<()> {
 /// `stacktune show --over-time`.
 pub fn show_over_time(dir: &std::path::Path, json: bool) -> Result<()> {
     if super::reproduce::is_reproduction(dir) || is_sweep(dir) {
-        return Err(Error::input(format!("{} contains several recordings", dir.display()))
+        return Err(Error::input(format!("{} contains several recordings", printable::path(dir)))
             .hint("give one of the folders in it"));
     }
     let over_time = report::OverTime::of(&Recording::open(dir)?)?;

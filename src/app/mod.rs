@@ -39,6 +39,7 @@ use serde::Serialize;
 
 use crate::error::{Error, Result, describe};
 use crate::host::Facts;
+use crate::printable;
 use crate::runs::session::Options;
 use crate::settings::Profile;
 use crate::settings::profile::{Store, builtin};
@@ -50,7 +51,7 @@ const DEMO: &str = "demo";
 
 /// Runs the command line of this process.
 pub fn run() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| end_with(&error));
     raise_file_limit();
     signals::outlive_file_limit();
     if only_reads(&cli) {
@@ -82,6 +83,15 @@ fn only_reads(cli: &Cli) -> bool {
         )
     };
     cli.command.as_ref().is_some_and(reads)
+}
+
+/// Ends the program as clap does, without what a terminal would obey in the arguments: names of folders may be others'.
+fn end_with(error: &clap::Error) -> ! {
+    if std::env::args_os().all(|argument| printable::is_line(&argument.to_string_lossy())) {
+        error.exit();
+    }
+    eprint_line(error.render().to_string().trim_end());
+    std::process::exit(error.exit_code())
 }
 
 fn dispatch(cli: Cli) -> Result<()> {
@@ -181,10 +191,10 @@ fn raise_file_limit() {
 /// Prints a line to standard error. If that is closed, or its terminal gone, the error is ignored: what is
 /// running must still be completed.
 fn eprint_line(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+    let _ = writeln!(std::io::stderr(), "{}", printable::lines(line));
 }
 
-/// Prints to standard output; a closed pipe (`| head`) is no error.
+/// Prints our own text, which may be styled, to standard output; a closed pipe (`| head`) is no error.
 fn print_with(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<()> {
     let mut out = std::io::stdout().lock();
     match write(&mut out).and_then(|()| out.flush()) {
@@ -196,11 +206,11 @@ fn print_with(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Resu
 }
 
 fn print(text: &str) -> Result<()> {
-    print_with(|out| out.write_all(text.as_bytes()))
+    print_with(|out| out.write_all(printable::lines(text).as_bytes()))
 }
 
 fn print_json(value: &impl Serialize) -> Result<()> {
     let text = serde_json::to_string_pretty(value)
         .map_err(|error| Error::failed(format!("cannot encode the output: {error}")))?;
-    print(&format!("{text}\n"))
+    print(&format!("{}\n", printable::json(&text)))
 }

@@ -14,6 +14,7 @@ use super::watcher::Watcher as Screen;
 use super::{facts_with_versions, print, print_json};
 use crate::error::{Error, Result};
 use crate::host::Facts;
+use crate::printable;
 use crate::runs::paper::{self, Bed, Beside, Experiment, Ground, Hardware, Planned, RowResult};
 use crate::runs::record::{Recording, replace};
 use crate::runs::session::Options;
@@ -230,7 +231,7 @@ fn sweep_through(
     if is_sweep(dir) {
         let is_same = read_note(dir).is_some_and(|known| known.experiment == note.experiment);
         if !is_same {
-            return Err(Error::input(format!("{} contains another sweep", dir.display()))
+            return Err(Error::input(format!("{} contains another sweep", printable::path(dir)))
                 .hint("choose a new folder with --out"));
         }
     }
@@ -269,7 +270,7 @@ fn announce(schedule: &Schedule, profile: &Profile, dir: &Path) {
     super::eprint_line(&format!(
         "stacktune: {} runs into {}: {} of load and rest, with up to {} written{unlimited}; building and filling are extra",
         schedule.runs.len(),
-        dir.display(),
+        printable::path(dir),
         approx_span(schedule.seconds(sweep.between.idle.as_secs_f64())),
         approx_size(writes.bytes),
     ));
@@ -277,7 +278,7 @@ fn announce(schedule: &Schedule, profile: &Profile, dir: &Path) {
 
 fn read_note(dir: &Path) -> Option<Note> {
     let text = std::fs::read(dir.join(NOTE)).ok()?;
-    serde_json::from_slice(&text).ok()
+    printable::from_json(&text).ok()
 }
 
 /// Whether the folder is a reproduction's.
@@ -287,7 +288,8 @@ pub fn is_reproduction(dir: &Path) -> bool {
 
 /// `stacktune show` of a reproduction.
 pub fn show(dir: &Path, json: bool) -> Result<()> {
-    let note = read_note(dir).ok_or_else(|| Error::failed(format!("{} has no {NOTE}", dir.display())))?;
+    let note =
+        read_note(dir).ok_or_else(|| Error::failed(format!("{} has no {NOTE}", printable::path(dir))))?;
     let experiment = find(&note.experiment)?;
     let folder = Folder::read(dir)?;
     let sweep = folder.profile()?.sweep.unwrap_or_default();
@@ -338,7 +340,7 @@ fn results(folder: &Folder, note: &Note) -> Result<Vec<RowResult>> {
 
 /// Another host's reproduction, or a plain recording.
 fn beside(dir: &Path, experiment: &Experiment) -> Result<Beside> {
-    let name = dir.file_name().map_or_else(|| dir.display().to_string(), |name| name.display().to_string());
+    let name = printable::path(dir.file_name().map_or(dir, Path::new));
     if let Some(note) = read_note(dir).filter(|_| is_sweep(dir)) {
         let rows = results(&Folder::read(dir)?, &note)?;
         return Ok(Beside { name, rows, same: note.experiment == experiment.name });

@@ -1,10 +1,10 @@
 //! `stacktune status` and `stacktune cleanup`: the stacks on this host.
 
-use std::io::{IsTerminal, Write, stderr};
+use std::io::{IsTerminal, stderr};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::signals::Interrupts;
-use super::{print, print_json};
+use super::{eprint_line, print, print_json};
 use crate::error::{Error, Result};
 use crate::stack::paths::state_dir;
 use crate::stack::runner::Runner;
@@ -29,8 +29,7 @@ pub fn cleanup(args: &CleanupArgs) -> Result<()> {
     let mut watch = |advance: &Advance| {
         if stderr().is_terminal() && last != Some(advance.step) {
             last = Some(advance.step);
-            // If this fails, no one is reading.
-            let _ = writeln!(stderr(), "stacktune: removing {}", advance.command);
+            eprint_line(&format!("stacktune: removing {}", advance.command));
         }
         true
     };

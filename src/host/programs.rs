@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
 
+use crate::printable;
+
 /// A program that runs beside this one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Program {
@@ -43,7 +45,7 @@ impl OtherLoad {
         let others = system.processes().iter().filter(|(pid, _)| pid.as_u32() != std::process::id());
         Some(Self::of(others.map(|(pid, process)| Program {
             pid: pid.as_u32(),
-            name: process.name().to_string_lossy().into_owned(),
+            name: printable::line(&process.name().to_string_lossy()).into_owned(),
             cpus: f64::from(process.cpu_usage()) / 100.0,
         })))
     }
@@ -63,7 +65,7 @@ pub fn program_name(pid: u32) -> Option<String> {
     let pid = Pid::from_u32(pid);
     let what = ProcessRefreshKind::nothing().without_tasks();
     system.refresh_processes_specifics(ProcessesToUpdate::Some(&[pid]), true, what);
-    Some(system.process(pid)?.name().to_string_lossy().into_owned())
+    Some(printable::line(&system.process(pid)?.name().to_string_lossy()).into_owned())
 }
 
 #[cfg(test)]

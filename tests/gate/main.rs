@@ -9,6 +9,7 @@ mod earlier;
 mod entry_points;
 mod fake_hosts;
 mod host;
+mod hostile;
 mod hot_loop;
 mod killed;
 mod recordings;

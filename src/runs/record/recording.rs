@@ -8,6 +8,7 @@ use super::summary::{Frame, Summary};
 use super::{HOST, LATENCY, LEDGER, PROFILE, SCHEMA, SUMMARY, WINDOWS, hlog, rebuild};
 use crate::error::{Error, Result};
 use crate::meter::window::{LedgerLine, Window};
+use crate::printable;
 
 /// A recording as read.
 #[derive(Debug, Clone)]
@@ -37,9 +38,9 @@ impl Recording {
     pub fn open(dir: &Path) -> Result<Self> {
         if !dir.join(WINDOWS).is_file() {
             let what = if dir.exists() {
-                format!("{} is not a recording", dir.display())
+                format!("{} is not a recording", printable::path(dir))
             } else {
-                format!("there is no {}", dir.display())
+                format!("there is no {}", printable::path(dir))
             };
             return Err(Error::input(what).hint("give a folder that `stacktune record --out` made"));
         }
@@ -62,8 +63,7 @@ impl Recording {
     /// The folder's name, for tables.
     pub fn name(&self) -> String {
         let path = self.dir.canonicalize().unwrap_or_else(|_| self.dir.clone());
-        path.file_name()
-            .map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
+        printable::path(path.file_name().map_or(&*path, Path::new))
     }
 }
 
@@ -71,12 +71,10 @@ fn read_summary(path: &Path) -> Result<Option<Summary>> {
     let Some(value) = optional(path)? else { return Ok(None) };
     let schema = value.get("schema").and_then(serde_json::Value::as_u64);
     if schema.is_some_and(|schema| schema > u64::from(SCHEMA)) {
-        return Err(Error::input(format!("{} was written by a newer stacktune", path.display()))
+        return Err(Error::input(format!("{} was written by a newer stacktune", printable::path(path)))
             .hint("read it with that version"));
     }
-    serde_json::from_value(value)
-        .map(Some)
-        .map_err(|e| Error::failed(format!("{} is damaged: {e}", path.display())))
+    serde_json::from_value(value).map(Some).map_err(|e| damaged(path, &e))
 }
 
 fn rebuilt(
@@ -100,7 +98,7 @@ fn rebuilt(
     let name = profile.as_ref().and_then(|table| table.get("name")?.as_str());
     let warmup = || windows.iter().filter(|window| window.warmup);
     let frame = Frame {
-        profile: name.unwrap_or("unnamed").to_owned(),
+        profile: printable::line(name.unwrap_or("unnamed")).into_owned(),
         warmup_s: warmup().map(|window| window.duration_ns).sum::<u64>() as f64 / 1e9,
         warmup_windows: warmup().count() as u64,
         rebuilt: true,
@@ -114,12 +112,14 @@ fn rebuilt(
 /// The JSON of a file, or none if there is no such file.
 fn optional(path: &Path) -> Result<Option<serde_json::Value>> {
     match std::fs::read(path) {
-        Ok(bytes) => serde_json::from_slice(&bytes)
-            .map(Some)
-            .map_err(|e| Error::failed(format!("{} is damaged: {e}", path.display()))),
+        Ok(bytes) => printable::from_json(&bytes).map(Some).map_err(|e| damaged(path, &e)),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(Error::os("cannot read", path, e)),
     }
+}
+
+fn damaged(path: &Path, error: &serde_json::Error) -> Error {
+    Error::failed(format!("{} is damaged: {}", printable::path(path), printable::line(&error.to_string())))
 }
 
 /// Each line's value. An incomplete last line is left out, with a note.
@@ -135,8 +135,10 @@ fn lines<T: DeserializeOwned>(path: &Path, notes: &mut Vec<String>) -> Result<Ve
         .enumerate()
         .filter(|(_, line)| !line.is_empty())
         .map(|(at, line)| {
-            serde_json::from_slice(line)
-                .map_err(|e| Error::failed(format!("{}:{}: damaged: {e}", path.display(), at + 1)))
+            printable::from_json(line).map_err(|e| {
+                let (path, why) = (printable::path(path), e.to_string());
+                Error::failed(format!("{path}:{}: damaged: {}", at + 1, printable::line(&why)))
+            })
         })
         .collect()
 }

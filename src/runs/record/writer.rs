@@ -16,6 +16,7 @@ use crate::host::{Facts, TargetFacts};
 use crate::load::kv::built::{BUILT, Built};
 use crate::meter::totals::Totals;
 use crate::meter::window::{LedgerLine, Window};
+use crate::printable;
 use crate::runs::pitfalls::Circumstances;
 
 /// What is known when a recording starts.
@@ -187,7 +188,7 @@ impl Writer {
 pub fn refuse_folder(dir: &Path) -> Result<()> {
     let unusable = |why: std::io::Error| {
         let why = crate::error::describe(&why);
-        Error::input(format!("cannot record to {}: {why}", dir.display()))
+        Error::input(format!("cannot record to {}: {why}", printable::path(dir)))
             .hint("give a folder that can be created and written")
     };
     // Whether it can be made is known only by making it; empty folders are removed again.
@@ -206,7 +207,7 @@ pub fn refuse_folder(dir: &Path) -> Result<()> {
     }
     let recording = [WINDOWS, SUMMARY, LATENCY, HOST].iter().any(|name| dir.join(name).exists());
     let what = if recording { "already holds a recording" } else { "is not empty" };
-    Err(Error::input(format!("{} {what}", dir.display()))
+    Err(Error::input(format!("{} {what}", printable::path(dir)))
         .hint("nothing was changed; give a new folder, or remove this one first"))
 }
 

@@ -47,7 +47,7 @@ pub fn record(
     let until = until.into();
     let ran = session.start().and_then(|()| run_until(session, until, interrupts, on_event));
     let outcome = match &ran {
-        Err(error) => Outcome::Failed(error.to_string()),
+        Err(error) => Outcome::Failed(error.one_line()),
         Ok(()) if interrupts() > 0 => Outcome::Interrupted,
         Ok(()) if session.failure().is_some() => {
             Outcome::Failed(session.failure().unwrap_or_default().to_owned())

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::schedule::{Run, SCHEMA, Schedule};
 use crate::error::{Error, Kind, Result};
+use crate::printable;
 use crate::runs::record::{PROFILE, Recording, is_of_recording, refuse_folder, replace};
 use crate::settings::Profile;
 use crate::settings::profile::{parse, to_toml};
@@ -42,7 +43,7 @@ impl NotRun {
             Kind::Refused => "refused",
             Kind::Failed | Kind::Interrupted => "failed",
         };
-        Self { kind: kind.into(), why: error.what.clone(), hint: error.hint.clone() }
+        Self { kind: kind.into(), why: printable::joined(&error.what), hint: error.hint.clone() }
     }
 }
 
@@ -104,7 +105,7 @@ impl Folder {
         let mut folder = Self { _lock: Some(lock), ..Self::read(dir)? };
         if folder.schedule.read_only != read_only {
             let how = if read_only { "without" } else { "with" };
-            let what = format!("the sweep in {} was started {how} --read-only", dir.display());
+            let what = format!("the sweep in {} was started {how} --read-only", printable::path(dir));
             return Err(Error::input(what).hint("continue it as it was started, or give a new folder"));
         }
         folder.enter(now)?;
@@ -118,10 +119,13 @@ impl Folder {
     pub fn read(dir: &Path) -> Result<Self> {
         let path = dir.join(SWEEP);
         let text = fs::read(&path).map_err(|e| Error::os("cannot read", &path, e))?;
-        let damaged = |e: serde_json::Error| Error::failed(format!("{} is damaged: {e}", path.display()));
-        let value: serde_json::Value = serde_json::from_slice(&text).map_err(damaged)?;
+        let damaged = |e: serde_json::Error| {
+            let why = e.to_string();
+            Error::failed(format!("{} is damaged: {}", printable::path(&path), printable::line(&why)))
+        };
+        let value: serde_json::Value = printable::from_json(&text).map_err(damaged)?;
         if value["schema"].as_u64().is_some_and(|schema| schema > u64::from(SCHEMA)) {
-            return Err(Error::input(format!("{} was written by a newer stacktune", path.display()))
+            return Err(Error::input(format!("{} was written by a newer stacktune", printable::path(&path)))
                 .hint("read it with that version"));
         }
         let schedule: Schedule = serde_json::from_value(value).map_err(damaged)?;
@@ -130,10 +134,14 @@ impl Folder {
             run.step >= schedule.steps.len() || !is_name || run.dir.contains('/')
         });
         if let Some(run) = stray {
-            return Err(Error::failed(format!("{} is damaged: it has a run `{}`", path.display(), run.dir)));
+            return Err(Error::failed(format!(
+                "{} is damaged: it has a run `{}`",
+                printable::path(&path),
+                run.dir
+            )));
         }
         let lines = fs::read_to_string(dir.join(PROCESSES)).unwrap_or_default();
-        let before = lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let before = lines.lines().filter_map(|line| printable::from_json(line.as_bytes()).ok()).collect();
         Ok(Self { dir: dir.to_owned(), schedule, before, _lock: None })
     }
 
@@ -160,7 +168,7 @@ impl Folder {
         let dir = self.run_dir(run);
         let Ok(mut entries) = fs::read_dir(&dir) else { return Ok(State::Open) };
         if let Ok(text) = fs::read(dir.join(NOT_RUN)) {
-            return Ok(match serde_json::from_slice(&text) {
+            return Ok(match printable::from_json(&text) {
                 Ok(not_run) => State::NotRun(not_run),
                 Err(_) => State::HalfDone,
             });
@@ -198,7 +206,8 @@ impl Folder {
             plain == NOT_RUN || is_of_recording(plain)
         };
         if let Some(stray) = names.iter().find(|name| !name.to_str().is_some_and(is_ours)) {
-            let what = format!("{} holds {}, which no recording has", dir.display(), stray.display());
+            let (dir, stray) = (printable::path(&dir), printable::path(Path::new(stray)));
+            let what = format!("{dir} holds {stray}, which no recording has");
             return Err(Error::input(what).hint("that run was not touched; move it elsewhere"));
         }
         for name in names {
@@ -264,7 +273,7 @@ fn refuse_other(dir: &Path, profile: &Profile) -> Result<()> {
         (true, false) => "the steps, their times or their order differ".to_owned(),
         (true, true) => "its name differs".to_owned(),
     };
-    Err(Error::input(format!("{} holds the sweep of another profile: {why}", dir.display()))
+    Err(Error::input(format!("{} holds the sweep of another profile: {why}", printable::path(dir)))
         .hint("nothing was changed; continue with the same profile, or give a new folder"))
 }
 
@@ -278,7 +287,7 @@ fn read_profile(dir: &Path) -> Result<Profile> {
 fn lock(dir: &Path) -> Result<File> {
     let file = File::open(dir).map_err(|e| Error::os("cannot open", dir, e))?;
     flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
-        Error::refused(format!("another process is running the sweep in {}", dir.display()))
+        Error::refused(format!("another process is running the sweep in {}", printable::path(dir)))
             .hint("wait for it to end, or give a new folder")
     })?;
     Ok(file)

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::printable::is_line;
 use crate::settings::Cpus;
 use crate::units;
 
@@ -192,6 +193,8 @@ impl Kind {
                     && (!power_of_two || n.is_power_of_two())
             }
             (Kind::Time { min, max, .. }, Value::Time(t)) => (min..=max).contains(&t),
+            (Kind::Text, Value::Text(text)) => is_line(text),
+            (Kind::List, Value::List(texts)) => texts.iter().all(|text| is_line(text)),
             _ => true,
         };
         if within { Ok(()) } else { Err(self.expected()) }
@@ -227,8 +230,8 @@ impl Kind {
                 }
             }
             Kind::Cpus => "any, node:N, or a list of CPUs like 0-3,8".into(),
-            Kind::Text => "text".into(),
-            Kind::List => "a list of strings".into(),
+            Kind::Text => "a line of text".into(),
+            Kind::List => "a list of lines of text".into(),
         }
     }
 
@@ -315,6 +318,14 @@ mod tests {
         assert_eq!(Kind::Cpus.parse("3,1,2,2").unwrap().to_string(), "1-3");
         for wrong in ["", "node:", "3-1", "x", "0-99999999"] {
             assert!(Kind::Cpus.parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn texts_are_lines_that_a_terminal_shows() {
+        assert_eq!(Kind::Text.parse("/mnt/größe 1"), Ok(Value::Text("/mnt/größe 1".into())));
+        for wrong in ["/mnt/a\n  2. mkfs", "/mnt/\x1b[2J", "/mnt/\u{202e}a", "\u{9b}1m"] {
+            assert!(Kind::Text.parse(wrong).is_err() && Kind::List.parse(wrong).is_err(), "{wrong:?}");
         }
     }
 

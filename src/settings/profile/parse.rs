@@ -8,6 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::contents::Profile;
 use crate::error::{Error, Result};
+use crate::printable;
 use crate::settings::knobs::{self, Kind, Knob, Value};
 use crate::settings::values::Settings;
 
@@ -52,7 +53,7 @@ pub fn parse_bytes(bytes: &[u8], file: &str) -> Result<Profile> {
 
 fn refusal(text: &str, file: &str, at: usize, what: &str) -> Error {
     let (line, column) = position(text, at);
-    Error::input(format!("{file}:{line}:{column}: {what}"))
+    Error::input(format!("{}:{line}:{column}: {}", printable::line(file), printable::line(what)))
 }
 
 /// Line and column of a byte offset, both from 1, the column in characters.
@@ -161,7 +162,7 @@ impl Walk<'_> {
     /// A single line of text that a terminal can show.
     pub fn line(&mut self, key: &str, value: &Spanned<DeValue>) -> Option<String> {
         match value.get_ref() {
-            DeValue::String(text) if !text.chars().any(char::is_control) => Some(text.to_string()),
+            DeValue::String(text) if printable::is_line(text) => Some(text.to_string()),
             _ => {
                 let what = format!("`{key}` must be a single line of text, not {}", self.source(value));
                 self.wrong.push((value.span().start, what));
@@ -188,7 +189,7 @@ impl Walk<'_> {
         }
         let stem = Path::new(file).file_stem().map(|stem| stem.to_string_lossy().into_owned());
         if let Some(name) = self.name.take().or(stem.filter(|stem| !stem.is_empty())) {
-            settings.name = name;
+            settings.name = printable::line(&name).into_owned();
         }
         settings.about = self.about.take().unwrap_or_default();
         self.check_target(&settings);
@@ -217,13 +218,14 @@ impl Walk<'_> {
 
 /// The knob's value from a TOML value, if it is valid.
 pub(super) fn value_of(knob: &Knob, value: &DeValue) -> Option<Value> {
+    let within = |value: Value| knob.spec.kind.bounds(&value).is_ok().then_some(value);
     let text_of = |item: &DeValue| whole_number(item).map(|n| n.to_string());
     match (&knob.spec.kind, value) {
         // Taken as is, since a path may begin with a space.
-        (Kind::Text, DeValue::String(text)) => Some(Value::Text(text.to_string())),
+        (Kind::Text, DeValue::String(text)) => within(Value::Text(text.to_string())),
         (Kind::List, DeValue::Array(items)) => {
             let texts = items.iter().map(|item| item.get_ref().as_str().map(String::from));
-            texts.collect::<Option<_>>().map(Value::List)
+            texts.collect::<Option<_>>().map(Value::List).and_then(within)
         }
         (Kind::List, _) => None,
         (Kind::Cpus, DeValue::Array(items)) => {
@@ -284,10 +286,10 @@ pub(super) fn list(keys: &[&str]) -> String {
     quoted.join(", ")
 }
 
-/// Text from the file, fit for a message: one line, without control characters, not too long.
+/// Text from the file, fit for a message: one line, without what a terminal would obey, not too long.
 fn shown(text: &str) -> String {
     let mut line: String =
-        text.chars().take(SHOWN_CHARS_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect();
+        text.chars().take(SHOWN_CHARS_MAX).map(|c| if printable::is_obeyed(c) { ' ' } else { c }).collect();
     if text.chars().nth(SHOWN_CHARS_MAX).is_some() {
         line.push('…');
     }

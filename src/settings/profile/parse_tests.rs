@@ -55,6 +55,21 @@ fn devices_may_stand_after_their_serials() {
 }
 
 #[test]
+fn no_text_makes_lines_or_moves_the_cursor() {
+    for text in ["/mnt/a\\n  2. nothing", "\\u001b[2J", "\\u202ea", "\\u009b1m"] {
+        for key in ["name", "about", "target.files.dir", "stack.mkfs_options", "wal.target", "wal.acks"] {
+            let error = parse(&format!("{key} = \"{text}\""), "demo.toml").unwrap_err().to_string();
+            assert!(error.contains(&format!("`{key}` must be")), "{error}");
+        }
+        let error = parse(&format!("target.devices = [\"/dev/x\", \"{text}\"]"), "demo.toml").unwrap_err();
+        assert!(error.what.contains("`target.devices` must be a list of lines of text"), "{error}");
+    }
+    let error = parse("x = 1", "a\n\x1b[2J.toml").unwrap_err();
+    assert!(error.what.starts_with("a␊␛[2J.toml:1:1: "), "{error}");
+    assert_eq!(parse("", "a\x1b.toml").unwrap().settings.name, "a␛");
+}
+
+#[test]
 fn columns_count_characters() {
     assert_eq!(position("a\näö x", "a\näö ".len()), (2, 4));
     assert_eq!(position("\u{feff}x = 1", 3), (1, 1));

@@ -13,6 +13,7 @@ use super::contents::Profile;
 use super::parse::{parse, parse_bytes};
 use super::write::to_toml;
 use crate::error::{Error, Result, describe};
+use crate::printable;
 use crate::settings::knobs::nearest_of;
 
 /// The end of a profile's file name.
@@ -193,12 +194,12 @@ fn entry(name: String, source: Source, loaded: Result<Profile>) -> Entry {
 
 fn load_file(path: &Path) -> Result<Profile> {
     let unreadable =
-        |e: std::io::Error| Error::input(format!("cannot read {}: {}", path.display(), describe(&e)));
+        |e: std::io::Error| Error::input(format!("cannot read {}: {}", printable::path(path), describe(&e)));
     let mut bytes = Vec::new();
     let file = fs::File::open(path).map_err(unreadable)?;
     file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
-        return Err(Error::input(format!("{} is over 1 MiB: that is not a profile", path.display())));
+        return Err(Error::input(format!("{} is over 1 MiB: that is not a profile", printable::path(path))));
     }
     parse_bytes(&bytes, &path.to_string_lossy())
 }

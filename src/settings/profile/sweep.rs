@@ -181,7 +181,7 @@ fn turn_label(path: &str, value: &Value) -> String {
     let of_class = knobs::find(path).is_some_and(|knob| knob.class.is_some());
     let key = path.split_once('.').map_or(path, |(_, key)| key);
     // A knob's text may contain characters that a line must not.
-    format!("{}={value}", if of_class { path } else { key }).replace(char::is_control, " ")
+    format!("{}={value}", if of_class { path } else { key }).replace(crate::printable::is_obeyed, " ")
 }
 
 #[cfg(test)]

@@ -48,12 +48,12 @@ fn any_value(knob: &'static Knob) -> BoxedStrategy<Value> {
     if knob.spec.inherits { prop_oneof![own, Just(Value::Inherit)].boxed() } else { own }
 }
 
-/// Texts, including those that mean something elsewhere.
+/// Lines of text, including those that mean something elsewhere.
 fn any_text() -> impl Strategy<Value = String> {
     prop_oneof![
-        any::<String>(),
+        any::<String>().prop_map(|text| text.replace(crate::printable::is_obeyed, "")),
         "[ -~]{0,20}",
-        prop::sample::select(&["", "none", "default", " none ", "'", "\"\"\"", "\n", "\r\n", "a,b"][..])
+        prop::sample::select(&["", "none", "default", " none ", "'", "\"\"\"", "\\n", "\\r", "a,b"][..])
             .prop_map(String::from),
     ]
 }
@@ -61,22 +61,24 @@ fn any_text() -> impl Strategy<Value = String> {
 /// Any settings that the knobs can express, with any name and description.
 fn any_settings() -> impl Strategy<Value = Settings> {
     let values: Vec<_> = knobs::all().iter().map(any_value).collect();
-    (values, "[^\\pC]{1,20}", "[^\\pC]{0,40}", any::<bool>()).prop_map(|(values, name, about, on_devices)| {
-        let mut settings = Settings { name, about, ..Settings::default() };
-        for (knob, value) in knobs::all().iter().zip(values) {
-            let of_files = knob.path.starts_with("target.files.");
-            if !knob.path.starts_with("target.") || of_files != on_devices {
-                knob.set(&mut settings, value);
+    (values, "[^\\pC\\p{Zl}\\p{Zp}]{1,20}", "[^\\pC\\p{Zl}\\p{Zp}]{0,40}", any::<bool>()).prop_map(
+        |(values, name, about, on_devices)| {
+            let mut settings = Settings { name, about, ..Settings::default() };
+            for (knob, value) in knobs::all().iter().zip(values) {
+                let of_files = knob.path.starts_with("target.files.");
+                if !knob.path.starts_with("target.") || of_files != on_devices {
+                    knob.set(&mut settings, value);
+                }
             }
-        }
-        // Without devices there are files, and either each device has one serial or none has.
-        if settings.target.devices.is_empty() {
-            settings.target.serials.clear();
-        } else if !settings.target.serials.is_empty() {
-            settings.target.serials.resize(settings.target.devices.len(), "S".into());
-        }
-        settings
-    })
+            // Without devices there are files, and either each device has one serial or none has.
+            if settings.target.devices.is_empty() {
+                settings.target.serials.clear();
+            } else if !settings.target.serials.is_empty() {
+                settings.target.serials.resize(settings.target.devices.len(), "S".into());
+            }
+            settings
+        },
+    )
 }
 
 proptest! {

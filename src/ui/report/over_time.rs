@@ -12,6 +12,7 @@ use crate::class::Class;
 use crate::error::{Error, Result};
 use crate::meter::bins::{self, Bin, Bins};
 use crate::meter::window::Window;
+use crate::printable;
 use crate::runs::record::Recording;
 use crate::units::{approx_span, three_digits};
 
@@ -59,8 +60,11 @@ impl OverTime {
     pub fn of(recording: &Recording) -> Result<Self> {
         let spans = spans(&recording.windows);
         if spans.is_empty() {
-            return Err(Error::input(format!("{} holds no measured second", recording.dir.display()))
-                .hint("`stacktune show` prints what it contains"));
+            return Err(Error::input(format!(
+                "{} holds no measured second",
+                printable::path(&recording.dir)
+            ))
+            .hint("`stacktune show` prints what it contains"));
         }
         Ok(Self { dir: recording.dir.display().to_string(), spans })
     }
@@ -102,7 +106,7 @@ impl std::fmt::Display for OverTime {
         let head = format!(
             "{} over time, {each} a column. Over so short a time write amplification is noisy; \
                      `stacktune show` prints the cumulative one.",
-            self.dir
+            printable::line(&self.dir)
         );
         writeln!(f, "{}", paragraph(&head, WIDTH, "  "))?;
         let mut draw = |title: &str, of: &dyn Fn(&Span) -> Option<f64>| {

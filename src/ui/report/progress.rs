@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crate::class::Class;
 use crate::meter::totals::Totals;
 use crate::meter::window::Window;
+use crate::printable;
 use crate::runs::session;
 use crate::units::{approx_size, approx_span, three_digits};
 
@@ -162,8 +163,9 @@ impl<W: Write> Progress<W> {
 
     /// A recording goes on even if its progress can't be written.
     fn say(&mut self, text: &str) {
+        let text = printable::line(text);
         if self.terminal {
-            let text = fitted(text);
+            let text = fitted(&text);
             let _ = write!(self.out, "\r{text}\x1b[K");
             self.drawn = true;
         } else {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::printable::line;
 use crate::stack::undo::{Cleaned, Leftover, StackState};
 use crate::units::approx_span;
 
@@ -18,12 +19,12 @@ pub fn status(found: &[Leftover], now_unix_s: u64) -> String {
             let _ = writeln!(out, "  {}", problem.replace('\n', "\n  "));
         }
         for drive in &leftover.drives {
-            let _ = writeln!(out, "  on {drive}");
+            let _ = writeln!(out, "  on {}", line(drive));
         }
         for standing in &leftover.stands {
-            let _ = writeln!(out, "  {}", standing.what);
+            let _ = writeln!(out, "  {}", line(&standing.what));
             for command in &standing.commands {
-                let _ = writeln!(out, "      {command}");
+                let _ = writeln!(out, "      {}", line(command));
             }
         }
         if let Some(way_out) = way_out(leftover) {
@@ -37,7 +38,7 @@ fn headline(leftover: &Leftover, now_unix_s: u64) -> String {
     let Leftover { id, profile, pid, .. } = leftover;
     let ago = approx_span(now_unix_s.saturating_sub(leftover.since_unix_s) as f64);
     let restarted = if leftover.restarted { ", before this host was restarted" } else { "" };
-    let of = format!("of {profile}, built {ago} ago{restarted}");
+    let of = format!("of {}, built {ago} ago{restarted}", line(profile));
     match leftover.state {
         StackState::Running => format!("{id} is in use: {of}, by process {pid}"),
         StackState::Ending => {
@@ -71,9 +72,9 @@ pub fn cleaned(cleaned: &[Cleaned], kept: &[Leftover]) -> String {
         let Leftover { id, profile, stands, .. } = leftover;
         match problem {
             None => {
-                let _ = writeln!(out, "{id} of {profile} was removed");
+                let _ = writeln!(out, "{id} of {} was removed", line(profile));
                 for standing in stands {
-                    let _ = writeln!(out, "  {}", standing.what);
+                    let _ = writeln!(out, "  {}", line(&standing.what));
                 }
             }
             Some(problem) => {
@@ -82,7 +83,8 @@ pub fn cleaned(cleaned: &[Cleaned], kept: &[Leftover]) -> String {
         }
     }
     for Leftover { id, profile, .. } in kept {
-        let _ = writeln!(out, "{id} of {profile} was kept: stacktune cleanup {id} removes it");
+        let of = line(profile);
+        let _ = writeln!(out, "{id} of {of} was kept: stacktune cleanup {id} removes it");
     }
     out
 }
@@ -129,6 +131,19 @@ mod tests {
         let old = Leftover { restarted: true, ..leftover(StackState::Dead) };
         assert!(status(&[old], 1090).contains("before this host was restarted"));
         assert!(status(&[], 0).contains("nothing left behind"));
+    }
+
+    #[test]
+    fn names_in_a_journal_make_no_lines() {
+        let evil = "x\n00112233aabbccdd of mine was removed\x1b[2J";
+        let mut stack = leftover(StackState::Kept);
+        (stack.profile, stack.drives, stack.stands[0].what) = (evil.into(), vec![evil.into()], evil.into());
+        stack.stands[0].commands = vec![evil.into()];
+        let removed = Cleaned { leftover: stack.clone(), problem: None };
+        for text in [status(&[stack.clone()], 1090), cleaned(&[removed], &[stack])] {
+            let is_false = |line: &str| line.starts_with("00112233aabbccdd of mine") || line.contains('\x1b');
+            assert!(!text.lines().any(is_false), "{text:?}");
+        }
     }
 
     #[test]

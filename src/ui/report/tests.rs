@@ -228,3 +228,64 @@ fn one_recording_is_not_compared() {
     let a = like(dir.path(), "a", Like::default());
     assert_eq!(compare(&[a]).unwrap_err().kind, crate::error::Kind::Input);
 }
+
+/// Every place of a text in the value.
+fn texts(value: &serde_json::Value, at: &str, found: &mut Vec<String>) {
+    match value {
+        serde_json::Value::String(_) => found.push(at.to_owned()),
+        serde_json::Value::Array(items) => {
+            items.iter().enumerate().for_each(|(index, item)| texts(item, &format!("{at}/{index}"), found));
+        }
+        serde_json::Value::Object(map) => {
+            map.iter().for_each(|(key, item)| texts(item, &format!("{at}/{key}"), found));
+        }
+        _ => {}
+    }
+}
+
+/// What is printed of a recording, even if that is an error.
+fn printed(dir: &Path) -> String {
+    let recording = match Recording::open(dir) {
+        Ok(recording) => recording,
+        Err(error) => return error.to_string(),
+    };
+    let compared = compare(&[recording.clone(), recording.clone()]).map(|comparison| comparison.to_string());
+    let over_time = OverTime::of(&recording).map(|over_time| over_time.to_string());
+    let others = [compared, over_time].map(|text| text.unwrap_or_else(|error| error.to_string()));
+    show(&recording) + &others.concat()
+}
+
+#[test]
+fn no_text_of_a_recording_reaches_the_terminal_raw_or_makes_a_line() {
+    const EVIL: &str = "x\nFALSE\x1b]0;y\x07\u{9b}31m\u{202e}\r";
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("a\nFALSE\x1b[2J");
+    let mut windows = fixture::windows(Like::default());
+    flagged(&mut windows, true);
+    let mut writer = Writer::create(&run, &fixture::header()).unwrap();
+    windows.iter().for_each(|window| writer.window(window).unwrap());
+    writer.ledger(&fixture::turn(1)).unwrap();
+    writer.finish(&fixture::totals(&windows), &Outcome::Failed("a drive is gone".into())).unwrap();
+    let mut tried = 0;
+    for name in ["summary.json", "host.json", "windows.jsonl", "ledger.jsonl"] {
+        let path = run.join(name);
+        let whole = std::fs::read_to_string(&path).unwrap();
+        let (first, rest) = if name.ends_with('l') { whole.split_once('\n').unwrap() } else { (&*whole, "") };
+        let value: serde_json::Value = serde_json::from_str(first).unwrap();
+        let mut places = Vec::new();
+        texts(&value, "", &mut places);
+        for place in places {
+            let mut changed = value.clone();
+            *changed.pointer_mut(&place).unwrap() = EVIL.into();
+            std::fs::write(&path, format!("{changed}\n{rest}")).unwrap();
+            let text = printed(&run);
+            let is_wrong =
+                |line: &str| line.trim_start().starts_with("FALSE") || !crate::printable::is_line(line);
+            let wrong: Vec<_> = text.lines().filter(|line| is_wrong(line)).collect();
+            assert!(wrong.is_empty(), "{name}{place}: {wrong:?}");
+            tried += 1;
+        }
+        std::fs::write(&path, whole).unwrap();
+    }
+    assert!(tried > 70, "{tried}");
+}

@@ -62,6 +62,18 @@ fn opening() {
 }
 
 #[test]
+fn no_name_moves_the_cursor_or_turns_the_line_around() {
+    let mut state = running(120, 40);
+    press(&mut state, &[KeyCode::Char('o')]);
+    let evil = "a\u{202e}b\x1b[2J\nc\u{9b}1m\u{2066}d";
+    let entry = ProfileEntry { name: evil.into(), about: evil.into(), path: Some(evil.into()) };
+    update(&mut state, Msg::Listed(vec![entry]));
+    update(&mut state, Msg::Session(Event::Notice(evil.into())));
+    let screen = shown(&state);
+    assert!(screen.contains("ab") && screen.lines().all(crate::printable::is_line), "{screen:?}");
+}
+
+#[test]
 fn filling_shows_bytes_rate_and_time_left() {
     snapshot("filling", filling);
 }

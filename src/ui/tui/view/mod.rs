@@ -26,6 +26,7 @@ use super::dialog::Dialog;
 use super::layout;
 use super::state::{Focus, State};
 use super::theme::Theme;
+use crate::printable::{is_line, is_obeyed};
 use crate::ui::text::{fit, width};
 
 /// Draws a panel into its place.
@@ -65,6 +66,17 @@ pub fn draw(state: &State, buf: &mut Buffer) {
         }
         Some(Dialog::Plan(asked)) => plan::render(state, asked, buf, screen),
         Some(dialog) => dialogs::render(state, dialog, buf, screen),
+    }
+    drop_obeyed(buf);
+}
+
+/// Removes from the cells what a terminal would obey: ratatui drops control characters alone.
+fn drop_obeyed(buf: &mut Buffer) {
+    for cell in &mut buf.content {
+        if !is_line(cell.symbol()) {
+            let symbol = cell.symbol().replace(is_obeyed, "");
+            cell.set_symbol(if symbol.is_empty() { " " } else { &symbol });
+        }
     }
 }
 

@@ -1,0 +1,137 @@
+//! Text that a terminal shows as it is. Names in recordings, profiles, journals and folders come from others.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// Whether a terminal obeys the character rather than showing it, or lets it change the order of those around it.
+pub fn is_obeyed(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{206f}')
+}
+
+/// Whether the text is one line that a terminal shows as it is.
+pub fn is_line(text: &str) -> bool {
+    !text.contains(is_obeyed)
+}
+
+/// The text as one line: pictures stand for characters that a terminal would obey, line ends included.
+pub fn line(text: &str) -> Cow<'_, str> {
+    if is_line(text) { text.into() } else { text.chars().map(shown).collect() }
+}
+
+/// The same for a text of several lines: its line ends stay.
+pub fn lines(text: &str) -> Cow<'_, str> {
+    let keep = |c| if c == '\n' { c } else { shown(c) };
+    if text.chars().all(|c| keep(c) == c) { text.into() } else { text.chars().map(keep).collect() }
+}
+
+/// Our own text of several lines as one.
+pub fn joined(text: &str) -> String {
+    text.lines().map(str::trim).collect::<Vec<_>>().join(" ")
+}
+
+/// A path as one line.
+pub fn path(path: &Path) -> String {
+    line(&path.display().to_string()).into_owned()
+}
+
+/// The character, or what stands for it.
+fn shown(c: char) -> char {
+    match c {
+        '\0'..='\x1f' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}'),
+        '\x7f' => '␡',
+        _ if is_obeyed(c) => '\u{fffd}',
+        _ => c,
+    }
+}
+
+/// JSON with its meaning unchanged, in which the characters that serde leaves as they are (DEL, those beyond ASCII)
+/// are escaped, too.
+pub fn json(text: &str) -> Cow<'_, str> {
+    let is_left = |c: char| c != '\n' && is_obeyed(c);
+    if !text.contains(is_left) {
+        return text.into();
+    }
+    let escaped = |c: char| if is_left(c) { format!("\\u{:04x}", u32::from(c)) } else { c.into() };
+    text.chars().map(escaped).collect::<String>().into()
+}
+
+/// Reads JSON that others may have written: each of its texts is one line, see [`line()`].
+///
+/// # Errors
+/// If it is not JSON, or not of that kind.
+pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
+    let read = serde_json::from_slice(bytes)?;
+    // serde refuses plain control characters, so these come as escapes or beyond ASCII; few files have either.
+    if bytes.iter().all(|byte| *byte < 0x7f && *byte != b'\\') {
+        return Ok(read);
+    }
+    let mut value: Value = serde_json::from_slice(bytes)?;
+    if to_lines(&mut value) { serde_json::from_value(value) } else { Ok(read) }
+}
+
+/// Makes each text in the value one line; returns whether that changed any.
+fn to_lines(value: &mut Value) -> bool {
+    match value {
+        Value::String(text) => {
+            let changes = !is_line(text);
+            if changes {
+                *text = line(text).into_owned();
+            }
+            changes
+        }
+        Value::Array(items) => items.iter_mut().fold(false, |changed, item| to_lines(item) || changed),
+        Value::Object(map) => {
+            let keys = !map.keys().all(|key| is_line(key));
+            if keys {
+                let renamed = std::mem::take(map).into_iter();
+                *map = renamed.map(|(key, value)| (line(&key).into_owned(), value)).collect();
+            }
+            map.values_mut().fold(keys, |changed, item| to_lines(item) || changed)
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_shown_as_a_picture() {
+        assert_eq!(line("\x1b]0;x\x07a\nb\tc\x7f"), "␛]0;x␇a␊b␉c␡");
+        assert_eq!(
+            line("\u{9b}31m \u{202e}cba\u{2069}\u{200f}\u{2028}"),
+            "\u{fffd}31m \u{fffd}cba\u{fffd}\u{fffd}\u{fffd}"
+        );
+        assert_eq!(lines("a\r\nb\x1b[2J\n"), "a␍\nb␛[2J\n");
+        for plain in ["", "µs – ×10³ 日本 עברית", "e\u{301}\u{200d}"] {
+            assert_eq!((line(plain), lines(plain), json(plain)), (plain.into(), plain.into(), plain.into()));
+            assert!(is_line(plain));
+        }
+        assert_eq!(path(Path::new("a\n/b")), "a␊/b");
+        assert_eq!(joined("can't run:\n  one\n  two"), "can't run: one two");
+    }
+
+    #[test]
+    fn json_means_the_same_and_has_nothing_that_a_terminal_obeys() {
+        let value = serde_json::json!({ "a\u{9b}": ["\x1b\n\x7f\u{202e}", "µ"] });
+        let text = serde_json::to_string_pretty(&value).unwrap();
+        let escaped = json(&text);
+        assert!(escaped.chars().all(|c| c == '\n' || !is_obeyed(c)), "{escaped}");
+        assert_eq!(serde_json::from_str::<Value>(&escaped).unwrap(), value);
+    }
+
+    #[test]
+    fn texts_of_others_are_read_as_single_lines() {
+        let read: Value =
+            from_json(br#"{"a\u001b": {"b": ["x\ny", 0.1, 18446744073709551615, null]}}"#).unwrap();
+        assert_eq!(read, serde_json::json!({ "a␛": { "b": ["x␊y", 0.1, u64::MAX, null] } }));
+        assert_eq!(from_json::<String>("\"\u{202e}\"".as_bytes()).unwrap(), "\u{fffd}");
+        assert_eq!(from_json::<String>(r#""a \"b\" µ""#.as_bytes()).unwrap(), "a \"b\" µ");
+        assert!(from_json::<String>(b"\"\x1b\"").is_err() && from_json::<u64>(b"\"1\"").is_err());
+    }
+}

@@ -1,0 +1,65 @@
+//! Recordings, profiles and folders of others: what they hold neither reaches the terminal raw nor stops the program.
+
+use std::fs;
+use std::path::Path;
+
+use crate::common::program::{Home, Outcome};
+
+/// Moves the cursor, sets the title, makes a line, turns the text around.
+const EVIL: &str = "x\nfalse line\x1b]0;title\x07\u{9b}2J\u{202e}";
+
+/// Records simulated devices for some seconds.
+fn simulated(home: &Home, out: &str) {
+    let profile = home.path("simulated.toml");
+    fs::write(&profile, "io.interface = \"sim\"\n").unwrap();
+    let mut command = home.command(["record", profile.to_str().unwrap(), "--for", "3s", "--out"]);
+    Outcome::of(&command.arg(home.path(out)).output().unwrap()).expect(0);
+}
+
+/// Puts it in place of a text in a file.
+fn put(file: &Path, from: &str, to: &str) {
+    let text = fs::read_to_string(file).unwrap();
+    assert!(text.contains(from), "{}: no {from}", file.display());
+    fs::write(file, text.replacen(from, to, 1)).unwrap();
+}
+
+#[track_caller]
+fn is_harmless(outcome: &Outcome) {
+    for text in [&outcome.stdout, &outcome.stderr] {
+        let wrong = |c: char| c != '\n' && c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c);
+        assert!(!text.contains(wrong), "{text:?}");
+        assert!(!text.lines().any(|line| line.trim_start().starts_with("false line")), "{text}");
+    }
+}
+
+#[test]
+fn names_in_a_recording_do_not_reach_the_terminal_raw() {
+    let home = Home::new();
+    let folder = format!("a{EVIL}");
+    simulated(&home, &folder);
+    let evil = serde_json::to_string(EVIL).unwrap();
+    let dir = home.path(&folder);
+    put(&dir.join("summary.json"), r#""profile": "simulated""#, &format!(r#""profile": {evil}"#));
+    put(&dir.join("host.json"), r#""hostname": ""#, &format!(r#""hostname": {evil}, "was": ""#));
+    for arguments in [vec!["show"], vec!["show", "--json"], vec!["show", "--over-time"], vec!["compare"]] {
+        let twice = arguments[0] == "compare";
+        let mut command = home.command(&arguments);
+        let outcome = Outcome::of(&command.args(vec![&dir; if twice { 2 } else { 1 }]).output().unwrap());
+        is_harmless(&outcome.expect(0));
+    }
+    for arguments in [["show", EVIL], ["record", EVIL], [EVIL, "--x"]] {
+        let outcome = home.run(arguments).expect(2);
+        assert!(!outcome.stderr.is_empty());
+        is_harmless(&outcome);
+    }
+}
+
+#[test]
+fn a_profile_draws_no_line_of_the_plan() {
+    let home = Home::new();
+    let profile = home.path("evil.toml");
+    fs::write(&profile, "target.files.dir = \"/tmp/x\\nfalse line\"\n").unwrap();
+    let outcome = home.run(["check", profile.to_str().unwrap()]).expect(2);
+    assert!(outcome.stderr.contains("`target.files.dir` must be a line of text"), "{outcome:?}");
+    is_harmless(&outcome);
+}
