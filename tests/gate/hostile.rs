@@ -1,7 +1,9 @@
 //! Recordings, profiles and folders of others: what they hold neither reaches the terminal raw nor stops the program.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::path::Path;
+use std::process::Command;
 
 use crate::common::program::{Home, Outcome};
 
@@ -62,4 +64,36 @@ fn a_profile_draws_no_line_of_the_plan() {
     let outcome = home.run(["check", profile.to_str().unwrap()]).expect(2);
     assert!(outcome.stderr.contains("`target.files.dir` must be a line of text"), "{outcome:?}");
     is_harmless(&outcome);
+}
+
+/// The first interval of the log with all bits of its histogram's inner length set.
+fn endless(log: &str) -> String {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    let line = log.lines().find(|line| line.starts_with("Tag=")).unwrap();
+    let (head, encoded) = line.rsplit_once(',').unwrap();
+    let bytes = STANDARD.decode(encoded).unwrap();
+    let mut plain = Vec::new();
+    flate2::read::ZlibDecoder::new(&bytes[8..]).read_to_end(&mut plain).unwrap();
+    plain[4..8].fill(0xff);
+    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(&plain).unwrap();
+    let packed = encoder.finish().unwrap();
+    let encoded = STANDARD.encode([&bytes[..4], &(packed.len() as u32).to_be_bytes(), &packed].concat());
+    log.replacen(line, &format!("{head},{encoded}"), 1)
+}
+
+#[test]
+fn four_bytes_in_the_log_take_no_memory() {
+    let home = Home::new();
+    simulated(&home, "a");
+    let dir = home.path("a");
+    fs::remove_file(dir.join("summary.json")).unwrap();
+    let log = fs::read_to_string(dir.join("latency.hlog")).unwrap();
+    fs::write(dir.join("latency.hlog"), endless(&log)).unwrap();
+    // In KiB.
+    let limited = ["-c", "ulimit -v 1000000; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_stacktune"), "show"];
+    let output = Command::new("sh").args(limited).arg(&dir).output().unwrap();
+    let outcome = Outcome::of(&output).expect(0);
+    assert!(outcome.stdout.contains("latency.hlog is damaged"), "{outcome:?}");
 }

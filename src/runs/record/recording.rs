@@ -1,5 +1,6 @@
 //! Reading a recording, even of a killed process.
 
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
@@ -90,9 +91,10 @@ fn rebuilt(
         windows.len()
     ));
     let path = dir.join(LATENCY);
-    let log = std::fs::read(&path).map_err(|e| Error::os("cannot read", &path, e))?;
+    let unreadable = |e| Error::os("cannot read", &path, e);
+    let log = std::fs::File::open(&path).map_err(unreadable)?;
     let counted: Vec<_> = windows.iter().filter(|window| rebuild::counts(window)).collect();
-    let (sums, damage) = hlog::sums(whole_lines(&log).0, &counted);
+    let (sums, damage) = hlog::sums(BufReader::new(log), &counted).map_err(unreadable)?;
     notes.extend(damage.map(|damage| format!("{LATENCY} is damaged: {damage}.")));
     let profile = toml.parse::<toml::Table>().ok();
     let name = profile.as_ref().and_then(|table| table.get("name")?.as_str());

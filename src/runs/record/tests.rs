@@ -150,7 +150,7 @@ fn the_log_sums_to_the_windows() {
     assert!(tags.into_iter().eq(expected));
 
     let counted: Vec<_> = windows.iter().filter(|window| !window.warmup).collect();
-    let (sums, damage) = hlog::sums(&log, &counted);
+    let (sums, damage) = hlog::sums(&*log, &counted).unwrap();
     assert_eq!(damage, None);
     for class in Class::ALL {
         let ios: u64 = counted.iter().map(|window| window.class(class).ios).sum();
@@ -167,7 +167,7 @@ fn the_summary_is_the_sum_of_the_counted_windows() {
     let counted = || read.windows.iter().filter(|window| !window.warmup);
     // Merging everything with a tag gives the summary's figures.
     let log = fs::read(dir.path().join(LATENCY)).unwrap();
-    let (merged, damage) = hlog::sums(&log, &read.windows.iter().collect::<Vec<_>>());
+    let (merged, damage) = hlog::sums(&*log, &read.windows.iter().collect::<Vec<_>>()).unwrap();
     assert_eq!(damage, None);
     for class in Class::ALL {
         assert_eq!(merged[class.name()].len(), read.summary.class(class).ios);
