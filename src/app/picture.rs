@@ -1,6 +1,6 @@
 //! `stacktune picture`: the screen of a real run, drawn into an SVG file for documents.
 
-use std::fs::{File, OpenOptions, metadata};
+use std::fs::{OpenOptions, metadata};
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -11,6 +11,8 @@ use ratatui::layout::Rect;
 
 use super::{facts, options, profile};
 use crate::error::{Error, Result};
+use crate::printable;
+use crate::regular_file;
 use crate::runs::session::{Command, Event, live};
 use crate::settings::knobs;
 use crate::threads;
@@ -81,13 +83,13 @@ fn refuse_other_file(out: &Path) -> Result<bool> {
     };
     let mut text = Vec::new();
     if is_file {
-        let file = File::open(out).map_err(unreadable)?;
+        let file = regular_file::open(out).map_err(unreadable)?;
         file.take(HEAD_BYTES).read_to_end(&mut text).map_err(unreadable)?;
     }
     if is_svg_of_ours(&text) {
         return Ok(true);
     }
-    let what = format!("{} already exists, and is not a picture drawn by stacktune", out.display());
+    let what = format!("{} already exists, and is not a picture drawn by stacktune", printable::path(out));
     Err(Error::refused(what).hint("it was left unchanged: choose another file with --out"))
 }
 

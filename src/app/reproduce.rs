@@ -15,6 +15,7 @@ use super::{facts_with_versions, print, print_json};
 use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::printable;
+use crate::regular_file;
 use crate::runs::paper::{self, Bed, Beside, Experiment, Ground, Hardware, Planned, RowResult};
 use crate::runs::record::{Recording, replace};
 use crate::runs::session::Options;
@@ -29,6 +30,8 @@ use crate::units::{approx_size, approx_span};
 
 /// What is known about a reproduction besides its sweep: a file in its folder.
 const NOTE: &str = "reproduce.json";
+/// Larger than any of them.
+const NOTE_BYTES_MAX: u64 = 1 << 20;
 const SCHEMA: u32 = 1;
 /// The default rest before each run on drives.
 const IDLE: Duration = Duration::from_secs(30);
@@ -277,7 +280,7 @@ fn announce(schedule: &Schedule, profile: &Profile, dir: &Path) {
 }
 
 fn read_note(dir: &Path) -> Option<Note> {
-    let text = std::fs::read(dir.join(NOTE)).ok()?;
+    let text = regular_file::read(&dir.join(NOTE), NOTE_BYTES_MAX).ok()?;
     printable::from_json(&text).ok()
 }
 

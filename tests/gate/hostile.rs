@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common::program::{Home, Outcome};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 /// Moves the cursor, sets the title, makes a line, turns the text around.
 const EVIL: &str = "x\nfalse line\x1b]0;title\x07\u{9b}2J\u{202e}";
@@ -96,4 +97,45 @@ fn four_bytes_in_the_log_take_no_memory() {
     let output = Command::new("sh").args(limited).arg(&dir).output().unwrap();
     let outcome = Outcome::of(&output).expect(0);
     assert!(outcome.stdout.contains("latency.hlog is damaged"), "{outcome:?}");
+}
+
+#[test]
+fn a_pipe_in_place_of_a_file_is_not_waited_for() {
+    let home = Home::new();
+    simulated(&home, "a");
+    let pipe = |path: &Path| {
+        let _ = fs::remove_file(path);
+        mknodat(CWD, path, FileType::Fifo, Mode::RUSR, 0).unwrap();
+    };
+    let says = |arguments: [&str; 2], status: i32| {
+        let outcome = home.run(arguments).expect(status);
+        let said = outcome.stdout + &outcome.stderr;
+        assert!(
+            said.split_whitespace().collect::<Vec<_>>().join(" ").contains("not a regular file"),
+            "{said}"
+        );
+    };
+    let a = home.path("a");
+    for (name, status) in [("profile.toml", 0), ("host.json", 1), ("ledger.jsonl", 1), ("summary.json", 1)] {
+        let path = a.join(name);
+        let kept = fs::read(&path).unwrap();
+        pipe(&path);
+        says(["show", a.to_str().unwrap()], status);
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, kept).unwrap();
+    }
+    let profile = home.path("pipe.toml");
+    pipe(&profile);
+    says(["check", profile.to_str().unwrap()], 2);
+    says(["check", "/dev/zero"], 2);
+    let profiles = home.path("config/stacktune/profiles");
+    fs::create_dir_all(&profiles).unwrap();
+    pipe(&profiles.join("mine.toml"));
+    assert!(home.run(["profiles"]).expect(0).stdout.contains("not a regular file"));
+    // A sweep's files.
+    let sweep = home.path("sweep");
+    fs::create_dir(&sweep).unwrap();
+    fs::write(sweep.join("sweep.json"), "").unwrap();
+    pipe(&sweep.join("reproduce.json"));
+    home.run(["show", sweep.to_str().unwrap()]).expect(1);
 }

@@ -17,9 +17,12 @@ use serde::{Deserialize, Serialize};
 use super::keys;
 use crate::error::{Error, Result};
 use crate::load::volume::files;
+use crate::regular_file;
 use crate::settings::{Kv, Named, Order};
 
 const MARKER: &str = "stacktune-pairs.json";
+/// Larger than the marker, and than RocksDB's file with its id.
+const FILE_BYTES_MAX: u64 = 1 << 20;
 const DATABASE: &str = "rocksdb";
 const WHAT: &str = "a data set of stacktune: pairs in RocksDB";
 /// The layout of a database that is about to be removed.
@@ -172,7 +175,7 @@ impl Place {
     /// Refused if a database or a file is in the way that is not stacktune's.
     pub fn marker(&self) -> Result<Option<Marker>> {
         let path = self.0.join(MARKER);
-        let text = match std::fs::read(&path) {
+        let text = match regular_file::read(&path, FILE_BYTES_MAX) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 if std::fs::symlink_metadata(self.database()).is_ok() {
                     let what =
@@ -222,7 +225,7 @@ impl Place {
 
     /// RocksDB's own id of the database.
     pub fn identity(&self) -> Option<String> {
-        let name = std::fs::read_to_string(self.database().join("IDENTITY")).ok()?;
+        let name = regular_file::read_text(&self.database().join("IDENTITY"), FILE_BYTES_MAX).ok()?;
         Some(name.trim().to_owned()).filter(|name| !name.is_empty())
     }
 

@@ -39,7 +39,11 @@ pub fn open_ours(path: &Path, writable: bool) -> Result<Option<OurFile>> {
     };
     refuse_odd(path, &there)?;
     let failed = |error| Error::os("cannot open", path, error);
-    let opened = OpenOptions::new().read(true).write(writable).custom_flags(libc::O_NOFOLLOW).open(path);
+    let opened = OpenOptions::new()
+        .read(true)
+        .write(writable)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(path);
     let file = opened.map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     if !same_file(&metadata, &there) {

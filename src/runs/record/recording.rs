@@ -1,6 +1,6 @@
 //! Reading a recording, even of a killed process.
 
-use std::io::BufReader;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
@@ -10,6 +10,15 @@ use super::{HOST, LATENCY, LEDGER, PROFILE, SCHEMA, SUMMARY, WINDOWS, hlog, rebu
 use crate::error::{Error, Result};
 use crate::meter::window::{LedgerLine, Window};
 use crate::printable;
+use crate::regular_file;
+use crate::settings::profile::FILE_BYTES_MAX;
+
+/// Larger than any summary, or what is known of any host.
+const JSON_BYTES_MAX: u64 = 16 << 20;
+/// Longer than the line of any window or turn.
+const LINE_BYTES: usize = 1 << 20;
+/// The windows are held in memory: those of a week, a second each, have less.
+const LINES_BYTES_MAX: u64 = 2 << 30;
 
 /// A recording as read.
 #[derive(Debug, Clone)]
@@ -38,7 +47,9 @@ impl Recording {
     /// being cut off.
     pub fn open(dir: &Path) -> Result<Self> {
         if !dir.join(WINDOWS).is_file() {
-            let what = if dir.exists() {
+            let what = if dir.join(WINDOWS).exists() {
+                format!("{} is not a recording: its {WINDOWS} is not a regular file", printable::path(dir))
+            } else if dir.exists() {
                 format!("{} is not a recording", printable::path(dir))
             } else {
                 format!("there is no {}", printable::path(dir))
@@ -50,7 +61,7 @@ impl Recording {
         let ledger =
             if dir.join(LEDGER).exists() { lines(&dir.join(LEDGER), &mut notes)? } else { Vec::new() };
         let host = optional(&dir.join(HOST))?.unwrap_or_default();
-        let profile_toml = std::fs::read_to_string(dir.join(PROFILE)).unwrap_or_else(|e| {
+        let profile_toml = regular_file::read_text(&dir.join(PROFILE), FILE_BYTES_MAX).unwrap_or_else(|e| {
             notes.push(format!("{PROFILE} can't be read: {}.", crate::error::describe(&e)));
             String::new()
         });
@@ -92,7 +103,7 @@ fn rebuilt(
     ));
     let path = dir.join(LATENCY);
     let unreadable = |e| Error::os("cannot read", &path, e);
-    let log = std::fs::File::open(&path).map_err(unreadable)?;
+    let log = regular_file::open(&path).map_err(unreadable)?;
     let counted: Vec<_> = windows.iter().filter(|window| rebuild::counts(window)).collect();
     let (sums, damage) = hlog::sums(BufReader::new(log), &counted).map_err(unreadable)?;
     notes.extend(damage.map(|damage| format!("{LATENCY} is damaged: {damage}.")));
@@ -113,7 +124,7 @@ fn rebuilt(
 
 /// The JSON of a file, or none if there is no such file.
 fn optional(path: &Path) -> Result<Option<serde_json::Value>> {
-    match std::fs::read(path) {
+    match regular_file::read(path, JSON_BYTES_MAX) {
         Ok(bytes) => printable::from_json(&bytes).map(Some).map_err(|e| damaged(path, &e)),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(Error::os("cannot read", path, e)),
@@ -124,29 +135,42 @@ fn damaged(path: &Path, error: &serde_json::Error) -> Error {
     Error::failed(format!("{} is damaged: {}", printable::path(path), printable::line(&error.to_string())))
 }
 
-/// Each line's value. An incomplete last line is left out, with a note.
 fn lines<T: DeserializeOwned>(path: &Path, notes: &mut Vec<String>) -> Result<Vec<T>> {
-    let bytes = std::fs::read(path).map_err(|e| Error::os("cannot read", path, e))?;
-    let (whole, torn) = whole_lines(&bytes);
-    if torn {
-        let name = path.file_name().unwrap_or_default().display().to_string();
-        notes.push(format!("The last line of {name} is incomplete and left out."));
+    let unreadable = |e| Error::os("cannot read", path, e);
+    let file = regular_file::open(path).map_err(unreadable)?;
+    if file.metadata().map_err(unreadable)?.len() > LINES_BYTES_MAX {
+        return Err(Error::failed(format!("{} is larger than any recording's", printable::path(path))));
     }
-    whole
-        .split(|&byte| byte == b'\n')
-        .enumerate()
-        .filter(|(_, line)| !line.is_empty())
-        .map(|(at, line)| {
-            printable::from_json(line).map_err(|e| {
-                let (path, why) = (printable::path(path), e.to_string());
-                Error::failed(format!("{path}:{}: damaged: {}", at + 1, printable::line(&why)))
-            })
-        })
-        .collect()
+    values(BufReader::new(file), path, notes)
 }
 
-/// The complete lines, and whether something follows them.
-fn whole_lines(bytes: &[u8]) -> (&[u8], bool) {
-    let end = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
-    (&bytes[..end], end < bytes.len())
+/// Each line's value; the path names the lines in errors. An incomplete last line is left out, with a note.
+fn values<T: DeserializeOwned>(
+    mut from: impl BufRead,
+    path: &Path,
+    notes: &mut Vec<String>,
+) -> Result<Vec<T>> {
+    let damaged = |number: usize, why: &str| {
+        let (path, why) = (printable::path(path), printable::line(why));
+        Error::failed(format!("{path}:{number}: damaged: {why}"))
+    };
+    let mut values = Vec::new();
+    let mut line = Vec::new();
+    for number in 1.. {
+        line.clear();
+        let next = from.by_ref().take(LINE_BYTES as u64).read_until(b'\n', &mut line);
+        match (next.map_err(|e| Error::os("cannot read", path, e))?, line.strip_suffix(b"\n")) {
+            (0, _) => break,
+            (_, Some(b"")) => {}
+            (_, Some(line)) => {
+                values.push(printable::from_json(line).map_err(|e| damaged(number, &e.to_string()))?);
+            }
+            (LINE_BYTES, None) => return Err(damaged(number, "it is longer than any line")),
+            (_, None) => {
+                let name = path.file_name().unwrap_or_default().display();
+                notes.push(format!("The last line of {name} is incomplete and left out."));
+            }
+        }
+    }
+    Ok(values)
 }

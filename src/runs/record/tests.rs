@@ -284,3 +284,46 @@ fn a_newer_layout_is_refused() {
     let error = Recording::open(dir.path()).unwrap_err();
     assert!(error.what.contains("newer stacktune"), "{error}");
 }
+
+#[test]
+fn what_is_no_regular_file_is_neither_waited_for_nor_read() {
+    use std::os::unix::fs::symlink;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    let windows = fixture::windows(Like::default());
+    for name in [PROFILE, HOST, WINDOWS, LATENCY, LEDGER, SUMMARY] {
+        let dir = tempfile::tempdir().unwrap();
+        let writer = written(dir.path(), &windows);
+        if name == LATENCY {
+            drop(writer);
+        } else {
+            writer.finish(&fixture::totals(&windows), &Outcome::Complete).unwrap();
+        }
+        let path = dir.path().join(name);
+        fs::remove_file(&path).unwrap();
+        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR, 0).unwrap();
+        let read = || match Recording::open(dir.path()) {
+            Ok(recording) => recording.notes.concat(),
+            Err(error) => error.what,
+        };
+        assert!(read().contains("not a regular file"), "{name}: {}", read());
+        fs::remove_file(&path).unwrap();
+        symlink("/dev/zero", &path).unwrap();
+        assert!(read().contains("not a regular file"), "{name}: {}", read());
+    }
+}
+
+#[test]
+fn a_line_without_an_end_is_not_read_into_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(written(dir.path(), &fixture::windows(Like::default())));
+    let file = fs::OpenOptions::new().append(true).open(dir.path().join(WINDOWS)).unwrap();
+    let len = file.metadata().unwrap().len();
+    file.set_len(len + (1 << 30)).unwrap();
+    let error = Recording::open(dir.path()).unwrap_err();
+    assert!(error.what.ends_with("windows.jsonl:6: damaged: it is longer than any line"), "{error}");
+    file.set_len(3 << 30).unwrap();
+    let error = Recording::open(dir.path()).unwrap_err();
+    assert!(error.what.ends_with("windows.jsonl is larger than any recording's"), "{error}");
+}

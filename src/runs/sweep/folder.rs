@@ -11,13 +11,17 @@ use serde::{Deserialize, Serialize};
 use super::schedule::{Run, SCHEMA, Schedule};
 use crate::error::{Error, Kind, Result};
 use crate::printable;
+use crate::regular_file;
 use crate::runs::record::{PROFILE, Recording, is_of_recording, refuse_folder, replace};
 use crate::settings::Profile;
-use crate::settings::profile::{parse, to_toml};
+use crate::settings::profile::{self, parse, to_toml};
 
 const SWEEP: &str = "sweep.json";
 const PROCESSES: &str = "processes.jsonl";
 const NOT_RUN: &str = "not-run.json";
+
+/// Larger than any of these files.
+const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// Whether the folder is a sweep's.
 pub fn is_sweep(dir: &Path) -> bool {
@@ -118,7 +122,8 @@ impl Folder {
     /// Input if there is none, or one of a newer layout; failed if it is damaged.
     pub fn read(dir: &Path) -> Result<Self> {
         let path = dir.join(SWEEP);
-        let text = fs::read(&path).map_err(|e| Error::os("cannot read", &path, e))?;
+        let text =
+            regular_file::read(&path, FILE_BYTES_MAX).map_err(|e| Error::os("cannot read", &path, e))?;
         let damaged = |e: serde_json::Error| {
             let why = e.to_string();
             Error::failed(format!("{} is damaged: {}", printable::path(&path), printable::line(&why)))
@@ -140,7 +145,7 @@ impl Folder {
                 run.dir
             )));
         }
-        let lines = fs::read_to_string(dir.join(PROCESSES)).unwrap_or_default();
+        let lines = regular_file::read_text(&dir.join(PROCESSES), FILE_BYTES_MAX).unwrap_or_default();
         let before = lines.lines().filter_map(|line| printable::from_json(line.as_bytes()).ok()).collect();
         Ok(Self { dir: dir.to_owned(), schedule, before, _lock: None })
     }
@@ -167,7 +172,7 @@ impl Folder {
     pub fn state(&self, run: &Run) -> Result<State> {
         let dir = self.run_dir(run);
         let Ok(mut entries) = fs::read_dir(&dir) else { return Ok(State::Open) };
-        if let Ok(text) = fs::read(dir.join(NOT_RUN)) {
+        if let Ok(text) = regular_file::read(&dir.join(NOT_RUN), FILE_BYTES_MAX) {
             return Ok(match printable::from_json(&text) {
                 Ok(not_run) => State::NotRun(not_run),
                 Err(_) => State::HalfDone,
@@ -279,7 +284,8 @@ fn refuse_other(dir: &Path, profile: &Profile) -> Result<()> {
 
 fn read_profile(dir: &Path) -> Result<Profile> {
     let path = dir.join(PROFILE);
-    let text = fs::read_to_string(&path).map_err(|e| Error::os("cannot read", &path, e))?;
+    let text = regular_file::read_text(&path, profile::FILE_BYTES_MAX)
+        .map_err(|e| Error::os("cannot read", &path, e))?;
     parse(&text, &path.display().to_string())
 }
 

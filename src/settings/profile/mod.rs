@@ -17,7 +17,7 @@ pub use check::check;
 pub use contents::Profile;
 pub use identity::by_identity;
 pub use parse::parse;
-pub use store::{Entry, Source, Store, expand_home};
+pub use store::{Entry, FILE_BYTES_MAX, Source, Store, expand_home};
 pub use sweep::{Step, Sweep};
 pub use write::to_toml;
 

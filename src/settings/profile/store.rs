@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -14,14 +14,15 @@ use super::parse::{parse, parse_bytes};
 use super::write::to_toml;
 use crate::error::{Error, Result, describe};
 use crate::printable;
+use crate::regular_file;
 use crate::settings::knobs::nearest_of;
 
 /// The end of a profile's file name.
 const EXTENSION: &str = ".toml";
 /// The longest name: file names have at most 255 bytes.
 const NAME_BYTES_MAX: usize = 100;
-/// Larger than any profile.
-const FILE_BYTES_MAX: u64 = 1 << 20;
+/// Larger than the file of any profile.
+pub const FILE_BYTES_MAX: u64 = 1 << 20;
 const NO_HOME: &str = "there is no home folder: HOME is not set to an absolute path";
 
 /// Finds and saves profiles.
@@ -193,14 +194,8 @@ fn entry(name: String, source: Source, loaded: Result<Profile>) -> Entry {
 }
 
 fn load_file(path: &Path) -> Result<Profile> {
-    let unreadable =
-        |e: std::io::Error| Error::input(format!("cannot read {}: {}", printable::path(path), describe(&e)));
-    let mut bytes = Vec::new();
-    let file = fs::File::open(path).map_err(unreadable)?;
-    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > FILE_BYTES_MAX {
-        return Err(Error::input(format!("{} is over 1 MiB: that is not a profile", printable::path(path))));
-    }
+    let bytes = regular_file::read(path, FILE_BYTES_MAX)
+        .map_err(|e| Error::input(format!("cannot read {}: {}", printable::path(path), describe(&e))))?;
     parse_bytes(&bytes, &path.to_string_lossy())
 }
 

@@ -1,0 +1,71 @@
+//! Reading files that others may have put in place: regular ones only, up to a size, and without waiting. A pipe in
+//! such a place would never end, and neither would /dev/zero.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Error, Read, Result};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use crate::units::approx_size;
+
+/// Opens a regular file for reading.
+///
+/// # Errors
+/// If it can't be opened, or is not a regular file: a pipe is not waited for, a device not touched.
+pub fn open(path: &Path) -> Result<File> {
+    let refuse = |is_file: bool| if is_file { Ok(()) } else { Err(Error::other("it is not a regular file")) };
+    // Opening some devices already has an effect.
+    refuse(path.metadata()?.is_file())?;
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
+    refuse(file.metadata()?.is_file())?;
+    Ok(file)
+}
+
+/// The content of a regular file of at most that many bytes.
+///
+/// # Errors
+/// As for [`open()`]; if it is larger, or can't be read.
+pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.take(bytes_max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > bytes_max {
+        return Err(Error::other(format!("it has over {}", approx_size(bytes_max))));
+    }
+    Ok(bytes)
+}
+
+/// The same for text.
+///
+/// # Errors
+/// As for [`read()`], and if it is not UTF-8.
+pub fn read_text(path: &Path, bytes_max: u64) -> Result<String> {
+    String::from_utf8(read(path, bytes_max)?).map_err(|_| Error::other("it is not text (UTF-8 was expected)"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    #[test]
+    fn only_regular_files_up_to_the_limit_are_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::fs::write(at("file"), "12345678").unwrap();
+        symlink(at("file"), at("link")).unwrap();
+        assert_eq!(read(&at("file"), 8).unwrap(), b"12345678");
+        assert_eq!(read_text(&at("link"), 8).unwrap(), "12345678");
+        assert_eq!(read(&at("file"), 7).unwrap_err().to_string(), "it has over 7 B");
+        mknodat(CWD, at("pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+        symlink("/dev/zero", at("zero")).unwrap();
+        for other in [at("pipe"), at("zero"), dir.path().to_owned(), "/dev/null".into()] {
+            assert_eq!(read(&other, 8).unwrap_err().to_string(), "it is not a regular file");
+        }
+        assert_eq!(read(&at("none"), 8).unwrap_err().kind(), std::io::ErrorKind::NotFound);
+        std::fs::write(at("file"), [0xff]).unwrap();
+        assert!(read_text(&at("file"), 8).is_err());
+    }
+}
