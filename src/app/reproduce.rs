@@ -252,7 +252,7 @@ fn sweep_through(
     let folder = sweep::prepare(dir, profile, options, &look, &mut watcher)?;
     let text = serde_json::to_vec_pretty(note)
         .map_err(|error| Error::failed(format!("cannot encode {NOTE}: {error}")))?;
-    replace(&dir.join(NOTE), &text)?;
+    replace(dir, NOTE, &text)?;
     announce(&folder.schedule, profile, dir);
     let ran = sweep::run(&folder, options, &look, false, &|| interrupts.count(), &mut watcher);
     watcher.screen.progress.done();

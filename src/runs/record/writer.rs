@@ -8,7 +8,7 @@ use hdrhistogram::serialization::V2DeflateSerializer;
 use rustix::fs::Access;
 use serde::Serialize;
 
-use super::files::{Appender, replace};
+use super::files::{Appender, HeldFolder};
 use super::summary::{Frame, Summary};
 use super::{HOST, LATENCY, LEDGER, PROFILE, SCHEMA, SUMMARY, WINDOWS, hlog};
 use crate::error::{Error, Result};
@@ -70,6 +70,7 @@ struct Host<'a> {
 /// A recording in progress. Every call hands its data to the kernel before it returns.
 pub struct Writer {
     dir: PathBuf,
+    folder: HeldFolder,
     profile: String,
     windows: Appender,
     latency: Appender,
@@ -92,10 +93,11 @@ impl Writer {
         refuse_folder(dir)?;
         std::fs::create_dir_all(dir).map_err(|e| Error::os("cannot create", dir, e))?;
         // Of two that start at once, the second fails here.
-        let windows = Appender::create(dir.join(WINDOWS))?;
-        let mut latency = Appender::create(dir.join(LATENCY))?;
-        let ledger = Appender::create(dir.join(LEDGER))?;
-        replace(&dir.join(PROFILE), header.profile_toml.as_bytes())?;
+        let folder = HeldFolder::open(dir)?;
+        let windows = Appender::create(&folder, WINDOWS)?;
+        let mut latency = Appender::create(&folder, LATENCY)?;
+        let ledger = Appender::create(&folder, LEDGER)?;
+        folder.replace(PROFILE, header.profile_toml.as_bytes())?;
         let host = Host {
             schema: SCHEMA,
             stacktune: env!("CARGO_PKG_VERSION"),
@@ -108,10 +110,11 @@ impl Writer {
             usable_bytes: header.worth.map(|(_, bytes)| bytes),
             circumstances: &header.circumstances,
         };
-        replace(&dir.join(HOST), &pretty(&host)?)?;
+        folder.replace(HOST, &pretty(&host)?)?;
         latency.append(&hlog::header(header.run_started).map_err(Error::failed)?)?;
         Ok(Self {
             dir: dir.to_owned(),
+            folder,
             profile: header.profile.clone(),
             windows,
             latency,
@@ -176,7 +179,7 @@ impl Writer {
             circumstances: Some(self.circumstances),
         };
         let summary = Summary::of(totals, frame);
-        replace(&self.dir.join(SUMMARY), &pretty(&summary)?)?;
+        self.folder.replace(SUMMARY, &pretty(&summary)?)?;
         Ok(summary)
     }
 }

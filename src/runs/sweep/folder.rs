@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -12,7 +13,9 @@ use super::schedule::{Run, SCHEMA, Schedule};
 use crate::error::{Error, Kind, Result};
 use crate::printable;
 use crate::regular_file;
-use crate::runs::record::{PROFILE, Recording, is_of_recording, refuse_folder, replace};
+use crate::runs::record::{
+    HeldFolder, PROFILE, Recording, final_name, is_of_recording, refuse_folder, replace,
+};
 use crate::settings::Profile;
 use crate::settings::profile::{self, parse, to_toml};
 
@@ -102,8 +105,8 @@ impl Folder {
             // If an earlier process was killed early, only the profile may be there.
             refuse_other(dir, profile)?;
             let schedule = Schedule::of(profile, read_only, now)?;
-            replace(&dir.join(PROFILE), to_toml(profile).as_bytes())?;
-            replace(&dir.join(SWEEP), &json(&schedule)?)?;
+            replace(dir, PROFILE, to_toml(profile).as_bytes())?;
+            replace(dir, SWEEP, &json(&schedule)?)?;
         }
         refuse_other(dir, profile)?;
         let mut folder = Self { _lock: Some(lock), ..Self::read(dir)? };
@@ -207,7 +210,7 @@ impl Folder {
         };
         let names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
         let is_ours = |name: &str| {
-            let plain = name.strip_suffix(".new").unwrap_or(name);
+            let plain = final_name(name);
             plain == NOT_RUN || is_of_recording(plain)
         };
         if let Some(stray) = names.iter().find(|name| !name.to_str().is_some_and(is_ours)) {
@@ -226,7 +229,7 @@ impl Folder {
     pub fn not_run(&self, run: &Run, not_run: &NotRun) -> Result<()> {
         let dir = self.run_dir(run);
         fs::create_dir_all(&dir).map_err(|e| Error::os("cannot create", &dir, e))?;
-        replace(&dir.join(NOT_RUN), &json(not_run)?)
+        HeldFolder::open_own(&dir)?.replace(NOT_RUN, &json(not_run)?)
     }
 
     /// Records that this process works on it.
@@ -237,7 +240,13 @@ impl Folder {
         let mut line =
             serde_json::to_vec(&process).map_err(|e| Error::failed(format!("cannot encode: {e}")))?;
         line.push(b'\n');
-        let mut file = File::options().append(true).create(true).open(&path).map_err(cannot)?;
+        // A link would lead to a file of others, a pipe would be waited for.
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+        let mut file =
+            File::options().append(true).create(true).custom_flags(flags).open(&path).map_err(cannot)?;
+        if !file.metadata().map_err(cannot)?.is_file() {
+            return Err(Error::failed(format!("{} is not a regular file", printable::path(&path))));
+        }
         file.write_all(&line).and_then(|()| file.sync_all()).map_err(cannot)
     }
 }
@@ -245,7 +254,7 @@ impl Folder {
 /// Whether a process was killed there while beginning a sweep.
 fn holds_a_beginning(dir: &Path) -> bool {
     let is_of_it = |name: &std::ffi::OsStr| {
-        let plain = name.to_str().map(|name| name.strip_suffix(".new").unwrap_or(name));
+        let plain = name.to_str().map(final_name);
         plain.is_some_and(|name| [PROFILE, SWEEP].contains(&name))
     };
     fs::read_dir(dir)
