@@ -30,7 +30,7 @@ pub fn show(dir: &std::path::Path, json: bool) -> Result<()> {
         return super::reproduce::show(dir, json);
     }
     if is_sweep(dir) {
-        let shown = SweepShown::of(&Folder::read(dir)?)?;
+        let shown = SweepShown::of(&Folder::read(dir)?);
         return if json { print_json(&shown) } else { print(&report::sweep(&shown)) };
     }
     let recording = Recording::open(dir)?;

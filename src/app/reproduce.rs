@@ -87,7 +87,7 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     let (folder, ended) = sweep_through(&dir, &profile, &options, &facts, &note)?;
     show(&dir, args.output.json)?;
     ended?;
-    SweepShown::of(&folder)?.failure().map_or(Ok(()), Err)
+    SweepShown::of(&folder).failure().map_or(Ok(()), Err)
 }
 
 fn find(name: &str) -> Result<Experiment> {
@@ -312,12 +312,12 @@ pub fn show(dir: &Path, json: bool) -> Result<()> {
             }
         }
     }
-    let shown = Reproduction::of(&run, &results(&folder, &note)?, &others);
+    let shown = Reproduction::of(&run, &results(&folder, &note), &others);
     if json { print_json(&shown) } else { print(&report::reproduction(&shown)) }
 }
 
 /// Each row's runs, or why there are none.
-fn results(folder: &Folder, note: &Note) -> Result<Vec<RowResult>> {
+fn results(folder: &Folder, note: &Note) -> Vec<RowResult> {
     let mut rows: Vec<_> = note
         .left_out
         .iter()
@@ -328,9 +328,9 @@ fn results(folder: &Folder, note: &Note) -> Result<Vec<RowResult>> {
         let mut runs: Vec<_> = folder.schedule.runs.iter().filter(|run| run.step == number).collect();
         runs.sort_by_key(|run| run.repeat);
         for run in runs {
-            match folder.state(run)? {
+            match folder.state(run) {
                 State::Done(recording) => row.runs.push(*recording),
-                State::NotRun(not_run) => row.reason = Some(not_run.why),
+                State::NotRun(not_run) | State::Damaged(not_run) => row.reason = Some(not_run.why),
                 State::Open | State::HalfDone => {
                     row.reason.get_or_insert_with(|| "not all of it has been run yet".into());
                 }
@@ -338,14 +338,14 @@ fn results(folder: &Folder, note: &Note) -> Result<Vec<RowResult>> {
         }
         rows.push(row);
     }
-    Ok(rows)
+    rows
 }
 
 /// Another host's reproduction, or a plain recording.
 fn beside(dir: &Path, experiment: &Experiment) -> Result<Beside> {
     let name = printable::path(dir.file_name().map_or(dir, Path::new));
     if let Some(note) = read_note(dir).filter(|_| is_sweep(dir)) {
-        let rows = results(&Folder::read(dir)?, &note)?;
+        let rows = results(&Folder::read(dir)?, &note);
         return Ok(Beside { name, rows, same: note.experiment == experiment.name });
     }
     let recording = Recording::open(dir)?;

@@ -69,7 +69,7 @@ pub fn run(args: &RecordArgs, profile: &Profile) -> Result<()> {
     let folder = sweep::prepare(&out, &profile, &options, &look, &mut watcher)?;
     let ran = sweep::run(&folder, &options, &look, args.keep, &|| interrupts.count(), &mut watcher);
     watcher.screen.progress.done();
-    let shown = SweepShown::of(&folder)?;
+    let shown = SweepShown::of(&folder);
     if args.output.json {
         print_json(&shown)?;
     } else {

@@ -63,6 +63,8 @@ pub enum State {
     HalfDone,
     /// It has no figures.
     NotRun(NotRun),
+    /// What is in its folder can't be read, or its folder is a link: it stays as it is.
+    Damaged(NotRun),
     /// It is complete.
     Done(Box<Recording>),
 }
@@ -169,45 +171,30 @@ impl Folder {
     }
 
     /// The state of a run.
-    ///
-    /// # Errors
-    /// If its recording can't be read.
-    pub fn state(&self, run: &Run) -> Result<State> {
+    pub fn state(&self, run: &Run) -> State {
         let dir = self.run_dir(run);
-        let Ok(mut entries) = fs::read_dir(&dir) else { return Ok(State::Open) };
-        if let Ok(text) = regular_file::read(&dir.join(NOT_RUN), FILE_BYTES_MAX) {
-            return Ok(match printable::from_json(&text) {
-                Ok(not_run) => State::NotRun(not_run),
-                Err(_) => State::HalfDone,
-            });
-        }
-        if entries.next().is_none() {
-            return Ok(State::Open);
-        }
-        if !dir.join("summary.json").is_file() {
-            return Ok(State::HalfDone);
-        }
-        let recording = Recording::open(&dir)?;
-        let summary = &recording.summary;
-        Ok(if summary.interrupted || summary.rebuilt {
-            State::HalfDone
-        } else if let Some(why) = &summary.failure {
-            State::NotRun(NotRun { kind: "failed".into(), why: why.clone(), hint: None })
-        } else {
-            State::Done(Box::new(recording))
+        state_of(&dir).unwrap_or_else(|error| {
+            let path = printable::path(&dir);
+            let what_to_do = format!("to have that run done again, remove {path} or move it elsewhere");
+            State::Damaged(NotRun {
+                kind: "failed".into(),
+                why: format!("{}; {what_to_do}", error.what),
+                hint: Some(what_to_do),
+            })
         })
     }
 
     /// Prepares a run's folder for a recording: what is left of an incomplete one is removed.
     ///
     /// # Errors
-    /// Input if the folder contains something that is not part of a recording, which is left unchanged.
+    /// Input if the folder contains something that is not part of a recording, failed if it is a link; then nothing is
+    /// changed.
     pub fn clear(&self, run: &Run) -> Result<()> {
         let dir = self.run_dir(run);
-        let entries = match fs::read_dir(&dir) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            entries => entries.map_err(|e| Error::os("cannot read", &dir, e))?,
-        };
+        if !is_folder(&dir)? {
+            return Ok(());
+        }
+        let entries = fs::read_dir(&dir).map_err(|e| Error::os("cannot read", &dir, e))?;
         let names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
         let is_ours = |name: &str| {
             let plain = final_name(name);
@@ -249,6 +236,51 @@ impl Folder {
         }
         file.write_all(&line).and_then(|()| file.sync_all()).map_err(cannot)
     }
+}
+
+/// Whether there is a folder of that name.
+///
+/// # Errors
+/// If it is something else, or can't be examined. A link is not followed: others may have put it there.
+fn is_folder(dir: &Path) -> Result<bool> {
+    let kind = match dir.symlink_metadata() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        found => found.map_err(|e| Error::os("cannot examine", dir, e))?.file_type(),
+    };
+    if kind.is_dir() {
+        return Ok(true);
+    }
+    let what = if kind.is_symlink() { "a link, which is not followed" } else { "not a folder" };
+    Err(Error::failed(format!("{} is {what}", printable::path(dir))))
+}
+
+/// The state of the run with that folder.
+fn state_of(dir: &Path) -> Result<State> {
+    if !is_folder(dir)? {
+        return Ok(State::Open);
+    }
+    let mut entries = fs::read_dir(dir).map_err(|e| Error::os("cannot read", dir, e))?;
+    let reason = dir.join(NOT_RUN);
+    if reason.symlink_metadata().is_ok() {
+        let text = regular_file::read(&reason, FILE_BYTES_MAX);
+        let text = text.map_err(|e| Error::os("cannot read", &reason, e))?;
+        return Ok(printable::from_json(&text).map_or(State::HalfDone, State::NotRun));
+    }
+    if entries.next().is_none() {
+        return Ok(State::Open);
+    }
+    if dir.join("summary.json").symlink_metadata().is_err() {
+        return Ok(State::HalfDone);
+    }
+    let recording = Recording::open(dir)?;
+    let summary = &recording.summary;
+    Ok(if summary.interrupted || summary.rebuilt {
+        State::HalfDone
+    } else if let Some(why) = &summary.failure {
+        State::NotRun(NotRun { kind: "failed".into(), why: why.clone(), hint: None })
+    } else {
+        State::Done(Box::new(recording))
+    })
 }
 
 /// Whether a process was killed there while beginning a sweep.

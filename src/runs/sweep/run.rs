@@ -204,11 +204,16 @@ impl Sweeper<'_> {
     fn run_all(&mut self) -> Result<Ended> {
         let runs = &self.folder.schedule.runs;
         for (at, run) in runs.iter().enumerate() {
-            if matches!(self.folder.state(run)?, State::Done(_)) {
-                continue;
+            match self.folder.state(run) {
+                State::Done(_) => continue,
+                State::Damaged(NotRun { why, .. }) => {
+                    self.watcher.notice(&why);
+                    continue;
+                }
+                State::Open | State::HalfDone | State::NotRun(_) => {}
             }
             if (self.interrupts)() > 0 {
-                return self.interrupted(at);
+                return Ok(self.interrupted(at));
             }
             self.folder.clear(run)?;
             let (step, settings) = (&self.steps[run.step], &self.settings[run.step]);
@@ -219,9 +224,9 @@ impl Sweeper<'_> {
                 self.tear_down()?;
             }
             match self.run_one(run) {
-                Ok(summary) if summary.interrupted => return self.interrupted(at),
+                Ok(summary) if summary.interrupted => return Ok(self.interrupted(at)),
                 Ok(_) => self.watcher.on_event(SweepEvent::Done),
-                Err(Failure::Of(error)) if error.kind == Kind::Interrupted => return self.interrupted(at),
+                Err(Failure::Of(error)) if error.kind == Kind::Interrupted => return Ok(self.interrupted(at)),
                 Err(Failure::Of(error)) => {
                     let not_run = NotRun::of(&error);
                     self.folder.not_run(run, &not_run)?;
@@ -233,12 +238,10 @@ impl Sweeper<'_> {
         Ok(Ended::default())
     }
 
-    fn interrupted(&self, at: usize) -> Result<Ended> {
-        let mut left = 0;
-        for run in &self.folder.schedule.runs[at..] {
-            left += usize::from(!matches!(self.folder.state(run)?, State::Done(_)));
-        }
-        Ok(Ended { left, interrupted: true, kept: Vec::new() })
+    fn interrupted(&self, at: usize) -> Ended {
+        let is_left = |run: &&Run| !matches!(self.folder.state(run), State::Done(_) | State::Damaged(_));
+        let left = self.folder.schedule.runs[at..].iter().filter(is_left).count();
+        Ended { left, interrupted: true, kept: Vec::new() }
     }
 
     /// Opens the target, waits as requested, and records.

@@ -19,6 +19,7 @@ const PROFILE: &str = "io.interface = \"sim\"\n[sweep]\nfor = \"1s\"\nrepeat = 2
 #[derive(Default)]
 struct Notes {
     begun: Vec<String>,
+    noticed: Vec<String>,
     fails: bool,
 }
 
@@ -46,7 +47,9 @@ impl Attendant for Notes {
     fn progress(&mut self, _: Progress) -> bool {
         true
     }
-    fn notice(&mut self, _: &str) {}
+    fn notice(&mut self, text: &str) {
+        self.noticed.push(text.to_owned());
+    }
     fn consent(&mut self, _: Vec<Wanted>) -> Option<Vec<String>> {
         None
     }
@@ -76,7 +79,7 @@ fn swept(dir: &Path, text: &str, fails: bool) -> Vec<String> {
 
 fn states(dir: &Path) -> Vec<State> {
     let folder = Folder::read(dir).unwrap();
-    folder.schedule.runs.iter().map(|run| folder.state(run).unwrap()).collect()
+    folder.schedule.runs.iter().map(|run| folder.state(run)).collect()
 }
 
 #[test]
@@ -120,11 +123,11 @@ fn a_step_that_this_host_cannot_do_is_recorded_with_the_reason() {
     swept(out.path(), &text, false);
     let folder = Folder::read(out.path()).unwrap();
     let never = folder.schedule.runs.iter().find(|run| run.step == 2).unwrap();
-    let State::NotRun(not_run) = folder.state(never).unwrap() else { panic!("{:?}", folder.state(never)) };
+    let State::NotRun(not_run) = folder.state(never) else { panic!("{:?}", folder.state(never)) };
     assert_eq!(not_run.kind, "input");
     assert!(not_run.why.contains("the kernel is older than 6.14"), "{not_run:?}");
     assert_eq!(
-        folder.schedule.runs.iter().filter(|run| matches!(folder.state(run), Ok(State::Done(_)))).count(),
+        folder.schedule.runs.iter().filter(|run| matches!(folder.state(run), State::Done(_))).count(),
         4
     );
 }
@@ -187,4 +190,33 @@ fn a_signal_ends_it_cleanly_and_reports_what_is_left() {
     assert!(ended.interrupted && ended.left > 0, "{ended:?}");
     drop(folder);
     assert_eq!(swept(out.path(), PROFILE, false).len(), ended.left);
+}
+
+#[test]
+fn a_damaged_run_or_a_link_is_named_and_left_and_the_others_run() {
+    let (out, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let begun = swept(out.path(), PROFILE, false);
+    let at = |number: usize| out.path().join(&begun[number]);
+    std::fs::write(at(0).join("summary.json"), "{").unwrap();
+    std::fs::remove_dir_all(at(1)).unwrap();
+    std::os::unix::fs::symlink(other.path(), at(1)).unwrap();
+    std::fs::remove_dir_all(at(2)).unwrap();
+    std::fs::write(at(2), "a file").unwrap();
+    std::fs::remove_dir_all(at(3)).unwrap();
+
+    let mut notes = Notes::default();
+    let folder = prepare(out.path(), &profile(PROFILE), &Options::default(), &facts, &mut notes).unwrap();
+    run(&folder, &Options::default(), &facts, false, &|| 0, &mut notes).unwrap();
+    assert_eq!(notes.begun, begun[3..]);
+    for (number, what) in ["summary.json is damaged", "is a link", "is not a folder"].into_iter().enumerate()
+    {
+        let named = |text: &&String| {
+            text.contains(&begun[number]) && text.contains(what) && text.contains("move it elsewhere")
+        };
+        assert_eq!(notes.noticed.iter().filter(named).count(), 1, "{number}: {:?}", notes.noticed);
+    }
+    assert_eq!(std::fs::read_to_string(at(0).join("summary.json")).unwrap(), "{");
+    assert_eq!(std::fs::read_dir(other.path()).unwrap().count(), 0);
+    let damaged = states(out.path()).iter().filter(|state| matches!(state, State::Damaged(_))).count();
+    assert_eq!(damaged, 3);
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::class::Class;
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::meter::spread::Spread;
 use crate::meter::window::CyclesSource;
 use crate::runs::record::Recording;
@@ -52,7 +52,7 @@ pub struct RunShown {
     pub dir: String,
     /// The number of the repeat, from 1.
     pub repeat: u32,
-    /// `done`, `not_run`, or `left`.
+    /// `done`, `not_run`, `damaged`, or `left`.
     pub state: &'static str,
     /// Why it has no figures.
     pub not_run: Option<NotRun>,
@@ -81,15 +81,11 @@ pub struct FlagShown {
 
 impl SweepShown {
     /// Everything that is shown of a sweep.
-    ///
-    /// # Errors
-    /// If a recording can't be read.
-    pub fn of(folder: &Folder) -> Result<Self> {
+    pub fn of(folder: &Folder) -> Self {
         let schedule = &folder.schedule;
         let steps = schedule.steps.iter().enumerate();
-        let steps: Vec<_> =
-            steps.map(|(number, step)| StepRow::of(folder, number, step)).collect::<Result<_>>()?;
-        Ok(Self {
+        let steps: Vec<_> = steps.map(|(number, step)| StepRow::of(folder, number, step)).collect();
+        Self {
             dir: folder.dir().display().to_string(),
             profile: schedule.profile.clone(),
             order: schedule.order.clone(),
@@ -97,7 +93,7 @@ impl SweepShown {
             kept_together: schedule.kept_together,
             notes: notes(schedule, &steps),
             steps,
-        })
+        }
     }
 
     /// What failed in it, which decides how the program that ran it ends; none if every run succeeded, or some are
@@ -123,9 +119,9 @@ impl SweepShown {
 }
 
 impl StepRow {
-    fn of(folder: &Folder, number: usize, step: &StepShown) -> Result<Self> {
+    fn of(folder: &Folder, number: usize, step: &StepShown) -> Self {
         let of_step = folder.schedule.runs.iter().filter(|run| run.step == number);
-        let mut runs: Vec<_> = of_step.map(|run| RunShown::of(folder, run)).collect::<Result<_>>()?;
+        let mut runs: Vec<_> = of_step.map(|run| RunShown::of(folder, run)).collect();
         runs.sort_by_key(|run| run.repeat);
         let recordings = || runs.iter().filter_map(|run| run.recording.as_deref());
         let figures = figures::all().into_iter().filter_map(|figure| {
@@ -133,12 +129,12 @@ impl StepRow {
                 recordings().filter_map(|recording| figure.of_run(&recording.summary)).collect();
             Some((figure.key.clone(), Spread::of(&values)?))
         });
-        Ok(Self {
+        Self {
             step: step.clone(),
             figures: figures.collect(),
             flags: flags(&recordings().collect::<Vec<_>>()),
             runs,
-        })
+        }
     }
 
     /// How many of its runs were steady.
@@ -166,7 +162,7 @@ impl StepRow {
 }
 
 impl RunShown {
-    fn of(folder: &Folder, run: &crate::runs::sweep::Run) -> Result<Self> {
+    fn of(folder: &Folder, run: &crate::runs::sweep::Run) -> Self {
         let shown = Self {
             dir: run.dir.clone(),
             repeat: run.repeat,
@@ -176,16 +172,17 @@ impl RunShown {
             notes: Vec::new(),
             recording: None,
         };
-        Ok(match folder.state(run)? {
+        match folder.state(run) {
             State::Open | State::HalfDone => shown,
             State::NotRun(not_run) => Self { state: "not_run", not_run: Some(not_run), ..shown },
+            State::Damaged(why) => Self { state: "damaged", not_run: Some(why), ..shown },
             State::Done(recording) => {
                 let notes = recording.host["notes"].as_array().into_iter().flatten();
                 let notes = notes.filter_map(|note| Some(note.as_str()?.to_owned())).collect();
                 let errors = recording.summary.errors_line();
                 Self { state: "done", errors, notes, recording: Some(recording), ..shown }
             }
-        })
+        }
     }
 }
 
