@@ -81,6 +81,8 @@ pub enum FlagKind {
     WritesStopped,
     /// Knobs turned during the run.
     MixedSettings,
+    /// Figures of a recording contradict each other.
+    Inconsistent,
     /// A turn was not measured for long enough.
     TooShort,
     /// The next turn came before a verdict.
@@ -206,6 +208,7 @@ const SPECS: &[FlagSpec] = &{
         notes(K::BlockCache, Window, "block cache", "RocksDB's block cache can hold more than half of the data: many gets reach no drive"),
         notes(K::WritesStopped, Window, "writes stopped", "RocksDB held all writes back: its flushes and compactions are behind"),
         forbids(K::MixedSettings, Run, "mixed settings", "knobs were turned during the run"),
+        forbids(K::Inconsistent, Run, "inconsistent", "figures of the recording contradict each other: it was damaged, or changed after the run"),
         forbids(K::TooShort, Turn, "too short", "fewer than three windows on one side of the turn"),
         forbids(K::Overtaken, Turn, "overtaken by turn", "the next turn came before this one could be judged")
             .adds(Adds::Words("4")),

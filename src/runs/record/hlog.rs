@@ -7,6 +7,7 @@
 //! tag gives the percentiles of the summary.
 
 use std::collections::{BTreeMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{BufRead, Read};
 use std::time::{Duration, SystemTime};
 
@@ -77,35 +78,52 @@ fn tagged(class: Class, histograms: &ClassHistograms) -> impl Iterator<Item = (S
         .filter(|(_, histogram)| !histogram.is_empty())
 }
 
-/// The sums of the intervals of these windows, by tag. Everything from the first unreadable interval on is
-/// left out, and the second item says so; an incomplete last line is left out without a word.
+/// What a log has of some windows.
+#[derive(Debug, Default)]
+pub(super) struct Logged {
+    /// The sums of their intervals, by tag.
+    pub sums: BTreeMap<String, Histogram<u64>>,
+    /// Why everything from some line on is left out.
+    pub damage: Option<String>,
+    /// The number of lines that had been there before, which are left out, too.
+    pub repeated: u64,
+}
+
+/// Reads the intervals of these windows. An incomplete last line is left out without a word.
 ///
 /// # Errors
 /// If the log can't be read.
-pub(super) fn sums(
-    mut log: impl BufRead,
-    windows: &[&Window],
-) -> std::io::Result<(BTreeMap<String, Histogram<u64>>, Option<String>)> {
+pub(super) fn sums(mut log: impl BufRead, windows: &[&Window]) -> std::io::Result<Logged> {
     // Time stamps in the log have three decimals.
     let starts: HashSet<_> = windows.iter().map(|w| log_ms(Duration::from_nanos(w.start_ns))).collect();
-    let mut sums = BTreeMap::new();
+    let mut logged = Logged::default();
     let mut deserializer = Deserializer::new();
-    let mut line = Vec::new();
+    let (mut line, mut seen) = (Vec::new(), HashSet::new());
     for number in 1.. {
         line.clear();
         log.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
         let added = if line.len() as u64 == LINE_BYTES_MAX {
             Err("it is longer than any".to_owned())
-        } else if line.ends_with(b"\n") {
-            add_line(&mut sums, &line, &starts, &mut deserializer)
-        } else {
+        } else if !line.ends_with(b"\n") {
             break;
+        } else if line.starts_with(b"Tag=") && !seen.insert(hash(&line)) {
+            logged.repeated += 1;
+            Ok(())
+        } else {
+            add_line(&mut logged.sums, &line, &starts, &mut deserializer)
         };
         if let Err(why) = added {
-            return Ok((sums, Some(format!("line {number} and those after it are left out: {why}"))));
+            logged.damage = Some(format!("line {number} and those after it are left out: {why}"));
+            break;
         }
     }
-    Ok((sums, None))
+    Ok(logged)
+}
+
+fn hash(line: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    line.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Adds a line's interval, if it is one of a window that begins at one of these times.
@@ -260,8 +278,8 @@ mod tests {
     #[test]
     fn a_line_without_an_end_is_not_read_on() {
         let window = fixture::window(0, Like::default());
-        let (sums, damage) = sums(std::io::BufReader::new(std::io::repeat(b'x')), &[&window]).unwrap();
-        assert!(sums.is_empty() && damage.unwrap().contains("longer than any"));
+        let logged = sums(std::io::BufReader::new(std::io::repeat(b'x')), &[&window]).unwrap();
+        assert!(logged.sums.is_empty() && logged.damage.unwrap().contains("longer than any"));
     }
 
     #[test]

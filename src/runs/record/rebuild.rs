@@ -11,9 +11,10 @@ use crate::meter::totals::{Sums, Totals};
 use crate::meter::window::{ClassFigures, Latencies, Latency, Window};
 
 /// Which of a class's latencies: the end of its tag in the log, and its field in a window.
-type Kind = (&'static str, fn(&Latencies) -> Option<&Latency>);
+pub type Kind = (&'static str, fn(&Latencies) -> Option<&Latency>);
 
-const KINDS: [Kind; 4] = [
+/// All of them.
+pub const KINDS: [Kind; 4] = [
     ("", |of| of.service_ns.as_ref()),
     (".response", |of| of.response_ns.as_ref()),
     (".write", |of| of.write_ns.as_ref()),

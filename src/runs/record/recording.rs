@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 
 use super::summary::{Frame, Summary};
-use super::{HOST, LATENCY, LEDGER, PROFILE, SCHEMA, SUMMARY, WINDOWS, hlog, rebuild};
+use super::{HOST, LATENCY, LEDGER, PROFILE, SCHEMA, SUMMARY, WINDOWS, consistency, hlog, rebuild};
 use crate::error::{Error, Result};
 use crate::meter::window::{LedgerLine, Window};
 use crate::printable;
@@ -65,10 +65,13 @@ impl Recording {
             notes.push(format!("{PROFILE} can't be read: {}.", crate::error::describe(&e)));
             String::new()
         });
-        let summary = match read_summary(&dir.join(SUMMARY))? {
+        let mut of_log = Vec::new();
+        let mut summary = match read_summary(&dir.join(SUMMARY))? {
             Some(summary) => summary,
-            None => rebuilt(dir, &windows, &profile_toml, &host, &mut notes)?,
+            None => rebuilt(dir, &windows, &profile_toml, &host, (&mut notes, &mut of_log))?,
         };
+        let found = [consistency::contradictions(&summary, &windows, &ledger), of_log].concat();
+        consistency::report(&found, &mut summary, &mut notes);
         Ok(Self { dir: dir.to_owned(), summary, windows, ledger, host, profile_toml, notes })
     }
 
@@ -94,7 +97,7 @@ fn rebuilt(
     windows: &[Window],
     toml: &str,
     host: &serde_json::Value,
-    notes: &mut Vec<String>,
+    (notes, contradictions): (&mut Vec<String>, &mut Vec<String>),
 ) -> Result<Summary> {
     notes.push(format!(
         "{SUMMARY} is missing: the recording is still running or was killed. These totals come from its \
@@ -105,8 +108,14 @@ fn rebuilt(
     let unreadable = |e| Error::os("cannot read", &path, e);
     let log = regular_file::open(&path).map_err(unreadable)?;
     let counted: Vec<_> = windows.iter().filter(|window| rebuild::counts(window)).collect();
-    let (sums, damage) = hlog::sums(BufReader::new(log), &counted).map_err(unreadable)?;
-    notes.extend(damage.map(|damage| format!("{LATENCY} is damaged: {damage}.")));
+    let hlog::Logged { sums, damage, repeated } =
+        hlog::sums(BufReader::new(log), &counted).map_err(unreadable)?;
+    let lines = if repeated == 1 { "1 line".to_owned() } else { format!("{repeated} lines") };
+    contradictions.extend((repeated > 0).then(|| format!("{LATENCY} has {lines} twice, which count once")));
+    match damage {
+        Some(damage) => notes.push(format!("{LATENCY} is damaged: {damage}.")),
+        None => contradictions.extend(consistency::of_log(&sums, &counted)),
+    }
     let profile = toml.parse::<toml::Table>().ok();
     let name = profile.as_ref().and_then(|table| table.get("name")?.as_str());
     let warmup = || windows.iter().filter(|window| window.warmup);

@@ -150,8 +150,8 @@ fn the_log_sums_to_the_windows() {
     assert!(tags.into_iter().eq(expected));
 
     let counted: Vec<_> = windows.iter().filter(|window| !window.warmup).collect();
-    let (sums, damage) = hlog::sums(&*log, &counted).unwrap();
-    assert_eq!(damage, None);
+    let hlog::Logged { sums, damage, repeated } = hlog::sums(&*log, &counted).unwrap();
+    assert_eq!((damage, repeated), (None, 0));
     for class in Class::ALL {
         let ios: u64 = counted.iter().map(|window| window.class(class).ios).sum();
         assert_eq!(sums[class.name()].len(), ios, "{class}");
@@ -167,8 +167,9 @@ fn the_summary_is_the_sum_of_the_counted_windows() {
     let counted = || read.windows.iter().filter(|window| !window.warmup);
     // Merging everything with a tag gives the summary's figures.
     let log = fs::read(dir.path().join(LATENCY)).unwrap();
-    let (merged, damage) = hlog::sums(&*log, &read.windows.iter().collect::<Vec<_>>()).unwrap();
-    assert_eq!(damage, None);
+    let merged = hlog::sums(&*log, &read.windows.iter().collect::<Vec<_>>()).unwrap();
+    assert_eq!(merged.damage, None);
+    let merged = merged.sums;
     for class in Class::ALL {
         assert_eq!(merged[class.name()].len(), read.summary.class(class).ios);
     }
@@ -326,4 +327,84 @@ fn a_line_without_an_end_is_not_read_into_memory() {
     file.set_len(3 << 30).unwrap();
     let error = Recording::open(dir.path()).unwrap_err();
     assert!(error.what.ends_with("windows.jsonl is larger than any recording's"), "{error}");
+}
+
+/// A recording after a change to one of its files, as it is read.
+fn changed(name: &str, killed: bool, change: impl Fn(&str) -> String) -> Recording {
+    let dir = tempfile::tempdir().unwrap();
+    let windows = fixture::windows(Like::default());
+    let mut writer = written(dir.path(), &windows);
+    writer.ledger(&fixture::turn(1)).unwrap();
+    if killed {
+        drop(writer);
+    } else {
+        writer.finish(&fixture::totals(&windows), &Outcome::Complete).unwrap();
+    }
+    let path = dir.path().join(name);
+    fs::write(&path, change(&fs::read_to_string(&path).unwrap())).unwrap();
+    Recording::open(dir.path()).unwrap()
+}
+
+/// Sets a figure of a file, or of its first line.
+fn set(text: &str, at: &str, figure: impl Into<serde_json::Value>) -> String {
+    let is_whole = serde_json::from_str::<serde_json::Value>(text).is_ok();
+    let (first, rest) = if is_whole { (text, "") } else { text.split_once('\n').unwrap() };
+    let mut value: serde_json::Value = serde_json::from_str(first).unwrap();
+    *value.pointer_mut(at).unwrap_or_else(|| panic!("{at}")) = figure.into();
+    format!("{value}\n{rest}")
+}
+
+#[test]
+fn figures_that_contradict_each_other_are_called_inconsistent() {
+    let without = |text: &str, lines: [usize; 2]| -> String {
+        let kept = text.lines().enumerate().filter(|(at, _)| !lines.contains(at));
+        kept.map(|(_, line)| format!("{line}\n")).collect()
+    };
+    let twice = |text: &str, at: usize| {
+        text.replace(text.lines().nth(at).unwrap(), &{
+            let line = text.lines().nth(at).unwrap();
+            format!("{line}\n{line}")
+        })
+    };
+    let said = |recording: &Recording, what: &str| {
+        let is_it = |note: &&String| note.starts_with("Inconsistent: ") && note.contains(what);
+        assert_eq!(recording.notes.iter().filter(is_it).count(), 1, "{what}: {:?}", recording.notes);
+        assert!(recording.summary.forbids_verdict(&recording.summary.flags), "{what}");
+    };
+    for (at, figure, what) in [
+        ("/classes/scan/service_ns/p99", 1.into(), "scan has p99 below p90"),
+        ("/classes/wal/flush_ns/max", 1.into(), "wal has its maximum below p99"),
+        ("/classes/point/service_ns/mean", 1e12.into(), "a mean above its maximum"),
+        ("/classes/scan/mb_per_s", 9999.0.into(), "scan has 9999.000 MB/s"),
+        ("/total/mb_per_s", 0.5.into(), "the total has 0.500 MB/s"),
+        ("/windows", 9.into(), "9 windows, windows.jsonl 4"),
+        ("/warmup_windows", 0.into(), "0 windows of warm-up, windows.jsonl 1"),
+        ("/classes/wal/ios", 7.into(), "7 I/Os of wal"),
+        ("/classes/wal/errors", 7.into(), "7 errors of wal, windows.jsonl 0"),
+    ] {
+        let figure: serde_json::Value = figure;
+        said(&changed(SUMMARY, false, |text| set(text, at, figure.clone())), what);
+    }
+    for (at, figure, what) in [
+        ("/classes/scan/latencies/service_ns/p50", 99_999_999_999u64, "scan in window 0 has p90 below p50"),
+        ("/total/bytes", 1, "the classes in window 0 have"),
+        ("/start_ns", 5, "window 1 does not begin where window 0 ends"),
+    ] {
+        said(&changed(WINDOWS, false, |text| set(text, at, figure)), what);
+    }
+    said(&changed(LEDGER, false, |text| set(text, "/scan_mb_per_s/before", 5.0)), "outside its own range");
+    for killed in [false, true] {
+        said(&changed(WINDOWS, killed, |text| without(text, [2, 3])), "windows 2 to 3 are missing");
+        said(&changed(WINDOWS, killed, |text| without(text, [2, 2])), "window 2 is missing");
+        said(&changed(WINDOWS, killed, |text| twice(text, 2)), "window 2 is there twice");
+        let moved = |text: &str| without(text, [0, 0]) + text.lines().next().unwrap() + "\n";
+        said(&changed(WINDOWS, killed, moved), "window 0 comes after window 4");
+    }
+    let log = changed(LATENCY, true, |text| twice(text, 14));
+    said(&log, "latency.hlog has 1 line twice");
+    let whole = changed(LATENCY, true, str::to_owned);
+    assert_eq!(log.summary.classes, whole.summary.classes, "it counts once");
+    said(&changed(LATENCY, true, |text| without(text, [13, 13])), "samples of `scan`");
+    let many = changed(WINDOWS, false, |text| text.replace("\"mb_per_s\":", "\"mb_per_s\":1"));
+    assert!(many.notes.len() == 6 && many.notes[5].contains("more contradictions"), "{:?}", many.notes);
 }

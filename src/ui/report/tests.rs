@@ -51,15 +51,14 @@ fn a_recording_is_shown() {
     for window in &mut windows {
         window.classes[3].missed = 100;
     }
+    windows[2].classes[0].errors = 3;
+    windows[2].classes[0].errnos.insert("EIO".into(), 3);
     let mut writer = Writer::create(&dir.path().join("base"), &fixture::header()).unwrap();
     for window in &windows {
         writer.window(window).unwrap();
     }
     writer.ledger(&fixture::turn(1)).unwrap();
-    let mut totals = fixture::totals(&windows);
-    totals.classes[0].errors = 3;
-    totals.classes[0].errnos.insert("EIO".into(), 3);
-    writer.finish(&totals, &Outcome::Interrupted).unwrap();
+    writer.finish(&fixture::totals(&windows), &Outcome::Interrupted).unwrap();
     let recording = Recording::open(&dir.path().join("base")).unwrap();
     let text = show(&recording);
     fits(&text);

@@ -178,7 +178,8 @@ impl RunShown {
             State::Damaged(why) => Self { state: "damaged", not_run: Some(why), ..shown },
             State::Done(recording) => {
                 let notes = recording.host["notes"].as_array().into_iter().flatten();
-                let notes = notes.filter_map(|note| Some(note.as_str()?.to_owned())).collect();
+                let notes = notes.filter_map(|note| Some(note.as_str()?.to_owned()));
+                let notes = notes.chain(recording.notes.iter().cloned()).collect();
                 let errors = recording.summary.errors_line();
                 Self { state: "done", errors, notes, recording: Some(recording), ..shown }
             }

@@ -1,0 +1,196 @@
+//! Whether the figures of a recording agree with each other. Those of a run do; others were damaged, or changed by
+//! somebody, and are to be believed no more.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+
+use super::rebuild::{self, KINDS};
+use super::summary::{FlagNote, Summary};
+use crate::class::Class;
+use crate::meter::flag::FlagKind;
+use crate::meter::window::{Change, Latency, LedgerLine, Window};
+
+/// Further contradictions are counted, not shown.
+const SHOWN_MAX: usize = 5;
+/// By how much of itself a rate may differ from bytes over time: it was rounded, or computed by another version.
+const ROUNDING: f64 = 1e-3;
+
+/// What contradicts each other, as clauses.
+pub fn contradictions(summary: &Summary, windows: &[Window], ledger: &[LedgerLine]) -> Vec<String> {
+    let order = windows.windows(2).filter_map(|pair| gap(&pair[0], &pair[1]));
+    let mut found: Vec<_> = order.chain(windows.iter().flat_map(of_window)).collect();
+    found.extend(of_summary(summary));
+    if !summary.rebuilt {
+        found.extend(against_windows(summary, windows));
+    }
+    found.extend(ledger.iter().flat_map(of_turn));
+    found
+}
+
+/// What of the log contradicts the windows that it belongs to.
+pub fn of_log(logged: &BTreeMap<String, Histogram<u64>>, windows: &[&Window]) -> Vec<String> {
+    let mut found = Vec::new();
+    for class in Class::ALL {
+        for (suffix, of) in KINDS {
+            let of_windows = || windows.iter().filter_map(|window| of(&window.class(class).latencies));
+            let count = of_windows().fold(0, |sum: u64, latency| sum.saturating_add(latency.count));
+            let tag = format!("{class}{suffix}");
+            let of_log = logged.get(&tag).map_or(0, Histogram::len);
+            // Response times of a window whose rate was not held are logged, and are no figures.
+            if of_log < count || of_log > count && suffix != ".response" {
+                found.push(format!("latency.hlog has {of_log} samples of `{tag}`, and the windows {count}"));
+            }
+        }
+    }
+    found
+}
+
+/// Notes what was found, and flags the run.
+pub fn report(found: &[String], summary: &mut Summary, notes: &mut Vec<String>) {
+    if found.is_empty() {
+        return;
+    }
+    notes.extend(found.iter().take(SHOWN_MAX).map(|what| format!("Inconsistent: {what}.")));
+    if found.len() > SHOWN_MAX {
+        notes.push(format!("Inconsistent: {} more contradictions like these.", found.len() - SHOWN_MAX));
+    }
+    let flag = FlagKind::Inconsistent
+        .flag("Its figures contradict each other: it was damaged, or changed after the run.");
+    let note = FlagNote { why: flag.why, forbids_verdict: flag.forbids_verdict };
+    summary.flag_notes.insert(flag.text.clone(), note);
+    if !summary.flags.contains(&flag.text) {
+        summary.flags.push(flag.text);
+    }
+}
+
+/// What is wrong between two windows that follow each other in the file.
+fn gap(before: &Window, window: &Window) -> Option<String> {
+    let (last, next) = (before.index, window.index);
+    let end_ns = before.start_ns.saturating_add(before.duration_ns);
+    Some(match next.checked_sub(last) {
+        None => format!("window {next} comes after window {last}"),
+        Some(0) => format!("window {next} is there twice"),
+        Some(1) if window.start_ns == end_ns => return None,
+        Some(1) => format!("window {next} does not begin where window {last} ends"),
+        Some(2) => format!("window {} is missing", last + 1),
+        Some(_) => format!("windows {} to {} are missing", last + 1, next - 1),
+    })
+}
+
+fn of_window(window: &Window) -> Vec<String> {
+    let at = window.index;
+    let seconds = window.duration_ns as f64 / 1e9;
+    let mut found = Vec::new();
+    let mut bytes: u64 = 0;
+    for class in Class::ALL {
+        let figures = window.class(class);
+        bytes = bytes.saturating_add(figures.bytes);
+        let what = format!("{class} in window {at}");
+        found.extend(rate(&what, figures.bytes, figures.mb_per_s, seconds));
+        let latencies = KINDS.iter().filter_map(|(_, of)| of(&figures.latencies));
+        found.extend(latencies.filter_map(|latency| disorder(&what, latency)));
+    }
+    if window.total.bytes != bytes {
+        found.push(format!("the classes in window {at} have {bytes} B, its total {}", window.total.bytes));
+    }
+    found.extend(rate(
+        &format!("the total in window {at}"),
+        window.total.bytes,
+        window.total.mb_per_s,
+        seconds,
+    ));
+    found
+}
+
+fn of_summary(summary: &Summary) -> Vec<String> {
+    let mut found = Vec::new();
+    let (wal, seconds) = (&summary.classes.wal, summary.duration_s);
+    for class in Class::ALL {
+        let figures = summary.class(class);
+        let what = class.to_string();
+        found.extend(rate(&what, figures.bytes, figures.mb_per_s, seconds));
+        let of_wal = [&wal.write_ns, &wal.flush_ns].into_iter().filter(|_| class == Class::Wal);
+        let latencies = [&figures.service_ns, &figures.response_ns].into_iter().chain(of_wal).flatten();
+        found.extend(latencies.filter_map(|latency| disorder(&what, latency)));
+    }
+    found.extend(rate("the total", summary.total.bytes, summary.total.mb_per_s, seconds));
+    found
+}
+
+/// What of the totals the windows do not add up to.
+fn against_windows(summary: &Summary, windows: &[Window]) -> Vec<String> {
+    let counted: Vec<_> = windows.iter().filter(|window| rebuild::counts(window)).collect();
+    let sum = |of: &dyn Fn(&Window) -> u64| {
+        counted.iter().fold(0, |sum: u64, window| sum.saturating_add(of(window)))
+    };
+    let mut pairs = vec![
+        ("windows".to_owned(), summary.windows, counted.len() as u64),
+        ("windows of warm-up".into(), summary.warmup_windows, (windows.len() - counted.len()) as u64),
+        ("bytes of all classes".into(), summary.total.bytes, sum(&|window| window.total.bytes)),
+    ];
+    for class in Class::ALL {
+        let figures = summary.class(class);
+        pairs.extend([
+            (format!("bytes of {class}"), figures.bytes, sum(&|window| window.class(class).bytes)),
+            (format!("I/Os of {class}"), figures.ios, sum(&|window| window.class(class).ios)),
+            (format!("errors of {class}"), figures.errors, sum(&|window| window.class(class).errors)),
+            (format!("missed starts of {class}"), figures.missed, sum(&|window| window.class(class).missed)),
+        ]);
+    }
+    let mut found: Vec<_> = pairs
+        .into_iter()
+        .filter(|(_, total, sum)| total != sum)
+        .map(|(what, total, sum)| format!("the summary has {total} {what}, windows.jsonl {sum}"))
+        .collect();
+    let seconds = sum(&|window| window.duration_ns) as f64 / 1e9;
+    if differs(summary.duration_s, seconds) {
+        found.push(format!("the summary is of {:.3} s, windows.jsonl of {seconds:.3} s", summary.duration_s));
+    }
+    found
+}
+
+/// Means of a turn outside the range that they are the means of.
+fn of_turn(line: &LedgerLine) -> Vec<String> {
+    let changes = [
+        ("scan MB/s", &line.scan_mb_per_s),
+        ("point p99", &line.point_p99_ns),
+        ("WAL p99", &line.wal_p99_ns),
+        ("total MB/s", &line.total_mb_per_s),
+        ("cycles/byte", &line.cycles_per_byte),
+    ];
+    let is_outside = |change: &Change| {
+        let sides = [change.before.zip(change.before_range), change.after.zip(change.after_range)];
+        sides.into_iter().flatten().any(|(mean, (low, high))| {
+            (mean < low && differs(mean, low)) || (mean > high && differs(mean, high)) || low > high
+        })
+    };
+    let outside = changes.into_iter().filter(|(_, change)| is_outside(change));
+    outside
+        .map(|(figure, _)| format!("{figure} of turn {} lies outside its own range", line.number))
+        .collect()
+}
+
+/// Whether a rate is not that of these bytes over that time.
+fn rate(what: &str, bytes: u64, mb_per_s: f64, seconds: f64) -> Option<String> {
+    let expected = bytes as f64 / 1e6 / seconds;
+    (seconds > 0.0 && differs(mb_per_s, expected))
+        .then(|| format!("{what} has {mb_per_s:.3} MB/s, and bytes for {expected:.3}"))
+}
+
+fn differs(a: f64, b: f64) -> bool {
+    (a - b).abs() > a.abs().max(b.abs()) * ROUNDING
+}
+
+/// Percentiles that are not in order.
+fn disorder(what: &str, latency: &Latency) -> Option<String> {
+    let Latency { mean, p50, p90, p99, p999, p9999, max, .. } = latency;
+    let all =
+        [("p50", p50), ("p90", p90), ("p99", p99), ("p99.9", p999), ("p99.99", p9999), ("its maximum", max)];
+    let known: Vec<_> = all.into_iter().filter_map(|(name, ns)| Some((name, (*ns)?))).collect();
+    if let Some(pair) = known.windows(2).find(|pair| pair[0].1 > pair[1].1) {
+        return Some(format!("a latency of {what} has {} below {}", pair[1].0, pair[0].0));
+    }
+    let (mean, max) = (*mean).zip(*max)?;
+    (mean > max as f64).then(|| format!("a latency of {what} has a mean above its maximum"))
+}
