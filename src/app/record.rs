@@ -147,5 +147,8 @@ fn dry_run(settings: &Settings, facts: &Facts, json: bool) -> Result<()> {
         return Err(Error::input(problem.to_string()));
     }
     let plan = crate::runs::session::plan_shown(settings, facts)?;
+    if let Some(text) = crate::runs::session::others_in_folder(settings) {
+        eprint_line(&format!("stacktune: {text}"));
+    }
     if json { print_json(&report::PlanFile::from(&plan)) } else { print(&report::plan(&plan)) }
 }

@@ -1,7 +1,7 @@
 //! What a profile from a stranger, or another user of the host, can't make root do.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use crate::common::devices::Loops;
@@ -83,4 +83,55 @@ fn a_mounted_stack_runs_nothing_and_nobody_else_enters_it_whatever_the_umask() {
     assert_eq!(mode(&folder), 0o700, "of the files below");
     program(&home, &["cleanup", "--all"]).expect(0);
     assert_nothing_left(&home);
+}
+
+#[test]
+fn root_puts_nothing_into_the_systems_folders() {
+    let Some(_loops) = Loops::take("root_puts_nothing_into_the_systems_folders", 2) else { return };
+    let home = Home::new();
+    let link = home.path("link");
+    symlink("/etc", &link).unwrap();
+    let below = link.join("stacktune-test");
+    for dir in
+        ["/", "/etc", "/boot", "/usr/share/stacktune-test", "/var", "/srv/../etc", below.to_str().unwrap()]
+    {
+        let dir = format!("target.files.dir={dir}");
+        for stack in [&[][..], &ON_EXT4] {
+            let sets = [&MODEST[..], stack, &[&dir]].concat();
+            let mut check = home.command(["check", "demo"]);
+            check.args(home.sets(&sets));
+            let mut plan = home.record("out", "1s", &sets);
+            plan.arg("--dry-run");
+            for command in [&mut check, &mut plan, &mut home.record("out", "1s", &sets)] {
+                let command = command.env("XDG_STATE_HOME", home.path("state"));
+                let outcome = Outcome::of(&command.output().unwrap()).expect(2);
+                assert!(outcome.stderr.contains("is a folder of the system"), "{dir}: {outcome:?}");
+            }
+        }
+    }
+    assert!(!Path::new("/etc/stacktune-test").exists() && !Path::new("/usr/share/stacktune-test").exists());
+    assert_nothing_left(&home);
+}
+
+#[test]
+fn what_others_have_in_the_folder_is_named_and_stays() {
+    let Some(_loops) = Loops::take("what_others_have_in_the_folder_is_named_and_stays", 2) else { return };
+    for stack in [&[][..], &ON_EXT4] {
+        let home = Home::new();
+        fs::create_dir(home.target()).unwrap();
+        let theirs = home.target().join("letters");
+        fs::write(&theirs, "kept").unwrap();
+        let sets = [&MODEST[..], stack].concat();
+        let mut check = home.command(["check", "demo"]);
+        check.args(home.sets(&sets));
+        let mut plan = home.record("out", "1s", &sets);
+        plan.arg("--dry-run");
+        for command in [&mut check, &mut plan, &mut home.record("out", "1s", &sets)] {
+            let outcome =
+                Outcome::of(&command.env("XDG_STATE_HOME", home.path("state")).output().unwrap()).expect(0);
+            let printed = outcome.stdout + &outcome.stderr;
+            assert!(printed.contains("holds letters, which stacktune did not put there"), "{printed}");
+        }
+        assert_eq!(fs::read_to_string(theirs).unwrap(), "kept");
+    }
 }

@@ -10,6 +10,7 @@ use super::left_over::left_over;
 use super::options::Options;
 use super::resolve::Resolved;
 use super::retained_stack::RetainedStack;
+use super::target_folder::others_in_folder;
 use super::target_stack::{raise, refuse_unsuited};
 use super::targets::{Content, Found, Target, TargetSpec};
 use crate::error::{Error, Result};
@@ -62,6 +63,9 @@ pub(super) fn open(
         attendant.notice(&text);
     }
     let resolved = Resolved::new(asked, options, facts)?;
+    if let Some(text) = others_in_folder(&resolved.settings) {
+        attendant.notice(&text);
+    }
     let opened_bytes = resolved.budget.written_bytes();
     let built = stand(&resolved, attendant, retained)?;
     let mut target = match open_content(&resolved, built.as_ref(), attendant) {

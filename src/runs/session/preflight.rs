@@ -13,6 +13,7 @@ use super::message::PlanShown;
 use super::options::Options;
 use super::plan_shown::{keyed, plain, shown};
 use super::resolve::{fit_files, refuse_unable, userspace_of};
+use super::target_folder::{others_in_folder, refuse_system_folder};
 use super::target_stack::{decided, planned};
 use super::targets::{BuiltSpec, bytes_to_fill, files, handover_steps};
 use super::write_budget::WriteBudget;
@@ -30,6 +31,7 @@ use crate::stack::plan::StackSpec;
 /// # Errors
 /// Why it can't be opened.
 pub fn plan_shown(settings: &Settings, facts: &Facts) -> Result<PlanShown> {
+    refuse_system_folder(settings)?;
     if settings.stack.is_built() && settings.touches_storage() {
         return Ok(shown(&planned(settings, facts, None, &[])?, keyed(settings), 0, Vec::new()));
     }
@@ -82,6 +84,8 @@ pub fn preflight(settings: &Settings, demo: bool, facts: &Facts) -> Preflight {
     if !settings.touches_storage() {
         return found;
     }
+    found.taken(refuse_system_folder(&settings));
+    found.notes.extend(others_in_folder(&settings));
     if settings.stack.is_built() {
         found.stack(&settings, facts);
         return found;

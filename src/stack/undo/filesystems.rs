@@ -67,8 +67,19 @@ impl Undoer<'_> {
     }
 }
 
-/// The same for a file system with these names in it.
+/// Refuses a file system or folder with others' files in it, by the names in it.
 pub(super) fn refuse_others(on: &str, names: &[String]) -> Result<()> {
+    let others = names_of_others(names);
+    if others.is_empty() {
+        return Ok(());
+    }
+    let named = others.into_iter().take(3).collect::<Vec<_>>().join(", ");
+    Err(Error::refused(format!("{on} holds {named}, which stacktune did not put there"))
+        .hint("move that elsewhere, then clean up again"))
+}
+
+/// Of the names in a folder of a target, those that are not stacktune's.
+pub fn names_of_others(names: &[String]) -> Vec<&str> {
     // Made by `crate::load::volume`, `crate::load::kv` and mkfs.
     let has_pairs = names.iter().any(|name| name == "stacktune-pairs.json");
     let numbered = |name: &str| {
@@ -85,10 +96,5 @@ pub(super) fn refuse_others(on: &str, names: &[String]) -> Result<()> {
             || ["wal", "stacktune-set", "lost+found"].contains(&name)
             || has_pairs && ["rocksdb", "stacktune-pairs.json"].contains(&name)
     };
-    let others: Vec<&str> = names.iter().map(String::as_str).filter(|name| !is_ours(name)).take(3).collect();
-    if others.is_empty() {
-        return Ok(());
-    }
-    let what = format!("{on} holds {}, which stacktune did not put there", others.join(", "));
-    Err(Error::refused(what).hint("move that elsewhere, then clean up again"))
+    names.iter().map(String::as_str).filter(|name| !is_ours(name)).collect()
 }

@@ -12,6 +12,7 @@ mod tables;
 mod undoer;
 
 pub use all_steps::undo_all;
+pub use filesystems::names_of_others;
 #[cfg(test)]
 pub use leftovers::Remnant;
 pub use leftovers::{Cleaned, CleanupRequest, Leftover, StackState, cleanup, kept, leftovers};
