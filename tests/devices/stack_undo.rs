@@ -90,15 +90,28 @@ fn a_kept_stack_stands_until_it_is_named_and_its_commands_remove_it() {
         ground.assert_nothing_left(&id);
     }
 }
-/// Also where it is not mounted any more, as after a boot, and where a name is only like ours.
+/// Also where it is not mounted any more, as after a boot, and where a name is only like ours; whether it was
+/// retained, or its process died.
 #[test]
-fn what_was_put_on_a_kept_stack_is_found_although_it_is_not_mounted() {
-    let name = "what_was_put_on_a_kept_stack_is_found_although_it_is_not_mounted";
+fn what_was_put_on_a_stack_is_found_although_it_is_not_mounted() {
+    let name = "what_was_put_on_a_stack_is_found_although_it_is_not_mounted";
     let Some(_loops) = Loops::take(name, 2) else { return };
-    for filesystem in [Filesystem::Ext4, Filesystem::Xfs, Filesystem::Btrfs] {
+    for (filesystem, kept) in [
+        (Filesystem::Ext4, true),
+        (Filesystem::Xfs, true),
+        (Filesystem::Btrfs, true),
+        (Filesystem::Ext4, false),
+        (Filesystem::Btrfs, false),
+    ] {
         let (ground, id) = (Ground::new(), new_id());
         let plan = ground.plan(&id, filesystem, Raid::None);
-        let commands = build::build(confirmed(plan), &ground.site(), &mut go_on).unwrap().keep().unwrap();
+        let built = build::build(confirmed(plan), &ground.site(), &mut go_on).unwrap();
+        let commands = built.commands_down();
+        if kept {
+            built.keep().unwrap();
+        } else {
+            drop(built);
+        }
         let mount = ground.state().join("mnt").join(&id);
         let at = mount.to_str().unwrap();
         let theirs = mount.join("data-backup.tar");
@@ -125,6 +138,29 @@ fn what_was_put_on_a_kept_stack_is_found_although_it_is_not_mounted() {
         ground.assert_nothing_left(&id);
     }
 }
+/// A file where a stack was mounted whose process died keeps all that is below.
+#[test]
+fn what_was_put_at_the_mount_point_of_a_dead_stack_keeps_it() {
+    let name = "what_was_put_at_the_mount_point_of_a_dead_stack_keeps_it";
+    let Some(_loops) = Loops::take(name, 2) else { return };
+    let (ground, id) = (Ground::new(), new_id());
+    let plan = ground.plan(&id, Filesystem::Ext4, Raid::None);
+    drop(build::build(confirmed(plan), &ground.site(), &mut go_on).unwrap());
+    let mount = ground.state().join("mnt").join(&id);
+    run("umount", &[mount.to_str().unwrap()]);
+    let theirs = mount.join("theirs");
+    fs::write(&theirs, "kept").unwrap();
+    for _ in 0..2 {
+        let problem = clean(&ground, &[])[0].problem.clone().unwrap();
+        assert!(problem.contains("is not empty: it holds theirs"), "{problem}");
+        assert_eq!(fs::read_to_string(&theirs).unwrap(), "kept");
+        assert!(!traces(&id).is_empty(), "what is below stays");
+    }
+    fs::remove_file(theirs).unwrap();
+    assert_eq!(clean(&ground, &[])[0].problem, None);
+    ground.assert_nothing_left(&id);
+}
+
 #[test]
 fn a_queue_setting_goes_back_unless_somebody_else_has_set_it_since() {
     let Some(loops) = Loops::take("a_queue_setting_goes_back_unless_somebody_else_has_set_it_since", 2)

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
@@ -30,7 +31,7 @@ impl Undoer<'_> {
         if let Some(node) = devices::loops_over(self.runner, file)?.first() {
             return Err(Error::failed(format!("{} is still attached to {}", file.display(), node.display())));
         }
-        if self.kept {
+        if self.may_hold_others() {
             self.refuse_unseen(file)?;
         }
         entry.remove(AtFlags::empty()).map_err(|error| Error::os("cannot remove", file, error))
@@ -51,12 +52,14 @@ impl Undoer<'_> {
         }
     }
 
-    /// Refuses a retained file with others' content: if its loop device is gone, as after a reboot, no node
+    /// Refuses a file with others' content: if its loop device is gone, as after a reboot, no node
     /// leads to what is on it.
     pub(super) fn refuse_unseen(&self, file: &Path) -> Result<()> {
         self.refuse_foreign(file)?;
         match self.probe(file, "TYPE")?.as_deref() {
             None => Ok(()),
+            // The array of a run that died was never started by anybody else.
+            Some("linux_raid_member") if !self.kept => Ok(()),
             Some("linux_raid_member") => {
                 let what = format!(
                     "{} belongs to an array that is not running, so what is on it is unknown",
@@ -68,7 +71,7 @@ impl Undoer<'_> {
                      (`mdadm --assemble --scan`) and clean up again, or discard it with `wipefs --all {file}`"
                 )))
             }
-            Some(_) => self.look_inside(&[file.to_owned()]),
+            Some(_) => self.look_inside(file),
         }
     }
 
@@ -107,6 +110,7 @@ impl Undoer<'_> {
         persist(|| {
             let answer = self.runner.run(UMOUNT, &arguments)?;
             if answer.status == 0 || mounted()?.is_empty() {
+                self.unmounted.store(true, Ordering::Relaxed);
                 return Ok(());
             }
             let error = failure(UMOUNT, &arguments, &answer);

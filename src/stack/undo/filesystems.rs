@@ -13,8 +13,12 @@ impl Undoer<'_> {
         self.own_id(uuid)?;
         let (nodes, missing) = self.filesystems(uuid, devices)?;
         nodes.iter().try_for_each(|node| refuse_used(node))?;
-        if self.kept && !nodes.is_empty() {
-            self.look_inside(&nodes)?;
+        if self.may_hold_others() && !nodes.is_empty() {
+            match self.names_in(&nodes) {
+                // Without its other devices, wiped or lost, nobody reads it any more.
+                Err(_) if !self.kept && nodes.len() < devices.len() => {}
+                names => refuse_others(&on(&nodes[0]), &names?)?,
+            }
         }
         for node in nodes {
             refuse_used(&node)?;
@@ -24,9 +28,14 @@ impl Undoer<'_> {
         Ok(missing)
     }
 
-    /// Refuses a retained file system with others' files, even if it is no longer mounted: it is mounted in a
-    /// namespace that ends with the tool that lists it. If there are several nodes, each leads to all of it.
-    pub(super) fn look_inside(&self, nodes: &[PathBuf]) -> Result<()> {
+    /// Refuses a file system with others' files, even if it is no longer mounted.
+    pub(super) fn look_inside(&self, node: &Path) -> Result<()> {
+        refuse_others(&on(node), &self.names_in(&[node.to_owned()])?)
+    }
+
+    /// What is in the root folder of a file system that is not mounted: it is mounted in a namespace that ends with
+    /// the tool that lists it. If there are several nodes, each leads to all of it.
+    fn names_in(&self, nodes: &[PathBuf]) -> Result<Vec<String>> {
         const LOOK: &str = r#"mount -o "$1" -- "$2" "$3" && ls -A -- "$3""#;
         let (node, dir) = (&nodes[0], std::env::temp_dir());
         let look = |options: &str| {
@@ -43,16 +52,12 @@ impl Undoer<'_> {
         if answer.status != 0 {
             let why = answer.stderr.lines().last().unwrap_or("no reason given").to_owned();
             let all = nodes.iter().map(|node| quoted(node.as_os_str())).collect::<Vec<_>>().join(" ");
-            return Err(Error::refused(format!(
-                "the file system of {} can't be checked for files of others: {why}",
-                node.display()
-            ))
-            .hint(format!(
-                "check it yourself, and discard it with `wipefs --all {all}`; then clean up again"
-            )));
+            return Err(Error::refused(format!("{} can't be checked for files of others: {why}", on(node)))
+                .hint(format!(
+                    "check it yourself, and discard it with `wipefs --all {all}`; then clean up again"
+                )));
         }
-        let names: Vec<String> = answer.stdout.lines().map(str::to_owned).collect();
-        refuse_others(&format!("the file system of {}", node.display()), &names)
+        Ok(answer.stdout.lines().map(str::to_owned).collect())
     }
 
     /// The nodes with the file system of that UUID.
@@ -65,6 +70,10 @@ impl Undoer<'_> {
     pub(super) fn filesystem_uuid(&self, node: &Path) -> Result<Option<String>> {
         self.probe(node, "UUID")
     }
+}
+
+fn on(node: &Path) -> String {
+    format!("the file system of {}", node.display())
 }
 
 /// Refuses a file system or folder with others' files in it, by the names in it.

@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat, unlinkat};
@@ -47,6 +48,10 @@ pub(crate) struct Undoer<'a> {
     pub(crate) forget_missing: bool,
     /// Whether it was retained, so that others may have put something on it.
     pub(super) kept: bool,
+    /// Whether its file system was mounted: others may have put something on it, too.
+    was_mounted: bool,
+    /// Whether this undoer has looked into its file system, and unmounted it.
+    pub(super) unmounted: AtomicBool,
     /// The folders that the stack made, or was about to.
     pub(super) folders: Vec<PathBuf>,
 }
@@ -58,11 +63,22 @@ impl<'a> Undoer<'a> {
         runner: &'a Runner,
         (same_boot, forget_missing): (bool, bool),
     ) -> Self {
+        let was_mounted =
+            entries.iter().any(|entry| entry.done && matches!(entry.undo, Some(Undo::Unmount { .. })));
         let folders = entries.iter().flat_map(|entry| match &entry.undo {
             Some(Undo::RemoveFolder { dir, above }) => [Some(dir.clone()), above.clone()],
             _ => [None, None],
         });
-        Self { runner, id, same_boot, forget_missing, kept, folders: folders.flatten().collect() }
+        Self {
+            runner,
+            id,
+            same_boot,
+            forget_missing,
+            kept,
+            was_mounted,
+            unmounted: AtomicBool::new(false),
+            folders: folders.flatten().collect(),
+        }
     }
 }
 
@@ -70,6 +86,11 @@ impl<'a> Undoer<'a> {
 pub(super) type OwnNodes = (Vec<PathBuf>, Option<Drive>);
 
 impl Undoer<'_> {
+    /// Whether others may have put something on the file system that nobody has looked for yet.
+    pub(super) fn may_hold_others(&self) -> bool {
+        self.kept || self.was_mounted && !self.unmounted.load(Ordering::Relaxed)
+    }
+
     /// A path is the stack's if a folder in it is named after the stack's id, which is random.
     pub(super) fn own(&self, path: &Path) -> Result<()> {
         // Through a symbolic link, a path could lead anywhere.
