@@ -100,7 +100,12 @@ fn noted(home: &Home, log: &Path) -> String {
     let tools =
         ["losetup", "mkfs.ext4", "mkfs.btrfs", "mount", "umount", "wipefs", "blkdiscard", "sfdisk", "mdadm"];
     let noted = tools.map(|tool| {
-        let script = format!("echo \"{tool} $*\" >>{}; exec {tool} \"$@\"", log.display());
+        // What is held open is noted by its own path, as it was shown.
+        let script = format!(
+            "words={tool}; for word in \"$@\"; do case $word in /proc/*) words=\"$words $(readlink $word)\";; *) words=\"$words $word\";; esac; done
+             echo \"$words\" >>{}; exec {tool} \"$@\"",
+            log.display()
+        );
         fake(home, tool, &script)
     });
     noted.into_iter().next().unwrap()

@@ -1,12 +1,18 @@
 //! What a profile from a stranger, or another user of the host, can't make root do.
 
-use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::fs::{self, File};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::Path;
 
-use crate::common::devices::Loops;
+use crate::common::devices::{Loops, run};
 use crate::common::program::{Home, MODEST, Outcome};
+use crate::common::stacks::{Ground, confirmed, new_id};
 use crate::stack_run::{ON_EXT4, assert_nothing_left, program};
+use stacktune::testing::runs::session::Advance;
+use stacktune::testing::settings::{Filesystem, Raid};
+use stacktune::testing::stack::build;
+use stacktune::testing::stack::runner::Runner;
+use stacktune::testing::stack::undo::{CleanupRequest, cleanup};
 
 /// The permissions of a path.
 fn mode(path: &Path) -> u32 {
@@ -86,6 +92,45 @@ fn a_mounted_stack_runs_nothing_and_nobody_else_enters_it_whatever_the_umask() {
 }
 
 #[test]
+fn a_folder_that_others_can_exchange_holds_no_files_of_root() {
+    let Some(_loops) = Loops::take("a_folder_that_others_can_exchange_holds_no_files_of_root", 2) else {
+        return;
+    };
+    let nobody = Some(65_534);
+    for (owner, bits, why) in [
+        (nobody, 0o755, "belongs to user 65534"),
+        (None, 0o777, "others may write to"),
+        (None, 0o775, "others may"),
+    ] {
+        let home = Home::new();
+        let theirs = home.path("theirs");
+        fs::create_dir_all(theirs.join("data")).unwrap();
+        fs::set_permissions(&theirs, fs::Permissions::from_mode(bits)).unwrap();
+        chown(&theirs, owner, None).unwrap();
+        for dir in [theirs.clone(), theirs.join("data"), theirs.join("not/yet/there")] {
+            let dir = format!("target.files.dir={}", dir.display());
+            let sets = [&MODEST[..], &ON_EXT4, &[&dir]].concat();
+            for more in [&["--dry-run"][..], &[]] {
+                let mut record = home.record("out", "1s", &sets);
+                record.env("XDG_STATE_HOME", home.path("state")).args(more);
+                let outcome = Outcome::of(&record.output().unwrap()).expect(3);
+                assert!(outcome.stderr.contains(why), "{outcome:?}");
+            }
+            assert_nothing_left(&home);
+        }
+        // What is in a sticky folder only its owner can replace.
+        if owner.is_none() {
+            fs::set_permissions(&theirs, fs::Permissions::from_mode(bits | 0o1000)).unwrap();
+            let dir = format!("target.files.dir={}", theirs.join("data").display());
+            let mut record = home.record("out", "1s", &[&MODEST[..], &ON_EXT4, &[&dir]].concat());
+            record.env("XDG_STATE_HOME", home.path("state"));
+            Outcome::of(&record.output().unwrap()).expect(0);
+            assert_nothing_left(&home);
+        }
+    }
+}
+
+#[test]
 fn root_puts_nothing_into_the_systems_folders() {
     let Some(_loops) = Loops::take("root_puts_nothing_into_the_systems_folders", 2) else { return };
     let home = Home::new();
@@ -133,5 +178,45 @@ fn what_others_have_in_the_folder_is_named_and_stays() {
             assert!(printed.contains("holds letters, which stacktune did not put there"), "{printed}");
         }
         assert_eq!(fs::read_to_string(theirs).unwrap(), "kept");
+    }
+}
+
+/// The folder is another one by the time that its file is attached, and by the time that it is formatted: in it,
+/// the file is a link to somebody's disk image.
+#[test]
+fn a_folder_that_is_exchanged_during_the_build_leads_to_no_other_file() {
+    let test = "a_folder_that_is_exchanged_during_the_build_leads_to_no_other_file";
+    let Some(loops) = Loops::take(test, 3) else { return };
+    for (exchanged_at, attached) in [(2, false), (2, true), (3, true)] {
+        let (ground, id) = (Ground::new(), new_id());
+        let plan = ground.plan(&id, Filesystem::Ext4, Raid::None);
+        let folder = ground.target().join(format!("stacktune-{id}"));
+        let aside = ground.path().join("aside");
+        let image = loops.blank(32);
+        let file = if attached { image.backing.clone() } else { image.dir.path().join("image") };
+        if !attached {
+            File::create(&file).unwrap().set_len(32 << 20).unwrap();
+        }
+        let mut watch = |advance: &Advance| {
+            if advance.step == exchanged_at && !advance.undoing && !aside.exists() {
+                fs::rename(&folder, &aside).unwrap();
+                fs::create_dir(&folder).unwrap();
+                symlink(&file, folder.join("member-0")).unwrap();
+            }
+            true
+        };
+        let error = build::build(confirmed(plan), &ground.site(), &mut watch).unwrap_err();
+        assert!(fs::read(&file).unwrap().iter().all(|byte| *byte == 0), "it was written to: {error}");
+        let over =
+            run("losetup", &["--noheadings", "--output", "NAME", "--associated", file.to_str().unwrap()]);
+        assert_eq!(over.lines().count(), usize::from(attached), "{over}");
+        assert!(error.what.contains("there"), "{error}");
+        // Once what was made is back in its place, nothing of it is left.
+        fs::remove_dir_all(&folder).unwrap();
+        fs::rename(&aside, &folder).unwrap();
+        let cleaned =
+            cleanup(&ground.state(), &CleanupRequest::default(), &Runner::default(), &mut |_| true).unwrap();
+        assert_eq!(cleaned[0].problem, None);
+        ground.assert_nothing_left(&id);
     }
 }

@@ -2,12 +2,13 @@
 //! undo is made durable in the journal.
 
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, OpenOptions, Permissions};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::context::BuildContext;
+use super::made::{Made, PRIVATE};
 use super::precondition::{self, Progress};
 use super::resync;
 use crate::error::{Error, Result};
@@ -16,15 +17,12 @@ use crate::stack::devices::{BlockDevice, Drive};
 use crate::stack::guard::{self, Claim};
 use crate::stack::journal::{Journal, Undo};
 use crate::stack::plan::{Arg, CommandLine, Plan, Step};
-use crate::stack::runner::{Runner, failure};
+use crate::stack::runner::{LOSETUP, Runner, failure, quoted};
 use crate::stack::supervise::{Advance, Gauge, Watch, attended};
 
 /// How long another program may have a device open before that counts as a use. `losetup --find` opens each device
 /// that it tries, the one that a step before has just attached too.
 const PASSING_USE: Duration = Duration::from_secs(2);
-
-/// The mode of a stack's folders.
-const PRIVATE: u32 = 0o700;
 
 /// Runs the steps of a plan.
 pub(super) struct Builder<'a> {
@@ -33,6 +31,8 @@ pub(super) struct Builder<'a> {
     pub(super) drives: Vec<Drive>,
     /// How far preconditioning has come on each drive.
     pub(super) progress: Vec<Progress>,
+    /// Folders and files made so far.
+    pub(super) made: Made,
 }
 
 impl Builder<'_> {
@@ -143,7 +143,7 @@ impl Builder<'_> {
         let (node, mut device) = if let BlockDevice::Drive(drive) = planned {
             (drive.path.clone(), drive.find()?)
         } else {
-            let node = planned.resolve(&self.site.runner)?;
+            let node = self.node(planned)?;
             let device = whole(&node)?;
             (node, device)
         };
@@ -156,40 +156,64 @@ impl Builder<'_> {
 
     fn perform(&self, step: &Step, gauge: &Gauge) -> Result<()> {
         match step {
-            Step::MakeFolder { dir } => Self::make_folder(dir),
-            Step::MakeFile { file, bytes } => make_file(file, *bytes),
+            Step::MakeFolder { dir } => self.made.folder(dir),
+            Step::MakeFile { file, bytes } => self.made.file(file, *bytes),
             Step::Blank { drive } => {
                 let claim = guard::claim_again(&drive.find()?, drive.size_bytes)?;
                 claim.blank(&self.site.runner)
             }
-            Step::AwaitResync { array } => resync::wait(&array.resolve(&self.site.runner)?, gauge),
+            Step::AwaitResync { array } => resync::wait(&self.node(array)?, gauge),
             Step::Precondition { device, bytes } => self.precondition(device, *bytes, gauge),
             Step::Mount { dir, .. } => self.mount(step, dir),
             Step::Trim { device, .. } => {
-                refuse_untrimmable(&device.resolve(&self.site.runner)?)?;
+                refuse_untrimmable(&self.node(device)?)?;
                 self.run_commands(step)
             }
-            Step::AttachLoop { file } => {
-                self.run_commands(step)?;
-                BlockDevice::Loop { file: file.clone() }.resolve(&self.site.runner).map(drop)
-            }
+            Step::AttachLoop { file } => self.attach(step, file),
             _ => self.run_commands(step),
         }
     }
 
     fn run_commands(&self, step: &Step) -> Result<()> {
-        step.commands().iter().try_for_each(|command| command.run(&self.site.runner))
+        let word = |arg: &Arg| match arg {
+            Arg::Text(text) => Ok(PathBuf::from(text)),
+            Arg::Device(device) => self.node(device),
+        };
+        step.commands().iter().try_for_each(|command| command.run(&self.site.runner, word).map(drop))
     }
 
-    /// Makes a folder that only root enters; its parents stay for the next stack.
-    fn make_folder(dir: &Path) -> Result<()> {
-        let cannot = |error| Error::os("cannot create", dir, error);
-        let mut folders = DirBuilder::new();
-        folders.mode(PRIVATE);
-        if let Some(above) = dir.parent() {
-            folders.recursive(true).create(above).map_err(cannot)?;
+    /// Attaches a loop device to the very file that was made.
+    fn attach(&self, step: &Step, file: &Path) -> Result<()> {
+        let runner = &self.site.runner;
+        let held = self.made.path_of(file)?;
+        let word = |arg: &Arg| match arg {
+            Arg::Text(text) if Path::new(text) == file => Ok(held.clone()),
+            Arg::Text(text) => Ok(PathBuf::from(text)),
+            Arg::Device(device) => self.node(device),
+        };
+        // As it was shown.
+        let named = |error: Error| {
+            let what = error.what.replace(&*held.to_string_lossy(), &quoted(file.as_os_str()));
+            Error { what, ..error }
+        };
+        for command in step.commands() {
+            let attached = command.run(runner, word).map_err(named)?;
+            let node = Path::new(attached.trim());
+            if let Err(error) = self.made.refuse_other(file, node, runner) {
+                runner.run_well(LOSETUP, &["--detach".as_ref(), node.as_os_str()])?;
+                return Err(error);
+            }
         }
-        folders.recursive(false).create(dir).map_err(cannot)
+        self.node(&BlockDevice::Loop { file: file.to_owned() }).map(drop)
+    }
+
+    /// A device's current node; that of a file only if it is over the file that was made.
+    fn node(&self, device: &BlockDevice) -> Result<PathBuf> {
+        let node = device.resolve(&self.site.runner)?;
+        if let BlockDevice::Loop { file } = device {
+            self.made.refuse_other(file, &node, &self.site.runner)?;
+        }
+        Ok(node)
     }
 
     /// Mounts where nobody else gets to: a new file system lets everybody read.
@@ -218,7 +242,7 @@ impl Builder<'_> {
     }
 
     fn claim(&self, planned: &BlockDevice) -> Result<Claim> {
-        let device = whole(&planned.resolve(&self.site.runner)?)?;
+        let device = whole(&self.node(planned)?)?;
         guard::claim_again(&device, 0)
     }
 }
@@ -254,24 +278,13 @@ fn refuse_untrimmable(node: &Path) -> Result<()> {
         .hint("set stack.state to \"as-is\" or \"preconditioned\""))
 }
 
-fn make_file(file: &Path, bytes: u64) -> Result<()> {
-    let made = OpenOptions::new().write(true).create_new(true).open(file);
-    let made = made.map_err(|error| Error::os("cannot create", file, error))?;
-    rustix::fs::fallocate(&made, rustix::fs::FallocateFlags::empty(), 0, bytes)
-        .map_err(|error| Error::os("cannot allocate", file, error))?;
-    made.sync_all().map_err(|error| Error::os("cannot sync", file, error))
-}
-
 impl CommandLine {
-    fn run(&self, runner: &Runner) -> Result<()> {
-        let args = self.args.iter().map(|arg| match arg {
-            Arg::Text(text) => Ok(PathBuf::from(text)),
-            Arg::Device(device) => device.resolve(runner),
-        });
-        let args: Vec<PathBuf> = args.collect::<Result<_>>()?;
+    /// Runs it with each word as `word` gives it; returns what it printed.
+    fn run(&self, runner: &Runner, word: impl Fn(&Arg) -> Result<PathBuf>) -> Result<String> {
+        let args: Vec<PathBuf> = self.args.iter().map(word).collect::<Result<_>>()?;
         let args: Vec<&OsStr> = args.iter().map(|arg| arg.as_os_str()).collect();
         let answer = runner.run_fed(self.tool, &args, &self.input)?;
-        if answer.status == 0 { Ok(()) } else { Err(failure(self.tool, &args, &answer)) }
+        if answer.status == 0 { Ok(answer.stdout) } else { Err(failure(self.tool, &args, &answer)) }
     }
 }
 

@@ -3,6 +3,7 @@
 use super::builder::{Builder, as_shown};
 use super::built::Built;
 use super::context::BuildContext;
+use super::made::Made;
 use super::precondition;
 use crate::error::{Error, Kind, Result};
 use crate::stack::devices::Drive;
@@ -26,7 +27,7 @@ pub fn build(confirmed: Confirmed, site: &BuildContext, watch: Watch) -> Result<
     // Before anything is written to them, as our own writes would look like others'.
     let progress = drives.iter().map(|drive| precondition::kept(&site.state_dir, drive)).collect();
     let mut journal = Journal::begin(&site.state_dir, &plan.id, &site.profile, &drives)?;
-    let builder = Builder { plan: &plan, site, drives, progress };
+    let builder = Builder { plan: &plan, site, drives, progress, made: Made::default() };
     match builder.run(&mut journal, watch) {
         Ok(times) => {
             builder.drives.iter().for_each(|drive| precondition::forget(&site.state_dir, drive));

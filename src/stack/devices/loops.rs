@@ -6,12 +6,21 @@ use std::path::{Path, PathBuf};
 
 use super::sysfs::block_names;
 use crate::error::Result;
-use crate::host::number_text;
 use crate::stack::runner::{LOSETUP, Runner};
 
-/// The loop devices over a file: by its path and, if it still exists, also by its inode.
+/// A file, by whatever path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Inode {
+    /// The device of its file system.
+    pub device: u64,
+    /// Its number there.
+    pub number: u64,
+}
+
+/// The loop devices over a file: by its path and, if it still exists, also by its inode. A link is not followed:
+/// no file of a stack is one.
 pub(crate) fn loops_over(runner: &Runner, file: &Path) -> Result<Vec<PathBuf>> {
-    let file = canonical(file);
+    let file = canonical_parent(file);
     let deleted = PathBuf::from(format!("{} (deleted)", file.display()));
     let mut found = Vec::new();
     for name in block_names("loop") {
@@ -29,17 +38,20 @@ pub(crate) fn loops_over(runner: &Runner, file: &Path) -> Result<Vec<PathBuf>> {
 
 /// Whether a loop device is over this very file, not over an earlier one of the same name.
 fn is_over(runner: &Runner, node: &Path, file: &Path) -> Result<bool> {
-    let Ok(metadata) = file.metadata() else { return Ok(true) };
+    let Ok(found) = file.symlink_metadata() else { return Ok(true) };
+    Ok(backing_inode(runner, node)? == Some(Inode { device: found.dev(), number: found.ino() }))
+}
+
+/// The file below a loop device; none if nothing is attached to it.
+pub(crate) fn backing_inode(runner: &Runner, node: &Path) -> Result<Option<Inode>> {
     let arguments = ["--noheadings", "--output", "BACK-INO,BACK-MAJ:MIN"].map(AsRef::as_ref);
     let answer = runner.run_well(LOSETUP, &[&arguments[..], &[node.as_os_str()]].concat())?;
     let mut words = answer.stdout.split_whitespace();
-    let same = [metadata.ino().to_string(), number_text(metadata.dev())];
-    Ok(same.iter().all(|value| words.next() == Some(value)))
-}
-
-/// A path with links resolved, even if its last part no longer exists.
-fn canonical(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| canonical_parent(path))
+    let (number, device) = (words.next(), words.next().and_then(|device| device.split_once(':')));
+    Ok(number.zip(device).and_then(|(number, (major, minor))| {
+        let device = rustix::fs::makedev(major.parse().ok()?, minor.parse().ok()?);
+        Some(Inode { device, number: number.parse().ok()? })
+    }))
 }
 
 /// A path with the links before its last part resolved.

@@ -18,5 +18,5 @@ pub use block_device::BlockDevice;
 pub(crate) use block_device::Found;
 pub use drive::Drive;
 pub(crate) use ids::same_id;
-pub(crate) use loops::{canonical_parent, loops_over};
+pub(crate) use loops::{Inode, backing_inode, canonical_parent, loops_over};
 pub(crate) use partitions::table;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::endurance::endurance;
 use super::layers::{Ground, Layers, MEMBER_BYTES_MIN, files_dir};
 use super::model::{Destroyed, Plan};
+use super::own_folder::open_own_folder;
 use super::resilience::properties;
 use super::spec::StackSpec;
 use super::step::Step;
@@ -48,6 +49,9 @@ pub fn plan(spec: &StackSpec, context: &PlanContext, id: StackId) -> Result<Plan
     }
     let mut destroys = destroyed(spec, context)?;
     let missing = if destroys.is_empty() { missing_folders(spec, context, &id)? } else { Vec::new() };
+    if destroys.is_empty() {
+        refuse_exchangeable(spec, &id)?;
+    }
     let ground = Ground { id: &id, state_dir: context.state_dir, missing: &missing };
     let layers = Layers::of(spec, &destroys, &ground)?;
     if destroys.is_empty() && context.standing.is_none() {
@@ -88,6 +92,13 @@ fn missing_folders(spec: &StackSpec, context: &PlanContext, id: &StackId) -> Res
     let mut missing: Vec<PathBuf> = above.map(Path::to_owned).collect();
     missing.reverse();
     Ok(missing)
+}
+
+/// Refuses a folder that others than root could exchange, with its files, while they are formatted.
+fn refuse_exchangeable(spec: &StackSpec, id: &StackId) -> Result<()> {
+    let own = files_dir(spec, id)?;
+    let there = own.ancestors().skip(1).find(|dir| dir.exists()).unwrap_or(Path::new("/"));
+    open_own_folder(there).map(drop)
 }
 
 /// The drives of the target with what is on them; empty if it is files.

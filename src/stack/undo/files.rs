@@ -76,6 +76,10 @@ impl Undoer<'_> {
     }
 
     pub(super) fn detach_loops(&self, file: &Path) -> Result<()> {
+        // Whatever is there instead, the loop device is over the file that was made.
+        if file.symlink_metadata().is_ok_and(|found| !found.is_file()) {
+            return Err(Error::refused(format!("{} is not the file that was made there", file.display())));
+        }
         for node in devices::loops_over(self.runner, file)? {
             // For a device in use, the kernel would report success and detach it later.
             refuse_used(&node)?;

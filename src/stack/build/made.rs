@@ -1,0 +1,111 @@
+//! The folders and files that a build has made, held open.
+//!
+//! A path leads wherever it leads at the moment. What is formatted is the file that was made: its loop device is
+//! attached through a descriptor, and compared with it whenever it is written to.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::DirBuilder;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, fstat, fsync, mkdirat, open, openat};
+
+use crate::error::{Error, Result};
+use crate::stack::devices::{Inode, backing_inode};
+use crate::stack::plan::open_own_folder;
+use crate::stack::runner::Runner;
+
+/// The mode of a stack's folders.
+pub(super) const PRIVATE: u32 = 0o700;
+
+/// What a build has made, by path. Each is held as a place only: the guard would see a file that is open for
+/// writing as somebody's.
+#[derive(Debug, Default)]
+pub(super) struct Made(Mutex<BTreeMap<PathBuf, OwnedFd>>);
+
+impl Made {
+    /// Makes a folder that only root enters, and what is missing above it, which stays for the next stack.
+    pub fn folder(&self, dir: &Path) -> Result<()> {
+        let cannot = |error: std::io::Error| Error::os("cannot create", dir, error);
+        let (above, name) = parts(dir)?;
+        if !above.exists() {
+            DirBuilder::new().mode(PRIVATE).recursive(true).create(above).map_err(cannot)?;
+        }
+        let within = self.opened(above)?;
+        mkdirat(&within, name, Mode::from_raw_mode(PRIVATE)).map_err(|error| cannot(error.into()))?;
+        let place = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let made = openat(&within, name, place, Mode::empty()).map_err(|error| cannot(error.into()))?;
+        self.places().insert(dir.to_owned(), made);
+        Ok(())
+    }
+
+    /// Makes a file of that size, all of it allocated, for root alone.
+    pub fn file(&self, file: &Path, bytes: u64) -> Result<()> {
+        let cannot = |doing: &str, error: rustix::io::Errno| Error::os(doing, file, error);
+        let (above, name) = parts(file)?;
+        let new = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let made = openat(self.opened(above)?, name, new, Mode::RUSR | Mode::WUSR);
+        let made = made.map_err(|error| cannot("cannot create", error))?;
+        fallocate(&made, FallocateFlags::empty(), 0, bytes).map_err(|e| cannot("cannot allocate", e))?;
+        fsync(&made).map_err(|error| cannot("cannot sync", error))?;
+        let place = open(descriptor(&made), OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+        self.places().insert(file.to_owned(), place.map_err(|error| cannot("cannot open", error))?);
+        Ok(())
+    }
+
+    /// A path by which a tool opens the file that was made, whatever its own path leads to.
+    ///
+    /// # Errors
+    /// Refused if its own path leads elsewhere by now.
+    pub fn path_of(&self, file: &Path) -> Result<PathBuf> {
+        let made = self.inode(file)?;
+        let found =
+            file.symlink_metadata().ok().map(|found| Inode { device: found.dev(), number: found.ino() });
+        if found != Some(made) {
+            return Err(exchanged(file));
+        }
+        Ok(self.places().get(file).map(descriptor).unwrap_or_default())
+    }
+
+    /// Refuses a loop device that is not over the file that was made.
+    pub fn refuse_other(&self, file: &Path, node: &Path, runner: &Runner) -> Result<()> {
+        if backing_inode(runner, node)? == Some(self.inode(file)?) { Ok(()) } else { Err(exchanged(file)) }
+    }
+
+    fn inode(&self, file: &Path) -> Result<Inode> {
+        let places = self.places();
+        let place = places.get(file).ok_or_else(|| exchanged(file))?;
+        let found = fstat(place).map_err(|error| Error::os("cannot examine", file, error))?;
+        Ok(Inode { device: found.st_dev, number: found.st_ino })
+    }
+
+    /// A folder that was made, or one that nobody else can exchange.
+    fn opened(&self, dir: &Path) -> Result<OwnedFd> {
+        match self.places().get(dir) {
+            Some(made) => made.try_clone().map_err(|error| Error::os("cannot open", dir, error)),
+            None => open_own_folder(dir),
+        }
+    }
+
+    fn places(&self) -> MutexGuard<'_, BTreeMap<PathBuf, OwnedFd>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The path of what is open here, also for a program that this one starts.
+fn descriptor(place: &OwnedFd) -> PathBuf {
+    format!("/proc/{}/fd/{}", std::process::id(), place.as_raw_fd()).into()
+}
+
+fn parts(path: &Path) -> Result<(&Path, &OsStr)> {
+    let parts = path.parent().zip(path.file_name());
+    parts.ok_or_else(|| Error::input(format!("{} does not name a folder or file to make", path.display())))
+}
+
+fn exchanged(file: &Path) -> Error {
+    Error::refused(format!("{} is no longer the file that was made there", file.display()))
+        .hint("somebody has exchanged it, or its folder: choose a target.files.dir that only root can change")
+}
