@@ -63,14 +63,14 @@ fn md_data_bytes(stack: &Stack, member_bytes: u64) -> u64 {
 ///
 /// Seen with fallocate, of e2fsprogs 1.47, xfsprogs 6.1, btrfs-progs 6.2 (also over four members) and
 /// f2fs-tools 1.15, from the smallest size that each accepts up to 4 TiB: ext4 keeps inode tables of 1.6% (6%
-/// below 512 MiB) and a journal; XFS a log of 64 MiB and groups; Btrfs chunks of metadata, up to 1 GiB each
+/// below 512 MiB), a journal, and 5% in reserve that is not counted as free; XFS a log of 64 MiB and groups; Btrfs chunks of metadata, up to 1 GiB each
 /// and in two copies, and an end that is not a whole chunk; F2FS room for its garbage collection, which grows
 /// with about the square root of the size.
 pub(super) fn file_room_bytes(filesystem: Filesystem, bytes: u64) -> u64 {
     let share = |thousandths: u64| bytes / 1000 * thousandths;
     let kept = match filesystem {
         Filesystem::None => 0,
-        Filesystem::Ext4 => (share(30) + 64 * MIB).min(share(100) + 16 * MIB),
+        Filesystem::Ext4 => (share(80) + 64 * MIB).min(share(100) + 16 * MIB),
         Filesystem::Xfs => share(10) + 96 * MIB,
         Filesystem::Btrfs => share(60).min(2 * GIB) + 96 * MIB,
         Filesystem::F2fs => 6 * (bytes / MIB).isqrt() * MIB + 16 * MIB,
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn the_room_of_a_file_system_is_never_overestimated() {
         use Filesystem::{Btrfs, Ext4, F2fs, Xfs};
-        // Its size and what was missing of it after fallocate, in MiB.
+        // Its size and what was missing of it after fallocate, in MiB; of ext4, its reserve is missing besides.
         let seen = [
             (Ext4, 16, 3),
             (Ext4, 64, 11),
@@ -199,6 +199,7 @@ mod tests {
         ];
         for (filesystem, size_mib, kept_mib) in seen {
             let room_mib = file_room_bytes(filesystem, size_mib * MIB) / MIB;
+            let kept_mib = kept_mib + if filesystem == Ext4 { size_mib / 20 } else { 0 };
             assert!(room_mib <= size_mib - kept_mib, "{filesystem:?} of {size_mib} MiB: {room_mib}");
         }
     }
