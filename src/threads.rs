@@ -6,6 +6,10 @@ use std::thread::{Builder, JoinHandle, Scope};
 
 use crate::error::{Error, Result, describe};
 
+/// What to do where no more threads can be started.
+pub const RAISE: &str =
+    "raise the limit of processes and threads (`ulimit -u`, or pids.max of the cgroup), or use fewer threads";
+
 /// Starts a thread.
 ///
 /// # Errors
@@ -53,9 +57,7 @@ pub fn require(count: usize, purpose: &str) -> Result<()> {
 
 /// Why a thread could not be started, and what to do.
 pub fn refused(purpose: &str, error: &io::Error) -> Error {
-    Error::failed(format!("cannot start a thread to {purpose}: {}", describe(error))).hint(
-        "raise the limit of processes and threads (`ulimit -u`, or pids.max of the cgroup), or use fewer threads",
-    )
+    Error::failed(format!("cannot start a thread to {purpose}: {}", describe(error))).hint(RAISE)
 }
 
 #[cfg(test)]

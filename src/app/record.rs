@@ -15,6 +15,7 @@ use crate::runs::session::{Options, Session};
 use crate::settings::knobs::Ground;
 use crate::settings::profile::{by_identity, check};
 use crate::settings::{Profile, Settings};
+use crate::threads;
 use crate::ui::cli::RecordArgs;
 use crate::ui::report::{self, Progress};
 use crate::units::approx_span;
@@ -124,6 +125,11 @@ fn ended_well(summary: &Summary, ended: Result<()>) -> Result<()> {
     }
     match summary.errors_line() {
         _ if summary.interrupted => Err(Error::interrupted("interrupted: the summary has what was measured")),
+        // For what can't be done at once, io_uring starts threads in the kernel.
+        Some(errors) if errors.contains("ECANCELED") => Err(Error::failed(errors).hint(format!(
+            "with io_uring, ECANCELED can mean that the kernel cannot start a thread: {}",
+            threads::RAISE
+        ))),
         Some(errors) => Err(Error::failed(errors)),
         None => Ok(()),
     }
