@@ -83,7 +83,7 @@ fn to_lines(value: &mut Value) -> bool {
             }
             changes
         }
-        Value::Array(items) => items.iter_mut().fold(false, |changed, item| to_lines(item) || changed),
+        Value::Array(items) => items.iter_mut().map(to_lines).filter(|changed| *changed).count() > 0,
         Value::Object(map) => {
             let keys = !map.keys().all(|key| is_line(key));
             if keys {

@@ -44,6 +44,7 @@ pub fn share<'scope>(
 ///
 /// # Errors
 /// If they can't be.
+#[cfg_attr(not(feature = "rocksdb"), expect(dead_code, reason = "RocksDB's threads are all that it is for"))]
 pub fn require(count: usize, purpose: &str) -> Result<()> {
     let gate = RwLock::new(());
     std::thread::scope(|scope| {

@@ -358,7 +358,7 @@ fn set(text: &str, at: &str, figure: impl Into<serde_json::Value>) -> String {
 fn figures_that_contradict_each_other_are_called_inconsistent() {
     let without = |text: &str, lines: [usize; 2]| -> String {
         let kept = text.lines().enumerate().filter(|(at, _)| !lines.contains(at));
-        kept.map(|(_, line)| format!("{line}\n")).collect()
+        kept.flat_map(|(_, line)| [line, "\n"]).collect()
     };
     let twice = |text: &str, at: usize| {
         text.replace(text.lines().nth(at).unwrap(), &{

@@ -80,11 +80,11 @@ impl Builder<'_> {
     /// A folder above the stack's own is recognized by the one that it is to hold, which may not exist yet.
     fn undo_of(&self, step: &Step) -> Option<Undo> {
         let Step::MakeFolder { dir } = step else { return step.undo() };
-        let within = self.plan.steps.iter().filter_map(|step| match step {
+        let mut within = self.plan.steps.iter().filter_map(|step| match step {
             Step::MakeFolder { dir: inner } if inner != dir && inner.starts_with(dir) => Some(inner.clone()),
             _ => None,
         });
-        Some(Undo::RemoveFolder { dir: dir.clone(), above: within.last() })
+        Some(Undo::RemoveFolder { dir: dir.clone(), above: within.next_back() })
     }
 
     /// Whether part of the step was done before this build: what remains then takes less time than the whole step.

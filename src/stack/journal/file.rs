@@ -312,7 +312,8 @@ mod tests {
         let path = with_two(dir.path());
         let left = folder(dir.path()).join(".new-a");
         let held = folder(dir.path()).join(".new-b");
-        let make = |path: &Path| OpenOptions::new().write(true).create(true).mode(0o600).open(path).unwrap();
+        let make =
+            |path: &Path| OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).unwrap();
         drop(make(&left));
         let file = make(&held);
         flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();

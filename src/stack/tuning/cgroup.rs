@@ -106,10 +106,7 @@ fn stat(text: &str, key: &str) -> Option<u64> {
 
 fn write(file: &Path, value: &str) -> Result<()> {
     let opened = OpenOptions::new().write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(file);
-    let written = opened.map(|mut opened| match is_cgroups(&opened) {
-        true => Some(opened.write_all(value.as_bytes())),
-        false => None,
-    });
+    let written = opened.map(|mut opened| is_cgroups(&opened).then(|| opened.write_all(value.as_bytes())));
     match written {
         Ok(Some(Ok(()))) => Ok(()),
         Ok(None) => Err(not_cgroups(file)),
