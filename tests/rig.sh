@@ -339,7 +339,7 @@ describe_machine() {
     machine=(-machine "q35,kernel-irqchip=split,accel=$accel" -cpu "${model:-$fit}" -smp "$cpus" -m "$mem"
         -nodefaults -no-user-config -display none -no-reboot -serial "file:$run/log"
         -kernel "$kernel" -initrd "$run/initrd"
-        -append "console=ttyS0 quiet panic=-1 no_timer_check tsc=reliable mitigations=off intel_iommu=on iommu=pt $more"
+        -append "console=ttyS0 quiet panic=-1 oops=panic no_timer_check tsc=reliable mitigations=off intel_iommu=on iommu=pt $more"
         -fsdev local,id=host,path=/,readonly=on,security_model=none,multidevs=remap
         -device virtio-9p-pci,fsdev=host,mount_tag=host -device virtio-serial-pci)
     # Before the drives, for VFIO in the guest.

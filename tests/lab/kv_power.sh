@@ -18,7 +18,7 @@ mkdir -p "$LAB_WORK" "$XDG_STATE_HOME"
 # A load of commits alone on the pairs of that drive.
 #   load DRIVE SYNC ARGUMENT...
 load() {
-    local at=/run/pairs-$1 sync=$2
+    local at=/run/media/pairs-$1 sync=$2
     shift 2
     "$STACKTUNE" record rocksdb --out "$LAB_WORK/out-$sync" --set target.files.dir="$at/set" --set kv.pairs=20000 \
         --set kv.value_size=400 --set scan.enabled=false --set point.enabled=false --set background.enabled=false \
@@ -31,8 +31,8 @@ noted() { [[ $(stat -c %s "/share/acks-$1" 2>/dev/null || echo 0) -ge $((16 + 8 
 drive=0
 for sync in fdatasync none; do
     [[ -n $(wipefs --noheadings "$(node $drive)") ]] || mkfs.ext4 -q "$(node $drive)"
-    mkdir -p "/run/pairs-$drive"
-    mount "$(node $drive)" "/run/pairs-$drive"
+    mkdir -p "/run/media/pairs-$drive"
+    mount "$(node $drive)" "/run/media/pairs-$drive"
     if ((commits == 0)); then
         load $drive $sync --for 1s --verify 2>&1 | tee "/share/said-$sync"
     else

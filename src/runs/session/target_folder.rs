@@ -14,7 +14,7 @@ const OF_SYSTEM: &[&str] = &[
     "/sys", "/usr",
 ];
 /// Folders below these for which the operator answers.
-const OF_OPERATOR: &[&str] = &["/dev/shm", "/run/user", "/usr/local"];
+const OF_OPERATOR: &[&str] = &["/dev/shm", "/run/media", "/run/user", "/usr/local"];
 /// Folders that hold everybody's folders: nothing is put there, but below.
 const SHARED: &[&str] = &[
     "/",
@@ -22,6 +22,7 @@ const SHARED: &[&str] = &[
     "/home",
     "/opt",
     "/root",
+    "/run/media",
     "/run/user",
     "/usr/local",
     "/var",
@@ -110,9 +111,19 @@ mod tests {
 
     #[test]
     fn the_systems_folders_are_known_through_links_and_parents() {
-        for dir in
-            ["/", "/etc", "/etc/x/y", "/boot", "/dev/x", "/usr/share", "/var", "/home", "/root", "/proc/1"]
-        {
+        for dir in [
+            "/",
+            "/etc",
+            "/etc/x/y",
+            "/boot",
+            "/dev/x",
+            "/usr/share",
+            "/var",
+            "/home",
+            "/root",
+            "/proc/1",
+            "/run/x",
+        ] {
             assert!(is_systems(Path::new(dir)), "{dir}");
         }
         for dir in [
@@ -123,6 +134,7 @@ mod tests {
             "/var/lib/x",
             "/dev/shm/x",
             "/usr/local/x",
+            "/run/media/x",
             "/etcetera",
             "/tmp",
         ] {
