@@ -126,7 +126,7 @@ fn ended_well(summary: &Summary, ended: Result<()>) -> Result<()> {
     match summary.errors_line() {
         _ if summary.interrupted => Err(Error::interrupted("interrupted: the summary has what was measured")),
         // For what can't be done at once, io_uring starts threads in the kernel.
-        Some(errors) if errors.contains("ECANCELED") => Err(Error::failed(errors).hint(format!(
+        Some(errors) if summary.failed_with("ECANCELED") => Err(Error::failed(errors).hint(format!(
             "with io_uring, ECANCELED can mean that the kernel cannot start a thread: {}",
             threads::RAISE
         ))),

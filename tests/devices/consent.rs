@@ -11,9 +11,11 @@ use stacktune::testing::stack::guard::{self, Consent};
 fn having_typed(text: &str) -> Consent {
     Consent::default().and_typed(&[text.to_owned()])
 }
+
 pub fn everything(device: &Examined) -> Consent {
     Consent::named(std::slice::from_ref(&device.path), &facts()).unwrap()
 }
+
 #[test]
 fn file_systems_and_swap_need_consent() {
     let Some(device) = Examined::blank("file_systems_and_swap_need_consent") else { return };
@@ -25,6 +27,7 @@ fn file_systems_and_swap_need_consent() {
     device.write(0, &luks);
     device.needs_consent("LUKS");
 }
+
 #[test]
 fn xfs_and_btrfs_need_consent() {
     let test = "xfs_and_btrfs_need_consent";
@@ -41,6 +44,7 @@ fn xfs_and_btrfs_need_consent() {
         assert!(!device.examine().unwrap().content.iter().any(|text| text.contains("signature")));
     }
 }
+
 /// A GPT header with one empty table, valid by its checksums, that lies at `own` with its other copy
 /// at `other`, both counted in sectors.
 fn gpt_header(own: u64, other: u64, table: u64, sectors: u64) -> Vec<u8> {
@@ -62,12 +66,14 @@ fn gpt_header(own: u64, other: u64, table: u64, sectors: u64) -> Vec<u8> {
     header[16..20].copy_from_slice(&own_crc.to_le_bytes());
     header
 }
+
 /// The checksum of Ethernet and GPT, which is another one than crc32c.
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0_u32, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg()))
     })
 }
+
 #[test]
 fn partition_tables_need_consent_and_so_does_a_backup_alone() {
     let test = "partition_tables_need_consent_and_so_does_a_backup_alone";
@@ -88,6 +94,7 @@ fn partition_tables_need_consent_and_so_does_a_backup_alone() {
     device.write(SIZE - 512, &backup);
     device.needs_consent("gpt signature");
 }
+
 #[test]
 fn members_of_lvm_md_and_zfs_are_refused_even_with_consent() {
     let test = "members_of_lvm_md_and_zfs_are_refused_even_with_consent";
@@ -124,6 +131,7 @@ fn members_of_lvm_md_and_zfs_are_refused_even_with_consent() {
     device.refused(&everything(&device), "part of ZFS");
     device.refused(&having_typed(&device.path["/dev/".len()..]), "part of ZFS");
 }
+
 #[test]
 fn data_without_any_signature_needs_consent() {
     let Some(device) = Examined::blank("data_without_any_signature_needs_consent") else { return };
@@ -137,6 +145,7 @@ fn data_without_any_signature_needs_consent() {
         device.write(offset, &[0]);
     }
 }
+
 #[test]
 fn consent_to_another_device_is_none() {
     let Some(device) = Examined::blank("consent_to_another_device_is_none") else { return };
@@ -155,6 +164,7 @@ fn consent_to_another_device_is_none() {
     assert!(guard::permit(device.examine().unwrap(), &having_typed(name)).is_ok());
     assert!(guard::permit(device.examine().unwrap(), &having_typed(&format!("{name}\n"))).is_ok());
 }
+
 #[test]
 fn a_link_to_the_device_is_consent_as_well() {
     let Some(device) = Examined::blank("a_link_to_the_device_is_consent_as_well") else { return };
@@ -168,6 +178,7 @@ fn a_link_to_the_device_is_consent_as_well() {
     let error = facts().find_all(&[device.path.clone(), link]).unwrap_err();
     assert!(error.what.contains("are the same device"), "{error}");
 }
+
 #[test]
 fn a_fill_of_ours_is_kept_without_and_with_consent() {
     let Some(device) = Examined::blank("a_fill_of_ours_is_kept_without_and_with_consent") else { return };
@@ -190,6 +201,7 @@ fn a_fill_of_ours_is_kept_without_and_with_consent() {
     device.refused(&Consent::default(), "sampled pages");
     assert!(!device.examine().unwrap().own_fill);
 }
+
 #[test]
 fn what_changed_since_the_examination_is_refused() {
     let Some(device) = Examined::blank("what_changed_since_the_examination_is_refused") else { return };

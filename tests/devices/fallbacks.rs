@@ -19,6 +19,7 @@ fn record_under_limit(home: &Home, profile: &str, out: &str, limit_bytes: u64, s
     let ran = Ran::of(&home.inhabit(&mut command).output().unwrap());
     Recorded { ran, dir }
 }
+
 #[test]
 fn errors_are_counted_by_errno_and_class_and_the_others_go_on() {
     for interface in INTERFACES {
@@ -46,6 +47,7 @@ fn errors_are_counted_by_errno_and_class_and_the_others_go_on() {
         verify(&home, &profile, &[]);
     }
 }
+
 #[test]
 fn a_class_with_too_many_errors_stops_and_says_why() {
     let home = Home::new();
@@ -68,6 +70,7 @@ fn a_class_with_too_many_errors_stops_and_says_why() {
     let scanned = after.iter().any(|window| window["classes"]["scan"]["ios"].as_u64() > Some(0));
     assert!(scanned, "the scan goes on: {after:#?}");
 }
+
 #[test]
 fn writing_stops_at_exactly_its_limit() {
     for interface in ["io_uring", "sync"] {
@@ -89,6 +92,7 @@ fn writing_stops_at_exactly_its_limit() {
         verify(&home, &profile, &[]);
     }
 }
+
 #[test]
 fn a_fill_beyond_the_limit_is_refused_before_it_begins() {
     let home = Home::new();
@@ -97,6 +101,7 @@ fn a_fill_beyond_the_limit_is_refused_before_it_begins() {
     refused.ran.ended(2, &["run.max_writes is 1MiB"]);
     assert!(!home.path("out").exists(), "a recording without a run");
 }
+
 /// An ordinary user.
 const NOBODY: u32 = 65534;
 /// Runs the demo, small, and a profile that is not the demo; how, is up to `prepare`.
@@ -111,6 +116,7 @@ fn demo_and_other(home: &Home, prepare: &dyn Fn(&mut Command)) -> (Recorded, Rec
     let sets = ["target.files.size=16MiB", "target.files.count=2"];
     (run("demo", &sets, "demo"), run(&home.small_files("other"), &[], "other"))
 }
+
 #[test]
 fn without_io_uring_the_demo_falls_back_and_says_so_and_others_are_refused() {
     let home = Home::new();
@@ -123,6 +129,7 @@ fn without_io_uring_the_demo_falls_back_and_says_so_and_others_are_refused() {
     other.ran.ended(2, &["`io.interface` can't be io_uring"]);
     assert!(!home.path("other-files").exists(), "files were made for a run that can't be");
 }
+
 /// Lets `io_uring_setup` fail with EPERM, as containers do.
 #[allow(unsafe_code)]
 fn forbid_io_uring(command: &mut Command) {
@@ -152,6 +159,7 @@ fn forbid_io_uring(command: &mut Command) {
     // SAFETY: the closure makes two system calls and allocates nothing.
     unsafe { command.pre_exec(install) };
 }
+
 #[test]
 fn under_a_small_memory_limit_the_demo_falls_back_and_says_so_and_others_are_refused() {
     let test = "under_a_small_memory_limit_the_demo_falls_back_and_says_so_and_others_are_refused";
@@ -191,6 +199,7 @@ fn under_a_small_memory_limit_the_demo_falls_back_and_says_so_and_others_are_ref
     let other = as_nobody("./other.toml", "other");
     other.ran.ended(2, &["`io.registered_buffers` can't be on", "RLIMIT_MEMLOCK"]);
 }
+
 #[test]
 fn direct_io_that_btrfs_quietly_buffers_is_flagged() {
     let test = "direct_io_that_btrfs_quietly_buffers_is_flagged";

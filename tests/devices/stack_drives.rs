@@ -29,6 +29,7 @@ pub fn drive(device: &Loop) -> Drive {
         size_bytes: found.size_bytes,
     }
 }
+
 /// A plan of these steps on drives, which destroys what they hold now, with consent to that.
 fn on_drives(id: &str, drives: &[Drive], mut steps: Vec<Step>) -> Plan {
     for step in &mut steps {
@@ -49,11 +50,13 @@ fn on_drives(id: &str, drives: &[Drive], mut steps: Vec<Step>) -> Plan {
         ..of_steps(id, steps, Exposed::Devices(drives.iter().cloned().map(BlockDevice::Drive).collect()))
     }
 }
+
 fn consented(plan: Plan) -> stacktune::testing::stack::plan::Confirmed {
     let names: Vec<String> =
         plan.destroys.iter().map(|destroyed| destroyed.drive.path.display().to_string()).collect();
     plan.confirm(&Consent::named(&names, &Facts::read(Path::new("/"))).unwrap()).unwrap()
 }
+
 fn blanked_btrfs(drives: &[Drive]) -> Vec<Step> {
     let blank = drives.iter().map(|drive| Step::Blank { drive: drive.clone() });
     let filesystem = Step::MakeFilesystem {
@@ -65,6 +68,7 @@ fn blanked_btrfs(drives: &[Drive]) -> Vec<Step> {
     };
     blank.chain([filesystem]).collect()
 }
+
 #[test]
 fn drives_are_blanked_built_on_and_blank_again() {
     let Some(loops) = Loops::take("drives_are_blanked_built_on_and_blank_again", 2) else { return };
@@ -85,6 +89,7 @@ fn drives_are_blanked_built_on_and_blank_again() {
     assert_eq!(run("blkid", &["-p", "-o", "value", "-s", "TYPE", &other.path]), "ext4");
     ground.assert_nothing_left(&id);
 }
+
 #[test]
 fn a_drive_that_changed_or_came_into_use_is_refused_and_untouched() {
     let Some(loops) = Loops::take("a_drive_that_changed_or_came_into_use_is_refused_and_untouched", 2) else {
@@ -122,6 +127,7 @@ fn a_drive_that_changed_or_came_into_use_is_refused_and_untouched() {
     run("mkfs.xfs", &["-q", "-f", "-d", "size=64m", "--unsupported", &device.path]);
     refused(shown, "was written to after the plan was shown");
 }
+
 #[test]
 fn from_its_blanking_until_it_is_built_on_a_drive_is_held() {
     let test = "from_its_blanking_until_it_is_built_on_a_drive_is_held";
@@ -147,12 +153,14 @@ fn from_its_blanking_until_it_is_built_on_a_drive_is_held() {
     built.tear_down(&mut go_on).unwrap();
     ground.assert_nothing_left(&id);
 }
+
 fn preconditioned(drive: &Drive, then: Option<Step>) -> Vec<Step> {
     let device = BlockDevice::Drive(drive.clone());
     let first =
         [Step::Blank { drive: drive.clone() }, Step::Precondition { device, bytes: drive.size_bytes }];
     first.into_iter().chain(then).collect()
 }
+
 #[test]
 fn preconditioning_writes_three_times_the_size_and_goes_on_where_it_was_stopped() {
     let test = "preconditioning_writes_three_times_the_size_and_goes_on_where_it_was_stopped";
@@ -202,6 +210,7 @@ fn preconditioning_writes_three_times_the_size_and_goes_on_where_it_was_stopped(
     assert!(image[33 << 20..].iter().all(|byte| *byte == 0));
     assert!(image[8 << 20..31 << 20].iter().any(|byte| *byte != 0));
 }
+
 #[test]
 fn preconditioning_that_is_stopped_half_way_goes_on_from_there() {
     let Some(loops) = Loops::take("preconditioning_that_is_stopped_half_way_goes_on_from_there", 2) else {

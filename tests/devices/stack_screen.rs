@@ -19,6 +19,7 @@ fn in_the_ui(home: &Home, path: &str) -> Terminal {
     terminal.wait_until_running();
     terminal
 }
+
 /// Turns a knob of the stack's, and agrees to the plan, which destroys nothing of anybody's.
 fn rebuild(terminal: &mut Terminal, knob: &str, key: &str) {
     terminal.choose(knob);
@@ -29,6 +30,16 @@ fn rebuild(terminal: &mut Terminal, knob: &str, key: &str) {
     terminal.wait_for("y confirm");
     terminal.press("y");
 }
+
+/// Leaves by `q`, with the stack taken down.
+fn tear_down_and_quit(mut terminal: Terminal, home: &Home) {
+    terminal.press("q");
+    terminal.wait_for("tear down and quit");
+    terminal.press("t");
+    terminal.left().expect(0);
+    assert_nothing_left(home);
+}
+
 #[test]
 fn a_signal_in_the_middle_of_a_rebuild_leaves_nothing() {
     let Some(_loops) = Loops::take("a_signal_in_the_middle_of_a_rebuild_leaves_nothing", 2) else { return };
@@ -55,6 +66,7 @@ fn a_signal_in_the_middle_of_a_rebuild_leaves_nothing() {
         }
     }
 }
+
 #[test]
 fn a_failed_rebuild_shows_why_and_the_previous_stack_is_one_key_away() {
     let test = "a_failed_rebuild_shows_why_and_the_previous_stack_is_one_key_away";
@@ -74,17 +86,15 @@ fn a_failed_rebuild_shows_why_and_the_previous_stack_is_one_key_away() {
     fs::write(home.path("tools/mkfs.ext4.well"), "").unwrap();
     terminal.press("b");
     terminal.wait_until_running();
-    terminal.press("q");
-    terminal.wait_for("tear down and quit");
-    terminal.press("t");
-    terminal.left().expect(0);
-    assert_nothing_left(&home);
+    tear_down_and_quit(terminal, &home);
 }
+
 /// What the program's own list says would take down what stands.
 fn commands_down(home: &Home) -> Vec<String> {
     let status = program(home, &["status"]).expect(0).stdout;
     status.lines().filter_map(|line| line.strip_prefix("      ")).map(str::to_owned).collect()
 }
+
 #[test]
 fn bare_devices_are_built_upon_from_the_screen_and_the_plan_shows_what_is_torn_down() {
     let test = "bare_devices_are_built_upon_from_the_screen_and_the_plan_shows_what_is_torn_down";
@@ -126,12 +136,9 @@ fn bare_devices_are_built_upon_from_the_screen_and_the_plan_shows_what_is_torn_d
     }
     terminal.wait("the turn", |screen| screen.contains("stack.mount_options none → noatime"));
     terminal.wait_until_running();
-    terminal.press("q");
-    terminal.wait_for("tear down and quit");
-    terminal.press("t");
-    terminal.left().expect(0);
-    assert_nothing_left(&home);
+    tear_down_and_quit(terminal, &home);
 }
+
 #[test]
 fn queue_settings_of_a_stack_are_turned_in_the_ui_and_put_back() {
     let Some(_loops) = Loops::take("queue_settings_of_a_stack_are_turned_in_the_ui_and_put_back", 2) else {
@@ -162,9 +169,5 @@ fn queue_settings_of_a_stack_are_turned_in_the_ui_and_put_back() {
     terminal.wait("the turn back", |screen| screen.contains("undo queue.read_ahead_kb 64 → default"));
     assert_eq!(read_ahead(), found);
     assert!(first_line(&terminal.screen()).contains("running"));
-    terminal.press("q");
-    terminal.wait_for("tear down and quit");
-    terminal.press("t");
-    terminal.left().expect(0);
-    assert_nothing_left(&home);
+    tear_down_and_quit(terminal, &home);
 }

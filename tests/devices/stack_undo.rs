@@ -40,6 +40,7 @@ fn a_busy_mount_is_reported_with_its_holder_and_removed_later() {
     assert_eq!(clean(&ground, &[&id])[0].problem, None);
     ground.assert_nothing_left(&id);
 }
+
 #[test]
 fn what_others_put_into_a_stack_stays_theirs() {
     let Some(loops) = Loops::take("what_others_put_into_a_stack_stays_theirs", 3) else { return };
@@ -68,6 +69,7 @@ fn what_others_put_into_a_stack_stays_theirs() {
     assert_eq!(clean(&ground, &[])[0].problem, None);
     ground.assert_nothing_left(&id);
 }
+
 #[test]
 fn a_kept_stack_stands_until_it_is_named_and_its_commands_remove_it() {
     let Some(_loops) = Loops::take("a_kept_stack_stands_until_it_is_named_and_its_commands_remove_it", 2)
@@ -90,6 +92,7 @@ fn a_kept_stack_stands_until_it_is_named_and_its_commands_remove_it() {
         ground.assert_nothing_left(&id);
     }
 }
+
 /// Also where it is not mounted any more, as after a boot, and where a name is only like ours; whether it was
 /// retained, or its process died.
 #[test]
@@ -138,6 +141,7 @@ fn what_was_put_on_a_stack_is_found_although_it_is_not_mounted() {
         ground.assert_nothing_left(&id);
     }
 }
+
 /// A file where a stack was mounted whose process died keeps all that is below.
 #[test]
 fn what_was_put_at_the_mount_point_of_a_dead_stack_keeps_it() {
@@ -194,6 +198,7 @@ fn a_queue_setting_goes_back_unless_somebody_else_has_set_it_since() {
         ground.assert_nothing_left(&id.0);
     }
 }
+
 #[test]
 fn a_cgroup_is_left_and_removed_and_one_with_others_in_it_is_reported() {
     let test = "a_cgroup_is_left_and_removed_and_one_with_others_in_it_is_reported";
@@ -221,6 +226,7 @@ fn a_cgroup_is_left_and_removed_and_one_with_others_in_it_is_reported() {
     assert!(!dir.exists());
     ground.assert_nothing_left(&id.0);
 }
+
 #[test]
 fn after_another_boot_what_went_with_the_kernel_is_not_looked_for() {
     let test = "after_another_boot_what_went_with_the_kernel_is_not_looked_for";
@@ -244,6 +250,7 @@ fn after_another_boot_what_went_with_the_kernel_is_not_looked_for() {
     assert_eq!(clean(&ground, &[])[0].problem, None);
     ground.assert_nothing_left(&id);
 }
+
 #[test]
 fn a_folder_made_above_the_stacks_own_goes_unless_others_use_it_by_then() {
     for used in [false, true] {
@@ -316,6 +323,7 @@ fn undos_that_name_what_is_not_the_stacks_are_refused() {
     assert_eq!(fs::read_to_string(file).unwrap(), "kept");
     assert!(ground.target().exists());
 }
+
 #[test]
 fn the_commands_list_the_stacks_and_clean_them_up() {
     let Some(_loops) = Loops::take("the_commands_list_the_stacks_and_clean_them_up", 2) else { return };

@@ -82,6 +82,7 @@ impl Host {
         self.folder(&format!("sys/block/{holder}/slaves/{member}"))
     }
 }
+
 /// A server: the system on the first drive, md on the second and third, LVM on that; the fourth free.
 pub fn server() -> Host {
     let host = Host::new();
@@ -122,6 +123,7 @@ pub fn server() -> Host {
         .file("sys/devices/system/node/node1/cpulist", "32-63\n");
     host
 }
+
 impl Host {
     /// A drive's function on the bus and its controller, as Linux 5.12 and newer show them.
     pub fn controller(&self, index: u32, link: (&str, u32), max: (&str, u32), celsius: f64) -> &Self {
@@ -156,6 +158,7 @@ impl Host {
         self
     }
 }
+
 /// A workstation: two consumer drives, of which one sits in a slow slot and is hot, and a SATA disk.
 pub fn workstation() -> Host {
     let host = Host::new();
@@ -186,11 +189,13 @@ pub fn workstation() -> Host {
         .file("usr/bin/mdadm", "");
     host
 }
+
 /// As of a program that was built without SPDK, however this one was.
 pub fn without_spdk(mut facts: Facts) -> Facts {
     facts.platform.spdk = stacktune::testing::host::Spdk::default();
     facts
 }
+
 /// A storage server in trouble: a RAID 5 rebuilds onto a spare, an NVMe subsystem with two paths, and
 /// cgroups of which this process may make none.
 pub fn degraded() -> Host {

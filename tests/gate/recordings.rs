@@ -32,6 +32,7 @@ fn a_recording_is_shown_compared_and_not_overwritten() {
     text.ended(0, &[]);
     assert!(text.out.contains("scan.depth") && text.out.contains("scan MB/s"), "{}", text.out);
 }
+
 #[test]
 fn a_simulated_run_repeats_exactly() {
     let home = Home::new();
@@ -40,9 +41,11 @@ fn a_simulated_run_repeats_exactly() {
         assert_eq!(first["classes"][class], second["classes"][class]);
     }
 }
+
 fn keys(value: &Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
 }
+
 #[test]
 fn the_summary_has_the_documented_keys() {
     let home = Home::new();
@@ -129,6 +132,7 @@ fn class_has_the_documented_keys(class: &str, figures: &Value) {
 fn sum(windows: &[&Value], class: &str, figure: &str) -> u64 {
     windows.iter().map(|window| window["classes"][class][figure].as_u64().unwrap()).sum()
 }
+
 /// The counted windows sum exactly to the totals, and the histograms to their counts.
 #[track_caller]
 fn windows_sum_to_the_totals(recorded: &Recorded, warmup_windows: u64) {
@@ -167,6 +171,7 @@ fn windows_sum_to_the_totals(recorded: &Recorded, warmup_windows: u64) {
         }
     }
 }
+
 /// How many values each tag of `latency.hlog` has in the counted windows, read as other tools do.
 fn logged(recorded: &Recorded, counted: &[&Value]) -> BTreeMap<String, u64> {
     let log = fs::read_to_string(recorded.dir.join("latency.hlog")).unwrap();
@@ -186,6 +191,7 @@ fn logged(recorded: &Recorded, counted: &[&Value]) -> BTreeMap<String, u64> {
     }
     counts
 }
+
 #[test]
 fn simulated_windows_sum_exactly_to_the_totals() {
     let home = Home::new();
@@ -193,6 +199,7 @@ fn simulated_windows_sum_exactly_to_the_totals() {
     recorded.summary();
     windows_sum_to_the_totals(&recorded, 5);
 }
+
 #[test]
 fn real_windows_sum_exactly_to_the_totals_and_the_warm_up_is_left_out() {
     let home = Home::new();
@@ -212,6 +219,7 @@ fn real_windows_sum_exactly_to_the_totals_and_the_warm_up_is_left_out() {
     let again = recorded.dir.join("profile.toml");
     home.run(&["check", again.to_str().unwrap()]).ended(0, &[]);
 }
+
 #[test]
 fn an_interrupted_recording_has_a_valid_summary() {
     for signal in [rustix::process::Signal::INT, rustix::process::Signal::TERM, rustix::process::Signal::HUP]

@@ -28,11 +28,21 @@ fn quit(mut terminal: Terminal) {
 }
 
 /// The one recording of a home.
-pub fn recording(home: &Home) -> PathBuf {
+fn recording(home: &Home) -> PathBuf {
     let mut entries = fs::read_dir(home.path("data/stacktune/recordings")).unwrap();
     let dir = entries.next().unwrap().unwrap().path();
     assert!(entries.next().is_none());
     dir
+}
+
+/// A screen that records, and its recording once it has that many windows.
+pub fn recording_with(home: &Home, windows: usize) -> (Terminal, PathBuf) {
+    let mut terminal = running(home, &["run.window=100ms"]);
+    terminal.press("r");
+    terminal.wait_for("● REC");
+    let dir = recording(home);
+    wait_for("windows", || (json_lines(&dir.join("windows.jsonl")).len() >= windows).then_some(()));
+    (terminal, dir)
 }
 
 #[test]
@@ -287,11 +297,7 @@ fn another_profile_is_opened_live() {
 #[test]
 fn a_recording_is_started_stopped_and_shown() {
     let home = Home::new();
-    let mut terminal = running(&home, &["run.window=100ms"]);
-    terminal.press("r");
-    terminal.wait_for("● REC");
-    let dir = recording(&home);
-    wait_for("windows", || (json_lines(&dir.join("windows.jsonl")).len() >= 5).then_some(()));
+    let (mut terminal, dir) = recording_with(&home, 5);
     assert!(!dir.join("summary.json").exists());
     terminal.press("r");
     terminal.wait_until_gone("● REC");

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 
-use crate::common::program::{Home, json_file, json_lines, wait_for};
+use crate::common::program::{Home, json_file, json_lines};
 use crate::common::terminal::{Terminal, first_line};
 use crate::common::this_test;
-use crate::terminal::{ALL, recording, running};
+use crate::terminal::{ALL, recording_with, running};
 use rustix::process::Signal;
 use stacktune::testing::error::Result;
 use stacktune::testing::settings::Settings;
@@ -24,29 +24,24 @@ fn sigint_sigterm_and_sigquit_restore_the_terminal() {
     }
     home.verify().expect(0);
 }
+
 #[test]
 fn on_sighup_a_recording_is_closed_in_order() {
     let home = Home::new();
-    let mut terminal = running(&home, &["run.window=100ms"]);
-    terminal.press("r");
-    terminal.wait_for("● REC");
-    let dir = recording(&home);
-    wait_for("windows", || (json_lines(&dir.join("windows.jsonl")).len() >= 3).then_some(()));
+    let (terminal, dir) = recording_with(&home, 3);
     terminal.signal(Signal::HUP);
     terminal.left().expect(130);
     assert_is_whole(&home, &dir);
 }
+
 #[test]
 fn when_the_terminal_is_gone_a_recording_is_closed_in_order() {
     let home = Home::new();
-    let mut terminal = running(&home, &["run.window=100ms"]);
-    terminal.press("r");
-    terminal.wait_for("● REC");
-    let dir = recording(&home);
-    wait_for("windows", || (json_lines(&dir.join("windows.jsonl")).len() >= 3).then_some(()));
+    let (terminal, dir) = recording_with(&home, 3);
     assert_eq!(terminal.hang_up(), 130);
     assert_is_whole(&home, &dir);
 }
+
 /// A recording that ended in order: its summary is of all its windows.
 fn assert_is_whole(home: &Home, dir: &std::path::Path) {
     let summary = json_file(&dir.join("summary.json"));
@@ -54,9 +49,11 @@ fn assert_is_whole(home: &Home, dir: &std::path::Path) {
     assert_eq!(summary["windows"].as_u64().unwrap(), windows.len() as u64);
     let sum: u64 = windows.iter().map(|window| window["total"]["bytes"].as_u64().unwrap()).sum();
     assert_eq!(summary["total"]["bytes"], sum);
-    home.show(dir).expect(0);
+    let shown = home.show(dir).expect(0);
+    assert!(!shown.stdout.contains("nconsistent"), "{shown:?}");
     home.verify().expect(0);
 }
+
 #[test]
 fn quitting_while_filling_ends_the_fill() {
     let home = Home::new();
@@ -65,6 +62,7 @@ fn quitting_while_filling_ends_the_fill() {
     terminal.press("q");
     terminal.left().expect(0);
 }
+
 /// Profiles on a disk that makes the program panic.
 struct Cursed;
 impl ProfileStore for Cursed {
@@ -80,6 +78,7 @@ impl ProfileStore for Cursed {
         unreachable!()
     }
 }
+
 #[test]
 fn a_panic_restores_the_terminal_and_is_reported_there() {
     // The screen in a process of its own: this test again, on a terminal.
@@ -112,6 +111,7 @@ fn a_panic_restores_the_terminal_and_is_reported_there() {
     let (_, after_the_screen) = written.rsplit_once("\x1b[?1049l").unwrap();
     assert!(after_the_screen.contains("the list is cursed"), "{}", left.screen);
 }
+
 #[test]
 fn without_a_terminal_it_names_record() {
     let home = Home::new();

@@ -39,6 +39,7 @@ fn commits_survive_a_power_cut_where_the_log_is_synced_and_are_counted_where_not
         assert!(said.contains("pairs are as written"), "{said}");
     }
 }
+
 #[test]
 fn what_a_power_cut_left_is_reported_after_the_boot_and_cleaned_up() {
     if let Some(reason) = missing() {
@@ -70,6 +71,7 @@ fn what_a_power_cut_left_is_reported_after_the_boot_and_cleaned_up() {
         assert_eq!(stands.iter().any(|what| what.contains("md array")), *cut == 3, "{stands:?}");
     }
 }
+
 #[test]
 fn a_plan_that_destroys_drives_is_agreed_to_by_typing_their_serials() {
     if let Some(reason) = missing() {
@@ -116,6 +118,7 @@ fn a_plan_that_destroys_drives_is_agreed_to_by_typing_their_serials() {
     terminal.press("t");
     terminal.left().expect(0);
 }
+
 /// A machine with two drives, and this command on its terminal.
 fn screen(home: &Home, begin: &str) -> Terminal {
     let options = ["--drives", "2", "--size", "128M", "--timeout", "120", "--terminal", "--dir"];
@@ -131,6 +134,7 @@ fn screen(home: &Home, begin: &str) -> Terminal {
         .collect();
     Terminal::start_program(Path::new(RIG), home, &arguments, (80, 24), &environment)
 }
+
 #[test]
 fn drives_change_hands_from_the_screen_there_and_back() {
     if let Some(reason) = missing() {

@@ -23,6 +23,10 @@ pub const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const MACHINE_S: &str = "2400";
 const MACHINE_ALL_S: &str = "7200";
 
+/// Where Debian's Linux 6.1 crashes now and then while `io_uring` polls. Whatever a program without drivers does, a
+/// kernel must not do that, so the machine runs once more; after any other crash it does not.
+const KERNELS_OWN_CRASH: &str = "RIP: 0010:bio_poll+";
+
 /// A machine, what runs in it, and its result.
 struct Machine {
     /// The scripts, in order.
@@ -52,18 +56,21 @@ static BARE: Machine = Machine {
     options: &["--drives", "4", "--size", "64M", "--monitor", "--append", "nvme.poll_queues=2"],
     ran: OnceLock::new(),
 };
+
 /// Four drives that hold the smallest XFS, for RAID and file systems on them.
 static STACKS: Machine = Machine {
     scripts: &["stack", "reproduce", "kv"],
     options: &["--drives", "4", "--size", "384M"],
     ran: OnceLock::new(),
 };
+
 /// The same, of which some fail, are pulled, or come into use.
 static FAULTS: Machine = Machine {
     scripts: &["faults", "degraded"],
     options: &["--drives", "4", "--size", "384M", "--monitor"],
     ran: OnceLock::new(),
 };
+
 /// The same, on which the program is killed.
 static KILLS: Machine =
     Machine { scripts: &["kill"], options: &["--drives", "4", "--size", "384M"], ran: OnceLock::new() };
@@ -73,12 +80,14 @@ static TOGETHER: Machine = Machine {
     options: &["--drives", "3", "--size", "96M", "--namespaces", "2", "--twins"],
     ran: OnceLock::new(),
 };
+
 /// A drive that nothing keeps from memory that is not its own.
 static NO_IOMMU: Machine = Machine {
     scripts: &["no-iommu"],
     options: &["--drives", "1", "--size", "96M", "--no-iommu"],
     ran: OnceLock::new(),
 };
+
 static MACHINES: [&Machine; 6] = [&BARE, &STACKS, &FAULTS, &KILLS, &TOGETHER, &NO_IOMMU];
 
 /// The guest's tests, by machine: each becomes one of this program's, in a module of the machine.
@@ -205,6 +214,15 @@ impl Machine {
         if let Some(reason) = missing() {
             return Err(reason);
         }
+        let ran = self.run_once();
+        if !ran.log.contains(KERNELS_OWN_CRASH) {
+            return Ok(ran);
+        }
+        eprintln!("the machine's kernel crashed in a polled read; once more\n{}", ran.log);
+        Ok(self.run_once())
+    }
+
+    fn run_once(&self) -> Ran {
         let share = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let wanted = |name: &str| Some(format!("{name}={}", std::env::var(name).ok()?));
         let log = output_of(
@@ -218,7 +236,7 @@ impl Machine {
                 .args(self.scripts),
         );
         let tests = log.lines().filter_map(outcome).collect();
-        Ok(Ran { log, share, tests })
+        Ran { log, share, tests }
     }
 
     #[track_caller]

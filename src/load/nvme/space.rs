@@ -95,7 +95,7 @@ impl Space {
     pub fn take(&self, device: &Path, name: &str) -> Result<Taken> {
         let folder = match self.keeper {
             Keeper::Iommufd(_) => None,
-            Keeper::Container(_) => Some(lasting_folder(device).map_err(|error| {
+            Keeper::Container(_) => Some(lasting_folder(device, name).map_err(|error| {
                 let what = format!("cannot note the IOMMU group of {name}: {}", describe(&error));
                 Error::failed(what).hint("TMPDIR must name a folder that can be written to")
             })?),
@@ -142,10 +142,9 @@ pub struct Taken {
 ///
 /// A device's end makes the crate look for the group again, after it has closed the device. A drive that was
 /// pulled has no folder in sysfs from that moment on, and the crate panics.
-fn lasting_folder(device: &Path) -> std::io::Result<TempDir> {
+fn lasting_folder(device: &Path, name: &str) -> std::io::Result<TempDir> {
     let group = std::fs::read_link(device.join("iommu_group"))?;
     let folder = tempfile::Builder::new().prefix("stacktune-vfio-").tempdir()?;
-    let name = device.file_name().ok_or(std::io::ErrorKind::InvalidInput)?;
     let stand_in = folder.path().join(name);
     std::fs::create_dir(&stand_in)?;
     std::os::unix::fs::symlink(group, stand_in.join("iommu_group"))?;

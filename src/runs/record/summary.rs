@@ -349,6 +349,11 @@ impl Summary {
         flags.iter().any(|flag| self.flag_notes.get(flag).is_some_and(|note| note.forbids_verdict))
     }
 
+    /// Whether I/Os failed with this errno.
+    pub fn failed_with(&self, errno: &str) -> bool {
+        Class::ALL.into_iter().any(|class| self.class(class).errnos.contains_key(errno))
+    }
+
     /// The I/O errors in one line, if there were any: `3 I/O errors: scan 2 (EIO), wal 1 (ENOSPC)`.
     pub fn errors_line(&self) -> Option<String> {
         let failed = || Class::ALL.into_iter().map(|c| (c, self.class(c))).filter(|(_, f)| f.errors > 0);

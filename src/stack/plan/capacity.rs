@@ -63,9 +63,9 @@ fn md_data_bytes(stack: &Stack, member_bytes: u64) -> u64 {
 ///
 /// Seen with fallocate, of e2fsprogs 1.47, xfsprogs 6.1, btrfs-progs 6.2 (also over four members) and
 /// f2fs-tools 1.15, from the smallest size that each accepts up to 4 TiB: ext4 keeps inode tables of 1.6% (6%
-/// below 512 MiB), a journal, and 5% in reserve that is not counted as free; XFS a log of 64 MiB and groups; Btrfs chunks of metadata, up to 1 GiB each
-/// and in two copies, and an end that is not a whole chunk; F2FS room for its garbage collection, which grows
-/// with about the square root of the size.
+/// below 512 MiB), a journal, and 5% in reserve that is not counted as free; XFS a log of 64 MiB and groups;
+/// Btrfs chunks of metadata, up to 1 GiB each and in two copies, and an end that is not a whole chunk; F2FS room
+/// for its garbage collection, which grows with about the square root of the size.
 pub(super) fn file_room_bytes(filesystem: Filesystem, bytes: u64) -> u64 {
     let share = |thousandths: u64| bytes / 1000 * thousandths;
     let kept = match filesystem {
