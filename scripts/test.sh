@@ -3,6 +3,7 @@
 #
 #   scripts/test.sh             all of them (`make test`)
 #   scripts/test.sh quick [NAME...]   the unit tests, all or by name, and the house's (`make quick`)
+#   scripts/test.sh devices     those on loop devices, each in a process of its own
 #   scripts/test.sh ARGUMENT... what cargo makes of these: --test devices guard::, say
 #
 # The virtual machine runs where anything that it tests has changed since it passed; LAB=1 runs it anyway.
@@ -55,9 +56,12 @@ stage() {
 # The program of the tests in tests/$1.
 program_of() { sed -n "s|^ *Executable tests/$1/main.rs (\(.*\))\$|\1|p" "$work/built"; }
 
+# Compiles the programs of tests that a pattern names.
+programs() { "${test[@]}" --no-run --test "$1" 2>&1 | tee "$work/built"; }
+
 build() {
     "${unit[@]}" --no-run
-    "${test[@]}" --no-run --test '*' 2>&1 | tee "$work/built"
+    programs '*'
 }
 
 # The house's tests read the source alone: compiled by themselves they need no build of the program.
@@ -120,6 +124,10 @@ case ${1:-} in
         shift
         stage 'the house' house
         stage 'unit tests' "${unit[@]}" -- "$@"
+        ;;
+    devices)
+        stage build programs devices
+        ((status)) || stage 'loop devices' one_by_one devices
         ;;
     *) "${test[@]}" "$@" || status=$? ;;
 esac

@@ -7,12 +7,13 @@ readonly HARMLESS='\.md$|^(LICENSE|\.gitignore|\.shellcheckrc|rustfmt\.toml|clip
 
 tree_cache() { printf '%s' "${STACKTUNE_CACHE:-${XDG_CACHE_HOME:-${HOME:-/var/tmp}/.cache}/stacktune}"; }
 
-# Of every file that is not harmless, as it is now, and of the tools that matter.
+# Of every file that is not harmless (or that the pattern in $1 does not name), as it is now, and of the tools
+# that matter.
 tree_hash() {
     {
         rustc --version
         qemu-system-x86_64 --version 2>/dev/null | head -n1
-        git ls-files -z --cached --others --exclude-standard | grep -zvE "$HARMLESS" | sort -z | xargs -0 sha256sum 2>&1
+        git ls-files -z --cached --others --exclude-standard | grep -zvE "${1:-$HARMLESS}" | sort -z | xargs -0 sha256sum 2>&1
     } | sha256sum | cut -c1-16
 }
 
