@@ -18,8 +18,8 @@
 //! | [`ui`] | command line, screen, reports | host, settings, stack, meter, runs |
 //! | [`app`] | the composition root: each command, put together from the rooms | host, settings, stack, meter, load, runs, ui |
 //!
-//! [`class`], [`error`], [`printable`], [`regular_file`], [`threads`] and [`units`] are what all share. `tests/house`
-//! reads this table, and those of the rooms, and holds every import against it.
+//! [`class`], [`error`], [`held_folder`], [`printable`], [`regular_file`], [`threads`] and [`units`] are what all share.
+//! `tests/house` reads this table, and those of the rooms, and holds every import against it.
 //!
 //! The rooms are private, so that the compiler reports dead code: the program needs [`run`] alone, and
 //! `testing` re-exports what its tests from outside need.
@@ -30,6 +30,7 @@
 mod app;
 mod class;
 mod error;
+mod held_folder;
 mod host;
 mod load;
 mod meter;

@@ -5,7 +5,7 @@
 //! are opened.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +13,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, chmodat, fchmod, fstat, 
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
+use crate::held_folder::HeldFolder;
 use crate::host::{Doubt, is_private, open_trusted};
 
 /// Of a folder; only its owner enters it.
@@ -20,10 +21,7 @@ const FOLDER_MODE: u32 = 0o700;
 
 /// A folder that only the effective user can change, held open.
 #[derive(Debug)]
-pub struct StateFolder {
-    path: PathBuf,
-    folder: OwnedFd,
-}
+pub struct StateFolder(HeldFolder);
 
 impl StateFolder {
     /// Opens it; none if it does not exist.
@@ -46,7 +44,7 @@ impl StateFolder {
         let made = Self::of(path, &make(path)?)?;
         // Earlier versions left reading to the umask.
         if mode(&made.found()?) != FOLDER_MODE {
-            fchmod(&made.folder, Mode::from_raw_mode(FOLDER_MODE))
+            fchmod(&made.0, Mode::from_raw_mode(FOLDER_MODE))
                 .map_err(|error| Error::os("cannot close to others", path, error))?;
         }
         Ok(made)
@@ -56,7 +54,7 @@ impl StateFolder {
         let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = openat(place, ".", folder, Mode::empty());
         let folder = folder.map_err(|error| Error::os("cannot open", path, error))?;
-        let opened = Self { path: path.to_owned(), folder };
+        let opened = Self(HeldFolder::private(path, folder));
         let found = opened.found()?;
         match is_private(&found) {
             true => Ok(opened),
@@ -68,12 +66,12 @@ impl StateFolder {
     }
 
     fn found(&self) -> Result<Stat> {
-        fstat(&self.folder).map_err(|error| Error::os("cannot examine", &self.path, error))
+        fstat(&self.0).map_err(|error| Error::os("cannot examine", self.0.path(), error))
     }
 
     /// The path of what has that name in it.
     pub fn join(&self, name: &str) -> PathBuf {
-        self.path.join(name)
+        self.0.path().join(name)
     }
 
     /// Opens a file in it; none if it does not exist.
@@ -84,12 +82,12 @@ impl StateFolder {
         let path = self.join(name);
         let failed = |error: Errno| Error::os("cannot open", &path, error);
         // Opening anything but a file could wait, or do something: that is found out first.
-        match rustix::fs::statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+        match rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => return Ok(None),
             found => refuse_odd(&path, &found.map_err(failed)?)?,
         }
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = match openat(&self.folder, name, flags, Mode::empty()) {
+        let file = match openat(&self.0, name, flags, Mode::empty()) {
             Err(Errno::NOENT) => return Ok(None),
             file => file.map_err(failed)?,
         };
@@ -108,16 +106,12 @@ impl StateFolder {
         read.map(|_| Some(bytes)).map_err(|error| Error::os("cannot read", &self.join(name), error))
     }
 
-    /// Replaces a file in it, or makes it.
+    /// Replaces a file in it, or makes it, durably.
     ///
     /// # Errors
     /// If it can't be written; the old one then stays.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        let path = self.join(name);
-        let failed = |error: std::io::Error| Error::os("cannot write", &path, error);
-        let mut new = tempfile::Builder::new().prefix(".").tempfile_in(&self.path).map_err(failed)?;
-        new.write_all(bytes).map_err(failed)?;
-        new.persist(&path).map(drop).map_err(|error| failed(error.error))
+        self.0.replace(name, bytes)
     }
 
     /// Removes a file in it.
@@ -125,7 +119,7 @@ impl StateFolder {
     /// # Errors
     /// If there is none, or it can't be removed.
     pub fn remove(&self, name: &str) -> Result<()> {
-        unlinkat(&self.folder, name, AtFlags::empty())
+        unlinkat(&self.0, name, AtFlags::empty())
             .map_err(|error| Error::os("cannot remove", &self.join(name), error))
     }
 
@@ -134,8 +128,8 @@ impl StateFolder {
     /// # Errors
     /// If it can't be read.
     pub fn names(&self) -> Result<Vec<String>> {
-        let failed = |error: Errno| Error::os("cannot read", &self.path, error);
-        let entries = rustix::fs::Dir::read_from(&self.folder).map_err(failed)?;
+        let failed = |error: Errno| Error::os("cannot read", self.0.path(), error);
+        let entries = rustix::fs::Dir::read_from(&self.0).map_err(failed)?;
         let names =
             entries.map(|entry| Ok(entry.map_err(failed)?.file_name().to_str().ok().map(str::to_owned)));
         let mut names: Vec<String> = names.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
@@ -149,7 +143,7 @@ impl StateFolder {
     /// # Errors
     /// If it can't be synced.
     pub fn sync(&self) -> Result<()> {
-        sync(&self.folder, &self.path)
+        self.0.sync()
     }
 }
 

@@ -25,7 +25,7 @@ pub mod summary;
 mod tests;
 mod writer;
 
-pub(crate) use files::{HeldFolder, final_name, replace};
+pub(crate) use files::replace;
 pub use recording::Recording;
 pub use summary::Summary;
 pub use writer::{Header, Outcome, Writer, refuse_folder};

@@ -8,10 +8,11 @@ use hdrhistogram::serialization::V2DeflateSerializer;
 use rustix::fs::Access;
 use serde::Serialize;
 
-use super::files::{Appender, HeldFolder};
+use super::files::Appender;
 use super::summary::{Frame, Summary};
 use super::{HOST, LATENCY, LEDGER, PROFILE, SCHEMA, SUMMARY, WINDOWS, hlog};
 use crate::error::{Error, Result};
+use crate::held_folder::HeldFolder;
 use crate::host::{Facts, TargetFacts};
 use crate::load::kv::built::{BUILT, Built};
 use crate::meter::totals::Totals;

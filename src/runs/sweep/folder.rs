@@ -11,11 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use super::schedule::{Run, SCHEMA, Schedule};
 use crate::error::{Error, Kind, Result};
+use crate::held_folder::{HeldFolder, final_name};
 use crate::printable;
 use crate::regular_file;
-use crate::runs::record::{
-    HeldFolder, PROFILE, Recording, final_name, is_of_recording, refuse_folder, replace,
-};
+use crate::runs::record::{PROFILE, Recording, is_of_recording, refuse_folder, replace};
 use crate::settings::Profile;
 use crate::settings::profile::{self, parse, to_toml};
 
