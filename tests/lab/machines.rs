@@ -142,6 +142,7 @@ in_guest! {
         parity_takes_more_bytes_than_are_written
         without_consent_nothing_is_built
         a_retained_stack_is_reported_and_cleaned_up
+        others_files_on_a_stopped_array_of_a_dead_stack_stay
         what_runs_is_what_the_dry_run_has_shown
         a_tool_that_fails_leaves_nothing
         a_table_goes_on_after_kill_9_and_leaves_nothing
@@ -174,6 +175,7 @@ const IN_SOAK: &[&str] = &[
     "a_table_goes_on_after_kill_9_and_leaves_nothing",
     "parity_takes_more_bytes_than_are_written",
     "a_retained_stack_is_reported_and_cleaned_up",
+    "others_files_on_a_stopped_array_of_a_dead_stack_stay",
     "a_tool_that_fails_leaves_nothing",
     "a_sweep_over_arrays_is_verified_and_leaves_nothing",
     "pairs_on_md1_and_ext4_are_verified",

@@ -147,6 +147,33 @@ a_retained_stack_is_reported_and_cleaned_up() {
     nothing_left
 }
 
+# Killed, unmounted, used by somebody else, and stopped: what they put there is found before it is taken away.
+others_files_on_a_stopped_array_of_a_dead_stack_stay() {
+    local consent pid md
+    mapfile -t consent < <(consent 0 1 2)
+    "$STACKTUNE" record "$(profile dead "$(drive 0),$(drive 1),$(drive 2)")" --for 5m --out /share/dead "${small[@]}" \
+        --set stack.raid=md5 --set stack.filesystem=xfs "${consent[@]}" >/dev/null &
+    pid=$!
+    wait_for 120 has_windows /share/dead/windows.jsonl 1
+    md=$(awk '$1 ~ "^/dev/md" { print $1 }' /proc/mounts)
+    kill -9 "$pid"
+    wait "$pid" || true
+    wait_for 10 umount "$md"
+    mount "$md" /mnt
+    echo theirs >/mnt/theirs
+    umount /mnt
+    mdadm --quiet --stop "$md"
+    expect 1 'holds theirs, which stacktune did not put there' "$STACKTUNE" cleanup
+    md=/dev/$(awk '/^md/ { print $1 }' /proc/mdstat)
+    mount "$md" /mnt
+    [[ $(cat /mnt/theirs) == theirs ]]
+    rm /mnt/theirs
+    umount /mnt
+    mdadm --quiet --stop "$md"
+    "$STACKTUNE" cleanup
+    nothing_left
+}
+
 # Commands without what is another one each time: what is made of the stack's id, and the array's number.
 alike() { sed -E 's/^printf .* \| //; s|/dev/md[0-9]+|/dev/mdN|g; s/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/UUID/g; s/([/-])[0-9a-f]{8,16}( |$)/\1ID\2/g'; }
 
@@ -212,6 +239,7 @@ tests=(
     a_bare_array_is_verified_and_leaves_nothing
     parity_takes_more_bytes_than_are_written
     a_retained_stack_is_reported_and_cleaned_up
+    others_files_on_a_stopped_array_of_a_dead_stack_stay
     a_tool_that_fails_leaves_nothing
 )
 run_tests "${tests[@]}"

@@ -1,5 +1,6 @@
 //! Removing md arrays.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -26,17 +27,51 @@ impl Undoer<'_> {
         let (nodes, missing) = self.members(uuid, members)?;
         if self.kept && !stopped && !nodes.is_empty() {
             let what = format!("the array {uuid} is not running, so what is on it now is unknown");
-            let all = nodes.iter().map(|node| quoted(node.as_os_str())).collect::<Vec<_>>().join(" ");
-            return Err(Error::refused(what).hint(format!(
-                "`mdadm --assemble --scan` starts it where that is possible; or discard it with \
-                 `mdadm --zero-superblock {all}`; then clean up again"
-            )));
+            let nodes: Vec<&OsStr> = nodes.iter().map(|node| node.as_os_str()).collect();
+            let start = "`mdadm --assemble --scan` starts it where that is possible";
+            return Err(Error::refused(what).hint(discard(start, &nodes)));
         }
         for node in nodes {
             self.tool(MDADM, &["--zero-superblock".as_ref(), node.as_os_str()])?;
         }
         self.remove_links()?;
         Ok(missing)
+    }
+
+    /// Starts arrays that whoever used them since may have stopped: else nobody sees what is on them.
+    ///
+    /// # Errors
+    /// Refused if one has all its members and does not start; without some, nobody reads it any more.
+    pub(super) fn start_arrays(&self, devices: &[BlockDevice]) -> Result<()> {
+        devices.iter().try_for_each(|device| match device {
+            BlockDevice::Array { uuid, .. } => self.start_array(uuid),
+            _ => Ok(()),
+        })
+    }
+
+    fn start_array(&self, uuid: &str) -> Result<()> {
+        self.own_id(uuid)?;
+        let Some((_, members)) = self.arrays.iter().find(|(id, _)| same_id(id, uuid)) else { return Ok(()) };
+        if !devices::arrays(self.runner, uuid)?.is_empty() {
+            return Ok(());
+        }
+        let (nodes, _) = self.members(uuid, members)?;
+        if nodes.is_empty() {
+            return Ok(());
+        }
+        // The node that the plan chose may be another's by now; mdadm finds a free number for this name.
+        let link = Path::new("/dev/md").join(format!("{}-assembled", self.array_name().unwrap_or_default()));
+        let options = ["--assemble", "--run"].map(OsStr::new);
+        let nodes: Vec<&OsStr> = nodes.iter().map(|node| node.as_os_str()).collect();
+        let answer = self.runner.run(MDADM, &[&options[..], &[link.as_os_str()], &nodes].concat())?;
+        if answer.status == 0 || nodes.len() < members.len() {
+            return Ok(());
+        }
+        let why = answer.stderr.lines().last().unwrap_or("no reason given").to_owned();
+        Err(Error::refused(format!(
+            "the array {uuid} can't be started to check it for files of others: {why}"
+        ))
+        .hint(discard("`mdadm --assemble --scan` may start it", &nodes)))
     }
 
     /// The nodes whose superblock names the array.
@@ -50,8 +85,7 @@ impl Undoer<'_> {
     /// Without udev, mdadm itself makes links to an array, named after it, and leaves them behind.
     pub(super) fn remove_links(&self) -> Result<()> {
         let links = fs::read_dir("/dev/md").into_iter().flatten().flatten().map(|entry| entry.path());
-        // Named after the array: by the first half of the stack's id.
-        let wanted = self.id.0.get(..8).filter(|_| self.id.is_sound()).map(|id| format!("stacktune-{id}"));
+        let wanted = self.array_name();
         let is_named = |link: &PathBuf| {
             let name = link.file_name().unwrap_or_default().to_string_lossy();
             wanted.as_ref().is_some_and(|wanted| name.contains(wanted.as_str()))
@@ -63,6 +97,17 @@ impl Undoer<'_> {
         }
         Ok(())
     }
+
+    /// What its arrays are called, by the first half of its id.
+    fn array_name(&self) -> Option<String> {
+        self.id.0.get(..8).filter(|_| self.id.is_sound()).map(|id| format!("stacktune-{id}"))
+    }
+}
+
+/// What to do about an array that is not running: how to start it, or to give up what is on it.
+fn discard(start: &str, nodes: &[&OsStr]) -> String {
+    let all = nodes.iter().map(|node| quoted(node)).collect::<Vec<_>>().join(" ");
+    format!("{start}; or discard it with `mdadm --zero-superblock {all}`; then clean up again")
 }
 
 /// Refuses an array that is waiting for members: it has no size, and its content is not visible.

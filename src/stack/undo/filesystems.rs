@@ -11,6 +11,9 @@ use crate::stack::runner::{UNSHARE, WIPEFS, quoted};
 impl Undoer<'_> {
     pub(super) fn remove_filesystem(&self, uuid: &str, devices: &[BlockDevice]) -> Result<Option<Drive>> {
         self.own_id(uuid)?;
+        if self.may_hold_others() {
+            self.start_arrays(devices)?;
+        }
         let (nodes, missing) = self.filesystems(uuid, devices)?;
         nodes.iter().try_for_each(|node| refuse_used(node))?;
         if self.may_hold_others() && !nodes.is_empty() {

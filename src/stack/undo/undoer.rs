@@ -54,6 +54,8 @@ pub(crate) struct Undoer<'a> {
     pub(super) unmounted: AtomicBool,
     /// The folders that the stack made, or was about to.
     pub(super) folders: Vec<PathBuf>,
+    /// The UUIDs of its arrays, and their members.
+    pub(super) arrays: Vec<(String, Vec<BlockDevice>)>,
 }
 
 impl<'a> Undoer<'a> {
@@ -69,6 +71,10 @@ impl<'a> Undoer<'a> {
             Some(Undo::RemoveFolder { dir, above }) => [Some(dir.clone()), above.clone()],
             _ => [None, None],
         });
+        let arrays = entries.iter().filter_map(|entry| match &entry.undo {
+            Some(Undo::RemoveArray { uuid, members, .. }) => Some((uuid.clone(), members.clone())),
+            _ => None,
+        });
         Self {
             runner,
             id,
@@ -78,6 +84,7 @@ impl<'a> Undoer<'a> {
             was_mounted,
             unmounted: AtomicBool::new(false),
             folders: folders.flatten().collect(),
+            arrays: arrays.collect(),
         }
     }
 }
