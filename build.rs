@@ -78,7 +78,8 @@ mod spdk {
     /// What the shim calls, and the system's libraries that SPDK was built with: its own files name
     /// neither.
     const PACKAGES: [&str; 3] = ["spdk_nvme", "spdk_env_dpdk", "spdk_syslibs"];
-    /// Where DPDK was installed by itself, SPDK's own files don't name its folder.
+    /// SPDK's own files name the libraries of DPDK that it needs, but not their folder where DPDK was installed by
+    /// itself.
     const DPDK: &str = "libdpdk";
     const HELP: &str = "build SPDK 22.09 or later, `make install` it, and let PKG_CONFIG_PATH name the folder \
                         of its spdk_nvme.pc (PREFIX/lib/pkgconfig)";
@@ -91,7 +92,8 @@ mod spdk {
             found.add(probe(package).map_err(|error| format!("no {package}: {HELP} ({error})"))?);
         }
         if let Ok(dpdk) = probe(DPDK) {
-            found.add(dpdk);
+            add_new(&mut found.includes, dpdk.include_paths);
+            add_new(&mut found.folders, dpdk.link_paths);
         }
         for version in found.includes.iter().map(|include| include.join("spdk/version.h")) {
             if version.exists() {
@@ -141,28 +143,33 @@ mod spdk {
         /// needed.
         fn link(&self) {
             let argument = |text: String| println!("cargo:rustc-link-arg={text}");
+            let is_theirs = |name: &&String| name.starts_with("spdk_") || name.starts_with("rte_");
+            let (theirs, others): (Vec<_>, Vec<_>) = self.libraries.iter().partition(is_theirs);
+            let has_shared = self.has(|name| name.starts_with("libspdk_") && name.contains(".so"));
+            // DPDK installs both kinds; which of them SPDK was made for shows in SPDK's own.
+            let is_archive = |name: &str| !has_shared && self.has(|file| file == format!("lib{name}.a"));
             for folder in &self.folders {
                 argument(format!("-L{}", folder.display()));
-                if is_shared(folder) {
+                if theirs.iter().any(|name| !is_archive(name)) {
                     argument(format!("-Wl,-rpath,{}", folder.display()));
                 }
             }
-            let is_theirs = |name: &&String| name.starts_with("spdk_") || name.starts_with("rte_");
-            let (theirs, others): (Vec<_>, Vec<_>) = self.libraries.iter().partition(is_theirs);
             argument("-Wl,--push-state,--no-as-needed,--whole-archive".to_owned());
-            theirs.iter().for_each(|name| argument(format!("-l{name}")));
+            for name in theirs {
+                argument(if is_archive(name) { format!("-l:lib{name}.a") } else { format!("-l{name}") });
+            }
             argument("-Wl,--no-whole-archive".to_owned());
             self.archives.iter().for_each(|archive| argument(archive.display().to_string()));
             others.iter().for_each(|name| argument(format!("-l{name}")));
             argument("-Wl,--pop-state".to_owned());
         }
-    }
 
-    fn is_shared(folder: &Path) -> bool {
-        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        let mut names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-        names
-            .any(|name| (name.starts_with("libspdk_") || name.starts_with("librte_")) && name.contains(".so"))
+        /// Whether one of the folders of libraries has such a file.
+        fn has(&self, is_it: impl Fn(&str) -> bool) -> bool {
+            let mut entries =
+                self.folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten();
+            entries.any(|entry| entry.is_ok_and(|entry| is_it(&entry.file_name().to_string_lossy())))
+        }
     }
 
     /// Both versions, from the headers and pkg-config: `SPDK v24.01, DPDK 23.11.0`.

@@ -26,6 +26,8 @@ extern const char *rte_version(void);
 /* SPDK takes fewer where it or the drive has a lower limit. */
 #define QUEUE_ENTRIES_MAX 4096
 #define ADDRESS_BYTES 32
+/* Of the addresses at which SPDK has its memory. */
+#define MEMORY_ADDRESS_BITS 48
 
 enum stacktune_kind { STACKTUNE_READ, STACKTUNE_WRITE, STACKTUNE_WRITE_DURABLE, STACKTUNE_FLUSH };
 
@@ -80,6 +82,28 @@ stacktune_dpdk_version(void)
 	return rte_version();
 }
 
+/* Whether an IOMMU of Intel's is before a drive that can't take all of SPDK's addresses: a virtual machine's often has
+ * 39 bits. SPDK 25.09 and later look for that only where the processor is Intel's too, and DPDK then refuses all memory
+ * with ENOMEM. */
+static bool
+has_narrow_iommu(const char *address)
+{
+	unsigned long long capabilities;
+	char path[64 + ADDRESS_BYTES];
+	FILE *file;
+	int found;
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/iommu/intel-iommu/cap", address);
+	file = fopen(path, "r");
+	if (file == NULL) {
+		return false;
+	}
+	found = fscanf(file, "%llx", &capabilities);
+	fclose(file);
+	/* Its Maximum Guest Address Width. */
+	return found == 1 && ((capabilities >> 16) & 0x3f) + 1 < MEMORY_ADDRESS_BITS;
+}
+
 /* Sets SPDK's environment up for these drives and no others. `core` is a CPU of this process's. */
 int
 stacktune_spdk_begin(uint32_t core, const char *const *addresses, size_t count)
@@ -87,6 +111,7 @@ stacktune_spdk_begin(uint32_t core, const char *const *addresses, size_t count)
 	struct spdk_env_opts opts;
 	struct spdk_pci_addr *allowed;
 	char cores[16];
+	bool is_narrow = false;
 	size_t i;
 	int rc;
 
@@ -99,6 +124,7 @@ stacktune_spdk_begin(uint32_t core, const char *const *addresses, size_t count)
 			free(allowed);
 			return -EINVAL;
 		}
+		is_narrow |= has_narrow_iommu(addresses[i]);
 	}
 	spdk_log_set_print_level(SPDK_LOG_WARN);
 	memset(&opts, 0, sizeof(opts));
@@ -111,6 +137,9 @@ stacktune_spdk_begin(uint32_t core, const char *const *addresses, size_t count)
 	opts.core_mask = cores;
 	opts.pci_allowed = allowed;
 	opts.num_pci_addr = count;
+	if (is_narrow) {
+		opts.iova_mode = "pa";
+	}
 	rc = spdk_env_init(&opts);
 	free(allowed);
 	return rc;

@@ -81,7 +81,7 @@ record --for 3s --out $work/out --json >/dev/null || fail 'the run'
 all_are_back
 did_well $work/out
 "$stacktune" show $work/out | head -n 40
-grep -q 'in a process of its own' $work/out/host.json $work/out/summary.json || fail 'the run does not say by what'
+grep -q 'in a separate process' $work/out/host.json $work/out/summary.json || fail 'the run does not say by what'
 "$stacktune" verify $work/array.toml || fail 'what was written is not there'
 
 printf '# every page size, flushes of each kind, and the largest depth\n'
