@@ -133,7 +133,7 @@ start_in() {
 in_system() {
     local suite=$1 mirror=$2 script=/usr/share/debootstrap/scripts/$3 root=$work/$1 target
     debootstrap --variant=minbase "${@:4}" "$suite" "$root" "$mirror" "$script" >"$work/$suite.log" 2>&1 || {
-        printf '%s is left out: %s\n' "$suite" "$(tail -n1 "$work/$suite.log")"
+        printf '%s is left out: %s\n' "$suite" "$(tail -n1 "$work/$suite.log")" | tee -a "${LEFT_OUT:-/dev/null}"
         return 0
     }
     for target in "$X86_MUSL" "$X86_GNU"; do start_in "$root" "$out/stacktune-$version-$target.tar.gz"; done
@@ -142,16 +142,19 @@ in_system() {
         test -s /usr/share/bash-completion/completions/stacktune &&
         test -s /usr/share/zsh/vendor-completions/_stacktune &&
         test -s /usr/share/fish/vendor_completions.d/stacktune.fish'
+    systems=$((systems + 1))
 }
 
 chroots() {
     ((EUID == 0)) || stop "chroots need root"
     command -v debootstrap >/dev/null || stop "no debootstrap: apt-get install debootstrap"
+    local systems=0
     work=$(mktemp -d -p /var/tmp stacktune-dist.XXXXXX)
     trap 'rm -rf --one-file-system "$work"' EXIT
     in_system bookworm http://deb.debian.org/debian sid
     # Debian has no keyring of Ubuntu's, and no script named noble; what is started there is ours.
     in_system noble http://archive.ubuntu.com/ubuntu gutsy --no-check-gpg
+    ((systems)) || stop "neither system could be made"
 }
 
 # Static, so that the emulator needs no system beside it.

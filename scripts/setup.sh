@@ -1,7 +1,7 @@
 #!/bin/bash
 # Makes sure that what a make target needs is here, and installs through apt what is not.
 #
-#   scripts/setup.sh build|demo|lab|test|bench
+#   scripts/setup.sh build|demo|lab|test|bench|ci
 #
 # On a terminal it names the packages and asks first; without one it installs where it may (as root,
 # or by a sudo that needs no password). NO_INSTALL=1 only names them. It ends 0 when the target can
@@ -53,6 +53,7 @@ bench                     | the row of interfaces is left out     | xz          
 bench                     | stop                                  | python3            | python3
 bench                     | rows on loop devices are left out     | losetup            | mount
 bench                     | the ext4 row is left out              | mkfs.ext4          | e2fsprogs
+ci                        | shell scripts are not checked         | shellcheck         | shellcheck
 '
 
 say() { printf '%s\n' "$*" >&2; }
@@ -187,8 +188,8 @@ check_rust() {
 
 main() {
     case ${1:-} in
-        build | demo | lab | test | bench) ;;
-        *) stop "usage: scripts/setup.sh build|demo|lab|test|bench" ;;
+        build | demo | lab | test | bench | ci) ;;
+        *) stop "usage: scripts/setup.sh build|demo|lab|test|bench|ci" ;;
     esac
     check_rust
     look "$1"

@@ -48,9 +48,11 @@ run() {
         command=(cargo test --locked --no-fail-fast --test "${words[0]}" -- "${words[@]:1}")
     fi
     printf '\n=== %s\n' "$name"
-    SOAK=1 LAB_SEED=${LAB_SEED:-$RANDOM} RUST_TEST_THREADS=$([[ ${words[0]} == lab ]] && echo 100 || nproc) \
+    LEFT_OUT=$(mktemp -t stacktune-soak.XXXXXX)
+    SOAK=1 LEFT_OUT=$LEFT_OUT LAB_SEED=${LAB_SEED:-$RANDOM} RUST_TEST_THREADS=$([[ ${words[0]} == lab ]] && echo 100 || nproc) \
         timeout --kill-after=30 "$PART_S" "${command[@]}" || result=FAILED
-    note "$name" "$result" $(((SECONDS - started + 59) / 60))
+    note "$name" "$result$(sed 's/^/; /; s/|/,/g' "$LEFT_OUT" | tr -d '\n')" $(((SECONDS - started + 59) / 60))
+    rm -f "$LEFT_OUT"
     [[ $result == passed ]] || return 1
     mkdir -p "$(tree_cache)"
     printf '%s %s\n' "$name" "$hash" >>"$(tree_cache)/soak-passed"

@@ -32,7 +32,7 @@ fi
 export STACKTUNE_SKIPS
 work=$(mktemp -d -t stacktune-test.XXXXXX)
 trap 'rm -rf "$work"; [[ -z $own_list ]] || rm -f "$own_list"' EXIT
-: >"$STACKTUNE_SKIPS"
+touch "$STACKTUNE_SKIPS"
 
 eval "$(scripts/rocksdb.sh)"
 
@@ -57,7 +57,7 @@ stage() {
 program_of() { sed -n "s|^ *Executable tests/$1/main.rs (\(.*\))\$|\1|p" "$work/built"; }
 
 # Compiles the programs of tests that a pattern names.
-programs() { "${test[@]}" --no-run --test "$1" 2>&1 | tee "$work/built"; }
+programs() { CARGO_TERM_COLOR=never "${test[@]}" --no-run --test "$1" 2>&1 | tee "$work/built"; }
 
 build() {
     "${unit[@]}" --no-run
@@ -75,6 +75,7 @@ house() {
 one_by_one() {
     local program
     program=$(program_of "$1")
+    [[ -x $program ]] || { echo "the program of tests/$1 was not built"; return 1; }
     # shellcheck disable=SC2016 # expanded by the inner shell
     "$program" --list --format terse | sed -n 's/: test$//p' |
         xargs -P "$AT_ONCE" -I{} bash -c 'log=$(mktemp "$2/log.XXXXXX")
@@ -85,11 +86,12 @@ one_by_one() {
                 echo "test $3 ... FAILED"
                 exit 1
             fi' bash "$program" "$work" {} | tee "$work/$1"
-    local failed
+    local failed passed
     failed=$(grep -c '^test .* \.\.\. FAILED$' "$work/$1") || true
-    printf '\ntest result: %s. %d passed; %d failed\n' "$( ((failed)) && echo FAILED || echo ok)" \
-        "$(grep -c '^test .* \.\.\. ok$' "$work/$1")" "$failed"
-    ((!failed))
+    passed=$(grep -c '^test .* \.\.\. ok$' "$work/$1") || true
+    printf '\ntest result: %s. %d passed; %d failed\n' "$( ((failed || !passed)) && echo FAILED || echo ok)" \
+        "$passed" "$failed"
+    ((passed && !failed))
 }
 
 # Its tests wait for a few machines, and each waiting one is a thread.

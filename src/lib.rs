@@ -46,4 +46,8 @@ mod units;
 #[doc(hidden)]
 pub mod testing;
 
+#[cfg(test)]
+#[path = "../tests/common/skips.rs"]
+mod skips;
+
 pub use app::run;

@@ -44,7 +44,7 @@ struct OutlookFile<'a> {
     load_s: f64,
     load_writes_bytes: u64,
     load_writes_unlimited: bool,
-    opening_writes_bytes: u64,
+    opening_writes_bytes: Option<u64>,
     problems: Vec<WhyFile<'a>>,
     left_out: Vec<WhyFile<'a>>,
 }
@@ -105,10 +105,13 @@ impl Outlook {
         })
     }
 
-    /// Bytes that building and filling all stacks writes.
-    fn opening_writes_bytes(&self) -> u64 {
+    /// Bytes that building and filling all targets writes, at most; none if unknown.
+    fn opening_writes_bytes(&self) -> Option<u64> {
         let of = |target: &Target| {
-            target.plan.as_ref().map_or(0, |plan| plan.writes_bytes * target.openings as u64)
+            let Ok(plan) = &target.plan else { return Some(0) };
+            // What is built is filled anew each time; files and devices as they are stay filled.
+            let fills = if plan.properties.is_some() { target.openings as u64 } else { 1 };
+            Some(plan.writes_bytes? * fills)
         };
         self.targets.iter().map(of).sum()
     }
@@ -126,14 +129,16 @@ impl Outlook {
         }
         let unlimited =
             if self.unlimited { ", and more where a class has neither rate nor limit" } else { "" };
-        let (written, filled) =
-            (approx_size(self.load_writes_bytes), approx_size(self.opening_writes_bytes()));
+        let written = approx_size(self.load_writes_bytes);
+        let filled = self.opening_writes_bytes();
+        let filled =
+            filled.map_or("an unknown amount".to_owned(), |bytes| format!("up to {}", approx_size(bytes)));
         let _ = write!(
             text,
             "\n{} runs: {} of warm-up, measuring and idle time;\n\
              building, filling and cooling are extra\n\
              the load writes up to {written}{unlimited};\n\
-             building and filling stacks writes about {filled} (run.max_writes holds for each run)\n",
+             building and filling writes {filled} (run.max_writes holds for each run)\n",
             self.schedule.runs.len(),
             approx_span(self.load_s),
         );

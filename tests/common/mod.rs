@@ -10,30 +10,14 @@ pub mod machine;
 pub mod operator;
 pub mod program;
 pub mod recorded;
+pub mod skips;
 pub mod stacks;
 pub mod syscalls;
 pub mod terminal;
 
-use std::fs::OpenOptions;
-use std::io::Write;
 use std::process::Command;
 
-/// Says that a test can't run here, and why; the test then returns.
-///
-/// The line also goes to the file that `STACKTUNE_SKIPS` names, because cargo swallows what a
-/// passing test prints. One write in append mode, so that parallel tests don't mix their lines.
-pub fn skip(test: &str, reason: &str) {
-    let line = format!("SKIPPED {test}: {}\n", reason.replace('\n', " "));
-    eprint!("{line}");
-    if let Some(path) = std::env::var_os("STACKTUNE_SKIPS") {
-        OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&path)
-            .and_then(|mut file| file.write_all(line.as_bytes()))
-            .unwrap_or_else(|error| panic!("cannot list the skipped test in {}: {error}", path.display()));
-    }
-}
+pub use skips::skip;
 
 /// This program, to run one of its tests in a process of its own: `this_test(module_path!(), name)`.
 pub fn this_test(module: &str, name: &str) -> Command {

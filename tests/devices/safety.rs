@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::common::devices::{Loop, Loops};
+use crate::common::devices::{Loop, Loops, Mount, run};
 use tempfile::TempDir;
 
 const MIB: u64 = 1 << 20;
@@ -105,6 +105,35 @@ fn nothing_is_wiped_where_the_run_is_refused_for_another_reason() {
     assert!(ended(&on.record(1, None, &stray), 2).contains("not a device of this target"));
     assert!(on.content(0) == before, "the content changed");
     assert_eq!(std::fs::read_to_string(theirs).unwrap(), "precious");
+}
+
+#[test]
+fn the_dry_run_shows_what_is_destroyed_and_how_much_is_filled() {
+    let name = "the_dry_run_shows_what_is_destroyed_and_how_much_is_filled";
+    let Some(on) = Target::make(name, &[64, 64]) else { return };
+    let path = &on.devices[0].path;
+    run("mkfs.ext4", &["-q", "-F", path]);
+    let plan = || {
+        let output = on.record(2, None, &["--dry-run", "--json"]);
+        ended(&output, 0);
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()
+    };
+    let before = on.content(0);
+    let first = plan();
+    assert_eq!(first["destroys"].as_array().unwrap().len(), 1, "{first:#}");
+    assert_eq!(first["destroys"][0]["path"], path.as_str());
+    assert!(first["destroys"][0]["content"].to_string().contains("ext4"), "{first:#}");
+    assert!(on.content(0) == before, "the dry run wrote");
+    ended(&on.record(2, None, &["--destroy", path]), 0);
+    // All but the headers, of a MiB each.
+    assert_eq!(first["writes_bytes"], 2 * 63 * MIB);
+    let second = plan();
+    assert_eq!((&second["destroys"], &second["writes_bytes"]), (&serde_json::json!([]), &0.into()));
+    // What the guard refuses, the dry run refuses.
+    on.write(0, 0, &vec![0; MIB as usize]);
+    run("mkfs.ext4", &["-q", "-F", path]);
+    let _mount = Mount::of(&on.devices[0], "ro");
+    assert!(ended(&on.record(1, None, &["--dry-run"]), 3).contains("mounted"));
 }
 
 #[test]

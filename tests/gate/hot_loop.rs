@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::common;
+use crate::common::skip;
 use crate::common::syscalls::{self, PerThread};
 use stacktune::testing::class::Class;
 use stacktune::testing::load::volume::{Extent, Region};
@@ -169,7 +170,8 @@ fn look_at_all(wal_files: u32) -> Vec<Looked> {
             Interface::IoUring => facts.io_uring.reason(),
             _ => None,
         };
-        if missing.is_some() {
+        if let Some(missing) = missing {
+            skip("hot_loop", &format!("{interface:?}: {missing}"));
             continue;
         }
         for (buffering, otherwise) in [(Buffering::Cached, false), (Buffering::Direct, true)] {

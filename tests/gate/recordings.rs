@@ -221,6 +221,28 @@ fn real_windows_sum_exactly_to_the_totals_and_the_warm_up_is_left_out() {
 }
 
 #[test]
+fn the_dry_run_on_files_shows_how_much_is_filled() {
+    let home = Home::new();
+    let profile = home.small_files("small");
+    let planned = |more: &[&str]| {
+        let arguments = ["record", &profile, "--out", "none", "--for", "1s", "--dry-run"];
+        home.run(&[&arguments[..], more].concat())
+    };
+    let writes = || planned(&["--json"]).json()["writes_bytes"].clone();
+    let first = writes();
+    home.record(&profile, "out", &["--for", "100ms"]).ran.ended(0, &[]);
+    let folder =
+        fs::read_dir(home.path("small-files")).unwrap().map(|entry| entry.unwrap().metadata().unwrap());
+    let there: u64 = folder.filter(fs::Metadata::is_file).map(|found| found.len()).sum();
+    assert!(
+        first.as_u64().is_some_and(|bytes| bytes > there * 9 / 10 && bytes <= there),
+        "{first} of {there}"
+    );
+    assert_eq!(writes(), 0);
+    assert!(planned(&[]).out.contains("writes about 0 B"));
+}
+
+#[test]
 fn an_interrupted_recording_has_a_valid_summary() {
     for signal in [rustix::process::Signal::INT, rustix::process::Signal::TERM, rustix::process::Signal::HUP]
     {

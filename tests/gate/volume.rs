@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::sync::atomic::AtomicBool;
 
-use crate::common::this_test;
+use crate::common::{skip, this_test};
 use stacktune::testing::error::{Kind, Result};
 use stacktune::testing::host::Feature;
 use stacktune::testing::load::volume::{
@@ -428,6 +428,8 @@ fn the_target_s_facts_are_found_by_trying() {
         assert_eq!(facts.direct, Feature::Present);
         assert!(facts.direct_align_bytes.is_power_of_two());
         assert_eq!(facts.quietly_buffered, None);
+    } else {
+        skip("the_target_s_facts_are_found_by_trying", &format!("direct I/O on {}", facts.medium));
     }
     assert_eq!(volume.data.id, Region::DATA);
 }

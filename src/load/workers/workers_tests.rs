@@ -11,6 +11,7 @@ use crate::meter::source::Delta;
 use crate::settings::Settings;
 use crate::settings::jobs::jobs;
 use crate::settings::{Buffering, Interface, Sync};
+use crate::skips::skip;
 use crate::units::{MIB, SECOND_NS};
 
 const SET: u64 = 77;
@@ -79,13 +80,18 @@ fn stamped_sectors(region: &Region) -> u64 {
     stamped
 }
 
-fn is_supported(ground: &Ground, interface: Interface, buffering: Buffering) -> bool {
+/// Else the case is in the list of skips.
+fn is_supported(test: &str, ground: &Ground, interface: Interface, buffering: Buffering) -> bool {
     let file = std::fs::File::open(&ground.data.extents[0].path).unwrap();
     let flags = rustix::io::ReadWriteFlags::from_bits_retain(RWF_DONTCACHE);
     let uncached =
         rustix::io::preadv2(&file, &mut [std::io::IoSliceMut::new(&mut [0; 512])], 0, flags).is_ok();
     let ring = interface != Interface::IoUring || io_uring::IoUring::new(1).is_ok();
-    ring && (buffering != Buffering::Uncached || uncached)
+    let supported = ring && (buffering != Buffering::Uncached || uncached);
+    if !supported {
+        skip(test, &format!("no {interface:?} {buffering:?} here"));
+    }
+    supported
 }
 
 #[test]
@@ -93,7 +99,8 @@ fn every_interface_moves_every_class_through_every_cache() {
     for interface in [Interface::Sync, Interface::Libaio, Interface::IoUring] {
         for buffering in [Buffering::Cached, Buffering::Direct, Buffering::Uncached] {
             let ground = ground();
-            if !is_supported(&ground, interface, buffering) {
+            let test = "every_interface_moves_every_class_through_every_cache";
+            if !is_supported(test, &ground, interface, buffering) {
                 continue;
             }
             let mut settings = Settings::default();
@@ -120,7 +127,8 @@ fn every_interface_moves_every_class_through_every_cache() {
 fn flushes_are_counted_separately_and_cover_several_writes() {
     for interface in [Interface::Sync, Interface::Libaio, Interface::IoUring] {
         let ground = ground();
-        if !is_supported(&ground, interface, Buffering::Cached) {
+        let test = "flushes_are_counted_separately_and_cover_several_writes";
+        if !is_supported(test, &ground, interface, Buffering::Cached) {
             continue;
         }
         let mut settings = Settings::default();

@@ -30,12 +30,20 @@ pub(super) fn in_words(data: &DataSet) -> String {
     format!("{pairs} pairs of {key_bytes} + {value_bytes} B, {} in all", approx_size(data.bytes()))
 }
 
-/// What opening the settings' data set takes, in words. `held` is a folder that this process has locked and
+/// What opening a data set takes.
+pub(super) struct Outlook {
+    /// In words.
+    pub text: String,
+    /// Bytes of pairs to be loaded; none where loading was begun.
+    pub load_bytes: Option<u64>,
+}
+
+/// What opening the settings' data set takes. `held` is a folder that this process has locked and
 /// leaves first.
 ///
 /// # Errors
 /// Refused where something is in the way; input where there are more pairs than keys.
-pub(super) fn outlook(settings: &Settings, held: Option<&Path>) -> Result<String> {
+pub(super) fn outlook(settings: &Settings, held: Option<&Path>) -> Result<Outlook> {
     let place = Place::new(&folder(&settings.target.dir, None)?);
     volume::files::refuse_foreign_lock(place.dir())?;
     if held != Some(place.dir()) {
@@ -46,12 +54,13 @@ pub(super) fn outlook(settings: &Settings, held: Option<&Path>) -> Result<String
     let begin_bytes = Store::bytes_to_begin(place.dir(), &settings.kv, false)?;
     WriteBudget::untouched(settings.run.max_writes_bytes).refuse(begin_bytes)?;
     let (dir, words) = (place.dir().display(), in_words(&data));
-    Ok(match found {
-        Some(marker) if marker.pairs == data && marker.loaded => format!("open {words}, in {dir}"),
-        Some(marker) if marker.pairs == data => format!("continue loading {words}, in {dir}"),
-        Some(_) => format!("replace the data set of other settings in {dir} by {words}"),
-        None => format!("load {words}, in {dir}"),
-    })
+    let (text, load_bytes) = match found {
+        Some(marker) if marker.pairs == data && marker.loaded => (format!("open {words}, in {dir}"), Some(0)),
+        Some(marker) if marker.pairs == data => (format!("continue loading {words}, in {dir}"), None),
+        Some(_) => (format!("replace the data set of other settings in {dir} by {words}"), Some(begin_bytes)),
+        None => (format!("load {words}, in {dir}"), Some(begin_bytes)),
+    };
+    Ok(Outlook { text, load_bytes })
 }
 
 /// Reads every pair of the settings' data set back.

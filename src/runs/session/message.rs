@@ -111,8 +111,8 @@ pub struct PlanShown {
     pub lines: Vec<String>,
     /// The devices of which everything is destroyed.
     pub destroys: Vec<Wanted>,
-    /// Bytes that are written in all, the fill included.
-    pub writes_bytes: u64,
+    /// Bytes that are written in all, the fill included; none where what is filled by then is not known.
+    pub writes_bytes: Option<u64>,
     /// What that takes of each drive's life.
     pub wear: Vec<DriveWear>,
     /// What the stack survives, holds and costs; none where nothing is built.

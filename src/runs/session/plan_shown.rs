@@ -25,7 +25,7 @@ pub fn shown(plan: &Plan, kv: Option<&Kv>, number: u64, turns: Vec<(String, Stri
         takes_down: Vec::new(),
         lines: [plan.lines(), acks(kv)].concat(),
         destroys: plan.destroys.iter().map(wanted).collect(),
-        writes_bytes: plan.writes_bytes,
+        writes_bytes: Some(plan.writes_bytes),
         wear: plan.wear(),
         properties: Some(plan.properties.clone()),
         last_time: times.all,
@@ -46,28 +46,39 @@ fn acks(kv: Option<&Kv>) -> Vec<String> {
     line.map(|line| line.unwrap_or_else(|error| error.one_line())).into_iter().collect()
 }
 
-/// What opening the target takes where nothing is built for it. `handed_over` are the steps by which
-/// drives leave the kernel, `destroys` the devices that the operator has to agree to; without them what
-/// they hold is asked when it is opened. `held` is the folder of the target that is closed first.
+/// What opening a target takes where nothing is built for it, as far as that is known before.
+#[derive(Debug, Default)]
+pub struct Taken {
+    /// The steps by which drives leave the kernel.
+    pub handed_over: Vec<String>,
+    /// The devices that the operator has to agree to; without it what they hold is asked when they are opened.
+    pub destroys: Option<Vec<Wanted>>,
+    /// Bytes that filling or loading writes.
+    pub writes_bytes: Option<u64>,
+}
+
+/// The plan where nothing is built. `held` is the folder of the target that is closed first.
 pub fn plain(
     settings: &Settings,
-    handed_over: &[String],
+    taken: Taken,
     number: u64,
     turns: Vec<(String, String, String)>,
-    destroys: Option<Vec<Wanted>>,
     held: Option<&Path>,
 ) -> PlanShown {
     let target = &settings.target;
     let line = if !settings.touches_storage() {
         "open nothing: no class touches storage".to_owned()
     } else if settings.is_keyed() {
-        outlook(settings, held).unwrap_or_else(|error| error.one_line())
+        outlook(settings, held).map_or_else(|error| error.one_line(), |outlook| outlook.text)
     } else if target.devices.is_empty() {
         let bytes = files_bytes(target.count, target.size_bytes);
         format!("open {} files in {}, {} with the WAL", target.count, target.dir, approx_size(bytes))
     } else {
-        let later =
-            if destroys.is_some() { "" } else { "; what they hold is asked for before it is destroyed" };
+        let later = if taken.destroys.is_some() {
+            ""
+        } else {
+            "; what they hold is asked for before it is destroyed"
+        };
         format!("open {}{later}", target.devices.join(", "))
     };
     let mut lines = vec![line];
@@ -75,15 +86,15 @@ pub fn plain(
         lines.push("fill what is not filled".to_owned());
     }
     lines.extend(acks(keyed(settings)));
-    lines.extend_from_slice(handed_over);
+    lines.extend(taken.handed_over);
     PlanShown {
         number,
         opens: None,
         turns,
         takes_down: Vec::new(),
         lines,
-        destroys: destroys.unwrap_or_default(),
-        writes_bytes: 0,
+        destroys: taken.destroys.unwrap_or_default(),
+        writes_bytes: taken.writes_bytes,
         wear: Vec::new(),
         properties: None,
         times: Vec::new(),

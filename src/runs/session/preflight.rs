@@ -7,11 +7,12 @@ use std::path::PathBuf;
 
 use super::consent::{
     DEVICE_BYTES_MIN, OursCheck, OwnWal, check_serials, destroy_of, names_of, own_wal, refuse_shared_wal,
+    wanted_of,
 };
 use super::data_set::outlook;
-use super::message::PlanShown;
+use super::message::{PlanShown, Wanted};
 use super::options::Options;
-use super::plan_shown::{keyed, plain, shown};
+use super::plan_shown::{Taken, keyed, plain, shown};
 use super::resolve::{fit_files, refuse_unable, userspace_of};
 use super::target_folder::{others_in_folder, refuse_system_folder};
 use super::target_stack::{decided, planned};
@@ -23,6 +24,7 @@ use crate::load::volume::{self, MemberSource, Request, Survey};
 use crate::settings::Settings;
 use crate::settings::knobs::Ground;
 use crate::settings::profile::check;
+use crate::stack::devices::Drive;
 use crate::stack::guard::{self, Consent};
 use crate::stack::plan::StackSpec;
 
@@ -35,11 +37,43 @@ pub fn plan_shown(settings: &Settings, facts: &Facts) -> Result<PlanShown> {
     if settings.stack.is_built() && settings.touches_storage() {
         return Ok(shown(&planned(settings, facts, None, &[])?, keyed(settings), 0, Vec::new()));
     }
-    let handed_over = match userspace_of(settings).filter(|_| settings.touches_storage()) {
+    if !settings.touches_storage() {
+        return Ok(plain(settings, Taken::default(), 0, Vec::new(), None));
+    }
+    let handed_over = match userspace_of(settings) {
         Some(spec) => handover_steps(&spec, &settings.target.devices, facts)?,
         None => Vec::new(),
     };
-    Ok(plain(settings, &handed_over, 0, Vec::new(), None, None))
+    let destroys = Some(destroyed(settings, facts)?);
+    let writes_bytes = if settings.is_keyed() {
+        outlook(settings, None).ok().and_then(|outlook| outlook.load_bytes)
+    } else {
+        to_fill(settings, facts)
+    };
+    Ok(plain(settings, Taken { handed_over, destroys, writes_bytes }, 0, Vec::new(), None))
+}
+
+/// The devices that hold something which a run would destroy.
+///
+/// # Errors
+/// Refused (3), naming a device that no run may have.
+fn destroyed(settings: &Settings, facts: &Facts) -> Result<Vec<Wanted>> {
+    check_serials(&settings.target, &settings.wal, facts)?;
+    let mut destroyed = Vec::new();
+    for name in names_of(&settings.target, &settings.wal, facts) {
+        let examined = guard::examine(&name, facts, DEVICE_BYTES_MIN, &OursCheck)?;
+        if examined.needs_consent() {
+            destroyed.push(wanted_of(&Drive::of(&examined.device), examined.content));
+        }
+    }
+    Ok(destroyed)
+}
+
+/// Bytes that filling the members writes; none where one can't be had.
+fn to_fill(settings: &Settings, facts: &Facts) -> Option<u64> {
+    let mut wiped = HashSet::new();
+    let request = Preflight::default().request(settings, facts, &mut wiped)?;
+    Some(bytes_to_fill(&Survey::of(&request).ok()?, |path| wiped.contains(path)))
 }
 
 /// Refuses what the operator did not allow of what a run of these settings destroys, as things are.
@@ -93,9 +127,9 @@ pub fn preflight(settings: &Settings, demo: bool, facts: &Facts) -> Preflight {
     if settings.is_keyed() {
         // Without RocksDB, the check of the knob has said so.
         if cfg!(feature = "rocksdb")
-            && let Some(text) = found.taken(outlook(&settings, None))
+            && let Some(outlook) = found.taken(outlook(&settings, None))
         {
-            found.notes.push(format!("a run would {text}"));
+            found.notes.push(format!("a run would {}", outlook.text));
         }
         return found;
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::consent::{DEVICE_BYTES_MIN, OursCheck, names_of, wanted_of};
 use super::message::{Event, PlanShown, Wanted};
-use super::plan_shown::{keyed, plain, shown};
+use super::plan_shown::{Taken, keyed, plain, shown};
 use super::resolve::userspace_of;
 use super::run::Session;
 use super::survival::survival;
@@ -136,7 +136,9 @@ impl Session {
             let destroys = held_by(&settings, &facts, &self.target);
             let destroys = destroys.map_err(|error| error.one_line())?;
             let held = self.held_folder();
-            plain(&settings, &handed_over, number, turns, destroys, held.as_deref())
+            // What stands may still fill it.
+            let taken = Taken { handed_over, destroys, writes_bytes: None };
+            plain(&settings, taken, number, turns, held.as_deref())
         };
         let (opens, unused_steps) = match kind {
             Kind::Turns => (false, self.resolved.options.unused_steps),

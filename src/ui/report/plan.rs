@@ -23,8 +23,8 @@ pub struct PlanFile<'a> {
     steps: Vec<StepFile<'a>>,
     /// The devices on which everything is destroyed.
     destroys: Vec<DestroyedFile<'a>>,
-    /// Bytes written in total, the fill included.
-    writes_bytes: u64,
+    /// Bytes written in total, the fill included; null if unknown.
+    writes_bytes: Option<u64>,
     /// How much of each drive's endurance that uses, as sentences.
     wear: Vec<String>,
     /// What the stack survives, holds and costs, as sentences.
@@ -96,8 +96,9 @@ pub fn plan(plan: &PlanShown) -> String {
         let (path, size) = (wanted.path.display(), approx_size(wanted.size_bytes));
         let _ = writeln!(text, "destroys {path}, {model}, serial {serial}, {size}: {content}");
     }
-    if plan.writes_bytes > 0 {
-        let _ = writeln!(text, "writes about {}", approx_size(plan.writes_bytes));
+    match plan.writes_bytes {
+        Some(bytes) => _ = writeln!(text, "writes about {}", approx_size(bytes)),
+        None => text.push_str("how much it writes is unknown\n"),
     }
     for sentence in stack_properties::wear(&plan.wear) {
         let _ = writeln!(text, "{}", paragraph(&sentence, WIDTH, "  "));

@@ -119,8 +119,9 @@ impl Agreement {
         heading(lines, cells, "Result");
         let mut row = |text: &str| entry(lines, "", wrap(text, cells.saturating_sub(2)));
         match plan.writes_bytes {
-            0 => row("bytes written: only what filling needs, if the target is not filled yet"),
-            bytes => {
+            None => row("bytes written: only what filling needs, if the target is not filled yet"),
+            Some(0) => row("bytes written: none, as the target is filled"),
+            Some(bytes) => {
                 row(&format!("bytes written: {} ({bytes} bytes), the fill included", approx_size(bytes)));
             }
         }
