@@ -53,6 +53,24 @@ impl EngineTotals {
         (looked > 0).then(|| self.cache_hits as f64 / looked as f64)
     }
 
+    /// See [`super::window::Window::counts_sum`].
+    pub(super) fn sum(self) -> u128 {
+        let counts = [
+            self.user_written_bytes,
+            self.user_read_bytes,
+            self.log_bytes,
+            self.log_syncs,
+            self.flush_bytes,
+            self.compaction_read_bytes,
+            self.compaction_written_bytes,
+            self.stall_ns,
+            self.cache_hits,
+            self.cache_misses,
+            self.filter_hits,
+        ];
+        counts.map(u128::from).iter().sum()
+    }
+
     fn with(self, other: Self, by: fn(u64, u64) -> u64) -> Self {
         Self {
             user_written_bytes: by(self.user_written_bytes, other.user_written_bytes),

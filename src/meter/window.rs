@@ -119,6 +119,26 @@ pub struct ClassFigures {
     pub flags: Vec<Flag>,
 }
 
+impl ClassFigures {
+    /// See [`Window::counts_sum`].
+    fn counts_sum(&self) -> u128 {
+        let Latencies { service_ns, response_ns, write_ns, flush_ns } = &self.latencies;
+        let samples = [service_ns, response_ns, write_ns, flush_ns].into_iter().flatten();
+        let polls = self.polls.map_or([0; 4], |polls| {
+            [polls.polls, polls.empty_polls, polls.polling_ns, polls.empty_polling_ns]
+        });
+        let incidents = self.incidents.map_or([0; 2], |incidents| [incidents.timeouts, incidents.resets]);
+        [self.ios, self.bytes, self.errors, self.intended, self.missed]
+            .into_iter()
+            .chain(self.errnos.values().copied())
+            .chain(samples.map(|latency| latency.count))
+            .chain(polls)
+            .chain(incidents)
+            .map(u128::from)
+            .sum()
+    }
+}
+
 /// Where the cycles come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
@@ -260,6 +280,21 @@ impl Window {
     /// The figures of a class.
     pub fn class(&self, class: Class) -> &ClassFigures {
         &self.classes[class.index()]
+    }
+
+    /// All its counts together, whatever of. If those of all windows fit 64 bits, so does every sum over windows.
+    pub fn counts_sum(&self) -> u128 {
+        let options = |counts: &[Option<u64>]| counts.iter().flatten().copied().map(u128::from).sum::<u128>();
+        let classes = self.classes.iter().map(ClassFigures::counts_sum);
+        let members = self.members.iter().map(|member| {
+            let block = options(&[member.block_read_bytes, member.block_written_bytes]);
+            block + u128::from(member.read_bytes) + u128::from(member.written_bytes)
+        });
+        let engine = self.engine.iter().map(|engine| engine.counts.sum());
+        u128::from(self.duration_ns)
+            + u128::from(self.total.bytes)
+            + self.written.counts_sum()
+            + classes.chain(members).chain(engine).sum::<u128>()
     }
 
     /// Whether the window can be compared with others: one setting, nothing draining, not paused.

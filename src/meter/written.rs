@@ -121,6 +121,14 @@ impl Written {
         self.used_bytes_max = self.used_bytes_max.max(later.used_bytes_max);
     }
 
+    /// See [`super::window::Window::counts_sum`].
+    pub(super) fn counts_sum(&self) -> u128 {
+        let known =
+            [self.top_bytes, self.drives_bytes, self.host_bytes, self.flash_bytes, self.drives_of_host_bytes];
+        let own = [self.application_bytes, self.engine_bytes];
+        known.into_iter().flatten().chain(own).map(u128::from).sum()
+    }
+
     /// Whether nothing has been added yet.
     fn is_blank(&self) -> bool {
         *self == Self::default()

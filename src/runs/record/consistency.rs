@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
+use serde_json::Value;
 
 use super::rebuild::{self, KINDS};
 use super::summary::{FlagNote, Summary};
@@ -15,6 +16,28 @@ use crate::meter::window::{Change, Latency, LedgerLine, Window};
 const SHOWN_MAX: usize = 5;
 /// By how much of itself a rate may differ from bytes over time: it was rounded, or computed by another version.
 const ROUNDING: f64 = 1e-3;
+
+/// More than all counts of a run together: an exabyte in bytes, 36 years in nanoseconds. What adds up to less fits
+/// 64 bits with room for a few more sums of it.
+const COUNTS_MAX: u128 = 1 << 60;
+
+/// Whether a run can have counted as much as these windows have; if not, their sums would overflow.
+pub fn is_countable(windows: &[Window]) -> bool {
+    windows.iter().map(Window::counts_sum).sum::<u128>() <= COUNTS_MAX
+}
+
+/// Whether the whole numbers of a summary are those that a run can have.
+pub fn has_countable(summary: &Value) -> bool {
+    fn sum(value: &Value) -> u128 {
+        match value {
+            Value::Number(number) => number.as_u64().unwrap_or_default().into(),
+            Value::Array(values) => values.iter().map(sum).sum(),
+            Value::Object(map) => map.values().map(sum).sum(),
+            _ => 0,
+        }
+    }
+    sum(summary) <= COUNTS_MAX
+}
 
 /// What contradicts each other, as clauses.
 pub fn contradictions(summary: &Summary, windows: &[Window], ledger: &[LedgerLine]) -> Vec<String> {

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
 
 use super::summary::{Frame, Summary};
 use super::{HOST, LATENCY, LEDGER, PROFILE, SCHEMA, SUMMARY, WINDOWS, consistency, hlog, rebuild};
@@ -19,6 +19,9 @@ const JSON_BYTES_MAX: u64 = 16 << 20;
 const LINE_BYTES: usize = 1 << 20;
 /// The windows are held in memory: those of a week, a second each, have less.
 const LINES_BYTES_MAX: u64 = 2 << 30;
+
+/// Of counts whose sums would overflow.
+const IMPOSSIBLE: &str = "it counts more than any run can";
 
 /// A recording as read.
 #[derive(Debug, Clone)]
@@ -58,6 +61,9 @@ impl Recording {
         }
         let mut notes = Vec::new();
         let windows = lines(&dir.join(WINDOWS), &mut notes)?;
+        if !consistency::is_countable(&windows) {
+            return Err(damaged(&dir.join(WINDOWS), &serde_json::Error::custom(IMPOSSIBLE)));
+        }
         let ledger =
             if dir.join(LEDGER).exists() { lines(&dir.join(LEDGER), &mut notes)? } else { Vec::new() };
         let host = optional(&dir.join(HOST))?.unwrap_or_default();
@@ -88,6 +94,9 @@ fn read_summary(path: &Path) -> Result<Option<Summary>> {
     if schema.is_some_and(|schema| schema > u64::from(SCHEMA)) {
         return Err(Error::input(format!("{} was written by a newer stacktune", printable::path(path)))
             .hint("read it with that version"));
+    }
+    if !consistency::has_countable(&value) {
+        return Err(damaged(path, &serde_json::Error::custom(IMPOSSIBLE)));
     }
     serde_json::from_value(value).map(Some).map_err(|e| damaged(path, &e))
 }

@@ -119,6 +119,39 @@ fn a_line_damaged_in_the_middle_is_reported_with_its_position() {
     assert!(error.what.contains("windows.jsonl:3: damaged"), "{error}");
 }
 
+/// Puts a count where a line of JSON has one.
+fn with_count(line: &str, place: &str, count: u64) -> String {
+    let mut value: serde_json::Value = serde_json::from_str(line).unwrap();
+    *value.pointer_mut(place).unwrap_or_else(|| panic!("no {place}")) = count.into();
+    value.to_string()
+}
+
+#[test]
+fn counts_that_no_run_has_are_refused_before_they_are_added_up() {
+    let windows = fixture::windows(Like::default());
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(WINDOWS);
+    drop(written(dir.path(), &windows));
+    let text = fs::read_to_string(&path).unwrap();
+    let places =
+        ["duration_ns", "classes/scan/bytes", "classes/wal/ios", "members/0/read_bytes", "total/bytes"];
+    for place in places.map(|place| format!("/{place}")) {
+        let lines: Vec<_> = text.lines().map(|line| with_count(line, &place, u64::MAX / 3)).collect();
+        fs::write(&path, lines.join("\n") + "\n").unwrap();
+        let error = Recording::open(dir.path()).unwrap_err();
+        assert!(error.what.contains("windows.jsonl is damaged: it counts more than"), "{place}: {error}");
+    }
+    fs::write(&path, &text).unwrap();
+    Recording::open(dir.path()).unwrap();
+    let whole = tempfile::tempdir().unwrap();
+    written(whole.path(), &windows).finish(&fixture::totals(&windows), &Outcome::Complete).unwrap();
+    let path = whole.path().join(SUMMARY);
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, with_count(&text, "/classes/scan/errors", u64::MAX)).unwrap();
+    let error = Recording::open(whole.path()).unwrap_err();
+    assert!(error.what.contains("summary.json is damaged: it counts more than"), "{error}");
+}
+
 #[test]
 fn the_log_sums_to_the_windows() {
     let dir = tempfile::tempdir().unwrap();
