@@ -32,7 +32,7 @@ fn device(
     let text = |path: &str| root.text(&format!("{dir}/{path}"));
     let number = |path: &str| root.number(&format!("{dir}/{path}"));
     // sysfs counts sizes in 512 bytes, whatever the sector.
-    let size_bytes = number("size")? * 512;
+    let size_bytes = number("size")?.saturating_mul(512);
     if size_bytes == 0 {
         return None;
     }

@@ -20,6 +20,6 @@ pub(super) fn read(root: &Root) -> Hugepages {
     Hugepages {
         total: number("HugePages_Total"),
         free: number("HugePages_Free"),
-        size_bytes: number("Hugepagesize") * 1024,
+        size_bytes: number("Hugepagesize").saturating_mul(1024),
     }
 }

@@ -110,7 +110,9 @@ fn drive(dir: &Path) -> Option<LevelDrive> {
         name: whole.file_name()?.to_string_lossy().into_owned(),
         real: !is_loop && model.as_deref().is_some_and(|model| !is_emulated(model)),
         model,
-        size_bytes: text("size").and_then(|sectors| sectors.parse::<u64>().ok()).unwrap_or(0) * SECTOR_BYTES,
+        size_bytes: text("size")
+            .and_then(|sectors| sectors.parse::<u64>().ok())
+            .map_or(0, |sectors| sectors.saturating_mul(SECTOR_BYTES)),
     })
 }
 

@@ -27,7 +27,7 @@ impl Facts {
             distribution: distribution(&root),
             kernel,
             cpu: cpu::read(&root),
-            memory_bytes: root.meminfo("MemTotal").unwrap_or(0) * 1024,
+            memory_bytes: root.meminfo("MemTotal").unwrap_or(0).saturating_mul(1024),
             virtualization,
             memlock_bytes: features.memlock_bytes,
             io_uring: features.io_uring,

@@ -79,13 +79,16 @@ pub(super) fn last_part(path: &Path) -> Option<String> {
     Some(path.file_name()?.to_string_lossy().into_owned())
 }
 
+/// More than any kernel runs on.
+const CPUS_MAX: usize = 1 << 16;
+
 /// CPU numbers from the kernel's list format: `0-3,8`.
 pub(super) fn cpu_list(text: &str) -> Vec<u32> {
     let mut cpus = Vec::new();
     for part in text.trim().split(',').filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         if let (Ok(first), Ok(last)) = (first.parse::<u32>(), last.parse::<u32>()) {
-            cpus.extend(first..=last);
+            cpus.extend((first..=last).take(CPUS_MAX.saturating_sub(cpus.len())));
         }
     }
     cpus
