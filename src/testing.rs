@@ -2,6 +2,12 @@
 //!
 //! It only re-exports, by name and as little as possible: what stands here is never reported as dead code.
 
+pub mod app {
+    pub mod reproduce {
+        pub use crate::app::reproduce::shown;
+    }
+}
+
 pub mod class {
     pub use crate::class::Class;
 }
@@ -28,7 +34,8 @@ pub mod settings {
     }
 
     pub mod profile {
-        pub use crate::settings::profile::{Profile, builtin, parse};
+        pub use crate::settings::profile::parse::parse_bytes;
+        pub use crate::settings::profile::{Profile, builtin, check, parse, to_toml};
     }
 }
 
@@ -52,7 +59,7 @@ pub mod stack {
     }
 
     pub mod journal {
-        pub use crate::stack::journal::{Journal, Undo};
+        pub use crate::stack::journal::{Journal, Opened, Undo};
     }
 
     pub mod plan {
@@ -71,7 +78,9 @@ pub mod stack {
     }
 
     pub mod undo {
-        pub use crate::stack::undo::{Cleaned, CleanupRequest, StackState, cleanup, leftovers, undo_all};
+        pub use crate::stack::undo::{
+            Cleaned, CleanupRequest, Leftover, Remnant, StackState, cleanup, leftovers, undo_all,
+        };
     }
 }
 
@@ -88,8 +97,14 @@ pub mod load {
         }
     }
 
+    pub mod kv {
+        pub use crate::load::kv::acks::Acks;
+        pub use crate::load::kv::dataset::Place;
+    }
+
     pub mod nvme {
-        pub use crate::load::nvme::{Controller, Patience};
+        pub use crate::load::nvme::identify::{ControllerFacts, active_namespaces};
+        pub use crate::load::nvme::{Controller, Namespace, Patience};
 
         pub mod vfio {
             pub use crate::load::nvme::vfio::VfioBus;
@@ -102,7 +117,7 @@ pub mod load {
         };
 
         pub mod header {
-            pub use crate::load::volume::header::{COPIES_AT, COPY_BYTES, Header};
+            pub use crate::load::volume::header::{COPIES_AT, COPY_BYTES, Found, Header};
         }
     }
 
@@ -121,7 +136,19 @@ pub mod meter {
     }
 }
 
+pub mod printable {
+    pub use crate::printable::{is_obeyed, json, lines};
+}
+
 pub mod runs {
+    pub mod record {
+        pub use crate::runs::record::Recording;
+    }
+
+    pub mod sweep {
+        pub use crate::runs::sweep::{Folder, Schedule};
+    }
+
     pub mod session {
         pub use crate::runs::session::{
             Advance, Attendant, Command, Event, Options, Phase, PlanShown, Progress, Session, Wanted,
@@ -136,6 +163,14 @@ pub mod runs {
 
 pub mod ui {
     pub mod report {
+        pub use crate::ui::report::{
+            CostMap, OverTime, Shown, SweepShown, compare, reproduction, schedule, show, sweep,
+        };
+
+        pub mod stacks {
+            pub use crate::ui::report::stacks::status;
+        }
+
         pub mod host {
             pub use crate::ui::report::host::describe;
         }

@@ -22,7 +22,7 @@ mod outlook;
 mod picture;
 mod privileges;
 mod record;
-mod reproduce;
+pub(crate) mod reproduce;
 mod signals;
 mod stacks;
 mod sweep;

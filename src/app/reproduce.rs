@@ -291,6 +291,15 @@ pub fn is_reproduction(dir: &Path) -> bool {
 
 /// `stacktune show` of a reproduction.
 pub fn show(dir: &Path, json: bool) -> Result<()> {
+    let shown = shown(dir)?;
+    if json { print_json(&shown) } else { print(&report::reproduction(&shown)) }
+}
+
+/// What is shown of a reproduction.
+///
+/// # Errors
+/// Failed if the folder is not one, or is damaged; input if it is of another version's experiment.
+pub fn shown(dir: &Path) -> Result<Reproduction> {
     let note =
         read_note(dir).ok_or_else(|| Error::failed(format!("{} has no {NOTE}", printable::path(dir))))?;
     let experiment = find(&note.experiment)?;
@@ -312,8 +321,7 @@ pub fn show(dir: &Path, json: bool) -> Result<()> {
             }
         }
     }
-    let shown = Reproduction::of(&run, &results(&folder, &note), &others);
-    if json { print_json(&shown) } else { print(&report::reproduction(&shown)) }
+    Ok(Reproduction::of(&run, &results(&folder, &note), &others))
 }
 
 /// Each row's runs, or why there are none.

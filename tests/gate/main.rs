@@ -2,6 +2,8 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../readers/mod.rs"]
+mod readers;
 
 mod acknowledge;
 mod command_line;
@@ -14,6 +16,7 @@ mod hot_loop;
 mod killed;
 mod recordings;
 mod reproduce;
+mod seeds;
 mod simulated;
 mod sweep;
 mod terminal;

@@ -47,7 +47,8 @@ fn names_for_tests() -> Vec<String> {
 /// The words in the programs under `tests`, but for these ones.
 fn words_in_tests() -> BTreeSet<String> {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
-    let files = ["common", "gate", "devices", "lab"].map(|folder| fs::read_dir(tests.join(folder)).unwrap());
+    let files = ["common", "readers", "gate", "devices", "lab"]
+        .map(|folder| fs::read_dir(tests.join(folder)).unwrap());
     let files = files.into_iter().flatten().map(|entry| entry.unwrap().path());
     let sources = files.filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
     let words = sources.flat_map(|path| {

@@ -13,7 +13,5 @@ mod undoer;
 
 pub use all_steps::undo_all;
 pub use filesystems::names_of_others;
-#[cfg(test)]
-pub use leftovers::Remnant;
-pub use leftovers::{Cleaned, CleanupRequest, Leftover, StackState, cleanup, kept, leftovers};
+pub use leftovers::{Cleaned, CleanupRequest, Leftover, Remnant, StackState, cleanup, kept, leftovers};
 pub(crate) use undoer::Undoer;

@@ -1,0 +1,119 @@
+//! What stacktune finds of its own earlier runs, or of a drive: in folders and on devices that others may have.
+
+use std::fs;
+use std::path::Path;
+
+use stacktune::testing::load::kv::{Acks, Place};
+use stacktune::testing::load::nvme::{ControllerFacts, Namespace, active_namespaces};
+use stacktune::testing::load::volume::header::{COPIES_AT, COPY_BYTES, Found, Header};
+
+use super::{files, printed};
+
+/// Bytes of what a drive answers to Identify.
+const IDENTIFY_BYTES: usize = 4096;
+
+/// Files by name, each for the reader of that name.
+pub fn state(input: &[u8]) {
+    let (_, files) = files(input);
+    let dir = tempfile::tempdir().unwrap();
+    for (name, bytes) in files {
+        match name {
+            "wal.acks" => acks(dir.path(), bytes),
+            "stacktune-pairs.json" => marker(dir.path(), bytes),
+            "header" => header(dir.path(), bytes),
+            "identify" => identify(bytes),
+            _ => {}
+        }
+    }
+}
+
+/// `wal.acks`: a file of others stays as it is, and the commits of another data set are counted.
+fn acks(dir: &Path, bytes: &[u8]) {
+    let path = dir.join("wal.acks");
+    fs::write(&path, bytes).unwrap();
+    match Acks::open(&path, 7) {
+        Ok(acks) => {
+            let noted = acks.noted().unwrap();
+            assert!(noted.len() <= bytes.len() / 8);
+            if let Some(note) = acks.adopt().unwrap() {
+                printed(&note);
+                assert_eq!(acks.noted().unwrap(), []);
+            }
+        }
+        Err(error) => {
+            printed(&error.to_string());
+            assert_eq!(fs::read(&path).unwrap(), bytes);
+        }
+    }
+}
+
+/// The marker of a data set: reading it changes nothing.
+fn marker(dir: &Path, bytes: &[u8]) {
+    let (path, database) = (dir.join("stacktune-pairs.json"), dir.join("rocksdb"));
+    fs::write(&path, bytes).unwrap();
+    for makes_one in [false, true] {
+        if makes_one {
+            fs::create_dir_all(&database).unwrap();
+            fs::write(database.join("CURRENT"), "").unwrap();
+            fs::write(database.join("IDENTITY"), "one").unwrap();
+        }
+        let place = Place::new(dir);
+        match place.marker() {
+            Ok(marker) => {
+                let marker = marker.unwrap();
+                marker.sequence_base();
+                marker.pairs.logged();
+                // Nobody else's database is taken for ours.
+                assert!(!makes_one || !marker.loaded || marker.identity.as_deref() == Some("one"));
+            }
+            Err(error) => drop(printed(&error.to_string())),
+        }
+    }
+    fs::remove_dir_all(database).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+}
+
+/// The copies of a member's header. What is read is the same once written.
+fn header(dir: &Path, bytes: &[u8]) {
+    let sealed = |copy: &[u8]| {
+        let mut copy = copy.to_vec();
+        copy.resize(COPY_BYTES, 0);
+        // The checksum is no obstacle to somebody who writes a header.
+        let checksum = crc32c::crc32c(&copy[..COPY_BYTES - 4]);
+        copy[COPY_BYTES - 4..].copy_from_slice(&checksum.to_le_bytes());
+        copy
+    };
+    let plain: Vec<&[u8]> = bytes.chunks(COPY_BYTES).take(COPIES_AT.len()).collect();
+    let sealed: Vec<Vec<u8>> = plain.iter().map(|copy| sealed(copy)).collect();
+    let file = dir.join("member");
+    for copies in [plain, sealed.iter().map(Vec::as_slice).collect()] {
+        let found = Found::of(&copies);
+        if let Found::Valid(header) = &found {
+            assert_eq!(Header::decode(&header.encode()).as_ref(), Some(header));
+            for at in [0, 1 << 20, header.parts.wal_bytes, u64::MAX] {
+                header.says_filled(at);
+            }
+        }
+        let mut member = Vec::new();
+        for (copy, at) in copies.iter().zip(COPIES_AT) {
+            member.resize(at as usize, 0);
+            member.extend_from_slice(copy);
+        }
+        fs::write(&file, member).unwrap();
+        Found::read(&fs::File::open(&file).unwrap()).unwrap();
+    }
+}
+
+/// What a drive answers about itself.
+fn identify(bytes: &[u8]) {
+    let mut data = bytes.to_vec();
+    data.resize(IDENTIFY_BYTES, 0);
+    let facts = ControllerFacts::of(&data, 4096);
+    printed(&format!("{facts:?}"));
+    assert!(active_namespaces(&data).iter().all(|id| *id != 0));
+    match Namespace::of(1, &data) {
+        Ok(Some(space)) => assert!(space.bytes() >= space.blocks),
+        Ok(None) => {}
+        Err(error) => drop(printed(&error.to_string())),
+    }
+}
