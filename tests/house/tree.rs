@@ -26,6 +26,20 @@ pub fn test_sources() -> Vec<Source> {
     sources_in(&root().with_file_name("tests"))
 }
 
+/// The scripts, and how many lines each has.
+pub fn scripts() -> Vec<(PathBuf, usize)> {
+    let mut paths = Vec::new();
+    for folder in [".ci", "scripts", "tests"] {
+        collect(&root().with_file_name(folder), &mut paths);
+    }
+    let is_script = |path: &PathBuf| {
+        path.extension().is_none_or(|extension| extension == "sh" || extension == "py")
+            && fs::read(path).is_ok_and(|bytes| bytes.starts_with(b"#"))
+    };
+    paths.retain(is_script);
+    paths.into_iter().map(|path| (path.clone(), fs::read_to_string(path).unwrap().lines().count())).collect()
+}
+
 fn sources_in(dir: &Path) -> Vec<Source> {
     rust_files(dir).into_iter().map(|path| Source::read(path, dir)).collect()
 }

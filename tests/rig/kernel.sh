@@ -1,0 +1,62 @@
+# Finds a kernel for the machine, with its modules; sourced by tests/rig.sh, which has ALL_MODULES and die.
+# shellcheck shell=bash
+
+# Whether the modules under a root, of a release, are all there (built in ones count).
+has_modules() {
+    modprobe -d "$1" -S "$2" --all --show-depends "${ALL_MODULES[@]}" >/dev/null 2>&1
+}
+
+# Sets `kernel` (the image), `release` and `base` (the root that its modules lie under).
+find_kernel() {
+    local cache
+    cache=$(realpath -m "${RIG_KERNEL:-${XDG_CACHE_HOME:-${HOME:-/var/tmp}/.cache}/stacktune/lab-kernel}")
+    release=$(uname -r) base=/ kernel=/boot/vmlinuz-$release
+    [[ -r $kernel ]] && has_modules / "$release" && return
+    base=$cache kernel=$cache/vmlinux
+    [[ -r $kernel ]] || fetch_kernel "$cache"
+    release=$(ls "$base/lib/modules")
+}
+
+# The packages of the newest kernel that apt knows: the image, and the modules that go with it.
+kernel_packages() {
+    local name
+    for name in linux-image-amd64 linux-image-generic; do
+        apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts --no-breaks \
+            --no-replaces --no-enhances "$name" 2>/dev/null |
+            grep -E '^linux-(image|modules|modules-extra)-[0-9]' | sort -u | grep . && return
+    done
+    return 1
+}
+
+fetch_kernel() {
+    local packages new
+    command -v apt-get >/dev/null || die "needs a kernel with the modules ${ALL_MODULES[*]}, and there is no apt to fetch one"
+    packages=$(kernel_packages) || die "apt knows no kernel package: run apt-get update"
+    mkdir -p "${1%/*}" || die "cannot write to ${1%/*}"
+    new=$(mktemp -d "$1.XXXX") || die "cannot write to ${1%/*}"
+    (
+        cd "$new"
+        # The sandbox user can't write here, and apt would warn of it.
+        # shellcheck disable=SC2086 # a list of words
+        apt-get download -qq -o APT::Sandbox::User="$(id -un)" $packages >&2
+        for package in ./*.deb; do dpkg-deb -x "$package" . && rm "$package"; done
+        depmod -b . "$(ls lib/modules)"
+        unpack_kernel boot/vmlinuz-* vmlinux
+        chmod 755 .
+    ) || { rm -rf "$new"; die "could not fetch the kernel: $(paste -sd' ' <<<"$packages")"; }
+    mv -T "$new" "$1" 2>/dev/null || rm -rf "$new" # another one was first
+}
+
+# The plain kernel inside the packed image boots too, and saves unpacking it on an emulated CPU.
+unpack_kernel() {
+    local magic tool offset
+    for magic in $'\xfd7zXZ=xz' $'\x28\xb5\x2f\xfd=zstd'; do
+        tool=${magic##*=}
+        command -v "$tool" >/dev/null || continue
+        for offset in $(LC_ALL=C grep -aboF "${magic%=*}" "$1" | cut -d: -f1 | head -n4); do
+            tail -c "+$((offset + 1))" "$1" | "$tool" -dc >"$2" 2>/dev/null || true
+            [[ $(head -c 4 "$2" | tr -d '\0') == $'\x7fELF' ]] && return
+        done
+    done
+    cp "$1" "$2"
+}
