@@ -85,7 +85,7 @@ fn refuse_arguments(args: &RecordArgs, profile: &Profile) -> Result<()> {
         }
     } else if args.verify && profile.settings.leaves_kernel() {
         let what =
-            "--verify reads through the kernel, which does not yet have the drives of `vfio` and `spdk` back";
+            "--verify reads through the kernel, which has these drives back only after the run";
         return Err(Error::input(what).hint("leave it out, and run `stacktune verify` afterwards"));
     }
     Ok(())

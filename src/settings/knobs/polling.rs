@@ -98,7 +98,7 @@ pub(super) const POLLING: &[Spec] = &[
         scope: Scope::Rebuild,
         inactive: |s, _| {
             let takes_effect = s.driven_by().is_some_and(|by| by.capabilities().unsafe_noiommu);
-            (!takes_effect).then_some("only vfio can drive drives without an IOMMU")
+            (!takes_effect).then_some("this interface does not work without an IOMMU")
         },
         unavailable: |v, _, _, ground| match v {
             Value::Bool(true) => missing(&ground.facts.platform.unsafe_noiommu),
