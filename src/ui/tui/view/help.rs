@@ -144,7 +144,7 @@ fn describe(out: &mut Vec<(String, Style)>, state: &State, knob: &Knob, cells: u
         "applies",
         match knob.spec.scope {
             knobs::Scope::Live if knob.spec.key == "interface" => {
-                "immediately, while the load runs; one outside the kernel needs a rebuild, to and from"
+                "immediately, while the load runs; to or from one outside the kernel by rebuild"
             }
             knobs::Scope::Live => "immediately, while the load runs",
             knobs::Scope::Reopen => {
