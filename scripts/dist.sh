@@ -133,7 +133,7 @@ start_in() {
 in_system() {
     local suite=$1 mirror=$2 script=/usr/share/debootstrap/scripts/$3 root=$work/$1 target
     debootstrap --variant=minbase "${@:4}" "$suite" "$root" "$mirror" "$script" >"$work/$suite.log" 2>&1 || {
-        printf '%s is left out: %s\n' "$suite" "$(tail -n1 "$work/$suite.log")" | tee -a "${LEFT_OUT:-/dev/null}"
+        printf '%s is left out: %s\n' "$suite" "$(tail -n1 "$work/$suite.log")" | tee -a "${REMARKS:-/dev/null}"
         return 0
     }
     for target in "$X86_MUSL" "$X86_GNU"; do start_in "$root" "$out/stacktune-$version-$target.tar.gz"; done

@@ -19,7 +19,8 @@ bare     | every interface, way of polling and page size on bare NVMe drives; th
 stacks   | every RAID with every file system on NVMe drives; the papers tables on them        | lab machines::stacks:: machines::the_papers_table
 faults   | a tool that fails, a drive in use, at every step; failing and pulled members       | lab machines::faults::
 kills    | 50 kills of a stack on NVMe drives beside one of others                           | lab machines::kills::
-machine  | the rest in the virtual machine: VFIO, RocksDB, power cuts, the screen             | lab --skip machines::bare:: --skip machines::stacks:: --skip machines::faults:: --skip machines::kills:: --skip machines::the_host_has --skip machines::figures_of --skip machines::interfaces_that_poll --skip machines::the_papers_table --skip every_test_of_the_guest
+spdk     | a load over SPDK, with each version that is installed (scripts/spdk.sh says where)  | $ scripts/spdk.sh
+machine  | the rest in the virtual machine: VFIO, RocksDB, power cuts, the screen             | lab --skip machines::bare:: --skip machines::stacks:: --skip machines::faults:: --skip machines::kills:: --skip machines::the_host_has --skip machines::figures_of --skip machines::interfaces_that_poll --skip machines::the_papers_table --skip every_test_of_the_guest --skip over_spdk
 devices  | loop devices, with 50 kills                                                        | $ scripts/test.sh devices
 gate     | the program on files and simulated devices                                         | gate
 fuzz     | readers of files, fuzzed for up to ten minutes each                                | $ scripts/fuzz.sh
@@ -49,11 +50,11 @@ run() {
         command=(cargo test --locked --no-fail-fast --test "${words[0]}" -- "${words[@]:1}")
     fi
     printf '\n=== %s\n' "$name"
-    LEFT_OUT=$(mktemp -t stacktune-soak.XXXXXX)
-    SOAK=1 LEFT_OUT=$LEFT_OUT LAB_SEED=${LAB_SEED:-$RANDOM} RUST_TEST_THREADS=$([[ ${words[0]} == lab ]] && echo 100 || nproc) \
+    REMARKS=$(mktemp -t stacktune-soak.XXXXXX)
+    SOAK=1 REMARKS=$REMARKS LAB_SEED=${LAB_SEED:-$RANDOM} RUST_TEST_THREADS=$([[ ${words[0]} == lab ]] && echo 100 || nproc) \
         timeout --kill-after=30 "$PART_S" "${command[@]}" || result=FAILED
-    note "$name" "$result$(sed 's/^/; /; s/|/,/g' "$LEFT_OUT" | tr -d '\n')" $(((SECONDS - started + 59) / 60))
-    rm -f "$LEFT_OUT"
+    note "$name" "$result$(sed 's/^/; /; s/|/,/g' "$REMARKS" | tr -d '\n')" $(((SECONDS - started + 59) / 60))
+    rm -f "$REMARKS"
     [[ $result == passed ]] || return 1
     mkdir -p "$(tree_cache)"
     printf '%s %s\n' "$name" "$hash" >>"$(tree_cache)/soak-passed"
@@ -68,12 +69,18 @@ in_machine=$(tree_hash) anywhere=$(tree_hash '\.md$')
 while IFS='|' read -r name what tests; do
     [[ -n ${name// /} ]] || continue
     name=$(field "$name")
-    hash=$([[ $tests == *' lab '* ]] && echo "$in_machine" || echo "$anywhere")
+    hash=$([[ $tests == *' lab '* || $name == spdk ]] && echo "$in_machine" || echo "$anywhere")
+    [[ $name != spdk ]] || hash+=-$(cksum <<<"${SPDK:-}" | cut -d' ' -f1)
     if [[ -n ${LIST:-} ]]; then
         printf '%-9s %s%s\n' "$name" "$(field "$what")" "$(if passed "$name" "$hash"; then echo " (passed)"; fi)"
         continue
     fi
     [[ -z ${PART:-} || $PART == "$name" ]] || continue
+    if [[ $name == spdk ]] && ! scripts/spdk.sh --found; then
+        row=$(grep -s '^| spdk |' "$RESULTS" || true)
+        printf 'spdk is left out: no SPDK is found. It ran last: %s\n' "${row:-never}"
+        continue
+    fi
     if [[ -z ${AGAIN:-} ]] && passed "$name" "$hash"; then
         printf '%s has passed with this tree.\n' "$name"
         continue
