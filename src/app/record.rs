@@ -84,8 +84,7 @@ fn refuse_arguments(args: &RecordArgs, profile: &Profile) -> Result<()> {
             );
         }
     } else if args.verify && profile.settings.leaves_kernel() {
-        let what =
-            "--verify reads through the kernel, which has these drives back only after the run";
+        let what = "--verify reads through the kernel, which has these drives back only after the run";
         return Err(Error::input(what).hint("leave it out, and run `stacktune verify` afterwards"));
     }
     Ok(())
