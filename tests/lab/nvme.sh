@@ -17,18 +17,6 @@ bind() {
     [[ $(basename "$(readlink -f "$device/driver")") == "$2" ]]
 }
 
-# The node of a drive that the kernel drives.
-node() {
-    local i found
-    for i in {1..100}; do
-        found=$(find "/sys/bus/pci/devices/$1/nvme/" -mindepth 2 -maxdepth 2 -regextype posix-extended \
-            -regex '.*/nvme[0-9]+(c[0-9]+)?n[0-9]+' -printf '%f\n' -quit 2>/dev/null || true)
-        [[ -z $found || ! -b /dev/$found ]] || { echo "/dev/$found"; return; }
-        sleep 0.1
-    done
-    return 1
-}
-
 run() {
     local status=0
     printf '# %s\n' "$1"
@@ -37,53 +25,12 @@ run() {
     ((status == 0)) || { printf 'not ok %s (%d)\n' "$1" "$status"; dmesg | tail -n 20; exit 1; }
 }
 
-fail() { printf 'not ok: %s\n' "$*"; dmesg | tail -n 20; exit 1; }
-
-# What udev would do after drives came back.
-link_drives() {
-    local serial
-    for serial in /sys/class/nvme/nvme*/serial; do
-        [[ -e $serial ]] || continue
-        ln -sfn "$(node "$(basename "$(readlink -f "$(dirname "$serial")/device")")")" \
-            "/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_$(tr -d ' ' <"$serial")_1"
-    done
-}
-
-# All four drives are the kernel's, by the names that they had.
-all_are_back() {
-    local i
-    for i in 0 1 2 3; do
-        [[ -b /dev/nvme${i}n1 ]] || fail "nvme${i}n1 is not back"
-    done
-    [[ $(cat /sys/class/nvme/nvme?/serial | tr -d ' ' | paste -sd' ') == "$serials" ]] || fail 'other names'
-    grep -q vfio-pci /sys/bus/pci/devices/*/driver_override && fail 'an override is left'
-    return 0
-}
-
 # --- the program: the drives leave the kernel for a run, and come back -------------------------------
-serials=$(cat /sys/class/nvme/nvme?/serial | tr -d ' ' | paste -sd' ')
 work=/run/nvme-work
 mkdir -p $work
-cat >$work/array.toml <<TOML
-name = "array"
-[target]
-devices = [$(printf '"%s", ' /dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_RIG[01]_1)]
-[io]
-interface = "vfio"
-poll_sleep = "50us"
-[scan]
-depth = 16
-batch = 4
-rate = "4MB/s"
-[point]
-rate = "2MB/s"
-[wal]
-rate = "1MB/s"
-[background]
-rate = "1MB/s"
-[run]
-window = "500ms"
-TOML
+# shellcheck source=tests/lab/userspace.sh
+. "$(dirname "$0")/userspace.sh"
+write_profile vfio
 # Refused (3), for that reason.
 refused() {
     local status=0 said
@@ -97,7 +44,6 @@ record() { "$stacktune" record $work/array.toml --for 3s "$@"; }
 printf '# a run over vfio\n'
 record --out $work/out --json >/dev/null || fail 'the run'
 all_are_back
-link_drives
 "$stacktune" show $work/out | head -n 30
 [[ $(tr -d ' \n' <$work/out/summary.json | grep -o '"errors":[0-9]*' | sort -u) == '"errors":0' ]] || fail 'I/O errors'
 [[ $(tr -d ' \n' <$work/out/summary.json | grep -o '"ios":[0-9]*' | grep -vc ':0$') -ge 3 ]] || fail 'classes did nothing'
@@ -189,7 +135,6 @@ wait $pid 2>/dev/null || true
 "$stacktune" status | grep -q 'detached from the kernel' || fail 'it is not reported'
 "$stacktune" cleanup || fail 'the cleanup'
 all_are_back
-link_drives
 "$stacktune" verify $work/array.toml || fail 'what was written is not there'
 healthy 'a kill'
 
@@ -202,7 +147,6 @@ status=0
 wait $pid || status=$?
 ((status == 130)) || { cat $work/log; fail "ended with $status"; }
 all_are_back
-link_drives
 
 # --- the driver by itself --------------------------------------------------------------------------
 modprobe vfio-pci

@@ -7,24 +7,8 @@ stacktune=$1
 work=/run/spdk-work
 mkdir -p $work /dev/hugepages
 
-fail() { printf 'not ok: %s\n' "$*"; dmesg | tail -n 20; exit 1; }
-
-# What udev would do after drives came back.
-link_drives() {
-    local controller name
-    for controller in /sys/class/nvme/nvme?; do
-        name=$(basename "$controller")n1
-        ln -sfn "/dev/$name" "/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_$(tr -d ' ' <"$controller/serial")_1"
-    done
-}
-
-# Both drives are the kernel's, by the names that they had.
-all_are_back() {
-    [[ -b /dev/nvme0n1 && -b /dev/nvme1n1 ]] || fail 'a drive is not back'
-    [[ $(cat /sys/class/nvme/nvme?/serial | tr -d ' ' | paste -sd' ') == "$serials" ]] || fail 'other names'
-    ! grep -q vfio-pci /sys/bus/pci/devices/*/driver_override || fail 'an override is left'
-    link_drives
-}
+# shellcheck source=tests/lab/userspace.sh
+. "$(dirname "$0")/userspace.sh"
 
 # No I/O failed, and each class did some.
 did_well() {
@@ -46,27 +30,7 @@ begin() {
     fail "$1 does not begin"
 }
 
-serials=$(cat /sys/class/nvme/nvme?/serial | tr -d ' ' | paste -sd' ')
-cat >$work/array.toml <<TOML
-name = "array"
-[target]
-devices = ["/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_RIG0_1", "/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_RIG1_1"]
-[io]
-interface = "spdk"
-poll_sleep = "50us"
-[scan]
-depth = 16
-batch = 4
-rate = "4MB/s"
-[point]
-rate = "2MB/s"
-[wal]
-rate = "1MB/s"
-[background]
-rate = "1MB/s"
-[run]
-window = "500ms"
-TOML
+write_profile spdk
 
 printf '# what is missing is said\n'
 status=0
