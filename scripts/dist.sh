@@ -67,13 +67,13 @@ static() {
 
 glibc() {
     get_zig
-    # Zig brings libc++ of its own, linked statically.
-    export CXXSTDLIB=c++ CXX="$tools/zig/bin/python -m ziglang c++ -target x86_64-linux-gnu.$GLIBC" \
+    # Zig brings libc++ of its own, linked statically. Its -msse4.2 does not imply CRC32, as the compilers' do.
+    export CXXSTDLIB=c++ CXXFLAGS=-mcrc32 CXX="$tools/zig/bin/python -m ziglang c++ -target x86_64-linux-gnu.$GLIBC" \
         AR="$tools/zig/bin/python -m ziglang ar"
     unset ROCKSDB_LIB_DIR ROCKSDB_STATIC ROCKSDB_INCLUDE_DIR
     eval "$(scripts/rocksdb.sh)"
     [[ -n ${ROCKSDB_LIB_DIR:-} ]] || stop "RocksDB does not compile by zig"
-    unset CXX AR
+    unset CXX CXXFLAGS AR
     cargo zigbuild --profile dist --locked --target "$X86_GNU.$GLIBC"
     archive "$X86_GNU" "$CARGO_TARGET_DIR/$X86_GNU/dist/stacktune"
 }
