@@ -1,4 +1,4 @@
-//! stacktune: a live tuner for the storage stack under a database.
+//! stacktune: a workbench for the storage stack under a database.
 //!
 //! Eight rooms, in the order in which data flows. What the operator asks for flows back as one message
 //! type, [`runs::session::Command`]:

@@ -1,4 +1,4 @@
-//! stacktune: a live tuner for the storage stack under a database.
+//! stacktune: a workbench for the storage stack under a database.
 
 use std::process::ExitCode;
 

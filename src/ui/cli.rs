@@ -64,7 +64,7 @@ Examples:
 
 ";
 
-/// A live tuner for the storage stack under a database
+/// A workbench for the storage stack under a database
 ///
 /// Runs table scans, point reads, a write-ahead log and a background writer against files or
 /// devices, and lets you turn every knob while they run. Without a command it opens the screen.

@@ -1,13 +1,19 @@
-//! What the documents promise: the README's length, and that paths and make targets in them exist.
+//! What the documents promise: the README's length, that paths and make targets in them exist, and that no word is
+//! doubled in them or in the source's texts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use crate::tree::{files, sources};
 
 const README_LINES_MAX: usize = 200;
 const README_COLUMNS_MAX: usize = 120;
 const README_WORDS_MAX: usize = 1800;
 /// What a path in a document begins with.
 const FOLDERS: &[&str] = &["src/", "tests/", "scripts/", "assets/", "profiles/", ".ci/"];
+
+/// Words that may follow themselves.
+const DOUBLE: &[&str] = &["that", "had", "const", "cgroup", "hugetlbfs"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -75,4 +81,44 @@ fn make_targets_in_the_documents_exist() {
         missing.extend(gone.map(|target| format!("{}: make {target}", file.display())));
     }
     fails(&missing, "the Makefile has no such target");
+}
+
+/// The words of a text that follow themselves, across the ends of lines, comments and strings too.
+fn doubled(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut before = "";
+    for line in text.lines() {
+        let line = line.trim_start().trim_start_matches(['/', '!', '#']).trim_end_matches('\\');
+        if line.trim().is_empty() {
+            before = "";
+        }
+        for word in line.split_whitespace() {
+            let word = word.strip_prefix(['(', '"', '`', '*']).unwrap_or(word);
+            let ends = word.find(|c: char| !c.is_alphabetic()).unwrap_or(word.len());
+            let (letters, rest) = word.split_at(ends);
+            let is_part =
+                rest.starts_with(|c: char| c.is_alphanumeric() || "_-'’:(.=/".contains(c)) && rest != ".";
+            let is_word = letters.is_ascii() && letters.contains(|c: char| c.is_lowercase());
+            if is_word && !is_part && letters.eq_ignore_ascii_case(before) && !DOUBLE.contains(&letters) {
+                found.push(format!("{letters} {letters}: {}", line.trim()));
+            }
+            before = if rest.is_empty() { letters } else { "" };
+        }
+    }
+    found
+}
+
+#[test]
+fn no_word_is_doubled() {
+    let mut texts: Vec<_> = sources().into_iter().map(|source| (source.path, source.text)).collect();
+    let read = |path: PathBuf| (path.clone(), fs::read_to_string(path).unwrap());
+    texts.extend(files(&root().join("profiles")).into_iter().map(read));
+    texts.extend(["CHANGELOG.md", "tests/README.md", "Makefile"].map(|name| read(root().join(name))));
+    texts.extend(documents());
+    let mut all = Vec::new();
+    for (file, text) in texts {
+        all.extend(doubled(&text).into_iter().map(|found| format!("{}: {found}", file.display())));
+    }
+    fails(&all, "a word follows itself");
+    assert_eq!(doubled("/// Use use the\n/// the `a` or or_else, in in.").len(), 3);
 }

@@ -44,10 +44,16 @@ fn sources_in(dir: &Path) -> Vec<Source> {
     rust_files(dir).into_iter().map(|path| Source::read(path, dir)).collect()
 }
 
-/// All of Rust in a folder.
-fn rust_files(dir: &Path) -> Vec<PathBuf> {
+/// All files in a folder.
+pub fn files(dir: &Path) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     collect(dir, &mut paths);
+    paths
+}
+
+/// All of Rust in a folder.
+fn rust_files(dir: &Path) -> Vec<PathBuf> {
+    let mut paths = files(dir);
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "rs"));
     paths
 }

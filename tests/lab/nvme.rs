@@ -88,7 +88,7 @@ impl Attendant for Willing {
     }
 }
 
-/// The program panics while it drives drives: they are given back on the way out.
+/// The program panics while it has drives in userspace: they are given back on the way out.
 fn guest_panics() {
     let text = std::fs::read_to_string(std::env::var("NVME_PROFILE").unwrap()).unwrap();
     let settings = stacktune::testing::settings::profile::parse(&text, "profile.toml").unwrap().settings;

@@ -78,9 +78,7 @@ impl DataSet {
         };
         if set.pairs + set.logged() > keys::numbers(set.key_bytes) {
             let what = format!("{count} pairs are more than keys of {} B can distinguish", set.key_bytes);
-            return Err(
-                Error::input(what).hint("use use longer keys (kv.key_size), or fewer pairs (kv.pairs)")
-            );
+            return Err(Error::input(what).hint("use longer keys (kv.key_size), or fewer pairs (kv.pairs)"));
         }
         Ok(set)
     }

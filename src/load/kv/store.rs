@@ -375,7 +375,7 @@ fn refuse_without_room(place: &Place, data: &DataSet, loaded: bool, free_bytes: 
     let (needs, has) = (approx_size(needed_bytes), approx_size(has_bytes));
     let what = format!("the pairs need {needs}, compaction and logs included, and {has} is available");
     Err(Error::refused(format!("{}: {what}", place.dir().display()))
-        .hint("use use fewer pairs (kv.pairs, kv.share), or smaller values (kv.value_size)"))
+        .hint("use fewer pairs (kv.pairs, kv.share), or smaller values (kv.value_size)"))
 }
 
 /// `RocksDB` keeps all files of the database open, so allow as many as possible.

@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// If standard input is not such a process, or the socket fails.
 pub fn run() -> Result<()> {
     let by_hand = || {
-        Error::input("this command is internal: it drives drives for another stacktune through SPDK")
+        Error::input("this command is internal: it runs drives for another stacktune through SPDK")
             .hint("choose io.interface = spdk in a profile instead")
     };
     let stdin = std::io::stdin().as_fd().try_clone_to_owned();

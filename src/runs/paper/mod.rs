@@ -6,8 +6,8 @@
 //! |---|---|
 //! | Haas et al. 2020 | G. Haas, M. Haubenschild, V. Leis: *Exploiting Directly-Attached NVMe Arrays in DBMS*, CIDR 2020 |
 //! | Didona et al. 2021 | D. Didona, N. Ioannou, R. Stoica, K. Kourtis: *Toward a Better Understanding and Evaluation of Tree Structures on Flash SSDs*, PVLDB 14(3), 2021 |
-//! | Ransom et al. | Ransom, Lim, Mitzenmacher: *Multi-Queue SSD I/O Modeling* |
-//! | Saha et al. | Saha et al.: *KV-SSD: What Is It Good For?* |
+//! | Ransom et al. 2025 | E. Ransom, A. Lim, M. Mitzenmacher: *Multi-Queue SSD I/O Modeling & Its Implications for Data Structure Design*, arXiv:2507.06349, 2025 |
+//! | Saha et al. 2021 | M. P. Saha, A. Maruf, B. S. Kim, J. Bhimani: *KV-SSD: What Is It Good For?*, DAC 2021 |
 //! | He et al. 2017 | J. He, S. Kannan, A. C. Arpaci-Dusseau, R. H. Arpaci-Dusseau: *The Unwritten Contract of Solid State Drives*, `EuroSys` 2017 |
 //!
 //! Every number here stands in the paper's tables or text; its source is beside it. Drawings of which

@@ -46,7 +46,7 @@ pub(super) const CLASS: &[Spec] = &[
         key: "depth",
         help: "Outstanding I/Os of each thread.",
         paper: Some(
-            "At depth 128 the array scans 6.8 GB/s; beyond that requests only wait longer (3.2, Figure 2).",
+            "At depth 128 the array scans 6.8 GB/s; beyond that requests only wait longer (Haas et al. 2020, 3.2, Figure 2).",
         ),
         kind: Kind::Int { min: 1, max: 1024, steps: POWERS_TO_1024 },
         ..at!(Int, |s, c| s.classes[c.index()].depth)
@@ -54,7 +54,7 @@ pub(super) const CLASS: &[Spec] = &[
     Spec {
         key: "batch",
         help: "I/Os submitted together: this many if slots are free, or as many as are due at the rate.",
-        paper: Some("The paper's scan submits 32 at a time (3.2)."),
+        paper: Some("The scan submits 32 at a time (Haas et al. 2020, 3.2)."),
         kind: Kind::Int { min: 1, max: 1024, steps: POWERS_TO_1024 },
         inactive: |s, c| {
             let per_io = s.interface_of(c).capabilities().thread_per_io;
@@ -66,7 +66,7 @@ pub(super) const CLASS: &[Spec] = &[
         key: "threads",
         help: "Threads of the class; with sync, each outstanding I/O takes a separate thread.",
         paper: Some(
-            "With four scan threads instead of one the direct scan rises from 4.5 to 6.5 GB/s (A.2, Table 8).",
+            "With four scan threads instead of one the direct scan rises from 4.5 to 6.5 GB/s (Haas et al. 2020, A.2, Table 8).",
         ),
         kind: Kind::Int { min: 1, max: 256, steps: &[1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 256] },
         ..at!(Int, |s, c| s.classes[c.index()].threads)
@@ -81,7 +81,7 @@ pub(super) const CLASS: &[Spec] = &[
     Spec {
         key: "rate",
         help: "Bytes per second of the class, shared by its threads; none = unlimited.",
-        paper: Some("The WAL and the background writer need 250 MB/s each (3.2, Table 3)."),
+        paper: Some("The WAL and the background writer need 250 MB/s each (Haas et al. 2020, 3.2, Table 3)."),
         kind: Kind::Rate { steps: RATES },
         ..at!(Rate, |s, c| s.classes[c.index()].rate_bytes_per_s)
     },
@@ -134,7 +134,7 @@ pub(super) const RANDOM: &[Spec] = &[
         key: "offsets",
         help: "How offsets are drawn: every page equally, hot pages scattered, or runs.",
         paper: Some(
-            "Flash reads random pages nearly as fast as sequential ones, so scans need no locality (4.5).",
+            "Flash reads random pages nearly as fast as sequential ones, so scans need no locality (Haas et al. 2020, 4.5).",
         ),
         kind: Kind::Choice(&names::<Offsets, 3>()),
         ..at!(named Offsets, |s, c| s.classes[c.index()].offsets)
@@ -162,7 +162,9 @@ pub(super) const RANDOM: &[Spec] = &[
 pub(super) const BACKGROUND: &[Spec] = &[Spec {
     key: "pattern",
     help: "Where the next page goes: in place at random, or sequentially, like a store that never updates in place.",
-    paper: Some("With log-structured writes, RAID 5 avoids its read-modify-write penalty (4.6)."),
+    paper: Some(
+        "With log-structured writes, RAID 5 avoids its read-modify-write penalty (Haas et al. 2020, 4.6).",
+    ),
     kind: Kind::Choice(&names::<Placement, 2>()),
     ..at!(named Placement, |s, c| s.placement)
 }];

@@ -44,7 +44,7 @@ pub(super) const IO: &[Spec] = &[
         key: "interface",
         help: "Default I/O interface for all classes.",
         paper: Some(
-            "Asynchronous I/O lets one thread keep 128 requests in flight; 128 threads of pread cost ten cycles per byte (4.3).",
+            "Asynchronous I/O lets one thread keep 128 requests in flight; 128 threads of pread cost ten cycles per byte (Haas et al. 2020, 4.3).",
         ),
         kind: INTERFACES,
         widened: drives_change_hands,
@@ -55,7 +55,7 @@ pub(super) const IO: &[Spec] = &[
         key: "buffering",
         help: "Default caching for all classes: page cache, O_DIRECT, or buffered with drop-behind.",
         paper: Some(
-            "With direct I/O the whole load costs 1.01 cycles per byte instead of 7.61 (4.3, Table 2).",
+            "With direct I/O the whole load costs 1.01 cycles per byte instead of 7.61 (Haas et al. 2020, 4.3, Table 2).",
         ),
         kind: BUFFERINGS,
         inactive: |s, _| s.leaves_kernel().then_some("drives outside the kernel have no page cache"),
@@ -66,7 +66,7 @@ pub(super) const IO: &[Spec] = &[
         key: "page_size",
         help: "Default page size for all classes.",
         paper: Some(
-            "64 KiB pages reach nearly full bandwidth with the least CPU, but with 57% more latency than 16 KiB (4.5, Figure 3).",
+            "64 KiB pages reach nearly full bandwidth with the least CPU, but with 57% more latency than 16 KiB (Haas et al. 2020, 4.5, Figure 3).",
         ),
         kind: PAGE_SIZE,
         unavailable: page_size_unavailable,

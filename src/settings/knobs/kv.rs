@@ -57,7 +57,7 @@ pub(super) const PAIRS: &[Spec] = &[
         key: "key_size",
         help: "Bytes of a key.",
         paper: Some(
-            "16 B in every paper's RocksDB runs (Didona et al. 2021, 3.2; Saha et al., III; Ransom et al., 5.3.1).",
+            "16 B in every paper's RocksDB runs (Didona et al. 2021, 3.2; Saha et al. 2021, III; Ransom et al. 2025, 5.3.1).",
         ),
         kind: Kind::Size {
             min: 4,
@@ -74,7 +74,9 @@ pub(super) const PAIRS: &[Spec] = &[
     Spec {
         key: "value_size",
         help: "Bytes of a value; they do not compress.",
-        paper: Some("4,000 B and 128 B (Didona et al. 2021, 3.2 and 4.8), 2,048 B (Ransom et al., 5.3.1)."),
+        paper: Some(
+            "4,000 B and 128 B (Didona et al. 2021, 3.2 and 4.8), 2,048 B (Ransom et al. 2025, 5.3.1).",
+        ),
         kind: Kind::Size {
             min: 0,
             max: 2 * MIB,
@@ -124,7 +126,7 @@ pub(super) const PAIRS: &[Spec] = &[
         key: "order",
         help: "Load order of the pairs.",
         paper: Some(
-            "Ascending keys (Didona et al. 2021, 3.2), or every key once at random (Ransom et al., 5.3.1).",
+            "Ascending keys (Didona et al. 2021, 3.2), or every key once at random (Ransom et al. 2025, 5.3.1).",
         ),
         kind: Kind::Choice(&names::<Order, 2>()),
         scope: Scope::Rebuild,
@@ -137,7 +139,7 @@ pub(super) const SCAN: &[Spec] = &[
     Spec {
         key: "range",
         help: "Pairs per range read; a range read is one operation.",
-        paper: Some("Scans read 128 pairs from a random key (Ransom et al., 5.3.1)."),
+        paper: Some("Scans read 128 pairs from a random key (Ransom et al. 2025, 5.3.1)."),
         kind: Kind::Int { min: 1, max: 1 << 20, steps: &[1, 8, 32, 64, 128, 256, 1024, 8192] },
         ..at!(Int, |s, c| s.kv.scan_pairs)
     },

@@ -15,7 +15,7 @@ pub(super) const POLLING: &[Spec] = &[
         help: "How completions of direct I/O arrive: by interrupt, or by polling the device's queue. A polled ring refuses \
                fsync, so the WAL's flush goes through a second ring.",
         paper: Some(
-            "Polling saves the interrupt: at depth 1, SPDK gains a few microseconds over the kernel (4.7, Table 6).",
+            "Polling saves the interrupt: at depth 1, SPDK gains a few microseconds over the kernel (Haas et al. 2020, 4.7, Table 6).",
         ),
         kind: Kind::Choice(&names::<Completion, 2>()),
         inactive: |s, _| no_ring(s),
@@ -70,7 +70,7 @@ pub(super) const POLLING: &[Spec] = &[
         help: "Sleep after an empty poll, for everything that polls: fewer cycles for more latency.",
         paper: Some(
             "Sleeping 50 µs between polls, with depth 1,024 and batches of 256, reads the full bandwidth at 0.12 cycles per \
-             byte (4.7).",
+             byte (Haas et al. 2020, 4.7).",
         ),
         kind: Kind::Time {
             min: Duration::ZERO,

@@ -46,7 +46,7 @@ pub(super) const ROCKSDB: &[Spec] = &[
         key: "block_cache",
         help: "Size of RocksDB's block cache.",
         paper: Some(
-            "10 MB, so that the data does not fit in it (Didona et al. 2021, 3.1; Saha et al., III).",
+            "10 MB, so that the data does not fit in it (Didona et al. 2021, 3.1; Saha et al. 2021, III).",
         ),
         kind: size(0, 1 << 42, &[0, 10_000_000, 32 * MIB, 128 * MIB, 512 * MIB, GIB, 4 * GIB, 16 * GIB]),
         ..at!(some Size, |s, c| s.kv.rocksdb.block_cache_bytes)
@@ -100,7 +100,7 @@ pub(super) const ROCKSDB: &[Spec] = &[
         key: "fanout",
         help: "How much larger each level is than the one above (max_bytes_for_level_multiplier).",
         paper: Some(
-            "Queries are fastest at 16 and 32, compactions at 2 to 8 with enough threads (Ransom et al., 5.3.2, Tables 3 and 4).",
+            "Queries are fastest at 16 and 32, compactions at 2 to 8 with enough threads (Ransom et al. 2025, 5.3.2, Tables 3 and 4).",
         ),
         kind: Kind::Float { min: 1.0, max: 1000.0, steps: &[2.0, 4.0, 8.0, 10.0, 16.0, 32.0] },
         inactive: |s, _| single(s).or_else(|| universal(s)),
@@ -111,7 +111,7 @@ pub(super) const ROCKSDB: &[Spec] = &[
     Spec {
         key: "file_size",
         help: "Size of a file in L1 and below (target_file_size_base).",
-        paper: Some("64 MB amortizes the cost of a random access (Ransom et al., 5.2.2)."),
+        paper: Some("64 MB amortizes the cost of a random access (Ransom et al. 2025, 5.2.2)."),
         kind: size(64 * KIB, 16 * GIB, &[MIB, 4 * MIB, 16 * MIB, 64 * MIB, 128 * MIB, 256 * MIB, GIB]),
         ..at!(some Size, |s, c| s.kv.rocksdb.file_bytes)
     },
@@ -127,7 +127,7 @@ pub(super) const ROCKSDB: &[Spec] = &[
         key: "single_level",
         help: "A single level below L0, of any size, into which each flushed file is merged at once.",
         paper: Some(
-            "The fastest queries and scans; from 16 threads on, writes as fast as with fan-out 16 (Ransom et al., 5.3.2).",
+            "The fastest queries and scans; from 16 threads on, writes as fast as with fan-out 16 (Ransom et al. 2025, 5.3.2).",
         ),
         kind: Kind::Bool,
         scope: Scope::Rebuild,
@@ -138,14 +138,14 @@ pub(super) const ROCKSDB: &[Spec] = &[
     Spec {
         key: "jobs",
         help: "Concurrent flushes and compactions (max_background_jobs).",
-        paper: Some("32 compaction threads are 6 to 9 times as fast as one (Ransom et al., Table 4)."),
+        paper: Some("32 compaction threads are 6 to 9 times as fast as one (Ransom et al. 2025, Table 4)."),
         kind: Kind::Int { min: 1, max: 128, steps: &[1, 2, 4, 8, 16, 32, 64] },
         ..at!(Int, |s, c| s.kv.rocksdb.jobs)
     },
     Spec {
         key: "subcompactions",
         help: "Threads of one compaction of L0 (max_subcompactions).",
-        paper: Some("They let several threads merge the single level at once (Ransom et al., 5.2.2)."),
+        paper: Some("They let several threads merge the single level at once (Ransom et al. 2025, 5.2.2)."),
         kind: Kind::Int { min: 1, max: 128, steps: &[1, 2, 4, 8, 16, 32, 64] },
         ..at!(Int, |s, c| s.kv.rocksdb.subcompactions)
     },

@@ -37,7 +37,7 @@ pub(super) const RUN: &[Spec] = &[
     Spec {
         key: "cache_limit",
         help: "Page cache budget, as the memory limit of a cgroup that stacktune joins; none = unlimited.",
-        paper: Some("The paper limits the page cache to 10 GB for 500 GB of data (3.2)."),
+        paper: Some("The page cache is limited to 10 GB for 500 GB of data (Haas et al. 2020, 3.2)."),
         kind: Kind::Size {
             min: 64 * MIB,
             max: 1 << 50,
@@ -70,7 +70,9 @@ pub(super) const RUN: &[Spec] = &[
     Spec {
         key: "drives",
         help: "Drives of a planned array: the cores that it would need are derived from the measured cycles per byte.",
-        paper: Some("8 drives at 3 GB/s and 10 cycles per byte need 85 cores of 2.8 GHz (4.3)."),
+        paper: Some(
+            "8 drives at 3 GB/s and 10 cycles per byte need 85 cores of 2.8 GHz (Haas et al. 2020, 4.3).",
+        ),
         kind: Kind::Int { min: 1, max: 1024, steps: &[1, 2, 4, 8, 12, 16, 24, 32, 48, 64] },
         only_reckons: true,
         ..at!(Int, |s, c| s.run.drives)

@@ -55,7 +55,7 @@ pub(super) const STACK: &[Spec] = &[
         key: "raid",
         help: "RAID level over the members; none interleaves pages over them.",
         paper: Some(
-            "md RAID 0 costs little (5,443 against 5,665 MB/s of scan); RAID 5 nearly doubles the cycles per byte (4.6, Table 5).",
+            "md RAID 0 costs little (5,443 against 5,665 MB/s of scan); RAID 5 nearly doubles the cycles per byte (Haas et al. 2020, 4.6, Table 5).",
         ),
         kind: Kind::Choice(&names::<Raid, 10>()),
         scope: Scope::Rebuild,
@@ -96,7 +96,7 @@ pub(super) const STACK: &[Spec] = &[
         key: "filesystem",
         help: "File system; none uses the files or devices as they are.",
         paper: Some(
-            "XFS comes close to the bare device; ext4 scans 18% less than the device, Btrfs 38% less (4.4, Table 4).",
+            "XFS comes close to the bare device; ext4 scans 18% less than the device, Btrfs 38% less (Haas et al. 2020, 4.4, Table 4).",
         ),
         kind: Kind::Choice(&names::<Filesystem, 5>()),
         scope: Scope::Rebuild,
@@ -106,7 +106,7 @@ pub(super) const STACK: &[Spec] = &[
     },
     Spec {
         key: "copy_on_write",
-        help: "Btrfs: copy data on write, with checksums; off writes in place, as in the paper.",
+        help: "Btrfs: copy data on write, with checksums; off writes in place, as in Haas et al. 2020.",
         scope: Scope::Rebuild,
         of_target: always,
         inactive: |s, _| (s.stack.filesystem != Filesystem::Btrfs).then_some("the file system is not btrfs"),
@@ -134,8 +134,8 @@ pub(super) const STACK: &[Spec] = &[
     },
     Spec {
         key: "data",
-        help: "Size of the data file; none = 400 GB as in the paper, or four fifths of the file system if that is less.",
-        paper: Some("400 GB of data and 100 GB of WAL (3.2)."),
+        help: "Size of the data file; none = 400 GB as in Haas et al. 2020, or four fifths of the file system if that is less.",
+        paper: Some("400 GB of data and 100 GB of WAL (Haas et al. 2020, 3.2)."),
         kind: FILE_SIZE,
         scope: Scope::Rebuild,
         of_target: always,

@@ -9,7 +9,7 @@ pub(super) const WAL: &[Spec] = &[
         key: "sync",
         help: "How a commit is made durable; none models a persistent-memory log and is not durable.",
         paper: Some(
-            "Without fdatasync the WAL reaches its 250 MB/s instead of 6, and the scan gains 44% (4.2, Table 2).",
+            "Without fdatasync the WAL reaches its 250 MB/s instead of 6, and the scan gains 44% (Haas et al. 2020, 4.2, Table 2).",
         ),
         kind: Kind::Choice(&names::<Sync, 3>()),
         unavailable: |v, s, _, _| {
@@ -22,7 +22,7 @@ pub(super) const WAL: &[Spec] = &[
         key: "sync_every",
         help: "Writes of a worker per flush (group commit); each write commits when the flush ends.",
         paper: Some(
-            "On consumer drives, fewer flushes restore the scan's throughput; enterprise drives do not need that (A.1, Figure 6).",
+            "On consumer drives, fewer flushes restore the scan's throughput; enterprise drives do not need that (Haas et al. 2020, A.1, Figure 6).",
         ),
         kind: Kind::Int { min: 1, max: 1024, steps: &[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024] },
         inactive: |s, _| {

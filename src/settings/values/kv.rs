@@ -96,7 +96,7 @@ pub struct Rocksdb {
     pub file_bytes: u64,
     /// How files are merged.
     pub compaction: Compaction,
-    /// One level below L0, of any size (Ransom et al., section 5.2.2).
+    /// One level below L0, of any size (Ransom et al. 2025, section 5.2.2).
     pub single_level: bool,
     /// Concurrent flushes and compactions.
     pub jobs: u64,

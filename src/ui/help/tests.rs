@@ -18,7 +18,7 @@ fn with_part(text: &str, mark: &str, part: &str) -> String {
     format!("{head}{begin}{}{end}{tail}", part.trim_end())
 }
 
-/// After a change of a knob's text: `UPDATE_HELP=1 cargo test --lib help`.
+/// After a change of a knob's text: `UPDATE_HELP=1 make quick NAME=help`.
 #[test]
 fn generated_tables_agree_with_the_code() {
     for (name, part) in generated::parts() {
@@ -30,7 +30,7 @@ fn generated_tables_agree_with_the_code() {
             assert!(
                 text == wanted,
                 "the table in assets/help/{name}.md differs from the code: regenerate it with \
-                 `UPDATE_HELP=1 cargo test --lib help`, and review the diff"
+                 `UPDATE_HELP=1 make quick NAME=help`, and review the diff"
             );
         }
     }
