@@ -152,7 +152,7 @@ pub struct MemberCell {
 /// All that a worker counts.
 #[derive(Debug)]
 pub struct WorkerCell {
-    /// Its class.
+    /// The class that the worker belongs to.
     pub class: Class,
     /// Completed I/Os; flushes do not count.
     pub ios: Counter,
@@ -176,7 +176,7 @@ pub struct WorkerCell {
     pub write: Option<LatencyCell>,
     /// The WAL's flushes.
     pub flush: Option<LatencyCell>,
-    /// By member.
+    /// Bytes of each member, in the target's order.
     pub members: Box<[MemberCell]>,
     /// The worker's thread, 0 until it has started.
     pub thread_id: AtomicI32,

@@ -14,9 +14,9 @@ pub struct ClassContext {
     pub state: State,
     /// Whether I/O of an earlier setting was under way when the window began, even if it has drained since.
     pub drained: bool,
-    /// Its interface.
+    /// How its I/O enters the kernel, or avoids it.
     pub interface: Interface,
-    /// Its buffering.
+    /// Which cache its I/O goes through.
     pub buffering: Buffering,
     /// Its rate, if it has one.
     pub rate_bytes_per_s: Option<u64>,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Polls of completion queues so far, and the time that they took. Sleeping between two polls does not count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Polls {
-    /// Polls.
+    /// Number of polls, the empty ones included.
     pub polls: u64,
     /// Polls that came back empty.
     pub empty_polls: u64,

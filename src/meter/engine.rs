@@ -130,7 +130,7 @@ pub struct EngineFigures {
 /// One of the engine's histograms.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct EngineTime {
-    /// Its name.
+    /// RocksDB's name of the histogram.
     pub name: String,
     /// Samples since the engine was opened.
     pub count: u64,

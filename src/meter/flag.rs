@@ -228,7 +228,7 @@ pub fn specs() -> &'static [FlagSpec] {
 }
 
 impl FlagKind {
-    /// Its row.
+    /// Its row of the table of flags.
     pub fn spec(self) -> &'static FlagSpec {
         &SPECS[self as usize]
     }
@@ -244,7 +244,7 @@ impl FlagKind {
         SPECS.iter().find(matches).map(|spec| spec.kind)
     }
 
-    /// Its text.
+    /// Its short text, without what follows it, such as a share.
     pub fn text(self) -> &'static str {
         self.spec().text
     }

@@ -1,7 +1,7 @@
 //! Can this be believed? What makes a figure untrustworthy, in words.
 //!
 //! The kinds of flags and their texts are in [`super::flag`]; this module decides when a window has one, and
-//! makes the sentence that explains it.
+//! makes the sentence that explains it: recordings keep these as `why`.
 
 use super::context::WindowContext;
 use super::drives::DriveFigures;

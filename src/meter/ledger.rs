@@ -27,9 +27,9 @@ pub struct Turn {
     pub at_ns: u64,
     /// The knob's path.
     pub knob: String,
-    /// Its value before.
+    /// The value before, as it is written in a profile.
     pub from: String,
-    /// Its value after.
+    /// The value after, likewise.
     pub to: String,
     /// Whether it undoes the last turn.
     pub undo: bool,

@@ -13,7 +13,7 @@ use crate::host::Levels;
 
 /// What is read besides the sources.
 pub struct Probes {
-    /// The processor.
+    /// The processor's time and cycles, of the whole system.
     pub cpu: CpuProbe,
     /// This process's threads.
     pub tasks: TaskProbe,

@@ -15,9 +15,9 @@ use crate::class::Class;
 pub struct Delta {
     /// Completed I/Os.
     pub ios: u64,
-    /// Their bytes.
+    /// Bytes of the completed I/Os.
     pub bytes: u64,
-    /// Intended starts.
+    /// Intended starts of a class with a rate; 0 without one.
     pub intended: u64,
     /// Dropped intended starts.
     pub missed: u64,

@@ -7,9 +7,9 @@ use serde::Serialize;
 pub struct Spread {
     /// The median; for an even number, the mean of the two in the middle.
     pub median: f64,
-    /// The lowest.
+    /// The lowest value of a run.
     pub low: f64,
-    /// The highest.
+    /// The highest value of a run.
     pub high: f64,
     /// The number of runs that have it.
     pub runs: usize,

@@ -88,7 +88,7 @@ pub struct Mean {
     pub iops: f64,
     /// For what was written in this span alone.
     pub wa_a: Option<f64>,
-    /// Likewise.
+    /// Bytes written to flash per byte that the drives accepted in this span; none where no drive reports it.
     pub wa_d: Option<f64>,
 }
 

@@ -25,7 +25,7 @@ use crate::units::mb_per_s;
 pub struct Totals {
     /// Seconds in counted windows.
     pub duration_s: f64,
-    /// Counted windows.
+    /// Windows in the totals: all but those of the warm-up.
     pub windows: u64,
     /// The classes, by [`Class::index`]; by name in files.
     #[serde(with = "crate::class::by_name")]
@@ -34,7 +34,7 @@ pub struct Totals {
     pub total: TotalFigures,
     /// The processor, averaged over time.
     pub cpu: CpuFigures,
-    /// The members.
+    /// The members, in the target's order; the WAL's own is last, if it has one.
     pub members: Vec<MemberFigures>,
     /// What the storage engine under the classes did; none for pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]

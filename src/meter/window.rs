@@ -20,7 +20,7 @@ use crate::host::Throttling;
 /// Percentiles of a latency, in nanoseconds; null if fewer than ten samples lie beyond it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// Samples.
+    /// Number of samples.
     pub count: u64,
     /// Arithmetic mean.
     pub mean: Option<f64>,
@@ -34,7 +34,7 @@ pub struct Latency {
     pub p999: Option<u64>,
     /// 99.99th percentile.
     pub p9999: Option<u64>,
-    /// The largest.
+    /// The largest sample, however few there are.
     pub max: Option<u64>,
 }
 
@@ -96,7 +96,7 @@ pub struct ClassFigures {
     pub target_mb_per_s: Option<f64>,
     /// Whether over 1% of the intended starts were missed: the rate is not held, and response times are meaningless.
     pub not_held: bool,
-    /// Its latencies.
+    /// Its service and response times; for the WAL also those of its writes and flushes.
     pub latencies: Latencies,
     /// The share of the time in which the busiest worker ran, or could have run but waited for a CPU, 0 to 1,
     /// by the thread's clock and the scheduler's; kernel-side threads that serve it do not count. Over a run,
@@ -153,7 +153,7 @@ pub enum CyclesSource {
 /// The processor over a window, the whole system unless said otherwise.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuFigures {
-    /// CPUs online.
+    /// Number of CPUs online.
     pub cpus: u32,
     /// Shares of all CPU time, 0 to 1: user (with nice).
     pub user: f64,
@@ -242,7 +242,7 @@ pub struct Window {
     pub index: u64,
     /// From the run's start, in nanoseconds of the run's clock.
     pub start_ns: u64,
-    /// Its true length.
+    /// Its true length in nanoseconds, which differs a little from `run.window`.
     pub duration_ns: u64,
     /// The setting that it belongs to: the number of turns so far.
     pub setting: u64,
@@ -257,7 +257,7 @@ pub struct Window {
     pub classes: [ClassFigures; 4],
     /// All classes together.
     pub total: TotalFigures,
-    /// The processor.
+    /// The processor's time and cycles in it, of the whole system.
     pub cpu: CpuFigures,
     /// The members, in order; the WAL's own last, if it has one.
     pub members: Vec<MemberFigures>,
@@ -334,7 +334,7 @@ pub struct Change {
     pub after: Option<f64>,
     /// The smallest and the largest value of a window after.
     pub after_range: Option<(f64, f64)>,
-    /// The verdict.
+    /// Whether the windows after lie clearly above or below those before.
     pub verdict: Verdict,
 }
 
@@ -362,9 +362,9 @@ pub struct LedgerLine {
     pub at_ns: u64,
     /// The knob's path.
     pub knob: String,
-    /// Its value before.
+    /// The value before, as it is written in a profile.
     pub from: String,
-    /// Its value after.
+    /// The value after, likewise.
     pub to: String,
     /// Whether it undid the last turn.
     pub undo: bool,

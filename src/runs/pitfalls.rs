@@ -1,5 +1,5 @@
-//! Can I believe this? The seven pitfalls of measuring tree-based stores on flash (Didona et al. 2021,
-//! section 4), each with how this run avoids it.
+//! Can I believe it? The seven pitfalls of measuring tree-based stores on flash (Didona et al. 2021,
+//! section 4), each with how this run avoids it. Recordings keep the sentences as `why`.
 
 use std::fmt::Write as _;
 

@@ -11,13 +11,13 @@ use crate::settings::{
 /// How a class runs. Equal jobs run alike: a class restarts exactly when its job changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
-    /// The class.
+    /// Whose job it is.
     pub class: Class,
     /// Whether it runs.
     pub enabled: bool,
-    /// The interface.
+    /// How its I/O enters the kernel, or avoids it: its own choice, or that of `[io]`.
     pub interface: Interface,
-    /// The buffering.
+    /// Which cache its I/O goes through, resolved likewise.
     pub buffering: Buffering,
     /// Register buffers with the ring.
     pub registered_buffers: bool,
@@ -31,7 +31,7 @@ pub struct Job {
     pub depth: u64,
     /// I/Os handed over together.
     pub batch: u64,
-    /// Workers.
+    /// Threads; with `sync` one for each outstanding I/O.
     pub workers: u64,
     /// The CPUs that they run on.
     pub cpus: Cpus,

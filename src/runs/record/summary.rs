@@ -88,7 +88,7 @@ pub struct Summary {
     pub profile: String,
     /// Seconds in counted windows.
     pub duration_s: f64,
-    /// Counted windows.
+    /// Windows in the totals: all but those of the warm-up.
     pub windows: u64,
     /// Seconds of warm-up, left out.
     pub warmup_s: f64,
@@ -100,11 +100,11 @@ pub struct Summary {
     pub failure: Option<String>,
     /// Whether the run did not end normally, so that the figures were computed from its windows.
     pub rebuilt: bool,
-    /// The classes.
+    /// Each class's totals, under its name.
     pub classes: Classes,
     /// All classes together.
     pub total: Total,
-    /// The members.
+    /// The members' totals, in the target's order; the WAL's own is last.
     pub members: Vec<MemberFigures>,
     /// What the storage engine under the classes did; absent for pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -229,9 +229,9 @@ pub struct WalSummary {
     /// What every class has.
     #[serde(flatten)]
     pub class: ClassSummary,
-    /// Its writes alone.
+    /// From a write's start to its own end, in nanoseconds, without the flush.
     pub write_ns: Option<Latency>,
-    /// Its flushes alone.
+    /// From a flush's start to its end, in nanoseconds.
     pub flush_ns: Option<Latency>,
 }
 
@@ -261,7 +261,7 @@ pub struct Total {
 /// What a flag means.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlagNote {
-    /// A sentence.
+    /// The reason, in a sentence.
     pub why: String,
     /// Whether it forbids a verdict on storage.
     pub forbids_verdict: bool,

@@ -27,9 +27,9 @@ pub struct Header {
     pub profile: String,
     /// The profile as run.
     pub profile_toml: String,
-    /// The host.
+    /// What the host has and can do, for `host.json`.
     pub facts: Facts,
-    /// The opened target.
+    /// What the opened target can do; none where no storage is touched.
     pub target: Option<TargetFacts>,
     /// What a reader should know: fallbacks, what the flush covers, ….
     pub notes: Vec<String>,

@@ -31,9 +31,9 @@ impl Scope {
 /// What decides whether a value is available: this host, and the target if one is open.
 #[derive(Debug, Clone, Copy)]
 pub struct Ground<'a> {
-    /// The host.
+    /// What this host has and can do.
     pub facts: &'a Facts,
-    /// The opened target.
+    /// What the opened target can do; none before it is opened.
     pub target: Option<&'a TargetFacts>,
 }
 

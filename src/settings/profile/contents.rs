@@ -8,7 +8,7 @@ use crate::settings::values::Settings;
 pub struct Profile {
     /// The settings, with the profile's name and description.
     pub settings: Settings,
-    /// The steps.
+    /// The steps of a sweep and how they are run; none for a profile that is a single run.
     pub sweep: Option<Sweep>,
 }
 

@@ -47,15 +47,15 @@ pub struct ClassSettings {
     pub arrival: Arrival,
     /// How offsets are drawn (the WAL is always sequential).
     pub offsets: Offsets,
-    /// The Zipf exponent.
+    /// The Zipf exponent: 0 is uniform; used where `offsets` is `zipf`.
     pub zipf_theta: f64,
     /// The share of accesses that jump, 0 (sequential) to 1 (random), for `runs`.
     pub jump_share: f64,
-    /// Own interface.
+    /// The interface; none means that of `[io]`.
     pub interface: Option<Interface>,
-    /// Own buffering.
+    /// The buffering; none means that of `[io]`.
     pub buffering: Option<Buffering>,
-    /// Own page size.
+    /// The page size; none means that of `[io]`.
     pub page_size_bytes: Option<u64>,
 }
 

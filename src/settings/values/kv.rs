@@ -153,7 +153,7 @@ impl Default for Rocksdb {
 pub struct Kv {
     /// What the classes read and write.
     pub engine: LoadEngine,
-    /// The data set.
+    /// The data set: how many pairs, and of what size.
     pub pairs: Pairs,
     /// Pairs per range read.
     pub scan_pairs: u64,

@@ -78,7 +78,7 @@ pub enum Focus {
 /// A value that was stepped onto but is not available.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Passing {
-    /// The value.
+    /// The value that is shown instead of the one in force.
     pub value: Value,
     /// Why it is not available.
     pub reason: String,
@@ -100,7 +100,7 @@ pub struct State {
     pub theme: Theme,
     /// Lists the knobs of an engine: [`rows`], except in tests about something else.
     pub listed: fn(LoadEngine) -> &'static [Row],
-    /// The terminal.
+    /// The terminal's size.
     pub screen: Rect,
     /// The run's state, once known.
     pub status: Option<Arc<Status>>,
