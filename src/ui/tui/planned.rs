@@ -80,6 +80,10 @@ impl Agreement {
                 heading(lines, cells, &format!("Open profile {name}"));
             }
             (0, _) => heading(lines, cells, "Open this profile"),
+            // Only a stack has properties.
+            (_, true) if plan.properties.is_none() => {
+                heading(lines, cells, "No changes: the same target is opened again");
+            }
             (_, true) => heading(lines, cells, "No changes: the same stack is rebuilt"),
             (_, false) => heading(lines, cells, "Changes"),
         }

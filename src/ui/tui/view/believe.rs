@@ -1,4 +1,4 @@
-//! Can I believe this? The seven pitfalls, this run's answer to each, and the figures behind them.
+//! Can I believe it? The seven pitfalls, this run's answer to each, and the figures behind them.
 
 use ratatui::style::Style;
 

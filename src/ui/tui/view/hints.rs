@@ -169,7 +169,7 @@ fn label(row: &keys::Binding) -> &'static str {
 fn hint(state: &State, row: &keys::Binding) -> &'static str {
     match row.action {
         keys::Action::Enter if !state.collected.is_empty() => "plan",
-        keys::Action::Pause if state.phase() == Phase::Paused => "go on",
+        keys::Action::Pause if state.phase() == Phase::Paused => "resume",
         keys::Action::Freeze if state.frozen.is_some() => "thaw",
         keys::Action::Record if state.recording.is_some() => "stop rec",
         keys::Action::Cumulative if state.cumulative => "window",

@@ -48,7 +48,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
         n => format!("{n} turns · "),
     };
     let legend =
-        if area.width < 60 { "≈ no clear change" } else { "▲ higher  ▼ lower  ≈ no clear change" };
+        if area.width < 60 { "◇ no clear change" } else { "▲ higher  ▼ lower  ◇ no clear change" };
     let remark = count + legend;
     let inner = panel(state, buf, area, "ledger", &remark, focused);
     let theme = &state.theme;
@@ -144,7 +144,7 @@ fn words(line: &LedgerLine) -> Vec<String> {
     if !line.open && verdicts.clone().all(|verdict| verdict == Verdict::None) {
         words.push("no verdict".into());
     } else if !line.open && verdicts.clone().all(|v| v == Verdict::NoClearChange) {
-        words.push("≈ no clear change".into());
+        words.push("◇ no clear change".into());
     }
     words
 }
@@ -192,7 +192,7 @@ fn change(state: &State, line: &LedgerLine, figure: &Figure) -> (String, Style) 
 fn mark(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::None => "",
-        Verdict::NoClearChange => "≈",
+        Verdict::NoClearChange => "◇",
         Verdict::Higher => "▲",
         Verdict::Lower => "▼",
     }
@@ -252,7 +252,7 @@ fn spread(state: &State, line: &LedgerLine, figure: &Figure, cells: usize) -> Ve
     };
     let verdict = match change.verdict {
         Verdict::None => "",
-        Verdict::NoClearChange => "  ≈ no clear change",
+        Verdict::NoClearChange => "  ◇ no clear change",
         Verdict::Higher => "  ▲ higher",
         Verdict::Lower => "  ▼ lower",
     };

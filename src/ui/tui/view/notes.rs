@@ -67,7 +67,7 @@ pub fn gather(state: &State) -> Vec<(String, Style)> {
         }
     }
     if let Some(status) = &state.status {
-        notes.extend(status.fallbacks.iter().map(|text| (text.clone(), theme.warn)));
+        notes.extend(status.fallbacks.iter().map(|text| (format!("fallback: {text}"), theme.warn)));
         let stack = status.properties.as_ref().map(stack_properties::properties).unwrap_or_default();
         notes.extend(stack.into_iter().map(|text| (text, theme.plain)));
         notes.extend(cost(state).map(|text| (text, theme.plain)));

@@ -54,7 +54,7 @@ fn page(state: &State, cells: usize) -> Option<(&'static str, Text)> {
     Some(match state.dialog.as_ref()? {
         Dialog::Help { .. } => ("help · Esc closes", help::text(state, cells)),
         Dialog::Host { .. } => ("host · Esc closes", host(state, cells)),
-        Dialog::Believe { .. } => ("can I believe this? · Esc closes", believe::text(state, cells)),
+        Dialog::Believe { .. } => ("can I believe it? · Esc closes", believe::text(state, cells)),
         Dialog::Failed { .. } => ("the run has failed", failed(state, cells)),
         _ => return None,
     })
