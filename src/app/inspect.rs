@@ -1,7 +1,7 @@
 //! Commands that inspect and run nothing.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{facts, facts_with_versions, print, print_json};
@@ -25,7 +25,7 @@ const PAIRS_ROUNDS: usize = 151;
 const PAIRS_TIME: Duration = Duration::from_millis(50);
 
 /// `stacktune show`.
-pub fn show(dir: &std::path::Path, json: bool) -> Result<()> {
+pub fn show(dir: &Path, json: bool) -> Result<()> {
     if super::reproduce::is_reproduction(dir) {
         return super::reproduce::show(dir, json);
     }
@@ -38,18 +38,26 @@ pub fn show(dir: &std::path::Path, json: bool) -> Result<()> {
 }
 
 /// `stacktune show --over-time`.
-pub fn show_over_time(dir: &std::path::Path, json: bool) -> Result<()> {
-    if super::reproduce::is_reproduction(dir) || is_sweep(dir) {
-        return Err(Error::input(format!("{} contains several recordings", printable::path(dir)))
-            .hint("give one of the folders in it"));
-    }
-    let over_time = report::OverTime::of(&Recording::open(dir)?)?;
+pub fn show_over_time(dir: &Path, json: bool) -> Result<()> {
+    let over_time = report::OverTime::of(&single(dir)?)?;
     if json { print_json(&over_time) } else { print(&over_time.to_string()) }
+}
+
+/// A recording; a sweep has many.
+fn single(dir: &Path) -> Result<Recording> {
+    if !is_sweep(dir) {
+        return Recording::open(dir);
+    }
+    let runs = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    let first = runs.filter(|path| path.is_dir()).min();
+    let such = first.map_or_else(String::new, |run| format!(", such as {}", printable::path(&run)));
+    let what = format!("{} holds a sweep", printable::path(dir));
+    Err(Error::input(what).hint(format!("give one of its runs{such}")))
 }
 
 /// `stacktune compare`.
 pub fn compare(dirs: &[PathBuf], json: bool) -> Result<()> {
-    let recordings: Vec<_> = dirs.iter().map(|dir| Recording::open(dir)).collect::<Result<_>>()?;
+    let recordings: Vec<_> = dirs.iter().map(|dir| single(dir)).collect::<Result<_>>()?;
     let comparison = report::compare(&recordings)?;
     if json { print_json(&comparison) } else { print(&comparison.to_string()) }
 }
@@ -64,7 +72,7 @@ pub fn cost(
     let [a, b] = dirs else {
         return Err(Error::input("the map needs exactly two recordings").hint("stacktune cost DIR DIR"));
     };
-    let recordings = [Recording::open(a)?, Recording::open(b)?];
+    let recordings = [single(a)?, single(b)?];
     let mb_per_s = rate_bytes_per_s.map(|rate| rate as f64 / 1e6);
     let map = report::CostMap::of([&recordings[0], &recordings[1]], data_bytes, mb_per_s)?;
     if json { print_json(&map) } else { print(&map.to_string()) }

@@ -7,7 +7,7 @@
 //! | [`outlook`] | what a sweep would run, write and destroy | – |
 //! | [`picture`] | `picture`: the screen of a run as SVG | – |
 //! | [`privileges`] | giving up the rights that a command does not need | – |
-//! | [`signals`] | signals that end a run in order | – |
+//! | [`signals`] | signals that end a run cleanly | – |
 //! | [`ui`] | the screen, on a session in its own thread | – |
 //! | [`stacks`] | `status` and `cleanup` | signals |
 //! | [`verify`] | `verify`: reads back every page | signals |
@@ -51,7 +51,13 @@ const DEMO: &str = "demo";
 
 /// Runs the command line of this process.
 pub fn run() -> ExitCode {
-    let cli = Cli::try_parse().unwrap_or_else(|error| end_with(&error));
+    let cli = Cli::try_parse().unwrap_or_else(|error| {
+        if let Some(error) = cli::mistyped(std::env::args().skip(1), &error) {
+            eprint_line(&format!("stacktune: {error}"));
+            std::process::exit(error.exit_status().into());
+        }
+        end_with(&error)
+    });
     raise_file_limit();
     signals::outlive_file_limit();
     if only_reads(&cli) {

@@ -146,7 +146,7 @@ impl Outlook {
             let _ = writeln!(text, "! {step}: {problem}");
         }
         for (row, why) in &self.left_out {
-            let _ = writeln!(text, "row {row}: not here: {why}");
+            let _ = writeln!(text, "row {row} is left out: {why}");
         }
         text
     }

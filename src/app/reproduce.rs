@@ -104,7 +104,7 @@ fn find(name: &str) -> Result<Experiment> {
 fn bed(args: &ReproduceArgs, experiment: &Experiment, facts: &Facts) -> Result<Bed> {
     let ground = match (&args.devices[..], &args.files) {
         ([], None) => {
-            return Err(Error::input(format!("{} on what?", experiment.name)).hint(
+            return Err(Error::input(format!("{} needs drives or a folder", experiment.name)).hint(
                 "give drives, which are destroyed (--devices /dev/nvme0n1,…), or a folder (--files DIR)",
             ));
         }

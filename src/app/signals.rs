@@ -1,4 +1,4 @@
-//! Signals that end a run in order.
+//! Signals that end a run cleanly.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

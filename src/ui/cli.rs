@@ -11,7 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 use super::help;
 use crate::units::{parse_duration, parse_rate, parse_size};
-pub use explain::{explain, nearest_command};
+pub use explain::{explain, mistyped, nearest_command};
 pub use man::{write_completions, write_man};
 pub use sets::{apply_sets, parse_set};
 
@@ -24,36 +24,38 @@ Exit status:
   130  interrupted";
 
 const MAIN_HELP: &str = "\
-A profile is a name from `stacktune profiles`, or the path of a file if it has a `/` or ends in
-`.toml`. A profile named like a command is reached by its path.
+A profile is a name from `stacktune profiles`, or the path of a file if it has a `/` or ends in `.toml`. A profile named \
+like a command is reached by its path.
 
 Examples:
-  stacktune                              the demo, on files in your cache folder
-  stacktune table2-4-direct              a built-in profile
+  stacktune                            the demo, on files in your cache folder
+  stacktune table2-4-direct            a built-in profile
   stacktune ./mine.toml --set wal.sync=dsync
-  stacktune --read-only ./mine.toml      scans and point reads, nothing opened for writing
+  stacktune --read-only ./mine.toml    only reads; nothing is opened for writing
   stacktune record demo --out run1 --for 1m
   stacktune compare run1 run2
 
 ";
 
 const RECORD_HELP: &str = "\
-DIR receives profile.toml (as run), host.json, windows.jsonl, latency.hlog, ledger.jsonl and, at
-the end, summary.json. Ctrl-C ends the recording early, with a summary of what was measured.
-A profile with steps runs each of them; the same command resumes an unfinished sweep.
+DIR receives profile.toml (as run), host.json, windows.jsonl, latency.hlog, ledger.jsonl and, at the end, summary.json. \
+Ctrl-C ends the recording early, with a summary of what was measured. A profile with steps runs each of them; the same \
+command resumes an unfinished sweep.
 
 Examples:
   stacktune record demo --out run1
   stacktune record ./mine.toml --out run2 --for 5m --warmup 30s
-  stacktune record ./mine.toml --out run3 --set io.interface=libaio --set scan.depth=64
+  stacktune record ./mine.toml --out run3 \\
+      --set io.interface=libaio --set scan.depth=64
   stacktune record table2-5-block --out run4 \\
-      --set target.devices=/dev/disk/by-id/nvme-X --destroy /dev/disk/by-id/nvme-X
+      --set target.devices=/dev/disk/by-id/nvme-X \\
+      --destroy /dev/disk/by-id/nvme-X
 
 ";
 
 const REPRODUCE_HELP: &str = "\
-DIR receives a recording of each run; the same command resumes with the runs that are missing.
-`stacktune show DIR` prints the report again.
+DIR receives a recording of each run; the same command resumes with the runs that are missing. `stacktune show DIR` \
+prints the report again.
 
 Examples:
   stacktune reproduce --list

@@ -71,6 +71,47 @@ fn wrong_arguments_are_refused_with_status_2() {
 }
 
 #[test]
+fn the_examples_fit_80_columns_and_the_rest_wraps() {
+    for words in ["stacktune --help", "stacktune record --help", "stacktune reproduce --help"] {
+        let error = Cli::command().term_width(80).try_get_matches_from(words.split(' ')).unwrap_err();
+        let text = error.to_string();
+        let wide: Vec<_> = text.lines().filter(|line| line.chars().count() > 80).collect();
+        assert!(wide.is_empty(), "{words}: {wide:?}");
+        let (_, examples) = text.split_once("Examples:").unwrap();
+        assert!(
+            examples
+                .lines()
+                .take_while(|line| !line.starts_with("Exit"))
+                .all(|line| { line.is_empty() || line.starts_with("  ") || line.starts_with("Topics") })
+        );
+    }
+}
+
+#[test]
+fn a_mistyped_command_with_arguments_is_named() {
+    let said = |words: &str| {
+        let error = Cli::try_parse_from(words.split(' ')).unwrap_err();
+        mistyped(words.split(' ').skip(1).map(str::to_owned), &error).map(|error| error.what)
+    };
+    for words in ["stacktune recrod demo", "stacktune recrod demo --out d"] {
+        let what = said(words);
+        assert_eq!(what.as_deref(), Some("there is no command `recrod`; did you mean `record`?"), "{words}");
+    }
+    assert_eq!(said("stacktune record demo"), None);
+    assert_eq!(said("stacktune demo --raed-only"), None);
+}
+
+#[test]
+fn the_help_lists_the_same_exit_statuses() {
+    let formats = help::topic("formats").unwrap().text;
+    for line in EXIT_STATUS.lines().skip(1) {
+        let (status, meaning) = line.trim().split_once(' ').unwrap();
+        let row = format!("| {status} | {} |", meaning.trim());
+        assert!(formats.contains(&row), "{row}");
+    }
+}
+
+#[test]
 fn sets_turn_knobs_and_new_devices_drop_the_old_serials() {
     let mut settings = Settings::default();
     settings.target.devices = vec!["/dev/a".into()];

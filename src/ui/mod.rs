@@ -5,7 +5,7 @@
 //! | module | is about | may import |
 //! |---|---|---|
 //! | [`blocks`] | cells of a bar, filled in eighths | – |
-//! | [`cli`] | the command line | help |
+//! | [`cli`] | the command line | help, text |
 //! | [`help`] | the topics of `stacktune help`, laid out and paged | – |
 //! | [`text`] | text that fits: cutting, wrapping, figures in few cells | – |
 //! | [`report`] | tables, charts, comparisons, the host in words | blocks, text |

@@ -5,6 +5,7 @@ use clap::{Command, CommandFactory};
 use super::Cli;
 use crate::error::{Error, Result};
 use crate::settings::knobs::nearest_of;
+use crate::settings::profile::Store;
 use crate::ui::help::{self, Place};
 
 /// The text for `stacktune help WORD`; without a word, the list of commands and topics.
@@ -42,6 +43,18 @@ fn unknown(word: &str) -> Error {
 /// The command that an unknown profile name was probably meant to be.
 pub fn nearest_command(word: &str) -> Option<String> {
     nearest_of(word, names().iter().map(String::as_str)).map(str::to_owned)
+}
+
+/// The error for a mistyped command with arguments of its own: clap takes it for a profile, and refuses what follows.
+pub fn mistyped(mut arguments: impl Iterator<Item = String>, error: &clap::Error) -> Option<Error> {
+    use clap::error::ErrorKind::{ArgumentConflict, UnknownArgument};
+    let word = arguments.next().filter(|word| !word.starts_with('-') && !names().contains(word))?;
+    if ![ArgumentConflict, UnknownArgument].contains(&error.kind()) || Store::of_user().knows(&word) {
+        return None;
+    }
+    let near = nearest_command(&word)?;
+    let what = format!("there is no command `{word}`; did you mean `{near}`?");
+    Some(Error::input(what).hint("`stacktune help` lists them"))
 }
 
 /// The commands that a user can type.

@@ -10,10 +10,16 @@ use clap_mangen::roff::{Roff, roman};
 
 use super::{Cli, EXIT_STATUS, MAIN_HELP, RECORD_HELP, REPRODUCE_HELP, Shell};
 use crate::ui::help;
+use crate::ui::text::paragraph;
+
+/// Columns of a line that is printed as it is.
+const WIDTH: usize = 80;
 
 const FILES: &str = "\
 $XDG_CONFIG_HOME/stacktune/profiles/*.toml, else ~/.config/stacktune/profiles/*.toml
   the user's profiles
+$XDG_DATA_HOME/stacktune/recordings, else ~/.local/share/stacktune/recordings
+  recordings made on the screen
 $XDG_CACHE_HOME/stacktune, else ~/.cache/stacktune
   the files that the built-in profiles run on
 $XDG_STATE_HOME/stacktune, else /var/lib/stacktune for root and ~/.local/state/stacktune for others
@@ -67,7 +73,9 @@ pub fn write_man(out: &mut dyn Write) -> io::Result<()> {
     for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
         out.write_all(command_section(sub)?.as_bytes())?;
     }
-    verbatim("NOTES AND EXAMPLES", &format!("{MAIN_HELP}{RECORD_HELP}{}", REPRODUCE_HELP.trim_end()), out)?;
+    let notes = format!("{MAIN_HELP}{RECORD_HELP}{}", REPRODUCE_HELP.trim_end());
+    let notes: Vec<_> = notes.lines().map(|line| paragraph(line, WIDTH, "")).collect();
+    verbatim("NOTES AND EXAMPLES", &notes.join("\n"), out)?;
     verbatim("TOPICS", help::rows().trim_end(), out)?;
     verbatim("EXIT STATUS", EXIT_STATUS.trim_start_matches("Exit status:\n"), out)?;
     verbatim("FILES", FILES, out)?;

@@ -8,6 +8,8 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 const INDENT: usize = 2;
 /// Spaces between two columns of a table.
 const GAP: usize = 2;
+/// Longer words, such as the names of RocksDB's options, may be broken.
+const UNBROKEN_MAX: usize = 24;
 const BOLD: (&str, &str) = ("\x1b[1m", "\x1b[22m");
 const UNDERLINED: (&str, &str) = ("\x1b[4m", "\x1b[24m");
 
@@ -224,10 +226,14 @@ struct Text {
     columns: usize,
 }
 
-/// The words of a line of Markdown.
-fn words(text: &str, styled: bool) -> Vec<Text> {
+/// The words of a line of Markdown, and whether each begins one: a long one may be broken after its `_`.
+fn words(text: &str, styled: bool) -> Vec<(bool, Text)> {
     let letters = letters(text, styled);
     let words = letters.split(|(c, _)| c.is_whitespace()).filter(|word| !word.is_empty());
+    let words = words.flat_map(|word| {
+        let parts = word.split_inclusive(|(c, _)| *c == '_' && word.len() > UNBROKEN_MAX);
+        parts.enumerate().map(|(at, part)| (at == 0, part))
+    });
     let written = |word: &[(char, Style)]| {
         let mut out = Text::default();
         let mut style = Style::Plain;
@@ -244,19 +250,20 @@ fn words(text: &str, styled: bool) -> Vec<Text> {
         }
         out
     };
-    words.map(written).collect()
+    words.map(|(begins, word)| (begins, written(word))).collect()
 }
 
-/// The text wrapped at that width; a word that is longer gets its own line.
+/// The text wrapped at that width; a word that is longer gets its own line, or more where it has parts.
 fn wrapped(text: &str, columns: usize, styled: bool) -> Vec<Text> {
     let mut lines = vec![Text::default()];
-    for word in words(text, styled) {
+    for (begins, word) in words(text, styled) {
         let line = lines.last().map_or(0, |line| line.columns);
-        if line > 0 && line + 1 + word.columns > columns {
+        let gap = usize::from(begins && line > 0);
+        if line > 0 && line + gap + word.columns > columns {
             lines.push(Text::default());
         }
         let Some(line) = lines.last_mut() else { continue };
-        if line.columns > 0 {
+        if gap > 0 && line.columns > 0 {
             line.text.push(' ');
             line.columns += 1;
         }

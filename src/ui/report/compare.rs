@@ -364,7 +364,7 @@ impl fmt::Display for Comparison {
         }
         writeln!(
             f,
-            "\nfigures cover the whole run; [a–b]: smallest and largest of its clean windows;\nchange against A with its spread; (…) no verdict, and why"
+            "\nfigures cover the whole run; [a–b]: smallest and largest of its clean windows\n(a percentile's range covers only windows with enough samples);\nchange against A with its spread; (…) no verdict, and why"
         )
     }
 }

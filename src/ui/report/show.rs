@@ -264,7 +264,7 @@ fn levels(summary: &Summary) -> String {
 fn believe(summary: &Summary) -> String {
     let mut out = String::new();
     if !summary.pitfalls.is_empty() {
-        out += "\nCan I believe this?\n";
+        out += "\nCan I believe it?\n";
     }
     for pitfall in &summary.pitfalls {
         let wrapped = |text: &str| paragraph(text, WIDTH - 6, "      ");
