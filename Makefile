@@ -40,7 +40,7 @@ test: ## install what is missing and run all tests; lists those that can't run h
 quick: ## the house's tests and the unit tests, all or those that NAME selects
 	@scripts/test.sh quick $(NAME)
 
-soak: ## the whole matrices, part by part, going on where it was; LIST=1 lists them, PART=name runs one
+soak: ## the whole matrices, part by part; resumes where it stopped; LIST=1 lists them, PART=name runs one
 	@scripts/soak.sh
 
 bench: ## install what is missing and measure stacktune's own cost, beside fio

@@ -2,9 +2,9 @@
  * stacktune's way into the operator's SPDK: all that it calls of it, and all that it knows of its
  * structures, which change from release to release. What is on the other side is src/load/spdk/shim.rs.
  *
- * A drive is attached once and told of by its PCI address. A worker, which is one thread's, has a queue
+ * A drive is attached once and known by its PCI address. A worker, which is one thread's, has a queue
  * pair on each namespace of its class, pages in memory that the drives reach, and a list of what was
- * complete at its last look.
+ * complete at its last poll.
  */
 #include <stdatomic.h>
 

@@ -152,6 +152,17 @@ pub fn three_digits(x: f64) -> String {
     }
 }
 
+/// A number with commas between thousands: `1,000,000`.
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let groups = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .map(|group| group.iter().map(|&c| char::from(c)).collect::<String>());
+    groups.collect::<Vec<_>>().join(",")
+}
+
 /// A latency to read: `870ns`, `12.3µs`, `1.20ms`, `2.00s`.
 pub fn format_latency(ns: u64) -> String {
     match ns {
@@ -170,6 +181,11 @@ pub fn mb_per_s(bytes: u64, duration_ns: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn thousands_are_grouped() {
+        assert_eq!([0, 999, 1000, 1_000_000].map(grouped), ["0", "999", "1,000", "1,000,000"]);
+    }
 
     #[test]
     fn sizes_go_there_and_back() {

@@ -30,8 +30,8 @@ fn values(knob: &Knob) -> Vec<Value> {
     let facts = capable_host();
     let mut values = knob.steps(Ground { facts: &facts, target: None });
     match knob.spec.kind {
-        Kind::Text => values.extend(["", "/dev/nvme7n1"].map(|text| Value::Text(text.into()))),
-        Kind::List => values.extend([vec![], vec!["/dev/nvme7n1".into()]].map(Value::List)),
+        Kind::Text(_) => values.extend(["", "/dev/nvme7n1"].map(|text| Value::Text(text.into()))),
+        Kind::List(_) => values.extend([vec![], vec!["/dev/nvme7n1".into()]].map(Value::List)),
         Kind::Int { min, max, .. } => values.extend([min, max].map(Value::Int)),
         _ => {}
     }

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 /// What is waited for must come within this, on a machine that is busy with other tests too.
 pub const DEADLINE: Duration = Duration::from_mins(1);
 
-/// Between two looks at what can't be waited for otherwise.
+/// Between polls, where nothing else can be waited for.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// The load of the tests: all classes, none of them greedy.

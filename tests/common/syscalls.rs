@@ -56,7 +56,7 @@ pub fn counted<R: Send>(
     thread::scope(|scope| {
         let counted = scope.spawn(|| {
             let filter = filter(calls).map_err(|error| error.to_string())?;
-            // Told without a wake-up: that would be one of the calls that wait for the supervisor.
+            // Passed on without a wake-up: that would be one of the calls that wait for the supervisor.
             listener.store(filter.as_raw_fd(), Ordering::Release);
             Ok((run(), filter))
         });

@@ -21,7 +21,7 @@ const LOAD: [&str; 9] = [
     "stack.copy_on_write=true",
 ];
 
-/// Windows between the two looks at the device.
+/// Windows between the two readings of the device.
 const WINDOWS: usize = 10;
 
 fn on_device(home: &Home, device: &Loop, filesystem: &str, time: &str) -> Command {

@@ -145,7 +145,7 @@ fn bad_input_is_refused_with_what_was_meant() {
         (&["record", "demo", "--out", "out", "--for", "soon"], &["soon"]),
         (&["record", "demo"], &["--out"]),
         (&["compare", "one"], &["DIR"]),
-        (&["show", "/none"], &["there is no /none"]),
+        (&["show", "/none"], &["there is no folder `/none`"]),
         (&["--frobnicate"], &["--frobnicate"]),
         (&[], &["needs a terminal", "stacktune record"]),
         (&["demo"], &["needs a terminal", "stacktune record"]),

@@ -63,7 +63,7 @@ fn a_profile_draws_no_line_of_the_plan() {
     let profile = home.path("evil.toml");
     fs::write(&profile, "target.files.dir = \"/tmp/x\\nfalse line\"\n").unwrap();
     let outcome = home.run(["check", profile.to_str().unwrap()]).expect(2);
-    assert!(outcome.stderr.contains("`target.files.dir` must be a line of text"), "{outcome:?}");
+    assert!(outcome.stderr.contains("`target.files.dir` must be a path"), "{outcome:?}");
     is_harmless(&outcome);
 }
 

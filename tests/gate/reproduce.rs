@@ -122,7 +122,7 @@ fn a_steady_long_run_has_no_change() {
 fn a_dry_run_shows_what_would_be_done_and_does_nothing() {
     let home = Home::new();
     let outcome = reproduce(&home, "table2", "out", &[&SHORT[..], &["--dry-run"]].concat()).expect(0);
-    for said in ["12 runs", "the load writes up to", "row 5: not here: files are on a file system"] {
+    for said in ["12 runs", "the load writes up to", "row 5 is left out: files are on a file system"] {
         assert!(outcome.stdout.contains(said), "{said}: {outcome:?}");
     }
     assert!(!home.path("out").exists() && !home.target().exists());
@@ -141,7 +141,7 @@ fn what_can_not_be_is_refused_with_what_to_do() {
     refused("figure4", &["--set=run.max_writes=1GiB"], "run.max_writes allows 1.00 GiB");
     refused("table2", &["--set=scan.deepth=3"], "scan.depth");
     let nowhere = home.run(["reproduce", "table2"]).expect(2);
-    assert!(nowhere.stderr.contains("table2 on what?"), "{nowhere:?}");
+    assert!(nowhere.stderr.contains("table2 needs drives or a folder"), "{nowhere:?}");
     let missing = home.run(["reproduce", "table2", "--devices", "/dev/no-such-drive"]).expect(2);
     assert!(missing.stderr.contains("no-such-drive"), "{missing:?}");
     assert!(!home.path("out").exists());

@@ -1,4 +1,4 @@
-//! The driver of user space on real (emulated) drives, in a virtual machine of its own.
+//! The userspace driver on real (emulated) drives, in a virtual machine of its own.
 //!
 //! The host's side boots it and gives the guest this very program, of which the tests named `guest_…`
 //! then run there, one after another, on drives that `tests/lab/nvme.sh` has bound to vfio-pci.

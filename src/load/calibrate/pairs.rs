@@ -154,7 +154,9 @@ fn bare(store: &Arc<Store>, job: &Job, time: Duration, round: u64) -> Result<f64
         let calls = count(2 * round + 1, &|| stopped.load(Ordering::Relaxed))?;
         let cpu_ns =
             KernelClocks.thread_ns(thread).zip(began_ns).map(|(ended_ns, began_ns)| ended_ns - began_ns);
-        cpu_ns.map(|ns| ns as f64 / calls.max(1) as f64).ok_or_else(|| Error::failed("a thread has no clock"))
+        cpu_ns
+            .map(|ns| ns as f64 / calls.max(1) as f64)
+            .ok_or_else(|| Error::failed("cannot read a thread's CPU clock"))
     })?;
     std::thread::sleep(time + time / 10);
     stop.store(true, Ordering::Relaxed);

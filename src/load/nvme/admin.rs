@@ -134,7 +134,7 @@ impl<B: Bus> Starting<'_, B> {
         stopped.inspect_err(|_| self.bus.isolate())
     }
 
-    /// Tells the admin queues (step 2), configures and enables (3 to 5), waits for CSTS.RDY (6).
+    /// Sets up the admin queues (step 2), configures and enables (3 to 5), waits for CSTS.RDY (6).
     pub fn enable(&self, admin: &Admin<B>) -> Result<()> {
         let size = admin.queue.entries() - 1;
         self.bus.write32(spec::AQA, size << 16 | size);

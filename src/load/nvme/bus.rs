@@ -25,7 +25,7 @@ pub trait Bus: Send + Sync + 'static {
     /// Now, in nanoseconds of a clock that only goes on.
     fn now_ns(&self) -> u64;
 
-    /// Waits a little, between two looks at what takes its time.
+    /// Waits a little, between polls.
     fn pause(&self);
 
     /// Whether the kernel wants the device back: it is to be removed, or given to another driver.

@@ -1,4 +1,4 @@
-//! stacktune's own `NVMe` driver: a controller that user space drives by itself, without interrupts.
+//! stacktune's own `NVMe` driver: a controller that userspace drives by itself, without interrupts.
 //!
 //! It is written to be read beside the specification. *Base* is the NVM Express Base Specification
 //! 2.0, *NVM* the NVM Command Set Specification 1.0 and *PCIe* the `NVMe` over PCIe Transport

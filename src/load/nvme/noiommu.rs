@@ -122,7 +122,7 @@ impl Function {
         let container = open(Path::new(CONTAINER))
             .map_err(|error| Error::os("cannot open", Path::new(CONTAINER), error))?;
         let refused = |error: io::Error| {
-            Error::failed(format!("VFIO does not give out {address} without an IOMMU: {}", describe(&error)))
+            Error::failed(format!("VFIO cannot open {address} without an IOMMU: {}", describe(&error)))
                 .hint("see the kernel's log (dmesg)")
         };
         let fd: RawFd = container.as_raw_fd();

@@ -156,7 +156,7 @@ impl<B: Bus> QueuePair<B> {
         Some(cid)
     }
 
-    /// Tells the controller of all commands since the last time, by one write.
+    /// Rings the doorbell once for all new commands.
     #[inline]
     pub fn ring(&mut self) {
         if self.rung != self.tail {

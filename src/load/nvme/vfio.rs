@@ -35,7 +35,7 @@ use crate::error::{Error, Result, describe};
 const PCI_COMMAND: u64 = 4;
 const PCI_COMMAND_MEMORY: u16 = 0b010;
 const PCI_COMMAND_MASTER: u16 = 0b100;
-/// Between two looks at what takes its time.
+/// The time between polls of what takes longer.
 const PAUSE: Duration = Duration::from_micros(50);
 
 /// The controllers that this process drives, by PCI address: a drive can be opened only once, and each
@@ -186,7 +186,7 @@ fn device_path(address: &str) -> Result<PathBuf> {
     let plain = |c: char| c.is_ascii_hexdigit() || c == ':' || c == '.';
     if address.is_empty() || !address.chars().all(plain) {
         return Err(Error::input(format!("`{address}` is not a PCI address"))
-            .hint("one looks like 0000:01:00.0: `stacktune host` and `lspci -D` list them"));
+            .hint("write it like 0000:01:00.0; `stacktune host` and `lspci -D` list them"));
     }
     let path = Path::new("/sys/bus/pci/devices").join(address);
     if path.exists() {

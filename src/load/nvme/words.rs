@@ -9,15 +9,16 @@ use vfio_ioctls::VfioError;
 use crate::error::{Error, describe_errno};
 use crate::units::approx_size;
 
-/// Why VFIO does not give a device out, and what to do.
+/// Why VFIO cannot open a device, and what to do.
 pub fn cannot_open(what: &str, error: &VfioError) -> Error {
     let os = |error: &std::io::Error| error.raw_os_error();
     match error {
         VfioError::OpenContainer(why) if os(why) == Some(libc::ENOENT) => {
-            Error::input("this kernel has no VFIO: there is no /dev/vfio/vfio").hint("modprobe vfio-pci")
+            Error::input("this kernel has no VFIO: there is no /dev/vfio/vfio")
+                .hint("run `modprobe vfio-pci`")
         }
         VfioError::OpenContainer(why) => Error::os("cannot open", Path::new("/dev/vfio/vfio"), errno(why))
-            .hint("driving a drive from user space needs root, or the right to /dev/vfio"),
+            .hint("driving a drive from userspace needs root, or the right to /dev/vfio"),
         VfioError::OpenGroup(why, group) => match os(why) {
             Some(libc::EBUSY) => Error::refused(format!("{what} is driven by another program already"))
                 .hint(format!("`fuser -v /dev/vfio/{group}` shows by which")),
@@ -27,7 +28,7 @@ pub fn cannot_open(what: &str, error: &VfioError) -> Error {
         },
         VfioError::OpenDeviceCdev(why) => {
             Error::os("cannot open", Path::new("/dev/vfio/devices"), errno(why))
-                .hint("driving a drive from user space needs root, or the right to its file there")
+                .hint("driving a drive from userspace needs root, or the right to its file there")
         }
         VfioError::VfioDeviceBindIommufd(why) if [libc::EBUSY, libc::EINVAL].contains(&why.errno()) => {
             Error::refused(format!("{what} is driven by another program already"))
@@ -39,7 +40,7 @@ pub fn cannot_open(what: &str, error: &VfioError) -> Error {
             "{what} shares its IOMMU group with devices that are not bound to vfio-pci"
         ))
         .hint("a group goes to a program as a whole; another slot may have a group of its own"),
-        other => Error::failed(format!("VFIO does not give out {what}: {other}"))
+        other => Error::failed(format!("VFIO cannot open {what}: {other}"))
             .hint("an IOMMU must be on in the firmware and the kernel; see the kernel's log (dmesg)"),
     }
 }
@@ -78,7 +79,7 @@ mod tests {
     fn what_vfio_says_becomes_what_to_do() {
         let io = std::io::Error::from_raw_os_error;
         let none = cannot_open("x", &VfioError::OpenContainer(io(libc::ENOENT)));
-        assert_eq!(none.hint.as_deref(), Some("modprobe vfio-pci"));
+        assert_eq!(none.hint.as_deref(), Some("run `modprobe vfio-pci`"));
         let busy = cannot_open("x", &VfioError::OpenGroup(io(libc::EBUSY), "7".into()));
         assert_eq!((busy.exit_status(), busy.hint.unwrap().contains("/dev/vfio/7")), (3, true));
         let unbound = cannot_open("0000:01:00.0", &VfioError::OpenGroup(io(libc::ENOENT), "7".into()));

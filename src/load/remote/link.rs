@@ -191,7 +191,7 @@ impl Link {
 
     /// Lets the helper end cleanly, or kills it.
     pub fn end(&mut self) {
-        let ended = || Error::failed("the process that drives SPDK was let go of");
+        let ended = || Error::failed("the process that drives SPDK was released");
         self.failed.get_or_insert_with(ended);
         // It ends with its socket.
         let _ = self.stream.shutdown(std::net::Shutdown::Both);

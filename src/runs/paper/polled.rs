@@ -1,4 +1,4 @@
-//! Section 4.7: I/O from user space and polled, beside the kernel's. Table 6 is a part of it.
+//! Section 4.7: I/O from userspace and polled, beside the kernel's. Table 6 is a part of it.
 
 use super::Figure::{CyclesPerByte, PointMbPerS, PointMeanUs, PointP99Us, ScanMbPerS, TotalMbPerS};
 use super::Says::{About, Less, More};
@@ -186,12 +186,12 @@ fn claims_of_mixes() -> Vec<Claim> {
     ]
 }
 
-/// Section 4.7: what polling from user space costs, what a sleep saves, and Table 6.
+/// Section 4.7: what polling from userspace costs, what a sleep saves, and Table 6.
 pub(super) fn section47() -> Experiment {
     Experiment {
         name: "section4.7",
         source: "section 4.7, with Table 6",
-        about: "drives driven from user space: cycles of polling, slowed polling, latency",
+        about: "drives driven from userspace: cycles of polling, slowed polling, latency",
         setup: Setup::Consumer,
         shape: Shape::Table,
         columns: &[ScanMbPerS, PointMbPerS, TotalMbPerS, CyclesPerByte, PointMeanUs],

@@ -26,13 +26,13 @@ const IMPOSSIBLE: &str = "it counts more than any run can";
 /// A recording as read.
 #[derive(Debug, Clone)]
 pub struct Recording {
-    /// Its folder.
+    /// The folder that it was read from.
     pub dir: PathBuf,
-    /// Its totals.
+    /// Its totals, from `summary.json` or, without that, from its windows.
     pub summary: Summary,
     /// Its windows, without their histograms.
     pub windows: Vec<Window>,
-    /// Its turns.
+    /// Its turns, in order, with their verdicts.
     pub ledger: Vec<LedgerLine>,
     /// The content of `host.json`, as any version of stacktune wrote it.
     pub host: serde_json::Value,
@@ -55,7 +55,7 @@ impl Recording {
             } else if dir.exists() {
                 format!("{} is not a recording", printable::path(dir))
             } else {
-                format!("there is no {}", printable::path(dir))
+                format!("there is no folder `{}`", printable::path(dir))
             };
             return Err(Error::input(what).hint("give a folder that `stacktune record --out` made"));
         }

@@ -12,7 +12,7 @@ use crate::load::volume;
 use crate::settings::profile::expand_home;
 use crate::settings::{Kv, Settings};
 use crate::stack::plan::Exposed;
-use crate::units::approx_size;
+use crate::units::{approx_size, grouped};
 
 /// The folder of the data set: that of the files, or of what a stack exposes.
 pub(super) fn folder(dir: &str, exposed: Option<&Exposed>) -> Result<PathBuf> {
@@ -27,7 +27,7 @@ pub(super) fn folder(dir: &str, exposed: Option<&Exposed>) -> Result<PathBuf> {
 /// Pairs and their size, as a sentence has them.
 pub(super) fn in_words(data: &DataSet) -> String {
     let DataSet { pairs, key_bytes, value_bytes, .. } = data;
-    format!("{pairs} pairs of {key_bytes} + {value_bytes} B, {} in all", approx_size(data.bytes()))
+    format!("{} pairs of {key_bytes} + {value_bytes} B ({})", grouped(*pairs), approx_size(data.bytes()))
 }
 
 /// What opening a data set takes.
@@ -55,10 +55,10 @@ pub(super) fn outlook(settings: &Settings, held: Option<&Path>) -> Result<Outloo
     WriteBudget::untouched(settings.run.max_writes_bytes).refuse(begin_bytes)?;
     let (dir, words) = (place.dir().display(), in_words(&data));
     let (text, load_bytes) = match found {
-        Some(marker) if marker.pairs == data && marker.loaded => (format!("open {words}, in {dir}"), Some(0)),
-        Some(marker) if marker.pairs == data => (format!("continue loading {words}, in {dir}"), None),
+        Some(marker) if marker.pairs == data && marker.loaded => (format!("open {words} in {dir}"), Some(0)),
+        Some(marker) if marker.pairs == data => (format!("continue loading {words} in {dir}"), None),
         Some(_) => (format!("replace the data set of other settings in {dir} by {words}"), Some(begin_bytes)),
-        None => (format!("load {words}, in {dir}"), Some(begin_bytes)),
+        None => (format!("load {words} in {dir}"), Some(begin_bytes)),
     };
     Ok(Outlook { text, load_bytes })
 }

@@ -31,7 +31,7 @@ impl From<Duration> for Until {
 }
 
 /// Runs an opened session for so long, recording into a new folder. `interrupts` counts the signals so
-/// far: the first ends the run in order, with a valid summary; one more ends the draining too. A
+/// far: the first ends the run cleanly, with a valid summary; one more ends the draining too. A
 /// target that has lost too many drives to go on ends it likewise, and the summary says so.
 ///
 /// # Errors

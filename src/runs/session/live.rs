@@ -206,13 +206,13 @@ fn pause_of(session: &Session, began: Instant) -> Duration {
     Duration::from_nanos(session.next_ns().saturating_sub(now_ns)).min(LOOK)
 }
 
-/// Ends a recording in order and drains; a quit meanwhile no longer waits, and is returned.
+/// Ends a recording cleanly and drains; a quit meanwhile no longer waits, and is returned.
 fn close(
     session: &mut Session,
     commands: &Receiver<Command>,
     events: &Sender<Event>,
 ) -> (Result<()>, Option<Next>) {
-    let ended = end_recording_in_order(session);
+    let ended = end_recording_cleanly(session);
     session.end();
     session.events().for_each(|event| drop(events.send(event)));
     while !session.is_drained() {
@@ -259,7 +259,7 @@ fn obey(session: &mut Session, command: Command) {
             notice_failed(session, begun);
         }
         Command::Record(None) => {
-            let ended = end_recording_in_order(session);
+            let ended = end_recording_cleanly(session);
             notice_failed(session, ended);
         }
         Command::Plan(turns) => session.report_plan(&turns),
@@ -272,7 +272,7 @@ fn obey(session: &mut Session, command: Command) {
     }
 }
 
-fn end_recording_in_order(session: &mut Session) -> Result<()> {
+fn end_recording_cleanly(session: &mut Session) -> Result<()> {
     session.finish_window().and_then(|()| session.end_recording(&Outcome::Complete)).map(drop)
 }
 
@@ -289,7 +289,7 @@ fn rebuild(session: &mut Session, plan: u64, typed: Vec<String>) -> Option<Next>
         return None;
     };
     // A recording ends here, with the ledger that the next session goes on with.
-    let ended = end_recording_in_order(session);
+    let ended = end_recording_cleanly(session);
     notice_failed(session, ended);
     Some(Next::Rebuild(Box::new(session.carry(pending, typed))))
 }

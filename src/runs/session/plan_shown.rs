@@ -72,7 +72,8 @@ pub fn plain(
         outlook(settings, held).map_or_else(|error| error.one_line(), |outlook| outlook.text)
     } else if target.devices.is_empty() {
         let bytes = files_bytes(target.count, target.size_bytes);
-        format!("open {} files in {}, {} with the WAL", target.count, target.dir, approx_size(bytes))
+        let files = if target.count == 1 { "file" } else { "files" };
+        format!("open {} {files} in {}, {} with the WAL", target.count, target.dir, approx_size(bytes))
     } else {
         let later = if taken.destroys.is_some() {
             ""

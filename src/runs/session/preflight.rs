@@ -10,10 +10,11 @@ use super::consent::{
     wanted_of,
 };
 use super::data_set::outlook;
+use super::expected_caps::expected_caps;
 use super::message::{PlanShown, Wanted};
 use super::options::Options;
 use super::plan_shown::{Taken, keyed, plain, shown};
-use super::resolve::{fit_files, refuse_unable, userspace_of};
+use super::resolve::{fit_files, userspace_of};
 use super::target_folder::{others_in_folder, refuse_system_folder};
 use super::target_stack::{decided, planned};
 use super::targets::{BuiltSpec, bytes_to_fill, files, handover_steps};
@@ -167,9 +168,13 @@ impl Preflight {
         let (target, wal) = (settings.target.clone(), settings.wal.clone());
         let spec = BuiltSpec { target, wal, kv: settings.is_keyed().then(|| settings.kv.clone()) };
         let budget = WriteBudget::untouched(settings.run.max_writes_bytes);
-        let decided = refuse_unable(settings, facts)
-            .and_then(|()| decided(&StackSpec::of(settings), &spec, &Options::default(), facts, &budget));
-        self.taken(decided);
+        let stack = StackSpec::of(settings);
+        let target = expected_caps(&stack, facts);
+        let ground = Ground { facts, target: Some(&target) };
+        self.check(settings, ground);
+        if check(settings, ground).is_empty() {
+            self.taken(decided(&stack, &spec, &Options::default(), facts, &budget));
+        }
     }
 
     /// What a run would open, if every part of it can be had. Fills in the devices that hold
@@ -197,7 +202,7 @@ impl Preflight {
         let files = members.filter(|member| matches!(member, MemberSource::File { .. }));
         let free = files.map(|file| volume::refuse_foreign(file.path())).collect::<Result<Vec<()>>>();
         self.taken(free)?;
-        // Told beside whatever else speaks against it.
+        // Reported together with other problems.
         let _ = self.taken(request.refuse_locked());
         Some(request)
     }

@@ -100,8 +100,13 @@ pub(super) fn refuses_setting(rows: &[Allowed], setting: &str) -> Option<String>
 
 /// The names of the rows, for a refusal.
 pub(super) fn names<'a>(rows: impl IntoIterator<Item = &'a Allowed>) -> String {
-    let mut names: Vec<&str> = rows.into_iter().map(|allowed| allowed.names[0]).collect();
-    names.dedup();
+    let mut names: Vec<&str> = Vec::new();
+    for allowed in rows {
+        // An option with and without a value has two rows.
+        if !names.contains(&allowed.names[0]) {
+            names.push(allowed.names[0]);
+        }
+    }
     names.join(", ")
 }
 

@@ -171,7 +171,7 @@ pub(super) const WAL: &[Spec] = &[Spec {
     key: "acks",
     help: "A file that records each acknowledged put of the WAL: the next run counts those that a crash has lost. To \
                survive a power cut it must be on another machine's drive; none = nothing is recorded.",
-    kind: Kind::Text,
+    kind: Kind::Text("a path"),
     scope: Scope::Rebuild,
     get: |s, _| Value::Text(s.kv.acks.clone().unwrap_or_default()),
     set: |s, _, value| {

@@ -62,7 +62,7 @@ pub(super) const QUEUE: &[Spec] = &[
     Spec {
         key: "scheduler",
         help: "I/O scheduler of the members; default = the host's. Restored at the end.",
-        kind: Kind::Text,
+        kind: Kind::Text("a name"),
         inherits: true,
         inactive: |s, _| no_queues(s),
         unavailable: |v, s, _, ground| queue_unavailable("scheduler", v, s, ground),

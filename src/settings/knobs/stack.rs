@@ -115,7 +115,7 @@ pub(super) const STACK: &[Spec] = &[
     Spec {
         key: "mkfs_options",
         help: "Extra options for mkfs, separated by spaces: those that are known to stay within the stack's file system.",
-        kind: Kind::Text,
+        kind: Kind::Text("options"),
         scope: Scope::Rebuild,
         of_target: always,
         inactive: |s, _| no_filesystem(s),
@@ -125,7 +125,7 @@ pub(super) const STACK: &[Spec] = &[
     Spec {
         key: "mount_options",
         help: "Mount options, separated by commas: those that are known to stay within the stack's file system.",
-        kind: Kind::Text,
+        kind: Kind::Text("options"),
         scope: Scope::Rebuild,
         of_target: always,
         inactive: |s, _| no_filesystem(s),

@@ -9,7 +9,7 @@ pub(super) const TARGET: &[Spec] = &[
     Spec {
         key: "files.dir",
         help: "Folder of the data files, created by stacktune and used by nothing else. `~/.cache` is the user's cache folder: $XDG_CACHE_HOME if set.",
-        kind: Kind::Text,
+        kind: Kind::Text("a path"),
         scope: Scope::Rebuild,
         of_target: always,
         inactive: |s, _| on_devices(s),
@@ -47,7 +47,7 @@ pub(super) const TARGET: &[Spec] = &[
     Spec {
         key: "devices",
         help: "Block devices to run on, by their names under /dev/disk/by-id; what is on them is destroyed.",
-        kind: Kind::List,
+        kind: Kind::List("a list of devices"),
         scope: Scope::Rebuild,
         of_target: always,
         set: |s, _, value| {
@@ -64,7 +64,7 @@ pub(super) const TARGET: &[Spec] = &[
     Spec {
         key: "serials",
         help: "The serial numbers that the devices must have, in the same order.",
-        kind: Kind::List,
+        kind: Kind::List("a list of serial numbers"),
         scope: Scope::Rebuild,
         of_target: always,
         inactive: |s, _| s.target.devices.is_empty().then_some("the target is files"),

@@ -143,9 +143,9 @@ pub enum Kind {
     /// CPUs.
     Cpus,
     /// Free text.
-    Text,
+    Text(&'static str),
     /// Several texts.
-    List,
+    List(&'static str),
 }
 
 impl Kind {
@@ -171,9 +171,9 @@ impl Kind {
             Kind::Time { .. } => Value::Time(units::parse_duration(text)?),
             Kind::Choice(choices) => Value::Choice(choice(choices, text).ok_or_else(|| self.expected())?),
             Kind::Cpus => Value::Cpus(parse_cpus(text)?),
-            Kind::Text if text == NONE => Value::Text(String::new()),
-            Kind::Text => Value::Text(text.to_owned()),
-            Kind::List => Value::List(
+            Kind::Text(_) if text == NONE => Value::Text(String::new()),
+            Kind::Text(_) => Value::Text(text.to_owned()),
+            Kind::List(_) => Value::List(
                 text.split(',').map(str::trim).filter(|t| !t.is_empty()).map(String::from).collect(),
             ),
         };
@@ -193,8 +193,8 @@ impl Kind {
                     && (!power_of_two || n.is_power_of_two())
             }
             (Kind::Time { min, max, .. }, Value::Time(t)) => (min..=max).contains(&t),
-            (Kind::Text, Value::Text(text)) => is_line(text),
-            (Kind::List, Value::List(texts)) => texts.iter().all(|text| is_line(text)),
+            (Kind::Text(_), Value::Text(text)) => is_line(text),
+            (Kind::List(_), Value::List(texts)) => texts.iter().all(|text| is_line(text)),
             _ => true,
         };
         if within { Ok(()) } else { Err(self.expected()) }
@@ -230,8 +230,7 @@ impl Kind {
                 }
             }
             Kind::Cpus => "any, node:N, or a list of CPUs like 0-3,8".into(),
-            Kind::Text => "a line of text".into(),
-            Kind::List => "a list of lines of text".into(),
+            Kind::Text(what) | Kind::List(what) => (*what).into(),
         }
     }
 
@@ -252,7 +251,7 @@ impl Kind {
             }
             Kind::Time { steps, .. } => steps.iter().map(|&t| Value::Time(t)).collect(),
             Kind::Choice(choices) => choices.iter().map(|(name, _)| Value::Choice(name)).collect(),
-            Kind::Cpus | Kind::Text | Kind::List => Vec::new(),
+            Kind::Cpus | Kind::Text(_) | Kind::List(_) => Vec::new(),
         }
     }
 }
@@ -323,9 +322,12 @@ mod tests {
 
     #[test]
     fn texts_are_lines_that_a_terminal_shows() {
-        assert_eq!(Kind::Text.parse("/mnt/größe 1"), Ok(Value::Text("/mnt/größe 1".into())));
+        assert_eq!(Kind::Text("a path").parse("/mnt/größe 1"), Ok(Value::Text("/mnt/größe 1".into())));
         for wrong in ["/mnt/a\n  2. mkfs", "/mnt/\x1b[2J", "/mnt/\u{202e}a", "\u{9b}1m"] {
-            assert!(Kind::Text.parse(wrong).is_err() && Kind::List.parse(wrong).is_err(), "{wrong:?}");
+            assert!(
+                Kind::Text("a path").parse(wrong).is_err() && Kind::List("paths").parse(wrong).is_err(),
+                "{wrong:?}"
+            );
         }
     }
 

@@ -33,7 +33,7 @@ pub(super) const WAL: &[Spec] = &[
     Spec {
         key: "target",
         help: "A separate file or device for the WAL; none = a region reserved on the target.",
-        kind: Kind::Text,
+        kind: Kind::Text("a path"),
         scope: Scope::Rebuild,
         of_target: always,
         get: |s, _| Value::Text(s.wal.target.clone().unwrap_or_default()),
@@ -52,7 +52,7 @@ pub(super) const WAL: &[Spec] = &[
     Spec {
         key: "serial",
         help: "The serial number that the WAL's separate device must have.",
-        kind: Kind::Text,
+        kind: Kind::Text("a serial number"),
         scope: Scope::Rebuild,
         of_target: always,
         inactive: |s, _| s.wal.target.is_none().then_some("the WAL has no separate device"),

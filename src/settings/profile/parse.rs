@@ -222,12 +222,12 @@ pub(super) fn value_of(knob: &Knob, value: &DeValue) -> Option<Value> {
     let text_of = |item: &DeValue| whole_number(item).map(|n| n.to_string());
     match (&knob.spec.kind, value) {
         // Taken as is, since a path may begin with a space.
-        (Kind::Text, DeValue::String(text)) => within(Value::Text(text.to_string())),
-        (Kind::List, DeValue::Array(items)) => {
+        (Kind::Text(_), DeValue::String(text)) => within(Value::Text(text.to_string())),
+        (Kind::List(_), DeValue::Array(items)) => {
             let texts = items.iter().map(|item| item.get_ref().as_str().map(String::from));
             texts.collect::<Option<_>>().map(Value::List).and_then(within)
         }
-        (Kind::List, _) => None,
+        (Kind::List(_), _) => None,
         (Kind::Cpus, DeValue::Array(items)) => {
             let ids: Option<Vec<_>> = items.iter().map(|item| text_of(item.get_ref())).collect();
             knob.parse(&ids?.join(",")).ok()

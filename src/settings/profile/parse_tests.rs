@@ -62,7 +62,7 @@ fn no_text_makes_lines_or_moves_the_cursor() {
             assert!(error.contains(&format!("`{key}` must be")), "{error}");
         }
         let error = parse(&format!("target.devices = [\"/dev/x\", \"{text}\"]"), "demo.toml").unwrap_err();
-        assert!(error.what.contains("`target.devices` must be a list of lines of text"), "{error}");
+        assert!(error.what.contains("`target.devices` must be a list of devices"), "{error}");
     }
     let error = parse("x = 1", "a\n\x1b[2J.toml").unwrap_err();
     assert!(error.what.starts_with("a␊␛[2J.toml:1:1: "), "{error}");

@@ -42,8 +42,8 @@ fn any_value(knob: &'static Knob) -> BoxedStrategy<Value> {
         ]
         .prop_map(Value::Cpus)
         .boxed(),
-        Kind::Text => any_text().prop_map(Value::Text).boxed(),
-        Kind::List => prop::collection::vec(any_text(), 0..4).prop_map(Value::List).boxed(),
+        Kind::Text(_) => any_text().prop_map(Value::Text).boxed(),
+        Kind::List(_) => prop::collection::vec(any_text(), 0..4).prop_map(Value::List).boxed(),
     };
     if knob.spec.inherits { prop_oneof![own, Just(Value::Inherit)].boxed() } else { own }
 }

@@ -41,7 +41,8 @@ fn wait_in(dir: &Path, node: &Path, gauge: &Gauge, patience: Duration) -> Result
                 if idle_since.get_or_insert_with(Instant::now).elapsed() > patience {
                     let what = format!("{} is not in sync, and no resync is running", node.display());
                     let why = format!("{missing} of its members are missing or have failed");
-                    return Err(Error::failed(format!("{what}: {why}")).hint("see `mdadm --detail`"));
+                    return Err(Error::failed(format!("{what}: {why}"))
+                        .hint(format!("see `mdadm --detail {}`", node.display())));
                 }
             }
         }

@@ -94,7 +94,7 @@ impl Bus {
         let path = device.path.display();
         let no_nvme = || {
             Error::input(format!("{path} is not an NVMe drive on PCI Express"))
-                .hint("only such a drive can be driven from user space")
+                .hint("only such a drive can be driven from userspace")
         };
         let controller = device.controller.as_ref().ok_or_else(no_nvme)?;
         let link = self.root.join("class/nvme").join(controller).join("device");

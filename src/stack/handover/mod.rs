@@ -1,4 +1,4 @@
-//! Drives that leave the kernel for a program in user space, and come back: their PCI function is bound to
+//! Drives that leave the kernel for a program in userspace, and come back: their PCI function is bound to
 //! `vfio-pci` instead of `nvme`.
 //!
 //! Everything that would leave with the drive is examined: all namespaces of its controller, and all devices

@@ -105,11 +105,13 @@ impl KeyValue {
         let store = &self.store;
         if let Some(missing_bytes) = store.missing_bytes() {
             budget.refuse(missing_bytes)?;
-            attendant.notice(&format!(
-                "loading {} of pairs, which the next run finds there: {}",
-                approx_size(missing_bytes),
-                in_words(&store.data())
-            ));
+            let data = store.data();
+            let rest = if missing_bytes < data.bytes() {
+                format!("the missing {} of ", approx_size(missing_bytes))
+            } else {
+                String::new()
+            };
+            attendant.notice(&format!("loading {rest}{}; the next run reuses them", in_words(&data)));
         }
         let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
         let before = written_of(store);

@@ -1,4 +1,4 @@
-//! What a run works on: opened behind the guard, made ready, and closed in order.
+//! What a run works on: opened behind the guard, made ready, and closed cleanly.
 //!
 //! Enters: a `TargetSpec`, the part of the settings that names it. Leaves: a `Layout`, the workers on it, and
 //! what its file system or drives can do.
