@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::ReadWriteFlags;
 
-use super::{OpKind, OpenRequest};
+use super::backend::{OpKind, OpenRequest};
 use crate::error::{Error, Result};
 use crate::host::polled_bytes_max;
 use crate::load::volume::Identity;

@@ -6,9 +6,10 @@
 use std::ptr;
 use std::sync::Arc;
 
+use super::backend::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait};
 use super::buffers::Buffers;
+use super::clock;
 use super::files::Files;
-use super::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait, clock};
 use crate::error::{Error, Result, describe};
 use crate::units::SECOND_NS;
 

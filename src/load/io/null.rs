@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::backend::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait};
 use super::buffers::Buffers;
-use super::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait, clock};
+use super::clock;
 use crate::error::Result;
 
 /// An interface that does nothing, successfully.

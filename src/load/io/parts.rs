@@ -1,6 +1,6 @@
 //! Pages that one command can't move: an operation takes several commands, and completes with the last of them.
 
-use super::Done;
+use super::backend::Done;
 
 /// How a worker's operations are divided, and the progress of each.
 pub struct Parts {

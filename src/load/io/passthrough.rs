@@ -14,11 +14,11 @@ use io_uring::types::{Fd, Fixed};
 use io_uring::{cqueue, opcode, squeue};
 use rustix::fs::{Mode, OFlags};
 
+use super::backend::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait};
 use super::buffers::Buffers;
 use super::files::Files;
 use super::parts::Parts;
 use super::ring::Rings;
-use super::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait};
 use crate::error::{Error, Result};
 use crate::host::{NvmeNamespace, nvme_namespace};
 use crate::load::nvme::prp::Prp;

@@ -13,10 +13,11 @@ use std::os::fd::RawFd;
 use io_uring::types::{SubmitArgs, Timespec};
 use io_uring::{Builder, IoUring, cqueue, squeue};
 
+use super::backend::{Done, Setup, Wait};
 use super::buffers::Buffers;
+use super::clock;
 use super::parts::Parts;
 use super::polls::rest;
-use super::{Done, Setup, Wait, clock};
 use crate::error::{Error, Result, describe};
 use crate::meter::counters::Polls;
 use crate::units::SECOND_NS;

@@ -7,8 +7,8 @@
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
+use super::backend::{Op, OpKind, Queue};
 use super::buffers::Buffers;
-use super::{Op, OpKind, Queue};
 use crate::settings::SimDevice;
 
 /// A row of the table.

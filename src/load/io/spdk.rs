@@ -7,8 +7,9 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::backend::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait};
+use super::clock;
 use super::polls::poll_until;
-use super::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait, clock};
 use crate::error::{Error, Result};
 use crate::load::nvme::status::Status;
 use crate::load::spdk::{Drive, SCHEME, WorkerQueues};

@@ -8,9 +8,10 @@ use std::thread::{JoinHandle, Thread};
 
 use rustix::io::Errno;
 
+use super::backend::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait};
 use super::buffers::Buffers;
+use super::clock;
 use super::files::Files;
-use super::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait, clock};
 use crate::error::Result;
 use crate::meter::tasks::SERVES;
 use crate::threads;

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use io_uring::types::{Fd, Fixed, FsyncFlags};
 use io_uring::{cqueue, opcode, squeue};
 
+use super::backend::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait};
 use super::buffers::Buffers;
 use super::files::Files;
 use super::parts::Parts;
 use super::ring::Rings;
-use super::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait};
 use crate::error::Result;
 use crate::meter::counters::Polls;
 

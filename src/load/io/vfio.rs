@@ -8,12 +8,14 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::backend::{Backend, Done, Op, OpKind, OpenRequest, Queue, Setup, Wait};
+use super::clock;
 use super::polls::poll_until;
-use super::{Backend, Done, Incidents, Op, OpKind, OpenRequest, Queue, Setup, Wait, clock};
 use crate::error::{Error, Result};
 use crate::load::nvme::spec::{Command, Completion};
 use crate::load::nvme::vfio::{self, VfioBus};
 use crate::load::nvme::{Bus, Condition, Controller, Lane, Namespace, Transfers};
+use crate::meter::counters::Incidents;
 use crate::meter::counters::Polls;
 
 /// Prefix of the path of a member that is a namespace of a drive which the kernel has handed over:
