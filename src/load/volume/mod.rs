@@ -11,6 +11,7 @@ mod make;
 mod member;
 pub mod open;
 mod opened;
+mod ours;
 mod own_file;
 mod probe;
 mod progress;
@@ -27,6 +28,7 @@ pub use affordable::affordable_size;
 pub use files::refuse_foreign;
 pub use member::MemberSource;
 pub use opened::Volume;
+pub use ours::is_ours_at;
 pub use probe::{examine_folder, try_uncached};
 pub use progress::Progress;
 pub use region::{Extent, Identity, Region};
@@ -34,11 +36,3 @@ pub use request::{Request, refuse_in_the_way};
 pub use stamp::{SECTOR_BYTES, Stamper};
 pub use survey::Survey;
 pub use verify::VerifyReport;
-
-/// Whether a sector that was read from `place_bytes` of a member was written there by stacktune: a
-/// header, or a page that belongs to that very place. A page of ours that lies elsewhere may be
-/// part of a file in another's file system.
-pub fn is_ours_at(sector: &[u8], place_bytes: u64) -> bool {
-    (sector.starts_with(header::MAGIC) && header::COPIES_AT.contains(&place_bytes))
-        || stamp::read(sector).is_some_and(|stamp| stamp.place_bytes == place_bytes)
-}

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::Activity;
 use super::control::{Control, Shared, Writes};
 use super::launch::WorkerThread;
+use super::lifecycle::Activity;
 use super::worker::Orders;
 use crate::class::Class;
 use crate::error::{Result, describe_errno};

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use super::control::{Control, Writes};
 use super::generations::{Generations, end};
+use super::lifecycle::{Activity, Workers};
 use super::threaded;
 use super::worker::{Orders, Turn, Worker};
-use super::{Activity, Workers};
 use crate::class::Class;
 use crate::error::Result;
 use crate::load::io::sim::{Device, SimQueue};

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use super::control::Writes;
 use super::*;
+use crate::class::Class;
+use crate::load::io::clock;
 use crate::load::io::files::RWF_DONTCACHE;
 use crate::load::volume::{Extent, Region, stamp};
 use crate::meter::source::Delta;
 use crate::settings::Settings;
-use crate::settings::jobs::jobs;
+use crate::settings::jobs::{Job, jobs};
 use crate::settings::{Buffering, Interface, Sync};
 use crate::skips::skip;
 use crate::units::{MIB, SECOND_NS};

@@ -1,0 +1,63 @@
+//! What a session sees of the workers: it starts and stops them, and asks what they are doing.
+
+use serde::{Deserialize, Serialize};
+
+use crate::class::Class;
+use crate::error::Result;
+use crate::load::io::clock;
+use crate::meter::source::Source;
+use crate::settings::jobs::Job;
+
+/// What a class's workers are doing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Activity {
+    /// There is none.
+    Idle,
+    /// They do I/O.
+    Running,
+    /// Stopping, and I/O is still outstanding.
+    Draining,
+    /// Ended by too many errors: the errno.
+    Tripped(i32),
+    /// Ended because nothing more may be written.
+    Exhausted,
+    /// Ended because the interface itself failed: why.
+    Broken(String),
+    /// Ended with the process that they were in: why it did.
+    Gone(String),
+}
+
+impl Activity {
+    /// Whether I/O is outstanding, or will be.
+    pub fn is_busy(&self) -> bool {
+        matches!(self, Self::Running | Self::Draining)
+    }
+}
+
+/// Starts and stops the workers of each class. Dropping it stops them all and waits for their end.
+pub trait Workers {
+    /// Starts a class, which must be idle, on these CPUs (none means any). Returns the sources of its counts.
+    ///
+    /// # Errors
+    /// Why it can't be started.
+    fn start(&mut self, job: &Job, cpus: &[u32]) -> Result<Vec<Box<dyn Source>>>;
+
+    /// Makes a class's workers drain and end.
+    fn stop(&mut self, class: Class);
+
+    /// What a class's workers are doing. Removes workers that have ended.
+    fn activity(&mut self, class: Class) -> Activity;
+
+    /// The clock of the workers.
+    fn now_ns(&self) -> u64 {
+        clock::now_ns()
+    }
+
+    /// Whether time passes only in [`Self::run_until`].
+    fn is_simulated(&self) -> bool {
+        false
+    }
+
+    /// Lets simulated time pass until then; real time passes on its own.
+    fn run_until(&mut self, _ns: u64) {}
+}
