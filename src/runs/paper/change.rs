@@ -10,7 +10,7 @@
 
 use serde::Serialize;
 
-use super::Figure;
+use super::figure::Figure;
 use crate::meter::bins::{BIN_NS_MIN, BINS_MAX};
 use crate::meter::spread::Spread;
 use crate::meter::window::Window;

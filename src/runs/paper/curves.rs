@@ -1,14 +1,15 @@
 //! The classes alone, and Figures 2, 3, 5 and 6: one knob over its values.
 
-use super::Figure::{
+use super::experiment::Says::{About, Less, More};
+use super::experiment::{
+    Claim, Curve, Experiment, Place, Published, ROW_TIME, ROW_WARMUP, Row, Setup, Shape, claim, row,
+};
+use super::figure::Figure;
+use super::figure::Figure::{
     BackgroundMbPerS, CyclesPerByte, FlushMeanUs, FlushP99Us, PointMbPerS, PointMeanUs, PointP99Us,
     ScanMbPerS, ScanMeanUs, ScanP99Us, TotalMbPerS, WalMbPerS,
 };
-use super::Says::{About, Less, More};
 use super::tables::{DIRECT, UNITS};
-use super::{
-    Claim, Curve, Experiment, Figure, Place, Published, ROW_TIME, ROW_WARMUP, Row, Setup, Shape, claim, row,
-};
 
 const SCAN_ALONE: [(&str, &str); 3] =
     [("point.enabled", "false"), ("wal.enabled", "false"), ("background.enabled", "false")];

@@ -10,8 +10,9 @@ use crate::settings::profile::{self, Sweep};
 use crate::settings::{Buffering, Settings};
 use crate::units::{approx_size, format_duration};
 
+use super::experiment::{Experiment, Setup, Shape};
 use super::place::{CACHE_BYTES, DATA_BYTES, data_bytes_of};
-use super::{Experiment, RowResult, Setup, Shape};
+use super::result::RowResult;
 
 /// How an experiment was run, besides what its recordings contain.
 #[derive(Debug, Clone, Copy)]

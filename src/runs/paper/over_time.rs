@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::Figure::{PointMeanUs, PointP99Us, ScanMbPerS, TotalMbPerS};
+use super::experiment::{Experiment, Place, Row, Setup, Shape, row};
+use super::figure::Figure::{PointMeanUs, PointP99Us, ScanMbPerS, TotalMbPerS};
 use super::tables::DIRECT;
-use super::{Experiment, Place, Row, Setup, Shape, row};
 
 const SLC: &str = "The paper's four consumer drives dropped in scan MB/s, and rose in tail latency, after 50 s at 500 MB/s of writes: an SLC cache of less than 25 GB, about 6 GB a drive. They are specified at 6 to 42 GB each.";
 const COLLECTION: &str = "After 30 to 40 minutes, which are 0.9 to 1.2 TB at 500 MB/s, garbage collection halved the scan's MB/s and multiplied the latency of reads; later both recovered in part.";

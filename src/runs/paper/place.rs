@@ -6,7 +6,7 @@ use crate::settings::profile::Step;
 use crate::settings::{Filesystem, Named, Raid, Settings};
 use crate::units::{GIB, MIB, format_size};
 
-use super::{Experiment, Row};
+use super::experiment::{Experiment, Place, Row};
 
 const CACHE_LIMIT: &str = "run.cache_limit";
 
@@ -18,28 +18,6 @@ pub(super) const CACHE_BYTES: u64 = 10_000_000_000;
 const CACHE_BYTES_MIN: u64 = 256 * MIB;
 /// Files by default, as in the built-in profiles.
 const FILES: (u64, u64) = (4, 4 * GIB);
-
-/// What a row runs on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// RAID 0 with ext4; files as they are, on whatever file system they are.
-    Ext4,
-    /// RAID 0 without a file system, which is the point of the row: not on files.
-    Block,
-    /// RAID 0 without a file system; files are accepted.
-    AnyBlock,
-    /// The drives themselves, as they are, with pages interleaved over them; files are accepted. What polls
-    /// them requires this.
-    Drives,
-    /// The same, nine tenths of it, the rest never written; files are accepted.
-    NinetyPercent,
-    /// RAID 0 with this very file system, or none; over one loop device on files.
-    Filesystem(Filesystem),
-    /// This very RAID level, without a file system; over four loop devices on files.
-    Raid(Raid),
-    /// A device that is a hardware RAID of this level.
-    HardwareRaid(&'static str),
-}
 
 /// The drives or files of a reproduction.
 #[derive(Debug, Clone, PartialEq, Eq)]

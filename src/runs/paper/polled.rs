@@ -1,10 +1,11 @@
 //! Section 4.7: I/O from userspace and polled, beside the kernel's. Table 6 is a part of it.
 
-use super::Figure::{CyclesPerByte, PointMbPerS, PointMeanUs, PointP99Us, ScanMbPerS, TotalMbPerS};
-use super::Says::{About, Less, More};
-use super::{
-    Claim, Experiment, Figure, Place, Published, ROW_TIME, ROW_WARMUP, Row, Says, Setup, Shape, claim, row,
+use super::experiment::Says::{About, Less, More};
+use super::experiment::{
+    Claim, Experiment, Place, Published, ROW_TIME, ROW_WARMUP, Row, Says, Setup, Shape, claim, row,
 };
+use super::figure::Figure;
+use super::figure::Figure::{CyclesPerByte, PointMbPerS, PointMeanUs, PointP99Us, ScanMbPerS, TotalMbPerS};
 use crate::host::spdk;
 use crate::settings::{Interface, Named};
 

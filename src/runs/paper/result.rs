@@ -5,7 +5,9 @@ use crate::meter::flag::FlagKind;
 use crate::meter::spread::Spread;
 use crate::runs::record::{Recording, Summary};
 
-use super::{Claim, Experiment, Figure, Judged, Side, judge};
+use super::experiment::{Claim, Experiment};
+use super::figure::Figure;
+use super::verdict::{Judged, Side, judge};
 
 /// What is known about a row.
 #[derive(Debug, Clone, Default)]

@@ -1,12 +1,13 @@
 //! Tables 2, 4, 5, 8 and 9: the mix of four classes on one stack after another.
 
-use super::Figure::{
+use super::experiment::Says::{About, Less, More};
+use super::experiment::{
+    Claim, Experiment, Place, Published, ROW_TIME, ROW_WARMUP, Row, Setup, Shape, claim, numbers, row,
+};
+use super::figure::Figure;
+use super::figure::Figure::{
     BackgroundMbPerS, CyclesPerByte, FlushMeanUs, PointMbPerS, PointMeanUs, ScanMbPerS, TotalMbPerS,
     WalMbPerS, WriteMbPerS,
-};
-use super::Says::{About, Less, More};
-use super::{
-    Claim, Experiment, Figure, Place, Published, ROW_TIME, ROW_WARMUP, Row, Setup, Shape, claim, numbers, row,
 };
 use crate::settings::{Filesystem, Raid};
 

@@ -15,7 +15,7 @@
 
 use serde::Serialize;
 
-use super::Says;
+use super::experiment::Says;
 use crate::meter::spread::Spread;
 
 /// With fewer repeats of a row a claim is unclear.

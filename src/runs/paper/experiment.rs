@@ -1,0 +1,284 @@
+//! What an experiment consists of: rows with their published numbers, and claims about them.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::figure::Figure;
+use crate::settings::{Filesystem, Raid};
+
+/// How long a row is measured by default: shorter than until the paper's drives run out of cache (4.8).
+pub const ROW_TIME: Duration = Duration::from_secs(30);
+pub const ROW_WARMUP: Duration = Duration::from_secs(5);
+
+/// The machine that a number of the paper is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Setup {
+    /// Section 3.1: four consumer drives.
+    Consumer,
+    /// Appendix A: four enterprise drives.
+    Enterprise,
+    /// Section 4.7: one drive of persistent memory.
+    Optane,
+}
+
+impl Setup {
+    /// What it was, in a line.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Consumer => {
+                "4 Samsung 970 EVO Plus 1 TB (PCIe 3.0), i9-9900K (8 cores), 64 GB, Linux 5.2.2, fio 3.15"
+            }
+            Self::Enterprise => {
+                "4 Huawei ES3600P V5 1.6 TB (PCIe 3.0), EPYC 7702P (64 cores), Linux 5.2.2, fio 3.15"
+            }
+            Self::Optane => {
+                "1 Intel Optane Memory 16 GB (PCIe, M.2), i9-9900K (8 cores), Linux 5.2.2, fio 3.15"
+            }
+        }
+    }
+
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Consumer => "consumer",
+            Self::Enterprise => "enterprise",
+            Self::Optane => "Optane",
+        }
+    }
+}
+
+/// A number of the paper.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Published {
+    /// Which figure.
+    pub figure: Figure,
+    /// The number, in the unit of the figure's heading.
+    pub value: f64,
+    /// The upper end, if the paper gives a range.
+    pub to: Option<f64>,
+    /// `≈` or `>` where the text says about or more than.
+    pub sign: &'static str,
+}
+
+impl Published {
+    /// A number as printed.
+    pub const fn new(figure: Figure, value: f64) -> Self {
+        Self { figure, value, to: None, sign: "" }
+    }
+
+    /// As the paper prints it.
+    pub fn text(&self) -> String {
+        let upper = self.to.map_or_else(String::new, |to| format!("–{}", self.figure.published_text(to)));
+        format!("{}{}{upper}", self.sign, self.figure.published_text(self.value))
+    }
+}
+
+/// What a row runs on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// RAID 0 with ext4; files as they are, on whatever file system they are.
+    Ext4,
+    /// RAID 0 without a file system, which is the point of the row: not on files.
+    Block,
+    /// RAID 0 without a file system; files are accepted.
+    AnyBlock,
+    /// The drives themselves, as they are, with pages interleaved over them; files are accepted. What polls
+    /// them requires this.
+    Drives,
+    /// The same, nine tenths of it, the rest never written; files are accepted.
+    NinetyPercent,
+    /// RAID 0 with this very file system, or none; over one loop device on files.
+    Filesystem(Filesystem),
+    /// This very RAID level, without a file system; over four loop devices on files.
+    Raid(Raid),
+    /// A device that is a hardware RAID of this level.
+    HardwareRaid(&'static str),
+}
+
+/// A row of a table, or a point of a drawing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// Its name in the paper (`4b`); for a point its coordinate.
+    pub label: String,
+    /// What it is, in some words.
+    pub words: String,
+    /// What it runs on.
+    pub place: Place,
+    /// The knobs that define it: path and value.
+    pub turns: Vec<(&'static str, String)>,
+    /// What the paper gives for it.
+    pub published: Vec<Published>,
+    /// Why this build can't run it on any host, if so.
+    pub lacking: Option<&'static str>,
+}
+
+impl Row {
+    /// The paper's number for a figure.
+    pub fn published(&self, figure: Figure) -> Option<&Published> {
+        self.published.iter().find(|published| published.figure == figure)
+    }
+}
+
+/// The direction of a claim's factor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Says {
+    /// The first row's figure is larger.
+    More,
+    /// The first row's figure is smaller.
+    Less,
+    /// The factor is about the paper's: no difference, or one of that size.
+    About,
+}
+
+/// A statement of the paper about two rows, as a factor between their figures.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claim {
+    /// Where the paper makes it.
+    pub source: &'static str,
+    /// The statement, in our words.
+    pub words: &'static str,
+    /// The machine that it is about.
+    pub setup: Setup,
+    /// The row above the line, and its figure.
+    pub above: (&'static str, Figure),
+    /// The row below the line, and its figure.
+    pub below: (&'static str, Figure),
+    /// Its direction.
+    pub says: Says,
+    /// The factor, if only the text gives it; otherwise it is that of the rows' published numbers.
+    pub stated: Option<f64>,
+    /// Whether the paper explains it by the processor, so that a worker at its limit is part of it.
+    pub of_processor: bool,
+}
+
+impl Claim {
+    /// The paper's factor; none if it gives only a direction.
+    pub fn factor(&self, rows: &[Row]) -> Option<f64> {
+        let number = |(label, figure): (&str, Figure)| {
+            rows.iter().find(|row| row.label == label)?.published(figure).map(|published| published.value)
+        };
+        self.stated.or_else(|| Some(number(self.above)? / number(self.below)?))
+    }
+}
+
+/// How an experiment is drawn besides its table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// Only as a table.
+    Table,
+    /// With the mix as shares of each class alone.
+    Shares,
+    /// With charts of figures over a coordinate given by the rows' labels.
+    Curves(&'static [Curve]),
+    /// One long run, with charts over time and what changed.
+    OverTime,
+}
+
+/// A chart over the rows: y over x.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Curve {
+    /// What it shows.
+    pub title: &'static str,
+    /// The rows whose label is a number followed by this.
+    pub after_number: &'static str,
+    /// The horizontal figure; none means the number in the row's label.
+    pub x: Option<Figure>,
+    /// What the number in the label is.
+    pub x_name: &'static str,
+    /// The vertical figure.
+    pub y: Figure,
+}
+
+/// A table or a drawing of the paper, as something that can be run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Experiment {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// Table and sections.
+    pub source: &'static str,
+    /// What it shows, in one line.
+    pub about: &'static str,
+    /// The machine from which most of its numbers are.
+    pub setup: Setup,
+    /// How it is drawn.
+    pub shape: Shape,
+    /// The figures of its columns.
+    pub columns: &'static [Figure],
+    /// Its rows.
+    pub rows: Vec<Row>,
+    /// What the paper concludes.
+    pub claims: Vec<Claim>,
+    /// What the paper leaves open, and what is done here, in sentences.
+    pub assumptions: &'static [&'static str],
+    /// What the paper's text says beyond rows and claims, in sentences.
+    pub remarks: &'static [&'static str],
+    /// The time that a row is measured by default.
+    pub time: Duration,
+    /// The warm-up before, by default.
+    pub warmup: Duration,
+    /// How often each row is run by default.
+    pub repeat: u32,
+}
+
+/// A row from its parts.
+pub fn row(
+    label: impl Into<String>,
+    words: impl Into<String>,
+    place: Place,
+    turns: &[(&'static str, &str)],
+    published: Vec<Published>,
+) -> Row {
+    Row {
+        label: label.into(),
+        words: words.into(),
+        place,
+        turns: turns.iter().map(|(knob, value)| (*knob, (*value).to_owned())).collect(),
+        published,
+        lacking: None,
+    }
+}
+
+/// The numbers of a table's row, in the order of its columns.
+pub fn numbers(columns: &[Figure], values: &[f64]) -> Vec<Published> {
+    columns.iter().zip(values).map(|(&figure, &value)| Published::new(figure, value)).collect()
+}
+
+/// A claim on the consumer drives between two rows' same figure.
+pub fn claim(
+    source: &'static str,
+    words: &'static str,
+    figure: Figure,
+    rows: (&'static str, &'static str),
+    says: Says,
+) -> Claim {
+    Claim {
+        source,
+        words,
+        setup: Setup::Consumer,
+        above: (rows.0, figure),
+        below: (rows.1, figure),
+        says,
+        stated: None,
+        of_processor: figure.is_cycles(),
+    }
+}
+
+impl Claim {
+    /// The claim on another machine.
+    pub fn on(self, setup: Setup) -> Self {
+        Self { setup, ..self }
+    }
+
+    /// With a factor that only the text gives.
+    pub fn stated(self, factor: f64) -> Self {
+        Self { stated: Some(factor), ..self }
+    }
+
+    /// One that the paper explains by the processor.
+    pub fn of_processor(self) -> Self {
+        Self { of_processor: true, ..self }
+    }
+}
