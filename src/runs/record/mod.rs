@@ -18,6 +18,7 @@ mod files;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub mod hlog;
+mod names;
 mod rebuild;
 mod recording;
 pub mod summary;
@@ -26,21 +27,8 @@ mod tests;
 mod writer;
 
 pub(crate) use files::replace;
+pub(crate) use names::PROFILE;
+pub use names::is_of_recording;
 pub use recording::Recording;
 pub use summary::Summary;
 pub use writer::{Header, Outcome, Writer, refuse_folder};
-
-/// The version of the files' layout; a reader refuses newer ones.
-pub const SCHEMA: u32 = 1;
-
-pub(crate) const PROFILE: &str = "profile.toml";
-const HOST: &str = "host.json";
-const WINDOWS: &str = "windows.jsonl";
-const LATENCY: &str = "latency.hlog";
-const LEDGER: &str = "ledger.jsonl";
-const SUMMARY: &str = "summary.json";
-
-/// Whether a recording has a file of that name.
-pub fn is_of_recording(name: &str) -> bool {
-    [PROFILE, HOST, WINDOWS, LATENCY, LEDGER, SUMMARY].contains(&name)
-}

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde::de::{DeserializeOwned, Error as _};
 
+use super::names::{HOST, LATENCY, LEDGER, PROFILE, SCHEMA, SUMMARY, WINDOWS};
 use super::summary::{Frame, Summary};
-use super::{HOST, LATENCY, LEDGER, PROFILE, SCHEMA, SUMMARY, WINDOWS, consistency, hlog, rebuild};
+use super::{consistency, hlog, rebuild};
 use crate::error::{Error, Result};
 use crate::meter::window::{LedgerLine, Window};
 use crate::printable;

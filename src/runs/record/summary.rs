@@ -64,7 +64,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::SCHEMA;
+use super::names::SCHEMA;
 use crate::class::Class;
 use crate::meter::price;
 use crate::meter::steady_state::Steadiness;

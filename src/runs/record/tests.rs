@@ -6,6 +6,7 @@ use std::path::Path;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 
 use super::fixture::{self, Like};
+use super::names::{HOST, LATENCY, LEDGER, SCHEMA, SUMMARY, WINDOWS};
 use super::*;
 use crate::class::Class;
 use crate::error::Kind;

@@ -9,8 +9,9 @@ use rustix::fs::Access;
 use serde::Serialize;
 
 use super::files::Appender;
+use super::hlog;
+use super::names::{HOST, LATENCY, LEDGER, PROFILE, SCHEMA, SUMMARY, WINDOWS};
 use super::summary::{Frame, Summary};
-use super::{HOST, LATENCY, LEDGER, PROFILE, SCHEMA, SUMMARY, WINDOWS, hlog};
 use crate::error::{Error, Result};
 use crate::held_folder::HeldFolder;
 use crate::host::{Facts, TargetFacts};

@@ -1,0 +1,16 @@
+//! The files of a recording, and the version of their layout.
+
+/// The version of the files' layout; a reader refuses newer ones.
+pub const SCHEMA: u32 = 1;
+
+pub const PROFILE: &str = "profile.toml";
+pub const HOST: &str = "host.json";
+pub const WINDOWS: &str = "windows.jsonl";
+pub const LATENCY: &str = "latency.hlog";
+pub const LEDGER: &str = "ledger.jsonl";
+pub const SUMMARY: &str = "summary.json";
+
+/// Whether a recording has a file of that name.
+pub fn is_of_recording(name: &str) -> bool {
+    [PROFILE, HOST, WINDOWS, LATENCY, LEDGER, SUMMARY].contains(&name)
+}
