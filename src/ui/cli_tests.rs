@@ -1,9 +1,14 @@
 //! The command line as it is typed.
 
-use clap::CommandFactory;
+use std::path::PathBuf;
+use std::time::Duration;
 
+use clap::{CommandFactory, Parser};
+
+use super::args::{JsonArgs, Shell};
 use super::*;
 use crate::settings::{Interface, Settings, Sync};
+use crate::ui::help;
 
 fn parsed(words: &str) -> Cli {
     Cli::try_parse_from(words.split(' ')).unwrap()

@@ -2,7 +2,7 @@
 
 use clap::{Command, CommandFactory};
 
-use super::Cli;
+use super::args::Cli;
 use crate::error::{Error, Result};
 use crate::settings::knobs::nearest_of;
 use crate::settings::profile::Store;

@@ -8,7 +8,7 @@ use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, roman};
 
-use super::{Cli, EXIT_STATUS, MAIN_HELP, RECORD_HELP, REPRODUCE_HELP, Shell};
+use super::args::{Cli, EXIT_STATUS, MAIN_HELP, RECORD_HELP, REPRODUCE_HELP, Shell};
 use crate::ui::help;
 use crate::ui::text::paragraph;
 

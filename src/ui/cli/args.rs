@@ -1,0 +1,417 @@
+//! The arguments, and their help.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+
+use crate::ui::help;
+use crate::units::{parse_duration, parse_rate, parse_size};
+
+pub(super) const EXIT_STATUS: &str = "\
+Exit status:
+  0    success
+  1    something failed; a recording with I/O errors counts as failed
+  2    the input is wrong, or asks for what this host can't do
+  3    refused, because data that is not stacktune's could be destroyed
+  130  interrupted";
+
+pub(super) const MAIN_HELP: &str = "\
+A profile is a name from `stacktune profiles`, or the path of a file if it has a `/` or ends in `.toml`. A profile named \
+like a command is reached by its path.
+
+Examples:
+  stacktune                            the demo, on files in your cache folder
+  stacktune table2-4-direct            a built-in profile
+  stacktune ./mine.toml --set wal.sync=dsync
+  stacktune --read-only ./mine.toml    only reads; nothing is opened for writing
+  stacktune record demo --out run1 --for 1m
+  stacktune compare run1 run2
+
+";
+
+pub(super) const RECORD_HELP: &str = "\
+DIR receives profile.toml (as run), host.json, windows.jsonl, latency.hlog, ledger.jsonl and, at the end, summary.json. \
+Ctrl-C ends the recording early, with a summary of what was measured. A profile with steps runs each of them; the same \
+command resumes an unfinished sweep.
+
+Examples:
+  stacktune record demo --out run1
+  stacktune record ./mine.toml --out run2 --for 5m --warmup 30s
+  stacktune record ./mine.toml --out run3 \\
+      --set io.interface=libaio --set scan.depth=64
+  stacktune record table2-5-block --out run4 \\
+      --set target.devices=/dev/disk/by-id/nvme-X \\
+      --destroy /dev/disk/by-id/nvme-X
+
+";
+
+pub(super) const REPRODUCE_HELP: &str = "\
+DIR receives a recording of each run; the same command resumes with the runs that are missing. `stacktune show DIR` \
+prints the report again.
+
+Examples:
+  stacktune reproduce --list
+  stacktune reproduce table2 --files ~/.cache/stacktune/paper
+  stacktune reproduce table4 --devices /dev/nvme0n1,/dev/nvme1n1 \\
+      --destroy /dev/nvme0n1 --destroy /dev/nvme1n1
+  stacktune reproduce table2 --files DIR --beside other-host/reproduce-table2
+
+";
+
+/// A workbench for the storage stack under a database
+///
+/// Runs table scans, point reads, a write-ahead log and a background writer against files or
+/// devices, and lets you turn every knob while they run. Without a command it opens the screen.
+#[derive(Debug, Clone, PartialEq, Parser)]
+#[command(
+    name = "stacktune",
+    version,
+    args_conflicts_with_subcommands = true,
+    subcommand_help_heading = "Commands",
+    disable_help_subcommand = true,
+    override_usage = "stacktune [OPTIONS] [PROFILE]\n       stacktune <COMMAND>",
+    after_help = format!("{MAIN_HELP}{}\n{EXIT_STATUS}", help::list()),
+    max_term_width = 100
+)]
+pub struct Cli {
+    /// The command; without one, the screen opens.
+    #[command(subcommand)]
+    pub command: Option<Cmd>,
+    /// The profile to open: a name, or a path [default: demo]
+    #[arg(value_name = "PROFILE", value_hint = ValueHint::AnyPath)]
+    pub profile: Option<String>,
+    /// How to run it.
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+/// The options of everything that runs a profile.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub struct RunArgs {
+    /// Run scans and point reads only, and open nothing for writing
+    ///
+    /// Works on unfilled and on mounted devices; the scan is limited to 100 MB/s on a mounted one
+    /// unless a rate is given.
+    #[arg(long)]
+    pub read_only: bool,
+    /// Allow `record` to destroy what this device holds (may be repeated)
+    ///
+    /// Without it a device that carries anything but stacktune's own data is refused. It must be
+    /// one of the profile's devices and not in use. The screen does not take this option: it asks
+    /// for each device's serial number at every plan that destroys data.
+    #[arg(long, value_name = "DEVICE", value_hint = ValueHint::AnyPath, conflicts_with = "read_only")]
+    pub destroy: Vec<PathBuf>,
+    /// Knobs to turn before it starts.
+    #[command(flatten)]
+    pub sets: SetArgs,
+}
+
+/// Knobs given on the command line.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub struct SetArgs {
+    /// Turn a knob of the profile (may be repeated)
+    ///
+    /// `stacktune knobs` lists the knobs and what they accept. Devices in a list are separated by
+    /// commas.
+    #[arg(long = "set", value_name = "KNOB=VALUE")]
+    pub set: Vec<String>,
+}
+
+/// The output format.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub struct JsonArgs {
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The commands. Without one, the terminal UI opens.
+#[derive(Debug, Clone, PartialEq, Subcommand)]
+pub enum Cmd {
+    /// Run a profile without the screen, and record what was measured
+    Record(RecordArgs),
+    /// Reproduce a table or figure of Haas et al. 2020, beside the paper's own results
+    Reproduce(ReproduceArgs),
+    /// Show a recording
+    #[command(after_help = EXIT_STATUS)]
+    Show {
+        /// The recording's folder
+        #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+        dir: PathBuf,
+        /// Draw MB/s, write amplification and space over time instead
+        ///
+        /// Write amplification over a short time is noisy; the totals have the cumulative one.
+        #[arg(long)]
+        over_time: bool,
+        /// The output format.
+        #[command(flatten)]
+        output: JsonArgs,
+    },
+    /// Compare recordings, of any hosts, figure by figure
+    #[command(after_help = EXIT_STATUS)]
+    Compare {
+        /// The recordings' folders; the others are compared with the first
+        #[arg(value_name = "DIR", num_args = 2.., required = true, value_hint = ValueHint::DirPath)]
+        dirs: Vec<PathBuf>,
+        /// The output format.
+        #[command(flatten)]
+        output: JsonArgs,
+    },
+    /// Draw which of two recorded stacks needs fewer drives, by data set and throughput
+    #[command(after_help = EXIT_STATUS)]
+    Cost {
+        /// The two recordings' folders
+        #[arg(value_name = "DIR", num_args = 2, required = true, value_hint = ValueHint::DirPath)]
+        dirs: Vec<PathBuf>,
+        /// The largest data set of the map [default: ten times what the larger stack holds]
+        #[arg(long, value_name = "SIZE", value_parser = parse_size_above_0)]
+        data: Option<u64>,
+        /// The largest throughput of the map [default: ten times that of the faster stack]
+        #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+        rate: Option<u64>,
+        /// The output format.
+        #[command(flatten)]
+        output: JsonArgs,
+    },
+    /// Read a target back and check every page that stacktune wrote
+    #[command(after_help = EXIT_STATUS)]
+    Verify {
+        /// The profile whose target is read [default: demo]
+        #[arg(value_name = "PROFILE", value_hint = ValueHint::AnyPath)]
+        profile: Option<String>,
+        /// Knobs to turn before it starts.
+        #[command(flatten)]
+        sets: SetArgs,
+        /// The output format.
+        #[command(flatten)]
+        output: JsonArgs,
+    },
+    /// List everything that can be turned, and what it accepts
+    Knobs(JsonArgs),
+    /// List the profiles
+    Profiles(JsonArgs),
+    /// Show what this host has and can do
+    Host(JsonArgs),
+    /// Measure stacktune's own CPU time per I/O on this host, by interface
+    Calibrate {
+        /// Compare the workers on RocksDB with a bare loop of the same calls
+        #[arg(long)]
+        pairs: bool,
+        /// The output format.
+        #[command(flatten)]
+        output: JsonArgs,
+    },
+    /// List the settings of a profile that this host can't run, and why
+    #[command(after_help = EXIT_STATUS)]
+    Check {
+        /// The profile: a name, or a path
+        #[arg(value_name = "PROFILE", value_hint = ValueHint::AnyPath)]
+        profile: String,
+        /// Knobs to turn before the check.
+        #[command(flatten)]
+        sets: SetArgs,
+    },
+    /// List the stacks that exist, which of them are in use, and what a crash left behind
+    #[command(after_help = EXIT_STATUS)]
+    Status(JsonArgs),
+    /// Remove what a crash left behind: mounts, arrays, loop devices, partitions, settings
+    ///
+    /// Follows the journal that each stack keeps, and touches nothing that stacktune did not make.
+    /// Stacks of a running process are left alone, and so are retained ones unless they are named.
+    Cleanup(CleanupArgs),
+    /// Explain a topic or a command; without one, list them
+    Help {
+        /// A topic, such as `figures` or `flags`, or a command
+        #[arg(value_name = "TOPIC")]
+        topic: Option<String>,
+    },
+    /// Print the completions of a shell
+    ///
+    /// For bash: stacktune completions bash > ~/.local/share/bash-completion/completions/stacktune
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Print the man page
+    Man,
+    /// Run the workers of another stacktune on drives through SPDK
+    #[command(hide = true, name = "drive-spdk")]
+    DriveSpdk,
+    /// Draw the screen of a run into an SVG file
+    #[command(hide = true)]
+    Picture(PictureArgs),
+}
+
+/// The arguments of `stacktune record`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+#[command(after_help = format!("{RECORD_HELP}{EXIT_STATUS}"))]
+pub struct RecordArgs {
+    /// The profile to run: a name, or a path
+    #[arg(value_name = "PROFILE", value_hint = ValueHint::AnyPath)]
+    pub profile: String,
+    /// The folder to write to; a recording is never overwritten, a sweep is resumed
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, required_unless_present = "dry_run")]
+    pub out: Option<PathBuf>,
+    /// How long to measure, after the warm-up [default: 30s, or the profile's steps]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_positive)]
+    pub duration: Option<Duration>,
+    /// Measure until throughput and write amplification are steady, instead of for a time
+    ///
+    /// Steady means that each class's MB/s, WA-A and WA-D have kept their level for long enough (CUSUM);
+    /// a drive that does not report its WA-D must be written three times over first.
+    #[arg(long, conflicts_with = "duration")]
+    pub until_steady: bool,
+    /// The longest time to measure with --until-steady [default: 2h]
+    #[arg(long, value_name = "TIME", requires = "until_steady", value_parser = parse_positive)]
+    pub at_most: Option<Duration>,
+    /// How long to warm up first; these windows are recorded and marked, but left out of the totals
+    /// [default: 0s, or the profile's steps]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub warmup: Option<Duration>,
+    /// Keep what was built at the end, and print the commands that remove it
+    #[arg(long)]
+    pub keep: bool,
+    /// Read the target back at the end (in a sweep, after each run) and check every page that was
+    /// written
+    #[arg(long)]
+    pub verify: bool,
+    /// Print what would be built and destroyed, then exit
+    #[arg(long)]
+    pub dry_run: bool,
+    /// How to run it.
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// The output format.
+    #[command(flatten)]
+    pub output: JsonArgs,
+}
+
+/// The arguments of `stacktune reproduce`.
+#[derive(Debug, Clone, PartialEq, Args)]
+#[command(after_help = format!("{REPRODUCE_HELP}{EXIT_STATUS}"))]
+pub struct ReproduceArgs {
+    /// The table or figure (table2, table4, …); without one, list them
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+    /// List what can be reproduced
+    #[arg(long)]
+    pub list: bool,
+    /// The drives to run on, separated by commas; each must be named with --destroy too
+    #[arg(long, value_name = "DEVICES", value_delimiter = ',', conflicts_with = "files", value_hint = ValueHint::AnyPath)]
+    pub devices: Vec<String>,
+    /// The folder to make files in, where there are no drives to spare
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub files: Option<PathBuf>,
+    /// How long to measure each row [default: 30s; over time, minutes to hours]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_positive)]
+    pub duration: Option<Duration>,
+    /// How long to warm each row up first [default: 5s; over time, none]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub warmup: Option<Duration>,
+    /// How often to run each row; a verdict needs 3 [default: 3; over time, 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeat: Option<u32>,
+    /// Rest before each run [default: 30s on drives, none on files]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub idle: Option<Duration>,
+    /// Before each run, wait up to 5 minutes until no drive is warmer than this [default: 50 on drives]
+    #[arg(long, value_name = "DEGREES", value_parser = parse_degrees)]
+    pub cool_to: Option<f64>,
+    /// The folder to write to, or to resume [default: reproduce-NAME]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub out: Option<PathBuf>,
+    /// Allow `reproduce` to destroy what this device holds (may be repeated)
+    #[arg(long, value_name = "DEVICE", value_hint = ValueHint::AnyPath)]
+    pub destroy: Vec<PathBuf>,
+    /// Add another recording or reproduction to the report (may be repeated)
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub beside: Vec<PathBuf>,
+    /// A device that is a hardware RAID of level 0, 5 or 10, for Table 5 (may be repeated)
+    #[arg(long, value_name = "LEVEL=DEVICE")]
+    pub hardware_raid: Vec<String>,
+    /// Print what would be run, built, written and destroyed, then exit
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Knobs to turn in every row.
+    #[command(flatten)]
+    pub sets: SetArgs,
+    /// The output format.
+    #[command(flatten)]
+    pub output: JsonArgs,
+}
+
+/// The arguments of `stacktune cleanup`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+#[command(after_help = EXIT_STATUS)]
+pub struct CleanupArgs {
+    /// The stacks to take down, retained ones included [default: everything a crash left behind]
+    #[arg(value_name = "ID", conflicts_with = "all")]
+    pub ids: Vec<String>,
+    /// Take down all retained stacks as well
+    #[arg(long)]
+    pub all: bool,
+    /// Forget what was built on drives that are gone
+    #[arg(long)]
+    pub forget_missing: bool,
+    /// The output format.
+    #[command(flatten)]
+    pub output: JsonArgs,
+}
+
+/// The arguments of `stacktune picture`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct PictureArgs {
+    /// The profile to run [default: demo]
+    #[arg(value_name = "PROFILE", value_hint = ValueHint::AnyPath)]
+    pub profile: Option<String>,
+    /// The file to write
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub out: PathBuf,
+    /// How long to run before the screen is drawn
+    #[arg(long = "for", value_name = "TIME", default_value = "30s", value_parser = parse_positive)]
+    pub duration: Duration,
+    /// Columns of the screen
+    #[arg(long, default_value_t = 160, value_parser = clap::value_parser!(u16).range(20..=400))]
+    pub columns: u16,
+    /// Lines of the screen
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(10..=200))]
+    pub lines: u16,
+    /// Turn a knob while it runs (may be repeated; the turns are spread evenly)
+    #[arg(long = "turn", value_name = "KNOB=VALUE")]
+    pub turns: Vec<String>,
+    /// How to run it.
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+/// The shells with completions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Shell {
+    /// Bash.
+    Bash,
+    /// Zsh.
+    Zsh,
+    /// Fish.
+    Fish,
+}
+
+fn parse_degrees(text: &str) -> std::result::Result<f64, String> {
+    let degrees = text.parse::<f64>().ok().filter(|degrees| (0.0..=120.0).contains(degrees));
+    degrees.ok_or_else(|| "give degrees Celsius from 0 to 120".into())
+}
+
+/// A size of at least a byte.
+fn parse_size_above_0(text: &str) -> std::result::Result<u64, String> {
+    match parse_size(text)? {
+        0 => Err("a size above 0 is expected".into()),
+        bytes => Ok(bytes),
+    }
+}
+
+fn parse_positive(text: &str) -> std::result::Result<Duration, String> {
+    match parse_duration(text)? {
+        Duration::ZERO => Err("a time above 0 is expected".into()),
+        duration => Ok(duration),
+    }
+}
