@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::meter::window::{Flag, Window};
-use crate::runs::paper::Ruling;
+use crate::runs::paper::{self, Beside, Figure, RowResult, Ruling, Run};
 use crate::runs::record::fixture::{self, Like};
 use crate::runs::record::{Header, Outcome, Recording, Writer};
 use crate::settings::profile::Sweep;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{ClaimShown, Figures, OverTime, Reproduction, RowShown, Share};
+use super::shown::{ClaimShown, Figures, OverTime, Reproduction, RowShown, Share};
 use crate::meter::spread::Spread;
 use crate::runs::paper::{
     Change, Changes, Curve, Experiment, Figure, Published, REPEATS_MIN, Ruling, Says, Series, Shape,

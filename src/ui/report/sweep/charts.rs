@@ -3,12 +3,16 @@
 use std::cmp::Ordering;
 use std::fmt::Write;
 
-use super::{CHARTED, StepRow, SweepShown};
+use super::by_step::{StepRow, SweepShown};
 use crate::meter::spread::Spread;
 use crate::settings::knobs;
 use crate::ui::report::chart::{self, Bar};
 use crate::ui::report::figures::{self, Figure};
 use crate::units::SECOND_NS;
+
+/// The figures that charts show.
+const CHARTED: [&str; 4] =
+    ["total.mb_per_s", "classes.point.service_ns.p99", "classes.wal.service_ns.p99", "total.cycles_per_byte"];
 
 /// Bars over the values of the one or two knobs that the steps turn, if one of them is a number; a sweep of one step is
 /// shown over time.
