@@ -1,8 +1,8 @@
 //! What can lie over the screen.
 
-use super::ProfileEntry;
 use super::consent::Consent;
 use super::planned::Agreement;
+use super::profiles::ProfileEntry;
 
 /// A dialog.
 #[derive(Debug, Clone, PartialEq)]

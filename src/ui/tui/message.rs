@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crossterm::event::{KeyEvent, MouseEvent};
 
-use super::ProfileEntry;
+use super::profiles::ProfileEntry;
 use crate::error::Error;
 use crate::runs::session::{Command, Event};
 use crate::settings::Settings;

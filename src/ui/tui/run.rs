@@ -2,6 +2,7 @@
 //! has changed, but not too often.
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -13,14 +14,45 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
 use super::message::{Effect, Msg};
+use super::profiles::ProfileStore;
 use super::state::State;
 use super::terminal::{self, Screen};
 use super::theme::Theme;
 use super::update::update;
-use super::{Link, Options, Outcome, clock, view};
+use super::{clock, view};
 use crate::error::{Error, Result, describe};
 use crate::runs::session::{Command, Event, raise_thread_priority};
 use crate::threads;
+
+/// The two ends of a session that runs in a thread of its own.
+#[derive(Debug)]
+pub struct Link {
+    /// The operator's commands.
+    pub commands: Sender<Command>,
+    /// The run's events.
+    pub events: Receiver<Event>,
+}
+
+/// How it ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// How the run ended.
+    pub ended: Result<()>,
+    /// The commands that remove a retained stack; empty if there is none.
+    pub kept: Vec<String>,
+}
+
+/// How the screen is drawn, and where profiles and recordings are.
+pub struct Options {
+    /// Draw without colours (`NO_COLOR`).
+    pub no_color: bool,
+    /// Draw twice a second at most instead of ten times.
+    pub over_ssh: bool,
+    /// The profiles.
+    pub profiles: Box<dyn ProfileStore>,
+    /// The folder in which each recording gets a new folder.
+    pub recordings: PathBuf,
+}
 
 /// Time between two drawings.
 const REDRAW: Duration = Duration::from_millis(100);

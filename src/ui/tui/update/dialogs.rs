@@ -6,8 +6,9 @@ use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::keys::Action;
 use crate::ui::tui::message::Effect;
 use crate::ui::tui::state::State;
+use crate::ui::tui::update::act::{act, leave};
 use crate::ui::tui::update::input::{scrolled, type_into};
-use crate::ui::tui::update::{leave, plan, turn};
+use crate::ui::tui::update::{plan, turn};
 use crate::ui::tui::view;
 
 /// Handles a key, given its action here or the character that it types.
@@ -59,7 +60,7 @@ pub fn pressed(state: &mut State, action: Option<Action>, typed: Option<char>) -
         },
         Dialog::Failed { top } => match action {
             Some(Action::Former) => return plan::former(state),
-            Some(Action::Open) => return super::act(state, Action::Open),
+            Some(Action::Open) => return act(state, Action::Open),
             _ => page(state, |top| Dialog::Failed { top }, top, action),
         },
         Dialog::Help { top } => page(state, |top| Dialog::Help { top }, top, action),

@@ -8,7 +8,8 @@ use crate::ui::tui::keys::Action;
 use crate::ui::tui::layout;
 use crate::ui::tui::message::Effect;
 use crate::ui::tui::state::{Focus, State};
-use crate::ui::tui::update::{choose, dialogs, step, turn};
+use crate::ui::tui::update::choice::{choose, step};
+use crate::ui::tui::update::{dialogs, turn};
 use crate::ui::tui::view::knobs::{Hit, hit};
 
 /// Rows that one notch of the wheel scrolls.

@@ -39,7 +39,7 @@ pub(super) fn ctrl_c(state: &mut State) -> Vec<Effect> {
 pub(super) fn choose(state: &mut State, path: &str) {
     let row =
         state.rows().iter().position(|row| matches!(row, Row::Knob(knob) if knob.path == path)).unwrap();
-    super::choose(state, row);
+    super::choice::choose(state, row);
 }
 
 fn turn(path: &str, value: Value) -> Vec<Effect> {

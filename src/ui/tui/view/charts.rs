@@ -5,7 +5,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
 use ratatui::text::Line;
 
-use super::{panel, put, span};
+use super::frame::{panel, put, span};
 use crate::class::Class;
 use crate::ui::text::{NONE, latency, left, mb, right, width};
 use crate::ui::tui::charts::{bar, decades, dot, line, round_up};

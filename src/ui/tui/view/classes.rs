@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::{panel, put, span};
+use super::frame::{panel, put, span};
 use crate::class::Class;
 use crate::meter::window::{ClassFigures, Latency, State as ClassState};
 use crate::runs::session::message::Phase;

@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use super::{panel, put, span};
+use super::frame::{panel, put, span};
 use crate::meter::window::{CpuFigures, CyclesSource};
 use crate::settings::Run;
 use crate::ui::report::sentences;

@@ -5,12 +5,12 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::{put, span, window};
+use super::frame::{put, span, window};
 use crate::settings::knobs::{Knob, Scope, find};
 use crate::ui::text::{fit, fit_end, left, wrap};
-use crate::ui::tui::ProfileEntry;
 use crate::ui::tui::consent::{Consent, word_kind};
 use crate::ui::tui::dialog::Dialog;
+use crate::ui::tui::profiles::ProfileEntry;
 use crate::ui::tui::state::State;
 
 const CELLS: u16 = 76;

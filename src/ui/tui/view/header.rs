@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::{put, span};
+use super::frame::{put, span};
 use crate::class::Class;
 use crate::meter::steady_state::SteadyState;
 use crate::runs::session::message::{Phase, Status};

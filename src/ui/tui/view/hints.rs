@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::{put, span};
+use super::frame::{put, span};
 use crate::runs::session::message::Phase;
 use crate::ui::text::{fit_middle, percent, width, wrap};
 use crate::ui::tui::keys;

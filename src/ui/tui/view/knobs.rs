@@ -5,7 +5,7 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 
-use super::{has_focus, panel, put, span};
+use super::frame::{has_focus, panel, put, span};
 use crate::class::Class;
 use crate::settings::knobs::{Knob, Scope, Value};
 use crate::ui::text::{fit, fit_end, left, width};

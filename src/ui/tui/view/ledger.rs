@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::{has_focus, panel, put, span};
+use super::frame::{has_focus, panel, put, span};
 use crate::meter::flag::FlagKind;
 use crate::meter::window::{Change, LedgerLine, Verdict};
 use crate::ui::text::{NONE, left, mb, width};

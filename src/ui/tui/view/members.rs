@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-use super::{panel, put, span};
+use super::frame::{panel, put, span};
 use crate::host::Throttling;
 use crate::meter::window::MemberFigures;
 use crate::ui::report::sentences;

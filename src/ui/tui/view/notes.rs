@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::Line;
 
-use super::{panel, put, span};
+use super::frame::{panel, put, span};
 use crate::class::Class;
 use crate::meter::price;
 use crate::meter::window::{Flag, State as ClassState};

@@ -5,7 +5,8 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::Line;
 
-use super::{believe, centred, help, put, span, window};
+use super::frame::{centred, put, span, window};
+use super::{believe, help};
 use crate::settings::Named;
 use crate::ui::text::{width, wrap, wrap_exact};
 use crate::ui::tui::dialog::Dialog;

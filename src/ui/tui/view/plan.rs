@@ -6,7 +6,7 @@ use ratatui::style::Style;
 use ratatui::text::Line;
 
 use super::dialogs::typed;
-use super::{put, span, window};
+use super::frame::{put, span, window};
 use crate::ui::tui::planned::{Agreement, Tone};
 use crate::ui::tui::state::State;
 use crate::ui::tui::theme::Theme;

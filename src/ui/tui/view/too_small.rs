@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-use super::{put, span};
+use super::frame::{put, span};
 use crate::ui::text::wrap;
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::layout::MIN;

@@ -1,0 +1,167 @@
+//! What an action of the operator does.
+
+use super::choice::step;
+use super::{input, plan, turn};
+use crate::class::Class;
+use crate::runs::session::Command;
+use crate::runs::session::message::Phase;
+use crate::ui::tui::dialog::Dialog;
+use crate::ui::tui::keys::Action;
+use crate::ui::tui::layout::{self, Tier, View};
+use crate::ui::tui::message::Effect;
+use crate::ui::tui::state::{Focus, State};
+
+/// Carries out an action.
+pub fn act(state: &mut State, action: Action) -> Vec<Effect> {
+    match action {
+        Action::Up => step(state, -1),
+        Action::Down => step(state, 1),
+        Action::PageUp => step(state, -10),
+        Action::PageDown => step(state, 10),
+        Action::First => step(state, isize::MIN / 2),
+        Action::Last => step(state, isize::MAX / 2),
+        Action::TurnUp => return turn::turn(state, true),
+        Action::TurnDown => return turn::turn(state, false),
+        Action::Enter if !state.collected.is_empty() => return plan::ask(state),
+        Action::Edit | Action::Enter => turn::edit(state),
+        Action::Plan => return plan::ask(state),
+        Action::Drop => plan::drop_collected(state),
+        Action::Former => return plan::former(state),
+        Action::Host => state.dialog = Some(Dialog::Host { top: 0 }),
+        Action::Believe => state.dialog = Some(Dialog::Believe { top: 0 }),
+        Action::Pause => return pause(state),
+        Action::Mute => match state.knob().class {
+            Some(class) => return turn::mute(state, class),
+            None => {
+                state
+                    .say("m switches the class of the chosen knob: choose one of its knobs, or press 1 to 4");
+            }
+        },
+        Action::MuteClass(index) => return turn::mute(state, Class::ALL[index]),
+        Action::Restart => return turn::restart(state),
+        Action::Undo => return undo(state),
+        Action::Save => save(state),
+        Action::Open => {
+            state.dialog = Some(Dialog::Open { entries: None, chosen: 0 });
+            return vec![Effect::List];
+        }
+        Action::Record => return record(state),
+        Action::Freeze => freeze(state),
+        Action::Cumulative => state.cumulative = !state.cumulative,
+        Action::Response => state.response = !state.response,
+        Action::View => next_view(state),
+        Action::Focus => focus(state),
+        Action::Help => state.dialog = Some(Dialog::Help { top: 0 }),
+        // Only in dialogs, or handled before.
+        Action::Quit
+        | Action::Close
+        | Action::Accept
+        | Action::Yes
+        | Action::Erase
+        | Action::EraseAll
+        | Action::TakeDown
+        | Action::Keep => {}
+    }
+    Vec::new()
+}
+
+fn pause(state: &mut State) -> Vec<Effect> {
+    match state.phase() {
+        _ if state.quitting || state.ended.is_some() => Vec::new(),
+        Phase::Running => vec![Effect::Send(Command::Pause(true))],
+        Phase::Paused => vec![Effect::Send(Command::Pause(false))],
+        Phase::Opening | Phase::Building | Phase::Filling | Phase::Ending => {
+            state.say("nothing to pause: the load is not running");
+            Vec::new()
+        }
+    }
+}
+
+fn undo(state: &mut State) -> Vec<Effect> {
+    if input::blocked(state) {
+        return Vec::new();
+    }
+    state.asked.clear();
+    vec![Effect::Send(Command::Undo)]
+}
+
+fn save(state: &mut State) {
+    match &state.status {
+        Some(status) => {
+            let input = status.settings.name.clone();
+            state.dialog = Some(Dialog::Save { input, selected: true, error: None });
+        }
+        None => state.say("nothing to save yet: the profile is being opened"),
+    }
+}
+
+fn record(state: &mut State) -> Vec<Effect> {
+    if state.recording.is_some() {
+        return vec![Effect::Send(Command::Record(None))];
+    }
+    if input::blocked(state) {
+        return Vec::new();
+    }
+    match &state.status {
+        Some(status) => vec![Effect::StartRecording(status.settings.name.clone())],
+        None => Vec::new(),
+    }
+}
+
+fn freeze(state: &mut State) {
+    state.frozen = match state.frozen {
+        Some(_) => None,
+        None => Some(Box::new(state.live.clone())),
+    };
+}
+
+fn next_view(state: &mut State) {
+    match layout::tier(state.screen) {
+        Some(Tier::Large) => state.say("everything fits on the screen: there is no other view"),
+        Some(tier) => state.view = state.view.next(tier),
+        None => {}
+    }
+    // The focus is never on a panel that is not shown.
+    if layout::areas(state.screen, state.view).is_some_and(|areas| areas.ledger.is_empty()) {
+        state.focus = Focus::Knobs;
+    }
+    state.scroll_to_chosen();
+}
+
+fn focus(state: &mut State) {
+    state.focus = match state.focus {
+        Focus::Ledger => Focus::Knobs,
+        Focus::Knobs => {
+            if layout::areas(state.screen, state.view).is_some_and(|areas| areas.ledger.is_empty()) {
+                state.view = View::Ledger;
+            }
+            Focus::Ledger
+        }
+    };
+}
+
+/// Drains and quits. Asks first if a stack is in place (if asked again, it is torn down); quits at once if
+/// there is nothing to drain, or if asked again.
+pub fn quit(state: &mut State) -> Vec<Effect> {
+    if state.quitting {
+        return vec![Effect::Exit];
+    }
+    if state.ended.is_some() {
+        state.quitting = true;
+        return vec![Effect::Send(Command::Quit), Effect::Exit];
+    }
+    let standing = state.status.as_ref().is_some_and(|status| status.standing);
+    let asked = matches!(state.dialog, Some(Dialog::Leave));
+    if standing && !asked && !state.dialog.as_ref().is_some_and(Dialog::is_awaited) {
+        state.dialog = Some(Dialog::Leave);
+        return Vec::new();
+    }
+    leave(state, Command::Quit)
+}
+
+/// Drains and ends with the given command.
+pub fn leave(state: &mut State, way: Command) -> Vec<Effect> {
+    state.quitting = true;
+    state.dialog = None;
+    vec![Effect::Send(way)]
+}

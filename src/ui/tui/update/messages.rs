@@ -1,0 +1,97 @@
+//! Each message, handed to what it is for.
+
+use std::path::PathBuf;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::layout::Rect;
+
+use super::act::{act, quit};
+use super::{dialogs, mouse, session};
+use crate::error::{Error, Kind};
+use crate::runs::session::Command;
+use crate::ui::tui::dialog::Dialog;
+use crate::ui::tui::keys::{self, Action};
+use crate::ui::tui::layout;
+use crate::ui::tui::message::{Effect, Msg};
+use crate::ui::tui::state::State;
+
+/// Handles a message.
+pub fn update(state: &mut State, msg: Msg) -> Vec<Effect> {
+    let effects = take(state, msg);
+    state.list_knobs();
+    effects
+}
+
+fn take(state: &mut State, msg: Msg) -> Vec<Effect> {
+    match msg {
+        Msg::Key(key) if key.kind != KeyEventKind::Release => key_pressed(state, &key),
+        Msg::Key(_) => Vec::new(),
+        Msg::Mouse(event) => mouse::mouse(state, event),
+        Msg::Resize(columns, lines) => {
+            state.screen = Rect::new(0, 0, columns, lines);
+            state.scroll_to_chosen();
+            Vec::new()
+        }
+        Msg::Session(event) => session::handle(state, event),
+        Msg::SessionGone => session::gone(state),
+        Msg::Listed(found) => {
+            if let Some(Dialog::Open { entries, .. }) = &mut state.dialog {
+                *entries = Some(found);
+            }
+            Vec::new()
+        }
+        Msg::Loaded(Ok(profile)) => {
+            state.say(format!("opening {}", profile.settings.name));
+            state.asked.clear();
+            state.collected.clear();
+            let unused_steps = profile.steps();
+            vec![Effect::Send(Command::Open { settings: Box::new(profile.settings), unused_steps })]
+        }
+        Msg::Loaded(Err(error)) => {
+            state.complain(error.one_line());
+            Vec::new()
+        }
+        Msg::Saved(name, outcome) => {
+            saved(state, name, outcome);
+            Vec::new()
+        }
+    }
+}
+
+fn saved(state: &mut State, name: String, outcome: Result<PathBuf, Error>) {
+    match outcome {
+        Ok(path) => state.say(format!("saved as {}", path.display())),
+        Err(error) if error.kind == Kind::Refused && state.dialog.is_none() => {
+            state.dialog = Some(Dialog::Replace { name });
+        }
+        Err(error) => state.complain(error.one_line()),
+    }
+}
+
+fn key_pressed(state: &mut State, key: &KeyEvent) -> Vec<Effect> {
+    let action = keys::action(state.contexts(), key);
+    if action == Some(Action::Quit) {
+        return quit(state);
+    }
+    let outlives = state.dialog.as_ref().is_some_and(Dialog::outlives_small_screens);
+    if layout::tier(state.screen).is_none() && !outlives {
+        return Vec::new(); // nothing invisible is turned
+    }
+    if state.dialog.is_some() {
+        let typed = match key.code {
+            KeyCode::Char(c)
+                if action.is_none() && key.modifiers.difference(KeyModifiers::SHIFT).is_empty() =>
+            {
+                Some(c)
+            }
+            _ => None,
+        };
+        return dialogs::pressed(state, action, typed);
+    }
+    let Some(action) = action else { return Vec::new() };
+    state.message = None;
+    if !matches!(action, Action::TurnUp | Action::TurnDown) {
+        state.passing = None;
+    }
+    act(state, action)
+}

@@ -1,0 +1,63 @@
+//! The whole screen: its panels, and the dialog above them.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::{
+    charts, classes, cpu, dialogs, header, hints, knobs, ledger, members, notes, pages, plan, too_small,
+};
+use crate::printable::{is_line, is_obeyed};
+use crate::ui::tui::dialog::Dialog;
+use crate::ui::tui::layout;
+use crate::ui::tui::state::State;
+
+/// Draws a panel into its place.
+type Render = fn(&State, &mut Buffer, Rect);
+
+/// Draws the whole screen.
+pub fn draw(state: &State, buf: &mut Buffer) {
+    let screen = buf.area;
+    buf.set_style(screen, state.theme.plain);
+    let Some(areas) = layout::areas(screen, state.view) else {
+        too_small::render(state, buf, screen);
+        return;
+    };
+    header::render(state, buf, areas.header);
+    knobs::render(state, buf, areas.knobs);
+    classes::render(state, buf, areas.classes);
+    let panels: [(Rect, Render); 5] = [
+        (areas.charts, charts::render),
+        (areas.cpu, cpu::render),
+        (areas.members, members::render),
+        (areas.notes, notes::render),
+        (areas.ledger, ledger::render),
+    ];
+    for (area, render) in panels {
+        if !area.is_empty() {
+            render(state, buf, area);
+        }
+    }
+    hints::message(state, buf, areas.message);
+    hints::keys(state, buf, areas.hints);
+    match &state.dialog {
+        None => {}
+        Some(
+            Dialog::Help { top } | Dialog::Host { top } | Dialog::Believe { top } | Dialog::Failed { top },
+        ) => {
+            pages::render(state, *top, buf, screen);
+        }
+        Some(Dialog::Plan(asked)) => plan::render(state, asked, buf, screen),
+        Some(dialog) => dialogs::render(state, dialog, buf, screen),
+    }
+    drop_obeyed(buf);
+}
+
+/// Removes from the cells what a terminal would obey: ratatui drops control characters alone.
+fn drop_obeyed(buf: &mut Buffer) {
+    for cell in &mut buf.content {
+        if !is_line(cell.symbol()) {
+            let symbol = cell.symbol().replace(is_obeyed, "");
+            cell.set_symbol(if symbol.is_empty() { " " } else { &symbol });
+        }
+    }
+}
