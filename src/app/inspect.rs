@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{facts, facts_with_versions, print, print_json};
+use super::inputs::{facts, facts_with_versions};
+use super::output::{print, print_json};
 use crate::error::{Error, Result};
 use crate::host::{Facts, OtherLoad};
 use crate::load::calibrate as calibration;
@@ -171,7 +172,7 @@ fn calibration_folder() -> Result<(PathBuf, Vec<PathBuf>)> {
 
 /// `stacktune check`: also examines the target, and creates and writes nothing.
 pub fn check(profile: &str, sets: &[String]) -> Result<()> {
-    let (profile, demo) = super::profile(Some(profile), sets)?;
+    let (profile, demo) = super::inputs::profile(Some(profile), sets)?;
     let facts = facts();
     let settings = profile.settings;
     if let Some(sweep) = &profile.sweep {

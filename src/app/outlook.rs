@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::{print, print_json};
+use super::output::{print, print_json};
 use crate::error::Result;
 use crate::host::Facts;
 use crate::runs::session::{Options, PlanShown, plan_shown};

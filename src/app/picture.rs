@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{facts, options, profile};
+use super::inputs::{facts, options, profile};
 use crate::error::{Error, Result};
 use crate::printable;
 use crate::regular_file;

@@ -3,9 +3,10 @@
 use std::io::{IsTerminal, stderr};
 use std::time::Duration;
 
+use super::inputs::{facts_with_versions, options, profile};
+use super::output::{eprint_line, print, print_json};
 use super::signals::Interrupts;
 use super::watcher::{Watcher, report_kept, verify};
-use super::{eprint_line, facts_with_versions, options, print, print_json, profile};
 use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::runs::record::Summary;

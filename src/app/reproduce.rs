@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::inputs::facts_with_versions;
 use super::outlook;
+use super::output::{print, print_json};
 use super::signals::Interrupts;
 use super::sweep::Watcher;
 use super::watcher::Watcher as Screen;
-use super::{facts_with_versions, print, print_json};
 use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::printable;
@@ -270,7 +271,7 @@ fn announce(schedule: &Schedule, profile: &Profile, dir: &Path) {
     let sweep = profile.sweep.clone().unwrap_or_default();
     let writes = planned_writes(schedule, &run_settings(&profile.settings, &sweep.all_steps()));
     let unlimited = if writes.unlimited { ", and more where a class has no rate" } else { "" };
-    super::eprint_line(&format!(
+    super::output::eprint_line(&format!(
         "stacktune: {} runs into {}: {} of load and rest, with up to {} written{unlimited}; building and filling are extra",
         schedule.runs.len(),
         printable::path(dir),
@@ -317,7 +318,7 @@ pub fn shown(dir: &Path) -> Result<Reproduction> {
             Ok(other) => others.push(other),
             // This host's results are shown all the same.
             Err(error) => {
-                super::eprint_line(&format!("stacktune: not shown beside it: {}", error.one_line()));
+                super::output::eprint_line(&format!("stacktune: not shown beside it: {}", error.one_line()));
             }
         }
     }

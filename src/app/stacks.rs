@@ -3,8 +3,8 @@
 use std::io::{IsTerminal, stderr};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::output::{eprint_line, print, print_json};
 use super::signals::Interrupts;
-use super::{eprint_line, print, print_json};
 use crate::error::{Error, Result};
 use crate::stack::paths::state_dir;
 use crate::stack::runner::Runner;

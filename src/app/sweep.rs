@@ -3,10 +3,11 @@
 use std::io::{IsTerminal, stderr};
 use std::sync::Arc;
 
+use super::inputs::{facts_with_versions, options};
 use super::outlook;
+use super::output::{print, print_json};
 use super::signals::Interrupts;
 use super::watcher::{Watcher as Screen, report_kept, verify};
-use super::{facts_with_versions, options, print, print_json};
 use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::runs::session::{Advance, Attendant, PlanShown, Progress as Filling, Session, Wanted};

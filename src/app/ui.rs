@@ -6,7 +6,8 @@ use std::io::{IsTerminal, stdin, stdout};
 use std::path::PathBuf;
 use std::sync::mpsc::channel;
 
-use super::{facts, facts_with_versions, options, print};
+use super::inputs::{facts, facts_with_versions, options};
+use super::output::print;
 use crate::error::{Error, Result};
 use crate::load::kv;
 use crate::runs::session::{Options, live};
@@ -20,7 +21,7 @@ use crate::ui::tui::{self, Link, ProfileEntry, ProfileStore};
 /// Opens the UI with a profile; the demo without one.
 pub fn run(profile: Option<&str>, args: &RunArgs) -> Result<()> {
     refuse_consent_in_advance(args)?;
-    let (profile, demo) = super::profile(profile, &args.sets.set)?;
+    let (profile, demo) = super::inputs::profile(profile, &args.sets.set)?;
     kv::built::require(&profile.settings)?;
     if !stdin().is_terminal() || !stdout().is_terminal() {
         return Err(Error::input("the terminal UI needs a terminal")

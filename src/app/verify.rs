@@ -5,8 +5,9 @@ use std::io::{IsTerminal, stderr};
 use std::os::unix::fs::FileTypeExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::inputs::facts;
+use super::output::{print, print_json};
 use super::signals::Interrupts;
-use super::{facts, print, print_json};
 use crate::error::{Error, Result};
 use crate::load::volume::{MemberSource, Request, Volume};
 use crate::runs::session::{Verified, check_serials, verify_pairs};
@@ -16,7 +17,7 @@ use crate::ui::report::Progress;
 
 /// Runs the command.
 pub fn run(profile: Option<&str>, sets: &[String], json: bool) -> Result<()> {
-    let (profile, _) = super::profile(profile, sets)?;
+    let (profile, _) = super::inputs::profile(profile, sets)?;
     let settings = profile.settings;
     let interrupts = Interrupts::watch()?;
     let mut progress = Progress::new(stderr(), stderr().is_terminal(), None);

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::eprint_line;
+use super::output::eprint_line;
 use super::signals::Interrupts;
 use crate::error::{Error, Result};
 use crate::runs::session::{Advance, Attendant, Event, PlanShown, Progress as Filling, Session, Wanted};

@@ -1,0 +1,105 @@
+//! From the command line to the command, and to an exit status.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use super::output::{eprint_line, print_with};
+use super::{inspect, picture, privileges, record, reproduce, signals, stacks, ui, verify};
+use crate::error::Result;
+use crate::printable;
+use crate::ui::cli::{self, Cli, Cmd};
+use crate::ui::help::{self, Place};
+
+/// Runs the command line of this process.
+pub fn run() -> ExitCode {
+    let cli = Cli::try_parse().unwrap_or_else(|error| {
+        if let Some(error) = cli::mistyped(std::env::args().skip(1), &error) {
+            eprint_line(&format!("stacktune: {error}"));
+            std::process::exit(error.exit_status().into());
+        }
+        end_with(&error)
+    });
+    raise_file_limit();
+    signals::outlive_file_limit();
+    if only_reads(&cli) {
+        privileges::drop_to_reading();
+    }
+    match dispatch(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprint_line(&format!("stacktune: {error}"));
+            ExitCode::from(error.exit_status())
+        }
+    }
+}
+
+/// Whether a command only reads recordings, profiles or texts.
+fn only_reads(cli: &Cli) -> bool {
+    use Cmd::{Compare, Completions, Cost, Help, Knobs, Man, Profiles, Show};
+    let reads = |command: &Cmd| {
+        matches!(
+            command,
+            Show { .. }
+                | Compare { .. }
+                | Cost { .. }
+                | Knobs(_)
+                | Profiles(_)
+                | Help { .. }
+                | Completions { .. }
+                | Man
+        )
+    };
+    cli.command.as_ref().is_some_and(reads)
+}
+
+/// Ends the program as clap does, without what a terminal would obey in the arguments: names of folders may be others'.
+fn end_with(error: &clap::Error) -> ! {
+    if std::env::args_os().all(|argument| printable::is_line(&argument.to_string_lossy())) {
+        error.exit();
+    }
+    eprint_line(error.render().to_string().trim_end());
+    std::process::exit(error.exit_code())
+}
+
+fn dispatch(cli: Cli) -> Result<()> {
+    match cli.command {
+        None => ui::run(cli.profile.as_deref(), &cli.run),
+        Some(Cmd::Record(args)) => record::run(&args),
+        Some(Cmd::Reproduce(args)) => reproduce::run(&args),
+        Some(Cmd::Show { dir, over_time: true, output }) => inspect::show_over_time(&dir, output.json),
+        Some(Cmd::Show { dir, output, .. }) => inspect::show(&dir, output.json),
+        Some(Cmd::Compare { dirs, output }) => inspect::compare(&dirs, output.json),
+        Some(Cmd::Cost { dirs, data, rate, output }) => inspect::cost(&dirs, data, rate, output.json),
+        Some(Cmd::Verify { profile, sets, output }) => {
+            verify::run(profile.as_deref(), &sets.set, output.json)
+        }
+        Some(Cmd::Knobs(output)) => inspect::knobs(output.json),
+        Some(Cmd::Profiles(output)) => inspect::profiles(output.json),
+        Some(Cmd::Host(output)) => inspect::host(output.json),
+        Some(Cmd::Calibrate { pairs: true, output }) => inspect::calibrate_pairs(output.json),
+        Some(Cmd::Calibrate { output, .. }) => inspect::calibrate(output.json),
+        Some(Cmd::Check { profile, sets }) => inspect::check(&profile, &sets.set),
+        Some(Cmd::Status(output)) => stacks::status(output.json),
+        Some(Cmd::Cleanup(args)) => stacks::cleanup(&args),
+        Some(Cmd::Help { topic }) => explain(topic.as_deref()),
+        Some(Cmd::Completions { shell }) => print_with(|out| cli::write_completions(shell, out)),
+        Some(Cmd::DriveSpdk) => crate::load::remote::helper::run(),
+        Some(Cmd::Picture(args)) => picture::run(&args),
+        Some(Cmd::Man) => print_with(|out| cli::write_man(out)),
+    }
+}
+
+/// `stacktune help`.
+fn explain(topic: Option<&str>) -> Result<()> {
+    let text = cli::explain(topic, Place::stdout())?;
+    print_with(|out| help::page(&text, out))
+}
+
+/// Files are opened for each class and member: the soft limit of 1,024 is soon reached.
+fn raise_file_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // If it can't be raised, opening a file reports what is missing.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}
