@@ -16,7 +16,7 @@
 //! | [`load`] | the four classes and how their I/O reaches the drives | host, settings, meter |
 //! | [`runs`] | sessions, sweeps, the papers' tables, recordings | host, settings, stack, meter, load |
 //! | [`ui`] | command line, screen, reports | host, settings, stack, meter, runs |
-//! | [`app`] | the composition root: each command, put together from the rooms | host, settings, stack, meter, load, runs, ui |
+//! | [`app`] | the composition root: each command, put together from the rooms | host, settings, stack, load, runs, ui |
 //!
 //! [`class`], [`error`], [`held_folder`], [`printable`], [`regular_file`], [`threads`] and [`units`] are what all share.
 //! `tests/house` reads this table, and those of the rooms, and holds every import against it.

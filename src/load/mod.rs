@@ -10,8 +10,8 @@
 //! | [`spdk`] | the operator's own SPDK, through a shim in C | – |
 //! | [`io`] | the interfaces, one file each | volume, nvme, spdk |
 //! | [`kv`] | pairs in RocksDB: data set, options, loading, counters | volume |
-//! | [`workers`] | pacing, offsets, commits, the loop of a worker | volume, nvme, io, kv |
-//! | [`remote`] | a load in a separate process: commands there, samples back | workers, volume, io, spdk |
+//! | [`workers`] | pacing, offsets, commits, the loop of a worker | volume, io, kv |
+//! | [`remote`] | a load in a separate process: commands there, samples back | workers, volume, spdk |
 //! | [`calibrate`] | the generator's own cost per I/O | workers, volume, io, kv |
 
 pub mod calibrate;

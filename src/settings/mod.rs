@@ -9,10 +9,10 @@
 //! | [`interface`] | the interfaces, with a row of capabilities for each | named |
 //! | [`values`] | every setting as plain data, with its default | named, interface |
 //! | [`filesystem_options`] | the options of mkfs and mount that a profile may give | named, values |
-//! | [`jobs`] | what each class does under settings | named, interface, values |
+//! | [`jobs`] | what each class does under settings | interface, values |
 //! | [`knobs`] | the table of everything that can be turned | named, interface, values, filesystem_options |
 //! | [`change`] | what a change of settings requires | interface, values, jobs, knobs |
-//! | [`profile`] | settings as TOML and back; built-in and saved profiles | named, interface, values, knobs |
+//! | [`profile`] | settings as TOML and back; built-in and saved profiles | interface, values, knobs |
 
 pub mod change;
 pub mod filesystem_options;

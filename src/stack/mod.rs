@@ -13,12 +13,12 @@
 //! | [`guard`] | what may be written to: uses, content, consent, claims, wiping | runner, devices |
 //! | [`state`] | the folder of journals and notes, which others can't change | runner |
 //! | [`journal`] | what was done and how it is undone, durable before it is done | id, devices, state |
-//! | [`paths`] | where journals and mount points are | runner, guard |
+//! | [`paths`] | where journals and mount points are | – |
 //! | [`plan`] | settings to steps: layers, capacity, resilience, wear, durations | runner, id, devices, guard, state, journal |
 //! | [`tuning`] | queue settings and a memory budget, during a run | runner, id, devices, journal, plan |
 //! | [`handover`] | drives that leave the kernel for VFIO, and come back | runner, supervise, id, devices, guard, journal |
 //! | [`undo`] | removes what a journal names; leftovers and cleanup | runner, supervise, id, devices, guard, journal, tuning, handover |
-//! | [`build`] | runs a confirmed plan: preconditioning, resync, tear-down | runner, supervise, devices, guard, state, journal, paths, plan, undo |
+//! | [`build`] | runs a confirmed plan: preconditioning, resync, tear-down | runner, supervise, devices, guard, state, journal, plan, undo |
 
 pub mod build;
 pub mod devices;

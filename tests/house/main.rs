@@ -25,10 +25,52 @@ fn table(path: &Path) -> BTreeMap<String, BTreeSet<String>> {
     rows.collect()
 }
 
+fn is_room(name: &str) -> bool {
+    root().join(name).is_dir()
+}
+
+/// The names that the rooms re-export at their head, each with the path of where it comes from.
+fn re_exports(sources: &[Source]) -> BTreeMap<Vec<String>, Vec<String>> {
+    let modules: BTreeSet<_> = sources.iter().map(|source| source.module.clone()).collect();
+    let heads = sources.iter().filter(|source| source.module.len() == 1 && source.only_passes_on());
+    let named = heads.flat_map(|head| {
+        let passed_on = head.passed_on(&modules).into_iter();
+        passed_on.map(|(name, path)| (vec![head.module[0].clone(), name], path))
+    });
+    named.filter(|(name, _)| !modules.contains(name)).collect()
+}
+
+/// What a file imports from the modules of its own room, and from other rooms, as paths of a room and a name.
+fn imports_by_rooms(
+    source: &Source,
+    re_exports: &BTreeMap<Vec<String>, Vec<String>>,
+) -> (BTreeSet<Vec<String>>, BTreeSet<Vec<String>>) {
+    let room = &source.module[0];
+    // In a module of tests inside a file, `super` leads elsewhere.
+    let within = source.paths(&source.code()).into_iter();
+    let mut within: BTreeSet<_> = within.map(|path| re_exports.get(&path).cloned().unwrap_or(path)).collect();
+    within.retain(|path| path.len() > 1 && path[0] == *room && path[1] != module_of(source));
+    let lines = source.text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let mut across = source.paths(&lines.collect::<Vec<_>>().join("\n"));
+    across.retain(|path| path.first().is_some_and(|first| is_room(first) && first != room));
+    let short = |paths: BTreeSet<Vec<String>>| {
+        paths.into_iter().map(|path| path[..path.len().min(2)].to_vec()).collect()
+    };
+    (short(within), short(across))
+}
+
+/// The module of its room that a file is a part of, or tests.
+fn module_of(source: &Source) -> &str {
+    source.module.get(1).map_or("", |module| module.trim_end_matches("_tests"))
+}
+
 /// The imports of a file that the map in `lib.rs`, or its room's own, does not have.
-fn imports_off_the_map(source: &Source, rooms: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
-    let [room, rest @ ..] = source.module.as_slice() else { return Vec::new() };
-    let is_room = |name: &String| root().join(name).is_dir();
+fn imports_off_the_map(
+    source: &Source,
+    rooms: &BTreeMap<String, BTreeSet<String>>,
+    re_exports: &BTreeMap<Vec<String>, Vec<String>>,
+) -> Vec<String> {
+    let Some(room) = source.module.first() else { return Vec::new() };
     let none = BTreeSet::new();
     let allowed = match room.as_str() {
         "lib" | "main" | "testing" => return Vec::new(),
@@ -39,20 +81,13 @@ fn imports_off_the_map(source: &Source, rooms: &BTreeMap<String, BTreeSet<String
         _ => &none,
     };
     let own = if is_room(room) { table(&root().join(room).join("mod.rs")) } else { BTreeMap::new() };
-    let module = rest.first().map_or("", |module| module.trim_end_matches("_tests"));
-    let leaves_room = |path: &Vec<String>| path.first().is_some_and(|first| is_room(first) && first != room);
-    // In a module of tests inside a file, `super` leads elsewhere.
-    let within = source.paths(&source.code()).into_iter().filter(|path| match path.as_slice() {
-        [first, second, ..] if first == room && module != second => {
-            own.get(module).is_some_and(|allowed| own.contains_key(second) && !allowed.contains(second))
-        }
-        _ => false,
+    let (mut within, mut across) = imports_by_rooms(source, re_exports);
+    within.retain(|path| {
+        let row = own.get(module_of(source));
+        row.is_some_and(|allowed| own.contains_key(&path[1]) && !allowed.contains(&path[1]))
     });
-    let lines = source.text.lines().filter(|line| !line.trim_start().starts_with("//"));
-    let all = source.paths(&lines.collect::<Vec<_>>().join("\n"));
-    let across = all.into_iter().filter(|path| leaves_room(path) && !allowed.contains(&path[0]));
-    let shown = within.chain(across).map(|path| path[..path.len().min(2)].join("::"));
-    let shown: BTreeSet<_> = shown.collect();
+    across.retain(|path| !allowed.contains(&path[0]));
+    let shown: BTreeSet<_> = within.union(&across).map(|path| path.join("::")).collect();
     shown.into_iter().map(|path| format!("{} imports {path}", source.module.join("/"))).collect()
 }
 
@@ -75,9 +110,38 @@ fn each_room_has_a_table_of_all_its_modules() {
 fn data_flows_one_way() {
     let rooms = table(&root().join("lib.rs"));
     assert!(rooms.len() >= 8, "the map in src/lib.rs can't be read: {rooms:?}");
-    let found: BTreeSet<String> =
-        sources().iter().flat_map(|source| imports_off_the_map(source, &rooms)).collect();
+    let (sources, mut found) = (sources(), BTreeSet::new());
+    let re_exports = re_exports(&sources);
+    for source in &sources {
+        found.extend(imports_off_the_map(source, &rooms, &re_exports));
+    }
     assert!(found.is_empty(), "not on the map:\n{}", found.into_iter().collect::<Vec<_>>().join("\n"));
+}
+
+#[test]
+fn the_map_shows_no_import_that_does_not_exist() {
+    let rows = |map: &str, table: BTreeMap<String, BTreeSet<String>>| -> Vec<[String; 3]> {
+        let entry = |row: &String, name: String| [map.to_owned(), row.clone(), name];
+        table.iter().flat_map(|(row, names)| names.iter().map(|name| entry(row, name.clone()))).collect()
+    };
+    let rooms = table(&root().join("lib.rs"));
+    let own = rooms.keys().flat_map(|room| rows(room, table(&root().join(room).join("mod.rs"))));
+    let mut unused: BTreeSet<_> = own.collect();
+    unused.extend(rows("lib", rooms));
+    let sources = sources();
+    let re_exports = re_exports(&sources);
+    for source in &sources {
+        let (within, across) = imports_by_rooms(source, &re_exports);
+        let room = &source.module[0];
+        for path in within {
+            unused.remove(&[room.clone(), module_of(&source).to_owned(), path[1].clone()]);
+        }
+        for path in across {
+            unused.remove(&["lib".to_owned(), room.clone(), path[0].clone()]);
+        }
+    }
+    let unused: Vec<_> = unused.iter().map(|[map, row, name]| format!("{map}: {row} → {name}")).collect();
+    assert!(unused.is_empty(), "nothing imports what the tables allow:\n{}", unused.join("\n"));
 }
 
 /// What an interface can do stands in its row; the rest of the program asks the row.

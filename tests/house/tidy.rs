@@ -36,34 +36,35 @@ fn functions_fit_a_screen() {
     assert_none(&long, "a function has 70 lines at most");
 }
 
-/// Which files a file imports from. A folder's `mod.rs` only passes on, and stands in no circle: what it
-/// re-exports comes from the file that has it.
+/// Which files a file imports from. A `mod.rs` that only declares modules and re-exports names stands in no
+/// circle: what it re-exports comes from the file that defines it. One that defines something itself is a
+/// file like any other.
 fn imported_files(sources: &[Source]) -> BTreeMap<Vec<String>, BTreeSet<Vec<String>>> {
     let files: Vec<&Source> = sources.iter().filter(|source| !source.is_test()).collect();
-    let modules: BTreeSet<&Vec<String>> = files.iter().map(|source| &source.module).collect();
+    let modules: BTreeSet<Vec<String>> = files.iter().map(|source| source.module.clone()).collect();
     let folders: BTreeMap<&Vec<String>, BTreeMap<String, Vec<String>>> = files
         .iter()
-        .filter(|source| source.is_folder())
-        .map(|folder| (&folder.module, folder.passed_on()))
+        .filter(|source| source.only_passes_on())
+        .map(|folder| (&folder.module, folder.passed_on(&modules)))
         .collect();
     let file_of = |mut path: Vec<String>| loop {
         let mut name = None;
         while !path.is_empty() && !modules.contains(&path) {
             name = path.pop();
         }
-        match folders.get(&path) {
-            None => return Some(path).filter(|path| !path.is_empty()),
-            Some(passed_on) => match name.and_then(|name| passed_on.get(&name)) {
-                Some(origin) => path.clone_from(origin),
-                None => return None,
-            },
-        }
+        let Some(passed_on) = folders.get(&path) else {
+            return Some(path).filter(|path| !path.is_empty());
+        };
+        // A folder by itself is imported for what the file then names in it.
+        let name = name?;
+        let origin = passed_on.get(&name).unwrap_or_else(|| panic!("{path:?} has no {name}"));
+        path.clone_from(origin);
     };
     let imports = |source: &&Source| {
-        let files = source.paths(&source.code()).into_iter().filter_map(file_of);
+        let files = source.imports(&modules).into_iter().filter_map(file_of);
         (source.module.clone(), files.filter(|file| *file != source.module).collect())
     };
-    files.iter().filter(|source| !source.is_folder()).map(imports).collect()
+    files.iter().filter(|source| !source.only_passes_on()).map(imports).collect()
 }
 
 /// Whether a way leads from a file along imports back to it.
@@ -81,10 +82,47 @@ fn is_in_circle(file: &Vec<String>, imports: &BTreeMap<Vec<String>, BTreeSet<Vec
     false
 }
 
+fn in_circles(sources: &[Source]) -> Vec<String> {
+    let imports = imported_files(sources);
+    let in_circle = imports.keys().filter(|file| is_in_circle(file, &imports));
+    in_circle.map(|file| file.join("/")).collect()
+}
+
 #[test]
 fn no_files_import_each_other_in_a_circle() {
-    let imports = imported_files(&sources());
-    let in_circle = imports.keys().filter(|file| is_in_circle(file, &imports));
-    let in_circle: Vec<String> = in_circle.map(|file| file.join("/")).collect();
-    assert_none(&in_circle, "no files import each other in a circle");
+    assert_none(&in_circles(&sources()), "no files import each other in a circle");
+}
+
+/// The circles in a folder `io` of these files.
+fn planted(files: &[(&str, &str)]) -> Vec<String> {
+    let source = |(name, text): &(&str, &str)| {
+        let module = ["io", name].into_iter().filter(|name| *name != "mod").map(str::to_owned);
+        Source {
+            path: format!("src/io/{name}.rs").into(),
+            module: module.collect(),
+            text: (*text).to_owned(),
+        }
+    };
+    in_circles(&files.iter().map(source).collect::<Vec<_>>())
+}
+
+#[test]
+fn a_circle_through_a_head_that_defines_something_is_found() {
+    let names = "mod null;\n\npub trait Backend {}\n\nfn start() {\n    null::Null::new();\n}\n";
+    assert_eq!(planted(&[("mod", names), ("null", "use super::Backend;\n")]), ["io", "io/null"]);
+    let re_exports = "mod null;\n\npub use null::{self, Null};\n\npub const SLOTS: u32 = 1;\n";
+    assert_eq!(planted(&[("mod", re_exports), ("null", "use crate::io::SLOTS;\n")]), ["io", "io/null"]);
+    assert!(planted(&[("mod", re_exports), ("null", "")]).is_empty());
+}
+
+#[test]
+fn a_circle_through_re_exports_is_found() {
+    let head = "mod backend;\n#[cfg(unix)]\nmod null;\n\npub use backend::Backend;\npub use null::{\n    Null as Nothing,\n};\n";
+    let null = "use super::Backend;\n";
+    let circle = ["io/backend", "io/null"];
+    let by_name = "use crate::{class::null, io::{self, Nothing}};\n";
+    assert_eq!(planted(&[("mod", head), ("null", null), ("backend", by_name)]), circle);
+    let by_module = "use super::null;\n\nfn start() {\n    null::Null::new();\n}\n";
+    assert_eq!(planted(&[("mod", head), ("null", null), ("backend", by_module)]), circle);
+    assert!(planted(&[("mod", head), ("null", null), ("backend", "use std::io::null::Null;\n")]).is_empty());
 }

@@ -137,19 +137,92 @@ impl Source {
         found
     }
 
-    /// What a folder's `mod.rs` re-exports, with the path of where it comes from.
-    pub fn passed_on(&self) -> BTreeMap<String, Vec<String>> {
-        let code = self.code();
-        let mut paths = BTreeSet::new();
-        for (at, found) in code.match_indices("use ") {
-            let rest = &code[at + found.len()..];
-            let is_own = !["crate::", "super::", "std::"].iter().any(|start| rest.starts_with(start));
-            if is_own {
-                follow_from(self.module.clone(), rest, &mut paths);
+    /// The paths of all that the file names in other modules: those that begin with `crate`, `super` or
+    /// `self`, with a module of its own, or with a module that it imports.
+    pub fn imports(&self, modules: &BTreeSet<Vec<String>>) -> BTreeSet<Vec<String>> {
+        let (uses, rest) = self.uses_and_rest();
+        let mut roots: BTreeMap<String, Vec<String>> = modules
+            .iter()
+            .filter_map(|module| Some((module, module.split_last()?)))
+            .filter(|(_, (_, parent))| *parent == self.module)
+            .map(|(module, (own, _))| (own.clone(), module.clone()))
+            .collect();
+        let used: BTreeSet<_> = uses.iter().flat_map(|import| self.leaves(import, &roots)).collect();
+        let imported = used.iter().filter(|(_, path)| modules.contains(path));
+        roots.extend(imported.cloned().collect::<Vec<_>>());
+
+        let mut found: BTreeSet<_> = used.into_iter().map(|(_, path)| path).collect();
+        found.extend(self.paths(&rest));
+        for (root, base) in &roots {
+            for (at, _) in rest.match_indices(&format!("{root}::")) {
+                let before = rest[..at].chars().next_back();
+                if before.is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != ':') {
+                    follow_from(base.clone(), &rest[at + root.len() + 2..], &mut found);
+                }
             }
         }
-        let named = paths.into_iter().filter_map(|path| Some((path.last()?.clone(), path)));
-        named.filter(|(_, path)| path.len() > self.module.len() + 1).collect()
+        found
+    }
+
+    /// Whether it declares modules and re-exports names, and that alone.
+    pub fn only_passes_on(&self) -> bool {
+        let (_, rest) = self.uses_and_rest();
+        self.is_folder()
+            && rest.lines().map(str::trim).all(|line| {
+                let is_module = line.ends_with(';') && line.split_whitespace().any(|word| word == "mod");
+                line.is_empty() || line.starts_with('#') || is_module
+            })
+    }
+
+    /// The names that a folder's `mod.rs` imports and re-exports, with the path of where each comes from.
+    pub fn passed_on(&self, modules: &BTreeSet<Vec<String>>) -> BTreeMap<String, Vec<String>> {
+        let own = modules.iter().filter(|module| module.starts_with(&self.module));
+        let own = own.filter_map(|module| module.get(self.module.len()));
+        let own = own.map(|name| (name.clone(), [self.module.as_slice(), &[name.clone()]].concat()));
+        let roots = own.collect();
+        let (uses, _) = self.uses_and_rest();
+        uses.iter().flat_map(|import| self.leaves(import, &roots)).collect()
+    }
+
+    /// The `use` declarations of the code, from the path on, and all else.
+    fn uses_and_rest(&self) -> (Vec<String>, String) {
+        let (mut uses, mut rest): (Vec<String>, _) = (Vec::new(), String::new());
+        let mut is_open = false;
+        for line in self.code().lines() {
+            let item = line.trim_start();
+            let begins = match item.split_once("use ") {
+                Some((before, path)) if before.is_empty() || before.starts_with("pub") => Some(path),
+                _ => None,
+            };
+            match begins {
+                Some(path) if !is_open => uses.push(path.to_owned()),
+                _ if is_open => uses.last_mut().unwrap().push_str(item),
+                _ => rest.extend([line, "\n"]),
+            }
+            is_open = (is_open || begins.is_some()) && !line.ends_with(';');
+        }
+        (uses, rest)
+    }
+
+    /// What one `use` declaration imports from this crate: each name with its path. It begins with `crate`,
+    /// `super`, `self` or one of the `roots`.
+    fn leaves(&self, import: &str, roots: &BTreeMap<String, Vec<String>>) -> Vec<(String, Vec<String>)> {
+        let mut found = BTreeSet::new();
+        let first = name(import);
+        match roots.get(first) {
+            _ if ["crate", "super", "self"].contains(&first) => self.follow(import, &mut found),
+            Some(base) => {
+                let rest = &import[first.len()..];
+                follow_from(base.clone(), rest.strip_prefix("::").unwrap_or(""), &mut found);
+            }
+            None => {}
+        }
+        let named = found.into_iter().filter_map(|path| {
+            let last = path.last()?.clone();
+            let renamed = import.split_once(&format!("{last} as ")).map(|(_, rest)| name(rest).to_owned());
+            Some((renamed.unwrap_or(last), path))
+        });
+        named.collect()
     }
 
     fn follow(&self, text: &str, found: &mut BTreeSet<Vec<String>>) {
