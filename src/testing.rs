@@ -30,7 +30,7 @@ pub mod settings {
     }
 
     pub mod knobs {
-        pub use crate::settings::knobs::{Ground, Value, all, find};
+        pub use crate::settings::knobs::{Conditions, Value, all, find};
     }
 
     pub mod profile {

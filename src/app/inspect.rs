@@ -14,7 +14,7 @@ use crate::runs::record::Recording;
 use crate::runs::session::{Preflight, preflight};
 use crate::runs::sweep::{Folder, is_sweep};
 use crate::settings::Settings;
-use crate::settings::knobs::Ground;
+use crate::settings::knobs::Conditions;
 use crate::settings::profile::{Source, Store, Sweep};
 use crate::ui::report::{self, Shown, SweepShown, profiles::Row};
 
@@ -82,7 +82,7 @@ pub fn cost(
 /// `stacktune knobs`.
 pub fn knobs(json: bool) -> Result<()> {
     let facts = facts();
-    let rows = report::knobs::rows(Ground { facts: &facts, target: None });
+    let rows = report::knobs::rows(Conditions { facts: &facts, target: None });
     if json { print_json(&rows) } else { print(&report::knobs::text(&rows)) }
 }
 

@@ -10,7 +10,7 @@ use crate::host::Facts;
 use crate::runs::session::{Options, PlanShown, plan_shown};
 use crate::runs::sweep::{Schedule, planned_writes, run_settings};
 use crate::settings::Profile;
-use crate::settings::knobs::Ground;
+use crate::settings::knobs::Conditions;
 use crate::settings::profile::{by_identity, check};
 use crate::ui::report::{self, PlanFile};
 use crate::units::{approx_size, approx_span};
@@ -90,7 +90,7 @@ impl Outlook {
             Some(Target { openings: schedule.openings(target, sweep.between.rebuild), plan })
         };
         let problems = schedule.steps.iter().zip(&steps).flat_map(|(step, settings)| {
-            let problems = check(settings, Ground { facts, target: None });
+            let problems = check(settings, Conditions { facts, target: None });
             problems.into_iter().map(|problem| (step.label.clone(), problem.to_string()))
         });
         let writes = planned_writes(&schedule, &steps);

@@ -13,7 +13,7 @@ use crate::runs::record::Summary;
 use crate::runs::record::refuse_folder;
 use crate::runs::session::headless::{self, Until};
 use crate::runs::session::{Options, Session};
-use crate::settings::knobs::Ground;
+use crate::settings::knobs::Conditions;
 use crate::settings::profile::{by_identity, check};
 use crate::settings::{Profile, Settings};
 use crate::threads;
@@ -148,7 +148,7 @@ fn report_unsteady(summary: &Summary) {
 
 /// Prints what would be done, and does nothing.
 fn dry_run(settings: &Settings, facts: &Facts, json: bool) -> Result<()> {
-    let problems = check(settings, Ground { facts, target: None });
+    let problems = check(settings, Conditions { facts, target: None });
     if let Some(problem) = problems.first() {
         return Err(Error::input(problem.to_string()));
     }

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::printable;
 use crate::regular_file;
-use crate::runs::paper::{self, Bed, Beside, Experiment, Ground, Hardware, Planned, RowResult};
+use crate::runs::paper::{self, Bed, Beside, Experiment, Hardware, Planned, RowResult, Storage};
 use crate::runs::record::{Recording, replace};
 use crate::runs::session::Options;
 use crate::runs::sweep::{self, Folder, Schedule, State, is_sweep, planned_writes, run_settings};
@@ -103,24 +103,24 @@ fn find(name: &str) -> Result<Experiment> {
 
 /// Drives or files, as given.
 fn bed(args: &ReproduceArgs, experiment: &Experiment, facts: &Facts) -> Result<Bed> {
-    let ground = match (&args.devices[..], &args.files) {
+    let storage = match (&args.devices[..], &args.files) {
         ([], None) => {
             return Err(Error::input(format!("{} needs drives or a folder", experiment.name)).hint(
                 "give drives, which are destroyed (--devices /dev/nvme0n1,…), or a folder (--files DIR)",
             ));
         }
-        ([], Some(dir)) => Ground::Files(absolute(dir)?),
-        (devices, _) => Ground::Devices(devices.to_vec()),
+        ([], Some(dir)) => Storage::Files(absolute(dir)?),
+        (devices, _) => Storage::Devices(devices.to_vec()),
     };
-    let drives_bytes = match &ground {
-        Ground::Devices(names) => facts.find_all(names)?.iter().map(|device| device.size_bytes).collect(),
-        Ground::Files(_) => Vec::new(),
+    let drives_bytes = match &storage {
+        Storage::Devices(names) => facts.find_all(names)?.iter().map(|device| device.size_bytes).collect(),
+        Storage::Files(_) => Vec::new(),
     };
     let hardware = args.hardware_raid.iter();
     let hardware =
         hardware.map(|given| self::hardware(given, &args.devices, facts)).collect::<Result<_>>()?;
     Ok(Bed {
-        ground,
+        storage,
         drives_bytes,
         hardware,
         no_cache_limit: facts.cgroup_memory.limit.reason().map(str::to_owned),
@@ -178,7 +178,7 @@ fn profile(
             experiment.name
         )));
     }
-    let on_drives = matches!(bed.ground, Ground::Devices(_));
+    let on_drives = matches!(bed.storage, Storage::Devices(_));
     let sweep = Sweep {
         steps,
         product: Vec::new(),

@@ -3,7 +3,7 @@
 use super::*;
 use crate::settings::interface::Interface;
 use crate::settings::jobs::OpenedWith;
-use crate::settings::knobs::{Ground, Kind, Knob, Value};
+use crate::settings::knobs::{Conditions, Kind, Knob, Value};
 use crate::settings::testing::capable_host;
 use crate::settings::values::{
     Compaction, Filesystem, Io, Kv, LoadEngine, Raid, Rocksdb, Run, Stack, Sync, Wal,
@@ -28,7 +28,7 @@ fn bases() -> Vec<Settings> {
 /// Values that the knob accepts: all of a fixed set, the steps of a quantity, some texts.
 fn values(knob: &Knob) -> Vec<Value> {
     let facts = capable_host();
-    let mut values = knob.steps(Ground { facts: &facts, target: None });
+    let mut values = knob.steps(Conditions { facts: &facts, target: None });
     match knob.spec.kind {
         Kind::Text(_) => values.extend(["", "/dev/nvme7n1"].map(|text| Value::Text(text.into()))),
         Kind::List(_) => values.extend([vec![], vec!["/dev/nvme7n1".into()]].map(Value::List)),

@@ -13,7 +13,7 @@ use crate::common::this_test;
 use rustix::process::Signal;
 use stacktune::testing::host::Facts;
 use stacktune::testing::runs::session::{Attendant, Event, Options, PlanShown, Progress, Session, Wanted};
-use stacktune::testing::settings::knobs::{Ground, Value, find};
+use stacktune::testing::settings::knobs::{Conditions, Value, find};
 use stacktune::testing::settings::{Interface, QueueSettings, Settings};
 use stacktune::testing::stack::devices::Drive;
 use stacktune::testing::stack::plan::{QueueValues, queue_values};
@@ -133,7 +133,7 @@ fn a_value_that_a_device_can_not_have_is_unavailable_with_the_reason() {
     let mut settings = Settings::default();
     settings.target.devices = vec![device.path.clone()];
     let why = |facts: &Facts, knob: &str, value: Value| {
-        find(knob).unwrap().unavailable(&value, &settings, Ground { facts, target: None })
+        find(knob).unwrap().unavailable(&value, &settings, Conditions { facts, target: None })
     };
     assert_eq!(why(&facts, "queue.scheduler", Value::Text("mq-deadline".into())), None);
     let reason = why(&facts, "queue.scheduler", Value::Text("cfq".into())).unwrap();

@@ -73,16 +73,16 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 /// Files of data and of the WAL.
-struct Ground {
+struct Regions {
     _dir: tempfile::TempDir,
     data: Arc<Region>,
     wal: Arc<Region>,
 }
 
-fn ground(wal_files: u32) -> Ground {
+fn regions(wal_files: u32) -> Regions {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let region = |id, name, files| region(dir.path(), id, name, files);
-    Ground { data: region(Region::DATA, "data", 2), wal: region(Region::WAL, "wal", wal_files), _dir: dir }
+    Regions { data: region(Region::DATA, "data", 2), wal: region(Region::WAL, "wal", wal_files), _dir: dir }
 }
 
 fn region(dir: &Path, id: u8, name: &str, files: u32) -> Arc<Region> {
@@ -104,9 +104,9 @@ struct Looked {
 }
 
 /// Lets these classes run together until each has done enough.
-fn look(ground: &Ground, plans: &[Job], what: &str) -> Vec<Looked> {
+fn look(regions: &Regions, plans: &[Job], what: &str) -> Vec<Looked> {
     let writes = Arc::new(Writes::new(0, Arc::default()));
-    let mut workers = ThreadedWorkers::new(ground.data.clone(), ground.wal.clone(), 2, writes);
+    let mut workers = ThreadedWorkers::new(regions.data.clone(), regions.wal.clone(), 2, writes);
     let mut sources: Vec<_> = plans.iter().flat_map(|plan| workers.start(plan, &[]).unwrap()).collect();
     let mut done = vec![0; sources.len()];
     wait(&mut sources, &mut done, STARTED, what);
@@ -176,7 +176,7 @@ fn look_at_all(wal_files: u32) -> Vec<Looked> {
         }
         for (buffering, otherwise) in [(Buffering::Cached, false), (Buffering::Direct, true)] {
             let what = format!("{interface:?} {buffering:?}");
-            looked.extend(look(&ground(wal_files), &plans(interface, buffering, otherwise), &what));
+            looked.extend(look(&regions(wal_files), &plans(interface, buffering, otherwise), &what));
         }
         if interface != Interface::Null {
             looked.extend(look_at_failures(interface));
@@ -187,12 +187,12 @@ fn look_at_all(wal_files: u32) -> Vec<Looked> {
 
 /// Reads behind the end of the files.
 fn look_at_failures(interface: Interface) -> Vec<Looked> {
-    let mut ground = ground(1);
-    let data = Arc::get_mut(&mut ground.data).unwrap();
+    let mut regions = regions(1);
+    let data = Arc::get_mut(&mut regions.data).unwrap();
     data.extents.iter_mut().for_each(|extent| extent.offset_bytes = 8 * MIB);
     let [_, mut point, ..] = plans(interface, Buffering::Cached, false);
     point.rate_bytes_per_s = Some(500 * point.page_bytes);
-    look(&ground, &[point], &format!("{interface:?}, failing"))
+    look(&regions, &[point], &format!("{interface:?}, failing"))
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn a_worker_waits_for_no_lock_and_takes_no_memory_after_its_start() {
         // With several files to flush at once, `sync` has helpers, for which it does wait.
         let several = plans(Interface::Sync, Buffering::Cached, true);
         let wal = &several[Class::Wal.index()..=Class::Wal.index()];
-        (all, look(&ground(2), wal, "sync, several files"))
+        (all, look(&regions(2), wal, "sync, several files"))
     });
     let (all, helped) = match counted {
         Ok(counted) => counted,

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use stacktune::testing::host::Facts;
 use stacktune::testing::runs::sweep::Schedule;
 use stacktune::testing::settings::jobs::jobs;
-use stacktune::testing::settings::knobs::Ground;
+use stacktune::testing::settings::knobs::Conditions;
 use stacktune::testing::settings::profile::{check, parse, parse_bytes, to_toml};
 use stacktune::testing::ui::report;
 
@@ -31,7 +31,7 @@ pub fn profile(input: &[u8]) {
     }
     assert_eq!(again, profile);
     jobs(&profile.settings);
-    for problem in check::check(&profile.settings, Ground { facts: bare_host(), target: None }) {
+    for problem in check::check(&profile.settings, Conditions { facts: bare_host(), target: None }) {
         printed(&format!("{problem:?}"));
     }
     if let Ok(schedule) = Schedule::of(&profile, false, 0) {

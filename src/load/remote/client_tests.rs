@@ -4,7 +4,7 @@ use std::os::unix::net::UnixStream;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use super::super::server::{Ground, serve};
+use super::super::server::{Devices, serve};
 use super::*;
 use crate::class::Class;
 use crate::load::volume::Extent;
@@ -21,7 +21,7 @@ const PAGE_BYTES: u64 = 16384;
 /// Needs no preparation.
 struct Files;
 
-impl Ground for Files {
+impl Devices for Files {
     fn attach(&mut self, drives: &[(String, u32)]) -> Result<Attached> {
         let versions = (drives[0].0.clone(), drives[0].1.to_string());
         Ok(Attached { versions, transfer_bytes_max: PAGE_BYTES })

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::protocol::Attached;
-use super::server::{Ground, serve};
+use super::server::{Devices, serve};
 #[cfg(feature = "spdk")]
 use crate::error::describe;
 use crate::error::{Error, Result};
@@ -53,7 +53,7 @@ struct Drives {
 }
 
 #[cfg(not(feature = "spdk"))]
-impl Ground for Drives {
+impl Devices for Drives {
     fn attach(&mut self, _: &[(String, u32)]) -> Result<Attached> {
         Err(Error::input(crate::host::spdk::HOW_TO_GET))
     }
@@ -62,7 +62,7 @@ impl Ground for Drives {
 }
 
 #[cfg(feature = "spdk")]
-impl Ground for Drives {
+impl Devices for Drives {
     fn attach(&mut self, drives: &[(String, u32)]) -> Result<Attached> {
         use crate::load::spdk::{Attached as Begun, Drive};
         let failed = |error: rustix::io::Errno| {

@@ -20,7 +20,7 @@ const ATTEND: Duration = Duration::from_millis(100);
 const LOOK: Duration = Duration::from_millis(2);
 
 /// What a load runs on: what must be prepared before, and serviced meanwhile.
-pub trait Ground {
+pub trait Devices {
     /// Prepares these namespaces, by PCI address and number.
     fn attach(&mut self, drives: &[(String, u32)]) -> Result<Attached>;
     /// Services them.
@@ -31,7 +31,7 @@ pub trait Ground {
 ///
 /// # Errors
 /// If the socket fails, or a message makes no sense.
-pub fn serve(stream: UnixStream, ground: &mut dyn Ground) -> Result<()> {
+pub fn serve(stream: UnixStream, devices: &mut dyn Devices) -> Result<()> {
     let failed = |error: std::io::Error| {
         Error::failed(format!("the socket to stacktune failed: {}", describe(&error)))
     };
@@ -44,7 +44,7 @@ pub fn serve(stream: UnixStream, ground: &mut dyn Ground) -> Result<()> {
         // The part of a line that arrived before the timeout stays in it.
         match questions.read_until(b'\n', &mut line) {
             Ok(0) => {
-                server.drain(ground);
+                server.drain(devices);
                 return Ok(());
             }
             Ok(_) if line.ends_with(b"\n") => {
@@ -52,7 +52,7 @@ pub fn serve(stream: UnixStream, ground: &mut dyn Ground) -> Result<()> {
                 line.clear();
                 server.writes.limit(Some(limit_bytes));
                 let was_loaded = server.load.is_some();
-                let answer = server.answer(ask, ground).map_err(Into::into);
+                let answer = server.answer(ask, devices).map_err(Into::into);
                 let loaded = was_loaded || server.load.is_some();
                 let written_bytes = loaded.then(|| server.writes.written_bytes());
                 say(&mut answers, &Reply { answer, written_bytes }).map_err(failed)?;
@@ -64,7 +64,7 @@ pub fn serve(stream: UnixStream, ground: &mut dyn Ground) -> Result<()> {
             Err(error) => return Err(failed(error)),
         }
         if attended.elapsed() >= ATTEND {
-            ground.attend();
+            devices.attend();
             attended = Instant::now();
         }
     }
@@ -101,12 +101,12 @@ impl Default for Server {
 }
 
 impl Server {
-    fn answer(&mut self, ask: Ask, ground: &mut dyn Ground) -> Result<Answer> {
+    fn answer(&mut self, ask: Ask, devices: &mut dyn Devices) -> Result<Answer> {
         match ask {
-            Ask::Attach(drives) => return ground.attach(&drives).map(Answer::Attached),
+            Ask::Attach(drives) => return devices.attach(&drives).map(Answer::Attached),
             Ask::Load(load) => self.load(*load),
             Ask::Unload => {
-                self.drain(ground);
+                self.drain(devices);
                 self.load = None;
             }
             Ask::Start { job, cpus } => {
@@ -130,11 +130,11 @@ impl Server {
     }
 
     /// Ends all classes, servicing the drives meanwhile, as one may hang.
-    fn drain(&mut self, ground: &mut dyn Ground) {
+    fn drain(&mut self, devices: &mut dyn Devices) {
         let Some(Loaded { workers, .. }) = &mut self.load else { return };
         Class::ALL.into_iter().for_each(|class| workers.stop(class));
         while Class::ALL.into_iter().any(|class| workers.activity(class).is_busy()) {
-            ground.attend();
+            devices.attend();
             std::thread::sleep(LOOK);
         }
     }

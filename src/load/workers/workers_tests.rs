@@ -19,13 +19,13 @@ use crate::units::{MIB, SECOND_NS};
 const SET: u64 = 77;
 
 /// Two files of 4 MiB in a folder on a real file system, as data and WAL.
-struct Ground {
+struct Regions {
     _dir: tempfile::TempDir,
     data: Arc<Region>,
     wal: Arc<Region>,
 }
 
-fn ground() -> Ground {
+fn regions() -> Regions {
     let dir = tempfile::tempdir_in("/var/tmp").unwrap();
     let region = |id: u8, name: &str, first: u32| {
         let extent = |i: u32| {
@@ -35,11 +35,16 @@ fn ground() -> Ground {
         };
         Arc::new(Region { id, set: SET, extents: (0..2).map(extent).collect(), extent_bytes: 3 * MIB })
     };
-    Ground { data: region(Region::DATA, "data", 0), wal: region(Region::WAL, "wal", 2), _dir: dir }
+    Regions { data: region(Region::DATA, "data", 0), wal: region(Region::WAL, "wal", 2), _dir: dir }
 }
 
-fn threaded(ground: &Ground) -> ThreadedWorkers {
-    ThreadedWorkers::new(ground.data.clone(), ground.wal.clone(), 4, Arc::new(Writes::new(0, Arc::default())))
+fn threaded(regions: &Regions) -> ThreadedWorkers {
+    ThreadedWorkers::new(
+        regions.data.clone(),
+        regions.wal.clone(),
+        4,
+        Arc::new(Writes::new(0, Arc::default())),
+    )
 }
 
 /// Runs a class until it has done that many I/Os, drains it and returns all its counts.
@@ -83,8 +88,8 @@ fn stamped_sectors(region: &Region) -> u64 {
 }
 
 /// Else the case is in the list of skips.
-fn is_supported(test: &str, ground: &Ground, interface: Interface, buffering: Buffering) -> bool {
-    let file = std::fs::File::open(&ground.data.extents[0].path).unwrap();
+fn is_supported(test: &str, regions: &Regions, interface: Interface, buffering: Buffering) -> bool {
+    let file = std::fs::File::open(&regions.data.extents[0].path).unwrap();
     let flags = rustix::io::ReadWriteFlags::from_bits_retain(RWF_DONTCACHE);
     let uncached =
         rustix::io::preadv2(&file, &mut [std::io::IoSliceMut::new(&mut [0; 512])], 0, flags).is_ok();
@@ -100,16 +105,16 @@ fn is_supported(test: &str, ground: &Ground, interface: Interface, buffering: Bu
 fn every_interface_moves_every_class_through_every_cache() {
     for interface in [Interface::Sync, Interface::Libaio, Interface::IoUring] {
         for buffering in [Buffering::Cached, Buffering::Direct, Buffering::Uncached] {
-            let ground = ground();
+            let regions = regions();
             let test = "every_interface_moves_every_class_through_every_cache";
-            if !is_supported(test, &ground, interface, buffering) {
+            if !is_supported(test, &regions, interface, buffering) {
                 continue;
             }
             let mut settings = Settings::default();
             settings.io.interface = interface;
             settings.io.buffering = buffering;
             settings.classes[0].depth = 16;
-            let mut workers = threaded(&ground);
+            let mut workers = threaded(&regions);
             for job in jobs(&settings) {
                 let delta = run(&mut workers, &job, 40);
                 let what = format!("{} on {interface:?} {buffering:?}", job.class);
@@ -120,7 +125,7 @@ fn every_interface_moves_every_class_through_every_cache() {
                 let moved: u64 = delta.members.iter().map(|(read, written)| read + written).sum();
                 assert_eq!(moved, delta.bytes, "{what}");
             }
-            assert!(stamped_sectors(&ground.data) >= 32 && stamped_sectors(&ground.wal) >= 32);
+            assert!(stamped_sectors(&regions.data) >= 32 && stamped_sectors(&regions.wal) >= 32);
         }
     }
 }
@@ -128,9 +133,9 @@ fn every_interface_moves_every_class_through_every_cache() {
 #[test]
 fn flushes_are_counted_separately_and_cover_several_writes() {
     for interface in [Interface::Sync, Interface::Libaio, Interface::IoUring] {
-        let ground = ground();
+        let regions = regions();
         let test = "flushes_are_counted_separately_and_cover_several_writes";
-        if !is_supported(test, &ground, interface, Buffering::Cached) {
+        if !is_supported(test, &regions, interface, Buffering::Cached) {
             continue;
         }
         let mut settings = Settings::default();
@@ -140,7 +145,7 @@ fn flushes_are_counted_separately_and_cover_several_writes() {
         let wal = Class::Wal.index();
         settings.classes[wal].rate_bytes_per_s = None;
         settings.classes[wal].depth = if interface == Interface::Sync { 1 } else { 4 };
-        let delta = run(&mut threaded(&ground), &jobs(&settings)[wal], 64);
+        let delta = run(&mut threaded(&regions), &jobs(&settings)[wal], 64);
         assert_eq!(delta.write.histogram.len(), delta.ios);
         assert_eq!(delta.service.histogram.len(), delta.ios, "every write is committed at the end");
         assert_eq!(delta.flush.histogram.len(), delta.ios.div_ceil(8), "{interface:?}");
@@ -149,10 +154,10 @@ fn flushes_are_counted_separately_and_cover_several_writes() {
 
 #[test]
 fn writing_stops_at_the_limit() {
-    let ground = ground();
+    let regions = regions();
     let writes = Arc::new(Writes::new(0, Arc::default()));
     writes.limit(Some(100 * 16384 + 1));
-    let mut workers = ThreadedWorkers::new(ground.data.clone(), ground.wal.clone(), 4, writes);
+    let mut workers = ThreadedWorkers::new(regions.data.clone(), regions.wal.clone(), 4, writes);
     let mut settings = Settings::default();
     settings.io.interface = Interface::Sync;
     let background = Class::Background.index();
@@ -168,9 +173,9 @@ fn writing_stops_at_the_limit() {
 
 #[test]
 fn a_restarted_class_draws_other_pages() {
-    let ground = ground();
+    let regions = regions();
     let writes = Arc::new(Writes::new(0, Arc::default()));
-    let mut workers = ThreadedWorkers::new(ground.data.clone(), ground.wal.clone(), 4, writes.clone());
+    let mut workers = ThreadedWorkers::new(regions.data.clone(), regions.wal.clone(), 4, writes.clone());
     let mut settings = Settings::default();
     settings.io.interface = Interface::Sync;
     settings.io.buffering = Buffering::Cached;
@@ -183,7 +188,7 @@ fn a_restarted_class_draws_other_pages() {
         while workers.activity(Class::Background) != Activity::Exhausted {
             std::thread::yield_now();
         }
-        pages.push(stamped_pages(&ground.data));
+        pages.push(stamped_pages(&regions.data));
     }
     // 20 of 384 pages each time: by chance about one is drawn again.
     assert!(pages[1] > pages[0] + 10, "{pages:?}");
@@ -191,14 +196,14 @@ fn a_restarted_class_draws_other_pages() {
 
 #[test]
 fn a_rate_is_held_and_response_runs_from_the_intended_start() {
-    let ground = ground();
+    let regions = regions();
     let mut settings = Settings::default();
     settings.io.interface = Interface::Null;
     let point = Class::Point.index();
     settings.classes[point].rate_bytes_per_s = Some(100_000_000);
     let job = &jobs(&settings)[point];
     let before_ns = clock::now_ns();
-    let delta = run(&mut threaded(&ground), job, 1000);
+    let delta = run(&mut threaded(&regions), job, 1000);
     let most = (clock::now_ns() - before_ns) * 100_000_000 / SECOND_NS / 16384 + 1;
     assert!(delta.ios <= most, "{} of {most}", delta.ios);
     assert_eq!(delta.intended, delta.ios + delta.missed);
@@ -208,14 +213,14 @@ fn a_rate_is_held_and_response_runs_from_the_intended_start() {
 
 /// A simulated run of two seconds: what each class counted.
 fn simulate(seed: u64) -> Vec<(u64, u64, u64, Vec<u64>)> {
-    let ground = ground();
+    let regions = regions();
     let mut settings = Settings::default();
     settings.io.interface = Interface::Sim;
     settings.sim.seed = seed;
     settings.wal.sync = Sync::Fdatasync;
     let writes = Arc::new(Writes::new(0, Arc::default()));
     let mut workers =
-        SimulatedWorkers::new(ground.data.clone(), ground.wal.clone(), 4, writes, &settings.sim);
+        SimulatedWorkers::new(regions.data.clone(), regions.wal.clone(), 4, writes, &settings.sim);
     let mut sources: Vec<_> =
         jobs(&settings).iter().flat_map(|job| workers.start(job, &[]).unwrap()).collect();
     workers.run_until(SECOND_NS);
@@ -231,14 +236,14 @@ fn simulate(seed: u64) -> Vec<(u64, u64, u64, Vec<u64>)> {
 
 #[test]
 fn intents_before_a_class_stopped_are_begun_or_missed() {
-    let ground = ground();
+    let regions = regions();
     let mut settings = Settings::default();
     settings.io.interface = Interface::Sim;
     let point = Class::Point.index();
     settings.classes[point].rate_bytes_per_s = Some(16384 * 100_000); // far more than it can
     let writes = Arc::new(Writes::new(0, Arc::default()));
     let mut workers =
-        SimulatedWorkers::new(ground.data.clone(), ground.wal.clone(), 4, writes, &settings.sim);
+        SimulatedWorkers::new(regions.data.clone(), regions.wal.clone(), 4, writes, &settings.sim);
     let mut sources = workers.start(&jobs(&settings)[point], &[]).unwrap();
     workers.run_until(SECOND_NS / 2);
     workers.stop(Class::Point);

@@ -33,6 +33,6 @@ pub use deviations::{Run, deviations, host};
 pub use experiment::{Claim, Curve, Experiment, Published, Row, Says, Setup, Shape};
 pub use figure::Figure;
 pub use list::{all, find};
-pub use place::{Bed, Ground, Hardware, Planned, steps, write_rate_bytes_per_s};
+pub use place::{Bed, Hardware, Planned, Storage, steps, write_rate_bytes_per_s};
 pub use result::{Beside, RowResult, claim_judged};
 pub use verdict::{Judged, REPEATS_MIN, Ruling};

@@ -21,7 +21,7 @@ const FILES: (u64, u64) = (4, 4 * GIB);
 
 /// The drives or files of a reproduction.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ground {
+pub enum Storage {
     /// Block devices, which are destroyed.
     Devices(Vec<String>),
     /// Files in a folder.
@@ -43,7 +43,7 @@ pub struct Hardware {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bed {
     /// Drives or files.
-    pub ground: Ground,
+    pub storage: Storage,
     /// Bytes of each drive.
     pub drives_bytes: Vec<u64>,
     /// Devices that are hardware RAIDs.
@@ -65,9 +65,9 @@ impl Bed {
         // As fio does by default.
         settings.io.registered_buffers = false;
         settings.io.registered_files = false;
-        match &self.ground {
-            Ground::Devices(devices) => settings.target.devices.clone_from(devices),
-            Ground::Files(dir) => {
+        match &self.storage {
+            Storage::Devices(devices) => settings.target.devices.clone_from(devices),
+            Storage::Files(dir) => {
                 settings.target.dir.clone_from(dir);
                 (settings.target.count, settings.target.size_bytes) = FILES;
             }
@@ -144,9 +144,9 @@ fn turns(row: &Row, bed: &Bed) -> Result<Vec<(&'static str, Value)>, String> {
     if let Some(why) = row.lacking {
         return Err(why.into());
     }
-    let place = match &bed.ground {
-        Ground::Devices(_) => on_devices(row.place, bed)?,
-        Ground::Files(_) => on_files(row.place, bed)?,
+    let place = match &bed.storage {
+        Storage::Devices(_) => on_devices(row.place, bed)?,
+        Storage::Files(_) => on_files(row.place, bed)?,
     };
     row.turns.iter().chain(&place).map(|(path, text)| Ok((*path, value(path, text)?))).collect()
 }

@@ -5,10 +5,10 @@ use crate::settings::knobs;
 use crate::settings::profile::{builtin, parse, to_toml};
 use crate::settings::{Filesystem, Settings};
 
-fn bed(ground: Ground, root: bool) -> Bed {
-    let drives = if matches!(ground, Ground::Devices(_)) { 4 } else { 0 };
+fn bed(storage: Storage, root: bool) -> Bed {
+    let drives = if matches!(storage, Storage::Devices(_)) { 4 } else { 0 };
     Bed {
-        ground,
+        storage,
         drives_bytes: vec![1_000_000_000_000; drives],
         hardware: vec![Hardware { level: "5".into(), device: "/dev/raid5".into(), bytes: 3_000_000_000_000 }],
         no_cache_limit: None,
@@ -16,8 +16,8 @@ fn bed(ground: Ground, root: bool) -> Bed {
     }
 }
 
-fn devices() -> Ground {
-    Ground::Devices((0..4).map(|n| format!("/dev/nvme{n}n1")).collect())
+fn devices() -> Storage {
+    Storage::Devices((0..4).map(|n| format!("/dev/nvme{n}n1")).collect())
 }
 
 fn row<'a>(experiment: &'a Experiment, label: &str) -> Option<&'a Row> {
@@ -34,8 +34,8 @@ fn planned(name: &str, bed: &Bed) -> Vec<(String, Result<Settings, String>)> {
 #[test]
 fn every_row_has_existing_knobs_and_valid_values() {
     for experiment in all() {
-        for ground in [devices(), Ground::Files("/d".into())] {
-            let bed = bed(ground, true);
+        for storage in [devices(), Storage::Files("/d".into())] {
+            let bed = bed(storage, true);
             for (label, settings) in planned(experiment.name, &bed) {
                 let row = row(&experiment, &label).unwrap();
                 match settings {
@@ -190,7 +190,7 @@ fn on_drives_rows_have_the_papers_stack_and_no_more_data() {
         let (_, settings) = planned(name, &bed).remove(0);
         assert_eq!(settings.unwrap().stack.use_percent, 90);
     }
-    let single = Bed { drives_bytes: vec![1 << 40], ground: Ground::Devices(vec!["/dev/a".into()]), ..bed };
+    let single = Bed { drives_bytes: vec![1 << 40], storage: Storage::Devices(vec!["/dev/a".into()]), ..bed };
     let rows = planned("table5", &single);
     assert_eq!(rows[1].1.as_ref().unwrap_err(), "md5 needs at least 3 drives");
     assert_eq!(planned("table2", &single)[0].1.as_ref().unwrap().stack.raid, Raid::None);
@@ -199,7 +199,7 @@ fn on_drives_rows_have_the_papers_stack_and_no_more_data() {
 #[test]
 fn on_files_a_row_is_adapted_or_refused_with_the_reason() {
     let reasons = |name: &str, root: bool| {
-        let rows = planned(name, &bed(Ground::Files("/d".into()), root));
+        let rows = planned(name, &bed(Storage::Files("/d".into()), root));
         rows.into_iter().filter_map(|(label, row)| Some((label, row.err()?))).collect::<Vec<_>>()
     };
     let [(label, why)] = &reasons("table2", false)[..] else { panic!() };
@@ -210,7 +210,7 @@ fn on_files_a_row_is_adapted_or_refused_with_the_reason() {
     let lacking: Vec<_> = reasons("table6", false).into_iter().map(|(label, _)| label).collect();
     let without: &[&str] = &["SPDK 512", "SPDK 4096", "SPDK 16384"];
     assert_eq!(lacking, if crate::host::spdk::BUILT.is_none() { without } else { &[] });
-    for (_, settings) in planned("table4", &bed(Ground::Files("/d".into()), true)) {
+    for (_, settings) in planned("table4", &bed(Storage::Files("/d".into()), true)) {
         let settings = settings.unwrap();
         assert!(settings.stack.is_built() && settings.target.count == 1);
     }
@@ -219,7 +219,7 @@ fn on_files_a_row_is_adapted_or_refused_with_the_reason() {
 #[test]
 fn no_row_overrides_the_operators_knobs() {
     let experiment = find("table2").unwrap();
-    let bed = bed(Ground::Files("/d".into()), false);
+    let bed = bed(Storage::Files("/d".into()), false);
     let mut base = bed.base(&experiment);
     base.wal.sync = crate::settings::Sync::Dsync;
     base.run.cache_limit_bytes = None;

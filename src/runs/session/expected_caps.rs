@@ -65,7 +65,7 @@ fn uncached(filesystem: Filesystem, facts: &Facts) -> Feature {
 mod tests {
     use super::*;
     use crate::runs::session::resolve::refuse_unable;
-    use crate::settings::knobs::Ground;
+    use crate::settings::knobs::Conditions;
     use crate::settings::profile::check;
     use crate::settings::testing::capable_host;
     use crate::settings::{Buffering, Raid, Settings};
@@ -149,9 +149,9 @@ mod tests {
         // What touches no storage builds nothing.
         let mut simulated = Settings::default();
         (simulated.stack.filesystem, simulated.target.count) = (Filesystem::Xfs, 1);
-        assert!(!check(&simulated, Ground { facts: &facts, target: None }).is_empty());
+        assert!(!check(&simulated, Conditions { facts: &facts, target: None }).is_empty());
         simulated.io.interface = crate::settings::Interface::Sim;
-        assert!(check(&simulated, Ground { facts: &facts, target: None }).is_empty());
+        assert!(check(&simulated, Conditions { facts: &facts, target: None }).is_empty());
     }
 
     #[test]

@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::load::volume::{self, MemberSource, Request, Survey};
 use crate::settings::Settings;
-use crate::settings::knobs::Ground;
+use crate::settings::knobs::Conditions;
 use crate::settings::profile::check;
 use crate::stack::devices::Drive;
 use crate::stack::guard::{self, Consent};
@@ -115,7 +115,7 @@ pub fn preflight(settings: &Settings, demo: bool, facts: &Facts) -> Preflight {
     if demo && let Err(error) = fit_files(&mut settings, &mut found.notes) {
         found.problem(error.to_string());
     }
-    found.check(&settings, Ground { facts, target: None });
+    found.check(&settings, Conditions { facts, target: None });
     if !settings.touches_storage() {
         return found;
     }
@@ -153,8 +153,8 @@ impl Preflight {
         outcome.map_err(|error| self.problem(error.to_string())).ok()
     }
 
-    fn check(&mut self, settings: &Settings, ground: Ground) {
-        check(settings, ground).iter().for_each(|problem| self.problem(problem.to_string()));
+    fn check(&mut self, settings: &Settings, conditions: Conditions) {
+        check(settings, conditions).iter().for_each(|problem| self.problem(problem.to_string()));
     }
 
     /// Whether a run would build its stack.
@@ -170,9 +170,9 @@ impl Preflight {
         let budget = WriteBudget::untouched(settings.run.max_writes_bytes);
         let stack = StackSpec::of(settings);
         let target = expected_caps(&stack, facts);
-        let ground = Ground { facts, target: Some(&target) };
-        self.check(settings, ground);
-        if check(settings, ground).is_empty() {
+        let conditions = Conditions { facts, target: Some(&target) };
+        self.check(settings, conditions);
+        if check(settings, conditions).is_empty() {
             self.taken(decided(&stack, &spec, &Options::default(), facts, &budget));
         }
     }
@@ -243,7 +243,7 @@ impl Preflight {
     fn survey(&mut self, settings: &Settings, facts: &Facts, request: &Request, wiped: &HashSet<PathBuf>) {
         let Some(survey) = self.taken(Survey::of(request)) else { return };
         if let Some(target) = &survey.facts {
-            self.check(settings, Ground { facts, target: Some(target) });
+            self.check(settings, Conditions { facts, target: Some(target) });
         }
         let bytes = bytes_to_fill(&survey, |path| wiped.contains(path));
         self.taken(WriteBudget::untouched(settings.run.max_writes_bytes).refuse(bytes));

@@ -15,7 +15,7 @@ use super::turns::{Carried, Pending, Turned};
 use crate::host::Facts;
 use crate::meter::ledger::Turn;
 use crate::settings::Settings;
-use crate::settings::knobs::{self, Ground, Value};
+use crate::settings::knobs::{self, Conditions, Value};
 use crate::settings::profile::{check, expand_home, is_demo};
 use crate::stack::build::Built;
 use crate::stack::devices::Drive;
@@ -109,7 +109,7 @@ impl Session {
             return Err("the run is read-only: nothing is built".into());
         }
         // The facts of the target that stands say nothing of the one to be.
-        let problems = check(&settings, Ground { facts: &self.resolved.facts, target: None });
+        let problems = check(&settings, Conditions { facts: &self.resolved.facts, target: None });
         if let Some(problem) =
             problems.first().filter(|_| !matches!(kind, Kind::Profile { falls_back: true, .. }))
         {

@@ -21,7 +21,7 @@ use crate::load::volume::affordable_size;
 use crate::settings::Settings;
 use crate::settings::change::{self, TargetIdentity};
 use crate::settings::jobs::{self, Job};
-use crate::settings::knobs::{self, Ground, Knob, Scope, Value};
+use crate::settings::knobs::{self, Conditions, Knob, Scope, Value};
 use crate::settings::profile::store::expand_home;
 use crate::settings::profile::{by_identity, check, to_toml};
 use crate::settings::{Buffering, Sync};
@@ -107,11 +107,11 @@ impl Resolved {
         mut fallbacks: Vec<String>,
         target: Option<&TargetFacts>,
     ) -> Result<Self> {
-        let ground = Ground { facts: &facts, target };
+        let conditions = Conditions { facts: &facts, target };
         if options.fallbacks {
-            fall_back(&mut settings, ground, &mut fallbacks);
+            fall_back(&mut settings, conditions, &mut fallbacks);
         }
-        let problems = check(&settings, ground);
+        let problems = check(&settings, conditions);
         if problems.is_empty() {
             return Ok(Self::of(settings, options, facts, fallbacks));
         }
@@ -153,11 +153,11 @@ impl Resolved {
         if change::between(&self.settings, &settings).scope == Scope::Rebuild {
             return Err("it takes effect when the target is built anew: a plan shows what that takes".into());
         }
-        let ground = Ground { facts: &self.facts, target };
-        if let Some(reason) = knob.unavailable(value, &self.settings, ground) {
+        let conditions = Conditions { facts: &self.facts, target };
+        if let Some(reason) = knob.unavailable(value, &self.settings, conditions) {
             return Err(reason);
         }
-        if let Some(problem) = check(&settings, ground).into_iter().next() {
+        if let Some(problem) = check(&settings, conditions).into_iter().next() {
             return Err(problem.to_string());
         }
         let needs_target = settings.touches_storage() && target.is_none();
@@ -198,13 +198,13 @@ impl Resolved {
 }
 
 /// Replaces what this host or target can't do by what it can, as far as there is something.
-fn fall_back(settings: &mut Settings, ground: Ground, notes: &mut Vec<String>) {
+fn fall_back(settings: &mut Settings, conditions: Conditions, notes: &mut Vec<String>) {
     for (path, candidates) in INSTEAD {
         let Some(knob) = knobs::find(path) else { continue };
-        let Some(reason) = knob.unavailable(&knob.get(settings), settings, ground) else { continue };
+        let Some(reason) = knob.unavailable(&knob.get(settings), settings, conditions) else { continue };
         let from = knob.get(settings);
         let parse = |text: &&str| knob.parse(text).ok();
-        let works = |value: &Value| knob.unavailable(value, settings, ground).is_none();
+        let works = |value: &Value| knob.unavailable(value, settings, conditions).is_none();
         if let Some(value) = candidates.iter().filter_map(parse).find(works) {
             notes.push(format!("{path} is {value} instead of {from}: {reason}"));
             knob.set(settings, value);
@@ -236,7 +236,7 @@ pub(super) fn refuse_unable(settings: &Settings, facts: &Facts) -> Result<()> {
         return Ok(());
     }
     let target = expected_caps(&StackSpec::of(settings), facts);
-    let problems = check(settings, Ground { facts, target: Some(&target) });
+    let problems = check(settings, Conditions { facts, target: Some(&target) });
     if problems.is_empty() {
         return Ok(());
     }
@@ -297,7 +297,7 @@ mod tests {
         let mut facts = capable_host();
         (facts.memlock_bytes, facts.kernel) = (Some(limit_bytes), kernel.into());
         let (mut settings, mut notes) = (Settings::default(), Vec::new());
-        fall_back(&mut settings, Ground { facts: &facts, target: None }, &mut notes);
+        fall_back(&mut settings, Conditions { facts: &facts, target: None }, &mut notes);
         let interface = knobs::find("io.interface").unwrap().get(&settings).to_string();
         (notes, interface, settings.io.registered_buffers)
     }

@@ -4,7 +4,7 @@ use super::io::{
     BUFFERINGS, INTERFACES, PAGE_SIZE, buffering_unavailable, drives_change_hands, interface_unavailable,
     page_size_unavailable,
 };
-use super::spec::{Ground, Named, PLAIN, Spec, names};
+use super::spec::{Conditions, Named, PLAIN, Spec, names};
 use super::value::{Kind, Value};
 use crate::class::Class;
 use crate::settings::interface::Interface;
@@ -35,9 +35,9 @@ pub(super) const CLASS: &[Spec] = &[
         key: "enabled",
         help: "Whether the class runs.",
         kind: Kind::Bool,
-        unavailable: |v, _, class, ground| {
+        unavailable: |v, _, class, conditions| {
             let refused =
-                class.writes() && *v == Value::Bool(true) && ground.target.is_some_and(|t| t.read_only);
+                class.writes() && *v == Value::Bool(true) && conditions.target.is_some_and(|t| t.read_only);
             refused.then(|| "the target was opened read-only".into())
         },
         ..at!(Bool, |s, c| s.classes[c.index()].enabled)
@@ -169,8 +169,13 @@ pub(super) const BACKGROUND: &[Spec] = &[Spec {
     ..at!(named Placement, |s, c| s.placement)
 }];
 
-pub(super) fn cpus_unavailable(value: &Value, _: &Settings, _: Class, ground: Ground) -> Option<String> {
-    let cpu = &ground.facts.cpu;
+pub(super) fn cpus_unavailable(
+    value: &Value,
+    _: &Settings,
+    _: Class,
+    conditions: Conditions,
+) -> Option<String> {
+    let cpu = &conditions.facts.cpu;
     match value {
         Value::Cpus(Cpus::Node(id)) if !cpu.nodes.iter().any(|node| node.id == *id) => {
             Some(format!("this host has no NUMA node {id}"))

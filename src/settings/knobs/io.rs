@@ -1,7 +1,7 @@
 //! The knobs of `[io]`: interface, page cache and page size: the defaults of all classes.
 
 use super::memory::{memlock_unavailable, rings_unavailable};
-use super::spec::{Ground, Named, PLAIN, Scope, Spec, missing, names};
+use super::spec::{Conditions, Named, PLAIN, Scope, Spec, missing, names};
 use super::value::{Kind, Value};
 use crate::class::Class;
 use crate::host::Feature;
@@ -110,20 +110,20 @@ pub(super) fn interface_unavailable(
     value: &Value,
     s: &Settings,
     class: Class,
-    ground: Ground,
+    conditions: Conditions,
 ) -> Option<String> {
     let Value::Choice(name) = value else { return None };
     let interface = Interface::named(name)?;
-    if let Some(why) = interface.missing_on(ground.facts) {
+    if let Some(why) = interface.missing_on(conditions.facts) {
         return Some(why.to_owned());
     }
     let unavailable = match interface.capabilities().path {
         Path::BlockLayer | Path::Nowhere => None,
-        Path::NvmeDriver => nvme_driver_unavailable(s, class, ground),
-        Path::UserspaceDriver => userspace_unavailable(interface, s, ground),
+        Path::NvmeDriver => nvme_driver_unavailable(s, class, conditions),
+        Path::UserspaceDriver => userspace_unavailable(interface, s, conditions),
         Path::Simulation => simulation_unavailable(s),
     };
-    unavailable.or_else(|| interface.has_rings().then(|| rings_unavailable(s, ground))?)
+    unavailable.or_else(|| interface.has_rings().then(|| rings_unavailable(s, conditions))?)
 }
 
 fn simulation_unavailable(s: &Settings) -> Option<String> {
@@ -131,18 +131,18 @@ fn simulation_unavailable(s: &Settings) -> Option<String> {
     Some(format!("simulated devices use a virtual clock, but {real} would run in real time"))
 }
 
-fn nvme_driver_unavailable(s: &Settings, class: Class, ground: Ground) -> Option<String> {
+fn nvme_driver_unavailable(s: &Settings, class: Class, conditions: Conditions) -> Option<String> {
     if s.buffering_of(class) != Buffering::Direct {
         return Some("NVMe commands bypass the page cache: choose buffering = direct first".into());
     }
     if s.stack.is_built() || s.target.devices.is_empty() {
         return Some("NVMe commands go to whole drives, not to files or to something built on drives".into());
     }
-    missing(&ground.target?.nvme_commands)
+    missing(&conditions.target?.nvme_commands)
 }
 
 /// Why the drives can't leave the kernel.
-fn userspace_unavailable(by: Interface, s: &Settings, ground: Ground) -> Option<String> {
+fn userspace_unavailable(by: Interface, s: &Settings, conditions: Conditions) -> Option<String> {
     if s.target.devices.is_empty() {
         return Some("it drives whole NVMe drives, but the target is files".into());
     }
@@ -156,7 +156,7 @@ fn userspace_unavailable(by: Interface, s: &Settings, ground: Ground) -> Option<
         return Some("queue.* are settings of the kernel, which does not have the drives then".into());
     }
     let acceptable = by.capabilities().unsafe_noiommu;
-    if ground.facts.platform.iommu_groups == 0 && !(acceptable && s.io.unsafe_noiommu) {
+    if conditions.facts.platform.iommu_groups == 0 && !(acceptable && s.io.unsafe_noiommu) {
         let what = "no IOMMU is in use to confine the drives' memory accesses";
         let or = if acceptable { ", or accept VFIO's unsafe mode: io.unsafe_noiommu" } else { "" };
         return Some(format!("{what}: enable one in the firmware and the kernel (intel_iommu=on){or}"));
@@ -169,7 +169,7 @@ pub(super) fn buffering_unavailable(
     value: &Value,
     s: &Settings,
     class: Class,
-    ground: Ground,
+    conditions: Conditions,
 ) -> Option<String> {
     let Value::Choice(name) = value else { return None };
     let buffering = Buffering::named(name)?;
@@ -182,8 +182,10 @@ pub(super) fn buffering_unavailable(
     }
     match buffering {
         Buffering::Cached => None,
-        Buffering::Direct => missing(&ground.target?.direct),
-        Buffering::Uncached => missing(&ground.facts.dontcache).or_else(|| missing(&ground.target?.uncached)),
+        Buffering::Direct => missing(&conditions.target?.direct),
+        Buffering::Uncached => {
+            missing(&conditions.facts.dontcache).or_else(|| missing(&conditions.target?.uncached))
+        }
     }
 }
 
@@ -191,10 +193,10 @@ pub(super) fn page_size_unavailable(
     value: &Value,
     s: &Settings,
     class: Class,
-    ground: Ground,
+    conditions: Conditions,
 ) -> Option<String> {
     let Value::Size(Some(bytes)) = value else { return None };
-    let target = ground.target?;
+    let target = conditions.target?;
     let direct = s.buffering_of(class) == Buffering::Direct && target.direct == Feature::Present;
     (direct && !bytes.is_multiple_of(target.direct_align_bytes)).then(|| {
         format!("direct I/O on this target takes multiples of {}", format_size(target.direct_align_bytes))

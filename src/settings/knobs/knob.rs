@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use super::spec::{Ground, Scope, Spec};
+use super::spec::{Conditions, Scope, Spec};
 use super::value::{self, Kind, Value};
 use super::{kv, table};
 use crate::class::Class;
@@ -134,7 +134,7 @@ impl Knob {
     /// Why this host or target does not support the value, or none if it does.
     ///
     /// A default is checked for the classes that inherit it, and a class that inherits, by the default.
-    pub fn unavailable(&self, value: &Value, settings: &Settings, ground: Ground) -> Option<String> {
+    pub fn unavailable(&self, value: &Value, settings: &Settings, conditions: Conditions) -> Option<String> {
         let mut turned = settings.clone();
         self.set(&mut turned, value.clone());
         // What the load's engine ignores can have any value.
@@ -143,7 +143,7 @@ impl Knob {
         }
         let value = self.effective(&turned);
         if let Some(class) = self.class {
-            return (self.spec.unavailable)(&value, &turned, class, ground);
+            return (self.spec.unavailable)(&value, &turned, class, conditions);
         }
         let inherits = |class: &Class| match self.of_class(*class) {
             Some(own) => own.get(&turned) == Value::Inherit,
@@ -152,7 +152,7 @@ impl Knob {
         Class::ALL
             .into_iter()
             .filter(inherits)
-            .find_map(|class| (self.spec.unavailable)(&value, &turned, class, ground))
+            .find_map(|class| (self.spec.unavailable)(&value, &turned, class, conditions))
     }
 
     /// The knob by which a class overrides this default.
@@ -162,11 +162,11 @@ impl Knob {
     }
 
     /// The preset values for the arrow keys on this host, ascending.
-    pub fn steps(&self, ground: Ground) -> Vec<Value> {
+    pub fn steps(&self, conditions: Conditions) -> Vec<Value> {
         let mut steps: Vec<_> = self.spec.inherits.then_some(Value::Inherit).into_iter().collect();
         steps.extend(self.spec.kind.steps());
         if matches!(self.spec.kind, Kind::Cpus) {
-            let cpu = &ground.facts.cpu;
+            let cpu = &conditions.facts.cpu;
             steps.push(Value::Cpus(Cpus::Any));
             steps.extend(cpu.nodes.iter().map(|node| Value::Cpus(Cpus::Node(node.id))));
             steps.extend(cpu.online.iter().map(|&id| Value::Cpus(Cpus::List(vec![id]))));
@@ -175,8 +175,8 @@ impl Knob {
     }
 
     /// The next preset value upwards (`true`) or downwards from the settings' value; none at the end.
-    pub fn step(&self, settings: &Settings, ground: Ground, up: bool) -> Option<Value> {
-        let steps = self.steps(ground);
+    pub fn step(&self, settings: &Settings, conditions: Conditions, up: bool) -> Option<Value> {
+        let steps = self.steps(conditions);
         let now = self.get(settings);
         if let Some(at) = steps.iter().position(|step| *step == now) {
             let next = if up { at.checked_add(1)? } else { at.checked_sub(1)? };
@@ -198,12 +198,12 @@ fn magnitude(value: &Value) -> f64 {
 }
 
 /// Every knob whose value this host does not support, with the reason.
-pub fn problems(settings: &Settings, ground: Ground) -> Vec<(&'static str, String)> {
+pub fn problems(settings: &Settings, conditions: Conditions) -> Vec<(&'static str, String)> {
     all()
         .iter()
         .filter(|knob| knob.get(settings) != Value::Inherit)
         .filter_map(|knob| {
-            let reason = knob.unavailable(&knob.get(settings), settings, ground)?;
+            let reason = knob.unavailable(&knob.get(settings), settings, conditions)?;
             Some((knob.path.as_str(), reason))
         })
         .collect()

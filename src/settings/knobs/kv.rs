@@ -1,6 +1,6 @@
 //! The knobs of the key-value load: its engine, the data set, and what each class does to the pairs.
 
-use super::spec::{Ground, Named, PLAIN, Scope, Spec, always, names};
+use super::spec::{Conditions, Named, PLAIN, Scope, Spec, always, names};
 use super::value::{Kind, NONE, Value};
 use crate::class::Class;
 use crate::settings::values::{Filesystem, LoadEngine, Order, Settings};
@@ -36,7 +36,7 @@ pub(super) const LOAD: &[Spec] = &[Spec {
     ..at!(named LoadEngine, |s, c| s.kv.engine)
 }];
 
-fn engine_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground) -> Option<String> {
+fn engine_unavailable(value: &Value, s: &Settings, _: Class, conditions: Conditions) -> Option<String> {
     if *value != Value::Choice("rocksdb") {
         return None;
     }
@@ -49,7 +49,7 @@ fn engine_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground) -> 
             "RocksDB needs a file system, and the target has none: set stack.filesystem first".into(),
         );
     }
-    ground.target.is_some_and(|target| target.read_only).then(|| "the target was opened read-only".into())
+    conditions.target.is_some_and(|target| target.read_only).then(|| "the target was opened read-only".into())
 }
 
 pub(super) const PAIRS: &[Spec] = &[

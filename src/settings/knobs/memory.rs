@@ -1,6 +1,6 @@
 //! Memory that settings need, compared with what the host allows.
 
-use super::spec::{Ground, missing};
+use super::spec::{Conditions, missing};
 use super::value::Value;
 use crate::class::Class;
 use crate::host::kernel_version;
@@ -22,21 +22,22 @@ pub(super) fn cache_limit_unavailable(
     value: &Value,
     s: &Settings,
     _: Class,
-    ground: Ground,
+    conditions: Conditions,
 ) -> Option<String> {
     let Value::Size(Some(limit)) = value else { return None };
     // Beyond that, the kernel would kill the process rather than drop cached pages.
     let buffers = buffers_bytes(s, |_| true);
-    missing(&ground.facts.cgroup_memory.limit).or_else(|| {
+    missing(&conditions.facts.cgroup_memory.limit).or_else(|| {
         (buffers > limit / 2).then(|| format!("the buffers alone need {} of it", format_size(buffers)))
     })
 }
 
 /// Bytes of locked memory that the kernel charges for rings, if all enabled classes had some: up to Linux
 /// 5.11 and from 6.14 on it charges them like registered buffers.
-fn rings_bytes(s: &Settings, ground: Ground) -> u64 {
+fn rings_bytes(s: &Settings, conditions: Conditions) -> u64 {
     const PAGE: u64 = 4096;
-    let counted = kernel_version(&ground.facts.kernel).is_some_and(|of| !((5, 12)..(6, 14)).contains(&of));
+    let counted =
+        kernel_version(&conditions.facts.kernel).is_some_and(|of| !((5, 12)..(6, 14)).contains(&of));
     let classes = Class::ALL.iter().filter(|class| counted && s.classes[class.index()].enabled);
     let rings = classes.map(|class| {
         let own = &s.classes[class.index()];
@@ -50,9 +51,9 @@ fn rings_bytes(s: &Settings, ground: Ground) -> u64 {
     rings.sum()
 }
 
-pub(super) fn rings_unavailable(s: &Settings, ground: Ground) -> Option<String> {
-    let limit = ground.facts.memlock_bytes?;
-    let rings = rings_bytes(s, ground);
+pub(super) fn rings_unavailable(s: &Settings, conditions: Conditions) -> Option<String> {
+    let limit = conditions.facts.memlock_bytes?;
+    let rings = rings_bytes(s, conditions);
     (rings > limit).then(|| {
         format!(
             "its rings need {}, but RLIMIT_MEMLOCK is {}: raise it (ulimit -l)",
@@ -62,13 +63,18 @@ pub(super) fn rings_unavailable(s: &Settings, ground: Ground) -> Option<String> 
     })
 }
 
-pub(super) fn memlock_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground) -> Option<String> {
-    let limit = ground.facts.memlock_bytes?;
+pub(super) fn memlock_unavailable(
+    value: &Value,
+    s: &Settings,
+    _: Class,
+    conditions: Conditions,
+) -> Option<String> {
+    let limit = conditions.facts.memlock_bytes?;
     if *value != Value::Bool(true) {
         return None;
     }
     let buffers = buffers_bytes(s, Interface::has_rings);
-    let locked = if buffers > 0 { buffers + rings_bytes(s, ground) } else { 0 };
+    let locked = if buffers > 0 { buffers + rings_bytes(s, conditions) } else { 0 };
     (locked > limit).then(|| {
         format!(
             "buffers and rings need {}, but RLIMIT_MEMLOCK is {}: raise it (ulimit -l) or turn this off",

@@ -22,7 +22,7 @@ pub mod value;
 mod wal;
 
 pub use knob::{Knob, all, find, nearest, nearest_of, problems};
-pub use spec::{Ground, Scope};
+pub use spec::{Conditions, Scope};
 pub use value::{Kind, Value};
 
 #[cfg(test)]

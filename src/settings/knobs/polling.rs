@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::classes::cpus_unavailable;
 use super::io::no_ring;
-use super::spec::{Ground, Named, PLAIN, Scope, Spec, missing, names};
+use super::spec::{Conditions, Named, PLAIN, Scope, Spec, missing, names};
 use super::value::{Kind, Value};
 use crate::class::Class;
 use crate::settings::values::{Buffering, Completion, Cpus, Settings, Submission};
@@ -28,8 +28,8 @@ pub(super) const POLLING: &[Spec] = &[
                time counts as ours.",
         kind: Kind::Choice(&names::<Submission, 2>()),
         inactive: |s, _| no_ring(s),
-        unavailable: |v, _, _, ground| match v {
-            Value::Choice("sqpoll") => missing(&ground.facts.io_uring),
+        unavailable: |v, _, _, conditions| match v {
+            Value::Choice("sqpoll") => missing(&conditions.facts.io_uring),
             _ => None,
         },
         ..at!(named Submission, |s, c| s.io.submission)
@@ -56,12 +56,12 @@ pub(super) const POLLING: &[Spec] = &[
         help: "The CPU that the kernel thread runs on: any, or a single one.",
         kind: Kind::Cpus,
         inactive: |s, _| no_sqpoll(s),
-        unavailable: |v, s, c, ground| match v {
+        unavailable: |v, s, c, conditions| match v {
             Value::Cpus(Cpus::Node(_)) => Some("the kernel thread runs on one CPU, not on a node".into()),
             Value::Cpus(Cpus::List(list)) if list.len() > 1 => {
                 Some("the kernel thread runs on one CPU, not on several".into())
             }
-            _ => cpus_unavailable(v, s, c, ground),
+            _ => cpus_unavailable(v, s, c, conditions),
         },
         ..at!(Cpus, |s, c| s.io.sqpoll_cpu)
     },
@@ -100,8 +100,8 @@ pub(super) const POLLING: &[Spec] = &[
             let takes_effect = s.driven_by().is_some_and(|by| by.capabilities().unsafe_noiommu);
             (!takes_effect).then_some("this interface does not work without an IOMMU")
         },
-        unavailable: |v, _, _, ground| match v {
-            Value::Bool(true) => missing(&ground.facts.platform.unsafe_noiommu),
+        unavailable: |v, _, _, conditions| match v {
+            Value::Bool(true) => missing(&conditions.facts.platform.unsafe_noiommu),
             _ => None,
         },
         ..at!(Bool, |s, c| s.io.unsafe_noiommu)
@@ -127,7 +127,7 @@ fn nothing_polled(settings: &Settings) -> Option<&'static str> {
     }
 }
 
-fn completion_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground) -> Option<String> {
+fn completion_unavailable(value: &Value, s: &Settings, _: Class, conditions: Conditions) -> Option<String> {
     if *value != Value::Choice("iopoll") {
         return None;
     }
@@ -136,5 +136,5 @@ fn completion_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground)
     {
         return Some(format!("only direct I/O can be polled for, but {class} goes through the page cache"));
     }
-    missing(&ground.facts.io_uring).or_else(|| missing(&ground.target?.polled))
+    missing(&conditions.facts.io_uring).or_else(|| missing(&conditions.target?.polled))
 }

@@ -1,6 +1,6 @@
 //! The knobs of `[queue]`: the block layer's queue settings of the members.
 
-use super::spec::{Ground, PLAIN, Spec};
+use super::spec::{Conditions, PLAIN, Spec};
 use super::value::{Kind, NONE, Value};
 use crate::settings::values::Settings;
 
@@ -10,7 +10,7 @@ macro_rules! own_number {
         Spec {
             inherits: true,
             inactive: |s, _| no_queues(s),
-            unavailable: |v, s, _, ground| queue_unavailable(stringify!($field), v, s, ground),
+            unavailable: |v, s, _, conditions| queue_unavailable(stringify!($field), v, s, conditions),
             get: |s, _| s.queue.$field.map_or(Value::Inherit, Value::Int),
             set: |s, _, value| {
                 s.queue.$field = match value {
@@ -30,11 +30,11 @@ fn no_queues(settings: &Settings) -> Option<&'static str> {
 }
 
 /// Why a device of the target does not support that queue setting; devices not yet built are checked later.
-fn queue_unavailable(attribute: &str, value: &Value, s: &Settings, ground: Ground) -> Option<String> {
+fn queue_unavailable(attribute: &str, value: &Value, s: &Settings, conditions: Conditions) -> Option<String> {
     if *value == Value::Inherit || no_queues(s).is_some() {
         return None;
     }
-    let devices = s.target.devices.iter().filter_map(|name| ground.facts.find(name).ok());
+    let devices = s.target.devices.iter().filter_map(|name| conditions.facts.find(name).ok());
     devices.into_iter().find_map(|device| {
         let (name, queue) = (&device.name, &device.queue);
         if let Some(why) = &queue.fixed {
@@ -65,7 +65,7 @@ pub(super) const QUEUE: &[Spec] = &[
         kind: Kind::Text("a name"),
         inherits: true,
         inactive: |s, _| no_queues(s),
-        unavailable: |v, s, _, ground| queue_unavailable("scheduler", v, s, ground),
+        unavailable: |v, s, _, conditions| queue_unavailable("scheduler", v, s, conditions),
         get: |s, _| s.queue.scheduler.clone().map_or(Value::Inherit, Value::Text),
         set: |s, _, value| {
             s.queue.scheduler = match value {

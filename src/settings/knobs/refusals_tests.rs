@@ -10,7 +10,7 @@ fn refused(change: impl FnOnce(&mut Settings)) -> String {
     let mut settings = Settings::default();
     change(&mut settings);
     let facts = capable_host();
-    let found = problems(&settings, Ground { facts: &facts, target: None });
+    let found = problems(&settings, Conditions { facts: &facts, target: None });
     let lines: Vec<_> = found.into_iter().map(|(path, why)| format!("{path}: {why}")).collect();
     lines.join("\n")
 }

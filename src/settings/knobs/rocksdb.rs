@@ -3,7 +3,7 @@
 //! What `SetOptions` and `SetDBOptions` accept is live; what is fixed while a database is open requires
 //! reopening it; what decides the layout of the files requires reloading the pairs.
 
-use super::spec::{Ground, Named, PLAIN, Scope, Spec, always, missing, names};
+use super::spec::{Conditions, Named, PLAIN, Scope, Spec, always, missing, names};
 use super::value::{Kind, Value};
 use crate::class::Class;
 use crate::settings::values::{Compaction, Compression, Settings};
@@ -178,6 +178,6 @@ fn universal(s: &Settings) -> Option<&'static str> {
     (s.kv.rocksdb.compaction == Compaction::Universal).then_some("universal compaction has no levels")
 }
 
-fn direct_unavailable(value: &Value, _: &Settings, _: Class, ground: Ground) -> Option<String> {
-    if *value == Value::Bool(true) { missing(&ground.target?.direct) } else { None }
+fn direct_unavailable(value: &Value, _: &Settings, _: Class, conditions: Conditions) -> Option<String> {
+    if *value == Value::Bool(true) { missing(&conditions.target?.direct) } else { None }
 }

@@ -30,7 +30,7 @@ impl Scope {
 
 /// What decides whether a value is available: this host, and the target if one is open.
 #[derive(Debug, Clone, Copy)]
-pub struct Ground<'a> {
+pub struct Conditions<'a> {
     /// What this host has and can do.
     pub facts: &'a Facts,
     /// What the opened target can do; none before it is opened.
@@ -61,7 +61,7 @@ pub struct Spec {
     pub(super) get: fn(&Settings, Class) -> Value,
     pub(super) set: fn(&mut Settings, Class, Value),
     pub(super) inactive: fn(&Settings, Class) -> Option<&'static str>,
-    pub(super) unavailable: fn(&Value, &Settings, Class, Ground) -> Option<String>,
+    pub(super) unavailable: fn(&Value, &Settings, Class, Conditions) -> Option<String>,
 }
 
 /// A knob without conditions, to be used with `..`.

@@ -1,6 +1,6 @@
 //! The knobs of `[stack]`: members, RAID, file system.
 
-use super::spec::{Ground, Named, PLAIN, Scope, Spec, always, names};
+use super::spec::{Conditions, Named, PLAIN, Scope, Spec, always, names};
 use super::value::{Kind, NONE, Value};
 use crate::class::Class;
 use crate::host::ToolFound;
@@ -16,8 +16,8 @@ pub(super) const STACK: &[Spec] = &[
         scope: Scope::Rebuild,
         of_target: always,
         inactive: |s, _| (!s.target.devices.is_empty()).then_some("the target is devices"),
-        unavailable: |value, s, _, ground| {
-            (*value == Value::Bool(true)).then(|| not_built_with(&["losetup"], s, ground))?
+        unavailable: |value, s, _, conditions| {
+            (*value == Value::Bool(true)).then(|| not_built_with(&["losetup"], s, conditions))?
         },
         ..at!(Bool, |s, c| s.stack.loops)
     },
@@ -30,8 +30,9 @@ pub(super) const STACK: &[Spec] = &[
         kind: Kind::Percent { min: 10, max: 100, steps: &[50, 60, 70, 80, 90, 100] },
         scope: Scope::Rebuild,
         of_target: always,
-        unavailable: |value, s, _, ground| {
-            (*value != Value::Percent(100)).then(|| not_built_with(&["sfdisk", "blkdiscard"], s, ground))?
+        unavailable: |value, s, _, conditions| {
+            (*value != Value::Percent(100))
+                .then(|| not_built_with(&["sfdisk", "blkdiscard"], s, conditions))?
         },
         ..at!(Percent, |s, c| s.stack.use_percent)
     },
@@ -44,9 +45,9 @@ pub(super) const STACK: &[Spec] = &[
         kind: Kind::Choice(&names::<DriveState, 3>()),
         scope: Scope::Rebuild,
         of_target: always,
-        unavailable: |value, s, _, ground| match value {
-            Value::Choice("trimmed") => not_built_with(&["blkdiscard"], s, ground),
-            Value::Choice("preconditioned") => not_built_with(&[], s, ground),
+        unavailable: |value, s, _, conditions| match value {
+            Value::Choice("trimmed") => not_built_with(&["blkdiscard"], s, conditions),
+            Value::Choice("preconditioned") => not_built_with(&[], s, conditions),
             _ => None,
         },
         ..at!(named DriveState, |s, c| s.stack.state)
@@ -189,17 +190,17 @@ fn no_filesystem(settings: &Settings) -> Option<&'static str> {
 }
 
 /// The reason if this host's kernel has no driver of that name.
-fn no_driver(name: &str, ground: Ground) -> Option<String> {
-    let lacks = ground.facts.platform.lacking_drivers.iter().any(|lacking| lacking == name);
+fn no_driver(name: &str, conditions: Conditions) -> Option<String> {
+    let lacks = conditions.facts.platform.lacking_drivers.iter().any(|lacking| lacking == name);
     lacks.then(|| format!("this kernel has no {name}, neither built in nor as a module"))
 }
 
 /// Why nothing can be built here with these tools.
-fn not_built_with(tools: &[&str], settings: &Settings, ground: Ground) -> Option<String> {
+fn not_built_with(tools: &[&str], settings: &Settings, conditions: Conditions) -> Option<String> {
     if !settings.touches_storage() {
         return None;
     }
-    if ground.facts.platform.unprivileged {
+    if conditions.facts.platform.unprivileged {
         return Some(
             "building a stack requires root (start stacktune with sudo): it attaches devices and mounts file systems"
                 .to_owned(),
@@ -207,13 +208,13 @@ fn not_built_with(tools: &[&str], settings: &Settings, ground: Ground) -> Option
     }
     let missing = |name: &&str| {
         let lacks = |tool: &&ToolFound| tool.name == **name && tool.path.is_none();
-        ground.facts.storage.tools.iter().find(lacks)
+        conditions.facts.storage.tools.iter().find(lacks)
     };
     let tool = tools.iter().find_map(missing)?;
     Some(format!("{} is not installed: apt-get install {}", tool.name, tool.package))
 }
 
-fn raid_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground) -> Option<String> {
+fn raid_unavailable(value: &Value, s: &Settings, _: Class, conditions: Conditions) -> Option<String> {
     let Value::Choice(name) = value else { return None };
     let raid = Raid::named(name)?;
     let members = members(s);
@@ -231,16 +232,16 @@ fn raid_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground) -> Op
         // Btrfs's own: the file system's knob checks its driver.
         _ => return None,
     };
-    no_driver(driver, ground).or_else(|| not_built_with(&["mdadm"], s, ground))
+    no_driver(driver, conditions).or_else(|| not_built_with(&["mdadm"], s, conditions))
 }
 
-fn filesystem_unavailable(value: &Value, s: &Settings, _: Class, ground: Ground) -> Option<String> {
+fn filesystem_unavailable(value: &Value, s: &Settings, _: Class, conditions: Conditions) -> Option<String> {
     let Value::Choice(name) = value else { return None };
     if *name == NONE {
         return None;
     }
-    let missing = || not_built_with(&[&format!("mkfs.{name}")], s, ground);
-    if let Some(why) = no_driver(name, ground).or_else(missing) {
+    let missing = || not_built_with(&[&format!("mkfs.{name}")], s, conditions);
+    if let Some(why) = no_driver(name, conditions).or_else(missing) {
         return Some(why);
     }
     let several = members(s) > 1 && s.stack.raid == Raid::None;

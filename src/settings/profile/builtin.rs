@@ -44,7 +44,7 @@ pub fn is_demo(settings: &Settings) -> bool {
 mod tests {
     use super::*;
     use crate::class::Class;
-    use crate::settings::knobs::Ground;
+    use crate::settings::knobs::Conditions;
     use crate::settings::profile::check::check;
     use crate::settings::profile::write::to_toml;
     use crate::settings::testing::capable_host;
@@ -60,7 +60,7 @@ mod tests {
             assert!(!profile.settings.about.is_empty(), "{name}");
             assert_eq!(builtin(name).as_ref(), Some(&profile));
             assert_eq!(parse(&to_toml(&profile), name).unwrap(), profile);
-            assert_eq!(check(&profile.settings, Ground { facts: &facts, target: None }), [], "{name}");
+            assert_eq!(check(&profile.settings, Conditions { facts: &facts, target: None }), [], "{name}");
         }
     }
 

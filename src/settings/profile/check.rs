@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::settings::knobs::{self, Ground};
+use crate::settings::knobs::{self, Conditions};
 use crate::settings::values::Settings;
 
 /// A value that this host, or this target, does not support.
@@ -25,8 +25,8 @@ impl fmt::Display for Problem {
 }
 
 /// Every value of the settings that is not supported here; if there is none, they can run.
-pub fn check(settings: &Settings, ground: Ground) -> Vec<Problem> {
-    knobs::problems(settings, ground)
+pub fn check(settings: &Settings, conditions: Conditions) -> Vec<Problem> {
+    knobs::problems(settings, conditions)
         .into_iter()
         .filter_map(|(path, reason)| {
             let knob = knobs::find(path)?;
@@ -47,7 +47,7 @@ mod tests {
         settings.stack.raid = crate::settings::Raid::Md5;
         settings.target.count = 2;
         settings.target.serials = vec!["A".into()];
-        let problems = check(&settings, Ground { facts: &facts, target: None });
+        let problems = check(&settings, Conditions { facts: &facts, target: None });
         let texts: Vec<_> = problems.iter().map(ToString::to_string).collect();
         assert_eq!(
             texts,
@@ -66,7 +66,7 @@ mod tests {
         let mut settings = Settings::default();
         settings.io.interface = Interface::Vfio;
         let problem = |settings: &Settings, facts: &crate::host::Facts| {
-            let problems = check(settings, Ground { facts, target: None });
+            let problems = check(settings, Conditions { facts, target: None });
             problems.first().map(ToString::to_string).unwrap_or_default()
         };
         assert!(problem(&settings, &facts).contains("the target is files"));
@@ -99,6 +99,6 @@ mod tests {
     #[test]
     fn the_defaults_run_on_a_capable_host() {
         let facts = capable_host();
-        assert_eq!(check(&Settings::default(), Ground { facts: &facts, target: None }), []);
+        assert_eq!(check(&Settings::default(), Conditions { facts: &facts, target: None }), []);
     }
 }

@@ -38,7 +38,7 @@ pub struct LastTimes {
 
 /// How long a plan's steps took last time.
 pub fn last_times(state_dir: &Path, plan: &Plan) -> LastTimes {
-    let (on, lines) = (ground(plan), signatures(plan));
+    let (on, lines) = (built_on(plan), signatures(plan));
     let steps: Vec<&String> = lines.iter().flatten().collect();
     let stacks = StateFolder::open(state_dir).ok().flatten().map_or_else(Vec::new, |folder| read(&folder));
     // How long a step takes depends on everything done before it.
@@ -58,7 +58,7 @@ pub fn last_times(state_dir: &Path, plan: &Plan) -> LastTimes {
 
 /// Remembers how long a plan's steps took. Failing to write it is ignored.
 pub(crate) fn keep(state_dir: &Path, plan: &Plan, times: &[Option<Duration>]) {
-    let on = ground(plan);
+    let on = built_on(plan);
     let times = times.iter().copied().chain(std::iter::repeat(None));
     let timed = signatures(plan).into_iter().zip(times).filter_map(|(step, time)| Some((step?, time)));
     let (steps, mut seconds): (Vec<String>, Vec<Option<f64>>) =
@@ -83,7 +83,7 @@ fn read(folder: &StateFolder) -> Vec<Stack> {
 }
 
 /// What the plan builds on.
-fn ground(plan: &Plan) -> String {
+fn built_on(plan: &Plan) -> String {
     let drives: Vec<String> = plan
         .drives()
         .iter()

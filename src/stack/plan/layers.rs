@@ -32,7 +32,7 @@ pub(super) struct Layers {
 }
 
 /// What layers are named after, and where they are.
-pub(super) struct Ground<'a> {
+pub(super) struct StackPlace<'a> {
     pub id: &'a StackId,
     pub state_dir: &'a Path,
     /// Missing parents of the stack's folder, topmost first.
@@ -41,11 +41,11 @@ pub(super) struct Ground<'a> {
 
 impl Layers {
     /// The layers on these drives; on loop devices over files where there are none.
-    pub(super) fn of(spec: &StackSpec, drives: &[Destroyed], ground: &Ground) -> Result<Self> {
+    pub(super) fn of(spec: &StackSpec, drives: &[Destroyed], place: &StackPlace) -> Result<Self> {
         let stack = &spec.layers;
         let mut steps = Vec::new();
         let members = if drives.is_empty() {
-            loops(spec, ground, &mut steps)?
+            loops(spec, place, &mut steps)?
         } else {
             drives.iter().for_each(|d| steps.push(Step::Blank { drive: d.drive.clone() }));
             let member = |d: &Destroyed| Member {
@@ -55,10 +55,10 @@ impl Layers {
             drives.iter().map(member).collect()
         };
         prepare(stack, &members, &mut steps);
-        let members = divide(stack, members, ground.id, &mut steps)?;
+        let members = divide(stack, members, place.id, &mut steps)?;
         let sizes: Vec<u64> = members.iter().map(|member| member.bytes).collect();
-        let devices = array(stack, members, ground.id, &mut steps);
-        let exposed = filesystem(spec, devices, &sizes, ground, &mut steps)?;
+        let devices = array(stack, members, place.id, &mut steps);
+        let exposed = filesystem(spec, devices, &sizes, place, &mut steps)?;
         Ok(Self {
             steps,
             writes_bytes: writes_bytes(stack, &sizes, &exposed),
@@ -76,15 +76,15 @@ pub(super) fn files_dir(spec: &StackSpec, id: &StackId) -> Result<PathBuf> {
 }
 
 /// Loop devices over new files, in a folder of the stack.
-fn loops(spec: &StackSpec, ground: &Ground, steps: &mut Vec<Step>) -> Result<Vec<Member>> {
-    let folder = files_dir(spec, ground.id)?;
+fn loops(spec: &StackSpec, place: &StackPlace, steps: &mut Vec<Step>) -> Result<Vec<Member>> {
+    let folder = files_dir(spec, place.id)?;
     let bytes = floor_mib(spec.target.size_bytes);
     if bytes < MEMBER_BYTES_MIN {
         let (has, needs) = (approx_size(bytes), approx_size(MEMBER_BYTES_MIN));
         let what = format!("files of {has} are too small to build on: {needs} are needed");
         return Err(Error::input(what).hint("set target.files.size"));
     }
-    steps.extend(ground.missing.iter().cloned().map(|dir| Step::MakeFolder { dir }));
+    steps.extend(place.missing.iter().cloned().map(|dir| Step::MakeFolder { dir }));
     steps.push(Step::MakeFolder { dir: folder.clone() });
     let members = (0..spec.target.count).map(|index| {
         let file = folder.join(format!("loop-{index}.img"));
@@ -190,7 +190,7 @@ fn filesystem(
     spec: &StackSpec,
     devices: Vec<BlockDevice>,
     members: &[u64],
-    ground: &Ground,
+    place: &StackPlace,
     steps: &mut Vec<Step>,
 ) -> Result<Exposed> {
     let (stack, filesystem) = (&spec.layers, spec.layers.filesystem);
@@ -205,8 +205,8 @@ fn filesystem(
         capacity::file_sizes(stack, room_bytes)?
     };
     let (mkfs_options, mount_options) = (filesystem_options::mkfs(stack)?, filesystem_options::mount(stack)?);
-    let (device, uuid) = (devices[0].clone(), ground.id.uuid(4, 0));
-    let dir = ground.state_dir.join("mnt").join(&ground.id.0);
+    let (device, uuid) = (devices[0].clone(), place.id.uuid(4, 0));
+    let dir = place.state_dir.join("mnt").join(&place.id.0);
     steps.push(Step::MakeFilesystem {
         filesystem,
         raid: stack.raid,

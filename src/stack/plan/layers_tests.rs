@@ -35,7 +35,7 @@ fn on_drives(change: impl Fn(&mut Settings)) -> Result<Layers> {
     Layers::of(
         &StackSpec::of(&settings),
         &drives(4),
-        &Ground { id: &id(), state_dir: Path::new("/state"), missing: &[] },
+        &StackPlace { id: &id(), state_dir: Path::new("/state"), missing: &[] },
     )
 }
 
@@ -70,12 +70,12 @@ fn files_are_made_in_the_stacks_folder_with_its_missing_parents() {
     (settings.stack.raid, settings.stack.filesystem) = (Raid::Btrfs1, Filesystem::Btrfs);
     settings.stack.state = DriveState::Trimmed;
     let missing = [PathBuf::from("/data/new")];
-    let ground = Ground { id: &id(), state_dir: Path::new("/state"), missing: &missing };
-    insta::assert_snapshot!(lines(Layers::of(&StackSpec::of(&settings), &[], &ground).unwrap()));
+    let place = StackPlace { id: &id(), state_dir: Path::new("/state"), missing: &missing };
+    insta::assert_snapshot!(lines(Layers::of(&StackSpec::of(&settings), &[], &place).unwrap()));
     settings.target.size_bytes = 63 * MIB;
-    assert_eq!(Layers::of(&StackSpec::of(&settings), &[], &ground).err().unwrap().exit_status(), 2);
+    assert_eq!(Layers::of(&StackSpec::of(&settings), &[], &place).err().unwrap().exit_status(), 2);
     (settings.target.size_bytes, settings.stack.use_percent) = (GIB, 80);
-    assert!(Layers::of(&StackSpec::of(&settings), &[], &ground).err().unwrap().what.contains("stack.use"));
+    assert!(Layers::of(&StackSpec::of(&settings), &[], &place).err().unwrap().what.contains("stack.use"));
 }
 
 #[test]

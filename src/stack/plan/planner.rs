@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::endurance::endurance;
-use super::layers::{Ground, Layers, MEMBER_BYTES_MIN, files_dir};
+use super::layers::{Layers, MEMBER_BYTES_MIN, StackPlace, files_dir};
 use super::model::{Destroyed, Plan};
 use super::own_folder::open_own_folder;
 use super::resilience::properties;
@@ -52,8 +52,8 @@ pub fn plan(spec: &StackSpec, context: &PlanContext, id: StackId) -> Result<Plan
     if destroys.is_empty() {
         refuse_exchangeable(spec, &id)?;
     }
-    let ground = Ground { id: &id, state_dir: context.state_dir, missing: &missing };
-    let layers = Layers::of(spec, &destroys, &ground)?;
+    let place = StackPlace { id: &id, state_dir: context.state_dir, missing: &missing };
+    let layers = Layers::of(spec, &destroys, &place)?;
     if destroys.is_empty() && context.standing.is_none() {
         refuse_full(spec)?;
     }

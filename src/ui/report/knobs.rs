@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::cells::paragraph;
 use crate::settings::Settings;
-use crate::settings::knobs::{self, Ground, Kind, Knob, Value};
+use crate::settings::knobs::{self, Conditions, Kind, Knob, Value};
 
 const WIDTH: usize = 80;
 const INDENT: &str = "    ";
@@ -51,12 +51,12 @@ pub struct Unavailable {
 }
 
 /// All knobs under the default settings on this host.
-pub fn rows(ground: Ground) -> Vec<Row> {
+pub fn rows(conditions: Conditions) -> Vec<Row> {
     let settings = Settings::default();
-    knobs::all().iter().map(|knob| row(knob, &settings, ground)).collect()
+    knobs::all().iter().map(|knob| row(knob, &settings, conditions)).collect()
 }
 
-fn row(knob: &Knob, settings: &Settings, ground: Ground) -> Row {
+fn row(knob: &Knob, settings: &Settings, conditions: Conditions) -> Row {
     let spec = knob.spec;
     let inherits = if spec.inherits { ", or default" } else { "" };
     let choices: &[_] = if let Kind::Choice(choices) = spec.kind { choices } else { &[] };
@@ -64,7 +64,7 @@ fn row(knob: &Knob, settings: &Settings, ground: Ground) -> Row {
     let values = choices.iter().map(|(name, _)| Value::Choice(name));
     let switch = matches!(spec.kind, Kind::Bool).then_some(Value::Bool(true));
     let unavailable = values.chain(switch).filter_map(|value| {
-        let reason = knob.unavailable(&value, settings, ground)?;
+        let reason = knob.unavailable(&value, settings, conditions)?;
         Some(Unavailable { value: value.to_string(), reason })
     });
     Row {
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn every_knob_is_listed_within_80_columns() {
         let facts = facts();
-        let rows = rows(Ground { facts: &facts, target: None });
+        let rows = rows(Conditions { facts: &facts, target: None });
         assert_eq!(rows.len(), knobs::all().len());
         let text = text(&rows);
         for row in &rows {
@@ -125,7 +125,7 @@ mod tests {
     fn a_missing_interface_is_listed_with_the_reason() {
         let mut facts = facts();
         let of = |facts: &crate::host::Facts| {
-            let rows = rows(Ground { facts, target: None });
+            let rows = rows(Conditions { facts, target: None });
             rows.into_iter().find(|row| row.path == "io.interface").unwrap().unavailable
         };
         assert!(of(&facts).iter().all(|missing| missing.value != "io_uring"));

@@ -13,7 +13,7 @@ use super::layout::{self, View};
 use super::theme::Theme;
 use crate::error::Error;
 use crate::runs::session::message::{Advance, Phase, Progress, Status};
-use crate::settings::knobs::{self, Ground, Knob, Scope, Value};
+use crate::settings::knobs::{self, Conditions, Knob, Scope, Value};
 use crate::settings::{LoadEngine, Settings};
 
 /// Number of notices kept for the notes.
@@ -245,7 +245,7 @@ impl State {
     /// Why the knob can't have the value, or none if it can.
     pub fn unavailable(&self, knob: &Knob, value: &Value) -> Option<String> {
         let (status, scope) = (self.status.as_ref()?, self.scope_of(knob, value));
-        knob.unavailable(value, &self.settings_of(scope)?, ground(status, scope))
+        knob.unavailable(value, &self.settings_of(scope)?, conditions(status, scope))
     }
 
     /// Whether a stack is in place, or is being built or torn down.
@@ -325,9 +325,9 @@ impl State {
 
 /// What decides whether a value can be chosen, given when it takes effect: the current target says nothing about one
 /// that is yet to be built.
-pub fn ground(status: &Status, scope: Scope) -> Ground<'_> {
+pub fn conditions(status: &Status, scope: Scope) -> Conditions<'_> {
     let target = status.target.as_ref().filter(|_| scope != Scope::Rebuild);
-    Ground { facts: &status.facts, target }
+    Conditions { facts: &status.facts, target }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::runs::session::Command;
 use crate::settings::knobs::{Knob, Scope, Value, find};
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::message::Effect;
-use crate::ui::tui::state::{Passing, State, ground};
+use crate::ui::tui::state::{Passing, State, conditions};
 use crate::ui::tui::update::input::blocked;
 use crate::ui::tui::update::plan;
 
@@ -22,12 +22,12 @@ pub fn turn(state: &mut State, up: bool) -> Vec<Effect> {
     if let Some(passing) = &state.passing {
         knob.set(&mut from, passing.value.clone());
     }
-    let ground = ground(&status, knob.spec.scope);
-    if knob.steps(ground).is_empty() {
+    let conditions = conditions(&status, knob.spec.scope);
+    if knob.steps(conditions).is_empty() {
         state.say(format!("{} has no preset values: press {} to type one", knob.path, typing(state)));
         return Vec::new();
     }
-    if let Some(value) = knob.step(&from, ground, up) {
+    if let Some(value) = knob.step(&from, conditions, up) {
         return offer(state, knob, value);
     }
     let end = if up { "highest" } else { "lowest" };
