@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
 
-use super::args::{JsonArgs, Shell};
+use super::args::{EXIT_STATUS, JsonArgs, Shell};
 use super::*;
 use crate::settings::{Interface, Settings, Sync};
 use crate::ui::help;
