@@ -134,7 +134,7 @@ fn the_map_shows_no_import_that_does_not_exist() {
         let (within, across) = imports_by_rooms(source, &re_exports);
         let room = &source.module[0];
         for path in within {
-            unused.remove(&[room.clone(), module_of(&source).to_owned(), path[1].clone()]);
+            unused.remove(&[room.clone(), module_of(source).to_owned(), path[1].clone()]);
         }
         for path in across {
             unused.remove(&["lib".to_owned(), room.clone(), path[0].clone()]);

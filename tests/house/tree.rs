@@ -178,7 +178,8 @@ impl Source {
     pub fn passed_on(&self, modules: &BTreeSet<Vec<String>>) -> BTreeMap<String, Vec<String>> {
         let own = modules.iter().filter(|module| module.starts_with(&self.module));
         let own = own.filter_map(|module| module.get(self.module.len()));
-        let own = own.map(|name| (name.clone(), [self.module.as_slice(), &[name.clone()]].concat()));
+        let own =
+            own.map(|name| (name.clone(), [self.module.as_slice(), std::slice::from_ref(name)].concat()));
         let roots = own.collect();
         let (uses, _) = self.uses_and_rest();
         uses.iter().flat_map(|import| self.leaves(import, &roots)).collect()
