@@ -7,6 +7,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# As make does: beside what plain cargo builds.
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target/make}
+
 PATH="${CARGO_HOME:-${HOME:-/nonexistent}/.cargo}/bin:$PATH:/usr/sbin:/sbin"
 # shellcheck source=scripts/tree.sh
 . scripts/tree.sh

@@ -195,7 +195,8 @@ fn entry(name: String, source: Source, loaded: Result<Profile>) -> Entry {
 
 fn load_file(path: &Path) -> Result<Profile> {
     let bytes = regular_file::read(path, FILE_BYTES_MAX)
-        .map_err(|e| Error::input(format!("cannot read {}: {}", printable::path(path), describe(&e))))?;
+        .map_err(|e| Error::input(format!("cannot read {}: {}", printable::path(path), describe(&e))))
+        .map_err(|error| error.hint("give the path of a profile's file"))?;
     parse_bytes(&bytes, &path.to_string_lossy())
 }
 
