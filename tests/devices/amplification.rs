@@ -92,7 +92,7 @@ fn what_reaches_the_drives_is_what_they_count() {
 
     let shown = home.run(["show".as_ref(), home.path("ext4").as_os_str()]).expect(0).stdout;
     for said in
-        ["WA-A ", " = engine 1.00 × file system ", "WA-D not reported by this drive", "Can I believe this?"]
+        ["WA-A ", " = engine 1.00 × file system ", "WA-D not reported by this drive", "Can I believe it?"]
     {
         assert!(shown.contains(said), "{said:?} is missing\n{shown}");
     }
