@@ -1,14 +1,20 @@
 //! A folder that is held open: new files are made in it only, by exclusive creation and a rename. So no link that
 //! others put there is followed, even if the folder's name comes to mean another.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, mkdirat, openat, renameat, unlinkat};
+use rustix::io::Errno;
 
 use crate::error::{Error, Result};
+use crate::printable;
+use crate::regular_file;
 
 /// The end of the name of a file that is not yet renamed into place.
 const NEW: &str = ".new";
@@ -16,6 +22,10 @@ const NEW: &str = ".new";
 const SHARED: Mode = Mode::from_raw_mode(0o644);
 /// Of the files in stacktune's own.
 const PRIVATE: Mode = Mode::from_raw_mode(0o600);
+/// Of the folders in a folder that the operator named.
+const SHARED_FOLDER: Mode = Mode::from_raw_mode(0o755);
+/// Of a folder.
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// The folder, and the mode of the files that are made in it.
 #[derive(Debug)]
@@ -43,10 +53,106 @@ impl HeldFolder {
     }
 
     fn open_with(path: &Path, flags: OFlags) -> Result<Self> {
-        let flags = flags | OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let folder =
-            rustix::fs::open(path, flags, Mode::empty()).map_err(|e| Error::os("cannot open", path, e))?;
+        let folder = rustix::fs::open(path, FOLDER | flags, Mode::empty());
+        let folder = folder.map_err(|e| Error::os("cannot open", path, e))?;
         Ok(Self { path: path.to_owned(), folder: folder.into(), file_mode: SHARED })
+    }
+
+    /// Opens the folder of that name in it; `None` if there is nothing.
+    ///
+    /// # Errors
+    /// If it can't be opened, is a link, or not a folder.
+    pub fn folder(&self, name: &str) -> Result<Option<Self>> {
+        let path = self.path.join(name);
+        match openat(&self.folder, name, FOLDER | OFlags::NOFOLLOW, Mode::empty()) {
+            Ok(folder) => Ok(Some(Self { path, folder: folder.into(), file_mode: self.file_mode })),
+            Err(Errno::NOENT) => Ok(None),
+            Err(Errno::LOOP | Errno::NOTDIR) => {
+                let path = printable::path(&path);
+                Err(Error::failed(format!("{path} is not a folder, or a link, which is not followed")))
+            }
+            Err(error) => Err(Error::os("cannot open", &path, error)),
+        }
+    }
+
+    /// Makes the folder of that name in it if there is none, and opens it, which must be empty.
+    ///
+    /// # Errors
+    /// As for [`Self::folder`]; if it can't be made, or holds something.
+    pub fn empty_folder(&self, name: &str) -> Result<Self> {
+        let path = self.path.join(name);
+        match mkdirat(&self.folder, name, SHARED_FOLDER) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(Error::os("cannot create", &path, error)),
+        }
+        let gone = || Error::os("cannot open", &path, Errno::NOENT);
+        let folder = self.folder(name)?.ok_or_else(gone)?;
+        if !folder.names()?.is_empty() {
+            return Err(Error::failed(format!("{} is not empty", printable::path(&path))));
+        }
+        Ok(folder)
+    }
+
+    /// The names of what is in it.
+    ///
+    /// # Errors
+    /// If it can't be read.
+    pub fn names(&self) -> Result<Vec<OsString>> {
+        let failed = |error: Errno| Error::os("cannot read", &self.path, error);
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.folder).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name != "." && name != ".." {
+                names.push(name.to_owned());
+            }
+        }
+        Ok(names)
+    }
+
+    /// Whether there is anything of that name in it.
+    pub fn has(&self, name: &str) -> bool {
+        rustix::fs::statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
+    }
+
+    /// The content of a regular file in it of at most that many bytes; a link is not followed.
+    ///
+    /// # Errors
+    /// If it can't be read, is something else, or larger.
+    pub fn read(&self, name: &str, bytes_max: u64) -> Result<Vec<u8>> {
+        let failed = |error| Error::os("cannot read", &self.path.join(name), error);
+        regular_file::open_in(&self.folder, name)
+            .and_then(|file| regular_file::read_opened(file, bytes_max))
+            .map_err(failed)
+    }
+
+    /// Removes a file in it.
+    ///
+    /// # Errors
+    /// If it can't be removed.
+    pub fn remove(&self, name: &OsStr) -> Result<()> {
+        unlinkat(&self.folder, name, AtFlags::empty())
+            .map_err(|error| Error::os("cannot remove", &self.path.join(name), error))
+    }
+
+    /// Appends to a file in it, which is made if there is none, and makes that durable.
+    ///
+    /// # Errors
+    /// If it can't be written; if it is not a regular file, or has another name as well, by which it may be others'.
+    pub fn append(&self, name: &str, content: &[u8]) -> Result<()> {
+        let path = self.path.join(name);
+        let cannot = |error: std::io::Error| Error::os("cannot write", &path, error);
+        // A pipe would be waited for.
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW;
+        let flags = flags | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = openat(&self.folder, name, flags, self.file_mode).map_err(|error| cannot(error.into()))?;
+        let mut file = File::from(file);
+        let found = file.metadata().map_err(cannot)?;
+        if !found.is_file() || found.nlink() > 1 {
+            let what = "is not a regular file with a single name";
+            return Err(Error::failed(format!("{} {what}", printable::path(&path))));
+        }
+        file.write_all(content).and_then(|()| file.sync_all()).map_err(cannot)
     }
 
     /// A folder whose files are for its owner alone, opened for reading before.
@@ -155,6 +261,34 @@ mod tests {
         assert!(HeldFolder::open_own(dir.path()).is_err());
         std::fs::remove_file(dir.path()).unwrap();
         std::fs::rename(moved, dir.path()).unwrap();
+    }
+
+    #[test]
+    fn a_folder_in_it_is_made_or_opened_but_no_link_followed() {
+        let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let folder = HeldFolder::open(dir.path()).unwrap();
+        assert!(folder.folder("run").unwrap().is_none());
+        folder.empty_folder("run").unwrap().replace("host.json", b"{}").unwrap();
+        assert_eq!(folder.folder("run").unwrap().unwrap().names().unwrap(), ["host.json"]);
+        assert!(folder.empty_folder("run").unwrap_err().what.ends_with("is not empty"));
+        folder.folder("run").unwrap().unwrap().remove(OsStr::new("host.json")).unwrap();
+        folder.empty_folder("run").unwrap();
+        symlink(other.path(), dir.path().join("link")).unwrap();
+        for error in [folder.folder("link").unwrap_err(), folder.empty_folder("link").unwrap_err()] {
+            assert!(error.what.contains("a link, which is not followed"), "{error}");
+        }
+        let victim = other.path().join("victim");
+        std::fs::write(&victim, "theirs").unwrap();
+        symlink(&victim, dir.path().join("a")).unwrap();
+        std::fs::hard_link(&victim, dir.path().join("b")).unwrap();
+        for name in ["a", "b"] {
+            assert!(folder.append(name, b"ours").is_err());
+        }
+        assert!(folder.read("a", 100).is_err() && folder.has("a") && !folder.has("c"));
+        assert_eq!(std::fs::read(&victim).unwrap(), b"theirs");
+        folder.append("c", b"1").unwrap();
+        folder.append("c", b"2").unwrap();
+        assert_eq!(folder.read("c", 100).unwrap(), b"12");
     }
 
     #[test]

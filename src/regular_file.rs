@@ -3,8 +3,11 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Error, Read, Result};
+use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, statat};
 
 use crate::units::approx_size;
 
@@ -13,12 +16,28 @@ use crate::units::approx_size;
 /// # Errors
 /// If it can't be opened, or is not a regular file: a pipe is not waited for, a device not touched.
 pub fn open(path: &Path) -> Result<File> {
-    let refuse = |is_file: bool| if is_file { Ok(()) } else { Err(Error::other("it is not a regular file")) };
     // Opening some devices already has an effect.
-    refuse(path.metadata()?.is_file())?;
+    refuse_unless(path.metadata()?.is_file())?;
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
-    refuse(file.metadata()?.is_file())?;
+    refuse_unless(file.metadata()?.is_file())?;
     Ok(file)
+}
+
+/// Opens a regular file in a folder that is held open for reading; a link is none.
+///
+/// # Errors
+/// As for [`open()`].
+pub fn open_in(folder: impl AsFd, name: &str) -> Result<File> {
+    let found = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    refuse_unless(FileType::from_raw_mode(found.st_mode) == FileType::RegularFile)?;
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(openat(&folder, name, flags, Mode::empty())?);
+    refuse_unless(file.metadata()?.is_file())?;
+    Ok(file)
+}
+
+fn refuse_unless(is_file: bool) -> Result<()> {
+    if is_file { Ok(()) } else { Err(Error::other("it is not a regular file")) }
 }
 
 /// The content of a regular file of at most that many bytes.
@@ -26,8 +45,16 @@ pub fn open(path: &Path) -> Result<File> {
 /// # Errors
 /// As for [`open()`]; if it is larger, or can't be read.
 pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>> {
+    read_opened(open(path)?, bytes_max)
+}
+
+/// The content of an opened file of at most that many bytes.
+///
+/// # Errors
+/// If it is larger, or can't be read.
+pub fn read_opened(file: File, bytes_max: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    open(path)?.take(bytes_max + 1).read_to_end(&mut bytes)?;
+    file.take(bytes_max + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > bytes_max {
         return Err(Error::other(format!("it has over {}", approx_size(bytes_max))));
     }

@@ -18,7 +18,7 @@ use crate::host::Facts;
 use crate::printable;
 use crate::regular_file;
 use crate::runs::paper::{self, Bed, Beside, Experiment, Hardware, Planned, RowResult, Storage};
-use crate::runs::record::{Recording, replace};
+use crate::runs::record::Recording;
 use crate::runs::session::Options;
 use crate::runs::sweep::{self, Folder, Schedule, State, is_sweep, planned_writes, run_settings};
 use crate::settings::knobs::{self, nearest_of};
@@ -253,7 +253,7 @@ fn sweep_through(
     let folder = sweep::prepare(dir, profile, options, &look, &mut watcher)?;
     let text = serde_json::to_vec_pretty(note)
         .map_err(|error| Error::failed(format!("cannot encode {NOTE}: {error}")))?;
-    replace(dir, NOTE, &text)?;
+    folder.replace(NOTE, &text)?;
     announce(&folder.schedule, profile, dir);
     let ran = sweep::run(&folder, options, &look, false, &|| interrupts.count(), &mut watcher);
     watcher.screen.progress.done();

@@ -1,22 +1,13 @@
-//! The two ways in which a recording's files are written: whole, and line by line, both in a folder that is held
-//! open.
+//! The files of a recording that grow line by line, in a folder that is held open.
 
 use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use rustix::fs::OFlags;
 
 use crate::error::{Error, Result};
 use crate::held_folder::HeldFolder;
-
-/// Writes a file of a folder that the operator named whole, see [`HeldFolder::replace`].
-///
-/// # Errors
-/// If the folder can't be opened or the file not be written.
-pub fn replace(dir: &Path, name: &str, content: &[u8]) -> Result<()> {
-    HeldFolder::open(dir)?.replace(name, content)
-}
 
 /// A file that grows by whole records.
 #[derive(Debug)]

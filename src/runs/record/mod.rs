@@ -26,9 +26,8 @@ pub mod summary;
 mod tests;
 mod writer;
 
-pub(crate) use files::replace;
 pub(crate) use names::PROFILE;
 pub use names::is_of_recording;
 pub use recording::Recording;
 pub use summary::Summary;
-pub use writer::{Header, Outcome, Writer, refuse_folder};
+pub use writer::{Header, Outcome, Place, Writer, refuse_folder};

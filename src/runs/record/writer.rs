@@ -1,7 +1,7 @@
 //! Writing a recording during a run.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hdrhistogram::serialization::V2DeflateSerializer;
@@ -69,9 +69,47 @@ struct Host<'a> {
     circumstances: &'a Circumstances,
 }
 
+/// Where a recording is made.
+#[derive(Debug)]
+pub enum Place<'a> {
+    /// A folder that the operator named: it is made, or is empty.
+    Named(&'a Path),
+    /// An empty folder, already opened.
+    Held(HeldFolder),
+}
+
+impl Place<'_> {
+    fn hold(self) -> Result<HeldFolder> {
+        let dir = match self {
+            Self::Held(folder) => return Ok(folder),
+            Self::Named(dir) => dir,
+        };
+        refuse_folder(dir)?;
+        std::fs::create_dir_all(dir).map_err(|e| Error::os("cannot create", dir, e))?;
+        // Others may have put a link there since it was looked at.
+        let folder = HeldFolder::open_own(dir)?;
+        if folder.names()?.is_empty() {
+            Ok(folder)
+        } else {
+            Err(Error::input(format!("{} is not empty", printable::path(dir))))
+        }
+    }
+}
+
+impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for Place<'a> {
+    fn from(dir: &'a P) -> Self {
+        Self::Named(dir.as_ref())
+    }
+}
+
+impl From<HeldFolder> for Place<'_> {
+    fn from(folder: HeldFolder) -> Self {
+        Self::Held(folder)
+    }
+}
+
 /// A recording in progress. Every call hands its data to the kernel before it returns.
 pub struct Writer {
-    dir: PathBuf,
     folder: HeldFolder,
     profile: String,
     windows: Appender,
@@ -91,11 +129,9 @@ impl Writer {
     ///
     /// # Errors
     /// Input if the folder is not empty, in which case it is left unchanged; failed if it can't be written.
-    pub fn create(dir: &Path, header: &Header) -> Result<Self> {
-        refuse_folder(dir)?;
-        std::fs::create_dir_all(dir).map_err(|e| Error::os("cannot create", dir, e))?;
+    pub fn create<'a>(place: impl Into<Place<'a>>, header: &Header) -> Result<Self> {
+        let folder = place.into().hold()?;
         // Of two that start at once, the second fails here.
-        let folder = HeldFolder::open(dir)?;
         let windows = Appender::create(&folder, WINDOWS)?;
         let mut latency = Appender::create(&folder, LATENCY)?;
         let ledger = Appender::create(&folder, LEDGER)?;
@@ -115,7 +151,6 @@ impl Writer {
         folder.replace(HOST, &pretty(&host)?)?;
         latency.append(&hlog::header(header.run_started).map_err(Error::failed)?)?;
         Ok(Self {
-            dir: dir.to_owned(),
             folder,
             profile: header.profile.clone(),
             windows,
@@ -132,7 +167,7 @@ impl Writer {
 
     /// The folder.
     pub fn dir(&self) -> &Path {
-        &self.dir
+        self.folder.path()
     }
 
     /// Writes a finished window.
@@ -196,6 +231,10 @@ pub fn refuse_folder(dir: &Path) -> Result<()> {
         Error::input(format!("cannot record to {}: {why}", printable::path(dir)))
             .hint("give a folder that can be created and written")
     };
+    if dir.is_symlink() {
+        return Err(Error::input(format!("{} is a link, which is not followed", printable::path(dir)))
+            .hint("give the folder itself"));
+    }
     // Whether it can be made is known only by making it; empty folders are removed again.
     let made: Vec<_> = dir.ancestors().take_while(|at| at.symlink_metadata().is_err()).collect();
     let created = std::fs::create_dir_all(dir).map_err(unusable);

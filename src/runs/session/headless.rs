@@ -1,13 +1,12 @@
 //! A session without an operator: recorded for a given time.
 
-use std::path::Path;
 use std::time::Duration;
 
 use super::message::Event;
 use super::run::Session;
 use crate::error::{Error, Result};
 use crate::load::io::clock;
-use crate::runs::record::{Outcome, Summary};
+use crate::runs::record::{Outcome, Place, Summary};
 use crate::units::SECOND_NS;
 
 /// Signals are looked for this often.
@@ -36,9 +35,9 @@ impl From<Duration> for Until {
 ///
 /// # Errors
 /// Where the folder or a class can't be used, or the recording can't be written.
-pub fn record(
+pub fn record<'a>(
     session: &mut Session,
-    out: &Path,
+    out: impl Into<Place<'a>>,
     until: impl Into<Until>,
     interrupts: &dyn Fn() -> usize,
     on_event: &mut dyn FnMut(Event),
@@ -94,6 +93,7 @@ fn run_until(
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::path::Path;
     use std::sync::Arc;
 
     use super::*;

@@ -30,7 +30,7 @@ use crate::meter::ledger::Turn;
 use crate::meter::window::Window;
 use crate::meter::{Meters, Probes};
 use crate::runs::pitfalls::Circumstances;
-use crate::runs::record::{Header, Outcome, Summary};
+use crate::runs::record::{Header, Outcome, Place, Summary};
 use crate::settings::Settings;
 use crate::settings::Sync;
 use crate::stack::plan::{Properties, properties};
@@ -354,7 +354,7 @@ impl Session {
     }
 
     /// Starts a recording into a new folder; totals begin anew with the next window.
-    pub fn record(&mut self, dir: &Path) -> Result<()> {
+    pub fn record<'a>(&mut self, place: impl Into<Place<'a>>) -> Result<()> {
         let (resolved, target) = (&self.resolved, self.target.facts().cloned());
         let notes = [&resolved.fallbacks, &self.target.layout().notes, &resolved.notes(target.as_ref())];
         let header = Header {
@@ -367,7 +367,7 @@ impl Session {
             worth: self.properties().map(|stack| (stack.price, stack.usable_bytes)),
             circumstances: self.circumstances(),
         };
-        self.recorder.begin(dir, &header)?;
+        self.recorder.begin(place.into(), &header)?;
         self.meters.reset_totals();
         self.status();
         Ok(())

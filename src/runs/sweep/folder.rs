@@ -1,20 +1,19 @@
 //! A sweep's folder: begun, continued, and read.
 
-use std::fs::{self, File};
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, flock, fstat};
 use serde::{Deserialize, Serialize};
 
 use super::schedule::{Run, SCHEMA, Schedule};
 use crate::error::{Error, Kind, Result};
 use crate::held_folder::{HeldFolder, final_name};
+use crate::host::is_private;
 use crate::printable;
 use crate::regular_file;
-use crate::runs::record::{PROFILE, Recording, is_of_recording, refuse_folder, replace};
+use crate::runs::record::{PROFILE, Recording, is_of_recording, refuse_folder};
 use crate::settings::Profile;
 use crate::settings::profile::{self, parse, to_toml};
 
@@ -85,8 +84,18 @@ pub struct Folder {
     pub schedule: Schedule,
     /// The processes that worked on it earlier.
     pub before: Vec<Process>,
-    /// Keeps other processes from working on it.
-    _lock: Option<File>,
+    /// What it is worked on with, if it is.
+    work: Option<Work>,
+}
+
+/// What a process that runs the sweep keeps in memory: others may own the folder, and what they put there does
+/// not decide what is run.
+#[derive(Debug)]
+struct Work {
+    /// The folder, which is locked: other processes don't work on it.
+    held: HeldFolder,
+    /// The profile that the operator gave.
+    profile: Profile,
 }
 
 impl Folder {
@@ -100,24 +109,31 @@ impl Folder {
             refuse_folder(dir)?;
         }
         fs::create_dir_all(dir).map_err(|e| Error::os("cannot create", dir, e))?;
-        let lock = lock(dir)?;
+        let held = HeldFolder::open(dir)?;
+        lock(&held)?;
         let now = now_unix_s();
-        if !is_sweep(dir) {
+        // As it would be read back: for a target of devices, the files are not written.
+        let written = to_toml(profile);
+        let profile = parse(&written, "the profile")?;
+        refuse_other(&held, &profile)?;
+        let schedule = if held.has(SWEEP) {
+            let schedule = read_schedule(&held.read(SWEEP, FILE_BYTES_MAX)?, &dir.join(SWEEP))?;
+            refuse_other_schedule(&schedule, &profile, read_only, dir)?;
+            schedule
+        } else {
             // If an earlier process was killed early, only the profile may be there.
-            refuse_other(dir, profile)?;
-            let schedule = Schedule::of(profile, read_only, now)?;
-            replace(dir, PROFILE, to_toml(profile).as_bytes())?;
-            replace(dir, SWEEP, &json(&schedule)?)?;
-        }
-        refuse_other(dir, profile)?;
-        let mut folder = Self { _lock: Some(lock), ..Self::read(dir)? };
-        if folder.schedule.read_only != read_only {
-            let how = if read_only { "without" } else { "with" };
-            let what = format!("the sweep in {} was started {how} --read-only", printable::path(dir));
-            return Err(Error::input(what).hint("continue it as it was started, or give a new folder"));
-        }
-        folder.enter(now)?;
-        Ok(folder)
+            let schedule = Schedule::of(&profile, read_only, now)?;
+            held.replace(PROFILE, written.as_bytes())?;
+            held.replace(SWEEP, &json(&schedule)?)?;
+            schedule
+        };
+        let before = earlier_processes(&held);
+        let process = Process { pid: std::process::id(), started_unix_s: now };
+        let mut line =
+            serde_json::to_vec(&process).map_err(|e| Error::failed(format!("cannot encode: {e}")))?;
+        line.push(b'\n');
+        held.append(PROCESSES, &line)?;
+        Ok(Self { dir: dir.to_owned(), schedule, before, work: Some(Work { held, profile }) })
     }
 
     /// Reads a sweep's folder.
@@ -128,30 +144,8 @@ impl Folder {
         let path = dir.join(SWEEP);
         let text =
             regular_file::read(&path, FILE_BYTES_MAX).map_err(|e| Error::os("cannot read", &path, e))?;
-        let damaged = |e: serde_json::Error| {
-            let why = e.to_string();
-            Error::failed(format!("{} is damaged: {}", printable::path(&path), printable::line(&why)))
-        };
-        let value: serde_json::Value = printable::from_json(&text).map_err(damaged)?;
-        if value["schema"].as_u64().is_some_and(|schema| schema > u64::from(SCHEMA)) {
-            return Err(Error::input(format!("{} was written by a newer stacktune", printable::path(&path)))
-                .hint("read it with that version"));
-        }
-        let schedule: Schedule = serde_json::from_value(value).map_err(damaged)?;
-        let stray = schedule.runs.iter().find(|run| {
-            let is_name = Path::new(&run.dir).components().count() == 1 && !run.dir.starts_with('.');
-            run.step >= schedule.steps.len() || !is_name || run.dir.contains('/')
-        });
-        if let Some(run) = stray {
-            return Err(Error::failed(format!(
-                "{} is damaged: it has a run `{}`",
-                printable::path(&path),
-                run.dir
-            )));
-        }
-        let lines = regular_file::read_text(&dir.join(PROCESSES), FILE_BYTES_MAX).unwrap_or_default();
-        let before = lines.lines().filter_map(|line| printable::from_json(line.as_bytes()).ok()).collect();
-        Ok(Self { dir: dir.to_owned(), schedule, before, _lock: None })
+        let schedule = read_schedule(&text, &path)?;
+        Ok(Self { dir: dir.to_owned(), schedule, before: Vec::new(), work: None })
     }
 
     /// The folder.
@@ -159,14 +153,48 @@ impl Folder {
         &self.dir
     }
 
-    /// The profile with its steps, as run.
+    /// The profile with its steps, as run: the operator's if this process runs it, otherwise the folder's.
+    ///
+    /// # Errors
+    /// If it can't be read.
     pub fn profile(&self) -> Result<Profile> {
-        read_profile(&self.dir)
+        match &self.work {
+            Some(work) => Ok(work.profile.clone()),
+            None => {
+                let path = self.dir.join(PROFILE);
+                let text = regular_file::read(&path, profile::FILE_BYTES_MAX);
+                parse_profile(text.map_err(|e| Error::os("cannot read", &path, e))?, &path)
+            }
+        }
+    }
+
+    /// Writes a file beside the runs' folders.
+    ///
+    /// # Errors
+    /// If that fails, or this process does not run the sweep.
+    pub fn replace(&self, name: &str, content: &[u8]) -> Result<()> {
+        self.held()?.replace(name, content)
+    }
+
+    /// The folder that the runs are made in.
+    fn held(&self) -> Result<&HeldFolder> {
+        let work = self.work.as_ref().ok_or_else(|| {
+            Error::failed(format!("{} was opened for reading only", printable::path(&self.dir)))
+        })?;
+        Ok(&work.held)
     }
 
     /// A run's folder.
     pub fn run_dir(&self, run: &Run) -> PathBuf {
         self.dir.join(&run.dir)
+    }
+
+    /// A run's folder for its recording: made now, or empty.
+    ///
+    /// # Errors
+    /// If it can't be made, is a link, or not empty.
+    pub fn make_run_dir(&self, run: &Run) -> Result<HeldFolder> {
+        self.held()?.empty_folder(&run.dir)
     }
 
     /// The state of a run.
@@ -189,52 +217,90 @@ impl Folder {
     /// Input if the folder contains something that is not part of a recording, failed if it is a link; then nothing is
     /// changed.
     pub fn clear(&self, run: &Run) -> Result<()> {
-        let dir = self.run_dir(run);
-        if !is_folder(&dir)? {
-            return Ok(());
-        }
-        let entries = fs::read_dir(&dir).map_err(|e| Error::os("cannot read", &dir, e))?;
-        let names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
+        let Some(folder) = self.held()?.folder(&run.dir)? else { return Ok(()) };
+        let names = folder.names()?;
         let is_ours = |name: &str| {
             let plain = final_name(name);
             plain == NOT_RUN || is_of_recording(plain)
         };
         if let Some(stray) = names.iter().find(|name| !name.to_str().is_some_and(is_ours)) {
-            let (dir, stray) = (printable::path(&dir), printable::path(Path::new(stray)));
+            let (dir, stray) = (printable::path(folder.path()), printable::path(Path::new(stray)));
             let what = format!("{dir} holds {stray}, which no recording has");
             return Err(Error::input(what).hint("that run was not touched; move it elsewhere"));
         }
-        for name in names {
-            let path = dir.join(name);
-            fs::remove_file(&path).map_err(|e| Error::os("cannot remove", &path, e))?;
-        }
-        Ok(())
+        names.iter().try_for_each(|name| folder.remove(name))
     }
 
     /// Records why a run has no figures.
+    ///
+    /// # Errors
+    /// If that can't be written, or the run's folder is a link.
     pub fn not_run(&self, run: &Run, not_run: &NotRun) -> Result<()> {
-        let dir = self.run_dir(run);
-        fs::create_dir_all(&dir).map_err(|e| Error::os("cannot create", &dir, e))?;
-        HeldFolder::open_own(&dir)?.replace(NOT_RUN, &json(not_run)?)
+        let held = self.held()?;
+        let folder = match held.folder(&run.dir)? {
+            Some(folder) => folder,
+            None => held.empty_folder(&run.dir)?,
+        };
+        folder.replace(NOT_RUN, &json(not_run)?)
     }
+}
 
-    /// Records that this process works on it.
-    fn enter(&mut self, now_unix_s: u64) -> Result<()> {
-        let path = self.dir.join(PROCESSES);
-        let process = Process { pid: std::process::id(), started_unix_s: now_unix_s };
-        let cannot = |e: std::io::Error| Error::os("cannot write", &path, e);
-        let mut line =
-            serde_json::to_vec(&process).map_err(|e| Error::failed(format!("cannot encode: {e}")))?;
-        line.push(b'\n');
-        // A link would lead to a file of others, a pipe would be waited for.
-        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-        let mut file =
-            File::options().append(true).create(true).custom_flags(flags).open(&path).map_err(cannot)?;
-        if !file.metadata().map_err(cannot)?.is_file() {
-            return Err(Error::failed(format!("{} is not a regular file", printable::path(&path))));
+/// The processes that worked on it before, if others can't have written that: it decides what is removed.
+fn earlier_processes(held: &HeldFolder) -> Vec<Process> {
+    let read = || {
+        let file = regular_file::open_in(held, PROCESSES).ok()?;
+        if !is_private(&fstat(&file).ok()?) {
+            return None;
         }
-        file.write_all(&line).and_then(|()| file.sync_all()).map_err(cannot)
+        String::from_utf8(regular_file::read_opened(file, FILE_BYTES_MAX).ok()?).ok()
+    };
+    let lines = read().unwrap_or_default();
+    lines.lines().filter_map(|line| printable::from_json(line.as_bytes()).ok()).collect()
+}
+
+fn read_schedule(text: &[u8], path: &Path) -> Result<Schedule> {
+    let damaged = |e: serde_json::Error| {
+        let why = e.to_string();
+        Error::failed(format!("{} is damaged: {}", printable::path(path), printable::line(&why)))
+    };
+    let value: serde_json::Value = printable::from_json(text).map_err(damaged)?;
+    if value["schema"].as_u64().is_some_and(|schema| schema > u64::from(SCHEMA)) {
+        return Err(Error::input(format!("{} was written by a newer stacktune", printable::path(path)))
+            .hint("read it with that version"));
     }
+    let schedule: Schedule = serde_json::from_value(value).map_err(damaged)?;
+    let stray = schedule.runs.iter().find(|run| {
+        let is_name = Path::new(&run.dir).components().count() == 1 && !run.dir.starts_with('.');
+        run.step >= schedule.steps.len() || !is_name || run.dir.contains('/')
+    });
+    match stray {
+        Some(run) => {
+            let path = printable::path(path);
+            Err(Error::failed(format!("{path} is damaged: it has a run `{}`", run.dir)))
+        }
+        None => Ok(schedule),
+    }
+}
+
+/// Refuses to continue with other steps or runs than the profile's, in whatever order they are.
+fn refuse_other_schedule(there: &Schedule, profile: &Profile, read_only: bool, dir: &Path) -> Result<()> {
+    if there.read_only != read_only {
+        let how = if read_only { "without" } else { "with" };
+        let what = format!("the sweep in {} was started {how} --read-only", printable::path(dir));
+        return Err(Error::input(what).hint("continue it as it was started, or give a new folder"));
+    }
+    let of = |schedule: &Schedule| {
+        let labels: Vec<_> = schedule.steps.iter().map(|step| step.label.clone()).collect();
+        let mut runs: Vec<_> = schedule.runs.iter().map(|run| (run.step, run.repeat)).collect();
+        runs.sort_unstable();
+        (schedule.profile.clone(), labels, runs)
+    };
+    if of(there) == of(&Schedule::of(profile, read_only, there.started_unix_s)?) {
+        return Ok(());
+    }
+    let path = printable::path(&dir.join(SWEEP));
+    Err(Error::input(format!("the runs in {path} are not those of the profile: it was changed"))
+        .hint("nothing was changed; give a new folder"))
 }
 
 /// Whether there is a folder of that name.
@@ -293,13 +359,12 @@ fn holds_a_beginning(dir: &Path) -> bool {
 }
 
 /// Refuses to continue the sweep of another profile.
-fn refuse_other(dir: &Path, profile: &Profile) -> Result<()> {
-    if !dir.join(PROFILE).exists() {
+fn refuse_other(held: &HeldFolder, profile: &Profile) -> Result<()> {
+    if !held.has(PROFILE) {
         return Ok(());
     }
-    let other = read_profile(dir)?;
-    // As it would be read back: for a target of devices, the files are not written.
-    let profile = &parse(&to_toml(profile), "the profile")?;
+    let dir = held.path();
+    let other = parse_profile(held.read(PROFILE, profile::FILE_BYTES_MAX)?, &dir.join(PROFILE))?;
     // A profile's description does not affect what is run.
     let mut same_about = other.clone();
     same_about.settings.about.clone_from(&profile.settings.about);
@@ -322,21 +387,18 @@ fn refuse_other(dir: &Path, profile: &Profile) -> Result<()> {
         .hint("nothing was changed; continue with the same profile, or give a new folder"))
 }
 
-fn read_profile(dir: &Path) -> Result<Profile> {
-    let path = dir.join(PROFILE);
-    let text = regular_file::read_text(&path, profile::FILE_BYTES_MAX)
-        .map_err(|e| Error::os("cannot read", &path, e))?;
+fn parse_profile(text: Vec<u8>, path: &Path) -> Result<Profile> {
+    let text = String::from_utf8(text)
+        .map_err(|_| Error::failed(format!("{} is not text (UTF-8 was expected)", printable::path(path))))?;
     parse(&text, &path.display().to_string())
 }
 
-/// Holds the folder until the process ends.
-fn lock(dir: &Path) -> Result<File> {
-    let file = File::open(dir).map_err(|e| Error::os("cannot open", dir, e))?;
-    flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
-        Error::refused(format!("another process is running the sweep in {}", printable::path(dir)))
+/// Locks the folder as long as it is held.
+fn lock(held: &HeldFolder) -> Result<()> {
+    flock(held, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
+        Error::refused(format!("another process is running the sweep in {}", printable::path(held.path())))
             .hint("wait for it to end, or give a new folder")
-    })?;
-    Ok(file)
+    })
 }
 
 fn json(value: &impl Serialize) -> Result<Vec<u8>> {

@@ -227,15 +227,23 @@ impl Sweeper<'_> {
                 Ok(summary) if summary.interrupted => return Ok(self.interrupted(at)),
                 Ok(_) => self.watcher.on_event(SweepEvent::Done),
                 Err(Failure::Of(error)) if error.kind == Kind::Interrupted => return Ok(self.interrupted(at)),
-                Err(Failure::Of(error)) => {
-                    let not_run = NotRun::of(&error);
-                    self.folder.not_run(run, &not_run)?;
-                    self.watcher.on_event(SweepEvent::NotRun(&not_run));
-                }
+                Err(Failure::Of(error)) => self.has_no_figures(run, &NotRun::of(&error))?,
                 Err(Failure::Fatal(error)) => return Err(error),
             }
         }
         Ok(Ended::default())
+    }
+
+    /// Records and reports why a run has no figures. Where its folder became a link or damaged, that is reported,
+    /// and stays as it is.
+    fn has_no_figures(&mut self, run: &Run, not_run: &NotRun) -> Result<()> {
+        let recorded = self.folder.not_run(run, not_run);
+        self.watcher.on_event(SweepEvent::NotRun(not_run));
+        match (recorded, self.folder.state(run)) {
+            (Err(_), State::Damaged(NotRun { why, .. })) => self.watcher.notice(&why),
+            (recorded, _) => recorded?,
+        }
+        Ok(())
     }
 
     fn interrupted(&self, at: usize) -> Ended {
@@ -262,9 +270,12 @@ impl Sweeper<'_> {
         let mut session = Session::open_on(settings.clone(), options, facts, &mut waiting, &mut self.kept)
             .map_err(Failure::Of)?;
         let time = step.time.unwrap_or_default() + warmup;
-        let dir = self.folder.run_dir(run);
         let mut on_event = |event| self.watcher.on_event(SweepEvent::Event(event));
-        let recorded = headless::record(&mut session, &dir, time, self.interrupts, &mut on_event);
+        // Made only now: in a folder of others, what is put there during a rest is not followed.
+        let recorded = self
+            .folder
+            .make_run_dir(run)
+            .and_then(|folder| headless::record(&mut session, folder, time, self.interrupts, &mut on_event));
         if (self.interrupts)() > 1 {
             std::mem::forget(session);
             return Err(Failure::Of(Error::interrupted("interrupted twice")));

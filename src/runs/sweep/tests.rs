@@ -1,7 +1,8 @@
 //! A sweep from its profile to its folder, on simulated drives: what is complete stays, everything else is
 //! run again.
 
-use std::path::Path;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::*;
@@ -21,12 +22,17 @@ struct Notes {
     begun: Vec<String>,
     noticed: Vec<String>,
     fails: bool,
+    /// Where others put a link in place of each run's folder once it begins, and what it leads to.
+    link: Option<(PathBuf, PathBuf)>,
 }
 
 impl Watcher for Notes {
     fn on_event(&mut self, event: SweepEvent) {
         if let SweepEvent::Begins { run, .. } = event {
             self.begun.push(run.dir.clone());
+            if let Some((out, other)) = &self.link {
+                symlink(other, out.join(&run.dir)).unwrap();
+            }
         }
     }
 
@@ -167,6 +173,54 @@ fn another_profile_is_refused_and_nothing_is_touched() {
 }
 
 #[test]
+fn what_others_put_into_the_folder_does_not_decide_what_is_run() {
+    let out = tempfile::tempdir().unwrap();
+    let mut notes = Notes::default();
+    let begin = || prepare(out.path(), &profile(PROFILE), &Options::default(), &facts, &mut Notes::default());
+    let folder = begin().unwrap();
+    let schedule = std::fs::read_to_string(out.path().join("sweep.json")).unwrap();
+    let evil = format!("point.depth = 3\ntarget.files.dir = \"/nowhere\"\n{PROFILE}");
+    std::fs::write(out.path().join("profile.toml"), evil).unwrap();
+    std::fs::write(out.path().join("sweep.json"), "{}").unwrap();
+    run(&folder, &Options::default(), &facts, false, &|| 0, &mut notes).unwrap();
+    for run in &folder.schedule.runs {
+        let State::Done(recording) = folder.state(run) else { panic!("{:?}", folder.state(run)) };
+        let ran = profile(&recording.profile_toml).settings;
+        assert_eq!((ran.classes[1].depth, ran.target.dir), (1, profile(PROFILE).settings.target.dir));
+    }
+    assert_eq!(notes.begun.len(), 4);
+
+    // To continue with another profile, or other runs, is refused.
+    drop(folder);
+    std::fs::write(out.path().join("sweep.json"), &schedule).unwrap();
+    assert!(begin().unwrap_err().what.contains("the sweep of another profile"));
+    std::fs::write(out.path().join("profile.toml"), crate::settings::profile::to_toml(&profile(PROFILE)))
+        .unwrap();
+    drop(begin().unwrap());
+    for changed in [
+        schedule.replace("\"two\"", "\"owt\""),
+        schedule.replace("\"repeat\": 2,\n      \"target\"", "\"repeat\": 3,\n      \"target\""),
+    ] {
+        assert_ne!(changed, schedule);
+        std::fs::write(out.path().join("sweep.json"), changed).unwrap();
+        assert!(begin().unwrap_err().what.contains("are not those of the profile"));
+    }
+}
+
+#[test]
+fn a_link_put_in_place_of_a_runs_folder_while_it_waits_is_not_followed() {
+    let (out, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let link = Some((out.path().to_owned(), other.path().to_owned()));
+    let mut notes = Notes { link, ..Notes::default() };
+    let folder = prepare(out.path(), &profile(PROFILE), &Options::default(), &facts, &mut notes).unwrap();
+    run(&folder, &Options::default(), &facts, false, &|| 0, &mut notes).unwrap();
+    assert_eq!(notes.begun.len(), 4, "the others are tried");
+    assert_eq!(std::fs::read_dir(other.path()).unwrap().count(), 0);
+    assert!(notes.noticed.iter().all(|text| text.contains("is a link, which is not followed")));
+    assert_eq!(notes.noticed.len(), 4, "{:?}", notes.noticed);
+}
+
+#[test]
 fn two_processes_do_not_work_on_one_sweep() {
     let out = tempfile::tempdir().unwrap();
     let held = Folder::begin(out.path(), &profile(PROFILE), false).unwrap();
@@ -199,7 +253,7 @@ fn a_damaged_run_or_a_link_is_named_and_left_and_the_others_run() {
     let at = |number: usize| out.path().join(&begun[number]);
     std::fs::write(at(0).join("summary.json"), "{").unwrap();
     std::fs::remove_dir_all(at(1)).unwrap();
-    std::os::unix::fs::symlink(other.path(), at(1)).unwrap();
+    symlink(other.path(), at(1)).unwrap();
     std::fs::remove_dir_all(at(2)).unwrap();
     std::fs::write(at(2), "a file").unwrap();
     std::fs::remove_dir_all(at(3)).unwrap();
