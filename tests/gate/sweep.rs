@@ -79,7 +79,7 @@ fn a_sweep_over_one_knob_is_a_table_with_charts_alike_every_time() {
     home.run(["show".as_ref(), two[0].as_os_str()]).expect(0);
     let over_time = |dir: &Path| home.run(["show".as_ref(), "--over-time".as_ref(), dir.as_os_str()]);
     assert!(over_time(&two[0]).expect(0).stdout.contains("scan MB/s"));
-    assert!(over_time(&home.path("out")).expect(2).stderr.contains("give one of the folders in it"));
+    assert!(over_time(&home.path("out")).expect(2).stderr.contains("holds a sweep"));
     home.run(["compare".as_ref(), two[0].as_os_str(), two[1].as_os_str()]).expect(0);
 }
 
