@@ -1,14 +1,17 @@
 //! Running the system's own tools.
 
 use std::ffi::OsStr;
+use std::fs::DirBuilder;
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, fstat, openat, unlinkat};
+
 use crate::error::{Error, Result, describe};
-use crate::host::{tool_command, tool_folders};
+use crate::host::{is_private, open_trusted, tool_command, tool_folders};
 
 /// A tool, and its package on Debian and Ubuntu.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,10 +33,10 @@ pub const LOSETUP: Tool = Tool { program: "losetup", package: "mount" };
 pub const SFDISK: Tool = Tool { program: "sfdisk", package: "fdisk" };
 /// Makes and stops md arrays.
 pub const MDADM: Tool = Tool { program: "mdadm", package: "mdadm" };
+/// Mounts.
+pub const MOUNT: Tool = Tool { program: "mount", package: "mount" };
 /// Unmounts.
 pub const UMOUNT: Tool = Tool { program: "umount", package: "mount" };
-/// Runs a command in its own mount namespace.
-pub const UNSHARE: Tool = Tool { program: "unshare", package: "util-linux" };
 
 /// What a tool answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,9 +87,8 @@ impl Runner {
         let program = self.find(tool)?;
         let cannot = |error| Error::failed(format!("cannot run {}: {}", program.display(), describe(&error)));
         // What a tool takes for the name of a file leads nowhere. On a full disk, cleanup still works.
-        let folder = empty_folder().ok();
         let mut command = tool_command(&program);
-        command.current_dir(folder.as_ref().map_or(Path::new("/"), |folder| folder.path()));
+        command.current_dir(empty_folder().unwrap_or_else(|| PathBuf::from("/")));
         command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
         // Ctrl-C and a hangup of the terminal are meant for stacktune, which lets a tool finish: one killed
         // half-way leaves an unknown state behind.
@@ -112,10 +114,30 @@ impl Runner {
     }
 }
 
-/// An empty folder in which nobody else can put anything; it goes with the value.
-fn empty_folder() -> std::io::Result<tempfile::TempDir> {
-    let private = std::fs::Permissions::from_mode(0o700);
-    tempfile::Builder::new().prefix("stacktune-").permissions(private).tempdir()
+/// An empty folder in which nobody else can put anything: always the same one, so that a kill leaves none behind.
+/// None where there can't be one.
+pub(crate) fn empty_folder() -> Option<PathBuf> {
+    let user = rustix::process::geteuid();
+    let path = match user.is_root() {
+        true => PathBuf::from("/run/stacktune"),
+        false => std::env::temp_dir().join(format!("stacktune-{}", user.as_raw())),
+    };
+    // If it exists, what it is shows below.
+    let _ = DirBuilder::new().mode(0o700).create(&path);
+    let place = open_trusted(&path).ok()?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let folder = openat(&place, ".", flags, Mode::empty()).ok()?;
+    let is_own = is_private(&folder, &fstat(&folder).ok()?)
+        && path.symlink_metadata().is_ok_and(|found| found.is_dir());
+    let left = if is_own { Dir::read_from(&folder).ok()? } else { return None };
+    for entry in left {
+        let entry = entry.ok()?;
+        // A tool left it.
+        if ![c".", c".."].contains(&entry.file_name()) {
+            unlinkat(&folder, entry.file_name(), AtFlags::empty()).ok()?;
+        }
+    }
+    Some(path)
 }
 
 /// How a tool failed: its command, its status, and its message.
@@ -169,13 +191,14 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_runs_in_an_empty_folder_that_goes_with_it() {
+    fn a_tool_runs_in_one_private_folder_that_is_empty_again_for_the_next() {
         let shell = Tool { program: "sh", package: "dash" };
-        let script = "touch mine && ls -A && stat --format=%a . && pwd -P";
-        let answer = Runner::default().run_well(shell, &["-c".as_ref(), script.as_ref()]).unwrap();
-        let (before, folder) = answer.stdout.trim_end().rsplit_once('\n').unwrap();
-        assert_eq!(before, "mine\n700");
-        assert!(!Path::new(folder).exists(), "{folder}");
+        let script = "ls -A | grep mine; touch mine && stat --format=%a . && pwd -P";
+        let run = || Runner::default().run_well(shell, &["-c".as_ref(), script.as_ref()]).unwrap().stdout;
+        let folder = empty_folder().unwrap();
+        let expected = format!("700\n{}\n", folder.display());
+        assert_eq!([run(), run()], [expected.clone(), expected]);
+        assert!(!empty_folder().unwrap().join("mine").exists());
     }
 
     #[test]

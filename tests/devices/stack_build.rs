@@ -70,7 +70,7 @@ fn builds_and_goes(test: &str, filesystem: Filesystem, raid: Raid, name: &str) {
     };
     let built = build::build(confirmed(plan.clone()), &ground.site(), &mut watch).unwrap();
     assert_eq!(mounted_as(&mount).as_deref(), Some(name));
-    fs::write(mount.join("data-0"), "of the load").unwrap();
+    fs::write(mount.join("data-0"), "stacktune volume").unwrap();
     built.tear_down(&mut watch).unwrap();
     ground.assert_nothing_left(&id);
     // Each step was announced in order, and then its undo in reverse.

@@ -142,6 +142,66 @@ fn what_was_put_on_a_stack_is_found_although_it_is_not_mounted() {
     }
 }
 
+/// Names alone say nothing, whether the file system is still mounted or not.
+#[test]
+fn what_only_has_a_name_of_ours_on_a_dead_stack_keeps_it() {
+    let test = "what_only_has_a_name_of_ours_on_a_dead_stack_keeps_it";
+    let Some(_loops) = Loops::take(test, 2) else { return };
+    let (ground, home, id) = (Ground::new(), Home::new(), new_id());
+    let plan = ground.plan(&id, Filesystem::Ext4, Raid::None);
+    let built = build::build(confirmed(plan), &ground.site(), &mut go_on).unwrap();
+    let commands = built.commands_down();
+    drop(built);
+    let node = commands.iter().find_map(|command| command.strip_prefix("wipefs --all ")).unwrap();
+    let mounted = ground.state().join("mnt").join(&id);
+    let elsewhere = tempfile::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    for is_mounted in [true, false] {
+        let dir = if is_mounted { mounted.as_path() } else { elsewhere.path() };
+        let at = dir.to_str().unwrap();
+        for (path, named) in [
+            ("data-7/precious", "data-7"),
+            ("data-9", "data-9"),
+            ("wal/precious", "wal"),
+            ("lost+found/precious", "lost+found/precious"),
+            ("data-9\nwal", "data-9\nwal"),
+        ] {
+            if !is_mounted {
+                run("mount", &[node, at]);
+            }
+            let theirs = dir.join(path);
+            let _ = fs::create_dir(theirs.parent().unwrap());
+            fs::write(&theirs, "a").unwrap();
+            if !is_mounted {
+                run("umount", &[at]);
+            }
+            let problem = clean(&ground, &[&id])[0].problem.clone().unwrap();
+            assert!(
+                problem.contains(&format!("holds {named}, which stacktune did not put there")),
+                "{problem}"
+            );
+            if !is_mounted {
+                run("mount", &[node, at]);
+            }
+            assert_eq!(fs::read_to_string(&theirs).unwrap(), "a");
+            fs::remove_file(&theirs).unwrap();
+            if theirs.parent() != Some(dir) && !named.starts_with("lost") {
+                fs::remove_dir(theirs.parent().unwrap()).unwrap();
+            }
+            if !is_mounted {
+                run("umount", &[at]);
+            }
+        }
+        if is_mounted {
+            run("umount", &[at]);
+        }
+    }
+    // Where temporary files go is not needed for a look.
+    let mut command = home.command(&["cleanup"]);
+    command.env("XDG_STATE_HOME", ground.path().join("state")).env("TMPDIR", "/nonexistent");
+    common::program::Outcome::of(&command.output().unwrap()).expect(0);
+    ground.assert_nothing_left(&id);
+}
+
 /// A file where a stack was mounted whose process died keeps all that is below.
 #[test]
 fn what_was_put_at_the_mount_point_of_a_dead_stack_keeps_it() {
@@ -322,6 +382,41 @@ fn undos_that_name_what_is_not_the_stacks_are_refused() {
     }
     assert_eq!(fs::read_to_string(file).unwrap(), "kept");
     assert!(ground.target().exists());
+}
+
+#[test]
+fn a_forged_journal_changes_no_queue_and_no_folder_of_others() {
+    let test = "a_forged_journal_changes_no_queue_and_no_folder_of_others";
+    let Some(loops) = Loops::take(test, 1) else { return };
+    let (device, ground) = (loops.blank(16), Ground::new());
+    let drive = drive(&device);
+    let file = format!("/sys/block/{}/queue/read_ahead_kb", drive.name);
+    let now = fs::read_to_string(&file).unwrap();
+    let theirs = ground.path().join("theirs");
+    fs::create_dir(&theirs).unwrap();
+    let id = StackId(new_id());
+    let restore = Undo::RestoreQueue {
+        drive,
+        attribute: "read_ahead_kb".into(),
+        old: "4".into(),
+        new: now.trim().into(),
+        beside: Vec::new(),
+    };
+    let folder = Undo::RemoveFolder { dir: theirs.clone(), above: Some(theirs.join(&id.0)) };
+    let mut journal = Journal::begin(&ground.state(), &id, "mine", &[]).unwrap();
+    journal.act("forged", Some(restore), || Ok(())).unwrap();
+    journal.act("forged", Some(folder), || Ok(())).unwrap();
+    drop(journal);
+    // The folder was there long before.
+    let journal = ground.state().join("journal").join(format!("{}.jsonl", id.0));
+    let text = fs::read_to_string(&journal).unwrap();
+    let (before, after) = text.split_once("\"started_unix_s\":").unwrap();
+    let (since, after) = after.split_once(',').unwrap();
+    let since = since.parse::<u64>().unwrap() + 1000;
+    fs::write(&journal, format!("{before}\"started_unix_s\":{since},{after}")).unwrap();
+    assert_eq!(clean(&ground, &[&id.0])[0].problem, None);
+    assert_eq!(fs::read_to_string(&file).unwrap(), now);
+    assert!(theirs.exists());
 }
 
 #[test]

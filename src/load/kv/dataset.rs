@@ -17,14 +17,12 @@ use serde::{Deserialize, Serialize};
 use super::keys;
 use crate::error::{Error, Result};
 use crate::load::volume::files;
+use crate::marks::{DATABASE_NAME, NEW_PREFIX, PAIRS_NAME, PAIRS_WHAT};
 use crate::regular_file;
 use crate::settings::{Kv, Named, Order};
 
-const MARKER: &str = "stacktune-pairs.json";
 /// Larger than the marker, and than RocksDB's file with its id.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-const DATABASE: &str = "rocksdb";
-const WHAT: &str = "a data set of stacktune: pairs in RocksDB";
 /// The layout of a database that is about to be removed.
 const REMOVED: &str = "removed";
 /// The layout of the marker, and of keys and values.
@@ -126,7 +124,7 @@ pub struct Marker {
 impl Marker {
     /// For a data set that is yet to be loaded.
     pub fn new(pairs: DataSet, set: u64) -> Self {
-        Self { what: WHAT.into(), schema: SCHEMA, pairs, set, epoch: 0, loaded: false, identity: None }
+        Self { what: PAIRS_WHAT.into(), schema: SCHEMA, pairs, set, epoch: 0, loaded: false, identity: None }
     }
 
     /// The same, for a database that is about to be removed, as no settings request it any more.
@@ -164,7 +162,7 @@ impl Place {
 
     /// The database's folder.
     pub fn database(&self) -> PathBuf {
-        self.0.join(DATABASE)
+        self.0.join(DATABASE_NAME)
     }
 
     /// The marker, if there is one.
@@ -172,7 +170,7 @@ impl Place {
     /// # Errors
     /// Refused if a database or a file is in the way that is not stacktune's.
     pub fn marker(&self) -> Result<Option<Marker>> {
-        let path = self.0.join(MARKER);
+        let path = self.0.join(PAIRS_NAME);
         let text = match regular_file::read(&path, FILE_BYTES_MAX) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 if std::fs::symlink_metadata(self.database()).is_ok() {
@@ -186,8 +184,10 @@ impl Place {
         };
         let marker: Option<Marker> = serde_json::from_slice(&text).ok();
         match marker {
-            Some(marker) if marker.what == WHAT && marker.schema == SCHEMA => self.known(marker).map(Some),
-            Some(marker) if marker.what == WHAT => {
+            Some(marker) if marker.what == PAIRS_WHAT && marker.schema == SCHEMA => {
+                self.known(marker).map(Some)
+            }
+            Some(marker) if marker.what == PAIRS_WHAT => {
                 let what = format!("{} is of another version of stacktune", path.display());
                 Err(Error::refused(what).hint("remove its folder, or choose another one (target.files.dir)"))
             }
@@ -232,9 +232,9 @@ impl Place {
     /// # Errors
     /// If it can't be written.
     pub fn mark(&self, marker: &Marker) -> Result<()> {
-        let path = self.0.join(MARKER);
+        let path = self.0.join(PAIRS_NAME);
         let written = || {
-            let mut file = tempfile::Builder::new().prefix(".stacktune-").tempfile_in(&self.0)?;
+            let mut file = tempfile::Builder::new().prefix(NEW_PREFIX).tempfile_in(&self.0)?;
             serde_json::to_writer_pretty(&mut file, marker)?;
             file.write_all(b"\n")?;
             file.as_file().sync_all()?;
@@ -295,7 +295,7 @@ mod tests {
         let marker = Marker::new(DataSet::of(&Kv::default(), 1 << 30).unwrap(), 5);
         place.mark(&marker).unwrap();
         assert_eq!(place.marker().unwrap(), Some(marker));
-        std::fs::write(dir.path().join(MARKER), "{}").unwrap();
+        std::fs::write(dir.path().join(PAIRS_NAME), "{}").unwrap();
         let error = place.marker().unwrap_err();
         assert_eq!(error.kind, crate::error::Kind::Refused);
     }

@@ -15,17 +15,13 @@ use super::make;
 pub use super::own_file::{OurFile, folder_of, open_ours};
 use super::own_file::{foreign, refuse_odd, same_file};
 use crate::error::{Error, Result};
+pub use crate::marks::WAL_NAME;
+use crate::marks::{LOCK_NAME, LOCK_TEXT, data_name};
 use crate::units::approx_size;
-
-/// The file that is locked, and marks the folder as stacktune's.
-const LOCK_NAME: &str = "stacktune-set";
-const LOCK_TEXT: &[u8] = b"A set of stacktune: its files lie beside this one.\n";
-/// The WAL's file.
-pub const WAL_NAME: &str = "wal";
 
 /// The data file of that index.
 pub fn data_path(dir: &Path, index: u64) -> PathBuf {
-    dir.join(format!("data-{index}"))
+    dir.join(data_name(index))
 }
 
 /// Makes the folder and its parents, accessible only to the owner.

@@ -12,10 +12,7 @@ use rustix::fs::{Advice, fadvise};
 use super::layout::{HEADER_BYTES, Parts};
 use super::region::Region;
 
-/// Begins each copy.
-pub const MAGIC: &[u8; 16] = b"stacktune volume";
-/// Where the copies are on the member: the first sector, and the middle of the header.
-pub const COPIES_AT: [u64; 2] = [0, HEADER_BYTES / 2];
+pub use crate::marks::{VOLUME as MAGIC, VOLUME_AT as COPIES_AT};
 
 const VERSION: u32 = 1;
 /// Bytes of each copy of the header.
@@ -23,6 +20,7 @@ pub const COPY_BYTES: usize = 512;
 const CHECKSUM_AT: usize = COPY_BYTES - 4;
 // A copy is written as a whole block, so that no drive has to read before writing.
 const BLOCK_BYTES: usize = 4096;
+const _: () = assert!(COPIES_AT[1] == HEADER_BYTES / 2);
 
 /// What a member is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

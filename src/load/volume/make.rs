@@ -9,9 +9,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
 use rustix::io::Errno;
 
 use super::own_file::{folder_of, open_ours};
-
-/// Prefix of a file's first name on file systems without unnamed files; the rest can't be guessed.
-const PREFIX: &str = ".stacktune-";
+use crate::marks::NEW_PREFIX;
 
 /// Creates a file, has it prepared, and then gives it its name. Fails if the name is taken.
 ///
@@ -45,7 +43,7 @@ fn nameless(dir: &Path) -> io::Result<Option<File>> {
 fn place_by_renaming(path: &Path, prepare: &mut dyn FnMut(&File) -> io::Result<()>) -> io::Result<File> {
     let dir = folder_of(path);
     remove_leftovers(dir);
-    let new = tempfile::Builder::new().prefix(PREFIX).tempfile_in(dir)?;
+    let new = tempfile::Builder::new().prefix(NEW_PREFIX).tempfile_in(dir)?;
     prepare(new.as_file())?;
     new.as_file().sync_all()?;
     Ok(new.persist_noclobber(path)?)
@@ -55,7 +53,7 @@ fn place_by_renaming(path: &Path, prepare: &mut dyn FnMut(&File) -> io::Result<(
 /// removed.
 fn remove_leftovers(dir: &Path) {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX)) {
+    for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(NEW_PREFIX)) {
         if matches!(open_ours(&entry.path(), false), Ok(Some(_))) {
             let _ = std::fs::remove_file(entry.path());
         }

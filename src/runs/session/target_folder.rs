@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::settings::Settings;
 use crate::settings::profile::expand_home;
 use crate::stack::id::StackId;
-use crate::stack::undo::names_of_others;
+use crate::stack::undo::others_in;
 
 /// Folders of the system: nothing is put there, nor below.
 const OF_SYSTEM: &[&str] = &[
@@ -53,13 +53,9 @@ pub(super) fn refuse_system_folder(settings: &Settings) -> Result<()> {
 /// What others have in the folder, as a note; none if there is nothing.
 pub fn others_in_folder(settings: &Settings) -> Option<String> {
     let dir = folder(settings).ok()??;
-    let entries = std::fs::read_dir(&dir).into_iter().flatten().flatten();
-    let mut names: Vec<String> =
-        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
     let is_stack =
         |name: &str| name.strip_prefix("stack-").is_some_and(|id| StackId(id.to_owned()).is_sound());
-    let mut others = names_of_others(&names);
+    let mut others = others_in(&dir).ok()?;
     others.retain(|name| !is_stack(name));
     if others.is_empty() {
         return None;

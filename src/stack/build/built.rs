@@ -49,8 +49,7 @@ impl Built {
     /// The commands that do what [`Built::tear_down`] does, in order.
     pub fn commands_down(&self) -> Vec<String> {
         let record = self.journal.record();
-        let undoer =
-            Undoer::of((&record.header.id, &record.entries, record.kept), &self.runner, (true, false));
+        let undoer = Undoer::of((&record.header, &record.entries, record.kept), &self.runner, (true, false));
         let undos = record.entries.iter().rev().filter_map(|entry| entry.to_undo());
         undos.flat_map(|undo| undoer.commands(undo)).collect()
     }

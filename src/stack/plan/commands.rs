@@ -8,14 +8,13 @@ use super::capacity::PARTITION_START_BYTES;
 use super::step::{Arg, CommandLine, Step};
 use crate::settings::{Filesystem, Named, Raid};
 use crate::stack::devices::BlockDevice;
-use crate::stack::runner::{LOSETUP, MDADM, SFDISK, Tool, quoted};
+use crate::stack::runner::{LOSETUP, MDADM, MOUNT, SFDISK, Tool, quoted};
 use crate::units::{KIB, MIB, approx_size};
 
 /// The name of a stack's arrays and partitions.
 const NAME: &str = "stacktune";
 
 const BLKDISCARD: Tool = Tool { program: "blkdiscard", package: "util-linux" };
-const MOUNT: Tool = Tool { program: "mount", package: "mount" };
 
 /// The tool that makes a file system.
 pub(super) fn maker(filesystem: Filesystem) -> Tool {

@@ -5,10 +5,11 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-use rustix::fs::{AtFlags, FileType};
+use rustix::fs::{AtFlags, CWD, FileType, StatxFlags};
 use rustix::io::Errno;
 
 use super::filesystems::refuse_others;
+use super::others::others_in;
 use super::undoer::{Undoer, persist, refuse_used};
 use crate::error::{Error, Result};
 use crate::host::mounted_at;
@@ -21,6 +22,26 @@ impl Undoer<'_> {
     pub(super) fn is_above(&self, dir: &Path) -> bool {
         let in_it = |folder: &&PathBuf| folder.starts_with(dir) && self.own(folder).is_ok();
         self.own(dir).is_err() && self.folders.iter().any(|folder| in_it(&folder))
+    }
+
+    /// Removes such a parent, unless it is older than the stack, or others have put something there meanwhile.
+    pub(super) fn remove_above(&self, dir: &Path) -> Result<()> {
+        /// The kernel's clock for files is a little behind.
+        const SLACK_S: u64 = 2;
+        let found = rustix::fs::statx(CWD, dir, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BTIME);
+        // Not every file system knows.
+        let born = found.ok().filter(|found| found.stx_mask & StatxFlags::BTIME.bits() != 0);
+        if born.is_some_and(|found| {
+            found.stx_btime.tv_sec.saturating_add_unsigned(SLACK_S) < self.since_unix_s as i64
+        }) {
+            return Ok(());
+        }
+        match fs::remove_dir(dir) {
+            Err(error) if [ErrorKind::NotFound, ErrorKind::DirectoryNotEmpty].contains(&error.kind()) => {
+                Ok(())
+            }
+            outcome => outcome.map_err(|error| Error::os("cannot remove", dir, error)),
+        }
     }
 
     pub(super) fn remove_file(&self, file: &Path) -> Result<()> {
@@ -126,17 +147,8 @@ impl Undoer<'_> {
     }
 }
 
-/// Refuses a file system with files other than the data set's, which would be lost. One that no longer responds has nothing left to save.
+/// Refuses a file system with files other than the data set's, which would be lost. One that no longer responds has
+/// nothing left to save.
 fn refuse_others_files(dir: &Path) -> Result<()> {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    let names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-    refuse_others(&dir.display().to_string(), &names)
-}
-
-/// Removes a folder, unless others have put something there meanwhile.
-pub(super) fn remove_if_empty(dir: &Path) -> Result<()> {
-    match fs::remove_dir(dir) {
-        Err(error) if [ErrorKind::NotFound, ErrorKind::DirectoryNotEmpty].contains(&error.kind()) => Ok(()),
-        outcome => outcome.map_err(|error| Error::os("cannot remove", dir, error)),
-    }
+    refuse_others(&dir.display().to_string(), &others_in(dir).unwrap_or_default())
 }

@@ -191,7 +191,7 @@ fn look(path: &Path, runner: &Runner) -> Result<Option<Leftover>> {
 fn summary_of(record: &Record, state: StackState, runner: &Runner) -> Result<Leftover> {
     let header = &record.header;
     let same_boot = header.boot == boot_id()?;
-    let undoer = Undoer::of((&header.id, &record.entries, record.kept), runner, (same_boot, false));
+    let undoer = Undoer::of((header, &record.entries, record.kept), runner, (same_boot, false));
     let undos = record.entries.iter().rev().filter_map(|entry| entry.to_undo());
     let standing = undos
         .filter(|undo| !undoer.went_with_the_kernel(undo))

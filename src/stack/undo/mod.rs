@@ -6,12 +6,14 @@ mod all_steps;
 mod arrays;
 mod files;
 mod filesystems;
+mod inside;
 mod leftovers;
 mod one_step;
+mod others;
 mod tables;
 mod undoer;
 
 pub use all_steps::undo_all;
-pub use filesystems::names_of_others;
 pub use leftovers::{Cleaned, CleanupRequest, Leftover, Remnant, StackState, cleanup, kept, leftovers};
+pub use others::others_in;
 pub(crate) use undoer::Undoer;

@@ -4,7 +4,6 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use super::files::remove_if_empty;
 use super::undoer::{OwnNodes, Undoer, persist};
 use crate::error::{Error, Result};
 use crate::stack::devices::{self, Drive};
@@ -52,15 +51,16 @@ impl Undoer<'_> {
 
     fn undo_in_kernel_or_folder(&self, undo: &Undo) -> Result<()> {
         match undo {
-            Undo::RemoveFolder { dir, .. } if self.is_above(dir) => remove_if_empty(dir),
+            Undo::RemoveFolder { dir, .. } if self.is_above(dir) => self.remove_above(dir),
             Undo::RemoveFolder { dir, .. } => self.remove_folder(dir),
             Undo::RemoveFile { file } => self.remove_file(file),
             Undo::DetachLoop { file } => self.own(file).and_then(|()| self.detach_loops(file)),
             gone if self.went_with_the_kernel(gone) => Ok(()),
             Undo::Unmount { dir } => self.own(dir).and_then(|()| self.unmount(dir)),
-            Undo::RestoreQueue { drive, attribute, old, new, beside } => {
-                queue::restore(drive, attribute, (old, new), beside)
-            }
+            Undo::RestoreQueue { drive, attribute, old, new, beside } => match self.is_own_drive(drive)? {
+                true => queue::restore(drive, attribute, (old, new), beside),
+                false => Ok(()),
+            },
             Undo::GiveBack { address } => handover::give_back(address),
             Undo::RemoveCgroup { dir, switched_on } => {
                 self.own(dir).and_then(|()| persist(|| cgroup::remove(dir, *switched_on)))
@@ -105,6 +105,7 @@ impl Undoer<'_> {
                 commands.extend(members);
                 commands
             }
+            Undo::RestoreQueue { drive, .. } if !self.is_own_drive(drive).unwrap_or(false) => Vec::new(),
             Undo::RestoreQueue { drive, attribute, old, .. } => {
                 let file = PathBuf::from(format!("/sys/block/{}/queue/{attribute}", drive.name));
                 vec![typed(&format!("echo {} >", quoted(OsStr::new(in_force(old)))), &file)]

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::host::{Facts, Usage};
 use crate::stack::devices::{self, BlockDevice, Drive, Found};
 use crate::stack::id::StackId;
-use crate::stack::journal::{Entry, Undo};
+use crate::stack::journal::{Entry, Header, Undo};
 use crate::stack::runner::{BLKID, Runner, Tool, failure};
 
 /// What was closed a moment ago may still be held: by the kernel, which ends I/O after its process, or by
@@ -56,12 +56,18 @@ pub(crate) struct Undoer<'a> {
     pub(super) folders: Vec<PathBuf>,
     /// The UUIDs of its arrays, and their members.
     pub(super) arrays: Vec<(String, Vec<BlockDevice>)>,
+    /// The drives that it works on.
+    pub(super) drives: Vec<Drive>,
+    /// The files that its loop devices are over.
+    pub(super) files: Vec<PathBuf>,
+    /// When its journal began, in seconds since 1970.
+    pub(super) since_unix_s: u64,
 }
 
 impl<'a> Undoer<'a> {
-    /// An undoer for the stack with this id, its journal's content, and whether it was retained.
+    /// An undoer for the stack of this journal: its first line, its entries, and whether the stack was retained.
     pub(crate) fn of(
-        (id, entries, kept): (&'a StackId, &[Entry], bool),
+        (header, entries, kept): (&'a Header, &[Entry], bool),
         runner: &'a Runner,
         (same_boot, forget_missing): (bool, bool),
     ) -> Self {
@@ -75,9 +81,13 @@ impl<'a> Undoer<'a> {
             Some(Undo::RemoveArray { uuid, members, .. }) => Some((uuid.clone(), members.clone())),
             _ => None,
         });
+        let files = entries.iter().filter_map(|entry| match &entry.undo {
+            Some(Undo::DetachLoop { file }) => Some(file.clone()),
+            _ => None,
+        });
         Self {
             runner,
-            id,
+            id: &header.id,
             same_boot,
             forget_missing,
             kept,
@@ -85,6 +95,9 @@ impl<'a> Undoer<'a> {
             unmounted: AtomicBool::new(false),
             folders: folders.flatten().collect(),
             arrays: arrays.collect(),
+            drives: header.drives.clone(),
+            files: files.collect(),
+            since_unix_s: header.started_unix_s,
         }
     }
 }
@@ -177,6 +190,27 @@ impl Undoer<'_> {
         }
         Err(Error::refused(format!("{} holds {kind}, which the stack did not put there", node.display()))
             .hint("save or wipe that first (`wipefs --all`), then clean up again"))
+    }
+
+    /// Whether it is one of the stack's drives, or now a loop device over one of its files. Not so for a loop device
+    /// over another's file: the stack's own is gone.
+    ///
+    /// # Errors
+    /// Refused if it is a drive that the stack has nothing to do with.
+    pub(super) fn is_own_drive(&self, drive: &Drive) -> Result<bool> {
+        if self.drives.contains(drive) {
+            return Ok(true);
+        }
+        if !drive.name.starts_with("loop") {
+            let what = format!("{} is not a drive of stack {}", drive.describe(), self.id.0);
+            return Err(Error::refused(what));
+        }
+        for file in self.files.iter().filter(|file| self.own(file).is_ok()) {
+            if devices::loops_over(self.runner, file)?.contains(&drive.path) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The nodes of the devices that pass the test.
