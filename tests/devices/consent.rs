@@ -1,5 +1,7 @@
 //! What the guard permits once the operator has named the device, and what it refuses even then.
 
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -144,6 +146,24 @@ fn data_without_any_signature_needs_consent() {
         device.refused(&Consent::default(), &format!("first at byte {}", offset / 4096 * 4096));
         device.write(offset, &[0]);
     }
+}
+
+#[test]
+fn four_mib_anywhere_on_a_gib_need_consent() {
+    let Some(device) = Examined::make("four_mib_anywhere_on_a_gib_need_consent", &[], 1 << 30) else {
+        return;
+    };
+    let (data, zeros) = (vec![7; 4 << 20], vec![0; 4 << 20]);
+    assert!(!device.examine().unwrap().needs_consent());
+    for at_mib in (9..1000).step_by(50).chain([809]) {
+        device.write(at_mib << 20, &data);
+        assert!(device.examine().unwrap().needs_consent(), "at {at_mib} MiB");
+        device.write(at_mib << 20, &zeros);
+    }
+    // Also where it is not in the file below yet.
+    let file = OpenOptions::new().write(true).open(&device.path).unwrap();
+    file.write_all_at(&data, 809 << 20).unwrap();
+    assert!(device.examine().unwrap().needs_consent());
 }
 
 #[test]

@@ -1,11 +1,10 @@
-//! What is on a block device: signatures, and data at sampled places.
+//! What is on a block device: signatures, and its first and last MiB.
 
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use rand::{RngExt as _, SeedableRng as _};
 use serde::Deserialize;
 
 use crate::error::{Error, Result};
@@ -17,14 +16,10 @@ use crate::units::MIB;
 /// Bytes at the beginning and at the end that are checked completely.
 pub(super) const EDGE_BYTES: u64 = MIB;
 /// The unit of judgement: zero, stacktune's own, or foreign.
-const PAGE_BYTES: u64 = 4096;
-/// Bytes read at each place; a drive delivers these as fast as a single page.
-const PLACE_BYTES: u64 = 64 * 1024;
-/// Number of evenly spread places, and of random ones.
-const PLACES: u64 = 128;
+pub(super) const PAGE_BYTES: u64 = 4096;
 
 /// Recognizes what stacktune wrote itself.
-pub trait OwnData {
+pub trait OwnData: Sync {
     /// Whether the first MiB of the device is a valid header of stacktune.
     fn header(&self, head: &[u8]) -> bool;
 
@@ -146,57 +141,14 @@ fn parse_blkid(node: &Path, answer: &Answer) -> Result<Vec<Signature>> {
     Ok(kind.into_iter().chain(table).collect())
 }
 
-/// What is at the sampled places.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Samples {
-    /// Whether the header is a valid one of stacktune, and what it lists as filled is filled.
-    pub(super) fill: bool,
-    /// Number of pages checked.
-    pub(super) pages: u64,
-    /// Offsets of pages that are neither zero nor stacktune's own.
-    pub(super) foreign: Vec<u64>,
-    /// Checksum of the first and the last MiB.
-    pub(super) edges_crc: u32,
-}
-
-/// Checks the first and the last MiB completely, and evenly spread and random places between.
-pub(super) fn sample(file: &File, device: &Device, own_data: &dyn OwnData) -> Result<Samples> {
-    let size = device.size_bytes;
-    let failed = |error| Error::os("cannot read", &device.path, error);
-    // Read-ahead would only slow this down.
-    let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::Random);
-    let Edges { head, tail_at, tail } = edges(file, device)?;
-    let mut samples =
-        Samples { fill: own_data.header(&head), pages: 0, foreign: Vec::new(), edges_crc: crc(&head, &tail) };
-    let mut judge = |offset: u64, bytes: &[u8]| {
-        for (page, at) in bytes.chunks(PAGE_BYTES as usize).zip((offset..).step_by(PAGE_BYTES as usize)) {
-            samples.pages += 1;
-            let zero = page.iter().all(|byte| *byte == 0);
-            if !zero && !own_data.page(file, at, page) {
-                samples.fill &= !own_data.says_filled(&head, at);
-                samples.foreign.push(at);
-            }
-        }
-    };
-    judge(0, &head);
-    judge(tail_at, &tail);
-    for offset in places(size) {
-        let bytes = read(file, offset, PLACE_BYTES.min(size - offset)).map_err(failed)?;
-        judge(offset, &bytes);
-    }
-    samples.foreign.sort_unstable();
-    samples.foreign.dedup();
-    Ok(samples)
-}
-
 /// The first and the last MiB.
-struct Edges {
-    head: Vec<u8>,
-    tail_at: u64,
-    tail: Vec<u8>,
+pub(super) struct Edges {
+    pub(super) head: Vec<u8>,
+    pub(super) tail_at: u64,
+    pub(super) tail: Vec<u8>,
 }
 
-fn edges(file: &File, device: &Device) -> Result<Edges> {
+pub(super) fn edges(file: &File, device: &Device) -> Result<Edges> {
     let failed = |error| Error::os("cannot read", &device.path, error);
     let size = device.size_bytes;
     let head = read(file, 0, EDGE_BYTES.min(size)).map_err(failed)?;
@@ -205,7 +157,7 @@ fn edges(file: &File, device: &Device) -> Result<Edges> {
     Ok(Edges { head, tail_at, tail })
 }
 
-fn crc(head: &[u8], tail: &[u8]) -> u32 {
+pub(super) fn crc(head: &[u8], tail: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(head), tail)
 }
 
@@ -215,25 +167,15 @@ pub(super) fn edges_crc(file: &File, device: &Device) -> Result<u32> {
     Ok(crc(&head, &tail))
 }
 
-fn read(file: &File, offset: u64, bytes: u64) -> std::io::Result<Vec<u8>> {
+pub(super) fn read(file: &File, offset: u64, bytes: u64) -> std::io::Result<Vec<u8>> {
     let mut buffer = vec![0; bytes as usize];
     file.read_exact_at(&mut buffer, offset)?;
     Ok(buffer)
 }
 
-/// Offsets, half of them evenly spread and half random; always the same for the same size.
-fn places(size: u64) -> BTreeSet<u64> {
-    let last = size.saturating_sub(PLACE_BYTES) / PAGE_BYTES;
-    let mut random = rand::rngs::StdRng::seed_from_u64(size);
-    let even = (0..PLACES).map(|at| (u128::from(last) * u128::from(at) / u128::from(PLACES)) as u64);
-    let all = even.chain((0..PLACES).map(|_| random.random_range(0..=last)));
-    all.map(|page| page * PAGE_BYTES).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::GIB;
 
     fn answer(status: i32, stdout: &str) -> Answer {
         Answer { status, stdout: stdout.to_owned(), stderr: "went wrong".to_owned() }
@@ -270,17 +212,5 @@ mod tests {
         assert_eq!((found[1].kind.as_str(), &found[1].member), ("gpt", &None));
         assert_eq!(parse_blkid(node, &answer(8, "")).unwrap()[0].kind, "contradictory");
         assert!(parse_blkid(node, &answer(2, "")).unwrap().is_empty());
-    }
-
-    #[test]
-    fn places_are_repeatable_and_cover_the_whole_device() {
-        let size = 100 * GIB;
-        let offsets = places(size);
-        assert_eq!(offsets, places(size));
-        assert!(offsets.len() as u64 > 2 * PLACES - 10);
-        assert!(offsets.iter().all(|at| at + PLACE_BYTES <= size && at.is_multiple_of(PAGE_BYTES)));
-        let widest = offsets.iter().zip(offsets.iter().skip(1)).map(|(a, b)| b - a).max().unwrap();
-        assert!(widest <= size / PLACES + PAGE_BYTES);
-        assert_eq!(places(PAGE_BYTES).into_iter().collect::<Vec<_>>(), [0]);
     }
 }

@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 
 use super::claim::{Claim, claim, gone};
 use super::content::{self, OwnData, Signature};
+use super::sampling;
 use super::uses::{refuse_in_use, refuse_member, refuse_written_below, whole_device};
 use crate::error::Result;
 use crate::host::{Device, Facts};
@@ -80,7 +81,7 @@ pub fn examine_held(
 fn looked_at(device: &Device, file: &File, min_bytes: u64, own_data: &dyn OwnData) -> Result<Examination> {
     let signatures = content::signatures(&Runner::default(), device)?;
     refuse_member(device, &signatures)?;
-    let samples = content::sample(file, device, own_data)?;
+    let samples = sampling::sample(file, device, own_data)?;
     let mut content: Vec<String> = signatures.iter().map(Signature::describe).collect();
     if let Some(first) = samples.foreign.first() {
         let (foreign, pages) = (samples.foreign.len(), samples.pages);

@@ -13,8 +13,10 @@ mod examine;
 pub(crate) mod holders;
 mod permit;
 mod read_only;
+mod sampling;
 mod uses;
 mod wipe;
+mod written;
 
 pub use claim::{Claim, claim_built};
 pub(crate) use claim::{claim_again, refuse_claimed};
