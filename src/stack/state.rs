@@ -6,10 +6,11 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, chmodat, fchmod, fstat, mkdirat, openat, unlinkat};
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, Stat, chmodat, fchmod, flock, fstat};
+use rustix::fs::{mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
@@ -42,12 +43,20 @@ impl StateFolder {
     /// As [`StateFolder::open`], or if it can't be made.
     pub fn make(path: &Path) -> Result<Self> {
         let made = Self::of(path, &make(path)?)?;
-        // Earlier versions left reading to the umask.
-        if mode(&made.found()?) != FOLDER_MODE {
-            fchmod(&made.0, Mode::from_raw_mode(FOLDER_MODE))
-                .map_err(|error| Error::os("cannot close to others", path, error))?;
-        }
+        made.close_to_others()?;
         Ok(made)
+    }
+
+    /// Lets only its owner enter it: earlier versions left reading to the umask.
+    ///
+    /// # Errors
+    /// If its mode can't be changed.
+    pub fn close_to_others(&self) -> Result<()> {
+        if mode(&self.found()?) == FOLDER_MODE {
+            return Ok(());
+        }
+        fchmod(&self.0, Mode::from_raw_mode(FOLDER_MODE))
+            .map_err(|error| Error::os("cannot close to others", self.path(), error))
     }
 
     fn of(path: &Path, place: &OwnedFd) -> Result<Self> {
@@ -56,7 +65,7 @@ impl StateFolder {
         let folder = folder.map_err(|error| Error::os("cannot open", path, error))?;
         let opened = Self(HeldFolder::private(path, folder));
         let found = opened.found()?;
-        match is_private(&found) {
+        match is_private(&opened.0, &found) {
             true => Ok(opened),
             false if found.st_uid == rustix::process::geteuid().as_raw() => {
                 Err(doubted(path, &Doubt::Writable(path.to_owned())))
@@ -67,6 +76,24 @@ impl StateFolder {
 
     fn found(&self) -> Result<Stat> {
         fstat(&self.0).map_err(|error| Error::os("cannot examine", self.0.path(), error))
+    }
+
+    /// What it was called when it was opened.
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Waits for a lock that the processes of this user share, on a file of that name, until the file is closed.
+    ///
+    /// # Errors
+    /// If it can't be made or locked.
+    pub fn lock(&self, name: &str) -> Result<File> {
+        let path = self.join(name);
+        let failed = |error: Errno| Error::os("cannot lock", &path, error);
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = openat(&self.0, name, flags, Mode::from_raw_mode(0o600)).map_err(failed)?;
+        flock(&file, FlockOperation::LockExclusive).map_err(failed)?;
+        Ok(file.into())
     }
 
     /// The path of what has that name in it.
@@ -84,14 +111,14 @@ impl StateFolder {
         // Opening anything but a file could wait, or do something: that is found out first.
         match rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => return Ok(None),
-            found => refuse_odd(&path, &found.map_err(failed)?)?,
+            found => refuse_odd(&path, &found.map_err(failed)?, None)?,
         }
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = match openat(&self.0, name, flags, Mode::empty()) {
             Err(Errno::NOENT) => return Ok(None),
             file => file.map_err(failed)?,
         };
-        refuse_odd(&path, &fstat(&file).map_err(failed)?)?;
+        refuse_odd(&path, &fstat(&file).map_err(failed)?, Some(file.as_fd()))?;
         Ok(Some(file.into()))
     }
 
@@ -195,10 +222,10 @@ fn doubted(path: &Path, doubt: &Doubt) -> Error {
     }
 }
 
-fn refuse_odd(path: &Path, found: &Stat) -> Result<()> {
+fn refuse_odd(path: &Path, found: &Stat, file: Option<BorrowedFd>) -> Result<()> {
     let odd = match FileType::from_raw_mode(found.st_mode) {
         FileType::Symlink => "a symbolic link".to_owned(),
-        FileType::RegularFile if is_private(found) => return Ok(()),
+        FileType::RegularFile if file.is_none_or(|file| is_private(file, found)) => return Ok(()),
         FileType::RegularFile if found.st_uid != rustix::process::geteuid().as_raw() => {
             format!("the file of user {}", found.st_uid)
         }

@@ -2,17 +2,23 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
 
 use crate::common::devices::{Loops, run};
 use crate::common::program::{Home, MODEST, Outcome};
 use crate::common::stacks::{Ground, confirmed, new_id};
+use crate::common::{is_root, skip};
 use crate::stack_run::{ON_EXT4, assert_nothing_left, program};
 use stacktune::testing::runs::session::Advance;
 use stacktune::testing::settings::{Filesystem, Raid};
 use stacktune::testing::stack::build;
+use stacktune::testing::stack::id::StackId;
+use stacktune::testing::stack::journal::Journal;
 use stacktune::testing::stack::runner::Runner;
-use stacktune::testing::stack::undo::{CleanupRequest, cleanup};
+use stacktune::testing::stack::undo::{CleanupRequest, StackState, cleanup, leftovers};
 
 /// The permissions of a path.
 fn mode(path: &Path) -> u32 {
@@ -219,4 +225,42 @@ fn a_folder_that_is_exchanged_during_the_build_leads_to_no_other_file() {
         assert_eq!(cleaned[0].problem, None);
         ground.assert_nothing_left(&id);
     }
+}
+
+#[test]
+fn a_lock_of_somebody_elses_on_an_old_journal_delays_nobody() {
+    let test = "a_lock_of_somebody_elses_on_an_old_journal_delays_nobody";
+    if !is_root() {
+        return skip(test, "only root starts programs of other users");
+    }
+    let (ground, id) = (Ground::new(), StackId(new_id()));
+    drop(Journal::begin(&ground.state(), &id, "mine", &[]).unwrap());
+    let folder = ground.state().join("journal");
+    let path = folder.join(format!("{}.jsonl", id.0));
+    // As earlier versions left it under a usual umask.
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    let held_by = |user: u32| {
+        let file = File::open(&path).unwrap();
+        file.lock().unwrap();
+        Command::new("sleep").arg("100").uid(user).stdin(file).spawn().unwrap()
+    };
+    let end = |mut holder: Child| {
+        holder.kill().unwrap();
+        holder.wait().unwrap();
+    };
+    // One of root's own may be a tool that still works.
+    let own = held_by(0);
+    assert_eq!(leftovers(&ground.state()).unwrap()[0].state, StackState::Running);
+    end(own);
+    let stranger = held_by(65_534);
+    let begun = Instant::now();
+    assert_eq!(leftovers(&ground.state()).unwrap()[0].state, StackState::Dead);
+    assert_eq!((mode(&folder), mode(&path)), (0o700, 0o600));
+    let cleaned =
+        cleanup(&ground.state(), &CleanupRequest::default(), &Runner::default(), &mut |_| true).unwrap();
+    assert_eq!(cleaned[0].problem, None);
+    assert!(begun.elapsed() < Duration::from_secs(30));
+    end(stranger);
+    assert_eq!(fs::read_dir(folder).unwrap().count(), 0);
 }

@@ -9,6 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 
+use super::exposed::{self, Replaced};
 use super::folder::{NEW, SUFFIX, folder};
 use super::record::{Entry, FORMAT, Header, Line, Record, encode, parse};
 use super::undo::Undo;
@@ -83,11 +84,19 @@ impl Journal {
         };
         let Some(folder) = StateFolder::open(dir)? else { return Ok(Opened::Gone) };
         let Some(mut file) = folder.file(name)? else { return Ok(Opened::Gone) };
-        let free = match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        let mut free = match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => true,
             Err(Errno::WOULDBLOCK) => false,
             Err(error) => return Err(cannot(error.into())),
         };
+        if exposed::is_exposed(&file) {
+            match exposed::replace(&folder, name, &file, free) {
+                Ok(Replaced::By(copy)) => (file, free) = (copy, true),
+                Ok(Replaced::Already) => return Self::open(path),
+                // Where it can't be replaced, its lock counts.
+                Ok(Replaced::Not) | Err(_) => {}
+            }
+        }
         // Its holder may have finished and removed it in between.
         if file.metadata().map_err(cannot)?.nlink() == 0 {
             return Ok(Opened::Gone);

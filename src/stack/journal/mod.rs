@@ -6,6 +6,7 @@
 //!
 //! Enters: what is about to be done, and its [`Undo`]. Leaves: the [`Record`] of it all, even after a crash.
 
+mod exposed;
 mod file;
 mod folder;
 mod record;
@@ -14,5 +15,5 @@ mod undo;
 pub use file::{Journal, Opened, boot_id};
 pub(crate) use folder::sweep;
 pub use folder::{all, folder};
-pub use record::{Entry, Record};
+pub use record::{Entry, Header, Record};
 pub use undo::Undo;
