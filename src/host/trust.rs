@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, getxattr, openat, readlinkat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
@@ -99,22 +99,53 @@ fn doubt_of(at: &OwnedFd, shown: &Path) -> Result<FileType, Doubt> {
         return Err(Doubt::Owner(shown.to_owned(), found.st_uid));
     }
     // The mode of a link means nothing.
-    let is_open = kind == FileType::Directory && found.st_mode & STICKY == 0 && others_may_write(&found, own);
+    let is_open =
+        kind == FileType::Directory && found.st_mode & STICKY == 0 && others_may_write(at, &found, own);
     if is_open { Err(Doubt::Writable(shown.to_owned())) } else { Ok(kind) }
 }
 
 /// Whether others than the owner may write to it. A user's private group, with the user's number, is the user;
 /// not so for root, whose group has members on some hosts.
-fn others_may_write(found: &Stat, own: u32) -> bool {
-    let is_private = own != 0 && found.st_uid == own && found.st_gid == own;
-    let bits = if is_private { OTHERS_MAY_WRITE & !GROUP_MAY_WRITE } else { OTHERS_MAY_WRITE };
-    found.st_mode & bits != 0
+fn others_may_write(at: impl AsFd, found: &Stat, own: u32) -> bool {
+    match found.st_mode & OTHERS_MAY_WRITE {
+        0 => false,
+        GROUP_MAY_WRITE => {
+            let is_private = own != 0 && found.st_uid == own && found.st_gid == own;
+            !is_private || has_acl(at) || !is_alone(own)
+        }
+        _ => true,
+    }
 }
 
-/// Whether a file or folder belongs to the effective user, and nobody else may write to it.
-pub fn is_private(found: &Stat) -> bool {
+/// Whether an access control list may let others in: the group's bits of the mode are then the list's mask.
+fn has_acl(at: impl AsFd) -> bool {
+    // Unlike fgetxattr, this works with what is only open as a place.
+    let path = format!("/proc/self/fd/{}", at.as_fd().as_raw_fd());
+    let found = getxattr(path, "system.posix_acl_access", &mut [0_u8][..]);
+    !matches!(found, Err(Errno::NODATA | Errno::OPNOTSUPP))
+}
+
+/// Whether a user's private group is known to have no other members.
+fn is_alone(user: u32) -> bool {
+    let text = |path| std::fs::read_to_string(path).unwrap_or_default();
+    is_alone_in(user, &text("/etc/passwd"), &text("/etc/group"))
+}
+
+fn is_alone_in(user: u32, passwd: &str, group: &str) -> bool {
+    let id = user.to_string();
+    let field = |line: &str, at: usize| line.split(':').nth(at).unwrap_or_default().to_owned();
+    let (own, others): (Vec<&str>, Vec<&str>) = passwd.lines().partition(|line| field(line, 2) == id);
+    let is_own = |name: &str| own.iter().any(|line| field(line, 0) == name);
+    let mut groups = group.lines().filter(|line| field(line, 2) == id).peekable();
+    groups.peek().is_some()
+        && groups.all(|line| field(line, 3).split(',').all(|name| name.is_empty() || is_own(name)))
+        && others.iter().all(|line| field(line, 3) != id)
+}
+
+/// Whether a file or folder, open as `at`, belongs to the effective user, and nobody else may write to it.
+pub fn is_private(at: impl AsFd, found: &Stat) -> bool {
     let own = geteuid().as_raw();
-    found.st_uid == own && !others_may_write(found, own)
+    found.st_uid == own && !others_may_write(at, found, own)
 }
 
 #[cfg(test)]
@@ -146,10 +177,57 @@ mod tests {
         let is_trusted = open_trusted(&inner).is_ok();
         let found = rustix::fs::stat(&inner).unwrap();
         let own = geteuid().as_raw();
-        assert_eq!(is_trusted, own != 0 && found.st_gid == own, "only a user's private group may write");
-        assert_eq!(is_private(&found), is_trusted);
+        let is_own_group = own != 0 && found.st_gid == own && is_alone(own);
+        assert_eq!(is_trusted, is_own_group, "only a user's private group may write");
+        assert_eq!(is_private(fs::File::open(&inner).unwrap(), &found), is_trusted);
         let none = open_trusted(&top.join("a/none")).unwrap_err();
         assert!(matches!(none, Doubt::Os(_, Errno::NOENT)), "{none}");
+    }
+
+    #[test]
+    fn a_group_is_the_users_own_only_if_that_is_known() {
+        let passwd = "root:x:0:0::/:\nme:x:1000:1000::/:\nother:x:1001:1001::/:\n";
+        let alone = |group: &str| is_alone_in(1000, passwd, &format!("root:x:0:\n{group}\n"));
+        assert!(alone("me:x:1000:") && alone("me:x:1000:me"));
+        assert!(!alone("me:x:1000:other") && !alone("me:x:1000:me,other"));
+        assert!(!alone("me:x:1002:"), "nothing is known about it");
+        let shared = "me:x:1000:1000::/:\nother:x:1001:1000::/:\n";
+        assert!(!is_alone_in(1000, shared, "me:x:1000:\n"));
+    }
+
+    #[test]
+    fn a_list_that_lets_others_in_is_seen() {
+        // Version 2; then tag, permissions and number of the owner, user 65534, the group, the mask and others.
+        let entries = [
+            (1_u16, 7_u16, u32::MAX),
+            (2, 7, 65_534),
+            (4, 5, u32::MAX),
+            (16, 7, u32::MAX),
+            (32, 5, u32::MAX),
+        ];
+        let entry = |(tag, bits, id): (u16, u16, u32)| {
+            [&tag.to_le_bytes()[..], &bits.to_le_bytes(), &id.to_le_bytes()].concat()
+        };
+        let list: Vec<u8> =
+            [2_u32.to_le_bytes().to_vec()].into_iter().chain(entries.map(entry)).flatten().collect();
+        let dir = tempfile::tempdir().unwrap();
+        let place = open_trusted(&dir.path().canonicalize().unwrap()).unwrap();
+        assert!(!has_acl(&place));
+        let set = rustix::fs::setxattr(
+            dir.path(),
+            "system.posix_acl_access",
+            &list,
+            rustix::fs::XattrFlags::empty(),
+        );
+        match set {
+            // A file system without such lists.
+            Err(Errno::OPNOTSUPP) => {}
+            set => set.unwrap(),
+        }
+        let found = fstat(&place).unwrap();
+        let is_set = found.st_mode & GROUP_MAY_WRITE != 0;
+        assert_eq!(has_acl(&place), is_set);
+        assert_eq!(others_may_write(&place, &found, found.st_uid), is_set);
     }
 
     #[test]
