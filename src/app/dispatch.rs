@@ -13,6 +13,10 @@ use crate::ui::help::{self, Place};
 
 /// Runs the command line of this process.
 pub fn run() -> ExitCode {
+    if let Err(error) = require_stack() {
+        eprint_line(&format!("stacktune: {error}"));
+        return ExitCode::from(error.exit_status());
+    }
     let cli = Cli::try_parse().unwrap_or_else(|error| {
         if let Some(error) = cli::mistyped(std::env::args().skip(1), &error) {
             eprint_line(&format!("stacktune: {error}"));
@@ -94,6 +98,19 @@ fn dispatch(cli: Cli) -> Result<()> {
 fn explain(topic: Option<&str>) -> Result<()> {
     let text = cli::explain(topic, Place::stdout())?;
     print_with(|out| help::page(&text, out))
+}
+
+/// Refuses a limit of the stack that would end the program with a signal, somewhere.
+fn require_stack() -> Result<()> {
+    use rustix::process::{Resource, getrlimit};
+    const NEEDED_KIB: u64 = 1024;
+    match getrlimit(Resource::Stack).current {
+        Some(bytes) if bytes < NEEDED_KIB * 1024 => {
+            let what = format!("the limit of the stack is {} KiB, and {NEEDED_KIB} are needed", bytes / 1024);
+            Err(Error::failed(what).hint("raise it: `ulimit -s 8192`"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Files are opened for each class and member: the soft limit of 1,024 is soon reached.

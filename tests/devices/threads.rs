@@ -37,6 +37,16 @@ fn without_threads_a_stack_is_undone() {
 }
 
 #[test]
+fn a_tiny_stack_is_an_error_that_says_so() {
+    for (limit_kib, arguments) in [(128, ["host", "--json"]), (144, ["show", "none"])] {
+        let mut command = Command::new("/usr/bin/prlimit");
+        command.arg(format!("--stack={}", limit_kib << 10)).arg(env!("CARGO_BIN_EXE_stacktune"));
+        let outcome = Outcome::of(&command.args(arguments).output().unwrap()).expect(1);
+        assert!(outcome.stderr.contains("ulimit -s"), "{outcome:?}");
+    }
+}
+
+#[test]
 fn wherever_threads_run_out_an_error_says_so() {
     let test = "wherever_threads_run_out_an_error_says_so";
     if !is_root() {
@@ -52,21 +62,29 @@ fn wherever_threads_run_out_an_error_says_so() {
     let home = dir.path().join("home");
     fs::create_dir(&home).unwrap();
     std::os::unix::fs::chown(&home, Some(NOBODY), Some(NOBODY)).unwrap();
-    let mut failed = 0;
-    for limit in 1..if is_soak() { 40 } else { 12 } {
+    let failed = |limit: u64, profile: &str, more: &[&str]| {
         let mut command = Command::new("/usr/bin/prlimit");
         command.arg(format!("--nproc={limit}")).arg(&program);
-        command.args(["record", "demo", "--for", "1s", "--out"]).arg(home.join(format!("out-{limit}")));
-        let target = format!("target.files.dir={}", home.join("target").display());
-        let sets = [target.as_str(), "target.files.size=16MiB", "target.files.count=2"];
-        let sets = sets.iter().chain(&MODEST).chain(&["io.registered_buffers=false"]);
-        command.args(sets.map(|set| format!("--set={set}")));
+        command
+            .args(["record", profile, "--for", "1s", "--out"])
+            .arg(home.join(format!("{profile}-{limit}")));
+        let target = format!("target.files.dir={}", home.join(profile).display());
+        let sets = [&[target.as_str(), "io.registered_buffers=false"], &MODEST[..], more].concat();
+        command.args(sets.iter().map(|set| format!("--set={set}")));
         command.env_clear().env("HOME", &home).uid(NOBODY).gid(NOBODY).current_dir("/");
         let outcome = Outcome::of(&command.stdin(Stdio::null()).output().unwrap());
         if outcome.status != Some(0) {
-            failed += 1;
             says_so(&outcome);
         }
+        outcome.status != Some(0)
+    };
+    let files = ["target.files.size=16MiB", "target.files.count=2"];
+    let limits = 1..if is_soak() { 40 } else { 12 };
+    let failed_of_files = limits.filter(|limit| failed(*limit, "demo", &files)).count();
+    assert!(failed_of_files >= 4, "only {failed_of_files} limits were too low");
+    // RocksDB starts threads of its own, and aborts where it can't.
+    #[cfg(feature = "rocksdb")]
+    for limit in if is_soak() { (6..40).collect() } else { vec![10, 16, 24] } {
+        failed(limit, "rocksdb", &["kv.pairs=20000", "kv.value_size=400", "rocksdb.write_buffer=1MiB"]);
     }
-    assert!(failed >= 4, "only {failed} limits were too low");
 }

@@ -26,8 +26,9 @@ use crate::units::approx_size;
 /// Room besides keys and values: their overhead in files, and memtables and merges under way.
 const ROOM_FACTOR: (u64, u64) = (5, 4);
 
-/// Threads of RocksDB besides those that flush and compact: its timer, and what opening a database takes.
-const OTHER_THREADS: usize = 4;
+/// Threads of RocksDB besides those that flush and compact: its timer and the like, and those that open a database's
+/// files (`max_file_opening_threads`). It starts them all while it opens the database, and aborts where it can't.
+const OTHER_THREADS: usize = 4 + 16;
 
 /// An open data set, locked against other runs.
 pub struct Store {
