@@ -6,7 +6,7 @@ use clap::Parser;
 
 use super::output::{eprint_line, print_with};
 use super::{inspect, picture, privileges, record, reproduce, signals, stacks, ui, verify};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::printable;
 use crate::ui::cli::{self, Cli, Cmd};
 use crate::ui::help::{self, Place};

@@ -3,12 +3,12 @@
 use std::ffi::OsStr;
 use std::fs::DirBuilder;
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use rustix::fs::{AtFlags, Dir, Mode, OFlags, fstat, openat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, fstat, openat, unlinkat};
 
 use crate::error::{Error, Result, describe};
 use crate::host::{is_private, open_trusted, tool_command, tool_folders};
@@ -114,27 +114,43 @@ impl Runner {
     }
 }
 
-/// An empty folder in which nobody else can put anything: always the same one, so that a kill leaves none behind.
-/// None where there can't be one.
-pub(crate) fn empty_folder() -> Option<PathBuf> {
-    let user = rustix::process::geteuid();
-    let path = match user.is_root() {
-        true => PathBuf::from("/run/stacktune"),
-        false => std::env::temp_dir().join(format!("stacktune-{}", user.as_raw())),
-    };
-    // If it exists, what it is shows below.
-    let _ = DirBuilder::new().mode(0o700).create(&path);
-    let place = open_trusted(&path).ok()?;
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let folder = openat(&place, ".", flags, Mode::empty()).ok()?;
-    let is_own = is_private(&folder, &fstat(&folder).ok()?)
-        && path.symlink_metadata().is_ok_and(|found| found.is_dir());
-    let left = if is_own { Dir::read_from(&folder).ok()? } else { return None };
-    for entry in left {
+/// An empty folder in which nobody else can put anything. None where there can't be one.
+fn empty_folder() -> Option<PathBuf> {
+    let path = private_folder("empty")?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = openat(CWD, &path, flags, Mode::empty()).ok()?;
+    let above = path.parent()?.metadata().ok()?;
+    // Nothing is removed from what somebody has mounted there.
+    if fstat(&folder).ok()?.st_dev != above.dev() {
+        return None;
+    }
+    for entry in Dir::read_from(&folder).ok()? {
         let entry = entry.ok()?;
         // A tool left it.
         if ![c".", c".."].contains(&entry.file_name()) {
             unlinkat(&folder, entry.file_name(), AtFlags::empty()).ok()?;
+        }
+    }
+    Some(path)
+}
+
+/// A folder of that name that only this user enters: always the same one, so that a kill leaves none behind. None
+/// where there can't be one.
+pub(crate) fn private_folder(name: &str) -> Option<PathBuf> {
+    let user = rustix::process::geteuid();
+    let above = match user.is_root() {
+        true => PathBuf::from("/run/stacktune"),
+        false => std::env::temp_dir().join(format!("stacktune-{}", user.as_raw())),
+    };
+    let path = above.join(name);
+    for dir in [&above, &path] {
+        // If it exists, what it is shows below.
+        let _ = DirBuilder::new().mode(0o700).create(dir);
+        let place = open_trusted(dir).ok()?;
+        let found = fstat(&place).ok()?;
+        let is_folder = dir.symlink_metadata().is_ok_and(|found| found.is_dir());
+        if !is_folder || !is_private(&place, &found) {
+            return None;
         }
     }
     Some(path)

@@ -75,10 +75,13 @@ fn is_held_by_own(file: &File) -> Option<bool> {
         fs::metadata(found).is_ok_and(|found| (found.dev(), found.ino()) == (wanted.dev(), wanted.ino()))
     };
     let holds = |process: &Path| entries(&process.join("fd")).iter().any(is_it);
-    let processes = entries(Path::new("/proc"));
-    let mut holders = processes.iter().filter(|process| is_of(process, own) && holds(process));
     let this = Path::new("/proc").join(std::process::id().to_string());
-    holds(&this).then(|| holders.any(|process| *process != this))
+    let is_other = |process: &&PathBuf| {
+        let name = process.file_name().unwrap_or_default().to_string_lossy();
+        name.bytes().all(|byte| byte.is_ascii_digit()) && **process != this && is_of(process, own)
+    };
+    let processes = entries(Path::new("/proc"));
+    holds(&this).then(|| processes.iter().filter(is_other).any(|process| holds(process)))
 }
 
 /// Whether a process is the user's: nobody became the user by a set-user-id program.

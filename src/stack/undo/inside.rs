@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use rustix::thread::UnshareFlags;
 
 use super::others::others_in;
+use super::undoer::persist;
 use crate::error::{Error, Result};
-use crate::stack::runner::{Answer, MOUNT, Runner, UMOUNT, empty_folder};
+use crate::stack::runner::{Answer, MOUNT, Runner, UMOUNT, private_folder};
 use crate::threads;
 
 /// Where a file system can be mounted that no other process sees, if there is no folder of stacktune's.
@@ -63,13 +64,13 @@ fn look(runner: &Runner, node: &Path) -> std::result::Result<Vec<String>, Closed
     }
     let found = others_in(&dir).map_err(|error| Closed::Failed(Error::os("cannot read", &dir, error)));
     // Before the thread ends, or it would be in use for a moment longer.
-    let unmounted = runner.run_well(UMOUNT, &[dir.as_os_str()]).map_err(Closed::Failed);
-    found.and_then(|found| unmounted.map(|_| found))
+    let unmounted = persist(|| runner.run_well(UMOUNT, &[dir.as_os_str()]).map(drop)).map_err(Closed::Failed);
+    found.and_then(|found| unmounted.map(|()| found))
 }
 
 fn mount_point() -> Result<PathBuf> {
     let instead = || INSTEAD.iter().map(PathBuf::from).find(|dir| dir.is_dir());
-    empty_folder().or_else(instead).ok_or_else(|| {
+    private_folder("look").or_else(instead).ok_or_else(|| {
         Error::failed(format!("there is no folder to mount a file system at: none of {}", INSTEAD.join(", ")))
     })
 }
