@@ -249,7 +249,7 @@ impl Folder {
 fn earlier_processes(held: &HeldFolder) -> Vec<Process> {
     let read = || {
         let file = regular_file::open_in(held, PROCESSES).ok()?;
-        if !is_private(&fstat(&file).ok()?) {
+        if !is_private(&file, &fstat(&file).ok()?) {
             return None;
         }
         String::from_utf8(regular_file::read_opened(file, FILE_BYTES_MAX).ok()?).ok()
