@@ -1,16 +1,16 @@
 //! Whether the figures of a recording agree with each other. Those of a run do; others were damaged, or changed by
 //! somebody, and are to be believed no more.
 
-use std::collections::BTreeMap;
-
 use hdrhistogram::Histogram;
 use serde_json::Value;
 
+use super::buckets::Buckets;
+use super::hlog::{Logged, Sums};
 use super::rebuild::{self, KINDS};
-use super::summary::{FlagNote, Summary};
+use super::summary::{FlagNote, Frame, Summary};
 use crate::class::Class;
-use crate::meter::flag::FlagKind;
-use crate::meter::window::{Change, Latency, LedgerLine, Window};
+use crate::meter::flag::{FlagKind, stem};
+use crate::meter::window::{Change, Flag, Latency, LedgerLine, Window};
 
 /// Further contradictions are counted, not shown.
 const SHOWN_MAX: usize = 5;
@@ -40,19 +40,37 @@ pub fn has_countable(summary: &Value) -> bool {
 }
 
 /// What contradicts each other, as clauses.
-pub fn contradictions(summary: &Summary, windows: &[Window], ledger: &[LedgerLine]) -> Vec<String> {
+pub fn contradictions(
+    summary: &Summary,
+    windows: &[Window],
+    ledger: &[LedgerLine],
+    log: &Logged,
+) -> Vec<String> {
     let order = windows.windows(2).filter_map(|pair| gap(&pair[0], &pair[1]));
     let mut found: Vec<_> = order.chain(windows.iter().flat_map(of_window)).collect();
     found.extend(of_summary(summary));
+    let counted: Vec<_> = windows.iter().filter(|window| rebuild::counts(window)).collect();
     if !summary.rebuilt {
         found.extend(against_windows(summary, windows));
+        let again = Summary::of(&rebuild::totals(&counted, &log.sums), Frame::default());
+        found.extend(against_sums(summary, &again));
+        found.extend(missing_flags(summary, &again, &counted));
+    }
+    let lines = if log.repeated == 1 { "1 line".to_owned() } else { format!("{} lines", log.repeated) };
+    found.extend((log.repeated > 0).then(|| format!("latency.hlog has {lines} twice, which count once")));
+    found.extend(log.misfits.iter().cloned());
+    if log.is_whole {
+        found.extend(of_log(&log.sums, &counted));
+        if !summary.rebuilt {
+            found.extend(misfits(summary, &log.sums));
+        }
     }
     found.extend(ledger.iter().flat_map(of_turn));
     found
 }
 
 /// What of the log contradicts the windows that it belongs to.
-pub fn of_log(logged: &BTreeMap<String, Histogram<u64>>, windows: &[&Window]) -> Vec<String> {
+fn of_log(logged: &Sums, windows: &[&Window]) -> Vec<String> {
     let mut found = Vec::new();
     for class in Class::ALL {
         for (suffix, of) in KINDS {
@@ -170,6 +188,112 @@ fn against_windows(summary: &Summary, windows: &[Window]) -> Vec<String> {
     if differs(summary.duration_s, seconds) {
         found.push(format!("the summary is of {:.3} s, windows.jsonl of {seconds:.3} s", summary.duration_s));
     }
+    found
+}
+
+/// Latencies of the totals that the log's samples don't have.
+fn misfits(summary: &Summary, logged: &Sums) -> Vec<String> {
+    let mut found = Vec::new();
+    for class in Class::ALL {
+        for ((suffix, _), latency) in KINDS.iter().zip(latencies(summary, class)) {
+            let Some(latency) = latency else { continue };
+            let tag = format!("{class}{suffix}");
+            let samples = logged.get(&tag).map(Buckets::of).unwrap_or_default();
+            if let Some(what) = samples.misfit(latency) {
+                found.push(format!("the {what} of {tag} in the summary is not that of latency.hlog"));
+            }
+        }
+    }
+    found
+}
+
+/// A class's latencies, in the order of their kinds.
+fn latencies(summary: &Summary, class: Class) -> [Option<&Latency>; 4] {
+    let (figures, wal) = (summary.class(class), &summary.classes.wal);
+    let of_wal = [&wal.write_ns, &wal.flush_ns].map(|of| of.as_ref().filter(|_| class == Class::Wal));
+    [figures.service_ns.as_ref(), figures.response_ns.as_ref(), of_wal[0], of_wal[1]]
+}
+
+/// What of the totals is not what the windows' sums make.
+fn against_sums(summary: &Summary, again: &Summary) -> Vec<String> {
+    let mut pairs = vec![
+        ("cycles/byte".to_owned(), summary.total.cycles_per_byte, again.total.cycles_per_byte),
+        // Earlier recordings are without it.
+        ("I/Os per second".into(), Some(summary.total.iops).filter(|x| *x != 0.0), Some(again.total.iops)),
+    ];
+    for class in Class::ALL {
+        let [one, other] = [summary, again].map(|of| Some(of.class(class).iops));
+        pairs.push((format!("I/Os per second of {class}"), one, other));
+    }
+    let written = &summary.written;
+    let own = [
+        ("write amplification of the stack", summary.wa_a, written.wa_a()),
+        ("write amplification of the drives", summary.wa_d, written.wa_d()),
+        ("write amplification end to end", summary.wa_total, written.wa_total()),
+        ("space amplification", summary.space_amplification, written.space_amplification()),
+        ("write amplification of the engine", summary.wa_a_parts.engine, written.parts().engine),
+        (
+            "write amplification of the file system",
+            summary.wa_a_parts.file_system,
+            written.parts().file_system,
+        ),
+        ("write amplification of the array", summary.wa_a_parts.raid, written.parts().raid),
+    ];
+    pairs.extend(own.into_iter().map(|(what, one, other)| (what.to_owned(), one, other)));
+    let [one, other] = [summary, again].map(|of| {
+        [&of.written.drives_bytes, &of.written.top_bytes].map(|bytes| bytes.map(|bytes| bytes as f64))
+    });
+    pairs.extend([
+        ("bytes of the drives".to_owned(), one[0], other[0]),
+        ("bytes of the devices".into(), one[1], other[1]),
+    ]);
+    let wrong = |one: &Option<f64>, other: &Option<f64>| match (one, other) {
+        (Some(one), Some(other)) => differs(*one, *other),
+        (Some(_), None) => true,
+        (None, _) => false,
+    };
+    pairs
+        .into_iter()
+        .filter(|(_, one, other)| wrong(one, other))
+        .map(|(what, one, other)| {
+            let shown = |x: Option<f64>| x.map_or("unknown".to_owned(), |x| format!("{x:.3}"));
+            format!("the summary's {what} is {}, by its parts {}", shown(one), shown(other))
+        })
+        .collect()
+}
+
+/// Flags that follow from the windows', and that the totals don't have, or whose meaning was changed.
+fn missing_flags(summary: &Summary, again: &Summary, counted: &[&Window]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut compare =
+        |what: &str, has: &[String], wanted: &[String], windows: &dyn Fn(&Window) -> Vec<Flag>| {
+            for flag in wanted {
+                // These come from counters of their own; what every window has, the run has.
+                let own = [FlagKind::Cache, FlagKind::BlockLayerDiffers];
+                let is_own = FlagKind::of(flag).is_some_and(|kind| own.contains(&kind));
+                let same = |other: &str| stem(other) == stem(flag);
+                let in_all = || counted.iter().all(|w| windows(w).iter().any(|of| same(&of.text)));
+                if !has.iter().any(|of| same(of)) && (!is_own || in_all()) {
+                    found.push(format!("the windows have {what} flagged `{flag}`, and the summary does not"));
+                }
+            }
+        };
+    compare("the run", &summary.flags, &again.flags, &|window| window.flags.clone());
+    for class in Class::ALL {
+        let (has, wanted) = (&summary.class(class).flags, &again.class(class).flags);
+        compare(class.name(), has, wanted, &|window| window.class(class).flags.clone());
+    }
+    let all = Class::ALL.into_iter().flat_map(|class| &summary.class(class).flags).chain(&summary.flags);
+    for flag in all {
+        let forbids = |of: &Summary| of.flag_notes.get(flag).map(|note| note.forbids_verdict);
+        match (forbids(summary), forbids(again)) {
+            (None, _) => found.push(format!("the flag `{flag}` has no note")),
+            (Some(false), Some(true)) => found.push(format!("the flag `{flag}` allows a verdict")),
+            _ => {}
+        }
+    }
+    found.sort();
+    found.dedup();
     found
 }
 

@@ -6,7 +6,8 @@
 //! others. Those of the warm-up, which the totals leave out, have their own tags (`warmup.scan`): merging a
 //! tag gives the percentiles of the summary.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{BufRead, Read};
 use std::time::{Duration, SystemTime};
@@ -14,11 +15,13 @@ use std::time::{Duration, SystemTime};
 use base64::Engine as _;
 use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram;
+use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{
     IntervalLogHistogram, IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, Tag,
 };
-use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
 
+use super::buckets::Buckets;
+use super::rebuild::KINDS;
 use crate::class::Class;
 use crate::meter::window::{ClassHistograms, Window};
 
@@ -27,16 +30,8 @@ const LINE_BYTES_MAX: u64 = 1 << 20;
 /// The header of a packed histogram (cookie and length), and its cookie.
 const PACKED_HEADER_BYTES: usize = 8;
 const PACKED: u32 = 0x1c84_9314;
-/// The header of one unpacked, and its cookie.
-const PLAIN_HEADER_BYTES: usize = 40;
-const PLAIN: u32 = 0x1c84_9313;
 /// More than one unpacked ever has: 41,984 counts of at most 9 B, see the bounds.
 const PLAIN_BYTES_MAX: u64 = 1 << 19;
-/// The bounds of a run's histograms: their digits, and more than their highest value (13 days).
-const DIGITS: u32 = 3;
-const HIGHEST_MAX: u64 = 1 << 50;
-/// More I/Os than a window can have; the sum of all windows fits 64 bits.
-const COUNT_MAX: u64 = 1 << 40;
 
 /// The log's first lines.
 pub(super) fn header(run_started: SystemTime) -> Result<Vec<u8>, String> {
@@ -78,15 +73,22 @@ fn tagged(class: Class, histograms: &ClassHistograms) -> impl Iterator<Item = (S
         .filter(|(_, histogram)| !histogram.is_empty())
 }
 
+/// Histograms by tag.
+pub(super) type Sums = BTreeMap<String, Histogram<u64>>;
+
 /// What a log has of some windows.
 #[derive(Debug, Default)]
 pub(super) struct Logged {
     /// The sums of their intervals, by tag.
-    pub sums: BTreeMap<String, Histogram<u64>>,
+    pub sums: Sums,
     /// Why everything from some line on is left out.
     pub damage: Option<String>,
     /// The number of lines that had been there before, which are left out, too.
     pub repeated: u64,
+    /// Whether it was read up to its end.
+    pub is_whole: bool,
+    /// What of the windows is not of their intervals' samples, as clauses.
+    pub misfits: Vec<String>,
 }
 
 /// Reads the intervals of these windows. An incomplete last line is left out without a word.
@@ -95,9 +97,8 @@ pub(super) struct Logged {
 /// If the log can't be read.
 pub(super) fn sums(mut log: impl BufRead, windows: &[&Window]) -> std::io::Result<Logged> {
     // Time stamps in the log have three decimals.
-    let starts: HashSet<_> = windows.iter().map(|w| log_ms(Duration::from_nanos(w.start_ns))).collect();
+    let at: HashMap<_, _> = windows.iter().map(|w| (log_ms(Duration::from_nanos(w.start_ns)), *w)).collect();
     let mut logged = Logged::default();
-    let mut deserializer = Deserializer::new();
     let (mut line, mut seen) = (Vec::new(), HashSet::new());
     for number in 1.. {
         line.clear();
@@ -110,13 +111,14 @@ pub(super) fn sums(mut log: impl BufRead, windows: &[&Window]) -> std::io::Resul
             logged.repeated += 1;
             Ok(())
         } else {
-            add_line(&mut logged.sums, &line, &starts, &mut deserializer)
+            add_line(&mut logged, &line, &at)
         };
         if let Err(why) = added {
             logged.damage = Some(format!("line {number} and those after it are left out: {why}"));
             break;
         }
     }
+    logged.is_whole = logged.damage.is_none();
     Ok(logged)
 }
 
@@ -127,19 +129,12 @@ fn hash(line: &[u8]) -> u64 {
 }
 
 /// Adds a line's interval, if it is one of a window that begins at one of these times.
-fn add_line(
-    sums: &mut BTreeMap<String, Histogram<u64>>,
-    line: &[u8],
-    starts: &HashSet<String>,
-    deserializer: &mut Deserializer,
-) -> Result<(), String> {
+fn add_line(logged: &mut Logged, line: &[u8], windows: &HashMap<String, &Window>) -> Result<(), String> {
     for entry in IntervalLogIterator::new(line) {
-        match entry {
-            Ok(LogEntry::Interval(i)) if starts.contains(&log_ms(i.start_timestamp())) => {
-                add(sums, &i, deserializer)?;
-            }
-            Ok(_) => {}
-            Err(_) => return Err("it is torn".to_owned()),
+        let Ok(entry) = entry else { return Err("it is torn".to_owned()) };
+        let LogEntry::Interval(interval) = entry else { continue };
+        if let Some(window) = windows.get(&log_ms(interval.start_timestamp())) {
+            add(logged, &interval, window)?;
         }
     }
     Ok(())
@@ -150,79 +145,51 @@ fn log_ms(time: Duration) -> String {
     format!("{:.3}", time.as_secs() as f64 + f64::from(time.subsec_nanos()) / 1e9)
 }
 
-fn add(
-    sums: &mut BTreeMap<String, Histogram<u64>>,
-    interval: &IntervalLogHistogram,
-    deserializer: &mut Deserializer,
-) -> Result<(), String> {
+fn add(logged: &mut Logged, interval: &IntervalLogHistogram, window: &Window) -> Result<(), String> {
     let tag = interval.tag().map_or("", |tag| tag.as_str());
-    if !is_tag(tag) {
-        return Ok(());
+    // Others would only take memory.
+    let Some((class, suffix)) = parts(tag) else { return Ok(()) };
+    let buckets = decode(interval.encoded_histogram())?;
+    let kind = KINDS.iter().find(|(of, _)| *of == suffix);
+    let figures = kind.and_then(|(_, of)| of(&window.class(class).latencies));
+    if let Some(what) = figures.and_then(|latency| buckets.misfit(latency)) {
+        logged.misfits.push(format!(
+            "the {what} of {class}{suffix} in window {} is not that of its samples in latency.hlog",
+            window.index
+        ));
     }
-    let histogram = decode(interval.encoded_histogram(), deserializer)?;
-    let Some(sum) = sums.get_mut(tag) else {
-        sums.insert(tag.to_owned(), histogram);
-        return Ok(());
+    let sum = match logged.sums.entry(tag.to_owned()) {
+        Entry::Occupied(sum) => sum.into_mut(),
+        Entry::Vacant(none) => none.insert(buckets.histogram()?),
     };
-    sum.auto(true);
-    sum.add(histogram).map_err(|e| e.to_string())
+    buckets.add_to(sum)
 }
 
-/// Whether the log has that tag: others would only take memory.
-fn is_tag(tag: &str) -> bool {
+/// The class of a tag and the end that names its latency, if the log has such tags.
+fn parts(tag: &str) -> Option<(Class, &str)> {
     let tag = tag.strip_prefix("warmup.").unwrap_or(tag);
     let (class, suffix) = tag.split_at(tag.find('.').unwrap_or(tag.len()));
-    Class::ALL.iter().any(|known| known.name() == class)
-        && ["", ".response", ".write", ".flush"].contains(&suffix)
+    let class = Class::ALL.into_iter().find(|known| known.name() == class)?;
+    KINDS.iter().any(|(known, _)| *known == suffix).then_some((class, suffix))
 }
 
-/// An interval's histogram. Its lengths and bounds are checked before anything is made of their size.
-fn decode(encoded: &str, deserializer: &mut Deserializer) -> Result<Histogram<u64>, String> {
+/// An interval's samples. Its lengths and bounds are checked before anything is made of their size.
+fn decode(encoded: &str) -> Result<Buckets, String> {
     let bytes = base64::engine::general_purpose::STANDARD.decode(encoded).map_err(|e| e.to_string())?;
-    let [PACKED, length, _] = fields(&bytes)? else { return Err("it has no packed histogram".into()) };
-    let packed = &bytes[PACKED_HEADER_BYTES..];
-    if length as usize != packed.len() {
-        return Err(format!("it has {} B, and says {length}", packed.len()));
+    let (header, packed) = bytes.split_at_checked(PACKED_HEADER_BYTES).ok_or("it is too short")?;
+    let field = |at: usize| header[at..at + 4].iter().fold(0, |number, byte| number << 8 | u32::from(*byte));
+    if field(0) != PACKED {
+        return Err("it has no packed histogram".into());
+    }
+    if field(4) as usize != packed.len() {
+        return Err(format!("it has {} B, and says {}", packed.len(), field(4)));
     }
     let mut plain = Vec::new();
     ZlibDecoder::new(packed).take(PLAIN_BYTES_MAX + 1).read_to_end(&mut plain).map_err(|e| e.to_string())?;
-    check_plain(&plain)?;
-    let histogram: Histogram<u64> =
-        deserializer.deserialize(&mut plain.as_slice()).map_err(|e| e.to_string())?;
-    if histogram.len() > COUNT_MAX {
-        return Err(format!("{} I/Os in a window are impossible", histogram.len()));
-    }
-    Ok(histogram)
-}
-
-/// The first three numbers.
-fn fields(bytes: &[u8]) -> Result<[u32; 3], String> {
-    let number = |at: usize| Some(u32::from_be_bytes(*bytes.get(at * 4..)?.first_chunk()?));
-    let all = || Some([number(0)?, number(1)?, number(2)?]);
-    all().ok_or_else(|| "it is too short".to_owned())
-}
-
-/// Refuses an unpacked histogram of another size, or of other bounds, than a run has. Its header: cookie, length of
-/// the counts, offset, digits (4 bytes each), lowest and highest value (8 each), ratio (8).
-fn check_plain(plain: &[u8]) -> Result<(), String> {
     if plain.len() as u64 > PLAIN_BYTES_MAX {
         return Err("it unpacks to more than any histogram has".into());
     }
-    let [cookie, length, _] = fields(plain)?;
-    let counts = plain.get(PLAIN_HEADER_BYTES..).ok_or("it unpacks to too little")?;
-    if cookie != PLAIN || length as usize != counts.len() {
-        return Err(format!("it unpacks to {} B of counts, and says {length}", counts.len()));
-    }
-    let digits = u32::from_be_bytes([plain[12], plain[13], plain[14], plain[15]]);
-    let highest = plain[24..32].iter().fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
-    if digits > DIGITS || highest > HIGHEST_MAX {
-        return Err(format!("no histogram of a run has {digits} digits up to {highest}"));
-    }
-    // As a number, -2^63, which the library can't negate.
-    if counts.windows(9).any(|bytes| bytes == [0xff; 9]) {
-        return Err("it has an impossible count".into());
-    }
-    Ok(())
+    Buckets::read(&plain)
 }
 
 #[cfg(test)]
@@ -251,7 +218,7 @@ mod tests {
         let mut bytes = [&payload[..4], &(packed.len() as u32).to_be_bytes(), &packed].concat();
         outer(&mut bytes);
         let encoded = base64::engine::general_purpose::STANDARD.encode(bytes);
-        decode(&encoded, &mut Deserializer::new()).map(|histogram| histogram.len())
+        decode(&encoded).map(|buckets| buckets.samples())
     }
 
     #[test]
@@ -285,10 +252,10 @@ mod tests {
     #[test]
     fn tags_are_those_that_a_run_has() {
         for tag in ["scan", "wal.flush", "warmup.wal.write", "point.response"] {
-            assert!(is_tag(tag), "{tag}");
+            assert!(parts(tag).is_some(), "{tag}");
         }
         for tag in ["", "scan.", "scan.x", "others", "warmup.", "wal.flush.flush"] {
-            assert!(!is_tag(tag), "{tag}");
+            assert!(parts(tag).is_none(), "{tag}");
         }
     }
 }

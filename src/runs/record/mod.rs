@@ -13,7 +13,10 @@
 //! even if the process was killed between the two. Files that are written as a whole appear by a rename: they
 //! are never seen partially.
 
+mod buckets;
 mod consistency;
+#[cfg(test)]
+mod edited_tests;
 mod files;
 #[cfg(test)]
 pub(crate) mod fixture;

@@ -72,12 +72,19 @@ impl Recording {
             notes.push(format!("{PROFILE} can't be read: {}.", crate::error::describe(&e)));
             String::new()
         });
-        let mut of_log = Vec::new();
+        let log = read_log(&dir.join(LATENCY), &windows);
         let mut summary = match read_summary(&dir.join(SUMMARY))? {
-            Some(summary) => summary,
-            None => rebuilt(dir, &windows, &profile_toml, &host, (&mut notes, &mut of_log))?,
+            Some(summary) => {
+                notes.extend(
+                    log.as_ref().err().map(|e| format!("Its percentiles can't be checked: {}.", e.what)),
+                );
+                summary
+            }
+            None => rebuilt(log.as_ref().map_err(Clone::clone)?, &windows, &profile_toml, &host, &mut notes),
         };
-        let found = [consistency::contradictions(&summary, &windows, &ledger), of_log].concat();
+        let log = log.unwrap_or_default();
+        notes.extend(log.damage.as_ref().map(|damage| format!("{LATENCY} is damaged: {damage}.")));
+        let found = consistency::contradictions(&summary, &windows, &ledger, &log);
         consistency::report(&found, &mut summary, &mut notes);
         Ok(Self { dir: dir.to_owned(), summary, windows, ledger, host, profile_toml, notes })
     }
@@ -102,30 +109,26 @@ fn read_summary(path: &Path) -> Result<Option<Summary>> {
     serde_json::from_value(value).map(Some).map_err(|e| damaged(path, &e))
 }
 
+/// What the log has of these windows, warm-up included.
+fn read_log(path: &Path, windows: &[Window]) -> Result<hlog::Logged> {
+    let unreadable = |e| Error::os("cannot read", path, e);
+    let log = regular_file::open(path).map_err(unreadable)?;
+    hlog::sums(BufReader::new(log), &windows.iter().collect::<Vec<_>>()).map_err(unreadable)
+}
+
 fn rebuilt(
-    dir: &Path,
+    log: &hlog::Logged,
     windows: &[Window],
     toml: &str,
     host: &serde_json::Value,
-    (notes, contradictions): (&mut Vec<String>, &mut Vec<String>),
-) -> Result<Summary> {
+    notes: &mut Vec<String>,
+) -> Summary {
     notes.push(format!(
         "{SUMMARY} is missing: the recording is still running or was killed. These totals come from its \
          {} finished windows.",
         windows.len()
     ));
-    let path = dir.join(LATENCY);
-    let unreadable = |e| Error::os("cannot read", &path, e);
-    let log = regular_file::open(&path).map_err(unreadable)?;
     let counted: Vec<_> = windows.iter().filter(|window| rebuild::counts(window)).collect();
-    let hlog::Logged { sums, damage, repeated } =
-        hlog::sums(BufReader::new(log), &counted).map_err(unreadable)?;
-    let lines = if repeated == 1 { "1 line".to_owned() } else { format!("{repeated} lines") };
-    contradictions.extend((repeated > 0).then(|| format!("{LATENCY} has {lines} twice, which count once")));
-    match damage {
-        Some(damage) => notes.push(format!("{LATENCY} is damaged: {damage}.")),
-        None => contradictions.extend(consistency::of_log(&sums, &counted)),
-    }
     let profile = toml.parse::<toml::Table>().ok();
     let name = profile.as_ref().and_then(|table| table.get("name")?.as_str());
     let warmup = || windows.iter().filter(|window| window.warmup);
@@ -138,7 +141,7 @@ fn rebuilt(
         worth: host["usable_bytes"].as_u64().map(|bytes| (host["price"].as_f64(), bytes)),
         ..Frame::default()
     };
-    Ok(Summary::of(&rebuild::totals(&counted, &sums), frame))
+    Summary::of(&rebuild::totals(&counted, &log.sums), frame)
 }
 
 /// The JSON of a file, or none if there is no such file.

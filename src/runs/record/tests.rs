@@ -12,7 +12,7 @@ use crate::class::Class;
 use crate::error::Kind;
 use crate::meter::window::{Latency, Window};
 
-fn written(dir: &Path, windows: &[Window]) -> Writer {
+pub(super) fn written(dir: &Path, windows: &[Window]) -> Writer {
     let mut writer = Writer::create(dir, &fixture::header()).unwrap();
     for window in windows {
         writer.window(window).unwrap();
@@ -184,7 +184,7 @@ fn the_log_sums_to_the_windows() {
     assert!(tags.into_iter().eq(expected));
 
     let counted: Vec<_> = windows.iter().filter(|window| !window.warmup).collect();
-    let hlog::Logged { sums, damage, repeated } = hlog::sums(&*log, &counted).unwrap();
+    let hlog::Logged { sums, damage, repeated, .. } = hlog::sums(&*log, &counted).unwrap();
     assert_eq!((damage, repeated), (None, 0));
     for class in Class::ALL {
         let ios: u64 = counted.iter().map(|window| window.class(class).ios).sum();
@@ -364,7 +364,7 @@ fn a_line_without_an_end_is_not_read_into_memory() {
 }
 
 /// A recording after a change to one of its files, as it is read.
-fn changed(name: &str, killed: bool, change: impl Fn(&str) -> String) -> Recording {
+pub(super) fn changed(name: &str, killed: bool, change: impl Fn(&str) -> String) -> Recording {
     let dir = tempfile::tempdir().unwrap();
     let windows = fixture::windows(Like::default());
     let mut writer = written(dir.path(), &windows);
@@ -380,7 +380,7 @@ fn changed(name: &str, killed: bool, change: impl Fn(&str) -> String) -> Recordi
 }
 
 /// Sets a figure of a file, or of its first line.
-fn set(text: &str, at: &str, figure: impl Into<serde_json::Value>) -> String {
+pub(super) fn set(text: &str, at: &str, figure: impl Into<serde_json::Value>) -> String {
     let is_whole = serde_json::from_str::<serde_json::Value>(text).is_ok();
     let (first, rest) = if is_whole { (text, "") } else { text.split_once('\n').unwrap() };
     let mut value: serde_json::Value = serde_json::from_str(first).unwrap();

@@ -1,0 +1,162 @@
+//! A recording whose figures somebody edited is called inconsistent; one that nobody edited is not.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::fixture::{self, Like};
+use super::names::{LATENCY, SUMMARY, WINDOWS};
+use super::tests::{changed, set, written};
+use super::*;
+use crate::meter::flag::FlagKind;
+use crate::meter::window::Window;
+
+/// That a note says it, and that the run is flagged.
+#[track_caller]
+fn says(recording: &Recording, what: &str) {
+    let is_it = |note: &&String| note.starts_with("Inconsistent: ") && note.contains(what);
+    assert!(recording.notes.iter().any(|note| is_it(&note)), "{what}: {:?}", recording.notes);
+    assert!(recording.summary.forbids_verdict(&recording.summary.flags), "{what}");
+}
+
+/// All numbers below a key, changed.
+fn each(text: &str, at: &str, change: fn(f64) -> f64) -> String {
+    let mut value: Value = serde_json::from_str(text).unwrap();
+    for (key, number) in value.pointer_mut(at).unwrap().as_object_mut().unwrap() {
+        if let Some(x) = number.as_f64().filter(|_| key != "count") {
+            *number = if number.is_f64() { json!(change(x)) } else { json!(change(x) as u64) };
+        }
+    }
+    value.to_string()
+}
+
+#[test]
+fn an_edited_summary_is_inconsistent() {
+    let summary = |change: &dyn Fn(&str) -> String| changed(SUMMARY, false, change);
+    let times = |at: &'static str, by: f64| {
+        move |text: &str| {
+            let value: Value = serde_json::from_str(text).unwrap();
+            let number = value.pointer(at).unwrap();
+            let scaled = number.as_f64().unwrap() * by;
+            set(text, at, if number.is_f64() { json!(scaled) } else { json!(scaled as u64) })
+        }
+    };
+    says(&summary(&times("/classes/scan/iops", 10.0)), "I/Os per second of scan");
+    says(&summary(&times("/total/iops", 10.0)), "I/Os per second is");
+    says(&summary(&times("/total/cycles_per_byte", 0.5)), "cycles/byte");
+    for (at, tag) in
+        [("scan/service_ns", "scan"), ("wal/response_ns", "wal.response"), ("wal/flush_ns", "wal.flush")]
+    {
+        let at = format!("/classes/{at}");
+        says(&summary(&|text| each(text, &at, |ns| ns / 100.0)), &format!(" of {tag} in the summary"));
+        let count = format!("{at}/count");
+        let doubled = |text: &str| set(text, &count, 2 * 4 * 60_000);
+        says(&summary(&doubled), &format!("the count of {tag} in the summary"));
+        let mean = format!("{at}/mean");
+        says(&summary(&|text| set(text, &mean, 1.0)), &format!("the mean of {tag} in the summary"));
+    }
+    says(&summary(&|text| set(text, "/wa_a", 3.5)), "write amplification of the stack is 3.500");
+}
+
+#[test]
+fn an_edited_window_is_inconsistent() {
+    for (figure, value, what) in [
+        ("p50", 1, "p50"),
+        ("p90", 2, "in window 0 has p90 below p50"),
+        ("max", 1_000_000_000_000u64, "maximum"),
+    ] {
+        let at = format!("/classes/scan/latencies/service_ns/{figure}");
+        says(&changed(WINDOWS, false, |text| set(text, &at, value)), what);
+    }
+    let all = |text: &str| {
+        ["p50", "p90", "p99"].into_iter().zip(1u64..).fold(text.to_owned(), |text, (figure, value)| {
+            set(&text, &format!("/classes/point/latencies/service_ns/{figure}"), value)
+        })
+    };
+    says(&changed(WINDOWS, false, all), "the p50 of point in window 0");
+    says(&changed(WINDOWS, false, |_| String::new()), "4 windows, windows.jsonl 0");
+}
+
+#[test]
+fn an_edited_log_is_inconsistent_or_damaged() {
+    let lines = |text: &str| text.lines().map(|line| format!("{line}\n")).collect::<Vec<_>>();
+    says(&changed(LATENCY, false, |_| String::new()), "latency.hlog has 0 samples of `scan`");
+    says(
+        &changed(LATENCY, false, |text| lines(text)[..lines(text).len() - 1].concat()),
+        "samples of `background",
+    );
+    says(
+        &changed(LATENCY, false, |text| format!("{text}{}", lines(text).last().unwrap())),
+        "latency.hlog has 1 line twice",
+    );
+    let garbage = changed(LATENCY, false, |_| "Tag=scan,nonsense\n".repeat(3));
+    assert!(
+        garbage.notes.iter().any(|note| note.contains("latency.hlog is damaged: line 1")),
+        "{:?}",
+        garbage.notes
+    );
+    let dir = tempfile::tempdir().unwrap();
+    let windows = fixture::windows(Like::default());
+    written(dir.path(), &windows).finish(&fixture::totals(&windows), &Outcome::Complete).unwrap();
+    fs::remove_file(dir.path().join(LATENCY)).unwrap();
+    let notes = Recording::open(dir.path()).unwrap().notes;
+    assert!(notes.len() == 1 && notes[0].starts_with("Its percentiles can't be checked"), "{notes:?}");
+}
+
+/// A run whose windows are flagged, as read after a change to its summary.
+fn flagged(change: impl Fn(&mut Value)) -> Recording {
+    let dir = tempfile::tempdir().unwrap();
+    let mut windows = fixture::windows(Like::default());
+    for window in &mut windows {
+        window.classes[0].flags.push(FlagKind::WorkerBound.flag("A worker is the limit."));
+        window.flags.push(FlagKind::Degraded.flag("A member is missing."));
+    }
+    let mut flags = vec![FlagKind::Cache.with_share(0.97, "Of the bytes.")];
+    windows[1].classes[1].flags.append(&mut flags);
+    written(dir.path(), &windows).finish(&fixture::totals(&windows), &Outcome::Complete).unwrap();
+    edit(&dir.path().join(SUMMARY), change);
+    Recording::open(dir.path()).unwrap()
+}
+
+fn edit(path: &Path, change: impl Fn(&mut Value)) {
+    let mut value: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    change(&mut value);
+    fs::write(path, value.to_string()).unwrap();
+}
+
+#[test]
+fn flags_are_not_taken_away() {
+    assert_eq!(flagged(|_| ()).notes, [] as [String; 0]);
+    says(&flagged(|of| of["flags"] = json!([])), "the windows have the run flagged `degraded`");
+    says(
+        &flagged(|of| of["classes"]["scan"]["flags"] = json!([])),
+        "the windows have scan flagged `worker-bound`",
+    );
+    says(&flagged(|of| of["flag_notes"]["degraded"]["forbids_verdict"] = json!(false)), "allows a verdict");
+    says(&flagged(|of| of["flag_notes"] = json!({})), "has no note");
+}
+
+#[test]
+fn recordings_of_earlier_versions_are_consistent() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings/earlier");
+    for name in ["run", "other", "sweep/01-scan.depth=1-r1", "sweep/02-scan.depth=4-r1"] {
+        assert_eq!(Recording::open(&dir.join(name)).unwrap().notes, [] as [String; 0], "{name}");
+    }
+}
+
+#[test]
+fn a_long_recording_is_read_quickly() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = fixture::window(0, Like { warmup: 0, ..Like::default() });
+    let windows: Vec<_> = (0..100)
+        .map(|index| Window { index, start_ns: index * first.duration_ns, ..first.clone() })
+        .collect();
+    written(dir.path(), &windows).finish(&fixture::totals(&windows), &Outcome::Complete).unwrap();
+    let start = std::time::Instant::now();
+    let read = Recording::open(dir.path()).unwrap();
+    let taken = start.elapsed();
+    assert_eq!(read.notes, [] as [String; 0]);
+    // Even without optimization, on a busy machine.
+    assert!(taken.as_secs() < 10, "{taken:?}");
+}
