@@ -72,7 +72,7 @@ impl Store {
     /// Whether there is a profile of this name, be it broken. A path counts as one.
     pub fn knows(&self, name_or_path: &str) -> bool {
         is_path(name_or_path)
-            || self.file_of(name_or_path).is_some_and(|path| path.is_file())
+            || self.file_of(name_or_path).is_some()
             || BUILTIN.iter().any(|(name, _)| *name == name_or_path)
     }
 
@@ -82,7 +82,8 @@ impl Store {
         if is_path(name_or_path) {
             return load_file(&expand_home(name_or_path)?);
         }
-        if let Some(path) = self.file_of(name_or_path).filter(|path| path.is_file()) {
+        // Whatever it is: reading it says why it can't be one.
+        if let Some(path) = self.file_of(name_or_path) {
             return load_file(&path);
         }
         builtin(name_or_path).ok_or_else(|| self.unknown(name_or_path))
@@ -145,9 +146,11 @@ impl Store {
         Ok(path)
     }
 
+    /// What is in the place of the user's profile of that name, if anything is.
     fn file_of(&self, name: &str) -> Option<PathBuf> {
         check_name(name).ok()?;
-        Some(self.folder.as_ref()?.join(format!("{name}{EXTENSION}")))
+        let path = self.folder.as_ref()?.join(format!("{name}{EXTENSION}"));
+        path.symlink_metadata().is_ok().then_some(path)
     }
 
     /// Names and paths of the user's profiles, sorted by name.

@@ -153,3 +153,16 @@ fn the_cache_folder_is_where_the_user_has_it() {
     }
     assert_eq!(expand_with("~/.cache/x", None, Some("/c".into())).unwrap(), Path::new("/c/x"));
 }
+
+#[test]
+fn what_is_no_profile_in_the_place_of_one_is_named() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    let (_folder, store) = store();
+    let path = store.save(&named("mine"), "mine", false).unwrap();
+    let fifo = path.with_file_name("fifo.toml");
+    mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR, 0).unwrap();
+    let error = store.load("fifo").unwrap_err();
+    assert!(error.what.ends_with("fifo.toml: it is not a regular file"), "{error}");
+    assert!(store.knows("fifo") && !store.knows("fife"));
+}
