@@ -38,6 +38,18 @@ pub fn path(path: &Path) -> String {
     line(&path.display().to_string()).into_owned()
 }
 
+/// A path in a message: as one line, since its name may be others'. Arguments of programs take `display()`.
+pub trait Shown {
+    /// The path as one line.
+    fn shown(&self) -> String;
+}
+
+impl Shown for Path {
+    fn shown(&self) -> String {
+        path(self)
+    }
+}
+
 /// The character, or what stands for it.
 fn shown(c: char) -> char {
     match c {
@@ -113,6 +125,7 @@ mod tests {
             assert!(is_line(plain));
         }
         assert_eq!(path(Path::new("a\n/b")), "a␊/b");
+        assert_eq!(Path::new("a\n/b").to_owned().shown(), "a␊/b");
         assert_eq!(joined("can't run:\n  one\n  two"), "can't run: one two");
     }
 

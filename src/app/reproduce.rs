@@ -15,7 +15,7 @@ use super::sweep::Watcher;
 use super::watcher::Watcher as Screen;
 use crate::error::{Error, Result};
 use crate::host::Facts;
-use crate::printable;
+use crate::printable::{self, Shown as _};
 use crate::regular_file;
 use crate::runs::paper::{self, Bed, Beside, Experiment, Hardware, Planned, RowResult, Storage};
 use crate::runs::record::Recording;
@@ -131,7 +131,7 @@ fn bed(args: &ReproduceArgs, experiment: &Experiment, facts: &Facts) -> Result<B
 fn absolute(dir: &Path) -> Result<String> {
     let path = std::path::absolute(dir).map_err(|e| Error::os("cannot find", dir, e))?;
     let text = path.to_str().map(str::to_owned);
-    text.ok_or_else(|| Error::input(format!("{} is not UTF-8 text, which a profile needs", path.display())))
+    text.ok_or_else(|| Error::input(format!("{} is not UTF-8 text, which a profile needs", path.shown())))
 }
 
 fn hardware(given: &str, drives: &[String], facts: &Facts) -> Result<Hardware> {

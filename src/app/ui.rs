@@ -10,6 +10,7 @@ use super::inputs::{facts, facts_with_versions, options};
 use super::output::print;
 use crate::error::{Error, Result};
 use crate::load::kv;
+use crate::printable::Shown as _;
 use crate::runs::session::{Options, live};
 use crate::settings::Profile;
 use crate::settings::Settings;
@@ -59,10 +60,9 @@ pub fn run(profile: Option<&str>, args: &RunArgs) -> Result<()> {
 /// The operator confirms each plan after reading it, and none in advance.
 fn refuse_consent_in_advance(args: &RunArgs) -> Result<()> {
     let Some(device) = args.destroy.first() else { return Ok(()) };
-    Err(Error::input(format!("--destroy {}: the screen accepts no consent in advance", device.display()))
-        .hint(
-            "leave it out: each plan that destroys data asks for its devices' serials; `record` accepts it",
-        ))
+    Err(Error::input(format!("--destroy {}: the screen accepts no consent in advance", device.shown())).hint(
+        "leave it out: each plan that destroys data asks for its devices' serials; `record` accepts it",
+    ))
 }
 
 /// Prints how to remove a retained stack.

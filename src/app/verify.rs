@@ -10,6 +10,7 @@ use super::output::{print, print_json};
 use super::signals::Interrupts;
 use crate::error::{Error, Result};
 use crate::load::volume::{MemberSource, Request, Volume};
+use crate::printable::Shown as _;
 use crate::runs::session::{Verified, check_serials, verify_pairs};
 use crate::settings::Settings;
 use crate::settings::profile::expand_home;
@@ -52,7 +53,7 @@ fn request(settings: &Settings) -> Result<Request> {
     let mut request = if settings.target.devices.is_empty() {
         let dir = expand_home(&settings.target.dir)?;
         if !dir.join("data-0").exists() {
-            let what = format!("there is nothing to verify: {} holds no files of stacktune", dir.display());
+            let what = format!("there is nothing to verify: {} holds no files of stacktune", dir.shown());
             return Err(
                 Error::input(what).hint("`stacktune record` makes the files of a profile and fills them")
             );

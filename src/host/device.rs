@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::health::HealthLog;
 use super::{Health, PcieLink, Queue, Temperature};
+use crate::printable::line;
 
 /// What uses a block device; empty means free.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -102,14 +103,14 @@ impl Device {
 impl std::fmt::Display for Usage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Usage::System(at) => write!(f, "the system's own drive: holds {at}"),
-            Usage::Mounted(at) => write!(f, "mounted at {at}"),
-            Usage::Swap(path) => write!(f, "swapped on: {path}"),
+            Usage::System(at) => write!(f, "the system's own drive: holds {}", line(at)),
+            Usage::Mounted(at) => write!(f, "mounted at {}", line(at)),
+            Usage::Swap(path) => write!(f, "swapped on: {}", line(path)),
             Usage::Holder(name) => write!(f, "part of {name}"),
             Usage::Member(of) => write!(f, "a member of {of} by its signature"),
             Usage::Exported(by) => write!(f, "exported by {by}"),
             Usage::Reserved(how) => write!(f, "NVMe-reserved: {how}"),
-            Usage::Claimed(by) => write!(f, "{by}"),
+            Usage::Claimed(by) => write!(f, "{}", line(by)),
         }
     }
 }

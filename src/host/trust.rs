@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use crate::error::describe;
+use crate::printable::Shown as _;
 
 /// As many links as the kernel follows.
 const LINKS_MAX: usize = 40;
@@ -34,9 +35,9 @@ pub enum Doubt {
 impl fmt::Display for Doubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Os(at, error) => write!(f, "cannot open {}: {}", at.display(), describe(&(*error).into())),
-            Self::Owner(at, user) => write!(f, "{} belongs to user {user}", at.display()),
-            Self::Writable(at) => write!(f, "others may write to {}", at.display()),
+            Self::Os(at, error) => write!(f, "cannot open {}: {}", at.shown(), describe(&(*error).into())),
+            Self::Owner(at, user) => write!(f, "{} belongs to user {user}", at.shown()),
+            Self::Writable(at) => write!(f, "others may write to {}", at.shown()),
         }
     }
 }

@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use crate::error::{Error, Result};
 use crate::held_folder::HeldFolder;
 use crate::host::{Doubt, is_private, open_trusted};
+use crate::printable::Shown as _;
 
 /// Of a folder; only its owner enters it.
 const FOLDER_MODE: u32 = 0o700;
@@ -208,7 +209,7 @@ fn mode(found: &Stat) -> u32 {
 }
 
 fn doubted(path: &Path, doubt: &Doubt) -> Error {
-    let refused = || Error::refused(format!("the state folder {} can't be trusted: {doubt}", path.display()));
+    let refused = || Error::refused(format!("the state folder {} can't be trusted: {doubt}", path.shown()));
     match doubt {
         Doubt::Os(at, error) => Error::os("cannot open", at, *error),
         Doubt::Owner(..) => refused().hint(
@@ -232,7 +233,7 @@ fn refuse_odd(path: &Path, found: &Stat, file: Option<BorrowedFd>) -> Result<()>
         FileType::RegularFile => "a file that others may write to".to_owned(),
         _ => "not a regular file".to_owned(),
     };
-    let path = path.display();
+    let path = path.shown();
     Err(Error::refused(format!("{path} is {odd}, so it is not believed")).hint(format!(
         "look at what it is and who put it there (`ls -l {path}`); stacktune runs again once it is removed"
     )))

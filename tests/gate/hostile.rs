@@ -139,3 +139,22 @@ fn a_pipe_in_place_of_a_file_is_not_waited_for() {
     pipe(&sweep.join("reproduce.json"));
     home.run(["show", sweep.to_str().unwrap()]).expect(1);
 }
+
+#[test]
+fn a_files_name_makes_no_line() {
+    let home = Home::new();
+    let dir = home.target();
+    fs::create_dir_all(&dir).unwrap();
+    fs::write(dir.join("x\nstacktune: FORGED"), "").unwrap();
+    let profile = home.path("files.toml");
+    let text =
+        format!("io.interface = \"sync\"\ntarget.files = {{ dir = {dir:?}, count = 2, size = \"16MiB\" }}\n");
+    fs::write(&profile, text).unwrap();
+    let out = home.path("out");
+    let of_run =
+        ["record".as_ref(), profile.as_os_str(), "--dry-run".as_ref(), "--out".as_ref(), out.as_os_str()];
+    for outcome in [home.run(["check".as_ref(), profile.as_os_str()]), home.run(of_run)] {
+        let said = outcome.stdout + &outcome.stderr;
+        assert!(said.contains("x␊stacktune: FORGED") && !said.contains("\nstacktune: FORGED"), "{said}");
+    }
+}

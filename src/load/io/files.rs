@@ -11,13 +11,14 @@ use super::backend::{OpKind, OpenRequest};
 use crate::error::{Error, Result};
 use crate::host::polled_bytes_max;
 use crate::load::volume::Identity;
+use crate::printable::Shown as _;
 use crate::settings::Buffering;
 
 /// `RWF_DONTCACHE` (Linux 6.14), for which libraries have no name yet.
 pub const RWF_DONTCACHE: u32 = 0x80;
 
 fn replaced(path: &Path) -> Error {
-    let what = format!("{} is no longer the file or device that the run was opened on", path.display());
+    let what = format!("{} is no longer the file or device that the run was opened on", path.shown());
     Error::refused(what).hint("it was replaced in the meantime and is not touched; start again")
 }
 

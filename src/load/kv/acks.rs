@@ -18,6 +18,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
+use crate::printable::Shown as _;
 
 const MAGIC: &[u8; 8] = b"stkacks1";
 const HEAD_BYTES: u64 = 16;
@@ -47,7 +48,7 @@ impl std::fmt::Display for Losses {
 /// Refused if something else is there.
 pub fn outlook(path: &Path) -> Result<String> {
     let verb = if refuse_odd(path)? { "continue" } else { "create" };
-    Ok(format!("{verb} {}, which records acknowledged commits (wal.acks)", path.display()))
+    Ok(format!("{verb} {}, which records acknowledged commits (wal.acks)", path.shown()))
 }
 
 /// Whether something is there: a regular file, or it is refused. Links are not followed.
@@ -66,7 +67,7 @@ fn refuse_odd(path: &Path) -> Result<bool> {
 }
 
 fn foreign(path: &Path, what: &str) -> Error {
-    Error::refused(format!("wal.acks: {} is {what}", path.display()))
+    Error::refused(format!("wal.acks: {} is {what}", path.shown()))
         .hint("nothing was changed: choose another file")
 }
 
@@ -101,7 +102,7 @@ impl Acks {
         }
         // If the file system has no locks, it does without.
         if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
-            return Err(Error::refused(format!("wal.acks: {} is in use by another run", path.display()))
+            return Err(Error::refused(format!("wal.acks: {} is in use by another run", path.shown()))
                 .hint("wait for that run, or choose another file"));
         }
         let found = file.metadata().map_err(cannot)?;
@@ -129,7 +130,7 @@ impl Acks {
             format!(
                 "wal.acks: {} held {noted} acknowledged commits of another data set; they are discarded \
                  with it, unchecked",
-                self.path.display()
+                self.path.shown()
             )
         }))
     }

@@ -18,6 +18,7 @@ use super::keys;
 use crate::error::{Error, Result};
 use crate::load::volume::files;
 use crate::marks::{DATABASE_NAME, NEW_PREFIX, PAIRS_NAME, PAIRS_WHAT};
+use crate::printable::Shown as _;
 use crate::regular_file;
 use crate::settings::{Kv, Named, Order};
 
@@ -174,8 +175,7 @@ impl Place {
         let text = match regular_file::read(&path, FILE_BYTES_MAX) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 if std::fs::symlink_metadata(self.database()).is_ok() {
-                    let what =
-                        format!("there is no marker of stacktune beside {}", self.database().display());
+                    let what = format!("there is no marker of stacktune beside {}", self.database().shown());
                     return Err(foreign(&what));
                 }
                 return Ok(None);
@@ -188,10 +188,10 @@ impl Place {
                 self.known(marker).map(Some)
             }
             Some(marker) if marker.what == PAIRS_WHAT => {
-                let what = format!("{} is of another version of stacktune", path.display());
+                let what = format!("{} is of another version of stacktune", path.shown());
                 Err(Error::refused(what).hint("remove its folder, or choose another one (target.files.dir)"))
             }
-            _ => Err(foreign(&format!("{} is not stacktune's", path.display()))),
+            _ => Err(foreign(&format!("{} is not stacktune's", path.shown()))),
         }
     }
 
@@ -202,7 +202,7 @@ impl Place {
         match std::fs::symlink_metadata(&database) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(gone(marker)),
             Ok(found) if found.is_dir() => {}
-            _ => return Err(foreign(&format!("{} is not a folder", database.display()))),
+            _ => return Err(foreign(&format!("{} is not a folder", database.shown()))),
         }
         if !database.join("CURRENT").exists() {
             return Ok(gone(marker));
@@ -217,7 +217,7 @@ impl Place {
         if is_ours {
             return Ok(marker);
         }
-        let what = format!("{} is not the database that stacktune's marker describes", database.display());
+        let what = format!("{} is not the database that stacktune's marker describes", database.shown());
         Err(foreign(&what))
     }
 

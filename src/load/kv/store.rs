@@ -17,6 +17,7 @@ use super::{ffi, tickers};
 use crate::error::{Error, Result};
 use crate::load::volume::files;
 use crate::meter::engine::EngineFigures;
+use crate::printable::Shown as _;
 use crate::settings::jobs::OpenedWith;
 use crate::settings::profile::expand_home;
 use crate::settings::{Kv, Rocksdb};
@@ -318,7 +319,7 @@ fn base() -> Options {
 fn open(place: &Place, base: &Options, cache: &Cache, rocksdb: &Rocksdb) -> Result<DB> {
     let path = place.database();
     let failed = |words: String| {
-        Error::failed(format!("RocksDB can't open {}: {words}", path.display())).hint(
+        Error::failed(format!("RocksDB can't open {}: {words}", path.shown())).hint(
             "its file LOG has more; a smaller data set, other options (rocksdb.*) or another folder may help",
         )
     };
@@ -357,7 +358,7 @@ fn remove(place: &Place) -> Result<()> {
         return Ok(());
     }
     DB::destroy(&Options::default(), &path).map_err(|error| {
-        Error::failed(format!("RocksDB can't remove {}: {}", path.display(), error.into_string()))
+        Error::failed(format!("RocksDB can't remove {}: {}", path.shown(), error.into_string()))
     })
 }
 
@@ -375,7 +376,7 @@ fn refuse_without_room(place: &Place, data: &DataSet, loaded: bool, free_bytes: 
     }
     let (needs, has) = (approx_size(needed_bytes), approx_size(has_bytes));
     let what = format!("the pairs need {needs}, compaction and logs included, and {has} is available");
-    Err(Error::refused(format!("{}: {what}", place.dir().display()))
+    Err(Error::refused(format!("{}: {what}", place.dir().shown()))
         .hint("use fewer pairs (kv.pairs, kv.share), or smaller values (kv.value_size)"))
 }
 

@@ -17,6 +17,7 @@ use super::own_file::{foreign, refuse_odd, same_file};
 use crate::error::{Error, Result};
 pub use crate::marks::WAL_NAME;
 use crate::marks::{LOCK_NAME, LOCK_TEXT, data_name};
+use crate::printable::Shown as _;
 use crate::units::approx_size;
 
 /// The data file of that index.
@@ -157,6 +158,6 @@ pub fn check_room(dir: &Path, needed_bytes: u64) -> Result<()> {
         return Ok(());
     }
     let (needs, has) = (approx_size(needed_bytes), approx_size(free));
-    Err(Error::refused(format!("{} needs {needs} more, but its disk has {has} free", dir.display()))
+    Err(Error::refused(format!("{} needs {needs} more, but its disk has {has} free", dir.shown()))
         .hint("free some space, or choose a smaller `target.files.size`"))
 }

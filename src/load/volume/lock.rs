@@ -9,6 +9,7 @@ use rustix::fs::{FlockOperation, flock, major, minor};
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
+use crate::printable::Shown as _;
 
 // udev holds a shared lock on a device while it examines it; that passes.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -71,7 +72,7 @@ pub fn refuse_held(file: &File, path: &Path) -> Result<()> {
 
 fn in_use(path: &Path, holder: Option<u32>) -> Error {
     let who = holder.map_or_else(|| "another process".into(), |pid| format!("process {pid}"));
-    Error::refused(format!("{} is in use by {who}", path.display()))
+    Error::refused(format!("{} is in use by {who}", path.shown()))
         .hint("one run at a time on a target: stop the other one, or choose another target")
 }
 

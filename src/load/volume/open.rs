@@ -12,6 +12,7 @@ use super::read_only;
 use super::request::{Request, one_folder, refuse_in_the_way};
 use super::settle::{Candidate, settle};
 use crate::error::{Error, Result};
+use crate::printable::Shown as _;
 
 impl Volume {
     /// Opens a volume. Missing files are created; members that are not of one set get new headers and are
@@ -95,7 +96,7 @@ impl Gathered {
             if data.iter().any(|source| real(source.path()) == real(path)) {
                 return Err(Error::input(format!(
                     "{} can't be both a data member and the WAL's own",
-                    path.display()
+                    path.shown()
                 )));
             }
         }
@@ -126,7 +127,7 @@ impl Gathered {
 fn refuse_others_data(wal: &Candidate) -> Result<()> {
     match &wal.found {
         Found::Valid(header) if !wal.device && header.role != Role::Wal => {
-            let path = wal.path.display();
+            let path = wal.path.shown();
             Err(Error::refused(format!("{path} holds the data of a stacktune set: it can't be a WAL"))
                 .hint("choose another file for `wal.target`"))
         }

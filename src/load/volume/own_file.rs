@@ -9,6 +9,7 @@ use rustix::process::geteuid;
 
 use super::header::Found;
 use crate::error::{Error, Result};
+use crate::printable::Shown as _;
 
 /// An existing file of ours.
 #[derive(Debug)]
@@ -77,7 +78,7 @@ pub(super) fn refuse_odd(path: &Path, metadata: &Metadata) -> Result<()> {
 }
 
 pub(super) fn foreign(path: &Path, what: &str) -> Error {
-    Error::refused(format!("{} is {what}", path.display()))
+    Error::refused(format!("{} is {what}", path.shown()))
         .hint("nothing was changed: move it elsewhere, or choose another folder for the target")
 }
 

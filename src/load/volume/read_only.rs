@@ -14,6 +14,7 @@ use super::request::Request;
 use super::settle::name_of;
 use super::{Region, probe};
 use crate::error::{Error, Result};
+use crate::printable::Shown as _;
 
 /// A member as found.
 struct Opened {
@@ -76,7 +77,7 @@ fn open_file(path: &Path) -> Result<File> {
     if metadata.is_file() {
         Ok(file)
     } else {
-        Err(Error::input(format!("{} is not a regular file", path.display())))
+        Err(Error::input(format!("{} is not a regular file", path.shown())))
     }
 }
 
@@ -126,7 +127,7 @@ fn whole(opened: Vec<Opened>, locks: Vec<File>, mounted: Option<String>) -> Resu
     let members: Vec<Member> =
         opened.into_iter().map(|opened| Member { header: None, ..opened.member }).collect();
     if floor_mib(smallest) == 0 {
-        return Err(Error::input(format!("{} has less than 1 MiB to read", members[0].path.display())));
+        return Err(Error::input(format!("{} has less than 1 MiB to read", members[0].path.shown())));
     }
     let data = whole_region(&members, smallest);
     let wal = Region { id: Region::WAL, set: 0, extents: Vec::new(), extent_bytes: 0 };

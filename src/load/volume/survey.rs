@@ -13,6 +13,7 @@ use super::settle::{Candidate, reconcile};
 use super::{Region, files, probe};
 use crate::error::{Error, Result};
 use crate::host::TargetFacts;
+use crate::printable::Shown as _;
 use crate::units::MIB;
 
 /// The future target, as far as it is known before it is opened for writing.
@@ -57,7 +58,7 @@ fn refuse_homeless_wal(gathered: &Gathered) -> Result<()> {
     if folder.is_dir() || (!gathered.devices && folder == files::folder_of(&gathered.data[0].path)) {
         return Ok(());
     }
-    Err(Error::input(format!("there is no folder {} for the WAL", folder.display()))
+    Err(Error::input(format!("there is no folder {} for the WAL", folder.shown()))
         .hint("create it, or choose another file or a device for `wal.target`"))
 }
 

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::load::kv::dataset::Place;
 use crate::load::kv::{DataSet, PairsReport, Store};
 use crate::load::volume;
+use crate::printable::Shown as _;
 use crate::settings::profile::expand_home;
 use crate::settings::{Kv, Settings};
 use crate::stack::plan::Exposed;
@@ -53,7 +54,7 @@ pub(super) fn outlook(settings: &Settings, held: Option<&Path>) -> Result<Outloo
     let data = DataSet::of(&settings.kv, bytes)?;
     let begin_bytes = Store::bytes_to_begin(place.dir(), &settings.kv, false)?;
     WriteBudget::untouched(settings.run.max_writes_bytes).refuse(begin_bytes)?;
-    let (dir, words) = (place.dir().display(), in_words(&data));
+    let (dir, words) = (place.dir().shown(), in_words(&data));
     let (text, load_bytes) = match found {
         Some(marker) if marker.pairs == data && marker.loaded => (format!("open {words} in {dir}"), Some(0)),
         Some(marker) if marker.pairs == data => (format!("continue loading {words} in {dir}"), None),
@@ -79,7 +80,7 @@ pub fn verify_pairs(
     let place = Place::new(&folder(&settings.target.dir, None)?);
     let data = DataSet::of(&settings.kv, place.room()?.0)?;
     if place.marker()?.is_none_or(|marker| marker.pairs != data || !marker.loaded) {
-        let what = format!("{} holds no data set of this profile that is loaded", place.dir().display());
+        let what = format!("{} holds no data set of this profile that is loaded", place.dir().shown());
         return Err(Error::input(what).hint("`stacktune record` loads it"));
     }
     // What was acknowledged is for the next run to look for.

@@ -3,6 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use crate::error::{Error, Result};
+use crate::printable::{self, Shown as _};
 use crate::settings::Settings;
 use crate::settings::profile::expand_home;
 use crate::stack::id::StackId;
@@ -44,8 +45,8 @@ pub(super) fn refuse_system_folder(settings: &Settings) -> Result<()> {
     if !rustix::process::geteuid().is_root() || !is_systems(&really) {
         return Ok(());
     }
-    let also = if really == dir { String::new() } else { format!(" ({})", really.display()) };
-    let what = format!("target.files.dir: {}{also} is a folder of the system", dir.display());
+    let also = if really == dir { String::new() } else { format!(" ({})", really.shown()) };
+    let what = format!("target.files.dir: {}{also} is a folder of the system", dir.shown());
     Err(Error::input(what)
         .hint("choose a folder for the target alone, such as one below /srv, /mnt or /var/lib"))
 }
@@ -64,11 +65,9 @@ pub fn others_in_folder(settings: &Settings) -> Option<String> {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let named = others[..others.len().min(NAMED)].join(", ");
-    Some(format!(
-        "{} holds {named}{more}, which stacktune did not put there: it stays as it is",
-        dir.display()
-    ))
+    let named: Vec<_> = others.iter().take(NAMED).map(|name| printable::line(name)).collect();
+    let named = named.join(", ");
+    Some(format!("{} holds {named}{more}, which stacktune did not put there: it stays as it is", dir.shown()))
 }
 
 /// The folder of the files; none where the target is devices or nothing.

@@ -11,6 +11,7 @@ use super::schedule::{Run, run_settings};
 use crate::error::{Error, Kind, Result};
 use crate::host::Facts;
 use crate::meter::member::Member;
+use crate::printable::Shown as _;
 use crate::runs::record::Summary;
 use crate::runs::session::{
     Advance, Attendant, Event, Options, PlanShown, Progress, RetainedStack, Session, Wanted, destroy_of,
@@ -135,7 +136,7 @@ pub fn run(
 ) -> Result<Ended> {
     let profile = folder.profile()?;
     let Some(sweep) = profile.sweep.clone() else {
-        return Err(Error::failed(format!("{} has a profile without steps", folder.dir().display())));
+        return Err(Error::failed(format!("{} has a profile without steps", folder.dir().shown())));
     };
     let steps = sweep.all_steps();
     let settings = settings_of(&profile, &facts());

@@ -13,6 +13,7 @@ use super::precondition::{self, Progress};
 use super::resync;
 use crate::error::{Error, Result};
 use crate::host::{Device, Facts, Usage, mounted_at};
+use crate::printable::Shown as _;
 use crate::stack::devices::{BlockDevice, Drive};
 use crate::stack::guard::{self, Claim};
 use crate::stack::journal::{Journal, Undo};
@@ -110,7 +111,7 @@ impl Builder<'_> {
             // What already exists was not made by this stack, so its undo must not remove it.
             Step::MakeFolder { dir: path } | Step::MakeFile { file: path, .. } => {
                 match path.symlink_metadata() {
-                    Ok(_) => Err(Error::refused(format!("{} already exists", path.display()))),
+                    Ok(_) => Err(Error::refused(format!("{} already exists", path.shown()))),
                     Err(_) => Ok(()),
                 }
             }
@@ -254,7 +255,7 @@ fn whole(node: &Path) -> Result<Device> {
     Facts::read_devices()
         .into_iter()
         .find(is)
-        .ok_or_else(|| Error::refused(format!("{} is no longer there", node.display())))
+        .ok_or_else(|| Error::refused(format!("{} is no longer there", node.shown())))
 }
 
 fn refuse_mount_point(dir: &Path) -> Result<()> {
@@ -262,7 +263,7 @@ fn refuse_mount_point(dir: &Path) -> Result<()> {
     let found = dir.symlink_metadata().map_err(cannot)?;
     let empty = found.is_dir() && fs::read_dir(dir).map_err(cannot)?.next().is_none();
     if !empty || !mounted_at(dir).map_err(cannot)?.is_empty() {
-        return Err(Error::refused(format!("{} is not the empty folder that was made", dir.display())));
+        return Err(Error::refused(format!("{} is not the empty folder that was made", dir.shown())));
     }
     Ok(())
 }
@@ -274,7 +275,7 @@ fn refuse_untrimmable(node: &Path) -> Result<()> {
     if text.trim() != "0" {
         return Ok(());
     }
-    Err(Error::input(format!("{} does not support discard: its discard_max_bytes is 0", node.display()))
+    Err(Error::input(format!("{} does not support discard: its discard_max_bytes is 0", node.shown()))
         .hint("set stack.state to \"as-is\" or \"preconditioned\""))
 }
 

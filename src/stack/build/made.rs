@@ -14,6 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, fstat, fsync, mkdirat, open, openat};
 
 use crate::error::{Error, Result};
+use crate::printable::Shown as _;
 use crate::stack::devices::{Inode, backing_inode};
 use crate::stack::plan::open_own_folder;
 use crate::stack::runner::Runner;
@@ -102,10 +103,10 @@ fn descriptor(place: &OwnedFd) -> PathBuf {
 
 fn parts(path: &Path) -> Result<(&Path, &OsStr)> {
     let parts = path.parent().zip(path.file_name());
-    parts.ok_or_else(|| Error::input(format!("{} does not name a folder or file to make", path.display())))
+    parts.ok_or_else(|| Error::input(format!("{} does not name a folder or file to make", path.shown())))
 }
 
 fn exchanged(file: &Path) -> Error {
-    Error::refused(format!("{} is no longer the file that was made there", file.display()))
+    Error::refused(format!("{} is no longer the file that was made there", file.shown()))
         .hint("somebody has exchanged it, or its folder: choose a target.files.dir that only root can change")
 }

@@ -11,6 +11,7 @@ use super::loops::loops_over;
 use super::node;
 use super::partitions::{first_partition, partition};
 use crate::error::{Error, Result};
+use crate::printable::Shown as _;
 use crate::stack::runner::{Runner, quoted};
 
 /// How long udev or devtmpfs can take to make the node of a new device.
@@ -118,9 +119,9 @@ impl BlockDevice {
     pub fn describe(&self) -> String {
         match self {
             Self::Drive(drive) => drive.describe(),
-            Self::Loop { file } => format!("the loop device over {}", file.display()),
+            Self::Loop { file } => format!("the loop device over {}", file.shown()),
             Self::Partition { drive, uuid } => format!("partition {uuid} of {}", drive.describe()),
-            Self::Array { path, uuid } => format!("the array {} ({uuid})", path.display()),
+            Self::Array { path, uuid } => format!("the array {} ({uuid})", path.shown()),
         }
     }
 }

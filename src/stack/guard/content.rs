@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use crate::error::{Error, Result};
 use crate::host::{Device, member_of};
+use crate::printable::Shown as _;
 use crate::stack::devices::node;
 use crate::stack::runner::{Answer, BLKID, Runner, WIPEFS};
 use crate::units::MIB;
@@ -48,7 +49,7 @@ pub(super) struct Signature {
 
 impl Signature {
     pub(super) fn describe(&self) -> String {
-        let node = self.node.display();
+        let node = self.node.shown();
         match self.offset {
             Some(offset) => format!("{} signature at byte {offset} of {node}", self.kind),
             None => format!("{} signature on {node}", self.kind),
@@ -80,7 +81,7 @@ pub(super) fn signatures(runner: &Runner, device: &Device) -> Result<Vec<Signatu
 
 fn unreadable(node: &Path, tool: &str, why: &str) -> Error {
     let why = if why.is_empty() { "no reason given" } else { why };
-    Error::refused(format!("{tool} cannot identify what is on {}: {why}", node.display()))
+    Error::refused(format!("{tool} cannot identify what is on {}: {why}", node.shown()))
         .hint("a device with unknown content is never touched")
 }
 

@@ -6,6 +6,7 @@ use super::content::Signature;
 use super::holders;
 use crate::error::{Error, Result};
 use crate::host::{Device, Facts, Usage};
+use crate::printable::Shown as _;
 use crate::units::approx_size;
 
 /// The device of that name; a partition is refused, as its device holds more than that.
@@ -15,13 +16,13 @@ pub(super) fn whole_device<'a>(named: &str, facts: &'a Facts) -> Result<&'a Devi
         None => Ok(device),
         Some(partition) => Err(Error::input(format!(
             "{named} is a partition ({partition}) of {}; only whole devices can be a target",
-            device.path.display()
+            device.path.shown()
         ))),
     }
 }
 
 pub(super) fn read_only(path: &Path) -> Error {
-    Error::refused(format!("{} is read-only", path.display()))
+    Error::refused(format!("{} is read-only", path.shown()))
 }
 
 /// Refuses a device that is in use.
@@ -33,12 +34,12 @@ pub(crate) fn refuse_used(path: &Path, uses: &[Usage]) -> Result<()> {
         1 => String::new(),
         uses => format!(" (and {} more)", uses - 1),
     };
-    Err(Error::refused(format!("{} is in use: {usage}{more}", path.display())).hint(way_out(usage)))
+    Err(Error::refused(format!("{} is in use: {usage}{more}", path.shown())).hint(way_out(usage)))
 }
 
 /// Refuses a device that is in use or can't be written, by the facts alone.
 pub(super) fn refuse_in_use(device: &Device, min_bytes: u64) -> Result<()> {
-    let path = device.path.display();
+    let path = device.path.shown();
     refuse_used(&device.path, &device.usage)?;
     if !device.members.is_empty() {
         let what = format!("{path} is not a drive: it is built on {}", device.members.join(", "));
@@ -62,11 +63,8 @@ pub(super) fn refuse_written_below(device: &Device) -> Result<()> {
     };
     let file = Path::new(file.trim_end_matches('\n'));
     let Some(writer) = holders::writer(file) else { return Ok(()) };
-    let what = format!(
-        "{} is backed by {}, which {writer} has open for writing",
-        device.path.display(),
-        file.display()
-    );
+    let what =
+        format!("{} is backed by {}, which {writer} has open for writing", device.path.shown(), file.shown());
     Err(Error::refused(what).hint("stop that program first, or choose another device"))
 }
 
@@ -91,7 +89,7 @@ const MEMBER_WAY_OUT: &str = "if that is no longer needed, remove it from there 
 pub(super) fn refuse_member(device: &Device, signatures: &[Signature]) -> Result<()> {
     let member = signatures.iter().find_map(|signature| Some((signature, signature.member.as_ref()?)));
     let Some((signature, of)) = member else { return Ok(()) };
-    let what = format!("{} is part of {of}: {}", device.path.display(), signature.describe());
+    let what = format!("{} is part of {of}: {}", device.path.shown(), signature.describe());
     Err(Error::refused(what).hint(MEMBER_WAY_OUT))
 }
 
@@ -105,7 +103,7 @@ pub fn check_serials(devices: &[&Device], serials: &[String]) -> Result<()> {
             let now = if serial.is_empty() { "none".to_owned() } else { format!("`{serial}`") };
             let what = format!(
                 "{} is not the profile's device: its serial is {now}, but the profile has `{recorded}`",
-                device.path.display()
+                device.path.shown()
             );
             return Err(Error::refused(what).hint("specify the right device, and save the profile with it"));
         }

@@ -14,6 +14,7 @@ use super::folder::{NEW, SUFFIX, folder};
 use super::record::{Entry, FORMAT, Header, Line, Record, encode, parse};
 use super::undo::Undo;
 use crate::error::{Error, Result};
+use crate::printable::Shown as _;
 use crate::stack::devices::Drive;
 use crate::stack::id::StackId;
 use crate::stack::state::StateFolder;
@@ -104,7 +105,7 @@ impl Journal {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(cannot)?;
         let record = parse(&bytes).map_err(|why| {
-            Error::failed(format!("the journal {} can't be read: {why}", path.display())).hint(
+            Error::failed(format!("the journal {} can't be read: {why}", path.shown())).hint(
                 "what it lists may still exist: compare it with `lsblk` and /proc/mounts, then remove the journal",
             )
         })?;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::printable::Shown as _;
 use crate::stack::devices::{BlockDevice, Drive};
 
 /// How something that a step made is removed: each looks for what is named, does nothing if it is gone, and
@@ -91,21 +92,21 @@ impl Undo {
     /// What it removes, in words.
     pub fn describe(&self) -> String {
         match self {
-            Self::RemoveFolder { dir, .. } => format!("folder {}", dir.display()),
-            Self::RemoveFile { file } => format!("file {}", file.display()),
-            Self::DetachLoop { file } => format!("loop device over {}", file.display()),
+            Self::RemoveFolder { dir, .. } => format!("folder {}", dir.shown()),
+            Self::RemoveFile { file } => format!("file {}", file.shown()),
+            Self::DetachLoop { file } => format!("loop device over {}", file.shown()),
             Self::RemovePartitions { drive, .. } => format!("partition table on {}", drive.describe()),
-            Self::RemoveArray { path, uuid, .. } => format!("md array {} ({uuid})", path.display()),
+            Self::RemoveArray { path, uuid, .. } => format!("md array {} ({uuid})", path.shown()),
             Self::RemoveFilesystem { uuid, devices } => {
                 let devices: Vec<String> = devices.iter().map(BlockDevice::describe).collect();
                 format!("file system {uuid} on {}", devices.join(", "))
             }
-            Self::Unmount { dir } => format!("mount at {}", dir.display()),
+            Self::Unmount { dir } => format!("mount at {}", dir.shown()),
             Self::RestoreQueue { drive, attribute, old, new, .. } => {
                 format!("queue setting {attribute} of {}: {new} instead of {old}", drive.describe())
             }
             Self::GiveBack { address } => format!("drive {address}, detached from the kernel"),
-            Self::RemoveCgroup { dir, .. } => format!("cgroup {}", dir.display()),
+            Self::RemoveCgroup { dir, .. } => format!("cgroup {}", dir.shown()),
         }
     }
 }

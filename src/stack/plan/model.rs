@@ -6,6 +6,7 @@ use super::endurance::{DriveWear, Endurance};
 use super::resilience::Properties;
 use super::step::Step;
 use crate::error::{Error, Result};
+use crate::printable::Shown as _;
 use crate::stack::devices::{BlockDevice, Drive};
 use crate::stack::guard::Consent;
 use crate::stack::id::StackId;
@@ -84,11 +85,11 @@ impl Plan {
     pub fn lines(&self) -> Vec<String> {
         let fill = match &self.exposed {
             Exposed::Files { dir, data_bytes, wal_bytes: 0 } => {
-                format!("load {} of pairs in {}", approx_size(*data_bytes), dir.display())
+                format!("load {} of pairs in {}", approx_size(*data_bytes), dir.shown())
             }
             Exposed::Files { dir, data_bytes, wal_bytes } => {
                 let (data, wal) = (approx_size(*data_bytes), approx_size(*wal_bytes));
-                format!("fill {data} of data and {wal} of WAL in {}", dir.display())
+                format!("fill {data} of data and {wal} of WAL in {}", dir.shown())
             }
             Exposed::Devices(devices) => {
                 let devices: Vec<_> = devices.iter().map(BlockDevice::shown).collect();
@@ -112,7 +113,7 @@ impl Plan {
             return Ok(Confirmed { plan: self });
         }
         let list: Vec<_> = missing.iter().map(|destroyed| destroyed.describe()).collect();
-        let hint: Vec<_> = missing.iter().map(|d| format!("--destroy {}", d.drive.path.display())).collect();
+        let hint: Vec<_> = missing.iter().map(|d| format!("--destroy {}", d.drive.path.shown())).collect();
         Err(Error::refused(format!("building this stack destroys everything on:\n  {}", list.join("\n  ")))
             .hint(format!("to do that, add: {}", hint.join(" "))))
     }

@@ -8,6 +8,7 @@ use rustix::process::geteuid;
 
 use crate::error::{Error, Result};
 use crate::host::{Doubt, open_trusted};
+use crate::printable::Shown as _;
 
 /// Opens a folder as a place to make something in. What is made there is formatted, or mounted upon, by root: whoever
 /// could exchange the folder meanwhile would choose what.
@@ -25,7 +26,7 @@ pub(crate) fn open_own_folder(dir: &Path) -> Result<OwnedFd> {
         doubt => {
             let what = format!(
                 "{} could be exchanged for another folder while root works in it: {doubt}",
-                dir.display()
+                dir.shown()
             );
             Error::refused(what)
                 .hint("choose a folder that only root can change, and whose parents only root can change")

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 
 use crate::error::{Error, Result, describe};
 use crate::host::{CgroupPlace, CgroupVersion, cgroup_place};
+use crate::printable::Shown as _;
 use crate::stack::journal::{Journal, Undo};
 
 /// The share of a limit that the process's own memory may take when the limit is set: beyond that, the kernel
@@ -111,7 +112,7 @@ fn write(file: &Path, value: &str) -> Result<()> {
         Ok(Some(Ok(()))) => Ok(()),
         Ok(None) => Err(not_cgroups(file)),
         Err(error) | Ok(Some(Err(error))) => {
-            Err(Error::failed(format!("cannot write {value} to {}: {}", file.display(), describe(&error))))
+            Err(Error::failed(format!("cannot write {value} to {}: {}", file.shown(), describe(&error))))
         }
     }
 }
@@ -123,7 +124,7 @@ fn is_cgroups(file: &File) -> bool {
 }
 
 fn not_cgroups(path: &Path) -> Error {
-    Error::refused(format!("{} is not in a cgroup file system: it is left alone", path.display()))
+    Error::refused(format!("{} is not in a cgroup file system: it is left alone", path.shown()))
 }
 
 fn inside(dir: &Path) -> Vec<u32> {
@@ -154,7 +155,7 @@ pub(crate) fn remove(dir: &Path, switched_on: bool) -> Result<()> {
         Err(_) if !inside(dir).is_empty() => {
             let pids: Vec<String> = inside(dir).iter().map(u32::to_string).collect();
             let pids = pids.join(", ");
-            let what = format!("the cgroup {} still has processes: {pids}", dir.display());
+            let what = format!("the cgroup {} still has processes: {pids}", dir.shown());
             return Err(Error::failed(what));
         }
         outcome => outcome.map_err(|error| Error::os("cannot remove", dir, error))?,

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use crate::error::{Error, Result, describe};
 use crate::host::Facts;
+use crate::printable::Shown as _;
 use crate::stack::devices::{BlockDevice, Drive};
 use crate::stack::journal::{Journal, Undo};
 use crate::stack::plan::{Plan, QueueValues, SCHEDULER, Step};
@@ -51,7 +52,7 @@ pub fn drives_of(plan: &Plan, runner: &Runner) -> Result<Vec<Drive>> {
         |place: BlockDevice| {
             let node = place.resolve(runner)?;
             devices.iter().find(|device| device.path == node).map(Drive::of).ok_or_else(|| {
-                Error::failed(format!("{} is not among the host's block devices", node.display()))
+                Error::failed(format!("{} is not among the host's block devices", node.shown()))
             })
         };
     loops.map(drive).collect()
@@ -229,7 +230,7 @@ fn read(name: &str, attribute: &str) -> Result<String> {
 fn write(name: &str, attribute: &str, value: &str) -> Result<()> {
     let file = file(name, attribute);
     fs::write(&file, value).map_err(|error| {
-        Error::failed(format!("cannot write {value} to {}: {}", file.display(), describe(&error)))
+        Error::failed(format!("cannot write {value} to {}: {}", file.shown(), describe(&error)))
     })
 }
 

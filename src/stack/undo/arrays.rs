@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::undoer::{OwnNodes, Undoer, refuse_used};
 use crate::error::{Error, Result};
+use crate::printable::Shown as _;
 use crate::stack::devices::{self, BlockDevice, Drive, node, same_id};
 use crate::stack::runner::{MDADM, quoted};
 
@@ -118,7 +119,7 @@ fn refuse_in_part(node: &Path) -> Result<()> {
     if state.is_ok_and(|state| state.trim() != "inactive") {
         return Ok(());
     }
-    let what = format!("{} is only partly assembled, so what is on it is unknown", node.display());
+    let what = format!("{} is only partly assembled, so what is on it is unknown", node.shown());
     Err(Error::refused(what).hint(format!(
         "bring its drives back, or start it without them (`mdadm --run {0}`), and clean up again; or stop it \
          (`mdadm --stop {0}`) and discard it with `mdadm --zero-superblock` on its members",

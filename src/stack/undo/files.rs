@@ -13,6 +13,7 @@ use super::others::others_in;
 use super::undoer::{Undoer, persist, refuse_used};
 use crate::error::{Error, Result};
 use crate::host::mounted_at;
+use crate::printable::{self, Shown as _};
 use crate::stack::devices;
 use crate::stack::guard::holders;
 use crate::stack::runner::{LOSETUP, UMOUNT, failure, quoted};
@@ -47,10 +48,10 @@ impl Undoer<'_> {
     pub(super) fn remove_file(&self, file: &Path) -> Result<()> {
         let Some(entry) = self.own_entry(file)? else { return Ok(()) };
         if entry.kind != FileType::RegularFile {
-            return Err(Error::refused(format!("{} is not the file that was made there", file.display())));
+            return Err(Error::refused(format!("{} is not the file that was made there", file.shown())));
         }
         if let Some(node) = devices::loops_over(self.runner, file)?.first() {
-            return Err(Error::failed(format!("{} is still attached to {}", file.display(), node.display())));
+            return Err(Error::failed(format!("{} is still attached to {}", file.shown(), node.shown())));
         }
         if self.may_hold_others() {
             self.refuse_unseen(file)?;
@@ -65,8 +66,8 @@ impl Undoer<'_> {
             Err(Errno::NOTEMPTY) => {
                 let entries = fs::read_dir(dir).into_iter().flatten().flatten();
                 let names: Vec<_> =
-                    entries.take(3).map(|entry| entry.file_name().display().to_string()).collect();
-                Err(Error::refused(format!("{} is not empty: it holds {}", dir.display(), names.join(", ")))
+                    entries.take(3).map(|entry| printable::path(Path::new(&entry.file_name()))).collect();
+                Err(Error::refused(format!("{} is not empty: it holds {}", dir.shown(), names.join(", ")))
                     .hint("stacktune did not put that there: move it elsewhere"))
             }
             outcome => outcome.map_err(|error| Error::os("cannot remove", dir, error)),
@@ -84,7 +85,7 @@ impl Undoer<'_> {
             Some("linux_raid_member") => {
                 let what = format!(
                     "{} belongs to an array that is not running, so what is on it is unknown",
-                    file.display()
+                    file.shown()
                 );
                 let file = quoted(file.as_os_str());
                 Err(Error::refused(what).hint(format!(
@@ -99,7 +100,7 @@ impl Undoer<'_> {
     pub(super) fn detach_loops(&self, file: &Path) -> Result<()> {
         // Whatever is there instead, the loop device is over the file that was made.
         if file.symlink_metadata().is_ok_and(|found| !found.is_file()) {
-            return Err(Error::refused(format!("{} is not the file that was made there", file.display())));
+            return Err(Error::refused(format!("{} is not the file that was made there", file.shown())));
         }
         for node in devices::loops_over(self.runner, file)? {
             // For a device in use, the kernel would report success and detach it later.
@@ -110,7 +111,7 @@ impl Undoer<'_> {
             None => Ok(()),
             Some(node) => {
                 let holders = holders::in_words(node);
-                Err(Error::failed(format!("{} is still held{holders}", node.display())))
+                Err(Error::failed(format!("{} is still held{holders}", node.shown())))
             }
         })
     }
@@ -124,7 +125,7 @@ impl Undoer<'_> {
         };
         let sources = mounted()?;
         if sources.len() > 1 {
-            let what = format!("{} is mounted over {}", sources[1], dir.display());
+            let what = format!("{} is mounted over {}", printable::line(&sources[1]), dir.shown());
             return Err(Error::refused(what).hint("unmount that first: it is not part of the stack"));
         }
         if sources.is_empty() {
@@ -150,5 +151,5 @@ impl Undoer<'_> {
 /// Refuses a file system with files other than the data set's, which would be lost. One that no longer responds has
 /// nothing left to save.
 fn refuse_others_files(dir: &Path) -> Result<()> {
-    refuse_others(&dir.display().to_string(), &others_in(dir).unwrap_or_default())
+    refuse_others(&dir.shown(), &others_in(dir).unwrap_or_default())
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::inside::{self, Closed};
 use super::undoer::{OwnNodes, Undoer, refuse_used};
 use crate::error::{Error, Result};
+use crate::printable::{self, Shown as _};
 use crate::stack::devices::{BlockDevice, Drive, same_id};
 use crate::stack::runner::{WIPEFS, quoted};
 
@@ -66,7 +67,7 @@ impl Undoer<'_> {
 }
 
 fn on(node: &Path) -> String {
-    format!("the file system of {}", node.display())
+    format!("the file system of {}", node.shown())
 }
 
 /// Refuses a file system with files of others.
@@ -74,7 +75,7 @@ pub(super) fn refuse_others(on: &str, others: &[String]) -> Result<()> {
     if others.is_empty() {
         return Ok(());
     }
-    let named = others.iter().take(3).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let named = others.iter().take(3).map(|name| printable::line(name)).collect::<Vec<_>>().join(", ");
     Err(Error::refused(format!("{on} holds {named}, which stacktune did not put there"))
         .hint("move that elsewhere, then clean up again"))
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::all_steps::undo_with;
 use super::undoer::Undoer;
 use crate::error::{Error, Result};
+use crate::printable::Shown as _;
 use crate::stack::devices::Drive;
 use crate::stack::journal::{self, Journal, Opened, Record, boot_id};
 use crate::stack::runner::Runner;
@@ -146,7 +147,7 @@ fn chosen(state_dir: &Path, ids: &[String]) -> Result<Vec<PathBuf>> {
     let of = |id: &String| {
         all.iter().find(|path| path.file_stem().is_some_and(|stem| stem == id.as_str())).cloned().ok_or_else(
             || {
-                Error::input(format!("there is no stack {id} in {}", journal::folder(state_dir).display()))
+                Error::input(format!("there is no stack {id} in {}", journal::folder(state_dir).shown()))
                     .hint("`stacktune status` lists all stacks")
             },
         )
@@ -164,7 +165,7 @@ fn take(path: &Path) -> Result<Option<Journal>> {
             Opened::Held(record) if Instant::now() >= patience_ends => {
                 let id = record.header.id.0;
                 return Err(Error::failed(format!("a tool is still working on stack {id}"))
-                    .hint(format!("wait for that tool to end; `fuser -v {}` shows it", path.display())));
+                    .hint(format!("wait for that tool to end; `fuser -v {}` shows it", path.shown())));
             }
             Opened::Held(_) => std::thread::sleep(LOOK),
         }

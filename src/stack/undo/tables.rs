@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::undoer::{OwnNodes, Undoer, persist, refuse_used};
 use crate::error::{Error, Result};
+use crate::printable::Shown as _;
 use crate::stack::devices::{self, BlockDevice, Drive, gpt, same_id};
 use crate::stack::runner::WIPEFS;
 
@@ -17,7 +18,7 @@ impl Undoer<'_> {
             let table = devices::table(self.runner, &node)?;
             let foreign = table.and_then(|table| table.other_than(|uuid| self.id.is_of(uuid)));
             if let Some(partition) = foreign {
-                let what = format!("{} was not made by the stack", partition.display());
+                let what = format!("{} was not made by the stack", partition.shown());
                 return Err(Error::refused(what)
                     .hint("save its content and delete it (`sfdisk --delete`), then clean up again"));
             }
@@ -56,7 +57,7 @@ fn no_partitions(node: &Path) -> Result<()> {
     match partitions(node).first() {
         None => Ok(()),
         Some(partition) => {
-            let what = format!("the kernel still lists {} of {}", partition.display(), node.display());
+            let what = format!("the kernel still lists {} of {}", partition.shown(), node.shown());
             Err(Error::failed(what))
         }
     }

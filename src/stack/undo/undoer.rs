@@ -11,6 +11,7 @@ use rustix::io::Errno;
 
 use crate::error::{Error, Result};
 use crate::host::{Facts, Usage};
+use crate::printable::Shown as _;
 use crate::stack::devices::{self, BlockDevice, Drive, Found};
 use crate::stack::id::StackId;
 use crate::stack::journal::{Entry, Header, Undo};
@@ -129,7 +130,7 @@ impl Undoer<'_> {
     }
 
     fn foreign(&self, path: &Path) -> Error {
-        Error::refused(format!("{} is not in a folder of stack {}", path.display(), self.id.0))
+        Error::refused(format!("{} is not in a folder of stack {}", path.shown(), self.id.0))
     }
 
     /// The same as [`Undoer::own`], of something that is to be removed: its folder is held open, so that it is
@@ -166,7 +167,7 @@ impl Undoer<'_> {
         match answer.status {
             0 => Ok(Some(answer.stdout.trim().to_owned()).filter(|value| !value.is_empty())),
             2 => Ok(None),
-            8 => Err(Error::failed(format!("{} has contradictory signatures", node.display()))
+            8 => Err(Error::failed(format!("{} has contradictory signatures", node.shown()))
                 .hint("it is left alone; `wipefs` lists them")),
             _ => Err(failure(BLKID, &arguments, &answer)),
         }
@@ -188,7 +189,7 @@ impl Undoer<'_> {
         if self.probe(node, "UUID")?.is_some_and(|uuid| self.id.is_of(&uuid)) {
             return Ok(());
         }
-        Err(Error::refused(format!("{} holds {kind}, which the stack did not put there", node.display()))
+        Err(Error::refused(format!("{} holds {kind}, which the stack did not put there", node.shown()))
             .hint("save or wipe that first (`wipefs --all`), then clean up again"))
     }
 
@@ -277,7 +278,7 @@ pub(super) fn refuse_used(node: &Path) -> Result<()> {
         match usage.into_iter().find(|usage| usage.is_sure() && !matches!(usage, Usage::Member(_))) {
             None => Ok(()),
             Some(usage) => {
-                Err(Error::refused(format!("{} is in use: {usage}", node.display()))
+                Err(Error::refused(format!("{} is in use: {usage}", node.shown()))
                     .hint("stop using it first"))
             }
         }

@@ -35,7 +35,8 @@ pub fn status(found: &[Leftover], now_unix_s: u64) -> String {
 }
 
 fn headline(leftover: &Leftover, now_unix_s: u64) -> String {
-    let Leftover { id, profile, pid, .. } = leftover;
+    let Leftover { profile, pid, .. } = leftover;
+    let id = line(&leftover.id);
     let ago = approx_span(now_unix_s.saturating_sub(leftover.since_unix_s) as f64);
     let restarted = if leftover.restarted { ", before this host was restarted" } else { "" };
     let of = format!("of {}, built {ago} ago{restarted}", line(profile));
@@ -53,7 +54,7 @@ fn headline(leftover: &Leftover, now_unix_s: u64) -> String {
 fn way_out(leftover: &Leftover) -> Option<String> {
     match leftover.state {
         StackState::Dead | StackState::Ending => Some("to remove it: stacktune cleanup".to_owned()),
-        StackState::Kept => Some(format!("to remove it: stacktune cleanup {}", leftover.id)),
+        StackState::Kept => Some(format!("to remove it: stacktune cleanup {}", line(&leftover.id))),
         StackState::Running | StackState::Unreadable => None,
     }
 }
@@ -69,7 +70,8 @@ pub fn cleaned(cleaned: &[Cleaned], kept: &[Leftover]) -> String {
         };
     }
     for Cleaned { leftover, problem } in cleaned {
-        let Leftover { id, profile, stands, .. } = leftover;
+        let Leftover { profile, stands, .. } = leftover;
+        let id = line(&leftover.id);
         match problem {
             None => {
                 let _ = writeln!(out, "{id} of {} was removed", line(profile));
@@ -83,7 +85,7 @@ pub fn cleaned(cleaned: &[Cleaned], kept: &[Leftover]) -> String {
         }
     }
     for Leftover { id, profile, .. } in kept {
-        let of = line(profile);
+        let (id, of) = (line(id), line(profile));
         let _ = writeln!(out, "{id} of {of} was kept: stacktune cleanup {id} removes it");
     }
     out
@@ -138,6 +140,7 @@ mod tests {
         let evil = "x\n00112233aabbccdd of mine was removed\x1b[2J";
         let mut stack = leftover(StackState::Kept);
         (stack.profile, stack.drives, stack.stands[0].what) = (evil.into(), vec![evil.into()], evil.into());
+        stack.id = evil.into();
         stack.stands[0].commands = vec![evil.into()];
         let removed = Cleaned { leftover: stack.clone(), problem: None };
         for text in [status(&[stack.clone()], 1090), cleaned(&[removed], &[stack])] {

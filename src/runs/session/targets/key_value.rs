@@ -12,6 +12,7 @@ use crate::load::kv::Store;
 use crate::load::kv::dataset::Place;
 use crate::load::volume::{self, Extent, Progress, Region};
 use crate::meter::engine::EngineFigures;
+use crate::printable::Shown as _;
 use crate::runs::session::attendant::Attendant;
 use crate::runs::session::data_set::in_words;
 use crate::runs::session::write_budget::WriteBudget;
@@ -66,7 +67,7 @@ impl FoundPairs {
         let (store, mut notes) = Store::open(&dir, &kv, anew)?;
         notes.iter().for_each(|note| attendant.notice(note));
         let data = store.data();
-        notes.insert(0, format!("RocksDB in {}: {}", dir.display(), in_words(&data)));
+        notes.insert(0, format!("RocksDB in {}: {}", dir.shown(), in_words(&data)));
         notes.extend(emulated(facts.emulated.as_ref()));
         // What else lies in the folder is none of the data set's.
         let path = Place::new(&dir).database();
@@ -178,7 +179,7 @@ impl KeyValue {
         }
         Some(match failing {
             Some(errno @ (libc::ENOSPC | libc::EDQUOT)) => {
-                let (dir, free) = (store.dir().display(), approx_size(store.free_bytes()));
+                let (dir, free) = (store.dir().shown(), approx_size(store.free_bytes()));
                 format!(
                     "puts are waiting: {} in {dir}, where {free} are free; they continue once there is room",
                     describe_errno(errno)

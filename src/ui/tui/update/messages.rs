@@ -8,6 +8,7 @@ use ratatui::layout::Rect;
 use super::act::{act, quit};
 use super::{dialogs, mouse, session};
 use crate::error::{Error, Kind};
+use crate::printable::Shown as _;
 use crate::runs::session::Command;
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::keys::{self, Action};
@@ -60,7 +61,7 @@ fn take(state: &mut State, msg: Msg) -> Vec<Effect> {
 
 fn saved(state: &mut State, name: String, outcome: Result<PathBuf, Error>) {
     match outcome {
-        Ok(path) => state.say(format!("saved as {}", path.display())),
+        Ok(path) => state.say(format!("saved as {}", path.shown())),
         Err(error) if error.kind == Kind::Refused && state.dialog.is_none() => {
             state.dialog = Some(Dialog::Replace { name });
         }

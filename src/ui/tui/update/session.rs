@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::Error;
+use crate::printable::Shown as _;
 use crate::runs::session::message::{Event, Phase, Status};
 use crate::ui::text::wrap;
 use crate::ui::tui::consent::Consent;
@@ -98,8 +99,8 @@ fn take_ledger(state: &mut State, line: Arc<crate::meter::window::LedgerLine>) {
 
 fn take_recording(state: &mut State, folder: Option<std::path::PathBuf>) {
     match (&folder, &state.recording) {
-        (Some(folder), _) => state.say(format!("recording into {}", folder.display())),
-        (None, Some(folder)) => state.say(format!("recorded in {}", folder.display())),
+        (Some(folder), _) => state.say(format!("recording into {}", folder.shown())),
+        (None, Some(folder)) => state.say(format!("recorded in {}", folder.shown())),
         (None, None) => state.say("the recording has ended"),
     }
     state.recording = folder;
