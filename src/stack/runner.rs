@@ -138,9 +138,10 @@ fn empty_folder() -> Option<PathBuf> {
 /// where there can't be one.
 pub(crate) fn private_folder(name: &str) -> Option<PathBuf> {
     let user = rustix::process::geteuid();
-    let above = match user.is_root() {
-        true => PathBuf::from("/run/stacktune"),
-        false => std::env::temp_dir().join(format!("stacktune-{}", user.as_raw())),
+    let above = if user.is_root() {
+        PathBuf::from("/run/stacktune")
+    } else {
+        std::env::temp_dir().join(format!("stacktune-{}", user.as_raw()))
     };
     let path = above.join(name);
     for dir in [&above, &path] {

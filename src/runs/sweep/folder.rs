@@ -158,14 +158,12 @@ impl Folder {
     /// # Errors
     /// If it can't be read.
     pub fn profile(&self) -> Result<Profile> {
-        match &self.work {
-            Some(work) => Ok(work.profile.clone()),
-            None => {
-                let path = self.dir.join(PROFILE);
-                let text = regular_file::read(&path, profile::FILE_BYTES_MAX);
-                parse_profile(text.map_err(|e| Error::os("cannot read", &path, e))?, &path)
-            }
+        if let Some(work) = &self.work {
+            return Ok(work.profile.clone());
         }
+        let path = self.dir.join(PROFILE);
+        let text = regular_file::read(&path, profile::FILE_BYTES_MAX);
+        parse_profile(text.map_err(|e| Error::os("cannot read", &path, e))?, &path)
     }
 
     /// Writes a file beside the runs' folders.

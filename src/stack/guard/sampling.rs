@@ -152,7 +152,7 @@ impl Search {
         };
         // The golden section: each place falls into one of the widest gaps.
         let golden = (places as f64 * 0.618_034) as u64;
-        let step = (golden.max(1)..).find(|step| divisor(*step, places) <= 1).unwrap_or(1);
+        let step = (golden.max(1)..=places).find(|step| divisor(*step, places) <= 1).unwrap_or(1);
         Self { ranges, bytes, places, place_bytes, step }
     }
 
@@ -181,7 +181,7 @@ impl Search {
             }
         };
         let readers = READERS.min(self.places as usize);
-        let shared = std::thread::scope(|scope| threads::share(scope, (readers, "examine a device"), &work));
+        let shared = std::thread::scope(|scope| threads::share(scope, (readers, "examine a device"), work));
         if shared.is_err() {
             work();
         }
@@ -191,12 +191,11 @@ impl Search {
     /// What of the device the place of that number is: it may span several ranges.
     fn pieces(&self, number: u64) -> impl Iterator<Item = Range<u64>> + '_ {
         let place = (u128::from(number) * u128::from(self.step) % u128::from(self.places)) as u64;
-        let start = match self.place_bytes {
-            WHOLE_CHUNK_BYTES => place * WHOLE_CHUNK_BYTES,
-            _ => {
-                let even = u128::from(place) * u128::from(self.bytes) / u128::from(self.places);
-                even as u64 / PAGE_BYTES * PAGE_BYTES
-            }
+        let start = if self.place_bytes == WHOLE_CHUNK_BYTES {
+            place * WHOLE_CHUNK_BYTES
+        } else {
+            let even = u128::from(place) * u128::from(self.bytes) / u128::from(self.places);
+            even as u64 / PAGE_BYTES * PAGE_BYTES
         };
         let end = (start + self.place_bytes).min(self.bytes);
         let first = self.ranges.partition_point(|(before, _)| *before <= start).saturating_sub(1);
@@ -251,7 +250,7 @@ mod tests {
 
     fn found(file: &File, search: &Search) -> Tally {
         let judge = Judge { file, own_data: &Nothing, head: &[] };
-        search.run(&judge, Instant::now() + Duration::from_secs(600)).unwrap()
+        search.run(&judge, Instant::now() + Duration::from_mins(10)).unwrap()
     }
 
     #[test]
@@ -283,7 +282,7 @@ mod tests {
     #[test]
     fn a_stretch_of_a_65536th_of_a_large_drive_holds_a_place() {
         for size in [WHOLE_BYTES_MAX + 512, 100 * GIB, 8192 * GIB] {
-            let search = Search::of(vec![0..size], WHOLE_BYTES_MAX);
+            let search = Search::of(std::iter::once(0..size).collect(), WHOLE_BYTES_MAX);
             let starts = |number| search.pieces(number).next().unwrap();
             let places: BTreeSet<u64> = (0..search.places).map(|number| starts(number).start).collect();
             assert_eq!(places.len() as u64, PAGES);
@@ -300,10 +299,10 @@ mod tests {
     #[test]
     fn a_large_drive_is_searched_and_a_search_ends_in_time() {
         let file = sparse();
-        let search = Search::of(vec![0..SIZE], WHOLE_BYTES_MAX);
+        let search = Search::of(std::iter::once(0..SIZE).collect(), WHOLE_BYTES_MAX);
         let late = Judge { file: &file, own_data: &Nothing, head: &[] };
         assert_eq!(search.run(&late, Instant::now()).unwrap().pages, 0);
-        file.write_all_at(&[1; MIB as usize], 809 * MIB).unwrap();
+        file.write_all_at(&vec![1; MIB as usize], 809 * MIB).unwrap();
         let foreign = found(&file, &search).foreign;
         assert!(foreign.iter().all(|at| (809 * MIB..810 * MIB).contains(at)) && !foreign.is_empty());
     }

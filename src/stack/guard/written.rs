@@ -21,7 +21,7 @@ const RANGES_MAX: usize = 1 << 16;
 /// Each begins at a multiple of `unit` bytes, and ends at one or with the device.
 pub(super) fn ranges(file: &File, device: &Device, unit: u64) -> Vec<Range<u64>> {
     let size = device.size_bytes;
-    let known = of_loop(file, device).unwrap_or_else(|| vec![0..size]);
+    let known = of_loop(file, device).unwrap_or_else(|| std::iter::once(0..size).collect());
     let mut ranges: Vec<Range<u64>> = Vec::new();
     for range in known {
         let range = range.start / unit * unit..range.end.div_ceil(unit).saturating_mul(unit).min(size);

@@ -57,10 +57,12 @@ impl Undoer<'_> {
             Undo::DetachLoop { file } => self.own(file).and_then(|()| self.detach_loops(file)),
             gone if self.went_with_the_kernel(gone) => Ok(()),
             Undo::Unmount { dir } => self.own(dir).and_then(|()| self.unmount(dir)),
-            Undo::RestoreQueue { drive, attribute, old, new, beside } => match self.is_own_drive(drive)? {
-                true => queue::restore(drive, attribute, (old, new), beside),
-                false => Ok(()),
-            },
+            Undo::RestoreQueue { drive, attribute, old, new, beside } => {
+                if self.is_own_drive(drive)? {
+                    queue::restore(drive, attribute, (old, new), beside)?;
+                }
+                Ok(())
+            }
             Undo::GiveBack { address } => handover::give_back(address),
             Undo::RemoveCgroup { dir, switched_on } => {
                 self.own(dir).and_then(|()| persist(|| cgroup::remove(dir, *switched_on)))

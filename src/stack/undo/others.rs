@@ -96,7 +96,7 @@ fn is_rocksdbs(name: &str) -> bool {
         let parts = name.rsplit_once('.');
         parts.is_some_and(|(number, kind)| digits(number) && number.len() >= 6 && kinds.contains(&kind))
     };
-    let of_kind = |kind: &str| name.strip_prefix(kind).is_some_and(|rest| digits(rest));
+    let of_kind = |kind: &str| name.strip_prefix(kind).is_some_and(digits);
     let options = name.strip_suffix(".dbtmp").unwrap_or(name).strip_prefix("OPTIONS-").is_some_and(digits);
     ["CURRENT", "IDENTITY", "LOCK", "LOG"].contains(&name)
         || numbered(name)
