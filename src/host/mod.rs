@@ -23,6 +23,7 @@
 //! | [`temperature`] | how warm a drive is, and from where on it throttles | root |
 //! | [`tools`] | the tools for building stacks | root |
 //! | [`trust`] | whether others could change what a path leads to | – |
+//! | [`own_folder`] | folders in which root works: none that others could exchange | trust |
 //! | [`btrfs`] | Btrfs on several devices, and whether all are there | root, members |
 //! | [`cgroup`] | where this process could have a memory cgroup of its own | feature, root, mounts |
 //! | [`device`] | a block device, and what uses it | health, pcie, queue, temperature |
@@ -68,6 +69,7 @@ mod mounts;
 mod namespace;
 mod nodes;
 mod nvme;
+mod own_folder;
 mod pcie;
 mod platform;
 mod programs;
@@ -99,9 +101,13 @@ pub use health::{Health, Throttled, Throttling};
 pub use levels::{LevelDevice, LevelDrive, Levels};
 pub use members::{Lost, Upkeep};
 pub use mounts::MountPoint;
-pub(crate) use mounts::mounted_at;
+pub(crate) use mounts::{mounted_at, paths_of};
 pub use namespace::{NvmeNamespace, nvme_namespace, polled_bytes_max, polling_of};
 pub(crate) use nodes::number_text;
+pub use own_folder::{
+    Trusting, make_own_folder, open_own_folder, refuse_exchangeable, refuse_others_entries,
+    refuse_others_folder,
+};
 pub use pcie::PcieLink;
 pub use platform::Platform;
 pub use programs::{OtherLoad, Program, program_name};

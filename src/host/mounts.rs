@@ -1,6 +1,6 @@
 //! What is mounted where.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use procfs_core::process::MountInfo;
 use serde::Serialize;
@@ -67,6 +67,23 @@ pub(crate) fn mounted_at(dir: &Path) -> std::io::Result<Vec<String>> {
     let text = std::fs::read_to_string("/proc/self/mountinfo")?;
     let here = text.lines().filter_map(mount).filter(|mount| Path::new(&mount.point) == dir);
     Ok(here.map(|mount| mount.source).collect())
+}
+
+/// The paths of a folder: its own, and those at which bind mounts show it, too.
+pub(crate) fn paths_of(dir: &Path) -> Vec<PathBuf> {
+    paths_among(&own(&Root::new(Path::new("/"))), dir)
+}
+
+fn paths_among(mounts: &[Mount], dir: &Path) -> Vec<PathBuf> {
+    let around = mounts.iter().filter(|mount| dir.starts_with(&mount.point));
+    // A later mount hides an earlier one.
+    let Some(around) = around.max_by_key(|mount| mount.point.len()) else { return vec![dir.to_owned()] };
+    let within = dir.strip_prefix(&around.point).map(|within| Path::new(&around.top).join(within));
+    let Ok(within) = within else { return vec![dir.to_owned()] };
+    let same = mounts.iter().filter(|mount| mount.number == around.number);
+    let shown =
+        same.filter_map(|mount| Some(Path::new(&mount.point).join(within.strip_prefix(&mount.top).ok()?)));
+    [dir.to_owned()].into_iter().chain(shown).collect()
 }
 
 /// A line that procfs rejects is a mount all the same: the guard must not miss it.

@@ -51,12 +51,17 @@ impl fmt::Display for Doubt {
 /// # Errors
 /// The first doubt on the way from `/`. The path must be absolute.
 pub fn open_trusted(path: &Path) -> Result<OwnedFd, Doubt> {
+    open_trusted_with(path, None)
+}
+
+/// The same where this user is trusted, too.
+pub(super) fn open_trusted_with(path: &Path, user: Option<u32>) -> Result<OwnedFd, Doubt> {
     let mut ahead: VecDeque<OsString> = parts(path).collect();
     let mut shown = PathBuf::from("/");
     let folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let open_root = || openat(CWD, "/", folder, Mode::empty()).map_err(|e| Doubt::Os("/".into(), e));
     let mut at = open_root()?;
-    doubt_of(&at, &shown)?;
+    doubt_of(&at, &shown, user)?;
     let mut links = 0;
     while let Some(name) = ahead.pop_front() {
         let next_shown = if name == ".." {
@@ -67,7 +72,7 @@ pub fn open_trusted(path: &Path) -> Result<OwnedFd, Doubt> {
         let failed = |error| Doubt::Os(next_shown.clone(), error);
         let place = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let next = openat(&at, &name, place, Mode::empty()).map_err(failed)?;
-        let kind = doubt_of(&next, &next_shown)?;
+        let kind = doubt_of(&next, &next_shown, user)?;
         match kind {
             FileType::Directory => (at, shown) = (next, next_shown),
             FileType::Symlink if links < LINKS_MAX => {
@@ -92,27 +97,26 @@ fn parts(path: &Path) -> impl Iterator<Item = OsString> {
 }
 
 /// The type of what is on the way; an error if others can change it.
-fn doubt_of(at: &OwnedFd, shown: &Path) -> Result<FileType, Doubt> {
+fn doubt_of(at: &OwnedFd, shown: &Path, user: Option<u32>) -> Result<FileType, Doubt> {
     let found = fstat(at).map_err(|error| Doubt::Os(shown.to_owned(), error))?;
     let kind = FileType::from_raw_mode(found.st_mode);
-    let own = geteuid().as_raw();
-    if ![0, own].contains(&found.st_uid) {
+    if ![Some(0), Some(geteuid().as_raw()), user].contains(&Some(found.st_uid)) {
         return Err(Doubt::Owner(shown.to_owned(), found.st_uid));
     }
     // The mode of a link means nothing.
-    let is_open =
-        kind == FileType::Directory && found.st_mode & STICKY == 0 && others_may_write(at, &found, own);
+    let is_open = kind == FileType::Directory && found.st_mode & STICKY == 0 && others_may_write(at, &found);
     if is_open { Err(Doubt::Writable(shown.to_owned())) } else { Ok(kind) }
 }
 
 /// Whether others than the owner may write to it. A user's private group, with the user's number, is the user;
 /// not so for root, whose group has members on some hosts.
-fn others_may_write(at: impl AsFd, found: &Stat, own: u32) -> bool {
+fn others_may_write(at: impl AsFd, found: &Stat) -> bool {
+    let owner = found.st_uid;
     match found.st_mode & OTHERS_MAY_WRITE {
         0 => false,
         GROUP_MAY_WRITE => {
-            let is_private = own != 0 && found.st_uid == own && found.st_gid == own;
-            !is_private || has_acl(at) || !is_alone(own)
+            let is_private = owner != 0 && found.st_gid == owner;
+            !is_private || has_acl(at) || !is_alone(owner)
         }
         _ => true,
     }
@@ -145,8 +149,7 @@ fn is_alone_in(user: u32, passwd: &str, group: &str) -> bool {
 
 /// Whether a file or folder, open as `at`, belongs to the effective user, and nobody else may write to it.
 pub fn is_private(at: impl AsFd, found: &Stat) -> bool {
-    let own = geteuid().as_raw();
-    found.st_uid == own && !others_may_write(at, found, own)
+    found.st_uid == geteuid().as_raw() && !others_may_write(at, found)
 }
 
 #[cfg(test)]
@@ -228,7 +231,7 @@ mod tests {
         let found = fstat(&place).unwrap();
         let is_set = found.st_mode & GROUP_MAY_WRITE != 0;
         assert_eq!(has_acl(&place), is_set);
-        assert_eq!(others_may_write(&place, &found, found.st_uid), is_set);
+        assert_eq!(others_may_write(&place, &found), is_set);
     }
 
     #[test]

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::keys;
 use crate::error::{Error, Result};
+use crate::host::{Trusting, refuse_exchangeable, refuse_others_entries, refuse_others_folder};
 use crate::load::volume::files;
 use crate::marks::{DATABASE_NAME, NEW_PREFIX, PAIRS_NAME, PAIRS_WHAT};
 use crate::printable::Shown as _;
@@ -169,8 +170,9 @@ impl Place {
     /// The marker, if there is one.
     ///
     /// # Errors
-    /// Refused if a database or a file is in the way that is not stacktune's.
+    /// Refused if a database or a file is in the way that is not stacktune's, or that others could have put there.
     pub fn marker(&self) -> Result<Option<Marker>> {
+        self.refuse_others()?;
         let path = self.0.join(PAIRS_NAME);
         let text = match regular_file::read(&path, FILE_BYTES_MAX) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -195,15 +197,18 @@ impl Place {
         }
     }
 
+    /// Refuses a database that others could have prepared: RocksDB opens and truncates its files by their names,
+    /// through links, too.
+    fn refuse_others(&self) -> Result<()> {
+        refuse_exchangeable(&self.0, Trusting::Root)?;
+        refuse_others_folder(&self.0)?;
+        refuse_others_entries(&self.database())
+    }
+
     /// The marker, if it belongs to the database beside it.
     fn known(&self, marker: Marker) -> Result<Marker> {
         let database = self.database();
         let gone = |marker: Marker| Marker { identity: None, ..marker.with_loaded(false) };
-        match std::fs::symlink_metadata(&database) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(gone(marker)),
-            Ok(found) if found.is_dir() => {}
-            _ => return Err(foreign(&format!("{} is not a folder", database.shown()))),
-        }
         if !database.join("CURRENT").exists() {
             return Ok(gone(marker));
         }

@@ -15,6 +15,7 @@ use super::keys::Key;
 use super::options::{Setting, changed, fixed, of_database, of_files, of_pairs, text};
 use super::{ffi, tickers};
 use crate::error::{Error, Result};
+use crate::host::{Trusting, make_own_folder};
 use crate::load::volume::files;
 use crate::meter::engine::EngineFigures;
 use crate::printable::Shown as _;
@@ -82,7 +83,7 @@ impl Store {
         let keeps = |marker: &Marker| marker.pairs == data && !anew;
         let loaded = found.as_ref().is_some_and(|marker| keeps(marker) && marker.loaded);
         refuse_without_room(&place, &data, loaded, free_bytes)?;
-        files::make_folder(dir)?;
+        make_own_folder(dir, Trusting::Root)?;
         let lock = files::lock_folder(dir, files::Share::Exclusive)?;
         raise_open_files();
         let mut notes = Vec::new();

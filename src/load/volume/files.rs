@@ -1,8 +1,8 @@
 //! The files that stacktune makes: found, created, sized, and never confused with others'.
 
-use std::fs::{DirBuilder, File, Metadata, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
@@ -23,12 +23,6 @@ use crate::units::approx_size;
 /// The data file of that index.
 pub fn data_path(dir: &Path, index: u64) -> PathBuf {
     dir.join(data_name(index))
-}
-
-/// Makes the folder and its parents, accessible only to the owner.
-pub fn make_folder(dir: &Path) -> Result<()> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
-    made.map_err(|error| Error::os("cannot create the folder", dir, error))
 }
 
 /// Locks a folder. For reading only, nothing is created: without the lock file there is nothing to lock.

@@ -12,6 +12,7 @@ use super::read_only;
 use super::request::{Request, one_folder, refuse_in_the_way};
 use super::settle::{Candidate, settle};
 use crate::error::{Error, Result};
+use crate::host::{Trusting, make_own_folder};
 use crate::printable::Shown as _;
 
 impl Volume {
@@ -36,7 +37,7 @@ fn open_to_write(request: Request, devices: bool) -> Result<Volume> {
     if !devices {
         let dir = one_folder(&data)?;
         refuse_in_the_way(&data, wal.is_some())?;
-        files::make_folder(&dir)?;
+        make_own_folder(&dir, Trusting::Caller)?;
         locks.extend(match lock {
             Some(lock) => Some(lock),
             None => files::lock_folder(&dir, Share::Exclusive)?,

@@ -7,6 +7,7 @@ use super::files;
 use super::lock::{self, Share};
 use super::member::MemberSource;
 use crate::error::{Error, Result};
+use crate::host::{Trusting, make_own_folder};
 
 /// What to open.
 #[derive(Debug)]
@@ -38,7 +39,7 @@ impl Request {
         if self.data.first().is_some_and(|source| !source.is_device()) {
             let dir = one_folder(&self.data)?;
             refuse_in_the_way(&self.data, self.wal.is_some())?;
-            files::make_folder(&dir)?;
+            make_own_folder(&dir, Trusting::Caller)?;
             self.lock = files::lock_folder(&dir, Share::Exclusive)?;
         }
         self.refuse_locked_wal()

@@ -14,9 +14,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, fstat, fsync, mkdirat, open, openat};
 
 use crate::error::{Error, Result};
+use crate::host::{Trusting, open_own_folder};
 use crate::printable::Shown as _;
 use crate::stack::devices::{Inode, backing_inode};
-use crate::stack::plan::open_own_folder;
 use crate::stack::runner::Runner;
 
 /// The mode of a stack's folders.
@@ -87,7 +87,7 @@ impl Made {
     fn opened(&self, dir: &Path) -> Result<OwnedFd> {
         match self.places().get(dir) {
             Some(made) => made.try_clone().map_err(|error| Error::os("cannot open", dir, error)),
-            None => open_own_folder(dir),
+            None => open_own_folder(dir, Trusting::Root),
         }
     }
 

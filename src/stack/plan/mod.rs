@@ -10,7 +10,6 @@ mod endurance;
 mod filesystem_options;
 mod layers;
 mod model;
-mod own_folder;
 mod planner;
 mod queue_values;
 mod resilience;
@@ -19,7 +18,6 @@ mod step;
 
 pub use endurance::{DriveWear, Endurance, Rated};
 pub use model::{Confirmed, Destroyed, Exposed, Plan};
-pub(crate) use own_folder::open_own_folder;
 pub use planner::{PlanContext, plan};
 pub use queue_values::{QueueValues, SCHEDULER, queue_values};
 pub use resilience::{FewerDrives, PowerCut, PowerCutReason, Properties, Resilience, properties};

@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 use super::endurance::endurance;
 use super::layers::{Layers, MEMBER_BYTES_MIN, StackPlace, files_dir};
 use super::model::{Destroyed, Plan};
-use super::own_folder::open_own_folder;
 use super::resilience::properties;
 use super::spec::StackSpec;
 use super::step::Step;
 use crate::error::{Error, Result};
-use crate::host::{Device, Facts};
+use crate::host::{Device, Facts, Trusting, refuse_exchangeable};
 use crate::settings::DriveState;
 use crate::settings::profile::expand_home;
 use crate::stack::devices::Drive;
@@ -50,7 +49,8 @@ pub fn plan(spec: &StackSpec, context: &PlanContext, id: StackId) -> Result<Plan
     let mut destroys = destroyed(spec, context)?;
     let missing = if destroys.is_empty() { missing_folders(spec, context, &id)? } else { Vec::new() };
     if destroys.is_empty() {
-        refuse_exchangeable(spec, &id)?;
+        // Others would choose what is formatted.
+        refuse_exchangeable(&files_dir(spec, &id)?, Trusting::Root)?;
     }
     let place = StackPlace { id: &id, state_dir: context.state_dir, missing: &missing };
     let layers = Layers::of(spec, &destroys, &place)?;
@@ -92,13 +92,6 @@ fn missing_folders(spec: &StackSpec, context: &PlanContext, id: &StackId) -> Res
     let mut missing: Vec<PathBuf> = above.map(Path::to_owned).collect();
     missing.reverse();
     Ok(missing)
-}
-
-/// Refuses a folder that others than root could exchange, with its files, while they are formatted.
-fn refuse_exchangeable(spec: &StackSpec, id: &StackId) -> Result<()> {
-    let own = files_dir(spec, id)?;
-    let there = own.ancestors().skip(1).find(|dir| dir.exists()).unwrap_or(Path::new("/"));
-    open_own_folder(there).map(drop)
 }
 
 /// The drives of the target with what is on them; empty if it is files.

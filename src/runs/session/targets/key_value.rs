@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use super::layout::{Layout, emulated};
 use crate::error::{Error, Result, describe_errno};
-use crate::host::TargetFacts;
+use crate::host::{TargetFacts, Trusting, make_own_folder};
 use crate::load::kv::Store;
 use crate::load::kv::dataset::Place;
 use crate::load::volume::{self, Extent, Progress, Region};
@@ -55,7 +55,7 @@ impl FoundPairs {
         // Both refuse before anything is made.
         volume::files::refuse_foreign_lock(&dir)?;
         Place::new(&dir).marker()?;
-        volume::files::make_folder(&dir)?;
+        make_own_folder(&dir, Trusting::Root)?;
         let facts = volume::examine_folder(&dir)?;
         let bytes_to_load = Store::bytes_to_begin(&dir, &kv, anew)?;
         Ok(Self { dir, kv, anew, facts, bytes_to_load })

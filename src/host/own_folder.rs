@@ -1,0 +1,239 @@
+//! Folders in which root works: none that others could exchange for another meanwhile.
+//!
+//! Whoever can replace a folder, or a link on the way to it, chooses where root's files go. What was found here
+//! stays so: nobody but those who are trusted can change it afterwards. Without root anything can be used that
+//! can be opened.
+
+use std::ffi::OsStr;
+use std::fs::DirBuilder;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fstat, mkdirat, open, statat};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use super::trust::{Doubt, is_private, open_trusted_with};
+use crate::error::{Error, Result};
+use crate::printable;
+
+/// Of a folder that is made: only its owner enters it.
+const FOLDER_MODE: u32 = 0o700;
+
+/// Who may be able to exchange a folder of root's, besides root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trusting {
+    /// Nobody: where root formats, mounts, or has a library open files by their names.
+    Root,
+    /// The user who called sudo, whose command this is. For files that are opened without following links and
+    /// made under new names.
+    Caller,
+}
+
+impl Trusting {
+    fn user(self) -> Option<u32> {
+        match self {
+            Self::Root => None,
+            Self::Caller => std::env::var("SUDO_UID").ok()?.parse().ok(),
+        }
+    }
+}
+
+/// Opens a folder as a place to make something in.
+///
+/// # Errors
+/// Refused as root if anybody else could exchange it, or a folder above it.
+pub fn open_own_folder(dir: &Path, trusting: Trusting) -> Result<OwnedFd> {
+    if !geteuid().is_root() {
+        let opened = open(dir, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+        return opened.map_err(|error| Error::os("cannot open", dir, error));
+    }
+    open_trusted_with(dir, trusting.user()).map_err(|doubt| doubted(dir, &doubt))
+}
+
+/// Checks the folder or, if it does not exist yet, its nearest existing parent.
+///
+/// # Errors
+/// As [`open_own_folder`].
+pub fn refuse_exchangeable(dir: &Path, trusting: Trusting) -> Result<()> {
+    if !geteuid().is_root() {
+        return Ok(());
+    }
+    let dir = std::path::absolute(dir).map_err(|error| Error::os("cannot examine", dir, error))?;
+    let there = dir.ancestors().find(|at| at.symlink_metadata().is_ok()).unwrap_or(Path::new("/"));
+    open_own_folder(there, trusting).map(drop)
+}
+
+/// Makes the folder and its parents, accessible only to the owner.
+///
+/// # Errors
+/// As [`open_own_folder`], or if it can't be made.
+pub fn make_own_folder(dir: &Path, trusting: Trusting) -> Result<()> {
+    let cannot = |error| Error::os("cannot create the folder", dir, error);
+    if !geteuid().is_root() {
+        let made = DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(dir);
+        return made.map_err(cannot);
+    }
+    let dir = std::path::absolute(dir).map_err(cannot)?;
+    let above = match (open_trusted_with(&dir, trusting.user()), dir.parent().zip(dir.file_name())) {
+        (Err(Doubt::Os(_, Errno::NOENT)), Some(above)) => above,
+        (opened, _) => return opened.map(drop).map_err(|doubt| doubted(&dir, &doubt)),
+    };
+    make_own_folder(above.0, trusting)?;
+    match mkdirat(open_own_folder(above.0, trusting)?, above.1, Mode::from_raw_mode(FOLDER_MODE)) {
+        Err(error) if error != Errno::EXIST => Err(cannot(error.into())),
+        // If another made it meanwhile, it may be another's.
+        _ => open_own_folder(&dir, trusting).map(drop),
+    }
+}
+
+/// Checks a folder in which a library opens files by their names, following links: only regular files of the
+/// user's own may be there, and nobody else may be able to add anything.
+///
+/// # Errors
+/// Refused, also without root, with what is wrong. A missing folder is accepted.
+pub fn refuse_others_entries(dir: &Path) -> Result<()> {
+    let failed = |error: Errno| Error::os("cannot examine", dir, error);
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = match open(dir, flags, Mode::empty()) {
+        Err(Errno::NOENT) => return Ok(()),
+        Err(Errno::LOOP | Errno::NOTDIR) => return Err(odd(dir, "is not a folder")),
+        folder => folder.map_err(failed)?,
+    };
+    refuse_writable(dir, &folder)?;
+    for entry in Dir::read_from(&folder).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name().to_owned();
+        if [c".", c".."].contains(&name.as_c_str()) {
+            continue;
+        }
+        let path = dir.join(OsStr::from_bytes(name.as_bytes()));
+        match statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
+            // It was temporary.
+            Err(Errno::NOENT) => {}
+            Err(error) => return Err(failed(error)),
+            Ok(found) => match FileType::from_raw_mode(found.st_mode) {
+                FileType::RegularFile => refuse_owner(&path, &found)?,
+                FileType::Symlink => return Err(odd(&path, "is a symbolic link")),
+                _ => return Err(odd(&path, "is not a regular file")),
+            },
+        }
+    }
+    Ok(())
+}
+
+/// Checks a folder whose content only the user may be able to change, if it exists.
+///
+/// # Errors
+/// Refused, also without root.
+pub fn refuse_others_folder(dir: &Path) -> Result<()> {
+    match open(dir, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) {
+        Err(Errno::NOENT) => Ok(()),
+        folder => refuse_writable(dir, &folder.map_err(|error| Error::os("cannot open", dir, error))?),
+    }
+}
+
+fn refuse_writable(path: &Path, folder: &OwnedFd) -> Result<()> {
+    let found = fstat(folder).map_err(|error| Error::os("cannot examine", path, error))?;
+    refuse_owner(path, &found)?;
+    if is_private(folder, &found) {
+        return Ok(());
+    }
+    let path = printable::path(path);
+    Err(Error::refused(format!("others may write to {path}"))
+        .hint("nothing was changed: look at what is in it, then take that right from them (`chmod go-w`)"))
+}
+
+fn refuse_owner(path: &Path, found: &Stat) -> Result<()> {
+    let is_own = found.st_uid == geteuid().as_raw();
+    if is_own { Ok(()) } else { Err(odd(path, &format!("belongs to user {}", found.st_uid))) }
+}
+
+fn odd(path: &Path, what: &str) -> Error {
+    Error::refused(format!("{} {what}", printable::path(path)))
+        .hint("nothing was changed: look at who put it there, and remove it, or choose a folder of your own")
+}
+
+fn doubted(dir: &Path, doubt: &Doubt) -> Error {
+    if let Doubt::Os(at, error) = doubt {
+        return Error::os("cannot open", at, *error);
+    }
+    let what = format!(
+        "{} could be exchanged for another folder while root works in it: {doubt}",
+        printable::path(dir)
+    );
+    Error::refused(what)
+        .hint("choose a folder that only root can change, and whose parents only root can change")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+
+    use rustix::fs::{CWD, mknodat};
+
+    use super::*;
+    use crate::error::Kind;
+
+    fn mode(path: &Path, bits: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(bits)).unwrap();
+    }
+
+    #[test]
+    fn a_library_finds_only_regular_files_of_ones_own() {
+        let top = tempfile::tempdir().unwrap();
+        let dir = top.path().join("rocksdb");
+        refuse_others_entries(&dir).unwrap();
+        fs::create_dir(&dir).unwrap();
+        mode(&dir, 0o755);
+        fs::write(dir.join("CURRENT"), "").unwrap();
+        refuse_others_entries(&dir).unwrap();
+        let refused = |why: &str| {
+            let error = refuse_others_entries(&dir).unwrap_err();
+            assert!(error.kind == Kind::Refused && error.what.contains(why), "{error}");
+        };
+        let odd = dir.join("000001.dbtmp");
+        symlink(top.path().join("none"), &odd).unwrap();
+        refused("000001.dbtmp is a symbolic link");
+        fs::remove_file(&odd).unwrap();
+        fs::create_dir(&odd).unwrap();
+        refused("000001.dbtmp is not a regular file");
+        fs::remove_dir(&odd).unwrap();
+        mknodat(CWD, &odd, FileType::Fifo, Mode::RUSR, 0).unwrap();
+        refused("000001.dbtmp is not a regular file");
+        fs::remove_file(&odd).unwrap();
+        if chown(dir.join("CURRENT"), Some(65_534), None).is_ok() {
+            refused("CURRENT belongs to user 65534");
+            chown(dir.join("CURRENT"), Some(0), None).unwrap();
+        }
+        mode(&dir, 0o1777);
+        refused("others may write to");
+        mode(&dir, 0o755);
+        refuse_others_entries(&dir).unwrap();
+        let link = top.path().join("link");
+        symlink(&dir, &link).unwrap();
+        assert!(refuse_others_entries(&link).unwrap_err().what.contains("is not a folder"));
+    }
+
+    #[test]
+    fn root_makes_folders_only_where_nobody_else_can_exchange_them() {
+        let top = tempfile::tempdir().unwrap();
+        let theirs = top.path().join("theirs");
+        fs::create_dir(&theirs).unwrap();
+        symlink(top.path(), theirs.join("link")).unwrap();
+        let dirs = [theirs.join("a/b"), theirs.join("link/a/b")];
+        // Only root can give a folder away.
+        let is_given = chown(&theirs, Some(65_534), None).is_ok();
+        for dir in &dirs {
+            assert_eq!(refuse_exchangeable(dir, Trusting::Root).is_err(), is_given);
+            assert_eq!(make_own_folder(dir, Trusting::Root).is_err(), is_given);
+            assert_eq!(dir.exists(), !is_given);
+        }
+        let dir = top.path().join("a/b");
+        make_own_folder(&dir, Trusting::Root).unwrap();
+        refuse_exchangeable(&dir, Trusting::Root).unwrap();
+        assert_eq!(fs::metadata(&dir).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+}
