@@ -16,6 +16,8 @@ pub(super) enum Takes {
     Nothing,
     /// A whole number, up to this.
     Number(u64),
+    /// A whole number, from the first up to the second.
+    From(u64, u64),
     /// A share in percent up to this, also with decimals.
     Percent(u32),
     /// A whole number, perhaps with the letter of a unit.
@@ -47,6 +49,7 @@ impl Takes {
         let fits = match self {
             Self::Nothing => false,
             Self::Number(max) => whole(value).is_some_and(|number| number <= max),
+            Self::From(min, max) => whole(value).is_some_and(|number| (min..=max).contains(&number)),
             Self::Percent(max) => percent(value).is_some_and(|share| share <= f64::from(max)),
             Self::Size => whole(value.strip_suffix(|unit| UNITS.contains(unit)).unwrap_or(value)).is_some(),
             Self::Word(words) => is_among(words, value),
@@ -71,6 +74,7 @@ impl Takes {
         match self {
             Self::Nothing => "possible: it takes no value".to_owned(),
             Self::Number(max) => format!("a whole number up to {max}"),
+            Self::From(min, max) => format!("a whole number from {min} to {max}"),
             Self::Percent(max) => format!("a number up to {max}"),
             Self::Size => "a number with or without a unit, such as 65536 or 64k".to_owned(),
             Self::Word(words) => format!("one of {}", words.join(", ")),

@@ -94,6 +94,10 @@ const EXT4: &[Allowed] = &[
     row(&["errors"], Takes::Word(&["continue", "remount-ro"])),
 ];
 
+/// 0 leaves it to the file system.
+const LOG_BUFFERS: &[&str] =
+    &["0", "16k", "32k", "64k", "128k", "256k", "16384", "32768", "65536", "131072", "262144"];
+
 /// Not among them: a log or real-time part elsewhere, quotas, `nouuid`.
 const XFS: &[Allowed] = &[
     row(&["allocsize"], Takes::Size),
@@ -106,8 +110,8 @@ const XFS: &[Allowed] = &[
     row(&["inode64"], Takes::Nothing),
     row(&["largeio"], Takes::Nothing),
     row(&["nolargeio"], Takes::Nothing),
-    row(&["logbufs"], ANY),
-    row(&["logbsize"], Takes::Size),
+    row(&["logbufs"], Takes::From(2, 8)),
+    row(&["logbsize"], Takes::Word(LOG_BUFFERS)),
     row(&["max_atomic_write"], Takes::Size),
     row(&["noalign"], Takes::Nothing),
     row(&["sunit"], ANY),
@@ -142,7 +146,7 @@ const BTRFS: &[Allowed] = &[
     row(&["nossd"], Takes::Nothing),
     row(&["ssd_spread"], Takes::Nothing),
     row(&["nossd_spread"], Takes::Nothing),
-    row(&["thread_pool"], Takes::Number(1024)),
+    row(&["thread_pool"], Takes::From(1, 1024)),
     row(&["treelog"], Takes::Nothing),
     row(&["notreelog"], Takes::Nothing),
 ];

@@ -34,6 +34,12 @@ fn queue_unavailable(attribute: &str, value: &Value, s: &Settings, conditions: C
     if *value == Value::Inherit || no_queues(s).is_some() {
         return None;
     }
+    if let Value::Int(kib) = value
+        && attribute == "read_ahead_kb"
+        && !kib.is_multiple_of(4)
+    {
+        return Some("the kernel reads ahead in pages of 4 KiB".into());
+    }
     let devices = s.target.devices.iter().filter_map(|name| conditions.facts.find(name).ok());
     devices.into_iter().find_map(|device| {
         let (name, queue) = (&device.name, &device.queue);
@@ -49,9 +55,6 @@ fn queue_unavailable(attribute: &str, value: &Value, s: &Settings, conditions: C
             }
             Value::Int(_) if !queue.settings.contains_key(attribute) => {
                 Some(format!("{name} has no queue/{attribute}: this kernel, or its driver, lacks it"))
-            }
-            Value::Int(kib) if attribute == "read_ahead_kb" && !kib.is_multiple_of(4) => {
-                Some("the kernel reads ahead in pages of 4 KiB".into())
             }
             _ => None,
         }
