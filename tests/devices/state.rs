@@ -106,3 +106,14 @@ fn a_journal_that_others_could_have_written_is_not_believed() {
     program(&home, &["cleanup"]).expect(0);
     assert!(!file.exists() && !journal.exists());
 }
+
+#[test]
+fn what_cannot_be_named_is_gone() {
+    let home = Home::new();
+    let (journal, file) = with_journal(&home);
+    // As a stack left it in a folder of which the path was too long.
+    let text = fs::read_to_string(&journal).unwrap().replace("member-0", &"x".repeat(300));
+    fs::write(&journal, text).unwrap();
+    program(&home, &["cleanup"]).expect(0);
+    assert!(file.exists() && !journal.exists());
+}

@@ -142,7 +142,8 @@ impl Undoer<'_> {
         };
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = match openat(CWD, above, flags, Mode::empty()) {
-            Err(Errno::NOENT) => return Ok(None),
+            // What can't be named was never made.
+            Err(Errno::NOENT | Errno::NAMETOOLONG) => return Ok(None),
             folder => folder.map_err(failed)?,
         };
         let really = std::fs::read_link(format!("/proc/self/fd/{}", folder.as_raw_fd()));
@@ -151,7 +152,7 @@ impl Undoer<'_> {
             return Err(self.foreign(path));
         }
         match statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Err(Errno::NOENT) => Ok(None),
+            Err(Errno::NOENT | Errno::NAMETOOLONG) => Ok(None),
             found => {
                 let kind = FileType::from_raw_mode(found.map_err(failed)?.st_mode);
                 Ok(Some(InFolder { folder, name: name.to_owned(), kind }))
