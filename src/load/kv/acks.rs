@@ -17,11 +17,15 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
+use super::dataset::LOGGED_MAX;
 use crate::error::{Error, Result};
 use crate::printable::Shown as _;
 
 const MAGIC: &[u8; 8] = b"stkacks1";
 const HEAD_BYTES: u64 = 16;
+/// With a slot for each pair that the WAL can have.
+const BYTES_MAX: u64 = HEAD_BYTES + 8 * LOGGED_MAX;
+const FLAGS: i32 = libc::O_NOFOLLOW | libc::O_NONBLOCK;
 
 /// What a crash has lost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
@@ -47,7 +51,12 @@ impl std::fmt::Display for Losses {
 /// # Errors
 /// Refused if something else is there.
 pub fn outlook(path: &Path) -> Result<String> {
-    let verb = if refuse_odd(path)? { "continue" } else { "create" };
+    let is_there = refuse_odd(path)?;
+    if is_there {
+        let file = OpenOptions::new().read(true).custom_flags(FLAGS).open(path);
+        refuse_foreign(path, &file.map_err(|error| Error::os("cannot open", path, error))?)?;
+    }
+    let verb = if is_there { "continue" } else { "create" };
     Ok(format!("{verb} {}, which records acknowledged commits (wal.acks)", path.shown()))
 }
 
@@ -64,6 +73,20 @@ fn refuse_odd(path: &Path) -> Result<bool> {
         return Err(foreign(path, "not a regular file with one name"));
     }
     Ok(true)
+}
+
+/// Refuses an open file that does not begin as ours do, or that is longer.
+fn refuse_foreign(path: &Path, file: &File) -> Result<()> {
+    let found = file.metadata().map_err(|error| Error::os("cannot examine", path, error))?;
+    let mut magic = [0; MAGIC.len()];
+    let is_ours = found.is_file() && file.read_exact_at(&mut magic, 0).is_ok() && magic == *MAGIC;
+    if !is_ours {
+        return Err(foreign(path, "not a file of acknowledged puts"));
+    }
+    if found.len() > BYTES_MAX {
+        return Err(foreign(path, "larger than any file of acknowledged puts"));
+    }
+    Ok(())
 }
 
 fn foreign(path: &Path, what: &str) -> Error {
@@ -94,7 +117,7 @@ impl Acks {
     pub fn open(path: &Path, set: u64) -> Result<Self> {
         let cannot = |error: std::io::Error| Error::os("cannot open", path, error);
         let mut options = OpenOptions::new();
-        options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+        options.read(true).write(true).custom_flags(FLAGS);
         let is_there = refuse_odd(path)?;
         let file = options.create_new(!is_there).open(path).map_err(cannot)?;
         if !is_there {
@@ -105,12 +128,7 @@ impl Acks {
             return Err(Error::refused(format!("wal.acks: {} is in use by another run", path.shown()))
                 .hint("wait for that run, or choose another file"));
         }
-        let found = file.metadata().map_err(cannot)?;
-        let mut magic = [0; MAGIC.len()];
-        let is_ours = found.is_file() && file.read_exact_at(&mut magic, 0).is_ok() && magic == *MAGIC;
-        if !is_ours {
-            return Err(foreign(path, "not a file of acknowledged puts"));
-        }
+        refuse_foreign(path, &file)?;
         Ok(Self { file, path: path.to_owned(), set })
     }
 
@@ -214,9 +232,15 @@ mod tests {
         std::fs::hard_link(path("ours"), path("second-name")).unwrap();
         rustix::fs::mknodat(rustix::fs::CWD, path("fifo"), rustix::fs::FileType::Fifo, 0o600.into(), 0)
             .unwrap();
-        for name in ["link", "empty", "second-name", "fifo"] {
-            let error = Acks::open(&path(name), 7).unwrap_err();
-            assert_eq!(error.kind, crate::error::Kind::Refused, "{name}: {error}");
+        drop(Acks::open(&path("huge"), 7).unwrap());
+        let huge = OpenOptions::new().write(true).open(path("huge")).unwrap();
+        huge.set_len(BYTES_MAX).unwrap();
+        drop(Acks::open(&path("huge"), 7).unwrap());
+        huge.set_len(3 << 30).unwrap();
+        for name in ["link", "empty", "second-name", "fifo", "huge"] {
+            for error in [Acks::open(&path(name), 7).unwrap_err(), outlook(&path(name)).unwrap_err()] {
+                assert_eq!(error.kind, crate::error::Kind::Refused, "{name}: {error}");
+            }
         }
         assert!(!target.exists(), "a link is not followed");
         assert_eq!(std::fs::read(path("empty")).unwrap(), b"");
