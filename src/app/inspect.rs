@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::inputs::{facts, facts_with_versions};
 use super::output::{print, print_json};
 use crate::error::{Error, Result};
-use crate::host::{Facts, OtherLoad};
+use crate::host::{Facts, OtherLoad, Trusting, make_own_folder};
 use crate::load::calibrate as calibration;
 use crate::printable;
 use crate::runs::record::Recording;
@@ -166,7 +166,7 @@ pub fn calibrate_pairs(json: bool) -> Result<()> {
 fn calibration_folder() -> Result<(PathBuf, Vec<PathBuf>)> {
     let dir = crate::settings::profile::expand_home("~/.cache/stacktune")?;
     let made = dir.ancestors().take_while(|dir| !dir.exists()).map(PathBuf::from).collect();
-    std::fs::create_dir_all(&dir).map_err(|e| Error::os("cannot create", &dir, e))?;
+    make_own_folder(&dir, Trusting::Caller)?;
     Ok((dir, made))
 }
 

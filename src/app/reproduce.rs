@@ -14,7 +14,7 @@ use super::signals::Interrupts;
 use super::sweep::Watcher;
 use super::watcher::Watcher as Screen;
 use crate::error::{Error, Result};
-use crate::host::Facts;
+use crate::host::{Facts, Trusting, make_own_folder};
 use crate::printable::{self, Shown as _};
 use crate::regular_file;
 use crate::runs::paper::{self, Bed, Beside, Experiment, Hardware, Planned, RowResult, Storage};
@@ -25,6 +25,7 @@ use crate::settings::knobs::{self, nearest_of};
 use crate::settings::profile::Sweep;
 use crate::settings::profile::sweep::{Between, Order};
 use crate::settings::{Profile, Settings};
+use crate::stack::system_folder::refuse_system_folder;
 use crate::ui::cli::{ReproduceArgs, apply_sets, parse_set};
 use crate::ui::report::{self, Progress, Reproduction, SweepShown};
 use crate::units::{approx_size, approx_span};
@@ -243,7 +244,8 @@ fn sweep_through(
     if settings.target.devices.is_empty() && !settings.is_simulated() {
         // The operator's own folder: it is not part of what a stack removes.
         let folder = Path::new(&settings.target.dir);
-        std::fs::create_dir_all(folder).map_err(|e| Error::os("cannot create", folder, e))?;
+        refuse_system_folder("target.files.dir", folder)?;
+        make_own_folder(folder, Trusting::Root)?;
     }
     let interrupts = Interrupts::watch()?;
     let progress = Progress::new(stderr(), stderr().is_terminal(), None);

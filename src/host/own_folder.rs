@@ -17,7 +17,7 @@ use rustix::process::geteuid;
 
 use super::trust::{Doubt, is_private, open_trusted_with};
 use crate::error::{Error, Result};
-use crate::printable;
+use crate::printable::Shown as _;
 
 /// Of a folder that is made: only its owner enters it.
 const FOLDER_MODE: u32 = 0o700;
@@ -140,7 +140,7 @@ fn refuse_writable(path: &Path, folder: &OwnedFd) -> Result<()> {
     if is_private(folder, &found) {
         return Ok(());
     }
-    let path = printable::path(path);
+    let path = path.shown();
     Err(Error::refused(format!("others may write to {path}"))
         .hint("nothing was changed: look at what is in it, then take that right from them (`chmod go-w`)"))
 }
@@ -151,7 +151,7 @@ fn refuse_owner(path: &Path, found: &Stat) -> Result<()> {
 }
 
 fn odd(path: &Path, what: &str) -> Error {
-    Error::refused(format!("{} {what}", printable::path(path)))
+    Error::refused(format!("{} {what}", path.shown()))
         .hint("nothing was changed: look at who put it there, and remove it, or choose a folder of your own")
 }
 
@@ -161,7 +161,7 @@ fn doubted(dir: &Path, doubt: &Doubt) -> Error {
     }
     let what = format!(
         "{} could be exchanged for another folder while root works in it: {doubt}",
-        printable::path(dir)
+        dir.shown()
     );
     Error::refused(what)
         .hint("choose a folder that only root can change, and whose parents only root can change")

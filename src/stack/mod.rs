@@ -14,6 +14,7 @@
 //! | [`state`] | the folder of journals and notes, which others can't change | runner |
 //! | [`journal`] | what was done and how it is undone, durable before it is done | id, devices, state |
 //! | [`paths`] | where journals and mount points are | – |
+//! | [`system_folder`] | folders that are refused to root: the system's, and stacktune's own | paths |
 //! | [`plan`] | settings to steps: layers, capacity, resilience, wear, durations | runner, id, devices, guard, state, journal |
 //! | [`tuning`] | queue settings and a memory budget, during a run | runner, id, devices, journal, plan |
 //! | [`handover`] | drives that leave the kernel for VFIO, and come back | runner, supervise, id, devices, guard, journal |
@@ -31,5 +32,6 @@ pub mod plan;
 pub mod runner;
 pub mod state;
 pub mod supervise;
+pub mod system_folder;
 pub mod tuning;
 pub mod undo;

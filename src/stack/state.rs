@@ -9,8 +9,8 @@ use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, Stat, chmodat, fchmod, flock, fstat};
-use rustix::fs::{mkdirat, openat, unlinkat};
+use rustix::fs::{Access, AtFlags, FileType, FlockOperation, Mode, OFlags, Stat};
+use rustix::fs::{access, chmodat, fchmod, flock, fstat, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
@@ -58,6 +58,21 @@ impl StateFolder {
         }
         fchmod(&self.0, Mode::from_raw_mode(FOLDER_MODE))
             .map_err(|error| Error::os("cannot close to others", self.path(), error))
+    }
+
+    /// Checks whether it could be opened, or made, for writing. Makes nothing.
+    ///
+    /// # Errors
+    /// As [`StateFolder::open`], or if nothing can be made there.
+    pub fn refuse_unusable(path: &Path) -> Result<()> {
+        let there = path.ancestors().find(|at| at.symlink_metadata().is_ok()).unwrap_or(Path::new("/"));
+        if there == path {
+            Self::open(path)?;
+        } else {
+            open_trusted(there).map_err(|doubt| doubted(path, &doubt))?;
+        }
+        access(there, Access::WRITE_OK | Access::EXEC_OK)
+            .map_err(|error| Error::os("cannot create files in", there, error))
     }
 
     fn of(path: &Path, place: &OwnedFd) -> Result<Self> {

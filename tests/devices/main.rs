@@ -8,6 +8,8 @@ mod amplification;
 mod consent;
 mod fallbacks;
 mod fio;
+#[cfg(feature = "rocksdb")]
+mod folders;
 mod guard;
 #[cfg(feature = "rocksdb")]
 mod kv;

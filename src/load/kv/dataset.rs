@@ -22,6 +22,10 @@ use crate::marks::{DATABASE_NAME, NEW_PREFIX, PAIRS_NAME, PAIRS_WHAT};
 use crate::printable::Shown as _;
 use crate::regular_file;
 use crate::settings::{Kv, Named, Order};
+use crate::units::approx_size;
+
+/// Room besides keys and values: their overhead in files, and memtables and merges under way.
+const ROOM_FACTOR: (u64, u64) = (5, 4);
 
 /// Larger than the marker, and than RocksDB's file with its id.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -31,7 +35,7 @@ const REMOVED: &str = "removed";
 const SCHEMA: u32 = 1;
 /// The number of the WAL's own pairs: a sixteenth of the loaded ones, within these limits.
 const LOGGED_MIN: u64 = 1024;
-const LOGGED_MAX: u64 = 1 << 16;
+pub(super) const LOGGED_MAX: u64 = 1 << 16;
 /// Sequence numbers per run: each begins its own range, beyond those of all earlier runs.
 const EPOCH_SHIFT: u32 = 38;
 
@@ -199,7 +203,10 @@ impl Place {
 
     /// Refuses a database that others could have prepared: RocksDB opens and truncates its files by their names,
     /// through links, too.
-    fn refuse_others(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// Refused, with what others could change.
+    pub fn refuse_others(&self) -> Result<()> {
         refuse_exchangeable(&self.0, Trusting::Root)?;
         refuse_others_folder(&self.0)?;
         refuse_others_entries(&self.database())
@@ -258,6 +265,24 @@ impl Place {
         let stat = rustix::fs::statvfs(there)
             .map_err(|error| Error::os("cannot read the size of the file system of", there, error))?;
         Ok((stat.f_blocks.saturating_mul(stat.f_frsize), stat.f_bavail.saturating_mul(stat.f_frsize)))
+    }
+
+    /// Checks the room for what is to be loaded, of which `free_bytes` are free for this user.
+    ///
+    /// # Errors
+    /// Refused if the disk has too little.
+    pub fn refuse_without_room(&self, data: &DataSet, loaded: bool, free_bytes: u64) -> Result<()> {
+        let (times, over) = ROOM_FACTOR;
+        let pairs_bytes = data.bytes().saturating_add(data.logged() * data.pair_bytes());
+        let needed_bytes = (pairs_bytes / over).saturating_mul(times);
+        let has_bytes = free_bytes + self.taken();
+        if loaded || needed_bytes <= has_bytes {
+            return Ok(());
+        }
+        let (needs, has) = (approx_size(needed_bytes), approx_size(has_bytes));
+        let what = format!("the pairs need {needs}, compaction and logs included, and {has} is available");
+        Err(Error::refused(format!("{}: {what}", self.0.shown()))
+            .hint("use fewer pairs (kv.pairs, kv.share), or smaller values (kv.value_size)"))
     }
 
     /// Bytes that the database takes.

@@ -23,10 +23,6 @@ use crate::settings::jobs::OpenedWith;
 use crate::settings::profile::expand_home;
 use crate::settings::{Kv, Rocksdb};
 use crate::threads;
-use crate::units::approx_size;
-
-/// Room besides keys and values: their overhead in files, and memtables and merges under way.
-const ROOM_FACTOR: (u64, u64) = (5, 4);
 
 /// Threads of RocksDB besides those that flush and compact: its timer and the like, and those that open a database's
 /// files (`max_file_opening_threads`). It starts them all while it opens the database, and aborts where it can't.
@@ -82,7 +78,7 @@ impl Store {
         let data = DataSet::of(kv, whole_bytes)?;
         let keeps = |marker: &Marker| marker.pairs == data && !anew;
         let loaded = found.as_ref().is_some_and(|marker| keeps(marker) && marker.loaded);
-        refuse_without_room(&place, &data, loaded, free_bytes)?;
+        place.refuse_without_room(&data, loaded, free_bytes)?;
         make_own_folder(dir, Trusting::Root)?;
         let lock = files::lock_folder(dir, files::Share::Exclusive)?;
         raise_open_files();
@@ -366,19 +362,6 @@ fn remove(place: &Place) -> Result<()> {
 fn replaced(marker: &Marker) -> String {
     let DataSet { pairs, key_bytes, value_bytes, .. } = &marker.pairs;
     format!("another data set was there ({pairs} pairs of {key_bytes} + {value_bytes} B) and is replaced")
-}
-
-fn refuse_without_room(place: &Place, data: &DataSet, loaded: bool, free_bytes: u64) -> Result<()> {
-    let (times, over) = ROOM_FACTOR;
-    let needed_bytes = (data.bytes() + data.logged() * data.pair_bytes()) / over * times;
-    let has_bytes = free_bytes + place.taken();
-    if loaded || needed_bytes <= has_bytes {
-        return Ok(());
-    }
-    let (needs, has) = (approx_size(needed_bytes), approx_size(has_bytes));
-    let what = format!("the pairs need {needs}, compaction and logs included, and {has} is available");
-    Err(Error::refused(format!("{}: {what}", place.dir().shown()))
-        .hint("use fewer pairs (kv.pairs, kv.share), or smaller values (kv.value_size)"))
 }
 
 /// `RocksDB` keeps all files of the database open, so allow as many as possible.

@@ -33,4 +33,4 @@ pub(crate) use names::PROFILE;
 pub use names::is_of_recording;
 pub use recording::Recording;
 pub use summary::Summary;
-pub use writer::{Header, Outcome, Place, Writer, refuse_folder};
+pub use writer::{Header, Outcome, Place, Writer, make_folder, refuse_folder};

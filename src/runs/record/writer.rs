@@ -14,12 +14,13 @@ use super::names::{HOST, LATENCY, LEDGER, PROFILE, SCHEMA, SUMMARY, WINDOWS};
 use super::summary::{Frame, Summary};
 use crate::error::{Error, Result};
 use crate::held_folder::HeldFolder;
-use crate::host::{Facts, TargetFacts};
+use crate::host::{Facts, TargetFacts, Trusting, refuse_exchangeable};
 use crate::load::kv::built::{BUILT, Built};
 use crate::meter::totals::Totals;
 use crate::meter::window::{LedgerLine, Window};
 use crate::printable;
 use crate::runs::pitfalls::Circumstances;
+use crate::stack::system_folder::refuse_system_folder;
 
 /// What is known when a recording starts.
 #[derive(Debug, Clone)]
@@ -85,7 +86,7 @@ impl Place<'_> {
             Self::Named(dir) => dir,
         };
         refuse_folder(dir)?;
-        std::fs::create_dir_all(dir).map_err(|e| Error::os("cannot create", dir, e))?;
+        make_folder(dir)?;
         // Others may have put a link there since it was looked at.
         let folder = HeldFolder::open_own(dir)?;
         if folder.names()?.is_empty() {
@@ -221,11 +222,28 @@ impl Writer {
     }
 }
 
+/// Makes a folder for recordings, and those above it.
+///
+/// # Errors
+/// If it can't be made; refused or input as root where others could exchange it, or where the system's files are.
+pub fn make_folder(dir: &Path) -> Result<()> {
+    refuse_unsafe(dir)?;
+    std::fs::create_dir_all(dir).map_err(|e| Error::os("cannot create", dir, e))?;
+    // Meanwhile another may have made it.
+    refuse_unsafe(dir)
+}
+
+fn refuse_unsafe(dir: &Path) -> Result<()> {
+    refuse_system_folder("recording", dir)?;
+    refuse_exchangeable(dir, Trusting::Caller)
+}
+
 /// Refuses a folder that is not empty, or can't be made and written; leaves everything unchanged.
 ///
 /// # Errors
-/// Bad input, with the reason.
+/// Bad input, with the reason; refused as root where others could exchange it.
 pub fn refuse_folder(dir: &Path) -> Result<()> {
+    refuse_unsafe(dir)?;
     let unusable = |why: std::io::Error| {
         let why = crate::error::describe(&why);
         Error::input(format!("cannot record to {}: {why}", printable::path(dir)))

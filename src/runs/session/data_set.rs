@@ -50,8 +50,10 @@ pub(super) fn outlook(settings: &Settings, held: Option<&Path>) -> Result<Outloo
     if held != Some(place.dir()) {
         volume::files::refuse_locked(place.dir())?;
     }
-    let (found, (bytes, _)) = (place.marker()?, place.room()?);
+    let (found, (bytes, free_bytes)) = (place.marker()?, place.room()?);
     let data = DataSet::of(&settings.kv, bytes)?;
+    let is_loaded = found.as_ref().is_some_and(|marker| marker.pairs == data && marker.loaded);
+    place.refuse_without_room(&data, is_loaded, free_bytes)?;
     let begin_bytes = Store::bytes_to_begin(place.dir(), &settings.kv, false)?;
     WriteBudget::untouched(settings.run.max_writes_bytes).refuse(begin_bytes)?;
     let (dir, words) = (place.dir().shown(), in_words(&data));

@@ -8,11 +8,11 @@ use super::message::{PlanShown, Wanted};
 use crate::load::kv::acks;
 use crate::load::volume::layout::files_bytes;
 use crate::settings::profile::expand_home;
-use crate::settings::{Kv, Settings};
+use crate::settings::{Kv, Settings, Target};
 use crate::stack::paths::state_dir;
 use crate::stack::plan::durations::last_times;
 use crate::stack::plan::{Destroyed, Plan};
-use crate::units::approx_size;
+use crate::units::{approx_size, floor_mib};
 
 /// The plan as the operator sees it, and what of the pairs goes elsewhere.
 pub fn shown(plan: &Plan, kv: Option<&Kv>, number: u64, turns: Vec<(String, String, String)>) -> PlanShown {
@@ -57,6 +57,21 @@ pub struct Taken {
     pub writes_bytes: Option<u64>,
 }
 
+fn files_line(settings: &Settings) -> String {
+    let Target { count, dir, size_bytes, .. } = &settings.target;
+    let files = if *count == 1 { "file" } else { "files" };
+    match &settings.wal.target {
+        Some(wal) => {
+            let bytes = count.saturating_mul(floor_mib(*size_bytes));
+            format!("open {count} {files} in {dir}, {}, and {wal} for the WAL", approx_size(bytes))
+        }
+        None => {
+            let bytes = files_bytes(*count, *size_bytes);
+            format!("open {count} {files} in {dir}, {} with the WAL", approx_size(bytes))
+        }
+    }
+}
+
 /// The plan where nothing is built. `held` is the folder of the target that is closed first.
 pub fn plain(
     settings: &Settings,
@@ -71,16 +86,16 @@ pub fn plain(
     } else if settings.is_keyed() {
         outlook(settings, held).map_or_else(|error| error.one_line(), |outlook| outlook.text)
     } else if target.devices.is_empty() {
-        let bytes = files_bytes(target.count, target.size_bytes);
-        let files = if target.count == 1 { "file" } else { "files" };
-        format!("open {} {files} in {}, {} with the WAL", target.count, target.dir, approx_size(bytes))
+        files_line(settings)
     } else {
         let later = if taken.destroys.is_some() {
             ""
         } else {
             "; what they hold is asked for before it is destroyed"
         };
-        format!("open {}{later}", target.devices.join(", "))
+        let wal =
+            settings.wal.target.as_ref().map_or_else(String::new, |wal| format!(", and {wal} for the WAL"));
+        format!("open {}{wal}{later}", target.devices.join(", "))
     };
     let mut lines = vec![line];
     if !settings.is_keyed() {

@@ -15,7 +15,7 @@ use super::message::{PlanShown, Wanted};
 use super::options::Options;
 use super::plan_shown::{Taken, keyed, plain, shown};
 use super::resolve::{fit_files, userspace_of};
-use super::target_folder::{others_in_folder, refuse_system_folder};
+use super::target_folder::{files_elsewhere_noted, others_in_folder, refuse_unsafe_folders};
 use super::target_stack::{decided, planned};
 use super::targets::{BuiltSpec, bytes_to_fill, files, handover_steps};
 use super::write_budget::WriteBudget;
@@ -27,14 +27,16 @@ use crate::settings::knobs::Conditions;
 use crate::settings::profile::check;
 use crate::stack::devices::Drive;
 use crate::stack::guard::{self, Consent};
+use crate::stack::paths::state_dir;
 use crate::stack::plan::StackSpec;
+use crate::stack::state::StateFolder;
 
 /// What opening the settings' target takes, as the operator sees it.
 ///
 /// # Errors
 /// Why it can't be opened.
 pub fn plan_shown(settings: &Settings, facts: &Facts) -> Result<PlanShown> {
-    refuse_system_folder(settings)?;
+    refuse_unsafe_folders(settings, facts)?;
     if settings.stack.is_built() && settings.touches_storage() {
         return Ok(shown(&planned(settings, facts, None, &[])?, keyed(settings), 0, Vec::new()));
     }
@@ -119,7 +121,9 @@ pub fn preflight(settings: &Settings, demo: bool, facts: &Facts) -> Preflight {
     if !settings.touches_storage() {
         return found;
     }
-    found.taken(refuse_system_folder(&settings));
+    found.taken(refuse_unsafe_folders(&settings, facts));
+    let elsewhere = found.taken(files_elsewhere_noted(&settings, facts));
+    found.notes.extend(elsewhere.unwrap_or_default());
     found.notes.extend(others_in_folder(&settings));
     if settings.stack.is_built() {
         found.stack(&settings, facts);
@@ -165,6 +169,7 @@ impl Preflight {
         if facts.platform.unprivileged && !self.problems.is_empty() {
             return;
         }
+        self.taken(StateFolder::refuse_unusable(&state_dir()));
         let (target, wal) = (settings.target.clone(), settings.wal.clone());
         let spec = BuiltSpec { target, wal, kv: settings.is_keyed().then(|| settings.kv.clone()) };
         let budget = WriteBudget::untouched(settings.run.max_writes_bytes);

@@ -10,7 +10,7 @@ use super::consent::names_of;
 use super::expected_caps::expected_caps;
 use super::host_tuning::HostSpec;
 use super::options::Options;
-use super::target_folder::refuse_system_folder;
+use super::target_folder::refuse_unsafe_folders;
 use super::targets::{BuiltSpec, ImaginedSpec, KvSpec, PagesSpec, TargetSpec, UserspaceSpec};
 use super::window_schedule::Pace;
 use super::write_budget::WriteBudget;
@@ -80,7 +80,9 @@ impl Resolved {
             fit_files(&mut asked, &mut fallbacks)?;
         }
         let resolved = Self::settled(asked, options, facts, fallbacks, None)?;
-        refuse_system_folder(&resolved.settings)?;
+        if !resolved.options.read_only {
+            refuse_unsafe_folders(&resolved.settings, &resolved.facts)?;
+        }
         if resolved.options.agreed.is_none() {
             refuse_unable(&resolved.settings, &resolved.facts)?;
         }

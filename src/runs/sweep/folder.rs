@@ -13,7 +13,7 @@ use crate::held_folder::{HeldFolder, final_name};
 use crate::host::is_private;
 use crate::printable;
 use crate::regular_file;
-use crate::runs::record::{PROFILE, Recording, is_of_recording, refuse_folder};
+use crate::runs::record::{PROFILE, Recording, is_of_recording, make_folder, refuse_folder};
 use crate::settings::Profile;
 use crate::settings::profile::{self, parse, to_toml};
 
@@ -108,7 +108,7 @@ impl Folder {
         if !is_sweep(dir) && !holds_a_beginning(dir) {
             refuse_folder(dir)?;
         }
-        fs::create_dir_all(dir).map_err(|e| Error::os("cannot create", dir, e))?;
+        make_folder(dir)?;
         let held = HeldFolder::open(dir)?;
         lock(&held)?;
         let now = now_unix_s();

@@ -38,6 +38,8 @@ impl Undoer<'_> {
             return Ok(());
         }
         match fs::remove_dir(dir) {
+            // What can't be named was never made.
+            Err(error) if error.raw_os_error() == Some(libc::ENAMETOOLONG) => Ok(()),
             Err(error) if [ErrorKind::NotFound, ErrorKind::DirectoryNotEmpty].contains(&error.kind()) => {
                 Ok(())
             }
