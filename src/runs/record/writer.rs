@@ -1,6 +1,8 @@
 //! Writing a recording during a run.
 
 use std::collections::BTreeMap;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -228,7 +230,10 @@ impl Writer {
 /// If it can't be made; refused or input as root where others could exchange it, or where the system's files are.
 pub fn make_folder(dir: &Path) -> Result<()> {
     refuse_unsafe(dir)?;
-    std::fs::create_dir_all(dir).map_err(|e| Error::os("cannot create", dir, e))?;
+    // As root never for others, whatever the umask.
+    let mode = if rustix::process::geteuid().is_root() { 0o755 } else { 0o777 };
+    let made = DirBuilder::new().recursive(true).mode(mode).create(dir);
+    made.map_err(|e| Error::os("cannot create", dir, e))?;
     // Meanwhile another may have made it.
     refuse_unsafe(dir)
 }
