@@ -159,10 +159,8 @@ fn doubted(dir: &Path, doubt: &Doubt) -> Error {
     if let Doubt::Os(at, error) = doubt {
         return Error::os("cannot open", at, *error);
     }
-    let what = format!(
-        "{} could be exchanged for another folder while root works in it: {doubt}",
-        dir.shown()
-    );
+    let what =
+        format!("{} could be exchanged for another folder while root works in it: {doubt}", dir.shown());
     Error::refused(what)
         .hint("choose a folder that only root can change, and whose parents only root can change")
 }

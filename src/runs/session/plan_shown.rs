@@ -60,16 +60,12 @@ pub struct Taken {
 fn files_line(settings: &Settings) -> String {
     let Target { count, dir, size_bytes, .. } = &settings.target;
     let files = if *count == 1 { "file" } else { "files" };
-    match &settings.wal.target {
-        Some(wal) => {
-            let bytes = count.saturating_mul(floor_mib(*size_bytes));
-            format!("open {count} {files} in {dir}, {}, and {wal} for the WAL", approx_size(bytes))
-        }
-        None => {
-            let bytes = files_bytes(*count, *size_bytes);
-            format!("open {count} {files} in {dir}, {} with the WAL", approx_size(bytes))
-        }
-    }
+    let (bytes, wal) = if let Some(wal) = &settings.wal.target {
+        (count.saturating_mul(floor_mib(*size_bytes)), format!(", and {wal} for the WAL"))
+    } else {
+        (files_bytes(*count, *size_bytes), " with the WAL".to_owned())
+    };
+    format!("open {count} {files} in {dir}, {}{wal}", approx_size(bytes))
 }
 
 /// The plan where nothing is built. `held` is the folder of the target that is closed first.

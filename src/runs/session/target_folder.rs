@@ -57,9 +57,7 @@ fn refuse_unsafe(what: &str, dir: &Path, trusting: Trusting) -> Result<()> {
     let there = nearest(dir);
     if !there.is_dir() {
         let leads = if there.is_symlink() { "is a link that leads to no folder" } else { "is not a folder" };
-        return Err(
-            Error::input(format!("{what}: {} {leads}", there.shown())).hint("choose another folder")
-        );
+        return Err(Error::input(format!("{what}: {} {leads}", there.shown())).hint("choose another folder"));
     }
     refuse_exchangeable(dir, trusting)
 }
