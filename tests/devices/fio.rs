@@ -1,6 +1,7 @@
 //! stacktune's figures beside those of others on the same device: the block layer's and fio's. These
 //! are about what a figure means, not about speed: the bounds are wide and the runs alternate.
 
+use std::fs;
 use std::process::Command;
 
 use crate::common;
@@ -17,8 +18,8 @@ fn record(home: &Home, profile: &str, class: &str, time: &str, sets: &[&str]) ->
         arguments.extend(["--set".to_owned(), set]);
     }
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
-    let out = tempfile::TempDir::new_in(home.dir.path()).unwrap().path().file_name().unwrap().to_owned();
-    home.record(profile, out.to_str().unwrap(), &arguments)
+    let taken = fs::read_dir(home.dir.path()).unwrap().count();
+    home.record(profile, &format!("out-{taken}"), &arguments)
 }
 
 /// A filled device with a profile of it.

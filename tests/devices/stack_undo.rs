@@ -163,7 +163,7 @@ fn what_only_has_a_name_of_ours_on_a_dead_stack_keeps_it() {
             ("data-9", "data-9"),
             ("wal/precious", "wal"),
             ("lost+found/precious", "lost+found/precious"),
-            ("data-9\nwal", "data-9\nwal"),
+            ("data-9\nwal", "data-9␊wal"),
         ] {
             if !is_mounted {
                 run("mount", &[node, at]);

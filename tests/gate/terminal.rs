@@ -375,9 +375,9 @@ fn a_folder_that_cannot_be_made_is_reported() {
     let home = Home::new();
     fs::write(home.target(), "a file").unwrap();
     let mut terminal = Terminal::demo(&home, &[], (80, 24));
-    terminal.wait("the reason", |screen| screen.contains("STOPPED") && screen.contains("cannot"));
+    terminal.wait("the reason", |screen| screen.contains("STOPPED") && screen.contains("is not a"));
     terminal.press("q");
-    terminal.left().expect(1);
+    terminal.left().expect(2);
 }
 
 /// Whether any of these bytes sets a colour.

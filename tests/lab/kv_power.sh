@@ -7,7 +7,7 @@
 #                                  noted that many commits, or never, with 0
 set -euo pipefail
 cd "$(dirname "$0")"
-export STACKTUNE=$1 LAB_WORK=/run/lab XDG_STATE_HOME=/run/state
+export STACKTUNE=$1 LAB_WORK=/srv/lab XDG_STATE_HOME=/run/state
 commits=$2
 # shellcheck source=tests/lab/lib.sh
 . ./lib.sh

@@ -26,7 +26,7 @@ run() {
 }
 
 # --- the program: the drives leave the kernel for a run, and come back -------------------------------
-work=/run/nvme-work
+work=/srv/nvme-work
 mkdir -p $work
 # shellcheck source=tests/lab/userspace.sh
 . "$(dirname "$0")/userspace.sh"

@@ -8,7 +8,7 @@
 # The fourth drive holds the state, as the system's own drive would.
 set -euo pipefail
 cd "$(dirname "$0")"
-export STACKTUNE=$1 LAB_WORK=/run/lab XDG_STATE_HOME=/run/state
+export STACKTUNE=$1 LAB_WORK=/srv/lab XDG_STATE_HOME=/run/state
 cut=$2 number=$3
 mkdir -p "$LAB_WORK" "$XDG_STATE_HOME"
 # shellcheck source=tests/lab/lib.sh

@@ -6,7 +6,7 @@
 # Each script starts with blank drives, and one that hangs ends with its time.
 set -u
 cd "$(dirname "$0")" || exit
-export STACKTUNE=$1 LAB_WORK=/run/lab
+export STACKTUNE=$1 LAB_WORK=/srv/lab
 shift
 # shellcheck source=tests/lab/lib.sh
 . ./lib.sh

@@ -4,7 +4,7 @@
 #   spdk.sh STACKTUNE      stacktune's binary, built with SPDK
 set -euo pipefail
 stacktune=$1
-work=/run/spdk-work
+work=/srv/spdk-work
 mkdir -p $work /dev/hugepages
 
 # shellcheck source=tests/lab/userspace.sh
