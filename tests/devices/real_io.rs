@@ -51,11 +51,11 @@ fn runs_and_verifies(home: &Home, profile: &str, sets: &[&str], more: &[&str]) -
 }
 
 /// Whether it was refused because the kernel, the file system or the device knows no uncached I/O.
-fn refused_uncached(recorded: &Recorded) -> bool {
+fn refused_uncached(recorded: &Recorded, on: &str) -> bool {
     let refused = recorded.ran.status == Some(2);
     if refused {
         recorded.ran.ended(2, &["can't be uncached: "]);
-        common::skip("uncached I/O", "the kernel or the file system has none");
+        common::skip("uncached I/O", &format!("{on} has none"));
         assert!(!recorded.dir.exists(), "a recording without a run");
     }
     refused
@@ -70,7 +70,7 @@ fn every_interface_and_buffering_runs_all_classes_on_files() {
             let sets = [format!("io.interface={interface}"), format!("io.buffering={buffering}")];
             let sets = [sets[0].as_str(), sets[1].as_str(), "scan.depth=64"];
             let recorded = record(&home, &profile, "out", &sets, &[]);
-            if buffering == "uncached" && refused_uncached(&recorded) {
+            if buffering == "uncached" && refused_uncached(&recorded, "this file system") {
                 continue;
             }
             recorded.all_classes_ran();
@@ -119,7 +119,7 @@ fn every_interface_and_buffering_runs_all_classes_on_a_direct_loop_device() {
             let sets = [sets[0].as_str(), sets[1].as_str()];
             let destroy: &[&str] = if buffering == "cached" { &["--destroy", &device.path] } else { &[] };
             let recorded = record(&home, &profile, buffering, &sets, destroy);
-            if buffering == "uncached" && refused_uncached(&recorded) {
+            if buffering == "uncached" && refused_uncached(&recorded, "a block device") {
                 continue;
             }
             let summary = recorded.all_classes_ran();
