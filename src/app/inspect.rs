@@ -178,7 +178,7 @@ pub fn check(profile: &str, sets: &[String]) -> Result<()> {
     if let Some(sweep) = &profile.sweep {
         return check_steps(&settings, sweep, &facts);
     }
-    let Preflight { problems, notes } = preflight(&settings, demo, &facts);
+    let Preflight { problems, notes, .. } = preflight(&settings, demo, &facts);
     if problems.is_empty() {
         let mut text = format!("{}: this host can run all of it\n", settings.name);
         notes.iter().for_each(|note| _ = writeln!(text, "  note: {note}"));

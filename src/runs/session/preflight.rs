@@ -47,36 +47,17 @@ pub fn plan_shown(settings: &Settings, facts: &Facts) -> Result<PlanShown> {
         Some(spec) => handover_steps(&spec, &settings.target.devices, facts)?,
         None => Vec::new(),
     };
-    let destroys = Some(destroyed(settings, facts)?);
-    let writes_bytes = if settings.is_keyed() {
-        outlook(settings, None).ok().and_then(|outlook| outlook.load_bytes)
-    } else {
-        to_fill(settings, facts)
-    };
-    Ok(plain(settings, Taken { handed_over, destroys, writes_bytes }, 0, Vec::new(), None))
-}
-
-/// The devices that hold something which a run would destroy.
-///
-/// # Errors
-/// Refused (3), naming a device that no run may have.
-fn destroyed(settings: &Settings, facts: &Facts) -> Result<Vec<Wanted>> {
-    check_serials(&settings.target, &settings.wal, facts)?;
-    let mut destroyed = Vec::new();
-    for name in names_of(&settings.target, &settings.wal, facts) {
-        let examined = guard::examine(&name, facts, DEVICE_BYTES_MIN, &OursCheck)?;
-        if examined.needs_consent() {
-            destroyed.push(wanted_of(&Drive::of(&examined.device), examined.content));
-        }
+    let mut seen = Preflight::default();
+    let request = (!settings.is_keyed()).then(|| seen.request(settings, facts)).flatten();
+    if let Some(error) = seen.first {
+        return Err(error);
     }
-    Ok(destroyed)
-}
-
-/// Bytes that filling the members writes; none where one can't be had.
-fn to_fill(settings: &Settings, facts: &Facts) -> Option<u64> {
-    let mut wiped = HashSet::new();
-    let request = Preflight::default().request(settings, facts, &mut wiped)?;
-    Some(bytes_to_fill(&Survey::of(&request).ok()?, |path| wiped.contains(path)))
+    let writes_bytes = match request {
+        Some(request) => Survey::of(&request).ok().map(|survey| seen.bytes_to_fill(&survey)),
+        None => outlook(settings, None).ok().and_then(|outlook| outlook.load_bytes),
+    };
+    let taken = Taken { handed_over, destroys: Some(seen.destroyed), writes_bytes };
+    Ok(plain(settings, taken, 0, Vec::new(), None))
 }
 
 /// Refuses what the operator did not allow of what a run of these settings destroys, as things are.
@@ -108,6 +89,12 @@ pub struct Preflight {
     pub problems: Vec<String>,
     /// What a run does otherwise than the settings say, and what it asks for.
     pub notes: Vec<String>,
+    /// The first of the problems that is no knob's.
+    first: Option<Error>,
+    /// The devices that hold something which a run would destroy.
+    destroyed: Vec<Wanted>,
+    /// The devices that hold something else than a fill of ours, or nothing: all of them is filled.
+    wiped: HashSet<PathBuf>,
 }
 
 /// Looks whether a run that writes could begin with these settings. Those of the demo may be made to
@@ -138,9 +125,8 @@ pub fn preflight(settings: &Settings, demo: bool, facts: &Facts) -> Preflight {
         }
         return found;
     }
-    let mut wiped = HashSet::new();
-    if let Some(request) = found.request(&settings, facts, &mut wiped) {
-        found.survey(&settings, facts, &request, &wiped);
+    if let Some(request) = found.request(&settings, facts) {
+        found.survey(&settings, facts, &request);
     }
     found
 }
@@ -154,7 +140,14 @@ impl Preflight {
 
     /// The value, or the reason among the problems.
     fn taken<T>(&mut self, outcome: Result<T>) -> Option<T> {
-        outcome.map_err(|error| self.problem(error.to_string())).ok()
+        match outcome {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.problem(error.to_string());
+                self.first.get_or_insert(error);
+                None
+            }
+        }
     }
 
     fn check(&mut self, settings: &Settings, conditions: Conditions) {
@@ -164,7 +157,7 @@ impl Preflight {
     /// Whether a run would build its stack.
     fn stack(&mut self, settings: &Settings, facts: &Facts) {
         let devices = settings.target.devices.iter();
-        devices.for_each(|name| drop(self.device(name, facts, &mut HashSet::new())));
+        devices.for_each(|name| drop(self.device(name, facts)));
         // Without root, the check of the knobs has said so.
         if facts.platform.unprivileged && !self.problems.is_empty() {
             return;
@@ -182,19 +175,13 @@ impl Preflight {
         }
     }
 
-    /// What a run would open, if every part of it can be had. Fills in the devices that hold
-    /// something else than a fill of ours.
-    fn request(
-        &mut self,
-        settings: &Settings,
-        facts: &Facts,
-        wiped: &mut HashSet<PathBuf>,
-    ) -> Option<Request> {
+    /// What a run would open, if every part of it can be had.
+    fn request(&mut self, settings: &Settings, facts: &Facts) -> Option<Request> {
         self.taken(check_serials(&settings.target, &settings.wal, facts));
         let target = &settings.target;
-        let devices: Vec<_> = target.devices.iter().map(|name| self.device(name, facts, wiped)).collect();
+        let devices: Vec<_> = target.devices.iter().map(|name| self.device(name, facts)).collect();
         let wal = match &settings.wal.target {
-            Some(wal) => Some(self.wal(wal, settings, facts, wiped)?),
+            Some(wal) => Some(self.wal(wal, settings, facts)?),
             None => None,
         };
         let mut request = if devices.is_empty() {
@@ -212,23 +199,17 @@ impl Preflight {
         Some(request)
     }
 
-    fn wal(
-        &mut self,
-        wal: &str,
-        settings: &Settings,
-        facts: &Facts,
-        wiped: &mut HashSet<PathBuf>,
-    ) -> Option<MemberSource> {
+    fn wal(&mut self, wal: &str, settings: &Settings, facts: &Facts) -> Option<MemberSource> {
         let wal = self.taken(own_wal(wal, facts))?;
         self.taken(refuse_shared_wal(Some(&wal), &settings.target.devices, facts))?;
         match wal {
             OwnWal::File(path) => Some(MemberSource::File { path }),
-            OwnWal::Device(name) => self.device(&name, facts, wiped),
+            OwnWal::Device(name) => self.device(&name, facts),
         }
     }
 
     /// A device that the guard lets a run have, at least with the operator's consent.
-    fn device(&mut self, name: &str, facts: &Facts, wiped: &mut HashSet<PathBuf>) -> Option<MemberSource> {
+    fn device(&mut self, name: &str, facts: &Facts) -> Option<MemberSource> {
         let examined = self.taken(guard::examine(name, facts, DEVICE_BYTES_MIN, &OursCheck))?;
         let device = examined.device.clone();
         if examined.needs_consent() {
@@ -236,21 +217,27 @@ impl Preflight {
             self.notes.push(format!(
                 "{name} holds {content}: a run destroys that, and only where `--destroy {name}` allows it"
             ));
+            self.destroyed.push(wanted_of(&Drive::of(&device), examined.content));
         }
         if !examined.own_fill {
-            wiped.insert(device.path.clone());
+            self.wiped.insert(device.path.clone());
         }
         let file = File::open(&device.path).map_err(|e| Error::os("cannot open", &device.path, e));
         let file = self.taken(file)?;
         Some(MemberSource::Device { path: device.path, file, size_bytes: device.size_bytes })
     }
 
-    fn survey(&mut self, settings: &Settings, facts: &Facts, request: &Request, wiped: &HashSet<PathBuf>) {
+    /// Bytes that filling the members writes.
+    fn bytes_to_fill(&self, survey: &Survey) -> u64 {
+        bytes_to_fill(survey, |path| self.wiped.contains(path))
+    }
+
+    fn survey(&mut self, settings: &Settings, facts: &Facts, request: &Request) {
         let Some(survey) = self.taken(Survey::of(request)) else { return };
         if let Some(target) = &survey.facts {
             self.check(settings, Conditions { facts, target: Some(target) });
         }
-        let bytes = bytes_to_fill(&survey, |path| wiped.contains(path));
+        let bytes = self.bytes_to_fill(&survey);
         self.taken(WriteBudget::untouched(settings.run.max_writes_bytes).refuse(bytes));
     }
 }
