@@ -18,7 +18,8 @@
 //! | [`ui`] | command line, screen, reports | host, settings, stack, meter, runs |
 //! | [`app`] | the composition root: each command, put together from the rooms | host, settings, stack, load, runs, ui |
 //!
-//! [`class`], [`error`], [`held_folder`], [`marks`], [`printable`], [`regular_file`], [`threads`] and [`units`] are what all share.
+//! [`class`], [`direct`], [`error`], [`held_folder`], [`marks`], [`printable`], [`regular_file`], [`threads`] and
+//! [`units`] are what all share.
 //! `tests/house` reads this table, and those of the rooms, and holds every import against it.
 //!
 //! The rooms are private, so that the compiler reports dead code: the program needs [`run`] alone, and
@@ -29,6 +30,7 @@
 
 mod app;
 mod class;
+mod direct;
 mod error;
 mod held_folder;
 mod host;

@@ -1,10 +1,14 @@
 //! Starting threads on a host that may allow no more of them.
 
 use std::io;
-use std::sync::RwLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError, RwLock};
 use std::thread::{Builder, JoinHandle, Scope};
 
 use crate::error::{Error, Result, describe};
+
+/// Number of items of [`each`] that are worked on at a time.
+const SIDE_BY_SIDE: usize = 8;
 
 /// What to do where no more threads can be started.
 pub const RAISE: &str =
@@ -40,6 +44,28 @@ pub fn share<'scope>(
     Ok(count)
 }
 
+/// The results of work on each item, in order; several at a time, as many as the host allows.
+pub fn each<T: Sync, R: Send>(items: &[T], purpose: &str, work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::with_capacity(items.len()));
+    let some = || {
+        while let Some((at, item)) =
+            Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, items.get(at)?)))
+        {
+            let result = work(item);
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));
+        }
+    };
+    std::thread::scope(|scope| {
+        // This thread works, too, so that it does not matter if none can be started.
+        let _ = share(scope, (items.len().clamp(1, SIDE_BY_SIDE) - 1, purpose), some);
+        some();
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_unstable_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
 /// Finds out whether that many more threads can be started, for a library that aborts where they can't.
 ///
 /// # Errors
@@ -63,8 +89,6 @@ pub fn refused(purpose: &str, error: &io::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
     use super::*;
 
     #[test]
@@ -85,5 +109,16 @@ mod tests {
         });
         assert_eq!((started, worked.into_inner()), (3, 3));
         require(3, "count").unwrap();
+    }
+
+    #[test]
+    fn each_keeps_the_order_of_the_items() {
+        let items: Vec<u64> = (0..100).collect();
+        let slow_first = |item: &u64| {
+            (item % 7 == 0).then(|| std::thread::sleep(std::time::Duration::from_micros(200)));
+            item * 2
+        };
+        assert_eq!(each(&items, "count", slow_first), items.iter().map(|item| item * 2).collect::<Vec<_>>());
+        assert!(each(&items[..0], "count", slow_first).is_empty());
     }
 }

@@ -16,12 +16,12 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Advice, fadvise};
 
-use super::direct::{AlignedBuffer, reopen};
 use super::header::Header;
 use super::member::Member;
 use super::opened::Volume;
 use super::progress::Progress;
 use super::stamp::Stamper;
+use crate::direct::{AlignedBuffer, reopen};
 use crate::error::{Error, Result};
 use crate::host::Feature;
 use crate::threads;

@@ -1,7 +1,6 @@
 //! The volume that a run works on: members with their header, WAL and data, filled and verified.
 
 mod affordable;
-mod direct;
 pub mod files;
 pub mod fill;
 pub mod header;

@@ -11,7 +11,7 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
-use super::direct::{AlignedBuffer, reopen};
+use crate::direct::{AlignedBuffer, reopen};
 use crate::error::{Error, Result, describe_errno};
 use crate::host::{Feature, TargetFacts, emulated_drive, nvme_namespace, polling_of};
 

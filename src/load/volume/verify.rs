@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 use rustix::fs::{Advice, fadvise};
 use serde::Serialize;
 
-use super::direct::{AlignedBuffer, reopen};
 use super::opened::Volume;
 use super::progress::Progress;
 use super::region::Region;
 use super::stamp::{Fault, SECTOR_BYTES, check};
+use crate::direct::{AlignedBuffer, reopen};
 use crate::error::{Error, Result, describe};
 use crate::host::Feature;
 use crate::threads;

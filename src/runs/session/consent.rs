@@ -69,10 +69,8 @@ pub(super) fn claim_all(
     attendant: &mut dyn Attendant,
 ) -> Result<Vec<Claim>> {
     let mut consent = Consent::named(&options.destroy, facts)?.and_typed(&options.typed);
-    let examined: Vec<_> = names
-        .iter()
-        .map(|name| guard::examine(name, facts, DEVICE_BYTES_MIN, &OursCheck))
-        .collect::<Result<_>>()?;
+    let examined = guard::examine_all(names, facts, DEVICE_BYTES_MIN, &OursCheck);
+    let examined = examined.into_iter().collect::<Result<Vec<_>>>()?;
     let wanted: Vec<_> = examined
         .iter()
         .filter(|e| guard::permit((*e).clone(), &consent).is_err())

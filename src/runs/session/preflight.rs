@@ -26,7 +26,7 @@ use crate::settings::Settings;
 use crate::settings::knobs::Conditions;
 use crate::settings::profile::check;
 use crate::stack::devices::Drive;
-use crate::stack::guard::{self, Consent};
+use crate::stack::guard::{self, Consent, Examination};
 use crate::stack::paths::state_dir;
 use crate::stack::plan::StackSpec;
 use crate::stack::state::StateFolder;
@@ -75,11 +75,10 @@ pub fn refuse_unallowed(settings: &Settings, options: &Options, facts: &Facts) -
         let Ok(plan) = planned(settings, facts, None, &[]) else { return Ok(()) };
         return plan.confirm(&consent).map(drop);
     }
-    let mut examined = names_of(&settings.target, &settings.wal, facts).into_iter().filter_map(|name| {
-        // A file of the WAL's own is no device.
-        guard::examine(&name, facts, DEVICE_BYTES_MIN, &OursCheck).ok()
-    });
-    examined.try_for_each(|examination| guard::permit(examination, &consent).map(drop))
+    let names = names_of(&settings.target, &settings.wal, facts);
+    // A file of the WAL's own is no device.
+    let examined = guard::examine_all(&names, facts, DEVICE_BYTES_MIN, &OursCheck).into_iter().flatten();
+    examined.into_iter().try_for_each(|examination| guard::permit(examination, &consent).map(drop))
 }
 
 /// What was seen.
@@ -156,8 +155,7 @@ impl Preflight {
 
     /// Whether a run would build its stack.
     fn stack(&mut self, settings: &Settings, facts: &Facts) {
-        let devices = settings.target.devices.iter();
-        devices.for_each(|name| drop(self.device(name, facts)));
+        self.devices(&settings.target.devices, facts);
         // Without root, the check of the knobs has said so.
         if facts.platform.unprivileged && !self.problems.is_empty() {
             return;
@@ -179,7 +177,7 @@ impl Preflight {
     fn request(&mut self, settings: &Settings, facts: &Facts) -> Option<Request> {
         self.taken(check_serials(&settings.target, &settings.wal, facts));
         let target = &settings.target;
-        let devices: Vec<_> = target.devices.iter().map(|name| self.device(name, facts)).collect();
+        let devices = self.devices(&target.devices, facts);
         let wal = match &settings.wal.target {
             Some(wal) => Some(self.wal(wal, settings, facts)?),
             None => None,
@@ -204,13 +202,18 @@ impl Preflight {
         self.taken(refuse_shared_wal(Some(&wal), &settings.target.devices, facts))?;
         match wal {
             OwnWal::File(path) => Some(MemberSource::File { path }),
-            OwnWal::Device(name) => self.device(&name, facts),
+            OwnWal::Device(name) => self.devices(&[name], facts).pop().flatten(),
         }
     }
 
-    /// A device that the guard lets a run have, at least with the operator's consent.
-    fn device(&mut self, name: &str, facts: &Facts) -> Option<MemberSource> {
-        let examined = self.taken(guard::examine(name, facts, DEVICE_BYTES_MIN, &OursCheck))?;
+    /// Devices, if the guard lets a run have them, at least with the operator's consent.
+    fn devices(&mut self, names: &[String], facts: &Facts) -> Vec<Option<MemberSource>> {
+        let examined = guard::examine_all(names, facts, DEVICE_BYTES_MIN, &OursCheck);
+        names.iter().zip(examined).map(|(name, examined)| self.device(name, examined)).collect()
+    }
+
+    fn device(&mut self, name: &str, examined: Result<Examination>) -> Option<MemberSource> {
+        let examined = self.taken(examined)?;
         let device = examined.device.clone();
         if examined.needs_consent() {
             let content = examined.content.join(", ");

@@ -22,6 +22,7 @@ use crate::stack::devices::Drive;
 use crate::stack::guard;
 use crate::stack::id::StackId;
 use crate::stack::plan::StackSpec;
+use crate::threads;
 
 /// A knob's path, and its values before and after, as they are shown.
 type Shown = (String, String, String);
@@ -257,5 +258,6 @@ fn held_by(settings: &Settings, facts: &Facts, before: &Target) -> crate::error:
         };
         Ok(found.needs_consent().then(|| wanted_of(&Drive::of(device), found.content)))
     };
-    names.iter().filter_map(|name| look(name).transpose()).collect::<crate::error::Result<_>>().map(Some)
+    let found = threads::each(&names, "examine a device", look).into_iter();
+    found.filter_map(Result::transpose).collect::<crate::error::Result<_>>().map(Some)
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use rand::{Rng as _, RngExt as _, SeedableRng as _};
 use serde::{Deserialize, Serialize};
 
+use crate::direct::AlignedBuffer;
 use crate::error::{Error, Result};
 use crate::stack::devices::Drive;
 use crate::stack::guard::Claim;
@@ -27,8 +28,8 @@ const RANDOM: Phase = Phase { write_bytes: 4 * KIB, threads: 32 };
 /// Random pages are written for this many times the drive's size.
 const RANDOM_TIMES: u64 = 2;
 const LOOK: Duration = Duration::from_millis(50);
-/// Alignment of memory for direct I/O.
-const ALIGN_BYTES: usize = 4096;
+/// Each of these differs from all others.
+const PAGE_BYTES: usize = 4096;
 
 struct Phase {
     write_bytes: u64,
@@ -123,9 +124,8 @@ impl Phase {
         place: &(dyn Fn(u64, &mut rand::rngs::SmallRng) -> u64 + Sync),
     ) -> std::io::Result<()> {
         let mut random = rand::rngs::SmallRng::seed_from_u64(rand::rng().next_u64());
-        let mut memory = vec![0; self.write_bytes as usize + ALIGN_BYTES];
-        let start = memory.as_ptr().align_offset(ALIGN_BYTES);
-        let buffer = &mut memory[start..start + self.write_bytes as usize];
+        let mut memory = AlignedBuffer::new(self.write_bytes as usize);
+        let buffer = memory.bytes_mut();
         random.fill_bytes(buffer);
         while !stop.load(Ordering::Relaxed) {
             let done = next.fetch_add(1, Ordering::Relaxed) * self.write_bytes;
@@ -135,7 +135,7 @@ impl Phase {
                 break;
             }
             // All pages differ, or a drive that compresses or deduplicates would keep some free.
-            for page in buffer.chunks_mut(ALIGN_BYTES) {
+            for page in buffer.chunks_mut(PAGE_BYTES) {
                 let stamp = random.next_u64().to_ne_bytes();
                 page[..stamp.len()].copy_from_slice(&stamp);
             }

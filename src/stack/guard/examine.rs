@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::host::{Device, Facts};
 use crate::stack::devices::Drive;
 use crate::stack::runner::Runner;
+use crate::threads;
 
 /// What was found on a device that nothing uses.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,6 +52,16 @@ impl Examination {
 /// if its content can't be identified.
 pub fn examine(named: &str, facts: &Facts, min_bytes: u64, own_data: &dyn OwnData) -> Result<Examination> {
     examine_device(whole_device(named, facts)?, min_bytes, own_data)
+}
+
+/// The same for several devices, side by side, as each may be read for seconds.
+pub fn examine_all(
+    named: &[String],
+    facts: &Facts,
+    min_bytes: u64,
+    own_data: &dyn OwnData,
+) -> Vec<Result<Examination>> {
+    threads::each(named, "examine a device", |named| examine(named, facts, min_bytes, own_data))
 }
 
 /// The same for a device whose facts were just read.

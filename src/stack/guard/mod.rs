@@ -23,7 +23,7 @@ pub(crate) use claim::{claim_again, refuse_claimed};
 pub use consent::Consent;
 pub use content::OwnData;
 pub(crate) use examine::examine_device;
-pub use examine::{Examination, examine, examine_held};
+pub use examine::{Examination, examine, examine_all, examine_held};
 pub use permit::{Permit, permit};
 pub use read_only::examine_read_only;
 pub use uses::check_serials;

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -15,6 +16,7 @@ use rustix::fs::{Advice, fadvise};
 
 use super::content::{Edges, OwnData, PAGE_BYTES, crc, edges, read};
 use super::written;
+use crate::direct::{AlignedBuffer, reopen};
 use crate::error::{Error, Result};
 use crate::host::Device;
 use crate::threads;
@@ -159,16 +161,21 @@ impl Search {
     /// Reads the places until the deadline, or until something foreign is found.
     fn run(&self, judge: &Judge, deadline: Instant) -> std::io::Result<Tally> {
         let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+        let reader = Reader { judge, direct: reopen(judge.file, false, true).ok() };
         let outcome = Mutex::new(Ok(Tally::default()));
         let work = || {
             let mut tally = Tally::default();
             let mut failed = None;
+            let mut buffer = AlignedBuffer::new(self.place_bytes as usize);
             while !stop.load(Ordering::Relaxed) && Instant::now() < deadline {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 if number >= self.places {
                     break;
                 }
-                failed = self.pieces(number).try_for_each(|piece| look_at(judge, piece, &mut tally)).err();
+                failed = self
+                    .pieces(number)
+                    .try_for_each(|piece| reader.look_at(piece, &mut buffer, &mut tally))
+                    .err();
                 if failed.is_some() || !tally.foreign.is_empty() {
                     stop.store(true, Ordering::Relaxed);
                 }
@@ -208,12 +215,28 @@ impl Search {
     }
 }
 
-fn look_at(judge: &Judge, piece: Range<u64>, tally: &mut Tally) -> std::io::Result<()> {
-    let bytes = piece.end - piece.start;
-    judge.all(piece.start, &read(judge.file, piece.start, bytes)?, tally);
-    // What was looked at once is not worth the page cache.
-    let _ = fadvise(judge.file, piece.start, std::num::NonZeroU64::new(bytes), Advice::DontNeed);
-    Ok(())
+struct Reader<'a> {
+    judge: &'a Judge<'a>,
+    /// The device past the page cache, which takes less time and keeps what others need.
+    direct: Option<File>,
+}
+
+impl Reader<'_> {
+    fn look_at(
+        &self,
+        piece: Range<u64>,
+        buffer: &mut AlignedBuffer,
+        tally: &mut Tally,
+    ) -> std::io::Result<()> {
+        let bytes = &mut buffer.bytes_mut()[..(piece.end - piece.start) as usize];
+        let read = |file: &File, bytes: &mut [u8]| file.read_exact_at(bytes, piece.start);
+        match &self.direct {
+            Some(direct) if read(direct, bytes).is_ok() => {}
+            _ => read(self.judge.file, bytes)?,
+        }
+        self.judge.all(piece.start, bytes, tally);
+        Ok(())
+    }
 }
 
 /// The greatest common one.
@@ -223,8 +246,6 @@ fn divisor(one: u64, other: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::FileExt;
-
     use super::*;
     use crate::units::MIB;
 

@@ -16,6 +16,7 @@ use crate::stack::devices::Drive;
 use crate::stack::guard::{self, Claim, OwnData};
 use crate::stack::id::StackId;
 use crate::stack::runner::{BLKID, Runner, UMOUNT, WIPEFS};
+use crate::threads;
 use crate::units::{approx_size, floor_mib};
 
 /// What a plan is based on.
@@ -97,7 +98,7 @@ fn missing_folders(spec: &StackSpec, context: &PlanContext, id: &StackId) -> Res
 /// The drives of the target with what is on them; empty if it is files.
 fn destroyed(spec: &StackSpec, context: &PlanContext) -> Result<Vec<Destroyed>> {
     let devices = context.facts.find_all(&spec.target.devices)?;
-    let look = |(device, named): (&&Device, &String)| {
+    let look = |(device, named): &(&Device, &String)| {
         let drive = Drive::of(device);
         let stands = context.standing.is_some_and(|plan| plan.drives().contains(&drive));
         let held = context.held.iter().find(|held| held.device().number == device.number);
@@ -112,7 +113,8 @@ fn destroyed(spec: &StackSpec, context: &PlanContext) -> Result<Vec<Destroyed>> 
     };
     devices.iter().try_for_each(|device| refuse_undiscardable(spec, device))?;
     devices.iter().try_for_each(|device| refuse_undividable(spec, device))?;
-    devices.iter().zip(&spec.target.devices).map(look).collect()
+    let named: Vec<_> = devices.into_iter().zip(&spec.target.devices).collect();
+    threads::each(&named, "examine a device", look).into_iter().collect()
 }
 
 /// Refuses a drive that needs discard but does not support it, before anything on it is destroyed.
