@@ -160,12 +160,29 @@ fn check_refuses_what_a_run_refuses() {
         ("96MiB", &[ext4, "run.max_writes=16MiB"], "run.max_writes is 16MiB"),
         ("96MiB", &[ext4, "wal.target=/tmp/wal"], "wal.target names a place"),
         ("96MiB", &["stack.loops=on", "stack.use=50%"], "stack.use"),
+        // What only mkfs judges, or the kernel when it mounts.
+        ("96MiB", &[ext4, "stack.mkfs_options=-N 4000000000"], "too big for a filesystem"),
+        ("96MiB", &[ext4, "stack.mkfs_options=-C 16k"], "requires the bigalloc feature"),
+        ("96MiB", &[ext4, "stack.mkfs_options=-O inline_data -I 128"], "too small for inline data"),
+        (
+            "320MiB",
+            &["stack.filesystem=xfs", "stack.mkfs_options=-d sunit=3"],
+            "both data sunit and data swidth",
+        ),
+        (
+            "320MiB",
+            &["stack.filesystem=xfs", "stack.mkfs_options=-d agcount=4000"],
+            "agsize (21 blocks) too small",
+        ),
+        ("128MiB", &["stack.filesystem=btrfs", "stack.mkfs_options=-n 3000"], "illegal nodesize 3000"),
     ] {
         let files = format!("files = {{ dir = {:?}, count = 1, size = {size:?} }}", home.target());
         let mut record = on_target(&home, &files, sets);
+        let mut plan = on_target(&home, &files, sets);
+        plan.arg("--dry-run");
         let mut check = command(&home, &["check", home.path("mine.toml").to_str().unwrap()]);
         check.args(sets.iter().map(|set| format!("--set={set}")));
-        for command in [&mut record, &mut check] {
+        for command in [&mut record, &mut plan, &mut check] {
             let outcome = Outcome::of(&command.output().unwrap());
             assert!(outcome.status == Some(2) && outcome.stderr.contains(words), "{words}: {outcome:?}");
         }

@@ -16,8 +16,8 @@ use super::options::Options;
 use super::plan_shown::{Taken, keyed, plain, shown};
 use super::resolve::{fit_files, userspace_of};
 use super::target_folder::{files_elsewhere_noted, others_in_folder, refuse_unsafe_folders};
-use super::target_stack::{decided, planned};
-use super::targets::{BuiltSpec, bytes_to_fill, files, handover_steps};
+use super::target_stack::planned;
+use super::targets::{bytes_to_fill, files, handover_steps};
 use super::write_budget::WriteBudget;
 use crate::error::{Error, Result};
 use crate::host::Facts;
@@ -38,7 +38,9 @@ use crate::stack::state::StateFolder;
 pub fn plan_shown(settings: &Settings, facts: &Facts) -> Result<PlanShown> {
     refuse_unsafe_folders(settings, facts)?;
     if settings.stack.is_built() && settings.touches_storage() {
-        return Ok(shown(&planned(settings, facts, None, &[])?, keyed(settings), 0, Vec::new()));
+        let budget = WriteBudget::untouched(settings.run.max_writes_bytes);
+        let plan = planned(settings, facts, None, &[], &budget)?;
+        return Ok(shown(&plan, keyed(settings), 0, Vec::new()));
     }
     if !settings.touches_storage() {
         return Ok(plain(settings, Taken::default(), 0, Vec::new(), None));
@@ -72,7 +74,9 @@ pub fn refuse_unallowed(settings: &Settings, options: &Options, facts: &Facts) -
     let destroy = destroy_of(&options.destroy, settings, facts);
     let consent = Consent::named(&destroy, facts)?.and_typed(&options.typed);
     if settings.stack.is_built() {
-        let Ok(plan) = planned(settings, facts, None, &[]) else { return Ok(()) };
+        // What is over the limit of writes is refused, but not for that.
+        let unlimited = WriteBudget::untouched(None);
+        let Ok(plan) = planned(settings, facts, None, &[], &unlimited) else { return Ok(()) };
         return plan.confirm(&consent).map(drop);
     }
     let names = names_of(&settings.target, &settings.wal, facts);
@@ -161,15 +165,12 @@ impl Preflight {
             return;
         }
         self.taken(StateFolder::refuse_unusable(&state_dir()));
-        let (target, wal) = (settings.target.clone(), settings.wal.clone());
-        let spec = BuiltSpec { target, wal, kv: settings.is_keyed().then(|| settings.kv.clone()) };
-        let budget = WriteBudget::untouched(settings.run.max_writes_bytes);
-        let stack = StackSpec::of(settings);
-        let target = expected_caps(&stack, facts);
+        let target = expected_caps(&StackSpec::of(settings), facts);
         let conditions = Conditions { facts, target: Some(&target) };
         self.check(settings, conditions);
         if check(settings, conditions).is_empty() {
-            self.taken(decided(&stack, &spec, &Options::default(), facts, &budget));
+            let budget = WriteBudget::untouched(settings.run.max_writes_bytes);
+            self.taken(planned(settings, facts, None, &[], &budget));
         }
     }
 

@@ -128,7 +128,8 @@ impl Session {
         let mut agreed = None;
         let shown = if settings.stack.is_built() && settings.touches_storage() {
             let standing = self.target.built().map(Built::plan);
-            let plan = planned(&settings, &facts, standing, self.target.claims());
+            let budget = self.resolved.budget.with_limit(settings.run.max_writes_bytes);
+            let plan = planned(&settings, &facts, standing, self.target.claims(), &budget);
             let plan = plan.map_err(|error| error.one_line())?;
             agreed = Some((plan.id.clone(), plan.lines()));
             shown(&plan, keyed(&settings), number, turns)

@@ -256,8 +256,7 @@ fn target_of(settings: &Settings) -> TargetSpec {
         let (count, size_bytes) = (target.count as u32, target.size_bytes);
         TargetSpec::Imagined(ImaginedSpec { count, size_bytes, sim })
     } else if settings.stack.is_built() {
-        let kv = settings.is_keyed().then(|| kv.clone());
-        TargetSpec::Stack(BuiltSpec { target, wal, kv })
+        TargetSpec::Stack(BuiltSpec::of(settings))
     } else if settings.is_keyed() {
         TargetSpec::KeyValue(KvSpec { dir: target.dir, kv: kv.clone() })
     } else {

@@ -17,17 +17,27 @@ use crate::stack::paths::state_dir;
 use crate::stack::plan::{Confirmed, Plan, PlanContext, StackSpec, plan};
 use crate::stack::runner::Runner;
 
-/// What it takes to build the stack of the settings. `standing` and `held` are the plan and the devices of
-/// the target that is closed and taken down before, if there is one.
+/// What it takes to build the stack of the settings, where nothing but missing consent speaks against it.
+/// `standing` and `held` are the plan and the devices of the target that is closed and taken down before, if there
+/// is one.
+///
+/// # Errors
+/// What a run is refused for, too: both decide by [`refuse_unsuited`], [`check_serials`], the plan and the budget.
 pub(super) fn planned(
     settings: &Settings,
     facts: &Facts,
     standing: Option<&Plan>,
     held: &[Claim],
+    budget: &WriteBudget,
 ) -> Result<Plan> {
     refuse_unable(settings, facts)?;
+    let spec = BuiltSpec::of(settings);
+    refuse_unsuited(&spec, &Options::default())?;
+    check_serials(&spec.target, &spec.wal, facts)?;
     let context = PlanContext { facts, state_dir: &state_dir(), own_data: &OursCheck, standing, held };
-    plan(&StackSpec::of(settings), &context, StackId::random())
+    let plan = plan(&StackSpec::of(settings), &context, StackId::random())?;
+    budget.refuse(plan.writes_bytes)?;
+    Ok(plan)
 }
 
 /// The plan that the operator agreed to, made anew; a new one where none was.
@@ -56,12 +66,11 @@ pub(super) fn refuse_unsuited(spec: &BuiltSpec, options: &Options) -> Result<()>
     Ok(())
 }
 
-/// The plan of a stack, where nothing but missing consent speaks against building it. `check` and a run decide by
-/// this alone.
+/// The plan of a stack that a run builds, where nothing but missing consent speaks against it.
 ///
 /// # Errors
 /// Whatever speaks against it, before anything is destroyed for it.
-pub(super) fn decided(
+fn decided(
     stack: &StackSpec,
     spec: &BuiltSpec,
     options: &Options,

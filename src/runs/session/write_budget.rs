@@ -26,6 +26,11 @@ impl WriteBudget {
         Self::new(limit_bytes, Arc::default())
     }
 
+    /// The same count with another limit.
+    pub fn with_limit(&self, limit_bytes: Option<u64>) -> Self {
+        Self::new(limit_bytes, self.written_bytes.clone())
+    }
+
     /// Bytes that are written.
     pub fn written_bytes(&self) -> u64 {
         self.written_bytes.load(Ordering::Relaxed)

@@ -178,8 +178,9 @@ const XFS_METADATA: &[Allowed] = &[
     row(&["bigtime"], SWITCH),
 ];
 
+/// Not among them: names without case, for which kernels are no longer built.
 const XFS_NAMING: &[Allowed] =
-    &[row(&["size"], Takes::Size), row(&["version"], Takes::Word(&["2", "ci"])), row(&["ftype"], SWITCH)];
+    &[row(&["size"], Takes::Size), row(&["version"], Takes::Word(&["2"])), row(&["ftype"], SWITCH)];
 
 const BTRFS: &[Allowed] = &[
     row(&["-m", "--metadata"], Takes::Word(&["single", "dup"])),

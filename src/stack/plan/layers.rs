@@ -27,6 +27,8 @@ pub(super) struct Layers {
     pub steps: Vec<Step>,
     pub exposed: Exposed,
     pub usable_bytes: u64,
+    /// Bytes of each device below the file system.
+    pub bytes_below: Vec<u64>,
     /// Bytes written to each member, by the steps and by the fill.
     pub writes_bytes: Vec<u64>,
 }
@@ -64,6 +66,11 @@ impl Layers {
             writes_bytes: writes_bytes(stack, &sizes, &exposed),
             exposed,
             usable_bytes: capacity::usable_bytes(stack, &sizes),
+            bytes_below: if stack.raid.is_btrfs() {
+                sizes
+            } else {
+                vec![capacity::device_bytes(stack, &sizes)]
+            },
         })
     }
 }

@@ -15,6 +15,7 @@ mod queue_values;
 mod resilience;
 mod spec;
 mod step;
+mod trial;
 
 pub use endurance::{DriveWear, Endurance, Rated};
 pub use model::{Confirmed, Destroyed, Exposed, Plan};

@@ -8,6 +8,7 @@ use super::model::{Destroyed, Plan};
 use super::resilience::properties;
 use super::spec::StackSpec;
 use super::step::Step;
+use super::trial::refuse_mkfs_options;
 use crate::error::{Error, Result};
 use crate::host::{Device, Facts, Trusting, refuse_exchangeable};
 use crate::settings::DriveState;
@@ -58,7 +59,9 @@ pub fn plan(spec: &StackSpec, context: &PlanContext, id: StackId) -> Result<Plan
     if destroys.is_empty() && context.standing.is_none() {
         refuse_full(spec)?;
     }
-    require_tools(&layers.steps)?;
+    let runner = Runner::default();
+    require_tools(&layers.steps, &runner)?;
+    refuse_mkfs_options(spec, &layers, context.facts, &runner)?;
     for (destroyed, writes_bytes) in destroys.iter_mut().zip(&layers.writes_bytes) {
         destroyed.writes_bytes = *writes_bytes;
     }
@@ -73,8 +76,7 @@ pub fn plan(spec: &StackSpec, context: &PlanContext, id: StackId) -> Result<Plan
 }
 
 /// Refuses if a tool is missing that the guard, the steps or their undo run.
-fn require_tools(steps: &[Step]) -> Result<()> {
-    let runner = Runner::default();
+fn require_tools(steps: &[Step], runner: &Runner) -> Result<()> {
     let mounts = steps.iter().any(|step| matches!(step, Step::Mount { .. }));
     let own = [BLKID, WIPEFS].into_iter().chain(mounts.then_some(UMOUNT));
     let tools = own.chain(steps.iter().flat_map(Step::commands).map(|command| command.tool));

@@ -1,6 +1,6 @@
 //! What a run is to work on, as far as the settings say it.
 
-use crate::settings::{Interface, Kv, Sim, Target, Wal};
+use crate::settings::{Interface, Kv, Settings, Sim, Target, Wal};
 use crate::stack::handover::Noiommu;
 
 /// What a run is to work on.
@@ -49,6 +49,14 @@ pub(in crate::runs::session) struct BuiltSpec {
     pub wal: Wal,
     /// The data set; none where the stack holds pages.
     pub kv: Option<Kv>,
+}
+
+impl BuiltSpec {
+    /// That of settings which build a stack.
+    pub fn of(settings: &Settings) -> Self {
+        let (target, wal) = (settings.target.clone(), settings.wal.clone());
+        Self { target, wal, kv: settings.is_keyed().then(|| settings.kv.clone()) }
+    }
 }
 
 /// How drives leave the kernel.
