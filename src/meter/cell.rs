@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use super::counters::{Incidents, Polls};
+use super::under_way::UnderWay;
 use crate::class::Class;
 
 /// The largest latency that is distinguished; longer ones count as this.
@@ -178,6 +179,8 @@ pub struct WorkerCell {
     pub flush: Option<LatencyCell>,
     /// Bytes of each member, in the target's order.
     pub members: Box<[MemberCell]>,
+    /// What has begun and not ended.
+    pub under_way: UnderWay,
     /// The worker's thread, 0 until it has started.
     pub thread_id: AtomicI32,
     /// Set once the worker has finished counting.
@@ -202,9 +205,15 @@ impl WorkerCell {
             write: wal.then(LatencyCell::default),
             flush: wal.then(LatencyCell::default),
             members: (0..members).map(|_| MemberCell::default()).collect(),
+            under_way: UnderWay::new(0),
             thread_id: AtomicI32::new(0),
             ended: AtomicBool::new(false),
         }
+    }
+
+    /// The same with room for that many I/Os under way, and commits that wait for their flush.
+    pub fn with_room(self, slots: u64) -> Self {
+        Self { under_way: UnderWay::new(slots as usize), ..self }
     }
 
     /// Copies what the interface has counted so far; only the one writer may call this.

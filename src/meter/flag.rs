@@ -45,6 +45,8 @@ pub enum FlagKind {
     Stopped,
     /// Commands did not complete in time.
     TimedOut,
+    /// I/Os had not ended long after the run's end.
+    Unfinished,
     /// Commits are not flushed.
     NotDurable,
     /// The load has just begun, or a knob has just turned.
@@ -185,6 +187,8 @@ const SPECS: &[FlagSpec] = &{
         forbids(K::Draining, Class, "draining", "I/O begun under the old setting was still under way"),
         forbids(K::Stopped, Class, "stopped", "the class was stopped, by errors or because nothing more may be written"),
         forbids(K::TimedOut, Class, "timed out", "commands to a drive did not complete in time, and were aborted or ended by a reset")
+            .marks_run(),
+        forbids(K::Unfinished, Class, "unfinished", "I/Os begun before the run's end had not ended `run.drain` after it: they count with their age, and took longer")
             .marks_run(),
         notes(K::NotDurable, Class, "not durable", "commits are acknowledged before they reach the drive"),
         forbids(K::Settling, Window, "settling", "less than 2 s or two windows after the start, a turn or a pause"),

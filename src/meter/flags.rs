@@ -10,6 +10,7 @@ use super::window::{ClassFigures, State};
 use crate::class::Class;
 use crate::host::{Lost, Upkeep};
 use crate::settings::Buffering;
+use crate::units::format_latency;
 
 /// From this share on, the page cache or the hypervisor affects the figures; below, it is lost in the
 /// windows' usual variation.
@@ -109,6 +110,17 @@ pub(super) fn upkeep(arrays: &[Upkeep]) -> Option<Flag> {
         );
         FlagKind::Resync.flag(why)
     })
+}
+
+/// I/Os that had not ended when the run was left, and the age of the oldest in nanoseconds.
+pub(super) fn unfinished((count, oldest_ns): (u64, u64)) -> Flag {
+    let (ios, they) =
+        if count == 1 { ("I/O", "It counts with its") } else { ("I/Os", "They count with their") };
+    let why = format!(
+        "{count} {ios} had not ended long after the run's end, the oldest after {}. {they} age, which is the least that the storage took.",
+        format_latency(oldest_ns)
+    );
+    FlagKind::Unfinished.flag(why)
 }
 
 /// What makes the figures of a class in a window untrustworthy. A class that is off has none.

@@ -2,8 +2,8 @@
 
 use hdrhistogram::Histogram;
 
-use super::source::LatencyDelta;
-use super::window::Latency;
+use super::source::{Delta, LatencyDelta};
+use super::window::{ClassHistograms, Latency};
 
 /// Samples that must lie beyond a percentile for it to be reported.
 pub const SAMPLES_BEYOND: u64 = 10;
@@ -24,6 +24,24 @@ pub fn summarize(delta: &LatencyDelta) -> Option<Latency> {
     let [p50, p90, p99, p999, p9999] = percentiles(histogram).map(|p| p.map(|ns| ns.min(max)));
     let mean = Some(histogram.mean().min(max as f64));
     Some(Latency { count, mean, p50, p90, p99, p999, p9999, max: Some(max) })
+}
+
+/// A class's histograms, no larger than their highest value needs.
+pub fn histograms(delta: &Delta) -> ClassHistograms {
+    let fitted = |latency: &LatencyDelta| {
+        if latency.histogram.is_empty() {
+            return None;
+        }
+        let mut fitted = Histogram::new(3).ok()?; // grows by itself
+        fitted.add(&latency.histogram).ok()?;
+        Some(fitted)
+    };
+    ClassHistograms {
+        service: fitted(&delta.service),
+        response: fitted(&delta.response),
+        write: fitted(&delta.write),
+        flush: fitted(&delta.flush),
+    }
 }
 
 /// The exact maximum, limited to the highest bucket: the two are read one after the other, so a sample

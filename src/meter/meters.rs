@@ -2,35 +2,29 @@
 
 use std::sync::Arc;
 
-use hdrhistogram::Histogram;
-
+use super::compared::Compared;
 use super::context::WindowContext;
 use super::counters::{Incidents, Polls};
 use super::cpu::{self, Steal};
-use super::drives::FlashDelta;
+use super::drives::{DriveFigures, FlashDelta};
 use super::engine::{EngineFigures, EngineTotals};
 use super::flags;
-use super::latency::summarize;
+use super::latency::{histograms, summarize};
 use super::layers::LayerFigures;
 use super::member::Member;
 use super::probes::Probes;
 use super::rates::{cache_share, not_held, per_s};
 use super::settling::{Settling, Trend};
-use super::source::{Delta, LatencyDelta, Source};
+use super::source::{Delta, Source};
 use super::totals::{Sums, Totals};
 use super::window::{
-    ClassFigures, ClassHistograms, CpuFigures, Latencies, MemberFigures, State, TotalFigures, Window,
+    ClassFigures, CpuFigures, Drained, Latencies, MemberFigures, State, TotalFigures, Window,
 };
 use super::written::Written;
 use crate::class::Class;
 use crate::error::errno_name;
 use crate::host::Lost;
-use crate::units::{MIB, mb_per_s};
-
-/// The block layer's count is compared with the workers' from this many bytes on, and from this multiple of
-/// what can be under way at once, which is then at most a hundredth.
-const COMPARABLE_BYTES: u64 = 64 * MIB;
-const COMPARABLE_IN_FLIGHT: u64 = 100;
+use crate::units::mb_per_s;
 
 /// Reads sources and probes, and makes windows and totals from them.
 pub struct Meters {
@@ -56,20 +50,27 @@ pub struct Meters {
     lost: Vec<Lost>,
 }
 
+/// What was read at a window's end.
+pub struct Reading {
+    start_ns: u64,
+    duration_ns: u64,
+    /// I/Os and bytes of each class until then.
+    done: [(u64, u64); 4],
+    /// I/Os of each class that have not ended, and the age of the oldest.
+    unfinished: [Option<(u64, u64)>; 4],
+    cpu: CpuFigures,
+    busiest_workers: [Option<f64>; 4],
+    members: Vec<MemberFigures>,
+    engine: Option<EngineFigures>,
+    written: Written,
+    drives: DriveFigures,
+}
+
 /// What the layers below the workers counted in a window.
 struct Below {
     /// Read and written, by member.
     blocks: Vec<Option<(u64, u64)>>,
     layers: LayerFigures,
-}
-
-/// The workers' count of bytes and the block layer's, since the totals began.
-#[derive(Debug, Default)]
-struct Compared {
-    engine_bytes: u64,
-    block_bytes: u64,
-    /// The most that could be under way at once by the settings.
-    in_flight_bytes_max: u64,
 }
 
 /// What a class counted in a window.
@@ -144,32 +145,84 @@ impl Meters {
 
     /// Ends a window and begins the next.
     pub fn window(&mut self, context: &WindowContext) -> Arc<Window> {
+        let reading = self.read(context);
+        self.conclude(context, reading)
+    }
+
+    /// Reads all that a window needs, which ends now; [`Self::conclude`] makes the window of it.
+    pub fn read(&mut self, context: &WindowContext) -> Reading {
         let start_ns = std::mem::replace(&mut self.start_ns, context.now_ns);
         let duration_ns = context.now_ns.saturating_sub(start_ns);
         let workers: Vec<_> =
             self.sources.iter().filter_map(|source| Some((source.thread_id()?, source.class()))).collect();
         let below = self.collect();
         let (cpu, busiest_workers) = self.threads(&workers, duration_ns, context);
-        let unsteady = context.turned || context.paused;
-        let settling = self.settling.window(start_ns, context.now_ns, unsteady);
-        let steady = !unsteady && !settling;
-
-        let mut classes = Class::ALL.map(|class| {
-            let busiest_worker = busiest_workers[class.index()];
-            ClassFigures { busiest_worker, ..self.figures(class, context, duration_ns) }
-        });
-        for class in Class::ALL {
-            let figures = &mut classes[class.index()];
-            let drifting = self.drifts(class, figures, steady);
-            figures.flags = flags::of_class(class, context, figures, drifting);
-        }
-        let stolen = self.steal.window(duration_ns, cpu.steal);
         let drives = self.probes.drives.window();
         let mut members = self.members_and_block(context, &below.blocks);
         let of_drives = drives.members_c.iter().zip(&drives.throttling);
         for (member, (temperature_c, throttling)) in members.iter_mut().zip(of_drives) {
             (member.temperature_c, member.throttling) = (*temperature_c, *throttling);
         }
+        let engine = self.engine(context.engine.as_ref(), &members);
+        let written = self.written(context, &members, engine.as_ref(), below.layers, drives.flash);
+        let done = self.counts.each_ref().map(|counts| (counts.delta.ios, counts.delta.bytes));
+        Reading {
+            start_ns,
+            duration_ns,
+            done,
+            unfinished: [None; 4],
+            cpu,
+            busiest_workers,
+            members,
+            engine,
+            written,
+            drives,
+        }
+    }
+
+    /// Adds what was still under way when the reading was taken, the run's end (`end_ns` on the workers' clock,
+    /// which is now at `now_ns`): latencies, failures and intended starts of what has ended since, and the age of what has not.
+    pub fn read_rest(&mut self, reading: &mut Reading, end_ns: u64, now_ns: u64) {
+        for mut source in std::mem::take(&mut self.sources) {
+            let at = source.class().index();
+            // Before the counts, so that what ends in between is rather counted twice than not at all.
+            let under_way = source.under_way();
+            let delta = &mut self.counts[at].delta;
+            if !source.collect(delta) {
+                continue;
+            }
+            for (begun, intents) in under_way {
+                let missed = intents.map_or(0, |intents| intents.before(end_ns));
+                (delta.intended, delta.missed) = (delta.intended + missed, delta.missed + missed);
+                for io in begun.into_iter().filter(|io| io.start_ns <= end_ns) {
+                    let age_ns = now_ns.saturating_sub(io.start_ns);
+                    delta.service.add(age_ns);
+                    if let Some(intended_ns) = io.intended_ns {
+                        delta.response.add(now_ns.saturating_sub(intended_ns));
+                    }
+                    let (count, oldest_ns) = reading.unfinished[at].unwrap_or_default();
+                    reading.unfinished[at] = Some((count + 1, oldest_ns.max(age_ns)));
+                }
+            }
+            self.sources.push(source);
+        }
+    }
+
+    /// The window of a reading.
+    pub fn conclude(&mut self, context: &WindowContext, reading: Reading) -> Arc<Window> {
+        let Reading { start_ns, duration_ns, .. } = reading;
+        let unsteady = context.turned || context.paused;
+        let settling = self.settling.window(start_ns, context.now_ns, unsteady);
+        let steady = !unsteady && !settling;
+        let mut classes = Class::ALL.map(|class| self.figures(class, context, &reading));
+        for class in Class::ALL {
+            let figures = &mut classes[class.index()];
+            let drifting = self.drifts(class, figures, steady);
+            figures.flags = flags::of_class(class, context, figures, drifting);
+            figures.flags.extend(reading.unfinished[class.index()].map(flags::unfinished));
+        }
+        let Reading { cpu, members, engine, written, drives, .. } = reading;
+        let stolen = self.steal.window(duration_ns, cpu.steal);
         let mut flags = flags::of_window(context, stolen, settling, self.compared.difference());
         flags.extend(flags::of_drives(&drives));
         self.lost = self.probes.arrays.window();
@@ -177,8 +230,6 @@ impl Meters {
         flags.extend(flags::upkeep(&self.probes.arrays.upkeep()));
         let bytes = classes.iter().map(|class| class.bytes).sum();
         let ios: u64 = classes.iter().map(|class| class.ios).sum();
-        let engine = self.engine(context.engine.as_ref(), &members);
-        let written = self.written(context, &members, engine.as_ref(), below.layers, drives.flash);
         let window = Window {
             index: self.windows,
             start_ns,
@@ -203,14 +254,26 @@ impl Meters {
             histograms: Arc::new(std::array::from_fn(|at| histograms(&self.counts[at].delta))),
         };
         self.windows += 1;
-        if !context.warmup {
-            self.sums.add(&window, std::array::from_fn(|at| self.counts[at].storage));
-            for (class, Counts { delta, .. }) in Class::ALL.into_iter().zip(&self.counts) {
-                let latencies = [&delta.service, &delta.response, &delta.write, &delta.flush];
-                self.sums.add_latencies(class, latencies);
-            }
-        }
+        self.count(&window);
         Arc::new(window)
+    }
+
+    /// Adds a window to the totals, unless it belongs to the warm-up.
+    fn count(&mut self, window: &Window) {
+        if window.warmup {
+            return;
+        }
+        self.sums.add(window, std::array::from_fn(|at| self.counts[at].storage));
+        for (class, Counts { delta, .. }) in Class::ALL.into_iter().zip(&self.counts) {
+            let latencies = [&delta.service, &delta.response, &delta.write, &delta.flush];
+            self.sums.add_latencies(class, latencies);
+        }
+    }
+
+    /// Whether something that began before that time of the workers' clock has not ended.
+    pub fn waits_since(&mut self, ns: u64) -> bool {
+        let under_way = self.sources.iter_mut().flat_map(|source| source.under_way());
+        under_way.flat_map(|(begun, _)| begun).any(|io| io.start_ns <= ns)
     }
 
     /// The start of the current window.
@@ -284,23 +347,30 @@ impl Meters {
         (cpu, tasks.busiest_worker)
     }
 
-    /// All figures of a class except its busiest worker and its flags.
-    fn figures(&self, class: Class, context: &WindowContext, duration_ns: u64) -> ClassFigures {
-        let at = class.index();
+    /// All figures of a class except its flags.
+    fn figures(&self, class: Class, context: &WindowContext, reading: &Reading) -> ClassFigures {
+        let (at, duration_ns) = (class.index(), reading.duration_ns);
+        let (ios, bytes) = reading.done[at];
         let of = &context.classes[at];
         let delta = &self.counts[at].delta;
         let errnos: Vec<_> = delta.errnos.iter().enumerate().filter(|(_, count)| **count > 0).collect();
         let not_held = not_held(delta.intended, delta.missed);
         ClassFigures {
             state: of.state.clone(),
-            ios: delta.ios,
-            bytes: delta.bytes,
+            ios,
+            bytes,
+            drained: Drained {
+                ios: delta.ios - ios,
+                bytes: delta.bytes - bytes,
+                unfinished: reading.unfinished[at].map_or(0, |(count, _)| count),
+            }
+            .unless_none(),
             errors: delta.errnos.iter().sum(),
             errnos: errnos.into_iter().map(|(errno, count)| (symbol(errno), *count)).collect(),
             intended: delta.intended,
             missed: delta.missed,
-            mb_per_s: mb_per_s(delta.bytes, duration_ns),
-            iops: per_s(delta.ios, duration_ns),
+            mb_per_s: mb_per_s(bytes, duration_ns),
+            iops: per_s(ios, duration_ns),
             target_mb_per_s: of.rate_bytes_per_s.map(|rate| rate as f64 / 1e6),
             not_held,
             latencies: Latencies {
@@ -309,7 +379,7 @@ impl Meters {
                 write_ns: summarize(&delta.write),
                 flush_ns: summarize(&delta.flush),
             },
-            busiest_worker: None,
+            busiest_worker: reading.busiest_workers[at],
             cache_share: self.reads[at].share,
             polls: (delta.polls != Polls::default()).then_some(delta.polls),
             incidents: (delta.incidents != Incidents::default()).then_some(delta.incidents),
@@ -361,17 +431,7 @@ impl Meters {
                 }
             })
             .collect();
-        let counted = !blocks.is_empty() && blocks.iter().all(Option::is_some);
-        if counted && context.all_direct() && !context.turned {
-            let compared = &mut self.compared;
-            compared.engine_bytes +=
-                figures.iter().map(|member| member.read_bytes + member.written_bytes).sum::<u64>();
-            compared.block_bytes +=
-                blocks.iter().flatten().map(|(read, written)| read + written).sum::<u64>();
-            let in_flight = context.classes.iter().filter(|class| class.state != State::Off);
-            let in_flight_bytes = in_flight.map(|class| class.in_flight_bytes_max).sum();
-            compared.in_flight_bytes_max = compared.in_flight_bytes_max.max(in_flight_bytes);
-        }
+        self.compared.add(context, &figures, blocks);
         figures
     }
 
@@ -420,37 +480,9 @@ impl Meters {
     }
 }
 
-impl Compared {
-    /// By which share of the workers' bytes the block layer's differ since the totals began; none while what
-    /// the device has completed and no worker has seen yet could be a large part of that.
-    fn difference(&self) -> Option<f64> {
-        let enough = COMPARABLE_BYTES.max(self.in_flight_bytes_max.saturating_mul(COMPARABLE_IN_FLIGHT));
-        let difference = self.engine_bytes.abs_diff(self.block_bytes) as f64 / self.engine_bytes as f64;
-        (self.engine_bytes >= enough).then_some(difference)
-    }
-}
-
 fn symbol(errno: usize) -> String {
     let name = i32::try_from(errno).ok().and_then(errno_name);
     name.map_or_else(|| format!("errno {errno}"), str::to_owned)
-}
-
-/// The histograms to return, no larger than their highest value needs.
-fn histograms(delta: &Delta) -> ClassHistograms {
-    let fitted = |latency: &LatencyDelta| {
-        if latency.histogram.is_empty() {
-            return None;
-        }
-        let mut fitted = Histogram::new(3).ok()?; // grows by itself
-        fitted.add(&latency.histogram).ok()?;
-        Some(fitted)
-    };
-    ClassHistograms {
-        service: fitted(&delta.service),
-        response: fitted(&delta.response),
-        write: fitted(&delta.write),
-        flush: fitted(&delta.flush),
-    }
 }
 
 #[cfg(test)]

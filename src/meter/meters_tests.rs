@@ -3,9 +3,11 @@
 use super::super::block::BlockProbe;
 use super::super::flag::{Flag, FlagKind};
 use super::super::flags::tests::context;
+use super::super::source::LatencyDelta;
 use super::super::tasks::TaskProbe;
 use super::*;
 use crate::settings::{Buffering, Interface};
+use crate::units::MIB;
 use crate::units::SECOND_NS;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};

@@ -17,9 +17,10 @@
 //! | [`rates`] | shares and rates that windows and totals compute alike | – |
 //! | [`spread`] | a figure over several runs: median and extremes | – |
 //! | [`tasks`] | what this process's own threads cost and read | – |
+//! | [`under_way`] | what a worker has begun and not ended | – |
 //! | [`written`] | bytes on their way to the flash, and their ratios | – |
 //! | [`arrays`] | arrays in use, watched for lost members | member |
-//! | [`cell`] | what a worker counts while it runs | counters |
+//! | [`cell`] | what a worker counts while it runs | counters, under_way |
 //! | [`drives`] | the drives below the members: temperature, throttling, presence | member |
 //! | [`layers`] | bytes and space on each level below the load | block, member |
 //! | [`settling`] | settled after the last turn, and without a trend | spread |
@@ -29,19 +30,21 @@
 //! | [`cpu`] | the processor over a window: the whole system's shares and cycles | frequency, pmu, window |
 //! | [`cusum`] | where a series leaves its level (CUSUM; Page 1954) | settling |
 //! | [`ledger`] | each turn of a knob: windows before against windows after | flag, window |
-//! | [`source`] | where counts come from: cells here, deltas of another process | counters, tasks, cell |
+//! | [`source`] | where counts come from: cells here, deltas of another process | counters, tasks, under_way, cell |
 //! | [`variability`] | how much the throughput varies (Didona et al. 2021, 4.7) | window |
 //! | [`flags`] | raises flags: what makes a figure untrustworthy | flag, drives, window, context |
 //! | [`latency`] | percentiles, reported only if enough samples support them | window, source |
 //! | [`probes`] | what the meters read besides the sources | block, member, tasks, arrays, drives, layers, cpu |
 //! | [`steady_state`] | whether a run has reached its steady state (Didona et al. 2021, 4.1) | rates, written, window, bins, cusum |
 //! | [`totals`] | sums over the windows after the warm-up | engine, flag, rates, written, window, cpu, source, variability, flags, latency, steady_state |
-//! | [`meters`] | closes a window: reads sources and probes, computes all figures | counters, engine, member, rates, written, drives, layers, settling, window, context, cpu, source, flags, latency, probes, totals |
+//! | [`compared`] | the workers' count of bytes against the block layer's | window, context |
+//! | [`meters`] | closes a window: reads sources and probes, computes all figures | compared, counters, engine, member, rates, written, drives, layers, settling, window, context, cpu, source, flags, latency, probes, totals |
 
 pub mod arrays;
 pub mod bins;
 pub mod block;
 pub mod cell;
+mod compared;
 pub mod context;
 pub mod counters;
 pub mod cpu;
@@ -66,6 +69,7 @@ pub mod spread;
 pub mod steady_state;
 pub mod tasks;
 pub mod totals;
+pub mod under_way;
 pub mod variability;
 pub mod window;
 pub mod written;

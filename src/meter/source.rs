@@ -8,6 +8,7 @@ use hdrhistogram::Histogram;
 use super::cell::{ERRNO_MAX, LATENCY_NS_MAX, LatencyCell, WorkerCell, value_of};
 use super::counters::{Incidents, Polls};
 use super::tasks::TaskTimes;
+use super::under_way::{Begun, Intents};
 use crate::class::Class;
 
 /// What one class counted since the last call.
@@ -39,6 +40,16 @@ pub struct Delta {
     pub members: Vec<(u64, u64)>,
     /// CPU time of another process, if the workers run there.
     pub elsewhere: TaskTimes,
+}
+
+impl LatencyDelta {
+    /// Counts a sample that is at least that long.
+    pub fn add(&mut self, ns: u64) {
+        // Longer than is distinguished counts as the longest that is.
+        let ns = ns.clamp(1, LATENCY_NS_MAX);
+        let _ = self.histogram.record(ns);
+        self.max_ns = self.max_ns.max(ns);
+    }
 }
 
 /// A histogram and its exact maximum.
@@ -126,6 +137,10 @@ pub trait Source: Send {
         let more = self.counts(delta);
         self.latencies(delta);
         more
+    }
+    /// What its worker, or each of several, has begun and not ended, and intends next.
+    fn under_way(&mut self) -> Vec<(Vec<Begun>, Option<Intents>)> {
+        Vec::new()
     }
     /// The thread that does the work, if it is in this process.
     fn thread_id(&self) -> Option<i32>;
@@ -225,6 +240,10 @@ impl Source for WorkerSource {
                 collect_latency(last, cell, into);
             }
         }
+    }
+
+    fn under_way(&mut self) -> Vec<(Vec<Begun>, Option<Intents>)> {
+        vec![(self.cell.under_way.begun(), self.cell.under_way.intents())]
     }
 
     fn thread_id(&self) -> Option<i32> {

@@ -201,6 +201,8 @@ impl ClassSums {
         for (errno, count) in &window.errnos {
             *sum.errnos.entry(errno.clone()).or_default() += count;
         }
+        // Only a run's last window has it.
+        sum.drained = sum.drained.or(window.drained);
         sum.intended += window.intended;
         sum.missed += window.missed;
         if let Some(polls) = window.polls {

@@ -70,15 +70,38 @@ pub enum State {
     Stopped(String),
 }
 
+/// What was under way at the run's end. Rates, bytes and cycles are those until the end and leave it out; latencies,
+/// errors and intended starts include it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drained {
+    /// I/Os that ended after the run's end.
+    pub ios: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// I/Os that had not ended after `run.drain` either. They count in the latencies with their age then, which is
+    /// the least that they took.
+    pub unfinished: u64,
+}
+
+impl Drained {
+    /// It, if there was anything.
+    pub(super) fn unless_none(self) -> Option<Self> {
+        (self != Self::default()).then_some(self)
+    }
+}
+
 /// A class in a window, or over a whole run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClassFigures {
     /// What the class was doing at the end of it.
     pub state: State,
-    /// Completed I/Os.
+    /// Completed I/Os; in the last window those until the run's end.
     pub ios: u64,
-    /// Bytes of completed I/Os.
+    /// Bytes of these.
     pub bytes: u64,
+    /// What was under way at the run's end, in its last window; absent elsewhere, and if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drained: Option<Drained>,
     /// Failed I/Os and flushes; a short transfer is one.
     pub errors: u64,
     /// Failed I/Os by errno's symbol.
@@ -128,8 +151,10 @@ impl ClassFigures {
             [polls.polls, polls.empty_polls, polls.polling_ns, polls.empty_polling_ns]
         });
         let incidents = self.incidents.map_or([0; 2], |incidents| [incidents.timeouts, incidents.resets]);
+        let drained = self.drained.map_or([0; 3], |drained| [drained.ios, drained.bytes, drained.unfinished]);
         [self.ios, self.bytes, self.errors, self.intended, self.missed]
             .into_iter()
+            .chain(drained)
             .chain(self.errnos.values().copied())
             .chain(samples.map(|latency| latency.count))
             .chain(polls)

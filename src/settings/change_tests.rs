@@ -75,6 +75,7 @@ fn opened(settings: &Settings) -> impl PartialEq {
         max_writes_bytes: _,
         cache_limit_bytes: _,
         window: _,
+        drain: _,
         seed,
         drives: _,
         drive_rate_bytes_per_s: _,

@@ -10,6 +10,7 @@ use rand::{RngExt, SeedableRng};
 use super::backend::{Op, OpKind, Queue};
 use super::buffers::Buffers;
 use crate::settings::SimDevice;
+use crate::units::SECOND_NS;
 
 /// A row of the table.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +33,8 @@ pub struct Model {
     pub tail_factor: f64,
     /// One in this many operations fails with EIO; 0 means none.
     pub fault_every: u32,
+    /// Nothing is served from the first of these times to the second.
+    pub hangs: Option<(u64, u64)>,
 }
 
 /// The simulated devices. Times are of the order that the paper gives: reads of about 100 µs, flushes
@@ -43,6 +46,7 @@ pub const MODELS: &[(SimDevice, Model)] = &[
         Model { channels: 64, flush_ns: 20e3, flush_blocks: false, tail_factor: 3.0, ..CONSUMER },
     ),
     (SimDevice::Faulty, Model { fault_every: 200, ..CONSUMER }),
+    (SimDevice::Hanging, Model { hangs: Some((7 * SECOND_NS, 12 * SECOND_NS)), ..CONSUMER }),
 ];
 
 const CONSUMER: Model = Model {
@@ -55,6 +59,7 @@ const CONSUMER: Model = Model {
     tail_every: 500,
     tail_factor: 8.0,
     fault_every: 0,
+    hangs: None,
 };
 
 /// One simulated device.
@@ -78,6 +83,11 @@ impl Device {
 
     /// Takes an operation now; returns when it completes and its result.
     pub fn take(&mut self, now_ns: u64, kind: OpKind, page_bytes: usize) -> (u64, i32) {
+        if let Some((from_ns, until_ns)) = self.model.hangs
+            && now_ns >= from_ns
+        {
+            self.blocked_until_ns = self.blocked_until_ns.max(until_ns);
+        }
         let result = if self.one_in(self.model.fault_every) {
             -libc::EIO
         } else if kind == OpKind::Flush {
@@ -111,7 +121,8 @@ impl Device {
 
     fn flush(&mut self, now_ns: u64) -> u64 {
         let taken_ns = self.channels.iter().copied().max().unwrap_or(0);
-        let end_ns = taken_ns.max(now_ns) + self.spread(self.model.flush_ns);
+        let hung_ns = if self.model.hangs.is_some() { self.blocked_until_ns } else { 0 };
+        let end_ns = taken_ns.max(now_ns).max(hung_ns) + self.spread(self.model.flush_ns);
         if self.model.flush_blocks {
             self.blocked_until_ns = end_ns;
         }

@@ -12,6 +12,7 @@ use crate::load::workers::Activity;
 use crate::meter::counters::{Incidents, Polls};
 use crate::meter::source::{Delta, LatencyDelta};
 use crate::meter::tasks::TaskTimes;
+use crate::meter::under_way::{Begun, Intents};
 use crate::settings::jobs::Job;
 
 /// A request, with what holds from now on.
@@ -44,6 +45,8 @@ pub enum Ask {
     /// Report what a class, as started that time, has counted since the last such request. Answered by
     /// [`Answer::Sample`].
     Sample(u64),
+    /// Report what a class, as started that time, has begun and not ended. Answered by [`Answer::UnderWay`].
+    UnderWay(u64),
     /// End all classes; answered once no worker is left.
     Unload,
 }
@@ -85,6 +88,8 @@ pub enum Answer {
     Activity(Activity),
     /// What was counted.
     Sample(Box<Sample>),
+    /// Of each worker what has begun and not ended, and what it intends next.
+    UnderWay(Vec<(Vec<Begun>, Option<Intents>)>),
 }
 
 /// The versions that drive the drives, and their limits.

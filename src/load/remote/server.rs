@@ -125,6 +125,13 @@ impl Server {
                 let loaded = self.load.as_mut().ok_or_else(nothing_loaded)?;
                 return Ok(Answer::Sample(Box::new(loaded.sample(number))));
             }
+            Ask::UnderWay(number) => {
+                let loaded = self.load.as_mut().ok_or_else(nothing_loaded)?;
+                let of = loaded.started.iter_mut().filter(|started| started.number == number);
+                let under_way =
+                    of.flat_map(|started| &mut started.sources).flat_map(|source| source.under_way());
+                return Ok(Answer::UnderWay(under_way.collect()));
+            }
         }
         Ok(Answer::Done)
     }

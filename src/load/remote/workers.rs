@@ -8,6 +8,7 @@ use crate::class::Class;
 use crate::error::Result;
 use crate::load::workers::{Activity, Workers};
 use crate::meter::source::{Delta, Source};
+use crate::meter::under_way::{Begun, Intents};
 use crate::settings::jobs::Job;
 
 /// Workers of the classes in the helper's process.
@@ -90,6 +91,13 @@ impl Source for RemoteSource {
 
     fn latencies(&mut self, delta: &mut Delta) {
         std::mem::take(&mut self.sample).add_latencies(delta);
+    }
+
+    fn under_way(&mut self) -> Vec<(Vec<Begun>, Option<Intents>)> {
+        match lock(&self.link).ask(Ask::UnderWay(self.number)) {
+            Ok(Answer::UnderWay(under_way)) => under_way,
+            _ => Vec::new(),
+        }
     }
 
     fn thread_id(&self) -> Option<i32> {

@@ -69,6 +69,11 @@ impl Commits {
         self.written.push(write);
     }
 
+    /// How many writes wait for their flush.
+    pub fn waiting(&self) -> usize {
+        self.written.len()
+    }
+
     /// Whether a flush should begin once nothing is outstanding; at the end of the run, for whatever was
     /// written.
     pub fn is_due(&self, ending: bool) -> bool {

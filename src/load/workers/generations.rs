@@ -69,7 +69,10 @@ impl Generations {
             control: control.clone(),
             shared: self.shared[job.class.index()].clone(),
             writes: self.writes.clone(),
-            cell: Arc::new(WorkerCell::new(job.class, job.rate_bytes_per_s.is_some(), self.members)),
+            cell: Arc::new(
+                WorkerCell::new(job.class, job.rate_bytes_per_s.is_some(), self.members)
+                    .with_room(job.depth + job.sync_every),
+            ),
         }
     }
 

@@ -180,8 +180,10 @@ impl<'a> Worker<'a> {
                 break;
             }
             let start_ns = now_ns;
+            self.orders.cell.under_way.begin(0, start_ns, intended_ns);
             let outcome = self.operate(start_ns, intended_ns);
             now_ns = clock::now_ns();
+            self.orders.cell.under_way.end(0);
             self.count(start_ns, intended_ns, now_ns, outcome);
         }
         self.sync_rest(now_ns);
@@ -199,6 +201,7 @@ impl<'a> Worker<'a> {
         cell.intended.add(missed + u64::from(due));
         if due {
             pacer.advance();
+            cell.under_way.intend(pacer.next_ns(), pacer.spacing_ns());
             return Ok(Some(next_ns));
         }
         Err(next_ns)
@@ -209,6 +212,7 @@ impl<'a> Worker<'a> {
             let missed = pacer.drop_before(stopped_ns);
             self.orders.cell.intended.add(missed);
             self.orders.cell.missed.add(missed);
+            self.orders.cell.under_way.intend_nothing();
         }
     }
 
@@ -279,6 +283,10 @@ impl<'a> Worker<'a> {
         let sync = durable && self.pending.len() as u64 + 1 >= self.orders.job.sync_every;
         let outcome = self.put(self.loaded + slot, sequence, sync);
         if matches!(outcome, Outcome::Put(_)) {
+            if !sync {
+                let waiting = 1 + self.pending.len();
+                self.orders.cell.under_way.begin(waiting, start_ns, intended_ns);
+            }
             self.pending.push(Pending { start_ns, intended_ns, slot, sequence });
         }
         outcome
@@ -332,6 +340,7 @@ impl<'a> Worker<'a> {
     #[inline]
     fn committed(&mut self, now_ns: u64) {
         let cell = &self.orders.cell;
+        cell.under_way.end_from(1);
         for put in &self.pending {
             cell.service.record(now_ns.saturating_sub(put.start_ns));
             if let (Some(response), Some(intended_ns)) = (&cell.response, put.intended_ns) {

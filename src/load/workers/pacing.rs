@@ -46,6 +46,11 @@ impl Pacer {
         (self.next >> FRACTION_BITS) as u64
     }
 
+    /// The time between two, on average.
+    pub fn spacing_ns(&self) -> u64 {
+        (self.spacing >> FRACTION_BITS) as u64
+    }
+
     /// Advances to the one after it.
     #[inline]
     pub fn advance(&mut self) {

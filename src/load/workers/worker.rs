@@ -164,12 +164,14 @@ impl Worker {
             let missed = pacer.drop_before(stopped_ns);
             self.orders.cell.intended.add(missed);
             self.orders.cell.missed.add(missed);
+            self.orders.cell.under_way.intend_nothing();
         }
     }
 
     fn drain(&mut self) -> Turn {
         if self.outstanding > 0 {
-            return Turn::Wait(Wait { completions: self.outstanding, until_ns: None });
+            // One by one, so that those that end early are not counted with the time of the last.
+            return Turn::Wait(Wait { completions: 1, until_ns: None });
         }
         if self.orders.job.offsets == Pattern::Sequential {
             let position = self.offsets.position() * self.page_bytes;
@@ -242,6 +244,9 @@ impl Worker {
             next_ns = self.pacer.as_ref().map_or(now_ns, Pacer::next_ns);
         }
         self.orders.cell.intended.add(intended);
+        if let Some(pacer) = &self.pacer {
+            self.orders.cell.under_way.intend(pacer.next_ns(), pacer.spacing_ns());
+        }
         let full = self.free.is_empty() || self.commits.as_ref().is_some_and(|commits| commits.room() == 0);
         Some(if self.outstanding == 0 {
             Wait { completions: 0, until_ns: Some(next_ns.min(now_ns + IDLE_NS_MAX)) }
@@ -286,8 +291,12 @@ impl Worker {
         {
             commits.handed_over(now_ns);
         }
+        let paced = self.pacer.is_some();
         for slot in self.fresh.drain(..) {
-            self.slots[slot as usize].start_ns = now_ns;
+            let at = &mut self.slots[slot as usize];
+            at.start_ns = now_ns;
+            let intended_ns = paced.then_some(at.intended_ns);
+            self.orders.cell.under_way.begin(slot as usize, now_ns, intended_ns);
         }
     }
 
@@ -301,6 +310,7 @@ impl Worker {
             }
             let slot = self.slots[done.slot as usize];
             self.free.push(done.slot);
+            self.orders.cell.under_way.end(done.slot as usize);
             self.outstanding -= 1;
             if u64::try_from(done.result) == Ok(self.page_bytes) {
                 ios += 1;
@@ -327,6 +337,7 @@ impl Worker {
         }
         if let Some(commits) = &mut self.commits {
             let intended_ns = self.pacer.is_some().then_some(slot.intended_ns);
+            cell.under_way.begin(self.slots.len() + commits.waiting(), slot.start_ns, intended_ns);
             commits.written(slot.file, Written { start_ns: slot.start_ns, intended_ns });
             return;
         }
@@ -349,6 +360,7 @@ impl Worker {
         let Some(commits) = &mut self.commits else { return };
         let Some(flushed) = commits.synced(result >= 0) else { return };
         let cell = &self.orders.cell;
+        cell.under_way.end_from(self.slots.len());
         if let (true, Some(flush)) = (flushed.durable, &cell.flush) {
             flush.record(now_ns.saturating_sub(flushed.started_ns));
         }

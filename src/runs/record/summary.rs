@@ -11,6 +11,8 @@
 //!     state, why         running, off, paused, draining, or stopped (and why) at the end
 //!     bytes, ios         of completed I/Os (flushes do not count)
 //!     errors, errnos     failed I/Os, and those by errno
+//!     drained            {ios,bytes,unfinished} of what was under way at the end, which latencies, errors and
+//!                        intended starts include, and bytes and ios leave out; absent if there was none
 //!     intended, missed   starts of a class with a rate; those dropped, over a second late
 //!     mb_per_s, iops     MB are 10^6 bytes
 //!     target_mb_per_s    the rate asked for, or null
@@ -71,8 +73,8 @@ use crate::meter::steady_state::Steadiness;
 use crate::meter::totals::Totals;
 use crate::meter::variability::Variability;
 use crate::meter::window::{
-    ClassFigures, CpuFigures, CyclesSource, EngineFigures, Flag, Incidents, Latency, MemberFigures, Polls,
-    State,
+    ClassFigures, CpuFigures, CyclesSource, Drained, EngineFigures, Flag, Incidents, Latency, MemberFigures,
+    Polls, State,
 };
 use crate::meter::written::{Parts, Written};
 use crate::runs::pitfalls::{Circumstances, Pitfall, pitfalls};
@@ -193,6 +195,9 @@ pub struct ClassSummary {
     pub bytes: u64,
     /// Completed I/Os.
     pub ios: u64,
+    /// What was under way at the run's end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drained: Option<Drained>,
     /// Failed I/Os.
     pub errors: u64,
     /// Failed I/Os by errno.
@@ -380,6 +385,7 @@ impl ClassSummary {
             state: figures.state.clone(),
             bytes: figures.bytes,
             ios: figures.ios,
+            drained: figures.drained,
             errors: figures.errors,
             errnos: figures.errnos.clone(),
             intended: figures.intended,

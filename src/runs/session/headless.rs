@@ -45,6 +45,11 @@ pub fn record<'a>(
     session.record(out)?;
     let until = until.into();
     let ran = session.start().and_then(|()| run_until(session, until, interrupts, on_event));
+    session.end();
+    let waits = |session: &mut Session| !session.is_drained() && interrupts() < 2;
+    while !session.drains_in_vain() && waits(session) {
+        clock::sleep_until(clock::now_ns() + SETTLE_NS);
+    }
     let outcome = match &ran {
         Err(error) => Outcome::Failed(error.one_line()),
         Ok(()) if interrupts() > 0 => Outcome::Interrupted,
@@ -53,10 +58,10 @@ pub fn record<'a>(
         }
         Ok(()) => Outcome::Complete,
     };
-    let finished = session.finish_window().and_then(|()| session.end_recording(&outcome));
+    let finished = session.conclude(&outcome);
     session.events().for_each(&mut *on_event);
-    session.end();
-    while !session.is_drained() && interrupts() < 2 {
+    // What hangs even now keeps files and memory that nothing else can have yet.
+    while waits(session) {
         clock::sleep_until(clock::now_ns() + SETTLE_NS);
     }
     ran?;
@@ -79,6 +84,10 @@ fn run_until(
             let now_ns = session.now_ns();
             let look_ns = now_ns + if session.is_settling() { SETTLE_NS } else { LOOK_NS };
             clock::sleep_until(clock::now_ns() + due_ns.min(look_ns).saturating_sub(now_ns));
+        }
+        // The last window ends with the run, which takes what is under way then.
+        if session.now_ns() >= end_ns {
+            return Ok(());
         }
         session.tick()?;
         for event in session.events() {

@@ -151,9 +151,9 @@ fn after_failure(
 /// Runs an opened session.
 fn operate(mut session: Session, commands: &Receiver<Command>, events: &Sender<Event>) -> (Next, Result<()>) {
     let began = Instant::now();
-    let mut next = None;
+    let (mut next, mut planned) = (None, None);
     begin(&mut session);
-    while next.is_none() {
+    while next.is_none() && planned.is_none() {
         match commands.recv_timeout(pause_of(&session, began)) {
             Ok(Command::Quit) | Err(RecvTimeoutError::Disconnected) => {
                 next = Some(Next::Quit { keep: false });
@@ -165,7 +165,10 @@ fn operate(mut session: Session, commands: &Receiver<Command>, events: &Sender<E
             Ok(Command::Open { settings, unused_steps }) => {
                 next = Some(Next::Open { settings, unused_steps });
             }
-            Ok(Command::Build { plan, typed }) => next = rebuild(&mut session, plan, typed),
+            Ok(Command::Build { plan, typed }) => match session.take_plan(plan) {
+                Some(pending) => planned = Some((pending, typed)),
+                None => session.notice("that plan is no longer current: plan again".into()),
+            },
             Ok(command) => obey(&mut session, command),
             Err(RecvTimeoutError::Timeout) => {}
         }
@@ -178,6 +181,13 @@ fn operate(mut session: Session, commands: &Receiver<Command>, events: &Sender<E
         session.events().for_each(|event| drop(events.send(event)));
     }
     let (ended, quit) = close(&mut session, commands, events);
+    if let Some((pending, typed)) = planned {
+        // A recording has ended here, with the ledger that the next session goes on with.
+        if let Err(error) = &ended {
+            let _ = events.send(Event::Notice(error.to_string()));
+        }
+        next = Some(Next::Rebuild(Box::new(session.carry(pending, typed))));
+    }
     // An operator who quits while the load drains wants nothing built any more.
     let next = quit.or(next).unwrap_or(Next::Quit { keep: false });
     let keep = matches!(next, Next::Quit { keep: true });
@@ -206,26 +216,33 @@ fn pause_of(session: &Session, began: Instant) -> Duration {
     Duration::from_nanos(session.next_ns().saturating_sub(now_ns)).min(LOOK)
 }
 
-/// Ends a recording cleanly and drains; a quit meanwhile no longer waits, and is returned.
+/// Drains, and ends a recording with what has drained; a quit meanwhile no longer waits, and is returned.
 fn close(
     session: &mut Session,
     commands: &Receiver<Command>,
     events: &Sender<Event>,
 ) -> (Result<()>, Option<Next>) {
-    let ended = end_recording_cleanly(session);
     session.end();
-    session.events().for_each(|event| drop(events.send(event)));
-    while !session.is_drained() {
-        match commands.recv_timeout(SETTLE) {
+    let (mut ended, mut quit) = (None, None);
+    while quit.is_none() {
+        let drained = session.is_drained();
+        if ended.is_none() && session.drains_in_vain() {
+            ended = Some(session.conclude(&Outcome::Complete));
+        }
+        session.events().for_each(|event| drop(events.send(event)));
+        match commands.recv_timeout(if drained { Duration::ZERO } else { SETTLE }) {
             Ok(Command::Quit) | Err(RecvTimeoutError::Disconnected) => {
-                return (ended, Some(Next::Quit { keep: false }));
+                quit = Some(Next::Quit { keep: false });
             }
-            Ok(Command::QuitKeeping) => return (ended, Some(Next::Quit { keep: true })),
+            Ok(Command::QuitKeeping) => quit = Some(Next::Quit { keep: true }),
             Ok(command) => decline(&command, "the run is ending", events),
+            Err(RecvTimeoutError::Timeout) if drained => break,
             Err(RecvTimeoutError::Timeout) => {}
         }
     }
-    (ended, None)
+    let ended = ended.unwrap_or_else(|| session.conclude(&Outcome::Complete));
+    session.events().for_each(|event| drop(events.send(event)));
+    (ended.map(drop), quit)
 }
 
 /// Answers a command that can't be obeyed now, where its asker waits for an answer.
@@ -258,10 +275,7 @@ fn obey(session: &mut Session, command: Command) {
             let begun = session.finish_window().and_then(|()| session.record(&dir));
             notice_failed(session, begun);
         }
-        Command::Record(None) => {
-            let ended = end_recording_cleanly(session);
-            notice_failed(session, ended);
-        }
+        Command::Record(None) => session.end_recording(),
         Command::Plan(turns) => session.report_plan(&turns),
         // Nothing waits for consent while a session runs, and the rest is the caller's.
         Command::Consent(_)
@@ -272,26 +286,10 @@ fn obey(session: &mut Session, command: Command) {
     }
 }
 
-fn end_recording_cleanly(session: &mut Session) -> Result<()> {
-    session.finish_window().and_then(|()| session.end_recording(&Outcome::Complete)).map(drop)
-}
-
 fn notice_failed(session: &mut Session, outcome: Result<()>) {
     if let Err(error) = outcome {
         session.notice(error.to_string());
     }
-}
-
-/// What is to be done by the plan of that number, if it still waits.
-fn rebuild(session: &mut Session, plan: u64, typed: Vec<String>) -> Option<Next> {
-    let Some(pending) = session.take_plan(plan) else {
-        session.notice("that plan is no longer current: plan again".into());
-        return None;
-    };
-    // A recording ends here, with the ledger that the next session goes on with.
-    let ended = end_recording_cleanly(session);
-    notice_failed(session, ended);
-    Some(Next::Rebuild(Box::new(session.carry(pending, typed))))
 }
 
 /// Whether a stack lies under the target.

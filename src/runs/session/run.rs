@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use super::attendant::Attendant;
 use super::classes::{Around, Classes};
 use super::host_tuning::HostTuning;
+use super::last_window::Ending;
 use super::losses::Losses;
 use super::message::{Event, Progress, Status};
 use super::open::{Opened, Written, open};
@@ -30,7 +31,6 @@ use crate::meter::ledger::Turn;
 use crate::meter::window::Window;
 use crate::meter::{Meters, Probes};
 use crate::runs::pitfalls::Circumstances;
-use crate::runs::record::{Header, Outcome, Place, Summary};
 use crate::settings::Settings;
 use crate::settings::Sync;
 use crate::stack::plan::{Properties, properties};
@@ -49,6 +49,7 @@ pub struct Session {
     pub(super) turns: Turns,
     pub(super) losses: Losses,
     pub(super) recorder: Recorder,
+    pub(super) ending: Ending,
 }
 
 impl Session {
@@ -124,6 +125,7 @@ impl Session {
             written,
             turns,
             recorder,
+            ending: Ending::default(),
         }
     }
 
@@ -183,7 +185,7 @@ impl Session {
         if self.now_ns() >= self.schedule.next_window_ns {
             self.end_window()?;
         }
-        Ok(())
+        self.end_awaited_recording()
     }
 
     /// Events since the last call.
@@ -252,7 +254,7 @@ impl Session {
 
     /// What the stack under these settings survives and costs, where it is built or is bare devices; what
     /// is turned live (`wal.sync`, the price) counts as it is now.
-    fn properties(&self) -> Option<Properties> {
+    pub(super) fn properties(&self) -> Option<Properties> {
         let built = self.target.built().map(|built| built.plan().properties.usable_bytes);
         let devices = !self.resolved.stack.target.devices.is_empty() && self.target.pages().is_some();
         let bare = || devices.then(|| self.target.layout().bytes());
@@ -262,45 +264,19 @@ impl Session {
     }
 
     /// What bears on whether the figures can be believed, under these settings.
-    fn circumstances(&self) -> Circumstances {
+    pub(super) fn circumstances(&self) -> Circumstances {
         let (layout, resolved) = (self.target.layout(), &self.resolved);
         Circumstances::of(&resolved.settings, &layout.levels, layout.data.bytes(), resolved.cache_bytes_max)
     }
 
-    /// Ends the window that runs, whether or not it is due.
-    pub(super) fn end_window(&mut self) -> Result<()> {
-        let now_ns = self.now_ns();
-        let target = self.target.facts().cloned();
-        let engine = self.engine_figures();
-        let context = WindowContext { engine, ..self.context(now_ns, target.as_ref()) };
-        let window = self.meters.window(&context);
-        self.schedule.end_window(now_ns, self.classes.any_pending(), self.resolved.pace);
-        self.classes.begin_window();
-        // One that was cut short spreads more than the others: it is not to be compared with them.
-        let is_cut = window.duration_ns < self.resolved.pace.window_ns / 2;
-        let lines = if is_cut { Vec::new() } else { self.turns.ledger.window(&window) };
-        let written = self.recorder.window(&window, &lines);
-        self.look_for_losses(&window);
-        let totals = self.meters.totals();
-        self.report(Event::Window(window, totals));
-        lines.into_iter().for_each(|line| self.report(Event::Ledger(Arc::new(line))));
-        written
-    }
-
-    /// Ends the window that runs, unless it has only just begun.
-    pub fn finish_window(&mut self) -> Result<()> {
-        let age_ns = self.now_ns().saturating_sub(self.meters.start_ns());
-        if age_ns < self.resolved.pace.window_ns / 100 { Ok(()) } else { self.end_window() }
-    }
-
     /// What RocksDB did so far; what it wrote is added to what was written. None of pages.
-    fn engine_figures(&mut self) -> Option<EngineFigures> {
+    pub(super) fn engine_figures(&mut self) -> Option<EngineFigures> {
         let (figures, written_bytes) = self.target.key_value_mut()?.figures()?;
         self.written.writes.add(written_bytes);
         Some(figures)
     }
 
-    fn context<'a>(&self, now_ns: u64, target: Option<&'a TargetFacts>) -> WindowContext<'a> {
+    pub(super) fn context<'a>(&self, now_ns: u64, target: Option<&'a TargetFacts>) -> WindowContext<'a> {
         let Self { resolved, schedule, .. } = self;
         let (layout, store) = (self.target.layout(), self.target.key_value().map(KeyValue::store));
         let options = &resolved.options;
@@ -337,7 +313,7 @@ impl Session {
     }
 
     /// Reports what a window shows of lost drives, once; stops all classes where an array has failed.
-    fn look_for_losses(&mut self, window: &Window) {
+    pub(super) fn look_for_losses(&mut self, window: &Window) {
         let new = self.losses.new_in(window);
         if self.losses.count_is(self.meters.lost().iter().map(Lost::count).sum()) {
             // The stack survives less now, or more again.
@@ -351,47 +327,6 @@ impl Session {
             }
             self.notice(flag.why);
         }
-    }
-
-    /// Starts a recording into a new folder; totals begin anew with the next window.
-    pub fn record<'a>(&mut self, place: impl Into<Place<'a>>) -> Result<()> {
-        let (resolved, target) = (&self.resolved, self.target.facts().cloned());
-        let notes = [&resolved.fallbacks, &self.target.layout().notes, &resolved.notes(target.as_ref())];
-        let header = Header {
-            profile: resolved.settings.name.clone(),
-            profile_toml: resolved.profile_toml(),
-            facts: (*resolved.facts).clone(),
-            notes: notes.into_iter().flatten().cloned().collect(),
-            target,
-            run_started: self.schedule.started,
-            worth: self.properties().map(|stack| (stack.price, stack.usable_bytes)),
-            circumstances: self.circumstances(),
-        };
-        self.recorder.begin(place.into(), &header)?;
-        self.meters.reset_totals();
-        self.status();
-        Ok(())
-    }
-
-    /// Ends the recording, if there is one, with its summary.
-    pub fn end_recording(&mut self, outcome: &Outcome) -> Result<Option<Summary>> {
-        let summary = self.recorder.end(&mut self.turns.ledger, &self.meters.totals(), outcome)?;
-        if summary.is_some() {
-            self.status();
-        }
-        Ok(summary)
-    }
-
-    /// Stops all classes; they have drained once [`Self::is_drained`].
-    pub fn end(&mut self) {
-        self.schedule.ending = true;
-        self.classes.end();
-        self.status();
-    }
-
-    /// Whether no I/O is outstanding any more.
-    pub fn is_drained(&mut self) -> bool {
-        self.classes.are_idle()
     }
 
     /// Reads the target back once all has drained, and checks every page that was written, or every pair;

@@ -68,6 +68,23 @@ pub(super) const RUN: &[Spec] = &[
         ..at!(Time, |s, c| s.run.window)
     },
     Spec {
+        key: "drain",
+        help: "How long I/O under way at the end of a run or recording is waited for; what has not ended then counts with its age.",
+        kind: Kind::Time {
+            min: Duration::from_millis(100),
+            max: Duration::from_mins(1),
+            steps: &[
+                Duration::from_secs(1),
+                Duration::from_secs(5),
+                Duration::from_secs(10),
+                Duration::from_secs(30),
+                Duration::from_mins(1),
+            ],
+        },
+        only_reckons: true,
+        ..at!(Time, |s, c| s.run.drain)
+    },
+    Spec {
         key: "drives",
         help: "Drives of a planned array: the cores that it would need are derived from the measured cycles per byte.",
         paper: Some(
@@ -97,7 +114,7 @@ pub(super) const SIM: &[Spec] = &[
     Spec {
         key: "device",
         help: "The simulated device of the sim interface.",
-        kind: Kind::Choice(&names::<SimDevice, 3>()),
+        kind: Kind::Choice(&names::<SimDevice, 4>()),
         scope: Scope::Rebuild,
         inactive: |s, _| (!s.is_simulated()).then_some("nothing is simulated"),
         ..at!(named SimDevice, |s, c| s.sim.device)

@@ -13,6 +13,8 @@ pub struct Run {
     pub cache_limit_bytes: Option<u64>,
     /// The length of a window.
     pub window: Duration,
+    /// How long I/O that is under way at a run's end is waited for.
+    pub drain: Duration,
     /// The seed of offsets and arrivals.
     pub seed: u64,
     /// Drives of the array for which the cores needed are derived.
@@ -28,6 +30,7 @@ impl Default for Run {
             max_writes_bytes: None,
             cache_limit_bytes: None,
             window: Duration::from_secs(1),
+            drain: Duration::from_secs(30),
             seed: 1,
             drives: 8,
             drive_rate_bytes_per_s: Some(3_000_000_000),
@@ -44,6 +47,8 @@ pub enum SimDevice {
     Enterprise,
     /// The consumer device with occasional read and write errors.
     Faulty,
+    /// The consumer device that hangs from its 7th to its 12th second.
+    Hanging,
 }
 
 /// The `[sim]` table.
@@ -60,5 +65,10 @@ impl Named for SimDevice {
         (Self::Consumer, "consumer", "fast reads, slow flushes that block everything"),
         (Self::Enterprise, "enterprise", "flushes of 20 µs"),
         (Self::Faulty, "faulty", "the consumer device with occasional errors"),
+        (
+            Self::Hanging,
+            "hanging",
+            "the consumer device that serves nothing between its 7th and its 12th second",
+        ),
     ];
 }

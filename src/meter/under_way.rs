@@ -1,0 +1,133 @@
+//! What a worker has begun and not ended, read by the meters while the worker itself may hang in a system call.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use serde::{Deserialize, Serialize};
+
+/// An I/O that has begun and not ended, on the workers' clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Begun {
+    /// When it was handed over.
+    pub start_ns: u64,
+    /// When it was intended, for a class with a rate.
+    pub intended_ns: Option<u64>,
+}
+
+/// The intended starts of a class with a rate that its worker has not yet looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Intents {
+    /// The next one.
+    pub next_ns: u64,
+    /// The time between two, on average.
+    pub spacing_ns: u64,
+}
+
+impl Intents {
+    /// How many are before that time.
+    pub fn before(&self, ns: u64) -> u64 {
+        ns.saturating_sub(self.next_ns).div_ceil(self.spacing_ns.max(1))
+    }
+}
+
+/// A worker's I/Os by slot, and its next intended start. It has one writer, and stores of whole words only:
+/// what is read while the worker goes on may mix two I/Os of a slot.
+#[derive(Debug)]
+pub struct UnderWay {
+    slots: Box<[Slot]>,
+    next_ns: AtomicU64,
+    spacing_ns: AtomicU64,
+}
+
+/// Times are one more than they are; 0 means none.
+#[derive(Debug, Default)]
+struct Slot {
+    start: AtomicU64,
+    intended: AtomicU64,
+}
+
+impl UnderWay {
+    /// Room for that many I/Os at once.
+    pub fn new(slots: usize) -> Self {
+        let slots = (0..slots).map(|_| Slot::default()).collect();
+        Self { slots, next_ns: AtomicU64::new(0), spacing_ns: AtomicU64::new(0) }
+    }
+
+    /// An I/O begins; one in a slot that there is no room for goes unseen.
+    #[inline]
+    pub fn begin(&self, slot: usize, start_ns: u64, intended_ns: Option<u64>) {
+        if let Some(at) = self.slots.get(slot) {
+            at.intended.store(intended_ns.map_or(0, |ns| ns + 1), Relaxed);
+            at.start.store(start_ns + 1, Relaxed);
+        }
+    }
+
+    /// It has ended.
+    #[inline]
+    pub fn end(&self, slot: usize) {
+        if let Some(at) = self.slots.get(slot) {
+            at.start.store(0, Relaxed);
+        }
+    }
+
+    /// Everything after these slots has ended.
+    pub fn end_from(&self, slot: usize) {
+        (slot..self.slots.len()).for_each(|slot| self.end(slot));
+    }
+
+    /// What is intended next, and how far apart the intended starts are.
+    #[inline]
+    pub fn intend(&self, next_ns: u64, spacing_ns: u64) {
+        self.spacing_ns.store(spacing_ns, Relaxed);
+        self.next_ns.store(next_ns + 1, Relaxed);
+    }
+
+    /// Nothing more is intended.
+    pub fn intend_nothing(&self) {
+        self.next_ns.store(0, Relaxed);
+    }
+
+    /// The I/Os that have not ended.
+    pub fn begun(&self) -> Vec<Begun> {
+        let begun = |slot: &Slot| {
+            let start_ns = slot.start.load(Relaxed).checked_sub(1)?;
+            Some(Begun { start_ns, intended_ns: slot.intended.load(Relaxed).checked_sub(1) })
+        };
+        self.slots.iter().filter_map(begun).collect()
+    }
+
+    /// The intended starts to come, for a class with a rate that is not stopped.
+    pub fn intents(&self) -> Option<Intents> {
+        let next_ns = self.next_ns.load(Relaxed).checked_sub(1)?;
+        Some(Intents { next_ns, spacing_ns: self.spacing_ns.load(Relaxed) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_not_ended_is_seen_with_its_start_and_its_intended_start() {
+        let under_way = UnderWay::new(3);
+        under_way.begin(0, 0, None);
+        under_way.begin(2, 70, Some(40));
+        under_way.begin(9, 80, None);
+        let first = Begun { start_ns: 0, intended_ns: None };
+        assert_eq!(under_way.begun(), [first, Begun { start_ns: 70, intended_ns: Some(40) }]);
+        under_way.end_from(1);
+        assert_eq!(under_way.begun(), [first]);
+        under_way.end(0);
+        assert!(under_way.begun().is_empty());
+    }
+
+    #[test]
+    fn intended_starts_up_to_a_moment_are_counted() {
+        let under_way = UnderWay::new(0);
+        assert_eq!(under_way.intents(), None);
+        under_way.intend(100, 10);
+        let intents = under_way.intents().unwrap();
+        assert_eq!([99, 100, 101, 110, 111, 200].map(|ns| intents.before(ns)), [0, 0, 1, 1, 2, 10]);
+        under_way.intend_nothing();
+        assert_eq!(under_way.intents(), None);
+    }
+}
