@@ -115,7 +115,7 @@ mod tests {
     fn each_keeps_the_order_of_the_items() {
         let items: Vec<u64> = (0..100).collect();
         let slow_first = |item: &u64| {
-            (item % 7 == 0).then(|| std::thread::sleep(std::time::Duration::from_micros(200)));
+            item.is_multiple_of(7).then(|| std::thread::sleep(std::time::Duration::from_micros(200)));
             item * 2
         };
         assert_eq!(each(&items, "count", slow_first), items.iter().map(|item| item * 2).collect::<Vec<_>>());

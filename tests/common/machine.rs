@@ -4,7 +4,8 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -12,6 +13,11 @@ pub const RIG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rig.sh");
 
 /// Machines that run at once: what one does, one program after the other, leaves processors idle.
 const SLOTS: usize = 2;
+/// Those that take long: they go first, in this order, so that at the end none runs alone.
+const LONG: [&str; 4] = ["stack+reproduce+kv", "host+raw+polled+guard+pull", "faults+degraded", "nvme"];
+/// The places in that order of those that wait.
+static WAITING: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+const LOOK: Duration = Duration::from_millis(100);
 
 /// The right to run one machine.
 pub struct Turn {
@@ -19,16 +25,23 @@ pub struct Turn {
 }
 
 impl Turn {
-    pub fn take() -> Self {
+    pub fn take(name: &str) -> Self {
         let open = |name: String| File::create(std::env::temp_dir().join(name)).unwrap();
-        let queue = open("stacktune-test-machines".into());
-        queue.lock().unwrap();
+        let place = LONG.iter().position(|long| *long == name).unwrap_or(LONG.len());
+        WAITING.lock().unwrap().push(place);
         loop {
+            // Before the first look, too: by then all tests wait.
+            std::thread::sleep(LOOK);
+            let mut waiting = WAITING.lock().unwrap();
+            if waiting.iter().any(|other| *other < place) {
+                continue;
+            }
             let mut slots = (0..SLOTS).map(|slot| open(format!("stacktune-test-machine-{slot}")));
             if let Some(free) = slots.find(|slot| slot.try_lock().is_ok()) {
+                let own = waiting.iter().position(|other| *other == place).unwrap();
+                waiting.remove(own);
                 return Self { _slot: free };
             }
-            std::thread::sleep(std::time::Duration::from_millis(100));
         }
     }
 }
@@ -55,7 +68,7 @@ pub fn run(name: &str, options: &[&str], command: &[&str]) -> String {
 /// Runs [`RIG`] when it is its turn, and returns what it printed and how it ended. What it printed is also kept
 /// in `target/tmp/lab/NAME.log`, and the seconds it took are added to `lab/times`, which `scripts/test.sh` shows.
 pub fn output_of(name: &str, rig: &mut Command) -> String {
-    let _turn = Turn::take();
+    let _turn = Turn::take(name);
     let started = Instant::now();
     let output = rig.output().unwrap();
     let ended = format!("\n(tests/rig.sh ended with {})\n", output.status);

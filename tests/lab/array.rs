@@ -94,7 +94,7 @@ fn a_plan_that_destroys_drives_is_agreed_to_by_typing_their_serials() {
         env!("CARGO_BIN_EXE_stacktune"),
         profile.display()
     );
-    let _turn = Turn::take();
+    let _turn = Turn::take("");
     let mut terminal = screen(&home, &begin);
     terminal.wait_for("Open this profile");
     terminal.wait_for("scroll to the end");
@@ -147,7 +147,7 @@ fn drives_change_hands_from_the_screen_there_and_back() {
     fs::write(&profile, format!("name = \"hands\"\n[target]\ndevices = {devices:?}\n{}", rates.concat()))
         .unwrap();
     let begin = format!("exec {} {}", env!("CARGO_BIN_EXE_stacktune"), profile.display());
-    let _turn = Turn::take();
+    let _turn = Turn::take("");
     let mut terminal = screen(&home, &begin);
     let runs = |terminal: &Terminal, interface: &str| {
         terminal.wait("the load", |screen| {

@@ -66,7 +66,7 @@ a_bare_array_is_verified_and_leaves_nothing() {
 }
 
 a_part_of_each_drive_is_used_and_resynced() {
-    stacked md5 ext4 "${small[@]}" --set stack.use=50% --set stack.assume_clean=off \
+    stacked md5 ext4 "${small[@]}" --set stack.use=25% --set stack.assume_clean=off \
         --set stack.state=trimmed
     nothing_left
 }
