@@ -1,5 +1,7 @@
 //! Starting threads on a host that may allow no more of them.
 
+use std::any::Any;
+use std::cell::Cell;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
@@ -9,6 +11,27 @@ use crate::error::{Error, Result, describe};
 
 /// Number of items of [`each`] that are worked on at a time.
 const SIDE_BY_SIDE: usize = 8;
+
+thread_local! {
+    static REPORTED_ELSEWHERE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A panic of this thread ends neither the program nor its screen: who joins the thread reports it.
+pub fn report_panics_elsewhere() {
+    REPORTED_ELSEWHERE.set(true);
+}
+
+/// Whether somebody else reports a panic of this thread.
+pub fn are_panics_reported_elsewhere() -> bool {
+    REPORTED_ELSEWHERE.get()
+}
+
+/// What a thread that panicked said.
+pub fn panic_message(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
+    text.unwrap_or("without a message").to_owned()
+}
 
 /// What to do where no more threads can be started.
 pub const RAISE: &str =

@@ -137,6 +137,9 @@ pub(super) fn of_class(
         State::Stopped(why) => {
             flags.push(FlagKind::Stopped.flag(format!("The class is not running: {why}.")));
         }
+        State::Failed(why) => {
+            flags.push(FlagKind::Failed.flag(format!("The class has failed: {why}.")));
+        }
         State::Draining | State::Running | State::Paused => {}
     }
     if of.drained || of.state == State::Draining {

@@ -99,6 +99,8 @@ struct Open {
     began: Beginning,
     before: Vec<Sample>,
     after: Vec<Sample>,
+    /// Classes that have failed since: what they do after that can't be compared.
+    failed: Vec<String>,
 }
 
 /// The setting under which a line's windows before were measured: that before its turn, or before the first
@@ -143,9 +145,9 @@ impl Ledger {
             survives: turn.survives.0,
         };
         let open = match overtaken {
-            Some(open) => Open { began: open.began.and(own), before: open.before, after: Vec::new() },
-            None if steady.len() < VERDICT_WINDOWS => Open { began: own, before: vec![], after: vec![] },
-            None => Open { began: own, before: steady, after: Vec::new() },
+            Some(open) => Open { began: open.began.and(own), after: Vec::new(), ..open },
+            None if steady.len() < VERDICT_WINDOWS => Open::new(own, Vec::new()),
+            None => Open::new(own, steady),
         };
         self.turned_at_ns = turn.at_ns;
         let mut line = LedgerLine {
@@ -189,6 +191,16 @@ impl Ledger {
         vec![line.clone()]
     }
 
+    /// A class has failed: nothing is compared across that, even if it is started again. Returns the line that
+    /// changed.
+    pub fn class_failed(&mut self, class: Class) -> Option<LedgerLine> {
+        self.steady.clear();
+        let (open, line) = (self.open.as_mut()?, self.lines.last_mut()?);
+        open.failed.push(format!("{class} {}", FlagKind::Failed.text()));
+        compare(line, open);
+        Some(line.clone())
+    }
+
     /// Closes the open line, as at the end of a run. Returns it, if there was one.
     pub fn close(&mut self) -> Option<LedgerLine> {
         let open = self.open.take()?;
@@ -204,6 +216,10 @@ impl Ledger {
 }
 
 impl Open {
+    fn new(began: Beginning, before: Vec<Sample>) -> Self {
+        Self { began, before, after: Vec::new(), failed: Vec::new() }
+    }
+
     /// Whether too few windows have come for a verdict.
     fn is_early(&self) -> bool {
         self.after.len() < VERDICT_WINDOWS
@@ -253,13 +269,13 @@ impl Sample {
 
 /// Fills in everything that a line says about the windows on both sides.
 fn compare(line: &mut LedgerLine, open: &Open) {
-    let Open { began, before, after } = open;
+    let Open { began, before, after, failed } = open;
     let both = || before.iter().chain(after);
     // A trend matters if it leads up to the turn, or continues at the end.
     let ends = [before.last(), after.last()].into_iter().flatten();
     let drifting = ends.flat_map(|sample| &sample.drifting);
     line.windows = (before.len() as u64, after.len() as u64);
-    line.flags = once(both().flat_map(|sample| &sample.forbidding).chain(drifting));
+    line.flags = once(both().flat_map(|sample| &sample.forbidding).chain(failed).chain(drifting));
     let judged = line.flags.is_empty();
     line.flags.extend(once(both().flat_map(|sample| &sample.noted)));
     if began.number < line.number {

@@ -68,6 +68,8 @@ pub enum State {
     Draining,
     /// stacktune stopped it, and why (too many errors, no writes left).
     Stopped(String),
+    /// Its workers failed, and why: one panicked, or their interface broke.
+    Failed(String),
 }
 
 /// What was under way at the run's end. Rates, bytes and cycles are those until the end and leave it out; latencies,

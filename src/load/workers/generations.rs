@@ -14,6 +14,7 @@ use crate::load::volume::Region;
 use crate::meter::cell::WorkerCell;
 use crate::meter::source::{Source, WorkerSource};
 use crate::settings::jobs::Job;
+use crate::threads::panic_message;
 
 /// The running generation of each class, and what outlives it. Dropping this stops all workers and waits for
 /// their threads.
@@ -92,8 +93,16 @@ impl Generations {
             return if control.is_stopping() { Activity::Draining } else { Activity::Running };
         }
         let threads = self.running[at].take().map(|generation| generation.threads).unwrap_or_default();
-        // A worker that panicked has already printed that; the run continues without it.
-        let reasons: Vec<String> = threads.into_iter().filter_map(|thread| thread.join().ok()?).collect();
+        let (mut reasons, mut panicked) = (Vec::new(), None);
+        for thread in threads {
+            match thread.join() {
+                Ok(reason) => reasons.extend(reason),
+                Err(payload) => panicked = panicked.or(Some(panic_message(&*payload))),
+            }
+        }
+        if let Some(message) = panicked {
+            return Activity::Panicked(message);
+        }
         match (control.tripped(), control.broken(), control.is_exhausted()) {
             (Some(errno), ..) => Activity::Tripped(errno),
             (_, Some(errno), _) => {

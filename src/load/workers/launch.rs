@@ -12,6 +12,7 @@ use crate::load::io::{self, Backend, OpenRequest, Setup, Use, clock};
 use crate::meter::cell::WorkerCell;
 use crate::settings::interface::Interface;
 use crate::settings::jobs::Job;
+use crate::threads;
 
 /// Starts a class's workers, one per order.
 pub type Launcher = fn(&[u32], Vec<Orders>) -> Result<Vec<WorkerThread>>;
@@ -134,6 +135,10 @@ struct Ending(Arc<WorkerCell>, Arc<Control>);
 
 impl Drop for Ending {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            // Without it the others would fall short.
+            self.1.stop(clock::now_ns());
+        }
         self.0.ended.store(true, Ordering::Release);
         self.1.leave();
     }
@@ -142,6 +147,7 @@ impl Drop for Ending {
 fn worker_thread(body: &Body, orders: Orders, cpus: &[u32], start: Start) -> Option<String> {
     let (cell, control) = (orders.cell.clone(), orders.control.clone());
     let ending = Ending(cell.clone(), control);
+    threads::report_panics_elsewhere();
     if let Err(error) = run_on(cpus) {
         start.fail(error);
         return None;

@@ -23,6 +23,8 @@ pub enum Activity {
     Exhausted,
     /// Ended because the interface itself failed: why.
     Broken(String),
+    /// Ended because one of them panicked: its message.
+    Panicked(String),
     /// Ended with the process that they were in: why it did.
     Gone(String),
 }

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::control::Writes;
+use super::generations::Generations;
+use super::launch::{Body, spawn};
 use super::*;
 use crate::class::Class;
 use crate::load::io::clock;
@@ -261,4 +263,25 @@ fn a_simulation_repeats_exactly_and_its_seed_matters() {
     assert_eq!(first, simulate(1));
     assert_ne!(first, simulate(2));
     assert!(first.iter().all(|(ios, ..)| *ios > 100), "{first:?}");
+}
+
+#[test]
+fn a_worker_that_panics_ends_its_class_with_what_it_said() {
+    let regions = regions();
+    let writes = Arc::new(Writes::new(0, Arc::default()));
+    let mut generations = Generations::new(regions.data.clone(), regions.wal.clone(), 4, writes);
+    let job = Job { workers: 3, ..jobs(&Settings::default())[0].clone() };
+    let body: Body = Arc::new(|orders, start| {
+        start.wait();
+        assert!(orders.number != 1, "page {} is odd", 7);
+        while !orders.control.is_stopping() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        None
+    });
+    generations.start(&job, |orders| spawn(&[], orders, 256 << 10, &body)).unwrap();
+    let ended =
+        std::iter::repeat_with(|| generations.activity(job.class)).find(|activity| !activity.is_busy());
+    assert_eq!(ended, Some(Activity::Panicked("page 7 is odd".into())));
+    assert_eq!(generations.activity(job.class), Activity::Idle, "it is reported once");
 }

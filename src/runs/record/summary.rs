@@ -8,7 +8,7 @@
 //! failure                why the run failed, or null
 //! rebuilt                the run was killed: computed from its windows when read
 //! classes.{scan,point,wal,background}
-//!     state, why         running, off, paused, draining, or stopped (and why) at the end
+//!     state, why         running, off, paused, draining, stopped or failed (and why) at the end
 //!     bytes, ios         of completed I/Os (flushes do not count)
 //!     errors, errnos     failed I/Os, and those by errno
 //!     drained            {ios,bytes,unfinished} of what was under way at the end, which latencies, errors and

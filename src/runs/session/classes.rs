@@ -41,6 +41,18 @@ pub(super) struct Stopped {
     pub why: String,
     /// Nothing more may be written: a higher limit starts it again.
     pub exhausted: bool,
+    /// Its workers ended by a failure of their own or of their interface, not by what the storage answered.
+    pub failed: bool,
+}
+
+impl Stopped {
+    fn because(why: String) -> Self {
+        Self { why, exhausted: false, failed: false }
+    }
+
+    fn failed(why: String) -> Self {
+        Self { failed: true, ..Self::because(why) }
+    }
 }
 
 /// What classes run under and on.
@@ -59,14 +71,8 @@ pub(super) struct Settled {
     pub notices: Vec<String>,
     /// What is measured has changed.
     pub turned: bool,
-    /// Why a class could not go on, where its drives may be gone.
-    pub broken: Option<String>,
-}
-
-impl Settled {
-    fn broke(&mut self, why: &str) {
-        self.broken.get_or_insert_with(|| why.to_owned());
-    }
+    /// Classes that failed, and why.
+    pub failed: Vec<(Class, String)>,
 }
 
 impl Classes {
@@ -107,6 +113,7 @@ impl Classes {
         let run = &self.runs[job.class.index()];
         let state = match &run.stopped {
             _ if run.draining || run.dropping.is_some() => State::Draining,
+            Some(stopped) if job.enabled && stopped.failed => State::Failed(stopped.why.clone()),
             Some(stopped) if job.enabled => State::Stopped(stopped.why.clone()),
             _ if !job.enabled => State::Off,
             _ if paused => State::Paused,
@@ -171,7 +178,7 @@ impl Classes {
     pub fn give_up(&mut self, class: Class, why: &str) {
         self.stop(class);
         let why = why.trim_end_matches('.').to_owned();
-        self.runs[class.index()].stopped = Some(Stopped { why, exhausted: false });
+        self.runs[class.index()].stopped = Some(Stopped::because(why));
     }
 
     /// Lets all drain for good.
@@ -184,7 +191,12 @@ impl Classes {
         let mut settled = Settled::default();
         for class in Class::ALL {
             if let Some(stopped) = self.take_on(class, around, &mut settled) {
-                settled.notices.push(format!("{class} stopped: {}", stopped.why));
+                if stopped.failed {
+                    settled.notices.push(format!("{class} failed: {}", stopped.why));
+                    settled.failed.push((class, stopped.why.clone()));
+                } else {
+                    settled.notices.push(format!("{class} stopped: {}", stopped.why));
+                }
                 self.runs[class.index()].stopped = Some(stopped);
                 settled.turned = true;
             }
@@ -202,19 +214,18 @@ impl Classes {
         run.running = None;
         let by_turn = std::mem::take(&mut run.draining);
         match activity {
-            // Also where it drained for a turn: there is nothing any more to start it in again.
-            Activity::Gone(why) => {
-                settled.broke(&why);
-                return Some(Stopped { why, exhausted: false });
+            // Also where it drained for a turn: nothing that failed starts again by itself.
+            Activity::Gone(why) => return Some(Stopped::failed(why)),
+            Activity::Panicked(message) => {
+                return Some(Stopped::failed(format!("a worker panicked: {message}")));
+            }
+            Activity::Broken(why) => {
+                return Some(Stopped::failed(format!("its interface failed: {why}")));
             }
             _ if by_turn => {}
             Activity::Tripped(errno) => {
                 let why = format!("over 1,000 errors in a second, the last: {}", describe_errno(errno));
-                return Some(Stopped { why, exhausted: false });
-            }
-            Activity::Broken(why) => {
-                settled.broke(&why);
-                return Some(Stopped { why: format!("its interface failed: {why}"), exhausted: false });
+                return Some(Stopped::because(why));
             }
             Activity::Exhausted => return Some(exhausted(&around.resolved.budget)),
             _ => {}
@@ -232,7 +243,7 @@ impl Classes {
             settled.turned = true;
             return None;
         }
-        self.start(class, around).err().map(|error| Stopped { why: error.to_string(), exhausted: false })
+        self.start(class, around).err().map(|error| Stopped::because(error.to_string()))
     }
 
     /// Whether classes must wait until the database is open with what the settings say.
@@ -300,7 +311,8 @@ impl Classes {
 
 fn exhausted(budget: &WriteBudget) -> Stopped {
     let limit = budget.limit_bytes.map_or_else(String::new, format_size);
-    Stopped { why: format!("{limit} are written, which is run.max_writes"), exhausted: true }
+    let why = format!("{limit} are written, which is run.max_writes");
+    Stopped { exhausted: true, ..Stopped::because(why) }
 }
 
 fn cpus_of(cpus: &Cpus, facts: &Facts) -> Vec<u32> {
@@ -385,3 +397,7 @@ mod tests {
         session.end();
     }
 }
+
+#[cfg(test)]
+#[path = "failed_tests.rs"]
+mod failed_tests;

@@ -207,9 +207,12 @@ impl Session {
         let settled = classes.settle(&mut around);
         self.schedule.turned |= settled.turned;
         settled.notices.into_iter().for_each(|text| self.notice(text));
-        // No other class can go on either with drives that stacktune drives itself: the run ends.
-        if let Some(why) = settled.broken.filter(|_| self.resolved.userspace.is_some()) {
-            self.losses.failed.get_or_insert(why);
+        for (class, why) in settled.failed {
+            if let Some(line) = self.turns.ledger.class_failed(class) {
+                self.recorder.line(line);
+            }
+            // Without an operator who could start it again, the run ends.
+            self.losses.failed.get_or_insert(format!("{class} failed: {why}"));
         }
         if !self.classes.any_pending() && !self.turns.draining.is_empty() {
             for knob in std::mem::take(&mut self.turns.draining) {

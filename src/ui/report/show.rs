@@ -144,8 +144,13 @@ fn class_rows(class: Class, summary: &Summary) -> String {
     if figures.missed > 0 {
         let _ = writeln!(out, "  missed {} of {} intended starts", figures.missed, figures.intended);
     }
-    if let State::Stopped(why) = &figures.state {
-        let _ = writeln!(out, "{}", paragraph(&format!("  stopped: {why}"), WIDTH, "  "));
+    let end = match &figures.state {
+        State::Stopped(why) => Some(format!("  stopped: {why}")),
+        State::Failed(why) => Some(format!("  failed: {why}")),
+        _ => None,
+    };
+    if let Some(end) = end {
+        let _ = writeln!(out, "{}", paragraph(&end, WIDTH, "  "));
     }
     out
 }

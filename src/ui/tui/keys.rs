@@ -136,7 +136,7 @@ pub const MAP: &[Binding] = &[
     bind(Main, &[Char('2')], "2", Action::MuteClass(1), "", "Switch the point reads off or on."),
     bind(Main, &[Char('3')], "3", Action::MuteClass(2), "", "Switch the WAL off or on."),
     bind(Main, &[Char('4')], "4", Action::MuteClass(3), "", "Switch the background writes off or on."),
-    bind(Main, &[Char('R')], "R", Action::Restart, "", "Restart the classes that were stopped by errors."),
+    bind(Main, &[Char('R')], "R", Action::Restart, "", "Restart the classes that were stopped by errors, or failed."),
     bind(Main, &[PageUp], "PgUp", Action::PageUp, "", "Scroll up a page."),
     bind(Main, &[PageDown], "PgDn", Action::PageDown, "", "Scroll down a page."),
     bind(Main, &[Home, Char('g')], "Home g", Action::First, "", "Go to the first row."),

@@ -13,6 +13,7 @@ use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 
 use crate::error::{Error, Result, describe};
+use crate::threads;
 
 /// Whether the terminal is ours and must be restored.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -72,6 +73,9 @@ fn give_back_on_panic() {
     HOOK.call_once(|| {
         let print_panic = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
+            if is_taken() && threads::are_panics_reported_elsewhere() {
+                return;
+            }
             give_back();
             print_panic(panic);
         }));

@@ -110,14 +110,16 @@ pub fn mute(state: &mut State, class: Class) -> Vec<Effect> {
     effects
 }
 
-/// Restarts the classes that were stopped by errors.
+/// Restarts the classes that were stopped by errors, or failed.
 pub fn restart(state: &mut State) -> Vec<Effect> {
     if blocked(state) {
         return Vec::new();
     }
     let window = state.live.window.clone();
     let stopped = |class: &Class| {
-        window.as_ref().is_some_and(|w| matches!(w.class(*class).state, ClassState::Stopped(_)))
+        window
+            .as_ref()
+            .is_some_and(|w| matches!(w.class(*class).state, ClassState::Stopped(_) | ClassState::Failed(_)))
     };
     let effects: Vec<_> =
         Class::ALL.into_iter().filter(stopped).map(|c| Effect::Send(Command::Restart(c))).collect();

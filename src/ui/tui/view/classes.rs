@@ -217,6 +217,10 @@ fn flags(state: &State, figures: &ClassFigures, cells: usize) -> (String, Style)
             words.push("STOPPED");
             style = theme.bad;
         }
+        ClassState::Failed(_) => {
+            words.push("FAILED");
+            style = theme.bad;
+        }
     }
     if figures.not_held {
         words.push("not held");

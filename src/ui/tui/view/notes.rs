@@ -52,9 +52,12 @@ pub fn gather(state: &State) -> Vec<(String, Style)> {
     let figures = state.figures();
     if let Some(window) = &figures.window {
         for class in Class::ALL {
-            if let ClassState::Stopped(why) = &window.class(class).state {
-                notes.push((format!("{class} stopped: {why} (R starts it again)"), theme.bad));
-            }
+            let (ended, why) = match &window.class(class).state {
+                ClassState::Stopped(why) => ("stopped", why),
+                ClassState::Failed(why) => ("failed", why),
+                _ => continue,
+            };
+            notes.push((format!("{class} {ended}: {why} (R starts it again)"), theme.bad));
         }
     }
     if let Some(totals) = &figures.totals {
