@@ -1,24 +1,29 @@
 //! The ledger: what each turn of a knob did, as windows before against windows after.
 //!
 //! It compares clean windows past their settling time: before the turn, the last ten of the old setting;
-//! after it, the first five of the new one. A verdict needs three on each side, ranges that do not overlap,
-//! and no flag that forbids it.
+//! after it, the first five of the new one. A verdict needs three on each side, and no flag that forbids it; whether
+//! a change is clear follows from how much the windows vary, up to sixty of them ([`super::estimate`]).
 //!
 //! A turn that comes before its predecessor can be judged overtakes it: the windows before the first such
 //! turn are then compared with those after the last, and the last one's line says so.
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::estimate::{self, Side, TURN_CHANGE_MIN, Together, WINDOWS_MIN};
 use super::flag::{FlagKind, stem};
 use super::window::{Change, Flag, Latency, LedgerLine, State, Verdict, Window};
 use crate::class::Class;
 
 /// The most windows before a turn that count.
 const BEFORE_WINDOWS: usize = 10;
+/// The most that show how much windows vary.
+const HISTORY_WINDOWS: usize = 60;
 /// A line is closed after this many windows.
 const AFTER_WINDOWS: usize = 5;
-/// The fewest windows on each side for a verdict.
-const VERDICT_WINDOWS: usize = 3;
+/// The figures of a line.
+const FIGURES: usize = 5;
+/// Between both sides are the window of the turn, and those in which the load settles.
+const TOGETHER: Together = Together { figures: FIGURES, gap: 3, change_min: TURN_CHANGE_MIN };
 
 /// A turn of a knob.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -117,7 +122,7 @@ struct Beginning {
 /// What a line needs from a window.
 #[derive(Debug, Clone, Default)]
 struct Sample {
-    figures: [Option<f64>; 5],
+    figures: [Option<f64>; FIGURES],
     forbidding: Vec<String>,
     drifting: Vec<String>,
     /// Flags that are worth knowing but forbid nothing.
@@ -146,7 +151,7 @@ impl Ledger {
         };
         let open = match overtaken {
             Some(open) => Open { began: open.began.and(own), after: Vec::new(), ..open },
-            None if steady.len() < VERDICT_WINDOWS => Open::new(own, Vec::new()),
+            None if steady.len() < WINDOWS_MIN => Open::new(own, Vec::new()),
             None => Open::new(own, steady),
         };
         self.turned_at_ns = turn.at_ns;
@@ -175,7 +180,7 @@ impl Ledger {
             return Vec::new();
         }
         let sample = Sample::of(window);
-        if self.steady.len() == BEFORE_WINDOWS {
+        if self.steady.len() == HISTORY_WINDOWS {
             self.steady.pop_front();
         }
         self.steady.push_back(sample.clone());
@@ -222,7 +227,7 @@ impl Open {
 
     /// Whether too few windows have come for a verdict.
     fn is_early(&self) -> bool {
-        self.after.len() < VERDICT_WINDOWS
+        self.after.len() < WINDOWS_MIN
     }
 }
 
@@ -269,7 +274,8 @@ impl Sample {
 
 /// Fills in everything that a line says about the windows on both sides.
 fn compare(line: &mut LedgerLine, open: &Open) {
-    let Open { began, before, after, failed } = open;
+    let Open { began, before: history, after, failed } = open;
+    let before = &history[history.len().saturating_sub(BEFORE_WINDOWS)..];
     let both = || before.iter().chain(after);
     // A trend matters if it leads up to the turn, or continues at the end.
     let ends = [before.last(), after.last()].into_iter().flatten();
@@ -296,7 +302,8 @@ fn compare(line: &mut LedgerLine, open: &Open) {
     for (at, change) in changes.into_iter().enumerate() {
         let values =
             |samples: &[Sample]| samples.iter().filter_map(|sample| sample.figures[at]).collect::<Vec<_>>();
-        *change = changed(&values(before), &values(after), judged);
+        let counted = values(before).len();
+        *change = changed(&values(history), counted, &values(after), judged);
     }
 }
 
@@ -306,31 +313,23 @@ fn once<'a>(texts: impl Iterator<Item = &'a String>) -> Vec<String> {
     by_kind.into_values().cloned().collect()
 }
 
-fn changed(before: &[f64], after: &[f64], judged: bool) -> Change {
+/// What changed from the last `counted` windows before to those after.
+fn changed(history: &[f64], counted: usize, after: &[f64], judged: bool) -> Change {
+    let before = &history[history.len() - counted..];
     let mean =
         |values: &[f64]| (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
     let range = |values: &[f64]| {
         values.iter().copied().map(|value| (value, value)).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
     };
-    let enough = before.len().min(after.len()) >= VERDICT_WINDOWS;
-    let verdict = match (range(before), range(after)) {
-        (Some(before), Some(after)) if enough && judged => {
-            if after.0 > before.1 {
-                Verdict::Higher
-            } else if after.1 < before.0 {
-                Verdict::Lower
-            } else {
-                Verdict::NoClearChange
-            }
-        }
-        _ => Verdict::None,
-    };
+    let sides = (Side { windows: history, counted }, Side::of(after));
+    let estimate = judged.then(|| estimate::estimate(sides.0, sides.1, TOGETHER)).flatten();
     Change {
         before: mean(before),
         before_range: range(before),
         after: mean(after),
         after_range: range(after),
-        verdict,
+        interval: estimate.map(|estimate| (estimate.low, estimate.high)),
+        verdict: estimate.map_or(Verdict::None, |estimate| estimate.verdict()),
     }
 }
 

@@ -86,7 +86,7 @@ fn ranges_that_overlap_are_no_clear_change() {
     run.windows(&[110.0, 115.0, 120.0]);
     assert_eq!(run.last().scan_mb_per_s.verdict, Verdict::NoClearChange);
     run.turn();
-    run.windows(&[90.0, 91.0, 92.0]);
+    run.windows(&[40.0, 41.0, 42.0]);
     assert_eq!(run.last().scan_mb_per_s.verdict, Verdict::Lower);
     assert!(!run.ledger.lines[0].open);
     assert_eq!(run.last().windows, (3, 3));

@@ -29,7 +29,8 @@
 //! | [`context`] | what the meters must know about a window besides the counts | engine, window |
 //! | [`cpu`] | the processor over a window: the whole system's shares and cycles | frequency, pmu, window |
 //! | [`cusum`] | where a series leaves its level (CUSUM; Page 1954) | settling |
-//! | [`ledger`] | each turn of a knob: windows before against windows after | flag, window |
+//! | [`estimate`] | how much a figure differs between two stretches of windows, and whether clearly | spread, window |
+//! | [`ledger`] | each turn of a knob: windows before against windows after | estimate, flag, window |
 //! | [`source`] | where counts come from: cells here, deltas of another process | counters, tasks, under_way, cell |
 //! | [`variability`] | how much the throughput varies (Didona et al. 2021, 4.7) | window |
 //! | [`flags`] | raises flags: what makes a figure untrustworthy | flag, drives, window, context |
@@ -51,6 +52,7 @@ pub mod cpu;
 pub mod cusum;
 pub mod drives;
 pub mod engine;
+pub mod estimate;
 pub mod flag;
 pub mod flags;
 pub mod frequency;

@@ -361,7 +361,10 @@ pub struct Change {
     pub after: Option<f64>,
     /// The smallest and the largest value of a window after.
     pub after_range: Option<(f64, f64)>,
-    /// Whether the windows after lie clearly above or below those before.
+    /// The least and the most that it may have changed, as fractions of the value before ([`super::estimate`]).
+    #[serde(default)]
+    pub interval: Option<(f64, f64)>,
+    /// Whether it changed clearly.
     pub verdict: Verdict,
 }
 
@@ -372,11 +375,11 @@ pub enum Verdict {
     /// Unknown: no windows, or a flag forbids a verdict.
     #[default]
     None,
-    /// The ranges overlap.
+    /// It may be chance, or is small.
     NoClearChange,
-    /// Every window after lies above every one before.
+    /// Clearly higher after than before.
     Higher,
-    /// Every window after lies below every one before.
+    /// Clearly lower.
     Lower,
 }
 

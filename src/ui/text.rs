@@ -174,6 +174,20 @@ pub fn latency(ns: Option<u64>) -> String {
     ns.map_or_else(|| NONE.into(), format_latency)
 }
 
+/// A change in percent, with its sign: `+25%`, `-3.1%`.
+pub fn signed_percent(change: f64) -> String {
+    signed(change) + "%"
+}
+
+/// The bounds of a change: `(+21 to +29%)`.
+pub fn bounds((low, high): (f64, f64)) -> String {
+    format!("({} to {}%)", signed(low), signed(high))
+}
+
+fn signed(share: f64) -> String {
+    format!("{:+.*}", usize::from(share.abs() < 0.0995), share * 100.0)
+}
+
 /// A share in whole percent; a nonzero share that rounds to zero reads `<1%`.
 pub fn percent(share: f64) -> String {
     match share * 100.0 {

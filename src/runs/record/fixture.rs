@@ -177,6 +177,7 @@ pub fn turn(number: u64) -> LedgerLine {
             before_range: Some((970.0, 990.0)),
             after: Some(1200.0),
             after_range: Some((1150.0, 1250.0)),
+            interval: Some((0.11, 0.34)),
             verdict: Verdict::Higher,
         },
         windows: (3, 3),

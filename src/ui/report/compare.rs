@@ -1,6 +1,6 @@
 //! Recordings side by side: each figure's change from the first recording, with its spread.
 //!
-//! The rule is the same as the ledger's: a change is clear where the ranges of the windows do not overlap. Only
+//! The rule is the same as the ledger's ([`crate::meter::estimate`]), for all figures of a recording together. Only
 //! clean windows count (one setting, nothing draining, no flag that forbids a verdict).
 
 use std::fmt;
@@ -12,13 +12,15 @@ use super::differences::{Difference, differences, is_not_durable, unreadable_set
 use super::figures::{self, Figure, Unit};
 use crate::class::Class;
 use crate::error::{Error, Result};
+use crate::meter::estimate::{self, RECORDING_CHANGE_MIN, Side, Together, WINDOWS_MIN};
 use crate::meter::window::{Verdict, Window};
 use crate::runs::pitfalls::{Circumstances, drive_types};
 use crate::runs::record::Recording;
+use crate::ui::text::{bounds, signed_percent};
 use crate::units::approx_span;
 
-/// With fewer windows, a range says nothing about the spread.
-const WINDOWS_MIN: usize = 3;
+/// Windows from one recording to the next: far enough apart for their windows to have nothing in common.
+const GAP_WINDOWS: usize = 60;
 const WIDTH: usize = 80;
 const LABEL_WIDTH: usize = 20;
 const COLUMNS_MAX: usize = 3;
@@ -98,7 +100,7 @@ pub struct Cell {
     pub windows: usize,
     /// Change of the value from the first recording, as a fraction of it.
     pub change: Option<f64>,
-    /// The smallest and the largest change between any two clean windows.
+    /// The least and the most that the change may be, likewise.
     pub change_range: Option<(f64, f64)>,
     /// Whether the change is clear.
     pub verdict: Verdict,
@@ -106,6 +108,12 @@ pub struct Cell {
     pub why: Option<String>,
     /// Commits are less durable than in the first recording: no gain, whatever the figure.
     pub less_durable: bool,
+    /// Those of the clean windows.
+    #[serde(skip)]
+    values: Vec<f64>,
+    /// Whether it can have a verdict.
+    #[serde(skip)]
+    is_judged: bool,
 }
 
 /// Compares recordings with the first.
@@ -119,11 +127,11 @@ pub fn compare(recordings: &[Recording]) -> Result<Comparison> {
         );
     };
     let columns: Vec<_> = recordings.iter().enumerate().map(|(i, r)| Column::of(i, r)).collect();
-    let rows = figures::all()
+    let mut rows: Vec<Row> = figures::all()
         .into_iter()
         .map(|figure| {
             let base = Cell::of(&figure, first);
-            let others = recordings[1..].iter().map(|other| base.judge(&figure, first, other));
+            let others = recordings[1..].iter().map(|other| base.beside(&figure, first, other));
             Row {
                 figure: figure.key.clone(),
                 cells: std::iter::once(base.clone()).chain(others).collect(),
@@ -132,12 +140,25 @@ pub fn compare(recordings: &[Recording]) -> Result<Comparison> {
         })
         .filter(|row| row.cells.iter().any(|cell| cell.value.is_some() || cell.why.is_some()))
         .collect();
+    judge(&mut rows);
     Ok(Comparison {
         notes: notes(recordings, &columns),
         differences: differences(recordings),
         recordings: columns,
         rows,
     })
+}
+
+/// Gives each recording's figures their verdicts, which depend on how many there are.
+fn judge(rows: &mut [Row]) {
+    for column in 1..rows.first().map_or(0, |row| row.cells.len()) {
+        let judged = rows.iter().filter(|row| row.cells[column].is_judged).count();
+        for row in rows.iter_mut() {
+            if let [base, others @ ..] = &mut row.cells[..] {
+                others[column - 1].judge(base, judged);
+            }
+        }
+    }
 }
 
 fn notes(recordings: &[Recording], columns: &[Column]) -> Vec<String> {
@@ -266,12 +287,13 @@ impl Cell {
             range: range.filter(|_| figure.unit != Unit::Count),
             windows: values.len(),
             why: figure.is_not_held(&recording.summary).then(|| "not held".into()),
+            values,
             ..Self::default()
         }
     }
 
-    /// The other recording's cell, judged against this one.
-    fn judge(&self, figure: &Figure, first: &Recording, other: &Recording) -> Self {
+    /// The other recording's cell beside this one, without its verdict.
+    fn beside(&self, figure: &Figure, first: &Recording, other: &Recording) -> Self {
         let mut cell = Self::of(figure, other);
         cell.less_durable = is_not_durable(other) && !is_not_durable(first);
         let (Some(before), Some(after)) = (self.value, cell.value) else { return cell };
@@ -279,9 +301,6 @@ impl Cell {
             return cell;
         }
         cell.change = (before > 0.0).then(|| after / before - 1.0);
-        if let (Some(a), Some(b)) = (self.range, cell.range) {
-            cell.change_range = (a.0 > 0.0).then(|| (b.0 / a.1 - 1.0, b.1 / a.0 - 1.0));
-        }
         let differ = first.summary.total.cycles_source != other.summary.total.cycles_source;
         let obstacle = if is_turned(first) || is_turned(other) {
             Some("knobs turned")
@@ -297,20 +316,20 @@ impl Cell {
             None
         };
         cell.why = obstacle.map(String::from);
-        if obstacle.is_none() {
-            cell.verdict = self.verdict(&cell, after - before);
-        }
+        cell.is_judged = obstacle.is_none();
         cell
     }
 
-    fn verdict(&self, other: &Self, change: f64) -> Verdict {
-        match (self.range, other.range) {
-            // The whole runs' figures must agree with their windows.
-            (Some((_, high)), Some((low, _))) if low > high && change > 0.0 => Verdict::Higher,
-            (Some((low, _)), Some((_, high))) if high < low && change < 0.0 => Verdict::Lower,
-            (Some(_), Some(_)) => Verdict::NoClearChange,
-            _ => Verdict::None,
-        }
+    /// Its verdict against the first recording's, as one of so many figures that have one.
+    fn judge(&mut self, base: &Self, figures: usize) {
+        let (true, Some(before), Some(after)) = (self.is_judged, base.value, self.value) else { return };
+        let together = Together { figures, gap: GAP_WINDOWS, change_min: RECORDING_CHANGE_MIN };
+        let sides = (Side::of(&base.values), Side::of(&self.values));
+        let Some(estimate) = estimate::estimate(sides.0, sides.1, together) else { return };
+        self.change_range = Some((estimate.low, estimate.high));
+        // The whole runs' figures must agree with their windows.
+        let agrees = (after - before) * estimate.change > 0.0;
+        self.verdict = if agrees { estimate.verdict() } else { Verdict::NoClearChange };
     }
 
     fn value_text(&self, figure: &Figure) -> String {
@@ -322,15 +341,10 @@ impl Cell {
     }
 
     fn change_text(&self) -> String {
-        let signed = |share: f64| format!("{:+.*}", usize::from(share.abs() < 0.0995), share * 100.0);
+        let bounds = || self.change_range.map_or_else(String::new, |range| format!(" {}", bounds(range)));
         match (self.verdict, self.change, &self.why) {
             (Verdict::NoClearChange, ..) => "no clear change".into(),
-            (Verdict::Higher | Verdict::Lower, Some(change), _) => {
-                let spread = self
-                    .change_range
-                    .map_or_else(String::new, |(low, high)| format!(" [{}…{}]", signed(low), signed(high)));
-                format!("{}%{spread}", signed(change))
-            }
+            (Verdict::Higher | Verdict::Lower, Some(change), _) => signed_percent(change) + &bounds(),
             (Verdict::Higher, None, _) => "higher".into(),
             (Verdict::Lower, None, _) => "lower".into(),
             (Verdict::None, Some(_), Some(why)) => format!("({why})"),
@@ -364,7 +378,7 @@ impl fmt::Display for Comparison {
         }
         writeln!(
             f,
-            "\nfigures cover the whole run; [a–b]: smallest and largest of its clean windows\n(a percentile's range covers only windows with enough samples);\nchange against A with its spread; (…) no verdict, and why"
+            "\nfigures cover the whole run; [a–b]: smallest and largest of its clean windows\n(a percentile's range covers only windows with enough samples);\nchange against A, in (…) its interval; (…) alone: no verdict, and why"
         )
     }
 }

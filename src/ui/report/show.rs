@@ -13,6 +13,7 @@ use crate::runs::record::summary::{ClassSummary, Summary};
 use crate::settings::Run;
 use crate::settings::profile;
 use crate::ui::report::sentences;
+use crate::ui::text::{bounds, signed_percent};
 use crate::units::{approx_size, approx_span, format_latency, three_digits};
 
 const WIDTH: usize = 80;
@@ -335,13 +336,14 @@ fn turn(line: &LedgerLine) -> String {
 
 fn verdict(change: &Change, line: &LedgerLine) -> String {
     let relative = || match (change.before, change.after) {
-        (Some(before), Some(after)) if before != 0.0 => format!("{:+.1}%", (after / before - 1.0) * 100.0),
+        (Some(before), Some(after)) if before != 0.0 => signed_percent(after / before - 1.0),
         _ => figure(change.after),
     };
+    let bounds = || change.interval.map_or_else(String::new, |interval| format!(" {}", bounds(interval)));
     match change.verdict {
         Verdict::None if line.open => "not known yet".into(),
         Verdict::None => "no verdict".into(),
-        Verdict::NoClearChange => "no clear change".into(),
-        Verdict::Higher | Verdict::Lower => relative(),
+        Verdict::NoClearChange => format!("no clear change{}", bounds()),
+        Verdict::Higher | Verdict::Lower => relative() + &bounds(),
     }
 }

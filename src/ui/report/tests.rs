@@ -86,7 +86,7 @@ fn two_recordings_are_compared() {
     header.facts.kernel = "6.14.2-amd64".into();
     header.facts.cpu.governor = None;
     header.profile_toml = "name = \"other\"\n[io]\ninterface = \"libaio\"\n[scan]\ndepth = 64\n".into();
-    let faster = Like { scan_ios: 75_000, commit_ns: 410_000, ..Like::default() };
+    let faster = Like { scan_ios: 75_000, commit_ns: 600_000, ..Like::default() };
     let b = recorded(dir.path(), "faster", &header, &fixture::windows(faster));
     let comparison = compare(&[a, b]).unwrap();
     let difference = |what: &str| {

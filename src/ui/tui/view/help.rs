@@ -53,7 +53,7 @@ const FIGURES: &[(&str, &str)] = &[
     ),
     (
         "ledger",
-        "Means of the windows before a change and after it has settled. ▲ or ▼ only if every window after it is above or below every window before, else ◇ no clear change. No verdict while flags are set.",
+        "Means of the windows before a change and after it has settled. ▲ or ▼ only where it is more than chance, by how much the windows vary, and over 3%; else ◇ no clear change. No verdict while flags are set.",
     ),
 ];
 

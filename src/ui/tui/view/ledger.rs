@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use super::frame::{has_focus, panel, put, span};
 use crate::meter::flag::FlagKind;
 use crate::meter::window::{Change, LedgerLine, Verdict};
-use crate::ui::text::{NONE, left, mb, width};
+use crate::ui::text::{NONE, bounds, left, mb, signed_percent, width};
 use crate::ui::tui::state::{Focus, State};
 use crate::units::{approx_span, format_latency, three_digits};
 
@@ -250,11 +250,16 @@ fn spread(state: &State, line: &LedgerLine, figure: &Figure, cells: usize) -> Ve
         (Some(mean), None) => (figure.show)(mean),
         (None, _) => NONE.into(),
     };
+    let bounds = || change.interval.map_or_else(String::new, |interval| format!(" {}", bounds(interval)));
+    let by = |word: &str| match (change.before, change.after) {
+        (Some(before), Some(after)) if before > 0.0 => signed_percent(after / before - 1.0),
+        _ => word.into(),
+    };
     let verdict = match change.verdict {
-        Verdict::None => "",
-        Verdict::NoClearChange => "  ◇ no clear change",
-        Verdict::Higher => "  ▲ higher",
-        Verdict::Lower => "  ▼ lower",
+        Verdict::None => String::new(),
+        Verdict::NoClearChange => format!("  ◇ no clear change{}", bounds()),
+        Verdict::Higher => format!("  ▲ {}{}", by("higher"), bounds()),
+        Verdict::Lower => format!("  ▼ {}{}", by("lower"), bounds()),
     };
     let theme = &state.theme;
     let name = span(left(&format!("     {}", figure.name), NAME_CELLS), theme.dim);

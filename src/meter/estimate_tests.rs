@@ -1,0 +1,215 @@
+//! How often equal settings differ clearly, and different ones do, on made series of a figure's windows: white,
+//! autocorrelated, with spikes, drift and jumps.
+
+use rand::rngs::SmallRng;
+use rand::{RngExt as _, SeedableRng as _};
+
+use super::*;
+
+/// The windows of a turn: of the run before it, between, and after; as the ledger takes them.
+const TURNS: [(usize, usize, usize); 4] = [(5, 3, 3), (10, 3, 5), (30, 3, 5), (60, 3, 5)];
+const COUNTED: usize = 10;
+const FIGURES: u64 = 5;
+
+fn turn(gap: usize) -> Together {
+    Together { figures: FIGURES as usize, gap, change_min: TURN_CHANGE_MIN }
+}
+
+/// How many of that many lines of equal settings, or of a change by `factor` of the first figure, have a clear one.
+fn clear_lines(lines: u64, (before, gap, after): (usize, usize, usize), kind: Kind, factor: f64) -> u64 {
+    let figures = if factor == 1.0 { FIGURES } else { 1 };
+    let is_clear = |line: u64| {
+        (0..figures).any(|figure| {
+            let mut series = Series::new(kind, line * FIGURES + figure);
+            let first = series.take(100.0, before);
+            series.take(100.0, gap);
+            let second = series.take(100.0 * factor, after);
+            let first = Side { windows: &first, counted: COUNTED.min(before) };
+            estimate(first, Side::of(&second), turn(gap)).unwrap().is_clear
+        })
+    };
+    (0..lines).filter(|line| is_clear(*line)).count() as u64
+}
+
+/// The figures are independent of each other here, which is the worst case.
+#[test]
+fn turns_that_do_nothing_are_clear_in_one_line_of_twenty_at_most() {
+    let mut all = (0, 0);
+    for kind in KINDS {
+        let clear = TURNS.map(|turn| clear_lines(500, turn, kind, 1.0));
+        println!("{:<17} {clear:?} of 500 lines each", kind.name);
+        all = (all.0 + clear.iter().sum::<u64>(), all.1 + 500 * TURNS.len() as u64);
+        assert!(clear.iter().sum::<u64>() <= 100, "{}: {clear:?}", kind.name);
+    }
+    println!("all: {} of {}", all.0, all.1);
+    assert!(all.0 * 40 <= all.1, "{all:?}: more than one in forty");
+}
+
+/// Two recordings of equal settings, one after the other, with so many figures that are compared together.
+#[test]
+fn recordings_of_equal_settings_differ_clearly_in_one_of_twenty_at_most() {
+    const TOGETHER: usize = 20;
+    let together = Together { figures: TOGETHER, gap: 60, change_min: RECORDING_CHANGE_MIN };
+    let mut all = (0, 0);
+    for kind in KINDS {
+        let clear = [(30, 10), (60, 20)].map(|(windows, between)| {
+            let differs = |pair: u64| {
+                (0..TOGETHER as u64).any(|figure| {
+                    let mut series = Series::new(kind, pair * TOGETHER as u64 + figure);
+                    let first = series.take(100.0, windows);
+                    series.take(100.0, between);
+                    let second = series.take(100.0, windows);
+                    estimate(Side::of(&first), Side::of(&second), together).unwrap().is_clear
+                })
+            };
+            (0..150).filter(|pair| differs(*pair)).count()
+        });
+        println!("{:<17} {clear:?} of 150 pairs of recordings each", kind.name);
+        // A level that jumps between two recordings, or drifts from one to the next, is not to be told from a setting.
+        if kind.jumps == 0.0 && kind.walk < 0.003 {
+            assert!(clear.iter().sum::<usize>() <= 15, "{}: {clear:?}", kind.name);
+        }
+        all = (all.0 + clear.iter().sum::<usize>(), all.1 + 300);
+    }
+    println!("all: {all:?}");
+}
+
+/// What the ledger can see: its own power, which is that of a duel only where the windows are quiet.
+#[test]
+fn large_changes_of_quiet_figures_are_clear() {
+    let found = |kind: usize, factor| clear_lines(200, (30, 3, 5), KINDS[kind], factor);
+    for kind in 0..KINDS.len() {
+        let found = [1.05, 1.1, 1.2, 1.5].map(|factor| found(kind, factor) / 2);
+        println!("{:<17} 5, 10, 20, 50%: {found:?}% of lines", KINDS[kind].name);
+    }
+    assert!(found(0, 1.05) >= 190 && found(1, 1.2) >= 190 && found(4, 1.5) >= 150);
+}
+
+#[test]
+fn a_hiccup_neither_makes_a_change_nor_hides_one() {
+    let steady: Vec<f64> = (0..10).map(|window| 100.0 + f64::from(window % 3)).collect();
+    let mut hiccup = steady.clone();
+    hiccup[4] = 40.0;
+    let of = |before: &[f64], after: &[f64]| estimate(Side::of(before), Side::of(after), turn(3)).unwrap();
+    assert!(!of(&steady, &hiccup).is_clear && !of(&steady, &hiccup[2..7]).is_clear);
+    let faster: Vec<f64> = steady.iter().map(|value| value * 1.2).collect();
+    assert!(of(&steady, &faster).is_clear && of(&steady, &faster[..5]).is_clear);
+    let estimate = of(&steady, &faster);
+    assert!((estimate.change - 0.2).abs() < 1e-9);
+    assert!(estimate.low > 0.1 && estimate.low < 0.2 && estimate.high < 0.3);
+}
+
+#[test]
+fn a_stall_is_a_clear_change_and_small_ones_are_not() {
+    let of = |before: &[f64], after: &[f64]| estimate(Side::of(before), Side::of(after), turn(3));
+    let stalled = of(&[100.0, 101.0, 99.0, 100.0], &[0.0; 4]).unwrap();
+    assert!(stalled.is_clear && stalled.change < -0.99);
+    assert!(!of(&[100.0; 5], &[102.0; 5]).unwrap().is_clear, "2%");
+    assert!(of(&[100.0; 5], &[104.0; 5]).unwrap().is_clear);
+    assert_eq!(of(&[0.0; 5], &[0.0; 5]), None);
+    assert_eq!(of(&[1.0; 2], &[1.0; 5]), None);
+}
+
+/// How a figure varies where nobody turns anything. Shares of its level; a window is a second.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Kind {
+    pub(crate) name: &'static str,
+    /// The correlation with the window before, and the standard deviation of that.
+    pub(crate) correlation: f64,
+    pub(crate) deviation: f64,
+    /// The standard deviation of a step of the random walk.
+    pub(crate) walk: f64,
+    /// How often a hiccup begins that takes up to 30%, and half as much in each window after.
+    pub(crate) spikes: f64,
+    /// How often the level jumps by 10%.
+    pub(crate) jumps: f64,
+    /// The mean by which a tenth of the windows are above the others (of the logarithm), as percentiles are.
+    pub(crate) tail: f64,
+    /// Every how many windows something takes 40%, as a compaction or a checkpoint.
+    pub(crate) period: usize,
+}
+
+/// Nothing of all that.
+const NONE: Kind = Kind {
+    name: "",
+    correlation: 0.0,
+    deviation: 0.0,
+    walk: 0.0,
+    spikes: 0.0,
+    jumps: 0.0,
+    tail: 0.0,
+    period: 0,
+};
+
+/// The kinds that a rule is measured with.
+pub(crate) const KINDS: [Kind; 8] = [
+    Kind { name: "quiet", deviation: 0.01, ..NONE },
+    Kind { name: "noisy", deviation: 0.04, ..NONE },
+    Kind { name: "correlated", correlation: 0.7, deviation: 0.04, ..NONE },
+    Kind { name: "drift and spikes", correlation: 0.7, deviation: 0.04, walk: 0.004, spikes: 0.03, ..NONE },
+    Kind {
+        name: "jumps too",
+        correlation: 0.7,
+        deviation: 0.04,
+        walk: 0.004,
+        spikes: 0.03,
+        jumps: 0.002,
+        ..NONE
+    },
+    Kind { name: "tail", correlation: 0.2, deviation: 0.15, tail: 0.5, ..NONE },
+    Kind { name: "periodic", correlation: 0.3, deviation: 0.02, period: 7, ..NONE },
+    Kind { name: "drift", deviation: 0.002, walk: 0.003, ..NONE },
+];
+
+/// A series of one kind; always the same for the same seed.
+pub(crate) struct Series {
+    kind: Kind,
+    random: SmallRng,
+    window: usize,
+    correlated: f64,
+    walked: f64,
+    spike: f64,
+    jumped: f64,
+}
+
+impl Series {
+    pub(crate) fn new(kind: Kind, seed: u64) -> Self {
+        let mut random = SmallRng::seed_from_u64(seed);
+        let window = random.random_range(0..1000);
+        let correlated = kind.deviation * normal(&mut random);
+        Self { kind, random, window, correlated, walked: 0.0, spike: 0.0, jumped: 0.0 }
+    }
+
+    /// The next window of a setting whose level is that.
+    pub(crate) fn next(&mut self, level: f64) -> f64 {
+        let Kind { correlation, deviation, walk, spikes, jumps, tail, period, .. } = self.kind;
+        let random = &mut self.random;
+        let fresh = (1.0 - correlation * correlation).sqrt() * deviation;
+        self.correlated = correlation * self.correlated + fresh * normal(random);
+        self.walked += walk * normal(random);
+        self.spike = if random.random_bool(spikes) { 0.3 * random.random::<f64>() } else { self.spike / 2.0 };
+        if random.random_bool(jumps) {
+            self.jumped += if random.random_bool(0.5) { 0.1 } else { -0.1 };
+        }
+        let mut ln = self.correlated + self.walked + self.jumped + (1.0 - self.spike).ln();
+        if random.random_bool(0.1) {
+            ln -= tail * random.random::<f64>().max(1e-9).ln();
+        }
+        self.window += 1;
+        if period > 0 && self.window.is_multiple_of(period) {
+            ln += 0.6_f64.ln();
+        }
+        level * ln.exp()
+    }
+
+    /// That many windows.
+    pub(crate) fn take(&mut self, level: f64, count: usize) -> Vec<f64> {
+        (0..count).map(|_| self.next(level)).collect()
+    }
+}
+
+/// Box and Muller 1958.
+fn normal(random: &mut SmallRng) -> f64 {
+    let radius = (-2.0 * random.random::<f64>().max(1e-300).ln()).sqrt();
+    radius * (std::f64::consts::TAU * random.random::<f64>()).cos()
+}
