@@ -11,7 +11,7 @@ use super::signals::Interrupts;
 use crate::error::{Error, Result};
 use crate::load::volume::{MemberSource, Request, Volume};
 use crate::printable::Shown as _;
-use crate::runs::session::{Verified, check_serials, verify_pairs};
+use crate::runs::session::{Verified, check_serials, compare_with_map, verify_pairs};
 use crate::settings::Settings;
 use crate::settings::profile::expand_home;
 use crate::ui::report::Progress;
@@ -30,7 +30,8 @@ pub fn run(profile: Option<&str>, sets: &[String], json: bool) -> Result<()> {
     let (verified, has_wal) = if settings.is_keyed() {
         (Verified::Pairs(verify_pairs(&settings, &mut on_progress, &stop)?), true)
     } else {
-        let volume = Volume::open(request(&settings)?)?;
+        let mut volume = Volume::open(request(&settings)?)?;
+        compare_with_map(&mut volume)?;
         (Verified::Pages(volume.verify(&mut on_progress, &stop)?), volume.wal.bytes() > 0)
     };
     progress.done();
@@ -45,7 +46,7 @@ pub fn run(profile: Option<&str>, sets: &[String], json: bool) -> Result<()> {
     if !has_wal {
         return Err(Error::failed("the WAL is not verified: it is missing, or its header is damaged"));
     }
-    if verified.is_clean() { Ok(()) } else { Err(Error::failed("not everything is as written")) }
+    verified.ended_well()
 }
 
 /// The profile's target, for reading only.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::output::eprint_line;
 use super::signals::Interrupts;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::runs::session::{Advance, Attendant, Event, PlanShown, Progress as Filling, Session, Wanted};
 use crate::ui::report::Progress;
 
@@ -17,7 +17,7 @@ pub(super) fn verify(session: &Session, watcher: &mut Watcher) -> Result<()> {
     };
     let Some(report) = session.verify(&mut on_progress, &stop)? else { return Ok(()) };
     watcher.notice(&report.to_string());
-    if report.is_clean() { Ok(()) } else { Err(Error::failed("not everything is as written")) }
+    report.ended_well()
 }
 
 /// Reports how to remove a retained stack.

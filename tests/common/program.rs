@@ -48,6 +48,7 @@ impl Home {
             ("XDG_CONFIG_HOME", self.path("config")),
             ("XDG_CACHE_HOME", self.path("cache")),
             ("XDG_DATA_HOME", self.path("data")),
+            ("XDG_STATE_HOME", self.path("state")),
             ("RUST_BACKTRACE", "1".into()),
         ]
     }

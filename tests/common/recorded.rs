@@ -41,7 +41,8 @@ impl Home {
         for variable in ["XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "NO_COLOR"] {
             command.env_remove(variable);
         }
-        command.env("HOME", self.dir.path()).current_dir(self.dir.path()).stdin(Stdio::null())
+        command.env("HOME", self.dir.path()).env("XDG_STATE_HOME", self.path("state"));
+        command.current_dir(self.dir.path()).stdin(Stdio::null())
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {

@@ -13,6 +13,7 @@ mod folders;
 mod guard;
 #[cfg(feature = "rocksdb")]
 mod kv;
+mod lost_writes;
 mod real_io;
 mod safety;
 mod stack_build;

@@ -17,7 +17,8 @@ pub fn verify(home: &Home, profile: &str, sets: &[&str]) {
     let report = home.run(&arguments).json();
     assert_eq!(report["complete"], true, "{report:#}");
     assert!(report["sectors_ok"].as_u64() > Some(0), "{report:#}");
-    for kind in ["never_written", "foreign", "misplaced", "damaged", "unreadable"] {
+    assert_eq!(report["write_map"]["compared"], true, "{report:#}");
+    for kind in ["never_written", "foreign", "misplaced", "damaged", "lost", "stale", "torn", "unreadable"] {
         assert_eq!(report[kind]["sectors"], 0, "{report:#}");
     }
 }

@@ -48,6 +48,12 @@ fn overwrite(path: &Path, at: u64, bytes: &[u8]) {
     OpenOptions::new().write(true).open(path).unwrap().write_all_at(bytes, at).unwrap();
 }
 
+/// The write map of the volume in a folder.
+fn map(dir: &TempDir) -> File {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).open(dir.path().join("map")).unwrap()
+}
+
 #[test]
 fn files_are_made_filled_once_and_verified() {
     let dir = folder();
@@ -61,12 +67,19 @@ fn files_are_made_filled_once_and_verified() {
     );
     assert_eq!(volume.wal.extents[0].member, 2);
 
+    volume.keep_map(map(&dir), [4096; 2], "1").unwrap();
     let mut last = None;
     let outcome = volume.fill(&mut |progress| last = Some(progress), &GO_ON).unwrap();
     assert_eq!((outcome.written_bytes, outcome.complete), (38 * MIB, true));
     let last = last.unwrap();
     assert_eq!((last.done_bytes, last.all_bytes), (38 * MIB, 38 * MIB));
     let set = volume.set;
+    let report = verify(&volume);
+    assert!(report.is_clean() && report.write_map.compared, "{report}");
+    assert_eq!((report.sectors_ok * 512, report.sectors_unchecked), (38 * MIB, 0));
+    drop(volume);
+    // A run that keeps no map.
+    let mut volume = open(&target, 2, 16).unwrap();
     let base = volume.next_sequence_base().unwrap();
     drop(volume);
 
@@ -74,8 +87,10 @@ fn files_are_made_filled_once_and_verified() {
     assert_eq!((volume.set, missing(&volume)), (set, 0));
     assert!(volume.next_sequence_base().unwrap() > base);
     let report = verify(&volume);
-    assert!(report.is_clean(), "{report}");
-    assert_eq!(report.sectors_ok * 512, 38 * MIB);
+    assert!(report.is_clean() && !report.write_map.compared, "{report}");
+    assert_eq!((report.sectors_ok, report.sectors_unchecked * 512), (0, 38 * MIB));
+    volume.compare_with(map(&dir), "1");
+    assert!(verify(&volume).to_string().contains("its write map is older than the data"));
 }
 
 #[test]
@@ -113,10 +128,11 @@ fn faults_are_found_counted_and_named() {
     let report = verify(&volume);
     assert!(!report.is_clean());
     let counts = report.kinds().map(|(_, faults)| faults.sectors);
-    assert_eq!(counts, [2, 1, 1, 1, 0]);
+    assert_eq!(counts, [2, 1, 1, 1, 0, 0, 0, 0]);
     assert_eq!(report.misplaced.first[0].offset_bytes, 3 * MIB);
     let text = report.to_string();
-    assert!(text.contains("damaged (1 sectors), first at data-0 + 1048576 (data)"), "{text}");
+    assert!(text.contains("1 page damaged (512 B), first at data-0 + 1048576 (data)"), "{text}");
+    assert!(text.starts_with("lost writes: not checked: it has no write map\n"), "{text}");
     assert_eq!(serde_json::to_value(&report).unwrap()["foreign"]["sectors"], 1);
 }
 

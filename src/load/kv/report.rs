@@ -37,7 +37,8 @@ impl PairsReport {
 impl fmt::Display for PairsReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { pairs_ok, missing, foreign, misplaced, damaged, first, complete } = self;
-        write!(f, "{pairs_ok} pairs are as written")?;
+        // An older value of a pair looks the same: nothing keeps which was put last.
+        write!(f, "lost writes: not checked in RocksDB\n{pairs_ok} pairs hold a value that was put")?;
         let kinds =
             [("missing", missing), ("foreign", foreign), ("misplaced", misplaced), ("damaged", damaged)];
         for (name, count) in kinds.into_iter().filter(|(_, count)| **count > 0) {

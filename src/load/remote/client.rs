@@ -66,9 +66,10 @@ impl Remote {
         writes: Arc<Writes>,
     ) -> Result<RemoteWorkers> {
         let (sequence, written_bytes) = (writes.sequence(), writes.written_bytes());
+        let map = writes.map().map(|map| map.path());
         let mut link = lock(&self.link);
         link.writes = Some(writes);
-        link.ask(Ask::Load(Box::new(Load { data, wal, members, sequence, written_bytes })))?;
+        link.ask(Ask::Load(Box::new(Load { data, wal, members, sequence, written_bytes, map })))?;
         drop(link);
         Ok(RemoteWorkers::new(self.link.clone()))
     }

@@ -1,6 +1,7 @@
 //! The messages between the two processes.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -64,6 +65,8 @@ pub struct Load {
     pub sequence: u64,
     /// Bytes that are already written.
     pub written_bytes: u64,
+    /// The write map to keep, if there is one.
+    pub map: Option<PathBuf>,
 }
 
 /// An answer, with the current state.

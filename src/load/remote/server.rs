@@ -1,5 +1,6 @@
 //! The helper's side: starts and stops workers on request.
 
+use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use std::time::{Duration, Instant};
 use super::protocol::{Answer, Ask, Attached, Load, Reply, Request, Sample, say, understand};
 use crate::class::Class;
 use crate::error::{Error, Result, describe};
+use crate::load::volume::write_map::WriteMap;
 use crate::load::workers::control::Writes;
 use crate::load::workers::{ThreadedWorkers, Workers};
 use crate::meter::source::{Delta, Source};
@@ -104,7 +106,7 @@ impl Server {
     fn answer(&mut self, ask: Ask, devices: &mut dyn Devices) -> Result<Answer> {
         match ask {
             Ask::Attach(drives) => return devices.attach(&drives).map(Answer::Attached),
-            Ask::Load(load) => self.load(*load),
+            Ask::Load(load) => self.load(*load)?,
             Ask::Unload => {
                 self.drain(devices);
                 self.load = None;
@@ -146,10 +148,15 @@ impl Server {
         }
     }
 
-    fn load(&mut self, load: Load) {
-        let Load { data, wal, members, sequence, written_bytes } = load;
+    fn load(&mut self, load: Load) -> Result<()> {
+        let Load { data, wal, members, sequence, written_bytes, map } = load;
         let limit_bytes = self.writes.limit_bytes();
-        self.writes = Arc::new(Writes::new(sequence, Arc::new(AtomicU64::new(written_bytes))));
+        let map = map.map(|path| {
+            let joined = OpenOptions::new().read(true).write(true).open(&path).and_then(WriteMap::join);
+            joined.map(Arc::new).map_err(|error| Error::os("cannot open the write map", &path, error))
+        });
+        let writes = Writes::new(sequence, Arc::new(AtomicU64::new(written_bytes)));
+        self.writes = Arc::new(writes.keeping(map.transpose()?));
         self.writes.limit(Some(limit_bytes));
         self.load = Some(Loaded {
             workers: ThreadedWorkers::new(Arc::new(data), Arc::new(wal), members, self.writes.clone()),
@@ -158,6 +165,7 @@ impl Server {
             probe: TaskProbe::open(0),
             unreported: Default::default(),
         });
+        Ok(())
     }
 }
 

@@ -21,8 +21,9 @@ use super::member::Member;
 use super::opened::Volume;
 use super::progress::Progress;
 use super::stamp::Stamper;
+use super::write_map::Table;
 use crate::direct::{AlignedBuffer, reopen};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, describe};
 use crate::host::Feature;
 use crate::threads;
 use crate::units::{MIB, approx_size};
@@ -78,6 +79,7 @@ struct Part<'a> {
     offset_bytes: u64,
     bytes: u64,
     stamper: &'a Stamper,
+    table: Option<&'a Table>,
 }
 
 /// What the fill of one member needs.
@@ -155,7 +157,9 @@ impl Volume {
         let sequence = AtomicU64::new(self.next_sequence_base()?);
         let direct = self.facts.direct == Feature::Present;
         let stampers = [&self.data, &self.wal].map(|region| Stamper::new(region.set, region.id));
-        let parts: Vec<Vec<Part>> = (0..self.members.len()).map(|n| self.parts_of(n, &stampers)).collect();
+        let tables = self.tables()?;
+        let parts = |n| self.parts_of(n, &stampers, &tables);
+        let parts: Vec<Vec<Part>> = (0..self.members.len()).map(parts).collect();
         let jobs = self.members.iter_mut().zip(parts).map(|(member, parts)| Job { member, parts, direct });
         let shared = Shared {
             stop,
@@ -169,13 +173,26 @@ impl Volume {
         Ok(FillOutcome { written_bytes, complete: written_bytes == plan.bytes })
     }
 
-    fn parts_of<'a>(&self, member: usize, stampers: &'a [Stamper; 2]) -> Vec<Part<'a>> {
+    /// The tables of what the regions' pages should hold, where they are kept.
+    fn tables(&self) -> Result<[Option<Table>; 2]> {
+        let Ok(map) = &self.map else { return Ok([None, None]) };
+        let table = |region| map.table(region).map_err(|error| Error::failed(describe(&error)));
+        Ok([Some(table(&self.data)?), Some(table(&self.wal)?)])
+    }
+
+    fn parts_of<'a>(
+        &self,
+        member: usize,
+        stampers: &'a [Stamper; 2],
+        tables: &'a [Option<Table>; 2],
+    ) -> Vec<Part<'a>> {
         let parts = self.extents_of(member).map(|(region, extent)| Part {
             region: region.id,
             extent,
             offset_bytes: region.extents[extent as usize].offset_bytes,
             bytes: region.extent_bytes,
             stamper: &stampers[usize::from(region.id)],
+            table: tables[usize::from(region.id)].as_ref(),
         });
         parts.collect()
     }
@@ -257,7 +274,9 @@ fn fill_part(
             let place = part.offset_bytes + filled;
             let sequence = shared.sequence.fetch_add(1, Ordering::Relaxed);
             part.stamper.stamp(buffer.bytes_mut(), part.extent, place, sequence);
+            part.table.inspect(|table| table.forget(part.extent, place, CHUNK_BYTES));
             direct.unwrap_or(file).write_all_at(buffer.bytes(), place)?;
+            part.table.inspect(|table| table.filled(part.extent, place, CHUNK_BYTES, sequence));
             filled += CHUNK_BYTES;
             shared.written_bytes.fetch_add(CHUNK_BYTES, Ordering::Relaxed);
         }

@@ -1,12 +1,14 @@
 //! The volume that a run works on: members with their header, WAL and data, filled and verified.
 
 mod affordable;
+mod compared;
 pub mod files;
 pub mod fill;
 pub mod header;
 pub mod layout;
 mod lock;
 mod make;
+mod mapped;
 mod member;
 pub mod open;
 mod opened;
@@ -16,12 +18,14 @@ mod probe;
 mod progress;
 mod read_only;
 pub mod region;
+mod report;
 mod request;
 mod settle;
 pub mod stamp;
 mod survey;
 mod template;
-pub mod verify;
+mod verify;
+pub mod write_map;
 
 pub use affordable::affordable_size;
 pub use files::refuse_foreign;
@@ -31,7 +35,7 @@ pub use ours::is_ours_at;
 pub use probe::{examine_folder, try_uncached};
 pub use progress::Progress;
 pub use region::{Extent, Identity, Region};
+pub use report::VerifyReport;
 pub use request::{Request, refuse_in_the_way};
 pub use stamp::{SECTOR_BYTES, Stamper};
 pub use survey::Survey;
-pub use verify::VerifyReport;

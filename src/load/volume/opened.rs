@@ -1,17 +1,21 @@
 //! A volume that is open.
 
 use std::fs::File;
+use std::sync::Arc;
 
 use super::header::Header;
 use super::layout::{HEADER_BYTES, Parts, floor_mib};
 use super::member::Member;
 use super::stamp::SEQUENCE_BITS;
+use super::write_map::WriteMap;
 use super::{Extent, Identity, Region, probe};
 use crate::error::{Error, Result};
 use crate::host::TargetFacts;
 
 // 262,144 runs of 2.7e11 writes each before sequence numbers wrap around.
-const EPOCH_SHIFT: u32 = 38;
+pub(super) const EPOCH_SHIFT: u32 = 38;
+/// Why nothing is known of what the pages should hold.
+pub(super) const NO_MAP: &str = "it has no write map";
 const _: () = assert!(HEADER_BYTES.is_multiple_of(4096) && EPOCH_SHIFT < SEQUENCE_BITS);
 
 /// An open, locked volume.
@@ -30,6 +34,8 @@ pub struct Volume {
     /// What to know about this target, as sentences.
     pub notes: Vec<String>,
     pub(super) read_only: bool,
+    /// What its pages should hold, or why that is unknown.
+    pub(super) map: std::result::Result<Arc<WriteMap>, String>,
     /// The locks, held as long as the volume is open.
     pub(super) _locks: Vec<File>,
 }
@@ -51,7 +57,8 @@ pub(super) fn assemble(
     let opened: Vec<(&File, bool)> = members.iter().map(|member| (&member.file, member.device)).collect();
     let facts = probe::examine(&opened, read_only, mounted);
     let notes = Vec::new();
-    Volume { set: data.set, data, wal, members, facts, notes, read_only, _locks: locks }
+    let map = Err(NO_MAP.to_owned());
+    Volume { set: data.set, data, wal, members, facts, notes, read_only, map, _locks: locks }
 }
 
 /// The region over those members, the first of which is number `first`: the extents are in the order of the
@@ -91,8 +98,12 @@ impl Volume {
     /// The first sequence number of a new run that writes: greater than those of all earlier runs.
     pub fn next_sequence_base(&mut self) -> Result<u64> {
         self.writable()?;
-        let epoch = self.members.iter().filter_map(|member| member.header.as_ref()).map(|h| h.epoch).max();
-        let epoch = epoch.unwrap_or_default() + 1;
+        let map = self.map.as_ref().ok();
+        // The map may know more than headers that were taken back.
+        let epoch = map.map_or(0, |map| map.epoch()).max(self.epoch()) + 1;
+        if let Some(map) = map {
+            map.set_epoch(epoch);
+        }
         for member in &mut self.members {
             let Some(header) = &mut member.header else { continue };
             header.epoch = epoch;
@@ -100,6 +111,12 @@ impl Volume {
             written.map_err(|error| Error::os("cannot write the header of", &member.path, error))?;
         }
         Ok((epoch << EPOCH_SHIFT) & ((1 << SEQUENCE_BITS) - 1))
+    }
+
+    /// Of the newest run that wrote to the set.
+    pub(super) fn epoch(&self) -> u64 {
+        let headers = self.members.iter().filter_map(|member| member.header.as_ref());
+        headers.map(|header| header.epoch).max().unwrap_or_default()
     }
 
     pub(super) fn writable(&self) -> Result<()> {

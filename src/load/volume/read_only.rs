@@ -9,7 +9,7 @@ use super::header::{Found, Header, Role};
 use super::layout::floor_mib;
 use super::lock::{self, Share};
 use super::member::{Member, MemberSource};
-use super::opened::{Volume, assemble, whole_region};
+use super::opened::{NO_MAP, Volume, assemble, whole_region};
 use super::request::Request;
 use super::settle::name_of;
 use super::{Region, probe};
@@ -134,5 +134,6 @@ fn whole(opened: Vec<Opened>, locks: Vec<File>, mounted: Option<String>) -> Resu
     let each: Vec<(&File, bool)> = members.iter().map(|member| (&member.file, member.device)).collect();
     let facts = probe::examine(&each, true, mounted);
     let notes = vec![format!("{not_ours}: what was never written may be read without I/O")];
-    Ok(Volume { set: 0, data, wal, members, facts, notes, read_only: true, _locks: locks })
+    let map = Err(NO_MAP.to_owned());
+    Ok(Volume { set: 0, data, wal, members, facts, notes, read_only: true, map, _locks: locks })
 }

@@ -1,6 +1,5 @@
-//! Verification: every sector of data and WAL is read and checked against its stamp.
+//! Verification: every sector of data and WAL is read, and checked against its stamp and the write map.
 
-use std::fmt;
 use std::fs::File;
 use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
@@ -9,144 +8,25 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Advice, fadvise};
-use serde::Serialize;
-
+use super::compared::{Extent, RegionMap};
 use super::opened::Volume;
 use super::progress::Progress;
 use super::region::Region;
-use super::stamp::{Fault, SECTOR_BYTES, check};
+use super::report::{Comparison, VerifyReport};
+use super::stamp::SECTOR_BYTES;
+use super::write_map::UNKEPT;
 use crate::direct::{AlignedBuffer, reopen};
 use crate::error::{Error, Result, describe};
 use crate::host::Feature;
 use crate::threads;
-use crate::units::{MIB, approx_size};
+use crate::units::MIB;
+use rustix::fs::{Advice, fadvise};
 
 const CHUNK_BYTES: u64 = MIB;
 const PROGRESS_TIME: Duration = Duration::from_millis(100);
-/// How many faults of each kind are named.
-const NAMED_MAX: usize = 5;
-
-/// Where a fault is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Place {
-    /// The member's name.
-    pub member: String,
-    /// Offset on the member.
-    pub offset_bytes: u64,
-    /// `data` or `wal`.
-    pub region: &'static str,
-    /// Details, such as the error of a read.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub detail: Option<String>,
-}
-
-/// Faults of one kind.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Faults {
-    /// The number of sectors.
-    pub sectors: u64,
-    /// The first few.
-    pub first: Vec<Place>,
-}
-
-/// What a verification found, in sectors of 512 bytes.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct VerifyReport {
-    /// Sectors with what was written there.
-    pub sectors_ok: u64,
-    /// Sectors that are all zeros.
-    pub never_written: Faults,
-    /// Sectors that this set did not write.
-    pub foreign: Faults,
-    /// Valid sectors of this set that belong elsewhere.
-    pub misplaced: Faults,
-    /// Sectors of this set whose bytes are not those that were written.
-    pub damaged: Faults,
-    /// Sectors that could not be read.
-    pub unreadable: Faults,
-    /// Whether everything was checked; otherwise it was stopped.
-    pub complete: bool,
-}
-
-impl VerifyReport {
-    /// Whether everything was checked and is as it was written.
-    pub fn is_clean(&self) -> bool {
-        self.complete && self.kinds().iter().all(|(_, faults)| faults.sectors == 0)
-    }
-
-    /// Each kind of fault with its name.
-    pub fn kinds(&self) -> [(&'static str, &Faults); 5] {
-        [
-            (Fault::NeverWritten.name(), &self.never_written),
-            (Fault::Foreign.name(), &self.foreign),
-            (Fault::Misplaced.name(), &self.misplaced),
-            (Fault::Damaged.name(), &self.damaged),
-            ("unreadable", &self.unreadable),
-        ]
-    }
-
-    fn of(&mut self, fault: Fault) -> &mut Faults {
-        match fault {
-            Fault::NeverWritten => &mut self.never_written,
-            Fault::Foreign => &mut self.foreign,
-            Fault::Misplaced => &mut self.misplaced,
-            Fault::Damaged => &mut self.damaged,
-        }
-    }
-
-    fn add(&mut self, other: Self) {
-        self.sectors_ok += other.sectors_ok;
-        self.complete &= other.complete;
-        self.never_written.add(other.never_written);
-        self.foreign.add(other.foreign);
-        self.misplaced.add(other.misplaced);
-        self.damaged.add(other.damaged);
-        self.unreadable.add(other.unreadable);
-    }
-}
-
-impl Faults {
-    fn add(&mut self, other: Self) {
-        self.sectors += other.sectors;
-        let room = NAMED_MAX.saturating_sub(self.first.len());
-        self.first.extend(other.first.into_iter().take(room));
-    }
-
-    fn note(&mut self, sectors: u64, place: impl FnOnce() -> Place) {
-        self.sectors += sectors;
-        if self.first.len() < NAMED_MAX {
-            self.first.push(place());
-        }
-    }
-}
-
-impl fmt::Display for VerifyReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let size = |sectors: u64| approx_size(sectors * SECTOR_BYTES as u64);
-        write!(f, "{} verified as written", size(self.sectors_ok))?;
-        for (name, faults) in self.kinds().into_iter().filter(|(_, faults)| faults.sectors > 0) {
-            write!(f, "\n{} {name} ({} sectors), first at", size(faults.sectors), faults.sectors)?;
-            for (n, place) in faults.first.iter().enumerate() {
-                let comma = if n == 0 { "" } else { "," };
-                write!(f, "{comma} {} + {} ({})", place.member, place.offset_bytes, place.region)?;
-                if let Some(detail) = &place.detail {
-                    write!(f, ": {detail}")?;
-                }
-            }
-        }
-        if !self.complete {
-            write!(f, "\nstopped before the end")?;
-        }
-        Ok(())
-    }
-}
-
-/// An extent to verify.
+/// An extent to verify, and how it is read.
 struct Job<'a> {
-    region: &'a Region,
-    extent: u32,
-    member: &'a str,
+    extent: Extent<'a>,
     file: &'a File,
     direct: bool,
 }
@@ -169,11 +49,17 @@ impl Volume {
         let done_bytes = AtomicU64::new(0);
         let (sender, reports) = channel();
         let began = Instant::now();
-        let mut report = VerifyReport { complete: true, ..VerifyReport::default() };
+        let maps = self.region_maps()?;
+        let write_map = self.comparison(maps[0].as_ref());
+        let mut report = VerifyReport { complete: true, write_map, ..VerifyReport::default() };
         let jobs = self.members.iter().enumerate().map(|(n, member)| {
-            let job =
-                |(region, extent)| Job { region, extent, member: &member.name, file: &member.file, direct };
-            self.extents_of(n).map(job).collect()
+            let maps = &maps;
+            let jobs = self.extents_of(n).map(move |(region, index)| {
+                let map = maps[usize::from(region.id)].as_ref();
+                let extent = Extent { region, index, member: &member.name, map };
+                Job { extent, file: &member.file, direct }
+            });
+            jobs.collect()
         });
         let jobs = Mutex::new(jobs.collect::<Vec<Vec<Job>>>().into_iter());
         std::thread::scope(|scope| {
@@ -204,13 +90,36 @@ impl Volume {
             Ok(report)
         })
     }
+
+    /// What the regions' pages should hold, where that is known.
+    fn region_maps(&self) -> Result<[Option<RegionMap>; 2]> {
+        let Some(map) = self.map.as_ref().ok().filter(|map| !map.is_void()) else { return Ok([None, None]) };
+        let of = |region: &Region| {
+            let of = || Ok(RegionMap { table: map.table(region)?, under_way: map.under_way(region)? });
+            of().map(Some).map_err(|error: std::io::Error| {
+                Error::failed(format!("the write map can't be read: {}", describe(&error)))
+            })
+        };
+        let wal = if self.wal.bytes() > 0 { of(&self.wal)? } else { None };
+        Ok([of(&self.data)?, wal])
+    }
+
+    fn comparison(&self, data: Option<&RegionMap>) -> Comparison {
+        match data {
+            Some(data) => Comparison { compared: true, why: None, share: data.table.share() },
+            None => {
+                let why = self.map.as_ref().map_or_else(Clone::clone, |_| UNKEPT.to_owned());
+                Comparison { compared: false, why: Some(why), share: 0.0 }
+            }
+        }
+    }
 }
 
 fn verify_extent(job: &Job, stop: &AtomicBool, done_bytes: &AtomicU64) -> VerifyReport {
     let direct = if job.direct { reopen(job.file, false, true).ok() } else { None };
     let file = direct.as_ref().unwrap_or(job.file);
-    let begin = job.region.extents[job.extent as usize].offset_bytes;
-    let end = begin + job.region.extent_bytes;
+    let begin = job.extent.region.extents[job.extent.index as usize].offset_bytes;
+    let end = begin + job.extent.region.extent_bytes;
     let mut report = VerifyReport { complete: true, ..VerifyReport::default() };
     let mut buffer = AlignedBuffer::new(CHUNK_BYTES as usize);
     for chunk_at in (begin..end).step_by(CHUNK_BYTES as usize) {
@@ -223,7 +132,7 @@ fn verify_extent(job: &Job, stop: &AtomicBool, done_bytes: &AtomicU64) -> Verify
             let _ = fadvise(file, chunk_at, NonZeroU64::new(CHUNK_BYTES), Advice::DontNeed);
         }
         if file.read_exact_at(buffer.bytes_mut(), chunk_at).is_ok() {
-            check_sectors(job, &mut report, buffer.bytes(), chunk_at);
+            job.extent.compare(&mut report, buffer.bytes(), chunk_at);
         } else {
             read_in_pieces(job, file, &mut report, &mut buffer, chunk_at);
         }
@@ -244,26 +153,14 @@ fn read_in_pieces(
     for place in (chunk_at..chunk_at + CHUNK_BYTES).step_by(PIECE_BYTES) {
         let piece = &mut buffer.bytes_mut()[..PIECE_BYTES];
         match file.read_exact_at(piece, place) {
-            Ok(()) => check_sectors(job, report, piece, place),
+            Ok(()) => job.extent.compare(report, piece, place),
             Err(error) => {
                 let sectors = (PIECE_BYTES / SECTOR_BYTES) as u64;
-                report.unreadable.note(sectors, || place_of(job, place, Some(describe(&error))));
+                let pages =
+                    u64::from(place.is_multiple_of(job.extent.page_bytes()) || report.unreadable.pages == 0);
+                let place = || job.extent.place(place, Some(describe(&error)));
+                report.unreadable.note((pages, sectors), place);
             }
         }
     }
-}
-
-fn check_sectors(job: &Job, report: &mut VerifyReport, bytes: &[u8], first: u64) {
-    let places = (first..).step_by(SECTOR_BYTES);
-    for (sector, place) in bytes.chunks_exact(SECTOR_BYTES).zip(places) {
-        match check(sector, job.region.set, job.region.id, job.extent, place) {
-            Ok(_) => report.sectors_ok += 1,
-            Err(fault) => report.of(fault).note(1, || place_of(job, place, None)),
-        }
-    }
-}
-
-fn place_of(job: &Job, offset_bytes: u64, detail: Option<String>) -> Place {
-    let region = if job.region.id == Region::WAL { "wal" } else { "data" };
-    Place { member: job.member.to_owned(), offset_bytes, region, detail }
 }

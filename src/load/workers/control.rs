@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 
+use crate::load::volume::write_map::WriteMap;
 use crate::units::SECOND_NS;
 
 /// A class is stopped after more than this many errors in a second.
@@ -141,10 +142,11 @@ pub struct Writes {
     sequence: AtomicU64,
     written_bytes: Arc<AtomicU64>,
     limit_bytes: AtomicU64,
+    map: Option<Arc<WriteMap>>,
 }
 
 impl Writes {
-    /// Sequence numbers a worker takes at a time.
+    /// Sequence numbers that a worker takes at a time where no other writes to its region.
     pub const SEQUENCES: u64 = 1 << 12;
 
     /// Begins sequence numbers at `base`, adds to the bytes already written, and sets no limit.
@@ -153,12 +155,25 @@ impl Writes {
             sequence: AtomicU64::new(sequence.next_multiple_of(Self::SEQUENCES)),
             written_bytes,
             limit_bytes: AtomicU64::new(u64::MAX),
+            map: None,
         }
     }
 
-    /// The first of [`Self::SEQUENCES`] numbers for one worker.
-    pub fn take_sequences(&self) -> u64 {
-        self.sequence.fetch_add(Self::SEQUENCES, Ordering::Relaxed)
+    /// Keeps this map of what is written.
+    #[must_use]
+    pub fn keeping(self, map: Option<Arc<WriteMap>>) -> Self {
+        Self { map, ..self }
+    }
+
+    /// The map of what is written.
+    pub fn map(&self) -> Option<&Arc<WriteMap>> {
+        self.map.as_ref()
+    }
+
+    /// The first of that many numbers for one worker.
+    #[inline]
+    pub fn take_sequences(&self, count: u64) -> u64 {
+        self.sequence.fetch_add(count, Ordering::Relaxed)
     }
 
     /// Stops writing at that many bytes in total; `None` means no limit.

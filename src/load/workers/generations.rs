@@ -11,6 +11,7 @@ use crate::class::Class;
 use crate::error::{Result, describe_errno};
 use crate::load::io::clock;
 use crate::load::volume::Region;
+use crate::load::volume::write_map::Tracked;
 use crate::meter::cell::WorkerCell;
 use crate::meter::source::{Source, WorkerSource};
 use crate::settings::jobs::Job;
@@ -51,7 +52,9 @@ impl Generations {
     ) -> Result<Vec<Box<dyn Source>>> {
         let at = job.class.index();
         let control = Arc::new(Control::default());
-        let orders: Vec<_> = (0..job.workers).map(|number| self.orders(job, number, &control)).collect();
+        let tracked = self.tracked(job);
+        let orders = |number| Orders { tracked: tracked.clone(), ..self.orders(job, number, &control) };
+        let orders: Vec<_> = (0..job.workers).map(orders).collect();
         self.starts[at] += 1;
         let cells: Vec<_> = orders.iter().map(|orders| orders.cell.clone()).collect();
         orders.iter().for_each(|_| control.enter());
@@ -60,16 +63,28 @@ impl Generations {
         Ok(cells.into_iter().map(|cell| Box::new(WorkerSource::new(cell)) as Box<dyn Source>).collect())
     }
 
+    fn region(&self, job: &Job) -> &Arc<Region> {
+        if job.class == Class::Wal { &self.wal } else { &self.data }
+    }
+
+    /// What keeps the write map of a class that writes to storage, where there is one.
+    fn tracked(&self, job: &Job) -> Option<Arc<Tracked>> {
+        let map = self.writes.map().filter(|_| job.class.writes() && job.interface.touches_storage())?;
+        let tracked = map.track(self.region(job), job.page_bytes, (job.workers, job.depth));
+        // The load goes on; verification then says that there was no map.
+        tracked.inspect_err(|_| map.void()).ok().map(Arc::new)
+    }
+
     fn orders(&self, job: &Job, number: u64, control: &Arc<Control>) -> Orders {
-        let region = if job.class == Class::Wal { &self.wal } else { &self.data };
         Orders {
             job: Arc::new(job.clone()),
             number,
             generation: self.starts[job.class.index()],
-            region: region.clone(),
+            region: self.region(job).clone(),
             control: control.clone(),
             shared: self.shared[job.class.index()].clone(),
             writes: self.writes.clone(),
+            tracked: None,
             cell: Arc::new(
                 WorkerCell::new(job.class, job.rate_bytes_per_s.is_some(), self.members)
                     .with_room(job.depth + job.sync_every),

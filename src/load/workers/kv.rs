@@ -269,7 +269,7 @@ impl<'a> Worker<'a> {
     fn update(&mut self) -> Outcome {
         let number = self.offsets.next();
         if self.sequence.is_multiple_of(Writes::SEQUENCES) {
-            self.sequence = self.orders.writes.take_sequences();
+            self.sequence = self.orders.writes.take_sequences(Writes::SEQUENCES);
         }
         let sequence = self.sequence;
         self.sequence += 1;

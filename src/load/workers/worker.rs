@@ -16,6 +16,7 @@ use crate::class::Class;
 use crate::load::io::{Done, Op, OpKind, Queue, Wait};
 use crate::load::volume::Region;
 use crate::load::volume::stamp::Stamper;
+use crate::load::volume::write_map::Tracked;
 use crate::meter::cell::WorkerCell;
 use crate::settings::Sync;
 use crate::settings::jobs::{Job, Pattern};
@@ -40,6 +41,8 @@ pub struct Orders {
     pub shared: Arc<Shared>,
     /// What outlives it, for all classes.
     pub writes: Arc<Writes>,
+    /// Where its class's writes are kept, if they are.
+    pub tracked: Option<Arc<Tracked>>,
     /// Its counters.
     pub cell: Arc<WorkerCell>,
 }
@@ -81,8 +84,11 @@ pub struct Worker {
     pacer: Option<Pacer>,
     commits: Option<Commits>,
     stamper: Option<Stamper>,
-    sequence: u64,
+    /// The next sequence number, and how many are left of those that were taken.
+    sequence: (u64, u64),
     slots: Box<[Slot]>,
+    /// Which of its class's outstanding writes its first slot is.
+    first_slot: usize,
     free: Vec<u32>,
     /// Queued since the last hand-over; they start with the next.
     fresh: Vec<u32>,
@@ -117,7 +123,8 @@ impl Worker {
             pacer,
             commits: flushes.then(|| Commits::new(job.sync_every, region.extents.len())),
             stamper,
-            sequence: 0,
+            sequence: (0, 0),
+            first_slot: number as usize * depth as usize,
             slots: vec![Slot::default(); depth as usize].into(),
             free: (0..depth).rev().collect(),
             fresh: Vec::with_capacity(depth as usize),
@@ -266,11 +273,17 @@ impl Worker {
         let region = &self.orders.region;
         let (index, offset_bytes) = region.place(self.offsets.next(), self.page_bytes);
         if let Some(stamper) = &self.stamper {
-            if self.sequence.is_multiple_of(Writes::SEQUENCES) {
-                self.sequence = self.orders.writes.take_sequences();
+            let (mut sequence, mut left) = self.sequence;
+            if left == 0 {
+                // In the order of the writes, for all that write to a region.
+                left = if self.orders.job.workers == 1 { Writes::SEQUENCES } else { 1 };
+                sequence = self.orders.writes.take_sequences(left);
             }
-            stamper.stamp(queue.buffer(slot), index as u32, offset_bytes, self.sequence);
-            self.sequence += 1;
+            self.sequence = (sequence + 1, left - 1);
+            stamper.stamp(queue.buffer(slot), index as u32, offset_bytes, sequence);
+            if let Some(tracked) = &self.orders.tracked {
+                tracked.queued(self.first_slot + slot as usize, index as u32, offset_bytes, sequence);
+            }
         }
         let file = index as u32;
         self.slots[slot as usize] = Slot { start_ns: 0, intended_ns: intended_ns.unwrap_or(0), file };
@@ -303,6 +316,10 @@ impl Worker {
     /// Takes completions seen at this time.
     pub fn complete(&mut self, now_ns: u64, done: &[Done]) {
         let (mut ios, mut bytes) = (0, 0);
+        if let Some(tracked) = &self.orders.tracked {
+            let pages = done.iter().filter(|done| (done.slot as usize) < self.slots.len());
+            pages.for_each(|done| tracked.fetch(self.first_slot + done.slot as usize));
+        }
         for done in done {
             if done.slot as usize >= self.slots.len() {
                 self.flushed(now_ns, done.result);
@@ -312,7 +329,11 @@ impl Worker {
             self.free.push(done.slot);
             self.orders.cell.under_way.end(done.slot as usize);
             self.outstanding -= 1;
-            if u64::try_from(done.result) == Ok(self.page_bytes) {
+            let whole = u64::try_from(done.result) == Ok(self.page_bytes);
+            if let Some(tracked) = &self.orders.tracked {
+                tracked.completed(self.first_slot + done.slot as usize, whole);
+            }
+            if whole {
                 ios += 1;
                 bytes += self.page_bytes;
                 self.succeeded(now_ns, slot);

@@ -37,6 +37,7 @@ mod turns;
 mod verified;
 mod window_schedule;
 mod write_budget;
+mod write_maps;
 
 pub use attendant::Attendant;
 pub use consent::{check_serials, destroy_of, names_of, refuse_stray_consent};
@@ -49,3 +50,4 @@ pub use run::Session;
 pub use target_folder::others_in_folder;
 pub use thread_priority::raise_thread_priority;
 pub use verified::Verified;
+pub use write_maps::compare as compare_with_map;

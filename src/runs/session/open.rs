@@ -13,6 +13,7 @@ use super::retained_stack::RetainedStack;
 use super::target_folder::others_in_folder;
 use super::target_stack::{raise, refuse_unsuited};
 use super::targets::{Content, Found, Target, TargetSpec};
+use crate::class::Class;
 use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::load::workers::Workers;
@@ -81,7 +82,7 @@ pub(super) fn open(
         target = target.leave_kernel(userspace, profile, &mut |advance| attendant.step(advance))?;
     }
     resolved.fallbacks.iter().for_each(|text| attendant.notice(text));
-    let writes = Arc::new(Writes::new(sequence, resolved.budget.count()));
+    let writes = Arc::new(Writes::new(sequence, resolved.budget.count()).keeping(target.map()));
     writes.limit(resolved.budget.limit_bytes);
     let workers = target.workers(writes.clone())?;
     Ok(Opened { resolved, workers, target, host, written: Written { writes, opened_bytes } })
@@ -115,7 +116,15 @@ fn open_content(
         resolved.on(Some(target), false)?;
     }
     resolved.budget.refuse(found.bytes_to_fill())?;
-    found.open(attendant)
+    let mut content = found.open(attendant)?;
+    if let Content::Pages(pages) = &mut content
+        && !resolved.options.read_only
+        && let Err(why) =
+            pages.keep_map([Class::Background, Class::Wal].map(|class| resolved.job(class).page_bytes))
+    {
+        attendant.notice(&format!("`verify` won't see lost writes: there is no write map: {why}"));
+    }
+    Ok(content)
 }
 
 /// Leaves what was built to the next session, or to be taken down.

@@ -2,6 +2,7 @@
 
 use super::attendant::Attendant;
 use super::target_stack::give_up;
+use super::write_maps;
 use crate::error::{Error, Result};
 use crate::settings::change::TargetIdentity;
 use crate::stack::build::Built;
@@ -9,17 +10,21 @@ use crate::stack::supervise::Watch;
 
 /// A stack that one session leaves to the next; or none. Dropping it leaves it to `cleanup`.
 #[derive(Debug, Default)]
-pub struct RetainedStack(Option<(Built, TargetIdentity)>);
+pub struct RetainedStack {
+    stands: Option<(Built, TargetIdentity)>,
+    /// The data set of pages on it, whose write map goes with it.
+    set: Option<u64>,
+}
 
 impl RetainedStack {
     /// Whether anything stands.
     pub fn stands(&self) -> bool {
-        self.0.is_some()
+        self.stands.is_some()
     }
 
     /// Whether something stands that was built for another target.
     pub fn is_other_than(&self, target: &TargetIdentity) -> bool {
-        self.0.as_ref().is_some_and(|(_, of)| !of.is_same(target))
+        self.stands.as_ref().is_some_and(|(_, of)| !of.is_same(target))
     }
 
     /// Takes it down.
@@ -27,16 +32,25 @@ impl RetainedStack {
     /// # Errors
     /// What could not be taken away.
     pub fn tear_down(&mut self, watch: Watch) -> Result<()> {
-        self.0.take().map_or(Ok(()), |(built, _)| built.tear_down(watch))
+        let torn_down = self.stands.take().map_or(Ok(()), |(built, _)| built.tear_down(watch));
+        if let Some(set) = self.set.take().filter(|_| torn_down.is_ok()) {
+            write_maps::forget(set);
+        }
+        torn_down
     }
 
     /// Leaves it standing for good; the commands that remove it.
     pub fn keep(&mut self) -> Result<Vec<String>> {
-        self.0.take().map_or(Ok(Vec::new()), |(built, _)| built.keep())
+        self.stands.take().map_or(Ok(Vec::new()), |(built, _)| built.keep())
     }
 
     pub(super) fn put(&mut self, built: Built, target: TargetIdentity) {
-        self.0 = Some((built, target));
+        self.stands = Some((built, target));
+    }
+
+    /// The data set of pages that lies on it.
+    pub(super) fn holds(&mut self, set: Option<u64>) {
+        self.set = set;
     }
 
     /// What stands for this target; none where nothing does.
@@ -47,12 +61,12 @@ impl RetainedStack {
         if self.is_other_than(target) {
             return Err(Error::failed("another stack stands on these drives").hint("take that down first"));
         }
-        Ok(self.0.take().map(|(built, _)| built))
+        Ok(self.stands.take().map(|(built, _)| built))
     }
 
     /// Takes it down because of an error, and reports both if that fails too.
     pub(super) fn give_up(&mut self, error: Error, attendant: &mut dyn Attendant) -> Error {
-        match self.0.take() {
+        match self.stands.take() {
             Some((built, _)) => give_up(built, error, attendant),
             None => error,
         }

@@ -364,9 +364,11 @@ impl Session {
         }
         // The workers hold the files open, or the database.
         drop(classes);
+        let set = target.pages().map(|pages| pages.set());
         let (closed, built) = target.close(|journal| host.restore(journal));
         if let Some(built) = built {
             retained.put(built, resolved.identity);
+            retained.holds(set);
         }
         closed
     }

@@ -1,5 +1,6 @@
 //! Reading back what a run has written.
 
+use crate::error::{Error, Result};
 use crate::load::kv::PairsReport;
 use crate::load::volume::VerifyReport;
 
@@ -14,10 +15,26 @@ pub enum Verified {
 
 impl Verified {
     /// Whether everything was looked at and is as it was written.
-    pub fn is_clean(&self) -> bool {
+    fn is_clean(&self) -> bool {
         match self {
             Self::Pages(report) => report.is_clean(),
             Self::Pairs(report) => report.is_clean(),
+        }
+    }
+
+    /// What it means for the command.
+    ///
+    /// # Errors
+    /// Failed if something is not as it was written, or pages could not be compared with what was.
+    pub fn ended_well(&self) -> Result<()> {
+        match self {
+            _ if !self.is_clean() => Err(Error::failed("not everything is as written")),
+            Self::Pages(report) if !report.write_map.compared => {
+                let why = report.write_map.why.as_deref().unwrap_or_default();
+                Err(Error::failed(format!("not checked for lost writes: {why}"))
+                    .hint("what the next run writes is"))
+            }
+            _ => Ok(()),
         }
     }
 }

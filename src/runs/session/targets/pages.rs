@@ -16,6 +16,7 @@ use crate::runs::session::consent::{
 };
 use crate::runs::session::options::Options;
 use crate::runs::session::write_budget::WriteBudget;
+use crate::runs::session::write_maps;
 use crate::settings::profile::expand_home;
 use crate::stack::guard::{self, Claim};
 use crate::units::approx_span;
@@ -93,6 +94,22 @@ impl FoundPages {
 impl Pages {
     fn of(volume: Volume, claims: Vec<Claim>) -> Self {
         Self { layout: Layout::of_volume(&volume), volume, claims, mounted: false }
+    }
+
+    /// The data set.
+    pub(in crate::runs::session) fn set(&self) -> u64 {
+        self.volume.set
+    }
+
+    /// Keeps a map of what is written, in pages of these sizes to data and WAL.
+    ///
+    /// # Errors
+    /// In words, why it can't be kept.
+    pub(in crate::runs::session) fn keep_map(
+        &mut self,
+        page_bytes: [u64; 2],
+    ) -> std::result::Result<(), String> {
+        write_maps::keep(&mut self.volume, page_bytes)
     }
 
     /// Whether the data lies on devices as they are, the first member being one of the data's.

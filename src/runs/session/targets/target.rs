@@ -12,6 +12,7 @@ use super::stack::{OnStack, Stack};
 use super::userspace_drives::UserspaceDrives;
 use crate::error::{Error, Kind, Result};
 use crate::host::TargetFacts;
+use crate::load::volume::write_map::WriteMap;
 use crate::load::workers::control::Writes;
 use crate::load::workers::{KvWorkers, SimulatedWorkers, ThreadedWorkers, Workers};
 use crate::runs::session::attendant::Attendant;
@@ -166,6 +167,14 @@ impl Target {
             | Self::Devices(pages)
             | Self::Stack(Stack { content: OnStack::Pages(pages), .. }) => Some(pages),
             _ => None,
+        }
+    }
+
+    /// The map of what is written, where one is kept.
+    pub(in crate::runs::session) fn map(&self) -> Option<Arc<WriteMap>> {
+        match self {
+            Self::UserspaceDrives(drives) => drives.map.clone(),
+            target => target.pages().and_then(|pages| pages.volume.map()),
         }
     }
 

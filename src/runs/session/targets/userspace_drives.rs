@@ -13,6 +13,7 @@ use crate::load::nvme::Controller;
 use crate::load::nvme::vfio::VfioBus;
 use crate::load::remote::client::Remote;
 use crate::load::spdk;
+use crate::load::volume::write_map::WriteMap;
 use crate::load::volume::{Extent, Region};
 use crate::load::workers::control::Writes;
 use crate::load::workers::{ThreadedWorkers, Workers};
@@ -42,6 +43,8 @@ pub struct UserspaceDrives {
     /// What the target can do, as it was found before.
     pub(super) facts: TargetFacts,
     pub(super) layout: Layout,
+    /// What is written is kept there.
+    pub(super) map: Option<Arc<WriteMap>>,
 }
 
 /// What drives them.
@@ -92,7 +95,7 @@ impl UserspaceDrives {
     /// Refused where something else would go with them. They are given back by then.
     pub(super) fn take(pages: Pages, spec: &UserspaceSpec, profile: &str, watch: Watch) -> Result<Self> {
         let Pages { volume, claims, mut layout, .. } = pages;
-        let facts = volume.facts.clone();
+        let (facts, map) = (volume.facts.clone(), volume.map());
         // Whatever holds them open would keep the kernel's names for them.
         drop(volume);
         let (over, driver) = hand_over(claims, spec, profile, watch)?;
@@ -101,7 +104,7 @@ impl UserspaceDrives {
         for member in &mut layout.members {
             (member.device, member.path) = (None, None);
         }
-        let mut drives = Self { driver, over, facts, layout };
+        let mut drives = Self { driver, over, facts, layout, map };
         let notes = drives.notes();
         drives.layout.notes.extend(notes);
         Ok(drives)

@@ -1,0 +1,155 @@
+//! What was read of an extent beside what should be there: sector by sector for its stamps, page by page for
+//! the writes that were acknowledged.
+
+use std::collections::HashMap;
+
+use super::opened::EPOCH_SHIFT;
+use super::region::Region;
+use super::report::{Faults, Place, VerifyReport};
+use super::stamp::{Fault, SECTOR_BYTES, check};
+use super::write_map::{Expected, Table};
+
+/// Without a map, faults are counted by pages of that size.
+const PAGE_BYTES: u64 = 4096;
+
+/// An extent to verify.
+pub(super) struct Extent<'a> {
+    pub region: &'a Region,
+    pub index: u32,
+    /// The member's name.
+    pub member: &'a str,
+    /// What its pages should hold, where that is known.
+    pub map: Option<&'a RegionMap>,
+}
+
+/// A region's table, and what was under way.
+pub(super) struct RegionMap {
+    pub table: Table,
+    pub under_way: HashMap<usize, Vec<u64>>,
+}
+
+impl Extent<'_> {
+    /// Where something is.
+    pub fn place(&self, offset_bytes: u64, detail: Option<String>) -> Place {
+        let region = if self.region.id == Region::WAL { "wal" } else { "data" };
+        Place { member: self.member.to_owned(), offset_bytes, region, detail }
+    }
+
+    /// Bytes of a page, as faults are counted.
+    pub fn page_bytes(&self) -> u64 {
+        self.map.map_or(PAGE_BYTES, |map| map.table.granule_bytes())
+    }
+
+    fn expected(&self, offset_bytes: u64) -> (Expected, &[u64]) {
+        let Some(map) = self.map else { return (Expected::Unknown, &[]) };
+        let (expected, word) = map.table.expected(self.index, offset_bytes);
+        let under_way = word.and_then(|word| map.under_way.get(&word));
+        (expected, under_way.map_or(&[], Vec::as_slice))
+    }
+
+    /// Adds what the bytes from `first` on hold to the report.
+    pub fn compare(&self, report: &mut VerifyReport, bytes: &[u8], first: u64) {
+        let page_bytes = self.page_bytes().min(bytes.len() as u64);
+        let mut written: Option<Written> = None;
+        for (page, at) in bytes.chunks(page_bytes as usize).zip((first..).step_by(page_bytes as usize)) {
+            let (expected, under_way) = self.expected(at);
+            // Neighbours of one write are one page of it.
+            if written.as_ref().is_none_or(|last| !last.continues(expected, under_way)) {
+                written.take().inspect(|last| last.report(self, report));
+            }
+            let written = written.get_or_insert_with(|| Written::new(expected, under_way, at));
+            self.look(report, written, page, at);
+        }
+        written.inspect(|last| last.report(self, report));
+    }
+
+    /// Looks at the sectors of a page.
+    fn look(&self, report: &mut VerifyReport, written: &mut Written, page: &[u8], at: u64) {
+        let mut faults: Vec<Fault> = Vec::new();
+        for (sector, place) in page.chunks_exact(SECTOR_BYTES).zip((at..).step_by(SECTOR_BYTES)) {
+            match check(sector, self.region.set, self.region.id, self.index, place) {
+                Ok(stamp) => written.add(stamp.sequence, place),
+                Err(fault) => {
+                    let pages = u64::from(!faults.contains(&fault));
+                    faults.push(fault);
+                    report.of(fault).note((pages, 1), || self.place(place, None));
+                }
+            }
+        }
+        written.faults |= !faults.is_empty();
+    }
+}
+
+/// The sectors of a write that are valid in their place, by the write that they are of.
+struct Written<'a> {
+    expected: Expected,
+    under_way: &'a [u64],
+    /// Where it begins.
+    at: u64,
+    /// Of what was acknowledged.
+    acknowledged: u64,
+    /// Of what was under way.
+    unacknowledged: u64,
+    /// Of other writes.
+    others: u64,
+    /// The newest of these, and where the first is.
+    newest: u64,
+    first: Option<u64>,
+    /// Whether sectors are not valid.
+    faults: bool,
+}
+
+impl<'a> Written<'a> {
+    fn new(expected: Expected, under_way: &'a [u64], at: u64) -> Self {
+        let (acknowledged, unacknowledged, others, newest) = (0, 0, 0, 0);
+        let (first, faults) = (None, false);
+        Self { expected, under_way, at, acknowledged, unacknowledged, others, newest, first, faults }
+    }
+
+    fn continues(&self, expected: Expected, under_way: &[u64]) -> bool {
+        matches!(expected, Expected::Exact(_)) && self.expected == expected && self.under_way == under_way
+    }
+
+    fn add(&mut self, sequence: u64, place: u64) {
+        let acknowledged = match self.expected {
+            Expected::Exact(last) => sequence == last,
+            Expected::Floor(first) => sequence >= first,
+            Expected::Unknown | Expected::Unsure => true,
+        };
+        if acknowledged {
+            self.acknowledged += 1;
+        } else if self.under_way.contains(&sequence) {
+            self.unacknowledged += 1;
+        } else {
+            self.others += 1;
+            self.newest = self.newest.max(sequence);
+            self.first.get_or_insert(place);
+        }
+    }
+
+    fn report(&self, extent: &Extent, report: &mut VerifyReport) {
+        let (Expected::Exact(last) | Expected::Floor(last)) = self.expected else {
+            report.sectors_unchecked += self.acknowledged;
+            return;
+        };
+        let valid = self.acknowledged + self.unacknowledged;
+        // A write alone arrives as a whole or not at all.
+        let half = self.under_way.len() == 1
+            && self.acknowledged.min(self.unacknowledged) > 0
+            && matches!(self.expected, Expected::Exact(_));
+        if half {
+            let sectors = self.unacknowledged;
+            report.torn.note((1, sectors), || extent.place(self.at, None));
+        }
+        report.sectors_ok += if half { self.acknowledged } else { valid };
+        let Some(first) = self.first else { return };
+        let faults: &mut Faults = if valid > 0 || self.faults {
+            &mut report.torn
+        } else if self.newest >> EPOCH_SHIFT == last >> EPOCH_SHIFT {
+            &mut report.stale
+        } else {
+            &mut report.lost
+        };
+        faults.note((u64::from(!half), self.others), || extent.place(first, None));
+    }
+}

@@ -1,0 +1,193 @@
+//! What a verification found.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::stamp::{Fault, SECTOR_BYTES};
+use crate::units::approx_size;
+
+/// How many faults of each kind are named.
+const NAMED_MAX: usize = 5;
+
+/// Where a fault is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// The member's name.
+    pub member: String,
+    /// Offset on the member.
+    pub offset_bytes: u64,
+    /// `data` or `wal`.
+    pub region: &'static str,
+    /// Details, such as the error of a read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+/// Faults of one kind.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Faults {
+    /// The number of pages: of writes, where these are lost, stale or torn; else of the smallest size that the
+    /// set was written with, or of 4 KiB where that is unknown.
+    pub pages: u64,
+    /// The number of sectors.
+    pub sectors: u64,
+    /// The first few.
+    pub first: Vec<Place>,
+}
+
+/// What the pages were compared with.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Whether there was a write map of the set as it is.
+    pub compared: bool,
+    /// Why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// The share of the data's pages that it holds.
+    pub share: f64,
+}
+
+impl Default for Comparison {
+    fn default() -> Self {
+        Self { compared: true, why: None, share: 1.0 }
+    }
+}
+
+/// What a verification found, in sectors of 512 bytes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct VerifyReport {
+    /// Sectors with what was last written there.
+    pub sectors_ok: u64,
+    /// Sectors with something that was written there: whether it was the last is unknown.
+    pub sectors_unchecked: u64,
+    /// What they were compared with.
+    pub write_map: Comparison,
+    /// Sectors that are all zeros.
+    pub never_written: Faults,
+    /// Sectors that this set did not write.
+    pub foreign: Faults,
+    /// Valid sectors of this set that belong elsewhere.
+    pub misplaced: Faults,
+    /// Sectors of this set whose bytes are not those that were written.
+    pub damaged: Faults,
+    /// Pages that hold nothing of the run that wrote them last, but what was there before.
+    pub lost: Faults,
+    /// Pages that hold another write of that run than the last one that was acknowledged.
+    pub stale: Faults,
+    /// Pages of which a part is as written, and the rest is not.
+    pub torn: Faults,
+    /// Sectors that could not be read.
+    pub unreadable: Faults,
+    /// Whether everything was checked; otherwise it was stopped.
+    pub complete: bool,
+}
+
+impl VerifyReport {
+    /// Whether everything was read and nothing is wrong. Where there was no write map, a lost write is not seen.
+    pub fn is_clean(&self) -> bool {
+        self.complete && self.kinds().iter().all(|(_, faults)| faults.sectors == 0)
+    }
+
+    /// Each kind of fault with its name.
+    pub fn kinds(&self) -> [(&'static str, &Faults); 8] {
+        [
+            (Fault::NeverWritten.name(), &self.never_written),
+            (Fault::Foreign.name(), &self.foreign),
+            (Fault::Misplaced.name(), &self.misplaced),
+            (Fault::Damaged.name(), &self.damaged),
+            ("lost", &self.lost),
+            ("stale", &self.stale),
+            ("torn", &self.torn),
+            ("unreadable", &self.unreadable),
+        ]
+    }
+
+    pub(super) fn of(&mut self, fault: Fault) -> &mut Faults {
+        match fault {
+            Fault::NeverWritten => &mut self.never_written,
+            Fault::Foreign => &mut self.foreign,
+            Fault::Misplaced => &mut self.misplaced,
+            Fault::Damaged => &mut self.damaged,
+        }
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
+        self.sectors_ok += other.sectors_ok;
+        self.sectors_unchecked += other.sectors_unchecked;
+        self.complete &= other.complete;
+        self.never_written.add(other.never_written);
+        self.foreign.add(other.foreign);
+        self.misplaced.add(other.misplaced);
+        self.damaged.add(other.damaged);
+        self.lost.add(other.lost);
+        self.stale.add(other.stale);
+        self.torn.add(other.torn);
+        self.unreadable.add(other.unreadable);
+    }
+
+    /// What was checked, and what was not.
+    fn checked(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let size = |sectors: u64| approx_size(sectors * SECTOR_BYTES as u64);
+        let Comparison { compared, why, share } = &self.write_map;
+        if !compared {
+            let why = why.as_deref().unwrap_or_default();
+            let unchecked = size(self.sectors_unchecked);
+            return write!(
+                f,
+                "lost writes: not checked: {why}\n{unchecked} hold something that was written there"
+            );
+        }
+        write!(f, "{} verified as written", size(self.sectors_ok))?;
+        if *share < 1.0 {
+            write!(f, "\nthe write map holds a sample: one of {} pages of the data", (1.0 / share).round())?;
+        }
+        if self.sectors_unchecked > 0 {
+            let why = "not checked for lost writes: no run wrote there since the write map began, a write \
+                       failed, or it is not in the sample";
+            write!(f, "\n{} {why}", size(self.sectors_unchecked))?;
+        }
+        Ok(())
+    }
+}
+
+impl Faults {
+    fn add(&mut self, other: Self) {
+        self.pages += other.pages;
+        self.sectors += other.sectors;
+        let room = NAMED_MAX.saturating_sub(self.first.len());
+        self.first.extend(other.first.into_iter().take(room));
+    }
+
+    /// Counts pages and sectors; a place is named for each page.
+    pub(super) fn note(&mut self, (pages, sectors): (u64, u64), place: impl FnOnce() -> Place) {
+        self.pages += pages;
+        self.sectors += sectors;
+        if pages > 0 && self.first.len() < NAMED_MAX {
+            self.first.push(place());
+        }
+    }
+}
+
+impl fmt::Display for VerifyReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.checked(f)?;
+        for (name, faults) in self.kinds().into_iter().filter(|(_, faults)| faults.sectors > 0) {
+            let Faults { pages, sectors, first } = faults;
+            let size = approx_size(sectors * SECTOR_BYTES as u64);
+            let s = if *pages == 1 { "" } else { "s" };
+            write!(f, "\n{pages} page{s} {name} ({size}), first at")?;
+            for (n, place) in first.iter().enumerate() {
+                let comma = if n == 0 { "" } else { "," };
+                write!(f, "{comma} {} + {} ({})", place.member, place.offset_bytes, place.region)?;
+                if let Some(detail) = &place.detail {
+                    write!(f, ": {detail}")?;
+                }
+            }
+        }
+        if !self.complete {
+            write!(f, "\nstopped before the end")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,197 @@
+//! What a region's pages should hold: a word for each granule, the smallest page that was written.
+//!
+//! A word is 0 while nothing is known. Else its top byte says what the sequence number in the others means:
+//!
+//! | top byte | the granule holds |
+//! |---|---|
+//! | 1 | that very write |
+//! | 2 | writes that overlapped in time, any of which may be last: none older than that one |
+//! | 3 | anything, as a write of it failed |
+//!
+//! Where there are too many granules, one of each 2^n neighbours is kept, drawn by a hash of their place.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+use super::mapping::{WORD_BYTES, Words};
+use crate::load::volume::region::Region;
+use crate::load::volume::stamp::SEQUENCE_BITS;
+
+const SEQUENCE: u64 = (1 << SEQUENCE_BITS) - 1;
+pub(super) const EXACT: u64 = 1 << SEQUENCE_BITS;
+pub(super) const FLOOR: u64 = 2 << SEQUENCE_BITS;
+pub(super) const UNSURE: u64 = 3 << SEQUENCE_BITS;
+const PAGE_LOG2: u32 = 12;
+
+/// What a granule should hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expected {
+    /// Unknown: nothing wrote it since the map began, or it is not in the sample.
+    Unknown,
+    /// The write of that sequence number.
+    Exact(u64),
+    /// One or several of those that overlapped, the first of which has that sequence number.
+    Floor(u64),
+    /// Anything of this place, as a write failed.
+    Unsure,
+}
+
+/// Where a region's table is in the file, and how it is divided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Layout {
+    /// Where it begins, in pages of the file.
+    pub at_pages: u64,
+    /// The granule's bytes, as a power of two.
+    pub granule_log2: u32,
+    /// One of that many neighbours is kept, as a power of two.
+    pub sample_log2: u32,
+}
+
+impl Layout {
+    /// The finest sample of that granule in a table of at most `bytes_max`.
+    pub fn fitting(region: &Region, granule_log2: u32, bytes_max: u64) -> Self {
+        let fits = |sample_log2: &u32| {
+            let layout = Self { at_pages: 0, granule_log2, sample_log2: *sample_log2 };
+            layout.words(region) * WORD_BYTES <= bytes_max
+        };
+        let sample_log2 = (0..48).find(fits).unwrap_or(48);
+        Self { at_pages: 0, granule_log2, sample_log2 }
+    }
+
+    /// Words of each extent.
+    fn words_per_extent(self, region: &Region) -> u64 {
+        (region.extent_bytes >> self.granule_log2).div_ceil(1 << self.sample_log2)
+    }
+
+    /// Words of the table.
+    pub fn words(self, region: &Region) -> u64 {
+        self.words_per_extent(region) * region.extents.len() as u64
+    }
+
+    /// The word that says it; never 0, as the header comes first.
+    pub fn encode(self) -> u64 {
+        self.at_pages << 16 | u64::from(self.granule_log2) << 8 | u64::from(self.sample_log2)
+    }
+
+    /// What such a word says; none of 0.
+    pub fn decode(word: u64) -> Option<Self> {
+        let byte = |shift: u32| (word >> shift) as u32 & 0xff;
+        (word != 0).then(|| Self { at_pages: word >> 16, granule_log2: byte(8), sample_log2: byte(0) })
+    }
+}
+
+/// A region's table, mapped.
+#[derive(Debug)]
+pub struct Table {
+    words: Words,
+    layout: Layout,
+    per_extent: u64,
+    /// Where each extent begins on its member.
+    offsets: Box<[u64]>,
+}
+
+impl Table {
+    pub(super) fn of(file: &File, layout: Layout, region: &Region) -> io::Result<Self> {
+        let words = Words::of(file, layout.at_pages << PAGE_LOG2, layout.words(region).max(1) as usize)?;
+        let offsets = region.extents.iter().map(|extent| extent.offset_bytes).collect();
+        Ok(Self { words, layout, per_extent: layout.words_per_extent(region), offsets })
+    }
+
+    /// Bytes of a granule.
+    pub fn granule_bytes(&self) -> u64 {
+        1 << self.layout.granule_log2
+    }
+
+    /// The share of the granules that are kept.
+    pub fn share(&self) -> f64 {
+        0.5_f64.powi(self.layout.sample_log2 as i32)
+    }
+
+    /// The words of a page, whose granules begin at one that is a multiple of their number.
+    #[inline]
+    pub(super) fn words_of(&self, extent: u32, offset_bytes: u64, granules_log2: u32) -> Range<usize> {
+        let Layout { granule_log2, sample_log2, .. } = self.layout;
+        let first = (offset_bytes - self.offsets[extent as usize]) >> granule_log2;
+        let begin = u64::from(extent) * self.per_extent + (first >> sample_log2);
+        let count = if granules_log2 >= sample_log2 {
+            1 << (granules_log2 - sample_log2)
+        } else {
+            let kept = self.drawn(begin) >> granules_log2;
+            u64::from(kept == (first & ((1 << sample_log2) - 1)) >> granules_log2)
+        };
+        begin as usize..(begin + count) as usize
+    }
+
+    /// Which of its neighbours a word is for.
+    #[inline]
+    fn drawn(&self, word: u64) -> u64 {
+        let mixed = (word + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        (mixed >> 32) & ((1 << self.layout.sample_log2) - 1)
+    }
+
+    /// Where the granule of a word is: the extent, and the offset on its member.
+    pub(super) fn place_of(&self, word: usize) -> (u32, u64) {
+        let Layout { granule_log2, sample_log2, .. } = self.layout;
+        let (extent, within) = (word as u64 / self.per_extent, word as u64 % self.per_extent);
+        let granule = (within << sample_log2) | self.drawn(word as u64);
+        (extent as u32, self.offsets[extent as usize] + (granule << granule_log2))
+    }
+
+    /// What the granule at an offset of the extent's member should hold, and its word, where it is kept.
+    pub fn expected(&self, extent: u32, offset_bytes: u64) -> (Expected, Option<usize>) {
+        let Some(at) = self.words_of(extent, offset_bytes, 0).next() else {
+            return (Expected::Unknown, None);
+        };
+        let word = self.words[at].load(Ordering::Acquire);
+        let expected = match word & !SEQUENCE {
+            EXACT => Expected::Exact(word & SEQUENCE),
+            FLOOR => Expected::Floor(word & SEQUENCE),
+            UNSURE => Expected::Unsure,
+            _ => Expected::Unknown,
+        };
+        (expected, Some(at))
+    }
+
+    #[inline]
+    pub(super) fn fetch(&self, word: usize) {
+        std::hint::black_box(self.words[word].load(Ordering::Relaxed));
+    }
+
+    #[inline]
+    pub(super) fn store(&self, words: Range<usize>, word: u64) {
+        for at in words {
+            self.words[at].store(word, Ordering::Release);
+        }
+    }
+
+    /// A stretch of an extent is about to be filled: until it is, nothing is known of it.
+    pub fn forget(&self, extent: u32, offset_bytes: u64, bytes: u64) {
+        self.set(extent, offset_bytes, bytes, 0);
+    }
+
+    /// A stretch of an extent was filled by one write.
+    pub fn filled(&self, extent: u32, offset_bytes: u64, bytes: u64, sequence: u64) {
+        self.set(extent, offset_bytes, bytes, EXACT | sequence);
+    }
+
+    fn set(&self, extent: u32, offset_bytes: u64, bytes: u64, word: u64) {
+        let granules = (offset_bytes..offset_bytes + bytes).step_by(self.granule_bytes() as usize);
+        granules.for_each(|at| self.store(self.words_of(extent, at, 0), word));
+    }
+
+    /// Takes over what a table of larger granules says.
+    pub(super) fn take_over(&self, larger: &Self, region: &Region) {
+        for extent in 0..region.extents.len() as u32 {
+            let first = self.offsets[extent as usize];
+            for at in (first..first + region.extent_bytes).step_by(self.granule_bytes() as usize) {
+                if let Some(from) = larger.words_of(extent, at, 0).next() {
+                    let word = larger.words[from].load(Ordering::Acquire);
+                    self.store(self.words_of(extent, at, 0), word);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! The map as a run leaves it, whatever the order in which its writes complete, and however it ends.
+
+use std::path::Path;
+
+use super::*;
+use crate::load::volume::region::Extent;
+
+const EPOCH: u64 = 5;
+const BOOT: u64 = 9;
+const SECTOR: u64 = 512;
+
+fn region(id: u8, extents: u32, extent_mib: u64) -> Region {
+    let extent = |member| Extent { path: "x".into(), identity: None, member, offset_bytes: 3 * MIB };
+    Region {
+        id,
+        set: 7 + u64::from(id),
+        extents: (0..extents).map(extent).collect(),
+        extent_bytes: extent_mib * MIB,
+    }
+}
+
+fn regions() -> [Region; 2] {
+    [region(Region::DATA, 2, 4), region(Region::WAL, 1, 2)]
+}
+
+fn file(dir: &Path) -> File {
+    let mut options = std::fs::OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).open(dir.join("map")).unwrap()
+}
+
+fn kept(dir: &Path, regions: &[Region; 2], page_bytes: u64) -> WriteMap {
+    let map = WriteMap::keep(file(dir), regions.each_ref(), EPOCH, BOOT).unwrap();
+    map.begin(regions.each_ref(), [page_bytes; 2], BOOT).unwrap();
+    map
+}
+
+fn sequence(low: u64) -> u64 {
+    (EPOCH << 38) + low
+}
+
+fn expected(map: &WriteMap, region: &Region, extent: u32, page: u64) -> Expected {
+    map.table(region).unwrap().expected(extent, 3 * MIB + page * 4096).0
+}
+
+#[test]
+fn the_last_of_writes_one_after_the_other_counts() {
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let regions = regions();
+    let map = kept(dir.path(), &regions, 4096);
+    for workers in [1, 4] {
+        let tracked = map.track(&regions[0], 4096, (workers, 2)).unwrap();
+        assert_eq!(expected(&map, &regions[0], 1, workers), Expected::Unknown);
+        for low in [10, 300, 20] {
+            tracked.queued(1, 1, 3 * MIB + workers * 4096, sequence(low));
+            tracked.completed(1, true);
+        }
+        assert_eq!(expected(&map, &regions[0], 1, workers), Expected::Exact(sequence(20)));
+        assert_eq!(expected(&map, &regions[0], 0, workers), Expected::Unknown);
+        assert_eq!(expected(&map, &regions[1], 0, workers), Expected::Unknown);
+    }
+}
+
+#[test]
+fn of_writes_that_overlap_any_may_be_last_in_whatever_order_they_complete() {
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let regions = regions();
+    let map = kept(dir.path(), &regions, 4096);
+    for (page, order) in [[0, 1, 2], [2, 1, 0], [1, 0, 2], [0, 2, 1]].into_iter().enumerate() {
+        let tracked = map.track(&regions[0], 4096, (3, 1)).unwrap();
+        let at = 3 * MIB + page as u64 * 4096;
+        tracked.queued(0, 0, at, sequence(1));
+        tracked.completed(0, true);
+        // The second and third are queued while the first is under way.
+        for slot in 0..3 {
+            tracked.queued(slot, 0, at, sequence(10 + slot as u64));
+        }
+        order.into_iter().for_each(|slot| tracked.completed(slot, true));
+        assert_eq!(expected(&map, &regions[0], 0, page as u64), Expected::Floor(sequence(10)), "{order:?}");
+        // One after all of them settles it.
+        tracked.queued(2, 0, at, sequence(20));
+        tracked.completed(2, true);
+        assert_eq!(expected(&map, &regions[0], 0, page as u64), Expected::Exact(sequence(20)));
+    }
+}
+
+#[test]
+fn a_write_that_fails_leaves_a_page_of_which_nothing_is_known() {
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let regions = regions();
+    let map = kept(dir.path(), &regions, 4096);
+    let tracked = map.track(&regions[1], 4096, (1, 4)).unwrap();
+    for (low, whole) in [(1, true), (2, false)] {
+        tracked.queued(3, 0, 3 * MIB, sequence(low));
+        tracked.completed(3, whole);
+    }
+    assert_eq!(expected(&map, &regions[1], 0, 0), Expected::Unsure);
+}
+
+#[test]
+fn pages_larger_than_a_granule_count_for_all_of_theirs_and_smaller_ones_make_it_smaller() {
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let regions = regions();
+    let map = kept(dir.path(), &regions, 16 << 10);
+    let tracked = map.track(&regions[0], 1 << 20, (1, 1)).unwrap();
+    tracked.queued(0, 1, 4 * MIB, sequence(1));
+    tracked.completed(0, true);
+    drop(tracked);
+    let tracked = map.track(&regions[0], SECTOR, (1, 1)).unwrap();
+    tracked.queued(0, 1, 4 * MIB + 512, sequence(2));
+    tracked.completed(0, true);
+    let table = map.table(&regions[0]).unwrap();
+    assert_eq!(table.granule_bytes(), SECTOR);
+    let at = |offset: u64| table.expected(1, offset).0;
+    assert_eq!([at(4 * MIB), at(4 * MIB + 512)], [sequence(1), sequence(2)].map(Expected::Exact));
+    assert_eq!([at(4 * MIB - 512), at(5 * MIB - 512)], [Expected::Unknown, Expected::Exact(sequence(1))]);
+}
+
+#[test]
+fn what_was_under_way_at_a_kill_is_known_afterwards() {
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let regions = regions();
+    let map = kept(dir.path(), &regions, 4096);
+    let tracked = map.track(&regions[0], 4096, (2, 2)).unwrap();
+    for page in 0..3 {
+        tracked.queued(page, 0, 3 * MIB + page as u64 * 4096, sequence(1 + page as u64));
+    }
+    tracked.completed(0, true);
+    // A process that is killed closes nothing.
+    std::mem::forget((map, tracked));
+
+    let map = WriteMap::compare(file(dir.path()), regions.each_ref(), EPOCH, BOOT).unwrap();
+    assert_eq!(expected(&map, &regions[0], 0, 0), Expected::Exact(sequence(1)));
+    let under_way = map.under_way(&regions[0]).unwrap();
+    assert_eq!(under_way, HashMap::from([(1, vec![sequence(2)]), (2, vec![sequence(3)])]));
+    assert_eq!(expected(&map, &regions[0], 0, 1), Expected::Unknown);
+
+    // The next run settles it: one has arrived, the other has not.
+    let map = WriteMap::keep(file(dir.path()), regions.each_ref(), EPOCH, BOOT).unwrap();
+    let held = |_, at: u64, _| Some(if at == 3 * MIB + 4096 { sequence(2) } else { 77 });
+    map.settle(&regions[0], Some(&held)).unwrap();
+    assert!(map.under_way(&regions[0]).unwrap().is_empty());
+    assert_eq!(expected(&map, &regions[0], 0, 1), Expected::Exact(sequence(2)));
+    assert_eq!(expected(&map, &regions[0], 0, 2), Expected::Unknown);
+}
+
+#[test]
+fn a_map_counts_only_for_its_data_set_as_it_is() {
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let regions = regions();
+    let compare = |regions: &[Region; 2], epoch, boot| {
+        let compared = WriteMap::compare(file(dir.path()), regions.each_ref(), epoch, boot);
+        compared.map(|_| ()).unwrap_err()
+    };
+    assert!(compare(&regions, EPOCH, BOOT).contains("has no write map"));
+    let map = kept(dir.path(), &regions, 4096);
+    assert!(compare(&regions, EPOCH + 1, BOOT).contains("older than the data"));
+    assert!(compare(&regions, EPOCH, BOOT + 1).contains("the machine stopped"));
+    let others = [region(Region::DATA, 2, 5), region(Region::WAL, 1, 2)];
+    assert!(compare(&others, EPOCH, BOOT).contains("of another data set"));
+    map.void();
+    assert!(compare(&regions, EPOCH, BOOT).contains("could not keep"));
+    drop(map);
+    std::fs::write(dir.path().join("map"), [0x55; 8192]).unwrap();
+    assert!(compare(&regions, EPOCH, BOOT).contains("damaged"));
+    // One that a run has closed counts after a restart, and a data set that was taken back has all of it.
+    drop(kept(dir.path(), &regions, 4096));
+    for (epoch, boot) in [(EPOCH, BOOT + 1), (EPOCH - 2, BOOT)] {
+        WriteMap::compare(file(dir.path()), regions.each_ref(), epoch, boot).unwrap();
+    }
+}
+
+#[test]
+fn too_many_granules_are_sampled_evenly_and_a_page_is_in_the_sample_or_not() {
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let region = region(Region::DATA, 3, 4);
+    let layout = Layout { at_pages: 1, ..Layout::fitting(&region, 12, 3 * 64 * 8) };
+    assert_eq!((layout.sample_log2, layout.words(&region)), (4, 3 * 64));
+    assert_eq!(Layout::decode(layout.encode()), Some(layout));
+    let file = file(dir.path());
+    file.set_len(2 * PAGE_BYTES).unwrap();
+    let table = Table::of(&file, layout, &region).unwrap();
+    assert!((table.share() - 1.0 / 16.0).abs() < 1e-9);
+    let mut drawn = [0; 16];
+    for extent in 0..3 {
+        for page in 0..1024 {
+            let words = table.words_of(extent, 3 * MIB + page * 4096, 0);
+            if let Some(word) = words.clone().next() {
+                assert_eq!((words.len(), table.place_of(word)), (1, (extent, 3 * MIB + page * 4096)));
+                drawn[page as usize % 16] += 1;
+            }
+        }
+        // Larger pages have all of the words that are within them.
+        let of = |log2: u32| {
+            let pages = (0..1024 >> log2).map(|page| 3 * MIB + (page << (12 + log2)));
+            pages.map(|at| table.words_of(extent, at, log2).len()).sum::<usize>()
+        };
+        assert_eq!([0, 2, 4, 6].map(of), [64; 4]);
+    }
+    assert_eq!(drawn.iter().sum::<u64>(), 3 * 64);
+    assert!(drawn.iter().all(|count| *count > 0), "{drawn:?}");
+}
+
+#[test]
+fn a_map_of_any_size_is_at_most_256_mib() {
+    for (extents, extent_mib, page_log2) in
+        [(1, 4, 9), (16, 4 << 20, 9), (4, 1 << 20, 12), (1, 256 << 20, 14)]
+    {
+        let tables = [Region::DATA, Region::WAL].map(|id| {
+            let region = region(id, extents, extent_mib);
+            Layout::fitting(&region, page_log2, TABLE_BYTES_MAX[usize::from(id)]).words(&region) * WORD_BYTES
+        });
+        let slots = 2 * SLOTS_MAX * 2 * WORD_BYTES;
+        assert!(tables.iter().sum::<u64>() + slots + PAGE_BYTES <= 256 * MIB, "{tables:?}");
+    }
+}
+
+/// Pages as workers write them: many threads on few pages, and the last that is acknowledged is always allowed.
+#[test]
+fn threads_on_the_same_pages_never_rule_out_what_may_be_last() {
+    use std::sync::atomic::AtomicU64;
+    const PAGES: usize = 8;
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let regions = regions();
+    let map = kept(dir.path(), &regions, 4096);
+    let tracked = map.track(&regions[0], 4096, (4, 1)).unwrap();
+    let next = AtomicU64::new(1);
+    // A medium that keeps what arrives last, at a moment between queueing and completion.
+    let medium: [AtomicU64; PAGES] = Default::default();
+    std::thread::scope(|scope| {
+        for slot in 0..4_usize {
+            let (tracked, next, medium) = (&tracked, &next, &medium);
+            scope.spawn(move || {
+                for turn in 0..50_000_usize {
+                    let page = (turn * 7 + slot * 3) % PAGES;
+                    let sequence = sequence(next.fetch_add(1, Ordering::SeqCst));
+                    tracked.queued(slot, 0, 3 * MIB + page as u64 * 4096, sequence);
+                    medium[page].store(sequence, Ordering::SeqCst);
+                    tracked.completed(slot, true);
+                }
+            });
+        }
+    });
+    for (page, held) in medium.iter().enumerate() {
+        let held = held.load(Ordering::SeqCst);
+        match expected(&map, &regions[0], 0, page as u64) {
+            Expected::Exact(last) => assert_eq!(held, last),
+            Expected::Floor(first) => assert!(held >= first),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// On the hot path of a worker; the bound is for a processor that is busy with other tests.
+#[test]
+fn keeping_a_write_takes_nanoseconds() {
+    const WRITES: u64 = 1_000_000;
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let regions = [region(Region::DATA, 4, 1024), region(Region::WAL, 1, 2)];
+    let map = kept(dir.path(), &regions, 16 << 10);
+    for workers in [1, 2] {
+        let tracked = map.track(&regions[0], 16 << 10, (workers, 32)).unwrap();
+        let pages = 4 * 1024 * 64;
+        let table = map.table(&regions[0]).unwrap();
+        (0..4).for_each(|extent| table.filled(extent, 3 * MIB, 1024 * MIB, 1));
+        let cpu_ns = || {
+            let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+            time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
+        };
+        let began_ns = cpu_ns();
+        for n in 0..WRITES {
+            let page = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20 & (pages - 1);
+            let (slot, at) = ((n % 32) as usize, 3 * MIB + (page >> 2) * (16 << 10));
+            if n >= 32 {
+                tracked.completed(slot, true);
+            }
+            tracked.queued(slot, (page & 3) as u32, at, sequence(n + 1));
+        }
+        let ns = (cpu_ns() - began_ns) / WRITES as f64;
+        println!("{ns:.1} ns a write, {workers} workers");
+        assert!(ns < 500.0, "{ns:.1} ns a write, {workers} workers");
+    }
+}
