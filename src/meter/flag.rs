@@ -184,7 +184,7 @@ const SPECS: &[FlagSpec] = &{
         notes(K::Simulated, Class, "simulated", "the interface is `sim`: the devices are simulated"),
         notes(K::Emulated, Class, "emulated", "a hypervisor emulates the drives, as in the practice array"),
         forbids(K::Unfilled, Class, "unfilled", "read-only run on pages that were never written"),
-        forbids(K::WorkerBound, Class, "worker-bound", "a worker ran, or was ready to run and waited for a CPU, for over 95% of the time: it, and not the drive, may be the limit"),
+        forbids(K::WorkerBound, Class, "worker-bound", "a worker, or a thread of the kernel that serves one, ran, or was ready to run and waited for a CPU, for over 95% of the time: it, and not the drive, may be the limit"),
         forbids(K::Drifting, Class, "drifting", "the last six to ten windows drift in one direction, by over 5%"),
         forbids(K::Draining, Class, "draining", "I/O begun under the old setting was still under way"),
         forbids(K::Stopped, Class, "stopped", "the class was stopped, by errors or because nothing more may be written"),

@@ -183,7 +183,7 @@ fn of_figures(figures: &ClassFigures) -> Vec<Flag> {
     let busiest = figures.busiest_worker.filter(|share| *share > WORKER_BOUND && !has_empty_polls(figures));
     flags.extend(busiest.map(|share| {
         let why = format!(
-            "A worker is busy {} of its time: it, and not storage, may be the limit. More threads or larger batches may help.",
+            "A worker, or a thread of the kernel that serves one, is busy {} of its time: it, and not storage, may be the limit. More threads or larger batches may help.",
             percent(share)
         );
         FlagKind::WorkerBound.flag(why)

@@ -16,13 +16,14 @@
 //! | [`price`] | the price of storage per capacity and per throughput | – |
 //! | [`rates`] | shares and rates that windows and totals compute alike | – |
 //! | [`spread`] | a figure over several runs: median and extremes | – |
-//! | [`tasks`] | what this process's own threads cost and read | – |
+//! | [`sqpoll`] | how long kernel threads that poll submission queues found work | – |
 //! | [`under_way`] | what a worker has begun and not ended | – |
 //! | [`written`] | bytes on their way to the flash, and their ratios | – |
 //! | [`arrays`] | arrays in use, watched for lost members | member |
 //! | [`cell`] | what a worker counts while it runs | counters, under_way |
 //! | [`drives`] | the drives below the members: temperature, throttling, presence | member |
 //! | [`layers`] | bytes and space on each level below the load | block, member |
+//! | [`tasks`] | what this process's own threads cost and read | sqpoll |
 //! | [`settling`] | settled after the last turn, and without a trend | spread |
 //! | [`window`] | each figure, defined once | counters, engine, flag, written |
 //! | [`bins`] | a run of any length in at most 600 bins | written, window |
@@ -68,6 +69,7 @@ mod rates;
 pub mod settling;
 pub mod source;
 pub mod spread;
+mod sqpoll;
 pub mod steady_state;
 pub mod tasks;
 pub mod totals;

@@ -1,7 +1,8 @@
 //! What the process's own threads cost and read: workers, their helpers in the kernel, the rest.
 //!
 //! A worker's CPU time comes from its thread's clock. A worker that could run but waits for a CPU counts as
-//! busy too, as it is not waiting for storage: field 2 of its `schedstat`, if the kernel has it. The
+//! busy too, as it is not waiting for storage: field 2 of its `schedstat`, if the kernel has it. So does what
+//! serves it: where such a thread has no time left, it is the limit. The
 //! process's clock includes every thread, even `io_uring`'s kernel-side ones: these are threads of the
 //! process, named after the thread that they serve (`iou-wrk-TID`; `iou-sqp-TID` for a polled submission
 //! queue, whose own helpers are named after it). The threads that flush for a worker of `sync` follow the
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 use rustix::time::ClockId;
 use serde::{Deserialize, Serialize};
 
+use super::sqpoll::{self, Polled};
 use crate::class::Class;
 use crate::units::SECOND_NS;
 
@@ -103,6 +105,8 @@ struct Tasks {
     folder: PathBuf,
     clocks: Box<dyn Clocks>,
     threads: HashMap<i32, Thread>,
+    /// What each polling thread of a ring had worked at the last reading, of all that it ran.
+    polled: HashMap<i32, Polled>,
     at_ns: u64,
     process_ns: u64,
     storage_at_ns: u64,
@@ -126,8 +130,10 @@ struct Thread {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
     Worker(Class),
-    /// A kernel-side thread that serves that thread.
+    /// A thread that serves that thread, most of them on the kernel's side.
     Serves(i32),
+    /// One that also polls that thread's submission queue, and so runs without having work.
+    Polls(i32),
     /// A thread of the storage engine, which flushes and merges.
     Engine,
     Other,
@@ -146,6 +152,7 @@ impl TaskProbe {
             process_ns: clocks.process_ns(),
             clocks,
             threads: HashMap::new(),
+            polled: HashMap::new(),
             at_ns: now_ns,
             storage_at_ns: now_ns,
             // The threads that read for classes do not exist yet, so everything they read is included.
@@ -204,12 +211,12 @@ impl Tasks {
     }
 
     /// Finds the threads and reads their clocks: CPU time since the last reading of all that neither work nor
-    /// serve workers, and of the busiest worker of each class including its waits for a CPU.
+    /// serve workers, and of the busiest thread that works for each class including its waits for a CPU.
     fn look(&mut self, workers: &[(i32, Class)]) -> (u64, [Option<u64>; 4]) {
         self.round += 1;
         let first = self.round == 1;
         let workers: HashMap<i32, Class> = workers.iter().copied().collect();
-        let (mut overhead_ns, mut busiest_ns) = (0, [None; 4]);
+        let (mut overhead_ns, mut busy) = (0, Vec::new());
         for entry in std::fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let Some(id) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else {
                 continue;
@@ -234,20 +241,44 @@ impl Tasks {
             }
             let used_ns = cpu_ns.saturating_sub(std::mem::replace(&mut thread.cpu_ns, cpu_ns));
             match thread.kind {
-                Kind::Worker(class) => {
+                Kind::Worker(_) | Kind::Serves(_) | Kind::Polls(_) => {
                     let waited_ns = waited_ns(&self.folder, id).unwrap_or(thread.waited_ns);
                     let wait_ns =
                         waited_ns.saturating_sub(std::mem::replace(&mut thread.waited_ns, waited_ns));
-                    let busiest = &mut busiest_ns[class.index()];
-                    *busiest = Some(busiest.unwrap_or(0).max(used_ns + wait_ns));
+                    busy.push((id, thread.kind, used_ns + wait_ns));
                 }
                 Kind::Other => overhead_ns += used_ns,
-                Kind::Serves(_) | Kind::Engine => {}
+                Kind::Engine => {}
             }
         }
         let round = self.round;
         self.threads.retain(|_, thread| thread.round == round);
-        (overhead_ns, busiest_ns)
+        (overhead_ns, self.busiest(&busy, &workers))
+    }
+
+    /// The time of the busiest thread that works for each class: a worker, or what serves it. Of a thread that
+    /// polls only the share in which it found work counts, if the kernel reports that.
+    fn busiest(&mut self, busy: &[(i32, Kind, u64)], workers: &HashMap<i32, Class>) -> [Option<u64>; 4] {
+        let polls = busy.iter().any(|(_, kind, _)| matches!(kind, Kind::Polls(_)));
+        let polled = if polls { sqpoll::read(&self.folder) } else { HashMap::new() };
+        let mut classes = workers.values().copied();
+        let only = classes.next().filter(|first| classes.all(|class| class == *first));
+        let mut busiest_ns = [None; 4];
+        for &(id, kind, ns) in busy {
+            // Numbers in names are the system's, which differ from ours in a container.
+            let Some(class) = self.class_of(kind).or(only) else { continue };
+            let share = match (kind, polled.get(&id)) {
+                (Kind::Polls(_), Some(now)) => now.share_since(self.polled.get(&id)),
+                // Its ring was locked: the next reading covers this time too.
+                (Kind::Polls(_), None) if self.polled.contains_key(&id) => 0.0,
+                _ => 1.0,
+            };
+            let busiest: &mut Option<u64> = &mut busiest_ns[class.index()];
+            *busiest = Some(busiest.unwrap_or(0).max((ns as f64 * share) as u64));
+        }
+        self.polled.retain(|id, _| self.threads.contains_key(id));
+        self.polled.extend(polled);
+        busiest_ns
     }
 
     /// The class that a thread reads for.
@@ -257,7 +288,7 @@ impl Tasks {
         for _ in 0..3 {
             match kind {
                 Kind::Worker(class) => return Some(class),
-                Kind::Serves(id) => kind = served(id)?,
+                Kind::Serves(id) | Kind::Polls(id) => kind = served(id)?,
                 Kind::Other | Kind::Engine => return None,
             }
         }
@@ -314,8 +345,10 @@ fn kind(folder: &Path, id: i32) -> Kind {
     if name.starts_with(ENGINE) {
         return Kind::Engine;
     }
-    let served = ["iou-wrk-", "iou-sqp-", SERVES].iter().find_map(|prefix| name.strip_prefix(prefix));
-    served.and_then(|id| id.trim().parse().ok()).map_or(Kind::Other, Kind::Serves)
+    let of = |prefix| name.strip_prefix(prefix).and_then(|id| id.trim().parse().ok());
+    let polls = of("iou-sqp-").map(Kind::Polls);
+    let serves = || of("iou-wrk-").or(of(SERVES)).map(Kind::Serves);
+    polls.or_else(serves).unwrap_or(Kind::Other)
 }
 
 /// Time for which a thread could have run but waited for a CPU.
@@ -330,169 +363,5 @@ fn read_bytes(folder: &Path, id: i32) -> Option<u64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::fs;
-    use std::sync::{Arc, Mutex};
-
-    #[derive(Clone, Default)]
-    struct FakeClocks(Arc<Mutex<HashMap<i32, u64>>>);
-
-    impl Clocks for FakeClocks {
-        fn process_ns(&self) -> u64 {
-            self.0.lock().unwrap().values().sum()
-        }
-        fn thread_ns(&self, id: i32) -> Option<u64> {
-            self.0.lock().unwrap().get(&id).copied()
-        }
-    }
-
-    struct Fake {
-        folder: tempfile::TempDir,
-        clocks: FakeClocks,
-    }
-
-    impl Fake {
-        fn new() -> Self {
-            Self { folder: tempfile::tempdir().unwrap(), clocks: FakeClocks::default() }
-        }
-        fn thread(&self, id: i32, name: &str, cpu_ns: u64, read: u64) {
-            let folder = self.folder.path().join(id.to_string());
-            fs::create_dir_all(&folder).unwrap();
-            fs::write(folder.join("comm"), format!("{name}\n")).unwrap();
-            fs::write(folder.join("io"), format!("rchar: 9\nread_bytes: {read}\nwrite_bytes: 7\n")).unwrap();
-            self.clocks.0.lock().unwrap().insert(id, cpu_ns);
-        }
-        fn probe(&self) -> TaskProbe {
-            TaskProbe::under(self.folder.path(), Box::new(self.clocks.clone()), 0)
-        }
-    }
-
-    const WORKERS: [(i32, Class); 3] = [(10, Class::Scan), (11, Class::Scan), (12, Class::Point)];
-    const READERS: [bool; 4] = [true, true, false, false];
-
-    #[test]
-    fn the_busiest_worker_and_the_overhead() {
-        let fake = Fake::new();
-        fake.thread(1, "stacktune", 5 * SECOND_NS, 0);
-        let mut probe = fake.probe();
-        fake.thread(1, "stacktune", 5 * SECOND_NS + 20_000_000, 0);
-        fake.thread(10, "scan", 400_000_000, 0);
-        fake.thread(11, "scan", 900_000_000, 0);
-        fake.thread(12, "point", 100_000_000, 0);
-        fake.thread(20, "iou-sqp-10", 1_000_000_000, 0);
-        fake.thread(21, &format!("{SERVES}12"), 50_000_000, 0);
-        let figures = probe.window(SECOND_NS, &WORKERS, [false; 4]);
-        assert_eq!(figures.busiest_worker, [Some(0.9), Some(0.1), None, None]);
-        assert!((figures.overhead_cores - 0.02).abs() < 1e-9, "{figures:?}");
-        assert!((figures.own_cores - 2.47).abs() < 1e-9, "{figures:?}");
-        // A worker that has ended is not overhead while its thread still exists.
-        fake.thread(12, "point", 600_000_000, 0);
-        let figures = probe.window(2 * SECOND_NS, &WORKERS[..2], [false; 4]);
-        assert!(figures.overhead_cores.abs() < 1e-9, "{figures:?}");
-        assert_eq!(TaskProbe::none().window(5, &WORKERS, READERS), TaskFigures::default());
-    }
-
-    #[test]
-    fn a_worker_that_waits_for_a_cpu_is_not_idle() {
-        let fake = Fake::new();
-        let mut probe = fake.probe();
-        let busiest = |probe: &mut TaskProbe, at_s: u64, cpu_ns: u64, schedstat: Option<&str>| {
-            fake.thread(10, "scan", cpu_ns, 0);
-            let path = fake.folder.path().join("10/schedstat");
-            schedstat.map_or_else(|| fs::remove_file(&path), |text| fs::write(&path, text)).unwrap();
-            probe.window(at_s * SECOND_NS, &WORKERS, [false; 4]).busiest_worker[0]
-        };
-        assert_eq!(busiest(&mut probe, 1, 500_000_000, Some("500000000 470000000 99\n")), Some(0.97));
-        assert_eq!(busiest(&mut probe, 2, 600_000_000, Some("600000000 480000000 99\n")), Some(0.11));
-        assert_eq!(busiest(&mut probe, 3, 700_000_000, None), Some(0.1), "the kernel does not report it");
-        assert_eq!(busiest(&mut probe, 4, 800_000_000, Some("800000000 480000000 99\n")), Some(0.1));
-    }
-
-    #[test]
-    fn reads_of_kernel_side_threads_belong_to_the_class_they_serve() {
-        let fake = Fake::new();
-        let mut probe = fake.probe();
-        fake.thread(10, "scan", 0, 1000);
-        fake.thread(12, "point", 0, 0);
-        let figures = probe.window(SECOND_NS, &WORKERS, READERS);
-        assert_eq!(
-            figures.storage_reads,
-            Some([Some(1000), Some(0), None, None]),
-            "from the first second on"
-        );
-
-        fake.thread(10, "scan", 0, 1500);
-        fake.thread(12, "point", 0, 3);
-        fake.thread(20, "iou-wrk-10", 0, 70); // new: everything it read is of this window
-        fake.thread(21, "iou-sqp-12", 0, 4);
-        fake.thread(22, "iou-wrk-21", 0, 5);
-        fake.thread(30, "recorder", 0, 10_000);
-        assert_eq!(probe.window(3 * SECOND_NS / 2, &WORKERS, READERS).storage_reads, None, "too soon");
-        let figures = probe.window(2 * SECOND_NS, &WORKERS, READERS);
-        assert_eq!(figures.storage_reads, Some([Some(570), Some(12), None, None]));
-    }
-
-    #[test]
-    fn a_class_that_switches_to_cached_reads_has_none_for_the_time_before() {
-        let fake = Fake::new();
-        let mut probe = fake.probe();
-        fake.thread(10, "scan", 0, 1000);
-        assert_eq!(probe.window(SECOND_NS, &WORKERS, [false; 4]).storage_reads, Some([None; 4]));
-        fake.thread(10, "scan", 0, 1500);
-        assert_eq!(probe.window(2 * SECOND_NS, &WORKERS, READERS).storage_reads.unwrap()[0], None);
-        fake.thread(10, "scan", 0, 1600);
-        assert_eq!(probe.window(3 * SECOND_NS, &WORKERS, READERS).storage_reads.unwrap()[0], Some(100));
-    }
-
-    #[test]
-    fn reads_of_unknown_origin_are_never_ignored() {
-        let fake = Fake::new();
-        fake.thread(10, "scan", 0, 0);
-        fake.thread(12, "point", 0, 0);
-        let mut probe = fake.probe();
-        let point = [false, true, false, false];
-        for (at, through_cache, expected) in
-            [(1, READERS, [None; 4]), (2, READERS, [None; 4]), (3, point, [None, Some(100), None, None])]
-        {
-            fake.thread(20, "iou-wrk-4711", 0, at * 100);
-            let figures = probe.window(at * SECOND_NS, &WORKERS, through_cache);
-            assert_eq!(figures.storage_reads, Some(expected), "at {at} s");
-        }
-    }
-
-    #[test]
-    fn a_thread_that_cannot_be_read_leaves_its_class_unknown() {
-        let fake = Fake::new();
-        fake.thread(10, "scan", 0, 0);
-        fake.thread(11, "scan", 0, 0);
-        fake.thread(12, "point", 0, 0);
-        let mut probe = fake.probe();
-        probe.window(SECOND_NS, &WORKERS, READERS);
-        fs::remove_file(fake.folder.path().join("11/io")).unwrap();
-        let reads = probe.window(2 * SECOND_NS, &WORKERS, READERS).storage_reads.unwrap();
-        assert_eq!(reads, [None, Some(0), None, None]);
-    }
-
-    #[test]
-    fn this_process_shows_its_busy_thread() {
-        let id = rustix::thread::gettid().as_raw_nonzero().get();
-        let task = Path::new("/proc/self/task");
-        // What it ran and waited, neither of which goes back.
-        let busy_ns = || KernelClocks.thread_ns(id).unwrap() + waited_ns(task, id).unwrap_or(0);
-        let began = std::time::Instant::now();
-        let before_open = busy_ns();
-        let mut probe = TaskProbe::open(0);
-        let opened = busy_ns();
-        let before = KernelClocks.thread_ns(id).unwrap();
-        while KernelClocks.thread_ns(id).unwrap() - before < 20_000_000 {}
-        let closes = busy_ns();
-        let elapsed_ns = began.elapsed().as_nanos() as u64;
-        let figures = probe.window(elapsed_ns, &[(id, Class::Scan)], [false; 4]);
-        let most = (busy_ns() - before_open) as f64 / elapsed_ns as f64;
-        let busiest = figures.busiest_worker[0].unwrap();
-        let least = (closes - opened) as f64 / elapsed_ns as f64;
-        assert!(least.min(1.0) <= busiest && busiest <= most, "{least} to {most}: {figures:?}");
-        assert!(KernelClocks.thread_ns(i32::MAX >> 4).is_none());
-    }
-}
+#[path = "tasks_tests.rs"]
+mod tests;

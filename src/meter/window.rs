@@ -123,8 +123,10 @@ pub struct ClassFigures {
     pub not_held: bool,
     /// Its service and response times; for the WAL also those of its writes and flushes.
     pub latencies: Latencies,
-    /// The share of the time in which the busiest worker ran, or could have run but waited for a CPU, 0 to 1,
-    /// by the thread's clock and the scheduler's; kernel-side threads that serve it do not count. Over a run,
+    /// The share of the time in which the busiest thread that works for the class ran, or could have run but waited
+    /// for a CPU, 0 to 1, by its clock and the scheduler's: a worker, or a thread that serves one (`io_uring`'s on
+    /// the kernel's side, and those that flush). Of a thread that polls a submission queue only the share in which
+    /// it found work counts, by the kernel's own count (Linux 6.9); without that, all of its time. Over a run,
     /// the mean of the windows that have it, by time.
     pub busiest_worker: Option<f64>,
     /// Share of read bytes served without storage I/O, 0 to 1, for classes that read through the cache: 1 −
