@@ -59,13 +59,21 @@ impl RowResult {
     }
 
     fn side(&self, figure: Figure, of_processor: bool) -> Side {
-        Side { values: self.values(figure), obstacle: self.obstacle(figure, of_processor) }
+        let unreal = self.whole().find_map(unreal);
+        Side { values: self.values(figure), obstacle: self.obstacle(figure, of_processor), unreal }
     }
 }
 
 /// Whether it ended normally, without a failure, and without I/O errors.
 fn is_whole(summary: &Summary) -> bool {
     !summary.interrupted && !summary.rebuilt && summary.failure.is_none() && summary.errors_line().is_none()
+}
+
+/// What its drives were, if not real.
+fn unreal(summary: &Summary) -> Option<&'static str> {
+    let flags = || Class::ALL.into_iter().flat_map(|class| &summary.class(class).flags);
+    let kinds = [FlagKind::Simulated, FlagKind::Emulated].map(FlagKind::text);
+    kinds.into_iter().find(|kind| flags().any(|flag| flag == kind))
 }
 
 /// Whether a class whose MB/s the paper left free was limited to a rate here, which its figures then show.
@@ -96,7 +104,8 @@ fn forbidding(summary: &Summary, figure: Figure, of_processor: bool) -> Option<S
 pub fn claim_judged(claim: &Claim, experiment: &Experiment, rows: &[RowResult]) -> Judged {
     let side = |(label, figure): (&str, Figure)| {
         let row = rows.iter().find(|row| row.label == label);
-        let missing = || Side { values: Vec::new(), obstacle: Some(format!("row {label} has no runs")) };
+        let obstacle = || Some(format!("row {label} has no runs"));
+        let missing = || Side { values: Vec::new(), obstacle: obstacle(), unreal: None };
         row.map_or_else(missing, |row| row.side(figure, claim.of_processor))
     };
     let (mut above, below) = (side(claim.above), side(claim.below));

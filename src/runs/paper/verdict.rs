@@ -10,6 +10,9 @@
 //! A claim of about a factor holds if the whole spread is within a tenth of it, and is reversed if all of it
 //! is outside.
 //!
+//! Times, rates and cycles of simulated and emulated drives are made up: what they show of a claim was put into them,
+//! and it is *not judged*. (Counts could be judged on emulated drives; no figure of a claim is one.)
+//!
 //! With fewer than three repeats of a row a claim is unclear: with two and two, one order in six is on the
 //! paper's side by chance.
 
@@ -36,6 +39,9 @@ pub enum Ruling {
     Reversed,
     /// The repeats are inconclusive.
     Unclear,
+    /// The drives were not real.
+    #[serde(rename = "not_judged")]
+    NotJudged,
 }
 
 impl Ruling {
@@ -45,6 +51,7 @@ impl Ruling {
             Self::Holds => "holds",
             Self::Reversed => "reversed",
             Self::Unclear => "unclear",
+            Self::NotJudged => "not judged",
         }
     }
 }
@@ -56,6 +63,8 @@ pub struct Side {
     pub values: Vec<f64>,
     /// What forbids a verdict, in words.
     pub obstacle: Option<String>,
+    /// What its drives were, if not real: simulated, or emulated.
+    pub unreal: Option<&'static str>,
 }
 
 /// A claim's factor here, and the ruling on it.
@@ -67,7 +76,7 @@ pub struct Judged {
     pub range: Option<(f64, f64)>,
     /// The verdict.
     pub ruling: Ruling,
-    /// Why it is unclear.
+    /// Why it is unclear, or not judged.
     pub why: Option<String>,
 }
 
@@ -78,6 +87,9 @@ pub fn judge(says: Says, factor: Option<f64>, above: &Side, below: &Side) -> Jud
     let here = spreads.and_then(|(a, b)| ratio(a.median, b.median));
     let range = spreads.and_then(|(a, b)| Some((ratio(a.low, b.high)?, ratio(a.high, b.low)?)));
     let unclear = |why: String| Judged { factor: here, range, ruling: Ruling::Unclear, why: Some(why) };
+    if let Some(unreal) = above.unreal.or(below.unreal) {
+        return Judged { ruling: Ruling::NotJudged, ..unclear(unreal.into()) };
+    }
     if let Some(obstacle) = above.obstacle.as_ref().or(below.obstacle.as_ref()) {
         return unclear(obstacle.clone());
     }
@@ -122,7 +134,7 @@ mod tests {
     use super::*;
 
     fn side(values: &[f64]) -> Side {
-        Side { values: values.to_vec(), obstacle: None }
+        Side { values: values.to_vec(), obstacle: None, unreal: None }
     }
 
     fn ruling(says: Says, above: &[f64], below: &[f64]) -> Ruling {
@@ -188,6 +200,18 @@ mod tests {
         assert_eq!(why(&good, &flagged), "row 1: cache 97%");
     }
 
+    #[test]
+    fn what_is_not_real_proves_nothing() {
+        let (fast, slow) = (side(&[9.0, 9.1, 9.2]), side(&[1.0, 1.0, 1.0]));
+        let unreal = Side { unreal: Some("simulated"), ..fast.clone() };
+        for (above, below) in [(&unreal, &slow), (&slow, &unreal)] {
+            let judged = judge(Says::More, None, above, below);
+            assert_eq!((judged.ruling, judged.why.as_deref()), (Ruling::NotJudged, Some("simulated")));
+            assert!(judged.factor.is_some(), "both figures are shown");
+        }
+        assert_eq!(judge(Says::More, None, &fast, &slow).ruling, Ruling::Holds);
+    }
+
     fn positive() -> impl Strategy<Value = Vec<f64>> {
         prop::collection::vec(0.001..1e6_f64, REPEATS_MIN..8)
     }
@@ -213,7 +237,7 @@ mod tests {
                     match judged.ruling {
                         Ruling::Holds => prop_assert!(a > b),
                         Ruling::Reversed => prop_assert!(a < b),
-                        Ruling::Unclear => {}
+                        Ruling::Unclear | Ruling::NotJudged => {}
                     }
                 }
             }
@@ -228,7 +252,7 @@ mod tests {
             let mirrored = |ruling| match ruling {
                 Ruling::Holds => Ruling::Reversed,
                 Ruling::Reversed => Ruling::Holds,
-                Ruling::Unclear => Ruling::Unclear,
+                ruling => ruling,
             };
             for says in [Says::More, Says::Less] {
                 let it = ruling(says, &above, &below);

@@ -112,6 +112,27 @@ fn a_table_is_shown_beside_the_paper_and_others() {
 }
 
 #[test]
+fn what_was_put_into_simulated_and_emulated_drives_proves_no_claim() {
+    use crate::meter::flag::FlagKind;
+    for (kind, why) in [(FlagKind::Simulated, "simulated"), (FlagKind::Emulated, "emulated")] {
+        let dir = tempfile::tempdir().unwrap();
+        let unreal = |window: &mut Window| {
+            window.classes.iter_mut().for_each(|class| class.flags = vec![kind.flag("They are not real.")]);
+        };
+        let rows = [("1", 40_000), ("2", 60_000)]
+            .map(|(label, scan)| row(dir.path(), label, &[scan, scan + 100, scan + 200], &unreal));
+        let shown = shown("table2", &rows, &[]);
+        assert_eq!(ruling(&shown, "without fdatasync the scan gains"), (Ruling::NotJudged, Some(why)));
+        let text = text_of(&shown);
+        assert!(
+            text.contains(&format!("not judged ({why})")) && text.contains("0 holds, 0 reversed"),
+            "{text}"
+        );
+        assert_eq!(serde_json::to_value(&shown).unwrap()["claims"][1]["ruling"], "not_judged");
+    }
+}
+
+#[test]
 fn a_worker_at_its_limit_supports_only_claims_about_the_processor() {
     let dir = tempfile::tempdir().unwrap();
     let bound = |window: &mut Window| {

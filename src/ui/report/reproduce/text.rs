@@ -346,8 +346,11 @@ fn claims(shown: &Reproduction) -> String {
         out += &claim_text(claim);
     }
     let count = |ruling| shown.claims.iter().filter(|claim| claim.here.ruling == ruling).count();
-    let counts = [Ruling::Holds, Ruling::Reversed, Ruling::Unclear];
-    let counts = counts.map(|ruling| format!("{} {}", count(ruling), ruling.name())).join(", ");
+    let rulings = [Ruling::Holds, Ruling::Reversed, Ruling::Unclear, Ruling::NotJudged];
+    // The last is only of drives that are not real.
+    let counts = rulings.into_iter().filter(|ruling| *ruling != Ruling::NotJudged || count(*ruling) > 0);
+    let counts =
+        counts.map(|ruling| format!("{} {}", count(ruling), ruling.name())).collect::<Vec<_>>().join(", ");
     let _ = writeln!(
         out,
         "\n{counts}\n\
@@ -390,7 +393,11 @@ fn claim_text(claim: &ClaimShown) -> String {
         .here
         .range
         .map_or_else(String::new, |(low, high)| format!(" [{}–{}]", factor_text(low), factor_text(high)));
-    let why = claim.here.why.as_deref().map_or_else(String::new, |why| format!(", {why}"));
+    let why = match (claim.here.ruling, claim.here.why.as_deref()) {
+        (_, None) => String::new(),
+        (Ruling::NotJudged, Some(unreal)) => format!(" ({unreal})"),
+        (_, Some(why)) => format!(", {why}"),
+    };
     let text =
         format!("       {sides}: paper {paper}, here {here}{range}: {}{why}", claim.here.ruling.name());
     let _ = writeln!(out, "{}", paragraph(&one_line(&text), WIDTH, "         "));
