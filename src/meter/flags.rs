@@ -6,9 +6,9 @@
 use super::context::WindowContext;
 use super::drives::DriveFigures;
 use super::flag::{Flag, FlagKind, percent};
-use super::window::{ClassFigures, State};
+use super::window::{ClassFigures, State, Window};
 use crate::class::Class;
-use crate::host::{Lost, Upkeep};
+use crate::host::{Lost, Throttling, Upkeep};
 use crate::settings::Buffering;
 use crate::units::format_latency;
 
@@ -189,6 +189,33 @@ fn of_figures(figures: &ClassFigures) -> Vec<Flag> {
         FlagKind::WorkerBound.flag(why)
     }));
     flags
+}
+
+/// The kinds of flags that a class's own figures raise, whatever else was known when they were measured.
+pub fn implied_of_class(figures: &ClassFigures) -> Vec<FlagKind> {
+    let mut kinds = match figures.state {
+        State::Off => return Vec::new(),
+        State::Stopped(_) => vec![FlagKind::Stopped],
+        State::Draining => vec![FlagKind::Draining],
+        State::Running | State::Paused => Vec::new(),
+    };
+    kinds.extend(of_figures(figures).iter().filter_map(|flag| FlagKind::of(&flag.text)));
+    kinds.extend(figures.drained.filter(|drained| drained.unfinished > 0).map(|_| FlagKind::Unfinished));
+    kinds
+}
+
+/// The kinds of flags that a window's own figures raise.
+pub fn implied_of_window(window: &Window) -> Vec<FlagKind> {
+    let throttling = |how| window.members.iter().any(|member| member.throttling == Some(how));
+    let stopped = window.engine.as_ref().is_some_and(|engine| engine.stopped);
+    let raised = [
+        (window.paused, FlagKind::Paused),
+        (window.turned, FlagKind::Turned),
+        (throttling(Throttling::Yes), FlagKind::Throttled),
+        (throttling(Throttling::Hot), FlagKind::Hot),
+        (stopped, FlagKind::WritesStopped),
+    ];
+    raised.into_iter().filter(|(is, _)| *is).map(|(_, kind)| kind).collect()
 }
 
 /// Flags that follow from the settings and the target of a class on real storage.

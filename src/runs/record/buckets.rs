@@ -3,6 +3,7 @@
 
 use hdrhistogram::Histogram;
 
+use crate::meter::latency::SAMPLES_BEYOND;
 use crate::meter::window::Latency;
 
 /// The header of an unpacked histogram: cookie, length of the counts, offset, digits (4 bytes each), lowest and
@@ -134,10 +135,10 @@ impl Buckets {
             let (lowest, highest) = (bucket.lowest as f64, bucket.highest as f64);
             (lowest * (1.0 - RESOLUTION)..=highest * (1.0 + RESOLUTION)).contains(&(ns as f64))
         };
-        if latency.max.is_some_and(|max| !is_of(max, last)) {
+        if latency.max.is_none_or(|max| !is_of(max, last)) {
             return Some("maximum");
         }
-        if latency.mean.is_some_and(|mean| !self.is_mean(mean, latency.max)) {
+        if latency.mean.is_none_or(|mean| !self.is_mean(mean, latency.max)) {
             return Some("mean");
         }
         let Latency { p50, p90, p99, p999, p9999, .. } = *latency;
@@ -158,7 +159,11 @@ impl Buckets {
             // Of few samples, versions may count the one in the middle differently.
             below > wanted + 1 || up_to + 1 < wanted
         };
-        all.into_iter().find(|(_, ns, one_in)| ns.is_some_and(|ns| is_misfit(ns, *one_in))).map(|(p, ..)| p)
+        let is_wrong = |ns: Option<u64>, one_in| match ns {
+            Some(ns) => is_misfit(ns, one_in),
+            None => count / one_in >= SAMPLES_BEYOND,
+        };
+        all.into_iter().find(|(_, ns, one_in)| is_wrong(*ns, *one_in)).map(|(p, ..)| p)
     }
 
     fn is_mean(&self, mean: f64, max: Option<u64>) -> bool {
@@ -262,5 +267,8 @@ mod tests {
         assert_eq!(named(&|latency| latency.p90 = Some(150_000)), Some("p90"));
         assert_eq!(named(&|latency| latency.p99 = latency.max), Some("p99"));
         assert_eq!(named(&|latency| latency.p999 = Some(249_000)), Some("p99.9"));
+        assert_eq!(named(&|latency| latency.max = None), Some("maximum"));
+        assert_eq!(named(&|latency| latency.mean = None), Some("mean"));
+        assert_eq!(named(&|latency| latency.p99 = None), Some("p99"));
     }
 }

@@ -5,6 +5,7 @@ use hdrhistogram::Histogram;
 use serde_json::Value;
 
 use super::buckets::Buckets;
+use super::derived::{self, differs};
 use super::hlog::{Logged, Sums};
 use super::rebuild::{self, KINDS};
 use super::summary::{FlagNote, Frame, Summary};
@@ -14,9 +15,6 @@ use crate::meter::window::{Change, Flag, Latency, LedgerLine, Window};
 
 /// Further contradictions are counted, not shown.
 const SHOWN_MAX: usize = 5;
-/// By how much of itself a rate may differ from bytes over time: it was rounded, or computed by another version.
-const ROUNDING: f64 = 1e-3;
-
 /// More than all counts of a run together: an exabyte in bytes, 36 years in nanoseconds. What adds up to less fits
 /// 64 bits with room for a few more sums of it.
 const COUNTS_MAX: u128 = 1 << 60;
@@ -39,21 +37,24 @@ pub fn has_countable(summary: &Value) -> bool {
     sum(summary) <= COUNTS_MAX
 }
 
-/// What contradicts each other, as clauses.
+/// What contradicts each other, as clauses. `frame` is what the recording has besides its windows.
 pub fn contradictions(
     summary: &Summary,
     windows: &[Window],
     ledger: &[LedgerLine],
     log: &Logged,
+    frame: Frame,
 ) -> Vec<String> {
     let order = windows.windows(2).filter_map(|pair| gap(&pair[0], &pair[1]));
     let mut found: Vec<_> = order.chain(windows.iter().flat_map(of_window)).collect();
+    found.extend(windows.iter().flat_map(derived::flags_of));
     found.extend(of_summary(summary));
     let counted: Vec<_> = windows.iter().filter(|window| rebuild::counts(window)).collect();
     if !summary.rebuilt {
         found.extend(against_windows(summary, windows));
-        let again = Summary::of(&rebuild::totals(&counted, &log.sums), Frame::default());
+        let again = Summary::of(&rebuild::totals(&counted, &log.sums), frame);
         found.extend(against_sums(summary, &again));
+        found.extend(derived::against(summary, &again));
         found.extend(missing_flags(summary, &again, &counted));
     }
     let lines = if log.repeated == 1 { "1 line".to_owned() } else { format!("{} lines", log.repeated) };
@@ -196,9 +197,18 @@ fn misfits(summary: &Summary, logged: &Sums) -> Vec<String> {
     let mut found = Vec::new();
     for class in Class::ALL {
         for ((suffix, _), latency) in KINDS.iter().zip(latencies(summary, class)) {
-            let Some(latency) = latency else { continue };
             let tag = format!("{class}{suffix}");
             let samples = logged.get(&tag).map(Buckets::of).unwrap_or_default();
+            let Some(latency) = latency else {
+                // Response times of a rate that was not held are no figures.
+                let none = *suffix == ".response" && summary.class(class).response_not_held;
+                if samples.samples() > 0 && !none {
+                    found.push(format!(
+                        "the summary has no latency of {tag}, and latency.hlog has its samples"
+                    ));
+                }
+                continue;
+            };
             if let Some(what) = samples.misfit(latency) {
                 found.push(format!("the {what} of {tag} in the summary is not that of latency.hlog"));
             }
@@ -323,10 +333,6 @@ fn rate(what: &str, bytes: u64, mb_per_s: f64, seconds: f64) -> Option<String> {
     let expected = bytes as f64 / 1e6 / seconds;
     (seconds > 0.0 && differs(mb_per_s, expected))
         .then(|| format!("{what} has {mb_per_s:.3} MB/s, and bytes for {expected:.3}"))
-}
-
-fn differs(a: f64, b: f64) -> bool {
-    (a - b).abs() > a.abs().max(b.abs()) * ROUNDING
 }
 
 /// Percentiles that are not in order.

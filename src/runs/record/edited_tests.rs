@@ -60,6 +60,65 @@ fn an_edited_summary_is_inconsistent() {
 }
 
 #[test]
+fn what_follows_from_the_windows_is_recomputed() {
+    let edited = |change: &dyn Fn(&mut Value)| {
+        changed(SUMMARY, false, |text| {
+            let mut value: Value = serde_json::from_str(text).unwrap();
+            change(&mut value);
+            value.to_string()
+        })
+    };
+    says(&edited(&|of| of["steady"]["state"] = json!("steady")), "the summary's run is steady since");
+    says(&edited(&|of| of["steady"]["burst"]["mb_per_s"] = json!(9e6)), "the summary's burst figures");
+    says(&edited(&|of| of["steady"]["burst"] = json!(null)), "the summary's burst figures");
+    says(
+        &edited(&|of| of["members"][1]["written_bytes"] = json!(1)),
+        "bytes written to data-1: 1 in the summary",
+    );
+    says(&edited(&|of| of["members"][0]["temperature_c"] = json!(20.0)), "the temperature of data-0: 20 in");
+    says(&edited(&|of| of["members"] = json!([])), "the summary has 0 members, windows.jsonl 2");
+    says(&edited(&|of| of["variability"]["swing"] = json!(0.001)), "the summary's variability");
+    let first = |of: &Value| of["pitfalls"][0]["light"] == "good";
+    let turned = |of: &mut Value| of["pitfalls"][0]["light"] = json!(if first(of) { "bad" } else { "good" });
+    says(&edited(&turned), "the pitfall `run length` is");
+    says(&edited(&|of| of["pitfalls"] = json!([])), "the pitfall `run length` is missing");
+}
+
+#[test]
+fn latencies_of_the_log_are_not_left_out() {
+    let summary = |at: &str| changed(SUMMARY, false, |text| set(text, at, Value::Null));
+    says(&summary("/classes/point/service_ns/p99"), "the p99 of point in the summary");
+    says(&summary("/classes/point/service_ns/max"), "the maximum of point in the summary");
+    says(&summary("/classes/wal/flush_ns"), "the summary has no latency of wal.flush");
+    says(&summary("/classes/wal/response_ns"), "the summary has no latency of wal.response");
+    let window = |at: &str| {
+        let at = format!("/classes/{at}");
+        changed(WINDOWS, false, |text| set(text, &at, Value::Null))
+    };
+    says(&window("scan/latencies/service_ns/p90"), "the p90 of scan in window 0");
+    says(&window("wal/latencies/response_ns"), "window 0 has no latency of wal.response");
+}
+
+#[test]
+fn flags_that_figures_raise_are_not_taken_away() {
+    let window = |at: &str, value: Value| {
+        let says_so = |text: &str| set(text, at, value.clone());
+        changed(WINDOWS, false, says_so)
+    };
+    let raised = "which its figures raise";
+    for (at, value, flag) in [
+        ("/paused", json!(true), "window 0 is not flagged `paused`"),
+        ("/turned", json!(true), "window 0 is not flagged `turned`"),
+        ("/members/0/throttling", json!("yes"), "window 0 is not flagged `throttled`"),
+        ("/classes/scan/busiest_worker", json!(0.99), "scan in window 0 is not flagged `worker-bound`"),
+        ("/classes/scan/cache_share", json!(0.5), "scan in window 0 is not flagged `cache`"),
+        ("/classes/scan/state", json!({"state": "draining"}), "scan in window 0 is not flagged `draining`"),
+    ] {
+        says(&window(at, value), &format!("{flag}, {raised}"));
+    }
+}
+
+#[test]
 fn an_edited_window_is_inconsistent() {
     for (figure, value, what) in [
         ("p50", 1, "p50"),

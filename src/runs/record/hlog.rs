@@ -151,12 +151,16 @@ fn add(logged: &mut Logged, interval: &IntervalLogHistogram, window: &Window) ->
     let Some((class, suffix)) = parts(tag) else { return Ok(()) };
     let buckets = decode(interval.encoded_histogram())?;
     let kind = KINDS.iter().find(|(of, _)| *of == suffix);
-    let figures = kind.and_then(|(_, of)| of(&window.class(class).latencies));
-    if let Some(what) = figures.and_then(|latency| buckets.misfit(latency)) {
-        logged.misfits.push(format!(
-            "the {what} of {class}{suffix} in window {} is not that of its samples in latency.hlog",
-            window.index
-        ));
+    let (figures, at) = (window.class(class), window.index);
+    match kind.and_then(|(_, of)| of(&figures.latencies)) {
+        Some(latency) => logged.misfits.extend(buckets.misfit(latency).map(|what| {
+            format!("the {what} of {class}{suffix} in window {at} is not that of its samples in latency.hlog")
+        })),
+        // Response times of a rate that was not held are no figures.
+        None if suffix == ".response" && figures.not_held => {}
+        None => logged
+            .misfits
+            .push(format!("window {at} has no latency of {class}{suffix}, and latency.hlog has its samples")),
     }
     let sum = match logged.sums.entry(tag.to_owned()) {
         Entry::Occupied(sum) => sum.into_mut(),

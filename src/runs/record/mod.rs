@@ -15,6 +15,7 @@
 
 mod buckets;
 mod consistency;
+mod derived;
 #[cfg(test)]
 mod edited_tests;
 mod files;

@@ -84,7 +84,8 @@ impl Recording {
         };
         let log = log.unwrap_or_default();
         notes.extend(log.damage.as_ref().map(|damage| format!("{LATENCY} is damaged: {damage}.")));
-        let found = consistency::contradictions(&summary, &windows, &ledger, &log);
+        let frame = frame(&windows, &profile_toml, &host);
+        let found = consistency::contradictions(&summary, &windows, &ledger, &log, frame);
         consistency::report(&found, &mut summary, &mut notes);
         Ok(Self { dir: dir.to_owned(), summary, windows, ledger, host, profile_toml, notes })
     }
@@ -129,19 +130,22 @@ fn rebuilt(
         windows.len()
     ));
     let counted: Vec<_> = windows.iter().filter(|window| rebuild::counts(window)).collect();
+    Summary::of(&rebuild::totals(&counted, &log.sums), Frame { rebuilt: true, ..frame(windows, toml, host) })
+}
+
+/// What of the recording is not in its counted windows.
+fn frame(windows: &[Window], toml: &str, host: &serde_json::Value) -> Frame {
     let profile = toml.parse::<toml::Table>().ok();
     let name = profile.as_ref().and_then(|table| table.get("name")?.as_str());
     let warmup = || windows.iter().filter(|window| window.warmup);
-    let frame = Frame {
+    Frame {
         profile: printable::line(name.unwrap_or("unnamed")).into_owned(),
         warmup_s: warmup().map(|window| window.duration_ns).sum::<u64>() as f64 / 1e9,
         warmup_windows: warmup().count() as u64,
-        rebuilt: true,
         circumstances: serde_json::from_value(host["circumstances"].clone()).ok(),
         worth: host["usable_bytes"].as_u64().map(|bytes| (host["price"].as_f64(), bytes)),
         ..Frame::default()
-    };
-    Summary::of(&rebuild::totals(&counted, &log.sums), frame)
+    }
 }
 
 /// The JSON of a file, or none if there is no such file.
