@@ -196,6 +196,7 @@ pub fn implied_of_class(figures: &ClassFigures) -> Vec<FlagKind> {
     let mut kinds = match figures.state {
         State::Off => return Vec::new(),
         State::Stopped(_) => vec![FlagKind::Stopped],
+        State::Failed(_) => vec![FlagKind::Failed],
         State::Draining => vec![FlagKind::Draining],
         State::Running | State::Paused => Vec::new(),
     };
