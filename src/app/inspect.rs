@@ -94,7 +94,7 @@ pub fn profiles(json: bool) -> Result<()> {
         name: entry.name,
         from: match entry.source {
             Source::BuiltIn => report::profiles::BUILT_IN.into(),
-            Source::File(path) => path.display().to_string(),
+            Source::File(path) => printable::path(&path),
         },
     };
     let rows: Vec<_> = Store::of_user().list()?.into_iter().map(row).collect();

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::Feature;
 use super::mounts::{self, Mount};
 use super::root::Root;
+use crate::printable::Shown as _;
 
 /// Which kind of control groups has the memory controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -124,7 +125,7 @@ fn own_cgroup(root: &Root, version: CgroupVersion) -> Option<String> {
 fn below(root: &Root, v1: &Hierarchy) -> Result<CgroupPlace, String> {
     let (own, version) = (v1.own.clone(), v1.version);
     if !root.has(&own.to_string_lossy()) {
-        return Err(format!("this process's cgroup {} is not visible here", own.display()));
+        return Err(format!("this process's cgroup {} is not visible here", own.shown()));
     }
     may_write(root, &own)?;
     Ok(CgroupPlace { version, parent: own.clone(), own, switch_on: false })
@@ -153,7 +154,7 @@ fn beside_or_below(root: &Root, v2: &Hierarchy) -> Result<CgroupPlace, String> {
         }
     }
     Err(why.unwrap_or_else(|| {
-        let own = own.display();
+        let own = own.shown();
         format!(
             "the memory controller is not delegated to {own}; \
              `systemd-run --scope -p Delegate=yes stacktune …` starts it in a cgroup that has it"
@@ -169,8 +170,8 @@ fn is_listed(root: &Root, dir: &Path, file: &str) -> bool {
 fn may_write(root: &Root, dir: &Path) -> Result<(), String> {
     let path = root.at(&dir.to_string_lossy());
     accessat(CWD, &path, Access::WRITE_OK, AtFlags::EACCESS).map_err(|error| match error {
-        rustix::io::Errno::ROFS => format!("{} is mounted read-only, as containers do", dir.display()),
-        _ => format!("making a cgroup in {} requires root, or its delegation to this user", dir.display()),
+        rustix::io::Errno::ROFS => format!("{} is mounted read-only, as containers do", dir.shown()),
+        _ => format!("making a cgroup in {} requires root, or its delegation to this user", dir.shown()),
     })
 }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::{Device, Facts, number_text};
 use crate::error::{Error, Result};
+use crate::printable::Shown as _;
 
 impl Facts {
     /// The device that `named` means: a kernel name, a node, any link to one, or a partition, which means the
@@ -35,7 +36,7 @@ impl Facts {
         for name in names {
             let device = self.find(name)?;
             if let Some(at) = found.iter().position(|other| other.name == device.name) {
-                let what = format!("{} and {name} are the same device, {}", names[at], device.path.display());
+                let what = format!("{} and {name} are the same device, {}", names[at], device.path.shown());
                 return Err(Error::input(what).hint("name each device once"));
             }
             found.push(device);

@@ -37,7 +37,7 @@ pub fn polling_of(file: &File) -> Feature {
         return Feature::Missing("the drive below it is unknown, so it can't be polled".into());
     };
     let name = last_part(&dir).unwrap_or_default();
-    match root.text(&format!("{}/queue/io_poll", dir.display())).as_deref() {
+    match root.text(&format!("{}/queue/io_poll", dir.to_string_lossy())).as_deref() {
         Some("1") => Feature::Present,
         _ if name.starts_with("nvme") => Feature::Missing(format!(
             "{name} has no poll queues: the nvme module's parameter poll_queues adds some (nvme.poll_queues=2 on the \
@@ -53,7 +53,7 @@ pub fn polling_of(file: &File) -> Feature {
 pub fn polled_bytes_max(file: &File) -> Option<u64> {
     let root = Root::new(Path::new("/"));
     let dir = whole_device(&root, file)?;
-    let of = |what: &str| root.number(&format!("{}/queue/{what}", dir.display()));
+    let of = |what: &str| root.number(&format!("{}/queue/{what}", dir.to_string_lossy()));
     let limits = [
         Some(of("max_segments")? * SEGMENT_BYTES),
         Some(of("max_sectors_kb")? << 10),
@@ -79,9 +79,9 @@ pub fn nvme_namespace(file: &File) -> Result<NvmeNamespace, String> {
     if !root.has(&format!("sys/class/nvme-generic/{generic}")) {
         return Err(format!("{name} has no /dev/{generic}: NVMe commands through io_uring need Linux 5.19"));
     }
-    let of = |what: &str| root.number(&format!("{}/{what}", whole.display()));
+    let of = |what: &str| root.number(&format!("{}/{what}", whole.to_string_lossy()));
     let described = || -> Option<NvmeNamespace> {
-        let start = root.number(&format!("{}/start", dir.display())).unwrap_or(0);
+        let start = root.number(&format!("{}/start", dir.to_string_lossy())).unwrap_or(0);
         let segments = of("queue/max_segments")? * SEGMENT_BYTES;
         Some(NvmeNamespace {
             generic: Path::new("/dev").join(&generic),

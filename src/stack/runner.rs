@@ -12,6 +12,7 @@ use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, fstat, openat, unlinkat};
 
 use crate::error::{Error, Result, describe};
 use crate::host::{is_private, open_trusted, tool_command, tool_folders};
+use crate::printable::Shown as _;
 
 /// A tool, and its package on Debian and Ubuntu.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +86,7 @@ impl Runner {
     /// Runs a tool that reads `input`, of a few lines at most.
     pub fn run_fed(&self, tool: Tool, arguments: &[&OsStr], input: &str) -> Result<Answer> {
         let program = self.find(tool)?;
-        let cannot = |error| Error::failed(format!("cannot run {}: {}", program.display(), describe(&error)));
+        let cannot = |error| Error::failed(format!("cannot run {}: {}", program.shown(), describe(&error)));
         // What a tool takes for the name of a file leads nowhere. On a full disk, cleanup still works.
         let mut command = tool_command(&program);
         command.current_dir(empty_folder().unwrap_or_else(|| PathBuf::from("/")));

@@ -126,3 +126,22 @@ fn a_circle_through_re_exports_is_found() {
     assert_eq!(planted(&[("mod", head), ("null", null), ("backend", by_module)]), circle);
     assert!(planted(&[("mod", head), ("null", null), ("backend", "use std::io::null::Null;\n")]).is_empty());
 }
+
+#[test]
+fn a_path_in_a_message_is_one_line_that_a_terminal_shows() {
+    let mut plain = Vec::new();
+    for source in sources().into_iter().filter(|source| !source.is_test()) {
+        // Made-up plans.
+        if source.shown().contains("/fixture/") {
+            continue;
+        }
+        for (at, line) in source.program_lines() {
+            let as_text =
+                line.matches(".display()").count() != line.matches(".display().to_string()").count();
+            if as_text && !line.trim_start().starts_with("//") {
+                plain.push(format!("{}:{}: {}", source.shown(), at + 1, line.trim()));
+            }
+        }
+    }
+    assert_none(&plain, "a message has `path.shown()`; `.display().to_string()` is for arguments and keys");
+}

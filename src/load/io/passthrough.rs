@@ -25,6 +25,7 @@ use crate::load::nvme::prp::Prp;
 use crate::load::nvme::spec::Command;
 use crate::load::nvme::status::Status;
 use crate::meter::counters::Polls;
+use crate::printable::Shown as _;
 
 /// `NVME_URING_CMD_IO` (`linux/nvme_ioctl.h`): `_IOWR('N', 0x80, struct nvme_uring_cmd)` of 72 bytes.
 const NVME_URING_CMD_IO: u32 = 0b11 << 30 | 72 << 16 | (b'N' as u32) << 8 | 0x80;
@@ -84,7 +85,7 @@ impl Backend for Passthrough {
         let open = |n: usize| {
             let path = &request.paths[n];
             let namespace = nvme_namespace(devices.file(n as u32)).map_err(|why| {
-                Error::input(format!("{} does not accept NVMe commands: {why}", path.display()))
+                Error::input(format!("{} does not accept NVMe commands: {why}", path.shown()))
             })?;
             let generic = rustix::fs::open(&namespace.generic, access | OFlags::CLOEXEC, Mode::empty());
             let generic = generic.map_err(|e| Error::os("cannot open", &namespace.generic, e))?;

@@ -30,6 +30,7 @@ use super::dma::Dma;
 use super::memory::{LARGE_PAGE_BYTES, Memory};
 use super::prp::PAGE_BYTES;
 use crate::error::{Error, Result, describe};
+use crate::printable::Shown as _;
 
 /// What the kernel calls a group that is none.
 const GROUP_NAME: &str = "vfio-noiommu";
@@ -115,7 +116,7 @@ impl Function {
         let group_path = PathBuf::from(format!("/dev/vfio/noiommu-{number}"));
         let group = open(&group_path).map_err(|error| match error.raw_os_error() {
             Some(libc::EBUSY) => Error::refused(format!("{address} is driven by another program already"))
-                .hint(format!("`fuser -v {}` shows by which", group_path.display())),
+                .hint(format!("`fuser -v {}` shows by which", group_path.shown())),
             _ => Error::os("cannot open", &group_path, error)
                 .hint("the unsafe mode requires root (CAP_SYS_RAWIO)"),
         })?;

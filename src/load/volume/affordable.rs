@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::files::{OurFile, WAL_NAME, data_path, free_bytes, nearest_folder, open_ours};
 use super::layout::{files_bytes, floor_mib};
 use crate::error::{Error, Result};
+use crate::printable::Shown as _;
 use crate::units::{MIB, approx_size, format_size};
 
 // The demo leaves three times what it takes free.
@@ -33,7 +34,7 @@ pub fn affordable_size(dir: &Path, count: u64, wanted_bytes: u64) -> Result<(u64
     if room < LEAST_BYTES.min(wanted_bytes) {
         return Err(Error::refused(format!(
             "{} has {} free, which is too little even for the smallest demo",
-            dir.display(),
+            dir.shown(),
             approx_size(free)
         ))
         .hint("free some space, or choose another folder with --set target.files.dir=…"));

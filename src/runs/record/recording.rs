@@ -193,7 +193,7 @@ fn values<T: DeserializeOwned>(
             }
             (LINE_BYTES, None) => return Err(damaged(number, "it is longer than any line")),
             (_, None) => {
-                let name = path.file_name().unwrap_or_default().display();
+                let name = printable::path(Path::new(path.file_name().unwrap_or_default()));
                 notes.push(format!("The last line of {name} is incomplete and left out."));
             }
         }

@@ -12,6 +12,7 @@ use crate::error::{Error, Kind, Result};
 use crate::held_folder::{HeldFolder, final_name};
 use crate::host::is_private;
 use crate::printable;
+use crate::printable::Shown as _;
 use crate::regular_file;
 use crate::runs::record::{PROFILE, Recording, is_of_recording, make_folder, refuse_folder};
 use crate::settings::Profile;
@@ -388,7 +389,7 @@ fn refuse_other(held: &HeldFolder, profile: &Profile) -> Result<()> {
 fn parse_profile(text: Vec<u8>, path: &Path) -> Result<Profile> {
     let text = String::from_utf8(text)
         .map_err(|_| Error::failed(format!("{} is not text (UTF-8 was expected)", printable::path(path))))?;
-    parse(&text, &path.display().to_string())
+    parse(&text, &path.shown())
 }
 
 /// Locks the folder as long as it is held.

@@ -66,7 +66,7 @@ fn lasting_name(node: &Path, device: &Device) -> Option<PathBuf> {
     let partition = device.partitions.iter().find(|name| node == Path::new("/dev").join(name))?;
     let number = partition.strip_prefix(&device.name)?.trim_start_matches('p');
     Some(match device.by_id.first() {
-        Some(by_id) => PathBuf::from(format!("{}-part{number}", by_id.display())),
+        Some(by_id) => PathBuf::from(format!("{}-part{number}", by_id.to_string_lossy())),
         None => node.to_owned(),
     })
 }

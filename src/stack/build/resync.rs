@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
+use crate::printable::Shown as _;
 use crate::stack::supervise::Gauge;
 
 const LOOK: Duration = Duration::from_millis(100);
@@ -39,10 +40,10 @@ fn wait_in(dir: &Path, node: &Path, gauge: &Gauge, patience: Duration) -> Result
             }
             State::Idle { missing } => {
                 if idle_since.get_or_insert_with(Instant::now).elapsed() > patience {
-                    let what = format!("{} is not in sync, and no resync is running", node.display());
+                    let what = format!("{} is not in sync, and no resync is running", node.shown());
                     let why = format!("{missing} of its members are missing or have failed");
                     return Err(Error::failed(format!("{what}: {why}"))
-                        .hint(format!("see `mdadm --detail {}`", node.display())));
+                        .hint(format!("see `mdadm --detail {}`", node.shown())));
                 }
             }
         }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::host::{Device, Facts};
+use crate::printable::Shown as _;
 use crate::units::approx_size;
 
 /// A drive of the host, identified by what does not change.
@@ -43,7 +44,7 @@ impl Drive {
         let model = self.model.as_deref().unwrap_or("unknown model");
         let serial =
             self.serial.as_deref().map_or("no serial".to_owned(), |serial| format!("serial {serial}"));
-        format!("{}, {model}, {serial}, {}", self.path.display(), approx_size(self.size_bytes))
+        format!("{}, {model}, {serial}, {}", self.path.shown(), approx_size(self.size_bytes))
     }
 
     /// The drive's current device.
@@ -68,7 +69,7 @@ impl Drive {
         let serial = device.serial.as_deref().unwrap_or("none");
         let what = format!(
             "{} is not {}: its serial is {serial}, and it has {} bytes",
-            device.path.display(),
+            device.path.shown(),
             self.describe(),
             device.size_bytes
         );
@@ -103,8 +104,8 @@ impl Drive {
     /// `/dev/nvme0n1 (serial S1)`.
     pub(crate) fn describe(&self) -> String {
         match &self.serial {
-            Some(serial) => format!("{} (serial {serial})", self.path.display()),
-            None => self.path.display().to_string(),
+            Some(serial) => format!("{} (serial {serial})", self.path.shown()),
+            None => self.path.shown(),
         }
     }
 }

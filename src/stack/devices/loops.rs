@@ -21,7 +21,7 @@ pub(crate) struct Inode {
 /// no file of a stack is one.
 pub(crate) fn loops_over(runner: &Runner, file: &Path) -> Result<Vec<PathBuf>> {
     let file = canonical_parent(file);
-    let deleted = PathBuf::from(format!("{} (deleted)", file.display()));
+    let deleted = PathBuf::from(format!("{} (deleted)", file.to_string_lossy()));
     let mut found = Vec::new();
     for name in block_names("loop") {
         let Ok(backing) = fs::read_to_string(format!("/sys/block/{name}/loop/backing_file")) else {

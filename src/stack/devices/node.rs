@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::host::number_text;
+use crate::printable::Shown as _;
 
 /// The node of the kernel's block device of that name; none if `/dev` has none.
 ///
@@ -38,7 +39,7 @@ fn is_of(node: &Path, device: &Path) -> Result<()> {
     }
     let [number, known] =
         [number, known].map(|number| number.unwrap_or_else(|| "not a block device".to_owned()));
-    let what = format!("{} is {number} here, and {known} to the kernel", node.display());
+    let what = format!("{} is {number} here, and {known} to the kernel", node.shown());
     Err(Error::refused(what)
         .hint("this /dev is not the kernel's own: run on the host itself, or with its /dev"))
 }

@@ -8,6 +8,7 @@ use super::uses::{read_only, refuse_in_use};
 use super::wipe;
 use crate::error::{Error, Result};
 use crate::host::{Device, Facts, number_text};
+use crate::printable::Shown as _;
 use crate::stack::devices::node;
 use crate::stack::runner::Runner;
 
@@ -73,7 +74,7 @@ pub(super) fn claim(device: &Device, options: &mut OpenOptions) -> Result<File> 
 fn cannot_claim(path: &Path, error: std::io::Error) -> Error {
     match error.raw_os_error() {
         Some(libc::EBUSY) => {
-            let what = format!("{} is held exclusively by another program", path.display());
+            let what = format!("{} is held exclusively by another program", path.shown());
             Error::refused(what).hint(
                 "it may be another run, or a mount in another mount namespace (a container): \
                  see `fuser -v` and `lsblk`",
@@ -99,7 +100,7 @@ pub(crate) fn claim_again(device: &Device, min_bytes: u64) -> Result<Claim> {
 pub fn claim_built(node: &Path) -> Result<Claim> {
     let devices = Facts::read_devices();
     let name = node.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let gone = || Error::failed(format!("{} is gone", node.display()));
+    let gone = || Error::failed(format!("{} is gone", node.shown()));
     let is_of = |device: &&Device| device.path == node || device.partitions.contains(&name);
     let whole = devices.iter().find(is_of).ok_or_else(gone)?;
     node::check(node)?;
@@ -130,6 +131,6 @@ pub(crate) fn refuse_claimed(node: &Path) -> Result<()> {
 }
 
 pub(super) fn gone(device: &Device) -> Error {
-    let what = format!("{} is no longer the device that was examined", device.path.display());
+    let what = format!("{} is no longer the device that was examined", device.path.shown());
     Error::refused(what).hint("it was removed or replaced in the meantime; start again")
 }

@@ -9,6 +9,7 @@ use super::examine::{Examination, Seen};
 use super::uses::{refuse_in_use, refuse_written_below};
 use crate::error::{Error, Result};
 use crate::host::{Device, Facts};
+use crate::printable::Shown as _;
 use crate::stack::runner::Runner;
 
 /// Permits writing if there is nothing to lose, or if the operator consents to losing it.
@@ -25,7 +26,7 @@ pub fn permit(examination: Examination, consent: &Consent) -> Result<Permit> {
 }
 
 fn name_to_give(device: &Device) -> String {
-    device.by_id.first().unwrap_or(&device.path).display().to_string()
+    device.by_id.first().unwrap_or(&device.path).shown()
 }
 
 /// A device that may be written. Only [`permit`] makes one.
@@ -57,7 +58,7 @@ impl Permit {
         let signatures = content::signatures(&Runner::default(), device)?;
         let edges_crc = content::edges_crc(&file, device)?;
         if (Seen { signatures, edges_crc }) != self.examination.seen {
-            let what = format!("{} was written to after it was examined", device.path.display());
+            let what = format!("{} was written to after it was examined", device.path.shown());
             return Err(Error::refused(what).hint("find out what wrote to it, then start again"));
         }
         Ok(Claim { file, device: device.clone(), own_fill: self.examination.own_fill })

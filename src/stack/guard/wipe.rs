@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt;
 use super::content::{self, EDGE_BYTES, Signature};
 use crate::error::{Error, Result};
 use crate::host::Device;
+use crate::printable::Shown as _;
 use crate::stack::devices::node;
 use crate::stack::runner::{Runner, WIPEFS};
 
@@ -21,11 +22,7 @@ pub(super) fn wipe(runner: &Runner, file: &File, device: &Device) -> Result<()> 
         let arguments = ["--all".as_ref(), "--force".as_ref(), "--quiet".as_ref(), node.as_os_str()];
         let answer = runner.run(WIPEFS, &arguments)?;
         if answer.status != 0 {
-            return Err(Error::failed(format!(
-                "wipefs could not wipe {}: {}",
-                node.display(),
-                answer.stderr
-            )));
+            return Err(Error::failed(format!("wipefs could not wipe {}: {}", node.shown(), answer.stderr)));
         }
     }
     zero_edges(file, device.size_bytes).map_err(|error| Error::os("cannot wipe", &device.path, error))?;
@@ -34,7 +31,7 @@ pub(super) fn wipe(runner: &Runner, file: &File, device: &Device) -> Result<()> 
     match left.first().map(Signature::describe) {
         None => Ok(()),
         Some(signature) => {
-            Err(Error::failed(format!("{} is not blank after wiping: {signature}", device.path.display())))
+            Err(Error::failed(format!("{} is not blank after wiping: {signature}", device.path.shown())))
         }
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result, describe};
+use crate::printable::Shown as _;
 use crate::stack::guard::holders;
 
 /// The driver for devices that programs drive.
@@ -49,7 +50,7 @@ pub(super) fn last_of(path: &Path) -> Option<String> {
 
 fn write(file: &Path, text: &str) -> Result<()> {
     fs::write(file, text).map_err(|error| {
-        let what = format!("cannot write {} to {}: {}", text.trim(), file.display(), describe(&error));
+        let what = format!("cannot write {} to {}: {}", text.trim(), file.shown(), describe(&error));
         Error::failed(what).hint("binding drivers requires root and a writable /sys")
     })
 }
@@ -66,9 +67,9 @@ pub(crate) fn commands(address: &str) -> Vec<String> {
         return Vec::new();
     }
     let device = bus.device(address);
-    let mut commands = vec![format!("echo > {}/driver_override", device.display())];
+    let mut commands = vec![format!("echo > {}/driver_override", device.shown())];
     if bus.driver(address).is_some() {
-        commands.push(format!("echo {address} > {}/driver/unbind", device.display()));
+        commands.push(format!("echo {address} > {}/driver/unbind", device.shown()));
     }
     commands.push(format!("echo {address} > /sys/bus/pci/drivers_probe"));
     commands

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::bus::{Bus, CLASS_NVME, NVME, is_address, last_of};
 use crate::error::{Error, Result};
 use crate::host::{Device, Facts};
+use crate::printable::Shown as _;
 use crate::stack::devices::Drive;
 use crate::stack::guard::refuse_used;
 
@@ -63,7 +64,7 @@ impl Bus {
         devices: &[Device],
         noiommu: Noiommu,
     ) -> Result<UserspaceDrive> {
-        let path = device.path.display();
+        let path = device.path.shown();
         let address = self.address_of(device)?;
         let controller = device.controller.as_deref();
         let goes = |name: &str| together.iter().any(|device| device.name == name);
@@ -84,14 +85,14 @@ impl Bus {
         let namespace = namespace
             .trim()
             .parse()
-            .map_err(|_| Error::failed(format!("{} does not hold a number", nsid.display())))?;
+            .map_err(|_| Error::failed(format!("{} does not hold a number", nsid.shown())))?;
         let by_id = device.by_id.iter().map(PathBuf::from).collect();
         Ok(UserspaceDrive { drive: Drive::of(device), address, namespace, by_id, no_iommu })
     }
 
     /// The PCI address of an NVMe drive.
     fn address_of(&self, device: &Device) -> Result<String> {
-        let path = device.path.display();
+        let path = device.path.shown();
         let no_nvme = || {
             Error::input(format!("{path} is not an NVMe drive on PCI Express"))
                 .hint("only such a drive can be driven from userspace")

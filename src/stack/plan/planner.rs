@@ -11,6 +11,7 @@ use super::step::Step;
 use super::trial::refuse_mkfs_options;
 use crate::error::{Error, Result};
 use crate::host::{Device, Facts, Trusting, refuse_exchangeable};
+use crate::printable::Shown as _;
 use crate::settings::DriveState;
 use crate::settings::profile::expand_home;
 use crate::stack::devices::Drive;
@@ -130,7 +131,7 @@ fn refuse_undiscardable(spec: &StackSpec, device: &Device) -> Result<()> {
     if std::fs::read_to_string(file).is_ok_and(|text| text.trim() != "0") {
         return Ok(());
     }
-    let what = format!("{} does not support discard, which {takes} requires", device.path.display());
+    let what = format!("{} does not support discard, which {takes} requires", device.path.shown());
     Err(Error::input(what).hint("use the whole drive as it is, or precondition it"))
 }
 
@@ -144,7 +145,7 @@ fn refuse_undividable(spec: &StackSpec, device: &Device) -> Result<()> {
     }
     let what = format!(
         "{} was attached without partition scanning, and stack.use needs a partition",
-        device.path.display()
+        device.path.shown()
     );
     Err(Error::input(what)
         .hint("attach it with `losetup --partscan`, or use all of it: stack.use = \"100%\""))
@@ -165,7 +166,7 @@ fn refuse_full(spec: &StackSpec) -> Result<()> {
     let what = format!(
         "the files of the loop devices take {}, and {} has {} free",
         approx_size(bytes),
-        there.display(),
+        there.shown(),
         approx_size(free_bytes)
     );
     Err(Error::input(what).hint("choose a smaller target.files.size or count, or another folder"))

@@ -38,7 +38,7 @@ impl Limited {
         let dir = parent.join(format!("stacktune-{}", journal.record().header.id.0));
         let entry = journal.record().entries.len() as u64;
         let undo = Undo::RemoveCgroup { dir: dir.clone(), switched_on: switch_on };
-        let command = format!("mkdir {}; echo {limit_bytes} > {}", dir.display(), version.limit());
+        let command = format!("mkdir {}; echo {limit_bytes} > {}", dir.shown(), version.limit());
         let limited = Self { dir, version, home: own, switched_on: switch_on, limit_bytes, entry };
         let made = journal.act(&command, Some(undo), || {
             if switch_on {

@@ -139,7 +139,7 @@ impl Queues {
             new: value.to_owned(),
             beside: beside.clone(),
         };
-        let command = format!("echo {value} > {}", file(&name, attribute).display());
+        let command = format!("echo {value} > {}", file(&name, attribute).shown());
         if let Err(error) = journal.act(&command, Some(undo), || write_exactly(&name, attribute, value, &now))
         {
             // It may have been written without being recorded: if it can't be restored now, it remains to be undone.

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::Value as Json;
 
 use crate::class::Class;
+use crate::printable::Shown as _;
 use crate::runs::record::{PROFILE, Recording};
 use crate::settings::knobs::{self, Value};
 use crate::settings::profile;
@@ -106,15 +107,14 @@ fn settings(recording: &Recording) -> BTreeMap<&'static str, Setting> {
 
 /// The settings as run.
 fn parsed(recording: &Recording) -> Option<Settings> {
-    profile::parse(&recording.profile_toml, &recording.dir.join(PROFILE).display().to_string())
+    profile::parse(&recording.profile_toml, &recording.dir.join(PROFILE).shown())
         .ok()
         .map(|profile| profile.settings)
 }
 
 /// Why the settings of a recording can't be compared, if they can't be read.
 pub fn unreadable_settings(recording: &Recording) -> Option<String> {
-    let error =
-        profile::parse(&recording.profile_toml, &recording.dir.join(PROFILE).display().to_string()).err()?;
+    let error = profile::parse(&recording.profile_toml, &recording.dir.join(PROFILE).shown()).err()?;
     Some(format!("its settings can't be read, and are not compared: {}.", error.what))
 }
 

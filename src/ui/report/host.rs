@@ -6,6 +6,7 @@ use crate::host::{
     Array, Controller, Device, Facts, Feature, Health, MountPoint, OtherLoad, Platform, Program, Spdk,
     Temperature, Throttled, ToolFound,
 };
+use crate::printable::Shown as _;
 use crate::ui::text::paragraph;
 use crate::units::{approx_decimal, approx_size, approx_span};
 
@@ -250,7 +251,7 @@ fn devices(out: &mut String, devices: &[Device]) {
             approx_size(device.size_bytes),
             device.logical_block_bytes
         );
-        row(out, &device.path.display().to_string(), &text);
+        row(out, &device.path.shown(), &text);
         let named = [("model", &device.model), ("serial", &device.serial), ("firmware", &device.firmware)];
         for (name, value) in named {
             if let Some(value) = value {
@@ -258,7 +259,7 @@ fn devices(out: &mut String, devices: &[Device]) {
             }
         }
         if let Some(link) = device.by_id.first() {
-            row(out, "  named", &link.display().to_string());
+            row(out, "  named", &link.shown());
         }
         queue(out, device);
         if let Some(link) = &device.link {

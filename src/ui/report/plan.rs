@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::cells::paragraph;
 use super::stack_properties;
+use crate::printable::Shown as _;
 use crate::runs::session::PlanShown;
 use crate::units::{approx_size, fine_span};
 
@@ -93,7 +94,7 @@ pub fn plan(plan: &PlanShown) -> String {
         let serial = wanted.serial.as_deref().unwrap_or("none");
         let content =
             if wanted.content.is_empty() { "nothing found on it".into() } else { wanted.content.join("; ") };
-        let (path, size) = (wanted.path.display(), approx_size(wanted.size_bytes));
+        let (path, size) = (wanted.path.shown(), approx_size(wanted.size_bytes));
         let _ = writeln!(text, "destroys {path}, {model}, serial {serial}, {size}: {content}");
     }
     match plan.writes_bytes {

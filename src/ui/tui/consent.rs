@@ -1,5 +1,6 @@
 //! The question before data is destroyed: for each device, a word must be typed in full.
 
+use crate::printable::Shown as _;
 use crate::runs::session::message::Wanted;
 use crate::ui::text::{wrap, wrap_exact};
 use crate::units::approx_size;
@@ -76,7 +77,7 @@ pub fn about(device: &Wanted, cells: usize) -> Vec<String> {
             lines.push(format!("{:<9}{part}", if i == 0 { name } else { "" }));
         }
     };
-    row("device", wrap_exact(&device.path.display().to_string(), cells));
+    row("device", wrap_exact(&device.path.shown(), cells));
     row("model", wrap_exact(&or_unknown(&device.model), cells));
     row("serial", wrap_exact(&or_unknown(&device.serial), cells));
     if device.serial.as_ref() != Some(&device.typed) {

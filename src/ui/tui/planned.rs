@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::consent::{Consent, about, word_kind};
+use crate::printable::Shown as _;
 use crate::runs::session::message::PlanShown;
 use crate::ui::report::{properties_of, stack_properties};
 use crate::ui::text::{width, wrap, wrap_exact};
@@ -186,7 +187,7 @@ impl Agreement {
         let Some(device) = self.plan.destroys.get(at) else { return Vec::new() };
         let all = self.plan.destroys.len();
         let head = if all > 1 { format!("{} of {all}: ", at + 1) } else { String::new() };
-        let mut lines = wrap_exact(&format!("{head}{}", device.path.display()), cells);
+        let mut lines = wrap_exact(&format!("{head}{}", device.path.shown()), cells);
         if lines.len() > PATH_LINES_MAX {
             lines = vec![format!("device {} of {all}, as above", at + 1)];
         }

@@ -17,6 +17,7 @@ use crate::load::volume::write_map::WriteMap;
 use crate::load::volume::{Extent, Region};
 use crate::load::workers::control::Writes;
 use crate::load::workers::{ThreadedWorkers, Workers};
+use crate::printable::Shown as _;
 use crate::stack::guard::Claim;
 use crate::stack::handover::{self, HandedOver};
 use crate::stack::paths::state_dir;
@@ -183,7 +184,7 @@ fn region(over: &HandedOver, scheme: &str, region: &Region) -> Result<Arc<Region
     let extent = |extent: &Extent| {
         let given = over.given().iter().find(|given| given.drive.path == extent.path);
         let given =
-            given.ok_or_else(|| Error::failed(format!("{} was not handed over", extent.path.display())))?;
+            given.ok_or_else(|| Error::failed(format!("{} was not handed over", extent.path.shown())))?;
         let path = PathBuf::from(format!("{scheme}{}/{}", given.address, given.namespace));
         Ok(Extent { path, identity: None, ..extent.clone() })
     };

@@ -7,6 +7,7 @@ use super::by_step::{FlagShown, StepRow, SweepShown};
 use super::charts::charts;
 use crate::class::Class;
 use crate::meter::spread::Spread;
+use crate::printable;
 use crate::runs::sweep::Schedule;
 use crate::ui::report::cells::{NONE, left, paragraph, right};
 use crate::units::{format_duration, format_latency, three_digits};
@@ -68,7 +69,7 @@ pub fn sweep(shown: &SweepShown) -> String {
 fn name(dir: &str) -> String {
     let path = std::path::Path::new(dir);
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    path.file_name().map_or_else(|| dir.to_owned(), |name| name.to_string_lossy().into_owned())
+    printable::path(path.file_name().map_or(&*path, std::path::Path::new))
 }
 
 fn headings(columns: &[Column]) -> String {

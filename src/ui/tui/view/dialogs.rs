@@ -6,6 +6,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::frame::{put, span, window};
+use crate::printable::Shown as _;
 use crate::settings::knobs::{Knob, Scope, find};
 use crate::ui::text::{fit, fit_end, left, wrap};
 use crate::ui::tui::consent::{Consent, word_kind};
@@ -138,7 +139,7 @@ fn open(state: &State, entries: Option<&[ProfileEntry]>, chosen: usize, buf: &mu
     }
     lines.push(Line::default());
     let place = match entries.get(chosen).map(|entry| &entry.path) {
-        Some(Some(path)) => fit_end(&path.display().to_string(), inner_cells()),
+        Some(Some(path)) => fit_end(&path.shown(), inner_cells()),
         Some(None) => "built in".into(),
         None => String::new(),
     };
