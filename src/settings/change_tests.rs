@@ -203,7 +203,16 @@ fn targets_are_compared_by_what_is_there_not_by_how_it_is_used() {
     }
     let mut pairs = pages.clone();
     pairs.kv.engine = LoadEngine::Rocksdb;
-    assert!(same(&pairs, &[("rocksdb.jobs", "8"), ("rocksdb.direct_reads", "off")]));
+    assert!(same(
+        &pairs,
+        &[("rocksdb.jobs", "8"), ("rocksdb.compactions", "8"), ("rocksdb.direct_reads", "off")]
+    ));
+    for (path, text) in
+        [("block_size", "8KiB"), ("level_base", "16MiB"), ("l0_compact", "8"), ("file_size", "1MiB")]
+    {
+        let path = format!("rocksdb.{path}");
+        assert!(!same(&pairs, &[(&path, text)]) && same(&pages, &[(&path, text)]), "{path}");
+    }
     assert!(!same(&pairs, &[("rocksdb.fanout", "4")]), "the levels differ");
     pairs.kv.rocksdb.single_level = true;
     assert!(same(&pairs, &[("rocksdb.fanout", "4")]), "it has no levels");

@@ -103,7 +103,7 @@ fn a_device_is_locked_and_serves_as_the_wal_alone() {
     let second =
         MemberSource::Device { path: data.path.clone(), file: data.open(true), size_bytes: data.size_bytes };
     let reader = Request { read_only: true, ..Request::of_devices(vec![second]) };
-    assert_eq!(Volume::open(reader).unwrap_err().kind, Kind::Refused);
+    assert_eq!(Volume::open(reader).unwrap_err().kind, Kind::Failed);
     drop(volume);
     // Without a WAL of its own the reserved region is used, and alone yet to be filled.
     let volume = open(&[&data]).unwrap();

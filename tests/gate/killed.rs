@@ -178,7 +178,7 @@ fn a_second_run_on_a_target_is_refused() {
     let home = Home::new();
     let mut first = recording(&home, "first", 2);
     let second = home.record("second", "1s", &short_windows()).output().unwrap();
-    let second = common::program::Outcome::of(&second).expect(3);
+    let second = common::program::Outcome::of(&second).expect(1);
     assert!(second.stderr.contains(&format!("in use by process {}", first.pid())), "{second:?}");
     assert!(!home.path("second").exists());
     assert!(first.is_alive());

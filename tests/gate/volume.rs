@@ -221,19 +221,19 @@ fn one_run_at_a_time_and_readers_beside_readers() {
     let early = [request.refuse_locked().unwrap_err(), request.take_lock().unwrap_err()];
     let late = [open(dir.path(), 1, 4).unwrap_err(), open_read_only(dir.path(), 1).unwrap_err()];
     for error in early.into_iter().chain(late) {
-        assert_eq!(error.kind, Kind::Refused);
+        assert_eq!(error.kind, Kind::Failed);
         let named = error.what.contains(&format!("process {}", std::process::id()));
         assert!(named || error.what.contains("another process"), "{error}");
     }
     drop(held);
     let reader = open_read_only(dir.path(), 1).unwrap();
     open_read_only(dir.path(), 1).unwrap();
-    assert_eq!(open(dir.path(), 1, 4).unwrap_err().kind, Kind::Refused);
-    assert_eq!(request.refuse_locked().unwrap_err().kind, Kind::Refused, "readers count too");
+    assert_eq!(open(dir.path(), 1, 4).unwrap_err().kind, Kind::Failed);
+    assert_eq!(request.refuse_locked().unwrap_err().kind, Kind::Failed, "readers count too");
     drop(reader);
     request.refuse_locked().unwrap();
     request.take_lock().unwrap();
-    assert_eq!(open(dir.path(), 1, 4).unwrap_err().kind, Kind::Refused, "the lock is held from then on");
+    assert_eq!(open(dir.path(), 1, 4).unwrap_err().kind, Kind::Failed, "the lock is held from then on");
     drop(Volume::open(request).unwrap());
     open(dir.path(), 1, 4).unwrap();
 }
@@ -387,7 +387,7 @@ fn the_wal_has_its_own_file_on_request() {
     let third = folder();
     let wal = Some(MemberSource::File { path: path.clone() });
     let error = Volume::open(Request { wal, ..Request::of_files(third.path(), 2, 8 * MIB) }).unwrap_err();
-    assert_eq!(error.kind, Kind::Refused);
+    assert_eq!(error.kind, Kind::Failed);
     drop(volume);
     // Back to the folder's own WAL: the data stay filled.
     assert_eq!(missing(&open(dir.path(), 2, 8).unwrap()), 4 * MIB);
@@ -420,7 +420,7 @@ fn another_target_s_files_are_no_wal_target() {
 fn a_target_beyond_the_disk_is_refused_before_anything_is_made() {
     let dir = folder();
     let error = open(dir.path(), 4, 1 << 30).unwrap_err();
-    assert_eq!(error.kind, Kind::Refused);
+    assert_eq!(error.kind, Kind::Failed);
     assert!(error.what.contains("free"), "{error}");
     assert!(!dir.path().join("data-0").exists());
 }

@@ -125,7 +125,7 @@ impl Acks {
         }
         // If the file system has no locks, it does without.
         if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
-            return Err(Error::refused(format!("wal.acks: {} is in use by another run", path.shown()))
+            return Err(Error::failed(format!("wal.acks: {} is in use by another run", path.shown()))
                 .hint("wait for that run, or choose another file"));
         }
         refuse_foreign(path, &file)?;
@@ -205,7 +205,7 @@ mod tests {
         for (slot, sequence) in [(3, 0), (0, 99), (3, 1 << 38)] {
             acks.note(slot, sequence).unwrap();
         }
-        assert_eq!(Acks::open(&path, 7).unwrap_err().kind, crate::error::Kind::Refused);
+        assert_eq!(Acks::open(&path, 7).unwrap_err().kind, crate::error::Kind::Failed);
         drop(acks);
         drop(Acks::open(&path, 8).unwrap());
         let (acks, none) = opened(7);

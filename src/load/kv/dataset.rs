@@ -270,7 +270,7 @@ impl Place {
     /// Checks the room for what is to be loaded, of which `free_bytes` are free for this user.
     ///
     /// # Errors
-    /// Refused if the disk has too little.
+    /// Failed if the disk has too little.
     pub fn refuse_without_room(&self, data: &DataSet, loaded: bool, free_bytes: u64) -> Result<()> {
         let (times, over) = ROOM_FACTOR;
         let pairs_bytes = data.bytes().saturating_add(data.logged() * data.pair_bytes());
@@ -281,7 +281,7 @@ impl Place {
         }
         let (needs, has) = (approx_size(needed_bytes), approx_size(has_bytes));
         let what = format!("the pairs need {needs}, compaction and logs included, and {has} is available");
-        Err(Error::refused(format!("{}: {what}", self.0.shown()))
+        Err(Error::failed(format!("{}: {what}", self.0.shown()))
             .hint("use fewer pairs (kv.pairs, kv.share), or smaller values (kv.value_size)"))
     }
 

@@ -45,8 +45,15 @@ pub fn of_files(rocksdb: &Rocksdb) -> Vec<Setting> {
 pub fn of_database(rocksdb: &Rocksdb) -> Vec<Setting> {
     // `SetDBOptions` reads 0 as 1 MiB.
     let bytes_per_sync = if rocksdb.bytes_per_sync == 0 { ANY_SIZE } else { rocksdb.bytes_per_sync };
+    // Where either is given, RocksDB ignores the jobs, and takes the other for 1.
+    let is_split = rocksdb.compactions > 0 || rocksdb.flushes > 0;
+    let own = |n: u64| if is_split { n.to_string() } else { "-1".to_owned() };
+    let (compactions, flushes) = rocksdb.background();
+    let [compactions, flushes] = [compactions, flushes].map(own);
     vec![
         ("max_background_jobs", rocksdb.jobs.to_string()),
+        ("max_background_compactions", compactions),
+        ("max_background_flushes", flushes),
         ("max_subcompactions", rocksdb.subcompactions.to_string()),
         ("bytes_per_sync", bytes_per_sync.to_string()),
         ("wal_bytes_per_sync", rocksdb.wal_bytes_per_sync.to_string()),
@@ -97,6 +104,21 @@ mod tests {
         assert_eq!(names(of_files), "filter_policy=bloomfilter:10:false");
         assert_eq!(names(of_database), "max_background_jobs=8");
         assert_eq!(names(fixed), "");
+    }
+
+    #[test]
+    fn compactions_and_flushes_are_as_many_as_asked_for() {
+        let of = |jobs, compactions, flushes| {
+            let rocksdb = Rocksdb { jobs, compactions, flushes, ..Rocksdb::default() };
+            let all = text(&of_database(&rocksdb));
+            let part = |name: &str| all.split(';').find_map(|one| one.strip_prefix(name)).unwrap().to_owned();
+            (rocksdb.background(), part("max_background_compactions="), part("max_background_flushes="))
+        };
+        assert_eq!(of(32, 0, 0), ((24, 8), "-1".into(), "-1".into()), "RocksDB's own split");
+        assert_eq!(of(2, 0, 0).0, (1, 1));
+        assert_eq!(of(1, 0, 0).0, (1, 1));
+        assert_eq!(of(2, 32, 0), ((32, 1), "32".into(), "1".into()));
+        assert_eq!(of(16, 0, 2), ((12, 2), "12".into(), "2".into()));
     }
 
     #[test]

@@ -92,7 +92,7 @@ impl Store {
         let acks = kv.acks.as_deref().map(expand_home).transpose()?;
         let acks = acks.map(|path| Acks::open(&path, marker.set)).transpose()?;
         if let Some(other) = other {
-            notes.extend((other.pairs != data).then(|| replaced(&other)));
+            notes.extend((other.pairs != data).then(|| replaced(&other, &data)));
             place.mark(&other.removed())?;
             remove(&place)?;
         }
@@ -329,7 +329,8 @@ fn open(place: &Place, base: &Options, cache: &Cache, rocksdb: &Rocksdb) -> Resu
         table.set_bloom_filter(rocksdb.bloom_bits as f64, false);
     }
     options.set_block_based_table_factory(&table);
-    threads::require(rocksdb.jobs as usize + OTHER_THREADS, "run RocksDB")?;
+    let (compactions, flushes) = rocksdb.background();
+    threads::require((compactions + flushes) as usize + OTHER_THREADS, "run RocksDB")?;
     DB::open(&options, &path).map_err(|error| failed(error.into_string()))
 }
 
@@ -359,8 +360,12 @@ fn remove(place: &Place) -> Result<()> {
     })
 }
 
-fn replaced(marker: &Marker) -> String {
-    let DataSet { pairs, key_bytes, value_bytes, .. } = &marker.pairs;
+fn replaced(marker: &Marker, by: &DataSet) -> String {
+    let DataSet { pairs, key_bytes, value_bytes, layout, .. } = &marker.pairs;
+    let differs_in_layout = DataSet { layout: by.layout.clone(), ..marker.pairs.clone() } == *by;
+    if differs_in_layout {
+        return format!("the same pairs were there in another layout ({layout}) and are loaded anew");
+    }
     format!("another data set was there ({pairs} pairs of {key_bytes} + {value_bytes} B) and is replaced")
 }
 

@@ -44,7 +44,7 @@ fn checksums_use_the_cpus_own_instructions() {
     assert!(line.ends_with("Fast CRC32 supported: Supported on x86"), "{line:?}");
 }
 
-const TURNED: [&str; 16] = [
+const TURNED: [&str; 18] = [
     "compression=kLZ4Compression",
     "write_buffer_size=1048576",
     "max_write_buffer_number=5",
@@ -58,6 +58,8 @@ const TURNED: [&str; 16] = [
     "max_subcompactions=3",
     "bytes_per_sync=131072",
     "wal_bytes_per_sync=262144",
+    "max_background_compactions=4",
+    "max_background_flushes=2",
     "block_size=8192",
     "filter_policy=bloomfilter:10:false",
     "use_direct_reads=false",
@@ -81,6 +83,8 @@ fn turned() -> Rocksdb {
         compaction: Compaction::Level,
         single_level: false,
         jobs: 7,
+        compactions: 4,
+        flushes: 2,
         subcompactions: 3,
         bytes_per_sync: 128 << 10,
         wal_bytes_per_sync: 256 << 10,

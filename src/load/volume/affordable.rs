@@ -32,7 +32,7 @@ pub fn affordable_size(dir: &Path, count: u64, wanted_bytes: u64) -> Result<(u64
     let free = free_bytes(dir)? + ours.iter().map(|file| file.allocated_bytes).sum::<u64>();
     let room = largest(count, wanted_bytes, free / ROOM_FACTOR);
     if room < LEAST_BYTES.min(wanted_bytes) {
-        return Err(Error::refused(format!(
+        return Err(Error::failed(format!(
             "{} has {} free, which is too little even for the smallest demo",
             dir.shown(),
             approx_size(free)

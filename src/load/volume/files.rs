@@ -145,13 +145,13 @@ pub fn free_bytes(dir: &Path) -> Result<u64> {
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
-/// Refuses if `needed_bytes` more do not fit.
+/// Fails if `needed_bytes` more do not fit.
 pub fn check_room(dir: &Path, needed_bytes: u64) -> Result<()> {
     let free = free_bytes(dir)?;
     if needed_bytes <= free {
         return Ok(());
     }
     let (needs, has) = (approx_size(needed_bytes), approx_size(free));
-    Err(Error::refused(format!("{} needs {needs} more, but its disk has {has} free", dir.shown()))
+    Err(Error::failed(format!("{} needs {needs} more, but its disk has {has} free", dir.shown()))
         .hint("free some space, or choose a smaller `target.files.size`"))
 }

@@ -72,7 +72,7 @@ pub fn refuse_held(file: &File, path: &Path) -> Result<()> {
 
 fn in_use(path: &Path, holder: Option<u32>) -> Error {
     let who = holder.map_or_else(|| "another process".into(), |pid| format!("process {pid}"));
-    Error::refused(format!("{} is in use by {who}", path.shown()))
+    Error::failed(format!("{} is in use by {who}", path.shown()))
         .hint("one run at a time on a target: stop the other one, or choose another target")
 }
 

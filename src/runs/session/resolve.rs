@@ -24,7 +24,7 @@ use crate::settings::jobs::{self, Job};
 use crate::settings::knobs::{self, Conditions, Knob, Scope, Value};
 use crate::settings::profile::store::expand_home;
 use crate::settings::profile::{by_identity, check, to_toml};
-use crate::settings::{Buffering, Sync};
+use crate::settings::{Buffering, Rocksdb, Sync};
 use crate::stack::handover::Noiommu;
 use crate::stack::plan::StackSpec;
 
@@ -183,6 +183,7 @@ impl Resolved {
                 "the profile has {count} steps: `stacktune record` runs them, not this screen"
             ));
         }
+        notes.extend(split_of_jobs(&self.settings));
         let (wal, Some(target)) = (self.job(Class::Wal), target) else { return notes };
         let cached = wal.buffering != Buffering::Direct;
         if wal.enabled && target.devices && cached && wal.sync == Sync::Fdatasync {
@@ -197,6 +198,19 @@ impl Resolved {
     pub fn profile_toml(&self) -> String {
         to_toml(&by_identity(&self.settings, &self.facts).into())
     }
+}
+
+/// What RocksDB makes of `rocksdb.jobs`, where a profile sets that alone.
+fn split_of_jobs(settings: &Settings) -> Option<String> {
+    let rocksdb = &settings.kv.rocksdb;
+    let by_jobs = rocksdb.compactions == 0 && rocksdb.flushes == 0 && rocksdb.jobs != Rocksdb::default().jobs;
+    let (compactions, flushes) = rocksdb.background();
+    (settings.is_keyed() && by_jobs).then(|| {
+        format!(
+            "rocksdb.jobs = {} are {compactions} compactions and {flushes} flushes at once: rocksdb.compactions and rocksdb.flushes set each",
+            rocksdb.jobs
+        )
+    })
 }
 
 /// Replaces what this host or target can't do by what it can, as far as there is something.

@@ -69,7 +69,8 @@ impl Session {
         if !undo {
             self.turns.undo.push(Turned { from: vec![(path.to_owned(), from.clone())] });
         }
-        if knob.spec.only_reckons {
+        let idle = knob.inactive(&was.settings).is_some() && knob.inactive(&now.settings).is_some();
+        if knob.spec.only_reckons || idle {
             // Nothing that is measured changes: no window is marked, and the ledger has nothing to add.
             self.resolved = turned;
             return Ok(());
@@ -181,5 +182,8 @@ mod tests {
         assert_eq!(after(&mut Session::undo, 2), quiet(8));
         let turned = after(&mut |s| s.turn("scan.depth", &Value::Int(8)), 3);
         assert_eq!(turned, (8, Some(true), 1), "a knob of the load does");
+        // Offsets are uniform.
+        let idle = after(&mut |s| s.turn("scan.zipf_theta", &Value::Float(0.5)), 5);
+        assert_eq!(idle.2, 0, "one without an effect does not");
     }
 }

@@ -395,7 +395,7 @@ fn parse_profile(text: Vec<u8>, path: &Path) -> Result<Profile> {
 /// Locks the folder as long as it is held.
 fn lock(held: &HeldFolder) -> Result<()> {
     flock(held, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
-        Error::refused(format!("another process is running the sweep in {}", printable::path(held.path())))
+        Error::failed(format!("another process is running the sweep in {}", printable::path(held.path())))
             .hint("wait for it to end, or give a new folder")
     })
 }

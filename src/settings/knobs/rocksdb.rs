@@ -40,6 +40,7 @@ pub(super) const ROCKSDB: &[Spec] = &[
         key: "block_size",
         help: "Block size (block_size): a get reads a whole block. Applies to files written from then on.",
         kind: size(KIB, 4 * MIB, &[KIB, 2 * KIB, 4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 256 * KIB]),
+        of_target: Settings::is_keyed,
         ..at!(some Size, |s, c| s.kv.rocksdb.block_bytes)
     },
     Spec {
@@ -56,12 +57,14 @@ pub(super) const ROCKSDB: &[Spec] = &[
         help: "Block compression, for files written from then on. The values do not compress: this shows what compression \
                costs, not what it saves.",
         kind: Kind::Choice(&names::<Compression, 3>()),
+        of_target: Settings::is_keyed,
         ..at!(named Compression, |s, c| s.kv.rocksdb.compression)
     },
     Spec {
         key: "write_buffer",
         help: "Size of a memtable (write_buffer_size), which is flushed as a whole.",
         kind: size(64 * KIB, 16 * GIB, &[MIB, 4 * MIB, 16 * MIB, 64 * MIB, 128 * MIB, 256 * MIB, GIB]),
+        of_target: Settings::is_keyed,
         ..at!(some Size, |s, c| s.kv.rocksdb.write_buffer_bytes)
     },
     Spec {
@@ -75,6 +78,7 @@ pub(super) const ROCKSDB: &[Spec] = &[
         help: "Files of L0 that start a compaction (level0_file_num_compaction_trigger).",
         kind: Kind::Int { min: 1, max: 1024, steps: &[1, 2, 4, 8, 16, 32] },
         inactive: |s, _| single(s),
+        of_target: |s| s.is_keyed() && single(s).is_none(),
         ..at!(Int, |s, c| s.kv.rocksdb.l0_compact)
     },
     Spec {
@@ -94,6 +98,7 @@ pub(super) const ROCKSDB: &[Spec] = &[
         help: "Size of L1 (max_bytes_for_level_base).",
         kind: size(MIB, 1 << 44, &[16 * MIB, 64 * MIB, 256 * MIB, 512 * MIB, GIB, 4 * GIB]),
         inactive: |s, _| single(s).or_else(|| universal(s)),
+        of_target: has_levels,
         ..at!(some Size, |s, c| s.kv.rocksdb.level_base_bytes)
     },
     Spec {
@@ -105,7 +110,7 @@ pub(super) const ROCKSDB: &[Spec] = &[
         kind: Kind::Float { min: 1.0, max: 1000.0, steps: &[2.0, 4.0, 8.0, 10.0, 16.0, 32.0] },
         inactive: |s, _| single(s).or_else(|| universal(s)),
         // If turned while the load runs, the levels change gradually; a run that begins with another value has other levels.
-        of_target: |s| s.is_keyed() && single(s).is_none() && universal(s).is_none(),
+        of_target: has_levels,
         ..at!(Float, |s, c| s.kv.rocksdb.fanout)
     },
     Spec {
@@ -113,6 +118,7 @@ pub(super) const ROCKSDB: &[Spec] = &[
         help: "Size of a file in L1 and below (target_file_size_base).",
         paper: Some("64 MB amortizes the cost of a random access (Ransom et al. 2025, 5.2.2)."),
         kind: size(64 * KIB, 16 * GIB, &[MIB, 4 * MIB, 16 * MIB, 64 * MIB, 128 * MIB, 256 * MIB, GIB]),
+        of_target: Settings::is_keyed,
         ..at!(some Size, |s, c| s.kv.rocksdb.file_bytes)
     },
     Spec {
@@ -137,10 +143,27 @@ pub(super) const ROCKSDB: &[Spec] = &[
     },
     Spec {
         key: "jobs",
-        help: "Concurrent flushes and compactions (max_background_jobs).",
-        paper: Some("32 compaction threads are 6 to 9 times as fast as one (Ransom et al. 2025, Table 4)."),
+        help: "Concurrent flushes and compactions (max_background_jobs): RocksDB gives a quarter of them, at least one, to \
+               flushes, and the rest to compactions.",
         kind: Kind::Int { min: 1, max: 128, steps: &[1, 2, 4, 8, 16, 32, 64] },
+        inactive: |s, _| {
+            (s.kv.rocksdb.compactions > 0 && s.kv.rocksdb.flushes > 0)
+                .then_some("rocksdb.compactions and rocksdb.flushes say how many of each")
+        },
         ..at!(Int, |s, c| s.kv.rocksdb.jobs)
+    },
+    Spec {
+        key: "compactions",
+        help: "Concurrent compactions (max_background_compactions); 0 = what rocksdb.jobs leaves them.",
+        paper: Some("32 compaction threads are 6 to 9 times as fast as one (Ransom et al. 2025, Table 4)."),
+        kind: Kind::Int { min: 0, max: 128, steps: &[0, 1, 2, 4, 8, 16, 32, 64] },
+        ..at!(Int, |s, c| s.kv.rocksdb.compactions)
+    },
+    Spec {
+        key: "flushes",
+        help: "Concurrent flushes (max_background_flushes); 0 = what rocksdb.jobs leaves them.",
+        kind: Kind::Int { min: 0, max: 128, steps: &[0, 1, 2, 4, 8, 16, 32] },
+        ..at!(Int, |s, c| s.kv.rocksdb.flushes)
     },
     Spec {
         key: "subcompactions",
@@ -165,9 +188,15 @@ pub(super) const ROCKSDB: &[Spec] = &[
         key: "bloom_bits",
         help: "Bits per key of each file's Bloom filter, for files written from then on; 0 = no filter.",
         kind: Kind::Int { min: 0, max: 32, steps: &[0, 5, 8, 10, 12, 16, 20] },
+        of_target: Settings::is_keyed,
         ..at!(Int, |s, c| s.kv.rocksdb.bloom_bits)
     },
 ];
+
+/// Whether the pairs are on levels of growing size.
+fn has_levels(s: &Settings) -> bool {
+    s.is_keyed() && single(s).is_none() && universal(s).is_none()
+}
 
 fn single(s: &Settings) -> Option<&'static str> {
     (s.kv.rocksdb.single_level && s.kv.rocksdb.compaction == Compaction::Level)

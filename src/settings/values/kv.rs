@@ -1,7 +1,7 @@
 //! Settings of the load's engine: pages, or RocksDB with its data set and options.
 
 use crate::settings::named::Named;
-use crate::units::{KIB, MIB};
+use crate::units::{KIB, MIB, format_size};
 
 /// What the classes read and write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -98,8 +98,12 @@ pub struct Rocksdb {
     pub compaction: Compaction,
     /// One level below L0, of any size (Ransom et al. 2025, section 5.2.2).
     pub single_level: bool,
-    /// Concurrent flushes and compactions.
+    /// Concurrent flushes and compactions, where these have no number of their own.
     pub jobs: u64,
+    /// Concurrent compactions; 0 means by the jobs.
+    pub compactions: u64,
+    /// Concurrent flushes; 0 means by the jobs.
+    pub flushes: u64,
     /// Threads of one compaction.
     pub subcompactions: u64,
     /// Files are synced incrementally each time this many bytes are written; 0 means never.
@@ -111,13 +115,31 @@ pub struct Rocksdb {
 }
 
 impl Rocksdb {
-    /// How the files are laid out, in words: levels with their fan-out, a single level, or universal.
+    /// All that lays the files out, in words: two data sets with other words differ.
     pub fn layout(&self) -> String {
-        match self.compaction {
+        let l0 = format!("merged from {} files of L0", self.l0_compact);
+        let levels = match self.compaction {
             Compaction::Level if self.single_level => "single level".to_owned(),
-            Compaction::Level => format!("levels of fan-out {}", self.fanout),
-            Compaction::Universal => Compaction::Universal.name().to_owned(),
-        }
+            Compaction::Level => {
+                let l1 = format_size(self.level_base_bytes);
+                format!("levels of fan-out {}, L1 of {l1}, {l0}", self.fanout)
+            }
+            Compaction::Universal => format!("{}, {l0}", Compaction::Universal.name()),
+        };
+        let [files, blocks, memtables] =
+            [self.file_bytes, self.block_bytes, self.write_buffer_bytes].map(format_size);
+        let (compression, bits) = (self.compression.name(), self.bloom_bits);
+        format!(
+            "{levels}, files of {files}, blocks of {blocks}, memtables of {memtables}, compression {compression}, filters of {bits} bits"
+        )
+    }
+
+    /// How many compactions and flushes run at once: their own numbers, else `RocksDB`'s split of the jobs.
+    pub fn background(&self) -> (u64, u64) {
+        let flushes = (self.jobs / 4).max(1);
+        let compactions = self.jobs.saturating_sub(flushes).max(1);
+        let of = |own: u64, by_jobs: u64| if own == 0 { by_jobs } else { own };
+        (of(self.compactions, compactions), of(self.flushes, flushes))
     }
 }
 
@@ -140,6 +162,8 @@ impl Default for Rocksdb {
             compaction: Compaction::Level,
             single_level: false,
             jobs: 2,
+            compactions: 0,
+            flushes: 0,
             subcompactions: 1,
             bytes_per_sync: 0,
             wal_bytes_per_sync: 0,

@@ -68,7 +68,7 @@ fn dialog(state: &mut State, wheel: Option<bool>) -> Vec<Effect> {
 fn knobs(state: &mut State, area: ratatui::layout::Rect, at: Position, wheel: Option<bool>) -> Vec<Effect> {
     let hit = hit(state, area, at);
     match (wheel, hit) {
-        (Some(up), Some(Hit::Chosen | Hit::TurnDown | Hit::TurnUp)) => turn::turn(state, up),
+        // It only scrolls: a notch too many must turn nothing under a load.
         (Some(up), _) => {
             let last = state.rows().len().saturating_sub(usize::from(area.height.saturating_sub(1)));
             state.top = if up { state.top.saturating_sub(NOTCH) } else { (state.top + NOTCH).min(last) };

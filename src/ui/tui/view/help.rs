@@ -90,7 +90,7 @@ pub fn text(state: &State, cells: usize) -> Vec<(String, Style)> {
         &mut out,
         "mouse",
         8,
-        "A click chooses a knob; the wheel over the chosen one, or a click on ◂ ▸, turns it; elsewhere the wheel scrolls.",
+        "A click chooses a knob, and one on ◂ ▸ turns it; the wheel only scrolls.",
         cells,
         theme.plain,
     );
