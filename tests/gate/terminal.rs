@@ -282,6 +282,10 @@ fn another_profile_is_opened_live() {
     terminal.wait_for("Another one");
     terminal.wait_for("▸ aaa ");
     terminal.press("\r");
+    // It fills a file: that is agreed to first.
+    terminal.wait_for("fill what is not filled");
+    assert!(!target.join("data-0").exists());
+    terminal.press("y");
     let screen = terminal.wait("the other profile", |screen| {
         first_line(screen).contains("aaa")
             && first_line(screen).contains("running")

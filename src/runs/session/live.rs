@@ -159,11 +159,9 @@ fn operate(mut session: Session, commands: &Receiver<Command>, events: &Sender<E
                 next = Some(Next::Quit { keep: false });
             }
             Ok(Command::QuitKeeping) => next = Some(Next::Quit { keep: true }),
-            Ok(Command::Open { settings, unused_steps }) if session.opens_with_plan() => {
-                session.report_plan_to_open(*settings, unused_steps);
-            }
             Ok(Command::Open { settings, unused_steps }) => {
-                next = Some(Next::Open { settings, unused_steps });
+                let opens = session.plan_to_open(*settings, unused_steps);
+                next = opens.map(|settings| Next::Open { settings: Box::new(settings), unused_steps });
             }
             Ok(Command::Build { plan, typed }) => match session.take_plan(plan) {
                 Some(pending) => planned = Some((pending, typed)),

@@ -21,6 +21,17 @@ fn written_once_running(received: &Receiver<Event>) -> u64 {
     received.iter().find_map(running).unwrap()
 }
 
+/// Agrees to the plan that is shown.
+fn agree(commands: &Sender<Command>, received: &Receiver<Event>) -> Arc<PlanShown> {
+    let plan = received.iter().find_map(|event| match event {
+        Event::Planned(plan) => Some(plan.unwrap()),
+        _ => None,
+    });
+    let plan = plan.unwrap();
+    commands.send(Command::Build { plan: plan.number, typed: Vec::new() }).unwrap();
+    plan
+}
+
 /// A small file in a folder, and classes that are off.
 fn idle_on_files(dir: &std::path::Path) -> Settings {
     let mut settings = Settings::default();
@@ -72,17 +83,29 @@ fn another_profile_adds_to_the_bytes_written_and_finds_the_facts_of_its_time() {
         let first = written_once_running(&received);
         assert!(first >= 15 * MIB, "{first}");
         commands.send(open(on("second"))).unwrap();
+        assert_eq!(agree(&commands, &received).writes_bytes, Some(first));
         assert_eq!(written_once_running(&received), 2 * first);
         // What is written counts against the limit of the next profile.
         let limited = |run: &mut crate::settings::Run| run.max_writes_bytes = Some(3 * first - 1);
         let mut third = on("third");
         limited(&mut third.run);
         commands.send(open(third)).unwrap();
-        let ended = received.iter().find_map(|event| match event {
-            Event::Ended(ended) => Some(ended),
+        let planned = received.iter().find_map(|event| match event {
+            Event::Planned(planned) => Some(planned),
+            Event::Ended(ended) => panic!("the run that goes on was ended: {ended:?}"),
             _ => None,
         });
-        assert!(ended.unwrap().unwrap_err().what.contains("run.max_writes"));
+        assert!(planned.unwrap().unwrap_err().contains("run.max_writes"));
+        // What can't run here leaves the run alone, with its ledger.
+        let mut nowhere = on("second");
+        nowhere.target.devices = vec!["/dev/no-such".into()];
+        commands.send(open(nowhere)).unwrap();
+        let refused =
+            |event: Event| matches!(event, Event::Planned(Err(why)) if why.contains("no-such")).then_some(());
+        received.iter().find_map(refused).unwrap();
+        // What is filled already opens at once.
+        commands.send(open(on("first"))).unwrap();
+        assert_eq!(written_once_running(&received), 2 * first);
         commands.send(Command::Quit).unwrap();
     });
     assert_eq!(looks.load(Ordering::Relaxed), 3);

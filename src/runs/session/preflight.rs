@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::consent::{
     DEVICE_BYTES_MIN, OursCheck, OwnWal, check_serials, destroy_of, names_of, own_wal, refuse_shared_wal,
@@ -60,6 +60,50 @@ pub fn plan_shown(settings: &Settings, facts: &Facts) -> Result<PlanShown> {
     };
     let taken = Taken { handed_over, destroys: Some(seen.destroyed), writes_bytes };
     Ok(plain(settings, taken, 0, Vec::new(), None))
+}
+
+/// Bytes that filling or loading the settings' target writes, where nothing is built for it; none where that is not
+/// known before. Of the devices `wiped` all is filled; `held` is the folder that this process has locked and leaves
+/// first.
+///
+/// # Errors
+/// Where the data set can't be loaded.
+pub(super) fn bytes_to_write(
+    settings: &Settings,
+    facts: &Facts,
+    wiped: &HashSet<PathBuf>,
+    held: Option<&Path>,
+) -> Result<Option<u64>> {
+    if !settings.touches_storage() {
+        return Ok(Some(0));
+    }
+    if settings.is_keyed() {
+        return outlook(settings, held).map(|outlook| outlook.load_bytes);
+    }
+    let survey = unlocked(settings, facts).and_then(|request| Survey::of(&request).ok());
+    Ok(survey.map(|survey| bytes_to_fill(&survey, |path| wiped.contains(path))))
+}
+
+/// What a run would open, without a look at whether it may; none where a part of it can't be had.
+fn unlocked(settings: &Settings, facts: &Facts) -> Option<Request> {
+    let device = |name: &String| {
+        let device = facts.find(name).ok()?;
+        let (path, size_bytes) = (device.path.clone(), device.size_bytes);
+        Some(MemberSource::Device { file: File::open(&path).ok()?, path, size_bytes })
+    };
+    let target = &settings.target;
+    let mut request = if target.devices.is_empty() {
+        files(&target.dir, target.count, target.size_bytes).ok()?
+    } else {
+        Request::of_devices(target.devices.iter().map(device).collect::<Option<_>>()?)
+    };
+    if let Some(wal) = &settings.wal.target {
+        request.wal = Some(match own_wal(wal, facts).ok()? {
+            OwnWal::File(path) => MemberSource::File { path },
+            OwnWal::Device(name) => device(&name)?,
+        });
+    }
+    Some(request)
 }
 
 /// Refuses what the operator did not allow of what a run of these settings destroys, as things are.

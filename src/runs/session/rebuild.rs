@@ -1,14 +1,17 @@
 //! Building the target anew while a session runs: planned and shown first, then done as it was shown.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::consent::{DEVICE_BYTES_MIN, OursCheck, names_of, wanted_of};
 use super::message::{Event, PlanShown, Wanted};
 use super::plan_shown::{Taken, keyed, plain, shown};
-use super::resolve::userspace_of;
+use super::preflight::bytes_to_write;
+use super::resolve::{fit_files, userspace_of};
 use super::run::Session;
 use super::survival::survival;
+use super::target_folder::refuse_unsafe_folders;
 use super::target_stack::planned;
 use super::targets::{Target, handover_steps};
 use super::turns::{Carried, Pending, Turned};
@@ -72,18 +75,34 @@ impl Session {
         self.report(Event::Planned(planned.map(Arc::new)));
     }
 
-    /// Whether opening another profile takes a plan: what stands is taken down for it.
-    pub(super) fn opens_with_plan(&self) -> bool {
-        self.target.built().is_some()
-    }
-
-    /// Plans to open another profile, and reports what it takes. The load goes on meanwhile.
-    pub(super) fn report_plan_to_open(&mut self, settings: Settings, unused_steps: usize) {
+    /// Plans to open another profile, and reports what it takes, or why it can't run here; the load goes on meanwhile.
+    /// The settings are returned instead where nothing is to be agreed to: nothing is built or taken down, destroyed or
+    /// written.
+    pub(super) fn plan_to_open(&mut self, settings: Settings, unused_steps: usize) -> Option<Settings> {
         // What the demo can't do here it does otherwise.
         let falls_back = is_demo(&settings);
         let planned =
             self.plan_for(settings, (Vec::new(), Vec::new()), Kind::Profile { falls_back, unused_steps });
+        let planned = planned.and_then(|plan| {
+            let limit_bytes =
+                self.turns.pending.as_ref().and_then(|pending| pending.settings.run.max_writes_bytes);
+            let budget = self.resolved.budget.with_limit(limit_bytes);
+            budget.refuse(plan.writes_bytes.unwrap_or(0)).map_err(|error| error.one_line())?;
+            Ok(plan)
+        });
+        let quiet = |plan: &PlanShown| {
+            plan.writes_bytes == Some(0) && plan.destroys.is_empty() && plan.takes_down.is_empty()
+        };
+        let is_plain =
+            |pending: &mut Pending| !is_built(&pending.settings) && !pending.settings.leaves_kernel();
+        if planned.as_ref().is_ok_and(quiet)
+            && self.target.steps_back().is_empty()
+            && let Some(pending) = self.turns.pending.take_if(is_plain)
+        {
+            return Some(pending.settings);
+        }
         self.report(Event::Planned(planned.map(Arc::new)));
+        None
     }
 
     /// What it takes to build the target anew with those knobs turned.
@@ -117,7 +136,7 @@ impl Session {
             return Err(problem.to_string());
         }
         let away = !self.target.steps_back().is_empty();
-        let builds = settings.stack.is_built() && settings.touches_storage();
+        let builds = is_built(&settings);
         if away && (builds || settings.leaves_kernel() && settings.target != self.resolved.settings.target) {
             let why = "the drives have left the kernel, so what is on them can't be examined";
             return Err(format!("{why}: go back to one of the kernel's interfaces with a plan first"));
@@ -126,7 +145,7 @@ impl Session {
         let number = self.turns.plans_made;
         let facts = Facts { devices: Facts::read_devices(), ..(*self.resolved.facts).clone() };
         let mut agreed = None;
-        let shown = if settings.stack.is_built() && settings.touches_storage() {
+        let shown = if builds {
             let standing = self.target.built().map(Built::plan);
             let budget = self.resolved.budget.with_limit(settings.run.max_writes_bytes);
             let plan = planned(&settings, &facts, standing, self.target.claims(), &budget);
@@ -134,13 +153,7 @@ impl Session {
             agreed = Some((plan.id.clone(), plan.lines()));
             shown(&plan, keyed(&settings), number, turns)
         } else {
-            let handed_over = self.handed_over(&settings)?;
-            let destroys = held_by(&settings, &facts, &self.target);
-            let destroys = destroys.map_err(|error| error.one_line())?;
-            let held = self.held_folder();
-            // What stands may still fill it.
-            let taken = Taken { handed_over, destroys, writes_bytes: None };
-            plain(&settings, taken, number, turns, held.as_deref())
+            self.plain_plan(&settings, &facts, number, turns).map_err(|error| error.one_line())?
         };
         let (opens, unused_steps) = match kind {
             Kind::Turns => (false, self.resolved.options.unused_steps),
@@ -156,6 +169,30 @@ impl Session {
         Ok(shown)
     }
 
+    /// The plan for a target on which nothing is built.
+    fn plain_plan(
+        &self,
+        settings: &Settings,
+        facts: &Facts,
+        number: u64,
+        turns: Vec<Shown>,
+    ) -> crate::error::Result<PlanShown> {
+        refuse_unsafe_folders(settings, facts)?;
+        let handed_over = self.handed_over(settings)?;
+        let held = held_by(settings, facts, &self.target)?;
+        let folder = self.held_folder();
+        let mut fitted = settings.clone();
+        if is_demo(settings) {
+            fit_files(&mut fitted, &mut Vec::new())?;
+        }
+        let writes_bytes = match &held {
+            Some(held) => bytes_to_write(&fitted, facts, &held.wiped, folder.as_deref())?,
+            None => None,
+        };
+        let destroys = held.map(|held| held.wanted);
+        Ok(plain(settings, Taken { handed_over, destroys, writes_bytes }, number, turns, folder.as_deref()))
+    }
+
     /// The folder of files that the run has locked; none on devices or what was built.
     fn held_folder(&self) -> Option<PathBuf> {
         let folder = self.target.built().is_none()
@@ -165,7 +202,7 @@ impl Session {
     }
 
     /// The steps by which the drives of those settings leave the kernel, where they do.
-    fn handed_over(&self, settings: &Settings) -> Result<Vec<String>, String> {
+    fn handed_over(&self, settings: &Settings) -> crate::error::Result<Vec<String>> {
         let Some(spec) = userspace_of(settings) else { return Ok(Vec::new()) };
         if self.resolved.settings.leaves_kernel() && settings.target == self.resolved.settings.target {
             // They come back first, and the kernel does not have them now.
@@ -173,7 +210,7 @@ impl Session {
             return Ok(vec![format!("bind {devices} to vfio-pci again")]);
         }
         let facts = Facts { devices: Facts::read_devices(), ..(*self.resolved.facts).clone() };
-        handover_steps(&spec, &settings.target.devices, &facts).map_err(|error| error.one_line())
+        handover_steps(&spec, &settings.target.devices, &facts)
     }
 
     /// Takes the plan that was shown under that number, if it still waits.
@@ -229,14 +266,27 @@ impl Session {
     }
 }
 
-/// The devices of a target on which nothing is built of which the operator has to agree that all is
-/// destroyed, `before` being the target that is closed and taken down first.
+/// Whether a stack is built under the target.
+fn is_built(settings: &Settings) -> bool {
+    settings.stack.is_built() && settings.touches_storage()
+}
+
+/// What is on the devices of a target.
+#[derive(Default)]
+struct Held {
+    /// Those of which the operator has to agree that all is destroyed.
+    wanted: Vec<Wanted>,
+    /// Those without a fill of ours: all of them is filled.
+    wiped: HashSet<PathBuf>,
+}
+
+/// What is on the devices of a target on which nothing is built, `before` being the target that is closed and taken down first.
 ///
 /// None where drives have left the kernel: what they hold is asked once they are back.
 ///
 /// # Errors
 /// Where the guard refuses a device.
-fn held_by(settings: &Settings, facts: &Facts, before: &Target) -> crate::error::Result<Option<Vec<Wanted>>> {
+fn held_by(settings: &Settings, facts: &Facts, before: &Target) -> crate::error::Result<Option<Held>> {
     if !before.steps_back().is_empty() {
         return Ok(None);
     }
@@ -250,15 +300,21 @@ fn held_by(settings: &Settings, facts: &Facts, before: &Target) -> crate::error:
         let device = facts.find(name)?;
         if stands.contains(&Drive::of(device)) {
             let content = vec!["the current stack".to_owned()];
-            return Ok(Some(wanted_of(&Drive::of(device), content)));
+            return Ok((Some(wanted_of(&Drive::of(device), content)), Some(device.path.clone())));
         }
         let held = before.claims().iter().find(|held| held.device().number == device.number);
         let found = match held {
             Some(held) => guard::examine_held(held, facts, DEVICE_BYTES_MIN, &OursCheck)?,
             None => guard::examine(name, facts, DEVICE_BYTES_MIN, &OursCheck)?,
         };
-        Ok(found.needs_consent().then(|| wanted_of(&Drive::of(device), found.content)))
+        let wiped = (!found.own_fill).then(|| device.path.clone());
+        Ok((found.needs_consent().then(|| wanted_of(&Drive::of(device), found.content)), wiped))
     };
-    let found = threads::each(&names, "examine a device", look).into_iter();
-    found.filter_map(Result::transpose).collect::<crate::error::Result<_>>().map(Some)
+    let found: Vec<(Option<Wanted>, Option<PathBuf>)> =
+        threads::each(&names, "examine a device", look).into_iter().collect::<crate::error::Result<_>>()?;
+    let (wanted, wiped): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+    Ok(Some(Held {
+        wanted: wanted.into_iter().flatten().collect(),
+        wiped: wiped.into_iter().flatten().collect(),
+    }))
 }

@@ -287,7 +287,8 @@ mod tests {
             )
         };
         assert_eq!(of(engine, "rocksdb.fanout = [4, 8, 10]"), (true, vec![1, 1, 1]));
-        assert_eq!(of(engine, "rocksdb.bloom_bits = [0, 5, 10]"), (false, vec![1, 0, 0]));
+        assert_eq!(of(engine, "rocksdb.bloom_bits = [0, 5, 10]"), (true, vec![1, 1, 1]));
+        assert_eq!(of(engine, "rocksdb.compactions = [1, 2, 4]"), (false, vec![1, 0, 0]));
         assert_eq!(of("", "rocksdb.fanout = [4, 8, 10]"), (false, vec![1, 0, 0]));
     }
 

@@ -225,7 +225,7 @@ fn two_processes_do_not_work_on_one_sweep() {
     let out = tempfile::tempdir().unwrap();
     let held = Folder::begin(out.path(), &profile(PROFILE), false).unwrap();
     let error = Folder::begin(out.path(), &profile(PROFILE), false).unwrap_err();
-    assert_eq!(error.exit_status(), 3);
+    assert_eq!(error.exit_status(), 1);
     drop(held);
     Folder::begin(out.path(), &profile(PROFILE), false).unwrap();
 }
