@@ -34,6 +34,8 @@ use crate::units::{approx_size, approx_span};
 const NOTE: &str = "reproduce.json";
 /// Larger than any of them.
 const NOTE_BYTES_MAX: u64 = 1 << 20;
+/// More reproductions than a table has room for.
+const BESIDE_MAX: usize = 16;
 const SCHEMA: u32 = 1;
 /// The default rest before each run on drives.
 const IDLE: Duration = Duration::from_secs(30);
@@ -72,6 +74,10 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     let options = Options { destroy, ..Options::default() };
     if args.dry_run {
         return outlook::dry_run((&profile, &left_out), &options, &facts, args.output.json);
+    }
+    if args.beside.len() > BESIDE_MAX {
+        let what = format!("--beside is given {} times, and {BESIDE_MAX} are shown", args.beside.len());
+        return Err(Error::input(what).hint("give fewer"));
     }
     // Before anything runs.
     args.beside.iter().try_for_each(|dir| beside(dir, &experiment).map(drop))?;
@@ -315,7 +321,11 @@ pub fn shown(dir: &Path) -> Result<Reproduction> {
         no_cache_limit: note.no_cache_limit.as_deref(),
     };
     let mut others = Vec::new();
-    for dir in &note.beside {
+    // Others may have written the list.
+    if let Some(more) = note.beside.len().checked_sub(BESIDE_MAX).filter(|more| *more > 0) {
+        super::output::eprint_line(&format!("stacktune: {more} more are not shown beside it"));
+    }
+    for dir in note.beside.iter().take(BESIDE_MAX) {
         match beside(dir, &experiment) {
             Ok(other) => others.push(other),
             // This host's results are shown all the same.

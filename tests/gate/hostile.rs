@@ -1,7 +1,9 @@
 //! Recordings, profiles and folders of others: what they hold neither reaches the terminal raw nor stops the program.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -138,6 +140,37 @@ fn a_pipe_in_place_of_a_file_is_not_waited_for() {
     fs::write(sweep.join("sweep.json"), "").unwrap();
     pipe(&sweep.join("reproduce.json"));
     home.run(["show", sweep.to_str().unwrap()]).expect(1);
+}
+
+#[test]
+fn arguments_that_are_no_text_are_errors() {
+    let home = Home::new();
+    let word = OsStr::from_bytes(b"\xff");
+    for arguments in [&[word][..], &["--x".as_ref(), word], &["show".as_ref(), word], &[word, "--x".as_ref()]]
+    {
+        home.run(arguments).expect(2);
+    }
+}
+
+#[test]
+fn a_reproduction_of_others_names_no_end_of_recordings_beside_it() {
+    let home = Home::new();
+    simulated(&home, "a");
+    let seed = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/seeds/sweep/reproduction-solo"));
+    let seed = seed.unwrap();
+    let (sweep, _) = seed.split_once("== ").unwrap();
+    let dir = home.path("sweep");
+    fs::create_dir(&dir).unwrap();
+    fs::write(dir.join("sweep.json"), sweep).unwrap();
+    fs::write(dir.join("profile.toml"), "io.interface = \"sim\"\n").unwrap();
+    let note = serde_json::json!({
+        "schema": 1, "experiment": "table2", "left_out": [], "sets": [], "no_cache_limit": null,
+        "beside": vec![home.path("none"); 100],
+    });
+    fs::write(dir.join("reproduce.json"), note.to_string()).unwrap();
+    let shown = home.run(["show", dir.to_str().unwrap()]).expect(0);
+    assert_eq!(shown.stderr.matches("not shown beside it: there is no folder").count(), 16, "{shown:?}");
+    assert!(shown.stderr.contains("84 more are not shown beside it"), "{shown:?}");
 }
 
 #[test]

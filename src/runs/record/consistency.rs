@@ -2,7 +2,6 @@
 //! somebody, and are to be believed no more.
 
 use hdrhistogram::Histogram;
-use serde_json::Value;
 
 use super::buckets::Buckets;
 use super::derived::{self, differs};
@@ -15,27 +14,6 @@ use crate::meter::window::{Change, Flag, Latency, LedgerLine, Window};
 
 /// Further contradictions are counted, not shown.
 const SHOWN_MAX: usize = 5;
-/// More than all counts of a run together: an exabyte in bytes, 36 years in nanoseconds. What adds up to less fits
-/// 64 bits with room for a few more sums of it.
-const COUNTS_MAX: u128 = 1 << 60;
-
-/// Whether a run can have counted as much as these windows have; if not, their sums would overflow.
-pub fn is_countable(windows: &[Window]) -> bool {
-    windows.iter().map(Window::counts_sum).sum::<u128>() <= COUNTS_MAX
-}
-
-/// Whether the whole numbers of a summary are those that a run can have.
-pub fn has_countable(summary: &Value) -> bool {
-    fn sum(value: &Value) -> u128 {
-        match value {
-            Value::Number(number) => number.as_u64().unwrap_or_default().into(),
-            Value::Array(values) => values.iter().map(sum).sum(),
-            Value::Object(map) => map.values().map(sum).sum(),
-            _ => 0,
-        }
-    }
-    sum(summary) <= COUNTS_MAX
-}
 
 /// What contradicts each other, as clauses. `frame` is what the recording has besides its windows.
 pub fn contradictions(

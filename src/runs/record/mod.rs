@@ -13,6 +13,7 @@
 //! even if the process was killed between the two. Files that are written as a whole appear by a rename: they
 //! are never seen partially.
 
+mod bounds;
 mod buckets;
 mod consistency;
 mod derived;

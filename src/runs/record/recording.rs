@@ -7,7 +7,7 @@ use serde::de::{DeserializeOwned, Error as _};
 
 use super::names::{HOST, LATENCY, LEDGER, PROFILE, SCHEMA, SUMMARY, WINDOWS};
 use super::summary::{Frame, Summary};
-use super::{consistency, hlog, rebuild};
+use super::{bounds, consistency, hlog, rebuild};
 use crate::error::{Error, Result};
 use crate::meter::window::{LedgerLine, Window};
 use crate::printable;
@@ -20,9 +20,6 @@ const JSON_BYTES_MAX: u64 = 16 << 20;
 const LINE_BYTES: usize = 1 << 20;
 /// The windows are held in memory: those of a week, a second each, have less.
 const LINES_BYTES_MAX: u64 = 2 << 30;
-
-/// Of counts whose sums would overflow.
-const IMPOSSIBLE: &str = "it counts more than any run can";
 
 /// A recording as read.
 #[derive(Debug, Clone)]
@@ -62,9 +59,8 @@ impl Recording {
         }
         let mut notes = Vec::new();
         let windows = lines(&dir.join(WINDOWS), &mut notes)?;
-        if !consistency::is_countable(&windows) {
-            return Err(damaged(&dir.join(WINDOWS), &serde_json::Error::custom(IMPOSSIBLE)));
-        }
+        bounds::check_windows(&windows)
+            .map_err(|why| damaged(&dir.join(WINDOWS), &serde_json::Error::custom(why)))?;
         let ledger =
             if dir.join(LEDGER).exists() { lines(&dir.join(LEDGER), &mut notes)? } else { Vec::new() };
         let host = optional(&dir.join(HOST))?.unwrap_or_default();
@@ -104,9 +100,7 @@ fn read_summary(path: &Path) -> Result<Option<Summary>> {
         return Err(Error::input(format!("{} was written by a newer stacktune", printable::path(path)))
             .hint("read it with that version"));
     }
-    if !consistency::has_countable(&value) {
-        return Err(damaged(path, &serde_json::Error::custom(IMPOSSIBLE)));
-    }
+    bounds::check_summary(&value).map_err(|why| damaged(path, &serde_json::Error::custom(why)))?;
     serde_json::from_value(value).map(Some).map_err(|e| damaged(path, &e))
 }
 

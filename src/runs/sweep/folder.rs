@@ -1,5 +1,6 @@
 //! A sweep's folder: begun, continued, and read.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -16,6 +17,7 @@ use crate::printable::Shown as _;
 use crate::regular_file;
 use crate::runs::record::{PROFILE, Recording, is_of_recording, make_folder, refuse_folder};
 use crate::settings::Profile;
+use crate::settings::profile::sweep::STEPS_MAX;
 use crate::settings::profile::{self, parse, to_toml};
 
 const SWEEP: &str = "sweep.json";
@@ -272,13 +274,15 @@ fn read_schedule(text: &[u8], path: &Path) -> Result<Schedule> {
         let is_name = Path::new(&run.dir).components().count() == 1 && !run.dir.starts_with('.');
         run.step >= schedule.steps.len() || !is_name || run.dir.contains('/')
     });
-    match stray {
-        Some(run) => {
-            let path = printable::path(path);
-            Err(Error::failed(format!("{path} is damaged: it has a run `{}`", run.dir)))
-        }
-        None => Ok(schedule),
-    }
+    let mut dirs = HashSet::new();
+    let twice = schedule.runs.iter().find(|run| !dirs.insert(run.dir.as_str()));
+    let why = match (stray, twice) {
+        (Some(run), _) => format!("it has a run `{}`", run.dir),
+        (None, Some(run)) => format!("it has the run `{}` twice", run.dir),
+        _ if schedule.steps.len() > STEPS_MAX => format!("it has more than {STEPS_MAX} steps"),
+        (None, None) => return Ok(schedule),
+    };
+    Err(Error::failed(format!("{} is damaged: {why}", printable::path(path))))
 }
 
 /// Refuses to continue with other steps or runs than the profile's, in whatever order they are.

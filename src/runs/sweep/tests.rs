@@ -221,6 +221,26 @@ fn a_link_put_in_place_of_a_runs_folder_while_it_waits_is_not_followed() {
 }
 
 #[test]
+fn a_sweep_of_others_has_each_run_once_and_no_more_steps_than_a_profile() {
+    let out = tempfile::tempdir().unwrap();
+    swept(out.path(), PROFILE, false);
+    let path = out.path().join("sweep.json");
+    let schedule = Folder::read(out.path()).unwrap().schedule;
+    let read = |change: &dyn Fn(&mut Schedule)| {
+        let mut changed = schedule.clone();
+        change(&mut changed);
+        std::fs::write(&path, serde_json::to_vec(&changed).unwrap()).unwrap();
+        Folder::read(out.path()).err().map(|error| error.what).unwrap_or_default()
+    };
+    assert_eq!(read(&|_| {}), "");
+    // Each would be read again.
+    let twice = read(&|schedule| schedule.runs.push(schedule.runs[0].clone()));
+    assert!(twice.ends_with(&format!("it has the run `{}` twice", schedule.runs[0].dir)), "{twice}");
+    let many = read(&|schedule| schedule.steps.resize(1001, schedule.steps[0].clone()));
+    assert!(many.ends_with("it has more than 1000 steps"), "{many}");
+}
+
+#[test]
 fn two_processes_do_not_work_on_one_sweep() {
     let out = tempfile::tempdir().unwrap();
     let held = Folder::begin(out.path(), &profile(PROFILE), false).unwrap();

@@ -120,9 +120,20 @@ impl SweepShown {
 
 impl StepRow {
     fn of(folder: &Folder, number: usize, step: &StepShown) -> Self {
-        let of_step = folder.schedule.runs.iter().filter(|run| run.step == number);
-        let mut runs: Vec<_> = of_step.map(|run| RunShown::of(folder, run)).collect();
-        runs.sort_by_key(|run| run.repeat);
+        let mut of_step: Vec<_> = folder.schedule.runs.iter().filter(|run| run.step == number).collect();
+        of_step.sort_by_key(|run| run.repeat);
+        // The chart over time is of the first complete run of a single step; others' windows only take memory.
+        let mut is_charted = folder.schedule.steps.len() == 1;
+        let of_run = |run| {
+            let mut shown = RunShown::of(folder, run);
+            if let Some(recording) = &mut shown.recording
+                && !std::mem::take(&mut is_charted)
+            {
+                recording.windows = Vec::new();
+            }
+            shown
+        };
+        let runs: Vec<_> = of_step.into_iter().map(of_run).collect();
         let recordings = || runs.iter().filter_map(|run| run.recording.as_deref());
         let figures = figures::all().into_iter().filter_map(|figure| {
             let values: Vec<_> =
