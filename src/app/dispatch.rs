@@ -18,7 +18,7 @@ pub fn run() -> ExitCode {
         return ExitCode::from(error.exit_status());
     }
     let cli = Cli::try_parse().unwrap_or_else(|error| {
-        if let Some(error) = cli::mistyped(std::env::args().skip(1), &error) {
+        if let Some(error) = cli::mistyped(std::env::args_os().nth(1), &error) {
             eprint_line(&format!("stacktune: {error}"));
             std::process::exit(error.exit_status().into());
         }

@@ -96,7 +96,7 @@ fn the_examples_fit_80_columns_and_the_rest_wraps() {
 fn a_mistyped_command_with_arguments_is_named() {
     let said = |words: &str| {
         let error = Cli::try_parse_from(words.split(' ')).unwrap_err();
-        mistyped(words.split(' ').skip(1).map(str::to_owned), &error).map(|error| error.what)
+        mistyped(words.split(' ').nth(1).map(Into::into), &error).map(|error| error.what)
     };
     for words in ["stacktune recrod demo", "stacktune recrod demo --out d"] {
         let what = said(words);

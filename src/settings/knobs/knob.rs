@@ -47,10 +47,13 @@ pub fn nearest(path: &str) -> Option<&'static str> {
 
 /// The name closest to an unknown one, if one is close.
 pub fn nearest_of<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let chars = wrong.chars().count();
+    let far = |name: &str| 2.max(name.len() / 3);
     names
+        .filter(|name| name.len().abs_diff(chars) <= far(name))
         .map(|name| (strsim::damerau_levenshtein(wrong, name), name))
         .min()
-        .filter(|(distance, name)| *distance <= 2.max(name.len() / 3))
+        .filter(|(distance, name)| *distance <= far(name))
         .map(|(_, name)| name)
 }
 

@@ -33,8 +33,8 @@ pub fn parse(text: &str, file: &str) -> Result<Profile> {
     walk.table(root.get_ref(), "", Place::Profile);
     let settings = walk.settings(file);
     let sweep = walk.sweep(root.get_ref());
-    match walk.wrong.iter().min() {
-        Some((at, what)) => Err(refusal(text, file, *at, what)),
+    match walk.wrong.into_iter().min_by_key(|(at, _)| *at) {
+        Some((at, what)) => Err(refusal(text, file, at, &what.text())),
         None => Ok(Profile { settings, sweep }),
     }
 }
@@ -98,13 +98,37 @@ pub(super) struct Walk<'a> {
     name: Option<String>,
     about: Option<String>,
     pub found: Vec<Found>,
-    /// The mistakes, by their positions.
-    wrong: Vec<(usize, String)>,
+    /// The mistakes, with their positions.
+    wrong: Vec<(usize, Mistake)>,
+}
+
+/// What is wrong with a document.
+pub(super) enum Mistake {
+    /// In words.
+    Text(String),
+    /// There is no such path, nor the own keys of its place. The words for it are looked for once: others may
+    /// have written any number of them.
+    Unknown(String, &'static [&'static str]),
+}
+
+impl Mistake {
+    fn text(self) -> String {
+        match self {
+            Self::Text(text) => text,
+            Self::Unknown(path, others) => unknown(&path, others),
+        }
+    }
+}
+
+impl<T: Into<String>> From<T> for Mistake {
+    fn from(text: T) -> Self {
+        Self::Text(text.into())
+    }
 }
 
 impl Walk<'_> {
     /// Records a mistake at a position of the text.
-    pub fn refuse(&mut self, at: usize, what: impl Into<String>) {
+    pub fn refuse(&mut self, at: usize, what: impl Into<Mistake>) {
         self.wrong.push((at, what.into()));
     }
 
@@ -120,13 +144,8 @@ impl Walk<'_> {
             let at = key.span().start;
             if key.get_ref().contains('.') {
                 // Joined to a path, it would look like several keys.
-                self.wrong.push((
-                    at,
-                    format!(
-                        "there is no {}: a quoted key cannot contain dots",
-                        shown(&format!("{:?}", key.get_ref()))
-                    ),
-                ));
+                let key = shown(&format!("{:?}", key.get_ref()));
+                self.refuse(at, format!("there is no {key}: a quoted key cannot contain dots"));
                 continue;
             }
             let path = format!("{prefix}{}", key.get_ref());
@@ -144,17 +163,17 @@ impl Walk<'_> {
             let knob = &knobs::all()[index];
             match value_of(knob, value.get_ref()) {
                 Some(value) => self.found.push(Found { index, key_at: at, value }),
-                None => self.wrong.push((value.span().start, knob.refusal(&self.source(value)))),
+                None => self.refuse(value.span().start, knob.refusal(&self.source(value))),
             }
             return;
         }
         let keys = keys_of(path);
         match value.get_ref() {
-            _ if keys.is_empty() => self.wrong.push((at, unknown(path, place.own_keys()))),
+            _ if keys.is_empty() => self.refuse(at, Mistake::Unknown(path.to_owned(), place.own_keys())),
             DeValue::Table(inner) => self.table(inner, &format!("{path}."), place),
             _ => {
                 let what = format!("`{path}` must be a table of {}, not {}", list(&keys), self.source(value));
-                self.wrong.push((value.span().start, what));
+                self.refuse(value.span().start, what);
             }
         }
     }
@@ -165,7 +184,7 @@ impl Walk<'_> {
             DeValue::String(text) if printable::is_line(text) => Some(text.to_string()),
             _ => {
                 let what = format!("`{key}` must be a single line of text, not {}", self.source(value));
-                self.wrong.push((value.span().start, what));
+                self.refuse(value.span().start, what);
                 None
             }
         }
@@ -207,10 +226,10 @@ impl Walk<'_> {
             && !target.devices.is_empty()
         {
             let what = "a target is either `files` or `devices`, but both are given: keep one".to_owned();
-            wrong.push((files.max(devices), what));
+            wrong.push((files.max(devices), Mistake::Text(what)));
         }
         if let (Some(serials), Some(what)) = (places("target.serials"), target.serials_mismatch()) {
-            wrong.push((serials, what));
+            wrong.push((serials, Mistake::Text(what)));
         }
         self.wrong.extend(wrong);
     }
@@ -257,7 +276,7 @@ pub(super) fn keys_of(path: &str) -> Vec<&'static str> {
 }
 
 /// The error for an unknown key, with a suggestion: a knob, a table, or one of `others`.
-pub(super) fn unknown(path: &str, others: &[&'static str]) -> String {
+fn unknown(path: &str, others: &[&'static str]) -> String {
     let there_is_no = format!("there is no `{}`", shown(path));
     if let Some(name) = knobs::nearest_of(path, names().chain(others.iter().copied())) {
         return format!("{there_is_no}; did you mean `{name}`?");

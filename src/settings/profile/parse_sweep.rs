@@ -7,7 +7,7 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::parse::{Place, Walk, keys_of, list, unknown, value_of, whole_number};
+use super::parse::{Mistake, Place, Walk, keys_of, list, value_of, whole_number};
 use super::sweep::{Axis, LABEL_CHARS_MAX, Order, REPEAT_MAX, STEPS_MAX, Step, Sweep, label_of};
 use crate::settings::knobs::{self, Knob, Value};
 use crate::units::parse_duration;
@@ -157,7 +157,9 @@ impl Walk<'_> {
                 (None, DeValue::Table(inner)) if !keys_of(&path).is_empty() => {
                     self.axes(inner, &format!("{path}."), axes);
                 }
-                (None, _) if keys_of(&path).is_empty() => self.refuse(at, unknown(&path, &[])),
+                (None, _) if keys_of(&path).is_empty() => {
+                    self.refuse(at, Mistake::Unknown(path.clone(), &[]))
+                }
                 (None, _) => {
                     let keys = list(&keys_of(&path));
                     self.wants(&format!("sweep.product.{path}"), &format!("a table of {keys}"), value);

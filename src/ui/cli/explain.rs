@@ -1,5 +1,7 @@
 //! `stacktune help`: a topic's text, a command's options, or both where they share a name.
 
+use std::ffi::OsString;
+
 use clap::{Command, CommandFactory};
 
 use super::args::Cli;
@@ -45,10 +47,10 @@ pub fn nearest_command(word: &str) -> Option<String> {
     nearest_of(word, names().iter().map(String::as_str)).map(str::to_owned)
 }
 
-/// The error for a mistyped command with arguments of its own: clap takes it for a profile, and refuses what follows.
-pub fn mistyped(mut arguments: impl Iterator<Item = String>, error: &clap::Error) -> Option<Error> {
+/// The error for a mistyped command, the first argument, with arguments of its own: clap takes it for a profile, and refuses what follows.
+pub fn mistyped(first: Option<OsString>, error: &clap::Error) -> Option<Error> {
     use clap::error::ErrorKind::{ArgumentConflict, UnknownArgument};
-    let word = arguments.next().filter(|word| !word.starts_with('-') && !names().contains(word))?;
+    let word = first?.into_string().ok().filter(|word| !word.starts_with('-') && !names().contains(word))?;
     if ![ArgumentConflict, UnknownArgument].contains(&error.kind()) || Store::of_user().knows(&word) {
         return None;
     }
