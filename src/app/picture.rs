@@ -1,7 +1,6 @@
 //! `stacktune picture`: the screen of a real run, drawn into an SVG file for documents.
 
-use std::fs::{OpenOptions, metadata};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -11,6 +10,7 @@ use ratatui::layout::Rect;
 
 use super::inputs::{facts, options, profile};
 use crate::error::{Error, Result};
+use crate::held_folder::HeldFolder;
 use crate::printable;
 use crate::regular_file;
 use crate::runs::session::{Command, Event, live};
@@ -74,11 +74,11 @@ pub fn run(args: &PictureArgs) -> Result<()> {
     write(&args.out, &svg(&screen))
 }
 
-/// Refuses to overwrite anything but a picture drawn by this command; returns whether there is one.
-fn refuse_other_file(out: &Path) -> Result<bool> {
+/// Refuses to overwrite anything but a picture drawn by this command. A link is none.
+fn refuse_other_file(out: &Path) -> Result<()> {
     let unreadable = |e| Error::os("cannot read", out, e);
-    let is_file = match metadata(out) {
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(false),
+    let is_file = match out.symlink_metadata() {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
         found => found.map_err(unreadable)?.is_file(),
     };
     let mut text = Vec::new();
@@ -87,15 +87,18 @@ fn refuse_other_file(out: &Path) -> Result<bool> {
         file.take(HEAD_BYTES).read_to_end(&mut text).map_err(unreadable)?;
     }
     if is_svg_of_ours(&text) {
-        return Ok(true);
+        return Ok(());
     }
     let what = format!("{} already exists, and is not a picture drawn by stacktune", printable::path(out));
     Err(Error::refused(what).hint("it was left unchanged: choose another file with --out"))
 }
 
 fn write(out: &Path, svg: &str) -> Result<()> {
-    let replace = refuse_other_file(out)?;
-    let opened = OpenOptions::new().write(true).truncate(replace).create_new(!replace).open(out);
-    let written = opened.and_then(|mut file| file.write_all(svg.as_bytes()));
-    written.map_err(|e| Error::os("cannot write", out, e))
+    refuse_other_file(out)?;
+    let dir = out.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Some(name) = out.file_name().and_then(|name| name.to_str()) else {
+        return Err(Error::input(format!("{} can't name a picture", printable::path(out))));
+    };
+    // Others may have put a link there meanwhile: it is replaced, not followed.
+    HeldFolder::open(dir)?.replace(name, svg.as_bytes())
 }

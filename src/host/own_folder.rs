@@ -114,6 +114,10 @@ pub fn refuse_others_entries(dir: &Path) -> Result<()> {
             Err(Errno::NOENT) => {}
             Err(error) => return Err(failed(error)),
             Ok(found) => match FileType::from_raw_mode(found.st_mode) {
+                // What is truncated here would be truncated wherever else it has a name.
+                FileType::RegularFile if found.st_nlink > 1 => {
+                    return Err(odd(&path, "is a file with several names (hard links)"));
+                }
                 FileType::RegularFile => refuse_owner(&path, &found)?,
                 FileType::Symlink => return Err(odd(&path, "is a symbolic link")),
                 _ => return Err(odd(&path, "is not a regular file")),
@@ -202,6 +206,9 @@ mod tests {
         mknodat(CWD, &odd, FileType::Fifo, Mode::RUSR, 0).unwrap();
         refused("000001.dbtmp is not a regular file");
         fs::remove_file(&odd).unwrap();
+        fs::hard_link(dir.join("CURRENT"), top.path().join("elsewhere")).unwrap();
+        refused("CURRENT is a file with several names");
+        fs::remove_file(top.path().join("elsewhere")).unwrap();
         if chown(dir.join("CURRENT"), Some(65_534), None).is_ok() {
             refused("CURRENT belongs to user 65534");
             chown(dir.join("CURRENT"), Some(0), None).unwrap();

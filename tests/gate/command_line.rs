@@ -388,6 +388,15 @@ fn a_picture_takes_the_place_of_another_picture_alone() {
         // Maybe cut off, when a disk was full.
         fs::OpenOptions::new().write(true).open(home.path("ours.svg")).unwrap().set_len(999).unwrap();
     }
+    for leads_to in ["ours.svg", "none"] {
+        let link = home.path("link.svg");
+        std::os::unix::fs::symlink(leads_to, &link).unwrap();
+        let (status, output) = picture("link.svg");
+        assert_eq!(status, Some(3), "{output}");
+        assert_eq!(fs::metadata(home.path("ours.svg")).unwrap().len(), 999);
+        assert!(link.is_symlink() && !home.path("none").exists());
+        fs::remove_file(link).unwrap();
+    }
 }
 
 /// The second command at the top of a profile, in a folder of ours.

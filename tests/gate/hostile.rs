@@ -191,3 +191,22 @@ fn a_files_name_makes_no_line() {
         assert!(said.contains("x␊stacktune: FORGED") && !said.contains("\nstacktune: FORGED"), "{said}");
     }
 }
+
+#[test]
+fn the_dry_run_refuses_what_is_in_the_way_of_the_files() {
+    let home = Home::new();
+    let (dir, profile, out) = (home.target(), home.path("files.toml"), home.path("out"));
+    fs::create_dir_all(&dir).unwrap();
+    let text =
+        format!("io.interface = \"sync\"\ntarget.files = {{ dir = {dir:?}, count = 1, size = \"16MiB\" }}\n");
+    fs::write(&profile, text).unwrap();
+    for name in ["wal", "data-0"] {
+        fs::write(dir.join(name), "precious").unwrap();
+        for how in [&["--dry-run"][..], &["--for", "1s"]] {
+            let mut command = home.command(["record", profile.to_str().unwrap(), "--out"]);
+            let outcome = Outcome::of(&command.arg(&out).args(how).output().unwrap()).expect(3);
+            assert!(outcome.stderr.contains("is not a file that stacktune made"), "{outcome:?}");
+        }
+        fs::remove_file(dir.join(name)).unwrap();
+    }
+}

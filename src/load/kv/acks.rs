@@ -180,7 +180,7 @@ impl Acks {
         let mut bytes = Vec::new();
         let mut file = &self.file;
         let read = std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(HEAD_BYTES))
-            .and_then(|_| file.read_to_end(&mut bytes));
+            .and_then(|_| file.take(BYTES_MAX - HEAD_BYTES).read_to_end(&mut bytes));
         read.map_err(|error| Error::os("cannot read", &self.path, error))?;
         let slots = bytes.as_chunks().0.iter().map(|slot| u64::from_le_bytes(*slot));
         Ok((0..).zip(slots).filter(|(_, one_more)| *one_more > 0).map(|(slot, n)| (slot, n - 1)).collect())
@@ -219,6 +219,17 @@ mod tests {
         std::fs::write(&path, "someone's letter").unwrap();
         assert_eq!(Acks::open(&path, 8).unwrap_err().kind, crate::error::Kind::Refused);
         assert_eq!(std::fs::read(&path).unwrap(), b"someone's letter");
+    }
+
+    #[test]
+    fn what_others_append_to_an_open_file_is_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("acks");
+        let acks = Acks::open(&path, 7).unwrap();
+        acks.note(LOGGED_MAX - 1, 5).unwrap();
+        let theirs = OpenOptions::new().write(true).open(&path).unwrap();
+        theirs.write_all_at(&6_u64.to_le_bytes(), BYTES_MAX).unwrap();
+        assert_eq!(acks.noted().unwrap(), [(LOGGED_MAX - 1, 5)]);
     }
 
     #[test]

@@ -55,8 +55,12 @@ pub fn plan_shown(settings: &Settings, facts: &Facts) -> Result<PlanShown> {
         return Err(error);
     }
     let writes_bytes = match request {
-        Some(request) => Survey::of(&request).ok().map(|survey| seen.bytes_to_fill(&survey)),
-        None => outlook(settings, None).ok().and_then(|outlook| outlook.load_bytes),
+        Some(request) => match Survey::of(&request) {
+            // What is in the way of files is in the way of the run.
+            Err(error) if settings.target.devices.is_empty() => return Err(error),
+            survey => survey.ok().map(|survey| seen.bytes_to_fill(&survey)),
+        },
+        None => outlook(settings, None)?.load_bytes,
     };
     let taken = Taken { handed_over, destroys: Some(seen.destroyed), writes_bytes };
     Ok(plain(settings, taken, 0, Vec::new(), None))
