@@ -13,6 +13,7 @@ use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, fstat, openat, unlinkat};
 use crate::error::{Error, Result, describe};
 use crate::host::{is_private, open_trusted, tool_command, tool_folders};
 use crate::printable::Shown as _;
+use crate::threads::RAISE;
 
 /// A tool, and its package on Debian and Ubuntu.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +87,11 @@ impl Runner {
     /// Runs a tool that reads `input`, of a few lines at most.
     pub fn run_fed(&self, tool: Tool, arguments: &[&OsStr], input: &str) -> Result<Answer> {
         let program = self.find(tool)?;
-        let cannot = |error| Error::failed(format!("cannot run {}: {}", program.shown(), describe(&error)));
+        let cannot = |error: std::io::Error| {
+            let failed = Error::failed(format!("cannot run {}: {}", program.shown(), describe(&error)));
+            // As many processes and threads as may be.
+            if error.kind() == std::io::ErrorKind::WouldBlock { failed.hint(RAISE) } else { failed }
+        };
         // What a tool takes for the name of a file leads nowhere. On a full disk, cleanup still works.
         let mut command = tool_command(&program);
         command.current_dir(empty_folder().unwrap_or_else(|| PathBuf::from("/")));

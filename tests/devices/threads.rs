@@ -3,7 +3,9 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use crate::common::devices::Loops;
 use crate::common::program::{Home, MODEST, Outcome};
@@ -15,7 +17,7 @@ const NOBODY: u32 = 65534;
 fn says_so(outcome: &Outcome) {
     assert_eq!(outcome.status, Some(1), "{outcome:?}");
     assert!(
-        ["cannot start a", "ECANCELED"].iter().any(|why| outcome.stderr.contains(why))
+        ["cannot start a", "cannot run /", "ECANCELED"].iter().any(|why| outcome.stderr.contains(why))
             && outcome.stderr.contains("ulimit -u"),
         "what is missing, and what to do: {outcome:?}"
     );
@@ -33,6 +35,76 @@ fn without_threads_a_stack_is_undone() {
     let state = home.path("state/stacktune");
     for dir in [state.join("journal"), state.join("mnt"), home.target()] {
         assert_eq!(fs::read_dir(&dir).map_or(0, Iterator::count), 0, "{}", dir.display());
+    }
+}
+
+/// A cgroup that limits how many processes and threads are in it.
+struct Pids(PathBuf);
+
+impl Pids {
+    /// None where there is no such controller, or it may not be used.
+    fn new(name: &str) -> Option<Self> {
+        // Version 1 has a hierarchy of its own; version 2 passes the controller on to those below.
+        let parents = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup/unified", "/sys/fs/cgroup"];
+        parents.into_iter().find_map(|parent| {
+            let dir = Path::new(parent).join(format!("{name}-{}", std::process::id()));
+            fs::create_dir(&dir).ok()?;
+            let group = Self(dir);
+            group.0.join("pids.max").exists().then_some(group)
+        })
+    }
+
+    /// Runs a command in it, with that many processes and threads at most.
+    fn run(&self, max: u64, command: &Command) -> Outcome {
+        fs::write(self.0.join("pids.max"), max.to_string()).unwrap();
+        let mut within = Command::new("/bin/sh");
+        within.args(["-c", "echo $$ > \"$0/cgroup.procs\" && exec \"$@\""]).arg(&self.0);
+        within.arg(command.get_program()).args(command.get_args());
+        within.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        Outcome::of(&within.stdin(Stdio::null()).output().unwrap())
+    }
+}
+
+impl Drop for Pids {
+    fn drop(&mut self) {
+        // The kernel's threads for io_uring may end a moment after their process.
+        (0..100).take_while(|_| fs::remove_dir(&self.0).is_err()).for_each(|_| {
+            std::thread::sleep(Duration::from_millis(20));
+        });
+    }
+}
+
+#[test]
+fn a_cgroups_limit_of_threads_is_an_error_that_says_so_and_a_stack_is_undone() {
+    let test = "a_cgroups_limit_of_threads_is_an_error_that_says_so_and_a_stack_is_undone";
+    if !is_root() {
+        return skip(test, "only root makes a cgroup");
+    }
+    let Some(_loops) = Loops::take(test, 2) else { return };
+    let Some(group) = Pids::new("stacktune-test") else {
+        return skip(test, "needs a cgroup with pids.max");
+    };
+    let on_stack = ["target.files.count=1", "target.files.size=96MiB", "stack.filesystem=ext4"];
+    let on_files = ["target.files.count=2", "target.files.size=16MiB"];
+    let limits: Vec<u64> = if is_soak() { (1..16).collect() } else { vec![1, 2, 4, 6] };
+    for (sets, least) in [(&on_stack[..], 3), (&on_files, 2)] {
+        let failed = limits.iter().filter(|limit| {
+            let home = Home::new();
+            let mut command = home.record("out", "1s", &[&MODEST[..], sets].concat());
+            command.env("XDG_STATE_HOME", home.path("state"));
+            let outcome = group.run(**limit, &command);
+            if outcome.status != Some(0) {
+                says_so(&outcome);
+                assert!(outcome.stderr.contains("pids.max"), "{outcome:?}");
+            }
+            let state = home.path("state/stacktune");
+            for dir in [state.join("journal"), state.join("mnt")] {
+                assert_eq!(fs::read_dir(&dir).map_or(0, Iterator::count), 0, "{}", dir.display());
+            }
+            outcome.status != Some(0)
+        });
+        let failed = failed.count();
+        assert!(failed >= least, "only {failed} of {limits:?} were too low for {sets:?}");
     }
 }
 

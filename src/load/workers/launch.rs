@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use super::control::Control;
 use super::worker::{Orders, Turn, Worker};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, describe};
 use crate::load::io::{self, Backend, OpenRequest, Setup, Use, clock};
 use crate::meter::cell::WorkerCell;
 use crate::settings::interface::Interface;
@@ -75,8 +75,9 @@ pub(super) fn spawn(
             Ok(handle) => threads.push(handle),
             Err(e) => {
                 give_up(&control, closed, threads);
-                return Err(Error::failed(format!("cannot start a worker of {}: {e}", job.class))
-                    .hint("use fewer threads, or raise the limit of processes (ulimit -u)"));
+                let why = describe(&e);
+                return Err(Error::failed(format!("cannot start a worker of {}: {why}", job.class))
+                    .hint(threads::RAISE));
             }
         }
     }
