@@ -15,12 +15,14 @@
 //! | [`verify`] | `verify`: reads back every page | inputs, output, signals |
 //! | [`watcher`] | the attendant at the command line | output, signals |
 //! | [`sweep`] | `record` of a profile with steps | inputs, output, outlook, signals, watcher |
-//! | [`record`] | `record`: a profile without a terminal | inputs, output, signals, watcher, sweep |
+//! | [`duel`] | `record --duel`: two values of a knob in one run | output |
+//! | [`record`] | `record`: a profile without a terminal | duel, inputs, output, signals, watcher, sweep |
 //! | [`reproduce`] | `reproduce`: an experiment beside the paper's results | inputs, output, outlook, signals, watcher, sweep |
 //! | [`inspect`] | commands that inspect and run nothing | inputs, output, reproduce |
 //! | [`dispatch`] | from the command line to the command, and to an exit status | output, privileges, signals, picture, ui, stacks, verify, record, reproduce, inspect |
 
 mod dispatch;
+mod duel;
 mod inputs;
 mod inspect;
 mod outlook;

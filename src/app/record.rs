@@ -3,6 +3,7 @@
 use std::io::{IsTerminal, stderr};
 use std::time::Duration;
 
+use super::duel::Duel;
 use super::inputs::{facts_with_versions, options, profile};
 use super::output::{eprint_line, print, print_json};
 use super::signals::Interrupts;
@@ -12,7 +13,7 @@ use crate::host::Facts;
 use crate::runs::record::Summary;
 use crate::runs::record::refuse_folder;
 use crate::runs::session::headless::{self, Until};
-use crate::runs::session::{Options, Session};
+use crate::runs::session::{Event, Options, Session};
 use crate::settings::knobs::Conditions;
 use crate::settings::profile::{by_identity, check};
 use crate::settings::{Profile, Settings};
@@ -40,12 +41,13 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     }
     let interrupts = Interrupts::watch()?;
     let facts = facts_with_versions();
-    let settings = by_identity(&profile.settings, &facts);
+    let mut settings = by_identity(&profile.settings, &facts);
+    let mut duel = Duel::of(&args.duel, &mut settings)?;
     let warmup = args.warmup.unwrap_or_default();
     let options = Options { warmup, ..options(&args.run, demo) };
     let array = settings.run.clone();
     let measured = if args.until_steady { args.at_most.or(Some(AT_MOST)) } else { args.duration };
-    let time = warmup + measured.unwrap_or(MEASURED);
+    let time = warmup + measured.unwrap_or(if duel.is_some() { AT_MOST } else { MEASURED });
     let until = Until { time, steady: args.until_steady };
     let progress = Progress::new(stderr(), stderr().is_terminal(), Some(time));
     let mut watcher = Watcher { progress, interrupts: &interrupts };
@@ -53,8 +55,11 @@ pub fn run(args: &RecordArgs) -> Result<()> {
         return dry_run(&settings, &facts, args.output.json);
     }
     let mut session = Session::open(settings, options, facts, &mut watcher)?;
-    let mut on_event = |event| watcher.watch(&event);
-    let recorded = headless::record(&mut session, &out, until, &|| interrupts.count(), &mut on_event);
+    let mut watch = |session: &mut Session, event: &Event| {
+        watcher.watch(event);
+        duel.as_mut().map_or(Ok(true), |duel| duel.watch(session, event))
+    };
+    let recorded = headless::record_watched(&mut session, &out, until, &|| interrupts.count(), &mut watch);
     watcher.progress.done();
     let whole = recorded.as_ref().is_ok_and(|summary| summary.failure.is_none());
     let (verified, dismantled) = take_down(session, args, whole, &mut watcher);
@@ -67,7 +72,9 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     if args.until_steady {
         report_unsteady(&summary);
     }
-    if args.output.json {
+    if let Some(duel) = &duel {
+        duel.finish(&out, args.output.json)?;
+    } else if args.output.json {
         print_json(&summary)?;
     } else {
         print(&report::table(&summary, &array))?;
@@ -78,6 +85,10 @@ pub fn run(args: &RecordArgs) -> Result<()> {
 /// Refuses options that exclude each other.
 fn refuse_arguments(args: &RecordArgs, profile: &Profile) -> Result<()> {
     if profile.sweep.is_some() {
+        if args.duel.duel.is_some() {
+            let what = "--duel needs a single run, but the profile has steps";
+            return Err(Error::input(what).hint("leave the profile's [[step]] and [sweep] out"));
+        }
         if args.until_steady {
             let what = "--until-steady needs a single run, but the profile has steps";
             return Err(

@@ -8,7 +8,7 @@ mod sets;
 #[path = "cli_tests.rs"]
 mod tests;
 
-pub use args::{CleanupArgs, Cli, Cmd, PictureArgs, RecordArgs, ReproduceArgs, RunArgs};
+pub use args::{CleanupArgs, Cli, Cmd, DuelArgs, PictureArgs, RecordArgs, ReproduceArgs, RunArgs};
 pub use explain::{explain, mistyped, nearest_command};
 pub use man::{write_completions, write_man};
 pub use sets::{apply_sets, parse_set};

@@ -7,6 +7,7 @@ mod readers;
 
 mod acknowledge;
 mod command_line;
+mod duel;
 mod earlier;
 mod entry_points;
 mod fake_hosts;

@@ -42,9 +42,30 @@ pub fn record<'a>(
     interrupts: &dyn Fn() -> usize,
     on_event: &mut dyn FnMut(Event),
 ) -> Result<Summary> {
+    let mut watch = |_: &mut Session, event: &Event| {
+        on_event(event.clone());
+        Ok(true)
+    };
+    record_watched(session, out, until, interrupts, &mut watch)
+}
+
+/// Who sees what a run reports, may turn its knobs, and says whether it goes on.
+pub type Watch<'a> = dyn FnMut(&mut Session, &Event) -> Result<bool> + 'a;
+
+/// The same for somebody who turns knobs meanwhile, or ends it.
+///
+/// # Errors
+/// Likewise, and what `watch` fails with.
+pub fn record_watched<'a>(
+    session: &mut Session,
+    out: impl Into<Place<'a>>,
+    until: impl Into<Until>,
+    interrupts: &dyn Fn() -> usize,
+    watch: &mut Watch<'_>,
+) -> Result<Summary> {
     session.record(out)?;
     let until = until.into();
-    let ran = session.start().and_then(|()| run_until(session, until, interrupts, on_event));
+    let ran = session.start().and_then(|()| run_until(session, until, interrupts, watch));
     session.end();
     let waits = |session: &mut Session| !session.is_drained() && interrupts() < 2;
     while !session.drains_in_vain() && waits(session) {
@@ -59,12 +80,13 @@ pub fn record<'a>(
         Ok(()) => Outcome::Complete,
     };
     let finished = session.conclude(&outcome);
-    session.events().for_each(&mut *on_event);
+    let last: Vec<Event> = session.events().collect();
+    let watched = last.iter().try_for_each(|event| watch(session, event).map(drop));
     // What hangs even now keeps files and memory that nothing else can have yet.
     while waits(session) {
         clock::sleep_until(clock::now_ns() + SETTLE_NS);
     }
-    ran?;
+    ran.and(watched)?;
     finished?.ok_or_else(|| Error::failed("the recording ended before the run"))
 }
 
@@ -72,7 +94,7 @@ fn run_until(
     session: &mut Session,
     until: Until,
     interrupts: &dyn Fn() -> usize,
-    on_event: &mut dyn FnMut(Event),
+    watch: &mut Watch<'_>,
 ) -> Result<()> {
     let end_ns = until.time.as_nanos() as u64;
     let mut reached = false;
@@ -90,11 +112,12 @@ fn run_until(
             return Ok(());
         }
         session.tick()?;
-        for event in session.events() {
-            if let Event::Window(_, totals) = &event {
-                reached = until.steady && totals.steadiness.is_steady();
+        let events: Vec<Event> = session.events().collect();
+        for event in &events {
+            if let Event::Window(_, totals) = event {
+                reached |= until.steady && totals.steadiness.is_steady();
             }
-            on_event(event);
+            reached |= !watch(session, event)?;
         }
     }
     Ok(())

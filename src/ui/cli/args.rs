@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
+use crate::runs::duel::Figure;
 use crate::ui::help;
 use crate::units::{parse_duration, parse_rate, parse_size};
 
@@ -40,7 +41,8 @@ Examples:
   stacktune record ./mine.toml --out run2 --for 5m --warmup 30s
   stacktune record ./mine.toml --out run3 \\
       --set io.interface=libaio --set scan.depth=64
-  stacktune record table2-5-block --out run4 \\
+  stacktune record demo --out run4 --duel io.interface=libaio,io_uring
+  stacktune record table2-5-block --out run5 \\
       --set target.devices=/dev/disk/by-id/nvme-X \\
       --destroy /dev/disk/by-id/nvme-X
 
@@ -279,12 +281,35 @@ pub struct RecordArgs {
     /// Print what would be built and destroyed, then exit
     #[arg(long)]
     pub dry_run: bool,
+    /// Two values of a knob against each other.
+    #[command(flatten)]
+    pub duel: DuelArgs,
     /// How to run it.
     #[command(flatten)]
     pub run: RunArgs,
     /// The output format.
     #[command(flatten)]
     pub output: JsonArgs,
+}
+
+/// Two values of a knob in one run, until it is clear which is better.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct DuelArgs {
+    /// Turn a knob between two values in random order until it is clear which is better (KNOB=A,B)
+    ///
+    /// Blocks of a few windows with each value follow each other in pairs, 40 at most; a coin decides which is
+    /// first. The verdict is printed, and kept with all pairs in DIR/duel.json. The exit status is 0 whatever it is.
+    #[arg(long, value_name = "KNOB=A,B", conflicts_with_all = ["duration", "until_steady"])]
+    pub duel: Option<String>,
+    /// The figure that a duel is about
+    #[arg(long, value_name = "FIGURE", requires = "duel", default_value = "total")]
+    pub duel_figure: Figure,
+    /// The difference that matters, in percent: a duel ends when it is known to be less
+    #[arg(long, value_name = "PERCENT", requires = "duel", value_parser = clap::value_parser!(u32).range(1..=100), default_value = "5")]
+    pub duel_margin: u32,
+    /// What decides the order of each pair, to repeat a duel [default: a random one]
+    #[arg(long, value_name = "NUMBER", requires = "duel")]
+    pub duel_seed: Option<u64>,
 }
 
 /// The arguments of `stacktune reproduce`.

@@ -7,6 +7,7 @@ mod chart;
 pub mod compare;
 pub mod cost;
 mod differences;
+mod duel;
 mod figures;
 pub mod host;
 pub mod knobs;
@@ -25,6 +26,7 @@ mod tests;
 
 pub use compare::compare;
 pub use cost::CostMap;
+pub use duel::duel;
 pub use over_time::OverTime;
 pub use plan::{PlanFile, plan, properties_of};
 pub use progress::Progress;

@@ -1,0 +1,142 @@
+//! What a duel leaves: each pair, the evidence for each figure, and the verdict.
+
+use serde::Serialize;
+
+use super::evidence::{evidence, interval, median};
+use super::figures::Figure;
+
+/// Evidence from which on the figure that counts is clear: by chance, that is so in one duel of 40.
+pub const ENOUGH: f64 = 40.0;
+/// Pairs in one order, and in the other, from which on it is looked at whether the order matters; how often the pairs
+/// are shuffled for that, and how seldom chance may explain it.
+const ORDER_PAIRS: usize = 4;
+const SHUFFLES: usize = 2000;
+const ORDER_ERROR: f64 = 0.01;
+
+/// A pair of blocks.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Pair {
+    /// Which value's block was first: 0 or 1.
+    pub first: usize,
+    /// The figures of the block of each value, in the order of [`Figure::ALL`].
+    pub figures: [[Option<f64>; Figure::ALL.len()]; 2],
+}
+
+impl Pair {
+    /// The logarithm of the second value's figure over the first's.
+    pub fn difference(&self, figure: Figure) -> Option<f64> {
+        let at = Figure::ALL.iter().position(|other| *other == figure)?;
+        Some((self.figures[1][at]? / self.figures[0][at]?).ln())
+    }
+}
+
+/// How a duel ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The first value is better by the figure that counts.
+    First,
+    /// The second value is.
+    Second,
+    /// It is better by the figure, but less survives with it.
+    LessDurable,
+    /// They differ by less than the margin.
+    NoDifference,
+    /// The pairs did not suffice.
+    Unclear,
+    /// Something forbids a verdict.
+    NotJudged,
+}
+
+/// A figure over all pairs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// The figure.
+    pub figure: Figure,
+    /// The pairs that have it.
+    pub pairs: usize,
+    /// See [`evidence`].
+    pub evidence: f64,
+    /// The evidence from which on it is clear; more for those that were not named.
+    pub threshold: f64,
+    /// The median of the change from the first value to the second, as a fraction; none without pairs.
+    pub change: Option<f64>,
+    /// What it is between, if it is the same in all pairs.
+    pub interval: (f64, f64),
+}
+
+impl Row {
+    /// Whether the values differ clearly in it.
+    pub fn is_clear(&self) -> bool {
+        self.evidence >= self.threshold
+    }
+}
+
+/// `duel.json`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// The knob's path.
+    pub knob: String,
+    /// Its two values, as in a profile.
+    pub values: [String; 2],
+    /// The figure that counts.
+    pub figure: Figure,
+    /// Differences below this fraction do not matter.
+    pub margin: f64,
+    /// What the order of the pairs came from.
+    pub seed: u64,
+    /// Windows that settle in each block, and that are measured.
+    pub block_windows: (usize, usize),
+    /// Which value survives less, if one does: 0 or 1.
+    pub less_durable: Option<usize>,
+    /// The pairs that count, in order.
+    pub pairs: Vec<Pair>,
+    /// Why pairs were left out, one for each.
+    pub dropped: Vec<String>,
+    /// The figures; the one that counts first.
+    pub figures: Vec<Row>,
+    /// How it ended.
+    pub verdict: Verdict,
+    /// Why there is none, or why it is unclear.
+    pub why: Option<String>,
+}
+
+/// The figure over these pairs.
+pub fn row(pairs: &[Pair], figure: Figure, counts: Figure) -> Row {
+    let differences: Vec<f64> = pairs.iter().filter_map(|pair| pair.difference(figure)).collect();
+    let others = (Figure::ALL.len() - 1) as f64;
+    let threshold = if figure == counts { ENOUGH } else { ENOUGH * others };
+    let (low, high) = interval(&differences, threshold);
+    Row {
+        figure,
+        pairs: differences.len(),
+        evidence: evidence(&differences),
+        threshold,
+        change: (!differences.is_empty()).then(|| median(&differences).exp_m1()),
+        interval: (low.exp_m1(), high.exp_m1()),
+    }
+}
+
+/// Whether what was first made a difference: then a block is not over when the next begins.
+pub fn order_matters(pairs: &[Pair], figure: Figure, random: &mut impl rand::Rng) -> bool {
+    use rand::seq::SliceRandom as _;
+    let known = pairs.iter().filter_map(|pair| Some((pair.first, pair.difference(figure)?)));
+    let (mut firsts, differences): (Vec<usize>, Vec<f64>) = known.unzip();
+    let of_first = |firsts: &[usize], which: usize| -> (f64, usize) {
+        let chosen = firsts.iter().zip(&differences).filter(|(first, _)| **first == which);
+        chosen.fold((0.0, 0), |(sum, count), (_, difference)| (sum + difference, count + 1))
+    };
+    let apart = |firsts: &[usize]| {
+        let ((one, ones), (other, others)) = (of_first(firsts, 0), of_first(firsts, 1));
+        (one / ones as f64 - other / others as f64).abs()
+    };
+    if of_first(&firsts, 0).1.min(of_first(&firsts, 1).1) < ORDER_PAIRS {
+        return false;
+    }
+    let seen = apart(&firsts);
+    let as_far = (0..SHUFFLES).filter(|_| {
+        firsts.shuffle(random);
+        apart(&firsts) >= seen
+    });
+    (as_far.count() as f64) < ORDER_ERROR * SHUFFLES as f64
+}

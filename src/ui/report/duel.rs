@@ -1,0 +1,67 @@
+//! A duel, as text.
+
+use std::fmt::Write;
+
+use super::cells::{left, right};
+use crate::runs::duel::Report;
+use crate::runs::duel::report::{Row, Verdict};
+use crate::ui::text::{bounds, signed_percent};
+use crate::units::three_digits;
+
+/// The verdict in a sentence, and a line for each figure.
+pub fn duel(report: &Report) -> String {
+    let [first, second] = &report.values;
+    let mut out = String::new();
+    let _ = writeln!(out, "duel of {}: A {first}, B {second}", report.knob);
+    let _ = writeln!(out, "{}", verdict(report));
+    let (pairs, dropped) = (report.pairs.len(), report.dropped.len());
+    let (settling, measured) = report.block_windows;
+    let _ = writeln!(
+        out,
+        "{pairs} pairs of blocks; {measured} windows of each block count, those of the turn and the next {settling} don't"
+    );
+    if dropped > 0 {
+        let _ = writeln!(
+            out,
+            "{dropped} more do not count, the last because of: {}",
+            report.dropped[dropped - 1]
+        );
+    }
+    let _ = writeln!(out, "\n{}{}{}", left("", 14), left("B against A", 30), right("evidence", 18));
+    for row in report.figures.iter().filter(|row| row.pairs > 0) {
+        let (change, evidence) = (change(row), format!("{} of {}", evidence(row.evidence), row.threshold));
+        let _ = writeln!(out, "{}{}{}", left(row.figure.name(), 14), left(&change, 30), right(&evidence, 18));
+    }
+    let _ = writeln!(out, "\nseed {}: the order of each pair was a coin's choice", report.seed);
+    out
+}
+
+fn evidence(evidence: f64) -> String {
+    if evidence < 10_000.0 { three_digits(evidence) } else { format!("{evidence:.0e}") }
+}
+
+fn change(row: &Row) -> String {
+    match row.change.filter(|_| row.is_clear()) {
+        Some(change) => format!("{} {}", signed_percent(change), bounds(row.interval)),
+        None => format!("no clear difference {}", bounds(row.interval)),
+    }
+}
+
+fn verdict(report: &Report) -> String {
+    let row = report.figures.first();
+    let by = row.map_or_else(String::new, |row| format!("{} {}", row.figure.name(), change(row)));
+    let why = report.why.as_deref().unwrap_or("unknown");
+    match report.verdict {
+        Verdict::First => format!("A is better: {by}"),
+        Verdict::Second => format!("B is better: {by}"),
+        Verdict::LessDurable => {
+            let less = if report.less_durable == Some(0) { "A" } else { "B" };
+            format!("{less} is faster, but less durable, which is no gain: {by}")
+        }
+        Verdict::NoDifference => {
+            format!("no difference of {:.0}% or more: {by}", report.margin * 100.0)
+        }
+        Verdict::Unclear => format!("unclear, {why}: {by}"),
+        Verdict::NotJudged => format!("no verdict: {why}"),
+    }
+}
