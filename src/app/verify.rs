@@ -32,7 +32,7 @@ pub fn run(profile: Option<&str>, sets: &[String], json: bool) -> Result<()> {
     } else {
         let mut volume = Volume::open(request(&settings)?)?;
         compare_with_map(&mut volume)?;
-        (Verified::Pages(volume.verify(&mut on_progress, &stop)?), volume.wal.bytes() > 0)
+        (Verified::Pages(Box::new(volume.verify(&mut on_progress, &stop)?)), volume.wal.bytes() > 0)
     };
     progress.done();
     match &verified {

@@ -105,13 +105,11 @@ impl Volume {
     }
 
     fn comparison(&self, data: Option<&RegionMap>) -> Comparison {
-        match data {
-            Some(data) => Comparison { compared: true, why: None, share: data.table.share() },
-            None => {
-                let why = self.map.as_ref().map_or_else(Clone::clone, |_| UNKEPT.to_owned());
-                Comparison { compared: false, why: Some(why), share: 0.0 }
-            }
+        if let Some(data) = data {
+            return Comparison { compared: true, why: None, share: data.table.share() };
         }
+        let why = self.map.as_ref().map_or_else(Clone::clone, |_| UNKEPT.to_owned());
+        Comparison { compared: false, why: Some(why), share: 0.0 }
     }
 }
 

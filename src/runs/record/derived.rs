@@ -51,10 +51,15 @@ fn members(has: &[MemberFigures], again: &[MemberFigures]) -> Vec<String> {
             ("the block layer's bytes read from", member.block_read_bytes, again.block_read_bytes),
             ("the block layer's bytes written to", member.block_written_bytes, again.block_written_bytes),
         ] {
-            found.extend(unlike(what, name, one, other));
+            found.extend(unlike(what, name, one.as_ref(), other.as_ref()));
         }
         if differ(member.temperature_c, again.temperature_c) {
-            found.extend(unlike("the temperature of", name, member.temperature_c, again.temperature_c));
+            found.extend(unlike(
+                "the temperature of",
+                name,
+                member.temperature_c.as_ref(),
+                again.temperature_c.as_ref(),
+            ));
         }
         let throttling = [member, again].map(|of| of.throttling.map(|how| format!("{how:?}").to_lowercase()));
         found.extend(unlike("the throttling of", name, throttling[0].as_ref(), throttling[1].as_ref()));
@@ -63,10 +68,15 @@ fn members(has: &[MemberFigures], again: &[MemberFigures]) -> Vec<String> {
 }
 
 /// The clause for a value that is another one in the windows.
-fn unlike<T: PartialEq + Display>(what: &str, of: &str, has: Option<T>, again: Option<T>) -> Option<String> {
-    let shown = |value: &Option<T>| value.as_ref().map_or_else(|| "unknown".to_owned(), T::to_string);
+fn unlike<T: PartialEq + Display>(
+    what: &str,
+    of: &str,
+    has: Option<&T>,
+    again: Option<&T>,
+) -> Option<String> {
+    let shown = |value: Option<&T>| value.map_or_else(|| "unknown".to_owned(), T::to_string);
     (has != again)
-        .then(|| format!("{what} {of}: {} in the summary, by windows.jsonl {}", shown(&has), shown(&again)))
+        .then(|| format!("{what} {of}: {} in the summary, by windows.jsonl {}", shown(has), shown(again)))
 }
 
 fn steadiness(has: &Steadiness, again: &Steadiness) -> Option<String> {

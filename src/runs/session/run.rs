@@ -16,7 +16,7 @@ use super::options::Options;
 use super::recorder::Recorder;
 use super::resolve::Resolved;
 use super::retained_stack::RetainedStack;
-use super::targets::{KeyValue, Target};
+use super::targets::{KeyValue, Pages, Target};
 
 use super::turns::{Carried, Turns};
 use super::verified::Verified;
@@ -364,7 +364,7 @@ impl Session {
         }
         // The workers hold the files open, or the database.
         drop(classes);
-        let set = target.pages().map(|pages| pages.set());
+        let set = target.pages().map(Pages::set);
         let (closed, built) = target.close(|journal| host.restore(journal));
         if let Some(built) = built {
             retained.put(built, resolved.identity);

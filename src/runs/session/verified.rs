@@ -8,7 +8,7 @@ use crate::load::volume::VerifyReport;
 #[derive(Debug)]
 pub enum Verified {
     /// Of pages.
-    Pages(VerifyReport),
+    Pages(Box<VerifyReport>),
     /// Of pairs.
     Pairs(PairsReport),
 }

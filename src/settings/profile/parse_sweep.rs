@@ -158,7 +158,7 @@ impl Walk<'_> {
                     self.axes(inner, &format!("{path}."), axes);
                 }
                 (None, _) if keys_of(&path).is_empty() => {
-                    self.refuse(at, Mistake::Unknown(path.clone(), &[]))
+                    self.refuse(at, Mistake::Unknown(path.clone(), &[]));
                 }
                 (None, _) => {
                     let keys = list(&keys_of(&path));

@@ -78,7 +78,7 @@ impl Bus {
             together.iter().filter_map(|device| self.address_of(device).ok()).collect();
         let no_iommu = !self.device(&address).join("iommu_group").exists();
         if !no_iommu || noiommu == Noiommu::Refused {
-            self.refuse_shared(&address, &path.to_string(), &addresses)?;
+            self.refuse_shared(&address, &path, &addresses)?;
         }
         let nsid = self.root.join("block").join(&device.name).join("nsid");
         let namespace = fs::read_to_string(&nsid).map_err(|error| Error::os("cannot read", &nsid, error))?;

@@ -124,11 +124,10 @@ fn xfs_geometry(steps: &[Step], options: &[String], sectors: &Sectors) -> Vec<St
 /// How many members hold a stripe's data.
 fn striped(raid: Raid, members: usize) -> usize {
     match raid {
-        Raid::Md0 => members,
         Raid::Md5 => members.saturating_sub(1),
         Raid::Md6 => members.saturating_sub(2),
         Raid::Md10 if members.is_multiple_of(2) => members / 2,
-        Raid::Md10 => members,
+        Raid::Md0 | Raid::Md10 => members,
         _ => 1,
     }
 }
@@ -196,13 +195,13 @@ fn reason(program: &str, answer: &Answer) -> String {
 
 /// The last value of an option, or of one of its settings (`-d agcount=4`); empty for one without a value.
 fn value_of<'a>(options: &'a [String], option: &str, setting: &str) -> Option<&'a str> {
-    let values = options.windows(2).filter(|pair| pair[0] == option).map(|pair| pair[1].as_str());
+    let mut values = options.windows(2).filter(|pair| pair[0] == option).map(|pair| pair[1].as_str());
     if setting.is_empty() {
-        return values.last();
+        return values.next_back();
     }
     let settings = values.flat_map(|value| value.split(','));
     let named = settings.map(|one| one.split_once('=').unwrap_or((one, "")));
-    named.filter(|(name, _)| *name == setting).map(|(_, value)| value).last()
+    named.rev().find(|(name, _)| *name == setting).map(|(_, value)| value)
 }
 
 /// A size in bytes or KiB; what has another unit is left to mkfs.
@@ -222,8 +221,8 @@ mod tests {
     use std::path::Path;
 
     fn spec(filesystem: Filesystem, raid: Raid, mkfs_options: &str) -> StackSpec {
-        let mut settings = crate::settings::Settings::default();
-        settings.stack = Stack { filesystem, raid, mkfs_options: mkfs_options.into(), ..Stack::default() };
+        let stack = Stack { filesystem, raid, mkfs_options: mkfs_options.into(), ..Stack::default() };
+        let mut settings = crate::settings::Settings { stack, ..Default::default() };
         settings.target.size_bytes = 320 * MIB;
         settings.target.count = if raid == Raid::None { 1 } else { 4 };
         StackSpec::of(&settings)

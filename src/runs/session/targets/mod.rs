@@ -26,7 +26,7 @@ mod userspace_drives;
 pub(super) use found::{Content, Found};
 pub(super) use key_value::KeyValue;
 pub use layout::paths_of;
-pub(super) use pages::{bytes_to_fill, files};
+pub(super) use pages::{Pages, bytes_to_fill, files};
 pub(super) use spec::{BuiltSpec, ImaginedSpec, KvSpec, PagesSpec, TargetSpec, UserspaceSpec};
 pub use target::Target;
 pub(super) use userspace_drives::steps as handover_steps;

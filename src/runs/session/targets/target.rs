@@ -245,7 +245,7 @@ impl Target {
             return pairs.store.verify(progress, stop).map(|report| Some(Verified::Pairs(report)));
         }
         let pages = self.pages().map(|pages| pages.volume.verify(progress, stop)).transpose()?;
-        Ok(pages.map(Verified::Pages))
+        Ok(pages.map(|report| Verified::Pages(Box::new(report))))
     }
 
     /// Closes it once its workers have ended, and returns what was built for it. In between `restore` puts
