@@ -410,7 +410,7 @@ fn another_target_s_files_are_no_wal_target() {
     for name in ["data-0", "wal"] {
         let wal = Some(MemberSource::File { path: other.path().join(name) });
         let error = Volume::open(Request { wal, ..Request::of_files(dir.path(), 1, 4 * MIB) }).unwrap_err();
-        assert_eq!(error.kind, Kind::Refused, "{error}");
+        assert_eq!(error.kind, Kind::Failed, "{error}");
         assert!(!dir.path().join("data-0").exists());
     }
     assert_eq!(missing(&held), 4 * MIB);
