@@ -115,6 +115,8 @@ fn class_has_the_documented_keys(class: &str, figures: &Value) {
     if class == "wal" {
         expected.extend(["write_ns", "flush_ns"]);
     }
+    // Only if something was under way at the end.
+    expected.extend(figures.get("drained").map(|_| "drained"));
     expected.sort_unstable();
     assert_eq!(keys(figures), expected, "{class}");
     let mut latencies = vec!["service_ns"];

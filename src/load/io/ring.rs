@@ -68,9 +68,20 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
     #[inline]
     unsafe fn push(&mut self, entry: &S) {
         // SAFETY: as the caller has promised.
-        let pushed = unsafe { self.io_uring.submission().push(entry) };
-        debug_assert!(pushed.is_ok(), "the ring has room for all that can be outstanding");
+        while unsafe { self.io_uring.submission().push(entry) }.is_err() {
+            self.make_room();
+        }
         self.outstanding += 1;
+    }
+
+    /// There is room for all that can be outstanding, but the kernel's thread reports what it has taken only after a
+    /// batch: by then, some of it may be complete, and pushed again.
+    #[cold]
+    fn make_room(&self) {
+        debug_assert!(self.sqpoll, "the ring has room for all that can be outstanding");
+        // An error shows again when the entries are handed over.
+        let _ = self.io_uring.submit();
+        let _ = self.io_uring.submitter().squeue_wait();
     }
 
     /// Hands over what is pushed, waits for that many entries or until the time has come, and passes on each
