@@ -15,7 +15,7 @@ runs_on() {
     mapfile -t consent < <(consent)
     "$STACKTUNE" record rocksdb --for 5s --verify --out "$out" "${pairs[@]}" --set target.devices="$(drives)" \
         --set stack.raid="$1" --set stack.filesystem="$2" "${consent[@]}" 2>"$out.err" || { cat "$out.err"; return 1; }
-    grep 'pairs are as written' "$out.err"
+    grep 'pairs hold a value that was put' "$out.err"
     python3 - "$out/summary.json" <<'PY'
 import json, sys
 summary = json.load(open(sys.argv[1]))
