@@ -199,7 +199,11 @@ fn every_way_to_commit_runs_and_verifies() {
             assert!(commits > 0 && commits <= ios + 16 && ios <= commits + open + 16, "{sync}: {wal:#}");
             match (sync, every) {
                 ("fdatasync", "1") => assert!(close(flushes, commits), "{wal:#}"),
-                ("fdatasync", _) => assert!(close(flushes * 8, commits), "{wal:#}"),
+                // The last flush of a stream may cover fewer.
+                ("fdatasync", _) => assert!(
+                    flushes * 8 + 16 >= commits && flushes * 8 <= commits + 16 + 8 * streams,
+                    "{wal:#}"
+                ),
                 _ => assert_eq!(flushes, 0, "{wal:#}"),
             }
             let durable = !texts(&wal["flags"]).contains(&"not durable");

@@ -407,10 +407,10 @@ fn the_wal_cannot_be_one_of_the_data_files() {
 fn another_target_s_files_are_no_wal_target() {
     let (dir, other) = (folder(), folder());
     let held = open(other.path(), 1, 4).unwrap();
-    for name in ["data-0", "wal"] {
+    for (name, kind) in [("data-0", Kind::Refused), ("wal", Kind::Failed)] {
         let wal = Some(MemberSource::File { path: other.path().join(name) });
         let error = Volume::open(Request { wal, ..Request::of_files(dir.path(), 1, 4 * MIB) }).unwrap_err();
-        assert_eq!(error.kind, Kind::Failed, "{error}");
+        assert_eq!(error.kind, kind, "{error}");
         assert!(!dir.path().join("data-0").exists());
     }
     assert_eq!(missing(&held), 4 * MIB);
