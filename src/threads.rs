@@ -72,9 +72,9 @@ pub fn each<T: Sync, R: Send>(items: &[T], purpose: &str, work: impl Fn(&T) -> R
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(items.len()));
     let some = || {
-        while let Some((at, item)) =
-            Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, items.get(at)?)))
-        {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(at) else { break };
             let result = work(item);
             done.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));
         }

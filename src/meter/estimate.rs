@@ -5,9 +5,10 @@
 //!
 //! - The change is that of the mean of the logarithms, and no more than twice that of the median: a hiccup moves the
 //!   one, not the other.
-//! - Its spread follows from the windows' own, without hiccups, and from their correlation with the one before (an AR(1) process), which
-//!   few windows show badly: it is taken to be [`PRIOR_CORRELATION`] until there are more than [`PRIOR_WINDOWS`]. Where
-//!   each side is long enough, five means of a fifth of it bound it from below, for what varies slowly.
+//! - Its spread follows from the windows' own, without hiccups, and from their correlation with the one before (an
+//!   AR(1) process). Few windows show that badly: it is taken to be [`PRIOR_CORRELATION`] until there are more than
+//!   [`PRIOR_WINDOWS`]. Where each side is long enough, five means of a fifth of it bound the spread from below, for
+//!   what varies slowly.
 //! - The bounds are Student's, at [`ERROR`] for all the figures that are judged together (Bonferroni).
 //! - A small change is never clear: a level wanders that far by itself, whatever the windows say.
 //!
@@ -22,7 +23,7 @@ use super::window::Verdict;
 /// With fewer windows on a side there is no estimate.
 pub const WINDOWS_MIN: usize = 3;
 /// How often one of the figures that are judged together may differ clearly by chance.
-pub const ERROR: f64 = 0.05;
+const ERROR: f64 = 0.05;
 /// The least change that is clear: of a turn, and of recordings, between which levels wander further.
 pub const TURN_CHANGE_MIN: f64 = 0.03;
 /// See [`TURN_CHANGE_MIN`].
@@ -140,11 +141,7 @@ pub fn repeats_differ(one: &[f64], other: &[f64], error: f64) -> bool {
     let ln = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<_>>();
     let (one, other) = (ln(one), ln(other));
     let freedom = (one.len() + other.len()) as f64 - 2.0;
-    let squares = |values: &[f64]| {
-        let level = mean(values);
-        values.iter().map(|value| (value - level).powi(2)).sum::<f64>()
-    };
-    let variance = (squares(&one) + squares(&other)) / freedom;
+    let variance = (squares_around_mean(&one) + squares_around_mean(&other)) / freedom;
     let spread = (variance * (1.0 / one.len() as f64 + 1.0 / other.len() as f64)).sqrt();
     freedom >= 1.0 && (mean(&one) - mean(&other)).abs() > quantile(error, freedom) * spread
 }
@@ -162,7 +159,7 @@ impl Noise {
         for side in sides {
             let side = &without_hiccups(side);
             let level = mean(side);
-            squares += side.iter().map(|value| (value - level).powi(2)).sum::<f64>();
+            squares += squares_around_mean(side);
             products += side.windows(2).map(|two| (two[0] - level) * (two[1] - level)).sum::<f64>();
             pairs += (side.len() - 1) as f64;
             windows += side.len() as f64;
@@ -178,7 +175,7 @@ impl Noise {
         Self { windows, correlation, variance: squares / windows / (1.0 - lost).max(0.1) }
     }
 
-    /// The standard deviation of the difference between the means of so many windows.
+    /// The standard deviation of the difference between the means of that many windows.
     fn spread(&self, before: usize, after: usize, gap: usize) -> f64 {
         let both = of_mean(self.correlation, before) + of_mean(self.correlation, after);
         let common = 2.0 * between_means(self.correlation, before, gap, after);
@@ -204,7 +201,7 @@ fn without_hiccups(values: &[f64]) -> Vec<f64> {
     values.iter().map(|value| value.clamp(level - reach, level + reach)).collect()
 }
 
-/// The variance of the mean of so many values of variance 1.
+/// The variance of the mean of `count` values of variance 1.
 fn of_mean(correlation: f64, count: usize) -> f64 {
     let pairs: f64 = (1..count).map(|lag| 2.0 * (count - lag) as f64 * correlation.powi(lag as i32)).sum();
     (count as f64 + pairs) / (count * count) as f64
@@ -226,8 +223,7 @@ fn blocks_spread(before: &[f64], after: &[f64]) -> Option<f64> {
         .map(|side| {
             let at = |block: usize| block * side.len() / BLOCKS;
             let means: Vec<f64> = (0..BLOCKS).map(|block| mean(&side[at(block)..at(block + 1)])).collect();
-            let level = mean(&means);
-            means.iter().map(|mean| (mean - level).powi(2)).sum::<f64>()
+            squares_around_mean(&means)
         })
         .sum();
     Some((squares / (2 * BLOCKS - 2) as f64).sqrt())
@@ -240,6 +236,11 @@ fn quantile(error: f64, freedom: f64) -> f64 {
 
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
+}
+
+fn squares_around_mean(values: &[f64]) -> f64 {
+    let level = mean(values);
+    values.iter().map(|value| (value - level).powi(2)).sum()
 }
 
 fn median(values: &[f64]) -> f64 {

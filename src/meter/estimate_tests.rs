@@ -45,7 +45,7 @@ fn turns_that_do_nothing_are_clear_in_one_line_of_twenty_at_most() {
     assert!(all.0 * 40 <= all.1, "{all:?}: more than one in forty");
 }
 
-/// Two recordings of equal settings, one after the other, with so many figures that are compared together.
+/// Two recordings of equal settings, one after the other, with twenty figures that are compared together.
 #[test]
 fn recordings_of_equal_settings_differ_clearly_in_one_of_twenty_at_most() {
     const TOGETHER: usize = 20;

@@ -33,7 +33,7 @@ fn what_survives_less_does_not_win() {
     let home = Home::new();
     let found = duel(&home, "less", "wal.sync=fdatasync,none", &["--duel-figure", "wal-p99"]).expect(0);
     assert!(!found.stdout.contains("B is better"), "{}", found.stdout);
-    assert!(found.stdout.contains("B is faster, but less durable"), "{}", found.stdout);
+    assert!(found.stdout.contains("B does more, but is less durable"), "{}", found.stdout);
 }
 
 #[test]

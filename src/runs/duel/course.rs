@@ -173,8 +173,8 @@ impl Course {
     fn judged(&mut self) -> Option<(Verdict, Option<String>)> {
         let all = self.pairs.len() + self.dropped.len();
         if all >= DROPPED_FROM && self.dropped.len() * 3 > all {
-            let why = self.dropped.last().cloned().unwrap_or_default();
-            let (dropped, why) = (self.dropped.len(), why);
+            let dropped = self.dropped.len();
+            let why = self.dropped.last().map_or("", String::as_str);
             return Some((Verdict::NotJudged, Some(format!("{dropped} of {all} pairs do not count: {why}"))));
         }
         let unsettled = self.trends.iter().any(|trends| evidence(trends) >= UNSETTLED);
@@ -183,6 +183,7 @@ impl Course {
             self.settling_windows = (self.settling_windows * 2).max(1);
             self.settling = self.settling_windows;
             self.pairs.clear();
+            self.dropped.clear();
             self.trends = [Vec::new(), Vec::new()];
             return None;
         }

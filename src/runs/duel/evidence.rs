@@ -7,9 +7,11 @@
 //! is the mean of their stakes. Large differences are bet on more than small ones, compared with the median so far; that
 //! is chosen before the sign is looked at.
 
+use crate::meter::spread::Spread;
+
 /// How boldly the gamblers bet.
 const BOLDNESS: [f64; 5] = [0.3, 0.6, 1.0, 1.7, 3.0];
-/// A difference of so many medians counts like any larger one.
+/// A difference of this many medians counts like any larger one.
 const MEDIANS_MAX: f64 = 4.0;
 /// Steps in which an interval's ends are looked for, and how far (a factor of four), as logarithms.
 const STEP: f64 = 0.002;
@@ -34,9 +36,7 @@ pub fn interval(differences: &[f64], threshold: f64) -> (f64, f64) {
 
 /// The one in the middle; 0 of none.
 pub fn median(differences: &[f64]) -> f64 {
-    let mut sorted = differences.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
+    Spread::of(differences).map_or(0.0, |spread| spread.median)
 }
 
 /// Whether the differences speak against every shift of `margin` or more, in both directions.

@@ -320,7 +320,7 @@ impl Cell {
         cell
     }
 
-    /// Its verdict against the first recording's, as one of so many figures that have one.
+    /// Its verdict against the first recording's, as one of `figures` that have one.
     fn judge(&mut self, base: &Self, figures: usize) {
         let (true, Some(before), Some(after)) = (self.is_judged, base.value, self.value) else { return };
         let together = Together { figures, gap: GAP_WINDOWS, change_min: RECORDING_CHANGE_MIN };

@@ -56,7 +56,7 @@ fn verdict(report: &Report) -> String {
         Verdict::Second => format!("B is better: {by}"),
         Verdict::LessDurable => {
             let less = if report.less_durable == Some(0) { "A" } else { "B" };
-            format!("{less} is faster, but less durable, which is no gain: {by}")
+            format!("{less} does more, but is less durable, which is no gain: {by}")
         }
         Verdict::NoDifference => {
             format!("no difference of {:.0}% or more: {by}", report.margin * 100.0)
