@@ -22,7 +22,8 @@ pub mod host {
 
 pub mod settings {
     pub use crate::settings::{
-        Arrival, Buffering, Filesystem, Interface, LoadEngine, Named, Offsets, QueueSettings, Raid, Settings,
+        Arrival, Buffering, Filesystem, Interface, LoadEngine, Named, Offsets, QueueSettings, Raid,
+        RingSetup, Settings,
     };
 
     pub mod jobs {

@@ -19,6 +19,8 @@ pub struct Platform {
     /// Whether a device can be handed to a program without an IOMMU: this kernel has VFIO's unsafe mode, and
     /// was explicitly configured to allow it.
     pub unsafe_noiommu: Feature,
+    /// Whether the time that idle CPUs take to wake up can be limited (`/dev/cpu_dma_latency`).
+    pub cpu_latency: Feature,
     /// Pages of a larger size.
     pub hugepages: Hugepages,
     /// The operator's SPDK.
@@ -36,6 +38,7 @@ impl Default for Platform {
         Self {
             io_uring_operations: None,
             unsafe_noiommu: vfio.clone(),
+            cpu_latency: vfio.clone(),
             vfio,
             iommu_groups: 0,
             hugepages: Hugepages::default(),
@@ -55,6 +58,7 @@ pub(super) fn read(root: &Root) -> Platform {
         vfio: vfio(root, iommu_groups, &unsafe_noiommu),
         iommu_groups,
         unsafe_noiommu,
+        cpu_latency: cpu_latency(root),
         spdk: spdk::read(root, &hugepages),
         hugepages,
         lacking_drivers: drivers::lacking(root),
@@ -86,6 +90,20 @@ fn iommu_groups(root: &Root) -> u64 {
         root.text(&format!("sys/kernel/iommu_groups/{group}/name")).is_none_or(|name| name != "vfio-noiommu")
     };
     groups.iter().filter(is_real).count() as u64
+}
+
+fn cpu_latency(root: &Root) -> Feature {
+    let driver = root.text("sys/devices/system/cpu/cpuidle/current_driver");
+    let reason = if driver.is_none_or(|name| name == "none") {
+        "no driver of idle states (cpuidle) is in use, so there is nothing to limit"
+    } else if !root.has("dev/cpu_dma_latency") {
+        "no /dev/cpu_dma_latency"
+    } else if root.is_running_host() && !rustix::process::geteuid().is_root() {
+        "it requires root (start stacktune with sudo)"
+    } else {
+        return Feature::Present;
+    };
+    Feature::Missing(reason.to_owned())
 }
 
 fn unsafe_noiommu(root: &Root) -> Feature {

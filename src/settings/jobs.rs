@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
 use crate::settings::{
-    Arrival, Buffering, Completion, Cpus, Interface, Io, Offsets, Placement, Rocksdb, Settings, Submission,
-    Sync,
+    Arrival, Buffering, Completion, Cpus, Interface, Io, Offsets, Placement, Prio, RingSetup, Rocksdb,
+    Settings, Submission, Sync,
 };
 
 /// How a class runs. Equal jobs run alike: a class restarts exactly when its job changes.
@@ -23,6 +23,10 @@ pub struct Job {
     pub registered_buffers: bool,
     /// Register files with the ring.
     pub registered_files: bool,
+    /// When completions of the ring are done in the worker's thread.
+    pub ring_setup: RingSetup,
+    /// The priority of its I/Os.
+    pub prio: Prio,
     /// How the ring is polled, from both sides.
     pub polling: Polling,
     /// Bytes of a page; for pairs, of an operation's keys and values.
@@ -141,6 +145,8 @@ fn job_of(settings: &Settings, class: Class) -> Job {
         buffering: if interface.leaves_kernel() { Buffering::Direct } else { settings.buffering_of(class) },
         registered_buffers: rings && settings.io.registered_buffers,
         registered_files: rings && settings.io.registered_files,
+        ring_setup: if rings { settings.io.setup } else { RingSetup::default() },
+        prio: settings.prio_of(class),
         polling: polling(&settings.io, interface),
         page_bytes: match &pairs {
             Some(pairs) => pairs.pairs * (settings.kv.pairs.key_bytes + settings.kv.pairs.value_bytes),

@@ -30,6 +30,6 @@ pub use named::Named;
 pub use profile::Profile;
 pub use values::{
     Arrival, Buffering, Compaction, Completion, Compression, Cpus, DriveState, Filesystem, Io, Kv,
-    LoadEngine, Offsets, Order, Pairs, Placement, QueueSettings, Raid, Rocksdb, Run, Settings, Sim,
-    SimDevice, Stack, Submission, Sync, Target, Wal,
+    LoadEngine, Offsets, Order, Pairs, Placement, Prio, QueueSettings, Raid, RingSetup, Rocksdb, Run,
+    Settings, Sim, SimDevice, Stack, Submission, Sync, Target, Wal,
 };

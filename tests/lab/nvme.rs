@@ -18,6 +18,7 @@ use stacktune::testing::load::io::{Op, OpKind, Queue, Setup, Wait, clock};
 use stacktune::testing::load::nvme::vfio::VfioBus;
 use stacktune::testing::load::nvme::{Controller, Patience};
 use stacktune::testing::runs::session::{Advance, Attendant, Options, PlanShown, Progress, Session, Wanted};
+use stacktune::testing::settings::RingSetup;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const MIB: u64 = 1 << 20;
@@ -122,6 +123,7 @@ fn polled(controller: &Arc<Controller<VfioBus>>, page_bytes: u64, slots: u32) ->
         flush_slots: 1,
         registered_buffers: false,
         registered_files: false,
+        ring_setup: RingSetup::Default,
         iopoll: false,
         sqpoll: None,
         poll_sleep_ns: 50_000,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::load::volume::Identity;
 use crate::meter::counters::{Incidents, Polls};
-use crate::settings::Buffering;
+use crate::settings::{Buffering, RingSetup};
 
 /// What an operation does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +65,8 @@ pub struct Setup {
     pub registered_buffers: bool,
     /// Register files with the ring.
     pub registered_files: bool,
+    /// When completions are done in the worker's thread (rings only).
+    pub ring_setup: RingSetup,
     /// Poll the device's completion queue (rings only).
     pub iopoll: bool,
     /// Have a kernel thread poll the submission queue (rings only): it sleeps after this many milliseconds

@@ -20,6 +20,7 @@ use super::parts::Parts;
 use super::polls::rest;
 use crate::error::{Error, Result, describe};
 use crate::meter::counters::Polls;
+use crate::settings::RingSetup;
 use crate::units::SECOND_NS;
 
 /// One ring.
@@ -271,14 +272,15 @@ fn settled(entered: std::io::Result<usize>) -> std::result::Result<(), i32> {
     }
 }
 
-/// A ring for a single issuer, with flags that avoid interrupts if the kernel has them (6.0).
+/// A ring for a single issuer, if the kernel has that (6.0), set up as asked.
 fn build<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
     entries: u32,
     setup: &Setup,
 ) -> std::io::Result<IoUring<S, C>> {
     let mut spared = asked_of::<S, C>(setup);
     spared.setup_single_issuer();
-    if setup.sqpoll.is_none() {
+    // The kernel's thread completes what it has submitted.
+    if setup.ring_setup == RingSetup::Default && setup.sqpoll.is_none() {
         spared.setup_coop_taskrun();
     }
     spared.build(entries).or_else(|_| asked_of(setup).build(entries))
@@ -288,6 +290,11 @@ fn asked_of<S: squeue::EntryMarker, C: cqueue::EntryMarker>(setup: &Setup) -> Bu
     let mut builder = IoUring::<S, C>::builder();
     if setup.iopoll {
         builder.setup_iopoll();
+    }
+    match setup.ring_setup {
+        RingSetup::Default | RingSetup::Plain => {}
+        RingSetup::Coop => _ = builder.setup_coop_taskrun(),
+        RingSetup::Defer => _ = builder.setup_single_issuer().setup_defer_taskrun(),
     }
     if let Some((idle_ms, cpu)) = setup.sqpoll {
         builder.setup_sqpoll(idle_ms);

@@ -153,7 +153,7 @@ impl Uring {
 mod tests {
     use super::super::clock;
     use super::*;
-    use crate::settings::Buffering;
+    use crate::settings::{Buffering, RingSetup};
     use crate::units::SECOND_NS;
 
     /// Whether memory is mapped at that address.
@@ -183,6 +183,7 @@ mod tests {
             flush_slots: 0,
             registered_buffers: false,
             registered_files: false,
+            ring_setup: RingSetup::Default,
             iopoll: false,
             sqpoll: None,
             poll_sleep_ns: 0,

@@ -7,6 +7,7 @@ use crate::load::nvme::admin::Patience;
 use crate::load::nvme::model::{Answers, Model, Traits};
 use crate::load::nvme::spec;
 use crate::load::nvme::status::Status;
+use crate::settings::RingSetup;
 use crate::units::SECOND_NS;
 
 /// For tests in which commands are given up.
@@ -43,6 +44,7 @@ fn setup(page_bytes: usize, slots: u32) -> Setup {
         flush_slots: 3,
         registered_buffers: false,
         registered_files: false,
+        ring_setup: RingSetup::Default,
         iopoll: false,
         sqpoll: None,
         poll_sleep_ns: 0,

@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 use std::thread::JoinHandle;
 
 use super::control::Control;
+use super::io_priority;
 use super::worker::{Orders, Turn, Worker};
 use crate::error::{Error, Result, describe};
 use crate::load::io::{self, Backend, OpenRequest, Setup, Use, clock};
@@ -125,6 +126,7 @@ fn setup(job: &Job, files: usize) -> Setup {
         flush_slots: if job.class == crate::class::Class::Wal { files as u32 } else { 0 },
         registered_buffers: job.registered_buffers,
         registered_files: job.registered_files,
+        ring_setup: job.ring_setup,
         iopoll: job.polling.iopoll,
         sqpoll: job.polling.sqpoll,
         poll_sleep_ns: job.polling.sleep_ns,
@@ -149,7 +151,7 @@ fn worker_thread(body: &Body, orders: Orders, cpus: &[u32], start: Start) -> Opt
     let (cell, control) = (orders.cell.clone(), orders.control.clone());
     let ending = Ending(cell.clone(), control);
     threads::report_panics_elsewhere();
-    if let Err(error) = run_on(cpus) {
+    if let Err(error) = run_on(cpus).and_then(|()| io_priority::set(orders.job.prio)) {
         start.fail(error);
         return None;
     }

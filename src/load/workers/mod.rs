@@ -16,6 +16,7 @@
 mod commit;
 pub mod control;
 mod generations;
+mod io_priority;
 mod kv;
 pub mod launch;
 mod lifecycle;

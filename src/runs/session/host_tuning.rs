@@ -1,6 +1,8 @@
 //! What the settings change of the host itself while a session lasts: queues and the page cache's
 //! budget.
 
+use std::time::Duration;
+
 use super::page_cache::{Dropping, drop_cached};
 use super::targets::Target;
 use crate::error::{Error, Result, describe};
@@ -11,8 +13,7 @@ use crate::stack::journal::Journal;
 use crate::stack::paths::state_dir;
 use crate::stack::plan::queue_values;
 use crate::stack::runner::Runner;
-use crate::stack::tuning::Adjustments;
-use crate::stack::tuning::drives_of;
+use crate::stack::tuning::{Adjustments, CpuLatency, drives_of};
 
 /// What the settings say of the host.
 #[derive(Debug, Clone)]
@@ -22,6 +23,8 @@ pub(super) struct HostSpec {
     pub queue: QueueSettings,
     /// The page cache's budget.
     pub cache_limit_bytes: Option<u64>,
+    /// The longest time that an idle CPU may take to wake up.
+    pub cpu_latency: Option<Duration>,
     /// The devices of the target, the WAL's own included; none where nothing touches storage.
     pub devices: Vec<String>,
     /// What is cached of the target is dropped before the load begins.
@@ -33,6 +36,7 @@ pub(super) struct HostSpec {
 /// What is changed of the host.
 pub(super) struct HostTuning {
     adjustments: Adjustments,
+    cpu_latency: CpuLatency,
     /// Drops what was cached before the page cache got a budget.
     dropping: Option<Dropping>,
 }
@@ -44,6 +48,8 @@ impl HostTuning {
             let what = "queue.* would be set on devices that --read-only leaves to those who use them";
             return Err(Error::input(what).hint("leave queue.* out, or leave --read-only out"));
         }
+        let mut cpu_latency = CpuLatency::default();
+        cpu_latency.set(spec.cpu_latency)?;
         let drives = drives(&spec.devices, facts, target)?;
         let mut adjustments = Adjustments::new(state_dir(), &spec.profile, drives);
         let values = queue_values(&spec.queue);
@@ -54,7 +60,7 @@ impl HostTuning {
                 Error::failed(format!("what is cached of the target could not be dropped: {why}"))
             })?;
         }
-        Ok(Self { adjustments, dropping: None })
+        Ok(Self { adjustments, cpu_latency, dropping: None })
     }
 
     /// Changes of the host what differs; nothing where that fails, with the reason.
@@ -64,6 +70,9 @@ impl HostTuning {
         to: &HostSpec,
         target: &mut Target,
     ) -> std::result::Result<(), String> {
+        if to.cpu_latency != from.cpu_latency {
+            self.cpu_latency.set(to.cpu_latency).map_err(|error| error.one_line())?;
+        }
         if to.queue == from.queue && to.cache_limit_bytes == from.cache_limit_bytes {
             return Ok(());
         }

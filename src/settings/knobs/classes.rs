@@ -1,14 +1,14 @@
 //! The knobs of the four classes.
 
 use super::io::{
-    BUFFERINGS, INTERFACES, PAGE_SIZE, buffering_unavailable, drives_change_hands, interface_unavailable,
-    page_size_unavailable,
+    BUFFERINGS, INTERFACES, PAGE_SIZE, PRIOS, buffering_unavailable, drives_change_hands,
+    interface_unavailable, page_size_unavailable, prio_unavailable,
 };
 use super::spec::{Conditions, Named, PLAIN, Spec, names};
 use super::value::{Kind, Value};
 use crate::class::Class;
 use crate::settings::interface::Interface;
-use crate::settings::values::{Arrival, Buffering, Cpus, Offsets, Placement, Settings};
+use crate::settings::values::{Arrival, Buffering, Cpus, Offsets, Placement, Prio, Settings};
 
 const POWERS_TO_1024: &[u64] = &[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
 
@@ -125,6 +125,14 @@ pub(super) const CLASS: &[Spec] = &[
         widened: drives_change_hands,
         unavailable: interface_unavailable,
         ..at!(own Interface, |s, c| s.classes[c.index()].interface)
+    },
+    Spec {
+        key: "prio",
+        help: "Priority of this class's I/Os, where the drives' scheduler acts on it.",
+        kind: PRIOS,
+        inactive: |s, c| s.no_prio(c),
+        unavailable: prio_unavailable,
+        ..at!(own Prio, |s, c| s.classes[c.index()].prio)
     },
 ];
 

@@ -7,7 +7,7 @@ use crate::class::Class;
 use crate::host::Feature;
 use crate::settings::interface::{Interface, Path};
 use crate::settings::values::{
-    Buffering, Completion, PAGE_SIZE_BYTES_MAX, PAGE_SIZE_BYTES_MIN, QueueSettings, Settings,
+    Buffering, Completion, PAGE_SIZE_BYTES_MAX, PAGE_SIZE_BYTES_MIN, Prio, QueueSettings, Settings,
 };
 use crate::units::format_size;
 
@@ -38,6 +38,8 @@ pub(super) const PAGE_SIZE: Kind = Kind::Size {
 pub(super) const INTERFACES: Kind = Kind::Choice(&names::<Interface, { Interface::COUNT }>());
 
 pub(super) const BUFFERINGS: Kind = Kind::Choice(&names::<Buffering, 3>());
+
+pub(super) const PRIOS: Kind = Kind::Choice(&names::<Prio, 5>());
 
 pub(super) const IO: &[Spec] = &[
     Spec {
@@ -86,6 +88,19 @@ pub(super) const IO: &[Spec] = &[
         kind: Kind::Bool,
         inactive: |s, _| no_ring(s),
         ..at!(Bool, |s, c| s.io.registered_files)
+    },
+    Spec {
+        key: "prio",
+        help: "Default priority of the I/Os of all classes, where the drives' scheduler acts on it: mq-deadline on realtime, \
+               best effort (low, high and none alike) and idle, bfq on the levels too. Buffered writes reach the drive \
+               without it.",
+        kind: PRIOS,
+        inactive: |s, _| {
+            let why = |class: Class| s.no_prio(class);
+            if Class::ALL.into_iter().all(|class| why(class).is_some()) { why(Class::Scan) } else { None }
+        },
+        unavailable: prio_unavailable,
+        ..at!(named Prio, |s, c| s.io.prio)
     },
 ];
 
@@ -201,4 +216,34 @@ pub(super) fn page_size_unavailable(
     (direct && !bytes.is_multiple_of(target.direct_align_bytes)).then(|| {
         format!("direct I/O on this target takes multiples of {}", format_size(target.direct_align_bytes))
     })
+}
+
+/// The schedulers that act on priorities.
+const ACTS_ON_PRIO: [&str; 2] = ["mq-deadline", "bfq"];
+
+pub(super) fn prio_unavailable(
+    value: &Value,
+    s: &Settings,
+    class: Class,
+    conditions: Conditions,
+) -> Option<String> {
+    if *value == Value::Choice(Prio::None.name()) || s.no_prio(class).is_some() {
+        return None;
+    }
+    if *value == Value::Choice(Prio::Realtime.name()) && conditions.facts.platform.unprivileged {
+        return Some("it requires root (start stacktune with sudo)".into());
+    }
+    let ignores = |name: &str| !ACTS_ON_PRIO.contains(&name);
+    let reason = |what: &str, scheduler: &str| {
+        format!("{what} {scheduler} ignores priorities: choose queue.scheduler = mq-deadline or bfq first")
+    };
+    if let Some(scheduler) = &s.queue.scheduler {
+        return ignores(scheduler).then(|| reason("the scheduler", scheduler));
+    }
+    let devices = s.target.devices.iter().filter_map(|name| conditions.facts.find(name).ok());
+    let ignoring =
+        devices.map(|device| (device.name.as_str(), device.scheduler.as_deref().unwrap_or("none")));
+    let loops = s.target.devices.is_empty().then_some(("a new loop device", "none"));
+    let (name, scheduler) = ignoring.chain(loops).find(|(_, scheduler)| ignores(scheduler))?;
+    Some(reason(&format!("{name}'s scheduler"), scheduler))
 }

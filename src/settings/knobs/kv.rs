@@ -10,7 +10,7 @@ use crate::units::{KIB, MIB};
 pub(super) fn of_another_engine(path: &str, settings: &Settings) -> Option<&'static str> {
     const PAIRS: &[&str] = &["scan.range", "scan.whole", "point.misses", "background.reads", "wal.acks"];
     const PAGES: &[&str] = &["target.files.count", "target.files.size", "stack.data", "stack.wal"];
-    const PAGES_OF_CLASSES: &[&str] = &["batch", "page_size", "buffering", "interface"];
+    const PAGES_OF_CLASSES: &[&str] = &["batch", "page_size", "buffering", "interface", "prio"];
     let (table, key) = path.split_once('.')?;
     let of_pairs = matches!(table, "kv" | "rocksdb") || PAIRS.contains(&path);
     let of_class = Class::ALL.iter().any(|class| class.name() == table);

@@ -7,7 +7,8 @@ use super::io::no_ring;
 use super::spec::{Conditions, Named, PLAIN, Scope, Spec, missing, names};
 use super::value::{Kind, Value};
 use crate::class::Class;
-use crate::settings::values::{Buffering, Completion, Cpus, Settings, Submission};
+use crate::host::kernel_version;
+use crate::settings::values::{Buffering, Completion, Cpus, RingSetup, Settings, Submission};
 
 pub(super) const POLLING: &[Spec] = &[
     Spec {
@@ -64,6 +65,15 @@ pub(super) const POLLING: &[Spec] = &[
             _ => cpus_unavailable(v, s, c, conditions),
         },
         ..at!(Cpus, |s, c| s.io.sqpoll_cpu)
+    },
+    Spec {
+        key: "setup",
+        help: "When a ring's completions are done in the worker's thread: at once by interrupting it, when it next enters the \
+               kernel (coop), or when it asks for completions (defer).",
+        kind: Kind::Choice(&names::<RingSetup, 4>()),
+        inactive: |s, _| no_ring(s),
+        unavailable: setup_unavailable,
+        ..at!(named RingSetup, |s, c| s.io.setup)
     },
     Spec {
         key: "poll_sleep",
@@ -125,6 +135,26 @@ fn nothing_polled(settings: &Settings) -> Option<&'static str> {
         (Completion::Iopoll, Submission::Sqpoll) => Some("the kernel thread polls without sleeping"),
         (Completion::Iopoll, Submission::Call) => None,
     }
+}
+
+fn setup_unavailable(value: &Value, s: &Settings, _: Class, conditions: Conditions) -> Option<String> {
+    let (flag, since) = match value {
+        Value::Choice("coop") => ("IORING_SETUP_COOP_TASKRUN", (5, 19)),
+        Value::Choice("defer") => ("IORING_SETUP_DEFER_TASKRUN", (6, 1)),
+        _ => return None,
+    };
+    if no_ring(s).is_some() {
+        return None;
+    }
+    if s.io.submission == Submission::Sqpoll {
+        return Some(
+            "with io.submission = sqpoll the kernel's thread completes I/Os, and the kernel refuses both"
+                .into(),
+        );
+    }
+    let kernel = &conditions.facts.kernel;
+    let has = kernel_version(kernel).is_none_or(|version| version >= since);
+    (!has).then(|| format!("{flag} needs Linux {}.{}, this is {kernel}", since.0, since.1))
 }
 
 fn completion_unavailable(value: &Value, s: &Settings, _: Class, conditions: Conditions) -> Option<String> {

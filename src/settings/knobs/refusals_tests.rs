@@ -83,3 +83,43 @@ fn the_kernels_thread_runs_on_one_cpu() {
     let two = on_a_drive(|s| s.io.sqpoll_cpu = Cpus::List(vec![2, 3]));
     assert!(two.contains("one CPU"), "{two}");
 }
+
+#[test]
+fn a_ring_is_set_up_as_the_kernel_and_its_polling_thread_allow() {
+    use crate::settings::{RingSetup, Submission};
+    let on = |kernel: &str, setup: RingSetup, submission: Submission| {
+        let mut settings = Settings::default();
+        (settings.io.setup, settings.io.submission) = (setup, submission);
+        let facts = crate::host::Facts { kernel: kernel.into(), ..capable_host() };
+        let found = problems(&settings, Conditions { facts: &facts, target: None });
+        found.into_iter().map(|(path, why)| format!("{path}: {why}")).collect::<String>()
+    };
+    assert_eq!(on("6.0.1", RingSetup::Coop, Submission::Call), "");
+    assert_eq!(on("5.10.1", RingSetup::Plain, Submission::Sqpoll), "");
+    let refused = on("6.0.1", RingSetup::Defer, Submission::Call);
+    assert_eq!(refused, "io.setup: IORING_SETUP_DEFER_TASKRUN needs Linux 6.1, this is 6.0.1");
+    for setup in [RingSetup::Coop, RingSetup::Defer] {
+        assert!(on("6.18.0", setup, Submission::Sqpoll).starts_with("io.setup: with io.submission = sqpoll"));
+    }
+}
+
+#[test]
+fn a_priority_needs_a_scheduler_that_acts_on_it() {
+    use crate::settings::Prio;
+    let on = |scheduler: Option<&str>, prio: Prio| {
+        on_a_drive(|s| {
+            s.classes[Class::Wal.index()].prio = Some(prio);
+            s.queue.scheduler = scheduler.map(str::to_owned);
+        })
+    };
+    let of_wal = |refused: &str| refused.lines().any(|line| line.starts_with("wal.prio"));
+    let refused = on(None, Prio::High);
+    assert!(refused.contains("wal.prio: nvme0n1's scheduler none ignores priorities"), "{refused}");
+    assert!(of_wal(&on(Some("kyber"), Prio::High)) && !of_wal(&on(Some("bfq"), Prio::High)));
+    assert!(!of_wal(&on(None, Prio::None)));
+    let mut files = Settings::default();
+    files.io.prio = Prio::Idle;
+    assert_eq!(files.prio_of(Class::Scan), Prio::None, "the drive below files is not looked for");
+    files.stack.loops = true;
+    assert_eq!(files.prio_of(Class::Scan), Prio::Idle);
+}

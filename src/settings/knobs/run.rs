@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::memory::cache_limit_unavailable;
-use super::spec::{Named, PLAIN, Scope, Spec, names};
+use super::spec::{Named, PLAIN, Scope, Spec, missing, names};
 use super::value::{Kind, Value};
 use crate::settings::values::SimDevice;
 use crate::units::{GIB, MIB};
@@ -83,6 +83,37 @@ pub(super) const RUN: &[Spec] = &[
         },
         only_reckons: true,
         ..at!(Time, |s, c| s.run.drain)
+    },
+    Spec {
+        key: "cpu_latency",
+        help: "The longest time that an idle CPU may take to wake up, requested while the run lasts (/dev/cpu_dma_latency): 0 \
+               keeps all CPUs from sleeping; default = the host's.",
+        kind: Kind::Time {
+            min: Duration::ZERO,
+            max: Duration::from_secs(1),
+            steps: &[
+                Duration::ZERO,
+                Duration::from_micros(1),
+                Duration::from_micros(10),
+                Duration::from_micros(50),
+                Duration::from_micros(200),
+                Duration::from_millis(1),
+            ],
+        },
+        inherits: true,
+        inactive: |s, _| s.is_simulated().then_some("simulated devices use a virtual clock"),
+        unavailable: |v, s, _, conditions| match v {
+            Value::Time(_) if !s.is_simulated() => missing(&conditions.facts.platform.cpu_latency),
+            _ => None,
+        },
+        get: |s, _| s.run.cpu_latency.map_or(Value::Inherit, Value::Time),
+        set: |s, _, value| {
+            s.run.cpu_latency = match value {
+                Value::Time(time) => Some(time),
+                _ => None,
+            };
+        },
+        ..PLAIN
     },
     Spec {
         key: "drives",

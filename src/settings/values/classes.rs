@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::cpus::Cpus;
-use super::io::Buffering;
+use super::io::{Buffering, Prio};
 use crate::class::Class;
 use crate::settings::interface::Interface;
 use crate::settings::named::Named;
@@ -57,6 +57,8 @@ pub struct ClassSettings {
     pub buffering: Option<Buffering>,
     /// The page size; none means that of `[io]`.
     pub page_size_bytes: Option<u64>,
+    /// The priority of its I/Os; none means that of `[io]`.
+    pub prio: Option<Prio>,
 }
 
 /// How a commit is made durable.
@@ -101,6 +103,7 @@ impl ClassSettings {
             interface: None,
             buffering: None,
             page_size_bytes: None,
+            prio: None,
         }
     }
 }

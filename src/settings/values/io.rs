@@ -36,6 +36,10 @@ pub struct Io {
     pub completion: Completion,
     /// How I/Os are submitted (rings only).
     pub submission: Submission,
+    /// When the kernel completes a ring's I/Os in the worker's thread (rings only).
+    pub setup: RingSetup,
+    /// The priority of the I/Os, where the scheduler acts on it.
+    pub prio: Prio,
     /// With `sqpoll`, how long the kernel thread polls without work before it sleeps.
     pub sqpoll_idle: Duration,
     /// With `sqpoll`, the CPU of the kernel's thread.
@@ -62,6 +66,55 @@ pub enum Submission {
     Call,
     /// A thread of the kernel polls the submission queue (`IORING_SETUP_SQPOLL`).
     Sqpoll,
+}
+
+/// When the kernel does its part of a completion in the worker's thread.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum RingSetup {
+    /// As [`Self::Coop`] where the kernel has that, else as [`Self::Plain`].
+    #[default]
+    Default,
+    /// At once: the thread is interrupted.
+    Plain,
+    /// When the thread next enters the kernel (`IORING_SETUP_COOP_TASKRUN`, Linux 5.19).
+    Coop,
+    /// When the thread asks for completions (`IORING_SETUP_DEFER_TASKRUN` and `SINGLE_ISSUER`, Linux 6.1).
+    Defer,
+}
+
+/// The priority of I/Os (`ioprio_set(2)`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Prio {
+    /// None: the scheduler takes the thread's nice value.
+    #[default]
+    None,
+    /// Served when nobody else asks.
+    Idle,
+    /// Best effort, level 7.
+    Low,
+    /// Best effort, level 0.
+    High,
+    /// Real time, level 4: before all others.
+    Realtime,
+}
+
+impl Named for RingSetup {
+    const NAMES: &'static [(Self, &'static str, &'static str)] = &[
+        (Self::Default, "default", "coop where the kernel has it, else plain"),
+        (Self::Plain, "plain", "a completion interrupts the worker's thread"),
+        (Self::Coop, "coop", "completed when the thread next enters the kernel (COOP_TASKRUN)"),
+        (Self::Defer, "defer", "completed when the thread asks for completions (DEFER_TASKRUN)"),
+    ];
+}
+
+impl Named for Prio {
+    const NAMES: &'static [(Self, &'static str, &'static str)] = &[
+        (Self::None, "none", "no priority of its own"),
+        (Self::Idle, "idle", "served when nobody else asks"),
+        (Self::Low, "low", "best effort, the lowest level"),
+        (Self::High, "high", "best effort, the highest level"),
+        (Self::Realtime, "realtime", "before all others"),
+    ];
 }
 
 impl Named for Buffering {

@@ -17,7 +17,7 @@ use crate::class::Class;
 use crate::units::{GIB, MIB};
 pub use classes::{Arrival, ClassSettings, Offsets, Sync, Wal};
 pub use cpus::Cpus;
-pub use io::{Buffering, Completion, Io, Submission};
+pub use io::{Buffering, Completion, Io, Prio, RingSetup, Submission};
 pub use kv::{Compaction, Compression, Kv, LoadEngine, Order, Pairs, Rocksdb};
 pub use run::{Run, Sim, SimDevice};
 pub use stack::{DriveState, Filesystem, Placement, QueueSettings, Raid, Stack};
@@ -92,6 +92,8 @@ impl Default for Settings {
                 registered_files: true,
                 completion: Completion::Interrupt,
                 submission: Submission::Call,
+                setup: RingSetup::Default,
+                prio: Prio::None,
                 sqpoll_idle: Duration::from_secs(1),
                 sqpoll_cpu: Cpus::Any,
                 poll_sleep: Duration::ZERO,
@@ -156,6 +158,23 @@ impl Settings {
             return if direct { Buffering::Direct } else { Buffering::Cached };
         }
         self.classes[class.index()].buffering.unwrap_or(self.io.buffering)
+    }
+
+    /// The priority of the class's I/Os, its own or the default; none where it has no effect.
+    pub fn prio_of(&self, class: Class) -> Prio {
+        match self.no_prio(class) {
+            Some(_) => Prio::None,
+            None => self.classes[class.index()].prio.unwrap_or(self.io.prio),
+        }
+    }
+
+    /// Why a priority of the class's I/Os has no effect, or none.
+    pub fn no_prio(&self, class: Class) -> Option<&'static str> {
+        if !self.interface_of(class).through_block_layer() {
+            return Some("its I/O passes no scheduler");
+        }
+        let on_files = self.target.devices.is_empty() && !self.stack.is_built();
+        on_files.then_some("the target is files, of whose drive the scheduler is not known")
     }
 
     /// The class's page size, its own or the default.

@@ -15,6 +15,8 @@ pub struct Run {
     pub window: Duration,
     /// How long I/O that is under way at a run's end is waited for.
     pub drain: Duration,
+    /// The longest time that an idle CPU may take to wake up during the run; none leaves it to the host.
+    pub cpu_latency: Option<Duration>,
     /// The seed of offsets and arrivals.
     pub seed: u64,
     /// Drives of the array for which the cores needed are derived.
@@ -31,6 +33,7 @@ impl Default for Run {
             cache_limit_bytes: None,
             window: Duration::from_secs(1),
             drain: Duration::from_secs(30),
+            cpu_latency: None,
             seed: 1,
             drives: 8,
             drive_rate_bytes_per_s: Some(3_000_000_000),

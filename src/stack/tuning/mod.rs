@@ -6,7 +6,9 @@
 
 mod adjustments;
 pub(crate) mod cgroup;
+mod cpu_latency;
 pub(crate) mod queue;
 
 pub use adjustments::Adjustments;
+pub use cpu_latency::CpuLatency;
 pub use queue::drives_of;

@@ -94,6 +94,8 @@ fn platform(out: &mut String, facts: &Facts) {
         groups => format!("{groups} groups"),
     };
     row(out, "IOMMU", &iommu);
+    let latency = platform.cpu_latency.reason().map_or("yes".to_owned(), |reason| format!("no: {reason}"));
+    row(out, "CPU latency", &latency);
     let pages = &platform.hugepages;
     let text = match pages.total {
         0 => "none set aside".to_owned(),
