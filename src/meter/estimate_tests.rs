@@ -7,9 +7,9 @@ use rand::{RngExt as _, SeedableRng as _};
 use super::*;
 
 /// The windows of a turn: of the run before it, between, and after; as the ledger takes them.
-const TURNS: [(usize, usize, usize); 4] = [(5, 3, 3), (10, 3, 5), (30, 3, 5), (60, 3, 5)];
+const TURNS: [(usize, usize, usize); 5] = [(5, 3, 3), (10, 3, 5), (30, 3, 5), (60, 3, 5), (60, 3, 20)];
 const COUNTED: usize = 10;
-const FIGURES: u64 = 5;
+const FIGURES: u64 = 9;
 
 fn turn(gap: usize) -> Together {
     Together { figures: FIGURES as usize, gap, change_min: TURN_CHANGE_MIN }
@@ -39,7 +39,7 @@ fn turns_that_do_nothing_are_clear_in_one_line_of_twenty_at_most() {
         let clear = TURNS.map(|turn| clear_lines(500, turn, kind, 1.0));
         println!("{:<17} {clear:?} of 500 lines each", kind.name);
         all = (all.0 + clear.iter().sum::<u64>(), all.1 + 500 * TURNS.len() as u64);
-        assert!(clear.iter().sum::<u64>() <= 100, "{}: {clear:?}", kind.name);
+        assert!(clear.iter().sum::<u64>() <= 125, "{}: {clear:?}", kind.name);
     }
     println!("all: {} of {}", all.0, all.1);
     assert!(all.0 * 40 <= all.1, "{all:?}: more than one in forty");

@@ -1,29 +1,27 @@
 //! The ledger: what each turn of a knob did, as windows before against windows after.
 //!
 //! It compares clean windows past their settling time: before the turn, the last ten of the old setting;
-//! after it, the first five of the new one. A verdict needs three on each side, and no flag that forbids it; whether
-//! a change is clear follows from how much the windows vary, up to sixty of them ([`super::estimate`]).
+//! after it, the first five of the new one, or up to twenty if a p99 has too few I/Os otherwise. A verdict needs three
+//! on each side, and no flag that forbids it; whether a change is clear follows from how much the windows vary, up to
+//! sixty of them ([`super::estimate`], [`super::turn_figures`]).
 //!
 //! A turn that comes before its predecessor can be judged overtakes it: the windows before the first such
 //! turn are then compared with those after the last, and the last one's line says so.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::estimate::{self, Side, TURN_CHANGE_MIN, Together, WINDOWS_MIN};
+use super::estimate::WINDOWS_MIN;
 use super::flag::{FlagKind, stem};
-use super::window::{Change, Flag, Latency, LedgerLine, State, Verdict, Window};
+use super::turn_figures::{self, Measured};
+use super::window::{Flag, LedgerLine, Window};
 use crate::class::Class;
 
-/// The most windows before a turn that count.
-const BEFORE_WINDOWS: usize = 10;
 /// The most that show how much windows vary.
 const HISTORY_WINDOWS: usize = 60;
-/// A line is closed after this many windows.
+/// A line is closed after this many windows,
 const AFTER_WINDOWS: usize = 5;
-/// The figures of a line.
-const FIGURES: usize = 5;
-/// Between both sides are the window of the turn, and those in which the load settles.
-const TOGETHER: Together = Together { figures: FIGURES, gap: 3, change_min: TURN_CHANGE_MIN };
+/// or this many, if a percentile needs them.
+const AFTER_WINDOWS_MAX: usize = 20;
 
 /// A turn of a knob.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -122,7 +120,7 @@ struct Beginning {
 /// What a line needs from a window.
 #[derive(Debug, Clone, Default)]
 struct Sample {
-    figures: [Option<f64>; FIGURES],
+    measured: Measured,
     forbidding: Vec<String>,
     drifting: Vec<String>,
     /// Flags that are worth knowing but forbid nothing.
@@ -189,7 +187,7 @@ impl Ledger {
         };
         open.after.push(sample);
         compare(line, open);
-        line.open = open.after.len() < AFTER_WINDOWS;
+        line.open = open.waits();
         if !line.open {
             self.open = None;
         }
@@ -229,6 +227,14 @@ impl Open {
     fn is_early(&self) -> bool {
         self.after.len() < WINDOWS_MIN
     }
+
+    /// Whether it takes more windows.
+    fn waits(&self) -> bool {
+        let windows = self.after.len();
+        windows < AFTER_WINDOWS
+            || windows < AFTER_WINDOWS_MAX
+                && turn_figures::waits_for_samples(&measured(&self.after), AFTER_WINDOWS_MAX)
+    }
 }
 
 impl Beginning {
@@ -241,13 +247,7 @@ impl Beginning {
 
 impl Sample {
     fn of(window: &Window) -> Self {
-        let running =
-            |class: Class| Some(window.class(class)).filter(|figures| figures.state == State::Running);
-        let p99 = |class: Class| {
-            let latency: Option<&Latency> = running(class)?.latencies.service_ns.as_ref();
-            latency?.p99.map(|ns| ns as f64)
-        };
-        let mut sample = Self::default();
+        let mut sample = Self { measured: Measured::of(window), ..Self::default() };
         let of_classes = Class::ALL
             .into_iter()
             .flat_map(|class| window.class(class).flags.iter().map(move |flag| (Some(class), flag)));
@@ -261,13 +261,6 @@ impl Sample {
         }
         let failed = Class::ALL.into_iter().filter(|class| window.class(*class).errors > 0);
         sample.noted.extend(failed.map(|class| format!("{class} {}", FlagKind::Errors.text())));
-        sample.figures = [
-            running(Class::Scan).map(|scan| scan.mb_per_s),
-            p99(Class::Point),
-            p99(Class::Wal),
-            Some(window.total.mb_per_s),
-            window.total.cycles_per_byte.filter(|_| !window.cpu.coarse),
-        ];
         sample
     }
 }
@@ -275,7 +268,7 @@ impl Sample {
 /// Fills in everything that a line says about the windows on both sides.
 fn compare(line: &mut LedgerLine, open: &Open) {
     let Open { began, before: history, after, failed } = open;
-    let before = &history[history.len().saturating_sub(BEFORE_WINDOWS)..];
+    let before = turn_figures::counted(history);
     let both = || before.iter().chain(after);
     // A trend matters if it leads up to the turn, or continues at the end.
     let ends = [before.last(), after.last()].into_iter().flatten();
@@ -292,45 +285,17 @@ fn compare(line: &mut LedgerLine, open: &Open) {
         line.flags.push(FlagKind::LessDurable.text().into());
     }
     line.flags.extend(line.survives_less.iter().cloned());
-    let changes = [
-        &mut line.scan_mb_per_s,
-        &mut line.point_p99_ns,
-        &mut line.wal_p99_ns,
-        &mut line.total_mb_per_s,
-        &mut line.cycles_per_byte,
-    ];
-    for (at, change) in changes.into_iter().enumerate() {
-        let values =
-            |samples: &[Sample]| samples.iter().filter_map(|sample| sample.figures[at]).collect::<Vec<_>>();
-        let counted = values(before).len();
-        *change = changed(&values(history), counted, &values(after), judged);
-    }
+    turn_figures::compare(line, &measured(history), &measured(after), judged);
+}
+
+fn measured(samples: &[Sample]) -> Vec<&Measured> {
+    samples.iter().map(|sample| &sample.measured).collect()
 }
 
 /// Each stem of a flag once, in the words of the last window that had it.
 fn once<'a>(texts: impl Iterator<Item = &'a String>) -> Vec<String> {
     let by_kind: BTreeMap<_, _> = texts.map(|text| (stem(text), text)).collect();
     by_kind.into_values().cloned().collect()
-}
-
-/// What changed from the last `counted` windows before to those after.
-fn changed(history: &[f64], counted: usize, after: &[f64], judged: bool) -> Change {
-    let before = &history[history.len() - counted..];
-    let mean =
-        |values: &[f64]| (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
-    let range = |values: &[f64]| {
-        values.iter().copied().map(|value| (value, value)).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
-    };
-    let sides = (Side { windows: history, counted }, Side::of(after));
-    let estimate = judged.then(|| estimate::estimate(sides.0, sides.1, TOGETHER)).flatten();
-    Change {
-        before: mean(before),
-        before_range: range(before),
-        after: mean(after),
-        after_range: range(after),
-        interval: estimate.map(|estimate| (estimate.low, estimate.high)),
-        verdict: estimate.map_or(Verdict::None, |estimate| estimate.verdict()),
-    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,9 @@
+use std::sync::Arc;
+
+use hdrhistogram::Histogram;
+
 use super::*;
+use crate::meter::window::{Change, ClassHistograms, State, Verdict};
 use crate::units::SECOND_NS;
 
 struct Run {
@@ -20,8 +25,7 @@ impl Run {
             window.classes[0].mb_per_s = *rate;
             window.total.mb_per_s = rate + 50.0;
             window.total.cycles_per_byte = Some(2.0);
-            window.classes[1].latencies.service_ns =
-                Some(Latency { p99: Some(90_000), ..Latency::default() });
+            record(&mut window, Class::Point, std::iter::repeat_n(90_000, 1000));
             change(&mut window);
             changed.extend(self.ledger.window(&window));
             self.second += 1;
@@ -53,6 +57,14 @@ impl Run {
     fn last(&self) -> &LedgerLine {
         self.ledger.lines.last().unwrap()
     }
+}
+
+/// Gives a class these latencies.
+fn record(window: &mut Window, class: Class, latencies_ns: impl IntoIterator<Item = u64>) {
+    let mut histogram = Histogram::new(3).unwrap();
+    latencies_ns.into_iter().for_each(|ns| histogram.record(ns).unwrap());
+    let histograms = ClassHistograms { service: Some(histogram), ..ClassHistograms::default() };
+    Arc::make_mut(&mut window.histograms)[class.index()] = histograms;
 }
 
 fn flag(text: &str) -> Flag {
@@ -270,4 +282,77 @@ fn unclean_windows_and_stopped_classes_are_left_out() {
     assert_eq!(line.windows, (3, 5));
     assert_eq!((line.scan_mb_per_s.after, line.scan_mb_per_s.verdict), (None, Verdict::None));
     assert_eq!((line.cycles_per_byte.after, line.total_mb_per_s.verdict), (None, Verdict::Lower));
+}
+
+/// Commits of a window, so many a second, around that latency, with a tail of seven times it.
+fn commits(window: &mut Window, count: u64, ns: u64) {
+    let spread = |n: u64| ns * (90 + (n * 37 + window.index * 11) % 21) / 100;
+    record(
+        window,
+        Class::Wal,
+        (0..count).map(|n| spread(n) * if n % 60 == 59 { 7 } else { 1 }).collect::<Vec<_>>(),
+    );
+    window.classes[Class::Wal.index()].mb_per_s = count as f64 * 4096.0 / 1e6;
+}
+
+/// Turning `wal.sync` from `fdatasync` to `none`: no window before it has a p99 of its own.
+#[test]
+fn a_slow_wal_that_becomes_fast_is_a_clear_change() {
+    let mut run = Run::new();
+    run.windows_with(&[100.0; 10], |window| {
+        commits(window, 560 + window.start_ns / SECOND_NS % 7, 1_750_000)
+    });
+    run.turn_of(Turn { knob: "wal.sync".into(), ..Turn::default() });
+    let changed = run.windows_with(&[100.0; 5], |window| commits(window, 36_000, 27_000));
+    let line = changed.last().unwrap();
+    let verdicts = [&line.wal_mb_per_s, &line.wal_p50_ns, &line.wal_p99_ns].map(|change| change.verdict);
+    assert_eq!(verdicts, [Verdict::Higher, Verdict::Lower, Verdict::Lower], "{line:#?}");
+    let p99 = &line.wal_p99_ns;
+    assert!(p99.before.unwrap() > 10e6 && p99.after.unwrap() < 0.3e6, "{p99:?}");
+    assert!((1.7e6..1.8e6).contains(&line.wal_p50_ns.before.unwrap()));
+    // And back.
+    run.windows_with(&[100.0; 8], |window| commits(window, 36_000, 27_000));
+    run.turn_of(Turn { knob: "wal.sync".into(), ..Turn::default() });
+    let changed = run.windows_with(&[100.0; 5], |window| commits(window, 560, 1_750_000));
+    let line = changed.last().unwrap();
+    let verdicts = [&line.wal_mb_per_s, &line.wal_p50_ns, &line.wal_p99_ns].map(|change| change.verdict);
+    assert_eq!(
+        (verdicts, line.open),
+        ([Verdict::Lower, Verdict::Higher, Verdict::Higher], false),
+        "{line:#?}"
+    );
+}
+
+/// A hundred commits a second need ten windows for a p99.
+#[test]
+fn a_line_takes_the_windows_that_a_p99_needs() {
+    let mut run = Run::new();
+    run.windows_with(&[100.0; 14], |window| commits(window, 100, 2_000_000));
+    run.turn();
+    let changed = run.windows_with(&[100.0; 12], |window| commits(window, 100, 9_000_000));
+    assert_eq!((changed.len(), run.last().windows, run.last().open), (10, (10, 10), false));
+    assert_eq!(
+        (run.last().wal_p50_ns.verdict, run.last().wal_p99_ns.verdict),
+        (Verdict::Higher, Verdict::Higher)
+    );
+    assert_eq!((changed[4].wal_p50_ns.verdict, changed[4].wal_p99_ns.after), (Verdict::Higher, None));
+    // With too few for any p99, it is not waited for.
+    run.turn();
+    run.windows_with(&[100.0; 20], |window| commits(window, 20, 9_000_000));
+    assert_eq!((run.last().windows.1, run.last().wal_p99_ns.after), (5, None));
+}
+
+#[test]
+fn missed_starts_are_a_share_of_those_intended() {
+    let mut run = Run::new();
+    let intend = |missed: u64| {
+        move |window: &mut Window| {
+            (window.classes[1].intended, window.classes[1].missed) = (1000, missed);
+        }
+    };
+    run.windows_with(&[100.0; 5], intend(0));
+    run.turn();
+    run.windows_with(&[100.0; 5], intend(250));
+    let change = &run.last().missed_share;
+    assert_eq!((change.before, change.after, change.verdict), (Some(0.0), Some(0.25), Verdict::Higher));
 }

@@ -31,11 +31,13 @@
 //! | [`cpu`] | the processor over a window: the whole system's shares and cycles | frequency, pmu, window |
 //! | [`cusum`] | where a series leaves its level (CUSUM; Page 1954) | settling |
 //! | [`estimate`] | how much a figure differs between two stretches of windows, and whether clearly | spread, window |
-//! | [`ledger`] | each turn of a knob: windows before against windows after | estimate, flag, window |
 //! | [`source`] | where counts come from: cells here, deltas of another process | counters, tasks, under_way, cell |
 //! | [`variability`] | how much the throughput varies (Didona et al. 2021, 4.7) | window |
 //! | [`flags`] | raises flags: what makes a figure untrustworthy | flag, drives, window, context |
 //! | [`latency`] | percentiles, reported only if enough samples support them | window, source |
+//! | [`samples`] | a latency's samples by value, to pool those of several windows | latency |
+//! | [`turn_figures`] | the figures of a ledger's line, from both sides of its turn | estimate, latency, samples, window |
+//! | [`ledger`] | each turn of a knob: windows before against windows after | estimate, flag, turn_figures, window |
 //! | [`probes`] | what the meters read besides the sources | block, member, tasks, arrays, drives, layers, cpu |
 //! | [`steady_state`] | whether a run has reached its steady state (Didona et al. 2021, 4.1) | rates, written, window, bins, cusum |
 //! | [`totals`] | sums over the windows after the warm-up | engine, flag, rates, written, window, cpu, source, variability, flags, latency, steady_state |
@@ -66,6 +68,7 @@ pub mod pmu;
 pub mod price;
 pub mod probes;
 mod rates;
+pub mod samples;
 pub mod settling;
 pub mod source;
 pub mod spread;
@@ -73,6 +76,7 @@ mod sqpoll;
 pub mod steady_state;
 pub mod tasks;
 pub mod totals;
+mod turn_figures;
 pub mod under_way;
 pub mod variability;
 pub mod window;

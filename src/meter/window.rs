@@ -337,6 +337,36 @@ impl LedgerLine {
     pub fn is_less_safe(&self) -> bool {
         self.less_durable || !self.survives_less.is_empty()
     }
+
+    /// Its figures, by name.
+    pub fn changes(&self) -> [(&'static str, &Change); 9] {
+        [
+            ("scan MB/s", &self.scan_mb_per_s),
+            ("point p50", &self.point_p50_ns),
+            ("point p99", &self.point_p99_ns),
+            ("WAL MB/s", &self.wal_mb_per_s),
+            ("WAL p50", &self.wal_p50_ns),
+            ("WAL p99", &self.wal_p99_ns),
+            ("total MB/s", &self.total_mb_per_s),
+            ("cycles/byte", &self.cycles_per_byte),
+            ("missed starts", &self.missed_share),
+        ]
+    }
+
+    /// Its figures, in the same order.
+    pub(super) fn changes_mut(&mut self) -> [&mut Change; 9] {
+        [
+            &mut self.scan_mb_per_s,
+            &mut self.point_p50_ns,
+            &mut self.point_p99_ns,
+            &mut self.wal_mb_per_s,
+            &mut self.wal_p50_ns,
+            &mut self.wal_p99_ns,
+            &mut self.total_mb_per_s,
+            &mut self.cycles_per_byte,
+            &mut self.missed_share,
+        ]
+    }
 }
 
 /// The histograms of a class in a window; none if nothing was recorded.
@@ -355,13 +385,14 @@ pub struct ClassHistograms {
 /// A figure of the ledger before and after a turn.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Change {
-    /// Mean over the windows before.
+    /// Mean over the windows before; a percentile is that of all their I/Os.
     pub before: Option<f64>,
-    /// The smallest and the largest value of a window before.
+    /// The smallest and the largest value of a window before; for a percentile, of a stretch of as many windows as
+    /// have enough I/Os.
     pub before_range: Option<(f64, f64)>,
-    /// Mean over the windows after.
+    /// Likewise after.
     pub after: Option<f64>,
-    /// The smallest and the largest value of a window after.
+    /// The smallest and the largest value after.
     pub after_range: Option<(f64, f64)>,
     /// The least and the most that it may have changed, as fractions of the value before ([`super::estimate`]).
     #[serde(default)]
@@ -385,6 +416,13 @@ pub enum Verdict {
     Lower,
 }
 
+impl Verdict {
+    /// Whether there is a clear change.
+    pub fn is_clear(self) -> bool {
+        matches!(self, Self::Higher | Self::Lower)
+    }
+}
+
 /// A line of the ledger: what a turn did.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LedgerLine {
@@ -402,14 +440,26 @@ pub struct LedgerLine {
     pub undo: bool,
     /// `scan MB/s`.
     pub scan_mb_per_s: Change,
+    /// `point p50` in ns.
+    #[serde(default)]
+    pub point_p50_ns: Change,
     /// `point p99` in ns.
     pub point_p99_ns: Change,
+    /// `WAL MB/s`.
+    #[serde(default)]
+    pub wal_mb_per_s: Change,
+    /// `WAL p50` (commit) in ns.
+    #[serde(default)]
+    pub wal_p50_ns: Change,
     /// `WAL p99` (commit) in ns.
     pub wal_p99_ns: Change,
     /// `total MB/s`.
     pub total_mb_per_s: Change,
     /// Cycles per byte.
     pub cycles_per_byte: Change,
+    /// The share of all classes' intended starts that were missed, 0 to 1.
+    #[serde(default)]
+    pub missed_share: Change,
     /// Numbers of windows compared: before, after.
     pub windows: (u64, u64),
     /// Whether it is still collecting windows.

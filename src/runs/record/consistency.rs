@@ -287,20 +287,13 @@ fn missing_flags(summary: &Summary, again: &Summary, counted: &[&Window]) -> Vec
 
 /// Means of a turn outside the range that they are the means of.
 fn of_turn(line: &LedgerLine) -> Vec<String> {
-    let changes = [
-        ("scan MB/s", &line.scan_mb_per_s),
-        ("point p99", &line.point_p99_ns),
-        ("WAL p99", &line.wal_p99_ns),
-        ("total MB/s", &line.total_mb_per_s),
-        ("cycles/byte", &line.cycles_per_byte),
-    ];
     let is_outside = |change: &Change| {
         let sides = [change.before.zip(change.before_range), change.after.zip(change.after_range)];
         sides.into_iter().flatten().any(|(mean, (low, high))| {
             (mean < low && differs(mean, low)) || (mean > high && differs(mean, high)) || low > high
         })
     };
-    let outside = changes.into_iter().filter(|(_, change)| is_outside(change));
+    let outside = line.changes().into_iter().filter(|(_, change)| is_outside(change));
     outside
         .map(|(figure, _)| format!("{figure} of turn {} lies outside its own range", line.number))
         .collect()

@@ -306,23 +306,20 @@ fn turn(line: &LedgerLine) -> String {
     for less in &line.survives_less {
         let _ = writeln!(out, "     {less}");
     }
-    let plain: fn(f64) -> String = three_digits;
-    let time: fn(f64) -> String = |x| format_latency(x.round() as u64);
-    let figures = [
-        ("scan MB/s", &line.scan_mb_per_s, &plain),
-        ("point p99", &line.point_p99_ns, &time),
-        ("WAL p99", &line.wal_p99_ns, &time),
-        ("total MB/s", &line.total_mb_per_s, &plain),
-        ("cycles/byte", &line.cycles_per_byte, &plain),
-    ];
-    for (label, change, text) in figures {
+    let text = |label: &str, x: f64| match label {
+        _ if label.ends_with("p50") || label.ends_with("p99") => format_latency(x.round() as u64),
+        "missed starts" => percent(x),
+        _ => three_digits(x),
+    };
+    for (label, change) in line.changes() {
+        let text = |x| text(label, x);
         if let (Some(before), Some(after)) = (change.before, change.after) {
             let spread = |range: Option<(f64, f64)>| {
                 range.map_or_else(String::new, |(low, high)| format!(" [{}–{}]", text(low), text(high)))
             };
             let (from, to) =
                 (text(before) + &spread(change.before_range), text(after) + &spread(change.after_range));
-            let _ = writeln!(out, "     {label:<12} {from} → {to}: {}", verdict(change, line));
+            let _ = writeln!(out, "     {label:<13} {from} → {to}: {}", verdict(change, line));
         }
     }
     if !line.flags.is_empty() {

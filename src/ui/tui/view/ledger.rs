@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use super::frame::{has_focus, panel, put, span};
 use crate::meter::flag::FlagKind;
 use crate::meter::window::{Change, LedgerLine, Verdict};
-use crate::ui::text::{NONE, bounds, left, mb, signed_percent, width};
+use crate::ui::text::{NONE, bounds, left, mb, percent, signed_percent, width};
 use crate::ui::tui::state::{Focus, State};
 use crate::units::{approx_span, format_latency, three_digits};
 
@@ -26,12 +26,20 @@ struct Figure {
     more_is_gain: bool,
 }
 
+/// Those that every turn shows.
 const FIGURES: [Figure; 5] = [
     Figure { name: "scan MB/s", of: |l| &l.scan_mb_per_s, show: mb, more_is_gain: true },
     Figure { name: "point p99", of: |l| &l.point_p99_ns, show: ns, more_is_gain: false },
     Figure { name: "wal p99", of: |l| &l.wal_p99_ns, show: ns, more_is_gain: false },
     Figure { name: "total MB/s", of: |l| &l.total_mb_per_s, show: mb, more_is_gain: true },
     Figure { name: "cycles/B", of: |l| &l.cycles_per_byte, show: three_digits, more_is_gain: false },
+];
+/// Those that are shown of an opened turn, and of others where they changed clearly.
+const FURTHER: [Figure; 4] = [
+    Figure { name: "point p50", of: |l| &l.point_p50_ns, show: ns, more_is_gain: false },
+    Figure { name: "wal MB/s", of: |l| &l.wal_mb_per_s, show: mb, more_is_gain: true },
+    Figure { name: "wal p50", of: |l| &l.wal_p50_ns, show: ns, more_is_gain: false },
+    Figure { name: "missed", of: |l| &l.missed_share, show: percent, more_is_gain: false },
 ];
 
 fn ns(x: f64) -> String {
@@ -101,7 +109,9 @@ fn entry(state: &State, line: &LedgerLine, open: bool, cells: usize) -> Vec<Line
     if open {
         let mut rows = head_rows(head, cells);
         rows.extend(remarks(state, line, cells));
-        rows.extend(FIGURES.iter().flat_map(|figure| spread(state, line, figure, cells)));
+        let further = FURTHER.iter().filter(|figure| (figure.of)(line).before.is_some());
+        let figures = FIGURES.iter().chain(further);
+        rows.extend(figures.flat_map(|figure| spread(state, line, figure, cells)));
         return rows;
     }
     if cells >= TABLE_CELLS {
@@ -109,8 +119,13 @@ fn entry(state: &State, line: &LedgerLine, open: bool, cells: usize) -> Vec<Line
     }
     let mut rows = head_rows(head, cells);
     rows.extend(remarks(state, line, cells));
-    rows.extend(flow(state, line, cells));
+    rows.extend(flow(state, line, FIGURES.iter().chain(clear_further(line)), cells));
     rows
+}
+
+/// Of the figures that not every turn shows, those that changed clearly.
+fn clear_further(line: &LedgerLine) -> impl Iterator<Item = &'static Figure> {
+    FURTHER.iter().filter(|figure| (figure.of)(line).verdict.is_clear())
 }
 
 /// Number, time and the change.
@@ -140,10 +155,10 @@ fn words(line: &LedgerLine) -> Vec<String> {
     if !line.flags.is_empty() {
         words.push(line.flags.join(", "));
     }
-    let verdicts = FIGURES.iter().map(|figure| (figure.of)(line).verdict);
-    if !line.open && verdicts.clone().all(|verdict| verdict == Verdict::None) {
+    let verdicts = || line.changes().into_iter().map(|(_, change)| change.verdict);
+    if !line.open && verdicts().all(|verdict| verdict == Verdict::None) {
         words.push("no verdict".into());
-    } else if !line.open && verdicts.clone().all(|v| v == Verdict::NoClearChange) {
+    } else if !line.open && !verdicts().any(Verdict::is_clear) {
         words.push("◇ no clear change".into());
     }
     words
@@ -174,6 +189,7 @@ fn table(state: &State, line: &LedgerLine, head: Vec<Span<'static>>, cells: usiz
         spans.push(span(left(&text, CHANGE_CELLS), style));
     }
     rows.push(Line::from(spans));
+    rows.extend(flow(state, line, clear_further(line), cells));
     rows.extend(remarks(state, line, cells));
     rows
 }
@@ -213,13 +229,18 @@ fn style(state: &State, line: &LedgerLine, figure: &Figure, verdict: Verdict) ->
     }
 }
 
-/// The figures one after the other, in as many rows as they need.
-fn flow(state: &State, line: &LedgerLine, cells: usize) -> Vec<Line<'static>> {
+/// Figures one after the other, in as many rows as they need.
+fn flow(
+    state: &State,
+    line: &LedgerLine,
+    figures: impl Iterator<Item = &'static Figure>,
+    cells: usize,
+) -> Vec<Line<'static>> {
     const INDENT: usize = 5;
     const GAP: usize = 3;
     let mut rows: Vec<Vec<Span<'static>>> = Vec::new();
     let mut used = cells;
-    for figure in &FIGURES {
+    for figure in figures {
         let (text, style) = change(state, line, figure);
         let name = format!("{} ", figure.name);
         let wide = width(&name) + width(&text);
