@@ -22,8 +22,8 @@ pub mod host {
 
 pub mod settings {
     pub use crate::settings::{
-        Arrival, Buffering, Filesystem, Interface, LoadEngine, Named, Offsets, QueueSettings, Raid,
-        RingSetup, Settings,
+        Arrival, Buffering, Filesystem, Interface, LoadEngine, MdSettings, Named, Offsets, QueueSettings,
+        Raid, RingSetup, Settings,
     };
 
     pub mod jobs {
@@ -65,8 +65,8 @@ pub mod stack {
 
     pub mod plan {
         pub use crate::stack::plan::{
-            Confirmed, Destroyed, Endurance, Exposed, Plan, PowerCutReason, Properties, QueueValues,
-            Resilience, Step, queue_values,
+            Confirmed, Destroyed, Endurance, Exposed, LiveValues, Plan, PowerCutReason, Properties,
+            Resilience, Step, live_values,
         };
     }
 

@@ -52,6 +52,7 @@ fn opened(settings: &Settings) -> impl PartialEq {
         wal,
         run,
         queue: _,
+        md: _,
         placement: _,
         kv,
         sim,

@@ -14,9 +14,9 @@ use rustix::process::Signal;
 use stacktune::testing::host::Facts;
 use stacktune::testing::runs::session::{Attendant, Event, Options, PlanShown, Progress, Session, Wanted};
 use stacktune::testing::settings::knobs::{Conditions, Value, find};
-use stacktune::testing::settings::{Interface, QueueSettings, Settings};
+use stacktune::testing::settings::{Interface, MdSettings, QueueSettings, Settings};
 use stacktune::testing::stack::devices::Drive;
-use stacktune::testing::stack::plan::{QueueValues, queue_values};
+use stacktune::testing::stack::plan::{LiveValues, live_values};
 use stacktune::testing::stack::tuning::Adjustments;
 use stacktune::testing::stack::undo::leftovers;
 use tempfile::TempDir;
@@ -71,7 +71,7 @@ fn queue_settings_are_as_they_were_after_any_order_of_turns() {
         turn(mq, Some(16), None),
     ];
     for settings in &turns {
-        adjustments.apply(None, &queue_values(settings), None).unwrap();
+        adjustments.apply(None, &live_values(settings, &MdSettings::default()), None).unwrap();
         let scheduler = settings.scheduler.as_deref().unwrap_or("none");
         assert_eq!(
             (queue(&device, "scheduler").as_str(), queue(&device, "read_ahead_kb").as_str()),
@@ -82,11 +82,11 @@ fn queue_settings_are_as_they_were_after_any_order_of_turns() {
         }
         assert_eq!(leftovers(state.path()).unwrap().len(), 1);
     }
-    adjustments.apply(None, &QueueValues::default(), None).unwrap();
+    adjustments.apply(None, &LiveValues::default(), None).unwrap();
     assert_eq!(queues(&device), found);
     assert!(leftovers(state.path()).unwrap().is_empty(), "an empty journal is removed");
 
-    adjustments.apply(None, &queue_values(&turns[1]), None).unwrap();
+    adjustments.apply(None, &live_values(&turns[1], &MdSettings::default()), None).unwrap();
     assert_ne!(queues(&device), found);
     drop(adjustments);
     assert_eq!(queues(&device), found);
@@ -107,15 +107,16 @@ fn where_one_setting_is_refused_none_is_changed() {
         (QueueSettings { nr_requests: Some(1), ..good.clone() }, "turns 1 into 4"),
     ];
     for (settings, why) in &bad {
-        let error = adjustments.apply(None, &queue_values(settings), None).unwrap_err();
+        let error =
+            adjustments.apply(None, &live_values(settings, &MdSettings::default()), None).unwrap_err();
         assert!(error.what.contains(why), "{error}");
         assert_eq!(queues(&device), found);
         assert!(leftovers(state.path()).unwrap().is_empty());
     }
-    adjustments.apply(None, &queue_values(&good), None).unwrap();
+    adjustments.apply(None, &live_values(&good, &MdSettings::default()), None).unwrap();
     let turned = queues(&device);
     for (settings, _) in &bad {
-        adjustments.apply(None, &queue_values(settings), None).unwrap_err();
+        adjustments.apply(None, &live_values(settings, &MdSettings::default()), None).unwrap_err();
         assert_eq!(queues(&device), turned);
     }
     adjustments.restore(None).unwrap();

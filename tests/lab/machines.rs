@@ -59,7 +59,7 @@ static BARE: Machine = Machine {
 
 /// Four drives that hold the smallest XFS, for RAID and file systems on them.
 static STACKS: Machine = Machine {
-    scripts: &["stack", "reproduce", "kv"],
+    scripts: &["stack", "arrays", "reproduce", "kv"],
     options: &["--drives", "4", "--size", "384M"],
     ran: OnceLock::new(),
 };
@@ -147,6 +147,9 @@ in_guest! {
         a_tool_that_fails_leaves_nothing
         a_table_goes_on_after_kill_9_and_leaves_nothing
         a_sweep_over_arrays_is_verified_and_leaves_nothing
+        an_arrays_settings_are_in_force_and_a_kill_leaves_nothing
+        an_arrays_settings_are_put_back_on_one_that_is_kept
+        a_lockless_bitmap_is_refused_where_kernel_or_mdadm_lack_it
         pairs_on_md0_and_f2fs_are_verified
         pairs_on_md1_and_ext4_are_verified;
     FAULTS faults:
@@ -178,6 +181,9 @@ const IN_SOAK: &[&str] = &[
     "others_files_on_a_stopped_array_of_a_dead_stack_stay",
     "a_tool_that_fails_leaves_nothing",
     "a_sweep_over_arrays_is_verified_and_leaves_nothing",
+    "an_arrays_settings_are_in_force_and_a_kill_leaves_nothing",
+    "an_arrays_settings_are_put_back_on_one_that_is_kept",
+    "a_lockless_bitmap_is_refused_where_kernel_or_mdadm_lack_it",
     "pairs_on_md1_and_ext4_are_verified",
     "a_mounted_drive_is_refused",
     "a_drive_with_a_mounted_partition_is_refused",

@@ -1,5 +1,5 @@
-//! What the settings change of the host itself while a session lasts: queues and the page cache's
-//! budget.
+//! What the settings change of the host itself while a session lasts: queues, the array and the page
+//! cache's budget.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use super::page_cache::{Dropping, drop_cached};
 use super::targets::Target;
 use crate::error::{Error, Result, describe};
 use crate::host::Facts;
-use crate::settings::QueueSettings;
+use crate::settings::{MdSettings, QueueSettings};
 use crate::stack::devices::Drive;
 use crate::stack::journal::Journal;
 use crate::stack::paths::state_dir;
-use crate::stack::plan::queue_values;
+use crate::stack::plan::live_values;
 use crate::stack::runner::Runner;
-use crate::stack::tuning::{Adjustments, CpuLatency, drives_of};
+use crate::stack::tuning::{Adjustments, CpuLatency, array_of, drives_of};
 
 /// What the settings say of the host.
 #[derive(Debug, Clone)]
@@ -21,6 +21,8 @@ pub(super) struct HostSpec {
     /// Names the run in the journal.
     pub profile: String,
     pub queue: QueueSettings,
+    /// Those of the stack's array that have an effect on its level.
+    pub md: MdSettings,
     /// The page cache's budget.
     pub cache_limit_bytes: Option<u64>,
     /// The longest time that an idle CPU may take to wake up.
@@ -51,8 +53,9 @@ impl HostTuning {
         let mut cpu_latency = CpuLatency::default();
         cpu_latency.set(spec.cpu_latency)?;
         let drives = drives(&spec.devices, facts, target)?;
-        let mut adjustments = Adjustments::new(state_dir(), &spec.profile, drives);
-        let values = queue_values(&spec.queue);
+        let mut adjustments = Adjustments::new(state_dir(), &spec.profile, drives)
+            .with_array(target.built().and_then(|built| array_of(built.plan())));
+        let values = live_values(&spec.queue, &spec.md);
         let entered = adjustments.apply(target.journal(), &values, spec.cache_limit_bytes)?;
         if (entered || spec.uncached) && target.is_cacheable() {
             drop_cached(&target.layout().paths()).map_err(|error| {
@@ -73,13 +76,14 @@ impl HostTuning {
         if to.cpu_latency != from.cpu_latency {
             self.cpu_latency.set(to.cpu_latency).map_err(|error| error.one_line())?;
         }
-        if to.queue == from.queue && to.cache_limit_bytes == from.cache_limit_bytes {
+        let same_attributes = to.queue == from.queue && to.md == from.md;
+        if same_attributes && to.cache_limit_bytes == from.cache_limit_bytes {
             return Ok(());
         }
         if from.read_only && to.queue != from.queue {
             return Err("the run is read-only: the queues belong to those who use the devices".into());
         }
-        let values = queue_values(&to.queue);
+        let values = live_values(&to.queue, &to.md);
         let applied = self.adjustments.apply(target.journal(), &values, to.cache_limit_bytes);
         if applied.map_err(|error| error.one_line())? && target.is_cacheable() {
             // What was cached before counts against no budget, and would serve reads for ever.

@@ -291,6 +291,7 @@ fn host_of(settings: &Settings, options: &Options, facts: &Facts) -> HostSpec {
     HostSpec {
         profile: settings.name.clone(),
         queue: settings.queue.clone(),
+        md: settings.md.on(settings.stack.raid),
         cache_limit_bytes: settings.run.cache_limit_bytes,
         cpu_latency: settings.run.cpu_latency.filter(|_| !settings.is_simulated()),
         devices: if settings.touches_storage() {

@@ -10,6 +10,7 @@ mod classes;
 mod io;
 mod knob;
 mod kv;
+mod md;
 mod memory;
 mod polling;
 mod queue;

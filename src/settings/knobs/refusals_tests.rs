@@ -123,3 +123,28 @@ fn a_priority_needs_a_scheduler_that_acts_on_it() {
     files.stack.loops = true;
     assert_eq!(files.prio_of(Class::Scan), Prio::Idle);
 }
+
+#[test]
+fn a_lockless_bitmap_needs_a_kernel_that_has_it_and_settings_of_an_array_an_effect() {
+    use crate::settings::{Bitmap, Raid};
+    let on = |kernel: &str, raid: Raid| {
+        let mut settings = Settings::default();
+        (settings.stack.raid, settings.stack.bitmap) = (raid, Bitmap::Lockless);
+        let facts = crate::host::Facts { kernel: kernel.into(), ..capable_host() };
+        let found = problems(&settings, Conditions { facts: &facts, target: None });
+        found.into_iter().map(|(path, why)| format!("{path}: {why}")).collect::<String>()
+    };
+    assert_eq!(on("6.18.0", Raid::Md5), "");
+    let refused = on("6.1.0", Raid::Md5);
+    assert_eq!(refused, "stack.bitmap: md has lockless bitmaps from Linux 6.18 on, this is 6.1.0");
+    assert_eq!(on("6.1.0", Raid::Md0), "", "a stripe has none");
+    let mut settings = Settings::default();
+    (settings.md.stripe_cache_size, settings.md.sync_speed_max) = (Some(512), Some(1000));
+    let in_force = |raid: Raid| {
+        let md = settings.md.on(raid);
+        (md.stripe_cache_size, md.sync_speed_max)
+    };
+    assert_eq!(in_force(Raid::Md0), (None, None));
+    assert_eq!(in_force(Raid::Md10), (None, Some(1000)));
+    assert_eq!(in_force(Raid::Md6), (Some(512), Some(1000)));
+}

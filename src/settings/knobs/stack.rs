@@ -3,10 +3,10 @@
 use super::spec::{Conditions, Named, PLAIN, Scope, Spec, always, names};
 use super::value::{Kind, NONE, Value};
 use crate::class::Class;
-use crate::host::ToolFound;
+use crate::host::{ToolFound, kernel_version};
 use crate::settings::filesystem_options;
 use crate::settings::values::stack::CHUNK_BYTES_MAX;
-use crate::settings::values::{DriveState, Filesystem, Raid, Settings};
+use crate::settings::values::{Bitmap, DriveState, Filesystem, Raid, Settings};
 use crate::units::{GIB, KIB, MIB};
 
 pub(super) const STACK: &[Spec] = &[
@@ -87,11 +87,18 @@ pub(super) const STACK: &[Spec] = &[
         help: "Assume that the members of a redundant array are in sync (--assume-clean); off waits for md's resync.",
         scope: Scope::Rebuild,
         of_target: always,
-        inactive: |s, _| {
-            let redundant = s.stack.raid.is_md() && s.stack.raid != Raid::Md0;
-            (!redundant).then_some("there is no md array with copies or parity")
-        },
+        inactive: |s, _| not_redundant(s),
         ..at!(Bool, |s, c| s.stack.assume_clean)
+    },
+    Spec {
+        key: "bitmap",
+        help: "What a redundant md array notes of writes under way, so that little is synced after a crash: it costs extra writes.",
+        kind: Kind::Choice(&names::<Bitmap, 3>()),
+        scope: Scope::Rebuild,
+        of_target: always,
+        inactive: |s, _| not_redundant(s),
+        unavailable: bitmap_unavailable,
+        ..at!(named Bitmap, |s, c| s.stack.bitmap)
     },
     Spec {
         key: "filesystem",
@@ -183,6 +190,20 @@ fn members(settings: &Settings) -> u64 {
         0 => settings.target.count,
         devices => devices,
     }
+}
+
+/// Why a setting of redundant arrays has no effect.
+pub(super) fn not_redundant(settings: &Settings) -> Option<&'static str> {
+    (!settings.stack.raid.is_md_redundant()).then_some("there is no md array with copies or parity")
+}
+
+fn bitmap_unavailable(value: &Value, s: &Settings, _: Class, conditions: Conditions) -> Option<String> {
+    if *value != Value::Choice(Bitmap::Lockless.name()) || not_redundant(s).is_some() {
+        return None;
+    }
+    let kernel = &conditions.facts.kernel;
+    let has = kernel_version(kernel).is_none_or(|version| version >= (6, 18));
+    (!has).then(|| format!("md has lockless bitmaps from Linux 6.18 on, this is {kernel}"))
 }
 
 fn no_filesystem(settings: &Settings) -> Option<&'static str> {

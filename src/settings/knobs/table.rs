@@ -1,7 +1,7 @@
 //! Every table of profiles, and the knobs in it.
 
 use super::spec::Spec;
-use super::{classes, io, kv, polling, queue, rocksdb, run, stack, target, wal};
+use super::{classes, io, kv, md, polling, queue, rocksdb, run, stack, target, wal};
 use crate::class::Class;
 
 /// Prefix, class and knobs of each of the profile's tables.
@@ -27,6 +27,7 @@ pub(super) const SECTIONS: &[(&str, Option<Class>, &[Spec])] = &[
     ("background", Some(Class::Background), classes::BACKGROUND),
     ("background", Some(Class::Background), kv::BACKGROUND),
     ("queue", None, queue::QUEUE),
+    ("md", None, md::MD),
     ("run", None, run::RUN),
     ("sim", None, run::SIM),
 ];

@@ -20,7 +20,7 @@ pub use cpus::Cpus;
 pub use io::{Buffering, Completion, Io, Prio, RingSetup, Submission};
 pub use kv::{Compaction, Compression, Kv, LoadEngine, Order, Pairs, Rocksdb};
 pub use run::{Run, Sim, SimDevice};
-pub use stack::{DriveState, Filesystem, Placement, QueueSettings, Raid, Stack};
+pub use stack::{Bitmap, DriveState, Filesystem, MdSettings, Placement, QueueSettings, Raid, Stack};
 
 /// The page sizes that divide every region, from one sector to the layout's unit.
 pub const PAGE_SIZE_BYTES_MIN: u64 = 512;
@@ -48,6 +48,8 @@ pub struct Settings {
     pub run: Run,
     /// The block layer's queue settings of the members.
     pub queue: QueueSettings,
+    /// Settings of the stack's md array.
+    pub md: MdSettings,
     /// Where the background writer's next page goes.
     pub placement: Placement,
     /// What the classes read and write, and `RocksDB`'s part of it.
@@ -103,6 +105,7 @@ impl Default for Settings {
             wal: Wal { sync: Sync::Fdatasync, sync_every: 1, target: None, serial: None },
             run: Run::default(),
             queue: QueueSettings::default(),
+            md: MdSettings::default(),
             placement: Placement::Random,
             kv: Kv::default(),
             sim: Sim { device: SimDevice::Consumer, seed: 1 },

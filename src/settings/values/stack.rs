@@ -22,6 +22,8 @@ pub struct Stack {
     pub chunk_bytes: u64,
     /// Assume that the members of a redundant array are in sync.
     pub assume_clean: bool,
+    /// What a redundant md array notes of writes under way.
+    pub bitmap: Bitmap,
     /// The file system on it.
     pub filesystem: Filesystem,
     /// Btrfs: whether data is copied on write (with checksums), or written in place.
@@ -50,6 +52,7 @@ impl Default for Stack {
             raid: Raid::None,
             chunk_bytes: 512 * KIB,
             assume_clean: true,
+            bitmap: Bitmap::None,
             filesystem: Filesystem::None,
             copy_on_write: false,
             mkfs_options: String::new(),
@@ -116,6 +119,16 @@ impl Raid {
         matches!(self, Self::Md0 | Self::Md1 | Self::Md5 | Self::Md6 | Self::Md10)
     }
 
+    /// Whether it is an md array with copies or parity.
+    pub fn is_md_redundant(self) -> bool {
+        self.is_md() && self != Self::Md0
+    }
+
+    /// Whether it is an md array with parity.
+    pub fn has_md_parity(self) -> bool {
+        matches!(self, Self::Md5 | Self::Md6)
+    }
+
     /// Whether it is a Btrfs profile.
     pub fn is_btrfs(self) -> bool {
         !self.is_md() && self != Self::None
@@ -164,6 +177,43 @@ pub struct QueueSettings {
     pub rq_affinity: Option<u64>,
 }
 
+/// The `[md]` table: settings of the stack's md array. `None` leaves the kernel's value.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MdSettings {
+    /// `md/group_thread_cnt`: threads that compute parity, for each NUMA node.
+    pub group_thread_cnt: Option<u64>,
+    /// `md/stripe_cache_size`: stripes, each with a page of every member.
+    pub stripe_cache_size: Option<u64>,
+    /// `md/sync_speed_min`: KiB per second of each member at which a rebuild goes on beside the load.
+    pub sync_speed_min: Option<u64>,
+    /// `md/sync_speed_max`: KiB per second of each member that a rebuild never exceeds.
+    pub sync_speed_max: Option<u64>,
+}
+
+impl MdSettings {
+    /// Those that have an effect on a level.
+    pub fn on(&self, raid: Raid) -> Self {
+        let (parity, redundant) = (raid.has_md_parity(), raid.is_md_redundant());
+        Self {
+            group_thread_cnt: self.group_thread_cnt.filter(|_| parity),
+            stripe_cache_size: self.stripe_cache_size.filter(|_| parity),
+            sync_speed_min: self.sync_speed_min.filter(|_| redundant),
+            sync_speed_max: self.sync_speed_max.filter(|_| redundant),
+        }
+    }
+}
+
+/// What an md array notes of writes that are under way, so that little has to be synced after a crash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Bitmap {
+    /// Nothing.
+    None,
+    /// A bitmap on each member, under a lock.
+    Internal,
+    /// A bitmap on each member, without a lock.
+    Lockless,
+}
+
 /// Where the background writer's next page goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Placement {
@@ -193,6 +243,14 @@ impl Named for Raid {
         (Self::Btrfs1, "btrfs1", "Btrfs's own, mirrored"),
         (Self::Btrfs10, "btrfs10", "Btrfs's own, striped mirrors"),
         (Self::Btrfs5, "btrfs5", "Btrfs's own, one drive of parity"),
+    ];
+}
+
+impl Named for Bitmap {
+    const NAMES: &'static [(Self, &'static str, &'static str)] = &[
+        (Self::None, "none", "nothing: after a crash the whole array is synced"),
+        (Self::Internal, "internal", "a bitmap on each member"),
+        (Self::Lockless, "lockless", "a bitmap on each member, without a lock (Linux 6.18, mdadm 4.5)"),
     ];
 }
 

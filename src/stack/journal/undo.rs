@@ -73,6 +73,19 @@ pub enum Undo {
         #[serde(default)]
         beside: Vec<(String, String)>,
     },
+    /// Writes a setting of the stack's md array back, likewise.
+    RestoreArray {
+        /// The node.
+        path: PathBuf,
+        /// Its UUID.
+        uuid: String,
+        /// The file below `md/`.
+        attribute: String,
+        /// The old value.
+        old: String,
+        /// The value that stacktune wrote.
+        new: String,
+    },
     /// Gives a drive that was handed over back to the kernel's driver.
     GiveBack {
         /// Its PCI address.
@@ -104,6 +117,9 @@ impl Undo {
             Self::Unmount { dir } => format!("mount at {}", dir.shown()),
             Self::RestoreQueue { drive, attribute, old, new, .. } => {
                 format!("queue setting {attribute} of {}: {new} instead of {old}", drive.describe())
+            }
+            Self::RestoreArray { path, attribute, old, new, .. } => {
+                format!("setting {attribute} of md array {}: {new} instead of {old}", path.shown())
             }
             Self::GiveBack { address } => format!("drive {address}, detached from the kernel"),
             Self::RemoveCgroup { dir, .. } => format!("cgroup {}", dir.shown()),

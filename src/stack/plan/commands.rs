@@ -45,7 +45,7 @@ impl Step {
                 let sfdisk = line(SFDISK, &["--quiet", "--wipe=always", "--wipe-partitions=always"]);
                 vec![CommandLine { input, ..sfdisk.device(&BlockDevice::Drive(drive.clone())) }]
             }
-            Self::CreateArray { path, uuid, raid, chunk_bytes, assume_clean, members } => {
+            Self::CreateArray { path, uuid, raid, chunk_bytes, assume_clean, bitmap, members } => {
                 let name = uuid.split(['-', ':']).next().unwrap_or_default();
                 let mut create = line(MDADM, &["--create"]).path(path).with(&[
                     "--run",
@@ -61,7 +61,7 @@ impl Step {
                 if *raid != Raid::Md0 {
                     // Otherwise it depends on the members' size: mdadm adds one from 100 GB on, and setting
                     // its bits costs extra writes.
-                    create = create.with(&["--bitmap=none"]);
+                    create = create.with(&[&format!("--bitmap={}", bitmap.name())]);
                 }
                 if *assume_clean {
                     create = create.with(&["--assume-clean"]);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::model::{Exposed, Plan};
 use super::step::Step;
-use crate::settings::Named;
+use crate::settings::{Bitmap, Named};
 use crate::stack::devices::BlockDevice;
 use crate::stack::state::StateFolder;
 
@@ -119,8 +119,10 @@ fn signature(step: &Step) -> Option<String> {
         Step::Partition { drive, bytes, .. } => {
             format!("partition {} {bytes}", identity(&BlockDevice::Drive(drive.clone())))
         }
-        Step::CreateArray { raid, chunk_bytes, assume_clean, members, .. } => {
-            format!("create {} {chunk_bytes:?} {assume_clean} {}", raid.name(), all(members))
+        Step::CreateArray { raid, chunk_bytes, assume_clean, bitmap, members, .. } => {
+            // As earlier versions noted it.
+            let bitmap = if *bitmap == Bitmap::None { String::new() } else { format!(" {}", bitmap.name()) };
+            format!("create {} {chunk_bytes:?} {assume_clean}{bitmap} {}", raid.name(), all(members))
         }
         Step::AwaitResync { .. } => "resync".into(),
         Step::MakeFilesystem { filesystem, raid, devices, options, .. } => {

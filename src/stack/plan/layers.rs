@@ -154,6 +154,7 @@ fn array(stack: &Stack, members: Vec<Member>, id: &StackId, steps: &mut Vec<Step
         raid,
         chunk_bytes: (raid != Raid::Md1).then_some(stack.chunk_bytes),
         assume_clean: stack.assume_clean && raid != Raid::Md0,
+        bitmap: stack.bitmap,
         members,
     });
     if awaits_resync(stack) {

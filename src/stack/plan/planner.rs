@@ -10,14 +10,14 @@ use super::spec::StackSpec;
 use super::step::Step;
 use super::trial::refuse_mkfs_options;
 use crate::error::{Error, Result};
-use crate::host::{Device, Facts, Trusting, refuse_exchangeable};
+use crate::host::{Device, Facts, Trusting, kernel_version, refuse_exchangeable};
 use crate::printable::Shown as _;
-use crate::settings::DriveState;
 use crate::settings::profile::expand_home;
+use crate::settings::{Bitmap, DriveState};
 use crate::stack::devices::Drive;
 use crate::stack::guard::{self, Claim, OwnData};
 use crate::stack::id::StackId;
-use crate::stack::runner::{BLKID, Runner, UMOUNT, WIPEFS};
+use crate::stack::runner::{BLKID, MDADM, Runner, UMOUNT, WIPEFS};
 use crate::threads;
 use crate::units::{approx_size, floor_mib};
 
@@ -62,6 +62,7 @@ pub fn plan(spec: &StackSpec, context: &PlanContext, id: StackId) -> Result<Plan
     }
     let runner = Runner::default();
     require_tools(&layers.steps, &runner)?;
+    refuse_old_mdadm(&layers.steps, &runner)?;
     refuse_mkfs_options(spec, &layers, context.facts, &runner)?;
     for (destroyed, writes_bytes) in destroys.iter_mut().zip(&layers.writes_bytes) {
         destroyed.writes_bytes = *writes_bytes;
@@ -82,6 +83,23 @@ fn require_tools(steps: &[Step], runner: &Runner) -> Result<()> {
     let own = [BLKID, WIPEFS].into_iter().chain(mounts.then_some(UMOUNT));
     let tools = own.chain(steps.iter().flat_map(Step::commands).map(|command| command.tool));
     tools.into_iter().try_for_each(|tool| runner.find(tool).map(drop))
+}
+
+/// Refuses a lockless bitmap that mdadm does not know, before anything is destroyed.
+fn refuse_old_mdadm(steps: &[Step], runner: &Runner) -> Result<()> {
+    let lockless = |step: &Step| matches!(step, Step::CreateArray { bitmap: Bitmap::Lockless, .. });
+    if !steps.iter().any(lockless) {
+        return Ok(());
+    }
+    let answer = runner.run(MDADM, &["--version".as_ref()])?;
+    let text = format!("{}{}", answer.stdout, answer.stderr);
+    let version = text.split(['v', ' ', '\n']).find(|word| kernel_version(word).is_some());
+    if version.and_then(kernel_version).is_some_and(|version| version >= (4, 5)) {
+        return Ok(());
+    }
+    let found = version.map_or("an unknown version".to_owned(), |version| format!("version {version}"));
+    let what = format!("mdadm makes lockless bitmaps from version 4.5 on, and this is {found}");
+    Err(Error::input(what).hint("set stack.bitmap to internal or none"))
 }
 
 /// The folders above the stack's own that it has to make, the uppermost first; those of the stack that

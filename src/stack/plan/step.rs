@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::settings::{Filesystem, Raid};
+use crate::settings::{Bitmap, Filesystem, Raid};
 use crate::stack::devices::{BlockDevice, Drive};
 use crate::stack::journal::Undo;
 use crate::stack::runner::Tool;
@@ -70,6 +70,8 @@ pub enum Step {
         chunk_bytes: Option<u64>,
         /// Whether the members are assumed to be in sync.
         assume_clean: bool,
+        /// What it notes of writes under way.
+        bitmap: Bitmap,
         /// The members.
         members: Vec<BlockDevice>,
     },

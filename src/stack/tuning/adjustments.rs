@@ -1,15 +1,15 @@
-//! What a run changes on the host while it runs, and restores: the members' queue settings, and the page
-//! cache's budget.
+//! What a run changes on the host while it runs, and restores: the members' queue settings, those of the
+//! array, and the page cache's budget.
 
 use std::path::PathBuf;
 
+use super::attributes::Attributes;
 use super::cgroup::Limited;
-use super::queue::Queues;
 use crate::error::{Error, Result};
 use crate::stack::devices::Drive;
 use crate::stack::id::StackId;
 use crate::stack::journal::Journal;
-use crate::stack::plan::QueueValues;
+use crate::stack::plan::LiveValues;
 
 /// The changes to the host. Without a built stack they have their own journal, as long as anything is
 /// changed; dropping this restores everything in it.
@@ -17,23 +17,30 @@ use crate::stack::plan::QueueValues;
 pub struct Adjustments {
     state_dir: PathBuf,
     profile: String,
-    queues: Queues,
+    attributes: Attributes,
     cache: Option<Limited>,
     own: Option<Journal>,
-    values: QueueValues,
+    values: LiveValues,
 }
 
 impl Adjustments {
-    /// For these drives' queues; changes nothing yet. `profile` is for `stacktune status`.
+    /// For these drives' attributes; changes nothing yet. `profile` is for `stacktune status`.
     pub fn new(state_dir: PathBuf, profile: &str, drives: Vec<Drive>) -> Self {
         Self {
             state_dir,
             profile: profile.to_owned(),
-            queues: Queues::new(drives),
+            attributes: Attributes::new(drives),
             cache: None,
             own: None,
-            values: QueueValues::default(),
+            values: LiveValues::default(),
         }
+    }
+
+    /// The same, also for the stack's md array of that node and UUID, if it has one.
+    #[must_use]
+    pub fn with_array(mut self, array: Option<(PathBuf, String)>) -> Self {
+        self.attributes.add_array(array);
+        self
     }
 
     /// Applies these values to the host: all of them, or none if it fails. `stack` is the journal of the
@@ -45,7 +52,7 @@ impl Adjustments {
     pub fn apply(
         &mut self,
         mut stack: Option<&mut Journal>,
-        values: &QueueValues,
+        values: &LiveValues,
         cache_limit_bytes: Option<u64>,
     ) -> Result<bool> {
         let before = (self.values.clone(), self.limit_bytes());
@@ -65,8 +72,8 @@ impl Adjustments {
     pub fn restore(&mut self, stack: Option<&mut Journal>) -> Result<()> {
         let Some(journal) = stack.or(self.own.as_mut()) else { return Ok(()) };
         let left = self.cache.take().map_or(Ok(()), |cache| cache.leave(journal));
-        let restored = self.queues.restore(journal);
-        self.values = QueueValues::default();
+        let restored = self.attributes.restore(journal);
+        self.values = LiveValues::default();
         left.and(restored).and(self.end_own_if_idle())
     }
 
@@ -77,19 +84,19 @@ impl Adjustments {
     fn bring_to(
         &mut self,
         stack: Option<&mut Journal>,
-        values: &QueueValues,
+        values: &LiveValues,
         limit_bytes: Option<u64>,
     ) -> Result<()> {
-        let idle = !self.queues.would_change(values) && self.limit_bytes() == limit_bytes;
+        let idle = !self.attributes.would_change(values) && self.limit_bytes() == limit_bytes;
         if idle {
             return Ok(());
         }
         if stack.is_none() && self.own.is_none() {
             let id = StackId::random();
-            self.own = Some(Journal::begin(&self.state_dir, &id, &self.profile, self.queues.drives())?);
+            self.own = Some(Journal::begin(&self.state_dir, &id, &self.profile, &self.attributes.drives())?);
         }
         let Some(journal) = stack.or(self.own.as_mut()) else { return Ok(()) };
-        self.queues.apply(journal, values)?;
+        self.attributes.apply(journal, values)?;
         self.values = values.clone();
         match (self.cache.take(), limit_bytes) {
             (None, None) => {}
@@ -102,7 +109,7 @@ impl Adjustments {
 
     /// Removes its own journal once nothing in it is left to undo.
     fn end_own_if_idle(&mut self) -> Result<()> {
-        if self.queues.is_changed() || self.cache.is_some() {
+        if self.attributes.is_changed() || self.cache.is_some() {
             return Ok(());
         }
         let nothing = |journal: &Journal| journal.record().entries.iter().all(|e| e.to_undo().is_none());

@@ -1,14 +1,15 @@
-//! What a run changes on the host while it runs, and restores: the drives' queue settings, and the page
+//! What a run changes on the host while it runs, and restores: the drives' queue settings,
+//! those of the array, and the page
 //! cache's budget.
 //!
 //! Enters: the wanted values, and the journal in which they are noted. Leaves: the host with these values,
 //! and as it was when the run ends.
 
 mod adjustments;
+pub(crate) mod attributes;
 pub(crate) mod cgroup;
 mod cpu_latency;
-pub(crate) mod queue;
 
 pub use adjustments::Adjustments;
+pub use attributes::{array_of, drives_of};
 pub use cpu_latency::CpuLatency;
-pub use queue::drives_of;

@@ -50,7 +50,13 @@ pub(super) fn undo_with(
 }
 
 fn is_setting(undo: &Undo) -> bool {
-    matches!(undo, Undo::RestoreQueue { .. } | Undo::RemoveCgroup { .. } | Undo::GiveBack { .. })
+    matches!(
+        undo,
+        Undo::RestoreQueue { .. }
+            | Undo::RestoreArray { .. }
+            | Undo::RemoveCgroup { .. }
+            | Undo::GiveBack { .. }
+    )
 }
 
 fn left_over(journal: &Journal, problems: &[Error]) -> Error {

@@ -10,8 +10,8 @@ use crate::stack::devices::{self, Drive};
 use crate::stack::handover;
 use crate::stack::journal::Undo;
 use crate::stack::runner::quoted;
+use crate::stack::tuning::attributes::{self, in_force};
 use crate::stack::tuning::cgroup;
-use crate::stack::tuning::queue::{self, in_force};
 
 /// The outcome of a successful undo.
 #[derive(Debug)]
@@ -59,9 +59,12 @@ impl Undoer<'_> {
             Undo::Unmount { dir } => self.own(dir).and_then(|()| self.unmount(dir)),
             Undo::RestoreQueue { drive, attribute, old, new, beside } => {
                 if self.is_own_drive(drive)? {
-                    queue::restore(drive, attribute, (old, new), beside)?;
+                    attributes::restore(drive, attribute, (old, new), beside)?;
                 }
                 Ok(())
+            }
+            Undo::RestoreArray { uuid, attribute, old, new, .. } => {
+                self.own_id(uuid).and_then(|()| attributes::restore_array(uuid, attribute, (old, new)))
             }
             Undo::GiveBack { address } => handover::give_back(address),
             Undo::RemoveCgroup { dir, switched_on } => {
@@ -108,6 +111,11 @@ impl Undoer<'_> {
                 commands
             }
             Undo::RestoreQueue { drive, .. } if !self.is_own_drive(drive).unwrap_or(false) => Vec::new(),
+            Undo::RestoreArray { uuid, attribute, old, .. } => {
+                let dir = self.own_id(uuid).and_then(|()| attributes::array_dir(uuid)).unwrap_or_default();
+                let echo = format!("echo {} >", quoted(OsStr::new(in_force(old))));
+                dir.into_iter().map(|dir| typed(&echo, &dir.join(attribute))).collect()
+            }
             Undo::RestoreQueue { drive, attribute, old, .. } => {
                 let file = PathBuf::from(format!("/sys/block/{}/queue/{attribute}", drive.name));
                 vec![typed(&format!("echo {} >", quoted(OsStr::new(in_force(old)))), &file)]

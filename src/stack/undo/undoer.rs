@@ -248,6 +248,7 @@ impl Undoer<'_> {
             undo,
             Undo::Unmount { .. }
                 | Undo::RestoreQueue { .. }
+                | Undo::RestoreArray { .. }
                 | Undo::GiveBack { .. }
                 | Undo::RemoveCgroup { .. }
         );

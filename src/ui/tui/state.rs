@@ -19,13 +19,14 @@ use crate::settings::{LoadEngine, Settings};
 /// Number of notices kept for the notes.
 const NOTICES_MAX: usize = 50;
 /// The tables in the order of the screen: live knobs first.
-const TABLES: [&str; 13] = [
+const TABLES: [&str; 14] = [
     "io",
     "scan",
     "point",
     "wal",
     "background",
     "queue",
+    "md",
     "run",
     "rocksdb",
     "load",

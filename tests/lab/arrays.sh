@@ -1,0 +1,69 @@
+#!/bin/bash
+# Settings of md arrays: they are in force while the load runs, and nothing is left of them.
+# shellcheck source=tests/lab/lib.sh
+. ./lib.sh
+
+modprobe -a md_mod raid1 raid456 ext4 2>/dev/null
+
+array=$(profile arrays "$(drives)")
+
+# Begins to record a run on a RAID 5 in the background, and waits until it runs; $pid is the program, $md the array's
+# folder of settings.
+#   begins NAME [MORE...]
+begins() {
+    local name=$1 consent
+    shift
+    mapfile -t consent < <(consent)
+    "$STACKTUNE" record "$array" --out "/share/$name" --set stack.raid=md5 --set stack.filesystem=none \
+        "${consent[@]}" "$@" >"$LAB_WORK/said" 2>&1 &
+    pid=$!
+    wait_for 120 has_windows "/share/$name/windows.jsonl" 2 || { cat "$LAB_WORK/said"; return 1; }
+    md=/sys/block/$(awk '/^md/ { print $1 }' /proc/mdstat)/md
+}
+
+# A setting of the array has that value.
+is() {
+    local value
+    value=$(<"$md/$1")
+    [[ $value == "$2" ]] || { echo "$1 is $value, expected $2"; return 1; }
+}
+
+an_arrays_settings_are_in_force_and_a_kill_leaves_nothing() {
+    begins settings --for 5m --set stack.bitmap=internal --set md.group_thread_cnt=2 \
+        --set md.stripe_cache_size=1024 --set md.sync_speed_min=2000 --set md.sync_speed_max=50000
+    is group_thread_cnt 2
+    is stripe_cache_size 1024
+    is sync_speed_min '2000 (local)'
+    is sync_speed_max '50000 (local)'
+    is bitmap/location '+8'
+    "$STACKTUNE" status | grep -q 'stripe_cache_size'
+    kill -9 "$pid"
+    wait "$pid" || true
+    "$STACKTUNE" cleanup
+    nothing_left
+}
+
+an_arrays_settings_are_put_back_on_one_that_is_kept() {
+    begins kept --for 2s --keep --set md.stripe_cache_size=1024 --set md.sync_speed_max=50000
+    is stripe_cache_size 1024
+    wait "$pid"
+    is stripe_cache_size 256
+    is sync_speed_max '200000 (system)'
+    "$STACKTUNE" cleanup "$("$STACKTUNE" status --json | sed -n 's/.*"id": *"\([0-9a-f]*\)".*/\1/p' | head -n 1)"
+    nothing_left
+}
+
+a_lockless_bitmap_is_refused_where_kernel_or_mdadm_lack_it() {
+    local consent before
+    mapfile -t consent < <(consent)
+    before=$(edges)
+    expect 2 'lockless bitmaps from' "$STACKTUNE" record "$array" --for 1s --out /share/lockless \
+        --set stack.raid=md5 --set stack.bitmap=lockless "${consent[@]}"
+    [[ $before == "$(edges)" ]]
+    nothing_left
+}
+
+[[ -n ${SOAK:-} ]] || exit 0
+run_tests an_arrays_settings_are_in_force_and_a_kill_leaves_nothing \
+    an_arrays_settings_are_put_back_on_one_that_is_kept \
+    a_lockless_bitmap_is_refused_where_kernel_or_mdadm_lack_it
