@@ -18,7 +18,8 @@ runs() {
         rm -rf "/share/polled-$name"
         "$STACKTUNE" record "$array" --for "$time" --out "/share/polled-$name" "${arguments[@]}" \
             --set io.buffering=direct --json >/dev/null
-        grep -qE '"ios": [0-2],' "/share/polled-$name/summary.json" || break
+        # By its indentation a class's own figure, not that of what was under way at the end.
+        grep -qE '^ {6}"ios": [0-2],' "/share/polled-$name/summary.json" || break
     done
     "$STACKTUNE" verify "$array" --json >"/share/polled-$name.json"
 }
