@@ -9,7 +9,7 @@ use super::window::{ClassHistograms, Latency};
 pub const SAMPLES_BEYOND: u64 = 10;
 
 /// The percentiles, as one in how many samples lies beyond each.
-const ONE_IN: [u64; 5] = [2, 10, 100, 1000, 10_000];
+const ONE_IN: [u64; 7] = [2, 10, 100, 1000, 10_000, 100_000, 1_000_000];
 
 /// Percentiles, mean and maximum; none if nothing was recorded.
 ///
@@ -21,9 +21,10 @@ pub fn summarize(delta: &LatencyDelta) -> Option<Latency> {
         return None;
     }
     let max = maximum(histogram, delta.max_ns);
-    let [p50, p90, p99, p999, p9999] = percentiles(histogram).map(|p| p.map(|ns| ns.min(max)));
+    let [p50, p90, p99, p999, p9999, p99999, p999999] =
+        percentiles(histogram).map(|p| p.map(|ns| ns.min(max)));
     let mean = Some(histogram.mean().min(max as f64));
-    Some(Latency { count, mean, p50, p90, p99, p999, p9999, max: Some(max) })
+    Some(Latency { count, mean, p50, p90, p99, p999, p9999, p99999, p999999, max: Some(max) })
 }
 
 /// A class's histograms, no larger than their highest value needs.
@@ -52,9 +53,9 @@ fn maximum(histogram: &Histogram<u64>, max_ns: u64) -> u64 {
 }
 
 /// All percentiles in one pass over the buckets.
-fn percentiles(histogram: &Histogram<u64>) -> [Option<u64>; 5] {
+fn percentiles(histogram: &Histogram<u64>) -> [Option<u64>; 7] {
     let count = histogram.len();
-    let mut found = [None; 5];
+    let mut found = [None; 7];
     let mut passed = 0;
     let mut next = 0;
     for bucket in histogram.iter_recorded() {
@@ -92,11 +93,16 @@ mod tests {
     #[test]
     fn a_percentile_needs_ten_samples_beyond_it() {
         let holds = |n: u64| {
-            let latency = summarize(&of(0..n)).unwrap();
-            let all = [latency.p50, latency.p90, latency.p99, latency.p999, latency.p9999];
+            let mut delta = of(0..n.min(50_000));
+            // The rest at once.
+            delta.histogram.record_n(50_000, n.saturating_sub(50_000)).unwrap();
+            let Latency { p50, p90, p99, p999, p9999, p99999, p999999, .. } = summarize(&delta).unwrap();
+            let all = [p50, p90, p99, p999, p9999, p99999, p999999];
             all.iter().filter(|p| p.is_some()).count()
         };
-        for (at, n) in [(1, 20), (2, 100), (3, 1000), (4, 10_000), (5, 100_000)] {
+        for (at, n) in
+            [(1, 20), (2, 100), (3, 1000), (4, 10_000), (5, 100_000), (6, 1_000_000), (7, 10_000_000)]
+        {
             assert_eq!(holds(n), at, "of {n}");
             assert_eq!(holds(n - 1), at - 1, "of {}", n - 1);
         }

@@ -36,6 +36,7 @@
 //! | [`flags`] | raises flags: what makes a figure untrustworthy | flag, drives, window, context |
 //! | [`latency`] | percentiles, reported only if enough samples support them | window, source |
 //! | [`samples`] | a latency's samples by value, to pool those of several windows | latency |
+//! | [`pooled`] | percentiles of the last windows together | latency, samples, window |
 //! | [`turn_figures`] | the figures of a ledger's line, from both sides of its turn | estimate, latency, samples, window |
 //! | [`ledger`] | each turn of a knob: windows before against windows after | estimate, flag, turn_figures, window |
 //! | [`probes`] | what the meters read besides the sources | block, member, tasks, arrays, drives, layers, cpu |
@@ -65,6 +66,7 @@ pub mod ledger;
 pub mod member;
 pub mod meters;
 pub mod pmu;
+pub mod pooled;
 pub mod price;
 pub mod probes;
 mod rates;

@@ -34,6 +34,12 @@ pub struct Latency {
     pub p999: Option<u64>,
     /// 99.99th percentile.
     pub p9999: Option<u64>,
+    /// 99.999th percentile; absent where there are too few samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99999: Option<u64>,
+    /// 99.9999th percentile, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p999999: Option<u64>,
     /// The largest sample, however few there are.
     pub max: Option<u64>,
 }

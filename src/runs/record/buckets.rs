@@ -141,13 +141,15 @@ impl Buckets {
         if latency.mean.is_none_or(|mean| !self.is_mean(mean, latency.max)) {
             return Some("mean");
         }
-        let Latency { p50, p90, p99, p999, p9999, .. } = *latency;
+        let Latency { p50, p90, p99, p999, p9999, p99999, p999999, .. } = *latency;
         let all = [
             ("p50", p50, 2),
             ("p90", p90, 10),
             ("p99", p99, 100),
             ("p99.9", p999, 1000),
             ("p99.99", p9999, 10_000),
+            ("p99.999", p99999, 100_000),
+            ("p99.9999", p999999, 1_000_000),
         ];
         let is_misfit = |ns: u64, one_in: u64| {
             let wanted = count - count / one_in;
@@ -161,7 +163,8 @@ impl Buckets {
         };
         let is_wrong = |ns: Option<u64>, one_in| match ns {
             Some(ns) => is_misfit(ns, one_in),
-            None => count / one_in >= SAMPLES_BEYOND,
+            // Those of earlier versions end at p99.99.
+            None => one_in <= 10_000 && count / one_in >= SAMPLES_BEYOND,
         };
         all.into_iter().find(|(_, ns, one_in)| is_wrong(*ns, *one_in)).map(|(p, ..)| p)
     }

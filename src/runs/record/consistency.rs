@@ -308,9 +308,17 @@ fn rate(what: &str, bytes: u64, mb_per_s: f64, seconds: f64) -> Option<String> {
 
 /// Percentiles that are not in order.
 fn disorder(what: &str, latency: &Latency) -> Option<String> {
-    let Latency { mean, p50, p90, p99, p999, p9999, max, .. } = latency;
-    let all =
-        [("p50", p50), ("p90", p90), ("p99", p99), ("p99.9", p999), ("p99.99", p9999), ("its maximum", max)];
+    let Latency { mean, p50, p90, p99, p999, p9999, p99999, p999999, max, .. } = latency;
+    let all = [
+        ("p50", p50),
+        ("p90", p90),
+        ("p99", p99),
+        ("p99.9", p999),
+        ("p99.99", p9999),
+        ("p99.999", p99999),
+        ("p99.9999", p999999),
+        ("its maximum", max),
+    ];
     let known: Vec<_> = all.into_iter().filter_map(|(name, ns)| Some((name, (*ns)?))).collect();
     if let Some(pair) = known.windows(2).find(|pair| pair[0].1 > pair[1].1) {
         return Some(format!("a latency of {what} has {} below {}", pair[1].0, pair[0].0));

@@ -17,7 +17,8 @@
 //!     mb_per_s, iops     MB are 10^6 bytes
 //!     target_mb_per_s    the rate asked for, or null
 //!     response_not_held  over 1% missed: response times are meaningless
-//!     service_ns         {count,mean,p50,p90,p99,p999,p9999,max}; the WAL's is the commit
+//!     service_ns         {count,mean,p50,p90,p99,p999,p9999,max}; the WAL's is the commit; p99999 and
+//!                        p999999 only where ten samples lie beyond them
 //!     response_ns        likewise, from the intended start; null without a rate or if not held
 //!     write_ns, flush_ns likewise, for the wal only
 //!     polls              {polls,empty_polls,polling_ns,empty_polling_ns} of interfaces that poll; absent elsewhere

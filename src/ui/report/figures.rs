@@ -68,13 +68,15 @@ const SORTS: [(Sort, &str, &str); 4] = [
     (Sort::Write, "write_ns", "write "),
     (Sort::Flush, "flush_ns", "flush "),
 ];
-const PERCENTILES: [(&str, &str, bool); 7] = [
+const PERCENTILES: [(&str, &str, bool); 9] = [
     ("mean", "mean", false),
     ("p50", "p50", true),
     ("p90", "p90", false),
     ("p99", "p99", true),
     ("p999", "p99.9", true),
     ("p9999", "p99.99", false),
+    ("p99999", "p99.999", false),
+    ("p999999", "p99.9999", false),
     ("max", "max", false),
 ];
 
@@ -260,6 +262,8 @@ fn percentile(latency: Option<&Latency>, name: &str) -> Option<f64> {
         "p99" => latency.p99,
         "p999" => latency.p999,
         "p9999" => latency.p9999,
+        "p99999" => latency.p99999,
+        "p999999" => latency.p999999,
         _ => latency.max,
     };
     ns.map(|ns| ns as f64)

@@ -127,6 +127,7 @@ fn class_rows(class: Class, summary: &Summary) -> String {
         (three_digits(figures.mb_per_s), three_digits(figures.iops), figures.errors.to_string());
     let [p50, p99, p999, max] = latencies(figures.service_ns.as_ref());
     let mut out = row(class.name(), [&mb, &target, &iops, &p50, &p99, &p999, &max, &errors]);
+    out += &far_tail(figures.service_ns.as_ref());
     out += &response_row(figures);
     if class == Class::Wal {
         let wal = &summary.classes.wal;
@@ -154,6 +155,15 @@ fn class_rows(class: Class, summary: &Summary) -> String {
         let _ = writeln!(out, "{}", paragraph(&end, WIDTH, "  "));
     }
     out
+}
+
+/// The percentiles beyond those of the table, where there are samples.
+fn far_tail(latency: Option<&Latency>) -> String {
+    let Some(Latency { p9999, p99999, p999999, .. }) = latency else { return String::new() };
+    let known = [("p99.99", p9999), ("p99.999", p99999), ("p99.9999", p999999)].into_iter();
+    let known: Vec<_> =
+        known.filter_map(|(name, ns)| Some(format!("{name} {}", format_latency((*ns)?)))).collect();
+    if known.is_empty() { String::new() } else { format!("  {}\n", known.join(", ")) }
 }
 
 fn response_row(figures: &ClassSummary) -> String {

@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::class::Class;
+use crate::meter::pooled::{Pool, PooledLatencies, PooledLatency};
 use crate::meter::totals::Totals;
-use crate::meter::window::{LedgerLine, Window};
+use crate::meter::window::{Latency, LedgerLine, Window};
 
 /// Windows kept for the charts: more than any screen has columns.
 const HISTORY_MAX: usize = 1024;
@@ -17,6 +18,10 @@ const LEDGER_MAX: usize = 1000;
 pub struct Figures {
     /// The last window.
     pub window: Option<Arc<Window>>,
+    /// What the classes in it lack for too few I/Os, from the last windows together.
+    pub pooled: [PooledLatencies; 4],
+    /// The windows behind that.
+    pool: Pool,
     /// The run so far.
     pub totals: Option<Arc<Totals>>,
     /// The windows that the charts show, oldest first.
@@ -32,9 +37,9 @@ pub struct Point {
     pub end_ns: u64,
     /// MB/s by class.
     pub mb_per_s: [f64; 4],
-    /// p99 of the service time by class.
+    /// p99 of the service time by class; of the last windows together where one has too few I/Os.
     pub service_p99_ns: [Option<u64>; 4],
-    /// p99 of the response time by class.
+    /// p99 of the response time by class, likewise.
     pub response_p99_ns: [Option<u64>; 4],
 }
 
@@ -44,18 +49,24 @@ impl Figures {
         // A smaller number means a new run on the same screen.
         if self.window.as_ref().is_some_and(|last| window.index < last.index) {
             self.history.clear();
+            self.pool = Pool::default();
         }
-        let p99 = |latency: &Option<crate::meter::window::Latency>| latency.as_ref().and_then(|l| l.p99);
+        self.pooled = self.pool.window(&window);
+        let p99 = |latency: &Option<Latency>, pooled: PooledLatency| {
+            let own = latency.as_ref().and_then(|latency| latency.p99);
+            own.or(pooled.p99.map(|p99| p99.ns))
+        };
         if self.history.len() == HISTORY_MAX {
             self.history.pop_front();
         }
         self.history.push_back(Point {
             end_ns: window.start_ns + window.duration_ns,
             mb_per_s: Class::ALL.map(|c| window.class(c).mb_per_s),
-            service_p99_ns: Class::ALL.map(|c| p99(&window.class(c).latencies.service_ns)),
+            service_p99_ns: Class::ALL
+                .map(|c| p99(&window.class(c).latencies.service_ns, self.pooled[c.index()].service)),
             response_p99_ns: Class::ALL.map(|c| {
-                let figures = window.class(c);
-                if figures.not_held { None } else { p99(&figures.latencies.response_ns) }
+                let (figures, pooled) = (window.class(c), self.pooled[c.index()].response);
+                if figures.not_held { None } else { p99(&figures.latencies.response_ns, pooled) }
             }),
         });
         self.window = Some(window);

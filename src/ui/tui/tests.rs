@@ -98,6 +98,27 @@ fn the_charts_end_now_however_few_windows_there_are() {
     assert!(screen.contains("-8s ─ now"), "{screen}");
 }
 
+/// A WAL of 300 commits a second has a p99 over four seconds; the table and the chart say so.
+#[test]
+fn percentiles_of_several_windows_are_marked_with_their_time() {
+    snapshot("slow_wal", |w, h| {
+        let mut state = running(w, h);
+        for index in 60..66 {
+            let window = Arc::new(fixture::slow_wal(index, 300));
+            tell(&mut state, Event::Window(window, Arc::new(fixture::totals(index + 1))));
+        }
+        state
+    });
+    let mut state = running(200, 50);
+    let mut far = fixture::window(60);
+    let latency = far.classes[0].latencies.service_ns.as_mut().unwrap();
+    (latency.p99999, latency.p999999) = (Some(16_000_000), Some(16_200_000));
+    assert!(!shown(&state).contains("p99.999"));
+    tell(&mut state, Event::Window(Arc::new(far), Arc::new(fixture::totals(61))));
+    let screen = shown(&state);
+    assert!(screen.contains("p99.9999") && screen.contains("16.2ms"), "{screen}");
+}
+
 #[test]
 fn turns_are_marked() {
     snapshot("turned", turned);

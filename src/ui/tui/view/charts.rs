@@ -90,19 +90,30 @@ fn throughput(_: &State, points: &[&Point], rows: usize) -> Strips {
 
 fn tails(state: &State, points: &[&Point], rows: usize) -> Strips {
     let response = state.response;
+    let over = |at: usize| {
+        let pooled = &state.figures().pooled[at];
+        let latency = if response { pooled.response } else { pooled.service };
+        latency.p99.map(|p99| format!("over {}", approx_span(p99.span_ns as f64 / 1e9)))
+    };
     let of = |p: &Point| if response { p.response_p99_ns } else { p.service_p99_ns };
     let scale = decades(points.iter().flat_map(|p| of(p)).flatten());
     let mut labels: [(String, String); 4] = Default::default();
     let mut columns: [Vec<Vec<char>>; 4] = Default::default();
     for at in 0..4 {
         labels[at].0 = points.last().map_or_else(|| NONE.into(), |p| latency(of(p)[at]));
+        labels[at].1 = over(at).unwrap_or_default();
         let Some(scale) = scale else { continue };
         let dots: Vec<_> = points.iter().map(|p| of(p)[at].map(|ns| dot(ns, scale, rows))).collect();
         let before = |i: usize| i.checked_sub(1).and_then(|i| dots[i]);
         columns[at] = (0..dots.len()).map(|i| line(before(i), dots[i], rows)).collect();
     }
     let scale = scale.map_or_else(String::new, |(low, high)| format!(" {}–{}", decade(low), decade(high)));
-    let remark = format!("{}, log{scale}", if response { "response" } else { "service" });
+    let mut remark = format!("{}, log{scale}", if response { "response" } else { "service" });
+    // Strips of one row have no room for it.
+    if rows == 1 {
+        let pooled = Class::ALL.into_iter().filter_map(|class| Some((class, over(class.index())?)));
+        pooled.for_each(|(class, over)| remark += &format!(", {class} {over}"));
+    }
     Strips { title: "p99", remark, labels, is_bars: false, label_cells: LABEL_CELLS, columns }
 }
 

@@ -2,16 +2,18 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
+use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
 use super::frame::{panel, put, span};
 use crate::class::Class;
-use crate::meter::window::{ClassFigures, Latency, State as ClassState};
+use crate::meter::pooled::{Pooled, PooledLatencies, PooledLatency};
+use crate::meter::window::{ClassFigures, Latencies, Latency, State as ClassState};
 use crate::runs::session::message::Phase;
 use crate::ui::text::{NONE, count, fit, latency, left, mb, right, width};
 use crate::ui::tui::layout::{Tier, tier};
 use crate::ui::tui::state::State;
+use crate::units::approx_span;
 
 /// A column of figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,35 +21,68 @@ enum Column {
     MbPerS,
     Target,
     Iops,
-    P50,
-    P90,
-    P99,
-    P999,
-    P9999,
-    Max,
+    /// A figure of the latency that the table shows.
+    Of(Part),
     Response,
     Errors,
     Missed,
 }
 
-impl Column {
-    /// Whether it is a figure of the latency that the table shows.
-    fn is_of_latency(self) -> bool {
-        matches!(self, Self::P50 | Self::P90 | Self::P99 | Self::P999 | Self::P9999 | Self::Max)
+/// A figure of a latency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    P50,
+    P90,
+    P99,
+    P999,
+    P9999,
+    P99999,
+    P999999,
+    Max,
+}
+
+impl Part {
+    /// It, or that of the last windows together where one has too few samples.
+    fn of(self, latency: Option<&Latency>, pooled: PooledLatency) -> Option<u64> {
+        let of = |own: fn(&Latency) -> Option<u64>| latency.and_then(own);
+        let or = |own: Option<u64>, pooled: Option<Pooled>| own.or(pooled.map(|pooled| pooled.ns));
+        match self {
+            Self::P50 => or(of(|latency| latency.p50), pooled.p50),
+            Self::P90 => or(of(|latency| latency.p90), pooled.p90),
+            Self::P99 => or(of(|latency| latency.p99), pooled.p99),
+            Self::P999 => of(|latency| latency.p999),
+            Self::P9999 => of(|latency| latency.p9999),
+            Self::P99999 => of(|latency| latency.p99999),
+            Self::P999999 => of(|latency| latency.p999999),
+            Self::Max => of(|latency| latency.max),
+        }
+    }
+
+    /// Whether it is that of several windows.
+    fn is_pooled(self, latency: Option<&Latency>, pooled: PooledLatency) -> bool {
+        let none = PooledLatency::default();
+        self.of(latency, none).is_none() && self.of(latency, pooled).is_some()
+    }
+
+    /// Whether its column is left out where no class has it.
+    fn is_rare(self) -> bool {
+        matches!(self, Self::P99999 | Self::P999999)
     }
 }
 
 /// Title, width, and the order in which columns are added while there is room.
-const COLUMNS: [(Column, &str, usize, u8); 12] = [
+const COLUMNS: [(Column, &str, usize, u8); 14] = [
     (Column::MbPerS, "MB/s", 6, 0),
     (Column::Target, "target", 6, 6),
     (Column::Iops, "IOPS", 6, 7),
-    (Column::P50, "p50", 6, 3),
-    (Column::P90, "p90", 6, 9),
-    (Column::P99, "p99", 6, 1),
-    (Column::P999, "p99.9", 6, 4),
-    (Column::P9999, "p99.99", 6, 11),
-    (Column::Max, "max", 6, 5),
+    (Column::Of(Part::P50), "p50", 6, 3),
+    (Column::Of(Part::P90), "p90", 6, 9),
+    (Column::Of(Part::P99), "p99", 6, 1),
+    (Column::Of(Part::P999), "p99.9", 6, 4),
+    (Column::Of(Part::P9999), "p99.99", 6, 11),
+    (Column::Of(Part::P99999), "p99.999", 7, 12),
+    (Column::Of(Part::P999999), "p99.9999", 8, 13),
+    (Column::Of(Part::Max), "max", 6, 5),
     (Column::Response, "resp p99", 8, 8),
     (Column::Errors, "errors", 6, 2),
     (Column::Missed, "missed", 6, 10),
@@ -56,7 +91,11 @@ const NAME_CELLS: usize = 10;
 const FLAGS_CELLS_MIN: usize = 12;
 
 /// The columns that fit, in their order, and the gap between them.
-fn columns(cells: usize, response: bool) -> (Vec<(Column, &'static str, usize)>, usize) {
+fn columns(
+    cells: usize,
+    response: bool,
+    has: impl Fn(Part) -> bool,
+) -> (Vec<(Column, &'static str, usize)>, usize) {
     let gap = if cells >= 110 { 2 } else { 1 };
     let mut room = cells.saturating_sub(NAME_CELLS + FLAGS_CELLS_MIN + gap);
     let mut order = COLUMNS.to_vec();
@@ -65,6 +104,9 @@ fn columns(cells: usize, response: bool) -> (Vec<(Column, &'static str, usize)>,
     for (column, _, wide, _) in order {
         // Already shown if the whole table has response times.
         if column == Column::Response && response {
+            continue;
+        }
+        if matches!(column, Column::Of(part) if part.is_rare() && !has(part)) {
             continue;
         }
         if room < wide + gap {
@@ -89,13 +131,21 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let frozen = if state.frozen.is_some() { "FROZEN · " } else { "" };
     let inner =
         panel(state, buf, area, "classes", &format!("{frozen}{time} · {}", span_of_time(state)), false);
-    let (columns, gap) = columns(cells, state.response);
+    let has = |part: Part| {
+        let mut all = Class::ALL.into_iter().filter_map(|class| figures(state, class));
+        all.any(|figures| part.of(shown(state, figures), PooledLatency::default()).is_some())
+    };
+    let (columns, gap) = columns(cells, state.response, has);
     let mut lines = vec![titles(state, &columns, gap)];
     for class in Class::ALL {
         lines.push(row(state, class, &columns, gap, cells));
         if class == Class::Wal && tier(buf.area) == Some(Tier::Large) {
-            lines.push(wal_part(state, "└ write", &columns, gap, |f| f.latencies.write_ns.as_ref()));
-            lines.push(wal_part(state, "└ flush", &columns, gap, |f| f.latencies.flush_ns.as_ref()));
+            let pooled = pooled(state, class);
+            let of = figures(state, class).map(|figures| &figures.latencies);
+            let write = of.and_then(|of| of.write_ns.as_ref());
+            let flush = of.and_then(|of| of.flush_ns.as_ref());
+            lines.push(wal_part(state, "└ write", &columns, gap, (write, pooled.write)));
+            lines.push(wal_part(state, "└ flush", &columns, gap, (flush, pooled.flush)));
         }
     }
     lines.push(all(state, &columns, gap, cells));
@@ -140,6 +190,32 @@ fn figures(state: &State, class: Class) -> Option<&ClassFigures> {
     figures.window.as_ref().map(|window| window.class(class))
 }
 
+/// What the class lacks in the window for too few I/Os.
+fn pooled(state: &State, class: Class) -> PooledLatencies {
+    if state.cumulative { PooledLatencies::default() } else { state.figures().pooled[class.index()] }
+}
+
+/// The latency that the table is about.
+fn shown<'a>(state: &State, figures: &'a ClassFigures) -> Option<&'a Latency> {
+    let Latencies { response_ns, service_ns, .. } = &figures.latencies;
+    if state.response { response_ns.as_ref().filter(|_| !figures.not_held) } else { service_ns.as_ref() }
+}
+
+/// Which percentiles are those of several windows, and of how long a time: `p99 over 4s`.
+fn time_spans(pooled: PooledLatency) -> Option<String> {
+    let mut spans: Vec<(u64, Vec<&str>)> = Vec::new();
+    for (name, pooled) in [("p50", pooled.p50), ("p90", pooled.p90), ("p99", pooled.p99)] {
+        let Some(Pooled { span_ns, .. }) = pooled else { continue };
+        match spans.last_mut().filter(|last| last.0 == span_ns) {
+            Some(last) => last.1.push(name),
+            None => spans.push((span_ns, vec![name])),
+        }
+    }
+    let over =
+        |(ns, names): (u64, Vec<&str>)| format!("{} over {}", names.join(" "), approx_span(ns as f64 / 1e9));
+    (!spans.is_empty()).then(|| spans.into_iter().map(over).collect::<Vec<_>>().join(", "))
+}
+
 fn row(
     state: &State,
     class: Class,
@@ -151,43 +227,47 @@ fn row(
     let mut spans = vec![span(left(class.name(), NAME_CELLS), theme.class(class))];
     let Some(figures) = figures(state, class) else { return Line::from(spans) };
     for (n, &(column, _, wide)) in columns.iter().enumerate() {
-        if state.response && figures.not_held && column.is_of_latency() {
+        if state.response && figures.not_held && matches!(column, Column::Of(_)) {
             // One text for all of these adjacent columns.
-            if !columns.get(n + 1).is_some_and(|next| next.0.is_of_latency()) {
-                let of: Vec<_> = columns.iter().filter(|column| column.0.is_of_latency()).collect();
+            if !columns.get(n + 1).is_some_and(|next| matches!(next.0, Column::Of(_))) {
+                let of: Vec<_> = columns.iter().filter(|column| matches!(column.0, Column::Of(_))).collect();
                 let wide: usize = of.iter().map(|column| column.2 + gap).sum();
                 spans.push(span(right("not held", wide), theme.warn));
             }
             continue;
         }
-        let (text, style) = cell(state, figures, column);
-        spans.push(span(" ".repeat(gap) + &right(&text, wide), style));
+        let (text, style) = cell(state, figures, pooled(state, class), column);
+        // Only the figure is underlined.
+        let text = right(&text, wide);
+        let figure = text.trim_start();
+        spans.push(Span::raw(" ".repeat(gap + width(&text) - width(figure))));
+        spans.push(span(figure.to_owned(), style));
     }
     let used: usize = spans.iter().map(Span::width).sum::<usize>() + gap;
-    let (text, style) = flags(state, figures, cells.saturating_sub(used));
+    let of = pooled(state, class);
+    let over = time_spans(if state.response { of.response } else { of.service });
+    let (text, style) = flags(state, figures, over, cells.saturating_sub(used));
     spans.push(Span::raw(" ".repeat(gap)));
     spans.push(span(text, style));
     Line::from(spans)
 }
 
-fn cell(state: &State, figures: &ClassFigures, column: Column) -> (String, Style) {
+fn cell(state: &State, figures: &ClassFigures, pooled: PooledLatencies, column: Column) -> (String, Style) {
     let theme = &state.theme;
     let held = !figures.not_held;
     let response = figures.latencies.response_ns.as_ref().filter(|_| held);
-    let shown = if state.response { response } else { figures.latencies.service_ns.as_ref() };
-    let of = |pick: fn(&Latency) -> Option<u64>| latency(shown.and_then(pick));
+    let of = if state.response { pooled.response } else { pooled.service };
     let text = match column {
         Column::MbPerS => return (mb(figures.mb_per_s), theme.strong),
         Column::Target => figures.target_mb_per_s.map_or_else(|| NONE.into(), mb),
         Column::Iops => count(figures.iops),
-        Column::P50 => of(|l| l.p50),
-        Column::P90 => of(|l| l.p90),
-        Column::P99 => of(|l| l.p99),
-        Column::P999 => of(|l| l.p999),
-        Column::P9999 => of(|l| l.p9999),
-        Column::Max => of(|l| l.max),
+        Column::Of(part) if part.is_pooled(shown(state, figures), of) => {
+            let text = latency(part.of(shown(state, figures), of));
+            return (text, theme.plain.add_modifier(Modifier::UNDERLINED));
+        }
+        Column::Of(part) => latency(part.of(shown(state, figures), of)),
         Column::Response if !held => return ("not held".into(), theme.warn),
-        Column::Response => latency(response.and_then(|l| l.p99)),
+        Column::Response => latency(Part::P99.of(response, pooled.response)),
         Column::Errors if figures.errors > 0 => return (count(figures.errors as f64), theme.bad),
         Column::Errors => "0".into(),
         Column::Missed if figures.missed > 0 => return (count(figures.missed as f64), theme.warn),
@@ -204,7 +284,7 @@ fn cell(state: &State, figures: &ClassFigures, column: Column) -> (String, Style
 }
 
 /// The state if it is not running, and the flags that fit, with the number of the others.
-fn flags(state: &State, figures: &ClassFigures, cells: usize) -> (String, Style) {
+fn flags(state: &State, figures: &ClassFigures, over: Option<String>, cells: usize) -> (String, Style) {
     let theme = &state.theme;
     let mut words: Vec<&str> = Vec::new();
     let mut style = theme.warn;
@@ -232,6 +312,11 @@ fn flags(state: &State, figures: &ClassFigures, cells: usize) -> (String, Style)
             .map(|flag| flag.text.as_str())
             .filter(|text| *text != "draining" || figures.state != ClassState::Draining),
     );
+    if words.is_empty() {
+        style = theme.dim;
+    }
+    // No flag, so the last to be left out.
+    words.extend(over.as_deref());
     if words.is_empty() {
         return (String::new(), theme.plain);
     }
@@ -261,23 +346,19 @@ fn wal_part(
     name: &str,
     columns: &[(Column, &str, usize)],
     gap: usize,
-    part: fn(&ClassFigures) -> Option<&Latency>,
+    (figures, pooled): (Option<&Latency>, PooledLatency),
 ) -> Line<'static> {
     let mut text = left(name, NAME_CELLS);
-    let figures = figures(state, Class::Wal).and_then(part);
     for (column, _, wide) in columns {
         let shown = match column {
-            Column::P50 => latency(figures.and_then(|l| l.p50)),
-            Column::P90 => latency(figures.and_then(|l| l.p90)),
-            Column::P99 => latency(figures.and_then(|l| l.p99)),
-            Column::P999 => latency(figures.and_then(|l| l.p999)),
-            Column::P9999 => latency(figures.and_then(|l| l.p9999)),
-            Column::Max => latency(figures.and_then(|l| l.max)),
+            Column::Of(part) => latency(part.of(figures, pooled)),
             _ => String::new(),
         };
         text += &" ".repeat(gap);
         text += &right(&shown, *wide);
     }
+    text += &" ".repeat(gap);
+    text += &time_spans(pooled).unwrap_or_default();
     Line::from(span(text, state.theme.dim))
 }
 
