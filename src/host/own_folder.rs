@@ -114,8 +114,9 @@ pub fn refuse_others_entries(dir: &Path) -> Result<()> {
             Err(Errno::NOENT) => {}
             Err(error) => return Err(failed(error)),
             Ok(found) => match FileType::from_raw_mode(found.st_mode) {
-                // What is truncated here would be truncated wherever else it has a name.
-                FileType::RegularFile if found.st_nlink > 1 => {
+                // What is truncated here would be truncated wherever else it has a name. Sorted tables never are: a
+                // checkpoint of RocksDB's shares them.
+                FileType::RegularFile if found.st_nlink > 1 && !name.to_bytes().ends_with(b".sst") => {
                     return Err(odd(&path, "is a file with several names (hard links)"));
                 }
                 FileType::RegularFile => refuse_owner(&path, &found)?,

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, FileType, FlockOperation, Mode, OFlags, Stat};
-use rustix::fs::{access, chmodat, fchmod, flock, fstat, mkdirat, openat, unlinkat};
+use rustix::fs::{access, chmodat, fchmod, flock, fstat, mkdirat, openat, statfs, unlinkat};
 use rustix::io::Errno;
 
 use crate::error::{Error, Result};
@@ -20,6 +20,10 @@ use crate::printable::Shown as _;
 
 /// Of a folder; only its owner enters it.
 const FOLDER_MODE: u32 = 0o700;
+
+/// File systems in which nobody makes files.
+const OF_KERNEL: [i64; 4] =
+    [libc::PROC_SUPER_MAGIC, libc::SYSFS_MAGIC, libc::CGROUP_SUPER_MAGIC, libc::CGROUP2_SUPER_MAGIC];
 
 /// A folder that only the effective user can change, held open.
 #[derive(Debug)]
@@ -71,8 +75,13 @@ impl StateFolder {
         } else {
             open_trusted(there).map_err(|doubt| doubted(path, &doubt))?;
         }
-        access(there, Access::WRITE_OK | Access::EXEC_OK)
-            .map_err(|error| Error::os("cannot create files in", there, error))
+        let failed = |error: Errno| Error::os("cannot create files in", there, error);
+        access(there, Access::WRITE_OK | Access::EXEC_OK).map_err(failed)?;
+        // Root may write there, but there is nothing to write to.
+        match statfs(there).map_err(failed)?.f_type {
+            kind if OF_KERNEL.contains(&kind) => Err(failed(Errno::NOTSUP)),
+            _ => Ok(()),
+        }
     }
 
     fn of(path: &Path, place: &OwnedFd) -> Result<Self> {

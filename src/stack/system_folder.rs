@@ -11,8 +11,8 @@ use crate::printable::Shown as _;
 
 /// Nothing is put there, nor below.
 const OF_SYSTEM: &[&str] = &[
-    "/bin", "/boot", "/dev", "/efi", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/run", "/sbin",
-    "/sys", "/usr", "/var",
+    "/bin", "/boot", "/dev", "/efi", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/proc", "/run",
+    "/sbin", "/snap", "/sys", "/usr", "/var",
 ];
 /// Folders below these for which the operator answers.
 const OF_OPERATOR: &[&str] = &["/dev/shm", "/run/media", "/run/user", "/var/cache", "/var/tmp"];
@@ -97,6 +97,8 @@ mod tests {
             "/home",
             "/root",
             "/proc/1",
+            "/nix/store/x",
+            "/snap/core",
             "/run/x",
             "/srv/lost+found",
         ] {

@@ -1,5 +1,6 @@
 //! How much room there is: on members, on what is built of them, and on a file system.
 
+use super::mkfs_values;
 use crate::error::{Error, Result};
 use crate::settings::{Filesystem, Named, Raid, Stack};
 use crate::units::{GIB, MIB, approx_size, floor_mib};
@@ -66,7 +67,8 @@ fn md_data_bytes(stack: &Stack, member_bytes: u64) -> u64 {
 /// below 512 MiB), a journal, and 5% in reserve that is not counted as free; XFS a log of 64 MiB and groups;
 /// Btrfs chunks of metadata, up to 1 GiB each and in two copies, and an end that is not a whole chunk; F2FS room
 /// for its garbage collection, which grows with about the square root of the size.
-pub(super) fn file_room_bytes(filesystem: Filesystem, bytes: u64) -> u64 {
+pub(super) fn file_room_bytes(stack: &Stack, bytes: u64) -> u64 {
+    let filesystem = stack.filesystem;
     let share = |thousandths: u64| bytes / 1000 * thousandths;
     let kept = match filesystem {
         Filesystem::None => 0,
@@ -76,12 +78,13 @@ pub(super) fn file_room_bytes(filesystem: Filesystem, bytes: u64) -> u64 {
         Filesystem::F2fs => 6 * (bytes / MIB).isqrt() * MIB + 16 * MIB,
     };
     let spare = if filesystem == Filesystem::None { 0 } else { share(30) };
-    floor_mib(bytes.saturating_sub(kept + spare))
+    let by_options = mkfs_values::kept_bytes(stack, bytes);
+    floor_mib(bytes.saturating_sub(kept + spare).saturating_sub(by_options))
 }
 
 /// Usable bytes of a stack over members of these sizes.
 pub(super) fn usable_bytes(stack: &Stack, members: &[u64]) -> u64 {
-    file_room_bytes(stack.filesystem, device_bytes(stack, members))
+    file_room_bytes(stack, device_bytes(stack, members))
 }
 
 /// Refuses what mkfs would refuse: too few bytes below the file system, or on one of Btrfs's members.
@@ -127,7 +130,8 @@ pub(super) fn file_sizes(stack: &Stack, room_bytes: u64) -> Result<(u64, u64)> {
             approx_size(wal),
             approx_size(room_bytes)
         );
-        return Err(Error::input(what).hint("use smaller files or larger members"));
+        return Err(Error::input(what)
+            .hint("use smaller files or larger members, or leave out stack.mkfs_options that take room"));
     }
     if data + wal < FILES_BYTES_MIN {
         let (has, needs) = (approx_size(room_bytes), approx_size(FILES_BYTES_MIN));
@@ -198,7 +202,7 @@ mod tests {
             (F2fs, 65_536, 1470),
         ];
         for (filesystem, size_mib, kept_mib) in seen {
-            let room_mib = file_room_bytes(filesystem, size_mib * MIB) / MIB;
+            let room_mib = file_room_bytes(&stack(Raid::None, filesystem), size_mib * MIB) / MIB;
             let kept_mib = kept_mib + if filesystem == Ext4 { size_mib / 20 } else { 0 };
             assert!(room_mib <= size_mib - kept_mib, "{filesystem:?} of {size_mib} MiB: {room_mib}");
         }

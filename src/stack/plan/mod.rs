@@ -10,6 +10,7 @@ mod endurance;
 mod filesystem_options;
 mod layers;
 mod live_values;
+mod mkfs_values;
 mod model;
 mod planner;
 mod resilience;

@@ -8,6 +8,7 @@ use std::os::fd::AsRawFd;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
 use super::layers::Layers;
+use super::mkfs_values::{bytes_of, value_of};
 use super::spec::StackSpec;
 use super::step::{Arg, CommandLine, Step};
 use crate::error::{Error, Result};
@@ -191,23 +192,6 @@ fn reason(program: &str, answer: &Answer) -> String {
     let text = error.map_or(all.strip_prefix(program).unwrap_or(&all), |error| error);
     let text = text.trim_start_matches([':', ' ']);
     if text.is_empty() { "it gives no reason".to_owned() } else { text.to_owned() }
-}
-
-/// The last value of an option, or of one of its settings (`-d agcount=4`); empty for one without a value.
-fn value_of<'a>(options: &'a [String], option: &str, setting: &str) -> Option<&'a str> {
-    let mut values = options.windows(2).filter(|pair| pair[0] == option).map(|pair| pair[1].as_str());
-    if setting.is_empty() {
-        return values.next_back();
-    }
-    let settings = values.flat_map(|value| value.split(','));
-    let named = settings.map(|one| one.split_once('=').unwrap_or((one, "")));
-    named.rev().find(|(name, _)| *name == setting).map(|(_, value)| value)
-}
-
-/// A size in bytes or KiB; what has another unit is left to mkfs.
-fn bytes_of(value: &str) -> Option<u64> {
-    let (number, unit) = value.strip_suffix(['k', 'K']).map_or((value, 1), |number| (number, KIB));
-    number.parse::<u64>().ok()?.checked_mul(unit)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use rustix::fs::{AtFlags, CWD, FileType, StatxFlags};
 use rustix::io::Errno;
 
 use super::filesystems::refuse_others;
-use super::others::others_in;
+use super::others::{is_lost, others_in};
 use super::undoer::{Undoer, persist, refuse_used};
 use crate::error::{Error, Result};
 use crate::host::mounted_at;
@@ -153,5 +153,11 @@ impl Undoer<'_> {
 /// Refuses a file system with files other than the data set's, which would be lost. One that no longer responds has
 /// nothing left to save.
 fn refuse_others_files(dir: &Path) -> Result<()> {
-    refuse_others(&dir.shown(), &others_in(dir).unwrap_or_default())
+    let others = match others_in(dir) {
+        Err(error) if !is_lost(&error) => {
+            return Err(Error::os("cannot look for others' files in", dir, error));
+        }
+        others => others.unwrap_or_default(),
+    };
+    refuse_others(&dir.shown(), &others)
 }

@@ -70,8 +70,9 @@ fn is_ours(path: &Path, name: &str) -> bool {
 }
 
 /// On a drive that is gone, what nobody can read any more has its name alone.
-fn is_lost(error: &io::Error) -> bool {
-    [Some(libc::EIO), Some(libc::EUCLEAN)].contains(&error.raw_os_error())
+pub fn is_lost(error: &io::Error) -> bool {
+    let lost = [libc::EIO, libc::EUCLEAN, libc::ENODEV, libc::ENXIO, libc::ESHUTDOWN];
+    error.raw_os_error().is_some_and(|error| lost.contains(&error))
 }
 
 fn is_pairs_marker(path: &Path) -> bool {
