@@ -2,8 +2,9 @@
 //! change.
 //!
 //! The counted windows of one setting are put into bins ([`super::bins`]). For each class's MB/s per bin, and
-//! for the cumulative WA-A and WA-D at the end of each bin, CUSUM finds where the level changes
-//! ([`super::cusum`]). The run is
+//! for WA-A and WA-D, both of each bin and cumulative at its end, CUSUM finds where the level changes
+//! ([`super::cusum`]). A change after a long time shows in the bins long before it shows in the sum; a small one
+//! among noisy bins shows in the sum alone. The run is
 //!
 //! - **steady** since the last change of any of them, once each has kept its level for thirty bins. A bin
 //!   is a second in the first ten minutes, and a 300th to a 600th of a longer run, so that the longer it
@@ -129,7 +130,9 @@ impl SteadyWatch {
     pub fn steadiness(&self) -> Steadiness {
         let bins = self.bins.whole();
         let series = series(bins);
-        let figures: Vec<String> = series.iter().map(|series| series.name.clone()).collect();
+        let mut figures: Vec<String> = series.iter().map(|series| series.name.clone()).collect();
+        // Both series of an amplification are one figure.
+        figures.dedup();
         let mut changes: Vec<usize> = series.iter().flat_map(Series::changes).collect();
         changes.sort_unstable();
         changes.dedup();
@@ -238,6 +241,7 @@ fn series(bins: &[Bin]) -> Vec<Series> {
     }
     let ratios: [(&str, Ratio); 2] = [("WA-A", Written::wa_a), ("WA-D", Written::wa_d)];
     for (name, of) in ratios {
+        all.extend(of_bins(bins, of).map(|(first, values)| Series { name: name.into(), first, values }));
         let mut sum = Written::default();
         let values: Vec<Option<f64>> = bins
             .iter()
@@ -254,6 +258,23 @@ fn series(bins: &[Bin]) -> Vec<Series> {
         }
     }
     all
+}
+
+/// An amplification by bin, from the first that has one on. Where a bin has too few bytes, those that follow are added
+/// until it is known, and have it together.
+fn of_bins(bins: &[Bin], of: Ratio) -> Option<(usize, Vec<f64>)> {
+    let (mut first, mut values) = (None, Vec::new());
+    let (mut sum, mut pending) = (Written::default(), 0);
+    for (at, bin) in bins.iter().enumerate() {
+        sum.add(&bin.written);
+        pending += 1;
+        if let Some(ratio) = of(&sum) {
+            first.get_or_insert(at + 1 - pending);
+            values.extend(std::iter::repeat_n(ratio, pending));
+            (sum, pending) = (Written::default(), 0);
+        }
+    }
+    Some((first?, values))
 }
 
 /// The means at the beginning and at the end of the level that begins there.

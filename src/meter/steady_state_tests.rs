@@ -1,3 +1,6 @@
+use rand::rngs::SmallRng;
+use rand::{RngExt as _, SeedableRng as _};
+
 use super::*;
 use crate::units::SECOND_NS;
 
@@ -212,4 +215,71 @@ fn a_change_in_a_recorded_run_is_found_to_the_second() {
     assert!(end.state == SteadyState::Steady && near(&end, 60.0), "{end:?}");
     let (burst, steady) = (end.burst.unwrap(), end.steady.unwrap());
     assert!((burst.mb_per_s - 40.0).abs() < 1.0 && (steady.mb_per_s - 20.0).abs() < 1.0);
+}
+
+/// Bins whose WA-A changes by a factor at one of them, and 600 after that; each is up to so many percent off.
+fn varying(change_at: usize, factor: f64, percent: f64, seed: u64) -> Vec<Bin> {
+    let mut random = SmallRng::seed_from_u64(seed);
+    let bin = |at: usize| {
+        let level = if at < change_at { 1.5 } else { 1.5 * factor };
+        let noise = 1.0 + percent / 100.0 * (random.random::<f64>() * 2.0 - 1.0);
+        let application_bytes = 100 * MB;
+        let drives_bytes = Some((application_bytes as f64 * level * noise) as u64);
+        let written = Written { application_bytes, drives_bytes, ..Written::default() };
+        Bin { duration_ns: SECOND_NS, written, ..Bin::default() }
+    };
+    (0..change_at + 600).map(bin).collect()
+}
+
+/// Where WA-A changes, by bin or cumulative.
+fn changes_of_wa_a(bins: &[Bin], by_bin: bool) -> Vec<usize> {
+    let mut of_wa_a = series(bins).into_iter().filter(|series| series.name == "WA-A");
+    let series = if by_bin { of_wa_a.next() } else { of_wa_a.last() };
+    series.map(|series| series.changes()).unwrap_or_default()
+}
+
+/// How many bins after such a change it is found; none within 600.
+fn delay(change_at: usize, factor: f64, percent: f64, seed: u64, by_bin: bool) -> Option<usize> {
+    let bins = varying(change_at, factor, percent, seed);
+    let shows =
+        |until: usize| changes_of_wa_a(&bins[..until], by_bin).iter().any(|at| *at + LEVEL / 2 >= change_at);
+    (1..600).step_by(4).find(|after| shows(change_at + after))
+}
+
+/// After a long time at one level the cumulative ratio moves too slowly to show a change soon.
+#[test]
+fn a_change_of_amplification_shows_within_forty_bins_however_late_it_comes() {
+    const SEEDS: u64 = 3;
+    let median = |change_at, factor, percent, by_bin| {
+        let mut delays: Vec<_> = (0..SEEDS)
+            .map(|seed| delay(change_at, factor, percent, seed, by_bin).unwrap_or(usize::MAX))
+            .collect();
+        delays.sort_unstable();
+        delays[delays.len() / 2]
+    };
+    let shown = |bins: usize| if bins == usize::MAX { "over 600".into() } else { bins.to_string() };
+    println!("WA-A from 1.5; bins from the change until it is found, median of {SEEDS}: by bin, cumulative");
+    for (factor, percent) in [(1.2, 5.0), (1.2, 30.0), (1.5, 30.0)] {
+        for change_at in [60, 300] {
+            let delays = [true, false].map(|by_bin| median(change_at, factor, percent, by_bin));
+            let [of_bins, cumulative] = delays.map(shown);
+            println!("× {factor}, noise ±{percent}%, after {change_at} bins: {of_bins}, {cumulative}");
+            assert!(
+                delays[0] <= 40 && delays[0] < delays[1],
+                "× {factor}, ±{percent}%, after {change_at}: {delays:?}"
+            );
+        }
+    }
+}
+
+/// Bins of a level that only varies make none look like a change.
+#[test]
+fn noise_of_the_bins_is_no_change_of_amplification() {
+    let alarms = |percent| {
+        let found = |seed: &u64| changes_of_wa_a(&varying(600, 1.0, percent, *seed)[..600], true).is_empty();
+        (0..100).filter(|seed| !found(seed)).count()
+    };
+    let found = [5.0, 30.0].map(alarms);
+    println!("of 100 runs of 600 bins, with noise of ±5 and ±30%: {found:?} with a change");
+    assert!(found.iter().all(|alarms| *alarms <= 2), "{found:?}");
 }
