@@ -80,6 +80,7 @@ fn opened(settings: &Settings) -> impl PartialEq {
         window: _,
         drain: _,
         cpu_latency: _,
+        pace: _,
         seed,
         drives: _,
         drive_rate_bytes_per_s: _,

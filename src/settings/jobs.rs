@@ -43,6 +43,8 @@ pub struct Job {
     pub rate_bytes_per_s: Option<u64>,
     /// Spacing of intended starts.
     pub arrival: Arrival,
+    /// Starts that follow each other within this time are handed over together; 0 without a rate.
+    pub pace_ns: u64,
     /// How offsets are drawn; the WAL's are sequential.
     pub offsets: Pattern,
     /// How writes become durable; [`Sync::None`] for the other classes.
@@ -158,6 +160,7 @@ fn job_of(settings: &Settings, class: Class) -> Job {
         cpus: own.cpus.clone(),
         rate_bytes_per_s: own.rate_bytes_per_s,
         arrival: if own.rate_bytes_per_s.is_some() { own.arrival } else { Arrival::Constant },
+        pace_ns: own.rate_bytes_per_s.map_or(0, |_| settings.run.pace.as_nanos() as u64),
         offsets: match (wal || logged(settings, class), own.offsets) {
             (true, _) => Pattern::Sequential,
             (_, Offsets::Uniform) => Pattern::Uniform,

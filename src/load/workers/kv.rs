@@ -136,9 +136,7 @@ impl<'a> Worker<'a> {
         let (job, data) = (orders.job.clone(), store.data());
         let (number, workers) = (orders.number, job.workers);
         let seed = orders.seed();
-        let pacer = job.rate_bytes_per_s.map(|rate| {
-            Pacer::new(now_ns, job.page_bytes, rate, (number, workers), job.arrival, seed.rotate_left(17))
-        });
+        let pacer = Pacer::of(&job, now_ns, number, seed.rotate_left(17));
         Self {
             pairs: job.pairs.unwrap_or_else(|| unreachable!("a class on pairs has a job of them")),
             store,

@@ -4,6 +4,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::settings::Arrival;
+use crate::settings::jobs::Job;
 use crate::units::SECOND_NS;
 
 /// Intents older than this are dropped and counted as missed.
@@ -17,33 +18,39 @@ pub struct Pacer {
     /// In 2⁻³² ns.
     next: u128,
     spacing: u128,
+    /// How long a start waits for those that share its sleep, in 2⁻³² ns.
+    together: u128,
     poisson: Option<SmallRng>,
 }
 
 impl Pacer {
-    /// One of `workers` that share a rate; their intents are spread evenly.
-    pub fn new(
-        start_ns: u64,
-        page_bytes: u64,
-        rate_bytes_per_s: u64,
-        (worker, workers): (u64, u64),
-        arrival: Arrival,
-        seed: u64,
-    ) -> Self {
-        let ns = u128::from(page_bytes) * u128::from(SECOND_NS) * u128::from(workers);
-        let spacing = (ns << FRACTION_BITS) / u128::from(rate_bytes_per_s.max(1));
-        let phase = spacing * u128::from(worker) / u128::from(workers);
-        Self {
+    /// Of one of the job's workers, which share its rate, if it has one; their intents are spread evenly.
+    pub fn of(job: &Job, start_ns: u64, worker: u64, seed: u64) -> Option<Self> {
+        let (rate, workers) = (job.rate_bytes_per_s?, u128::from(job.workers));
+        let ns = u128::from(job.page_bytes) * u128::from(SECOND_NS) * workers;
+        let spacing = ((ns << FRACTION_BITS) / u128::from(rate.max(1))).max(1);
+        let phase = spacing * u128::from(worker) / workers;
+        // More than a batch are not handed over together.
+        let others = ((u128::from(job.pace_ns) << FRACTION_BITS) / spacing).min(u128::from(job.batch - 1));
+        Some(Self {
             next: (u128::from(start_ns) << FRACTION_BITS) + phase,
-            spacing: spacing.max(1),
-            poisson: (arrival == Arrival::Poisson).then(|| SmallRng::seed_from_u64(seed)),
-        }
+            spacing,
+            together: others * spacing,
+            poisson: (job.arrival == Arrival::Poisson).then(|| SmallRng::seed_from_u64(seed)),
+        })
     }
 
     /// The next intended start.
     #[inline]
     pub fn next_ns(&self) -> u64 {
         (self.next >> FRACTION_BITS) as u64
+    }
+
+    /// When to wake for the next intended start: once those that follow within the bound are due, too (of random
+    /// arrivals, as many as do on average). A sleep costs more than an I/O, so they share one.
+    #[inline]
+    pub fn wake_ns(&self) -> u64 {
+        ((self.next + self.together) >> FRACTION_BITS) as u64
     }
 
     /// The time between two, on average.
@@ -87,9 +94,19 @@ impl Pacer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::class::Class;
+    use crate::settings::Settings;
+    use crate::settings::jobs::jobs;
+
+    fn job(arrival: Arrival) -> Job {
+        let mut settings = Settings::default();
+        let scan = &mut settings.classes[Class::Scan.index()];
+        (scan.rate_bytes_per_s, scan.arrival, scan.threads) = (Some(250_000_000), arrival, 2);
+        jobs(&settings)[Class::Scan.index()].clone()
+    }
 
     fn pacer(arrival: Arrival, worker: u64) -> Pacer {
-        Pacer::new(0, 16 << 10, 250_000_000, (worker, 2), arrival, 7)
+        Pacer::of(&job(arrival), 0, worker, 7).unwrap()
     }
 
     fn intents_within(pacer: &mut Pacer, end_ns: u64) -> u64 {
@@ -108,6 +125,30 @@ mod tests {
             let n: u64 = (0..2).map(|w| intents_within(&mut pacer(arrival, w), 3600 * SECOND_NS)).sum();
             assert!(n.abs_diff(per_hour) <= tolerance, "{arrival:?}: {n} of {per_hour}");
         }
+    }
+
+    #[test]
+    fn starts_within_the_bound_share_a_sleep_up_to_a_batch() {
+        let waits_ns = |rate_bytes_per_s, batch, pace_ns| {
+            let job = Job {
+                rate_bytes_per_s: Some(rate_bytes_per_s),
+                batch,
+                pace_ns,
+                workers: 1,
+                ..job(Arrival::Constant)
+            };
+            let pacer = Pacer::of(&job, SECOND_NS, 0, 7).unwrap();
+            assert_eq!(pacer.next_ns(), SECOND_NS);
+            pacer.wake_ns() - SECOND_NS
+        };
+        // 10 µs apart, 30 µs apart, and further apart than the bound.
+        assert_eq!(waits_ns(1_638_400_000, 32, 55_000), 50_000);
+        assert_eq!(waits_ns(546_133_333, 32, 55_000), 30_000);
+        assert_eq!(waits_ns(250_000_000, 32, 55_000), 0);
+        assert_eq!(
+            [(1, 55_000), (3, 55_000), (32, 0)].map(|(batch, pace)| waits_ns(1_638_400_000, batch, pace)),
+            [0, 20_000, 0]
+        );
     }
 
     #[test]

@@ -105,9 +105,7 @@ impl Worker {
         let position = orders.shared.position(number as usize).div_ceil(page_bytes);
         let region = &orders.region;
         let offsets = Offsets::new(job.offsets, region.pages(page_bytes), (number, workers), position, seed);
-        let pacer = job.rate_bytes_per_s.map(|rate| {
-            Pacer::new(now_ns, page_bytes, rate, (number, workers), job.arrival, seed.rotate_left(17))
-        });
+        let pacer = Pacer::of(&job, now_ns, number, seed.rotate_left(17));
         let stamper = job.class.writes().then(|| Stamper::new(region.set, region.id));
         let flushes = job.class == Class::Wal && job.sync == Sync::Fdatasync;
         Self {
@@ -253,6 +251,9 @@ impl Worker {
         self.orders.cell.intended.add(intended);
         if let Some(pacer) = &self.pacer {
             self.orders.cell.under_way.intend(pacer.next_ns(), pacer.spacing_ns());
+        }
+        if let Some(pacer) = self.pacer.as_ref().filter(|_| next_ns > now_ns) {
+            next_ns = pacer.wake_ns();
         }
         let full = self.free.is_empty() || self.commits.as_ref().is_some_and(|commits| commits.room() == 0);
         Some(if self.outstanding == 0 {

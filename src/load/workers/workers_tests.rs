@@ -257,6 +257,33 @@ fn intents_before_a_class_stopped_are_begun_or_missed() {
     assert!(delta.ios > 0 && delta.missed > 0);
 }
 
+/// A second of a simulated scan of 100,000 I/Os per second: I/Os, and means of response less service latency.
+fn paced(pace: Duration) -> (u64, f64) {
+    let regions = regions();
+    let mut settings = Settings::default();
+    (settings.io.interface, settings.run.pace) = (Interface::Sim, pace);
+    settings.classes[Class::Scan.index()].rate_bytes_per_s = Some(16384 * 100_000);
+    let writes = Arc::new(Writes::new(0, Arc::default()));
+    let mut workers =
+        SimulatedWorkers::new(regions.data.clone(), regions.wal.clone(), 4, writes, &settings.sim);
+    let mut sources = workers.start(&jobs(&settings)[Class::Scan.index()], &[]).unwrap();
+    workers.run_until(SECOND_NS);
+    let mut delta = Delta::new(4);
+    sources[0].collect(&mut delta);
+    assert_eq!(delta.missed, 0);
+    (delta.intended, delta.response.histogram.mean() - delta.service.histogram.mean())
+}
+
+#[test]
+fn starts_made_together_hold_the_rate_and_count_from_when_they_were_intended() {
+    let [exact, together] = [0, 50].map(|us| paced(Duration::from_micros(us)));
+    for (intended, _) in [exact, together] {
+        assert!(intended.abs_diff(100_000) <= 100, "{intended}");
+    }
+    assert!(exact.1 < 2_000.0, "{exact:?}");
+    assert!((2_000.0..50_000.0).contains(&(together.1 - exact.1)), "{exact:?}, {together:?}");
+}
+
 #[test]
 fn a_simulation_repeats_exactly_and_its_seed_matters() {
     let first = simulate(1);

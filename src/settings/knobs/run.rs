@@ -116,6 +116,27 @@ pub(super) const RUN: &[Spec] = &[
         ..PLAIN
     },
     Spec {
+        key: "pace",
+        help: "Intended starts of a class within this time of each other are made together, at most a batch: a sleep for each costs more CPU than its I/O. The response latency counts from the intended start; 0 = each on time.",
+        kind: Kind::Time {
+            min: Duration::ZERO,
+            max: Duration::from_millis(1),
+            steps: &[
+                Duration::ZERO,
+                Duration::from_micros(20),
+                Duration::from_micros(50),
+                Duration::from_micros(100),
+                Duration::from_micros(200),
+                Duration::from_micros(500),
+                Duration::from_millis(1),
+            ],
+        },
+        inactive: |s, _| {
+            s.classes.iter().all(|of| of.rate_bytes_per_s.is_none()).then_some("no class has a rate")
+        },
+        ..at!(Time, |s, c| s.run.pace)
+    },
+    Spec {
         key: "drives",
         help: "Drives of a planned array: the cores that it would need are derived from the measured cycles per byte.",
         paper: Some(

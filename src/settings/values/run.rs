@@ -17,6 +17,8 @@ pub struct Run {
     pub drain: Duration,
     /// The longest time that an idle CPU may take to wake up during the run; none leaves it to the host.
     pub cpu_latency: Option<Duration>,
+    /// Starts due within this time of each other are handed over together.
+    pub pace: Duration,
     /// The seed of offsets and arrivals.
     pub seed: u64,
     /// Drives of the array for which the cores needed are derived.
@@ -34,6 +36,7 @@ impl Default for Run {
             window: Duration::from_secs(1),
             drain: Duration::from_secs(30),
             cpu_latency: None,
+            pace: Duration::from_micros(50),
             seed: 1,
             drives: 8,
             drive_rate_bytes_per_s: Some(3_000_000_000),
