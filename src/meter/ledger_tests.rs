@@ -300,7 +300,7 @@ fn commits(window: &mut Window, count: u64, ns: u64) {
 fn a_slow_wal_that_becomes_fast_is_a_clear_change() {
     let mut run = Run::new();
     run.windows_with(&[100.0; 10], |window| {
-        commits(window, 560 + window.start_ns / SECOND_NS % 7, 1_750_000)
+        commits(window, 560 + window.start_ns / SECOND_NS % 7, 1_750_000);
     });
     run.turn_of(Turn { knob: "wal.sync".into(), ..Turn::default() });
     let changed = run.windows_with(&[100.0; 5], |window| commits(window, 36_000, 27_000));

@@ -138,7 +138,8 @@ fn on_the_screen_the_others_go_on_and_nothing_is_judged_across_it() {
     let (window, line) = windows(&mut session, 12);
     assert!(window.class(Class::Scan).state == State::Running && window.class(Class::Scan).ios > 0);
     let line = line.unwrap();
-    assert_eq!((line.windows.1, line.open), (5, false));
+    // More than five: a p99 needs them.
+    assert_eq!((line.windows.1, line.open), (9, false));
     assert!(line.flags.contains(&"scan failed".to_owned()), "{:?}", line.flags);
     let changes = [&line.scan_mb_per_s, &line.point_p99_ns, &line.total_mb_per_s];
     assert!(changes.iter().all(|change| change.verdict == Verdict::None), "{line:?}");

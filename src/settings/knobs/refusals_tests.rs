@@ -92,7 +92,7 @@ fn a_ring_is_set_up_as_the_kernel_and_its_polling_thread_allow() {
         (settings.io.setup, settings.io.submission) = (setup, submission);
         let facts = crate::host::Facts { kernel: kernel.into(), ..capable_host() };
         let found = problems(&settings, Conditions { facts: &facts, target: None });
-        found.into_iter().map(|(path, why)| format!("{path}: {why}")).collect::<String>()
+        found.into_iter().map(|(path, why)| format!("{path}: {why}")).collect::<Vec<_>>().concat()
     };
     assert_eq!(on("6.0.1", RingSetup::Coop, Submission::Call), "");
     assert_eq!(on("5.10.1", RingSetup::Plain, Submission::Sqpoll), "");
@@ -132,7 +132,7 @@ fn a_lockless_bitmap_needs_a_kernel_that_has_it_and_settings_of_an_array_an_effe
         (settings.stack.raid, settings.stack.bitmap) = (raid, Bitmap::Lockless);
         let facts = crate::host::Facts { kernel: kernel.into(), ..capable_host() };
         let found = problems(&settings, Conditions { facts: &facts, target: None });
-        found.into_iter().map(|(path, why)| format!("{path}: {why}")).collect::<String>()
+        found.into_iter().map(|(path, why)| format!("{path}: {why}")).collect::<Vec<_>>().concat()
     };
     assert_eq!(on("6.18.0", Raid::Md5), "");
     let refused = on("6.1.0", Raid::Md5);

@@ -192,6 +192,7 @@ pub struct MdSettings {
 
 impl MdSettings {
     /// Those that have an effect on a level.
+    #[must_use]
     pub fn on(&self, raid: Raid) -> Self {
         let (parity, redundant) = (raid.has_md_parity(), raid.is_md_redundant());
         Self {

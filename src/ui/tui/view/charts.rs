@@ -112,7 +112,7 @@ fn tails(state: &State, points: &[&Point], rows: usize) -> Strips {
     // Strips of one row have no room for it.
     if rows == 1 {
         let pooled = Class::ALL.into_iter().filter_map(|class| Some((class, over(class.index())?)));
-        pooled.for_each(|(class, over)| remark += &format!(", {class} {over}"));
+        remark.extend(pooled.map(|(class, over)| format!(", {class} {over}")));
     }
     Strips { title: "p99", remark, labels, is_bars: false, label_cells: LABEL_CELLS, columns }
 }

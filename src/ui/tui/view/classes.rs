@@ -236,7 +236,7 @@ fn row(
             }
             continue;
         }
-        let (text, style) = cell(state, figures, pooled(state, class), column);
+        let (text, style) = cell(state, figures, &pooled(state, class), column);
         // Only the figure is underlined.
         let text = right(&text, wide);
         let figure = text.trim_start();
@@ -246,13 +246,13 @@ fn row(
     let used: usize = spans.iter().map(Span::width).sum::<usize>() + gap;
     let of = pooled(state, class);
     let over = time_spans(if state.response { of.response } else { of.service });
-    let (text, style) = flags(state, figures, over, cells.saturating_sub(used));
+    let (text, style) = flags(state, figures, over.as_deref(), cells.saturating_sub(used));
     spans.push(Span::raw(" ".repeat(gap)));
     spans.push(span(text, style));
     Line::from(spans)
 }
 
-fn cell(state: &State, figures: &ClassFigures, pooled: PooledLatencies, column: Column) -> (String, Style) {
+fn cell(state: &State, figures: &ClassFigures, pooled: &PooledLatencies, column: Column) -> (String, Style) {
     let theme = &state.theme;
     let held = !figures.not_held;
     let response = figures.latencies.response_ns.as_ref().filter(|_| held);
@@ -284,7 +284,7 @@ fn cell(state: &State, figures: &ClassFigures, pooled: PooledLatencies, column: 
 }
 
 /// The state if it is not running, and the flags that fit, with the number of the others.
-fn flags(state: &State, figures: &ClassFigures, over: Option<String>, cells: usize) -> (String, Style) {
+fn flags(state: &State, figures: &ClassFigures, over: Option<&str>, cells: usize) -> (String, Style) {
     let theme = &state.theme;
     let mut words: Vec<&str> = Vec::new();
     let mut style = theme.warn;
@@ -316,7 +316,7 @@ fn flags(state: &State, figures: &ClassFigures, over: Option<String>, cells: usi
         style = theme.dim;
     }
     // No flag, so the last to be left out.
-    words.extend(over.as_deref());
+    words.extend(over);
     if words.is_empty() {
         return (String::new(), theme.plain);
     }
