@@ -234,7 +234,7 @@ fn varying(change_at: usize, factor: f64, percent: f64, seed: u64) -> Vec<Bin> {
 /// Where WA-A changes, by bin or cumulative.
 fn changes_of_wa_a(bins: &[Bin], by_bin: bool) -> Vec<usize> {
     let mut of_wa_a = series(bins).into_iter().filter(|series| series.name == "WA-A");
-    let series = if by_bin { of_wa_a.next() } else { of_wa_a.last() };
+    let series = if by_bin { of_wa_a.next() } else { of_wa_a.next_back() };
     series.map(|series| series.changes()).unwrap_or_default()
 }
 

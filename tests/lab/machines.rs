@@ -180,6 +180,7 @@ const IN_SOAK: &[&str] = &[
     "a_retained_stack_is_reported_and_cleaned_up",
     "others_files_on_a_stopped_array_of_a_dead_stack_stay",
     "a_tool_that_fails_leaves_nothing",
+    "what_runs_is_what_the_dry_run_has_shown",
     "a_sweep_over_arrays_is_verified_and_leaves_nothing",
     "an_arrays_settings_are_in_force_and_a_kill_leaves_nothing",
     "an_arrays_settings_are_put_back_on_one_that_is_kept",

@@ -233,7 +233,6 @@ tests=(
     a_part_of_each_drive_is_used_and_resynced
     a_mirror_of_two_takes_each_byte_twice
     without_consent_nothing_is_built
-    what_runs_is_what_the_dry_run_has_shown
 )
 [[ -z ${SOAK:-} ]] || tests+=(
     a_bare_array_is_verified_and_leaves_nothing
@@ -241,5 +240,6 @@ tests=(
     a_retained_stack_is_reported_and_cleaned_up
     others_files_on_a_stopped_array_of_a_dead_stack_stay
     a_tool_that_fails_leaves_nothing
+    what_runs_is_what_the_dry_run_has_shown
 )
 run_tests "${tests[@]}"
