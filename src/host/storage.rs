@@ -27,6 +27,9 @@ pub struct Controller {
     pub state: Option<String>,
     /// Its link, if it is on PCI Express.
     pub link: Option<PcieLink>,
+    /// The type of its IOMMU group, as the kernel calls it: `DMA` (strict), `DMA-FQ` (lazy), `identity`
+    /// (passthrough).
+    pub iommu: Option<String>,
     /// Its temperature.
     pub temperature: Option<Temperature>,
     /// NUMA node.
@@ -100,6 +103,7 @@ fn controller(root: &Root, name: String) -> Controller {
         address: text("address"),
         state: text("state"),
         link: pcie::link(root, &format!("{dir}/device")),
+        iommu: text("device/iommu_group/type"),
         temperature: temperature::read(root, &dir),
         numa_node: ["numa_node", "device/numa_node"].iter().find_map(|path| text(path)?.parse().ok()),
         name,

@@ -15,11 +15,11 @@
 //! | [`journal`] | what was done and how it is undone, durable before it is done | id, devices, state |
 //! | [`paths`] | where journals and mount points are | – |
 //! | [`system_folder`] | folders that are refused to root: the system's, and stacktune's own | paths |
-//! | [`plan`] | settings to steps: layers, capacity, resilience, wear, durations | runner, id, devices, guard, state, journal |
+//! | [`plan`] | settings to steps: layers, capacity, resilience, wear, durations | runner, id, devices, guard, state, journal, handover |
 //! | [`tuning`] | queue settings and a memory budget, during a run | runner, id, devices, journal, plan |
-//! | [`handover`] | drives that leave the kernel for VFIO, and come back | runner, supervise, id, devices, guard, journal |
+//! | [`handover`] | drives that leave the kernel for VFIO, and come back; how the IOMMU serves them | runner, supervise, id, devices, guard, journal |
 //! | [`undo`] | removes what a journal names; leftovers and cleanup | runner, supervise, id, devices, guard, journal, tuning, handover |
-//! | [`build`] | runs a confirmed plan: preconditioning, resync, tear-down | runner, supervise, devices, guard, state, journal, plan, undo |
+//! | [`build`] | runs a confirmed plan: preconditioning, resync, tear-down | runner, supervise, devices, guard, state, journal, plan, handover, undo |
 
 pub mod build;
 pub mod devices;

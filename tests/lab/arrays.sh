@@ -49,7 +49,7 @@ an_arrays_settings_are_put_back_on_one_that_is_kept() {
     wait "$pid"
     is stripe_cache_size 256
     is sync_speed_max '200000 (system)'
-    "$STACKTUNE" cleanup "$("$STACKTUNE" status --json | sed -n 's/.*"id": *"\([0-9a-f]*\)".*/\1/p' | head -n 1)"
+    "$STACKTUNE" cleanup --all
     nothing_left
 }
 

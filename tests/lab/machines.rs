@@ -59,7 +59,7 @@ static BARE: Machine = Machine {
 
 /// Four drives that hold the smallest XFS, for RAID and file systems on them.
 static STACKS: Machine = Machine {
-    scripts: &["stack", "arrays", "reproduce", "kv"],
+    scripts: &["stack", "arrays", "iommu", "reproduce", "kv"],
     options: &["--drives", "4", "--size", "384M"],
     ran: OnceLock::new(),
 };
@@ -150,6 +150,8 @@ in_guest! {
         an_arrays_settings_are_in_force_and_a_kill_leaves_nothing
         an_arrays_settings_are_put_back_on_one_that_is_kept
         a_lockless_bitmap_is_refused_where_kernel_or_mdadm_lack_it
+        the_iommus_mode_is_in_force_and_the_hosts_afterwards
+        a_run_that_is_killed_leaves_the_iommus_mode_to_cleanup
         pairs_on_md0_and_f2fs_are_verified
         pairs_on_md1_and_ext4_are_verified;
     FAULTS faults:
@@ -185,6 +187,8 @@ const IN_SOAK: &[&str] = &[
     "an_arrays_settings_are_in_force_and_a_kill_leaves_nothing",
     "an_arrays_settings_are_put_back_on_one_that_is_kept",
     "a_lockless_bitmap_is_refused_where_kernel_or_mdadm_lack_it",
+    "the_iommus_mode_is_in_force_and_the_hosts_afterwards",
+    "a_run_that_is_killed_leaves_the_iommus_mode_to_cleanup",
     "pairs_on_md1_and_ext4_are_verified",
     "a_mounted_drive_is_refused",
     "a_drive_with_a_mounted_partition_is_refused",

@@ -6,7 +6,7 @@ use crate::class::Class;
 use crate::host::{ToolFound, kernel_version};
 use crate::settings::filesystem_options;
 use crate::settings::values::stack::CHUNK_BYTES_MAX;
-use crate::settings::values::{Bitmap, DriveState, Filesystem, Raid, Settings};
+use crate::settings::values::{Bitmap, DriveState, Filesystem, IommuMode, Raid, Settings};
 use crate::units::{GIB, KIB, MIB};
 
 pub(super) const STACK: &[Spec] = &[
@@ -35,6 +35,17 @@ pub(super) const STACK: &[Spec] = &[
                 .then(|| not_built_with(&["sfdisk", "blkdiscard"], s, conditions))?
         },
         ..at!(Percent, |s, c| s.stack.use_percent)
+    },
+    Spec {
+        key: "iommu",
+        help: "How the IOMMU serves the drives during the run: mappings taken away at once (strict) or together (lazy), or none \
+               (passthrough: a drive reaches all memory); restored when the stack goes.",
+        kind: Kind::Choice(&names::<IommuMode, 4>()),
+        scope: Scope::Rebuild,
+        of_target: always,
+        inactive: |s, _| s.target.devices.is_empty().then_some("the target is files"),
+        unavailable: iommu_unavailable,
+        ..at!(named IommuMode, |s, c| s.stack.iommu)
     },
     Spec {
         key: "state",
@@ -204,6 +215,22 @@ fn bitmap_unavailable(value: &Value, s: &Settings, _: Class, conditions: Conditi
     let kernel = &conditions.facts.kernel;
     let has = kernel_version(kernel).is_none_or(|version| version >= (6, 18));
     (!has).then(|| format!("md has lockless bitmaps from Linux 6.18 on, this is {kernel}"))
+}
+
+fn iommu_unavailable(value: &Value, s: &Settings, _: Class, conditions: Conditions) -> Option<String> {
+    if *value == Value::Choice(IommuMode::Keep.name()) {
+        return None;
+    }
+    if s.target.devices.is_empty() {
+        return Some("the target is files: an IOMMU serves drives".into());
+    }
+    if conditions.facts.platform.iommu_groups == 0 {
+        return Some(
+            "no IOMMU is in use: enable it in the firmware (VT-d, AMD-Vi) and the kernel (intel_iommu=on)"
+                .into(),
+        );
+    }
+    not_built_with(&[], s, conditions)
 }
 
 fn no_filesystem(settings: &Settings) -> Option<&'static str> {

@@ -14,6 +14,8 @@ pub struct Stack {
     /// The share of each drive that is used, in percent; the rest is trimmed and never written
     /// (software over-provisioning).
     pub use_percent: u64,
+    /// How the IOMMU serves the drives.
+    pub iommu: IommuMode,
     /// What is done to the drives before anything is built on them.
     pub state: DriveState,
     /// How the members are combined into one device.
@@ -48,6 +50,7 @@ impl Default for Stack {
         Self {
             loops: false,
             use_percent: 100,
+            iommu: IommuMode::Keep,
             state: DriveState::AsIs,
             raid: Raid::None,
             chunk_bytes: 512 * KIB,
@@ -71,6 +74,7 @@ impl Stack {
     pub fn is_built(&self) -> bool {
         self.loops
             || self.use_percent < 100
+            || self.iommu != IommuMode::Keep
             || self.state != DriveState::AsIs
             || self.raid != Raid::None
             || self.filesystem != Filesystem::None
@@ -86,6 +90,31 @@ pub enum DriveState {
     Trimmed,
     /// Written once in order, then random writes of twice the size.
     Preconditioned,
+}
+
+/// How the IOMMU serves the drives' memory accesses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum IommuMode {
+    /// As the host has it.
+    Keep,
+    /// A mapping is taken away at once.
+    Strict,
+    /// Mappings are taken away together, later.
+    Lazy,
+    /// Nothing is mapped: a drive reaches all memory.
+    Passthrough,
+}
+
+impl IommuMode {
+    /// What the kernel calls the type of such a group; none for the host's.
+    pub fn kernel_type(self) -> Option<&'static str> {
+        match self {
+            Self::Keep => None,
+            Self::Strict => Some("DMA"),
+            Self::Lazy => Some("DMA-FQ"),
+            Self::Passthrough => Some("identity"),
+        }
+    }
 }
 
 /// How the members are combined into one device.
@@ -229,6 +258,15 @@ impl Named for DriveState {
         (Self::AsIs, "as-is", "nothing is done to the drives"),
         (Self::Trimmed, "trimmed", "everything is discarded first"),
         (Self::Preconditioned, "preconditioned", "written once in order, then twice the size at random"),
+    ];
+}
+
+impl Named for IommuMode {
+    const NAMES: &'static [(Self, &'static str, &'static str)] = &[
+        (Self::Keep, "keep", "as the host has it"),
+        (Self::Strict, "strict", "a mapping is taken away at once"),
+        (Self::Lazy, "lazy", "mappings are taken away together, later"),
+        (Self::Passthrough, "passthrough", "nothing is mapped: a drive reaches all memory"),
     ];
 }
 

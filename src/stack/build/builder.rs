@@ -16,6 +16,7 @@ use crate::host::{Device, Facts, Usage, mounted_at};
 use crate::printable::Shown as _;
 use crate::stack::devices::{BlockDevice, Drive};
 use crate::stack::guard::{self, Claim};
+use crate::stack::handover;
 use crate::stack::journal::{Journal, Undo};
 use crate::stack::plan::{Arg, CommandLine, Plan, Step};
 use crate::stack::runner::{LOSETUP, Runner, failure, quoted};
@@ -98,7 +99,7 @@ impl Builder<'_> {
     /// The guard's check right before a step acts.
     fn refuse(&self, step: &Step) -> Result<()> {
         match step {
-            Step::Blank { drive } => as_shown(self.plan, drive, self.site),
+            Step::Blank { drive } | Step::SetIommu { drive, .. } => as_shown(self.plan, drive, self.site),
             Step::Partition { drive, .. } => self.refuse_used(&BlockDevice::Drive(drive.clone())),
             Step::Trim { device, .. } | Step::Precondition { device, .. } => self.refuse_used(device),
             Step::CreateArray { members: devices, .. } | Step::MakeFilesystem { devices, .. } => {
@@ -162,6 +163,9 @@ impl Builder<'_> {
             Step::Blank { drive } => {
                 let claim = guard::claim_again(&drive.find()?, drive.size_bytes)?;
                 claim.blank(&self.site.runner)
+            }
+            Step::SetIommu { drive, address, group, new, .. } => {
+                handover::set_type(drive, address, group, new)
             }
             Step::AwaitResync { array } => resync::wait(&self.node(array)?, gauge),
             Step::Precondition { device, bytes } => self.precondition(device, *bytes, gauge),

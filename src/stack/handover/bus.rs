@@ -48,7 +48,7 @@ pub(super) fn last_of(path: &Path) -> Option<String> {
     Some(path.file_name()?.to_string_lossy().into_owned())
 }
 
-fn write(file: &Path, text: &str) -> Result<()> {
+pub(super) fn write(file: &Path, text: &str) -> Result<()> {
     fs::write(file, text).map_err(|error| {
         let what = format!("cannot write {} to {}: {}", text.trim(), file.shown(), describe(&error));
         Error::failed(what).hint("binding drivers requires root and a writable /sys")

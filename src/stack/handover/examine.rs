@@ -91,7 +91,7 @@ impl Bus {
     }
 
     /// The PCI address of an NVMe drive.
-    fn address_of(&self, device: &Device) -> Result<String> {
+    pub(super) fn address_of(&self, device: &Device) -> Result<String> {
         let path = device.path.shown();
         let no_nvme = || {
             Error::input(format!("{path} is not an NVMe drive on PCI Express"))

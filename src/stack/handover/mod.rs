@@ -9,9 +9,12 @@
 mod bus;
 mod examine;
 mod hand_over;
+mod iommu;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use bus::{commands, give_back};
 pub use examine::{Noiommu, UserspaceDrive, examine};
 pub use hand_over::{HandedOver, hand_over, steps};
+pub(crate) use iommu::restore_type;
+pub use iommu::{IommuGroup, commands_of, group_of, set_type};

@@ -120,3 +120,35 @@ fn functions_that_stacktune_did_not_bind_are_left_alone() {
     assert_eq!(untouched, "(null)\n");
     assert_eq!(host.bus.give_back("../../x").unwrap_err().exit_status(), 3);
 }
+
+#[test]
+fn a_drive_alone_in_its_iommu_group_has_a_type_and_one_that_shares_it_is_refused() {
+    let host = host();
+    let groups = host.bus.root.join("kernel/iommu_groups/7");
+    fs::write(groups.join("type"), "DMA-FQ\n").unwrap();
+    let found = host.bus.group_of(&drive(), &[drive()]).unwrap();
+    assert_eq!((found.address.as_str(), found.group.as_str(), found.kind.as_str()), (ADDRESS, "7", "DMA-FQ"));
+    fs::create_dir(groups.join("devices/0000:02:00.0")).unwrap();
+    let error = host.bus.group_of(&drive(), &[drive()]).unwrap_err();
+    assert_eq!(error.exit_status(), 3);
+    assert!(error.what.contains("shares its IOMMU group with 0000:02:00.0"), "{error}");
+}
+
+#[test]
+fn a_type_is_restored_only_where_it_is_still_ours() {
+    let host = host();
+    let kind = host.bus.root.join("kernel/iommu_groups/7/type");
+    fs::write(&kind, "DMA\n").unwrap();
+    let restore = |group: &str, types| host.bus.restore_type(ADDRESS, group, types, &[]);
+    // Another type, another group: somebody else's by now.
+    restore("7", ("DMA-FQ", "identity")).unwrap();
+    restore("8", ("DMA-FQ", "DMA")).unwrap();
+    assert_eq!(fs::read_to_string(&kind).unwrap(), "DMA\n");
+    for types in [("auto", "DMA"), ("DMA", "../x")] {
+        assert_eq!(restore("7", types).unwrap_err().exit_status(), 3);
+    }
+    let mut used = drive();
+    used.usage = vec![crate::host::Usage::Mounted("/srv".into())];
+    let error = host.bus.restore_type(ADDRESS, "7", ("DMA-FQ", "DMA"), &[used]).unwrap_err();
+    assert_eq!(error.exit_status(), 3);
+}

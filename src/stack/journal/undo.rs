@@ -91,6 +91,19 @@ pub enum Undo {
         /// Its PCI address.
         address: String,
     },
+    /// Gives the IOMMU group of a drive its old type back.
+    RestoreIommu {
+        /// The drive.
+        drive: Drive,
+        /// Its PCI address.
+        address: String,
+        /// The group's number.
+        group: String,
+        /// The old type.
+        old: String,
+        /// The type that stacktune wrote.
+        new: String,
+    },
     /// Removes a memory cgroup that stacktune made.
     RemoveCgroup {
         /// Its folder.
@@ -122,6 +135,9 @@ impl Undo {
                 format!("setting {attribute} of md array {}: {new} instead of {old}", path.shown())
             }
             Self::GiveBack { address } => format!("drive {address}, detached from the kernel"),
+            Self::RestoreIommu { drive, old, new, .. } => {
+                format!("IOMMU type of {}: {new} instead of {old}", drive.describe())
+            }
             Self::RemoveCgroup { dir, .. } => format!("cgroup {}", dir.shown()),
         }
     }

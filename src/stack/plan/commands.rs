@@ -8,6 +8,7 @@ use super::capacity::PARTITION_START_BYTES;
 use super::step::{Arg, CommandLine, Step};
 use crate::settings::{Filesystem, Named, Raid};
 use crate::stack::devices::BlockDevice;
+use crate::stack::handover;
 use crate::stack::runner::{LOSETUP, MDADM, MOUNT, SFDISK, Tool, quoted};
 use crate::units::{KIB, MIB, approx_size};
 
@@ -78,6 +79,7 @@ impl Step {
                 vec![mount.device(device).path(dir)]
             }
             Self::MakeFolder { .. }
+            | Self::SetIommu { .. }
             | Self::MakeFile { .. }
             | Self::Blank { .. }
             | Self::Precondition { .. }
@@ -102,6 +104,9 @@ impl Step {
                 device.shown(),
                 approx_size(2 * bytes)
             ),
+            Self::SetIommu { address, group, new, .. } => {
+                handover::commands_of(address, group, new).join("; ")
+            }
             Self::AwaitResync { array } => format!("wait until {} is in sync", array.shown()),
             _ => self.commands().iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
         }

@@ -114,6 +114,9 @@ fn signature(step: &Step) -> Option<String> {
             format!("attach {}", identity(&BlockDevice::Loop { file: file.clone() }))
         }
         Step::Blank { drive } => format!("wipe {}", identity(&BlockDevice::Drive(drive.clone()))),
+        Step::SetIommu { drive, new, .. } => {
+            format!("iommu {new} {}", identity(&BlockDevice::Drive(drive.clone())))
+        }
         Step::Trim { device: at, from_bytes } => format!("trim {} {from_bytes}", identity(at)),
         Step::Precondition { device: at, bytes } => format!("precondition {} {bytes}", identity(at)),
         Step::Partition { drive, bytes, .. } => {

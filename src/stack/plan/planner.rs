@@ -16,6 +16,7 @@ use crate::settings::profile::expand_home;
 use crate::settings::{Bitmap, DriveState};
 use crate::stack::devices::Drive;
 use crate::stack::guard::{self, Claim, OwnData};
+use crate::stack::handover::{self, IommuGroup};
 use crate::stack::id::StackId;
 use crate::stack::runner::{BLKID, MDADM, Runner, UMOUNT, WIPEFS};
 use crate::threads;
@@ -56,7 +57,9 @@ pub fn plan(spec: &StackSpec, context: &PlanContext, id: StackId) -> Result<Plan
         refuse_exchangeable(&files_dir(spec, &id)?, Trusting::Root)?;
     }
     let place = StackPlace { id: &id, state_dir: context.state_dir, missing: &missing };
-    let layers = Layers::of(spec, &destroys, &place)?;
+    let mut layers = Layers::of(spec, &destroys, &place)?;
+    // First, while nothing of the stack is on the drives; and taken back last.
+    layers.steps.splice(0..0, iommu_steps(spec, context)?);
     if destroys.is_empty() && context.standing.is_none() {
         refuse_full(spec)?;
     }
@@ -83,6 +86,30 @@ fn require_tools(steps: &[Step], runner: &Runner) -> Result<()> {
     let own = [BLKID, WIPEFS].into_iter().chain(mounts.then_some(UMOUNT));
     let tools = own.chain(steps.iter().flat_map(Step::commands).map(|command| command.tool));
     tools.into_iter().try_for_each(|tool| runner.find(tool).map(drop))
+}
+
+/// Gives the drives' IOMMU groups the type that is asked for, where they have another.
+fn iommu_steps(spec: &StackSpec, context: &PlanContext) -> Result<Vec<Step>> {
+    let Some(new) = spec.layers.iommu.kernel_type() else { return Ok(Vec::new()) };
+    let mut steps: Vec<Step> = Vec::new();
+    for device in context.facts.find_all(&spec.target.devices)? {
+        let IommuGroup { address, group, kind } = handover::group_of(device)?;
+        let is_same =
+            |step: &&Step| matches!(step, Step::SetIommu { address: other, .. } if *other == address);
+        if steps.iter().any(|step| is_same(&step)) {
+            continue;
+        }
+        // The stack that stands is taken down first, and its type with it.
+        let standing = context.standing.iter().flat_map(|plan| &plan.steps).find(is_same);
+        let old = match standing {
+            Some(Step::SetIommu { old, .. }) => old.clone(),
+            _ => kind,
+        };
+        if old != new {
+            steps.push(Step::SetIommu { drive: Drive::of(device), address, group, old, new: new.to_owned() });
+        }
+    }
+    Ok(steps)
 }
 
 /// Refuses a lockless bitmap that mdadm does not know, before anything is destroyed.

@@ -58,6 +58,19 @@ pub enum Step {
         /// Bytes of the partition.
         bytes: u64,
     },
+    /// Gives the IOMMU group of a drive another type, while no driver has the drive.
+    SetIommu {
+        /// The drive.
+        drive: Drive,
+        /// Its PCI address.
+        address: String,
+        /// The group's number.
+        group: String,
+        /// The type before, as the kernel calls it.
+        old: String,
+        /// The new one.
+        new: String,
+    },
     /// Creates an md array.
     CreateArray {
         /// The node.
@@ -112,7 +125,9 @@ impl Step {
     /// The drives that it uses as a whole.
     pub(crate) fn drives(&self) -> Vec<&Drive> {
         let devices = match self {
-            Self::Blank { drive } | Self::Partition { drive, .. } => return vec![drive],
+            Self::Blank { drive } | Self::Partition { drive, .. } | Self::SetIommu { drive, .. } => {
+                return vec![drive];
+            }
             Self::Trim { device, .. } | Self::Precondition { device, .. } | Self::Mount { device, .. } => {
                 std::slice::from_ref(device)
             }
@@ -138,6 +153,13 @@ impl Step {
             Self::Partition { drive, disk_uuid, .. } => {
                 Undo::RemovePartitions { drive: drive.clone(), disk_uuid: disk_uuid.clone() }
             }
+            Self::SetIommu { drive, address, group, old, new } => Undo::RestoreIommu {
+                drive: drive.clone(),
+                address: address.clone(),
+                group: group.clone(),
+                old: old.clone(),
+                new: new.clone(),
+            },
             Self::CreateArray { path, uuid, members, .. } => {
                 Undo::RemoveArray { path: path.clone(), uuid: uuid.clone(), members: members.clone() }
             }

@@ -67,6 +67,9 @@ impl Undoer<'_> {
                 self.own_id(uuid).and_then(|()| attributes::restore_array(uuid, attribute, (old, new)))
             }
             Undo::GiveBack { address } => handover::give_back(address),
+            Undo::RestoreIommu { address, group, old, new, .. } => {
+                handover::restore_type(address, group, (old, new))
+            }
             Undo::RemoveCgroup { dir, switched_on } => {
                 self.own(dir).and_then(|()| persist(|| cgroup::remove(dir, *switched_on)))
             }
@@ -93,6 +96,7 @@ impl Undoer<'_> {
             Undo::RemoveFolder { dir, .. } | Undo::RemoveCgroup { dir, .. } => vec![typed("rmdir", dir)],
             Undo::RemoveFile { file } => vec![typed("rm", file)],
             Undo::GiveBack { address } => handover::commands(address),
+            Undo::RestoreIommu { address, group, old, .. } => handover::commands_of(address, group, old),
             Undo::Unmount { dir } => vec![typed("umount", dir)],
             Undo::DetachLoop { file } => {
                 all("losetup --detach", devices::loops_over(self.runner, file).unwrap_or_default())

@@ -168,6 +168,15 @@ fn controller(out: &mut String, controller: &Controller, devices: &[Device]) {
     if let Some(link) = &controller.link {
         row(out, "  link", &link.to_string());
     }
+    if let Some(kind) = &controller.iommu {
+        let mode = match kind.as_str() {
+            "DMA" => "strict",
+            "DMA-FQ" => "lazy",
+            "identity" => "passthrough",
+            other => other,
+        };
+        row(out, "  IOMMU", &format!("{mode} ({kind})"));
+    }
     temperature(out, controller.temperature.as_ref());
     let own = devices.iter().filter(|device| device.controller.as_ref() == Some(&controller.name));
     let own: Vec<&str> = own.map(|device| device.name.as_str()).collect();
