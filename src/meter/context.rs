@@ -4,8 +4,8 @@ use super::engine::EngineFigures;
 use super::window::State;
 use crate::class::Class;
 use crate::host::TargetFacts;
-use crate::settings::Buffering;
 use crate::settings::interface::Interface;
+use crate::settings::{ArrayState, Buffering};
 
 /// The settings of a class in a window.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,6 +43,8 @@ pub struct WindowContext<'a> {
     pub paused: bool,
     /// The classes, by [`Class::index`].
     pub classes: [ClassContext; 4],
+    /// The state that the stack's array was brought to.
+    pub array: ArrayState,
     /// Whether the WAL's commits survive a crash (its sync is not `none`).
     pub wal_durable: bool,
     /// Bytes of the data that scan, point and background share.

@@ -73,6 +73,10 @@ pub enum FlagKind {
     Lost,
     /// An array works without a member.
     Degraded,
+    /// An array works without a member, as it was set to.
+    DegradedAsSet,
+    /// An array is rebuilt, as it was set to.
+    RebuildingAsSet,
     /// An array has lost too many members.
     ArrayFailed,
     /// An array does its own I/O.
@@ -208,6 +212,8 @@ const SPECS: &[FlagSpec] = &{
         forbids(K::Hot, Window, "hot", "a drive was at or above its warning temperature, from which on it may throttle; inferred"),
         forbids(K::Lost, Window, "lost", "that drive is gone").adds(Adds::Words("nvme1n1")).marks_run(),
         forbids(K::Degraded, Window, "degraded", "an array below the target works without a member").marks_run(),
+        notes(K::DegradedAsSet, Window, "degraded as set", "the stack's md array works without a member because md.array asks for that").marks_run(),
+        notes(K::RebuildingAsSet, Window, "rebuilding as set", "the stack's md array is rebuilt because md.array asks for that").marks_run(),
         forbids(K::ArrayFailed, Window, "array failed", "an array has lost too many members: the classes are stopped, and a recording ends with what was measured")
             .marks_run(),
         forbids(K::Resync, Window, "resync", "an array below the target copies, checks, rebuilds or balances on its own (the kernel does not report a scrub of Btrfs)")

@@ -9,7 +9,7 @@ use super::flag::{Flag, FlagKind, percent};
 use super::window::{ClassFigures, State, Window};
 use crate::class::Class;
 use crate::host::{Lost, Throttling, Upkeep};
-use crate::settings::Buffering;
+use crate::settings::{ArrayState, Buffering};
 use crate::units::format_latency;
 
 /// From this share on, the page cache or the hypervisor affects the figures; below, it is lost in the
@@ -82,8 +82,8 @@ pub(super) fn of_drives(drives: &DriveFigures) -> Vec<Flag> {
     flags
 }
 
-/// An array that has lost members.
-pub(super) fn lost(lost: &Lost) -> Flag {
+/// An array that has lost members: by itself, or one as it was set to.
+pub(super) fn lost(lost: &Lost, as_set: ArrayState) -> Flag {
     let array = &lost.array;
     let members = match (lost.members.as_slice(), lost.missing) {
         ([], 0) => "a member, and the kernel does not report which".to_owned(),
@@ -94,16 +94,25 @@ pub(super) fn lost(lost: &Lost) -> Flag {
         let why = format!("The {array} has lost {members}, and has failed.");
         return FlagKind::ArrayFailed.flag(why);
     }
+    if as_set != ArrayState::Healthy && lost.missing.max(lost.members.len() as u64) <= 1 {
+        let why = format!("The {array} works without {members}, as md.array asks for.");
+        return FlagKind::DegradedAsSet.flag(why);
+    }
     let why = format!(
         "The {array} is degraded: it works without {members}, so the figures are not those of the whole array."
     );
     FlagKind::Degraded.flag(why)
 }
 
-/// Flags arrays that do their own I/O.
-pub(super) fn upkeep(arrays: &[Upkeep]) -> Option<Flag> {
+/// Flags arrays that do their own I/O, or are rebuilt as one was set to.
+pub(super) fn upkeep(arrays: &[Upkeep], as_set: ArrayState) -> Option<Flag> {
     let list: Vec<_> = arrays.iter().map(|one| format!("{} ({})", one.array, one.action)).collect();
+    let is_rebuilt = |one: &Upkeep| one.action == "recover";
     (!list.is_empty()).then(|| {
+        if as_set == ArrayState::Rebuilding && arrays.iter().all(is_rebuilt) {
+            let why = format!("An array is rebuilt, as md.array asks for: {}.", list.join(", "));
+            return FlagKind::RebuildingAsSet.flag(why);
+        }
         let why = format!(
             "An array does its own I/O: {}. That takes time on the drives, and the block layer counts its bytes with the load's.",
             list.join(", ")

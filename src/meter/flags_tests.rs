@@ -22,6 +22,7 @@ pub fn context() -> WindowContext<'static> {
         warmup: false,
         paused: false,
         classes: std::array::from_fn(|_| class.clone()),
+        array: crate::settings::ArrayState::Healthy,
         wal_durable: true,
         data_bytes: 4 << 30,
         memory_bytes: 1 << 30,

@@ -226,8 +226,8 @@ impl Meters {
         let mut flags = flags::of_window(context, stolen, settling, self.compared.difference());
         flags.extend(flags::of_drives(&drives));
         self.lost = self.probes.arrays.window();
-        flags.extend(self.lost.iter().map(flags::lost));
-        flags.extend(flags::upkeep(&self.probes.arrays.upkeep()));
+        flags.extend(self.lost.iter().map(|lost| flags::lost(lost, context.array)));
+        flags.extend(flags::upkeep(&self.probes.arrays.upkeep(), context.array));
         let bytes = classes.iter().map(|class| class.bytes).sum();
         let ios: u64 = classes.iter().map(|class| class.ios).sum();
         let window = Window {

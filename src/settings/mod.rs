@@ -29,7 +29,7 @@ pub use interface::Interface;
 pub use named::Named;
 pub use profile::Profile;
 pub use values::{
-    Arrival, Bitmap, Buffering, Compaction, Completion, Compression, Cpus, DriveState, Filesystem, Io, Kv,
-    LoadEngine, MdSettings, Offsets, Order, Pairs, Placement, Prio, QueueSettings, Raid, RingSetup, Rocksdb,
-    Run, Settings, Sim, SimDevice, Stack, Submission, Sync, Target, Wal,
+    ArrayState, Arrival, Bitmap, Buffering, Compaction, Completion, Compression, Cpus, DriveState,
+    Filesystem, Io, Kv, LoadEngine, MdSettings, Offsets, Order, Pairs, Placement, Prio, QueueSettings, Raid,
+    RingSetup, Rocksdb, Run, Settings, Sim, SimDevice, Stack, Submission, Sync, Target, Wal,
 };

@@ -63,7 +63,40 @@ a_lockless_bitmap_is_refused_where_kernel_or_mdadm_lack_it() {
     nothing_left
 }
 
+# The member that fails is the last; what was written is read back from the others.
+an_array_is_measured_healthy_degraded_and_rebuilding() {
+    local state summary consent
+    mapfile -t consent < <(consent)
+    for state in healthy degraded rebuilding; do
+        # An array is not wiped: an earlier one's data set would be taken for this one's.
+        blank_drives
+        "$STACKTUNE" record "$array" --for 4s --verify --out "/share/array-$state" --set stack.raid=md5 \
+            --set stack.filesystem=none --set stack.assume_clean=off --set md.array=$state \
+            --set md.sync_speed_max=1000 "${consent[@]}"
+        nothing_left
+    done
+    ! grep -q 'as set' /share/array-healthy/summary.json
+    summary=$(</share/array-degraded/summary.json)
+    [[ $summary == *'"degraded as set"'* && $summary != *'"degraded"'* ]]
+    summary=$(</share/array-rebuilding/summary.json)
+    [[ $summary == *'"rebuilding as set"'* && $summary != *'"resync"'* ]]
+    "$STACKTUNE" compare /share/array-healthy /share/array-degraded | grep -q 'md.array: A healthy | B degraded'
+    expect 2 'the parity was never computed' "$STACKTUNE" check "$array" --set stack.raid=md5 --set md.array=degraded
+}
+
+a_run_on_a_rebuilding_array_that_is_killed_leaves_nothing() {
+    begins rebuilding --for 5m --set stack.assume_clean=off --set md.array=rebuilding --set md.sync_speed_max=1000
+    is sync_action recover
+    is degraded 1
+    kill -9 "$pid"
+    wait "$pid" || true
+    "$STACKTUNE" cleanup
+    nothing_left
+}
+
 [[ -n ${SOAK:-} ]] || exit 0
 run_tests an_arrays_settings_are_in_force_and_a_kill_leaves_nothing \
     an_arrays_settings_are_put_back_on_one_that_is_kept \
-    a_lockless_bitmap_is_refused_where_kernel_or_mdadm_lack_it
+    a_lockless_bitmap_is_refused_where_kernel_or_mdadm_lack_it \
+    an_array_is_measured_healthy_degraded_and_rebuilding \
+    a_run_on_a_rebuilding_array_that_is_killed_leaves_nothing

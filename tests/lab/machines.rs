@@ -152,6 +152,8 @@ in_guest! {
         a_lockless_bitmap_is_refused_where_kernel_or_mdadm_lack_it
         the_iommus_mode_is_in_force_and_the_hosts_afterwards
         a_run_that_is_killed_leaves_the_iommus_mode_to_cleanup
+        an_array_is_measured_healthy_degraded_and_rebuilding
+        a_run_on_a_rebuilding_array_that_is_killed_leaves_nothing
         pairs_on_md0_and_f2fs_are_verified
         pairs_on_md1_and_ext4_are_verified;
     FAULTS faults:
@@ -189,6 +191,8 @@ const IN_SOAK: &[&str] = &[
     "a_lockless_bitmap_is_refused_where_kernel_or_mdadm_lack_it",
     "the_iommus_mode_is_in_force_and_the_hosts_afterwards",
     "a_run_that_is_killed_leaves_the_iommus_mode_to_cleanup",
+    "an_array_is_measured_healthy_degraded_and_rebuilding",
+    "a_run_on_a_rebuilding_array_that_is_killed_leaves_nothing",
     "pairs_on_md1_and_ext4_are_verified",
     "a_mounted_drive_is_refused",
     "a_drive_with_a_mounted_partition_is_refused",

@@ -13,7 +13,7 @@ use crate::stack::journal::Journal;
 use crate::stack::paths::state_dir;
 use crate::stack::plan::live_values;
 use crate::stack::runner::Runner;
-use crate::stack::tuning::{Adjustments, CpuLatency, array_of, drives_of};
+use crate::stack::tuning::{Adjustments, CpuLatency, FailingArray, array_of, drives_of};
 
 /// What the settings say of the host.
 #[derive(Debug, Clone)]
@@ -39,6 +39,8 @@ pub(super) struct HostSpec {
 pub(super) struct HostTuning {
     adjustments: Adjustments,
     cpu_latency: CpuLatency,
+    /// The stack's array, if it has one.
+    array: Option<FailingArray>,
     /// Drops what was cached before the page cache got a budget.
     dropping: Option<Dropping>,
 }
@@ -63,7 +65,11 @@ impl HostTuning {
                 Error::failed(format!("what is cached of the target could not be dropped: {why}"))
             })?;
         }
-        Ok(Self { adjustments, cpu_latency, dropping: None })
+        let mut array = target.built().and_then(|built| FailingArray::of(built.plan()));
+        if let (Some(array), Some(journal)) = (&mut array, target.journal()) {
+            array.bring_to(journal, spec.md.array)?;
+        }
+        Ok(Self { adjustments, cpu_latency, array, dropping: None })
     }
 
     /// Changes of the host what differs; nothing where that fails, with the reason.
@@ -75,6 +81,9 @@ impl HostTuning {
     ) -> std::result::Result<(), String> {
         if to.cpu_latency != from.cpu_latency {
             self.cpu_latency.set(to.cpu_latency).map_err(|error| error.one_line())?;
+        }
+        if let (Some(array), Some(journal)) = (&mut self.array, target.journal()) {
+            array.bring_to(journal, to.md.array).map_err(|error| error.one_line())?;
         }
         let same_attributes = to.queue == from.queue && to.md == from.md;
         if same_attributes && to.cache_limit_bytes == from.cache_limit_bytes {

@@ -292,6 +292,7 @@ impl Session {
             warmup: self.meters.start_ns() < resolved.pace.warmup_ns,
             paused: schedule.paused || schedule.paused_in_window,
             classes: Class::ALL.map(|class| self.classes.context(resolved.job(class), schedule.paused)),
+            array: resolved.host.md.array,
             wal_durable: resolved.job(Class::Wal).sync != Sync::None,
             data_bytes: layout.data.bytes(),
             memory_bytes: resolved.cache_bytes_max,

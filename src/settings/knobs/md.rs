@@ -1,9 +1,10 @@
 //! The knobs of `[md]`: settings of the stack's md array.
 
-use super::spec::{PLAIN, Spec};
+use super::spec::{Conditions, Named, PLAIN, Spec, names};
 use super::stack::not_redundant;
 use super::value::{Kind, Value};
-use crate::settings::values::Settings;
+use crate::class::Class;
+use crate::settings::values::{ArrayState, Settings};
 
 /// How a setting of the array is read and written.
 macro_rules! own_number {
@@ -34,7 +35,26 @@ const SPEED: Kind = Kind::Int {
     steps: &[1_000, 10_000, 50_000, 100_000, 200_000, 500_000, 1_000_000, 5_000_000],
 };
 
+/// Why an array can't work without a member.
+fn array_unavailable(value: &Value, s: &Settings, _: Class, _: Conditions) -> Option<String> {
+    let loses = *value != Value::Choice(ArrayState::Healthy.name());
+    (loses && s.stack.assume_clean && s.stack.raid.has_md_parity()).then(|| {
+        "with stack.assume_clean the parity was never computed, so what was on the member could not be read: set \
+         stack.assume_clean = off"
+            .to_owned()
+    })
+}
+
 pub(super) const MD: &[Spec] = &[
+    Spec {
+        key: "array",
+        help: "State of the stack's md array: healthy, degraded (its last member is failed), or rebuilding (the member is \
+               replaced by itself, blank). What was on the member is lost; healthy again is an array that is rebuilt.",
+        kind: Kind::Choice(&names::<ArrayState, 3>()),
+        inactive: |s, _| not_redundant(s),
+        unavailable: array_unavailable,
+        ..at!(named ArrayState, |s, c| s.md.array)
+    },
     Spec {
         key: "group_thread_cnt",
         help: "Threads of each NUMA node that compute an md array's parity; 0 = one for the whole array; default = the kernel's.",

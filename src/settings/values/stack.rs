@@ -209,6 +209,8 @@ pub struct QueueSettings {
 /// The `[md]` table: settings of the stack's md array. `None` leaves the kernel's value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MdSettings {
+    /// Whether a member has failed, or is being replaced.
+    pub array: ArrayState,
     /// `md/group_thread_cnt`: threads that compute parity, for each NUMA node.
     pub group_thread_cnt: Option<u64>,
     /// `md/stripe_cache_size`: stripes, each with a page of every member.
@@ -225,12 +227,25 @@ impl MdSettings {
     pub fn on(&self, raid: Raid) -> Self {
         let (parity, redundant) = (raid.has_md_parity(), raid.is_md_redundant());
         Self {
+            array: if redundant { self.array } else { ArrayState::Healthy },
             group_thread_cnt: self.group_thread_cnt.filter(|_| parity),
             stripe_cache_size: self.stripe_cache_size.filter(|_| parity),
             sync_speed_min: self.sync_speed_min.filter(|_| redundant),
             sync_speed_max: self.sync_speed_max.filter(|_| redundant),
         }
     }
+}
+
+/// The state that an md array is brought to under the load.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ArrayState {
+    /// All members work.
+    #[default]
+    Healthy,
+    /// The last member has failed.
+    Degraded,
+    /// The last member has failed and was replaced, by itself as a blank drive: the array is rebuilt onto it.
+    Rebuilding,
 }
 
 /// What an md array notes of writes that are under way, so that little has to be synced after a crash.
@@ -290,6 +305,14 @@ impl Named for Bitmap {
         (Self::None, "none", "nothing: after a crash the whole array is synced"),
         (Self::Internal, "internal", "a bitmap on each member"),
         (Self::Lockless, "lockless", "a bitmap on each member, without a lock (Linux 6.18, mdadm 4.5)"),
+    ];
+}
+
+impl Named for ArrayState {
+    const NAMES: &'static [(Self, &'static str, &'static str)] = &[
+        (Self::Healthy, "healthy", "all members work"),
+        (Self::Degraded, "degraded", "the last member has failed"),
+        (Self::Rebuilding, "rebuilding", "the last member has failed and was replaced: md rebuilds onto it"),
     ];
 }
 

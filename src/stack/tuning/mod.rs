@@ -1,15 +1,16 @@
-//! What a run changes on the host while it runs, and restores: the drives' queue settings,
-//! those of the array, and the page
-//! cache's budget.
+//! What a run changes on the host while it runs, and restores: the drives' queue settings, those of the array,
+//! and the page cache's budget; and a member of the array that fails.
 //!
 //! Enters: the wanted values, and the journal in which they are noted. Leaves: the host with these values,
 //! and as it was when the run ends.
 
 mod adjustments;
+mod array_state;
 pub(crate) mod attributes;
 pub(crate) mod cgroup;
 mod cpu_latency;
 
 pub use adjustments::Adjustments;
+pub use array_state::FailingArray;
 pub use attributes::{array_of, drives_of};
 pub use cpu_latency::CpuLatency;
