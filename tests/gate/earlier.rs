@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use serde_json::Value;
+
 use crate::common::program::Home;
 
 fn earlier(name: &str) -> String {
@@ -20,6 +22,44 @@ fn an_earlier_recording_is_shown_and_compared() {
     assert_eq!(shown["summary"]["schema"], 1);
     let compared = home.run(["compare", &earlier("run"), &earlier("other")]).expect(0);
     assert!(compared.stdout.contains("scan.depth: A 128 | B 4"), "{compared:?}");
+}
+
+/// What HdrHistogram's own tools say of its log; `KEEP=1 scripts/hlog.sh` writes it down.
+#[test]
+fn figures_from_the_log_are_those_of_hdrhistograms_own_tools() {
+    let text = include_str!("../recordings/hlog-tools.json");
+    let theirs: serde_json::Map<String, Value> = serde_json::from_str(text).unwrap();
+    // Without its summary, all figures come from the windows and the log.
+    let home = Home::new();
+    let dir = home.path("killed");
+    fs::create_dir(&dir).unwrap();
+    for name in ["host.json", "latency.hlog", "ledger.jsonl", "profile.toml", "windows.jsonl"] {
+        fs::copy(format!("{}/{name}", earlier("run")), dir.join(name)).unwrap();
+    }
+    let summary = home.run(["show", "--json", dir.to_str().unwrap()]).expect(0).json()["summary"].take();
+    assert_eq!(summary["rebuilt"], true);
+    let mut compared = 0;
+    for (tag, theirs) in &theirs {
+        let (class, kind) = tag.split_once('.').unwrap_or((tag, "service"));
+        let ours = &summary["classes"][class][format!("{kind}_ns")];
+        if ours.is_null() {
+            assert_eq!(
+                (kind, &summary["classes"][class]["response_not_held"]),
+                ("response", &Value::Bool(true))
+            );
+            continue;
+        }
+        assert_eq!(ours["count"], theirs["count"], "{tag}");
+        for figure in ["max", "mean", "p50", "p90", "p99", "p999", "p9999"] {
+            let Some(value) = ours[figure].as_f64() else { continue };
+            let bounds = theirs[figure].as_array().map_or(vec![theirs[figure].clone()], Vec::clone);
+            let bounds: Vec<_> = bounds.iter().map(|bound| bound.as_f64().unwrap()).collect();
+            let (low, high) = (bounds[0] * 0.998, bounds[bounds.len() - 1] * 1.002);
+            assert!((low..=high).contains(&value), "{tag} {figure}: {value}, theirs {bounds:?}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 30, "{compared}");
 }
 
 #[test]
