@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use super::counters::{Incidents, Polls};
+use super::slow::SlowCell;
 use super::under_way::UnderWay;
 use crate::class::Class;
 
@@ -181,6 +182,8 @@ pub struct WorkerCell {
     pub members: Box<[MemberCell]>,
     /// What has begun and not ended.
     pub under_way: UnderWay,
+    /// Its slow I/Os, if they are kept.
+    pub slow: Option<SlowCell>,
     /// The worker's thread, 0 until it has started.
     pub thread_id: AtomicI32,
     /// Set once the worker has finished counting.
@@ -206,6 +209,7 @@ impl WorkerCell {
             flush: wal.then(LatencyCell::default),
             members: (0..members).map(|_| MemberCell::default()).collect(),
             under_way: UnderWay::new(0),
+            slow: None,
             thread_id: AtomicI32::new(0),
             ended: AtomicBool::new(false),
         }
@@ -214,6 +218,11 @@ impl WorkerCell {
     /// The same with room for that many I/Os under way, and commits that wait for their flush.
     pub fn with_room(self, slots: u64) -> Self {
         Self { under_way: UnderWay::new(slots as usize), ..self }
+    }
+
+    /// The same with a log of the I/Os that take that long; 0 means none.
+    pub fn logging_slow(self, threshold_ns: u64) -> Self {
+        Self { slow: (threshold_ns > 0).then(|| SlowCell::new(threshold_ns)), ..self }
     }
 
     /// Copies what the interface has counted so far; only the one writer may call this.

@@ -29,6 +29,8 @@ pub struct ClassContext {
 pub struct WindowContext<'a> {
     /// The window's end on the run's clock.
     pub now_ns: u64,
+    /// The run's time 0 on the workers' clock.
+    pub began_ns: u64,
     /// How late that was; 0 if it was early.
     pub late_ns: u64,
     /// The intended length of a window.

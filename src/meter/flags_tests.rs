@@ -14,6 +14,7 @@ pub fn context() -> WindowContext<'static> {
         in_flight_bytes_max: 0,
     };
     WindowContext {
+        began_ns: 0,
         late_ns: 0,
         window_ns: 1_000_000_000,
         now_ns: 0,

@@ -15,6 +15,7 @@ use super::member::Member;
 use super::probes::Probes;
 use super::rates::{cache_share, not_held, per_s};
 use super::settling::{Settling, Trend};
+use super::slow::{KEPT_OF_WINDOWS, slow_of_window};
 use super::source::{Delta, Source};
 use super::totals::{Sums, Totals};
 use super::window::{
@@ -47,6 +48,8 @@ pub struct Meters {
     /// does not see all of it.
     drives_since_flash: Option<u64>,
     sums: Sums,
+    /// How many slow I/Os windows may still keep.
+    slow_left: usize,
     lost: Vec<Lost>,
 }
 
@@ -111,6 +114,7 @@ impl Meters {
             asked_bytes: (0, 0),
             drives_since_flash: Some(0),
             sums: Sums::default(),
+            slow_left: KEPT_OF_WINDOWS,
             lost: Vec::new(),
         }
     }
@@ -230,6 +234,8 @@ impl Meters {
         flags.extend(flags::upkeep(&self.probes.arrays.upkeep(), context.array));
         let bytes = classes.iter().map(|class| class.bytes).sum();
         let ios: u64 = classes.iter().map(|class| class.ios).sum();
+        let slow = self.counts.each_mut().map(|of| &mut of.delta.slow);
+        let slow = slow_of_window(slow, context.began_ns, &mut self.slow_left);
         let window = Window {
             index: self.windows,
             start_ns,
@@ -251,6 +257,7 @@ impl Meters {
             engine,
             written_bytes_total: context.written_bytes_total,
             written,
+            slow,
             histograms: Arc::new(std::array::from_fn(|at| histograms(&self.counts[at].delta))),
         };
         self.windows += 1;
@@ -289,6 +296,7 @@ impl Meters {
     /// Restarts the totals with the next window, including the comparison with the block layer.
     pub fn reset_totals(&mut self) {
         self.sums = Sums::default();
+        self.slow_left = KEPT_OF_WINDOWS;
         self.compared = Compared::default();
     }
 
@@ -365,6 +373,7 @@ impl Meters {
                 unfinished: reading.unfinished[at].map_or(0, |(count, _)| count),
             }
             .unless_none(),
+            slow_ios: delta.slow_ios,
             errors: delta.errnos.iter().sum(),
             errnos: errnos.into_iter().map(|(errno, count)| (symbol(errno), *count)).collect(),
             intended: delta.intended,

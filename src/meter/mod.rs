@@ -15,23 +15,24 @@
 //! | [`pmu`] | cycles of the whole system from the performance-monitoring unit | – |
 //! | [`price`] | the price of storage per capacity and per throughput | – |
 //! | [`rates`] | shares and rates that windows and totals compute alike | – |
+//! | [`slow`] | the log of slow I/Os | – |
 //! | [`spread`] | a figure over several runs: median and extremes | – |
 //! | [`sqpoll`] | how long kernel threads that poll submission queues found work | – |
 //! | [`under_way`] | what a worker has begun and not ended | – |
 //! | [`written`] | bytes on their way to the flash, and their ratios | – |
 //! | [`arrays`] | arrays in use, watched for lost members | member |
-//! | [`cell`] | what a worker counts while it runs | counters, under_way |
+//! | [`cell`] | what a worker counts while it runs | counters, slow, under_way |
 //! | [`drives`] | the drives below the members: temperature, throttling, presence | member |
 //! | [`layers`] | bytes and space on each level below the load | block, member |
 //! | [`tasks`] | what this process's own threads cost and read | sqpoll |
 //! | [`settling`] | settled after the last turn, and without a trend | spread |
-//! | [`window`] | each figure, defined once | counters, engine, flag, written |
+//! | [`window`] | each figure, defined once | counters, engine, flag, slow, written |
 //! | [`bins`] | a run of any length in at most 600 bins | written, window |
 //! | [`context`] | what the meters must know about a window besides the counts | engine, window |
 //! | [`cpu`] | the processor over a window: the whole system's shares and cycles | frequency, pmu, window |
 //! | [`cusum`] | where a series leaves its level (CUSUM; Page 1954) | settling |
 //! | [`estimate`] | how much a figure differs between two stretches of windows, and whether clearly | spread, window |
-//! | [`source`] | where counts come from: cells here, deltas of another process | counters, tasks, under_way, cell |
+//! | [`source`] | where counts come from: cells here, deltas of another process | counters, tasks, under_way, cell, slow |
 //! | [`variability`] | how much the throughput varies (Didona et al. 2021, 4.7) | window |
 //! | [`flags`] | raises flags: what makes a figure untrustworthy | flag, drives, window, context |
 //! | [`latency`] | percentiles, reported only if enough samples support them | window, source |
@@ -41,9 +42,9 @@
 //! | [`ledger`] | each turn of a knob: windows before against windows after | estimate, flag, turn_figures, window |
 //! | [`probes`] | what the meters read besides the sources | block, member, tasks, arrays, drives, layers, cpu |
 //! | [`steady_state`] | whether a run has reached its steady state (Didona et al. 2021, 4.1) | rates, written, window, bins, cusum |
-//! | [`totals`] | sums over the windows after the warm-up | engine, flag, rates, written, window, cpu, source, variability, flags, latency, steady_state |
+//! | [`totals`] | sums over the windows after the warm-up | engine, flag, rates, written, window, cpu, source, variability, flags, latency, steady_state, slow |
 //! | [`compared`] | the workers' count of bytes against the block layer's | window, context |
-//! | [`meters`] | closes a window: reads sources and probes, computes all figures | compared, counters, engine, member, rates, written, drives, layers, settling, window, context, cpu, source, flags, latency, probes, totals |
+//! | [`meters`] | closes a window: reads sources and probes, computes all figures | compared, counters, engine, member, rates, written, drives, layers, settling, window, context, cpu, source, flags, latency, probes, totals, slow |
 
 pub mod arrays;
 pub mod bins;
@@ -72,6 +73,7 @@ pub mod probes;
 mod rates;
 pub mod samples;
 pub mod settling;
+pub mod slow;
 pub mod source;
 pub mod spread;
 mod sqpoll;

@@ -7,6 +7,7 @@ use hdrhistogram::Histogram;
 
 use super::cell::{ERRNO_MAX, LATENCY_NS_MAX, LatencyCell, WorkerCell, value_of};
 use super::counters::{Incidents, Polls};
+use super::slow::SlowIo;
 use super::tasks::TaskTimes;
 use super::under_way::{Begun, Intents};
 use crate::class::Class;
@@ -36,6 +37,10 @@ pub struct Delta {
     pub write: LatencyDelta,
     /// The WAL's flushes.
     pub flush: LatencyDelta,
+    /// I/Os that took as long as `run.slow_log` says,
+    pub slow_ios: u64,
+    /// and those of them that were kept, their times on the workers' clock.
+    pub slow: Vec<SlowIo>,
     /// Bytes read and written by member.
     pub members: Vec<(u64, u64)>,
     /// CPU time of another process, if the workers run there.
@@ -89,11 +94,14 @@ impl Delta {
             response,
             write,
             flush,
+            slow_ios,
+            slow,
             members,
             elsewhere,
         } = self;
         *elsewhere = TaskTimes::default();
-        for count in [ios, bytes, intended, missed] {
+        slow.clear();
+        for count in [ios, bytes, intended, missed, slow_ios] {
             *count = 0;
         }
         (*polls, *incidents) = (Polls::default(), Incidents::default());
@@ -118,6 +126,8 @@ impl Delta {
             response: LatencyDelta::default(),
             write: LatencyDelta::default(),
             flush: LatencyDelta::default(),
+            slow_ios: 0,
+            slow: Vec::new(),
             members: vec![(0, 0); members],
             elsewhere: TaskTimes::default(),
         }
@@ -157,6 +167,7 @@ pub struct WorkerSource {
     errnos: [u64; ERRNO_MAX],
     polls: Polls,
     incidents: Incidents,
+    slow_ios: u64,
     latencies: [Vec<u32>; 4],
     members: Vec<(u64, u64)>,
 }
@@ -174,6 +185,7 @@ impl WorkerSource {
             errnos: [0; ERRNO_MAX],
             polls: Polls::default(),
             incidents: Incidents::default(),
+            slow_ios: 0,
             latencies: Default::default(),
             members,
         }
@@ -239,6 +251,10 @@ impl Source for WorkerSource {
             if let Some(cell) = cell {
                 collect_latency(last, cell, into);
             }
+        }
+        if let Some(slow) = &cell.slow {
+            slow.take(cell.class, &mut delta.slow);
+            delta.slow_ios += step(&mut self.slow_ios, slow.count());
         }
     }
 

@@ -10,6 +10,7 @@ use super::flag::{FlagKind, marks_run, stem};
 use super::flags;
 use super::latency::summarize;
 use super::rates::{cache_share, not_held, per_s};
+use super::slow::{KEPT_OF_RUN, SlowIo, keep_slowest};
 use super::source::LatencyDelta;
 use super::steady_state::{Steadiness, SteadyWatch};
 use super::variability::{Variability, VariabilityWatch};
@@ -48,6 +49,9 @@ pub struct Totals {
     /// How much the throughput varies.
     #[serde(default)]
     pub variability: Variability,
+    /// The slowest I/Os of those that windows kept.
+    #[serde(default)]
+    pub slowest: Vec<SlowIo>,
     /// What makes the whole run untrustworthy: flags of at least a tenth of its windows, what the sums show,
     /// and pauses and turns. The same for the classes' flags.
     pub flags: Vec<Flag>,
@@ -70,6 +74,7 @@ pub struct Sums {
     written: Written,
     steady: SteadyWatch,
     variability: VariabilityWatch,
+    slowest: Vec<SlowIo>,
     flags: FlagCounts,
 }
 
@@ -125,6 +130,8 @@ impl Sums {
         self.written.add(&window.written);
         self.steady.add(window);
         self.variability.add(window);
+        self.slowest.extend_from_slice(&window.slow);
+        keep_slowest(&mut self.slowest, KEPT_OF_RUN);
         self.flags.add(&window.flags);
     }
 
@@ -166,6 +173,7 @@ impl Sums {
             written: self.written.clone(),
             steadiness: self.steady.steadiness(),
             variability: self.variability.variability(),
+            slowest: self.slowest.clone(),
             flags,
         }
     }
@@ -197,6 +205,7 @@ impl ClassSums {
         sum.target_mb_per_s = window.target_mb_per_s;
         sum.ios += window.ios;
         sum.bytes += window.bytes;
+        sum.slow_ios += window.slow_ios;
         sum.errors += window.errors;
         for (errno, count) in &window.errnos {
             *sum.errnos.entry(errno.clone()).or_default() += count;

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 pub use super::counters::{Incidents, Polls};
 pub use super::engine::EngineFigures;
 pub use super::flag::Flag;
+use super::slow::SlowIo;
 use super::written::Written;
 use crate::class::Class;
 use crate::host::Throttling;
@@ -110,6 +111,9 @@ pub struct ClassFigures {
     /// What was under way at the run's end, in its last window; absent elsewhere, and if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drained: Option<Drained>,
+    /// I/Os and flushes that took as long as `run.slow_log` says, or longer; absent if there were none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub slow_ios: u64,
     /// Failed I/Os and flushes; a short transfer is one.
     pub errors: u64,
     /// Failed I/Os by errno's symbol.
@@ -152,6 +156,12 @@ pub struct ClassFigures {
     pub flags: Vec<Flag>,
 }
 
+/// For counts that are absent if there was nothing.
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde's form
+pub fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 impl ClassFigures {
     /// See [`Window::counts_sum`].
     fn counts_sum(&self) -> u128 {
@@ -162,7 +172,7 @@ impl ClassFigures {
         });
         let incidents = self.incidents.map_or([0; 2], |incidents| [incidents.timeouts, incidents.resets]);
         let drained = self.drained.map_or([0; 3], |drained| [drained.ios, drained.bytes, drained.unfinished]);
-        [self.ios, self.bytes, self.errors, self.intended, self.missed]
+        [self.ios, self.bytes, self.slow_ios, self.errors, self.intended, self.missed]
             .into_iter()
             .chain(drained)
             .chain(self.errnos.values().copied())
@@ -304,6 +314,9 @@ pub struct Window {
     /// Bytes written on each level below the application.
     #[serde(default)]
     pub written: Written,
+    /// The slowest of the I/Os that [`ClassFigures::slow_ios`] counts, in the order of their begin.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slow: Vec<SlowIo>,
     /// What makes the whole window untrustworthy.
     pub flags: Vec<Flag>,
     /// The histograms behind the latencies.

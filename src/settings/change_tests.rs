@@ -81,6 +81,7 @@ fn opened(settings: &Settings) -> impl PartialEq {
         drain: _,
         cpu_latency: _,
         pace: _,
+        slow_log: _,
         seed,
         drives: _,
         drive_rate_bytes_per_s: _,

@@ -51,6 +51,8 @@ pub struct Job {
     pub sync: Sync,
     /// One flush for this many writes.
     pub sync_every: u64,
+    /// From this service time on an I/O is kept in the log of slow ones; 0 keeps none.
+    pub slow_ns: u64,
     /// The seed of offsets and arrivals.
     pub seed: u64,
     /// What the class does to pairs; none if it moves pages.
@@ -169,6 +171,7 @@ fn job_of(settings: &Settings, class: Class) -> Job {
         },
         sync: if wal { settings.wal.sync } else { Sync::None },
         sync_every: if wal && settings.wal.sync == Sync::Fdatasync { settings.wal.sync_every } else { 1 },
+        slow_ns: if pairs.is_some() { 0 } else { settings.run.slow_log.as_nanos() as u64 },
         seed: settings.run.seed,
         pairs,
     }

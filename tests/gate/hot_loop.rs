@@ -156,6 +156,8 @@ fn plans(interface: Interface, buffering: Buffering, otherwise: bool) -> [Job; 4
         wal.rate_bytes_per_s = None;
         settings.wal.sync_every = 8;
         background.threads = 2;
+        // Every I/O is slow.
+        settings.run.slow_log = Duration::from_nanos(1);
     }
     jobs(&settings)
 }

@@ -108,6 +108,43 @@ fn faults_are_reported_by_errno_in_one_line() {
     assert!(line.contains(&format!(" {sum} I/O errors")), "{line}");
 }
 
+/// Flushes of the consumer drive take milliseconds, and hold up what else is under way.
+#[test]
+fn slow_ios_are_counted_and_the_slowest_kept_with_their_place() {
+    let home = Home::new();
+    simulate(&home, "slow", &["run.slow_log=2ms"]).expect(0);
+    let (windows, summary) =
+        (json_lines(&home.path("slow/windows.jsonl")), json_file(&home.path("slow/summary.json")));
+    let counted: u64 =
+        windows.iter().filter_map(|window| window["classes"]["wal"]["slow_ios"].as_u64()).sum();
+    assert!(counted > 0 && summary["classes"]["wal"]["slow_ios"] == counted, "{summary:#}");
+    // The last one also has what was under way at the end.
+    for window in &windows[..windows.len() - 1] {
+        let begin = window["start_ns"].as_u64().unwrap();
+        let end = begin + window["duration_ns"].as_u64().unwrap();
+        for io in window["slow"].as_array().into_iter().flatten() {
+            let figure = |key: &str| io[key].as_u64().unwrap();
+            let done = figure("at_ns") + figure("service_ns");
+            assert!(figure("service_ns") >= 2_000_000 && (begin..=end).contains(&done), "{io}");
+            let is_flush = io["kind"] == "flush";
+            assert_eq!(figure("bytes") == 0, is_flush, "{io}");
+            assert!(figure("depth") >= 1 && (is_flush || figure("offset_bytes").is_multiple_of(512)), "{io}");
+        }
+    }
+    let kept = |class: &str| {
+        let all = windows.iter().filter_map(|window| window["slow"].as_array());
+        all.map(|ios| ios.iter().filter(|io| io["class"] == class).count()).max()
+    };
+    assert!(kept("wal") > Some(0) && kept("scan") <= Some(64), "{:?}", [kept("wal"), kept("scan")]);
+    let slowest = summary["slowest"].as_array().unwrap();
+    let longest = windows.iter().filter_map(|window| window["slow"].as_array()).flatten();
+    let longest = longest.map(|io| io["service_ns"].as_u64().unwrap()).max();
+    assert_eq!(slowest.iter().map(|io| io["service_ns"].as_u64().unwrap()).max(), longest);
+    let shown = home.run(["show", home.path("slow").to_str().unwrap()]).expect(0).stdout;
+    assert!(shown.contains("Slowest I/Os"), "{shown}");
+    assert!(!shown.contains("Inconsistent"), "{shown}");
+}
+
 #[test]
 fn a_class_with_too_many_errors_stops_and_says_why_while_the_others_go_on() {
     let home = Home::new();

@@ -11,6 +11,7 @@ use crate::error::{Error, Kind};
 use crate::load::volume::Region;
 use crate::load::workers::Activity;
 use crate::meter::counters::{Incidents, Polls};
+use crate::meter::slow::SlowIo;
 use crate::meter::source::{Delta, LatencyDelta};
 use crate::meter::tasks::TaskTimes;
 use crate::meter::under_way::{Begun, Intents};
@@ -138,6 +139,8 @@ pub struct Sample {
     errnos: Vec<(usize, u64)>,
     polls: Polls,
     incidents: Incidents,
+    /// The number of slow I/Os, and those that were kept.
+    slow: (u64, Vec<SlowIo>),
     members: Vec<(u64, u64)>,
     /// Service, response, write, flush.
     latencies: [Latencies; 4],
@@ -180,6 +183,7 @@ impl Sample {
             errnos: errnos.collect(),
             polls: delta.polls,
             incidents: delta.incidents,
+            slow: (delta.slow_ios, delta.slow.clone()),
             members: delta.members.clone(),
             latencies: [&delta.service, &delta.response, &delta.write, &delta.flush].map(Latencies::from),
             times,
@@ -199,6 +203,8 @@ impl Sample {
         }
         delta.polls += self.polls;
         delta.incidents += self.incidents;
+        delta.slow_ios += self.slow.0;
+        delta.slow.extend_from_slice(&self.slow.1);
         for (into, (read, written)) in delta.members.iter_mut().zip(&self.members) {
             (into.0, into.1) = (into.0 + read, into.1 + written);
         }

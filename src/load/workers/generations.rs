@@ -87,7 +87,8 @@ impl Generations {
             tracked: None,
             cell: Arc::new(
                 WorkerCell::new(job.class, job.rate_bytes_per_s.is_some(), self.members)
-                    .with_room(job.depth + job.sync_every),
+                    .with_room(job.depth + job.sync_every)
+                    .logging_slow(job.slow_ns),
             ),
         }
     }

@@ -18,6 +18,7 @@ use crate::load::volume::Region;
 use crate::load::volume::stamp::Stamper;
 use crate::load::volume::write_map::Tracked;
 use crate::meter::cell::WorkerCell;
+use crate::meter::slow::{SlowIo, SlowKind};
 use crate::settings::Sync;
 use crate::settings::jobs::{Job, Pattern};
 use crate::units::SECOND_NS;
@@ -69,6 +70,7 @@ pub enum Turn {
 struct Slot {
     start_ns: u64,
     intended_ns: u64,
+    offset_bytes: u64,
     file: u32,
 }
 
@@ -93,6 +95,8 @@ pub struct Worker {
     /// Queued since the last hand-over; they start with the next.
     fresh: Vec<u32>,
     outstanding: u32,
+    /// From this service time on an I/O is kept in the log of slow ones.
+    slow_ns: u64,
 }
 
 impl Worker {
@@ -127,6 +131,7 @@ impl Worker {
             free: (0..depth).rev().collect(),
             fresh: Vec::with_capacity(depth as usize),
             outstanding: 0,
+            slow_ns: orders.cell.slow.as_ref().map_or(u64::MAX, |slow| slow.threshold_ns),
             orders,
         }
     }
@@ -287,7 +292,8 @@ impl Worker {
             }
         }
         let file = index as u32;
-        self.slots[slot as usize] = Slot { start_ns: 0, intended_ns: intended_ns.unwrap_or(0), file };
+        let intended_ns = intended_ns.unwrap_or(0);
+        self.slots[slot as usize] = Slot { start_ns: 0, intended_ns, offset_bytes, file };
         queue.queue(Op { slot, kind: self.kind, file, offset_bytes });
         if let Some(commits) = &mut self.commits {
             commits.issued();
@@ -354,6 +360,10 @@ impl Worker {
         let counter = if self.kind == OpKind::Read { &member.read_bytes } else { &member.written_bytes };
         counter.add(self.page_bytes);
         let service_ns = now_ns.saturating_sub(slot.start_ns);
+        if service_ns >= self.slow_ns {
+            let kind = if self.kind == OpKind::Read { SlowKind::Read } else { SlowKind::Write };
+            self.slow(kind, slot, service_ns);
+        }
         if let Some(write) = &cell.write {
             write.record(service_ns);
         }
@@ -367,6 +377,23 @@ impl Worker {
         if let Some(response) = &cell.response {
             response.record(now_ns.saturating_sub(slot.intended_ns));
         }
+    }
+
+    /// Keeps a slow I/O, or a flush, in the log.
+    #[cold]
+    fn slow(&self, kind: SlowKind, slot: Slot, service_ns: u64) {
+        let Orders { region, cell, .. } = &self.orders;
+        let Some(slow) = &cell.slow else { return };
+        slow.keep(SlowIo {
+            class: cell.class,
+            kind,
+            at_ns: slot.start_ns,
+            service_ns,
+            member: region.extents[slot.file as usize].member.into(),
+            offset_bytes: slot.offset_bytes,
+            bytes: if kind == SlowKind::Flush { 0 } else { self.page_bytes },
+            depth: u64::from(self.outstanding) + 1,
+        });
     }
 
     #[cold]
@@ -383,14 +410,19 @@ impl Worker {
         let Some(flushed) = commits.synced(result >= 0) else { return };
         let cell = &self.orders.cell;
         cell.under_way.end_from(self.slots.len());
+        let flush_ns = now_ns.saturating_sub(flushed.started_ns);
         if let (true, Some(flush)) = (flushed.durable, &cell.flush) {
-            flush.record(now_ns.saturating_sub(flushed.started_ns));
+            flush.record(flush_ns);
         }
+        let slow = (flush_ns >= self.slow_ns).then_some((flushed.started_ns, flush_ns));
         for write in commits.take_written().filter(|_| flushed.durable) {
             cell.service.record(now_ns.saturating_sub(write.start_ns));
             if let (Some(response), Some(intended_ns)) = (&cell.response, write.intended_ns) {
                 response.record(now_ns.saturating_sub(intended_ns));
             }
+        }
+        if let Some((start_ns, flush_ns)) = slow {
+            self.slow(SlowKind::Flush, Slot { start_ns, ..Slot::default() }, flush_ns);
         }
     }
 }

@@ -155,6 +155,7 @@ fn against_windows(summary: &Summary, windows: &[Window]) -> Vec<String> {
             (format!("bytes of {class}"), figures.bytes, sum(&|window| window.class(class).bytes)),
             (format!("I/Os of {class}"), figures.ios, sum(&|window| window.class(class).ios)),
             (format!("errors of {class}"), figures.errors, sum(&|window| window.class(class).errors)),
+            (format!("slow I/Os of {class}"), figures.slow_ios, sum(&|window| window.class(class).slow_ios)),
             (format!("missed starts of {class}"), figures.missed, sum(&|window| window.class(class).missed)),
         ]);
     }

@@ -11,6 +11,7 @@
 //!     state, why         running, off, paused, draining, stopped or failed (and why) at the end
 //!     bytes, ios         of completed I/Os (flushes do not count)
 //!     errors, errnos     failed I/Os, and those by errno
+//!     slow_ios           I/Os and flushes as slow as run.slow_log says; absent if there were none
 //!     drained            {ios,bytes,unfinished} of what was under way at the end, which latencies, errors and
 //!                        intended starts include, and bytes and ios leave out; absent if there was none
 //!     intended, missed   starts of a class with a rate; those dropped, over a second late
@@ -52,6 +53,8 @@
 //!                        (since at_s) or changed (at at_s), in seconds from the run's start; burst and
 //!                        steady are {from_s,to_s,mb_per_s,iops,wa_a,wa_d}
 //! variability            {of_s,spans,swing,deviation,stalled_s,classes_stalled_s.{scan,…}} of the throughput
+//! slowest                [{class,kind,at_ns,service_ns,member,offset_bytes,bytes,depth}] of the slowest I/Os that
+//!                        run.slow_log kept, 20 at most; absent if there were none
 //! pitfalls               [{name,light,figure,advice}]: good, doubt or bad
 //!                        (each of these is null, or absent, if unknown)
 //! cost                   null unless a drive's price is known
@@ -70,12 +73,13 @@ use serde::{Deserialize, Serialize};
 use super::names::SCHEMA;
 use crate::class::Class;
 use crate::meter::price;
+use crate::meter::slow::SlowIo;
 use crate::meter::steady_state::Steadiness;
 use crate::meter::totals::Totals;
 use crate::meter::variability::Variability;
 use crate::meter::window::{
     ClassFigures, CpuFigures, CyclesSource, Drained, EngineFigures, Flag, Incidents, Latency, MemberFigures,
-    Polls, State,
+    Polls, State, is_zero,
 };
 use crate::meter::written::{Parts, Written};
 use crate::runs::pitfalls::{Circumstances, Pitfall, pitfalls};
@@ -136,6 +140,9 @@ pub struct Summary {
     /// How much its throughput varied.
     #[serde(default)]
     pub variability: Variability,
+    /// The slowest I/Os of those that `run.slow_log` kept; absent if there were none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slowest: Vec<SlowIo>,
     /// Can it be believed? Empty for recordings without it.
     #[serde(default)]
     pub pitfalls: Vec<Pitfall>,
@@ -199,6 +206,9 @@ pub struct ClassSummary {
     /// What was under way at the run's end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drained: Option<Drained>,
+    /// I/Os and flushes that took as long as `run.slow_log` says; absent if there were none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub slow_ios: u64,
     /// Failed I/Os.
     pub errors: u64,
     /// Failed I/Os by errno.
@@ -326,6 +336,7 @@ impl Summary {
             written: totals.written.clone(),
             steady: totals.steadiness.clone(),
             variability: totals.variability.clone(),
+            slowest: totals.slowest.clone(),
             pitfalls: frame.circumstances.as_ref().map_or_else(Vec::new, |of| {
                 pitfalls(of, totals.duration_s, &totals.steadiness, &totals.written)
             }),
@@ -387,6 +398,7 @@ impl ClassSummary {
             bytes: figures.bytes,
             ios: figures.ios,
             drained: figures.drained,
+            slow_ios: figures.slow_ios,
             errors: figures.errors,
             errnos: figures.errnos.clone(),
             intended: figures.intended,

@@ -285,6 +285,7 @@ impl Session {
         let options = &resolved.options;
         WindowContext {
             now_ns,
+            began_ns: self.classes.now_ns().saturating_sub(now_ns),
             late_ns: now_ns.saturating_sub(schedule.next_window_ns),
             window_ns: resolved.pace.window_ns,
             setting: self.turns.setting,

@@ -137,6 +137,24 @@ pub(super) const RUN: &[Spec] = &[
         ..at!(Time, |s, c| s.run.pace)
     },
     Spec {
+        key: "slow_log",
+        help: "I/Os and flushes that take this long are counted, and the slowest kept with their time, place, size and \
+               depth; 0 = off.",
+        kind: Kind::Time {
+            min: Duration::ZERO,
+            max: Duration::from_mins(1),
+            steps: &[
+                Duration::ZERO,
+                Duration::from_millis(1),
+                Duration::from_millis(10),
+                Duration::from_millis(100),
+                Duration::from_secs(1),
+            ],
+        },
+        inactive: |s, _| s.is_keyed().then_some("operations on RocksDB have no place on the drive"),
+        ..at!(Time, |s, c| s.run.slow_log)
+    },
+    Spec {
         key: "drives",
         help: "Drives of a planned array: the cores that it would need are derived from the measured cycles per byte.",
         paper: Some(

@@ -19,6 +19,8 @@ pub struct Run {
     pub cpu_latency: Option<Duration>,
     /// Starts due within this time of each other are handed over together.
     pub pace: Duration,
+    /// From this service time on I/Os are kept in a log of slow ones; zero keeps none.
+    pub slow_log: Duration,
     /// The seed of offsets and arrivals.
     pub seed: u64,
     /// Drives of the array for which the cores needed are derived.
@@ -37,6 +39,7 @@ impl Default for Run {
             drain: Duration::from_secs(30),
             cpu_latency: None,
             pace: Duration::from_micros(50),
+            slow_log: Duration::ZERO,
             seed: 1,
             drives: 8,
             drive_rate_bytes_per_s: Some(3_000_000_000),

@@ -1,5 +1,6 @@
 //! One recording: the table of classes, the processor, doubts, the turns.
 
+use std::cmp::Reverse;
 use std::fmt::Write;
 
 use serde::Serialize;
@@ -7,6 +8,7 @@ use serde::Serialize;
 use super::cells::{NONE, figure, latency, left, paragraph, percent, right};
 use crate::class::Class;
 use crate::host::Throttling;
+use crate::meter::slow::SlowKind;
 use crate::meter::window::{Change, CyclesSource, Latency, LedgerLine, State, Verdict};
 use crate::runs::record::Recording;
 use crate::runs::record::summary::{ClassSummary, Summary};
@@ -14,7 +16,7 @@ use crate::settings::Run;
 use crate::settings::profile;
 use crate::ui::report::sentences;
 use crate::ui::text::{bounds, signed_percent};
-use crate::units::{approx_size, approx_span, format_latency, three_digits};
+use crate::units::{approx_size, approx_span, format_latency, format_size, grouped, three_digits};
 
 const WIDTH: usize = 80;
 
@@ -69,6 +71,7 @@ pub fn show(recording: &Recording) -> String {
     if let Some(why) = settings.price_missing() {
         let _ = writeln!(out, "{}", paragraph(why, WIDTH, "  "));
     }
+    out += &slowest(summary);
     out += &believe(summary);
     if !recording.ledger.is_empty() {
         out += "\nTurns\n";
@@ -142,6 +145,9 @@ fn class_rows(class: Class, summary: &Summary) -> String {
     }
     if let Some(incidents) = figures.incidents {
         let _ = writeln!(out, "  {incidents}");
+    }
+    if figures.slow_ios > 0 {
+        let _ = writeln!(out, "  {} as slow as run.slow_log, or slower", figures.slow_ios);
     }
     if figures.missed > 0 {
         let _ = writeln!(out, "  missed {} of {} intended starts", figures.missed, figures.intended);
@@ -301,6 +307,30 @@ fn flags(summary: &Summary) -> String {
             let why = summary.flag_notes.get(flag).map_or("", |note| note.why.as_str());
             let _ = writeln!(out, "{}", paragraph(&format!("! {name}: {flag}: {why}"), WIDTH, "  "));
         }
+    }
+    out
+}
+
+/// The slowest I/Os that were kept, the slowest first; empty if there are none.
+fn slowest(summary: &Summary) -> String {
+    if summary.slowest.is_empty() {
+        return String::new();
+    }
+    let mut ios = summary.slowest.clone();
+    ios.sort_by_key(|io| Reverse(io.service_ns));
+    let mut out = "\nSlowest I/Os (run.slow_log)\n".to_owned();
+    for io in ios {
+        let at = format!("{:.3}s", io.at_ns as f64 / 1e9);
+        let (class, kind, time) = (io.class.name(), io.kind.name(), format_latency(io.service_ns));
+        let member = usize::try_from(io.member).ok().and_then(|at| summary.members.get(at));
+        let place = match (io.kind, member) {
+            (SlowKind::Flush, _) | (_, None) => String::new(),
+            (_, Some(member)) => {
+                let (bytes, offset) = (format_size(io.bytes), grouped(io.offset_bytes));
+                format!(", {bytes} at {offset} of {}, depth {}", member.name, io.depth)
+            }
+        };
+        let _ = writeln!(out, "  {at:>10}  {class} {kind} {time}{place}");
     }
     out
 }

@@ -305,6 +305,8 @@ fn flags(state: &State, figures: &ClassFigures, over: Option<&str>, cells: usize
     if figures.not_held {
         words.push("not held");
     }
+    let slow = format!("{} slow", count(figures.slow_ios as f64));
+    words.extend((figures.slow_ios > 0).then_some(slow.as_str()));
     words.extend(
         figures
             .flags
