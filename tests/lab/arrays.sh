@@ -75,7 +75,7 @@ an_array_is_measured_healthy_degraded_and_rebuilding() {
             --set md.sync_speed_max=1000 "${consent[@]}"
         nothing_left
     done
-    ! grep -q 'as set' /share/array-healthy/summary.json
+    if grep 'as set' /share/array-healthy/summary.json; then return 1; fi
     summary=$(</share/array-degraded/summary.json)
     [[ $summary == *'"degraded as set"'* && $summary != *'"degraded"'* ]]
     summary=$(</share/array-rebuilding/summary.json)
