@@ -163,11 +163,17 @@ mod tests {
     fn every_interface_is_measured_and_the_file_removed() {
         let dir = tempfile::tempdir_in("/var/tmp").unwrap();
         let facts = Facts::read(Path::new("/"));
-        let costs = calibrate(dir.path(), Duration::from_millis(60), &facts).unwrap();
+        // On processors that others keep busy, a worker may not run at all in so short a time.
+        let mut tries = [60, 600, 6000]
+            .map(Duration::from_millis)
+            .into_iter()
+            .map(|time| calibrate(dir.path(), time, &facts));
+        let all_ran = |costs: &Vec<Cost>| costs.iter().all(|cost| cost.iops > 0.0);
+        let costs = tries.find_map(|costs| Some(costs.unwrap()).filter(all_ran)).unwrap();
         for name in ["null", "sync"] {
             let own: Vec<_> = costs.iter().filter(|cost| cost.interface == name).collect();
             assert_eq!(own.len(), SHAPES.len());
-            assert!(own.iter().all(|cost| cost.iops > 0.0 && cost.cpu_ns > 0.0), "{own:?}");
+            assert!(own.iter().all(|cost| cost.cpu_ns > 0.0), "{own:?}");
         }
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }
