@@ -67,20 +67,6 @@ build() {
     programs '*'
 }
 
-# They compute, where the others mostly wait: they take what these leave.
-begin_unit() {
-    (
-        ended=0
-        nice -n 19 "${unit[@]}" >"$work/unit" 2>&1 || ended=$?
-        echo "$ended" >"$work/unit-status"
-    ) &
-}
-
-unit_ended() {
-    cat "$work/unit"
-    return "$(<"$work/unit-status")"
-}
-
 # The house's tests read the source alone: compiled by themselves they need no build of the program.
 house() {
     local program=$work/house
@@ -133,11 +119,9 @@ case ${1:-} in
         stage build build
         ((status)) || {
             stage 'the house' "${test[@]}" --test house
-            begin_unit
+            stage 'unit tests' "${unit[@]}"
             stage 'gate' "${test[@]}" --test gate
             stage 'loop devices' one_by_one devices
-            wait
-            stage 'unit tests (beside those)' unit_ended
             stage 'virtual machine' lab
         }
         ;;
