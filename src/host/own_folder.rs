@@ -210,6 +210,9 @@ mod tests {
         fs::hard_link(dir.join("CURRENT"), top.path().join("elsewhere")).unwrap();
         refused("CURRENT is a file with several names");
         fs::remove_file(top.path().join("elsewhere")).unwrap();
+        fs::write(dir.join("000007.sst"), "").unwrap();
+        fs::hard_link(dir.join("000007.sst"), top.path().join("checkpoint")).unwrap();
+        refuse_others_entries(&dir).unwrap();
         if chown(dir.join("CURRENT"), Some(65_534), None).is_ok() {
             refused("CURRENT belongs to user 65534");
             chown(dir.join("CURRENT"), Some(0), None).unwrap();

@@ -284,7 +284,7 @@ fn unclean_windows_and_stopped_classes_are_left_out() {
     assert_eq!((line.cycles_per_byte.after, line.total_mb_per_s.verdict), (None, Verdict::Lower));
 }
 
-/// Commits of a window, so many a second, around that latency, with a tail of seven times it.
+/// Commits of a window, `count` around that latency, with a tail of seven times it.
 fn commits(window: &mut Window, count: u64, ns: u64) {
     let spread = |n: u64| ns * (90 + (n * 37 + window.index * 11) % 21) / 100;
     record(

@@ -217,7 +217,7 @@ fn a_change_in_a_recorded_run_is_found_to_the_second() {
     assert!((burst.mb_per_s - 40.0).abs() < 1.0 && (steady.mb_per_s - 20.0).abs() < 1.0);
 }
 
-/// Bins whose WA-A changes by a factor at one of them, and 600 after that; each is up to so many percent off.
+/// Bins whose WA-A changes by a factor at one of them, and 600 after that; each is up to `percent` off.
 fn varying(change_at: usize, factor: f64, percent: f64, seed: u64) -> Vec<Bin> {
     let mut random = SmallRng::seed_from_u64(seed);
     let bin = |at: usize| {

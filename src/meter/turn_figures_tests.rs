@@ -22,7 +22,7 @@ fn window(level: f64, ios: u64, random: &mut SmallRng) -> Measured {
     Measured { latencies: [Some(samples.clone()), Some(samples)], ..Measured::default() }
 }
 
-/// The line of a turn from so many I/Os a window to so many, whose level changes by a factor.
+/// The line of a turn whose level changes by a factor; `ios` are a window's before and after it.
 fn line(kind: Kind, seed: u64, ios: (u64, u64), factor: f64) -> LedgerLine {
     let (mut series, mut random) = (Series::new(kind, seed), SmallRng::seed_from_u64(seed));
     let before: Vec<_> = (0..20).map(|_| window(series.next(1e5), ios.0, &mut random)).collect();

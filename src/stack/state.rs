@@ -262,3 +262,16 @@ fn refuse_odd(path: &Path, found: &Stat, file: Option<BorrowedFd>) -> Result<()>
         "look at what it is and who put it there (`ls -l {path}`); stacktune runs again once it is removed"
     )))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_own_file_systems_hold_no_state() {
+        for path in ["/proc/stacktune", "/sys/stacktune"] {
+            let error = StateFolder::refuse_unusable(Path::new(path)).unwrap_err();
+            assert!(error.what.starts_with("cannot create files in /"), "{error}");
+        }
+    }
+}
