@@ -23,6 +23,8 @@ PATH="${CARGO_HOME:-${HOME:-/nonexistent}/.cargo}/bin:$PATH:/usr/sbin:/sbin"
 
 # Most tests wait for time, the disk and programs more than they compute.
 readonly AT_ONCE=4
+# Those on loop devices that hold a rate or a latency against another program's, and need the processors.
+readonly MEASURES='^fio::'
 export RUST_TEST_THREADS=$AT_ONCE
 
 scripts/setup.sh test
@@ -67,20 +69,36 @@ build() {
     programs '*'
 }
 
+# They compute, where the others mostly wait: they take what these leave.
+begin_unit() {
+    (
+        ended=0
+        nice -n 19 "${unit[@]}" >"$work/unit" 2>&1 || ended=$?
+        echo "$ended" >"$work/unit-status"
+    ) &
+}
+
+unit_ended() {
+    wait
+    cat "$work/unit"
+    return "$(<"$work/unit-status")"
+}
+
 # The house's tests read the source alone: compiled by themselves they need no build of the program.
 house() {
     local program=$work/house
     CARGO_MANIFEST_DIR=$PWD rustc --edition 2024 --test tests/house/main.rs -o "$program" && "$program" --quiet
 }
 
-# Each test of a program in a process of its own, some at once: a process that starts programs lends them for
-# a moment what it has open, and another test would find a device busy.
+# Each test of a program that grep picks by further arguments in a process of its own, some at once: a process
+# that starts programs lends them for a moment what it has open, and another test would find a device busy.
 one_by_one() {
-    local program
-    program=$(program_of "$1")
-    [[ -x $program ]] || { echo "the program of tests/$1 was not built"; return 1; }
+    local program name=$1
+    shift
+    program=$(program_of "$name")
+    [[ -x $program ]] || { echo "the program of tests/$name was not built"; return 1; }
     # shellcheck disable=SC2016 # expanded by the inner shell
-    "$program" --list --format terse | sed -n 's/: test$//p' |
+    "$program" --list --format terse | sed -n 's/: test$//p' | grep "$@" |
         xargs -P "$AT_ONCE" -I{} bash -c 'log=$(mktemp "$2/log.XXXXXX")
             if "$1" --exact "$3" >"$log" 2>&1 && grep -q "^test result: ok. 1 passed" "$log"; then
                 echo "test $3 ... ok"
@@ -88,10 +106,10 @@ one_by_one() {
                 sed "s/^/    /" "$log"
                 echo "test $3 ... FAILED"
                 exit 1
-            fi' bash "$program" "$work" {} | tee "$work/$1"
+            fi' bash "$program" "$work" {} | tee "$work/$name"
     local failed passed
-    failed=$(grep -c '^test .* \.\.\. FAILED$' "$work/$1") || true
-    passed=$(grep -c '^test .* \.\.\. ok$' "$work/$1") || true
+    failed=$(grep -c '^test .* \.\.\. FAILED$' "$work/$name") || true
+    passed=$(grep -c '^test .* \.\.\. ok$' "$work/$name") || true
     printf '\ntest result: %s. %d passed; %d failed\n' "$( ((failed || !passed)) && echo FAILED || echo ok)" \
         "$passed" "$failed"
     ((passed && !failed))
@@ -119,9 +137,11 @@ case ${1:-} in
         stage build build
         ((status)) || {
             stage 'the house' "${test[@]}" --test house
-            stage 'unit tests' "${unit[@]}"
+            begin_unit
             stage 'gate' "${test[@]}" --test gate
-            stage 'loop devices' one_by_one devices
+            stage 'loop devices' one_by_one devices -v "$MEASURES"
+            stage 'unit tests (beside those)' unit_ended
+            stage 'measurements on loop devices' one_by_one devices "$MEASURES"
             stage 'virtual machine' lab
         }
         ;;
@@ -132,7 +152,7 @@ case ${1:-} in
         ;;
     devices)
         stage build programs devices
-        ((status)) || stage 'loop devices' one_by_one devices
+        ((status)) || stage 'loop devices' one_by_one devices .
         ;;
     *) "${test[@]}" "$@" || status=$? ;;
 esac

@@ -43,6 +43,7 @@ const LIFETIME: std::ops::RangeInclusive<f64> = 0.1..=100.0;
 
 /// Whose page it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum FlashSource {
     /// OCP's.

@@ -57,6 +57,7 @@ pub struct Throttled {
 
 /// What a drive did about its temperature since the last reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Throttling {
     /// Its own counts did not change.

@@ -26,6 +26,9 @@ pub struct Circumstances {
     pub own: bool,
     /// What was done to the drives before anything was built on them: `stack.state`.
     pub state: String,
+    /// What was last written to them before the load.
+    #[serde(default)]
+    pub last: Prepared,
     /// The share of each drive that is used: `stack.use`, in percent.
     pub use_percent: u64,
     /// Bytes of the data.
@@ -41,8 +44,39 @@ pub struct Circumstances {
     pub block_cache_bytes: u64,
 }
 
+/// What was last written to a target before its load.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Prepared {
+    /// Not recorded: versions that did not say it filled the target in order, after everything else.
+    #[default]
+    Unknown,
+    /// Nothing for this run: what an earlier one wrote.
+    Earlier,
+    /// All pages, in order.
+    InOrder,
+    /// Pages at random, after the fill.
+    AtRandom,
+    /// Pairs, by RocksDB.
+    Loaded,
+}
+
+impl Prepared {
+    /// It, after what came before.
+    fn after(self, state: &str) -> String {
+        match self {
+            Self::Unknown | Self::Earlier => state.to_owned(),
+            Self::InOrder => format!("{state}, then filled in order"),
+            Self::AtRandom => format!("{state}, filled, then random pages"),
+            Self::Loaded => format!("{state}, then loaded with pairs"),
+        }
+    }
+}
+
 /// How far a pitfall was avoided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Light {
     /// Avoided.
@@ -66,6 +100,7 @@ impl Light {
 
 /// A pitfall.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Pitfall {
     /// Its name: `run length`, `WA-D`, `drive state`, `data set`, `space`, `over-provisioning`, `drive types`.
     pub name: String,
@@ -97,6 +132,7 @@ impl Circumstances {
             drives: levels.drives.clone(),
             own: whole && (built || !settings.target.devices.is_empty()),
             state: settings.stack.state.name().to_owned(),
+            last: Prepared::Earlier,
             use_percent: settings.stack.use_percent,
             data_bytes,
             memory_bytes,
@@ -209,14 +245,22 @@ fn drive_state(of: &Circumstances, steadiness: &Steadiness) -> Pitfall {
         return pitfall(name, Light::Bad, "no drive below", "The figures say nothing about a drive.");
     }
     if of.own && of.state == DriveState::Preconditioned.name() {
-        return pitfall(name, Light::Good, "preconditioned", "");
+        let figure = of.last.after("preconditioned");
+        let advice = match of.last {
+            Prepared::InOrder => "The fill in order undid it: what was written at random before is gone.",
+            Prepared::Unknown => {
+                "By a version that filled the target in order after that, which undoes it for pages."
+            }
+            Prepared::Earlier | Prepared::AtRandom | Prepared::Loaded => "",
+        };
+        return pitfall(name, if advice.is_empty() { Light::Good } else { Light::Doubt }, figure, advice);
     }
     if let Some(capacities) = capacities {
         return pitfall(name, Light::Good, format!("written {capacities:.1} times over"), "");
     }
     if of.own && of.state == DriveState::Trimmed.name() {
         let advice = "A fresh drive is faster than one in use: show both, with stack.state = preconditioned.";
-        return pitfall(name, Light::Doubt, "trimmed", advice);
+        return pitfall(name, Light::Doubt, of.last.after("trimmed"), advice);
     }
     let advice = "What was written before decides what the drive does now: set stack.state.";
     pitfall(name, Light::Bad, "as found", advice)
@@ -309,6 +353,7 @@ mod tests {
             drives: vec![drive("A", true), drive("B", true)],
             own: true,
             state: "preconditioned".into(),
+            last: Prepared::AtRandom,
             use_percent: 75,
             data_bytes: 100 * GIB,
             memory_bytes: 16 * GIB,
@@ -347,7 +392,7 @@ mod tests {
             [
                 "run length: steady since 11m 40s, measured for 1h 00m",
                 "WA-D: 1.50",
-                "drive state: preconditioned",
+                "drive state: preconditioned, filled, then random pages",
                 "data set: 100 GiB, 6.25 × memory, 50% of the drives",
                 "space: 1.39 × the data set at most",
                 "over-provisioning: 25% of each drive is left trimmed",
@@ -362,12 +407,14 @@ mod tests {
     fn each_pitfall_turns_its_own_light_alone() {
         use Light::{Bad, Doubt};
         let (of, steady, written) = good();
-        let cases: [(usize, Light, Change); 13] = [
+        let cases: [(usize, Light, Change); 15] = [
             (0, Bad, |_, steady, _| steady.state = SteadyState::Warming),
             (0, Doubt, |_, steady, _| steady.state = SteadyState::Changed),
             (1, Bad, |_, _, written| (written.host_bytes, written.flash_bytes) = (None, None)),
             (1, Doubt, |_, _, written| written.host_bytes = Some(1_000_000)),
             (2, Doubt, |of, _, _| of.state = "trimmed".into()),
+            (2, Doubt, |of, _, _| of.last = Prepared::InOrder),
+            (2, Doubt, |of, _, _| of.last = Prepared::Unknown),
             (2, Bad, |of, _, _| of.state = "as-is".into()),
             (3, Bad, |of, _, _| of.memory_bytes = 64 * GIB),
             (3, Doubt, |of, _, _| of.data_bytes = 49 * GIB),

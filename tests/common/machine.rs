@@ -12,7 +12,7 @@ use tempfile::TempDir;
 pub const RIG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rig.sh");
 
 /// Machines that run at once: what one does, one program after the other, leaves processors idle.
-const SLOTS: usize = 2;
+const SLOTS: usize = 3;
 /// The first scripts of those that take long: they go first, in this order, so that at the end none runs alone.
 const LONG: [&str; 5] = ["stack", "host", "faults", "nvme", "kill"];
 /// The places in that order of those that wait.

@@ -5,6 +5,7 @@ mod common;
 
 mod adjust;
 mod amplification;
+mod attest;
 mod consent;
 mod fallbacks;
 mod fio;
@@ -18,6 +19,7 @@ mod real_io;
 mod safety;
 mod stack_build;
 mod stack_drives;
+mod stack_reboot;
 mod stack_run;
 mod stack_screen;
 mod stack_torn;

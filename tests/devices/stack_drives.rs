@@ -1,11 +1,12 @@
 //! Drives under a stack: blanked, held until they are built on, preconditioned.
 
 use std::fs;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::process::Command;
 
 use crate::common::devices::{Loop, Loops, Mount, run};
-use crate::common::stacks::{Ground, Nobodys, new_id, of_steps};
+use crate::common::stacks::{Ground, Nobodys, confirmed, new_id, of_steps};
 use crate::stack_build::go_on;
 use stacktune::testing::host::Facts;
 use stacktune::testing::runs::session::Advance;
@@ -90,6 +91,40 @@ fn drives_are_blanked_built_on_and_blank_again() {
     ground.assert_nothing_left(&id);
 }
 
+/// An array or a partition of the same layout begins where an older one began.
+#[test]
+fn what_an_older_data_set_began_with_is_cleared() {
+    let Some(_loops) = Loops::take("what_an_older_data_set_began_with_is_cleared", 1) else { return };
+    let (ground, id) = (Ground::new(), new_id());
+    let file = ground.target().join(format!("stacktune-{id}/member-0"));
+    let device = BlockDevice::Loop { file: file.clone() };
+    let mut plan = ground.plan(&id, Filesystem::Ext4, Raid::None);
+    plan.steps.retain(|step| {
+        matches!(step, Step::MakeFolder { .. } | Step::MakeFile { .. } | Step::AttachLoop { .. })
+            && !step.words().contains("/mnt/")
+    });
+    plan.steps.push(Step::Clear { device: device.clone() });
+    plan.exposed = Exposed::Devices(vec![device]);
+    let mut left = false;
+    let mut leave = |advance: &Advance| {
+        if advance.command.contains("first MiB") && !std::mem::replace(&mut left, true) {
+            fs::OpenOptions::new()
+                .write(true)
+                .open(&file)
+                .unwrap()
+                .write_all_at(&vec![7; 3 << 20], 0)
+                .unwrap();
+        }
+        true
+    };
+    let built = build::build(confirmed(plan), &ground.site(), &mut leave).unwrap();
+    let content = fs::read(&file).unwrap();
+    assert!(content[..1 << 20].iter().all(|byte| *byte == 0));
+    assert!(content[1 << 20..3 << 20].iter().all(|byte| *byte == 7));
+    built.tear_down(&mut go_on).unwrap();
+    ground.assert_nothing_left(&id);
+}
+
 #[test]
 fn a_drive_that_changed_or_came_into_use_is_refused_and_untouched() {
     let Some(loops) = Loops::take("a_drive_that_changed_or_came_into_use_is_refused_and_untouched", 2) else {
@@ -156,8 +191,11 @@ fn from_its_blanking_until_it_is_built_on_a_drive_is_held() {
 
 fn preconditioned(drive: &Drive, then: Option<Step>) -> Vec<Step> {
     let device = BlockDevice::Drive(drive.clone());
-    let first =
-        [Step::Blank { drive: drive.clone() }, Step::Precondition { device, bytes: drive.size_bytes }];
+    let random_bytes = 2 * drive.size_bytes;
+    let first = [
+        Step::Blank { drive: drive.clone() },
+        Step::Precondition { device, bytes: drive.size_bytes, random_bytes },
+    ];
     first.into_iter().chain(then).collect()
 }
 

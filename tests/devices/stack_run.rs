@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::devices::{Loop, Loops, Mount, run};
-use crate::common::program::{Home, MODEST, Outcome, Running, wait_for};
+use crate::common::program::{Home, MODEST, Outcome, Running, json_file, wait_for};
 use crate::common::terminal::Terminal;
 use crate::stack_screen::ALL;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -144,6 +144,24 @@ fn a_stack_over_the_limit_of_writes_is_refused_before_anything_is_destroyed() {
     let outcome = Outcome::of(&on_devices(&home, &[&device.path], &sets).output().unwrap()).expect(2);
     assert!(outcome.stderr.contains("run.max_writes is 16MiB"), "{outcome:?}");
     assert_eq!(device.hash(), before, "its content is what it was");
+    assert_nothing_left(&home);
+}
+
+#[test]
+fn what_is_last_written_to_a_preconditioned_drive_are_random_pages() {
+    let test = "what_is_last_written_to_a_preconditioned_drive_are_random_pages";
+    let Some(loops) = Loops::take(test, 2) else { return };
+    let (home, device) = (Home::new(), loops.blank(256));
+    let before = device.block_bytes().1;
+    let sets = ["stack.filesystem=ext4", "stack.state=preconditioned"];
+    let mut recording = on_devices(&home, &[&device.path], &sets);
+    Outcome::of(&recording.arg("--verify").output().unwrap()).expect(0);
+    let circumstances = &json_file(&home.path("out/host.json"))["circumstances"];
+    assert_eq!(circumstances["last"], "at_random", "{circumstances}");
+    // Once in order, then data and its WAL in order, and twice at random.
+    let data = circumstances["data_bytes"].as_u64().unwrap();
+    let written = device.block_bytes().1 - before;
+    assert!(written >= (256 << 20) + 3 * data, "{written} with {data} of data");
     assert_nothing_left(&home);
 }
 

@@ -288,30 +288,6 @@ fn a_cgroup_is_left_and_removed_and_one_with_others_in_it_is_reported() {
 }
 
 #[test]
-fn after_another_boot_what_went_with_the_kernel_is_not_looked_for() {
-    let test = "after_another_boot_what_went_with_the_kernel_is_not_looked_for";
-    let Some(_loops) = Loops::take(test, 2) else { return };
-    let (ground, id) = (Ground::new(), new_id());
-    let plan = ground.plan(&id, Filesystem::Ext4, Raid::None);
-    drop(build::build(confirmed(plan), &ground.site(), &mut go_on).unwrap());
-    let journal = ground.state().join("journal").join(format!("{id}.jsonl"));
-    let text = fs::read_to_string(&journal).unwrap();
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
-    fs::write(&journal, text.replace(boot.trim(), "another")).unwrap();
-    let left = &undo::leftovers(&ground.state()).unwrap()[0];
-    assert!(left.restarted);
-    assert!(left.stands.iter().all(|standing| !standing.what.contains("mount at")), "{left:?}");
-    // What is mounted at its place now belongs to others: it stays, and is reported.
-    let problem = clean(&ground, &[])[0].problem.clone().unwrap();
-    assert!(problem.contains("mnt"), "{problem}");
-    let mount = ground.state().join("mnt").join(&id);
-    assert_eq!(mounted_as(&mount).as_deref(), Some("ext4"));
-    run("umount", &[mount.to_str().unwrap()]);
-    assert_eq!(clean(&ground, &[])[0].problem, None);
-    ground.assert_nothing_left(&id);
-}
-
-#[test]
 fn a_folder_made_above_the_stacks_own_goes_unless_others_use_it_by_then() {
     for used in [false, true] {
         let (ground, id) = (Ground::new(), new_id());

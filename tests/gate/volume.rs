@@ -94,6 +94,25 @@ fn files_are_made_filled_once_and_verified() {
 }
 
 #[test]
+fn random_pages_over_a_filled_target_are_kept_in_its_map() {
+    let dir = folder();
+    let mut volume = open(&dir.path().join("set"), 2, 8).unwrap();
+    volume.keep_map(map(&dir), [4096, 16384], "1").unwrap();
+    fill(&mut volume);
+    let before = fs::read(&volume.members[0].path).unwrap();
+    let outcome = volume.scatter(&mut |_| {}, &GO_ON).unwrap();
+    assert_eq!((outcome.written_bytes, outcome.complete), (2 * 18 * MIB, true));
+    let report = verify(&volume);
+    assert!(report.is_clean(), "{report}");
+    assert_eq!((report.sectors_ok * 512, report.sectors_unchecked), (18 * MIB, 0));
+    // Of each page about 1 − 1/e² is written again.
+    let after = fs::read(&volume.members[0].path).unwrap();
+    let pages = before.chunks(4096).zip(after.chunks(4096)).skip(256);
+    let (all, changed) = (pages.len(), pages.filter(|(before, after)| before != after).count());
+    assert!((0.8..0.92).contains(&(changed as f64 / all as f64)), "{changed} of {all}");
+}
+
+#[test]
 fn pages_of_a_run_verify_among_those_of_the_fill() {
     let dir = folder();
     let mut volume = open(dir.path(), 2, 4).unwrap();

@@ -55,6 +55,9 @@ a_bare_array_is_verified_and_leaves_nothing() {
         stacked "$raid" none --set stack.chunk=64KiB
         nothing_left
     done
+    # The header of the data set before lies where this array begins, and its pages elsewhere.
+    stacked md10 none --set stack.chunk=128KiB
+    nothing_left
     stacked md5 none --set stack.chunk=64KiB --keep
     md=/dev/$(awk '/^md/ { print $1 }' /proc/mdstat)
     mkfs.ext4 -qF "$md"

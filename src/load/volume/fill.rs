@@ -174,7 +174,7 @@ impl Volume {
     }
 
     /// The tables of what the regions' pages should hold, where they are kept.
-    fn tables(&self) -> Result<[Option<Table>; 2]> {
+    pub(super) fn tables(&self) -> Result<[Option<Table>; 2]> {
         let Ok(map) = &self.map else { return Ok([None, None]) };
         let table = |region| map.table(region).map_err(|error| Error::failed(describe(&error)));
         Ok([Some(table(&self.data)?), Some(table(&self.wal)?)])

@@ -20,6 +20,7 @@ mod read_only;
 pub mod region;
 mod report;
 mod request;
+mod scatter;
 mod settle;
 pub mod stamp;
 mod survey;

@@ -40,7 +40,7 @@ mod write_budget;
 mod write_maps;
 
 pub use attendant::Attendant;
-pub use consent::{check_serials, destroy_of, names_of, refuse_stray_consent};
+pub use consent::{destroy_of, names_of, refuse_stray_consent};
 pub use data_set::verify_pairs;
 pub use message::{Advance, Command, Event, Phase, PlanShown, Progress, Wanted};
 pub use options::Options;
@@ -49,5 +49,5 @@ pub use retained_stack::RetainedStack;
 pub use run::Session;
 pub use target_folder::others_in_folder;
 pub use thread_priority::raise_thread_priority;
-pub use verified::Verified;
-pub use write_maps::compare as compare_with_map;
+pub use verified::{Verified, to_read_back};
+pub use write_maps::{compare as compare_with_map, forget as forget_map};

@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::host::Facts;
 use crate::load::workers::Workers;
 use crate::load::workers::control::Writes;
-use crate::settings::Settings;
+use crate::settings::{DriveState, Settings};
 use crate::stack::build::Built;
 
 /// What a session runs on, ready for the load.
@@ -143,7 +143,11 @@ fn make_ready(
     attendant: &mut dyn Attendant,
 ) -> Result<(Resolved, u64, HostTuning)> {
     let resolved = resolved.on(target.facts(), target.is_mounted())?;
-    let sequence = target.make_ready(&resolved.budget, resolved.options.read_only, attendant)?;
+    let sequence = target.make_ready(
+        &resolved.budget,
+        (resolved.options.read_only, resolved.stack.layers.state == DriveState::Preconditioned),
+        attendant,
+    )?;
     let mut host = HostTuning::begin(&resolved.host, &resolved.facts, target)?;
     match attendant.before_load(&target.layout().members) {
         Ok(notes) => target.note(notes),

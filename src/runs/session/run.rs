@@ -269,7 +269,13 @@ impl Session {
     /// What bears on whether the figures can be believed, under these settings.
     pub(super) fn circumstances(&self) -> Circumstances {
         let (layout, resolved) = (self.target.layout(), &self.resolved);
-        Circumstances::of(&resolved.settings, &layout.levels, layout.data.bytes(), resolved.cache_bytes_max)
+        let of = Circumstances::of(
+            &resolved.settings,
+            &layout.levels,
+            layout.data.bytes(),
+            resolved.cache_bytes_max,
+        );
+        Circumstances { last: self.target.last_written(), ..of }
     }
 
     /// What RocksDB did so far; what it wrote is added to what was written. None of pages.

@@ -46,7 +46,7 @@ pub fn compare(volume: &mut Volume) -> Result<()> {
 }
 
 /// Removes the map of a data set that is gone; best effort.
-pub(super) fn forget(set: u64) {
+pub fn forget(set: u64) {
     if let Ok(Some(folder)) = StateFolder::open(&folder()) {
         let _ = folder.remove(&name_of(set));
     }

@@ -101,7 +101,9 @@ impl Builder<'_> {
         match step {
             Step::Blank { drive } | Step::SetIommu { drive, .. } => as_shown(self.plan, drive, self.site),
             Step::Partition { drive, .. } => self.refuse_used(&BlockDevice::Drive(drive.clone())),
-            Step::Trim { device, .. } | Step::Precondition { device, .. } => self.refuse_used(device),
+            Step::Trim { device, .. } | Step::Precondition { device, .. } | Step::Clear { device } => {
+                self.refuse_used(device)
+            }
             Step::CreateArray { members: devices, .. } | Step::MakeFilesystem { devices, .. } => {
                 devices.iter().try_for_each(|device| self.refuse_used(device))
             }
@@ -168,7 +170,10 @@ impl Builder<'_> {
                 handover::set_type(drive, address, group, new)
             }
             Step::AwaitResync { array } => resync::wait(&self.node(array)?, gauge),
-            Step::Precondition { device, bytes } => self.precondition(device, *bytes, gauge),
+            Step::Precondition { device, bytes, random_bytes } => {
+                self.precondition(device, (*bytes, *random_bytes), gauge)
+            }
+            Step::Clear { device } => guard::claim_built(&self.node(device)?)?.clear_start(),
             Step::Mount { dir, .. } => self.mount(step, dir),
             Step::Trim { device, .. } => {
                 refuse_untrimmable(&self.node(device)?)?;
@@ -230,7 +235,7 @@ impl Builder<'_> {
         self.run_commands(step)
     }
 
-    fn precondition(&self, device: &BlockDevice, bytes: u64, gauge: &Gauge) -> Result<()> {
+    fn precondition(&self, device: &BlockDevice, bytes: (u64, u64), gauge: &Gauge) -> Result<()> {
         let claim = self.claim(device)?;
         let drive = match device {
             BlockDevice::Drive(drive) => self.drives.iter().position(|known| known == drive),

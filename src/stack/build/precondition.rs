@@ -1,5 +1,6 @@
-//! Bringing a drive into the state that it has after long use: written once in order, then random pages of
-//! twice its size, so that it has no erased blocks left except its spare area.
+//! Bringing a drive into the state that it has after long use: written once in order, then pages at random, so that
+//! it has no erased blocks left except its spare area. Where a fill in order follows, the random pages come after
+//! that, through the target.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -25,8 +26,6 @@ use crate::units::{KIB, MIB};
 const ORDERED: Phase = Phase { write_bytes: MIB, threads: 4 };
 /// At random: pages, with enough in flight to keep the flash busy.
 const RANDOM: Phase = Phase { write_bytes: 4 * KIB, threads: 32 };
-/// Random pages are written for this many times the drive's size.
-const RANDOM_TIMES: u64 = 2;
 const LOOK: Duration = Duration::from_millis(50);
 /// Each of these differs from all others.
 const PAGE_BYTES: usize = 4096;
@@ -45,11 +44,16 @@ pub(super) struct Progress {
     pub(super) random_bytes: u64,
 }
 
-/// Writes what is missing to the first `bytes` of the device, continuing from `progress`. Returns how far it
-/// came, which is all of it unless the gauge asked to stop.
-pub(super) fn run(claim: &Claim, bytes: u64, progress: Progress, gauge: &Gauge) -> Result<Progress> {
+/// Writes what is missing to the first `bytes` of the device, and of `random_bytes` of pages there, continuing
+/// from `progress`. Returns how far it came, which is all of it unless the gauge asked to stop.
+pub(super) fn run(
+    claim: &Claim,
+    (bytes, random_bytes): (u64, u64),
+    progress: Progress,
+    gauge: &Gauge,
+) -> Result<Progress> {
     let file = claim.reopen(libc::O_DIRECT)?;
-    let all = bytes * (1 + RANDOM_TIMES);
+    let all = bytes + random_bytes;
     let mut now = progress;
     let mut at = |done: u64| gauge.set(done, all);
     let path = &claim.device().path;
@@ -65,7 +69,7 @@ pub(super) fn run(claim: &Claim, bytes: u64, progress: Progress, gauge: &Gauge) 
         let at_random =
             |_, random: &mut rand::rngs::SmallRng| random.random_range(0..pages) * RANDOM.write_bytes;
         let mut at = |done: u64| gauge.set(bytes + done, all);
-        let target = bytes / RANDOM.write_bytes * RANDOM.write_bytes * RANDOM_TIMES;
+        let target = random_bytes / RANDOM.write_bytes * RANDOM.write_bytes;
         now.random_bytes =
             RANDOM.run(&file, target, now.random_bytes, gauge, &mut at, &at_random).map_err(cannot)?;
     }

@@ -56,6 +56,12 @@ impl Claim {
         wipe::wipe(runner, &self.file, &self.device)
     }
 
+    /// Writes zeros over the first MiB.
+    pub(crate) fn clear_start(&self) -> Result<()> {
+        wipe::zero_start(&self.file, self.device.size_bytes)
+            .map_err(|error| Error::os("cannot clear the first MiB of", &self.device.path, error))
+    }
+
     /// Blanks the device for programs that look at signatures: wipes these, and the first and the last MiB. A
     /// valid fill by stacktune is kept.
     pub fn wipe(&self) -> Result<()> {

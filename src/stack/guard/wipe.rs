@@ -38,9 +38,13 @@ pub(super) fn wipe(runner: &Runner, file: &File, device: &Device) -> Result<()> 
 
 fn zero_edges(file: &File, size_bytes: u64) -> std::io::Result<()> {
     let bytes = EDGE_BYTES.min(size_bytes);
-    let zeros = vec![0; bytes as usize];
-    file.write_all_at(&zeros, 0)?;
-    file.write_all_at(&zeros, size_bytes - bytes)?;
+    file.write_all_at(&vec![0; bytes as usize], size_bytes - bytes)?;
+    zero_start(file, size_bytes)
+}
+
+/// Durable when it returns.
+pub(super) fn zero_start(file: &File, size_bytes: u64) -> std::io::Result<()> {
+    file.write_all_at(&vec![0; EDGE_BYTES.min(size_bytes) as usize], 0)?;
     file.sync_all()
 }
 

@@ -83,7 +83,8 @@ impl Step {
             | Self::MakeFile { .. }
             | Self::Blank { .. }
             | Self::Precondition { .. }
-            | Self::AwaitResync { .. } => Vec::new(),
+            | Self::AwaitResync { .. }
+            | Self::Clear { .. } => Vec::new(),
         }
     }
 
@@ -98,16 +99,24 @@ impl Step {
                 "wipe {}: all signatures (wipefs --all --force), and zeros over its first and last MiB",
                 drive.describe()
             ),
-            Self::Precondition { device, bytes } => format!(
-                "write the first {} of {} once in order, then {} of 4 KiB pages at random",
-                approx_size(*bytes),
-                device.shown(),
-                approx_size(2 * bytes)
-            ),
+            Self::Precondition { device, bytes, random_bytes } => {
+                let random = match random_bytes {
+                    0 => "; random pages follow the fill".to_owned(),
+                    bytes => format!(", then {} of 4 KiB pages at random", approx_size(*bytes)),
+                };
+                let bytes = approx_size(*bytes);
+                format!("write the first {bytes} of {} once in order{random}", device.shown())
+            }
             Self::SetIommu { address, group, new, .. } => {
                 handover::commands_of(address, group, new).join("; ")
             }
             Self::AwaitResync { array } => format!("wait until {} is in sync", array.shown()),
+            Self::Clear { device } => {
+                format!(
+                    "write zeros over the first MiB of {}, where an older data set may begin",
+                    device.shown()
+                )
+            }
             _ => self.commands().iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
         }
     }

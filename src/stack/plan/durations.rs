@@ -103,6 +103,8 @@ fn signatures(plan: &Plan) -> Vec<Option<String>> {
         Exposed::Files { data_bytes, wal_bytes, .. } => format!("fill {data_bytes} {wal_bytes}"),
         Exposed::Devices(devices) => format!("fill {}", all(devices)),
     };
+    let scatters = |step: &Step| matches!(step, Step::Precondition { random_bytes: 0, .. });
+    let fill = if plan.steps.iter().any(scatters) { format!("{fill} and random pages") } else { fill };
     plan.steps.iter().map(signature).chain([Some(fill)]).collect()
 }
 
@@ -118,7 +120,9 @@ fn signature(step: &Step) -> Option<String> {
             format!("iommu {new} {}", identity(&BlockDevice::Drive(drive.clone())))
         }
         Step::Trim { device: at, from_bytes } => format!("trim {} {from_bytes}", identity(at)),
-        Step::Precondition { device: at, bytes } => format!("precondition {} {bytes}", identity(at)),
+        Step::Precondition { device: at, bytes, random_bytes } => {
+            format!("precondition {} {bytes} {random_bytes}", identity(at))
+        }
         Step::Partition { drive, bytes, .. } => {
             format!("partition {} {bytes}", identity(&BlockDevice::Drive(drive.clone())))
         }
@@ -128,6 +132,7 @@ fn signature(step: &Step) -> Option<String> {
             format!("create {} {chunk_bytes:?} {assume_clean}{bitmap} {}", raid.name(), all(members))
         }
         Step::AwaitResync { .. } => "resync".into(),
+        Step::Clear { device } => format!("clear {}", identity(device)),
         Step::MakeFilesystem { filesystem, raid, devices, options, .. } => {
             format!("mkfs {} {} {} {}", filesystem.name(), raid.name(), options.join(" "), all(devices))
         }

@@ -16,6 +16,9 @@ use crate::units::{MIB, approx_size, floor_mib};
 /// A member must have room for a header, and some pages of WAL and data.
 pub(super) const MEMBER_BYTES_MIN: u64 = 64 * MIB;
 
+/// Random pages are written for this many times the size of what is preconditioned.
+const RANDOM_TIMES: u64 = 2;
+
 /// A member on which the next layer is built.
 struct Member {
     device: BlockDevice,
@@ -56,14 +59,14 @@ impl Layers {
             };
             drives.iter().map(member).collect()
         };
-        prepare(stack, &members, &mut steps);
+        prepare(spec, &members, &mut steps);
         let members = divide(stack, members, place.id, &mut steps)?;
         let sizes: Vec<u64> = members.iter().map(|member| member.bytes).collect();
         let devices = array(stack, members, place.id, &mut steps);
         let exposed = filesystem(spec, devices, &sizes, place, &mut steps)?;
         Ok(Self {
             steps,
-            writes_bytes: writes_bytes(stack, &sizes, &exposed),
+            writes_bytes: writes_bytes(spec, &sizes, &exposed),
             exposed,
             usable_bytes: capacity::usable_bytes(stack, &sizes),
             bytes_below: if stack.raid.is_btrfs() {
@@ -104,7 +107,8 @@ fn loops(spec: &StackSpec, place: &StackPlace, steps: &mut Vec<Step>) -> Result<
 
 /// Brings the members into the requested state, as whole devices, since the copy of a partition table is at
 /// the very end, in what is trimmed.
-fn prepare(stack: &Stack, members: &[Member], steps: &mut Vec<Step>) {
+fn prepare(spec: &StackSpec, members: &[Member], steps: &mut Vec<Step>) {
+    let stack = &spec.layers;
     for Member { device, bytes } in members {
         let used_bytes = capacity::used_bytes(stack, *bytes);
         let trimmed_from = match stack.state {
@@ -114,7 +118,9 @@ fn prepare(stack: &Stack, members: &[Member], steps: &mut Vec<Step>) {
         };
         steps.extend(trimmed_from.map(|from_bytes| Step::Trim { device: device.clone(), from_bytes }));
         if stack.state == DriveState::Preconditioned {
-            steps.push(Step::Precondition { device: device.clone(), bytes: used_bytes });
+            // Pages are filled in order: those at random come after that.
+            let random_bytes = if spec.pairs.is_some() { RANDOM_TIMES * used_bytes } else { 0 };
+            steps.push(Step::Precondition { device: device.clone(), bytes: used_bytes, random_bytes });
         }
     }
 }
@@ -170,17 +176,22 @@ fn awaits_resync(stack: &Stack) -> bool {
 /// Bytes written to each member: by bringing it into its state, by md's resync, and by the fill with its
 /// copies or parity. What md and mkfs write for themselves is not counted, nor parity that is written more
 /// than once.
-fn writes_bytes(stack: &Stack, members: &[u64], exposed: &Exposed) -> Vec<u64> {
+fn writes_bytes(spec: &StackSpec, members: &[u64], exposed: &Exposed) -> Vec<u64> {
+    let stack = &spec.layers;
     let count = members.len() as u64;
     let smallest = members.iter().min().copied().unwrap_or(0);
     let halves = capacity::data_halves(stack.raid, count).max(1);
-    let state = if stack.state == DriveState::Preconditioned { 3 * smallest } else { 0 };
+    let (state, fills) = match (stack.state, &spec.pairs) {
+        (DriveState::Preconditioned, Some(_)) => ((1 + RANDOM_TIMES) * smallest, 1),
+        (DriveState::Preconditioned, None) => (smallest, 1 + RANDOM_TIMES),
+        _ => (0, 1),
+    };
     let redundant = (2 * count).saturating_sub(halves);
     let fill = match exposed {
         Exposed::Devices(_) => capacity::device_bytes(stack, members),
         Exposed::Files { data_bytes, wal_bytes, .. } => data_bytes + wal_bytes,
     };
-    let filled = (u128::from(fill) * 2 / u128::from(halves)) as u64;
+    let filled = (u128::from(fills * fill) * 2 / u128::from(halves)) as u64;
     let resync = |number: u64| match stack.raid {
         _ if !awaits_resync(stack) => 0,
         // md computes the last member of a new array from the others.
@@ -203,6 +214,11 @@ fn filesystem(
 ) -> Result<Exposed> {
     let (stack, filesystem) = (&spec.layers, spec.layers.filesystem);
     if filesystem == Filesystem::None {
+        // Whole drives were wiped, and new files are zeros.
+        let made = devices
+            .iter()
+            .filter(|at| matches!(at, BlockDevice::Array { .. } | BlockDevice::Partition { .. }));
+        steps.extend(made.map(|device| Step::Clear { device: device.clone() }));
         return Ok(Exposed::Devices(devices));
     }
     capacity::refuse_too_small(stack, members)?;

@@ -40,12 +40,14 @@ pub enum Step {
         /// The first byte.
         from_bytes: u64,
     },
-    /// Writes all of it once in order, then random pages of twice its size.
+    /// Writes all of it once in order, then pages at random.
     Precondition {
         /// The device.
         device: BlockDevice,
         /// Bytes of it.
         bytes: u64,
+        /// Bytes of pages at random; none where they follow the fill, which would be in order again.
+        random_bytes: u64,
     },
     /// Writes a partition table with one partition from the start.
     Partition {
@@ -93,6 +95,12 @@ pub enum Step {
         /// The array.
         array: BlockDevice,
     },
+    /// Writes zeros over the first MiB of what was made of drives, where an older stack of the same layout may have
+    /// left the header of its data set.
+    Clear {
+        /// An array or a partition.
+        device: BlockDevice,
+    },
     /// Makes a file system.
     MakeFilesystem {
         /// Its kind.
@@ -128,9 +136,10 @@ impl Step {
             Self::Blank { drive } | Self::Partition { drive, .. } | Self::SetIommu { drive, .. } => {
                 return vec![drive];
             }
-            Self::Trim { device, .. } | Self::Precondition { device, .. } | Self::Mount { device, .. } => {
-                std::slice::from_ref(device)
-            }
+            Self::Trim { device, .. }
+            | Self::Precondition { device, .. }
+            | Self::Clear { device }
+            | Self::Mount { device, .. } => std::slice::from_ref(device),
             Self::CreateArray { members: devices, .. } | Self::MakeFilesystem { devices, .. } => devices,
             Self::MakeFolder { .. }
             | Self::MakeFile { .. }
@@ -167,9 +176,11 @@ impl Step {
                 Undo::RemoveFilesystem { uuid: uuid.clone(), devices: devices.clone() }
             }
             Self::Mount { dir, .. } => Undo::Unmount { dir: dir.clone() },
-            Self::Blank { .. } | Self::Trim { .. } | Self::Precondition { .. } | Self::AwaitResync { .. } => {
-                return None;
-            }
+            Self::Blank { .. }
+            | Self::Trim { .. }
+            | Self::Precondition { .. }
+            | Self::AwaitResync { .. }
+            | Self::Clear { .. } => return None,
         })
     }
 }

@@ -10,6 +10,7 @@ use super::spec::PagesSpec;
 use crate::error::{Error, Result};
 use crate::host::{Facts, TargetFacts};
 use crate::load::volume::{self, MemberSource, Progress, Request, Survey, Volume};
+use crate::runs::pitfalls::Prepared;
 use crate::runs::session::attendant::Attendant;
 use crate::runs::session::consent::{
     OwnWal, check_serials, claim_all, own_wal, refuse_shared_wal, refuse_stray_consent, source,
@@ -32,6 +33,8 @@ pub struct Pages {
     pub(super) layout: Layout,
     /// Whether others use the devices, which are only read then.
     pub(super) mounted: bool,
+    /// What was last written to make it ready.
+    pub(super) last: Prepared,
 }
 
 /// Files or devices that can be opened. The claims hold the devices that are to be written.
@@ -93,7 +96,7 @@ impl FoundPages {
 
 impl Pages {
     fn of(volume: Volume, claims: Vec<Claim>) -> Self {
-        Self { layout: Layout::of_volume(&volume), volume, claims, mounted: false }
+        Self { layout: Layout::of_volume(&volume), volume, claims, mounted: false, last: Prepared::Earlier }
     }
 
     /// The data set.
@@ -149,6 +152,31 @@ impl Pages {
         let end = volume.fill(&mut progress, &stop)?;
         budget.add(end.written_bytes);
         if end.complete { Ok(Some(began.elapsed())) } else { Err(Error::interrupted("the fill was stopped")) }
+    }
+}
+
+impl Pages {
+    /// Whether a fill is due, which random pages then follow; refused before either if both are too much.
+    pub(super) fn refuse_scattered(&self, budget: &WriteBudget) -> Result<bool> {
+        let Some(fill) = self.volume.missing_fill() else { return Ok(false) };
+        budget.refuse(fill.bytes + self.volume.scattered_bytes())?;
+        Ok(true)
+    }
+
+    /// Writes random pages of twice the size over what was filled, and adds the bytes to those written.
+    ///
+    /// # Errors
+    /// Interrupted where the attendant ends it.
+    pub(super) fn scatter(&mut self, budget: &WriteBudget, attendant: &mut dyn Attendant) -> Result<()> {
+        let stop = AtomicBool::new(false);
+        let mut progress = |progress: Progress| {
+            if !attendant.progress(progress) {
+                stop.store(true, Ordering::Relaxed);
+            }
+        };
+        let written = self.volume.scatter(&mut progress, &stop)?;
+        budget.add(written.written_bytes);
+        if written.complete { Ok(()) } else { Err(Error::interrupted("the random pages were stopped")) }
     }
 }
 

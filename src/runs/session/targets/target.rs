@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use super::found::{Content, Imagined};
 use super::key_value::KeyValue;
@@ -15,6 +16,7 @@ use crate::host::TargetFacts;
 use crate::load::volume::write_map::WriteMap;
 use crate::load::workers::control::Writes;
 use crate::load::workers::{KvWorkers, SimulatedWorkers, ThreadedWorkers, Workers};
+use crate::runs::pitfalls::Prepared;
 use crate::runs::session::attendant::Attendant;
 use crate::runs::session::message::Progress;
 use crate::runs::session::verified::Verified;
@@ -63,7 +65,7 @@ impl Target {
     pub(in crate::runs::session) fn make_ready(
         &mut self,
         budget: &WriteBudget,
-        read_only: bool,
+        (read_only, preconditioned): (bool, bool),
         attendant: &mut dyn Attendant,
     ) -> Result<u64> {
         let (pages, built) = match self {
@@ -74,13 +76,23 @@ impl Target {
             Self::Files(pages) | Self::Devices(pages) => (pages, None),
             Self::Stack(Stack { content: OnStack::Pages(pages), built }) => (pages, Some(built)),
         };
-        let filled = match pages.fill(budget, attendant) {
+        let scattered = built.is_some() && preconditioned && pages.refuse_scattered(budget)?;
+        let began = Instant::now();
+        let mut filled = match pages.fill(budget, attendant) {
             // A stack that was built for it goes with it.
             Err(error) if error.kind == Kind::Interrupted && built.is_none() => {
                 return Err(error.hint("the next run continues where it stopped"));
             }
             filled => filled?,
         };
+        if filled.is_some() {
+            pages.last = Prepared::InOrder;
+        }
+        // The fill was in order: only what follows leaves the drives in the state that was asked for.
+        if scattered && filled.is_some() {
+            pages.scatter(budget, attendant)?;
+            (pages.last, filled) = (Prepared::AtRandom, Some(began.elapsed()));
+        }
         if let (Some(built), Some(time)) = (built, filled) {
             // A stack was empty before: that was all of it.
             built.filled_in(time);
@@ -167,6 +179,14 @@ impl Target {
             | Self::Devices(pages)
             | Self::Stack(Stack { content: OnStack::Pages(pages), .. }) => Some(pages),
             _ => None,
+        }
+    }
+
+    /// What was last written to it before the load.
+    pub(in crate::runs::session) fn last_written(&self) -> Prepared {
+        match self.key_value() {
+            Some(_) => Prepared::Loaded,
+            None => self.pages().map_or(Prepared::Earlier, |pages| pages.last),
         }
     }
 
