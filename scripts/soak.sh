@@ -26,6 +26,7 @@ spdk     | a load over SPDK, with each version that is installed (scripts/spdk.s
 machine  | the rest in the virtual machine: VFIO, RocksDB, power cuts, the screen             | lab --skip machines::bare:: --skip machines::stacks:: --skip machines::faults:: --skip machines::kills:: --skip machines::the_host_has --skip machines::figures_of --skip machines::interfaces_that_poll --skip machines::the_papers_table --skip every_test_of_the_guest --skip over_spdk
 devices  | loop devices, with 50 kills                                                        | $ scripts/test.sh devices
 gate     | the program on files and simulated devices                                         | gate
+series   | how often verdicts err, on the whole of the made series                             | $ cargo test --locked --lib -- --nocapture estimate turn_figures duel
 hlog     | latency.hlog as the tools of HdrHistogram read it, in Java and Python              | $ scripts/hlog.sh
 fuzz     | readers of files, fuzzed for up to ten minutes each                                | $ scripts/fuzz.sh
 dist     | the files of a release, and that each starts where it should                       | $ scripts/dist.sh

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A class of I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
     /// Table scans: random page reads at depth, measured for throughput.
@@ -46,8 +47,10 @@ impl Class {
 pub mod by_name {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+    /// The object.
     #[derive(Serialize, Deserialize)]
-    struct ByName<T> {
+    #[cfg_attr(test, derive(schemars::JsonSchema))]
+    pub struct ByName<T> {
         scan: T,
         point: T,
         wal: T,

@@ -4,10 +4,11 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use super::output::{eprint_line, print_with};
-use super::{inspect, picture, privileges, record, reproduce, signals, stacks, ui, verify};
+use super::output::{eprint_line, print, print_with};
+use super::{attest, inspect, picture, privileges, record, reproduce, signals, stacks, ui, verify};
 use crate::error::{Error, Result};
 use crate::printable;
+use crate::runs::record::SUMMARY_SCHEMA;
 use crate::ui::cli::{self, Cli, Cmd};
 use crate::ui::help::{self, Place};
 
@@ -71,8 +72,12 @@ fn dispatch(cli: Cli) -> Result<()> {
         None => ui::run(cli.profile.as_deref(), &cli.run),
         Some(Cmd::Record(args)) => record::run(&args),
         Some(Cmd::Reproduce(args)) => reproduce::run(&args),
-        Some(Cmd::Show { dir, over_time: true, output }) => inspect::show_over_time(&dir, output.json),
-        Some(Cmd::Show { dir, output, .. }) => inspect::show(&dir, output.json),
+        Some(Cmd::Attest(args)) => attest::run(&args),
+        Some(Cmd::Show { dir: None, .. }) => print(SUMMARY_SCHEMA),
+        Some(Cmd::Show { dir: Some(dir), over_time: true, output, .. }) => {
+            inspect::show_over_time(&dir, output.json)
+        }
+        Some(Cmd::Show { dir: Some(dir), output, .. }) => inspect::show(&dir, output.json),
         Some(Cmd::Compare { dirs, output }) => inspect::compare(&dirs, output.json),
         Some(Cmd::Cost { dirs, data, rate, output }) => inspect::cost(&dirs, data, rate, output.json),
         Some(Cmd::Verify { profile, sets, output }) => {

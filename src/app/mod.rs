@@ -17,10 +17,12 @@
 //! | [`sweep`] | `record` of a profile with steps | inputs, output, outlook, signals, watcher |
 //! | [`duel`] | `record --duel`: two values of a knob in one run | output |
 //! | [`record`] | `record`: a profile without a terminal | duel, inputs, output, signals, watcher, sweep |
+//! | [`attest`] | `attest`: figures beside those of other programs | inputs, output, signals, watcher |
 //! | [`reproduce`] | `reproduce`: an experiment beside the paper's results | inputs, output, outlook, signals, watcher, sweep |
 //! | [`inspect`] | commands that inspect and run nothing | inputs, output, reproduce |
-//! | [`dispatch`] | from the command line to the command, and to an exit status | output, privileges, signals, picture, ui, stacks, verify, record, reproduce, inspect |
+//! | [`dispatch`] | from the command line to the command, and to an exit status | output, privileges, signals, picture, ui, stacks, verify, record, reproduce, inspect, attest |
 
+mod attest;
 mod dispatch;
 mod duel;
 mod inputs;

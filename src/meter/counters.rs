@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// Polls of completion queues so far, and the time that they took. Sleeping between two polls does not count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Polls {
     /// Number of polls, the empty ones included.
     pub polls: u64,
@@ -61,6 +62,7 @@ impl Polls {
 
 /// What an interface did about commands that did not complete.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Incidents {
     /// Commands that did not complete in time, and were to be aborted.
     pub timeouts: u64,

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// Counts since the engine was opened, in a window, or over a run. For `RocksDB`, each names its ticker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct EngineTotals {
     /// Bytes of keys and values that the application put, as the workers count them.
     pub user_written_bytes: u64,
@@ -112,6 +113,7 @@ impl Sub for EngineTotals {
 
 /// An engine under the classes in a window or over a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct EngineFigures {
     /// What it did.
     #[serde(flatten)]
@@ -129,6 +131,7 @@ pub struct EngineFigures {
 
 /// One of the engine's histograms.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct EngineTime {
     /// RocksDB's name of the histogram.
     pub name: String,

@@ -17,6 +17,7 @@ pub const KEPT_OF_WINDOWS: usize = 20_000;
 
 /// What was slow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum SlowKind {
     /// A read.
@@ -40,6 +41,7 @@ impl SlowKind {
 
 /// A slow I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SlowIo {
     /// Whose it was.
     pub class: Class,

@@ -42,6 +42,7 @@ const MEAN_ONE_IN: f64 = 3.0;
 
 /// The state of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum SteadyState {
     /// No level has been reached yet.
@@ -55,6 +56,7 @@ pub enum SteadyState {
 
 /// Whether the run is steady, and its figures at the beginning and at the end.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Steadiness {
     /// The state of a run.
     pub state: SteadyState,
@@ -78,6 +80,7 @@ pub struct Steadiness {
 
 /// Figures over a span.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Mean {
     /// Its start, in seconds from the run's start.
     pub from_s: f64,

@@ -7,7 +7,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
 
 use super::*;
-use crate::meter::estimate::tests::{KINDS, Kind, Series};
+use crate::meter::estimate::tests::{KINDS, Kind, Series, series};
 use crate::meter::window::LedgerLine;
 
 /// A window of I/Os whose level is that; their latencies are twice exponential, with a long tail.
@@ -37,26 +37,25 @@ fn line(kind: Kind, seed: u64, ios: (u64, u64), factor: f64) -> LedgerLine {
 
 #[test]
 fn pooled_percentiles_of_equal_settings_differ_clearly_in_one_line_of_twenty_at_most() {
-    const LINES: u64 = 50;
-    let mut all = 0;
+    let (mut all, lines) = (0, series(60));
     for kind in [0, 2, 5].map(|at| KINDS[at]) {
         let clear = [(60, 60), (120, 400), (400, 120), (400, 400)].map(|ios| {
-            let lines = (0..LINES).map(|seed| line(kind, seed, ios, 1.0));
-            lines
-                .filter(|line| [&line.wal_p50_ns, &line.wal_p99_ns].iter().any(|of| of.verdict.is_clear()))
+            let made = (0..lines).map(|seed| line(kind, seed, ios, 1.0));
+            made.filter(|line| [&line.wal_p50_ns, &line.wal_p99_ns].iter().any(|of| of.verdict.is_clear()))
                 .count()
         });
-        println!("{:<17} {clear:?} of {LINES} lines each", kind.name);
+        println!("{:<17} {clear:?} of {lines} lines each", kind.name);
         all += clear.iter().sum::<usize>();
     }
-    assert!(all * 20 <= LINES as usize * 12, "{all}");
+    assert!(all as u64 * 20 <= lines * 12, "{all}");
 }
 
 #[test]
 fn large_changes_of_few_ios_are_clear() {
+    let lines = series(200);
     let found = |factor: f64| {
-        let lines = (0..100).map(|seed| line(KINDS[2], seed, (120, 120), factor));
-        lines.fold((0, 0), |(p50, p99), line| {
+        let made = (0..lines).map(|seed| line(KINDS[2], seed, (120, 120), factor));
+        made.fold((0, 0), |(p50, p99), line| {
             (
                 p50 + usize::from(line.wal_p50_ns.verdict.is_clear()),
                 p99 + usize::from(line.wal_p99_ns.verdict.is_clear()),
@@ -64,8 +63,8 @@ fn large_changes_of_few_ios_are_clear() {
         })
     };
     let found = [1.2, 1.5, 2.0, 4.0].map(found);
-    println!("p50 and p99 changed by 20, 50, 100, 300%: {found:?}% of lines");
-    assert!(found[2].0 >= 95 && found[3].1 >= 60, "{found:?}");
+    println!("p50 and p99 changed by 20, 50, 100, 300%: {found:?} of {lines} lines");
+    assert!(found[2].0 as u64 * 100 >= lines * 95 && found[3].1 as u64 * 100 >= lines * 60, "{found:?}");
 }
 
 #[test]

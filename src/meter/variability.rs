@@ -14,6 +14,7 @@ const SPANS_MIN: u64 = 3;
 /// How the throughput of all classes varies over means of a minute (a second if the run is shorter than three
 /// minutes).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Variability {
     /// The span of a mean in seconds: 60 or 1 (or that of a longer window).
     pub of_s: u64,
@@ -27,6 +28,7 @@ pub struct Variability {
     pub stalled_s: f64,
     /// The same for each class, by [`Class::index`].
     #[serde(with = "crate::class::by_name")]
+    #[cfg_attr(test, schemars(with = "crate::class::by_name::ByName<f64>"))]
     pub classes_stalled_s: [f64; 4],
 }
 

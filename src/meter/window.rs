@@ -20,6 +20,7 @@ use crate::host::Throttling;
 
 /// Percentiles of a latency, in nanoseconds; null if fewer than ten samples lie beyond it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Latency {
     /// Number of samples.
     pub count: u64,
@@ -62,6 +63,7 @@ pub struct Latencies {
 
 /// What a class is doing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "state", content = "why")]
 pub enum State {
     /// It does I/O.
@@ -82,6 +84,7 @@ pub enum State {
 /// What was under way at the run's end. Rates, bytes and cycles are those until the end and leave it out; latencies,
 /// errors and intended starts include it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Drained {
     /// I/Os that ended after the run's end.
     pub ios: u64,
@@ -186,6 +189,7 @@ impl ClassFigures {
 
 /// Where the cycles come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum CyclesSource {
     /// Counted by the performance-monitoring unit, user and kernel, on every CPU.
@@ -197,6 +201,7 @@ pub enum CyclesSource {
 
 /// The processor over a window, the whole system unless said otherwise.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CpuFigures {
     /// Number of CPUs online.
     pub cpus: u32,
@@ -245,6 +250,7 @@ impl CpuFigures {
 
 /// A member over a window.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MemberFigures {
     /// The file's or device's name.
     pub name: String,

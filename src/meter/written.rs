@@ -37,6 +37,7 @@ pub const OTHERS_SHARE: f64 = 0.1;
 
 /// Bytes written in a window, or since the measurement began.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Written {
     /// What the application wrote.
     pub application_bytes: u64,
@@ -81,6 +82,7 @@ pub struct Written {
 
 /// The factors of WA-A.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Parts {
     /// Bytes that the engine wrote per byte of the application.
     pub engine: Option<f64>,

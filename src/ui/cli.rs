@@ -1,14 +1,17 @@
 //! The command line: its arguments and their help. What a command does is in `app`.
 
 mod args;
+mod attest;
 mod explain;
 mod man;
 mod sets;
+mod shared;
 #[cfg(test)]
 #[path = "cli_tests.rs"]
 mod tests;
 
 pub use args::{CleanupArgs, Cli, Cmd, DuelArgs, PictureArgs, RecordArgs, ReproduceArgs, RunArgs};
+pub use attest::AttestArgs;
 pub use explain::{explain, mistyped, nearest_command};
 pub use man::{write_completions, write_man};
 pub use sets::{apply_sets, parse_set};

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
 
-use super::args::{EXIT_STATUS, JsonArgs, Shell};
+use super::args::Shell;
+use super::shared::{EXIT_STATUS, JsonArgs};
 use super::*;
 use crate::settings::{Interface, Settings, Sync};
 use crate::ui::help;

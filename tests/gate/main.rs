@@ -6,6 +6,7 @@ mod common;
 mod readers;
 
 mod acknowledge;
+mod attest;
 mod command_line;
 mod duel;
 mod earlier;

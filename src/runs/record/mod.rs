@@ -26,6 +26,8 @@ pub mod hlog;
 mod names;
 mod rebuild;
 mod recording;
+#[cfg(test)]
+mod schema_tests;
 pub mod summary;
 #[cfg(test)]
 mod tests;
@@ -34,5 +36,5 @@ mod writer;
 pub(crate) use names::PROFILE;
 pub use names::is_of_recording;
 pub use recording::Recording;
-pub use summary::Summary;
+pub use summary::{SUMMARY_SCHEMA, Summary};
 pub use writer::{Header, Outcome, Place, Writer, make_folder, refuse_folder};

@@ -84,8 +84,13 @@ use crate::meter::window::{
 use crate::meter::written::{Parts, Written};
 use crate::runs::pitfalls::{Circumstances, Pitfall, pitfalls};
 
+/// The JSON Schema of this file, in every recording of this version: made from the types below by a test.
+pub const SUMMARY_SCHEMA: &str =
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/summary.schema.json"));
+
 /// The content of `summary.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Summary {
     /// The layout's version.
     pub schema: u32,
@@ -157,6 +162,7 @@ pub struct Summary {
 
 /// The drives' price per capacity and throughput.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Cost {
     /// The price of all drives, in $.
     pub price: f64,
@@ -182,6 +188,7 @@ impl Cost {
 
 /// The four classes by name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Classes {
     /// Table scans.
     pub scan: ClassSummary,
@@ -195,6 +202,7 @@ pub struct Classes {
 
 /// A class over the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClassSummary {
     /// What it was doing at the end.
     #[serde(flatten)]
@@ -241,6 +249,7 @@ pub struct ClassSummary {
 
 /// The WAL over the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WalSummary {
     /// What every class has.
     #[serde(flatten)]
@@ -253,6 +262,7 @@ pub struct WalSummary {
 
 /// All classes together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Total {
     /// Bytes of the four classes.
     pub bytes: u64,
@@ -276,6 +286,7 @@ pub struct Total {
 
 /// What a flag means.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FlagNote {
     /// The reason, in a sentence.
     pub why: String,

@@ -5,17 +5,11 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
+use super::attest::AttestArgs;
+use super::shared::{EXIT_STATUS, JsonArgs};
 use crate::runs::duel::Figure;
 use crate::ui::help;
 use crate::units::{parse_duration, parse_rate, parse_size};
-
-pub(super) const EXIT_STATUS: &str = "\
-Exit status:
-  0    success
-  1    something failed; a recording with I/O errors counts as failed
-  2    the input is wrong, or asks for what this host can't do
-  3    refused, because data that is not stacktune's could be destroyed
-  130  interrupted";
 
 pub(super) const MAIN_HELP: &str = "\
 A profile is a name from `stacktune profiles`, or the path of a file if it has a `/` or ends in `.toml`. A profile named \
@@ -120,14 +114,6 @@ pub struct SetArgs {
     pub set: Vec<String>,
 }
 
-/// The output format.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
-pub struct JsonArgs {
-    /// Print JSON instead of a table
-    #[arg(long)]
-    pub json: bool,
-}
-
 /// The commands. Without one, the terminal UI opens.
 #[derive(Debug, Clone, PartialEq, Subcommand)]
 pub enum Cmd {
@@ -135,17 +121,27 @@ pub enum Cmd {
     Record(RecordArgs),
     /// Reproduce a table or figure of Haas et al. 2020, beside the paper's own results
     Reproduce(ReproduceArgs),
+    /// Check stacktune's figures against other programs' on this host
+    ///
+    /// In about five minutes: latency beside fio's, bytes beside the block layer's, CPU time and cycles beside perf's,
+    /// the log of latencies read by HdrHistogram's own library, lost writes planted and found, and a duel of equal
+    /// settings. Each check passes, fails, or is not checkable here, with the reason. The file has all figures in a
+    /// form that can be published.
+    Attest(AttestArgs),
     /// Show a recording
     #[command(after_help = EXIT_STATUS)]
     Show {
         /// The recording's folder
-        #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
-        dir: PathBuf,
+        #[arg(value_name = "DIR", value_hint = ValueHint::DirPath, required_unless_present = "schema")]
+        dir: Option<PathBuf>,
         /// Draw MB/s, write amplification and space over time instead
         ///
         /// Write amplification over a short time is noisy; the totals have the cumulative one.
         #[arg(long)]
         over_time: bool,
+        /// Print the JSON Schema of summary.json instead
+        #[arg(long, exclusive = true)]
+        schema: bool,
         /// The output format.
         #[command(flatten)]
         output: JsonArgs,

@@ -8,7 +8,9 @@ use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, roman};
 
-use super::args::{Cli, EXIT_STATUS, MAIN_HELP, RECORD_HELP, REPRODUCE_HELP, Shell};
+use super::args::{Cli, MAIN_HELP, RECORD_HELP, REPRODUCE_HELP, Shell};
+use super::attest::ATTEST_HELP;
+use super::shared::EXIT_STATUS;
 use crate::ui::help;
 use crate::ui::text::paragraph;
 
@@ -73,7 +75,7 @@ pub fn write_man(out: &mut dyn Write) -> io::Result<()> {
     for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
         out.write_all(command_section(sub)?.as_bytes())?;
     }
-    let notes = format!("{MAIN_HELP}{RECORD_HELP}{}", REPRODUCE_HELP.trim_end());
+    let notes = format!("{MAIN_HELP}{RECORD_HELP}{REPRODUCE_HELP}{}", ATTEST_HELP.trim_end());
     let notes: Vec<_> = notes.lines().map(|line| paragraph(line, WIDTH, "")).collect();
     verbatim("NOTES AND EXAMPLES", &notes.join("\n"), out)?;
     verbatim("TOPICS", help::rows().trim_end(), out)?;

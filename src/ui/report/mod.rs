@@ -2,6 +2,7 @@
 //!
 //! Text is at most 80 columns wide and has no colours.
 
+mod attest;
 mod cells;
 mod chart;
 pub mod compare;
@@ -24,6 +25,7 @@ pub mod sweep;
 #[cfg(test)]
 mod tests;
 
+pub use attest::{attest, begins};
 pub use compare::compare;
 pub use cost::CostMap;
 pub use duel::duel;

@@ -1,0 +1,140 @@
+//! `stacktune attest`: stacktune's figures beside those of other programs, on this host.
+
+use std::io::{IsTerminal, Write as _, stderr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::OFlags;
+
+use super::inputs::facts;
+use super::output::{eprint_line, print, print_json};
+use super::signals::Interrupts;
+use super::watcher::Watcher;
+use crate::error::{Error, Result};
+use crate::held_folder::HeldFolder;
+use crate::host::{Facts, Trusting, refuse_exchangeable};
+use crate::printable::Shown as _;
+use crate::runs::attest::{
+    Attester, Bundle, Check, Extent, Ground, Outcome, Verdict, attest, default_folder, settings_of,
+};
+use crate::runs::session::{Advance, Attendant, Options, PlanShown, Progress as Filling, Wanted, plan_shown};
+use crate::stack::system_folder::refuse_system_folder;
+use crate::ui::cli::AttestArgs;
+use crate::ui::report::{self, Progress};
+
+/// The bundle, unless the operator names another file.
+const BUNDLE: &str = "attest.json";
+
+/// Runs the command.
+pub fn run(args: &AttestArgs) -> Result<()> {
+    let ground = ground(args)?;
+    let extent = if args.quick { Extent::Quick } else { Extent::Full };
+    let facts = facts();
+    if args.dry_run {
+        return dry_run(&ground, extent, &facts, args.output.json);
+    }
+    // Before minutes are spent.
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(BUNDLE));
+    let folder = folder_of(&out)?;
+    let interrupts = Interrupts::watch()?;
+    let destroy = args.destroy.iter().map(|path| path.display().to_string()).collect();
+    let options = Options { destroy, ..Options::default() };
+    let progress = Progress::new(stderr(), stderr().is_terminal(), None);
+    let mut shown = Shown { watcher: Watcher { progress, interrupts: &interrupts } };
+    let bundle = attest(&ground, extent, options, facts, &mut shown, &|| interrupts.count());
+    shown.watcher.progress.done();
+    let bundle = bundle?;
+    write(&folder, &out, &bundle)?;
+    if args.output.json {
+        print_json(&bundle)?;
+    } else {
+        print(&report::attest(&bundle))?;
+    }
+    match bundle.count(Verdict::Fail) {
+        0 => Ok(()),
+        1 => Err(Error::failed("a check failed")),
+        failed => Err(Error::failed(format!("{failed} checks failed"))),
+    }
+}
+
+fn ground(args: &AttestArgs) -> Result<Ground> {
+    if args.devices.is_empty() {
+        return Ok(Ground::Files(args.files.clone().map_or_else(default_folder, Ok)?));
+    }
+    Ok(Ground::Devices(args.devices.clone(), default_folder()?))
+}
+
+/// The folder of the bundle, in which there is no such file yet.
+fn folder_of(out: &Path) -> Result<HeldFolder> {
+    let exists = |out: &Path| {
+        let error = Error::input(format!("{} exists already", out.shown()));
+        error.hint("choose another file with --out, or remove it")
+    };
+    if out.symlink_metadata().is_ok() {
+        return Err(exists(out));
+    }
+    let dir = out.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    refuse_system_folder("--out", dir)?;
+    refuse_exchangeable(dir, Trusting::Caller)?;
+    HeldFolder::open(dir)
+}
+
+fn write(folder: &HeldFolder, out: &Path, bundle: &Bundle) -> Result<()> {
+    let name = out.file_name().and_then(|name| name.to_str());
+    let name = name.ok_or_else(|| Error::input(format!("{} is no name of a file", out.shown())))?;
+    let text = serde_json::to_string_pretty(bundle)
+        .map_err(|error| Error::failed(format!("cannot encode the bundle: {error}")))?;
+    let mut file = folder.create(name, OFlags::empty())?;
+    let written = file.write_all(format!("{text}\n").as_bytes()).and_then(|()| file.sync_all());
+    written.map_err(|error| Error::os("cannot write", out, error))?;
+    eprint_line(&format!("stacktune: the bundle is {}; it names no host, user, path or serial", out.shown()));
+    Ok(())
+}
+
+/// Prints what the target takes, and does nothing.
+fn dry_run(ground: &Ground, extent: Extent, facts: &Arc<Facts>, json: bool) -> Result<()> {
+    let folder = match ground {
+        Ground::Files(dir) | Ground::Devices(_, dir) => dir.join("attest-…"),
+    };
+    let plan = plan_shown(&settings_of(ground, &folder, extent, facts)?, facts)?;
+    if json { print_json(&report::PlanFile::from(&plan)) } else { print(&report::plan(&plan)) }
+}
+
+/// Shows what goes on, on standard error.
+struct Shown<'a> {
+    watcher: Watcher<'a>,
+}
+
+impl Attester for Shown<'_> {
+    fn begins(&mut self, checks: &[Check]) {
+        self.watcher.notice(&report::begins(checks));
+    }
+
+    fn outcome(&mut self, outcome: &Outcome) {
+        if outcome.is_failure() {
+            self.watcher.notice(&format!("{}: failed", outcome.check.row().title));
+        }
+    }
+}
+
+impl Attendant for Shown<'_> {
+    fn progress(&mut self, progress: Filling) -> bool {
+        self.watcher.progress(progress)
+    }
+
+    fn notice(&mut self, text: &str) {
+        self.watcher.notice(text);
+    }
+
+    fn consent(&mut self, wanted: Vec<Wanted>) -> Option<Vec<String>> {
+        self.watcher.consent(wanted)
+    }
+
+    fn plan(&mut self, plan: PlanShown) -> Option<Vec<String>> {
+        self.watcher.plan(plan)
+    }
+
+    fn step(&mut self, advance: &Advance) -> bool {
+        self.watcher.step(advance)
+    }
+}

@@ -1,0 +1,363 @@
+//! The checks, how far their figures may be apart, and how two figures are judged.
+
+use serde::Serialize;
+
+use crate::meter::spread::Spread;
+
+/// A check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Check {
+    /// The median service latency of a read, beside fio's.
+    LatencyP50,
+    /// The 99th percentile, likewise.
+    LatencyP99,
+    /// Bytes read, beside those that the block layer counts.
+    BytesRead,
+    /// Bytes written, likewise.
+    BytesWritten,
+    /// The CPU time of this process, beside that which the kernel charges to it.
+    OwnCpu,
+    /// Busy cores of the whole system, beside those in `/proc/stat` as another program reads it.
+    BusyCores,
+    /// Cycles of the whole system, beside those that `perf` counts.
+    Cycles,
+    /// The figures of a recording, beside those that another program reads from its log.
+    Log,
+    /// Writes taken back, beside those that verification finds.
+    LostWrites,
+    /// A duel of equal settings, which must find no difference.
+    EqualDuel,
+}
+
+/// What a figure is counted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Unit {
+    /// Nanoseconds.
+    #[serde(rename = "ns")]
+    Nanoseconds,
+    /// Bytes.
+    #[serde(rename = "B")]
+    Bytes,
+    /// Cores, over the time of the check.
+    #[serde(rename = "cores")]
+    Cores,
+    /// CPU cycles a second.
+    #[serde(rename = "cycles/s")]
+    CyclesPerSecond,
+    /// Pages.
+    #[serde(rename = "pages")]
+    Pages,
+    /// Evidence of a duel.
+    #[serde(rename = "evidence")]
+    Evidence,
+}
+
+/// What a check is about, and how far its two figures may be apart: by the larger of a share of the other program's
+/// figure and an amount.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Row {
+    /// What is compared, in words.
+    pub title: &'static str,
+    /// The figures' unit.
+    pub unit: Unit,
+    /// A share of the other program's figure.
+    pub share: f64,
+    /// An amount in the unit.
+    pub amount: f64,
+    /// Why they may be apart by that.
+    pub reason: &'static str,
+}
+
+/// What is behind the tolerances of latencies.
+const FIO: &str = "two programs on one drive, one after the other; or as far as fio's own runs are apart";
+/// What is behind those of processor time.
+const TICKS: &str = "read within 10 ms of each other, of a run of a second or more, in ticks of 10 ms";
+/// If fio's own runs are further from their median than this, they don't show whether another program's figure is right.
+pub(super) const FIO_APART_MAX: f64 = 0.5;
+/// Pairs of runs that are needed to judge.
+pub(super) const PAIRS_MIN: usize = 3;
+
+impl Check {
+    /// All of them, in the order in which they run.
+    #[cfg(test)]
+    pub const ALL: [Self; 10] = [
+        Self::LatencyP50,
+        Self::LatencyP99,
+        Self::BytesRead,
+        Self::BytesWritten,
+        Self::OwnCpu,
+        Self::BusyCores,
+        Self::Cycles,
+        Self::Log,
+        Self::LostWrites,
+        Self::EqualDuel,
+    ];
+
+    /// What it is about, and what is tolerated: the one definition.
+    pub fn row(self) -> Row {
+        let row = |title, unit, share, amount, reason| Row { title, unit, share, amount, reason };
+        match self {
+            Self::LatencyP50 => row("read latency p50", Unit::Nanoseconds, 0.05, 0.0, FIO),
+            Self::LatencyP99 => row("read latency p99", Unit::Nanoseconds, 0.10, 0.0, FIO),
+            Self::BytesRead => row("bytes read", Unit::Bytes, 0.01, 1e6, "little else reads this device"),
+            Self::BytesWritten => {
+                row("bytes written", Unit::Bytes, 0.01, 1e6, "a file system writes some metadata")
+            }
+            Self::OwnCpu => row("own CPU", Unit::Cores, 0.05, 0.02, TICKS),
+            Self::BusyCores => row("busy cores", Unit::Cores, 0.05, 0.05, TICKS),
+            Self::Cycles => row("cycles", Unit::CyclesPerSecond, 0.05, 0.0, TICKS),
+            Self::Log => row("latency.hlog p99", Unit::Nanoseconds, 2e-3, 0.0, "a bucket of three digits"),
+            Self::LostWrites => row("lost writes found", Unit::Pages, 0.0, 0.0, "every one is to be found"),
+            Self::EqualDuel => row(
+                "duel of equal settings",
+                Unit::Evidence,
+                0.0,
+                0.0,
+                "by chance, one duel of 40 has more evidence than that for a difference",
+            ),
+        }
+    }
+}
+
+/// The result of a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Both figures are there, and close enough.
+    Pass,
+    /// Both are there, and too far apart.
+    Fail,
+    /// One is missing, or does not show anything.
+    NotCheckable,
+}
+
+/// What a check came to. Texts in it name no path, device, host or user.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Outcome {
+    /// The check.
+    pub check: Check,
+    /// Pass, fail, or not checkable here.
+    pub verdict: Verdict,
+    /// What the figure was compared with.
+    pub beside: Option<String>,
+    /// stacktune's figure.
+    pub ours: Option<f64>,
+    /// The other one.
+    pub theirs: Option<f64>,
+    /// The unit of both.
+    pub unit: Unit,
+    /// By how much ours differs, as a share of theirs.
+    pub difference: Option<f64>,
+    /// What it may differ by, as shares: at least and at most.
+    pub allowed: Option<(f64, f64)>,
+    /// Why it may.
+    pub tolerance: &'static str,
+    /// Why it failed or can't be checked; or what else to know.
+    pub why: Option<String>,
+    /// The figures of each pair of runs, ours first; empty where there was one comparison.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pairs: Vec<(f64, f64)>,
+}
+
+impl Outcome {
+    /// Not checkable here.
+    pub fn not_checkable(check: Check, why: impl Into<String>) -> Self {
+        Self {
+            check,
+            verdict: Verdict::NotCheckable,
+            beside: None,
+            ours: None,
+            theirs: None,
+            unit: check.row().unit,
+            tolerance: check.row().reason,
+            difference: None,
+            allowed: None,
+            why: Some(why.into()),
+            pairs: Vec::new(),
+        }
+    }
+
+    /// The same of several checks.
+    pub fn none(checks: &[Check], why: &str) -> Vec<Self> {
+        checks.iter().map(|check| Self::not_checkable(*check, why)).collect()
+    }
+
+    /// Two figures beside each other, judged by the check's tolerance; if both are zero, nothing was compared.
+    pub fn of(check: Check, beside: impl Into<String>, ours: f64, theirs: f64) -> Self {
+        let beside = Some(beside.into());
+        let is_figure = |figure: f64| figure.is_finite() && figure >= 0.0;
+        if !is_figure(ours) || !is_figure(theirs) || theirs == 0.0 {
+            let why =
+                if ours == 0.0 || theirs == 0.0 { "nothing was counted" } else { "a figure is missing" };
+            return Self { beside, ..Self::not_checkable(check, why) };
+        }
+        let row = check.row();
+        let most = row.share.max(row.amount / theirs);
+        let difference = ours / theirs - 1.0;
+        let is_close = difference.abs() <= most;
+        Self {
+            verdict: if is_close { Verdict::Pass } else { Verdict::Fail },
+            beside,
+            ours: Some(ours),
+            theirs: Some(theirs),
+            difference: Some(difference),
+            allowed: Some((-most, most)),
+            why: None,
+            ..Self::not_checkable(check, "")
+        }
+    }
+
+    /// Pairs of runs beside each other: the median of the pairs' ratios, judged by the tolerance or, where that is
+    /// larger, by how far the other program's runs are from their own median.
+    pub fn of_pairs(check: Check, beside: impl Into<String>, pairs: Vec<(f64, f64)>) -> Self {
+        let beside = beside.into();
+        let column = |of: fn(&(f64, f64)) -> f64| Spread::of(&pairs.iter().map(of).collect::<Vec<_>>());
+        let columns = (column(|pair| pair.0), column(|pair| pair.1), column(|pair| pair.0 / pair.1));
+        let is_whole = |&(ours, theirs): &(f64, f64)| ours > 0.0 && theirs > 0.0;
+        let (Some(ours), Some(theirs), Some(ratio)) = columns else {
+            return Self { beside: Some(beside), ..Self::not_checkable(check, "no run has a figure") };
+        };
+        if pairs.len() < PAIRS_MIN || !pairs.iter().all(is_whole) {
+            let why = format!("{PAIRS_MIN} pairs of runs with both figures are needed");
+            return Self { beside: Some(beside), pairs, ..Self::not_checkable(check, why) };
+        }
+        let row = check.row();
+        let own = (theirs.low / theirs.median - 1.0, theirs.high / theirs.median - 1.0);
+        let allowed = (own.0.min(-row.share), own.1.max(row.share));
+        let difference = ratio.median - 1.0;
+        let is_inside = |(low, high): (f64, f64)| (low..=high).contains(&difference);
+        let is_wild = own.1.max(-own.0) > FIO_APART_MAX;
+        let (verdict, why) = match () {
+            () if is_inside((-row.share, row.share)) => (Verdict::Pass, None),
+            () if is_inside(allowed) && is_wild => {
+                let apart = own.1.max(-own.0) * 100.0;
+                let why = format!("its own runs are up to {apart:.0}% from their median here");
+                (Verdict::NotCheckable, Some(why))
+            }
+            () if is_inside(allowed) => {
+                (Verdict::Pass, Some("no further apart than its own runs are here".to_owned()))
+            }
+            () => (Verdict::Fail, None),
+        };
+        Self {
+            verdict,
+            beside: Some(beside),
+            ours: Some(ours.median),
+            theirs: Some(theirs.median),
+            difference: Some(difference),
+            allowed: Some(allowed),
+            why,
+            pairs,
+            ..Self::not_checkable(check, "")
+        }
+    }
+
+    /// Of each check the outcome whose figures are closer, where it was run again.
+    pub fn closest(known: Vec<Self>, again: Vec<Self>) -> Vec<Self> {
+        let far = |outcome: &Self| outcome.difference.map_or(f64::INFINITY, f64::abs);
+        let closer = |(one, other): (Self, Self)| {
+            let best = if far(&other) < far(&one) { other } else { one };
+            if best.why.is_some() { best } else { best.because("the closest of several runs") }
+        };
+        known.into_iter().zip(again).map(closer).collect()
+    }
+
+    /// The same with something else to know.
+    #[must_use]
+    pub fn because(self, why: impl Into<String>) -> Self {
+        Self { why: Some(why.into()), ..self }
+    }
+
+    /// Whether a figure is wrong.
+    pub fn is_failure(&self) -> bool {
+        self.verdict == Verdict::Fail
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(check: Check, ours: f64, theirs: f64) -> Verdict {
+        Outcome::of(check, "another", ours, theirs).verdict
+    }
+
+    #[test]
+    fn two_figures_pass_within_the_tolerance_and_fail_beyond() {
+        assert_eq!(verdict(Check::OwnCpu, 1.049, 1.0), Verdict::Pass);
+        assert_eq!(verdict(Check::OwnCpu, 0.951, 1.0), Verdict::Pass);
+        assert_eq!(verdict(Check::OwnCpu, 1.051, 1.0), Verdict::Fail);
+        assert_eq!(verdict(Check::OwnCpu, 0.949, 1.0), Verdict::Fail);
+        // Of little, the amount counts.
+        assert_eq!(verdict(Check::OwnCpu, 0.119, 0.1), Verdict::Pass);
+        assert_eq!(verdict(Check::OwnCpu, 0.121, 0.1), Verdict::Fail);
+        assert_eq!(verdict(Check::LostWrites, 60.0, 60.0), Verdict::Pass);
+        assert_eq!(verdict(Check::LostWrites, 59.0, 60.0), Verdict::Fail);
+    }
+
+    #[test]
+    fn the_closest_of_several_runs_counts_and_is_called_that() {
+        let of = |ours| vec![Outcome::of(Check::BytesRead, "another", ours, 1e9)];
+        let closest = |known, again| Outcome::closest(known, again).remove(0);
+        assert_eq!(closest(of(0.9e9), of(1e9)).verdict, Verdict::Pass);
+        assert_eq!(closest(of(1e9), of(0.9e9)).verdict, Verdict::Pass);
+        assert_eq!(closest(of(0.8e9), of(0.9e9)).verdict, Verdict::Fail);
+        assert_eq!(closest(of(0.8e9), of(0.9e9)).why.unwrap(), "the closest of several runs");
+    }
+
+    #[test]
+    fn nothing_passes_without_two_figures() {
+        for (ours, theirs) in [(0.0, 0.0), (1.0, 0.0), (f64::NAN, 1.0), (1.0, f64::NAN), (f64::INFINITY, 1.0)]
+        {
+            for check in Check::ALL {
+                let outcome = Outcome::of(check, "another", ours, theirs);
+                assert_eq!(outcome.verdict, Verdict::NotCheckable, "{check:?} {ours} {theirs}");
+                assert!(outcome.why.is_some());
+            }
+        }
+        assert_eq!(verdict(Check::BytesRead, 0.0, 1e9), Verdict::Fail, "counting nothing is wrong");
+        for pairs in [vec![], vec![(1.0, 1.0); 2], vec![(1.0, 1.0), (1.0, 0.0), (1.0, 1.0)]] {
+            let outcome = Outcome::of_pairs(Check::LatencyP50, "fio", pairs);
+            assert_eq!(outcome.verdict, Verdict::NotCheckable);
+        }
+    }
+
+    #[test]
+    fn pairs_are_judged_by_the_median_of_their_ratios() {
+        // The level drifts by half; each pair has the same ratio.
+        let drifting = |ratio: f64| (0..9).map(|n| 100.0 + f64::from(n)).map(move |fio| (fio * ratio, fio));
+        let of = |pairs| Outcome::of_pairs(Check::LatencyP50, "fio", pairs);
+        let outcome = of(drifting(1.03).collect());
+        assert_eq!(outcome.verdict, Verdict::Pass);
+        assert!((outcome.difference.unwrap() - 0.03).abs() < 1e-9);
+        assert_eq!(of(drifting(1.06).collect()).verdict, Verdict::Fail);
+        assert_eq!(of(drifting(0.94).collect()).verdict, Verdict::Fail);
+        // One pair that was disturbed decides nothing.
+        let mut disturbed: Vec<_> = drifting(1.0).collect();
+        disturbed[4].0 *= 3.0;
+        assert_eq!(of(disturbed).verdict, Verdict::Pass);
+        let p99 = Outcome::of_pairs(Check::LatencyP99, "fio", drifting(1.09).collect());
+        assert_eq!(p99.verdict, Verdict::Pass, "p99 may differ by 10%");
+    }
+
+    #[test]
+    fn fios_own_range_counts_where_it_is_larger_unless_it_shows_nothing() {
+        let noisy = |ratio: f64, most: f64| {
+            let fio = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, most];
+            fio.map(|fio| (fio * ratio, fio)).to_vec()
+        };
+        let of = |pairs| Outcome::of_pairs(Check::LatencyP50, "fio", pairs);
+        let inside = of(noisy(1.15, 1.2));
+        assert_eq!(inside.verdict, Verdict::Pass);
+        assert!(inside.why.unwrap().contains("its own runs"));
+        assert_eq!(of(noisy(1.25, 1.2)).verdict, Verdict::Fail);
+        // fio was slower at times, never faster.
+        assert_eq!(of(noisy(0.85, 1.2)).verdict, Verdict::Fail);
+        let wild = of(noisy(1.4, 1.8));
+        assert_eq!(wild.verdict, Verdict::NotCheckable);
+        assert!(wild.why.unwrap().contains("80%"));
+        assert_eq!(of(noisy(1.01, 1.8)).verdict, Verdict::Pass, "what is close is close");
+        assert_eq!(of(noisy(2.0, 1.8)).verdict, Verdict::Fail, "it never differs from itself by that");
+    }
+}

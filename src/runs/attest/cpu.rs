@@ -1,0 +1,386 @@
+//! CPU time of this process, busy cores and cycles of the whole system, beside what other programs read or count while
+//! the same load runs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::bed::{Bed, Onlooker, Ran, with};
+use super::checks::{Check, Outcome};
+use super::programs::{self, Ended, Running, words};
+use crate::error::{Error, Result};
+use crate::meter::window::{CpuFigures, CyclesSource};
+use crate::runs::session::{Event, Session};
+use crate::units::format_duration;
+
+const CHECKS: [Check; 3] = [Check::OwnCpu, Check::BusyCores, Check::Cycles];
+/// Where this process has to wait for a CPU, figures of slightly different times differ. A wrong one always does: of
+/// several runs the closest counts.
+const RUNS: usize = 3;
+/// The shortest windows for which the kernel's ticks of 10 ms are fine enough.
+const WINDOW: Duration = Duration::from_millis(500);
+/// What other programs may take to begin and to end.
+const BEGIN_AND_END: Duration = Duration::from_secs(10);
+const TASK_CLOCK: &str = "task-clock";
+const CYCLES: &str = "cycles";
+
+/// The three checks, and the run that they looked on at.
+pub(super) fn check(bed: &mut Bed) -> Result<(Vec<Outcome>, Ran)> {
+    // One class keeps a core busy without any device, so that there is CPU time to compare even on a slow one.
+    let window = format_duration(WINDOW);
+    let settings = with(
+        &bed.settings,
+        &[
+            ("scan.enabled", "true"),
+            ("scan.interface", "null"),
+            ("point.enabled", "true"),
+            ("point.depth", "4"),
+            ("run.window", &window),
+        ],
+    )?;
+    let time = bed.amounts.cpu;
+    let mut found: Option<(Vec<Outcome>, Ran)> = None;
+    for _ in 0..RUNS {
+        let mut beside = Beside::new(time, bed.interrupts);
+        let ran = bed.run(&settings, time + BEGIN_AND_END, &mut beside)?;
+        let outcomes = beside.outcomes()?;
+        let outcomes = match found {
+            Some((known, _)) => Outcome::closest(known, outcomes),
+            None => outcomes,
+        };
+        let fails = outcomes.iter().any(Outcome::is_failure);
+        found = Some((outcomes, ran));
+        if !fails {
+            break;
+        }
+    }
+    found.ok_or_else(|| Error::failed("nothing was run"))
+}
+
+/// What others read while the windows pass.
+struct Beside<'a> {
+    time: Duration,
+    interrupts: &'a dyn Fn() -> usize,
+    cat: Option<PathBuf>,
+    perf: Option<PathBuf>,
+    /// At the end of the first window, and after `perf` has ended.
+    begins: Option<Reading>,
+    ends: Option<Reading>,
+    own: Option<Running>,
+    all: Option<Running>,
+    timeline: Timeline,
+}
+
+/// What is read at once.
+struct Reading {
+    at: SystemTime,
+    /// `/proc/stat`.
+    stat: Option<Ticks>,
+    /// Microseconds of CPU time that this process's own cgroup has used.
+    cgroup_us: Option<u64>,
+}
+
+impl<'a> Beside<'a> {
+    fn new(time: Duration, interrupts: &'a dyn Fn() -> usize) -> Self {
+        let (cat, perf) = (programs::find("cat"), programs::find("perf"));
+        let (begins, ends, own, all) = (None, None, None, None);
+        Self { time, interrupts, cat, perf, begins, ends, own, all, timeline: Timeline::default() }
+    }
+
+    fn read(&self) -> Reading {
+        let cat =
+            |cat: &PathBuf| programs::run(cat, &words(["/proc/stat"]), Duration::ZERO, self.interrupts).ok();
+        let began = SystemTime::now();
+        let stat = self.cat.as_ref().and_then(cat).and_then(|ended| Ticks::parse(&ended.out));
+        // It was read at some time during that.
+        let at = began + began.elapsed().unwrap_or_default() / 2;
+        Reading { at, stat, cgroup_us: own_cgroup_us(Path::new("/"), std::process::id()) }
+    }
+
+    /// Starts `perf stat` of an event, for so long as a shell takes that prints when it begins and ends.
+    fn count(&self, event: &str, of: &[String]) -> Option<Running> {
+        let counted = [words(["stat", "-x,", "-e", event]), of.to_vec()].concat();
+        let script = format!("date +%s.%N; sleep {}; date +%s.%N", self.time.as_secs_f64());
+        let arguments = [counted, words(["--", "sh", "-c"]), vec![script]].concat();
+        programs::start(self.perf.as_ref()?, &arguments, self.time).ok()
+    }
+
+    fn outcomes(self) -> Result<Vec<Outcome>> {
+        let interrupts = self.interrupts;
+        let end = |running: Option<Running>| running.map(|running| running.wait(interrupts)).transpose();
+        let (own, all) = (end(self.own)?, end(self.all)?);
+        let (Some(begins), Some(ends)) = (self.begins, self.ends) else {
+            return Ok(Outcome::none(&CHECKS, "the run ended early"));
+        };
+        let line = &self.timeline;
+        let span = (begins.at, ends.at);
+        let seconds = ends.at.duration_since(begins.at).unwrap_or_default().as_secs_f64();
+        let cgroup = begins.cgroup_us.zip(ends.cgroup_us).map(|(begin, end)| {
+            let cores = end.saturating_sub(begin) as f64 / 1e6 / seconds;
+            (line.mean(span, |cpu| cpu.own_cores), cores)
+        });
+        let ticks = begins.stat.zip(ends.stat).and_then(|(begin, end)| end.busy_since(begin));
+        let is_counted = line.0.iter().all(|(cpu, ..)| cpu.cycles_source == CyclesSource::Pmu);
+        Ok(vec![
+            own_cpu(line, own.as_ref(), cgroup),
+            busy_cores(line.mean(span, CpuFigures::cores_used), ticks),
+            counted_cycles(is_counted.then_some(line), all.as_ref()),
+        ])
+    }
+}
+
+impl Onlooker for Beside<'_> {
+    fn event(&mut self, _: &mut Session, event: &Event) -> Result<bool> {
+        let Event::Window(window, _) = event else { return Ok(true) };
+        let now = SystemTime::now();
+        if self.begins.is_none() {
+            self.begins = Some(self.read());
+            self.own = self.count(TASK_CLOCK, &["-p".to_owned(), std::process::id().to_string()]);
+            self.all = self.count(CYCLES, &["-a".to_owned()]);
+            return Ok(true);
+        }
+        self.timeline.0.push((window.cpu.clone(), now, Duration::from_nanos(window.duration_ns)));
+        if self.ends.is_some() {
+            return Ok(false);
+        }
+        let begun = self.begins.as_ref().map_or(now, |begins| begins.at);
+        let is_over = |running: &mut Option<Running>| running.as_mut().is_none_or(Running::is_over);
+        if now > begun + self.time && is_over(&mut self.own) && is_over(&mut self.all) {
+            // The window that is under way then still counts.
+            self.ends = Some(self.read());
+        }
+        Ok(true)
+    }
+}
+
+/// Windows: their figures, when they ended, and their lengths.
+#[derive(Default)]
+struct Timeline(Vec<(CpuFigures, SystemTime, Duration)>);
+
+impl Timeline {
+    /// A figure's mean between two times, to which each window adds for as long as it lies between them; NaN where
+    /// none does.
+    fn mean(&self, (from, to): (SystemTime, SystemTime), of: impl Fn(&CpuFigures) -> f64) -> f64 {
+        let (mut sum, mut all_s) = (0.0, 0.0);
+        for (cpu, end, length) in &self.0 {
+            let begin = *end - *length;
+            let common = to.min(*end).duration_since(from.max(begin)).unwrap_or_default().as_secs_f64();
+            sum += of(cpu) * common;
+            all_s += common;
+        }
+        sum / all_s
+    }
+}
+
+/// What `perf` counted, and from when to when.
+struct Counted {
+    count: f64,
+    seconds: f64,
+    span: (SystemTime, SystemTime),
+}
+
+impl Counted {
+    /// In what it printed; none if the event was not counted, or in user space alone.
+    fn of(ended: &Ended, event: &str) -> Option<Self> {
+        let count = perf_count(&ended.err, event)?;
+        let time = |text: &str| {
+            let seconds = text.parse().ok().filter(|seconds: &f64| seconds.is_finite())?;
+            Some(SystemTime::UNIX_EPOCH + Duration::try_from_secs_f64(seconds).ok()?)
+        };
+        let mut times = ended.out.split_whitespace().map_while(time);
+        let span = (times.next()?, times.next()?);
+        let seconds = span.1.duration_since(span.0).ok()?.as_secs_f64();
+        Some(Self { count, seconds, span })
+    }
+}
+
+fn own_cpu(ours: &Timeline, perf: Option<&Ended>, cgroup: Option<(f64, f64)>) -> Outcome {
+    let check = Check::OwnCpu;
+    match (perf.and_then(|ended| Counted::of(ended, TASK_CLOCK)), cgroup) {
+        (Some(clock), _) => {
+            let ours = ours.mean(clock.span, |cpu| cpu.own_cores);
+            Outcome::of(check, "perf stat", ours, clock.count / 1e3 / clock.seconds)
+        }
+        (None, Some((ours, theirs))) => Outcome::of(check, "its cgroup", ours, theirs),
+        (None, None) => {
+            let perf = if perf.is_none() { "perf is not installed" } else { "perf may not count here" };
+            let why = format!("{perf}, and this process has no cgroup of its own (systemd-run --scope)");
+            Outcome::not_checkable(check, why)
+        }
+    }
+}
+
+fn busy_cores(ours: f64, ticks: Option<f64>) -> Outcome {
+    match ticks {
+        Some(theirs) => Outcome::of(Check::BusyCores, "/proc/stat, read by cat", ours, theirs),
+        None => Outcome::not_checkable(Check::BusyCores, "no other program can read /proc/stat"),
+    }
+}
+
+fn counted_cycles(ours: Option<&Timeline>, perf: Option<&Ended>) -> Outcome {
+    let check = Check::Cycles;
+    let Some(ours) = ours else {
+        return Outcome::not_checkable(check, "no performance-monitoring unit can be used here");
+    };
+    let Some(perf) = perf else { return Outcome::not_checkable(check, "perf is not installed") };
+    let Some(counted) = Counted::of(perf, CYCLES) else {
+        return Outcome::not_checkable(check, "perf may not count the whole system's cycles here");
+    };
+    let rates = ours.0.iter().map(|(cpu, end, length)| {
+        (CpuFigures { cycles: cpu.cycles / length.as_secs_f64(), ..cpu.clone() }, *end, *length)
+    });
+    let ours = Timeline(rates.collect()).mean(counted.span, |cpu| cpu.cycles);
+    Outcome::of(check, "perf stat", ours, counted.count / counted.seconds)
+}
+
+/// An event's count in what `perf stat -x,` prints; none if it was not counted, or of user space alone. A task's clock
+/// counts its time in the kernel all the same.
+fn perf_count(text: &str, event: &str) -> Option<f64> {
+    let rows = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let is_it = |name: &str| name == event || (event == TASK_CLOCK && name.strip_suffix(":u") == Some(event));
+    rows.filter(|row| row.get(2).is_some_and(|name| is_it(name))).find_map(|row| row[0].parse().ok())
+}
+
+/// Ticks of all CPUs since the system's start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Ticks {
+    all: u64,
+    idle: u64,
+    cpus: u64,
+}
+
+impl Ticks {
+    /// From `/proc/stat`.
+    fn parse(text: &str) -> Option<Self> {
+        let row = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
+        // User, nice, system, idle, waiting for I/O, both interrupts, stolen; guests are part of user and nice.
+        let ticks: Vec<u64> = row.split_whitespace().take(8).filter_map(|ticks| ticks.parse().ok()).collect();
+        let [_, _, _, idle, waiting, ..] = ticks[..] else { return None };
+        let is_cpu = |line: &&str| {
+            line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        };
+        let cpus = text.lines().filter(is_cpu).count() as u64;
+        Some(Self { all: ticks.iter().sum(), idle: idle + waiting, cpus })
+    }
+
+    /// Cores that were busy since an earlier reading.
+    fn busy_since(self, before: Self) -> Option<f64> {
+        let all = self.all.checked_sub(before.all).filter(|all| *all > 0)?;
+        // The kernel's count of waiting may go back.
+        let idle = self.idle.saturating_sub(before.idle).min(all);
+        Some((all - idle) as f64 / all as f64 * self.cpus as f64)
+    }
+}
+
+/// What the cgroup of this process has used, if no other process is in it (cgroup v2).
+fn own_cgroup_us(root: &Path, pid: u32) -> Option<u64> {
+    let groups = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
+    let path = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let folder = root.join("sys/fs/cgroup").join(path);
+    let processes = fs::read_to_string(folder.join("cgroup.procs")).ok()?;
+    if processes.split_whitespace().ne([pid.to_string().as_str()]) {
+        return None;
+    }
+    let stat = fs::read_to_string(folder.join("cpu.stat")).ok()?;
+    stat.lines().find_map(|line| line.strip_prefix("usage_usec "))?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::checks::Verdict;
+    use super::*;
+
+    /// What `perf` and its shell printed: it counted from second 1000 to 1002.
+    fn perf(event: &str) -> Ended {
+        let out = "1000.000000000\n1002.000000000\n".into();
+        Ended { well: true, out, err: format!("{event}\n") }
+    }
+
+    fn at(seconds: f64) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs_f64(seconds)
+    }
+
+    /// Windows of half a second from second 999 to 1003 with these cores, and others before and after.
+    fn line(own_cores: f64) -> Timeline {
+        let cpu =
+            |own_cores: f64| CpuFigures { own_cores, cycles: own_cores * 0.5e9, ..CpuFigures::default() };
+        let half = Duration::from_millis(500);
+        let inside = |n: u32| (1000.0..=1002.0).contains(&(999.25 + f64::from(n) / 2.0));
+        let window =
+            |n: u32| (cpu(if inside(n) { own_cores } else { 7.0 }), at(999.5 + f64::from(n) / 2.0), half);
+        Timeline((0..8).map(window).collect())
+    }
+
+    #[test]
+    fn windows_count_for_as_long_as_they_lie_in_the_time() {
+        let line = line(1.0);
+        let own = |from, to| line.mean((at(from), at(to)), |cpu| cpu.own_cores);
+        assert!((own(1000.0, 1002.0) - 1.0).abs() < 1e-6);
+        assert!((own(1001.5, 1002.5) - 4.0).abs() < 1e-6);
+        assert!((own(999.75, 1000.75) - 2.5).abs() < 1e-6);
+        assert!(own(2000.0, 2001.0).is_nan() && own(1001.0, 1000.0).is_nan());
+    }
+
+    #[test]
+    fn own_cpu_is_judged_by_perf_else_by_the_cgroup() {
+        let clock = perf("3012.50,msec,task-clock,3012501020,100.00,1.5,CPUs utilized");
+        let own = |ours: f64, perf: Option<&Ended>, cgroup| own_cpu(&line(ours), perf, cgroup);
+        let outcome = own(1.5, Some(&clock), None);
+        assert_eq!((outcome.verdict, outcome.theirs), (Verdict::Pass, Some(1.506_25)));
+        assert_eq!(own(1.3, Some(&clock), None).verdict, Verdict::Fail);
+        assert_eq!(own(1.3, None, Some((1.3, 1.31))).verdict, Verdict::Pass);
+        assert_eq!(own(1.3, None, Some((1.3, 1.6))).verdict, Verdict::Fail);
+        let of_user = perf("3012.50,msec,task-clock:u,3012501020,100.00,,");
+        assert_eq!(own(1.5, Some(&of_user), None).verdict, Verdict::Pass);
+        for refused in ["<not counted>,msec,task-clock,0,100.00,,", "1,msec,cpu-clock,1,1,,", ""] {
+            assert_eq!(own(1.3, Some(&perf(refused)), None).verdict, Verdict::NotCheckable, "{refused}");
+        }
+        let undated = Ended { out: "1000.0\n%N\n".into(), ..clock };
+        assert_eq!(own(1.5, Some(&undated), None).verdict, Verdict::NotCheckable);
+        assert!(own(1.3, None, None).why.unwrap().contains("not installed"));
+    }
+
+    #[test]
+    fn cycles_are_judged_where_both_are_counted() {
+        let counted = perf("6000000000,,cycles,4000000000,100.00,,");
+        let cycles =
+            |ours: Option<f64>, perf: Option<&Ended>| counted_cycles(ours.map(line).as_ref(), perf).verdict;
+        assert_eq!(cycles(Some(3.1), Some(&counted)), Verdict::Pass);
+        assert_eq!(cycles(Some(3.2), Some(&counted)), Verdict::Fail);
+        assert_eq!(cycles(None, Some(&counted)), Verdict::NotCheckable);
+        assert_eq!(cycles(Some(3.1), None), Verdict::NotCheckable);
+        assert_eq!(cycles(Some(3.1), Some(&perf("6000000000,,cycles:u,1,1,,"))), Verdict::NotCheckable);
+        assert_eq!(cycles(Some(3.1), Some(&perf("<not supported>,,cycles,0,,,"))), Verdict::NotCheckable);
+    }
+
+    #[test]
+    fn busy_cores_are_the_ticks_that_were_not_idle() {
+        let stat = |user: u64, idle: u64| {
+            let cpus = "cpu0 1 1 1 1 1 1 1 1 0 0\ncpu1 1 1 1 1 1 1 1 1 0 0\n";
+            Ticks::parse(&format!("cpu  {user} 0 50 {idle} 10 5 5 30 999 0\n{cpus}intr 1 2\n")).unwrap()
+        };
+        let (before, after) = (stat(100, 1000), stat(250, 1050));
+        assert_eq!(before, Ticks { all: 1200, idle: 1010, cpus: 2 });
+        assert_eq!(after.busy_since(before), Some(1.5));
+        assert_eq!(before.busy_since(before), None);
+        assert_eq!(Ticks::parse("cpu  1 2\n"), None);
+        assert_eq!(busy_cores(1.52, Some(1.5)).verdict, Verdict::Pass);
+        assert_eq!(busy_cores(1.6, Some(1.5)).verdict, Verdict::Fail);
+        assert_eq!(busy_cores(1.5, None).verdict, Verdict::NotCheckable);
+    }
+
+    #[test]
+    fn a_cgroup_counts_only_if_no_other_process_is_in_it() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("sys/fs/cgroup/run.scope");
+        fs::create_dir_all(&folder).unwrap();
+        fs::create_dir_all(root.path().join("proc/self")).unwrap();
+        fs::write(root.path().join("proc/self/cgroup"), "1:cpu:/\n0::/run.scope\n").unwrap();
+        fs::write(folder.join("cpu.stat"), "usage_usec 2500\nuser_usec 2000\n").unwrap();
+        fs::write(folder.join("cgroup.procs"), "77\n").unwrap();
+        assert_eq!(own_cgroup_us(root.path(), 77), Some(2500));
+        assert_eq!(own_cgroup_us(root.path(), 78), None);
+        fs::write(folder.join("cgroup.procs"), "77\n90\n").unwrap();
+        assert_eq!(own_cgroup_us(root.path(), 77), None);
+    }
+}

@@ -1,0 +1,145 @@
+//! A duel of equal settings: it must not call a difference.
+
+use super::bed::{Bed, Onlooker, with};
+use super::checks::{Check, Outcome, Verdict};
+use crate::error::{Error, Result};
+use crate::runs::duel::report::{ENOUGH, Verdict as Decided};
+use crate::runs::duel::{Course, Figure, Report, Spec, Step};
+use crate::runs::session::{Event, Session};
+use crate::settings::knobs::{self, Value};
+use crate::units::format_duration;
+
+/// A knob that changes nothing that is measured, yet restarts the classes like any other: from such times on, slow I/Os
+/// are kept.
+const KNOB: &str = "run.slow_log";
+const VALUES: [&str; 2] = ["59s", "60s"];
+/// With fewer pairs no evidence is enough, whatever they are.
+const PAIRS_MIN: usize = 7;
+const MARGIN: f64 = 0.05;
+
+/// The check.
+pub(super) fn check(bed: &mut Bed) -> Result<Outcome> {
+    let window = format_duration(bed.amounts.duel_window);
+    let settings = with(
+        &bed.settings,
+        &[
+            ("point.enabled", "true"),
+            ("point.depth", "4"),
+            ("run.window", &window),
+            ("io.buffering", if bed.not_direct().is_some() { "cached" } else { "direct" }),
+            (KNOB, VALUES[0]),
+        ],
+    )?;
+    let knob = knobs::find(KNOB).ok_or_else(|| Error::failed(format!("there is no knob `{KNOB}`")))?;
+    let value = |text: &str| knob.parse(text).map_err(Error::failed);
+    let mut duel = Duel {
+        course: Course::new(Spec {
+            knob: KNOB.to_owned(),
+            values: VALUES.map(str::to_owned),
+            figure: Figure::Total,
+            margin: MARGIN,
+            seed: rand::random::<u32>().into(),
+        }),
+        values: [value(VALUES[0])?, value(VALUES[1])?],
+    };
+    bed.run(&settings, bed.amounts.duel, &mut duel)?;
+    Ok(judged(&duel.course.report()))
+}
+
+struct Duel {
+    course: Course,
+    values: [Value; 2],
+}
+
+impl Onlooker for Duel {
+    fn event(&mut self, session: &mut Session, event: &Event) -> Result<bool> {
+        match event {
+            Event::Turned { outcome: Err(why), .. } => Err(Error::failed(why.clone())),
+            Event::Window(window, _) => match self.course.window(window) {
+                Step::Stay => Ok(true),
+                Step::Turn(to) => {
+                    session.turn(KNOB, &self.values[to]);
+                    Ok(true)
+                }
+                Step::Over => Ok(false),
+            },
+            _ => Ok(true),
+        }
+    }
+}
+
+/// Whether the duel called a difference; it may end without a decision.
+fn judged(report: &Report) -> Outcome {
+    let (check, pairs) = (Check::EqualDuel, report.pairs.len());
+    let shown = Outcome {
+        beside: Some("the evidence that calls a difference".to_owned()),
+        ours: report.figures.first().map(|row| row.evidence),
+        theirs: Some(ENOUGH),
+        why: None,
+        ..Outcome::not_checkable(check, "")
+    };
+    match report.verdict {
+        Decided::First | Decided::Second | Decided::LessDurable => {
+            Outcome { verdict: Verdict::Fail, ..shown }.because("equal settings were called different")
+        }
+        Decided::NotJudged => shown.because(report.why.clone().unwrap_or_default()),
+        Decided::NoDifference | Decided::Unclear if pairs < PAIRS_MIN => {
+            shown.because(format!("{pairs} pairs are too few to call anything, {PAIRS_MIN} are needed"))
+        }
+        Decided::NoDifference | Decided::Unclear => {
+            Outcome { verdict: Verdict::Pass, ..shown }.because(format!("after {pairs} pairs"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runs::duel::report::{Pair, Row};
+
+    fn report(verdict: Decided, pairs: usize) -> Report {
+        let row = Row {
+            figure: Figure::Total,
+            pairs,
+            evidence: 3.0,
+            threshold: ENOUGH,
+            change: None,
+            interval: (0.0, 0.0),
+        };
+        Report {
+            knob: KNOB.into(),
+            values: VALUES.map(str::to_owned),
+            figure: Figure::Total,
+            margin: MARGIN,
+            seed: 1,
+            block_windows: (0, 3),
+            less_durable: None,
+            pairs: vec![Pair::default(); pairs],
+            dropped: Vec::new(),
+            figures: vec![row],
+            verdict,
+            why: Some("cache 97%".into()),
+        }
+    }
+
+    #[test]
+    fn calling_a_difference_fails_and_too_few_pairs_show_nothing() {
+        let of = |verdict, pairs| judged(&report(verdict, pairs)).verdict;
+        assert_eq!(of(Decided::NoDifference, 9), Verdict::Pass);
+        assert_eq!(of(Decided::Unclear, 7), Verdict::Pass);
+        assert_eq!(of(Decided::Unclear, 6), Verdict::NotCheckable);
+        assert_eq!(of(Decided::NotJudged, 9), Verdict::NotCheckable);
+        for called in [Decided::First, Decided::Second, Decided::LessDurable] {
+            assert_eq!(of(called, 8), Verdict::Fail);
+        }
+        let outcome = judged(&report(Decided::NoDifference, 9));
+        assert_eq!((outcome.ours, outcome.theirs), (Some(3.0), Some(40.0)));
+        assert_eq!(judged(&report(Decided::NotJudged, 0)).why.as_deref(), Some("cache 97%"));
+    }
+
+    #[test]
+    fn the_knob_turns_between_its_values_without_effect() {
+        let knob = knobs::find(KNOB).unwrap();
+        assert!(VALUES.iter().all(|text| knob.parse(text).is_ok()) && !knob.spec.only_reckons);
+    }
+}

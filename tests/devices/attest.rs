@@ -1,0 +1,53 @@
+//! `stacktune attest` on a device: what it destroys it asks for, as `record` does.
+
+use serde_json::Value;
+
+use crate::common::devices::{Loops, has};
+use crate::common::is_soak;
+use crate::common::recorded::{Home, json};
+
+/// The checks that must not fail in the long form; a duel of equal settings may, by chance.
+const NEVER_FAIL: [&str; 7] =
+    ["latency_p50", "latency_p99", "bytes_read", "bytes_written", "own_cpu", "busy_cores", "cycles"];
+
+#[test]
+fn a_device_is_attested_only_with_consent_and_nothing_is_planted_on_it() {
+    let test = "a_device_is_attested_only_with_consent_and_nothing_is_planted_on_it";
+    let Some(loops) = Loops::alone(test) else { return };
+    let device = loops.blank(128);
+    std::fs::write(&device.path, vec![1; 65536]).unwrap();
+    let (home, before) = (Home::new(), device.hash());
+    let out = home.path("attest.json");
+    let mut attest = vec!["attest", "--devices", &device.path, "--out", out.to_str().unwrap()];
+    // The soak takes the five minutes of the long form.
+    if !is_soak() {
+        attest.push("--quick");
+    }
+    let refused = home.run(&attest);
+    assert_eq!(refused.status, Some(3), "{}{}", refused.out, refused.err);
+    home.run(&[&attest[..], &["--dry-run"]].concat()).ended(0, &[]);
+    assert_eq!((device.hash(), out.exists()), (before, false), "nothing was written");
+
+    let ran = home.run(&[&attest[..], &["--destroy", &device.path]].concat());
+    let bundle = json(&out);
+    let failed = bundle["checks"].as_array().unwrap().iter().any(|check| check["verdict"] == "fail");
+    assert_eq!(ran.status, Some(i32::from(failed)), "{}{}", ran.out, ran.err);
+    let check = |name: &str| -> &Value {
+        let mut checks = bundle["checks"].as_array().unwrap().iter();
+        checks.find(|check| check["check"] == name).unwrap()
+    };
+    for name in NEVER_FAIL.iter().filter(|_| is_soak()) {
+        assert_ne!(check(name)["verdict"], "fail", "{bundle:#}");
+    }
+    // Nobody else uses it.
+    for name in ["bytes_read", "bytes_written", "lost_writes"] {
+        assert_eq!(check(name)["verdict"], "pass", "{bundle:#}");
+    }
+    if has("fio") {
+        assert!(check("latency_p50")["theirs"].as_f64() > Some(0.0), "{bundle:#}");
+    }
+    assert!(!ran.out.contains(&device.path) && bundle["target"]["drives"][0]["model"] == "loop device");
+    // What it holds is a data set, sound as after any run.
+    let profile = home.profile("device", &device.profile());
+    home.run(&["verify", &profile]).ended(0, &[]);
+}

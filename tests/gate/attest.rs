@@ -1,0 +1,80 @@
+//! stacktune's figures beside those of other programs, in the short form.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::common::recorded::{Home, Ran, json};
+
+const CHECKS: [&str; 10] = [
+    "latency_p50",
+    "latency_p99",
+    "bytes_read",
+    "bytes_written",
+    "own_cpu",
+    "busy_cores",
+    "cycles",
+    "log",
+    "lost_writes",
+    "equal_duel",
+];
+
+/// A fio whose reads take a second: a figure that is wrong for certain.
+const SLOW_FIO: &str = r#"#!/bin/sh
+echo '{"fio version": "fio-slow", "jobs": [{"error": 0, "read": {"total_ios": 5000, "lat_ns":
+    {"percentile": {"50.000000": 1000000000, "99.000000": 1000000000}}}}]}'
+"#;
+
+fn program(path: &Path, text: &str) {
+    fs::write(path, text).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn verdict(check: &Value) -> &str {
+    check["verdict"].as_str().unwrap()
+}
+
+#[test]
+fn each_check_passes_fails_or_says_why_not_and_a_wrong_figure_fails() {
+    let home = Home::new();
+    let tools = home.path("tools");
+    fs::create_dir(&tools).unwrap();
+    program(&tools.join("fio"), SLOW_FIO);
+    let (files, out) = (home.path("secret-place"), home.path("attest.json"));
+    let arguments = ["attest", "--quick", "--files", files.to_str().unwrap(), "--out", out.to_str().unwrap()];
+    let mut command = home.command(&arguments);
+    let ran = Ran::of(&command.env("STACKTUNE_TEST_TOOLS", &tools).output().unwrap());
+    assert_eq!(ran.status, Some(1), "{}{}", ran.out, ran.err);
+    let bundle = json(&out);
+    assert_eq!((&bundle["schema"], &bundle["quick"]), (&1.into(), &true.into()));
+    let checks = bundle["checks"].as_array().unwrap();
+    assert_eq!(checks.iter().map(|check| check["check"].as_str().unwrap()).collect::<Vec<_>>(), CHECKS);
+    for check in checks {
+        match verdict(check) {
+            "pass" | "fail" => assert!(check["ours"].is_number() && check["theirs"].is_number(), "{check:#}"),
+            "not_checkable" => assert!(check["why"].as_str().is_some_and(|why| !why.is_empty()), "{check:#}"),
+            other => panic!("{other}: {check:#}"),
+        }
+    }
+    // Where there is no direct I/O, nothing is compared with fio.
+    let latency: Vec<_> = checks[..2].iter().map(verdict).collect();
+    let direct = !checks[0]["why"].as_str().is_some_and(|why| why.contains("direct I/O"));
+    assert!(latency == ["fail"; 2] || !direct, "{bundle:#}\n{}", ran.err);
+    assert_eq!(verdict(&checks[8]), "pass", "lost writes: {:#}", checks[8]);
+    assert!(ran.err.contains("read latency p50: failed") || !direct, "{}", ran.err);
+    assert!(ran.out.contains("FAIL") || !direct, "{}", ran.out);
+    // What can be published names nothing, and nothing is left.
+    let text = fs::read_to_string(&out).unwrap();
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    // A short name may be a part of any word.
+    let host = Some(host.trim()).filter(|host| host.len() > 5);
+    for name in ["secret-place", home.dir.path().to_str().unwrap()].into_iter().chain(host) {
+        assert!(!text.contains(name), "{name}: {text}");
+    }
+    assert_eq!(fs::read_dir(&files).unwrap().count(), 0);
+    let maps = fs::read_dir(home.path("state/stacktune/writes"));
+    assert_eq!(maps.map_or(0, Iterator::count), 0);
+    home.run(&arguments).ended(2, &["exists already"]);
+}
