@@ -32,10 +32,11 @@ pub(super) fn check(bed: &mut Bed) -> Result<Vec<Outcome>> {
     let engine = if bed.facts.libaio.reason().is_none() { "libaio" } else { "psync" };
     let arguments = arguments(&data, settings.io.page_size_bytes, engine, pair.as_secs_f64())?;
     let (mut all, mut missing, mut version) = (Vec::new(), Vec::new(), None);
-    for n in 0..bed.amounts.pairs {
+    while all.len() < bed.amounts.pairs {
+        let is_fio_first = (all.len() + missing.len()).is_multiple_of(2);
         let of_fio = |bed: &Bed| beside(&fio, &arguments, bed);
         // Each is the first in every other pair.
-        let early = if n % 2 == 0 { Some(of_fio(bed)?) } else { None };
+        let early = if is_fio_first { Some(of_fio(bed)?) } else { None };
         let ours = bed.run(&settings, pair, &mut ())?.summary.classes.point.service_ns;
         let theirs = match early {
             Some(early) => early,
@@ -47,11 +48,9 @@ pub(super) fn check(bed: &mut Bed) -> Result<Vec<Outcome>> {
                 version.get_or_insert(theirs.version);
                 all.push((ours, theirs.percentiles));
             }
-            // While the device stalls, a run may have too few reads: the pair does not count.
-            (Err(why), _) | (_, Err(why)) => missing.push(why),
-        }
-        if let Some(why) = missing.last().filter(|_| missing.len() >= PAIRS_MIN) {
-            return Ok(Outcome::none(&CHECKS, why));
+            // While the device stalls, a run may have too few reads: another pair takes its place.
+            (Err(why), _) | (_, Err(why)) if missing.len() + 1 < PAIRS_MIN => missing.push(why),
+            (Err(why), _) | (_, Err(why)) => return Ok(Outcome::none(&CHECKS, &why)),
         }
     }
     let version = version.unwrap_or_default();
