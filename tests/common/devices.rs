@@ -58,6 +58,7 @@ impl Loops {
             let free = (0..SLOTS).map(|slot| (slot, open(format!("stacktune-test-loop-{slot}"))));
             slots.extend(free.filter(|(_, lock)| lock.try_lock().is_ok()).take(count - slots.len()));
             if slots.len() == count {
+                slots.iter().for_each(|(slot, _)| take_away_what_was_left(FIRST_DEVICE + slot));
                 return Some(Self { slots, _turn: turn });
             }
             std::thread::sleep(Duration::from_millis(20));
@@ -113,6 +114,19 @@ impl Loops {
 /// Whether a file is attached to a loop device.
 fn is_attached(number: usize) -> bool {
     Path::new(&format!("/sys/block/loop{number}/loop")).exists()
+}
+
+/// Unmounts and detaches what a killed test has left on a device. Who holds the slot's lock may: no other test
+/// of this host uses the device.
+fn take_away_what_was_left(number: usize) {
+    if !is_attached(number) {
+        return;
+    }
+    let device = format!("/dev/loop{number}");
+    for program in [&["umount", "--all-targets"][..], &["losetup", "--detach"]] {
+        // It may not be mounted; a device that can't be had is reported by who waits for it.
+        let _ = Command::new(program[0]).args(&program[1..]).arg(&device).output();
+    }
 }
 
 /// Makes the devices below [`FIRST_DEVICE`], which the kernel does on demand.
