@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, stderr};
 use std::time::Duration;
 
-use super::duel::Duel;
+use super::duel;
 use super::inputs::{facts_with_versions, options, profile};
 use super::output::{eprint_line, print, print_json};
 use super::signals::Interrupts;
@@ -42,7 +42,7 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     let interrupts = Interrupts::watch()?;
     let facts = facts_with_versions();
     let mut settings = by_identity(&profile.settings, &facts);
-    let mut duel = Duel::of(&args.duel, &mut settings)?;
+    let mut duel = duel::asked(&args.duel, &mut settings)?;
     let warmup = args.warmup.unwrap_or_default();
     let options = Options { warmup, ..options(&args.run, demo) };
     let array = settings.run.clone();
@@ -73,7 +73,7 @@ pub fn run(args: &RecordArgs) -> Result<()> {
         report_unsteady(&summary);
     }
     if let Some(duel) = &duel {
-        duel.finish(&out, args.output.json)?;
+        duel::finish(duel, &out, args.output.json)?;
     } else if args.output.json {
         print_json(&summary)?;
     } else {

@@ -171,6 +171,11 @@ impl Ledger {
         closed.into_iter().chain([line]).collect()
     }
 
+    /// How many lines there are, which is the last one's number.
+    pub fn len(&self) -> u64 {
+        self.lines.len() as u64
+    }
+
     /// Takes a window; returns the lines that changed.
     pub fn window(&mut self, window: &Window) -> Vec<LedgerLine> {
         let settled = !window.flags.iter().any(|flag| flag.is(FlagKind::Settling));

@@ -6,8 +6,8 @@
 //! |---|---|---|
 //! | [`pitfalls`] | which pitfalls of measuring a run avoids | – |
 //! | [`record`] | a recording written and read back | pitfalls |
-//! | [`session`] | one run: open, start, turn, pause, record | pitfalls, record |
 //! | [`duel`] | two values of a knob in randomised pairs of blocks, until it is clear which is better | – |
+//! | [`session`] | one run: open, start, turn, pause, record, duels | pitfalls, record, duel |
 //! | [`attest`] | stacktune's figures beside those of other programs, on this host | duel, record, session |
 //! | [`sweep`] | a profile's steps, run one after the other and resumed | session, record |
 //! | [`paper`] | the papers' tables and figures: rows, numbers, claims and verdicts | record |

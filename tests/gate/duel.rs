@@ -1,6 +1,7 @@
 //! Two values of a knob in one run, on simulated devices: minutes of it take no time.
 
-use crate::common::program::{Home, Outcome, json_file};
+use crate::common::program::{Home, MODEST, Outcome, json_file};
+use crate::common::terminal::Terminal;
 
 /// Fights on simulated devices.
 fn duel(home: &Home, out: &str, duel: &str, more: &[&str]) -> Outcome {
@@ -55,4 +56,24 @@ fn a_duel_that_can_not_be_is_refused_before_anything_is_made() {
     }
     let both = duel(&home, "none", "scan.depth=4,8", &["--for", "5s"]).expect(2);
     assert!(both.stderr.contains("--for"), "{}", both.stderr);
+}
+
+#[test]
+fn a_duel_on_the_screen_turns_the_knob_back_and_forth_and_leaves_it_as_it_was() {
+    let home = Home::new();
+    let sets = [&MODEST[..], &["io.interface=sim", "run.window=100ms", "scan.depth=64"]].concat();
+    let mut terminal = Terminal::demo(&home, &sets, (160, 50));
+    terminal.wait_until_running();
+    terminal.choose("scan.depth");
+    terminal.press("l");
+    terminal.wait_for("64 → 128");
+    terminal.press("D");
+    terminal.wait_for("By which figure");
+    terminal.press("\r");
+    terminal.wait_for("duel of scan.depth by scan MB/s: A 64, B 128");
+    terminal.wait_for("pairs · change (");
+    terminal.press("D");
+    terminal.wait_for("it was ended before it was decided");
+    terminal.press("q");
+    terminal.left().expect(0);
 }

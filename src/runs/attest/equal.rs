@@ -2,11 +2,10 @@
 
 use super::bed::{Bed, Onlooker, with};
 use super::checks::{Check, Outcome, Verdict};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::runs::duel::report::{ENOUGH, Verdict as Decided};
-use crate::runs::duel::{Course, Figure, Report, Spec, Step};
-use crate::runs::session::{Event, Session};
-use crate::settings::knobs::{self, Value};
+use crate::runs::duel::{Figure, Report, Spec};
+use crate::runs::session::{Duel, Event, Session};
 use crate::units::format_duration;
 
 /// A knob that changes nothing that is measured, yet restarts the classes like any other: from such times on, slow I/Os
@@ -30,41 +29,21 @@ pub(super) fn check(bed: &mut Bed) -> Result<Outcome> {
             (KNOB, VALUES[0]),
         ],
     )?;
-    let knob = knobs::find(KNOB).ok_or_else(|| Error::failed(format!("there is no knob `{KNOB}`")))?;
-    let value = |text: &str| knob.parse(text).map_err(Error::failed);
-    let mut duel = Duel {
-        course: Course::new(Spec {
-            knob: KNOB.to_owned(),
-            values: VALUES.map(str::to_owned),
-            figure: Figure::Total,
-            margin: MARGIN,
-            seed: rand::random::<u32>().into(),
-        }),
-        values: [value(VALUES[0])?, value(VALUES[1])?],
+    let spec = Spec {
+        knob: KNOB.to_owned(),
+        values: VALUES.map(str::to_owned),
+        figure: Figure::Total,
+        margin: MARGIN,
+        seed: rand::random::<u32>().into(),
     };
+    let mut duel = Duel::new(spec, &settings)?;
     bed.run(&settings, bed.amounts.duel, &mut duel)?;
-    Ok(judged(&duel.course.report()))
-}
-
-struct Duel {
-    course: Course,
-    values: [Value; 2],
+    Ok(judged(&duel.report()))
 }
 
 impl Onlooker for Duel {
     fn event(&mut self, session: &mut Session, event: &Event) -> Result<bool> {
-        match event {
-            Event::Turned { outcome: Err(why), .. } => Err(Error::failed(why.clone())),
-            Event::Window(window, _) => match self.course.window(window) {
-                Step::Stay => Ok(true),
-                Step::Turn(to) => {
-                    session.turn(KNOB, &self.values[to]);
-                    Ok(true)
-                }
-                Step::Over => Ok(false),
-            },
-            _ => Ok(true),
-        }
+        self.watch(session, event)
     }
 }
 
@@ -139,7 +118,7 @@ mod tests {
 
     #[test]
     fn the_knob_turns_between_its_values_without_effect() {
-        let knob = knobs::find(KNOB).unwrap();
+        let knob = crate::settings::knobs::find(KNOB).unwrap();
         assert!(VALUES.iter().all(|text| knob.parse(text).is_ok()) && !knob.spec.only_reckons);
     }
 }

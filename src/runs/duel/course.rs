@@ -16,7 +16,7 @@ const MEASURED: usize = 3;
 const SETTLING: usize = 0;
 const DOUBLED_MAX: u32 = 2;
 /// The most pairs.
-const PAIRS_MAX: usize = 40;
+pub const PAIRS_MAX: usize = 40;
 /// Pairs after which it is looked at whether blocks settle, and the evidence that they don't.
 const SETTLED_PAIRS: usize = 4;
 const UNSETTLED: f64 = 10.0;
@@ -165,13 +165,28 @@ impl Course {
         self.verdict = self.judged();
     }
 
+    /// Whether there is a verdict.
+    pub fn is_over(&self) -> bool {
+        self.verdict.is_some()
+    }
+
+    /// The pairs so far, those that were left out included.
+    pub fn pairs(&self) -> usize {
+        self.pairs.len() + self.dropped.len()
+    }
+
+    /// The most windows that a pair takes: each block may begin with that of a turn.
+    pub fn pair_windows(&self) -> usize {
+        2 * (1 + self.settling_windows + MEASURED)
+    }
+
     fn differences(&self) -> Vec<f64> {
         self.pairs.iter().filter_map(|pair| pair.difference(self.spec.figure)).collect()
     }
 
     /// The verdict, once there is one.
     fn judged(&mut self) -> Option<(Verdict, Option<String>)> {
-        let all = self.pairs.len() + self.dropped.len();
+        let all = self.pairs();
         if all >= DROPPED_FROM && self.dropped.len() * 3 > all {
             let dropped = self.dropped.len();
             let why = self.dropped.last().map_or("", String::as_str);

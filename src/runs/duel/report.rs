@@ -1,9 +1,13 @@
 //! What a duel leaves: each pair, the evidence for each figure, and the verdict.
 
+use std::path::{Path, PathBuf};
+
 use serde::Serialize;
 
 use super::evidence::{evidence, interval, median};
 use super::figures::Figure;
+use crate::error::{Error, Result};
+use crate::held_folder::HeldFolder;
 
 /// Evidence from which on the figure that counts is clear: by chance, that is so in one duel of 40.
 pub const ENOUGH: f64 = 40.0;
@@ -99,6 +103,23 @@ pub struct Report {
     pub verdict: Verdict,
     /// Why there is none, or why it is unclear.
     pub why: Option<String>,
+}
+
+impl Report {
+    /// Writes it into the folder of a recording, beside those that are there: `duel.json`, `duel-2.json`, …
+    ///
+    /// # Errors
+    /// Where that fails.
+    pub fn write(&self, recording: &Path) -> Result<PathBuf> {
+        let text = serde_json::to_string_pretty(self)
+            .map_err(|error| Error::failed(format!("cannot encode the duel: {error}")))?;
+        let folder = HeldFolder::open_own(recording)?;
+        let further = (2..).map(|number: u32| format!("duel-{number}.json"));
+        let mut names = std::iter::once("duel.json".to_owned()).chain(further);
+        let name = names.find(|name| !folder.has(name)).unwrap_or_default();
+        folder.replace(&name, format!("{text}\n").as_bytes())?;
+        Ok(recording.join(name))
+    }
 }
 
 /// The figure over these pairs.

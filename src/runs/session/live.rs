@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use super::attendant::Attendant;
+use super::live_duels::Duels;
 use super::message::{Advance, Command, Event, Phase, PlanShown, Progress, Status, Wanted};
 use super::options::Options;
 use super::rebuild::{Former, Rebuild};
@@ -151,24 +152,26 @@ fn after_failure(
 /// Runs an opened session.
 fn operate(mut session: Session, commands: &Receiver<Command>, events: &Sender<Event>) -> (Next, Result<()>) {
     let began = Instant::now();
-    let (mut next, mut planned) = (None, None);
+    let (mut next, mut planned, mut duels) = (None, None, Duels::default());
     begin(&mut session);
     while next.is_none() && planned.is_none() {
-        match commands.recv_timeout(pause_of(&session, began)) {
-            Ok(Command::Quit) | Err(RecvTimeoutError::Disconnected) => {
+        let command = commands.recv_timeout(pause_of(&session, began));
+        let command = command.map(|command| duels.command(&mut session, command));
+        match command {
+            Ok(Some(Command::Quit)) | Err(RecvTimeoutError::Disconnected) => {
                 next = Some(Next::Quit { keep: false });
             }
-            Ok(Command::QuitKeeping) => next = Some(Next::Quit { keep: true }),
-            Ok(Command::Open { settings, unused_steps }) => {
+            Ok(Some(Command::QuitKeeping)) => next = Some(Next::Quit { keep: true }),
+            Ok(Some(Command::Open { settings, unused_steps })) => {
                 let opens = session.plan_to_open(*settings, unused_steps);
                 next = opens.map(|settings| Next::Open { settings: Box::new(settings), unused_steps });
             }
-            Ok(Command::Build { plan, typed }) => match session.take_plan(plan) {
+            Ok(Some(Command::Build { plan, typed })) => match session.take_plan(plan) {
                 Some(pending) => planned = Some((pending, typed)),
                 None => session.notice("that plan is no longer current: plan again".into()),
             },
-            Ok(command) => obey(&mut session, command),
-            Err(RecvTimeoutError::Timeout) => {}
+            Ok(Some(command)) => obey(&mut session, command),
+            Ok(None) | Err(RecvTimeoutError::Timeout) => {}
         }
         if session.is_simulated() {
             session.advance(began.elapsed().as_nanos() as u64);
@@ -176,9 +179,9 @@ fn operate(mut session: Session, commands: &Receiver<Command>, events: &Sender<E
         if let Err(error) = session.tick() {
             let _ = events.send(Event::Notice(format!("the recording ended: {error}")));
         }
-        session.events().for_each(|event| drop(events.send(event)));
+        duels.pass_on(&mut session, events);
     }
-    let (ended, quit) = close(&mut session, commands, events);
+    let (ended, quit) = close(&mut session, &mut duels, commands, events);
     if let Some((pending, typed)) = planned {
         // A recording has ended here, with the ledger that the next session goes on with.
         if let Err(error) = &ended {
@@ -217,6 +220,7 @@ fn pause_of(session: &Session, began: Instant) -> Duration {
 /// Drains, and ends a recording with what has drained; a quit meanwhile no longer waits, and is returned.
 fn close(
     session: &mut Session,
+    duels: &mut Duels,
     commands: &Receiver<Command>,
     events: &Sender<Event>,
 ) -> (Result<()>, Option<Next>) {
@@ -227,7 +231,7 @@ fn close(
         if ended.is_none() && session.drains_in_vain() {
             ended = Some(session.conclude(&Outcome::Complete));
         }
-        session.events().for_each(|event| drop(events.send(event)));
+        duels.pass_on(session, events);
         match commands.recv_timeout(if drained { Duration::ZERO } else { SETTLE }) {
             Ok(Command::Quit) | Err(RecvTimeoutError::Disconnected) => {
                 quit = Some(Next::Quit { keep: false });
@@ -239,7 +243,7 @@ fn close(
         }
     }
     let ended = ended.unwrap_or_else(|| session.conclude(&Outcome::Complete));
-    session.events().for_each(|event| drop(events.send(event)));
+    duels.pass_on(session, events);
     (ended.map(drop), quit)
 }
 
@@ -251,6 +255,7 @@ fn decline(command: &Command, why: &str, events: &Sender<Event>) {
         Command::Plan(_) => Event::Planned(Err(why.to_owned())),
         Command::Build { .. } => Event::Notice(format!("nothing is built: {why}")),
         Command::Record(Some(_)) => Event::Notice(format!("nothing is recorded: {why}")),
+        Command::Duel(Some(_)) => Event::Notice(format!("no duel: {why}")),
         _ => return,
     };
     let _ = events.send(event);
@@ -277,6 +282,7 @@ fn obey(session: &mut Session, command: Command) {
         Command::Plan(turns) => session.report_plan(&turns),
         // Nothing waits for consent while a session runs, and the rest is the caller's.
         Command::Consent(_)
+        | Command::Duel(_)
         | Command::Open { .. }
         | Command::Build { .. }
         | Command::Quit

@@ -9,6 +9,7 @@ use crate::host::{Facts, TargetFacts};
 pub use crate::load::volume::Progress;
 use crate::meter::totals::Totals;
 use crate::meter::window::{LedgerLine, Window};
+use crate::runs::duel::{Figure, Report};
 use crate::runs::pitfalls::Circumstances;
 use crate::settings::Settings;
 use crate::settings::knobs::Value;
@@ -50,6 +51,8 @@ pub enum Command {
     },
     /// Start a recording into a new folder, or stop it.
     Record(Option<PathBuf>),
+    /// Start a duel, or end the one that goes on.
+    Duel(Option<DuelAsked>),
     /// Allow what a device holds to be destroyed: its serial, or its name where it has none.
     Consent(Vec<String>),
     /// Drain, take down what was built, and end.
@@ -80,6 +83,8 @@ pub enum Event {
     },
     /// A sentence for the operator.
     Notice(String),
+    /// A duel began, has another pair, or is over.
+    Duel(Arc<DuelShown>),
     /// A device holds something: it is wanted typed, shown with this.
     ConsentWanted(Vec<Wanted>),
     /// What it takes to build the target anew, or why that can't be. It waits for [`Command::Build`].
@@ -94,6 +99,32 @@ pub enum Event {
     Recording(Option<PathBuf>),
     /// The run can't continue (the screen stays), or has ended.
     Ended(Result<(), Error>),
+}
+
+/// Two values of a knob that are to be compared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DuelAsked {
+    /// The knob's path.
+    pub knob: String,
+    /// The values, as in a profile.
+    pub values: [String; 2],
+    /// The figure that counts.
+    pub figure: Figure,
+}
+
+/// How a duel stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DuelShown {
+    /// The pairs so far, and what they say.
+    pub report: Report,
+    /// Whether the verdict is final.
+    pub is_over: bool,
+    /// The longest time that a pair takes.
+    pub pair_ns: u64,
+    /// The longest time that it may still take.
+    pub left_ns_max: u64,
+    /// The file that it was written into, if there was a recording when it ended.
+    pub kept: Option<PathBuf>,
 }
 
 /// What it takes to build the target anew, as the operator sees it before it is done.

@@ -47,7 +47,8 @@ fn change(row: &Row) -> String {
     }
 }
 
-fn verdict(report: &Report) -> String {
+/// How it ended, in a sentence about A and B.
+pub fn verdict(report: &Report) -> String {
     let row = report.figures.first();
     let by = row.map_or_else(String::new, |row| format!("{} {}", row.figure.name(), change(row)));
     let why = report.why.as_deref().unwrap_or("unknown");

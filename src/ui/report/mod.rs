@@ -8,7 +8,7 @@ mod chart;
 pub mod compare;
 pub mod cost;
 mod differences;
-mod duel;
+pub mod duel;
 mod figures;
 pub mod host;
 pub mod knobs;

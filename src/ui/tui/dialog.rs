@@ -46,6 +46,17 @@ pub enum Dialog {
         /// Lines above the screen.
         top: usize,
     },
+    /// By which figure should two values of a knob be compared?
+    Duel {
+        /// The line of the ledger whose turn it is about.
+        line: u64,
+        /// The knob's path.
+        knob: String,
+        /// The values before and after that turn, as in a profile.
+        values: [String; 2],
+        /// The chosen figure, among all.
+        chosen: usize,
+    },
     /// What should become of the stack that is in place?
     Leave,
     /// The help.

@@ -23,6 +23,8 @@ pub enum Context {
     Leaving,
     /// The list of profiles.
     Open,
+    /// The figures that a duel can be about.
+    Duel,
     /// The help, and the host's page.
     Help,
     /// Everywhere.
@@ -58,6 +60,7 @@ pub enum Action {
     Open,
     Record,
     Undo,
+    Duel,
     Freeze,
     Cumulative,
     Response,
@@ -100,7 +103,7 @@ const fn bind(
     Binding { context, keys, label, action, hint, help }
 }
 
-use Context::{Always, Failed, Help, Knobs, Leaving, Ledger, Main, Open, Plan, Question, Text};
+use Context::{Always, Duel, Failed, Help, Knobs, Leaving, Ledger, Main, Open, Plan, Question, Text};
 use KeyCode::{
     BackTab, Backspace, Char, Down, End, Enter, Esc, Home, Left, PageDown, PageUp, Right, Tab, Up,
 };
@@ -121,6 +124,7 @@ pub const MAP: &[Binding] = &[
     bind(Main, &[Char(' ')], "space", Action::Pause, "pause", "Pause or resume the load; no I/O is scheduled while paused."),
     bind(Main, &[Char('m')], "m", Action::Mute, "mute", "Switch the class of the chosen knob off or on."),
     bind(Main, &[Char('u')], "u", Action::Undo, "undo", "Undo the last turn."),
+    bind(Main, &[Char('D')], "D", Action::Duel, "duel", "Compare the two values of the ledger's chosen turn (else the last): the knob is turned back and forth in random order until it is clear which is better. Again: end the duel."),
     bind(Main, &[Char('v')], "v", Action::View, "view", "Show the next panel where not all fit: charts, system, ledger, notes."),
     bind(Main, &[Tab, BackTab], "tab", Action::Focus, "focus", "Move between the knobs and the ledger."),
     bind(Main, &[Char('s')], "s", Action::Save, "save", "Save the settings as a profile."),
@@ -181,6 +185,10 @@ pub const MAP: &[Binding] = &[
     bind(Open, &[End, Char('G')], "End G", Action::Last, "", "Choose the last."),
     bind(Open, &[Enter], "⏎", Action::Accept, "open", "Open the chosen profile."),
     bind(Open, &[Esc, Char('q')], "Esc", Action::Close, "cancel", "Close the list."),
+    bind(Duel, &[Up, Char('k')], "↑ k", Action::Up, "", "Choose the figure above."),
+    bind(Duel, &[Down, Char('j')], "↓ j", Action::Down, "choose", "Choose the figure below."),
+    bind(Duel, &[Enter], "⏎", Action::Accept, "begin", "Begin the duel by the chosen figure."),
+    bind(Duel, &[Esc, Char('q')], "Esc", Action::Close, "cancel", "Close; nothing is turned."),
     bind(Help, &[Up, Char('k')], "↑ k", Action::Up, "", "Scroll up."),
     bind(Help, &[Down, Char('j')], "↓ j", Action::Down, "scroll", "Scroll down."),
     bind(Help, &[PageUp], "PgUp", Action::PageUp, "", "Scroll up a page."),

@@ -12,7 +12,7 @@ use super::keys::Context;
 use super::layout::{self, View};
 use super::theme::Theme;
 use crate::error::Error;
-use crate::runs::session::message::{Advance, Phase, Progress, Status};
+use crate::runs::session::message::{Advance, DuelShown, Phase, Progress, Status};
 use crate::settings::knobs::{self, Conditions, Knob, Scope, Value};
 use crate::settings::{LoadEngine, Settings};
 
@@ -129,6 +129,12 @@ pub struct State {
     pub former: Option<Box<Settings>>,
     /// The commands that remove the retained stack.
     pub kept: Vec<String>,
+    /// The duel that goes on, and the ledger's line that it is about.
+    pub duel: Option<(u64, Arc<DuelShown>)>,
+    /// The line that a duel was asked for and has not yet begun.
+    pub duel_asked: u64,
+    /// How former duels ended, by the ledger's line.
+    pub duels: BTreeMap<u64, String>,
     /// What has the focus.
     pub focus: Focus,
     /// The panel shown if not all fit.
@@ -174,6 +180,9 @@ impl State {
             step: None,
             former: None,
             kept: Vec::new(),
+            duel: None,
+            duel_asked: 0,
+            duels: BTreeMap::new(),
             focus: Focus::default(),
             view: View::default(),
             ledger_chosen: 0,
@@ -269,6 +278,7 @@ impl State {
             (Some(Dialog::Leave), _) => &[Context::Leaving],
             (Some(Dialog::Replace { .. }), _) => &[Context::Question],
             (Some(Dialog::Open { .. }), _) => &[Context::Open],
+            (Some(Dialog::Duel { .. }), _) => &[Context::Duel],
             (Some(Dialog::Help { .. } | Dialog::Host { .. } | Dialog::Believe { .. }), _) => &[Context::Help],
             (None, Focus::Knobs) => &[Context::Knobs, Context::Main],
             (None, Focus::Ledger) => &[Context::Ledger, Context::Main],

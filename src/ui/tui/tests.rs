@@ -162,6 +162,18 @@ fn ledger_with_a_line_opened() {
 }
 
 #[test]
+fn a_duel_is_shown_pair_by_pair() {
+    snapshot("duel", |w, h| {
+        let mut state = turned(w, h);
+        tell(&mut state, Event::Duel(Arc::new(fixture::duel(8))));
+        state
+    });
+    let mut state = turned(80, 24);
+    press(&mut state, &[KeyCode::Char('D')]);
+    insta::assert_snapshot!("duel_asked_80x24", shown(&state));
+}
+
+#[test]
 fn cpu_and_members() {
     snapshot("system", |w, h| {
         let mut state = turned(w, h);
@@ -415,6 +427,7 @@ fn any_key() -> impl Strategy<Value = Msg> {
             Event::Planned(Ok(Arc::new(PlanShown { number: 0, ..fixture::plan_long() }))),
             Event::Planned(Ok(Arc::new(fixture::plan_short()))),
             Event::Status(Arc::new(fixture::standing_status())),
+            Event::Duel(Arc::new(fixture::duel(3))),
             Event::Former(Box::new(fixture::settings())),
             Event::Ended(Err(fixture::build_error())),
         ])

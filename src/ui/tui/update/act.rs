@@ -1,7 +1,7 @@
 //! What an action of the operator does.
 
 use super::choice::step;
-use super::{input, plan, turn};
+use super::{duel, input, plan, turn};
 use crate::class::Class;
 use crate::runs::session::Command;
 use crate::runs::session::message::Phase;
@@ -40,6 +40,7 @@ pub fn act(state: &mut State, action: Action) -> Vec<Effect> {
         Action::MuteClass(index) => return turn::mute(state, Class::ALL[index]),
         Action::Restart => return turn::restart(state),
         Action::Undo => return undo(state),
+        Action::Duel => return duel::ask(state),
         Action::Save => save(state),
         Action::Open => {
             state.dialog = Some(Dialog::Open { entries: None, chosen: 0 });

@@ -8,7 +8,7 @@ use crate::ui::tui::message::Effect;
 use crate::ui::tui::state::State;
 use crate::ui::tui::update::act::{act, leave};
 use crate::ui::tui::update::input::{scrolled, type_into};
-use crate::ui::tui::update::{plan, turn};
+use crate::ui::tui::update::{duel, plan, turn};
 use crate::ui::tui::view;
 
 /// Handles a key, given its action here or the character that it types.
@@ -47,6 +47,9 @@ pub fn pressed(state: &mut State, action: Option<Action>, typed: Option<char>) -
             _ => state.dialog = Some(Dialog::Replace { name }),
         },
         Dialog::Open { entries, chosen } => return open(state, entries, chosen, action),
+        Dialog::Duel { line, knob, values, chosen } => {
+            return duel::pressed(state, (line, knob, values), chosen, action);
+        }
         Dialog::Consent(_) => {
             state.dialog = Some(dialog);
             return consent(state, action, typed);

@@ -3,6 +3,9 @@
 mod act;
 mod choice;
 mod dialogs;
+mod duel;
+#[cfg(test)]
+mod duel_tests;
 mod input;
 mod messages;
 mod mouse;

@@ -12,7 +12,7 @@ use crate::ui::tui::figures::Figures;
 use crate::ui::tui::layout;
 use crate::ui::tui::message::Effect;
 use crate::ui::tui::state::{Focus, Passing, State};
-use crate::ui::tui::update::plan;
+use crate::ui::tui::update::{duel, plan};
 
 /// Handles an event.
 pub fn handle(state: &mut State, event: Event) -> Vec<Effect> {
@@ -39,6 +39,7 @@ pub fn handle(state: &mut State, event: Event) -> Vec<Effect> {
         }
         // After an acknowledgement the settings follow; until then the requested value is shown.
         Event::ConsentWanted(_) | Event::Turned { outcome: Ok(false), .. } => {}
+        Event::Duel(shown) => duel::shown(state, shown),
         Event::Planned(planned) => plan::planned(state, planned),
         Event::Step(advance) => {
             state.progress = None;
@@ -55,7 +56,8 @@ pub fn handle(state: &mut State, event: Event) -> Vec<Effect> {
 /// A new run: the previous one's figures were counted by another clock.
 fn begin(state: &mut State) {
     state.live = Figures::default();
-    (state.frozen, state.ledger_chosen) = (None, 0);
+    (state.frozen, state.ledger_chosen, state.duel) = (None, 0, None);
+    state.duels.clear();
 }
 
 fn take_status(state: &mut State, status: Arc<Status>) {
@@ -114,11 +116,13 @@ fn ended(state: &mut State, outcome: Result<(), Error>) -> Vec<Effect> {
     }
     if matches!(
         state.dialog,
-        Some(Dialog::Consent(_) | Dialog::Plan(_) | Dialog::Leave | Dialog::Edit { .. })
+        Some(
+            Dialog::Consent(_) | Dialog::Plan(_) | Dialog::Leave | Dialog::Edit { .. } | Dialog::Duel { .. }
+        )
     ) {
         state.dialog = None;
     }
-    (state.progress, state.step) = (None, None);
+    (state.progress, state.step, state.duel) = (None, None, None);
     // A tool's error message is shown in full, but does not close another dialog.
     let in_full = outcome.as_ref().err().is_some_and(|error| state.former.is_some() || is_long(state, error));
     if in_full && state.dialog.is_none() {

@@ -7,6 +7,7 @@ use ratatui::text::{Line, Span};
 
 use super::frame::{put, span, window};
 use crate::printable::Shown as _;
+use crate::runs::duel::Figure;
 use crate::settings::knobs::{Knob, Scope, find};
 use crate::ui::text::{fit, fit_end, left, wrap};
 use crate::ui::tui::consent::{Consent, word_kind};
@@ -44,6 +45,7 @@ pub fn render(state: &State, dialog: &Dialog, buf: &mut Buffer, screen: Rect) {
         }
         Dialog::Open { entries, chosen } => open(state, entries.as_deref(), *chosen, buf, screen),
         Dialog::Consent(asked) => consent(state, asked, buf, screen),
+        Dialog::Duel { knob, values, chosen, .. } => duel(state, knob, values, *chosen, buf, screen),
         Dialog::Leave => leave(state, buf, screen),
         // Drawn by their own files.
         Dialog::Plan(_)
@@ -149,6 +151,27 @@ fn open(state: &State, entries: Option<&[ProfileEntry]>, chosen: usize, buf: &mu
         span("Enter opens it (the target is rebuilt if it differs)", theme.dim),
     ]));
     show(state, buf, screen, "open a profile", &lines);
+}
+
+/// Which figure a duel is to be about, and what it does.
+fn duel(state: &State, knob: &str, values: &[String; 2], chosen: usize, buf: &mut Buffer, screen: Rect) {
+    let theme = &state.theme;
+    let what = format!(
+        "The load goes on while {knob} is turned between {} (A) and {} (B) in random order, in 40 pairs of \
+         blocks at most; then it is as it is now. By which figure should one be better?",
+        fit(&values[0], 30),
+        fit(&values[1], 30)
+    );
+    let mut lines: Vec<_> =
+        wrap(&what, inner_cells()).into_iter().map(|part| text(part, theme.plain)).collect();
+    lines.push(Line::default());
+    for (at, figure) in Figure::ALL.iter().enumerate() {
+        let (mark, style) = if at == chosen { ("▸ ", theme.strong) } else { ("  ", theme.plain) };
+        lines.push(Line::from(vec![span(mark, theme.accent), span(figure.name(), style)]));
+    }
+    lines.push(Line::default());
+    lines.push(text("Enter begins · Esc cancels · D ends a duel that goes on", theme.dim));
+    show(state, buf, screen, "duel", &lines);
 }
 
 /// The question when quitting with a stack in place.

@@ -55,6 +55,10 @@ const FIGURES: &[(&str, &str)] = &[
         "ledger",
         "Means of the windows before a change and after it has settled. ▲ or ▼ only where it is more than chance, by how much the windows vary, and over 3%; else ◇ no clear change. No verdict while flags are set.",
     ),
+    (
+        "duel",
+        "Blocks of windows with each of two values, in pairs whose order a coin decides; the evidence says how surely they differ: at 40, by chance in one duel of 40. Each dot is a pair, the bar what the change is between.",
+    ),
 ];
 
 /// The whole help.
@@ -77,6 +81,7 @@ pub fn text(state: &State, cells: usize) -> Vec<(String, Style)> {
         ("Keys everywhere", Context::Main),
         ("Keys while typing", Context::Text),
         ("Keys in a plan", Context::Plan),
+        ("Keys before a duel", Context::Duel),
         ("Keys after a failure", Context::Failed),
         ("Keys when quitting with a stack in place", Context::Leaving),
     ] {

@@ -5,6 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
+use super::duel;
 use super::frame::{has_focus, panel, put, span};
 use crate::meter::flag::FlagKind;
 use crate::meter::window::{Change, LedgerLine, Verdict};
@@ -67,7 +68,8 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let cells = usize::from(inner.width);
     // Unless the ledger has the focus, the newest turn is shown.
     let chosen = if focused { state.ledger_chosen.min(ledger.len() - 1) } else { 0 };
-    let mut lines = Vec::new();
+    let duel = state.duel.as_ref();
+    let mut lines = duel.map_or_else(Vec::new, |(_, shown)| duel::rows(state, shown, cells));
     if cells >= TABLE_CELLS {
         lines.push(titles(state));
     }
@@ -165,7 +167,9 @@ fn words(line: &LedgerLine) -> Vec<String> {
 }
 
 fn remarks(state: &State, line: &LedgerLine, cells: usize) -> Vec<Line<'static>> {
-    let words = words(line).join(" · ");
+    let duel = state.duels.get(&line.number).cloned();
+    let words: Vec<String> = words(line).into_iter().chain(duel).collect();
+    let words = words.join(" · ");
     if words.is_empty() {
         return Vec::new();
     }

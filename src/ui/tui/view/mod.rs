@@ -5,6 +5,7 @@ mod charts;
 mod classes;
 mod cpu;
 pub mod dialogs;
+mod duel;
 mod frame;
 mod header;
 pub mod help;

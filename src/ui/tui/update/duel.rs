@@ -1,0 +1,100 @@
+//! Duels: asked for on a line of the ledger, shown while they go on, and kept with the line.
+
+use std::sync::Arc;
+
+use crate::runs::duel::Figure;
+use crate::runs::session::message::DuelShown;
+use crate::runs::session::{Command, DuelAsked};
+use crate::settings::knobs::{Scope, find};
+use crate::ui::report::duel::verdict;
+use crate::ui::tui::dialog::Dialog;
+use crate::ui::tui::keys::Action;
+use crate::ui::tui::layout::{self, View};
+use crate::ui::tui::message::Effect;
+use crate::ui::tui::state::{Focus, State};
+use crate::ui::tui::update::input::blocked;
+
+/// Ends the duel that goes on; else asks by which figure one of the chosen turn is to be.
+pub fn ask(state: &mut State) -> Vec<Effect> {
+    if state.duel.is_some() {
+        return vec![Effect::Send(Command::Duel(None))];
+    }
+    if blocked(state) {
+        return Vec::new();
+    }
+    let ledger = &state.figures().ledger;
+    let chosen = if state.focus == Focus::Ledger { state.ledger_chosen } else { 0 };
+    let Some(line) = ledger.iter().rev().nth(chosen.min(ledger.len().saturating_sub(1))).cloned() else {
+        state.say("a duel compares the two values of a turn: turn a knob first");
+        return Vec::new();
+    };
+    let values = [line.from.clone(), line.to.clone()];
+    let knob = find(&line.knob);
+    let value = |text: &String| knob.and_then(|knob| knob.parse(text).ok());
+    // The ledger also has turns of several knobs, and of none.
+    let (Some(knob), Some(from), Some(to)) = (knob, value(&values[0]), value(&values[1])) else {
+        state.say(format!("line {} is not a turn of one knob between two values", line.number));
+        return Vec::new();
+    };
+    if [&from, &to].into_iter().any(|value| state.scope_of(knob, value) == Scope::Rebuild) {
+        state.say(format!("no duel of {}: each turn would build the storage anew", knob.path));
+        return Vec::new();
+    }
+    let figure = figure_of(&line.knob);
+    let chosen = Figure::ALL.iter().position(|other| *other == figure).unwrap_or(0);
+    state.dialog = Some(Dialog::Duel { line: line.number, knob: line.knob.clone(), values, chosen });
+    Vec::new()
+}
+
+/// The figure that a knob is most likely turned for.
+fn figure_of(knob: &str) -> Figure {
+    match knob.split('.').next() {
+        Some("scan") => Figure::Scan,
+        Some("point") => Figure::PointP99,
+        Some("wal") => Figure::WalP99,
+        _ => Figure::Total,
+    }
+}
+
+/// A key while the figures are listed.
+pub fn pressed(
+    state: &mut State,
+    (line, knob, values): (u64, String, [String; 2]),
+    chosen: usize,
+    action: Option<Action>,
+) -> Vec<Effect> {
+    let last = Figure::ALL.len() - 1;
+    let chosen = match action {
+        Some(Action::Close) => return Vec::new(),
+        Some(Action::Accept) => {
+            state.duel_asked = line;
+            let figure = Figure::ALL[chosen.min(last)];
+            return vec![Effect::Send(Command::Duel(Some(DuelAsked { knob, values, figure })))];
+        }
+        Some(Action::Up) => chosen.saturating_sub(1),
+        Some(Action::Down) => (chosen + 1).min(last),
+        _ => chosen,
+    };
+    state.dialog = Some(Dialog::Duel { line, knob, values, chosen });
+    Vec::new()
+}
+
+/// Takes how a duel stands.
+pub fn shown(state: &mut State, shown: Arc<DuelShown>) {
+    let line = state.duel.as_ref().map_or(state.duel_asked, |(line, _)| *line);
+    if !shown.is_over {
+        if state.duel.is_none()
+            && layout::areas(state.screen, state.view).is_some_and(|a| a.ledger.is_empty())
+        {
+            state.view = View::Ledger;
+        }
+        state.duel = Some((line, shown));
+        return;
+    }
+    state.duel = None;
+    let report = &shown.report;
+    let said = format!("duel (A {}, B {}): {}", report.values[0], report.values[1], verdict(report));
+    state.notice(format!("{} {said}", report.knob));
+    state.say(format!("{} {said}", report.knob));
+    state.duels.insert(line, said);
+}

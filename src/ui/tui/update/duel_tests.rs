@@ -1,0 +1,90 @@
+//! Duels on the screen: asked for, followed, and what is left of them.
+
+use std::sync::Arc;
+
+use crossterm::event::KeyCode;
+
+use super::tests::{key, letter, said};
+use crate::meter::window::LedgerLine;
+use crate::runs::duel::Figure;
+use crate::runs::duel::report::Verdict;
+use crate::runs::session::message::DuelShown;
+use crate::runs::session::{Command, DuelAsked, Event};
+use crate::ui::tui::dialog::Dialog;
+use crate::ui::tui::fixture::{duel, running, tell, turned};
+use crate::ui::tui::layout::View;
+use crate::ui::tui::message::Effect;
+
+#[test]
+fn the_chosen_line_of_the_ledger_is_fought_over_by_the_chosen_figure() {
+    let mut state = turned(160, 50);
+    let line = state.live.ledger.back().unwrap().clone();
+    assert_eq!(letter(&mut state, 'D'), []);
+    let Some(Dialog::Duel { chosen, .. }) = state.dialog else { panic!("{:?}", state.dialog) };
+    key(&mut state, KeyCode::Down);
+    let begun = key(&mut state, KeyCode::Enter);
+    let figure = Figure::ALL[chosen + 1];
+    let asked = DuelAsked { knob: line.knob.clone(), values: [line.from.clone(), line.to.clone()], figure };
+    assert_eq!(begun, [Effect::Send(Command::Duel(Some(asked)))]);
+    tell(&mut state, Event::Duel(Arc::new(duel(2))));
+    assert_eq!(state.duel.as_ref().map(|(number, _)| *number), Some(line.number));
+
+    // Another press ends it; its verdict stays with the line.
+    assert_eq!(letter(&mut state, 'D'), [Effect::Send(Command::Duel(None))]);
+    let mut over = DuelShown { is_over: true, ..duel(8) };
+    over.report.verdict = Verdict::Second;
+    tell(&mut state, Event::Duel(Arc::new(over)));
+    assert!(state.duel.is_none());
+    assert!(state.duels[&line.number].contains("B is better: total MB/s"), "{:?}", state.duels);
+    assert!(said(&state).contains("B is better"), "{}", said(&state));
+    // A new run has lines of its own.
+    tell(&mut state, Event::Began);
+    assert!(state.duels.is_empty());
+}
+
+#[test]
+fn an_older_line_is_fought_over_where_it_is_chosen() {
+    let mut state = turned(160, 50);
+    let line = state.live.ledger.iter().rev().nth(1).unwrap().clone();
+    key(&mut state, KeyCode::Tab);
+    letter(&mut state, 'j');
+    letter(&mut state, 'D');
+    let Some(Dialog::Duel { line: number, .. }) = state.dialog else { panic!("{:?}", state.dialog) };
+    assert_eq!(number, line.number);
+    key(&mut state, KeyCode::Esc);
+    assert!(state.dialog.is_none() && state.duel.is_none());
+}
+
+#[test]
+fn what_can_not_be_fought_over_is_refused_at_once() {
+    let mut state = running(80, 24);
+    assert_eq!(letter(&mut state, 'D'), []);
+    assert!(said(&state).contains("turn a knob first"), "{}", said(&state));
+    let line = |knob: &str, from: &str, to: &str| LedgerLine {
+        number: 1,
+        knob: knob.into(),
+        from: from.into(),
+        to: to.into(),
+        ..LedgerLine::default()
+    };
+    for (line, why) in [
+        (line("stack.filesystem", "ext4", "xfs"), "build the storage anew"),
+        (line("stack.raid, stack.chunk", "md0", "none"), "not a turn of one knob"),
+    ] {
+        tell(&mut state, Event::Began);
+        tell(&mut state, Event::Ledger(Arc::new(line)));
+        assert_eq!(letter(&mut state, 'D'), []);
+        assert!(said(&state).contains(why) && state.dialog.is_none(), "{}", said(&state));
+    }
+}
+
+#[test]
+fn the_ledger_comes_into_view_when_a_duel_begins() {
+    let mut state = turned(80, 24);
+    assert_eq!(state.view, View::Charts);
+    tell(&mut state, Event::Duel(Arc::new(duel(0))));
+    assert_eq!(state.view, View::Ledger);
+    letter(&mut state, 'v');
+    tell(&mut state, Event::Duel(Arc::new(duel(1))));
+    assert_ne!(state.view, View::Ledger, "where the operator has looked elsewhere since, it stays so");
+}
