@@ -10,7 +10,7 @@ use crate::ui::text::{bounds, fit, width};
 use crate::ui::tui::state::State;
 use crate::units::{SECOND_NS, approx_span, three_digits};
 
-/// How far the scale may reach to both sides, as fractions.
+/// How far the scale may reach upwards, as fractions.
 const SCALES: [f64; 7] = [0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 3.0];
 /// The fewest pairs that can decide.
 const PAIRS_MIN: f64 = 7.0;
@@ -73,7 +73,7 @@ fn estimate_s(shown: &DuelShown) -> Option<f64> {
 /// What a cell of the lanes stands for.
 struct Scale {
     cells: usize,
-    /// The change at both ends, as a fraction.
+    /// The change at the right end, as a fraction; the left end's is the other way round, by the same factor.
     reach: f64,
 }
 
@@ -130,8 +130,8 @@ impl Scale {
 
     /// The ends of the scale, and what they mean.
     fn axis(&self) -> String {
-        let end = format!("{:.0}%", self.reach * 100.0);
-        let (left, right) = (format!("B −{end}"), format!("B +{end}"));
+        let less = self.reach / (1.0 + self.reach);
+        let (left, right) = (format!("B −{:.0}%", less * 100.0), format!("B +{:.0}%", self.reach * 100.0));
         let gap = self.cells.saturating_sub(width(&left) + width(&right));
         let middle = self.cell(0.0).saturating_sub(width(&left)).min(gap.saturating_sub(1));
         format!("{left}{}0{}{right}", " ".repeat(middle), " ".repeat(gap.saturating_sub(middle + 1)))
