@@ -1,5 +1,6 @@
 //! What earlier builds wrote stays readable: recordings, sweeps and journals, kept in `tests/recordings/earlier`.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -22,6 +23,93 @@ fn an_earlier_recording_is_shown_and_compared() {
     assert_eq!(shown["summary"]["schema"], 1);
     let compared = home.run(["compare", &earlier("run"), &earlier("other")]).expect(0);
     assert!(compared.stdout.contains("scan.depth: A 128 | B 4"), "{compared:?}");
+}
+
+/// Adds the paths of all keys in a JSON text of one value a line, or of one in all.
+fn key_paths(text: &str, paths: &mut BTreeSet<String>) {
+    fn of(value: &Value, at: &str, paths: &mut BTreeSet<String>) {
+        match value {
+            Value::Object(map) => map.iter().for_each(|(key, value)| {
+                let path = format!("{at}/{key}");
+                of(value, &path, paths);
+                paths.insert(path);
+            }),
+            Value::Array(items) => items.iter().for_each(|item| of(item, &format!("{at}/*"), paths)),
+            _ => {}
+        }
+    }
+    serde_json::Deserializer::from_str(text)
+        .into_iter::<Value>()
+        .for_each(|value| of(&value.unwrap(), "", paths));
+}
+
+/// The text without the keys of these paths.
+fn without(text: &str, gone: &BTreeSet<String>) -> String {
+    fn strip(value: &mut Value, at: &str, gone: &BTreeSet<String>) {
+        match value {
+            Value::Object(map) => {
+                map.retain(|key, _| !gone.contains(&format!("{at}/{key}")));
+                map.iter_mut().for_each(|(key, value)| strip(value, &format!("{at}/{key}"), gone));
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| strip(item, &format!("{at}/*"), gone)),
+            _ => {}
+        }
+    }
+    let values = serde_json::Deserializer::from_str(text).into_iter::<Value>().map(|value| {
+        let mut value = value.unwrap();
+        strip(&mut value, "", gone);
+        value.to_string() + "\n"
+    });
+    values.collect()
+}
+
+/// Since the recording that is kept, keys were added one after the other: what a build of any time in between has
+/// written lacks some of them.
+#[test]
+fn a_recording_without_some_of_the_later_keys_is_shown() {
+    const FILES: [&str; 4] = ["host.json", "ledger.jsonl", "summary.json", "windows.jsonl"];
+    let home = Home::new();
+    let dir = home.path("today");
+    let arguments =
+        ["record", "demo", "--set", "io.interface=sim", "--duel", "scan.depth=4,64", "--duel-seed", "1"];
+    home.run([&arguments[..], &["--out", dir.to_str().unwrap()]].concat()).expect(0);
+    let read = |folder: &str, name: &str| fs::read_to_string(format!("{folder}/{name}")).unwrap();
+    let today = FILES.map(|name| read(dir.to_str().unwrap(), name));
+    let mut later = Vec::new();
+    for (at, name) in FILES.iter().enumerate() {
+        let (mut now, mut before) = (BTreeSet::new(), BTreeSet::new());
+        key_paths(&today[at], &mut now);
+        for kept in ["run", "other"] {
+            key_paths(&read(&earlier(kept), name), &mut before);
+        }
+        // They have no turns.
+        if before.is_empty() {
+            continue;
+        }
+        // What is below a key that is new goes with it.
+        let is_new = |path: &&String| {
+            !before.contains(*path)
+                && path.rsplit_once('/').is_some_and(|(above, _)| {
+                    above.is_empty() || before.contains(above) || above.ends_with('*')
+                })
+        };
+        later.extend(now.iter().filter(is_new).map(|path| (at, path.clone())));
+    }
+    assert!(later.len() > 5, "{later:?}");
+    // Each alone, all together, and the first so many of them in two orders.
+    let mut sets: Vec<Vec<_>> = later.iter().map(|one| vec![one.clone()]).collect();
+    for share in 1..=4 {
+        let count = later.len() * share / 4;
+        sets.extend([later[..count].to_vec(), later[later.len() - count..].to_vec()]);
+    }
+    for gone in sets {
+        for (at, name) in FILES.iter().enumerate() {
+            let of_file = gone.iter().filter(|(file, _)| *file == at).map(|(_, path)| path.clone()).collect();
+            fs::write(dir.join(name), without(&today[at], &of_file)).unwrap();
+        }
+        let shown = home.run(["show", dir.to_str().unwrap()]);
+        assert_eq!(shown.status, Some(0), "without {gone:?}: {shown:?}");
+    }
 }
 
 /// What HdrHistogram's own tools say of its log; `KEEP=1 scripts/hlog.sh` writes it down.
