@@ -52,7 +52,7 @@ enum Outcome {
 
 /// Four drives, used bare: small, so that filling and verifying them takes no time.
 static BARE: Machine = Machine {
-    scripts: &["host", "raw", "polled", "guard", "pull"],
+    scripts: &["host", "raw", "lost", "polled", "guard", "pull"],
     options: &["--drives", "4", "--size", "64M", "--monitor", "--append", "nvme.poll_queues=2"],
     ran: OnceLock::new(),
 };
@@ -105,6 +105,9 @@ in_guest! {
         io_uring_on_bare_drives_is_verified
         libaio_on_bare_drives_is_verified
         system_calls_on_bare_drives_are_verified
+        writes_of_nvme_commands_that_are_taken_back_are_found
+        writes_over_vfio_that_are_taken_back_are_found
+        a_stale_member_of_a_mirror_is_found
         polled_completions_are_verified
         a_polled_submission_queue_is_verified_and_wakes_after_its_sleep
         rings_polled_from_both_sides_are_verified
@@ -178,6 +181,9 @@ in_guest! {
 /// What the soak alone runs. Loop devices prove most of it in the gate: the guard's in `tests/devices/guard.rs`, tools
 /// that fail in `stack_build.rs`, sweeps in `sweep.rs`, kept stacks in `stack_undo.rs`.
 const IN_SOAK: &[&str] = &[
+    "writes_of_nvme_commands_that_are_taken_back_are_found",
+    "writes_over_vfio_that_are_taken_back_are_found",
+    "a_stale_member_of_a_mirror_is_found",
     "a_bare_array_is_verified_and_leaves_nothing",
     "a_table_goes_on_after_kill_9_and_leaves_nothing",
     "parity_takes_more_bytes_than_are_written",
