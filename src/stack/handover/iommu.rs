@@ -3,8 +3,10 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::thread;
+use std::time::Instant;
 
-use super::bus::{Bus, CLASS_NVME, NVME, is_address, last_of, write};
+use super::bus::{Bus, CLASS_NVME, LOOK, NVME, PATIENCE, is_address, last_of, write};
 use crate::error::{Error, Result};
 use crate::host::{Device, Facts};
 use crate::printable::Shown as _;
@@ -50,7 +52,14 @@ pub fn commands_of(address: &str, group: &str, kind: &str) -> Vec<String> {
 /// If the kernel refuses the type, or the drive comes back under another name.
 pub fn set_type(drive: &Drive, address: &str, group: &str, kind: &str) -> Result<()> {
     Bus::default().set_type(address, group, kind)?;
-    drive.find().map(drop)
+    // The kernel shows a namespace in /sys before its node and what is read from it are there.
+    let ends = Instant::now() + PATIENCE;
+    loop {
+        match drive.find() {
+            Err(_) if Instant::now() < ends => thread::sleep(LOOK),
+            found => return found.map(drop),
+        }
+    }
 }
 
 /// Gives the group its old type back, if it still has the new one; idempotent.
