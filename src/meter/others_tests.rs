@@ -55,14 +55,16 @@ impl Proc {
     }
 }
 
-/// Cores of the kernel's threads, of others, and what of these is unattributed, in a window that ends then.
-fn at(probe: &mut OthersProbe, seconds: f64) -> [f64; 3] {
-    let cpu = probe.window((seconds * 1e9) as u64, CpuFigures::default());
-    [cpu.kernel_cores, cpu.others_cores, cpu.unattributed_cores].map(|cores| cores.map_or(-1.0, round))
-}
-
-fn round(cores: f64) -> f64 {
-    (cores * 1000.0).round() / 1000.0
+/// Thousandths of a core that the kernel's threads and others used, and what of these is unattributed, in a window that
+/// ends then.
+fn at(probe: &mut OthersProbe, seconds: u64) -> Option<[i64; 3]> {
+    let cpu = probe.window(seconds * SECOND_NS, CpuFigures::default());
+    let thousandths = |cores: Option<f64>| Some((cores? * 1000.0).round() as i64);
+    Some([
+        thousandths(cpu.kernel_cores)?,
+        thousandths(cpu.others_cores)?,
+        thousandths(cpu.unattributed_cores)?,
+    ])
 }
 
 #[test]
@@ -78,10 +80,10 @@ fn each_process_is_ours_for_us_or_somebody_elses() {
     proc.kernel_thread(12, "nfsd", 2);
     proc.process(60, "cc1", 40, [80, 0]);
     proc.ran(400);
-    assert_eq!(at(&mut probe, 1.0), [0.42, 0.86, 0.0]);
-    assert_eq!(at(&mut probe, 1.2), [0.42, 0.86, 0.0], "too soon for another reading");
-    assert_eq!(at(&mut probe, 2.0), [0.0; 3]);
-    assert_eq!(at(&mut OthersProbe::none(), 1.0), [-1.0; 3]);
+    assert_eq!(at(&mut probe, 1), Some([420, 860, 0]));
+    assert_eq!(at(&mut probe, 1), Some([420, 860, 0]), "too soon for another reading");
+    assert_eq!(at(&mut probe, 2), Some([0; 3]));
+    assert_eq!(at(&mut OthersProbe::none(), 1), None);
 }
 
 #[test]
@@ -94,23 +96,23 @@ fn what_ended_counts_once() {
     proc.ends(61);
     proc.process(60, "make", 40, [10, 1000 + 350 + 20]);
     proc.ran(70);
-    assert_eq!(at(&mut probe, 1.0), [0.0, 0.7, 0.0]);
+    assert_eq!(at(&mut probe, 1), Some([0, 700, 0]));
     proc.process(62, "cc1", 60, [400, 0]);
     proc.ran(470);
-    assert_eq!(at(&mut probe, 2.0)[1], 4.0);
+    assert_eq!(at(&mut probe, 2).unwrap()[1], 4000);
     // The parent was read before it had waited for its child, which had ended when it was its turn.
     proc.ends(62);
-    assert_eq!(at(&mut probe, 3.0)[1], 0.0);
+    assert_eq!(at(&mut probe, 3).unwrap()[1], 0);
     proc.process(60, "make", 40, [10, 1370 + 405]);
     proc.ran(475);
-    assert_eq!(at(&mut probe, 4.0)[1], 0.05, "not its four seconds again");
+    assert_eq!(at(&mut probe, 4).unwrap()[1], 50, "not its four seconds again");
     // A number that is given again is another process.
     proc.process(60, "yes", 40, [25, 0]);
     let stat = proc.0.path().join("60/stat");
     let text = fs::read_to_string(&stat).unwrap().replace(" 1060 9 9", " 5000 9 9");
     fs::write(stat, text).unwrap();
     proc.ran(500);
-    assert_eq!(at(&mut probe, 5.0)[1], 0.25);
+    assert_eq!(at(&mut probe, 5).unwrap()[1], 250);
 }
 
 #[test]
@@ -119,7 +121,7 @@ fn others_use_no_more_than_what_ran() {
     let mut probe = proc.probe();
     proc.process(60, "cc1", 40, [500, 0]);
     proc.ran(150);
-    assert_eq!(at(&mut probe, 1.0), [0.0, 1.5, 0.0]);
+    assert_eq!(at(&mut probe, 1), Some([0, 1500, 0]));
 }
 
 #[test]
@@ -131,14 +133,14 @@ fn what_no_process_accounts_for_is_others() {
             .map(|second| {
                 proc.process(OWN, "stacktune", 40, [50 * second, 0]);
                 proc.ran(ran_per_s * second);
-                at(&mut probe, second as f64)
+                at(&mut probe, second).unwrap()
             })
             .collect::<Vec<_>>()
     };
     // Ticks that are wrong by a tenth of a core are quiet.
-    assert!(seconds(59, 6, 0).iter().all(|used| *used == [0.0; 3]));
+    assert!(seconds(59, 6, 0).iter().all(|used| *used == [0; 3]));
     let hidden = seconds(200, 8, 6);
-    assert_eq!(hidden[7], [0.0, 1.5, 1.5], "{hidden:?}");
+    assert_eq!(hidden[7], [0, 1500, 1500], "{hidden:?}");
 }
 
 #[test]
@@ -146,13 +148,13 @@ fn ticks_are_compared_over_some_seconds_only() {
     let proc = Proc::new();
     let mut probe = proc.probe();
     proc.ran(100);
-    assert_eq!(at(&mut probe, 1.0), [0.0; 3], "one second is too short");
+    assert_eq!(at(&mut probe, 1), Some([0; 3]), "one second is too short");
     proc.ran(200);
-    assert_eq!(at(&mut probe, 2.0), [0.0; 3]);
+    assert_eq!(at(&mut probe, 2), Some([0; 3]));
     proc.ran(300);
-    assert_eq!(at(&mut probe, 3.0), [0.0, 1.0, 1.0]);
+    assert_eq!(at(&mut probe, 3), Some([0, 1000, 1000]));
     fs::remove_file(proc.0.path().join("stat")).unwrap();
-    assert_eq!(at(&mut probe, 4.0), [0.0; 3], "it can't be read now");
+    assert_eq!(at(&mut probe, 4), Some([0; 3]), "it can't be read now");
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use std::process::{Child, Command, Stdio};
 
-use crate::common::recorded::{Home, json_lines};
+use crate::common::program::json_lines;
+use crate::common::recorded::Home;
 use serde_json::Value;
 
 /// A program that computes until it is dropped.
