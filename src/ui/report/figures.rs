@@ -88,7 +88,7 @@ pub fn all() -> Vec<Figure> {
         ("mb_per_s", "total MB/s", Unit::Plain, What::TotalMbPerS),
         ("iops", "total IOPS", Unit::Plain, What::TotalIops),
         ("cycles_per_byte", "cycles/byte", Unit::Plain, What::CyclesPerByte),
-        ("attributable_cycles_per_byte", "without others", Unit::Plain, What::AttributablePerByte),
+        ("attributable_cycles_per_byte", "  without others", Unit::Plain, What::AttributablePerByte),
         ("cycles_per_op", "cycles/op", Unit::Plain, What::CyclesPerOp),
         ("cpu_busy", "CPU busy", Unit::Share, What::CpuBusy),
     ];
