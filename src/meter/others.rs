@@ -56,7 +56,8 @@ struct Others {
 /// Cores that were used.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Used {
-    kernel: f64,
+    /// None where they can't be seen.
+    kernel: Option<f64>,
     others: f64,
     unattributed: f64,
 }
@@ -140,7 +141,7 @@ impl OthersProbe {
     pub fn window(&mut self, now_ns: u64, cpu: CpuFigures) -> CpuFigures {
         let Some(used) = self.0.as_mut().and_then(|others| others.window(now_ns)) else { return cpu };
         CpuFigures {
-            kernel_cores: Some(used.kernel),
+            kernel_cores: used.kernel,
             others_cores: Some(used.others + used.unattributed),
             unattributed_cores: Some(used.unattributed),
             ..cpu
@@ -159,30 +160,38 @@ impl Others {
         self.attributed += ours + for_us + others;
         let before = self.ticks.back().copied();
         let ran = self.ran();
-        let unattributed = ran.map_or(0.0, |ran| self.unattributed(now_ns, ran));
+        let unattributed = ran.and_then(|ran| self.unattributed(now_ns, ran));
         if let Some((before, ran)) = before.zip(ran) {
             // A child that ended during a reading may count twice.
             others = others.min(ran.saturating_sub(before.1));
         }
         let cores = |ticks: u64| ticks as f64 / self.ticks_per_s / seconds;
-        self.last = Some(Used { kernel: cores(for_us), others: cores(others), unattributed });
+        // Where even the kernel's threads are hidden, so are other programs: the ticks alone show them.
+        let sees_all = self.processes.values().any(|process| process.whose == Whose::ForUs);
+        self.last = (sees_all || unattributed.is_some()).then(|| Used {
+            kernel: sees_all.then(|| cores(for_us)),
+            others: cores(others),
+            unattributed: unattributed.unwrap_or(0.0),
+        });
         let took_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.next_ns = now_ns.saturating_add(took_ns.saturating_mul(COST_ONE_IN));
         self.last
     }
 
-    /// Cores beyond those that processes used, if they are more than the ticks may be wrong.
-    fn unattributed(&mut self, now_ns: u64, ran: u64) -> f64 {
+    /// Cores beyond those that processes used; zero as long as the ticks may be wrong by that, none if they have been
+    /// looked at for too short a time.
+    fn unattributed(&mut self, now_ns: u64, ran: u64) -> Option<f64> {
         self.ticks.push_back((now_ns, ran, self.attributed));
         while self.ticks.get(1).is_some_and(|(at_ns, ..)| now_ns - at_ns >= TICKS_SPAN_NS) {
             self.ticks.pop_front();
         }
-        let Some(&(from_ns, ran_then, attributed_then)) = self.ticks.front() else { return 0.0 };
+        let Some(&(from_ns, ran_then, attributed_then)) = self.ticks.front() else { return None };
         let span_ns = now_ns - from_ns;
         let cores = |ticks: u64| ticks as f64 / self.ticks_per_s / (span_ns as f64 / SECOND_NS as f64);
         let all = ran.saturating_sub(ran_then);
         let beyond = cores(all.saturating_sub(self.attributed - attributed_then));
-        if span_ns < TICKS_SPAN_MIN_NS || beyond <= matters_from(cores(all)) { 0.0 } else { beyond }
+        let is_known = span_ns >= TICKS_SPAN_MIN_NS;
+        is_known.then_some(if beyond <= matters_from(cores(all)) { 0.0 } else { beyond })
     }
 
     /// Ticks in which any CPU ran a process; none if that can't be read.

@@ -144,6 +144,22 @@ fn what_no_process_accounts_for_is_others() {
 }
 
 #[test]
+fn where_all_others_are_hidden_ticks_alone_show_them() {
+    let proc = Proc::new();
+    [1, 2, 9, 40].iter().for_each(|id| proc.ends(*id));
+    let mut probe = proc.probe();
+    let mut used = Vec::new();
+    for second in 1..=4 {
+        proc.process(OWN, "stacktune", 0, [20 * second, 0]);
+        proc.ran(170 * second);
+        let cpu = probe.window(second * SECOND_NS, CpuFigures::default());
+        assert_eq!(cpu.kernel_cores, None);
+        used.push(cpu.others_cores.map(|cores| (cores * 1000.0).round() as i64));
+    }
+    assert_eq!(used, [None, None, Some(1500), Some(1500)], "unknown at first, not zero");
+}
+
+#[test]
 fn ticks_are_compared_over_some_seconds_only() {
     let proc = Proc::new();
     let mut probe = proc.probe();

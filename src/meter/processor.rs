@@ -46,7 +46,7 @@ pub struct CpuFigures {
     /// that neither work nor serve workers (kernel-side ones, and those that flush).
     pub overhead_cores: f64,
     /// Cores that threads of the kernel used that count as working for the load ([`super::others`] says which).
-    /// They are not part of [`Self::own_cores`].
+    /// They are not part of [`Self::own_cores`]. None if unknown, as in a container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_cores: Option<f64>,
     /// Cores that others used: the whole system without this process, its descendants, the kernel's threads

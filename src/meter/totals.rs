@@ -304,7 +304,9 @@ impl CpuSums {
             let add = |sum: &mut Option<f64>, cores: f64| *sum = Some(sum.unwrap_or(0.0) + cores * ns);
             add(&mut sum.others_cores, others);
             add(&mut sum.unattributed_cores, cpu.unattributed_cores.unwrap_or(0.0));
-            add(&mut sum.kernel_cores, cpu.kernel_cores.unwrap_or(0.0));
+            if let Some(kernel) = cpu.kernel_cores {
+                add(&mut sum.kernel_cores, kernel);
+            }
         }
         if cpu.cycles > 0.0 {
             sum.cycles += cpu.cycles;
