@@ -61,6 +61,8 @@ pub enum FlagKind {
     Late,
     /// The hypervisor took CPU time.
     Steal,
+    /// Others used the processor.
+    Others,
     /// The block layer's count differs from the workers'.
     BlockLayerDiffers,
     /// Others may use the target.
@@ -139,6 +141,8 @@ pub struct FlagSpec {
     pub scope: Scope,
     /// Whether it forbids a verdict on storage.
     pub forbids_verdict: bool,
+    /// Whether it forbids a verdict on cycles and cores alone.
+    pub forbids_cycles: bool,
     /// Whether one window marks the whole run; for other kinds it takes a tenth of the windows.
     pub marks_run: bool,
     /// What it means, as the help shows it.
@@ -147,7 +151,16 @@ pub struct FlagSpec {
 
 /// A flag that forbids a verdict.
 const fn forbids(kind: FlagKind, scope: Scope, text: &'static str, meaning: &'static str) -> FlagSpec {
-    FlagSpec { kind, text, adds: Adds::Nothing, scope, forbids_verdict: true, marks_run: false, meaning }
+    FlagSpec {
+        kind,
+        text,
+        adds: Adds::Nothing,
+        scope,
+        forbids_verdict: true,
+        forbids_cycles: false,
+        marks_run: false,
+        meaning,
+    }
 }
 
 /// A flag that describes the figures and leaves the verdict.
@@ -158,6 +171,10 @@ const fn notes(kind: FlagKind, scope: Scope, text: &'static str, meaning: &'stat
 impl FlagSpec {
     const fn adds(self, adds: Adds) -> Self {
         Self { adds, ..self }
+    }
+
+    const fn forbids_cycles(self) -> Self {
+        Self { forbids_cycles: true, ..self }
     }
 
     const fn marks_run(self) -> Self {
@@ -205,6 +222,9 @@ const SPECS: &[FlagSpec] = &{
         forbids(K::Late, Window, "late", "the window ended late by more than half its length: the load, or something else, took all processors"),
         forbids(K::Steal, Window, "steal", "the hypervisor took that share of the CPU time away (from 2% on, over at least half a second)")
             .adds(Adds::Share("5%")),
+        notes(K::Others, Window, "others", "other programs used that many cores (from a tenth of a core and a tenth of the busy time on), which the whole system's cycles include")
+            .adds(Adds::Words("1.8 cores"))
+            .forbids_cycles(),
         forbids(K::BlockLayerDiffers, Window, "block layer differs", "the kernel's count of bytes differs from stacktune's by that share")
             .adds(Adds::Share("7%")),
         forbids(K::Mounted, Window, "mounted", "read-only run on a drive that others may use at the same time"),
@@ -283,6 +303,11 @@ impl FlagKind {
         self.flag_of(self.text_with(name), why)
     }
 
+    /// A flag with a number of cores, and why.
+    pub fn with_cores(self, cores: f64, why: impl Into<String>) -> Flag {
+        self.flag_of(self.text_with(format_args!("{cores:.1}{CORES}")), why)
+    }
+
     fn flag_of(self, text: String, why: impl Into<String>) -> Flag {
         Flag { text, why: why.into(), forbids_verdict: self.spec().forbids_verdict }
     }
@@ -305,12 +330,22 @@ pub(super) fn percent(share: f64) -> String {
     format!("{:.0}%", share * 100.0)
 }
 
-/// A flag's text without its share: two with the same stem mean the same.
+/// A flag's text without its share or its cores: two with the same stem mean the same.
 pub fn stem(text: &str) -> &str {
-    match text.rsplit_once(' ') {
-        Some((stem, figure)) if figure.ends_with('%') => stem,
-        _ => text,
-    }
+    let parts = match text.strip_suffix(CORES) {
+        Some(text) => text.rsplit_once(' ').filter(|(_, cores)| cores.parse::<f64>().is_ok()),
+        None => text.rsplit_once(' ').filter(|(_, figure)| figure.ends_with('%')),
+    };
+    parts.map_or(text, |(stem, _)| stem)
+}
+
+/// After a number of cores in a flag's text.
+const CORES: &str = " cores";
+
+/// Why figures of cycles and cores are not judged, if one of these flags forbids just that: `others used 1.8 cores`.
+pub fn used_by_others<'a>(mut flags: impl Iterator<Item = &'a str>) -> Option<String> {
+    let flag = flags.find(|flag| FlagKind::of(flag).is_some_and(|kind| kind.spec().forbids_cycles))?;
+    Some(flag.replacen(FlagKind::Others.text(), "others used", 1))
 }
 
 #[cfg(test)]
@@ -333,7 +368,15 @@ mod tests {
         assert_eq!(stem("cache 97%"), "cache");
         assert_eq!(stem("scan block layer differs 3%"), "scan block layer differs");
         assert_eq!(stem("data fits memory"), "data fits memory");
+        assert_eq!(stem("others 1.8 cores"), "others");
         assert_eq!(stem("lost nvme1n1"), "lost nvme1n1", "each drive separately");
+    }
+
+    #[test]
+    fn cycles_are_not_judged_beside_others() {
+        let why = |flags: &[&str]| used_by_others(flags.iter().copied());
+        assert_eq!(why(&["steal 5%", "others 1.8 cores"]).as_deref(), Some("others used 1.8 cores"));
+        assert_eq!(why(&["steal 5%", "of another version"]), None);
     }
 
     #[test]

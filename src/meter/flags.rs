@@ -6,7 +6,7 @@
 use super::context::WindowContext;
 use super::drives::DriveFigures;
 use super::flag::{Flag, FlagKind, percent};
-use super::window::{ClassFigures, State, Window};
+use super::window::{ClassFigures, CpuFigures, State, Window};
 use crate::class::Class;
 use crate::host::{Lost, Throttling, Upkeep};
 use crate::settings::{ArrayState, Buffering};
@@ -44,6 +44,20 @@ pub(super) fn steal(share: f64) -> Option<Flag> {
         );
         FlagKind::Steal.with_share(share, why)
     })
+}
+
+/// Flags what others used of the processor, where that matters.
+pub(super) fn others(cpu: &CpuFigures) -> Option<Flag> {
+    let cores = cpu.others_that_matter()?;
+    let unattributed = cpu
+        .unattributed_cores
+        .filter(|cores| *cores > 0.0)
+        .map_or_else(String::new, |cores| format!(" (no process here accounts for {cores:.1} of them)"));
+    let why = format!(
+        "Other programs used {cores:.1} of the {:.1} busy cores{unattributed}: the whole system's cycles and cores are not the load's, and what was slow may have been the processor.",
+        cpu.cores_used()
+    );
+    Some(FlagKind::Others.with_cores(cores, why))
 }
 
 /// The block layer's count differs from the workers' by that share of theirs.
@@ -224,6 +238,7 @@ pub fn implied_of_window(window: &Window) -> Vec<FlagKind> {
         (throttling(Throttling::Yes), FlagKind::Throttled),
         (throttling(Throttling::Hot), FlagKind::Hot),
         (stopped, FlagKind::WritesStopped),
+        (others(&window.cpu).is_some(), FlagKind::Others),
     ];
     raised.into_iter().filter(|(is, _)| *is).map(|(_, kind)| kind).collect()
 }

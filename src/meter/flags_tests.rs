@@ -162,3 +162,24 @@ fn a_target_in_use_is_flagged_with_its_uses() {
     assert_eq!(texts(&flags), ["mounted"]);
     assert!(flags[0].why.starts_with("The target is in use (mounted at /srv, swapped"), "{}", flags[0].why);
 }
+
+#[test]
+fn others_are_flagged_where_they_matter() {
+    let cpu = |others: f64, unattributed: f64| CpuFigures {
+        cpus: 2,
+        busy: 1.0,
+        others_cores: Some(others),
+        unattributed_cores: Some(unattributed),
+        ..CpuFigures::default()
+    };
+    assert_eq!(others(&cpu(0.19, 0.0)), None);
+    assert_eq!(others(&CpuFigures { others_cores: None, ..cpu(1.8, 0.0) }), None);
+    let flag = others(&cpu(1.8, 0.0)).unwrap();
+    assert_eq!((flag.text.as_str(), flag.forbids_verdict), ("others 1.8 cores", false));
+    assert!(
+        flag.is(FlagKind::Others) && flag.why.starts_with("Other programs used 1.8 of the 2.0 busy cores:")
+    );
+    assert!(others(&cpu(1.8, 0.6)).unwrap().why.contains("accounts for 0.6 of them"));
+    let window = Window { cpu: cpu(0.3, 0.0), ..Window::default() };
+    assert_eq!(implied_of_window(&window), [FlagKind::Others]);
+}

@@ -2,7 +2,7 @@
 //!
 //! It compares clean windows past their settling time: before the turn, the last ten of the old setting;
 //! after it, the first five of the new one, or up to twenty if a p99 has too few I/Os otherwise. A verdict needs three
-//! on each side, and no flag that forbids it; whether a change is clear follows from how much the windows vary, up to
+//! on each side, and no flag that forbids it (what others use forbids only that on cycles); whether a change is clear follows from how much the windows vary, up to
 //! sixty of them ([`super::estimate`], [`super::turn_figures`]).
 //!
 //! A turn that comes before its predecessor can be judged overtakes it: the windows before the first such
@@ -290,7 +290,8 @@ fn compare(line: &mut LedgerLine, open: &Open) {
         line.flags.push(FlagKind::LessDurable.text().into());
     }
     line.flags.extend(line.survives_less.iter().cloned());
-    turn_figures::compare(line, &measured(history), &measured(after), judged);
+    let cycles_judged = line.cycles_not_judged().is_none();
+    turn_figures::compare(line, &measured(history), &measured(after), (judged, cycles_judged));
 }
 
 fn measured(samples: &[Sample]) -> Vec<&Measured> {

@@ -356,3 +356,26 @@ fn missed_starts_are_a_share_of_those_intended() {
     let change = &run.last().missed_share;
     assert_eq!((change.before, change.after, change.verdict), (Some(0.0), Some(0.25), Verdict::Higher));
 }
+
+/// Another program beside the load leaves cycles without a verdict, and the other figures with theirs.
+#[test]
+fn cycles_are_not_judged_beside_other_programs() {
+    let cycles = |cycles: f64, others: bool| {
+        move |window: &mut Window| {
+            window.total.cycles_per_byte = Some(cycles);
+            window.flags.extend(others.then(|| FlagKind::Others.with_cores(1.84, "")));
+        }
+    };
+    for (before, after) in [(false, false), (true, false), (false, true)] {
+        let mut run = Run::new();
+        run.windows_with(&[100.0; 8], cycles(2.0, before));
+        run.turn();
+        run.windows_with(&[50.0; 5], cycles(4.0, after));
+        let line = run.last();
+        let (verdict, why) = (line.cycles_per_byte.verdict, line.cycles_not_judged());
+        let judged = !before && !after;
+        assert_eq!(verdict, if judged { Verdict::Higher } else { Verdict::None });
+        assert_eq!(why.as_deref(), (!judged).then_some("not judged: others used 1.8 cores"));
+        assert_eq!((line.cycles_per_byte.after, line.scan_mb_per_s.verdict), (Some(4.0), Verdict::Lower));
+    }
+}

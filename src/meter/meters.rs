@@ -228,6 +228,7 @@ impl Meters {
         let Reading { cpu, members, engine, written, drives, .. } = reading;
         let stolen = self.steal.window(duration_ns, cpu.steal);
         let mut flags = flags::of_window(context, stolen, settling, self.compared.difference());
+        flags.extend(flags::others(&cpu));
         flags.extend(flags::of_drives(&drives));
         self.lost = self.probes.arrays.window();
         flags.extend(self.lost.iter().map(|lost| flags::lost(lost, context.array)));
@@ -244,12 +245,7 @@ impl Meters {
             turned: context.turned,
             warmup: context.warmup,
             paused: context.paused,
-            total: TotalFigures {
-                bytes,
-                mb_per_s: mb_per_s(bytes, duration_ns),
-                cycles_per_byte: (bytes > 0 && cpu.cycles > 0.0).then(|| cpu.cycles / bytes as f64),
-                cycles_per_op: (ios > 0 && cpu.cycles > 0.0).then(|| cpu.cycles / ios as f64),
-            },
+            total: TotalFigures::of(bytes, duration_ns, &cpu, (bytes, ios)),
             flags,
             classes,
             cpu,
@@ -352,7 +348,7 @@ impl Meters {
         let cpu = self.probes.cpu.window(context.now_ns, duration_ns);
         let cpu = cpu::at_least_own(cpu, tasks.own_cores, duration_ns);
         let cpu = CpuFigures { overhead_cores: tasks.overhead_cores, ..cpu };
-        (cpu, tasks.busiest_worker)
+        (self.probes.others.window(context.now_ns, cpu), tasks.busiest_worker)
     }
 
     /// All figures of a class except its flags.

@@ -14,6 +14,7 @@
 //! | [`member`] | a member of the target, as the meters know it | – |
 //! | [`pmu`] | cycles of the whole system from the performance-monitoring unit | – |
 //! | [`price`] | the price of storage per capacity and per throughput | – |
+//! | [`processor`] | the processor's figures | – |
 //! | [`rates`] | shares and rates that windows and totals compute alike | – |
 //! | [`slow`] | the log of slow I/Os | – |
 //! | [`spread`] | a figure over several runs: median and extremes | – |
@@ -26,7 +27,8 @@
 //! | [`layers`] | bytes and space on each level below the load | block, member |
 //! | [`tasks`] | what this process's own threads cost and read | sqpoll |
 //! | [`settling`] | settled after the last turn, and without a trend | spread |
-//! | [`window`] | each figure, defined once | counters, engine, flag, slow, written |
+//! | [`others`] | what other programs use of the processor | processor |
+//! | [`window`] | each figure, defined once | counters, engine, flag, processor, slow, written |
 //! | [`bins`] | a run of any length in at most 600 bins | written, window |
 //! | [`context`] | what the meters must know about a window besides the counts | engine, window |
 //! | [`cpu`] | the processor over a window: the whole system's shares and cycles | frequency, pmu, window |
@@ -40,7 +42,7 @@
 //! | [`pooled`] | percentiles of the last windows together | latency, samples, window |
 //! | [`turn_figures`] | the figures of a ledger's line, from both sides of its turn | estimate, latency, samples, window |
 //! | [`ledger`] | each turn of a knob: windows before against windows after | estimate, flag, turn_figures, window |
-//! | [`probes`] | what the meters read besides the sources | block, member, tasks, arrays, drives, layers, cpu |
+//! | [`probes`] | what the meters read besides the sources | block, member, tasks, arrays, drives, layers, cpu, others |
 //! | [`steady_state`] | whether a run has reached its steady state (Didona et al. 2021, 4.1) | rates, written, window, bins, cusum |
 //! | [`totals`] | sums over the windows after the warm-up | engine, flag, rates, written, window, cpu, source, variability, flags, latency, steady_state, slow |
 //! | [`compared`] | the workers' count of bytes against the block layer's | window, context |
@@ -66,10 +68,12 @@ pub mod layers;
 pub mod ledger;
 pub mod member;
 pub mod meters;
+pub mod others;
 pub mod pmu;
 pub mod pooled;
 pub mod price;
 pub mod probes;
+pub mod processor;
 mod rates;
 pub mod samples;
 pub mod settling;

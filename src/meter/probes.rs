@@ -8,6 +8,7 @@ use super::cpu::CpuProbe;
 use super::drives::DriveProbe;
 use super::layers::LayerProbe;
 use super::member::Member;
+use super::others::OthersProbe;
 use super::tasks::TaskProbe;
 use crate::host::Levels;
 
@@ -17,6 +18,8 @@ pub struct Probes {
     pub cpu: CpuProbe,
     /// This process's threads.
     pub tasks: TaskProbe,
+    /// All other processes.
+    pub others: OthersProbe,
     /// The members' devices.
     pub block: BlockProbe,
     /// The drives below the members.
@@ -35,6 +38,7 @@ impl Probes {
         Self {
             cpu: CpuProbe::open(),
             tasks: TaskProbe::open(now_ns),
+            others: OthersProbe::open(now_ns),
             block: BlockProbe::open(Path::new("/"), &devices),
             drives: DriveProbe::open(Path::new("/"), members),
             layers: LayerProbe::open(levels, members, own),
@@ -47,6 +51,7 @@ impl Probes {
         Self {
             cpu: CpuProbe::none(),
             tasks: TaskProbe::none(),
+            others: OthersProbe::none(),
             block: BlockProbe::default(),
             drives: DriveProbe::default(),
             layers: LayerProbe::default(),

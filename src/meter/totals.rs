@@ -102,6 +102,8 @@ struct FlagCounts(BTreeMap<String, (u64, Flag)>);
 struct CpuSums {
     weighted: CpuFigures,
     frequency_ns: u64,
+    /// Of the windows in which it is known what others used.
+    others_ns: f64,
     /// Bytes and I/Os of the windows whose cycles are known.
     bytes: u64,
     ios: u64,
@@ -145,28 +147,27 @@ impl Sums {
     /// The totals so far, with the flag from the block layer's cumulative counts.
     pub fn totals(&self, block_differs: Option<Flag>) -> Totals {
         // The last window's flag is replaced by that over all windows.
-        const OF_A_WINDOW: [FlagKind; 4] =
-            [FlagKind::Steal, FlagKind::BlockLayerDiffers, FlagKind::Paused, FlagKind::Turned];
+        const OF_A_WINDOW: [FlagKind; 5] = [
+            FlagKind::Steal,
+            FlagKind::Others,
+            FlagKind::BlockLayerDiffers,
+            FlagKind::Paused,
+            FlagKind::Turned,
+        ];
         let classes = std::array::from_fn(|at| self.classes[at].figures(self.duration_ns, self.windows));
         let bytes = classes.iter().map(|class: &ClassFigures| class.bytes).sum();
         let mut flags = self.flags.over(self.windows);
         flags.retain(|flag| !OF_A_WINDOW.iter().any(|kind| flag.is(*kind)));
         let cpu = self.cpu.figures(self.duration_ns);
         flags.extend(flags::steal(cpu.steal));
+        flags.extend(flags::others(&cpu));
         flags.extend(block_differs);
         flags.extend(self.mixed());
         Totals {
             duration_s: self.duration_ns as f64 / 1e9,
             windows: self.windows,
             classes,
-            total: TotalFigures {
-                bytes,
-                mb_per_s: mb_per_s(bytes, self.duration_ns),
-                cycles_per_byte: (cpu.cycles > 0.0 && self.cpu.bytes > 0)
-                    .then(|| cpu.cycles / self.cpu.bytes as f64),
-                cycles_per_op: (cpu.cycles > 0.0 && self.cpu.ios > 0)
-                    .then(|| cpu.cycles / self.cpu.ios as f64),
-            },
+            total: TotalFigures::of(bytes, self.duration_ns, &cpu, (self.cpu.bytes, self.cpu.ios)),
             cpu,
             members: self.members.clone(),
             engine: self.engine.clone(),
@@ -298,6 +299,15 @@ impl CpuSums {
         sum.busy += cpu.busy * ns;
         sum.own_cores += cpu.own_cores * ns;
         sum.overhead_cores += cpu.overhead_cores * ns;
+        if let Some(others) = cpu.others_cores {
+            self.others_ns += ns;
+            let add = |sum: &mut Option<f64>, cores: f64| *sum = Some(sum.unwrap_or(0.0) + cores * ns);
+            add(&mut sum.others_cores, others);
+            add(&mut sum.unattributed_cores, cpu.unattributed_cores.unwrap_or(0.0));
+            if let Some(kernel) = cpu.kernel_cores {
+                add(&mut sum.kernel_cores, kernel);
+            }
+        }
         if cpu.cycles > 0.0 {
             sum.cycles += cpu.cycles;
             self.bytes += window.total.bytes;
@@ -316,6 +326,7 @@ impl CpuSums {
         let (sum, ns) = (&self.weighted, duration_ns.max(1) as f64);
         let counted = sum.cycles > 0.0 && !self.estimated;
         let own_cores = sum.own_cores / ns;
+        let known = |cores_ns: Option<f64>| cores_ns.map(|cores_ns| cores_ns / self.others_ns.max(1.0));
         let figures = CpuFigures {
             cpus: self.last.cpus,
             user: sum.user / ns,
@@ -325,6 +336,9 @@ impl CpuSums {
             busy: sum.busy / ns,
             own_cores,
             overhead_cores: sum.overhead_cores / ns,
+            kernel_cores: known(sum.kernel_cores),
+            others_cores: known(sum.others_cores),
+            unattributed_cores: known(sum.unattributed_cores),
             cycles: sum.cycles,
             cycles_source: if counted { CyclesSource::Pmu } else { CyclesSource::Estimate },
             frequency_hz: sum.frequency_hz.map(|hz_ns| hz_ns / self.frequency_ns.max(1) as f64),

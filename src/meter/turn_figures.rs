@@ -24,13 +24,15 @@ const SLOWEST_ONE_IN: u64 = 100;
 const LATENCIES: [Class; 2] = [Class::Point, Class::Wal];
 
 /// Where a figure comes from.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum Figure {
     /// One of a window's rates.
     Rate(usize),
     /// A latency of one of [`LATENCIES`], and its percentile, as one in how many samples lies beyond it.
     Percentile(usize, u64),
 }
+
+const CYCLES: Figure = Figure::Rate(3);
 
 /// In the order of [`LedgerLine::changes_mut`].
 const FIGURES: [Figure; 9] = [
@@ -41,7 +43,7 @@ const FIGURES: [Figure; 9] = [
     Figure::Percentile(1, 2),
     Figure::Percentile(1, 100),
     Figure::Rate(2),
-    Figure::Rate(3),
+    CYCLES,
     Figure::Rate(4),
 ];
 
@@ -92,8 +94,14 @@ pub(super) fn waits_for_samples(after: &[&Measured], windows_max: usize) -> bool
     })
 }
 
-/// Fills in the figures of a line from the windows on both sides, oldest first.
-pub(super) fn compare(line: &mut LedgerLine, before: &[&Measured], after: &[&Measured], judged: bool) {
+/// Fills in the figures of a line from the windows on both sides, oldest first; `judged` says whether they may have
+/// verdicts, and cycles one, too.
+pub(super) fn compare(
+    line: &mut LedgerLine,
+    before: &[&Measured],
+    after: &[&Measured],
+    (judged, cycles_judged): (bool, bool),
+) {
     let found = FIGURES.map(|figure| match figure {
         Figure::Rate(at) => {
             let values =
@@ -113,8 +121,8 @@ pub(super) fn compare(line: &mut LedgerLine, before: &[&Measured], after: &[&Mea
     });
     let figures = found.iter().filter(|(before, after)| before.value.and(after.value).is_some()).count();
     let together = Together { figures, gap: GAP_WINDOWS, change_min: TURN_CHANGE_MIN };
-    for (change, (before, after)) in line.changes_mut().into_iter().zip(&found) {
-        *change = changed(before, after, together, judged);
+    for ((change, (before, after)), figure) in line.changes_mut().into_iter().zip(&found).zip(FIGURES) {
+        *change = changed(before, after, together, judged && (cycles_judged || figure != CYCLES));
     }
 }
 

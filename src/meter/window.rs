@@ -13,10 +13,13 @@ use serde::{Deserialize, Serialize};
 pub use super::counters::{Incidents, Polls};
 pub use super::engine::EngineFigures;
 pub use super::flag::Flag;
+use super::flag::used_by_others;
+pub use super::processor::{CpuFigures, CyclesSource};
 use super::slow::SlowIo;
 use super::written::Written;
 use crate::class::Class;
 use crate::host::Throttling;
+use crate::units::mb_per_s;
 
 /// Percentiles of a latency, in nanoseconds; null if fewer than ten samples lie beyond it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -187,67 +190,6 @@ impl ClassFigures {
     }
 }
 
-/// Where the cycles come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum CyclesSource {
-    /// Counted by the performance-monitoring unit, user and kernel, on every CPU.
-    Pmu,
-    /// Busy CPU time × clock frequency.
-    #[default]
-    Estimate,
-}
-
-/// The processor over a window, the whole system unless said otherwise.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct CpuFigures {
-    /// Number of CPUs online.
-    pub cpus: u32,
-    /// Shares of all CPU time, 0 to 1: user (with nice).
-    pub user: f64,
-    /// In the kernel.
-    pub system: f64,
-    /// Interrupts, hard and soft.
-    pub interrupt: f64,
-    /// Taken by the hypervisor.
-    pub steal: f64,
-    /// Everything but idle and waiting for I/O; what the hypervisor took counts as busy. At least what this
-    /// process's own threads' clocks show, some of which the kernel's ticks (the shares above) may miss.
-    pub busy: f64,
-    /// Cores that this process kept busy, including its kernel-side workers.
-    pub own_cores: f64,
-    /// Cores that stacktune itself used outside the workers (screen, meters): the CPU time of its threads
-    /// that neither work nor serve workers (kernel-side ones, and those that flush).
-    pub overhead_cores: f64,
-    /// Cycles of the whole system: counted, or estimated as busy time without what the hypervisor took ×
-    /// frequency. 0 if neither is known.
-    pub cycles: f64,
-    /// Where the cycles come from.
-    pub cycles_source: CyclesSource,
-    /// The frequency of an estimate in Hz: the mean over CPUs, weighted by busy time.
-    pub frequency_hz: Option<f64>,
-    /// Where that frequency comes from.
-    pub frequency_source: Option<String>,
-    /// Whether the window is too short for the kernel's 10 ms clock, so that shares are coarse.
-    pub coarse: bool,
-}
-
-impl CpuFigures {
-    /// Cores that the whole system kept busy.
-    pub fn cores_used(&self) -> f64 {
-        self.busy * f64::from(self.cpus)
-    }
-
-    /// Cycles per second of a busy core: an estimate's own frequency, else counted cycles over busy time.
-    pub fn busy_frequency_hz(&self, duration_s: f64) -> Option<f64> {
-        let busy_s = (self.busy - self.steal) * f64::from(self.cpus) * duration_s;
-        let counted = (busy_s > 0.0).then(|| self.cycles / busy_s);
-        self.frequency_hz.or(counted).filter(|hz| *hz > 0.0)
-    }
-}
-
 /// A member over a window.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -281,9 +223,30 @@ pub struct TotalFigures {
     pub mb_per_s: f64,
     /// The whole system's cycles over all bytes; none if no byte moved or the cycles are unknown.
     pub cycles_per_byte: Option<f64>,
-    /// The same cycles over all I/Os.
+    /// Of these cycles, those that others did not take ([`CpuFigures::attributable_share`]), over all bytes; none if
+    /// what others used is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attributable_cycles_per_byte: Option<f64>,
+    /// The whole system's cycles over all I/Os.
     #[serde(default)]
     pub cycles_per_op: Option<f64>,
+}
+
+impl TotalFigures {
+    /// Of so many bytes, with the cycles over the bytes and I/Os of the time in which they are known.
+    pub(super) fn of(bytes: u64, duration_ns: u64, cpu: &CpuFigures, over: (u64, u64)) -> Self {
+        let per = |count: u64| (count > 0 && cpu.cycles > 0.0).then(|| cpu.cycles / count as f64);
+        let cycles_per_byte = per(over.0);
+        Self {
+            bytes,
+            mb_per_s: mb_per_s(bytes, duration_ns),
+            cycles_per_byte,
+            attributable_cycles_per_byte: cycles_per_byte
+                .zip(cpu.attributable_share())
+                .map(|(cycles, share)| cycles * share),
+            cycles_per_op: per(over.1),
+        }
+    }
 }
 
 /// One window.
@@ -361,6 +324,12 @@ impl LedgerLine {
     /// Whether the new setting survives less than the old one: then nothing is called a gain.
     pub fn is_less_safe(&self) -> bool {
         self.less_durable || !self.survives_less.is_empty()
+    }
+
+    /// Why nothing is said of cycles, if only that is left without a verdict: what others used.
+    pub fn cycles_not_judged(&self) -> Option<String> {
+        let why = used_by_others(self.flags.iter().map(String::as_str));
+        why.map(|why| format!("not judged: {why}"))
     }
 
     /// Its figures, by name.

@@ -16,6 +16,7 @@ mod host;
 mod hostile;
 mod hot_loop;
 mod killed;
+mod others;
 mod recordings;
 mod reproduce;
 mod seeds;

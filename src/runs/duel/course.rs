@@ -7,7 +7,7 @@ use super::evidence::{evidence, is_within, median};
 use super::figures::Figure;
 use super::report::{ENOUGH, Pair, Report, Verdict, order_matters, row};
 use crate::class::Class;
-use crate::meter::flag::FlagKind;
+use crate::meter::flag::{FlagKind, used_by_others};
 use crate::meter::window::Window;
 
 /// Windows that are measured in a block: short blocks say more in the same time, since there are more of them.
@@ -123,7 +123,7 @@ impl Course {
             return Step::Stay;
         }
         if self.forbidden.is_none() {
-            self.forbidden = forbidding(window);
+            self.forbidden = forbidding(window, self.spec.figure);
         }
         self.windows.push(window.clone());
         if self.windows.len() < MEASURED {
@@ -252,13 +252,15 @@ impl Course {
     }
 }
 
-/// What in this window forbids a verdict, in words.
-fn forbidding(window: &Window) -> Option<String> {
+/// What in this window forbids a verdict on the figure, in words.
+fn forbidding(window: &Window, figure: Figure) -> Option<String> {
     let of_classes = Class::ALL.iter().flat_map(|class| &window.class(*class).flags);
     // Blocks settle by the duel's own rule, and a trend takes neither side.
     let counts = |kind| kind != Some(FlagKind::Settling) && kind != Some(FlagKind::Drifting);
     let mut flags = window.flags.iter().chain(of_classes).filter(|flag| flag.forbids_verdict);
-    flags.find(|flag| counts(FlagKind::of(&flag.text))).map(|flag| flag.text.clone())
+    let forbidding = flags.find(|flag| counts(FlagKind::of(&flag.text))).map(|flag| flag.text.clone());
+    let texts = window.flags.iter().map(|flag| flag.text.as_str());
+    forbidding.or_else(|| used_by_others(texts).filter(|_| figure == Figure::CyclesPerByte))
 }
 
 #[cfg(test)]

@@ -109,3 +109,33 @@ fn the_same_seed_gives_the_same_order() {
     assert_eq!(order(4), order(4));
     assert_ne!(order(4)[..7], order(5)[..7]);
 }
+
+#[test]
+fn cycles_are_not_fought_over_beside_other_programs() {
+    let others = |window: &mut Window| window.flags.push(FlagKind::Others.with_cores(1.84, ""));
+    let cycles = |window: &mut Window| window.total.cycles_per_byte = Some(2.0);
+    let (report, _) = fought(KINDS[0], 1, 1.2, |window, _| {
+        cycles(window);
+        others(window);
+    });
+    assert_eq!((report.verdict, report.dropped.len()), (Verdict::Second, 0), "MB/s are not concerned");
+    let row = report.figures.iter().find(|row| row.figure == Figure::CyclesPerByte).unwrap();
+    assert_eq!(row.pairs, 0);
+
+    let mut course = Course::new(Spec { figure: Figure::CyclesPerByte, ..spec(1) });
+    let mut turned = false;
+    loop {
+        let mut window = Window { duration_ns: SECOND_NS, turned, ..Window::default() };
+        window.total.bytes = 1_000_000;
+        cycles(&mut window);
+        others(&mut window);
+        match course.window(&window) {
+            Step::Over => break,
+            step => turned = matches!(step, Step::Turn(_)),
+        }
+    }
+    let report = course.report();
+    assert_eq!(report.verdict, Verdict::NotJudged);
+    let why = report.why.unwrap();
+    assert!(why.ends_with("do not count: others used 1.8 cores"), "{why}");
+}

@@ -4,6 +4,7 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use crate::class::Class;
+use crate::meter::flag::FlagKind;
 use crate::meter::latency::SAMPLES_BEYOND;
 use crate::meter::window::{State, Window};
 use crate::units::mb_per_s;
@@ -82,10 +83,12 @@ fn p99(windows: &[Window], class: Class) -> Option<f64> {
     (all.len() / 100 >= SAMPLES_BEYOND).then(|| all.value_at_quantile(0.99) as f64)
 }
 
+/// None beside others, whose cycles would be in it.
 fn cycles_per_byte(windows: &[Window]) -> Option<f64> {
     let bytes: u64 = windows.iter().map(|window| window.total.bytes).sum();
     let cycles = |window: &Window| {
-        let per_byte = window.total.cycles_per_byte.filter(|_| !window.cpu.coarse)?;
+        let known = !window.cpu.coarse && !window.flags.iter().any(|flag| flag.is(FlagKind::Others));
+        let per_byte = window.total.cycles_per_byte.filter(|_| known)?;
         Some(per_byte * window.total.bytes as f64)
     };
     let cycles: f64 = windows.iter().map(cycles).sum::<Option<f64>>()?;

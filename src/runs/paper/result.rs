@@ -1,7 +1,7 @@
 //! The result of an experiment here: each row's runs, or why there are none, and the claims judged.
 
 use crate::class::Class;
-use crate::meter::flag::FlagKind;
+use crate::meter::flag::{FlagKind, used_by_others};
 use crate::meter::spread::Spread;
 use crate::runs::record::{Recording, Summary};
 
@@ -98,6 +98,10 @@ fn forbidding(summary: &Summary, figure: Figure, of_processor: bool) -> Option<S
             forbids && !(of_processor && flag.as_str() == FlagKind::WorkerBound.text())
         })
         .map(|(of, flag)| format!("{of} flagged `{flag}`"))
+        .or_else(|| {
+            let flags = summary.flags.iter().map(String::as_str).filter(|_| figure.is_cycles());
+            used_by_others(flags)
+        })
 }
 
 /// Judges a claim by the rows of an experiment, in its order.

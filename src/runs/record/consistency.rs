@@ -207,6 +207,11 @@ fn latencies(summary: &Summary, class: Class) -> [Option<&Latency>; 4] {
 fn against_sums(summary: &Summary, again: &Summary) -> Vec<String> {
     let mut pairs = vec![
         ("cycles/byte".to_owned(), summary.total.cycles_per_byte, again.total.cycles_per_byte),
+        (
+            "cycles/byte without others".into(),
+            summary.total.attributable_cycles_per_byte,
+            again.total.attributable_cycles_per_byte,
+        ),
         // Earlier recordings are without it.
         ("I/Os per second".into(), Some(summary.total.iops).filter(|x| *x != 0.0), Some(again.total.iops)),
     ];

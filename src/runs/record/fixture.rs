@@ -108,6 +108,7 @@ pub fn window(index: u64, like: Like) -> Window {
             mb_per_s: mb_per_s(bytes, WINDOW_NS),
             cycles_per_byte: Some(cycles / bytes as f64),
             cycles_per_op: Some(cycles / ios.iter().sum::<u64>() as f64),
+            ..TotalFigures::default()
         },
         classes,
         cpu: cpu(cycles),

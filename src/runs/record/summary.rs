@@ -28,6 +28,7 @@
 //! total
 //!     bytes, mb_per_s    of the four classes
 //!     cycles_per_byte    the whole system's cycles over these bytes; null if none moved
+//!     attributable_cycles_per_byte   of these cycles, those that others did not take; absent if unknown
 //!     cycles_per_op      the same cycles over all I/Os
 //!     cycles_source      "pmu" or "estimate"
 //!     cpu_busy           share of all CPU time, 0 to 1
@@ -273,7 +274,10 @@ pub struct Total {
     pub iops: f64,
     /// The whole system's cycles over all bytes.
     pub cycles_per_byte: Option<f64>,
-    /// The same cycles over all I/Os.
+    /// Of these cycles, those that others did not take, over all bytes; absent if what others used is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attributable_cycles_per_byte: Option<f64>,
+    /// The whole system's cycles over all I/Os.
     #[serde(default)]
     pub cycles_per_op: Option<f64>,
     /// Counted or estimated.
@@ -434,6 +438,7 @@ impl Total {
             mb_per_s: finite(totals.total.mb_per_s),
             iops: finite(totals.classes.iter().map(|class| class.iops).sum()),
             cycles_per_byte: totals.total.cycles_per_byte.filter(|x| x.is_finite()),
+            attributable_cycles_per_byte: totals.total.attributable_cycles_per_byte.filter(|x| x.is_finite()),
             cycles_per_op: totals.total.cycles_per_op.filter(|x| x.is_finite()),
             cycles_source: totals.cpu.cycles_source,
             cpu_busy: finite(totals.cpu.busy),

@@ -33,7 +33,11 @@ fn flag_table() -> String {
             Scope::Run => "a run",
             Scope::Turn => "a turn",
         };
-        let forbids = if spec.forbids_verdict { "yes" } else { "no" };
+        let forbids = match (spec.forbids_verdict, spec.forbids_cycles) {
+            (true, _) => "yes",
+            (false, true) => "on cycles and cores",
+            (false, false) => "no",
+        };
         let marks_run = if spec.marks_run { "; one such window marks the run" } else { "" };
         let _ = writeln!(out, "| `{}` | {scope} | {forbids} | {}{marks_run} |", spec.example(), spec.meaning);
     }

@@ -13,7 +13,8 @@ use super::figures::{self, Figure, Unit};
 use crate::class::Class;
 use crate::error::{Error, Result};
 use crate::meter::estimate::{self, RECORDING_CHANGE_MIN, Side, Together, WINDOWS_MIN};
-use crate::meter::window::{Verdict, Window};
+use crate::meter::flag::{FlagKind, used_by_others};
+use crate::meter::window::{Flag, Verdict, Window};
 use crate::runs::pitfalls::{Circumstances, drive_types};
 use crate::runs::record::Recording;
 use crate::ui::text::{bounds, signed_percent};
@@ -174,6 +175,8 @@ fn notes(recordings: &[Recording], columns: &[Column]) -> Vec<String> {
             notes
                 .push(format!("{label} is less durable than A (wal.sync none): no change counts as a gain."));
         }
+        notes
+            .extend(others(recording).map(|why| format!("{label}: cycles and cores are not judged: {why}.")));
         if recording.summary.total.cycles_source != recordings[0].summary.total.cycles_source {
             notes.push(format!("{label} and A count cycles differently: cycles/byte has no verdict."));
         }
@@ -181,6 +184,11 @@ fn notes(recordings: &[Recording], columns: &[Column]) -> Vec<String> {
     notes.extend(unsteady(recordings, columns));
     notes.extend(types(recordings));
     notes
+}
+
+/// Why cycles and cores of a recording are not judged, if others used the processor.
+fn others(recording: &Recording) -> Option<String> {
+    used_by_others(recording.summary.flags.iter().map(String::as_str))
 }
 
 /// Which recordings are not steady.
@@ -264,7 +272,8 @@ fn is_clean(figure: &Figure, window: &Window, least_ns: u64) -> bool {
     let concerned = |class: &Class| figure.class.is_none_or(|own| own == *class);
     let classes = Class::ALL.iter().filter(|class| concerned(class));
     let mut flags = classes.flat_map(|&class| &window.class(class).flags).chain(&window.flags);
-    window.is_clean() && window.duration_ns >= least_ns && !flags.any(|flag| flag.forbids_verdict)
+    let forbids = |flag: &Flag| flag.forbids_verdict || figure.is_of_processor() && flag.is(FlagKind::Others);
+    window.is_clean() && window.duration_ns >= least_ns && !flags.any(forbids)
 }
 
 /// Half a window's length: a window cut short at an end spreads more than the others.
@@ -306,6 +315,8 @@ impl Cell {
             Some("knobs turned")
         } else if is_forbidden(figure, first) || is_forbidden(figure, other) {
             Some("flagged")
+        } else if figure.is_of_processor() && (others(first).is_some() || others(other).is_some()) {
+            Some("others' CPU")
         } else if figure.is_cycles() && differ {
             Some("other source")
         } else if figure.is_cumulative() {

@@ -45,6 +45,7 @@ enum What {
     TotalMbPerS,
     TotalIops,
     CyclesPerByte,
+    AttributablePerByte,
     CyclesPerOp,
     CpuBusy,
     WaA,
@@ -87,6 +88,7 @@ pub fn all() -> Vec<Figure> {
         ("mb_per_s", "total MB/s", Unit::Plain, What::TotalMbPerS),
         ("iops", "total IOPS", Unit::Plain, What::TotalIops),
         ("cycles_per_byte", "cycles/byte", Unit::Plain, What::CyclesPerByte),
+        ("attributable_cycles_per_byte", "  without others", Unit::Plain, What::AttributablePerByte),
         ("cycles_per_op", "cycles/op", Unit::Plain, What::CyclesPerOp),
         ("cpu_busy", "CPU busy", Unit::Share, What::CpuBusy),
     ];
@@ -160,6 +162,7 @@ impl Figure {
             What::TotalMbPerS => Some(summary.total.mb_per_s),
             What::TotalIops => Some(Class::ALL.iter().map(|&class| summary.class(class).iops).sum()),
             What::CyclesPerByte => summary.total.cycles_per_byte,
+            What::AttributablePerByte => summary.total.attributable_cycles_per_byte,
             What::CyclesPerOp => summary.total.cycles_per_op,
             What::WaA => summary.wa_a,
             What::WaD => summary.wa_d,
@@ -184,6 +187,7 @@ impl Figure {
             What::TotalMbPerS => Some(window.total.mb_per_s),
             What::TotalIops => Some(window.classes.iter().map(|class| class.iops).sum()),
             What::CyclesPerByte => window.total.cycles_per_byte,
+            What::AttributablePerByte => window.total.attributable_cycles_per_byte,
             What::CyclesPerOp => window.total.cycles_per_op,
             // Cumulative: a single window has no such figure.
             What::WaA | What::WaD | What::WaTotal | What::Space => None,
@@ -212,7 +216,12 @@ impl Figure {
 
     /// Whether it is derived from the cycle count.
     pub fn is_cycles(&self) -> bool {
-        matches!(self.what, What::CyclesPerByte | What::CyclesPerOp)
+        matches!(self.what, What::CyclesPerByte | What::AttributablePerByte | What::CyclesPerOp)
+    }
+
+    /// Whether others' use of the processor is in it, or beside it.
+    pub fn is_of_processor(&self) -> bool {
+        self.is_cycles() || matches!(self.what, What::CpuBusy)
     }
 
     /// The figure and, in the same unit, its range: `12.3ms [11.9–13.1]`.

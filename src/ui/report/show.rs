@@ -204,10 +204,13 @@ fn totals(summary: &Summary, array: &Run) -> String {
     };
     let figure = |x: f64| format!("{sign}{}", three_digits(x));
     let per_op = total.cycles_per_op.map_or_else(String::new, |x| format!(", cycles/op {}", figure(x)));
+    let ours = total.attributable_cycles_per_byte;
+    let ours =
+        ours.map_or_else(String::new, |x| format!(" of the whole system, {} without others", figure(x)));
     // Simulated devices and idle runs have no cycles, whatever the source.
     let cycles = total.cycles_per_byte.map_or_else(
         || format!("cycles/byte {NONE}"),
-        |x| format!("cycles/byte {}{per_op} ({source})", figure(x)),
+        |x| format!("cycles/byte {}{ours}{per_op} ({source})", figure(x)),
     );
     let cycles = format!("{cycles}; {} moved", approx_size(total.bytes));
     let shares = format!(
@@ -223,7 +226,11 @@ fn totals(summary: &Summary, array: &Run) -> String {
     let _ = writeln!(out, "\n{}\n{}", paragraph(&cycles, WIDTH, "  "), paragraph(&shares, WIDTH, "  "));
     if cpu.cpus > 0 {
         let mut cores = format!("cores {}", sentences::cores(cpu));
-        if let Some(needed) = sentences::cores_needed(cpu, total.cycles_per_byte, summary.duration_s, array) {
+        if let Some(others) = sentences::others(cpu) {
+            let _ = write!(cores, "; others {others}");
+        }
+        let own = total.attributable_cycles_per_byte.or(total.cycles_per_byte);
+        if let Some(needed) = sentences::cores_needed(cpu, own, summary.duration_s, array) {
             let _ = write!(cores, "; needs {needed}");
         }
         let _ = writeln!(out, "{}", paragraph(&cores, WIDTH, "  "));
@@ -359,7 +366,7 @@ fn turn(line: &LedgerLine) -> String {
             };
             let (from, to) =
                 (text(before) + &spread(change.before_range), text(after) + &spread(change.after_range));
-            let _ = writeln!(out, "     {label:<13} {from} → {to}: {}", verdict(change, line));
+            let _ = writeln!(out, "     {label:<13} {from} → {to}: {}", verdict(label, change, line));
         }
     }
     if !line.flags.is_empty() {
@@ -371,7 +378,7 @@ fn turn(line: &LedgerLine) -> String {
     out
 }
 
-fn verdict(change: &Change, line: &LedgerLine) -> String {
+fn verdict(label: &str, change: &Change, line: &LedgerLine) -> String {
     let relative = || match (change.before, change.after) {
         (Some(before), Some(after)) if before != 0.0 => signed_percent(after / before - 1.0),
         _ => figure(change.after),
@@ -379,7 +386,10 @@ fn verdict(change: &Change, line: &LedgerLine) -> String {
     let bounds = || change.interval.map_or_else(String::new, |interval| format!(" {}", bounds(interval)));
     match change.verdict {
         Verdict::None if line.open => "not known yet".into(),
-        Verdict::None => "no verdict".into(),
+        Verdict::None => {
+            let others = line.cycles_not_judged().filter(|_| label == "cycles/byte");
+            others.unwrap_or_else(|| "no verdict".into())
+        }
         Verdict::NoClearChange => format!("no clear change{}", bounds()),
         Verdict::Higher | Verdict::Lower => relative() + &bounds(),
     }

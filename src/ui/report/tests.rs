@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::compare::Comparison;
 use super::*;
+use crate::meter::flag::FlagKind;
 use crate::meter::window::{CyclesSource, Flag, Verdict, Window};
 use crate::runs::record::fixture::{self, Like};
 use crate::runs::record::{Header, Outcome, Recording, Writer};
@@ -171,6 +172,18 @@ fn what_cannot_be_judged_gets_no_verdict() {
     });
     assert_eq!(verdict, Verdict::Higher);
     assert_eq!(cell(&comparison, "total.cycles_per_byte", 1).verdict, Verdict::None);
+    let (verdict, _, comparison) = against("beside others", &|windows| {
+        for window in windows {
+            window.cpu.others_cores = Some(0.92);
+            window.flags.push(FlagKind::Others.with_cores(0.92, ""));
+        }
+    });
+    assert_eq!(verdict, Verdict::Higher, "others' use forbids that on cycles and cores alone");
+    for figure in ["total.cycles_per_byte", "total.cycles_per_op", "total.cpu_busy"] {
+        let cell = cell(&comparison, figure, 1);
+        assert_eq!((cell.verdict, cell.why.as_deref()), (Verdict::None, Some("others' CPU")), "{figure}");
+    }
+    assert!(comparison.to_string().contains("B: cycles and cores are not judged: others used 0.9 cores."));
     let (.., comparison) = against("behind", &|windows| {
         for window in windows {
             window.classes[3].missed = 100;

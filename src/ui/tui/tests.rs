@@ -15,6 +15,8 @@ use super::state::{Focus, State};
 use super::update::update;
 use super::{ProfileEntry, view};
 use crate::error::Error;
+use crate::meter::flag::FlagKind;
+use crate::meter::window::{CpuFigures, Verdict};
 use crate::runs::session::Event;
 use crate::runs::session::message::{Phase, PlanShown};
 
@@ -179,6 +181,30 @@ fn cpu_and_members() {
         let mut state = turned(w, h);
         state.view = View::System;
         press(&mut state, &[KeyCode::Char('c'), KeyCode::Char('t')]);
+        state
+    });
+}
+
+#[test]
+fn another_program_beside_the_load() {
+    snapshot("others", |w, h| {
+        let mut state = turned(w, h);
+        let mut window = fixture::window(70);
+        window.cpu = CpuFigures { busy: 1.0, others_cores: Some(1.85), own_cores: 0.09, ..window.cpu };
+        window.total.cycles_per_byte = Some(10.7);
+        window.total.attributable_cycles_per_byte = Some(0.81);
+        window.flags =
+            vec![FlagKind::Others.with_cores(1.85, "Other programs used 1.9 of the 2.0 busy cores.")];
+        tell(&mut state, Event::Window(Arc::new(window), Arc::new(fixture::totals(71))));
+        let mut line = fixture::ledger().remove(0);
+        (line.number, line.flags) = (5, vec!["others 1.9 cores".into()]);
+        line.cycles_per_byte = fixture::change(1.37, 10.7, Verdict::None);
+        tell(&mut state, Event::Ledger(Arc::new(line)));
+        if w > 100 {
+            press(&mut state, &[KeyCode::Tab]);
+        } else {
+            state.view = View::System;
+        }
         state
     });
 }

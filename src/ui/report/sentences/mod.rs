@@ -66,13 +66,20 @@ pub fn cores(cpu: &CpuFigures) -> String {
     format!("{} used, {} left of {}", three_digits(used), three_digits(all - used), cpu.cpus)
 }
 
+/// What others used, in words: `1.85 cores (0.20 unattributed)`; none if unknown.
+pub fn others(cpu: &CpuFigures) -> Option<String> {
+    let unattributed = cpu.unattributed_cores.filter(|cores| *cores > 0.0);
+    let unattributed = unattributed.map(|cores| format!(" ({} unattributed)", three_digits(cores)));
+    Some(format!("{} cores{}", three_digits(cpu.others_cores?), unattributed.unwrap_or_default()))
+}
+
 /// `≈ ` before a figure that is based on an estimate.
 pub fn about(source: CyclesSource) -> &'static str {
     if source == CyclesSource::Estimate { "≈ " } else { "" }
 }
 
-/// The cores that the run's array would keep busy at these cycles per byte, in words: `≈ 85.7 cores for 8 drives at 3
-/// GB/s`. None if no drive rate is set or the cycles are unknown.
+/// The cores that the run's array would keep busy at these cycles per byte, which others' are no part of, in words:
+/// `≈ 85.7 cores for 8 drives at 3 GB/s`. None if no drive rate is set or the cycles are unknown.
 pub fn cores_needed(
     cpu: &CpuFigures,
     cycles_per_byte: Option<f64>,

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::frame::{panel, put, span};
-use crate::meter::window::{CpuFigures, CyclesSource};
+use crate::meter::window::{CpuFigures, CyclesSource, TotalFigures};
 use crate::settings::Run;
 use crate::ui::report::sentences;
 use crate::ui::text::{fit, percent};
@@ -17,12 +17,12 @@ const NAME_CELLS: u16 = 9;
 /// Draws it.
 pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     let figures = state.figures();
-    let (cpu, classes, cycles_per_byte, duration_s) = match (&figures.window, &figures.totals) {
+    let (cpu, classes, total, duration_s) = match (&figures.window, &figures.totals) {
         (_, Some(totals)) if state.cumulative => {
-            (&totals.cpu, &totals.classes, totals.total.cycles_per_byte, totals.duration_s)
+            (&totals.cpu, &totals.classes, &totals.total, totals.duration_s)
         }
         (Some(window), _) if !state.cumulative => {
-            (&window.cpu, &window.classes, window.total.cycles_per_byte, window.duration_ns as f64 / 1e9)
+            (&window.cpu, &window.classes, &window.total, window.duration_ns as f64 / 1e9)
         }
         _ => {
             panel(state, buf, area, "cpu", "", false);
@@ -40,7 +40,7 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
     }
     let cores = sentences::cores(cpu);
     let (used, rest) = cores.split_at(cores.find(' ').unwrap_or(cores.len()));
-    let needs = state.settings_asked().map(|settings| needs(cpu, cycles_per_byte, duration_s, &settings.run));
+    let needs = state.settings_asked().map(|settings| needs(cpu, total, duration_s, &settings.run));
     let cells = usize::from(inner.width.saturating_sub(NAME_CELLS));
     let polls = sentences::polls(classes, duration_s);
     let polls = polls.map(|text| ("polls", vec![span(text, theme.plain)]));
@@ -54,20 +54,10 @@ pub fn render(state: &State, buf: &mut Buffer, area: Rect) {
             ],
         ),
         ("shares", vec![span(shares(cpu), if cpu.steal >= 0.01 { theme.warn } else { theme.plain })]),
-        ("cycles", cycles(state, cpu, cycles_per_byte)),
+        ("cycles", cycles(state, cpu, total)),
         ("", vec![span(fit(&source(cpu, hz), cells), theme.dim)]),
         ("needs", vec![span(needs.unwrap_or_default(), theme.plain)]),
-        (
-            "own",
-            vec![span(
-                format!(
-                    "{} cores (screen and meters: {})",
-                    three_digits(cpu.own_cores),
-                    three_digits(cpu.overhead_cores)
-                ),
-                theme.plain,
-            )],
-        ),
+        ("own", own(state, cpu)),
     ];
     for (y, (name, spans)) in (inner.y..inner.bottom()).zip(rows.into_iter().chain(polls)) {
         put(buf, inner.x, y, NAME_CELLS, &Line::from(span(name, theme.dim)));
@@ -90,14 +80,28 @@ fn shares(cpu: &CpuFigures) -> String {
     )
 }
 
-fn cycles(state: &State, cpu: &CpuFigures, cycles_per_byte: Option<f64>) -> Vec<Span<'static>> {
-    match cycles_per_byte {
+/// What this program used, and what others did.
+fn own(state: &State, cpu: &CpuFigures) -> Vec<Span<'static>> {
+    let theme = &state.theme;
+    let (own, overhead) = (three_digits(cpu.own_cores), three_digits(cpu.overhead_cores));
+    let Some(others) = cpu.others_cores else {
+        return vec![span(format!("{own} cores (screen and meters: {overhead})"), theme.plain)];
+    };
+    let style = if cpu.others_that_matter().is_some() { theme.warn } else { theme.plain };
+    vec![
+        span(format!("{own} (screen {overhead}), "), theme.plain),
+        span(format!("others {}", three_digits(others)), style),
+    ]
+}
+
+fn cycles(state: &State, cpu: &CpuFigures, total: &TotalFigures) -> Vec<Span<'static>> {
+    let about = sentences::about(cpu.cycles_source);
+    let own = total.attributable_cycles_per_byte;
+    let own = own.map(|cycles| format!("/byte, {about}{} without others", three_digits(cycles)));
+    match total.cycles_per_byte {
         Some(cycles) => vec![
-            span(
-                format!("{}{}", sentences::about(cpu.cycles_source), three_digits(cycles)),
-                state.theme.strong,
-            ),
-            span(" per byte of the classes", state.theme.plain),
+            span(format!("{about}{}", three_digits(cycles)), state.theme.strong),
+            span(own.unwrap_or_else(|| " per byte of the classes".into()), state.theme.plain),
         ],
         None => vec![span("– per byte: nothing moved, or cycles unknown", state.theme.dim)],
     }
@@ -114,8 +118,9 @@ fn source(cpu: &CpuFigures, hz: Option<f64>) -> String {
 }
 
 /// The cores that the array needs at these cycles per byte, or why that is unknown.
-fn needs(cpu: &CpuFigures, cycles_per_byte: Option<f64>, duration_s: f64, array: &Run) -> String {
-    match sentences::cores_needed(cpu, cycles_per_byte, duration_s, array) {
+fn needs(cpu: &CpuFigures, total: &TotalFigures, duration_s: f64, array: &Run) -> String {
+    let own = total.attributable_cycles_per_byte.or(total.cycles_per_byte);
+    match sentences::cores_needed(cpu, own, duration_s, array) {
         Some(needed) => needed,
         None if array.drive_rate_bytes_per_s.is_none() => "– (run.drive_rate is none)".into(),
         None => "– (cycles or frequency unknown)".into(),

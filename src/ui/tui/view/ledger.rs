@@ -27,13 +27,15 @@ struct Figure {
     more_is_gain: bool,
 }
 
+const CYCLES: &str = "cycles/B";
+
 /// Those that every turn shows.
 const FIGURES: [Figure; 5] = [
     Figure { name: "scan MB/s", of: |l| &l.scan_mb_per_s, show: mb, more_is_gain: true },
     Figure { name: "point p99", of: |l| &l.point_p99_ns, show: ns, more_is_gain: false },
     Figure { name: "wal p99", of: |l| &l.wal_p99_ns, show: ns, more_is_gain: false },
     Figure { name: "total MB/s", of: |l| &l.total_mb_per_s, show: mb, more_is_gain: true },
-    Figure { name: "cycles/B", of: |l| &l.cycles_per_byte, show: three_digits, more_is_gain: false },
+    Figure { name: CYCLES, of: |l| &l.cycles_per_byte, show: three_digits, more_is_gain: false },
 ];
 /// Those that are shown of an opened turn, and of others where they changed clearly.
 const FURTHER: [Figure; 4] = [
@@ -280,8 +282,9 @@ fn spread(state: &State, line: &LedgerLine, figure: &Figure, cells: usize) -> Ve
         (Some(before), Some(after)) if before > 0.0 => signed_percent(after / before - 1.0),
         _ => word.into(),
     };
+    let others = || line.cycles_not_judged().filter(|_| figure.name == CYCLES && change.after.is_some());
     let verdict = match change.verdict {
-        Verdict::None => String::new(),
+        Verdict::None => others().map_or_else(String::new, |why| format!("  {why}")),
         Verdict::NoClearChange => format!("  ◇ no clear change{}", bounds()),
         Verdict::Higher => format!("  ▲ {}{}", by("higher"), bounds()),
         Verdict::Lower => format!("  ▼ {}{}", by("lower"), bounds()),

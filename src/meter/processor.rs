@@ -1,0 +1,136 @@
+//! The processor's figures.
+
+use serde::{Deserialize, Serialize};
+
+/// From this share of the busy time on, and from this many cores on, what others use matters.
+const OTHERS_SHARE: f64 = 0.1;
+const OTHERS_CORES: f64 = 0.1;
+
+/// The cores above which something matters where so many are busy.
+pub(super) fn matters_from(busy_cores: f64) -> f64 {
+    OTHERS_CORES.max(OTHERS_SHARE * busy_cores)
+}
+
+/// Where the cycles come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum CyclesSource {
+    /// Counted by the performance-monitoring unit, user and kernel, on every CPU.
+    Pmu,
+    /// Busy CPU time × clock frequency.
+    #[default]
+    Estimate,
+}
+
+/// The processor over a window, the whole system unless said otherwise.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CpuFigures {
+    /// Number of CPUs online.
+    pub cpus: u32,
+    /// Shares of all CPU time, 0 to 1: user (with nice).
+    pub user: f64,
+    /// In the kernel.
+    pub system: f64,
+    /// Interrupts, hard and soft.
+    pub interrupt: f64,
+    /// Taken by the hypervisor.
+    pub steal: f64,
+    /// Everything but idle and waiting for I/O; what the hypervisor took counts as busy. At least what this
+    /// process's own threads' clocks show, some of which the kernel's ticks (the shares above) may miss.
+    pub busy: f64,
+    /// Cores that this process kept busy, including its kernel-side workers.
+    pub own_cores: f64,
+    /// Cores that stacktune itself used outside the workers (screen, meters): the CPU time of its threads
+    /// that neither work nor serve workers (kernel-side ones, and those that flush).
+    pub overhead_cores: f64,
+    /// Cores that threads of the kernel used that count as working for the load ([`super::others`] says which).
+    /// They are not part of [`Self::own_cores`]. None if unknown, as in a container.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_cores: Option<f64>,
+    /// Cores that others used: the whole system without this process, its descendants, the kernel's threads
+    /// above and interrupts. From the times of all processes in `/proc`, read twice a second at most (shorter
+    /// windows repeat the last reading), with [`Self::unattributed_cores`]. None if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others_cores: Option<f64>,
+    /// The part of these that no process in `/proc` accounts for, as in a container that hides the others: by the
+    /// kernel's ticks over the last five seconds. Zero as long as it may be the ticks' error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unattributed_cores: Option<f64>,
+    /// Cycles of the whole system: counted, or estimated as busy time without what the hypervisor took ×
+    /// frequency. 0 if neither is known.
+    pub cycles: f64,
+    /// Where the cycles come from.
+    pub cycles_source: CyclesSource,
+    /// The frequency of an estimate in Hz: the mean over CPUs, weighted by busy time.
+    pub frequency_hz: Option<f64>,
+    /// Where that frequency comes from.
+    pub frequency_source: Option<String>,
+    /// Whether the window is too short for the kernel's 10 ms clock, so that shares are coarse.
+    pub coarse: bool,
+}
+
+impl CpuFigures {
+    /// Cores that the whole system kept busy.
+    pub fn cores_used(&self) -> f64 {
+        self.busy * f64::from(self.cpus)
+    }
+
+    /// What others used, if that is enough to matter for cycles and cores: a tenth of the busy time, and a tenth of
+    /// a core.
+    pub fn others_that_matter(&self) -> Option<f64> {
+        self.others_cores.filter(|cores| *cores > matters_from(self.cores_used()))
+    }
+
+    /// The share of the cycles that others did not take, by the time that they ran: this process's, those of the
+    /// kernel's threads that work for it, and of interrupts. None if unknown.
+    pub fn attributable_share(&self) -> Option<f64> {
+        let ran = self.cores_used() - self.steal * f64::from(self.cpus);
+        let others = self.others_cores.filter(|_| ran > 0.0 && !self.coarse)?;
+        Some(((ran - others).max(self.own_cores.min(ran)) / ran).clamp(0.0, 1.0))
+    }
+
+    /// Cycles per second of a busy core: an estimate's own frequency, else counted cycles over busy time.
+    pub fn busy_frequency_hz(&self, duration_s: f64) -> Option<f64> {
+        let busy_s = (self.busy - self.steal) * f64::from(self.cpus) * duration_s;
+        let counted = (busy_s > 0.0).then(|| self.cycles / busy_s);
+        self.frequency_hz.or(counted).filter(|hz| *hz > 0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn used(busy_cores: f64, others: f64) -> CpuFigures {
+        CpuFigures { cpus: 16, busy: busy_cores / 16.0, others_cores: Some(others), ..CpuFigures::default() }
+    }
+
+    #[test]
+    fn others_matter_from_a_tenth_of_a_core_and_of_the_busy_time_on() {
+        for (busy, others, matter) in
+            [(0.5, 0.11, true), (0.5, 0.09, false), (8.0, 0.79, false), (8.0, 0.81, true), (2.0, 1.85, true)]
+        {
+            let figures = used(busy, others);
+            assert_eq!(figures.others_that_matter(), matter.then_some(others), "{others} of {busy}");
+        }
+        assert_eq!(CpuFigures::default().others_that_matter(), None);
+    }
+
+    #[test]
+    fn what_others_did_not_take_is_attributable() {
+        let share = |figures: &CpuFigures| figures.attributable_share().unwrap();
+        assert!((share(&used(2.0, 1.5)) - 0.25).abs() < 1e-9);
+        let stolen = CpuFigures { steal: 1.0 / 16.0, ..used(2.0, 0.5) };
+        assert!((share(&stolen) - 0.5).abs() < 1e-9, "what the hypervisor took had no cycles");
+        let missed = CpuFigures { own_cores: 1.0, ..used(2.0, 1.9) };
+        assert!((share(&missed) - 0.5).abs() < 1e-9, "what this process ran is its own in any case");
+        let none = [
+            CpuFigures { others_cores: None, ..used(2.0, 0.5) },
+            CpuFigures { coarse: true, ..used(2.0, 0.5) },
+            used(0.0, 0.5),
+        ];
+        assert!(none.iter().all(|figures| figures.attributable_share().is_none()));
+    }
+}
