@@ -185,7 +185,7 @@ impl Others {
         while self.ticks.get(1).is_some_and(|(at_ns, ..)| now_ns - at_ns >= TICKS_SPAN_NS) {
             self.ticks.pop_front();
         }
-        let Some(&(from_ns, ran_then, attributed_then)) = self.ticks.front() else { return None };
+        let &(from_ns, ran_then, attributed_then) = self.ticks.front()?;
         let span_ns = now_ns - from_ns;
         let cores = |ticks: u64| ticks as f64 / self.ticks_per_s / (span_ns as f64 / SECOND_NS as f64);
         let all = ran.saturating_sub(ran_then);
