@@ -66,7 +66,9 @@ fn is_what_the_device_counts(home: &Home, device: &Loop, filesystem: &str) -> Va
     let parts = ["engine", "file_system", "raid"].map(|part| number(&summary["wa_a_parts"][part]));
     assert!((number(&summary["wa_a"]) / ratio - 1.0).abs() < 1e-9, "{filesystem}: {summary:#}");
     assert!((parts.iter().product::<f64>() / ratio - 1.0).abs() < 1e-9, "{filesystem}: {parts:?}");
-    assert_eq!((parts[0], parts[2]), (1.0, 1.0), "{filesystem}: pages as they are, on one device");
+    // Classes and members are read one after the other: a page may be completed in between.
+    assert!((parts[0] - 1.0).abs() < 1e-3, "{filesystem}: pages as they are: {parts:?}");
+    assert!((parts[2] - 1.0).abs() < 1e-9, "{filesystem}: on one device: {parts:?}");
     let classes = &summary["classes"];
     let of_classes = number(&classes["wal"]["bytes"]) + number(&classes["background"]["bytes"]);
     let written = number(&summary["written"]["application_bytes"]);
