@@ -6,6 +6,7 @@ use hdrhistogram::Histogram;
 use super::buckets::Buckets;
 use super::derived::{self, differs};
 use super::hlog::{Logged, Sums};
+use super::numbers;
 use super::rebuild::{self, KINDS};
 use super::summary::{FlagNote, Frame, Summary};
 use crate::class::Class;
@@ -15,9 +16,10 @@ use crate::meter::window::{Change, Flag, Latency, LedgerLine, Window};
 /// Further contradictions are counted, not shown.
 const SHOWN_MAX: usize = 5;
 
-/// What contradicts each other, as clauses. `frame` is what the recording has besides its windows.
+/// What contradicts each other, as clauses. `frame` is what the recording has besides its windows; a summary that is
+/// not `written` was made from them just now.
 pub fn contradictions(
-    summary: &Summary,
+    (summary, written): (&Summary, bool),
     windows: &[Window],
     ledger: &[LedgerLine],
     log: &Logged,
@@ -26,21 +28,27 @@ pub fn contradictions(
     let order = windows.windows(2).filter_map(|pair| gap(&pair[0], &pair[1]));
     let mut found: Vec<_> = order.chain(windows.iter().flat_map(of_window)).collect();
     found.extend(windows.iter().flat_map(derived::flags_of));
-    found.extend(of_summary(summary));
+    let mut totals = of_summary(summary);
     let counted: Vec<_> = windows.iter().filter(|window| rebuild::counts(window)).collect();
-    if !summary.rebuilt {
-        found.extend(against_windows(summary, windows));
+    if written {
         let again = Summary::of(&rebuild::totals(&counted, &log.sums), frame);
-        found.extend(against_sums(summary, &again));
+        totals.extend(against_windows(summary, windows));
+        totals.extend(against_sums(summary, &again));
+        if totals.is_empty() {
+            // Otherwise it would say the same again.
+            totals.extend(numbers::against(summary, &again));
+        }
+        found.append(&mut totals);
         found.extend(derived::against(summary, &again));
         found.extend(missing_flags(summary, &again, &counted));
     }
+    found.append(&mut totals);
     let lines = if log.repeated == 1 { "1 line".to_owned() } else { format!("{} lines", log.repeated) };
     found.extend((log.repeated > 0).then(|| format!("latency.hlog has {lines} twice, which count once")));
     found.extend(log.misfits.iter().cloned());
     if log.is_whole {
         found.extend(of_log(&log.sums, &counted));
-        if !summary.rebuilt {
+        if written {
             found.extend(misfits(summary, &log.sums));
         }
     }

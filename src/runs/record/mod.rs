@@ -24,6 +24,7 @@ mod files;
 pub(crate) mod fixture;
 pub mod hlog;
 mod names;
+mod numbers;
 mod rebuild;
 mod recording;
 #[cfg(test)]

@@ -69,7 +69,9 @@ impl Recording {
             String::new()
         });
         let log = read_log(&dir.join(LATENCY), &windows);
-        let mut summary = match read_summary(&dir.join(SUMMARY))? {
+        let summary = read_summary(&dir.join(SUMMARY))?;
+        let written = summary.is_some();
+        let mut summary = match summary {
             Some(summary) => {
                 notes.extend(
                     log.as_ref().err().map(|e| format!("Its percentiles can't be checked: {}.", e.what)),
@@ -81,7 +83,7 @@ impl Recording {
         let log = log.unwrap_or_default();
         notes.extend(log.damage.as_ref().map(|damage| format!("{LATENCY} is damaged: {damage}.")));
         let frame = frame(&windows, &profile_toml, &host);
-        let found = consistency::contradictions(&summary, &windows, &ledger, &log, frame);
+        let found = consistency::contradictions((&summary, written), &windows, &ledger, &log, frame);
         consistency::report(&found, &mut summary, &mut notes);
         Ok(Self { dir: dir.to_owned(), summary, windows, ledger, host, profile_toml, notes })
     }
