@@ -250,6 +250,7 @@ fn doubted(path: &Path, doubt: &Doubt) -> Error {
 fn refuse_odd(path: &Path, found: &Stat, file: Option<BorrowedFd>) -> Result<()> {
     let odd = match FileType::from_raw_mode(found.st_mode) {
         FileType::Symlink => "a symbolic link".to_owned(),
+        FileType::RegularFile if found.st_nlink > 1 => "a file with a second name (a hard link)".to_owned(),
         FileType::RegularFile if file.is_none_or(|file| is_private(file, found)) => return Ok(()),
         FileType::RegularFile if found.st_uid != rustix::process::geteuid().as_raw() => {
             format!("the file of user {}", found.st_uid)

@@ -1,6 +1,7 @@
 //! What undoing a stack takes away, and what it leaves to others.
 
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -392,6 +393,12 @@ fn a_forged_journal_changes_no_queue_and_no_folder_of_others() {
     fs::write(&journal, format!("{before}\"started_unix_s\":{since},{after}")).unwrap();
     assert_eq!(clean(&ground, &[&id.0])[0].problem, None);
     assert_eq!(fs::read_to_string(&file).unwrap(), now);
+    assert!(theirs.exists());
+    // Of a folder that others enter, no journal says that it was made for a stack, whatever its time.
+    fs::set_permissions(&theirs, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(&journal, format!("{before}\"started_unix_s\":1,{after}")).unwrap();
+    let cleaned = clean(&ground, &[&id.0]);
+    assert_eq!((&cleaned[0].problem, &cleaned[0].folders), (&None, &vec![theirs.clone()]));
     assert!(theirs.exists());
 }
 

@@ -103,6 +103,13 @@ fn a_journal_that_others_could_have_written_is_not_believed() {
     assert!(file.exists());
     drop(theirs);
     chown(&journal, Some(0), None).unwrap();
+    // One that has a second name elsewhere, through which it could be changed.
+    let second = home.path("second");
+    fs::hard_link(&journal, &second).unwrap();
+    let outcome = program(&home, &["cleanup"]).expect(1);
+    assert!(outcome.stdout.contains("a file with a second name"), "{outcome:?}");
+    assert!(file.exists());
+    fs::remove_file(second).unwrap();
     program(&home, &["cleanup"]).expect(0);
     assert!(!file.exists() && !journal.exists());
 }

@@ -5,8 +5,9 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-use rustix::fs::{AtFlags, CWD, FileType, StatxFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, StatxFlags};
 use rustix::io::Errno;
+use rustix::process::geteuid;
 
 use super::filesystems::refuse_others;
 use super::others::{is_lost, others_in};
@@ -25,17 +26,22 @@ impl Undoer<'_> {
         self.own(dir).is_err() && self.folders.iter().any(|folder| in_it(&folder))
     }
 
-    /// Removes such a parent, unless it is older than the stack, or others have put something there meanwhile.
+    /// Removes such a parent, unless others have put something there meanwhile. One that is older than the stack, or
+    /// that others may enter, was not made for it, whatever the journal says.
     pub(super) fn remove_above(&self, dir: &Path) -> Result<()> {
         /// The kernel's clock for files is a little behind.
         const SLACK_S: u64 = 2;
-        let found = rustix::fs::statx(CWD, dir, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BTIME);
-        // Not every file system knows.
-        let born = found.ok().filter(|found| found.stx_mask & StatxFlags::BTIME.bits() != 0);
-        if born.is_some_and(|found| {
-            found.stx_btime.tv_sec.saturating_add_unsigned(SLACK_S) < self.since_unix_s as i64
-        }) {
-            return Ok(());
+        const OTHERS: Mode = Mode::RWXG.union(Mode::RWXO);
+        let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+        if let Ok(found) = rustix::fs::statx(CWD, dir, AtFlags::SYMLINK_NOFOLLOW, wanted) {
+            let is_private = Mode::from_raw_mode(found.stx_mode.into()).intersection(OTHERS).is_empty();
+            let is_ours = found.stx_uid == geteuid().as_raw() && is_private;
+            // Not every file system knows when.
+            let is_older = found.stx_mask & StatxFlags::BTIME.bits() != 0
+                && found.stx_btime.tv_sec.saturating_add_unsigned(SLACK_S) < self.since_unix_s as i64;
+            if !is_ours || is_older {
+                return Ok(());
+            }
         }
         match fs::remove_dir(dir) {
             // What can't be named was never made.

@@ -10,7 +10,7 @@ use super::undoer::Undoer;
 use crate::error::{Error, Result};
 use crate::printable::Shown as _;
 use crate::stack::devices::Drive;
-use crate::stack::journal::{self, Journal, Opened, Record, boot_id};
+use crate::stack::journal::{self, Journal, Opened, Record, Undo, boot_id};
 use crate::stack::runner::Runner;
 use crate::stack::supervise::Advance;
 
@@ -91,6 +91,9 @@ pub struct Cleaned {
     pub leftover: Leftover,
     /// Why something is still left; none if nothing is.
     pub problem: Option<String>,
+    /// Folders made for the stack's own that stay, as others use them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub folders: Vec<PathBuf>,
 }
 
 /// The stacks that were retained, and that [`cleanup`] leaves alone unless they are named.
@@ -120,17 +123,30 @@ pub fn cleanup(
             StackState::Kept if !named && !wanted.kept => continue,
             _ => {}
         }
+        let mut folders = Vec::new();
         let problem = match take(&path) {
             Ok(None) => continue,
             Ok(Some(journal)) => {
                 leftover = summary_of(journal.record(), leftover.state, runner)?;
+                folders = folders_above(journal.record(), runner);
                 undo_with(journal, runner, wanted.forget_missing, &mut *watch).err()
             }
             Err(error) => Some(error),
         };
-        cleaned.push(Cleaned { leftover, problem: problem.map(|error| error.to_string()) });
+        folders.retain(|dir| problem.is_none() && dir.symlink_metadata().is_ok());
+        cleaned.push(Cleaned { leftover, problem: problem.map(|error| error.to_string()), folders });
     }
     Ok(cleaned)
+}
+
+/// Folders above the stack's own that were made for it, the innermost first.
+fn folders_above(record: &Record, runner: &Runner) -> Vec<PathBuf> {
+    let undoer = Undoer::of((&record.header, &record.entries, record.kept), runner, (true, false));
+    let above = record.entries.iter().rev().filter_map(|entry| match entry.to_undo() {
+        Some(Undo::RemoveFolder { dir, .. }) if undoer.is_above(dir) => Some(dir.clone()),
+        _ => None,
+    });
+    above.collect()
 }
 
 fn lives(leftover: &Leftover) -> Error {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::printable::line;
+use crate::printable::{Shown as _, line};
 use crate::stack::undo::{Cleaned, Leftover, StackState};
 use crate::units::approx_span;
 
@@ -69,7 +69,7 @@ pub fn cleaned(cleaned: &[Cleaned], kept: &[Leftover]) -> String {
             "nothing is left behind by a dead run\n"
         };
     }
-    for Cleaned { leftover, problem } in cleaned {
+    for Cleaned { leftover, problem, folders } in cleaned {
         let Leftover { profile, stands, .. } = leftover;
         let id = line(&leftover.id);
         match problem {
@@ -77,6 +77,10 @@ pub fn cleaned(cleaned: &[Cleaned], kept: &[Leftover]) -> String {
                 let _ = writeln!(out, "{id} of {} was removed", line(profile));
                 for standing in stands {
                     let _ = writeln!(out, "  {}", line(&standing.what));
+                }
+                for dir in folders {
+                    let _ =
+                        writeln!(out, "  the folder {} stays, as it is in use: remove it later", dir.shown());
                 }
             }
             Some(problem) => {
@@ -142,7 +146,7 @@ mod tests {
         (stack.profile, stack.drives, stack.stands[0].what) = (evil.into(), vec![evil.into()], evil.into());
         stack.id = evil.into();
         stack.stands[0].commands = vec![evil.into()];
-        let removed = Cleaned { leftover: stack.clone(), problem: None };
+        let removed = Cleaned { leftover: stack.clone(), problem: None, folders: Vec::new() };
         for text in [status(&[stack.clone()], 1090), cleaned(&[removed], &[stack])] {
             let is_false = |line: &str| line.starts_with("00112233aabbccdd of mine") || line.contains('\x1b');
             assert!(!text.lines().any(is_false), "{text:?}");
@@ -161,7 +165,7 @@ mod tests {
 
     #[test]
     fn what_could_not_be_removed_is_shown_with_the_reason() {
-        let gone = Cleaned { leftover: leftover(StackState::Dead), problem: None };
+        let gone = Cleaned { leftover: leftover(StackState::Dead), problem: None, folders: Vec::new() };
         let busy = Cleaned { problem: Some("it is held by process 9".into()), ..gone.clone() };
         let text = cleaned(&[gone, busy], &[]);
         assert!(text.starts_with("00112233aabbccdd of mine was removed\n  mount at /s/mnt\n"), "{text}");
