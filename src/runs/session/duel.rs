@@ -4,8 +4,8 @@ use crate::error::{Error, Result};
 use crate::runs::duel::{Course, Report, Spec, Step};
 use crate::runs::session::message::Event;
 use crate::runs::session::run::Session;
-use crate::settings::Settings;
 use crate::settings::knobs::{self, Knob, Scope, Value};
+use crate::settings::{ArrayState, Named, Settings};
 
 /// A duel that goes on.
 #[derive(Debug)]
@@ -44,6 +44,12 @@ impl Duel {
         {
             let error = Error::input("each turn would build the storage anew");
             return Err(error.hint("record both values as steps of a sweep, several times"));
+        }
+        if knob.path == "md.array"
+            && values.iter().any(|value| value.to_string() == ArrayState::Healthy.name())
+        {
+            let error = Error::input("an array is healthy again only once it is rebuilt");
+            return Err(error.hint("record both values on their own, and compare the recordings"));
         }
         if knob.path.ends_with(".buffering") && values.iter().any(|value| value.to_string() == "cached") {
             let error = Error::input("the page cache remembers longer than a block lasts");

@@ -71,7 +71,7 @@ pub fn plan(spec: &StackSpec, context: &PlanContext, id: StackId) -> Result<Plan
         destroyed.writes_bytes = *writes_bytes;
     }
     Ok(Plan {
-        properties: properties(spec, context.facts, layers.usable_bytes),
+        properties: properties(spec, context.facts, layers.usable_bytes).without(spec.lost_as_set()),
         id,
         destroys,
         steps: layers.steps,
