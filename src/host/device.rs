@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::health::HealthLog;
+use super::lba::LbaFormats;
 use super::{Health, PcieLink, Queue, Temperature};
 use crate::printable::line;
 
@@ -84,6 +85,10 @@ pub struct Device {
     /// Its health, for an `NVMe` drive of this host that this process may query (root); read with all facts,
     /// but not when only uses are read.
     pub health: Option<Health>,
+    /// The sizes of logical blocks that it can be formatted with, for an `NVMe` drive of this host that this process
+    /// may query (root); read like its health.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lba_formats: Option<LbaFormats>,
     /// Its partitions' names.
     pub partitions: Vec<String>,
     /// What it is itself built on (md, device-mapper, a loop device on another device): names.
@@ -97,6 +102,11 @@ impl Device {
     /// it.
     pub fn read_health(&self) -> Option<Health> {
         HealthLog::open(self.controller.as_ref()?, &self.path)?.read()
+    }
+
+    /// The drive's LBA formats, asked now, on this host; none if it is no `NVMe` drive, or this process may not ask.
+    pub fn read_lba_formats(&self) -> Option<LbaFormats> {
+        LbaFormats::read(self.controller.as_ref()?, &self.path)
     }
 }
 

@@ -71,6 +71,7 @@ fn device(
         link: ["device/device", "device"].iter().find_map(|path| pcie::link(root, &format!("{dir}/{path}"))),
         temperature: temperature::read(root, dir),
         health: None,
+        lba_formats: None,
         partitions: partitions.map(|part| part.name.clone()).collect(),
         members: graph.members(&node.name),
         usage: graph.usage(&node.name),

@@ -14,6 +14,7 @@
 //! | [`features`] | what the kernel lets this process do, tried, not guessed | feature, root |
 //! | [`flash`] | an NVMe drive's own count of its writes to flash | nvme |
 //! | [`health`] | what a drive reports of its wear, temperature and throttling | nvme |
+//! | [`lba`] | the LBA formats of an NVMe drive, and formatting it | nvme |
 //! | [`hugepages`] | pages of a larger size | root |
 //! | [`members`] | members of arrays, and what an array has lost | root |
 //! | [`mounts`] | what is mounted where | root |
@@ -26,7 +27,7 @@
 //! | [`own_folder`] | folders in which root works: none that others could exchange | trust |
 //! | [`btrfs`] | Btrfs on several devices, and whether all are there | root, members |
 //! | [`cgroup`] | where this process could have a memory cgroup of its own | feature, root, mounts |
-//! | [`device`] | a block device, and what uses it | health, pcie, queue, temperature |
+//! | [`device`] | a block device, and what uses it | health, lba, pcie, queue, temperature |
 //! | [`emulated`] | whether a hypervisor emulates a drive | root, mounts, nodes |
 //! | [`loops`] | loop devices and what is behind them | root, nodes |
 //! | [`namespace`] | polling and NVMe commands on an opened file or device | feature, root, nodes |
@@ -62,6 +63,7 @@ mod find;
 mod flash;
 mod health;
 mod hugepages;
+mod lba;
 mod levels;
 mod loops;
 mod members;
@@ -98,6 +100,8 @@ pub use flash::{FlashSource, FlashWrites};
 #[cfg(test)]
 pub(crate) use health::tests as health_tests;
 pub use health::{Health, Throttled, Throttling};
+pub use lba::{LbaFormat, LbaFormats};
+pub(crate) use lba::{format_namespace, read_anew};
 pub use levels::{LevelDevice, LevelDrive, Levels};
 pub use members::{Lost, Upkeep};
 pub use mounts::MountPoint;

@@ -51,6 +51,10 @@ const NVME_IOCTL_ID: libc::Ioctl = 0x4e40;
 const NVME_IOCTL_ADMIN_CMD: libc::Ioctl = 0xc048_4e41_u32 as libc::Ioctl;
 /// `_IOWR('N', 0x43, struct nvme_passthru_cmd)`.
 const NVME_IOCTL_IO_CMD: libc::Ioctl = 0xc048_4e43_u32 as libc::Ioctl;
+/// `_IO('N', 0x46)`: the kernel reads all namespaces of a controller anew.
+const NVME_IOCTL_RESCAN: libc::Ioctl = 0x4e46;
+/// A format may take that long: some drives write all of their flash for it.
+const FORMAT_TIMEOUT_MS: u32 = 3_600_000;
 /// A controller that does not answer is given up after this.
 const TIMEOUT_MS: u32 = 5000;
 
@@ -58,6 +62,8 @@ const TIMEOUT_MS: u32 = 5000;
 const GET_LOG_PAGE: u8 = 0x02;
 /// Admin command set, Identify.
 const IDENTIFY: u8 = 0x06;
+/// Admin command set, Format NVM.
+const FORMAT_NVM: u8 = 0x80;
 /// The size of Identify's answer.
 pub(super) const IDENTITY_BYTES: usize = 4096;
 /// All namespaces of a controller.
@@ -71,6 +77,13 @@ pub(super) fn identify_controller(file: &File) -> Option<[u8; IDENTITY_BYTES]> {
 /// What Identify Namespace answers (NVM command set specification 1.0, figure 97).
 pub(super) fn identify_name_space(file: &File, nsid: u32) -> Option<[u8; IDENTITY_BYTES]> {
     identify(file, nsid, 0)
+}
+
+/// The numbers of a controller's active namespaces (base specification 2.0, 5.17.2.2).
+pub(super) fn active_name_spaces(file: &File) -> Option<Vec<u32>> {
+    let answer = identify(file, 0, 2)?;
+    let (numbers, _) = answer.as_chunks::<4>();
+    Some(numbers.iter().map(|bytes| u32::from_le_bytes(*bytes)).take_while(|number| *number > 0).collect())
 }
 
 fn identify(file: &File, nsid: u32, structure: u32) -> Option<[u8; IDENTITY_BYTES]> {
@@ -123,6 +136,35 @@ pub(super) fn ask(file: &File, set: Set, command: Command, answer: &mut [u8]) ->
     // describe `answer`, which outlives the call and is written by nothing else meanwhile.
     let status = unsafe { libc::ioctl(file.as_raw_fd(), ioctl, &raw mut command) };
     status == 0
+}
+
+/// Formats a namespace to one of its LBA formats, without metadata, protection or secure erase (base specification 2.0,
+/// 5.14). All that is on it is lost. Returns the drive's status, 0 where it is done.
+///
+/// # Errors
+/// Where the kernel does not pass the command on.
+#[allow(unsafe_code)] // no library wraps NVMe's passthrough
+pub(super) fn format(file: &File, nsid: u32, index: u8) -> std::io::Result<u16> {
+    let index = u32::from(index);
+    let mut command = Passthru {
+        opcode: FORMAT_NVM,
+        nsid,
+        // LBAFL in bits 3:0, and its upper bits, LBAFU, in 13:12.
+        cdw10: index & 0xf | (index >> 4 & 3) << 12,
+        timeout_ms: FORMAT_TIMEOUT_MS,
+        ..Passthru::default()
+    };
+    // SAFETY: `command` is the structure that the ioctl reads and writes, and it names no memory.
+    let status = unsafe { libc::ioctl(file.as_raw_fd(), NVME_IOCTL_ADMIN_CMD, &raw mut command) };
+    if status < 0 { Err(std::io::Error::last_os_error()) } else { Ok(status as u16) }
+}
+
+/// Makes the kernel read the controller's namespaces anew; returns once it has.
+#[allow(unsafe_code)] // no library wraps NVMe's ioctls
+pub(super) fn rescan(file: &File) -> std::io::Result<()> {
+    // SAFETY: this ioctl takes no argument and touches no memory of ours.
+    let status = unsafe { libc::ioctl(file.as_raw_fd(), NVME_IOCTL_RESCAN) };
+    if status < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) }
 }
 
 #[cfg(test)]

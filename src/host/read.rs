@@ -17,7 +17,9 @@ impl Facts {
         let features = features::read(&root, &kernel, virtualization.as_deref());
         let mut devices = read_devices(&root);
         if root.is_running_host() {
-            devices.iter_mut().for_each(|device| device.health = device.read_health());
+            for device in &mut devices {
+                (device.health, device.lba_formats) = (device.read_health(), device.read_lba_formats());
+            }
         }
         Self {
             hostname: root

@@ -62,6 +62,7 @@ fn drive(number: u32, serial: Option<&str>) -> Device {
         link: None,
         temperature: None,
         health: None,
+        lba_formats: None,
         partitions: vec![format!("{name}p1")],
         usage: Vec::new(),
         name,

@@ -59,7 +59,7 @@ static BARE: Machine = Machine {
 
 /// Four drives that hold the smallest XFS, for RAID and file systems on them.
 static STACKS: Machine = Machine {
-    scripts: &["stack", "arrays", "iommu", "reproduce", "kv"],
+    scripts: &["stack", "arrays", "lba", "iommu", "reproduce", "kv"],
     options: &["--drives", "4", "--size", "384M"],
     ran: OnceLock::new(),
 };
@@ -160,6 +160,10 @@ in_guest! {
         an_arrays_states_are_steps_of_a_sweep_and_values_of_a_duel
         a_degraded_array_that_is_kept_is_rebuilt
         killed_while_a_member_is_failed_or_replaced_cleanup_leaves_nothing
+        drives_are_formatted_for_a_stack_and_back
+        what_has_no_such_format_is_refused
+        a_killed_runs_drives_are_formatted_back_unless_others_use_them
+        killed_while_drives_are_formatted_cleanup_formats_them_back
         pairs_on_md0_and_f2fs_are_verified
         pairs_on_md1_and_ext4_are_verified;
     FAULTS faults:
@@ -205,6 +209,10 @@ const IN_SOAK: &[&str] = &[
     "an_arrays_states_are_steps_of_a_sweep_and_values_of_a_duel",
     "a_degraded_array_that_is_kept_is_rebuilt",
     "killed_while_a_member_is_failed_or_replaced_cleanup_leaves_nothing",
+    "drives_are_formatted_for_a_stack_and_back",
+    "what_has_no_such_format_is_refused",
+    "a_killed_runs_drives_are_formatted_back_unless_others_use_them",
+    "killed_while_drives_are_formatted_cleanup_formats_them_back",
     "pairs_on_md1_and_ext4_are_verified",
     "a_mounted_drive_is_refused",
     "a_drive_with_a_mounted_partition_is_refused",

@@ -240,6 +240,7 @@ fn device() -> Device {
         link: None,
         temperature: None,
         health: None,
+        lba_formats: None,
         partitions: Vec::new(),
         usage: Vec::new(),
     }

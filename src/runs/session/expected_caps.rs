@@ -19,7 +19,8 @@ pub(super) fn expected_caps(stack: &StackSpec, facts: &Facts) -> TargetFacts {
     let filesystem = stack.layers.filesystem;
     let blocky = matches!(filesystem, Filesystem::Btrfs | Filesystem::F2fs);
     let drives = stack.target.devices.iter().filter_map(|name| facts.find(name).ok());
-    let sector_bytes = drives.map(|drive| drive.logical_block_bytes).max().unwrap_or(512);
+    let found_bytes = drives.map(|drive| drive.logical_block_bytes).max().unwrap_or(512);
+    let sector_bytes = stack.layers.lba_size.bytes().unwrap_or(found_bytes);
     TargetFacts {
         devices: filesystem == Filesystem::None,
         medium: filesystem.name().to_owned(),
@@ -68,6 +69,7 @@ mod tests {
     use crate::settings::knobs::Conditions;
     use crate::settings::profile::check;
     use crate::settings::testing::capable_host;
+    use crate::settings::values::LbaSize;
     use crate::settings::{Buffering, Raid, Settings};
 
     fn refused(
@@ -163,6 +165,14 @@ mod tests {
         (settings.stack.raid, settings.io.page_size_bytes) = (Raid::Md0, 512);
         settings.io.buffering = Buffering::Direct;
         assert!(refuse_unable(&settings, &facts).is_err());
+        // Once the drives are formatted, theirs are smaller.
+        settings.stack.lba_size = LbaSize::Small;
+        assert!(refuse_unable(&settings, &facts).is_ok());
+        facts.devices.iter_mut().for_each(|device| device.logical_block_bytes = 512);
+        settings.stack.lba_size = LbaSize::Large;
+        let why = refuse_unable(&settings, &facts).unwrap_err().what;
+        assert!(why.contains("`io.page_size` can't be 512B") && why.contains("multiples of 4KiB"), "{why}");
+        settings.stack.lba_size = LbaSize::Keep;
         settings.stack.raid = Raid::None;
         assert!(refuse_unable(&settings, &facts).is_ok(), "nothing is built: the target itself is asked");
     }

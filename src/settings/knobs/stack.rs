@@ -6,7 +6,7 @@ use crate::class::Class;
 use crate::host::{ToolFound, kernel_version};
 use crate::settings::filesystem_options;
 use crate::settings::values::stack::CHUNK_BYTES_MAX;
-use crate::settings::values::{Bitmap, DriveState, Filesystem, IommuMode, Raid, Settings};
+use crate::settings::values::{Bitmap, DriveState, Filesystem, IommuMode, LbaSize, Raid, Settings};
 use crate::units::{GIB, KIB, MIB};
 
 pub(super) const STACK: &[Spec] = &[
@@ -35,6 +35,17 @@ pub(super) const STACK: &[Spec] = &[
                 .then(|| not_built_with(&["sfdisk", "blkdiscard"], s, conditions))?
         },
         ..at!(Percent, |s, c| s.stack.use_percent)
+    },
+    Spec {
+        key: "lba_size",
+        help: "Logical blocks of NVMe drives: they are formatted to that size (Format NVM) before anything is built, which \
+               destroys all on them, and formatted back when the stack goes.",
+        kind: Kind::Choice(&names::<LbaSize, 3>()),
+        scope: Scope::Rebuild,
+        of_target: always,
+        inactive: |s, _| s.target.devices.is_empty().then_some("the target is files"),
+        unavailable: lba_size_unavailable,
+        ..at!(named LbaSize, |s, c| s.stack.lba_size)
     },
     Spec {
         key: "iommu",
@@ -215,6 +226,16 @@ fn bitmap_unavailable(value: &Value, s: &Settings, _: Class, conditions: Conditi
     let kernel = &conditions.facts.kernel;
     let has = kernel_version(kernel).is_none_or(|version| version >= (6, 18));
     (!has).then(|| format!("md has lockless bitmaps from Linux 6.18 on, this is {kernel}"))
+}
+
+fn lba_size_unavailable(value: &Value, s: &Settings, _: Class, conditions: Conditions) -> Option<String> {
+    if *value == Value::Choice(LbaSize::Keep.name()) {
+        return None;
+    }
+    if s.target.devices.is_empty() {
+        return Some("the target is files: NVMe drives can be formatted".into());
+    }
+    not_built_with(&[], s, conditions)
 }
 
 fn iommu_unavailable(value: &Value, s: &Settings, _: Class, conditions: Conditions) -> Option<String> {

@@ -21,7 +21,8 @@ pub use io::{Buffering, Completion, Io, Prio, RingSetup, Submission};
 pub use kv::{Compaction, Compression, Kv, LoadEngine, Order, Pairs, Rocksdb};
 pub use run::{Run, Sim, SimDevice};
 pub use stack::{
-    ArrayState, Bitmap, DriveState, Filesystem, IommuMode, MdSettings, Placement, QueueSettings, Raid, Stack,
+    ArrayState, Bitmap, DriveState, Filesystem, IommuMode, LbaSize, MdSettings, Placement, QueueSettings,
+    Raid, Stack,
 };
 
 /// The page sizes that divide every region, from one sector to the layout's unit.

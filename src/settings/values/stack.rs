@@ -14,6 +14,8 @@ pub struct Stack {
     /// The share of each drive that is used, in percent; the rest is trimmed and never written
     /// (software over-provisioning).
     pub use_percent: u64,
+    /// The size of logical blocks that the drives are formatted to.
+    pub lba_size: LbaSize,
     /// How the IOMMU serves the drives.
     pub iommu: IommuMode,
     /// What is done to the drives before anything is built on them.
@@ -50,6 +52,7 @@ impl Default for Stack {
         Self {
             loops: false,
             use_percent: 100,
+            lba_size: LbaSize::Keep,
             iommu: IommuMode::Keep,
             state: DriveState::AsIs,
             raid: Raid::None,
@@ -74,6 +77,7 @@ impl Stack {
     pub fn is_built(&self) -> bool {
         self.loops
             || self.use_percent < 100
+            || self.lba_size != LbaSize::Keep
             || self.iommu != IommuMode::Keep
             || self.state != DriveState::AsIs
             || self.raid != Raid::None
@@ -90,6 +94,28 @@ pub enum DriveState {
     Trimmed,
     /// Written once in order, then random writes of twice the size.
     Preconditioned,
+}
+
+/// The logical blocks of `NVMe` drives, to which they are formatted while the stack stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LbaSize {
+    /// As they are formatted.
+    Keep,
+    /// 512 B.
+    Small,
+    /// 4 KiB.
+    Large,
+}
+
+impl LbaSize {
+    /// Bytes of a block; none where it stays as it is.
+    pub fn bytes(self) -> Option<u64> {
+        match self {
+            Self::Keep => None,
+            Self::Small => Some(512),
+            Self::Large => Some(4 * KIB),
+        }
+    }
 }
 
 /// How the IOMMU serves the drives' memory accesses.
@@ -273,6 +299,14 @@ impl Named for DriveState {
         (Self::AsIs, "as-is", "nothing is done to the drives"),
         (Self::Trimmed, "trimmed", "everything is discarded first"),
         (Self::Preconditioned, "preconditioned", "written once in order, then twice the size at random"),
+    ];
+}
+
+impl Named for LbaSize {
+    const NAMES: &'static [(Self, &'static str, &'static str)] = &[
+        (Self::Keep, "keep", "as the drives are formatted"),
+        (Self::Small, "512B", "formatted to blocks of 512 B, and back at the end: all on them is lost"),
+        (Self::Large, "4KiB", "formatted to blocks of 4 KiB, and back at the end: all on them is lost"),
     ];
 }
 

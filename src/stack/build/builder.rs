@@ -12,7 +12,7 @@ use super::made::{Made, PRIVATE};
 use super::precondition::{self, Progress};
 use super::resync;
 use crate::error::{Error, Result};
-use crate::host::{Device, Facts, Usage, mounted_at};
+use crate::host::{Device, Facts, LbaFormat, Usage, mounted_at};
 use crate::printable::Shown as _;
 use crate::stack::devices::{BlockDevice, Drive};
 use crate::stack::guard::{self, Claim};
@@ -99,7 +99,9 @@ impl Builder<'_> {
     /// The guard's check right before a step acts.
     fn refuse(&self, step: &Step) -> Result<()> {
         match step {
-            Step::Blank { drive } | Step::SetIommu { drive, .. } => as_shown(self.plan, drive, self.site),
+            Step::Blank { drive } | Step::SetIommu { drive, .. } | Step::Format { drive, .. } => {
+                as_shown(self.plan, drive, self.site)
+            }
             Step::Partition { drive, .. } => self.refuse_used(&BlockDevice::Drive(drive.clone())),
             Step::Trim { device, .. } | Step::Precondition { device, .. } | Step::Clear { device } => {
                 self.refuse_used(device)
@@ -166,6 +168,7 @@ impl Builder<'_> {
                 let claim = guard::claim_again(&drive.find()?, drive.size_bytes)?;
                 claim.blank(&self.site.runner)
             }
+            Step::Format { drive, namespace, new, .. } => format_drive(drive, *namespace, *new),
             Step::SetIommu { drive, address, group, new, .. } => {
                 handover::set_type(drive, address, group, new)
             }
@@ -255,6 +258,16 @@ impl Builder<'_> {
         let device = whole(&self.node(planned)?)?;
         guard::claim_again(&device, 0)
     }
+}
+
+/// Formats a drive, which must have the same size afterwards: all that follows was planned for that.
+fn format_drive(drive: &Drive, namespace: u32, format: LbaFormat) -> Result<()> {
+    guard::claim_again(&drive.find()?, drive.size_bytes)?.format(namespace, format)?;
+    drive.find().map(drop).map_err(|error| {
+        let what = format!("in its new LBA format, {}", error.what);
+        Error::input(what)
+            .hint("a drive whose size changes with its format can't be used so: set stack.lba_size to keep")
+    })
 }
 
 /// The device of a node, or the one of which it is a partition.

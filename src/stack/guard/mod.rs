@@ -10,6 +10,7 @@ mod claim;
 mod consent;
 mod content;
 mod examine;
+mod format;
 pub(crate) mod holders;
 mod permit;
 mod read_only;

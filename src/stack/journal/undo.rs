@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::host::LbaFormat;
 use crate::printable::Shown as _;
 use crate::stack::devices::{BlockDevice, Drive};
 
@@ -101,6 +102,17 @@ pub enum Undo {
         /// Its PCI address.
         address: String,
     },
+    /// Gives an `NVMe` drive that was formatted its old LBA format back, if nothing of others is on it.
+    RestoreFormat {
+        /// The drive.
+        drive: Drive,
+        /// The number of its namespace.
+        namespace: u32,
+        /// The format that it had.
+        old: LbaFormat,
+        /// The one that stacktune gave it.
+        new: LbaFormat,
+    },
     /// Gives the IOMMU group of a drive its old type back.
     RestoreIommu {
         /// The drive.
@@ -149,6 +161,12 @@ impl Undo {
                 format!("member {member} of md array {array}, failed on purpose (md.array)")
             }
             Self::GiveBack { address } => format!("drive {address}, detached from the kernel"),
+            Self::RestoreFormat { drive, old, new, .. } => format!(
+                "LBA format of {}: blocks of {} instead of {} B",
+                drive.describe(),
+                new.block_bytes,
+                old.block_bytes
+            ),
             Self::RestoreIommu { drive, old, new, .. } => {
                 format!("IOMMU type of {}: {new} instead of {old}", drive.describe())
             }

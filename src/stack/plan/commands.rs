@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::capacity::PARTITION_START_BYTES;
 use super::step::{Arg, CommandLine, Step};
+use crate::printable::Shown as _;
 use crate::settings::{Filesystem, Named, Raid};
 use crate::stack::devices::BlockDevice;
 use crate::stack::handover;
@@ -80,6 +81,7 @@ impl Step {
             }
             Self::MakeFolder { .. }
             | Self::SetIommu { .. }
+            | Self::Format { .. }
             | Self::MakeFile { .. }
             | Self::Blank { .. }
             | Self::Precondition { .. }
@@ -107,6 +109,14 @@ impl Step {
                 let bytes = approx_size(*bytes);
                 format!("write the first {bytes} of {} once in order{random}", device.shown())
             }
+            Self::Format { drive, namespace, new, .. } => format!(
+                "format {} to blocks of {}, without secure erase: all on it is lost, and it takes as long as the drive \
+                 needs (nvme format {} --namespace-id={namespace} --lbaf={})",
+                drive.describe(),
+                approx_size(new.block_bytes),
+                drive.path.shown(),
+                new.index
+            ),
             Self::SetIommu { address, group, new, .. } => {
                 handover::commands_of(address, group, new).join("; ")
             }

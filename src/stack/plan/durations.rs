@@ -116,6 +116,9 @@ fn signature(step: &Step) -> Option<String> {
             format!("attach {}", identity(&BlockDevice::Loop { file: file.clone() }))
         }
         Step::Blank { drive } => format!("wipe {}", identity(&BlockDevice::Drive(drive.clone()))),
+        Step::Format { drive, new, .. } => {
+            format!("format {} {}", new.block_bytes, identity(&BlockDevice::Drive(drive.clone())))
+        }
         Step::SetIommu { drive, new, .. } => {
             format!("iommu {new} {}", identity(&BlockDevice::Drive(drive.clone())))
         }

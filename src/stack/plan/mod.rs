@@ -9,6 +9,7 @@ pub mod durations;
 mod endurance;
 mod filesystem_options;
 mod layers;
+mod lba_format;
 mod live_values;
 mod mkfs_values;
 mod model;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::endurance::endurance;
 use super::layers::{Layers, MEMBER_BYTES_MIN, StackPlace, files_dir};
+use super::lba_format::format_steps;
 use super::model::{Destroyed, Plan};
 use super::resilience::properties;
 use super::spec::StackSpec;
@@ -59,7 +60,8 @@ pub fn plan(spec: &StackSpec, context: &PlanContext, id: StackId) -> Result<Plan
     let place = StackPlace { id: &id, state_dir: context.state_dir, missing: &missing };
     let mut layers = Layers::of(spec, &destroys, &place)?;
     // First, while nothing of the stack is on the drives; and taken back last.
-    layers.steps.splice(0..0, iommu_steps(spec, context)?);
+    let formats = format_steps(spec, context.facts, context.standing)?;
+    layers.steps.splice(0..0, iommu_steps(spec, context)?.into_iter().chain(formats));
     if destroys.is_empty() && context.standing.is_none() {
         refuse_full(spec)?;
     }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::host::LbaFormat;
 use crate::settings::{Bitmap, Filesystem, Raid};
 use crate::stack::devices::{BlockDevice, Drive};
 use crate::stack::journal::Undo;
@@ -59,6 +60,17 @@ pub enum Step {
         uuid: String,
         /// Bytes of the partition.
         bytes: u64,
+    },
+    /// Formats an `NVMe` drive to blocks of another size, before it is wiped.
+    Format {
+        /// The drive.
+        drive: Drive,
+        /// The number of its namespace.
+        namespace: u32,
+        /// The format that it has.
+        old: LbaFormat,
+        /// The one that it gets.
+        new: LbaFormat,
     },
     /// Gives the IOMMU group of a drive another type, while no driver has the drive.
     SetIommu {
@@ -133,7 +145,10 @@ impl Step {
     /// The drives that it uses as a whole.
     pub(crate) fn drives(&self) -> Vec<&Drive> {
         let devices = match self {
-            Self::Blank { drive } | Self::Partition { drive, .. } | Self::SetIommu { drive, .. } => {
+            Self::Blank { drive }
+            | Self::Partition { drive, .. }
+            | Self::Format { drive, .. }
+            | Self::SetIommu { drive, .. } => {
                 return vec![drive];
             }
             Self::Trim { device, .. }
@@ -161,6 +176,9 @@ impl Step {
             Self::AttachLoop { file } => Undo::DetachLoop { file: file.clone() },
             Self::Partition { drive, disk_uuid, .. } => {
                 Undo::RemovePartitions { drive: drive.clone(), disk_uuid: disk_uuid.clone() }
+            }
+            Self::Format { drive, namespace, old, new } => {
+                Undo::RestoreFormat { drive: drive.clone(), namespace: *namespace, old: *old, new: *new }
             }
             Self::SetIommu { drive, address, group, old, new } => Undo::RestoreIommu {
                 drive: drive.clone(),

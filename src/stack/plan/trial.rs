@@ -41,6 +41,10 @@ pub(super) fn refuse_mkfs_options(
         logical_bytes: largest(drives.iter().map(|drive| drive.logical_block_bytes).collect()),
         physical_bytes: largest(drives.iter().map(|drive| drive.physical_block_bytes).collect()),
     };
+    let sectors = match spec.layers.lba_size.bytes() {
+        Some(bytes) => Sectors { logical_bytes: bytes, physical_bytes: sectors.physical_bytes.max(bytes) },
+        None => sectors,
+    };
     let why = refused_by_drives(*filesystem, options, &sectors)
         .or_else(|| refused_by_kernel(*filesystem, options, &facts.kernel));
     let why = match why {

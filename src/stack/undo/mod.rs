@@ -6,6 +6,7 @@ mod all_steps;
 mod arrays;
 mod files;
 mod filesystems;
+mod formats;
 mod inside;
 mod leftovers;
 mod one_step;

@@ -29,6 +29,9 @@ impl Undoer<'_> {
             Undo::RemovePartitions { drive, disk_uuid } => self.remove_table(drive, disk_uuid)?,
             Undo::RemoveArray { uuid, members, .. } => self.remove_array(uuid, members)?,
             Undo::RemoveFilesystem { uuid, devices } => self.remove_filesystem(uuid, devices)?,
+            Undo::RestoreFormat { drive, namespace, old, new } => {
+                self.restore_format(drive, *namespace, (*old, *new))?
+            }
             other => {
                 self.undo_in_kernel_or_folder(other)?;
                 None
@@ -75,7 +78,10 @@ impl Undoer<'_> {
             Undo::RemoveCgroup { dir, switched_on } => {
                 self.own(dir).and_then(|()| persist(|| cgroup::remove(dir, *switched_on)))
             }
-            Undo::RemovePartitions { .. } | Undo::RemoveArray { .. } | Undo::RemoveFilesystem { .. } => {
+            Undo::RemovePartitions { .. }
+            | Undo::RemoveArray { .. }
+            | Undo::RemoveFilesystem { .. }
+            | Undo::RestoreFormat { .. } => {
                 unreachable!("these are on devices")
             }
         }
@@ -98,6 +104,9 @@ impl Undoer<'_> {
             Undo::RemoveFolder { dir, .. } | Undo::RemoveCgroup { dir, .. } => vec![typed("rmdir", dir)],
             Undo::RemoveFile { file } => vec![typed("rm", file)],
             Undo::GiveBack { address } => handover::commands(address),
+            Undo::RestoreFormat { drive, namespace, old, new } => {
+                self.format_command(drive, *namespace, (*old, *new)).into_iter().collect()
+            }
             Undo::RestoreIommu { address, group, old, .. } => handover::commands_of(address, group, old),
             Undo::Unmount { dir } => vec![typed("umount", dir)],
             Undo::DetachLoop { file } => {

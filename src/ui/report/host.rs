@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use crate::host::{
-    Array, Controller, Device, Facts, Feature, Health, MountPoint, OtherLoad, Platform, Program, Spdk,
-    Temperature, Throttled, ToolFound,
+    Array, Controller, Device, Facts, Feature, Health, LbaFormat, LbaFormats, MountPoint, OtherLoad,
+    Platform, Program, Spdk, Temperature, Throttled, ToolFound,
 };
 use crate::printable::Shown as _;
 use crate::ui::text::paragraph;
@@ -276,6 +276,9 @@ fn devices(out: &mut String, devices: &[Device]) {
         if let Some(link) = &device.link {
             row(out, "  link", &link.to_string());
         }
+        if let Some(formats) = &device.lba_formats {
+            row(out, "  LBA formats", &lba_formats(formats));
+        }
         temperature(out, device.temperature.as_ref());
         if let Some(reported) = &device.health {
             health(out, reported);
@@ -288,6 +291,17 @@ fn devices(out: &mut String, devices: &[Device]) {
         }
         uses(out, device);
     }
+}
+
+/// `512 B (in use), 4096 B`: those without metadata, which `stack.lba_size` can give it.
+fn lba_formats(formats: &LbaFormats) -> String {
+    let plain = formats.formats.iter().filter(|format| format.metadata_bytes == 0);
+    let text = |format: &LbaFormat| {
+        let in_use = if format.index == formats.current { " (in use)" } else { "" };
+        format!("{} B{in_use}", format.block_bytes)
+    };
+    let list = plain.map(text).collect::<Vec<_>>().join(", ");
+    if formats.can_format { list } else { format!("{list}; its controller formats nothing") }
 }
 
 fn queue(out: &mut String, device: &Device) {
