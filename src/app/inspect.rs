@@ -123,18 +123,23 @@ pub fn calibrate(json: bool) -> Result<()> {
     }
     let mut text = String::from(
         "CPU time of this process per I/O, on a file of 64 MiB in the page cache\n\n\
-         interface  how                                 CPU ns  user ns  system ns      I/O/s\n",
+         interface  how                                 CPU ns  user ns  system ns      I/O/s  × unpaced\n",
     );
     let resolved =
         |ns: Option<f64>| ns.map_or_else(|| crate::ui::text::NONE.to_owned(), |ns| format!("{ns:.0}"));
     for cost in costs {
         let (cpu, user, system) = (cost.cpu_ns, resolved(cost.user_ns), resolved(cost.system_ns));
+        let over = cost.over_unpaced.map_or_else(String::new, |over| format!(" {over:>10.2}"));
         let _ = writeln!(
             text,
-            "{:<10} {:<33} {cpu:>7.0} {user:>8} {system:>10} {:>10.0}",
+            "{:<10} {:<33} {cpu:>7.0} {user:>8} {system:>10} {:>10.0}{over}",
             cost.interface, cost.how, cost.iops
         );
     }
+    text.push_str(
+        "\nA class with a rate adds a sleep to the intended starts that share one: 6 at 100,000 per second and\n\
+         run.pace = 50us. A longer run.pace costs less, and adds up to its length to the response latency.\n",
+    );
     print(&text)
 }
 
