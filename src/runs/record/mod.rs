@@ -15,6 +15,7 @@
 
 mod bounds;
 mod buckets;
+mod by_settings;
 mod consistency;
 mod derived;
 #[cfg(test)]

@@ -62,6 +62,8 @@ const CLOSED: u64 = 2;
 /// A run wrote without keeping it.
 const VOID: u64 = 3;
 
+const DAMAGED: &str = "its write map is damaged";
+
 /// Why a map says nothing that a run did not keep.
 pub const UNKEPT: &str = "a run wrote to it that could not keep its write map";
 
@@ -156,9 +158,19 @@ impl WriteMap {
             OPEN | CLOSED if word(Word::Epoch) < epoch => {
                 Err("its write map is older than the data".to_owned())
             }
-            OPEN | CLOSED => Ok(()),
-            _ => Err("its write map is damaged".to_owned()),
+            OPEN | CLOSED => {
+                let map = file.try_clone().and_then(Self::join);
+                let whole = map.is_ok_and(|map| regions.into_iter().all(|region| map.is_whole(region)));
+                if whole { Ok(()) } else { Err(DAMAGED.to_owned()) }
+            }
+            _ => Err(DAMAGED.to_owned()),
         }
+    }
+
+    /// Whether a region's table, and what was under way, are such as a run leaves.
+    fn is_whole(&self, region: &Region) -> bool {
+        self.part(region, 2).load(Ordering::Acquire) == 0 && self.slots(region).1 == 0
+            || self.table(region).is_ok() && self.under_way(region).is_ok()
     }
 
     /// The epoch of the newest run that kept it.
@@ -275,13 +287,21 @@ impl WriteMap {
     /// What is under way, or was when the process was killed: by word of the table, the sequence numbers.
     ///
     /// # Errors
-    /// Where it can't be mapped.
+    /// Where it can't be mapped, or names what is not in the table.
     pub fn under_way(&self, region: &Region) -> io::Result<HashMap<usize, Vec<u64>>> {
         let mut under_way: HashMap<usize, Vec<u64>> = HashMap::new();
+        let layout = Layout::decode(self.part(region, 2).load(Ordering::Acquire));
+        let words = layout.map_or(0, |layout| layout.words(region)) as usize;
         for slot in self.map_slots(region)?.iter().flat_map(|words| words.as_chunks::<2>().0) {
             let sequence = slot[1].load(Ordering::Acquire);
+            if sequence == 0 {
+                continue;
+            }
             let (first, count) = unpacked(slot[0].load(Ordering::Acquire));
-            for word in (first..first + count).filter(|_| sequence != 0) {
+            if words.checked_sub(first).is_none_or(|left| left < count) {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+            for word in first..first + count {
                 under_way.entry(word).or_default().push(sequence);
             }
         }

@@ -12,7 +12,7 @@
 
 use std::fs::File;
 use std::io;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::atomic::Ordering;
 
 use super::mapping::{WORD_BYTES, Words};
@@ -24,6 +24,9 @@ pub(super) const EXACT: u64 = 1 << SEQUENCE_BITS;
 pub(super) const FLOOR: u64 = 2 << SEQUENCE_BITS;
 pub(super) const UNSURE: u64 = 3 << SEQUENCE_BITS;
 const PAGE_LOG2: u32 = 12;
+/// From a sector to a mebibyte.
+const GRANULE_LOG2: RangeInclusive<u32> = 9..=20;
+const SAMPLE_LOG2_MAX: u32 = 48;
 
 /// What a granule should hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +59,7 @@ impl Layout {
             let layout = Self { at_pages: 0, granule_log2, sample_log2: *sample_log2 };
             layout.words(region) * WORD_BYTES <= bytes_max
         };
-        let sample_log2 = (0..48).find(fits).unwrap_or(48);
+        let sample_log2 = (0..SAMPLE_LOG2_MAX).find(fits).unwrap_or(SAMPLE_LOG2_MAX);
         Self { at_pages: 0, granule_log2, sample_log2 }
     }
 
@@ -75,10 +78,12 @@ impl Layout {
         self.at_pages << 16 | u64::from(self.granule_log2) << 8 | u64::from(self.sample_log2)
     }
 
-    /// What such a word says; none of 0.
+    /// What such a word says; none of 0, and of what [`Self::encode`] never gives.
     pub fn decode(word: u64) -> Option<Self> {
         let byte = |shift: u32| (word >> shift) as u32 & 0xff;
-        (word != 0).then(|| Self { at_pages: word >> 16, granule_log2: byte(8), sample_log2: byte(0) })
+        let layout = Self { at_pages: word >> 16, granule_log2: byte(8), sample_log2: byte(0) };
+        let possible = GRANULE_LOG2.contains(&layout.granule_log2) && layout.sample_log2 <= SAMPLE_LOG2_MAX;
+        (word != 0 && possible).then_some(layout)
     }
 }
 

@@ -280,3 +280,40 @@ fn keeping_a_write_takes_nanoseconds() {
         assert!(ns < 500.0, "{ns:.1} ns a write, {workers} workers");
     }
 }
+
+/// A disk that fails, or whoever gets at the file: nothing outside of it is read, and a run begins a new one.
+#[test]
+fn a_damaged_map_is_not_compared_and_begun_anew() {
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    let regions = regions();
+    let compare = || WriteMap::compare(file(dir.path()), regions.each_ref(), EPOCH, BOOT);
+    let map = kept(dir.path(), &regions, 4096);
+    let tracked = map.track(&regions[0], 4096, (1, 2)).unwrap();
+    tracked.queued(1, 1, 3 * MIB, sequence(1));
+    compare().unwrap();
+    let word = |part: usize| map.part(&regions[0], part);
+    let places = map.map_slots(&regions[0]).unwrap().unwrap();
+    let (table, slots, under_way) = (word(2), word(3), &places[2]);
+    for (at, damaged) in [
+        (table, table.load(Ordering::Acquire) | 0xff00),
+        (table, table.load(Ordering::Acquire) | 0xff),
+        (table, u64::MAX),
+        (table, table.load(Ordering::Acquire) + (1 << 40)),
+        (table, 0),
+        (slots, slots.load(Ordering::Acquire) | 1 << 63),
+        (slots, slots.load(Ordering::Acquire) | 0x8000_0000),
+        (under_way, under_way.load(Ordering::Acquire) | 0xff << 56),
+        (under_way, 1 << 40),
+        (under_way, 2048),
+    ] {
+        let whole = at.swap(damaged, Ordering::AcqRel);
+        assert_eq!(compare().unwrap_err(), DAMAGED, "{damaged:#x}");
+        at.store(whole, Ordering::Release);
+        compare().unwrap();
+    }
+    table.store(u64::MAX, Ordering::Release);
+    drop((tracked, map));
+    let anew = kept(dir.path(), &regions, 4096);
+    assert_eq!(expected(&anew, &regions[0], 1, 0), Expected::Unknown);
+    compare().unwrap();
+}

@@ -112,7 +112,8 @@ impl Tracked {
     }
 }
 
-/// The first word that a write is for, and how many.
+/// The first word that a write is for, and how many: more than there are if that is damaged.
 pub(super) fn unpacked(place: u64) -> (usize, usize) {
-    ((place & ((1 << COUNT_SHIFT) - 1)) as usize, 1 << (place >> COUNT_SHIFT))
+    let count = 1_usize.checked_shl((place >> COUNT_SHIFT) as u32).unwrap_or(usize::MAX);
+    ((place & ((1 << COUNT_SHIFT) - 1)) as usize, count)
 }
