@@ -13,6 +13,9 @@
 //!
 //! Where `/proc` hides others, as in a container, user and system time of `/proc/stat` beyond all of these is
 //! *unattributed*, and others', too. Interrupts are nobody's.
+//!
+//! By hand: of what procfs parses in a process's `stat` four fields are needed, of each process, twice a second; and
+//! sysinfo counts no children.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};

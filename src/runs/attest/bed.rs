@@ -216,7 +216,7 @@ impl<'a> Bed<'a> {
         Ok(levels)
     }
 
-    /// Runs settings for so long, into a recording.
+    /// Runs settings for that time, into a recording.
     ///
     /// # Errors
     /// Interrupted by a signal; else why the run can't be done, or failed.

@@ -17,7 +17,7 @@ const SETTLE_NS: u64 = SECOND_NS / 500;
 /// How long a run is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Until {
-    /// At most so long, warm-up included.
+    /// The longest time, warm-up included.
     pub time: Duration,
     /// No longer than until it is steady.
     pub steady: bool,
@@ -29,7 +29,7 @@ impl From<Duration> for Until {
     }
 }
 
-/// Runs an opened session for so long, recording into a new folder. `interrupts` counts the signals so
+/// Runs an opened session for that time, recording into a new folder. `interrupts` counts the signals so
 /// far: the first ends the run cleanly, with a valid summary; one more ends the draining too. A
 /// target that has lost too many drives to go on ends it likewise, and the summary says so.
 ///
