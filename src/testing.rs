@@ -101,7 +101,7 @@ pub mod load {
 
     pub mod kv {
         pub use crate::load::kv::acks::Acks;
-        pub use crate::load::kv::dataset::Place;
+        pub use crate::load::kv::dataset::DatabaseFolder;
     }
 
     pub mod nvme {
@@ -190,7 +190,7 @@ pub mod ui {
         }
 
         pub mod state {
-            pub use crate::ui::tui::state::{Row, State, rows};
+            pub use crate::ui::tui::state::{ListRow, State, rows};
         }
 
         pub mod theme {

@@ -16,7 +16,7 @@ use crate::runs::sweep::{Folder, is_sweep};
 use crate::settings::Settings;
 use crate::settings::knobs::Conditions;
 use crate::settings::profile::{Source, Store, Sweep};
-use crate::ui::report::{self, Shown, SweepShown, profiles::Row};
+use crate::ui::report::{self, Shown, SweepShown, profiles::ProfileRow};
 
 /// How long each kind of load is measured.
 const CALIBRATION_TIME: Duration = Duration::from_millis(500);
@@ -88,7 +88,7 @@ pub fn knobs(json: bool) -> Result<()> {
 
 /// `stacktune profiles`.
 pub fn profiles(json: bool) -> Result<()> {
-    let row = |entry: crate::settings::profile::Entry| Row {
+    let row = |entry: crate::settings::profile::Entry| ProfileRow {
         steps: entry.steps,
         about: entry.error.map_or(entry.about, |error| format!("broken: {error}")),
         name: entry.name,

@@ -132,6 +132,7 @@ impl Graph {
         }
     }
 
+    /// By hand: procfs-core has no table of swap areas.
     fn read_swaps(&mut self, resolver: &Resolver) {
         let swaps = resolver.root.text("proc/swaps").unwrap_or_default();
         for line in swaps.lines().skip(1) {

@@ -1,7 +1,8 @@
 use super::super::context::ClassContext;
 use super::*;
-use crate::host::{Feature, TargetFacts};
+use crate::host::TargetFacts;
 use crate::settings::interface::Interface;
+use crate::settings::testing::capable_files;
 
 /// A context in which nothing should be flagged.
 pub fn context() -> WindowContext<'static> {
@@ -92,19 +93,7 @@ fn settings_under_which_no_storage_is_measured_are_flagged() {
 }
 
 fn target() -> TargetFacts {
-    TargetFacts {
-        devices: false,
-        medium: "btrfs".into(),
-        direct: Feature::Present,
-        direct_align_bytes: 4096,
-        uncached: Feature::Present,
-        polled: Feature::Present,
-        nvme_commands: Feature::Present,
-        quietly_buffered: None,
-        emulated: None,
-        read_only: false,
-        mounted: None,
-    }
+    capable_files("btrfs")
 }
 
 #[test]

@@ -13,6 +13,9 @@
 //!
 //! Where `/proc` hides others, as in a container, user and system time of `/proc/stat` beyond all of these is
 //! *unattributed*, and others', too. Interrupts are nobody's.
+//!
+//! By hand: of what procfs parses in a process's `stat` four fields are needed, of each process, twice a second; and
+//! sysinfo counts no children.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -21,11 +24,11 @@ use std::time::Instant;
 use super::processor::{CpuFigures, matters_from};
 use crate::units::SECOND_NS;
 
-/// Readings are at least so far apart: the times have steps of 10 ms.
+/// The least time between two readings: the times have steps of 10 ms.
 const APART_NS: u64 = 450_000_000;
-/// A reading may take one in so many nanoseconds.
+/// Reading takes at most one nanosecond in this many.
 const COST_ONE_IN: u64 = 50;
-/// Ticks are compared with the processes' times over so long, as a tick counts for all of its 1 to 10 ms.
+/// Ticks are compared with the processes' times over this span, as a tick counts for all of its 1 to 10 ms.
 const TICKS_SPAN_NS: u64 = 5 * SECOND_NS;
 /// Before that, over this at least.
 const TICKS_SPAN_MIN_NS: u64 = 3 * SECOND_NS;

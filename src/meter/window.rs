@@ -233,7 +233,7 @@ pub struct TotalFigures {
 }
 
 impl TotalFigures {
-    /// Of so many bytes, with the cycles over the bytes and I/Os of the time in which they are known.
+    /// Those of `bytes` in a time; the cycles are divided by the bytes and I/Os of the time in which they are known.
     pub(super) fn of(bytes: u64, duration_ns: u64, cpu: &CpuFigures, over: (u64, u64)) -> Self {
         let per = |count: u64| (count > 0 && cpu.cycles > 0.0).then(|| cpu.cycles / count as f64);
         let cycles_per_byte = per(over.0);

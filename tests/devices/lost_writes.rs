@@ -59,7 +59,7 @@ fn written(before: &[u8], after: &[u8]) -> Vec<u64> {
     (HEADER_BYTES..after.len() as u64).step_by(PAGE_BYTES).filter(is_written).collect()
 }
 
-/// Pages of a member that have to be written for so many writes of each kind to be taken back.
+/// How many pages of a member have to be written, so that `count` writes of each kind can be taken back.
 fn enough(count: usize) -> usize {
     4 * count
 }

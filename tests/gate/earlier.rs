@@ -96,7 +96,7 @@ fn a_recording_without_some_of_the_later_keys_is_shown() {
         later.extend(now.iter().filter(is_new).map(|path| (at, path.clone())));
     }
     assert!(later.len() > 5, "{later:?}");
-    // Each alone, all together, and the first so many of them in two orders.
+    // Each alone, all together, and one to four quarters of them from either end.
     let mut sets: Vec<Vec<_>> = later.iter().map(|one| vec![one.clone()]).collect();
     for share in 1..=4 {
         let count = later.len() * share / 4;

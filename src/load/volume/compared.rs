@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::opened::EPOCH_SHIFT;
 use super::region::Region;
-use super::report::{Faults, Place, VerifyReport};
+use super::report::{FaultPlace, Faults, VerifyReport};
 use super::stamp::{Fault, SECTOR_BYTES, check};
 use super::write_map::{Expected, Table};
 
@@ -30,9 +30,9 @@ pub(super) struct RegionMap {
 
 impl Extent<'_> {
     /// Where something is.
-    pub fn place(&self, offset_bytes: u64, detail: Option<String>) -> Place {
+    pub fn place(&self, offset_bytes: u64, detail: Option<String>) -> FaultPlace {
         let region = if self.region.id == Region::WAL { "wal" } else { "data" };
-        Place { member: self.member.to_owned(), offset_bytes, region, detail }
+        FaultPlace { member: self.member.to_owned(), offset_bytes, region, detail }
     }
 
     /// Bytes of a page, as faults are counted.

@@ -12,7 +12,7 @@ const NAMED_MAX: usize = 5;
 
 /// Where a fault is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Place {
+pub struct FaultPlace {
     /// The member's name.
     pub member: String,
     /// Offset on the member.
@@ -33,7 +33,7 @@ pub struct Faults {
     /// The number of sectors.
     pub sectors: u64,
     /// The first few.
-    pub first: Vec<Place>,
+    pub first: Vec<FaultPlace>,
 }
 
 /// What the pages were compared with.
@@ -160,7 +160,7 @@ impl Faults {
     }
 
     /// Counts pages and sectors; a place is named for each page.
-    pub(super) fn note(&mut self, (pages, sectors): (u64, u64), place: impl FnOnce() -> Place) {
+    pub(super) fn note(&mut self, (pages, sectors): (u64, u64), place: impl FnOnce() -> FaultPlace) {
         self.pages += pages;
         self.sectors += sectors;
         if pages > 0 && self.first.len() < NAMED_MAX {

@@ -97,7 +97,7 @@ impl<'a> Beside<'a> {
         Reading { at, stat, cgroup_us: own_cgroup_us(Path::new("/"), std::process::id()) }
     }
 
-    /// Starts `perf stat` of an event, for so long as a shell takes that prints when it begins and ends.
+    /// Starts `perf stat` of an event, while a shell runs that prints when it begins and ends.
     fn count(&self, event: &str, of: &[String]) -> Option<Running> {
         let counted = [words(["stat", "-x,", "-e", event]), of.to_vec()].concat();
         let script = format!("date +%s.%N; sleep {}; date +%s.%N", self.time.as_secs_f64());

@@ -74,10 +74,10 @@ fn judged(report: &Report) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runs::duel::report::{Pair, Row};
+    use crate::runs::duel::report::{DuelRow, Pair};
 
     fn report(verdict: Decided, pairs: usize) -> Report {
-        let row = Row {
+        let row = DuelRow {
             figure: Figure::Total,
             pairs,
             evidence: 3.0,

@@ -54,7 +54,7 @@ pub enum Verdict {
 
 /// A figure over all pairs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
+pub struct DuelRow {
     /// The figure.
     pub figure: Figure,
     /// The pairs that have it.
@@ -69,7 +69,7 @@ pub struct Row {
     pub interval: (f64, f64),
 }
 
-impl Row {
+impl DuelRow {
     /// Whether the values differ clearly in it.
     pub fn is_clear(&self) -> bool {
         self.evidence >= self.threshold
@@ -98,7 +98,7 @@ pub struct Report {
     /// Why pairs were left out, one for each.
     pub dropped: Vec<String>,
     /// The figures; the one that counts first.
-    pub figures: Vec<Row>,
+    pub figures: Vec<DuelRow>,
     /// How it ended.
     pub verdict: Verdict,
     /// Why there is none, or why it is unclear.
@@ -123,12 +123,12 @@ impl Report {
 }
 
 /// The figure over these pairs.
-pub fn row(pairs: &[Pair], figure: Figure, counts: Figure) -> Row {
+pub fn row(pairs: &[Pair], figure: Figure, counts: Figure) -> DuelRow {
     let differences: Vec<f64> = pairs.iter().filter_map(|pair| pair.difference(figure)).collect();
     let others = (Figure::ALL.len() - 1) as f64;
     let threshold = if figure == counts { ENOUGH } else { ENOUGH * others };
     let (low, high) = interval(&differences, threshold);
-    Row {
+    DuelRow {
         figure,
         pairs: differences.len(),
         evidence: evidence(&differences),

@@ -73,14 +73,14 @@ struct Host<'a> {
 
 /// Where a recording is made.
 #[derive(Debug)]
-pub enum Place<'a> {
+pub enum Destination<'a> {
     /// A folder that the operator named: it is made, or is empty.
     Named(&'a Path),
     /// An empty folder, already opened.
     Held(HeldFolder),
 }
 
-impl Place<'_> {
+impl Destination<'_> {
     fn hold(self) -> Result<HeldFolder> {
         let dir = match self {
             Self::Held(folder) => return Ok(folder),
@@ -98,13 +98,13 @@ impl Place<'_> {
     }
 }
 
-impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for Place<'a> {
+impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for Destination<'a> {
     fn from(dir: &'a P) -> Self {
         Self::Named(dir.as_ref())
     }
 }
 
-impl From<HeldFolder> for Place<'_> {
+impl From<HeldFolder> for Destination<'_> {
     fn from(folder: HeldFolder) -> Self {
         Self::Held(folder)
     }
@@ -131,7 +131,7 @@ impl Writer {
     ///
     /// # Errors
     /// Input if the folder is not empty, in which case it is left unchanged; failed if it can't be written.
-    pub fn create<'a>(place: impl Into<Place<'a>>, header: &Header) -> Result<Self> {
+    pub fn create<'a>(place: impl Into<Destination<'a>>, header: &Header) -> Result<Self> {
         let folder = place.into().hold()?;
         // Of two that start at once, the second fails here.
         let windows = Appender::create(&folder, WINDOWS)?;

@@ -1,5 +1,7 @@
 //! A run: what the operator asks of it and what it reports.
 //!
+//! Enters: settings, options and an operator's commands. Leaves: events, and a recording where one is asked for.
+//!
 //! [`Session::open`] opens and fills the target, [`Session::start`] starts the load, and from then on
 //! [`Session::tick`] does what is due. [`live`] drives a session by an operator's commands,
 //! [`headless`] for a given time.

@@ -1,4 +1,6 @@
 //! Profiles: settings from and to TOML; the built-in ones, and where the user's are kept.
+//!
+//! Enters: TOML. Leaves: settings and steps, or every mistake with its line; and TOML again.
 
 pub mod builtin;
 pub mod check;

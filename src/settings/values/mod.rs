@@ -1,5 +1,7 @@
 //! Settings: everything that a knob can turn, with the defaults of Table 3 of Haas et al. (2020).
 //!
+//! Enters: nothing but what [`crate::settings::knobs`] sets. Leaves: plain values, read by whoever resolves them.
+//!
 //! Settings are plain data. What each field accepts, its name and when it is not available are defined once,
 //! in [`crate::settings::knobs`].
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::cells::{left, right};
 use crate::runs::duel::Report;
-use crate::runs::duel::report::{Row, Verdict};
+use crate::runs::duel::report::{DuelRow, Verdict};
 use crate::ui::text::{bounds, signed_percent};
 use crate::units::three_digits;
 
@@ -40,7 +40,7 @@ fn evidence(evidence: f64) -> String {
     if evidence < 10_000.0 { three_digits(evidence) } else { format!("{evidence:.0e}") }
 }
 
-fn change(row: &Row) -> String {
+fn change(row: &DuelRow) -> String {
     match row.change.filter(|_| row.is_clear()) {
         Some(change) => format!("{} {}", signed_percent(change), bounds(row.interval)),
         None => format!("no clear difference {}", bounds(row.interval)),

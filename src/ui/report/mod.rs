@@ -1,5 +1,7 @@
 //! What people and scripts read about a run, a comparison, the knobs and the profiles.
 //!
+//! Enters: recordings, facts, plans and knobs. Leaves: text, or the same as JSON.
+//!
 //! Text is at most 80 columns wide and has no colours.
 
 mod attest;

@@ -1,5 +1,7 @@
 //! The write map: which write each page of a data set should hold, kept by every run that writes.
 //!
+//! Enters: writes as they begin and as they are acknowledged. Leaves: the write that each page should hold.
+//!
 //! It is a file outside the data set, mapped shared, so that it survives the process. A page's newest
 //! acknowledged write is in a [`Table`], what is under way beside it; [`Tracked`] is what workers see of them.
 //! From it, verification knows a page that is whole and in its place, but older than what was acknowledged.

@@ -17,7 +17,7 @@ const PAIRS_MIN: f64 = 7.0;
 /// From this many pairs on, the time left is estimated from the evidence so far.
 const ESTIMATED_FROM: usize = 3;
 
-/// Its rows, for so many cells.
+/// Its rows, at a width of `cells`.
 pub fn rows(state: &State, shown: &DuelShown, cells: usize) -> Vec<Line<'static>> {
     let theme = &state.theme;
     let report = &shown.report;
