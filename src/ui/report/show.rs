@@ -307,11 +307,12 @@ fn believe(summary: &Summary) -> String {
 }
 
 fn flags(summary: &Summary) -> String {
-    let of_classes = Class::ALL.into_iter().map(|class| (class.name(), &summary.class(class).flags));
+    let of_classes = Class::ALL.into_iter().map(|class| (Some(class), &summary.class(class).flags));
     let mut out = String::new();
-    for (name, flags) in of_classes.chain([("run", &summary.flags)]) {
+    for (class, flags) in of_classes.chain([(None, &summary.flags)]) {
+        let name = class.map_or("run", Class::name);
         for flag in flags {
-            let why = summary.flag_notes.get(flag).map_or("", |note| note.why.as_str());
+            let why = summary.why(class, flag);
             let _ = writeln!(out, "{}", paragraph(&format!("! {name}: {flag}: {why}"), WIDTH, "  "));
         }
     }
