@@ -90,7 +90,7 @@ fn a_layer_on_anothers_device_is_refused_and_taken_away() {
 
     let up = r#"["touch", "/dev/stacktune-{id}"]"#;
     let refused = outcome(record(&home, &profile(&home, up), "1s", &["--allow-commands"])).expect(1);
-    assert!(refused.stderr.contains("is not a block device"), "{refused:?}");
+    assert!(refused.stderr.contains("layer `alias` left no device"), "{refused:?}");
     nothing_left(&home);
 
     let failing = format!("{LINK}, [\"ls\", \"/no-such-{{id}}\"]");

@@ -112,8 +112,9 @@ fn another_profile_adds_to_the_bytes_written_and_finds_the_facts_of_its_time() {
             device: "/dev/st-{id}".into(),
         }];
         commands.send(open(layered)).unwrap();
-        let refused =
-            |event: Event| matches!(event, Event::Planned(Err(why)) if why.contains("--allow-commands")).then_some(());
+        let refused = |event: Event| {
+            matches!(event, Event::Planned(Err(why)) if why.contains("--allow-commands")).then_some(())
+        };
         received.iter().find_map(refused).unwrap();
         // What is filled already opens at once.
         commands.send(open(on("first"))).unwrap();

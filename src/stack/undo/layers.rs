@@ -3,6 +3,7 @@
 //! Whether they have worked is not asked of their exit status, as some of them find nothing of a layer that was only
 //! begun: its device must be gone, nothing built on what is below, and nothing left on it.
 
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use super::undoer::{Undoer, persist, refuse_used};
@@ -161,7 +162,9 @@ impl Undoer<'_> {
 
     /// What still stands of it, in words.
     fn left_of(&self, made: &LayerMade, below: &[(&BlockDevice, Vec<PathBuf>)]) -> Result<Option<String>> {
-        if layer_node(&made.path)?.is_some() {
+        // A node that was left behind without its device does no harm; anything else is not what was to be made.
+        let is_other = made.path.metadata().is_ok_and(|found| !found.file_type().is_block_device());
+        if is_other || layer_node(&made.path)?.is_some() {
             return Ok(Some(made.path.shown()));
         }
         for (device, nodes) in below {
