@@ -11,7 +11,7 @@ use crate::host::{Facts, OtherLoad, Trusting, make_own_folder};
 use crate::load::calibrate as calibration;
 use crate::printable;
 use crate::runs::record::Recording;
-use crate::runs::session::{Preflight, preflight};
+use crate::runs::session::{Preflight, layers_noted, preflight};
 use crate::runs::sweep::{Folder, is_sweep};
 use crate::settings::Settings;
 use crate::settings::knobs::Conditions;
@@ -186,10 +186,13 @@ pub fn check(profile: &str, sets: &[String]) -> Result<()> {
     let Preflight { problems, notes, .. } = preflight(&settings, demo, &facts);
     if problems.is_empty() {
         let mut text = format!("{}: this host can run all of it\n", settings.name);
-        notes.iter().for_each(|note| _ = writeln!(text, "  note: {note}"));
+        notes.iter().for_each(|note| _ = writeln!(text, "  note: {}", note.replace('\n', "\n    ")));
         return print(&text);
     }
-    let problems: Vec<_> = problems.iter().map(|problem| problem.replace('\n', "\n  ")).collect();
+    // Whoever may not run them reads them here, too.
+    let layers = layers_noted(&settings).into_iter().map(|note| format!("note: {note}"));
+    let problems: Vec<_> =
+        problems.into_iter().chain(layers).map(|problem| problem.replace('\n', "\n  ")).collect();
     Err(Error::input(format!("{} can't run here:\n  {}", settings.name, problems.join("\n  "))))
 }
 

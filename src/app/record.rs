@@ -44,7 +44,7 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     let mut settings = by_identity(&profile.settings, &facts);
     let mut duel = duel::asked(&args.duel, &mut settings)?;
     let warmup = args.warmup.unwrap_or_default();
-    let options = Options { warmup, ..options(&args.run, demo) };
+    let options = Options { warmup, ..options(&args.run, &settings, demo) };
     let array = settings.run.clone();
     let measured = if args.until_steady { args.at_most.or(Some(AT_MOST)) } else { args.duration };
     let time = warmup + measured.unwrap_or(if duel.is_some() { AT_MOST } else { MEASURED });
@@ -52,7 +52,7 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     let progress = Progress::new(stderr(), stderr().is_terminal(), Some(time));
     let mut watcher = Watcher { progress, interrupts: &interrupts };
     if args.dry_run {
-        return dry_run(&settings, &facts, args.output.json);
+        return dry_run(&settings, &facts, args.run.allow_commands, args.output.json);
     }
     let mut session = Session::open(settings, options, facts, &mut watcher)?;
     let mut watch = |session: &mut Session, event: &Event| {
@@ -158,7 +158,7 @@ fn report_unsteady(summary: &Summary) {
 }
 
 /// Prints what would be done, and does nothing.
-fn dry_run(settings: &Settings, facts: &Facts, json: bool) -> Result<()> {
+fn dry_run(settings: &Settings, facts: &Facts, allowed: bool, json: bool) -> Result<()> {
     let problems = check(settings, Conditions { facts, target: None });
     if let Some(problem) = problems.first() {
         return Err(Error::input(problem.to_string()));
@@ -166,6 +166,9 @@ fn dry_run(settings: &Settings, facts: &Facts, json: bool) -> Result<()> {
     let plan = crate::runs::session::plan_shown(settings, facts)?;
     if let Some(text) = crate::runs::session::others_in_folder(settings) {
         eprint_line(&format!("stacktune: {text}"));
+    }
+    if !settings.stack.by_commands.is_empty() && !allowed {
+        eprint_line("stacktune: the plan has commands of the profile, which only --allow-commands runs");
     }
     if json { print_json(&report::PlanFile::from(&plan)) } else { print(&report::plan(&plan)) }
 }

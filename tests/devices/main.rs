@@ -14,6 +14,7 @@ mod folders;
 mod guard;
 #[cfg(feature = "rocksdb")]
 mod kv;
+mod layers;
 mod lost_writes;
 mod real_io;
 mod safety;

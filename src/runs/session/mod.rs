@@ -49,7 +49,7 @@ pub use data_set::verify_pairs;
 pub use duel::Duel;
 pub use message::{Advance, Command, DuelAsked, Event, Phase, PlanShown, Progress, Wanted};
 pub use options::Options;
-pub use preflight::{Preflight, plan_shown, preflight, refuse_unallowed};
+pub use preflight::{Preflight, layers_noted, plan_shown, preflight, refuse_unallowed};
 pub use retained_stack::RetainedStack;
 pub use run::Session;
 pub use target_folder::others_in_folder;

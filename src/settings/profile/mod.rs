@@ -7,11 +7,13 @@ pub mod check;
 mod contents;
 pub mod identity;
 pub mod parse;
+mod parse_layers;
 mod parse_sweep;
 pub mod store;
 pub mod sweep;
 mod toml_value;
 pub mod write;
+mod write_layers;
 mod write_sweep;
 
 pub use builtin::{builtin, is_demo};

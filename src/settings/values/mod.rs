@@ -9,6 +9,7 @@ pub mod classes;
 pub mod cpus;
 pub mod io;
 pub mod kv;
+pub mod layer;
 pub mod run;
 pub mod stack;
 
@@ -21,6 +22,7 @@ pub use classes::{Arrival, ClassSettings, Offsets, Sync, Wal};
 pub use cpus::Cpus;
 pub use io::{Buffering, Completion, Io, Prio, RingSetup, Submission};
 pub use kv::{Compaction, Compression, Kv, LoadEngine, Order, Pairs, Rocksdb};
+pub use layer::Layer;
 pub use run::{Run, Sim, SimDevice};
 pub use stack::{
     ArrayState, Bitmap, DriveState, Filesystem, IommuMode, MdSettings, Placement, QueueSettings, Raid, Stack,

@@ -121,7 +121,9 @@ fn xfs_geometry(steps: &[Step], options: &[String], sectors: &Sectors) -> Vec<St
         _ => None,
     });
     let array = array.filter(|(chunk_bytes, over)| *over > 1 && chunk_bytes.is_multiple_of(BLOCK_BYTES_MAX));
-    if let Some((chunk_bytes, over)) = array
+    // What layers by commands make of its stripes is unknown.
+    let layered = steps.iter().any(|step| matches!(step, Step::RaiseLayer { .. }));
+    if let Some((chunk_bytes, over)) = array.filter(|_| !layered)
         && !given("-d", &["sunit", "swidth", "su", "sw", "noalign"])
     {
         words.extend(["-d".to_owned(), format!("su={chunk_bytes},sw={over}")]);

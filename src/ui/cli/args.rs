@@ -98,6 +98,12 @@ pub struct RunArgs {
     /// for each device's serial number at every plan that destroys data.
     #[arg(long, value_name = "DEVICE", value_hint = ValueHint::AnyPath, conflicts_with = "read_only")]
     pub destroy: Vec<PathBuf>,
+    /// Allow the profile's layers to run their commands as root
+    ///
+    /// These are the commands of its [[stack.layer]] tables, which `check` and `record --dry-run` show in full. Those of
+    /// the profile on this command line are allowed, and no others: not of one that is opened later.
+    #[arg(long)]
+    pub allow_commands: bool,
     /// Knobs to turn before it starts.
     #[command(flatten)]
     pub sets: SetArgs,
@@ -372,7 +378,7 @@ pub struct CleanupArgs {
     /// Take down all retained stacks as well
     #[arg(long)]
     pub all: bool,
-    /// Forget what was built on drives that are gone
+    /// Forget what was built on drives that are gone, or lies on layers that are down
     #[arg(long)]
     pub forget_missing: bool,
     /// The output format.
