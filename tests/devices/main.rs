@@ -15,6 +15,7 @@ mod guard;
 #[cfg(feature = "rocksdb")]
 mod kv;
 mod lost_writes;
+mod others_io;
 mod real_io;
 mod safety;
 mod stack_build;
