@@ -16,6 +16,7 @@ mod guard;
 mod kv;
 mod layers;
 mod lost_writes;
+mod others_io;
 mod real_io;
 mod safety;
 mod stack_build;

@@ -258,7 +258,15 @@ impl Outcome {
         let far = |outcome: &Self| outcome.difference.map_or(f64::INFINITY, f64::abs);
         let closer = |(one, other): (Self, Self)| {
             let best = if far(&other) < far(&one) { other } else { one };
-            if best.why.is_some() { best } else { best.because("the closest of several runs") }
+            let note = "the closest of several runs";
+            match &best.why {
+                None => best.because(note),
+                Some(why) if best.verdict != Verdict::NotCheckable && !why.ends_with(note) => {
+                    let why = format!("{why}; {note}");
+                    best.because(why)
+                }
+                Some(_) => best,
+            }
         };
         known.into_iter().zip(again).map(closer).collect()
     }

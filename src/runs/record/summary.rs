@@ -80,7 +80,7 @@ use crate::meter::totals::Totals;
 use crate::meter::variability::Variability;
 use crate::meter::window::{
     ClassFigures, CpuFigures, CyclesSource, Drained, EngineFigures, Flag, Incidents, Latency, MemberFigures,
-    Polls, State, is_zero,
+    OthersIo, Polls, State, is_zero,
 };
 use crate::meter::written::{Parts, Written};
 use crate::runs::pitfalls::{Circumstances, Pitfall, pitfalls};
@@ -119,6 +119,9 @@ pub struct Summary {
     pub total: Total,
     /// The members' totals, in the target's order; the WAL's own is last.
     pub members: Vec<MemberFigures>,
+    /// What others did on the drives below them; absent where nobody else can use them, or it is unknown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others_io: Vec<OthersIo>,
     /// What the storage engine under the classes did; absent for pages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineFigures>,
@@ -344,6 +347,7 @@ impl Summary {
             },
             total: Total::of(totals),
             members: totals.members.clone(),
+            others_io: totals.others_io.clone(),
             engine: totals.engine.clone(),
             wa_a: totals.written.wa_a(),
             wa_a_parts: totals.written.parts(),

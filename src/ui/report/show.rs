@@ -255,8 +255,8 @@ fn engine(summary: &Summary) -> String {
     out
 }
 
-/// How warm the drives got and whether they throttled, and what they cost; empty if no drive below the files reports a
-/// temperature.
+/// How warm the drives got and whether they throttled, what others did on them, and what they cost; empty if nothing of
+/// that is known.
 fn drives(summary: &Summary) -> String {
     let mut out = String::new();
     for member in &summary.members {
@@ -268,6 +268,10 @@ fn drives(summary: &Summary) -> String {
             None => "throttling unknown",
         };
         let line = format!("{}: up to {celsius:.0} °C, {text}", member.name);
+        let _ = writeln!(out, "{}", paragraph(&line, WIDTH, "  "));
+    }
+    for of in &summary.others_io {
+        let line = sentences::others_io(of, summary.duration_s);
         let _ = writeln!(out, "{}", paragraph(&line, WIDTH, "  "));
     }
     if let Some(cost) = &summary.cost {
