@@ -46,7 +46,6 @@ pub mod stack {
     }
 
     pub mod devices {
-        pub use crate::stack::devices::gpt::disk_ids;
         pub use crate::stack::devices::{BlockDevice, Drive};
     }
 
@@ -81,7 +80,7 @@ pub mod stack {
 
     pub mod undo {
         pub use crate::stack::undo::{
-            Cleaned, CleanupRequest, Leftover, Remnant, StackState, cleanup, leftovers, others_in, undo_all,
+            Cleaned, CleanupRequest, Leftover, Remnant, StackState, cleanup, leftovers, undo_all,
         };
     }
 }
@@ -120,10 +119,6 @@ pub mod load {
 
         pub mod header {
             pub use crate::load::volume::header::{COPIES_AT, COPY_BYTES, Found, Header};
-        }
-
-        pub mod write_map {
-            pub use crate::load::volume::write_map::WriteMap;
         }
     }
 

@@ -1,7 +1,6 @@
 //! Every reader of what others may have written, fed with arbitrary bytes: by the fuzzer (`fuzz`), and by the gate with
 //! the inputs that the fuzzer kept. Each checks what must hold of anything that is read.
 
-mod found;
 mod host;
 mod journal;
 mod profile;
@@ -18,7 +17,7 @@ use stacktune::testing::printable;
 pub type Reader = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const READERS: [Reader; 9] = [
+pub const READERS: [Reader; 8] = [
     ("profile", profile::profile),
     ("summary", recording::summary),
     ("windows", recording::windows),
@@ -26,7 +25,6 @@ pub const READERS: [Reader; 9] = [
     ("journal", journal::journal),
     ("sweep", sweep::sweep),
     ("state", state::state),
-    ("found", found::found),
     ("host", host::host),
 ];
 

@@ -1,3 +1,0 @@
-#![no_main]
-
-stacktune_fuzz::fuzz!("found");
