@@ -7,6 +7,7 @@ mod adjust;
 mod amplification;
 mod attest;
 mod consent;
+mod duel;
 mod fallbacks;
 mod fio;
 #[cfg(feature = "rocksdb")]
@@ -27,4 +28,5 @@ mod stack_undo;
 mod state;
 mod strangers;
 mod threads;
+mod turns;
 mod volume_devices;
