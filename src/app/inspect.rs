@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::host::{Facts, OtherLoad, Trusting, make_own_folder};
 use crate::load::calibrate as calibration;
 use crate::printable;
+use crate::runs::build_duel::is_duel_of_builds;
 use crate::runs::record::Recording;
 use crate::runs::session::{Preflight, layers_noted, preflight};
 use crate::runs::sweep::{Folder, is_sweep};
@@ -34,7 +35,7 @@ pub fn show(dir: &Path, json: bool) -> Result<()> {
         let shown = SweepShown::of(&Folder::read(dir)?);
         return if json { print_json(&shown) } else { print(&report::sweep(&shown)) };
     }
-    let recording = Recording::open(dir)?;
+    let recording = single(dir)?;
     if json { print_json(&Shown::of(&recording)) } else { print(&report::show(&recording)) }
 }
 
@@ -44,16 +45,21 @@ pub fn show_over_time(dir: &Path, json: bool) -> Result<()> {
     if json { print_json(&over_time) } else { print(&over_time.to_string()) }
 }
 
-/// A recording; a sweep has many.
+/// A recording; a sweep has many, and so has a duel for whose blocks the storage was built.
 fn single(dir: &Path) -> Result<Recording> {
-    if !is_sweep(dir) {
+    let is_duel = is_duel_of_builds(dir);
+    if !is_sweep(dir) && !is_duel {
         return Recording::open(dir);
     }
     let runs = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
     let first = runs.filter(|path| path.is_dir()).min();
     let such = first.map_or_else(String::new, |run| format!(", such as {}", printable::path(&run)));
-    let what = format!("{} holds a sweep", printable::path(dir));
-    Err(Error::input(what).hint(format!("give one of its runs{such}")))
+    let (dir, blocks) = (printable::path(dir), "give the recording of one of its blocks");
+    if is_duel {
+        let what = format!("{dir} holds a duel: duel.json has its verdict and all pairs");
+        return Err(Error::input(what).hint(format!("{blocks}{such}")));
+    }
+    Err(Error::input(format!("{dir} holds a sweep")).hint(format!("give one of its runs{such}")))
 }
 
 /// `stacktune compare`.

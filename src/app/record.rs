@@ -42,7 +42,13 @@ pub fn run(args: &RecordArgs) -> Result<()> {
     let interrupts = Interrupts::watch()?;
     let facts = facts_with_versions();
     let mut settings = by_identity(&profile.settings, &facts);
-    let mut duel = duel::asked(&args.duel, &mut settings)?;
+    let mut duel = match duel::asked(&args.duel, &mut settings)? {
+        Some(duel::Asked::Builds(asked)) => {
+            return duel::build_and_fight(args, *asked, &facts, &interrupts);
+        }
+        Some(duel::Asked::InRun(duel)) => Some(duel),
+        None => None,
+    };
     let warmup = args.warmup.unwrap_or_default();
     let options = Options { warmup, ..options(&args.run, &settings, demo) };
     let array = settings.run.clone();
@@ -73,7 +79,7 @@ pub fn run(args: &RecordArgs) -> Result<()> {
         report_unsteady(&summary);
     }
     if let Some(duel) = &duel {
-        duel::finish(duel, &out, args.output.json)?;
+        duel::finish(&duel.report(), &out, args.output.json)?;
     } else if args.output.json {
         print_json(&summary)?;
     } else {

@@ -7,6 +7,7 @@ mod adjust;
 mod amplification;
 mod attest;
 mod consent;
+mod duel;
 mod fallbacks;
 mod fio;
 #[cfg(feature = "rocksdb")]
@@ -29,4 +30,5 @@ mod stack_undo;
 mod state;
 mod strangers;
 mod threads;
+mod turns;
 mod volume_devices;

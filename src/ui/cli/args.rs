@@ -301,6 +301,7 @@ pub struct DuelArgs {
     ///
     /// Blocks of a few windows with each value follow each other in pairs, 40 at most; a coin decides which is
     /// first. The verdict is printed, and kept with all pairs in DIR/duel.json. The exit status is 0 whatever it is.
+    /// Where the values need other storage, it is built anew for each block: `--dry-run` shows what that costs.
     #[arg(long, value_name = "KNOB=A,B", conflicts_with_all = ["duration", "until_steady"])]
     pub duel: Option<String>,
     /// The figure that a duel is about
