@@ -147,7 +147,7 @@ pub mod printable {
 
 pub mod runs {
     pub mod duel {
-        pub use crate::runs::duel::report::{Report, Row, Verdict};
+        pub use crate::runs::duel::report::{DuelRow, Report, Verdict};
         pub use crate::runs::duel::{Figure, Spec};
     }
 

@@ -20,7 +20,7 @@
 //! | [`tuning`] | queue settings and a memory budget, during a run | runner, id, devices, journal, plan |
 //! | [`handover`] | drives that leave the kernel for VFIO, and come back; how the IOMMU serves them | runner, supervise, id, devices, guard, journal |
 //! | [`undo`] | removes what a journal names; leftovers and cleanup | runner, supervise, id, devices, layer, guard, journal, tuning, handover |
-//! | [`build`] | runs a confirmed plan: preconditioning, resync, tear-down | runner, supervise, devices, layer, guard, state, journal, plan, handover, undo |
+//! | [`build`] | runs a confirmed plan: preconditioning, resync, tear-down | runner, supervise, devices, layer, guard, state, journal, plan, tuning, handover, undo |
 
 pub mod build;
 pub mod devices;

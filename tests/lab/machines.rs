@@ -163,6 +163,9 @@ in_guest! {
         a_kept_layer_is_reported_and_cleaned_up
         an_array_is_measured_healthy_degraded_and_rebuilding
         a_run_on_a_rebuilding_array_that_is_killed_leaves_nothing
+        an_arrays_states_are_steps_of_a_sweep_and_values_of_a_duel
+        a_degraded_array_that_is_kept_is_rebuilt
+        killed_while_a_member_is_failed_or_replaced_cleanup_leaves_nothing
         pairs_on_md0_and_f2fs_are_verified
         pairs_on_md1_and_ext4_are_verified;
     FAULTS faults:
@@ -210,6 +213,9 @@ const IN_SOAK: &[&str] = &[
     "a_kept_layer_is_reported_and_cleaned_up",
     "an_array_is_measured_healthy_degraded_and_rebuilding",
     "a_run_on_a_rebuilding_array_that_is_killed_leaves_nothing",
+    "an_arrays_states_are_steps_of_a_sweep_and_values_of_a_duel",
+    "a_degraded_array_that_is_kept_is_rebuilt",
+    "killed_while_a_member_is_failed_or_replaced_cleanup_leaves_nothing",
     "pairs_on_md1_and_ext4_are_verified",
     "a_mounted_drive_is_refused",
     "a_drive_with_a_mounted_partition_is_refused",

@@ -5,8 +5,8 @@ use crate::error::{Error, Result};
 use crate::runs::duel::{Begins, Course, Report, Spec, Step};
 use crate::runs::session::message::Event;
 use crate::runs::session::run::Session;
-use crate::settings::Settings;
 use crate::settings::knobs::{self, Knob, Scope, Value};
+use crate::settings::{ArrayState, Named, Settings};
 
 /// A knob and two values of it that can be compared.
 #[derive(Debug)]
@@ -89,6 +89,12 @@ impl Duel {
         if begins == Begins::Built {
             let error = Error::input("each turn would build the storage anew");
             return Err(error.hint("`stacktune record --duel` does that, and shows first what it costs"));
+        }
+        if knob.path == "md.array"
+            && values.iter().any(|value| value.to_string() == ArrayState::Healthy.name())
+        {
+            let error = Error::input("an array is healthy again only once it is rebuilt");
+            return Err(error.hint("record both values on their own, and compare the recordings"));
         }
         Ok(Self { knob, values, course: Course::new(spec, begins) })
     }

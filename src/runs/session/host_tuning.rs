@@ -8,6 +8,7 @@ use super::targets::Target;
 use crate::error::{Error, Result, describe};
 use crate::host::Facts;
 use crate::settings::{MdSettings, QueueSettings};
+use crate::stack::build::Built;
 use crate::stack::devices::Drive;
 use crate::stack::journal::Journal;
 use crate::stack::paths::state_dir;
@@ -69,9 +70,9 @@ impl HostTuning {
                 Error::failed(format!("what is cached of the target could not be dropped: {why}"))
             })?;
         }
-        let mut array = target.built().and_then(|built| FailingArray::of(built.plan()));
+        let mut array = target.built().and_then(Built::failing_array);
         if let (Some(array), Some(journal)) = (&mut array, target.journal()) {
-            array.bring_to(journal, spec.md.array)?;
+            array.begin(journal, spec.md.array)?;
         }
         Ok(Self { adjustments, cpu_latency, array, dropping: None, empties: false, stayed: None })
     }
@@ -121,6 +122,11 @@ impl HostTuning {
     /// Why what was cached stayed, where it could not be dropped since this was last asked.
     pub fn cache_stayed(&mut self) -> Option<String> {
         self.stayed.take()
+    }
+
+    /// The array of which a member can be failed, if the stack has one.
+    pub fn failing_array(&self) -> Option<&FailingArray> {
+        self.array.as_ref()
     }
 
     /// Whether what was cached is still being dropped, and a sentence where it could not be.

@@ -9,6 +9,7 @@
 mod attendant;
 mod classes;
 mod consent;
+mod consented_turn;
 mod data_set;
 mod duel;
 mod ending;

@@ -166,7 +166,8 @@ impl Session {
             lines: [self.target.steps_back(), shown.lines].concat(),
             ..shown
         };
-        self.turns.pending = Some(Pending { number, settings, unused_steps, from, agreed, opens });
+        self.turns.pending =
+            Some(Pending { number, settings, unused_steps, from, agreed, live: None, opens });
         Ok(shown)
     }
 

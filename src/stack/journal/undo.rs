@@ -101,6 +101,16 @@ pub enum Undo {
         /// The value that stacktune wrote.
         new: String,
     },
+    /// Nothing where the stack goes, as its array does; where it stays, a member of that which was failed on purpose
+    /// is replaced.
+    ReplaceMember {
+        /// The array's node.
+        path: PathBuf,
+        /// Its UUID.
+        uuid: String,
+        /// The member.
+        member: BlockDevice,
+    },
     /// Gives a drive that was handed over back to the kernel's driver.
     GiveBack {
         /// Its PCI address.
@@ -154,6 +164,10 @@ impl Undo {
             }
             Self::RestoreArray { path, attribute, old, new, .. } => {
                 format!("setting {attribute} of md array {}: {new} instead of {old}", path.shown())
+            }
+            Self::ReplaceMember { path, member, .. } => {
+                let (member, array) = (member.describe(), path.shown());
+                format!("member {member} of md array {array}, failed on purpose (md.array)")
             }
             Self::GiveBack { address } => format!("drive {address}, detached from the kernel"),
             Self::RestoreIommu { drive, old, new, .. } => {

@@ -72,7 +72,7 @@ pub fn plan(spec: &StackSpec, context: &PlanContext, id: StackId) -> Result<Plan
         destroyed.writes_bytes = *writes_bytes;
     }
     let fit = Fit::of(spec);
-    let properties = properties(spec, context.facts, layers.usable_bytes);
+    let properties = properties(spec, context.facts, layers.usable_bytes).without(spec.lost_as_set());
     Ok(Plan {
         properties: Properties { at_most: fit.is_some(), ..properties },
         fit,

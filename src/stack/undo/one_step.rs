@@ -68,6 +68,8 @@ impl Undoer<'_> {
             Undo::RestoreArray { uuid, attribute, old, new, .. } => {
                 self.own_id(uuid).and_then(|()| attributes::restore_array(uuid, attribute, (old, new)))
             }
+            // The array goes whole, with whatever members it has.
+            Undo::ReplaceMember { uuid, .. } => self.own_id(uuid),
             Undo::GiveBack { address } => handover::give_back(address),
             Undo::RestoreIommu { address, group, old, new, .. } => {
                 handover::restore_type(address, group, (old, new))
@@ -120,7 +122,7 @@ impl Undoer<'_> {
                 commands
             }
             Undo::LowerLayer { made, .. } => self.layer_commands(made),
-            Undo::LeaveLayer { .. } => Vec::new(),
+            Undo::LeaveLayer { .. } | Undo::ReplaceMember { .. } => Vec::new(),
             Undo::RestoreQueue { drive, .. } if !self.is_own_drive(drive).unwrap_or(false) => Vec::new(),
             Undo::RestoreArray { uuid, attribute, old, .. } => {
                 let dir = self.own_id(uuid).and_then(|()| attributes::array_dir(uuid)).unwrap_or_default();

@@ -16,5 +16,7 @@ mod session;
 #[cfg(test)]
 mod tests;
 mod turn;
+#[cfg(test)]
+mod turn_plan_tests;
 
 pub use messages::update;
