@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use stacktune::testing::host::Facts;
 use stacktune::testing::meter::window::LedgerLine;
-use stacktune::testing::runs::duel::{Figure, Report, Row, Spec, Verdict};
+use stacktune::testing::runs::duel::{DuelRow, Figure, Report, Spec, Verdict};
 use stacktune::testing::runs::session::{Duel, Event, Options, Session};
 use stacktune::testing::settings::Settings;
 use stacktune::testing::settings::knobs::find;
@@ -64,7 +64,7 @@ fn on_device(device: &str, amounts: &str) {
     let mut fought = Share::default();
     for _ in 0..duels {
         let report = run.duel(EQUAL.0, EQUAL.1, Figure::Total);
-        let clear = called(&report) || report.figures.iter().any(Row::is_clear);
+        let clear = called(&report) || report.figures.iter().any(DuelRow::is_clear);
         fought.add(report.verdict != Verdict::NotJudged, clear);
     }
     let mut remark = format!("equal turns called different: {lines}; equal duels: {fought}");
