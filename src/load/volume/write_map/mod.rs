@@ -318,7 +318,7 @@ impl WriteMap {
         let (at_pages, had_bytes) = self.slots(region)?;
         if had_bytes < bytes {
             let new_pages = self.extend(bytes)?;
-            self.set(Self::part_at(region, 3), new_pages << SLOTS_SHIFT | bytes / PAGE_BYTES);
+            self.set(Self::part_at(region, 3), (new_pages << SLOTS_SHIFT) | (bytes / PAGE_BYTES));
             if had_bytes > 0 {
                 self.give_back(at_pages, had_bytes);
             }

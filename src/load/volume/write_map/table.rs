@@ -35,7 +35,7 @@ const SAMPLE_LOG2_MAX: u32 = 48;
 #[inline]
 fn checked(word: u64, at: usize) -> u64 {
     let number = (word & SEQUENCE) | word >> KIND_SHIFT << SEQUENCE_BITS;
-    (word & CHECKED) | (number + 5 * at as u64) % 63 << SEQUENCE_BITS
+    (word & CHECKED) | (((number + 5 * at as u64) % 63) << SEQUENCE_BITS)
 }
 
 /// What a granule should hold.
