@@ -398,7 +398,7 @@ impl WriteMap {
                     for (word, found) in words.zip(found) {
                         match found[..] {
                             [last] if by_word[&word].contains(&last) => {
-                                table.store(word..word + 1, EXACT | last)
+                                table.store(word..word + 1, EXACT | last);
                             }
                             _ if is_alone => {}
                             _ => table.store(word..word + 1, UNSURE),
