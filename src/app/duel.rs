@@ -92,11 +92,12 @@ pub(super) fn build_and_fight(
         let what = "--keep: a duel builds for each block, so that no stack stays";
         return Err(Error::input(what).hint("leave --keep out"));
     }
+    let options = options(&args.run, &sides.settings[0], false);
     let mut duel = BuildDuel::new(spec, sides, facts)?;
     if args.dry_run {
         return dry_run(&duel, args.output.json);
     }
-    let options = Options { warmup: args.warmup.unwrap_or_default(), ..options(&args.run, false) };
+    let options = Options { warmup: args.warmup.unwrap_or_default(), ..options };
     // What uses a drive changes with each build; the rest does not.
     let look = || Arc::new(Facts { devices: Facts::read_devices(), ..(**facts).clone() });
     let out = args.out.clone().unwrap_or_default();

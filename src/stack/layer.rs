@@ -163,16 +163,14 @@ impl LayerCommand {
             for part in parts {
                 match part {
                     LayerPart::Text(text) => word.push(text),
-                    LayerPart::Device(device) => match node(device)? {
-                        Some(node) => {
-                            found = true;
-                            word.push(node);
-                        }
-                        None => {
+                    LayerPart::Device(device) => {
+                        let Some(node) = node(device)? else {
                             lacking = true;
                             continue 'words;
-                        }
-                    },
+                        };
+                        found = true;
+                        word.push(node);
+                    }
                 }
             }
             words.push(word);

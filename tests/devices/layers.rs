@@ -12,10 +12,10 @@ use crate::stack_run::{assert_nothing_left, program};
 fn profile(home: &Home, up: &str) -> String {
     let path = home.path("layered.toml");
     let text = format!(
-        "[target]\nfiles = {{ dir = {:?}, count = 1, size = \"96MiB\" }}\n[stack]\nfilesystem = \"ext4\"\n\
+        "[target]\nfiles = {{ dir = \"{}\", count = 1, size = \"96MiB\" }}\n[stack]\nfilesystem = \"ext4\"\n\
          [[stack.layer]]\nname = \"alias\"\nup = [{up}]\ndown = [\"rm\", \"--force\", \"/dev/stacktune-{{id}}\"]\n\
          device = \"/dev/stacktune-{{id}}\"\n",
-        home.target()
+        home.target().display()
     );
     fs::write(&path, text).unwrap();
     path.display().to_string()

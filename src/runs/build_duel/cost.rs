@@ -62,6 +62,7 @@ mod tests {
         PlanShown {
             number: 0,
             opens: None,
+            live: false,
             turns: Vec::new(),
             takes_down: Vec::new(),
             lines: Vec::new(),

@@ -3,6 +3,7 @@
 use super::*;
 use crate::settings::{Named as _, Settings};
 use crate::stack::devices::Drive;
+use crate::stack::guard::Consent;
 use crate::stack::plan::{Endurance, Plan, PowerCutReason, Properties, Resilience};
 use crate::units::GIB;
 
@@ -245,7 +246,6 @@ fn what_layers_leave_is_measured_and_their_commands_want_leave() {
     assert!(!measured.properties.at_most && measured.properties.usable_bytes < 10 * GIB);
     assert_eq!(plan.measured(20 * MIB).unwrap_err().exit_status(), 2);
 
-    use crate::stack::guard::Consent;
     let refused = plan.clone().confirm(&Consent::default()).unwrap_err();
     assert!(refused.exit_status() == 2 && refused.to_string().contains("--allow-commands"), "{refused}");
     let allowed = Consent::default().and_commands(&settings.stack.by_commands);

@@ -13,6 +13,9 @@ use crate::stack::devices::{BlockDevice, Drive, Found, holders_of, layer_node};
 use crate::stack::layer::{LayerCommand, LayerMade};
 use crate::stack::runner::{WIPEFS, quoted};
 
+/// Devices with their nodes.
+type Below<'m> = Vec<(&'m BlockDevice, Vec<PathBuf>)>;
+
 impl Undoer<'_> {
     /// Refuses a layer on which others have put something, or may have where that can't be seen.
     pub(super) fn leave_layer(&self, name: &str, made: &LayerMade) -> Result<()> {
@@ -88,10 +91,7 @@ impl Undoer<'_> {
     }
 
     /// The nodes of each device below, and a drive that is missing.
-    fn below<'m>(
-        &self,
-        made: &'m LayerMade,
-    ) -> Result<(Vec<(&'m BlockDevice, Vec<PathBuf>)>, Option<Drive>)> {
+    fn below<'m>(&self, made: &'m LayerMade) -> Result<(Below<'m>, Option<Drive>)> {
         let (mut below, mut missing) = (Vec::new(), None);
         for device in &made.below {
             match device.nodes(self.runner, self.same_boot)? {

@@ -14,19 +14,15 @@ const PERCENT_MIN: f64 = 0.001;
 /// What a stack survives, holds and costs.
 pub fn properties(stack: &Properties) -> Vec<String> {
     let Resilience { power_cut, drives_lost, fewer } = &stack.resilience;
+    let source = " (what the layers by commands leave is read from their device once it is there)";
+    let (at_most, source) = if stack.at_most { ("at most ", source) } else { ("", "") };
     let mut sentences = vec![
         format!("survives a power cut: {} ({})", verdict(power_cut.verdict()), reason(power_cut)),
         match fewer {
             Some(why) => format!("survives the loss of drives: {drives_lost} ({})", fewer_drives(*why)),
             None => format!("survives the loss of drives: {drives_lost}"),
         },
-        match stack.at_most {
-            false => format!("usable: {}", approx_size(stack.usable_bytes)),
-            true => format!(
-                "usable: at most {} (what the layers by commands leave is read from their device once it is there)",
-                approx_size(stack.usable_bytes)
-            ),
-        },
+        format!("usable: {at_most}{}{source}", approx_size(stack.usable_bytes)),
     ];
     if let Some(price) = stack.price {
         let per_tb = price_per_tb(price, stack.usable_bytes);
