@@ -125,7 +125,12 @@ struct Unmount<'a>(&'a tempfile::TempDir);
 
 impl Drop for Unmount<'_> {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.0.path()).status();
+        // Whoever looked into it a moment ago may still hold it.
+        let unmount = || Command::new("umount").arg(self.0.path()).status().is_ok_and(|status| status.success());
+        let _ = (0..50).any(|_| unmount() || {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            false
+        });
     }
 }
 

@@ -23,7 +23,11 @@ fn recorded(dir: &Path, header: &Header, windows: &[Window]) -> Recording {
 }
 
 fn header() -> Header {
-    Header { profile_toml: TOML.into(), ..fixture::header() }
+    let mut header = Header { profile_toml: TOML.into(), ..fixture::header() };
+    // Less than the data, which does not fit then.
+    header.facts.memory_bytes = 1 << 30;
+    header.circumstances.memory_bytes = 1 << 30;
+    header
 }
 
 /// A row; its repeats have these numbers of scan I/Os per window.
