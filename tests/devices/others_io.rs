@@ -46,7 +46,7 @@ fn others(recorded: &Recorded) -> (f64, f64, Option<String>) {
 }
 
 fn files(home: &Home, name: &str, at: &Path, more: &str) -> String {
-    let (dir, load) = (at.join("load"), crate::common::recorded::LOAD);
+    let (dir, load) = (at.join("load").display().to_string(), crate::common::recorded::LOAD);
     home.profile(
         name,
         &format!("[target]\nfiles = {{ dir = {dir:?}, count = 2, size = \"32MiB\" }}\n{load}{more}"),
