@@ -85,7 +85,8 @@ fn a_reader_and_a_writer_beside_files_are_flagged_and_the_load_alone_is_not() {
     run("dd", &["if=/dev/zero", &format!("of={other}"), "bs=1M", "count=8", "conv=fsync", "status=none"]);
     is_quiet(&home.record(&profile, "alone", &["--warmup", "1s", "--for", "3s"]), "the load alone");
 
-    for (name, beside) in [("read", Dd::reads(other)), ("written", Dd::writes(other))] {
+    for (name, begin) in [("read", Dd::reads as fn(&str) -> Dd), ("written", Dd::writes)] {
+        let beside = begin(other);
         let recorded = home.record(&profile, name, &["--warmup", "1s", "--for", "3s"]);
         drop(beside);
         recorded.ran.ended(0, &[]);
@@ -127,10 +128,13 @@ struct Unmount<'a>(&'a tempfile::TempDir);
 impl Drop for Unmount<'_> {
     fn drop(&mut self) {
         // Whoever looked into it a moment ago may still hold it.
-        let unmount = || Command::new("umount").arg(self.0.path()).status().is_ok_and(|status| status.success());
-        let _ = (0..50).any(|_| unmount() || {
-            std::thread::sleep(std::time::Duration::from_millis(100));
-            false
+        let unmount =
+            || Command::new("umount").arg(self.0.path()).status().is_ok_and(|status| status.success());
+        let _ = (0..50).any(|_| {
+            unmount() || {
+                std::thread::sleep(std::time::Duration::from_millis(100));
+                false
+            }
         });
     }
 }
