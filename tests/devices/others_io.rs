@@ -49,10 +49,7 @@ fn files(home: &Home, name: &str, at: &Path, more: &str) -> String {
     let (dir, load) = (at.join("load").display().to_string(), crate::common::recorded::LOAD);
     home.profile(
         name,
-        &format!(
-            "[target]\nfiles = {{ dir = \"{}\", count = 2, size = \"32MiB\" }}\n{load}{more}",
-            dir.display()
-        ),
+        &format!("[target]\nfiles = {{ dir = \"{dir}\", count = 2, size = \"32MiB\" }}\n{load}{more}"),
     )
 }
 
