@@ -188,11 +188,22 @@ in_guest! {
 }
 
 /// What the soak alone runs. Loop devices prove most of it in the gate: the guard's in `tests/devices/guard.rs`, tools
-/// that fail in `stack_build.rs`, sweeps in `sweep.rs`, kept stacks in `stack_undo.rs`.
+/// that fail and Btrfs's own RAID in `stack_build.rs`, file systems on one array in `stack_run.rs`, layers in
+/// `layers.rs`, RocksDB on every file system in `kv.rs`, sweeps in `sweep.rs`, kept stacks in `stack_undo.rs`.
 const IN_SOAK: &[&str] = &[
     "writes_of_nvme_commands_that_are_taken_back_are_found",
     "writes_over_vfio_that_are_taken_back_are_found",
     "a_stale_member_of_a_mirror_is_found",
+    "mirrors_are_verified_and_leave_nothing",
+    "one_parity_is_verified_and_leaves_nothing",
+    "two_parities_are_verified_and_leave_nothing",
+    "striped_mirrors_are_verified_and_leave_nothing",
+    "btrfs_on_its_own_raid_is_verified_and_leaves_nothing",
+    "a_tool_that_fails_at_any_step_leaves_nothing",
+    "a_stripe_whose_member_is_failed_stops_in_order_or_goes_on",
+    "stripes_of_lvm_are_verified_and_leave_nothing",
+    "pairs_on_md0_and_f2fs_are_verified",
+    "a_file_system_needs_consent_and_is_wiped_with_it",
     "a_bare_array_is_verified_and_leaves_nothing",
     "a_table_goes_on_after_kill_9_and_leaves_nothing",
     "parity_takes_more_bytes_than_are_written",
