@@ -23,8 +23,8 @@ PATH="${CARGO_HOME:-${HOME:-/nonexistent}/.cargo}/bin:$PATH:/usr/sbin:/sbin"
 
 # Most tests wait for time, the disk and programs more than they compute.
 readonly AT_ONCE=4
-# Those on loop devices that hold a rate or a latency against another program's, and need the processors.
-readonly MEASURES='^fio::'
+# Those that need all loop devices: most hold rates against another program's, and need processors and a quiet disk.
+readonly MEASURES='^fio::\|^attest::\|^others_io::\|^stack_undo::a_cgroup'
 export RUST_TEST_THREADS=$AT_ONCE
 
 scripts/setup.sh test
@@ -101,15 +101,15 @@ one_by_one() {
     "$program" --list --format terse | sed -n 's/: test$//p' | grep "$@" |
         xargs -P "$AT_ONCE" -I{} bash -c 'log=$(mktemp "$2/log.XXXXXX")
             if "$1" --exact "$3" >"$log" 2>&1 && grep -q "^test result: ok. 1 passed" "$log"; then
-                echo "test $3 ... ok"
+                echo "test $3 ... ok ($SECONDS s)"
             else
                 sed "s/^/    /" "$log"
-                echo "test $3 ... FAILED"
+                echo "test $3 ... FAILED ($SECONDS s)"
                 exit 1
             fi' bash "$program" "$work" {} | tee "$work/$name"
     local failed passed
-    failed=$(grep -c '^test .* \.\.\. FAILED$' "$work/$name") || true
-    passed=$(grep -c '^test .* \.\.\. ok$' "$work/$name") || true
+    failed=$(grep -c '^test .* \.\.\. FAILED (' "$work/$name") || true
+    passed=$(grep -c '^test .* \.\.\. ok (' "$work/$name") || true
     printf '\ntest result: %s. %d passed; %d failed\n' "$( ((failed || !passed)) && echo FAILED || echo ok)" \
         "$passed" "$failed"
     ((passed && !failed))

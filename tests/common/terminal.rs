@@ -174,9 +174,9 @@ impl Terminal {
     #[track_caller]
     pub fn choose(&mut self, path: &str) {
         use stacktune::testing::settings::LoadEngine;
-        use stacktune::testing::ui::tui::state::{Row, rows};
-        let mut knobs = rows(LoadEngine::Pages).iter().filter(|row| matches!(row, Row::Knob(_)));
-        let down = knobs.position(|row| matches!(row, Row::Knob(knob) if knob.path == path)).unwrap();
+        use stacktune::testing::ui::tui::state::{ListRow, rows};
+        let mut knobs = rows(LoadEngine::Pages).iter().filter(|row| matches!(row, ListRow::Knob(_)));
+        let down = knobs.position(|row| matches!(row, ListRow::Knob(knob) if knob.path == path)).unwrap();
         self.press("g");
         self.press(&"j".repeat(down));
         self.wait_for(&format!("{path}: "));

@@ -83,5 +83,6 @@ a_drive_that_comes_into_use_at_any_step_is_refused_and_untouched() {
     nothing_left
 }
 
-run_tests a_tool_that_fails_at_any_step_leaves_nothing \
-    a_drive_that_comes_into_use_at_any_step_is_refused_and_untouched
+# The gate lets every tool fail on loop devices.
+[[ -z ${SOAK:-} ]] || run_tests a_tool_that_fails_at_any_step_leaves_nothing
+run_tests a_drive_that_comes_into_use_at_any_step_is_refused_and_untouched

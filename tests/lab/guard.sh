@@ -192,10 +192,10 @@ tests=(
     a_drive_to_which_commands_can_be_given_is_refused
     a_node_that_is_another_devices_is_refused
     a_drive_whose_serial_is_another_is_refused
-    a_file_system_needs_consent_and_is_wiped_with_it
 )
 # What loop devices prove in tests/devices/guard.rs, stack_run.rs and safety.rs too.
 also_native=(
+    a_file_system_needs_consent_and_is_wiped_with_it
     a_mounted_drive_is_refused
     a_drive_with_a_mounted_partition_is_refused
     a_drive_that_is_swapped_on_is_refused

@@ -8,7 +8,7 @@ modprobe -a md_mod raid1 ext4 2>/dev/null
 
 array=$(profile killed "$(drive 0),$(drive 1)")
 mapfile -t consent < <(consent 0 1)
-kills=4
+kills=3
 [[ -z ${SOAK:-} ]] || kills=50
 
 runs() {

@@ -39,7 +39,7 @@ refused() {
     printf '%s\n' "$said"
     fail "ended with $status, not for: $1"
 }
-record() { "$stacktune" record $work/array.toml --for 3s "$@"; }
+record() { "$stacktune" record $work/array.toml --for 1s "$@"; }
 
 printf '# a run over vfio\n'
 record --out $work/out --json >/dev/null || fail 'the run'

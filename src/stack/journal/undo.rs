@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::host::LbaFormat;
-use crate::printable::Shown as _;
+use crate::printable::{self, Shown as _};
 use crate::stack::devices::{BlockDevice, Drive};
+use crate::stack::layer::LayerMade;
 
 /// How something that a step made is removed: each looks for what is named, does nothing if it is gone, and
 /// touches nothing that is not the stack's.
@@ -54,6 +55,20 @@ pub enum Undo {
         /// The devices.
         #[serde(rename = "places")]
         devices: Vec<BlockDevice>,
+    },
+    /// Takes a layer by commands away, by the commands of its profile.
+    LowerLayer {
+        /// What the profile calls it.
+        name: String,
+        /// What it may have made, and the commands.
+        made: LayerMade,
+    },
+    /// Makes sure that nothing of others is on a layer before it is taken away.
+    LeaveLayer {
+        /// What the profile calls it.
+        name: String,
+        /// What it has made.
+        made: LayerMade,
     },
     /// Unmounts what is mounted at a folder of the stack.
     Unmount {
@@ -148,6 +163,12 @@ impl Undo {
             Self::RemoveFilesystem { uuid, devices } => {
                 let devices: Vec<String> = devices.iter().map(BlockDevice::describe).collect();
                 format!("file system {uuid} on {}", devices.join(", "))
+            }
+            Self::LowerLayer { name, made } => {
+                format!("layer `{}` at {}", printable::line(name), made.path.shown())
+            }
+            Self::LeaveLayer { name, made } => {
+                format!("use of layer `{}` at {}", printable::line(name), made.path.shown())
             }
             Self::Unmount { dir } => format!("mount at {}", dir.shown()),
             Self::RestoreQueue { drive, attribute, old, new, .. } => {

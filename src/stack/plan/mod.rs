@@ -8,6 +8,7 @@ mod commands;
 pub mod durations;
 mod endurance;
 mod filesystem_options;
+mod fit;
 mod layers;
 mod lba_format;
 mod live_values;

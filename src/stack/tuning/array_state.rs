@@ -60,7 +60,7 @@ impl FailingArray {
     pub fn drive(&self) -> Option<&Drive> {
         match &self.member {
             BlockDevice::Drive(drive) | BlockDevice::Partition { drive, .. } => Some(drive),
-            BlockDevice::Loop { .. } | BlockDevice::Array { .. } => None,
+            BlockDevice::Loop { .. } | BlockDevice::Array { .. } | BlockDevice::Layer { .. } => None,
         }
     }
 

@@ -8,6 +8,7 @@ mod files;
 mod filesystems;
 mod formats;
 mod inside;
+mod layers;
 mod leftovers;
 mod one_step;
 mod others;

@@ -32,6 +32,7 @@ impl Undoer<'_> {
             Undo::RestoreFormat { drive, namespace, old, new } => {
                 self.restore_format(drive, *namespace, (*old, *new))?
             }
+            Undo::LowerLayer { name, made } => self.lower_layer(name, made)?,
             other => {
                 self.undo_in_kernel_or_folder(other)?;
                 None
@@ -58,6 +59,7 @@ impl Undoer<'_> {
             Undo::RemoveFolder { dir, .. } => self.remove_folder(dir),
             Undo::RemoveFile { file } => self.remove_file(file),
             Undo::DetachLoop { file } => self.own(file).and_then(|()| self.detach_loops(file)),
+            Undo::LeaveLayer { name, made } => self.leave_layer(name, made),
             gone if self.went_with_the_kernel(gone) => Ok(()),
             Undo::Unmount { dir } => self.own(dir).and_then(|()| self.unmount(dir)),
             Undo::RestoreQueue { drive, attribute, old, new, beside } => {
@@ -80,6 +82,7 @@ impl Undoer<'_> {
             }
             Undo::RemovePartitions { .. }
             | Undo::RemoveArray { .. }
+            | Undo::LowerLayer { .. }
             | Undo::RemoveFilesystem { .. }
             | Undo::RestoreFormat { .. } => {
                 unreachable!("these are on devices")
@@ -125,7 +128,8 @@ impl Undoer<'_> {
                 commands.extend(members);
                 commands
             }
-            Undo::ReplaceMember { .. } => Vec::new(),
+            Undo::LowerLayer { made, .. } => self.layer_commands(made),
+            Undo::LeaveLayer { .. } | Undo::ReplaceMember { .. } => Vec::new(),
             Undo::RestoreQueue { drive, .. } if !self.is_own_drive(drive).unwrap_or(false) => Vec::new(),
             Undo::RestoreArray { uuid, attribute, old, .. } => {
                 let dir = self.own_id(uuid).and_then(|()| attributes::array_dir(uuid)).unwrap_or_default();

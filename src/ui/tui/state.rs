@@ -38,7 +38,7 @@ const TABLES: [&str; 14] = [
 
 /// A row in the list of knobs.
 #[derive(Debug, Clone, Copy)]
-pub enum Row {
+pub enum ListRow {
     /// The name of a table.
     Heading(&'static str),
     /// A knob.
@@ -46,9 +46,9 @@ pub enum Row {
 }
 
 /// The knobs that apply to an engine.
-pub fn rows(engine: LoadEngine) -> &'static [Row] {
-    static PAGES: OnceLock<Vec<Row>> = OnceLock::new();
-    static PAIRS: OnceLock<Vec<Row>> = OnceLock::new();
+pub fn rows(engine: LoadEngine) -> &'static [ListRow] {
+    static PAGES: OnceLock<Vec<ListRow>> = OnceLock::new();
+    static PAIRS: OnceLock<Vec<ListRow>> = OnceLock::new();
     let rows = if engine == LoadEngine::Pages { &PAGES } else { &PAIRS };
     rows.get_or_init(|| {
         let mut settings = Settings::default();
@@ -58,8 +58,8 @@ pub fn rows(engine: LoadEngine) -> &'static [Row] {
             let of_table = |knob: &&Knob| {
                 knob.path.split('.').next() == Some(table) && !knob.is_of_another_engine(&settings)
             };
-            let mut knobs = knobs::all().iter().filter(of_table).map(Row::Knob).peekable();
-            rows.extend(knobs.peek().is_some().then_some(Row::Heading(table)));
+            let mut knobs = knobs::all().iter().filter(of_table).map(ListRow::Knob).peekable();
+            rows.extend(knobs.peek().is_some().then_some(ListRow::Heading(table)));
             rows.extend(knobs);
         }
         rows
@@ -100,7 +100,7 @@ pub struct State {
     /// The palette.
     pub theme: Theme,
     /// Lists the knobs of an engine: [`rows`], except in tests about something else.
-    pub listed: fn(LoadEngine) -> &'static [Row],
+    pub listed: fn(LoadEngine) -> &'static [ListRow],
     /// The terminal's size.
     pub screen: Rect,
     /// The run's state, once known.
@@ -162,7 +162,7 @@ pub struct State {
 impl State {
     /// The initial screen.
     pub fn new(theme: Theme, columns: u16, lines: u16) -> Self {
-        let first = |row: &Row| matches!(row, Row::Knob(_));
+        let first = |row: &ListRow| matches!(row, ListRow::Knob(_));
         Self {
             theme,
             listed: rows,
@@ -205,7 +205,7 @@ impl State {
     /// The chosen knob.
     pub fn knob(&self) -> &'static Knob {
         match self.rows().get(self.chosen) {
-            Some(Row::Knob(knob)) => knob,
+            Some(ListRow::Knob(knob)) => knob,
             _ => &knobs::all()[0],
         }
     }
@@ -314,7 +314,7 @@ impl State {
     }
 
     /// The list of knobs.
-    pub fn rows(&self) -> &'static [Row] {
+    pub fn rows(&self) -> &'static [ListRow] {
         (self.listed)(self.engine)
     }
 
@@ -327,7 +327,7 @@ impl State {
         let chosen = self.knob().path.as_str();
         self.engine = asked;
         let row_of = |path: &str| {
-            self.rows().iter().position(|row| matches!(row, Row::Knob(knob) if knob.path == path))
+            self.rows().iter().position(|row| matches!(row, ListRow::Knob(knob) if knob.path == path))
         };
         self.chosen = row_of(chosen).or_else(|| row_of("load.engine")).unwrap_or(1);
         self.scroll_to_chosen();
@@ -350,13 +350,14 @@ mod tests {
         let listed: Vec<_> = [LoadEngine::Pages, LoadEngine::Rocksdb].into_iter().flat_map(rows).collect();
         for knob in knobs::all() {
             assert!(
-                listed.iter().any(|row| matches!(row, Row::Knob(row) if row.path == knob.path)),
+                listed.iter().any(|row| matches!(row, ListRow::Knob(row) if row.path == knob.path)),
                 "{}",
                 knob.path
             );
         }
-        let headed =
-            |table| rows(LoadEngine::Pages).iter().any(|row| matches!(row, Row::Heading(of) if *of == table));
+        let headed = |table| {
+            rows(LoadEngine::Pages).iter().any(|row| matches!(row, ListRow::Heading(of) if *of == table))
+        };
         assert!(headed("io") && headed("load") && !headed("rocksdb"));
     }
 

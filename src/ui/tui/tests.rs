@@ -53,7 +53,8 @@ fn snapshot(name: &str, make: impl Fn(u16, u16) -> State) {
 }
 
 fn choose(state: &mut State, path: &str) {
-    let of = |row: &super::state::Row| matches!(row, super::state::Row::Knob(knob) if knob.path == path);
+    let of =
+        |row: &super::state::ListRow| matches!(row, super::state::ListRow::Knob(knob) if knob.path == path);
     state.chosen = state.rows().iter().position(of).expect("a knob of that path");
     state.scroll_to_chosen();
 }

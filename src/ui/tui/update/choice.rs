@@ -1,6 +1,6 @@
 //! Which knob, or line of the ledger, is chosen.
 
-use crate::ui::tui::state::{Focus, Row, State};
+use crate::ui::tui::state::{Focus, ListRow, State};
 
 /// Moves the choice by that many knobs (or ledger lines).
 pub fn step(state: &mut State, by: isize) {
@@ -10,14 +10,14 @@ pub fn step(state: &mut State, by: isize) {
         return;
     }
     let rows = state.rows();
-    let knobs: Vec<_> = (0..rows.len()).filter(|&i| matches!(rows[i], Row::Knob(_))).collect();
+    let knobs: Vec<_> = (0..rows.len()).filter(|&i| matches!(rows[i], ListRow::Knob(_))).collect();
     let at = knobs.iter().position(|&i| i == state.chosen).unwrap_or(0);
     choose(state, knobs[at.saturating_add_signed(by).min(knobs.len() - 1)]);
 }
 
 /// Chooses a row if it is a knob.
 pub fn choose(state: &mut State, row: usize) {
-    if let Some(Row::Knob(_)) = state.rows().get(row) {
+    if let Some(ListRow::Knob(_)) = state.rows().get(row) {
         if state.chosen != row {
             state.passing = None;
         }

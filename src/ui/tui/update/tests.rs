@@ -15,7 +15,7 @@ use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::fixture::{self, running, tell, troubled, turned};
 use crate::ui::tui::layout::{self, View};
 use crate::ui::tui::message::{Effect, Msg};
-use crate::ui::tui::state::{Focus, Row, State};
+use crate::ui::tui::state::{Focus, ListRow, State};
 use crate::ui::tui::view::knobs::{Hit, hit};
 
 pub(super) fn key(state: &mut State, code: KeyCode) -> Vec<Effect> {
@@ -38,7 +38,7 @@ pub(super) fn ctrl_c(state: &mut State) -> Vec<Effect> {
 
 pub(super) fn choose(state: &mut State, path: &str) {
     let row =
-        state.rows().iter().position(|row| matches!(row, Row::Knob(knob) if knob.path == path)).unwrap();
+        state.rows().iter().position(|row| matches!(row, ListRow::Knob(knob) if knob.path == path)).unwrap();
     super::choice::choose(state, row);
 }
 
