@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::common::{machine, skip};
+use crate::common::{is_soak, machine, skip};
 use stacktune::testing::host::Facts;
 use stacktune::testing::load::io::vfio::{Drives, Polled};
 use stacktune::testing::load::io::{Op, OpKind, Queue, Setup, Wait, clock};
@@ -53,11 +53,9 @@ fn the_driver_works_on_emulated_drives() {
     let options = ["--drives", "4", "--size", "128M", "--monitor", "--timeout", "1200"];
     let this = std::env::current_exe().unwrap();
     let script = format!("{ROOT}/tests/lab/nvme.sh");
-    let printed = machine::run(
-        "nvme",
-        &options,
-        &["bash", &script, this.to_str().unwrap(), env!("CARGO_BIN_EXE_stacktune")],
-    );
+    let soak = format!("SOAK={}", if is_soak() { "1" } else { "" });
+    let guest = ["env", &soak, "bash", &script, this.to_str().unwrap(), env!("CARGO_BIN_EXE_stacktune")];
+    let printed = machine::run("nvme", &options, &guest);
     println!("{printed}");
     assert!(machine::succeeded(&printed) && printed.contains("\nall went well"), "{printed}");
 }
