@@ -96,7 +96,7 @@ a_run_on_a_rebuilding_array_that_is_killed_leaves_nothing() {
 
 # A sweep changes the state between its runs, and a duel under the load; back to healthy it takes a rebuild.
 an_arrays_states_are_steps_of_a_sweep_and_values_of_a_duel() {
-    local state consent sweep
+    local state consent sweep pid
     mapfile -t consent < <(consent)
     blank_drives
     sweep=$(profile states "$(drives)")
@@ -125,13 +125,17 @@ TOML
     # What was set is no loss of its own.
     if grep -l '"degraded"\|"resync"' /share/states/*/summary.json; then return 1; fi
     "$STACKTUNE" show /share/states | grep -q rebuilding
-    "$STACKTUNE" record "$array" --for 15s --out /share/duel --set stack.raid=md5 --set stack.filesystem=none \
+    "$STACKTUNE" record "$array" --out /share/duel --set stack.raid=md5 --set stack.filesystem=none \
         --set stack.assume_clean=off --set md.array=degraded --set md.sync_speed_max=1000 \
-        --duel md.array=degraded,rebuilding "${consent[@]}" || [[ $? -eq 1 ]]
-    grep -q 'degraded as set' /share/duel/windows.jsonl
-    grep -q 'rebuilding as set' /share/duel/windows.jsonl
+        --duel md.array=degraded,rebuilding "${consent[@]}" >"$LAB_WORK/said" 2>&1 &
+    pid=$!
+    for state in degraded rebuilding; do
+        wait_for 300 grep -qs "$state as set" /share/duel/windows.jsonl || { cat "$LAB_WORK/said"; return 1; }
+    done
+    kill -INT "$pid"
+    wait "$pid" || [[ $? -eq 130 ]] || { cat "$LAB_WORK/said"; return 1; }
     nothing_left
-    expect 2 'healthy again only once it is rebuilt' "$STACKTUNE" record "$array" --for 1s --out /share/none \
+    expect 2 'healthy again only once it is rebuilt' "$STACKTUNE" record "$array" --out /share/none \
         --set stack.raid=md5 --set stack.assume_clean=off --duel md.array=healthy,degraded "${consent[@]}"
     nothing_left
 }
