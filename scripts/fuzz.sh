@@ -48,7 +48,7 @@ fuzzer() {
 # Runs one for its time; shows what it did, or how to repeat what stopped it.
 run() {
     local reader=$1 log=fuzz/artifacts/$1.log seconds=$SECONDS_EACH found
-    [[ $reader != @(host|state) ]] || seconds=$((SECONDS_EACH / 2))
+    [[ $reader != @(host|state|found) ]] || seconds=$((SECONDS_EACH / 2))
     mkdir -p "fuzz/corpus/$reader" "fuzz/artifacts/$reader"
     if fuzzer "$reader" -max_total_time="$seconds" -max_len="$INPUT_BYTES" -print_final_stats=1 \
         -artifact_prefix="fuzz/artifacts/$reader/" "fuzz/corpus/$reader" "fuzz/seeds/$reader" >"$log" 2>&1; then

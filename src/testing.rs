@@ -46,6 +46,7 @@ pub mod stack {
     }
 
     pub mod devices {
+        pub use crate::stack::devices::gpt::disk_ids;
         pub use crate::stack::devices::{BlockDevice, Drive};
     }
 
@@ -80,7 +81,7 @@ pub mod stack {
 
     pub mod undo {
         pub use crate::stack::undo::{
-            Cleaned, CleanupRequest, Leftover, Remnant, StackState, cleanup, leftovers, undo_all,
+            Cleaned, CleanupRequest, Leftover, Remnant, StackState, cleanup, leftovers, others_in, undo_all,
         };
     }
 }
@@ -119,6 +120,10 @@ pub mod load {
 
         pub mod header {
             pub use crate::load::volume::header::{COPIES_AT, COPY_BYTES, Found, Header};
+        }
+
+        pub mod write_map {
+            pub use crate::load::volume::write_map::WriteMap;
         }
     }
 

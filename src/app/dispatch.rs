@@ -63,7 +63,9 @@ fn end_with(error: &clap::Error) -> ! {
     if std::env::args_os().all(|argument| printable::is_line(&argument.to_string_lossy())) {
         error.exit();
     }
-    eprint_line(error.render().to_string().trim_end());
+    let shown = std::env::args_os().map(|argument| printable::line(&argument.to_string_lossy()).into_owned());
+    let same = Cli::try_parse_from(shown).err();
+    eprint_line(same.as_ref().unwrap_or(error).render().to_string().trim_end());
     std::process::exit(error.exit_code())
 }
 

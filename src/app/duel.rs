@@ -13,6 +13,7 @@ use super::signals::Interrupts;
 use super::watcher::{Watcher as Screen, verify};
 use crate::error::{Error, Result};
 use crate::host::Facts;
+use crate::printable;
 use crate::runs::build_duel::{self, Around, BuildDuel, Ended};
 use crate::runs::duel::{Begins, Report, Spec};
 use crate::runs::session::{Advance, Attendant, Duel, Event, Options, PlanShown, Progress as Filling};
@@ -35,7 +36,7 @@ pub(super) enum Asked {
 pub(super) fn asked(args: &DuelArgs, settings: &mut Settings) -> Result<Option<Asked>> {
     let Some(asked) = &args.duel else { return Ok(None) };
     let wrong = |what: &str| {
-        let error = Error::input(format!("--duel {asked}: {what}"));
+        let error = Error::input(format!("--duel {}: {what}", printable::line(asked)));
         error.hint("write a knob and two values, such as io.interface=libaio,io_uring")
     };
     let (path, texts) = asked.split_once('=').ok_or_else(|| wrong("there are no values"))?;

@@ -103,7 +103,7 @@ fn find(name: &str) -> Result<Experiment> {
         let all = paper::all();
         let near = nearest_of(name, all.iter().map(|experiment| experiment.name));
         let meant = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-        Error::input(format!("there is no experiment `{name}`{meant}"))
+        Error::input(format!("there is no experiment `{}`{meant}", printable::line(name)))
             .hint("`stacktune reproduce --list` lists them")
     })
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{Device, Facts, number_text};
 use crate::error::{Error, Result};
-use crate::printable::Shown as _;
+use crate::printable::{self, Shown as _};
 
 impl Facts {
     /// The device that `named` means: a kernel name, a node, any link to one, or a partition, which means the
@@ -85,7 +85,9 @@ fn by_node<'a>(devices: &'a [Device], named: &str) -> Option<&'a Device> {
 }
 
 fn not_found(named: &str) -> Error {
-    let error = match std::fs::metadata(named) {
+    let found = std::fs::metadata(named);
+    let named = printable::line(named);
+    let error = match found {
         Ok(found) if found.file_type().is_block_device() => {
             Error::input(format!("{named} is an empty or hidden block device"))
         }

@@ -11,7 +11,7 @@ use crate::common::devices::{Loops, run};
 use crate::common::program::{Home, MODEST, Outcome};
 use crate::common::stacks::{Ground, confirmed, new_id};
 use crate::common::{is_root, skip};
-use crate::stack_run::{ON_EXT4, assert_nothing_left, program};
+use crate::stack_run::{ON_EXT4, TOOLS, assert_nothing_left, fake, program};
 use stacktune::testing::runs::session::Advance;
 use stacktune::testing::settings::{Filesystem, Raid};
 use stacktune::testing::stack::build;
@@ -263,4 +263,23 @@ fn a_lock_of_somebody_elses_on_an_old_journal_delays_nobody() {
     assert!(begun.elapsed() < Duration::from_secs(30));
     end(stranger);
     assert_eq!(fs::read_dir(folder).unwrap().count(), 0);
+}
+
+/// As `losetup --find` of another program does with each device that it tries, the one that was just attached too.
+#[test]
+fn a_program_that_looks_at_a_new_loop_device_in_passing_does_not_end_the_build() {
+    let test = "a_program_that_looks_at_a_new_loop_device_in_passing_does_not_end_the_build";
+    let Some(_loops) = Loops::take(test, 2) else { return };
+    let home = Home::new();
+    let looked = home.path("looked");
+    let script = format!(
+        "node=$(/usr/sbin/losetup \"$@\") || exit\necho \"$node\"\ncase \"$*\" in *--find*) exec 9<>\"$node\"\n\
+         echo \"$node\" >>{}\nsleep 1 </dev/null >/dev/null 2>&1 &\nesac",
+        looked.display()
+    );
+    let mut record = home.record("out", "1s", &[&MODEST[..], &ON_EXT4].concat());
+    record.env("XDG_STATE_HOME", home.path("state")).env(TOOLS, fake(&home, "losetup", &script));
+    Outcome::of(&record.output().unwrap()).expect(0);
+    assert!(fs::read_to_string(looked).unwrap().starts_with("/dev/loop"));
+    assert_nothing_left(&home);
 }

@@ -52,7 +52,30 @@ fn names_in_a_recording_do_not_reach_the_terminal_raw() {
         let outcome = Outcome::of(&command.args(vec![&dir; if twice { 2 } else { 1 }]).output().unwrap());
         is_harmless(&outcome.expect(0));
     }
-    for arguments in [["show", EVIL], ["record", EVIL], [EVIL, "--x"]] {
+    let set = &format!("--set={EVIL}");
+    let value = &format!("--set=target.files.dir={EVIL}");
+    let knob = &format!("--set={EVIL}=1");
+    let option = &format!("--{EVIL}");
+    let device = &format!("--devices=/dev/{EVIL}");
+    for arguments in [
+        &["show", EVIL][..],
+        &["record", EVIL],
+        &["record", EVIL, "--out", "x"],
+        &["record", "demo", "--out", "x", "--duel", EVIL],
+        &["record", "demo", "--out", "x", "--duel-figure", EVIL],
+        &["check", EVIL],
+        &["check", "demo", set],
+        &["check", "demo", value],
+        &["check", "demo", knob],
+        &["cleanup", EVIL],
+        &["help", EVIL],
+        &["reproduce", EVIL],
+        &["completions", EVIL],
+        &["attest", "--dry-run", device],
+        &[EVIL],
+        &[EVIL, "--x"],
+        &[option],
+    ] {
         let outcome = home.run(arguments).expect(2);
         assert!(!outcome.stderr.is_empty());
         is_harmless(&outcome);

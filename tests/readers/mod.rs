@@ -1,6 +1,7 @@
 //! Every reader of what others may have written, fed with arbitrary bytes: by the fuzzer (`fuzz`), and by the gate with
 //! the inputs that the fuzzer kept. Each checks what must hold of anything that is read.
 
+mod found;
 mod host;
 mod journal;
 mod profile;
@@ -17,7 +18,7 @@ use stacktune::testing::printable;
 pub type Reader = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const READERS: [Reader; 8] = [
+pub const READERS: [Reader; 9] = [
     ("profile", profile::profile),
     ("summary", recording::summary),
     ("windows", recording::windows),
@@ -25,6 +26,7 @@ pub const READERS: [Reader; 8] = [
     ("journal", journal::journal),
     ("sweep", sweep::sweep),
     ("state", state::state),
+    ("found", found::found),
     ("host", host::host),
 ];
 

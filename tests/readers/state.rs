@@ -6,6 +6,8 @@ use std::path::Path;
 use stacktune::testing::load::kv::{Acks, DatabaseFolder};
 use stacktune::testing::load::nvme::{ControllerFacts, Namespace, active_namespaces};
 use stacktune::testing::load::volume::header::{COPIES_AT, COPY_BYTES, Found, Header};
+use stacktune::testing::load::volume::write_map::WriteMap;
+use stacktune::testing::load::volume::{Extent, Region};
 
 use super::{files, printed};
 
@@ -22,6 +24,7 @@ pub fn state(input: &[u8]) {
             "stacktune-pairs.json" => marker(dir.path(), bytes),
             "header" => header(dir.path(), bytes),
             "identify" => identify(bytes),
+            "writes" => writes(dir.path(), bytes),
             _ => {}
         }
     }
@@ -101,6 +104,41 @@ fn header(dir: &Path, bytes: &[u8]) {
         }
         fs::write(&file, member).unwrap();
         Found::read(&fs::File::open(&file).unwrap()).unwrap();
+    }
+}
+
+/// A write map: no word of it leads out of the file, and reading it changes nothing.
+fn writes(dir: &Path, bytes: &[u8]) {
+    // Behind the seal, which whoever writes a map knows: of which data set it is, and that it was closed.
+    let of_set = [u64::from_le_bytes(*b"stwrites"), 1, 7, 8, 5, 2, 9];
+    let mut sealed = bytes.to_vec();
+    sealed.resize(sealed.len().max(4096), 0);
+    for (at, words) in [(0, &of_set[..]), (7, &[2, 4 << 20]), (12, &[1, 2 << 20])] {
+        let words: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        sealed[8 * at..][..words.len()].copy_from_slice(&words);
+    }
+    let [data, wal] = [(0, 2, 4_u64), (1, 1, 2)].map(|(id, extents, mib)| Region {
+        id,
+        set: 7 + u64::from(id),
+        extents: (0..extents)
+            .map(|member| Extent { path: "x".into(), identity: None, member, offset_bytes: 3 << 20 })
+            .collect(),
+        extent_bytes: mib << 20,
+    });
+    for bytes in [bytes, &sealed] {
+        let path = dir.join("writes");
+        fs::write(&path, bytes).unwrap();
+        let file = fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        let Ok(map) = WriteMap::compare(file, [&data, &wal], 5, 9) else { continue };
+        for region in [&data, &wal] {
+            map.under_way(region).unwrap();
+            let Ok(table) = map.table(region) else { continue };
+            for (extent, place) in [(0, 0), (0, region.extent_bytes - 512)] {
+                std::hint::black_box(table.expected(extent, (3 << 20) + place));
+            }
+        }
+        drop(map);
+        assert_eq!(fs::read(&path).unwrap(), bytes);
     }
 }
 

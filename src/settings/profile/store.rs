@@ -95,7 +95,7 @@ impl Store {
         names.extend(self.user_files().unwrap_or_default().into_iter().map(|(name, _)| name));
         let meant = nearest_of(name, names.iter().map(String::as_str));
         let meant = meant.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-        Error::input(format!("there is no profile `{name}`{meant}"))
+        Error::input(format!("there is no profile `{}`{meant}", printable::line(name)))
             .hint("`stacktune profiles` lists them; the path of a file has a `/` or ends in `.toml`")
     }
 

@@ -14,7 +14,10 @@ const HEADER_BYTES: usize = 92;
 const SECTOR_BYTES: [u64; 2] = [512, 4096];
 
 /// The disk ids of the headers at both ends of a device, as far as they exist.
-pub(crate) fn disk_ids(node: &Path) -> std::io::Result<Vec<String>> {
+///
+/// # Errors
+/// If it can't be read.
+pub fn disk_ids(node: &Path) -> std::io::Result<Vec<String>> {
     let file = File::open(node)?;
     let end = std::io::Seek::seek(&mut &file, std::io::SeekFrom::End(0))?;
     let places = SECTOR_BYTES.into_iter().flat_map(|sector| [sector, end.saturating_sub(sector)]);

@@ -6,7 +6,7 @@
 mod arrays;
 mod block_device;
 mod drive;
-pub(crate) mod gpt;
+pub mod gpt;
 mod ids;
 mod layers;
 mod loops;

@@ -14,7 +14,7 @@ use super::folder::{NEW, SUFFIX, folder};
 use super::record::{Entry, FORMAT, Header, Line, Record, encode, parse};
 use super::undo::Undo;
 use crate::error::{Error, Result};
-use crate::printable::Shown as _;
+use crate::printable::{self, Shown as _};
 use crate::stack::devices::Drive;
 use crate::stack::id::StackId;
 use crate::stack::state::StateFolder;
@@ -105,7 +105,8 @@ impl Journal {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(cannot)?;
         let record = parse(&bytes).map_err(|why| {
-            Error::failed(format!("the journal {} can't be read: {why}", path.shown())).hint(
+            let (journal, why) = (path.shown(), printable::line(&why));
+            Error::failed(format!("the journal {journal} can't be read: {why}")).hint(
                 "what it lists may still exist: compare it with `lsblk` and /proc/mounts, then remove the journal",
             )
         })?;
@@ -286,9 +287,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = with_two(dir.path());
         let text = fs::read_to_string(&path).unwrap();
-        fs::write(&path, text.replacen("\"intend\"", "\"in\"", 1)).unwrap();
+        fs::write(&path, text.replacen("\"intend\"", r#""in\nline""#, 1)).unwrap();
         let error = Journal::open(&path).unwrap_err();
-        assert!(error.what.contains("line 2"), "{error}");
+        assert!(error.what.contains("line 2") && !error.what.contains('\n'), "{error}");
         fs::write(&path, text.replacen("\"format\":1", "\"format\":2", 1)).unwrap();
         assert!(Journal::open(&path).unwrap_err().what.contains("its format is 2"));
     }

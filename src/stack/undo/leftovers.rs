@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::all_steps::undo_with;
 use super::undoer::Undoer;
 use crate::error::{Error, Result};
-use crate::printable::Shown as _;
+use crate::printable::{self, Shown as _};
 use crate::stack::devices::Drive;
 use crate::stack::journal::{self, Journal, Opened, Record, Undo, boot_id};
 use crate::stack::runner::Runner;
@@ -163,6 +163,7 @@ fn chosen(state_dir: &Path, ids: &[String]) -> Result<Vec<PathBuf>> {
     let of = |id: &String| {
         all.iter().find(|path| path.file_stem().is_some_and(|stem| stem == id.as_str())).cloned().ok_or_else(
             || {
+                let id = printable::line(id);
                 Error::input(format!("there is no stack {id} in {}", journal::folder(state_dir).shown()))
                     .hint("`stacktune status` lists all stacks")
             },

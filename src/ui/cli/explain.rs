@@ -6,6 +6,7 @@ use clap::{Command, CommandFactory};
 
 use super::args::Cli;
 use crate::error::{Error, Result};
+use crate::printable;
 use crate::settings::knobs::nearest_of;
 use crate::settings::profile::Store;
 use crate::ui::help::{self, TextOutput};
@@ -39,6 +40,7 @@ fn unknown(word: &str) -> Error {
     let topics = help::TOPICS.iter().map(|topic| topic.name);
     let near = nearest_of(word, topics.chain(commands.iter().map(String::as_str)));
     let meant = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    let word = printable::line(word);
     Error::input(format!("there is no topic or command `{word}`{meant}")).hint("`stacktune help` lists them")
 }
 

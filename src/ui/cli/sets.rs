@@ -1,6 +1,7 @@
 //! `--set KNOB=VALUE`.
 
 use crate::error::{Error, Result};
+use crate::printable::line;
 use crate::settings::Settings;
 use crate::settings::knobs::{self, Value};
 
@@ -21,15 +22,18 @@ pub fn apply_sets(settings: &mut Settings, sets: &[String]) -> Result<()> {
 /// The knob's index in the table and its value, from `KNOB=VALUE`.
 pub fn parse_set(set: &str) -> Result<(usize, Value)> {
     let Some((path, text)) = set.split_once('=') else {
-        return Err(Error::input(format!("--set {set}: write KNOB=VALUE, such as scan.depth=64")));
+        return Err(Error::input(format!("--set {}: write KNOB=VALUE, such as scan.depth=64", line(set))));
     };
     let path = path.trim();
     let Some(index) = knobs::all().iter().position(|knob| knob.path == path) else {
         let meant = knobs::nearest(path).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-        let error = Error::input(format!("--set {set}: there is no `{path}`{meant}"));
+        let error = Error::input(format!("--set {}: there is no `{}`{meant}", line(set), line(path)));
         return Err(error.hint("`stacktune knobs` lists them"));
     };
     let knob = &knobs::all()[index];
-    let wrong = |_| Error::input(format!("--set {set}: {}", knob.refusal(&format!("\"{}\"", text.trim()))));
+    let wrong = |_| {
+        let refusal = knob.refusal(&format!("\"{}\"", line(text.trim())));
+        Error::input(format!("--set {}: {refusal}", line(set)))
+    };
     Ok((index, knob.parse(text).map_err(wrong)?))
 }

@@ -1,14 +1,16 @@
 //! The local time as a folder's name.
 
-use tz::{DateTime, TimeZone};
+use tz::{DateTime, TimeZone, TimeZoneSettings};
+
+use crate::regular_file;
+
+/// Many times what any time zone has.
+const ZONE_BYTES_MAX: u64 = 1 << 20;
 
 /// The local date and time as `2026-01-31_14-05-09`; in UTC on a host without a time zone.
 pub fn local_stamp() -> String {
-    let zone = match std::env::var("TZ") {
-        Ok(name) => TimeZone::from_posix_tz(&name),
-        Err(_) => TimeZone::local(),
-    };
-    let Ok(now) = DateTime::now(zone.unwrap_or_else(|_| TimeZone::utc()).as_ref()) else {
+    let zone = zone(std::env::var("TZ").ok().as_deref()).unwrap_or_else(TimeZone::utc);
+    let Ok(now) = DateTime::now(zone.as_ref()) else {
         return "undated".to_owned();
     };
     let [month, day, hour, minute, second] =
@@ -16,8 +18,45 @@ pub fn local_stamp() -> String {
     format!("{:04}-{month:02}-{day:02}_{hour:02}-{minute:02}-{second:02}", now.year())
 }
 
+/// The zone of that name, or the host's. The name is the caller's, and may lead to any file: to one without an end, or to
+/// a pipe, which would be waited for.
+fn zone(name: Option<&str>) -> Option<TimeZone> {
+    let read = |path: &str| Ok(regular_file::read(path.as_ref(), ZONE_BYTES_MAX)?);
+    let files = TimeZoneSettings::new(TimeZoneSettings::DEFAULT_DIRECTORIES, read);
+    match name {
+        Some(name) => files.parse_posix_tz(name).ok(),
+        None => files.parse_local().ok(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    #[test]
+    fn a_zone_is_a_rule_or_a_regular_file_and_nothing_else_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR, 0).unwrap();
+        for path in [pipe.to_str().unwrap(), "/dev/zero", "../../../dev/zero"] {
+            assert!(super::zone(Some(path)).is_none() && super::zone(Some(&format!(":{path}"))).is_none());
+        }
+        let offset = |name| {
+            let zone = super::zone(Some(name)).unwrap();
+            zone.find_local_time_type(0).unwrap().ut_offset()
+        };
+        assert_eq!((offset("CET-1"), offset("UTC0")), (3600, 0));
+        // RFC 8536's smallest: one type, an hour east of Greenwich.
+        let mut file = b"TZif\0".to_vec();
+        file.resize(20, 0);
+        file.extend([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 4]);
+        file.extend([0, 0, 0x0e, 0x10, 0, 0]);
+        file.extend(b"CET\0");
+        let path = dir.path().join("zone");
+        std::fs::write(&path, file).unwrap();
+        assert_eq!(offset(path.to_str().unwrap()), 3600);
+    }
+
     #[test]
     fn a_stamp_sorts_by_time_and_suits_a_file_name() {
         let stamp = super::local_stamp();
