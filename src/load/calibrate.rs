@@ -78,16 +78,30 @@ const SHAPES: [Shape; 4] = [
     },
     Shape { how: "4 KiB reads, depth 1", class: Class::Point, paced: None },
 ];
+/// Before the number of the process whose file it is.
+const FILE_PREFIX: &str = "calibrate-";
 /// How long the sleeps are whose cost is measured, as by default those of a fast class with a rate.
 const SLEEP_NS: u64 = 50_000;
 
 /// Measures a sleep, and every interface that this host has, each for `time`, on a temporary file in `dir`.
 pub fn calibrate(dir: &Path, time: Duration, facts: &Facts) -> Result<Vec<Cost>> {
-    let path = dir.join(format!("calibrate-{}", std::process::id()));
+    remove_left_behind(dir);
+    let path = dir.join(format!("{FILE_PREFIX}{}", std::process::id()));
     let region = make_file(&path)?;
     let measured = measure_all(&region, time, facts);
     std::fs::remove_file(&path).map_err(|e| Error::os("cannot remove", &path, e))?;
     measured
+}
+
+/// Removes the files of those that were killed: what can't be removed harms nobody.
+fn remove_left_behind(dir: &Path) {
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix(FILE_PREFIX)?.parse::<u32>().ok());
+        if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
 }
 
 fn make_file(path: &Path) -> Result<Arc<Region>> {
@@ -214,6 +228,8 @@ mod tests {
     #[test]
     fn every_interface_is_measured_and_the_file_removed() {
         let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        // One that was killed left its file; no process has that number.
+        std::fs::write(dir.path().join(format!("{FILE_PREFIX}{}", u32::MAX)), "left").unwrap();
         let facts = Facts::read(Path::new("/"));
         // On processors that others keep busy, a worker may not run at all in so short a time.
         let mut tries = [60, 600, 6000]
