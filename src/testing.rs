@@ -185,7 +185,7 @@ pub mod ui {
         }
 
         pub mod state {
-            pub use crate::ui::tui::state::{Row, State, rows};
+            pub use crate::ui::tui::state::State;
         }
 
         pub mod theme {

@@ -116,7 +116,7 @@ fn arrows_and_letters_turn_knobs_and_the_ledger_shows_what_each_changed() {
     terminal.press("u");
     terminal.wait_for("undo scan.depth 100 → 256");
     // Its result is shown once the windows after it are there.
-    terminal.wait("a closed ledger line", |screen| !screen.contains("gathering…"));
+    terminal.wait("a closed ledger line", |screen| !screen.contains("gathering"));
     quit(terminal);
 }
 
@@ -340,7 +340,7 @@ fn help_and_sizes() {
     let mut terminal = running(&home, &[]);
     terminal.press("?");
     terminal.wait("the help", |screen| {
-        screen.contains("help · Esc closes") && screen.contains("The chosen knob: io.interface")
+        screen.contains("help · Esc closes") && screen.contains("The chosen knob: io.buffering")
     });
     terminal.press("\x1b");
     terminal.wait_until_gone("help · Esc closes");

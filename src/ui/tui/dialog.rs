@@ -3,6 +3,7 @@
 use super::consent::Consent;
 use super::planned::Agreement;
 use super::profiles::ProfileEntry;
+use crate::settings::knobs::StackLayer;
 
 /// A dialog.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +36,20 @@ pub enum Dialog {
         /// The profiles.
         entries: Option<Vec<ProfileEntry>>,
         /// The chosen one.
+        chosen: usize,
+    },
+    /// Searching for a knob; the list of knobs shows what is found.
+    Search {
+        /// What is typed.
+        input: String,
+        /// The layer and the knob that were chosen before.
+        before: (StackLayer, &'static str),
+    },
+    /// Running an action by its name.
+    Palette {
+        /// What is typed.
+        input: String,
+        /// The chosen one of the actions that it finds.
         chosen: usize,
     },
     /// What devices hold would be destroyed.

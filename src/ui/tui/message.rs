@@ -21,6 +21,10 @@ pub enum Msg {
     Resize(u16, u16),
     /// The run reported something.
     Session(Event),
+    /// A signal asks to suspend the screen.
+    SuspendAsked,
+    /// The screen goes on after it was suspended.
+    Resumed,
     /// The session's thread is gone: no more events will come.
     SessionGone,
     /// The list of profiles that [`Effect::List`] asked for.
@@ -51,6 +55,8 @@ pub enum Effect {
         /// Whether to replace an existing profile.
         replace: bool,
     },
+    /// Suspend the screen, as a shell does.
+    Suspend,
     /// Leave the screen.
     Exit,
 }

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crossterm::event::{self, Event as Input, MouseEventKind};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::{Handle, Signals};
 
 use super::message::{Effect, Msg};
@@ -109,7 +109,7 @@ fn run_until_end(link: Link, options: Options, kept: &mut Vec<String>) -> Result
     // It ends with the session, which may outlive a second `q`, so it is not joined.
     forward(events, wake)?;
 
-    let mut ui = Ui { state: first_state(&options, &screen), commands, options, exit: false };
+    let mut ui = Ui { state: first_state(&options, &screen), commands, options, exit: false, suspend: false };
     let left = ui.run_loop(&mut screen, &woken);
 
     drop(screen);
@@ -133,6 +133,8 @@ struct Ui {
     commands: Sender<Command>,
     options: Options,
     exit: bool,
+    /// The screen is to be suspended now.
+    suspend: bool,
 }
 
 impl Ui {
@@ -165,11 +167,28 @@ impl Ui {
                 Ok(Wake::Signal(SIGHUP) | Wake::InputGone) | Err(RecvTimeoutError::Disconnected) => {
                     return Left::HungUp;
                 }
+                Ok(Wake::Signal(SIGTSTP)) => {
+                    // Of another program, or of the shell; our own comes while we are stopped.
+                    self.take(Msg::SuspendAsked);
+                }
+                Ok(Wake::Signal(SIGCONT)) => {
+                    if screen.retake().is_err() {
+                        return Left::HungUp;
+                    }
+                    changed = true;
+                }
                 Ok(Wake::Signal(_)) => return Left::Interrupted,
                 Err(RecvTimeoutError::Timeout) => {}
             }
             if self.exit {
                 return Left::Done;
+            }
+            if std::mem::take(&mut self.suspend) {
+                if screen.suspend().is_err() {
+                    return Left::HungUp;
+                }
+                self.take(Msg::Resumed);
+                changed = true;
             }
         }
     }
@@ -201,6 +220,7 @@ impl Ui {
                 let outcome = self.options.profiles.save(&settings, &name, replace);
                 return Some(Msg::Saved(name, outcome));
             }
+            Effect::Suspend => self.suspend = true,
             Effect::Exit => self.exit = true,
         }
         None
@@ -265,7 +285,7 @@ fn drain(woken: &Receiver<Wake>, standing: bool) -> Vec<String> {
 
 fn watch_signals(wake: Sender<Wake>) -> Result<Handle> {
     let failed = |e: std::io::Error| Error::failed(format!("cannot watch for signals: {}", describe(&e)));
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGQUIT, SIGHUP]).map_err(failed)?;
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGTSTP, SIGCONT]).map_err(failed)?;
     let handle = signals.handle();
     let watch = move || {
         for signal in signals.forever() {

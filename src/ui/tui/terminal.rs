@@ -11,6 +11,7 @@ use crossterm::execute;
 use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
+use rustix::process::{Signal, getpid, kill_current_process_group, kill_process};
 
 use crate::error::{Error, Result, describe};
 use crate::threads;
@@ -44,6 +45,26 @@ impl Screen {
                 Err(failed(error))
             }
         }
+    }
+}
+
+impl Screen {
+    /// Takes the terminal again after another program may have used it, and has everything drawn anew.
+    pub fn retake(&mut self) -> std::io::Result<()> {
+        TAKEN.store(true, Ordering::SeqCst);
+        enable_raw_mode()?;
+        execute!(stdout(), EnterAlternateScreen, EnableMouseCapture)?;
+        self.terminal.clear()
+    }
+
+    /// Gives the terminal back and stops the process, as Ctrl-Z does elsewhere; returns when it goes on.
+    pub fn suspend(&mut self) -> std::io::Result<()> {
+        give_back();
+        // Whoever started this and waits for it (make, sudo) must stop, too, or the shell would never know. This
+        // process handles the signal, so it stops itself by another.
+        kill_current_process_group(Signal::TSTP)?;
+        kill_process(getpid(), Signal::STOP)?;
+        self.retake()
     }
 }
 

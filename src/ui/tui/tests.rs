@@ -53,9 +53,7 @@ fn snapshot(name: &str, make: impl Fn(u16, u16) -> State) {
 }
 
 fn choose(state: &mut State, path: &str) {
-    let of = |row: &super::state::Row| matches!(row, super::state::Row::Knob(knob) if knob.path == path);
-    state.chosen = state.rows().iter().position(of).expect("a knob of that path");
-    state.scroll_to_chosen();
+    super::update::choose_knob(state, crate::settings::knobs::find(path).expect("a knob of that path"));
 }
 
 #[test]
@@ -85,7 +83,8 @@ fn running_shows_everything() {
     // With all knobs: the one test that sees each that is added.
     snapshot("running", |w, h| {
         let mut state = running(w, h);
-        state.listed = super::state::rows;
+        state.listed = |_| true;
+        state.list_knobs();
         state
     });
 }

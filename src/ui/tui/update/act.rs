@@ -1,7 +1,7 @@
 //! What an action of the operator does.
 
-use super::choice::step;
-use super::{duel, input, plan, turn};
+use super::choice::{choose_layer, step};
+use super::{duel, input, plan, search, turn};
 use crate::class::Class;
 use crate::runs::session::Command;
 use crate::runs::session::message::Phase;
@@ -10,6 +10,7 @@ use crate::ui::tui::keys::Action;
 use crate::ui::tui::layout::{self, Tier, View};
 use crate::ui::tui::message::Effect;
 use crate::ui::tui::state::{Focus, State};
+use crate::ui::tui::theme::Theme;
 
 /// Carries out an action.
 pub fn act(state: &mut State, action: Action) -> Vec<Effect> {
@@ -47,6 +48,18 @@ pub fn act(state: &mut State, action: Action) -> Vec<Effect> {
             return vec![Effect::List];
         }
         Action::Record => return record(state),
+        Action::LayerUp => choose_layer(state, state.layer.below(-1), false),
+        Action::LayerDown => choose_layer(state, state.layer.below(1), false),
+        Action::ShowInactive => state.show_inactive = !state.show_inactive,
+        Action::Search => search::begin(state),
+        Action::Palette => state.dialog = Some(Dialog::Palette { input: String::new(), chosen: 0 }),
+        Action::TailOf => state.tail_of = state.tail_of.next(),
+        Action::WholeRun => state.whole_run = !state.whole_run,
+        Action::Earlier => past(state, -1),
+        Action::Later => past(state, 1),
+        Action::Now => state.frozen = None,
+        Action::Suspend => return suspend(state),
+        Action::Theme(name) => state.theme = Theme::named(name),
         Action::Freeze => freeze(state),
         Action::Cumulative => state.cumulative = !state.cumulative,
         Action::Response => state.response = !state.response,
@@ -114,6 +127,29 @@ fn freeze(state: &mut State) {
         Some(_) => None,
         None => Some(Box::new(state.live.clone())),
     };
+}
+
+/// Reads another window of the past: the figures are frozen, and those of that window shown.
+fn past(state: &mut State, by: isize) {
+    let mut figures = state.frozen.take().unwrap_or_else(|| Box::new(state.live.clone()));
+    let moved = figures.shift(by);
+    state.cumulative = false;
+    if by > 0 && figures.ago_ns().is_none() {
+        return; // back in the present
+    }
+    if !moved {
+        state.say("there is no earlier window");
+    }
+    state.frozen = Some(figures);
+}
+
+/// Suspends the screen as a shell does. A stopped process can't serve a load, so that is paused first.
+fn suspend(state: &mut State) -> Vec<Effect> {
+    if state.phase() == Phase::Running && !state.quitting && state.ended.is_none() {
+        state.suspending = Some(true);
+        return vec![Effect::Send(Command::Pause(true))];
+    }
+    vec![Effect::Suspend]
 }
 
 fn next_view(state: &mut State) {

@@ -35,6 +35,11 @@ fn take(state: &mut State, msg: Msg) -> Vec<Effect> {
         }
         Msg::Session(event) => session::handle(state, event),
         Msg::SessionGone => session::gone(state),
+        Msg::SuspendAsked => act(state, Action::Suspend),
+        Msg::Resumed => match state.suspending.take() {
+            Some(true) => vec![Effect::Send(Command::Pause(false))],
+            _ => Vec::new(),
+        },
         Msg::Listed(found) => {
             if let Some(Dialog::Open { entries, .. }) = &mut state.dialog {
                 *entries = Some(found);
@@ -42,7 +47,7 @@ fn take(state: &mut State, msg: Msg) -> Vec<Effect> {
             Vec::new()
         }
         Msg::Loaded(Ok(profile)) => {
-            state.say(format!("opening {}", profile.settings.name));
+            state.say_until_running(format!("opening {}", profile.settings.name));
             state.asked.clear();
             state.collected.clear();
             let unused_steps = profile.steps();
@@ -64,6 +69,11 @@ fn saved(state: &mut State, name: String, outcome: Result<PathBuf, Error>) {
         Ok(path) => state.say(format!("saved as {}", path.shown())),
         Err(error) if error.kind == Kind::Refused && state.dialog.is_none() => {
             state.dialog = Some(Dialog::Replace { name });
+        }
+        // The name that was typed is not lost.
+        Err(error) if state.dialog.is_none() => {
+            let error = Some(error.one_line());
+            state.dialog = Some(Dialog::Save { input: name, selected: false, error });
         }
         Err(error) => state.complain(error.one_line()),
     }

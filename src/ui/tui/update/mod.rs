@@ -12,9 +12,12 @@ mod mouse;
 pub mod plan;
 #[cfg(test)]
 mod plan_tests;
+mod search;
 mod session;
 #[cfg(test)]
 mod tests;
 mod turn;
 
+#[cfg(test)]
+pub use choice::choose_knob;
 pub use messages::update;

@@ -98,7 +98,7 @@ pub fn pressed(
     asked.top = scrolled(asked.top, action, rows, last);
     look(&mut asked, state);
     if let Some(typed) = agreed {
-        state.say("building…");
+        state.say_until_running("building…");
         return vec![Effect::Send(Command::Build { plan: asked.plan.number, typed })];
     }
     state.dialog = Some(Dialog::Plan(asked));
@@ -149,7 +149,7 @@ pub fn former(state: &mut State) -> Vec<Effect> {
         state.say("b rebuilds the previous stack after a failed build; nothing has failed");
         return Vec::new();
     };
-    state.say(format!("rebuilding the previous stack of {}", former.name));
+    state.say_until_running(format!("rebuilding the previous stack of {}", former.name));
     state.asked.clear();
     state.collected.clear();
     // The session knows the steps of a profile that ran before.

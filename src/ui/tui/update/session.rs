@@ -18,7 +18,7 @@ use crate::ui::tui::update::{duel, plan};
 pub fn handle(state: &mut State, event: Event) -> Vec<Effect> {
     match event {
         Event::Began => begin(state),
-        Event::Status(status) => take_status(state, status),
+        Event::Status(status) => return take_status(state, status),
         Event::Progress(progress) => state.progress = Some(progress),
         Event::Window(window, totals) => state.live.window(window, totals),
         Event::Ledger(line) => take_ledger(state, line),
@@ -60,7 +60,7 @@ fn begin(state: &mut State) {
     state.duels.clear();
 }
 
-fn take_status(state: &mut State, status: Arc<Status>) {
+fn take_status(state: &mut State, status: Arc<Status>) -> Vec<Effect> {
     state.asked.retain(|path, value| {
         crate::settings::knobs::find(path).is_some_and(|knob| knob.get(&status.settings) != *value)
     });
@@ -78,6 +78,7 @@ fn take_status(state: &mut State, status: Arc<Status>) {
     }
     if matches!(status.phase, Phase::Running | Phase::Paused) {
         state.former = None;
+        state.message = state.message.take().filter(|message| !message.until_running);
     }
     state.recording.clone_from(&status.recording);
     state.status = Some(status);
@@ -87,6 +88,8 @@ fn take_status(state: &mut State, status: Arc<Status>) {
         let reason = state.unavailable(state.knob(), &passing.value);
         state.passing = reason.map(|reason| Passing { reason, ..passing });
     }
+    let paused = state.suspending == Some(true) && state.phase() == Phase::Paused;
+    if paused { vec![Effect::Suspend] } else { Vec::new() }
 }
 
 fn take_ledger(state: &mut State, line: Arc<crate::meter::window::LedgerLine>) {
@@ -124,7 +127,12 @@ fn ended(state: &mut State, outcome: Result<(), Error>) -> Vec<Effect> {
     }
     (state.progress, state.step, state.duel) = (None, None, None);
     // A tool's error message is shown in full, but does not close another dialog.
-    let in_full = outcome.as_ref().err().is_some_and(|error| state.former.is_some() || is_long(state, error));
+    // One that shows no figures at all is otherwise easily overlooked.
+    let never_ran = state.live.window.is_none();
+    let in_full = outcome
+        .as_ref()
+        .err()
+        .is_some_and(|error| state.former.is_some() || never_ran || is_long(state, error));
     if in_full && state.dialog.is_none() {
         state.dialog = Some(Dialog::Failed { top: 0 });
     }

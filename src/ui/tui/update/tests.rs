@@ -9,13 +9,13 @@ use crate::class::Class;
 use crate::error::Error;
 use crate::runs::session::message::Phase;
 use crate::runs::session::{Command, Event};
-use crate::settings::knobs::Value;
+use crate::settings::knobs::{Value, find};
 use crate::settings::profile::{Profile, builtin};
 use crate::ui::tui::dialog::Dialog;
 use crate::ui::tui::fixture::{self, running, tell, troubled, turned};
 use crate::ui::tui::layout::{self, View};
 use crate::ui::tui::message::{Effect, Msg};
-use crate::ui::tui::state::{Focus, Row, State};
+use crate::ui::tui::state::{Focus, State};
 use crate::ui::tui::view::knobs::{Hit, hit};
 
 pub(super) fn key(state: &mut State, code: KeyCode) -> Vec<Effect> {
@@ -37,9 +37,7 @@ pub(super) fn ctrl_c(state: &mut State) -> Vec<Effect> {
 }
 
 pub(super) fn choose(state: &mut State, path: &str) {
-    let row =
-        state.rows().iter().position(|row| matches!(row, Row::Knob(knob) if knob.path == path)).unwrap();
-    super::choice::choose(state, row);
+    super::choice::choose_knob(state, find(path).unwrap());
 }
 
 fn turn(path: &str, value: Value) -> Vec<Effect> {
@@ -53,10 +51,10 @@ pub(super) fn said(state: &State) -> &str {
 #[test]
 fn arrows_choose_knobs_and_turn_them_by_a_step() {
     let mut state = running(80, 24);
-    assert_eq!(state.knob().path, "io.interface");
-    key(&mut state, KeyCode::Down);
-    letter(&mut state, 'j');
-    assert_eq!(state.knob().path, "io.page_size");
+    assert_eq!(state.knob().path, "io.buffering", "a turn of which shows something");
+    key(&mut state, KeyCode::Up);
+    letter(&mut state, 'k');
+    assert_eq!(state.knob().path, "io.page_size", "in the layer above");
     assert_eq!(key(&mut state, KeyCode::Right), turn("io.page_size", Value::Size(Some(32 << 10))));
     letter(&mut state, 'k');
     assert_eq!(state.knob().path, "io.buffering");

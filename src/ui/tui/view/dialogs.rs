@@ -49,6 +49,8 @@ pub fn render(state: &State, dialog: &Dialog, buf: &mut Buffer, screen: Rect) {
         Dialog::Leave => leave(state, buf, screen),
         // Drawn by their own files.
         Dialog::Plan(_)
+        | Dialog::Search { .. }
+        | Dialog::Palette { .. }
         | Dialog::Failed { .. }
         | Dialog::Help { .. }
         | Dialog::Host { .. }

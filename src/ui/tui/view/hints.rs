@@ -9,6 +9,7 @@ use super::frame::{put, span};
 use crate::runs::session::message::Phase;
 use crate::ui::text::{fit_middle, percent, width, wrap};
 use crate::ui::tui::keys;
+use crate::ui::tui::layout;
 use crate::ui::tui::state::State;
 use crate::units::{approx_size, approx_span};
 
@@ -151,6 +152,9 @@ pub fn keys(state: &State, buf: &mut Buffer, area: Rect) {
 fn is_of_use(state: &State, row: &keys::Binding) -> bool {
     match row.action {
         keys::Action::Edit | keys::Action::Drop => !state.collected.is_empty(),
+        keys::Action::View => {
+            !matches!(layout::tier(state.screen), Some(layout::Tier::Large | layout::Tier::Wide))
+        }
         keys::Action::Former => state.former.is_some() && state.ended.is_some(),
         _ => true,
     }
@@ -161,6 +165,7 @@ fn label(row: &keys::Binding) -> &'static str {
     match row.action {
         keys::Action::TurnUp => "←→",
         keys::Action::Down => "↑↓",
+        keys::Action::LayerDown => "[ ]",
         _ => row.label,
     }
 }

@@ -1,0 +1,186 @@
+//! Which knobs are listed: those of the chosen layer, or those that a search finds.
+
+use super::layout;
+use super::state::State;
+use crate::settings::Settings;
+use crate::settings::knobs::{self, Kind, Knob, StackLayer};
+
+/// The tables in the order of the screen.
+const TABLES: [&str; 14] = [
+    "scan",
+    "point",
+    "wal",
+    "background",
+    "load",
+    "kv",
+    "run",
+    "io",
+    "rocksdb",
+    "stack",
+    "md",
+    "target",
+    "queue",
+    "sim",
+];
+
+/// A row in the list of knobs.
+#[derive(Debug, Clone, Copy)]
+pub enum Row {
+    /// The name of a table, or of a layer.
+    Heading(&'static str),
+    /// A knob.
+    Knob(&'static Knob),
+}
+
+/// What is listed.
+#[derive(Debug, Clone, Default)]
+pub struct Listing {
+    /// The rows.
+    pub rows: Vec<Row>,
+    /// Knobs of the layer that are left out because they have no effect.
+    pub inactive: usize,
+}
+
+impl State {
+    /// Lists the knobs anew; the chosen knob stays chosen if it is among them.
+    pub fn list_knobs(&mut self) {
+        let chosen = self.knob();
+        self.listing = match self.search() {
+            Some(words) => self.found(&words.to_lowercase()),
+            None => self.of_layer(chosen),
+        };
+        let is_chosen = |row: &Row| matches!(row, Row::Knob(knob) if knob.path == chosen.path);
+        let rows = &self.listing.rows;
+        let first = || rows.iter().position(|row| matches!(row, Row::Knob(_)));
+        self.chosen = rows.iter().position(is_chosen).or_else(first).unwrap_or(0);
+        self.scroll_to_chosen();
+    }
+
+    /// The knobs of the layer; those without effect only if they are asked for, or chosen.
+    fn of_layer(&self, chosen: &Knob) -> Listing {
+        let settings = self.settings_asked();
+        let has_effect =
+            |knob: &Knob| settings.as_ref().is_none_or(|settings| knob.inactive(settings).is_none());
+        let of_layer = || self.knobs(settings.as_ref()).filter(|knob| knob.layer() == self.layer);
+        let stays = |knob: &Knob| {
+            self.show_inactive
+                || has_effect(knob)
+                || knob.path == chosen.path
+                || self.collected.contains_key(knob.path.as_str())
+        };
+        let tables: Vec<_> =
+            TABLES.into_iter().filter(|table| of_layer().any(|knob| table_of(knob) == *table)).collect();
+        let mut listing =
+            Listing { rows: Vec::new(), inactive: of_layer().filter(|knob| !has_effect(knob)).count() };
+        for table in &tables {
+            let mut knobs = of_layer().filter(|knob| table_of(knob) == *table && stays(knob)).peekable();
+            if tables.len() > 1 && knobs.peek().is_some() {
+                listing.rows.push(Row::Heading(table));
+            }
+            listing.rows.extend(knobs.map(Row::Knob));
+        }
+        listing
+    }
+
+    /// The knobs of any layer that have all these words in name, help or values.
+    fn found(&self, words: &str) -> Listing {
+        let settings = self.settings_asked();
+        let has = |knob: &Knob| {
+            let text = text_of(knob);
+            words.split_whitespace().all(|word| text.contains(word))
+        };
+        let mut rows = Vec::new();
+        for layer in StackLayer::ALL {
+            let mut knobs =
+                self.knobs(settings.as_ref()).filter(|knob| knob.layer() == layer && has(knob)).peekable();
+            rows.extend(knobs.peek().is_some().then_some(Row::Heading(layer.name())));
+            rows.extend(knobs.map(Row::Knob));
+        }
+        Listing { rows, inactive: 0 }
+    }
+
+    /// The knobs that the load's engine has, in the order of the tables.
+    fn knobs(&self, settings: Option<&Settings>) -> impl Iterator<Item = &'static Knob> {
+        let fallback = Settings::default();
+        let settings = settings.cloned().unwrap_or(fallback);
+        let listed = self.listed;
+        let of_table =
+            move |table: &'static str| knobs::all().iter().filter(move |knob| table_of(knob) == table);
+        TABLES
+            .into_iter()
+            .flat_map(of_table)
+            .filter(move |knob| listed(knob) && !knob.is_of_another_engine(&settings))
+    }
+
+    /// Scrolls the list of knobs to the chosen row.
+    pub fn scroll_to_chosen(&mut self) {
+        let Some(areas) = layout::areas(self.screen, self.view) else { return };
+        let height = usize::from(areas.knobs.height.saturating_sub(1)).max(1);
+        let rows = &self.listing.rows;
+        // The table's heading comes into view with its first knob.
+        let headed = self.chosen > 0 && matches!(rows.get(self.chosen - 1), Some(Row::Heading(_)));
+        let first = if headed && height > 1 { self.chosen - 1 } else { self.chosen };
+        self.top = self.top.min(first).max((self.chosen + 1).saturating_sub(height));
+        self.top = self.top.min(rows.len().saturating_sub(height));
+    }
+}
+
+fn table_of(knob: &Knob) -> &'static str {
+    let table = knob.path.split('.').next().unwrap_or_default();
+    TABLES.into_iter().find(|known| *known == table).unwrap_or_default()
+}
+
+/// Everything that a search looks at, in small letters.
+fn text_of(knob: &Knob) -> String {
+    let mut text = format!("{} {} {}", knob.path, knob.spec.help, knob.layer().name());
+    if let Kind::Choice(choices) = knob.spec.kind {
+        for (name, meaning) in choices {
+            text += &format!(" {name} {meaning}");
+        }
+    }
+    text.to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ui::tui::theme::Theme;
+
+    fn listed(state: &State) -> Vec<&'static str> {
+        let path = |row: &Row| match row {
+            Row::Knob(knob) => Some(knob.path.as_str()),
+            Row::Heading(_) => None,
+        };
+        state.listing.rows.iter().filter_map(path).collect()
+    }
+
+    #[test]
+    fn every_knob_is_listed_in_its_layer() {
+        let mut state = State::new(Theme::mono(), 80, 24);
+        let mut seen = Vec::new();
+        for layer in StackLayer::ALL {
+            state.layer = layer;
+            state.list_knobs();
+            assert!(matches!(state.listing.rows[state.chosen], Row::Knob(_)), "{}", layer.name());
+            seen.extend(listed(&state));
+        }
+        for knob in knobs::all() {
+            let of_pages = !knob.is_of_another_engine(&Settings::default());
+            assert_eq!(seen.contains(&knob.path.as_str()), of_pages, "{}", knob.path);
+        }
+    }
+
+    #[test]
+    fn the_chosen_row_is_always_on_the_screen() {
+        let mut state = State::new(Theme::mono(), 80, 24);
+        state.layer = StackLayer::Application;
+        state.list_knobs();
+        let rows = state.listing.rows.len();
+        for chosen in (1..rows).chain((1..rows).rev()) {
+            state.chosen = chosen;
+            state.scroll_to_chosen();
+            let height = layout::areas(state.screen, state.view).unwrap().knobs.height as usize - 1;
+            assert!((state.top..state.top + height).contains(&chosen), "{chosen} {}", state.top);
+        }
+    }
+}
